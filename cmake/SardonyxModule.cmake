@@ -1,0 +1,49 @@
+# One folder of src/ is one target. sardonyx_module(NAME DEPENDS other...) makes the object library
+# sardonyx_NAME from the folder's sources; the dependency table of docs/architecture.md is
+# what the DEPENDS say, and tools/lint_includes.py checks the includes against it.
+
+add_library(sardonyx_options INTERFACE)
+target_compile_features(sardonyx_options INTERFACE cxx_std_20)
+target_compile_options(sardonyx_options INTERFACE
+  -Wall -Wextra -fno-math-errno -fvisibility=hidden -fvisibility-inlines-hidden
+  $<$<BOOL:${SARDONYX_WERROR}>:-Werror>)
+# One kernel source, three instruction sets: AVX-512, AVX2 and a portable one that any machine runs.
+target_compile_definitions(sardonyx_options INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
+target_include_directories(sardonyx_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+if(SARDONYX_SANITIZE)
+  target_compile_options(sardonyx_options INTERFACE
+    -fsanitize=${SARDONYX_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(sardonyx_options INTERFACE -fsanitize=${SARDONYX_SANITIZE})
+endif()
+
+function(sardonyx_module name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT sources)
+    add_library(sardonyx_${name} INTERFACE)
+    return()
+  endif()
+  add_library(sardonyx_${name} STATIC ${sources})
+  target_link_libraries(sardonyx_${name} PUBLIC sardonyx_options fmt::fmt Threads::Threads ${ARG_LIBRARIES})
+  foreach(other IN LISTS ARG_DEPENDS)
+    target_link_libraries(sardonyx_${name} PUBLIC sardonyx_${other})
+  endforeach()
+endfunction()
+
+# A test program of one folder: tests/NAME/*.cc, linked to the modules it names.
+function(sardonyx_test name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(test_${name} ${sources})
+  target_link_libraries(test_${name} PRIVATE GTest::gtest GTest::gtest_main ${ARG_LIBRARIES})
+  foreach(other IN LISTS ARG_DEPENDS)
+    target_link_libraries(test_${name} PRIVATE sardonyx_${other})
+  endforeach()
+  target_compile_definitions(test_${name} PRIVATE
+    SARDONYX_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SARDONYX_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  add_test(NAME ${name} COMMAND test_${name})
+endfunction()

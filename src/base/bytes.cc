@@ -1,0 +1,92 @@
+#include "base/bytes.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/fail.h"
+
+namespace sardonyx {
+namespace {
+
+constexpr size_t huge_page = size_t{2} << 20;
+
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd_ < 0) fail_at(path, ErrorCode::unreadable, "cannot open: {}", std::strerror(errno));
+  }
+  ~Descriptor() { close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+size_t regular_file_size(int descriptor, const std::string& path) {
+  struct stat info {};
+  if (fstat(descriptor, &info) != 0) {
+    fail_at(path, ErrorCode::unreadable, "cannot stat: {}", std::strerror(errno));
+  }
+  if (S_ISDIR(info.st_mode)) fail_at(path, ErrorCode::unreadable, "is a folder, not a file");
+  if (!S_ISREG(info.st_mode)) fail_at(path, ErrorCode::unreadable, "is not a regular file");
+  return static_cast<size_t>(info.st_size);
+}
+
+}  // namespace
+
+Bytes Bytes::copy_of(std::span<const std::byte> source) {
+  Bytes copy = allocate(source.size());
+  if (!source.empty()) std::memcpy(copy.mutable_data(), source.data(), source.size());
+  return copy;
+}
+
+Bytes Bytes::allocate(size_t size) {
+  const size_t alignment = size >= huge_page ? huge_page : 64;
+  if (size > SIZE_MAX / 2) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
+  const size_t rounded = (std::max<size_t>(size, 1) + alignment - 1) / alignment * alignment;
+  void* block = std::aligned_alloc(alignment, rounded);
+  if (block == nullptr) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
+  if (size >= huge_page) madvise(block, rounded, MADV_HUGEPAGE);
+  return Bytes(std::shared_ptr<const void>(block, [](const void* p) { std::free(const_cast<void*>(p)); }),
+               static_cast<const std::byte*>(block), size);
+}
+
+Bytes map_descriptor(int descriptor, const std::string& path) {
+  const size_t size = regular_file_size(descriptor, path);
+  if (size == 0) return {};
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (address == MAP_FAILED) {
+    fail_at(path, ErrorCode::unreadable, "cannot map {} bytes: {}", size, std::strerror(errno));
+  }
+  std::shared_ptr<const void> owner(address, [size](const void* p) { munmap(const_cast<void*>(p), size); });
+  return Bytes(std::move(owner), static_cast<const std::byte*>(address), size);
+}
+
+Bytes map_file(const std::string& path) {
+  const Descriptor file(path);
+  return map_descriptor(file.get(), path);
+}
+
+Bytes read_file(const std::string& path) {
+  const Descriptor file(path);
+  Bytes bytes = Bytes::allocate(regular_file_size(file.get(), path));
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = read(file.get(), bytes.mutable_data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_at(path, ErrorCode::unreadable, "cannot read: {}", std::strerror(errno));
+    if (got == 0) break;  // shrunk since it was opened
+    done += static_cast<size_t>(got);
+  }
+  return bytes.slice(0, done);
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,89 @@
+#include "base/cpu.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <hwy/highway.h>
+#include <hwy/targets.h>
+#include <string_view>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace sardonyx {
+namespace {
+
+InstructionSet detect() {
+  const int64_t targets = hwy::SupportedTargets();
+  auto widest = InstructionSet::baseline;
+#if HWY_ARCH_X86
+  if (targets & HWY_AVX2) widest = InstructionSet::avx2;
+  if (targets & HWY_AVX3) widest = InstructionSet::avx512;
+#endif
+  const char* wish = std::getenv("SARDONYX_CPU");
+  if (wish == nullptr) return widest;
+  auto chosen = widest;
+  if (std::string_view(wish) == "baseline") chosen = InstructionSet::baseline;
+  if (std::string_view(wish) == "avx2") chosen = InstructionSet::avx2;
+  if (chosen > widest) chosen = widest;
+#if HWY_ARCH_X86
+  int64_t kept = targets;
+  if (chosen < InstructionSet::avx512) kept &= ~int64_t{HWY_AVX3 | HWY_AVX3_DL};
+  if (chosen < InstructionSet::avx2) kept &= ~int64_t{HWY_AVX2};
+  hwy::SetSupportedTargetsForTest(kept);
+#endif
+  return chosen;
+}
+
+// Decided while the library is loaded, so that every dispatch table sees it.
+const InstructionSet chosen_set = detect();
+
+CpuFeatures detect_features() {
+  CpuFeatures features;
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool wide = chosen_set == InstructionSet::avx512;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) features.avx512_vnni = wide && (c & (1u << 11));
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) {
+    features.avx512_bf16 = wide && (a & (1u << 5));
+    features.avx_vnni = chosen_set >= InstructionSet::avx2 && (a & (1u << 4));
+  }
+#endif
+  return features;
+}
+
+CacheSizes detect_caches() {
+  CacheSizes sizes;
+  const auto ask = [](int name, int64_t& size) {
+    const long found = sysconf(name);
+    if (found > 0) size = found;
+  };
+  ask(_SC_LEVEL1_DCACHE_SIZE, sizes.l1);
+  ask(_SC_LEVEL2_CACHE_SIZE, sizes.l2);
+  ask(_SC_LEVEL3_CACHE_SIZE, sizes.l3);
+  return sizes;
+}
+
+}  // namespace
+
+std::string_view name_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::avx512: return "avx512";
+    case InstructionSet::avx2: return "avx2";
+    default: return "baseline";
+  }
+}
+
+InstructionSet instruction_set() { return chosen_set; }
+
+CpuFeatures cpu_features() {
+  static const CpuFeatures features = detect_features();
+  return features;
+}
+
+CacheSizes cache_sizes() {
+  static const CacheSizes sizes = detect_caches();
+  return sizes;
+}
+
+}  // namespace sardonyx

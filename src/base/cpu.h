@@ -1,0 +1,33 @@
+// What the processor can do, and which instruction set the kernels take.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace sardonyx {
+
+enum class InstructionSet { baseline, avx2, avx512 };
+
+std::string_view name_of(InstructionSet set);
+
+// The widest instruction set this machine has, lowered by the environment variable SARDONYX_CPU
+// (baseline, avx2 or avx512) when it is set. Decided once, before the first kernel runs; Highway's
+// dispatch is held to the same choice. Kernels that are not written with Highway ask this.
+InstructionSet instruction_set();
+
+struct CpuFeatures {
+  bool avx512_vnni = false;
+  bool avx512_bf16 = false;
+  bool avx_vnni = false;
+};
+// All false below avx512 when SARDONYX_CPU lowers the set.
+CpuFeatures cpu_features();
+
+struct CacheSizes {  // bytes, of one core; shared L3 whole
+  int64_t l1 = 32 << 10;
+  int64_t l2 = 1 << 20;
+  int64_t l3 = 8 << 20;
+};
+CacheSizes cache_sizes();
+
+}  // namespace sardonyx

@@ -1,0 +1,50 @@
+// The pool of worker threads that kernels share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace sardonyx {
+
+// Runs loops in parallel. Many callers may use one pool at the same time: each call takes part in
+// its own loop, and workers that are free claim chunks of it. No caller ever waits for a worker
+// that has claimed nothing. Workers spin for some microseconds after a loop, then sleep.
+class ThreadPool {
+ public:
+  // `threads` counts the caller: 1 makes no worker at all. 0 takes usable_cpus().
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+
+  // Calls body(begin, end, worker) for the chunks [0,grain), [grain,2*grain) … of [0,count), each
+  // exactly once, in any order, on several threads. The chunks depend on count and grain alone,
+  // never on the number of threads. `worker` is in [0, threads()) and differs between bodies that
+  // run at the same time within this call: it indexes per-thread scratch memory. A loop inside a
+  // body runs on its thread alone. The first exception of a body is thrown to the caller after
+  // every claimed chunk has ended.
+  template <class Body>
+  void parallel_for(int64_t count, int64_t grain, Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    run(count, grain, const_cast<void*>(static_cast<const void*>(std::addressof(body))),
+        [](void* data, int64_t begin, int64_t end, int worker) {
+          (*static_cast<Plain*>(data))(begin, end, worker);
+        });
+  }
+
+ private:
+  using Call = void (*)(void* body, int64_t begin, int64_t end, int worker);
+  void run(int64_t count, int64_t grain, void* body, Call call);
+
+  struct Shared;
+  int threads_;
+  std::unique_ptr<Shared> shared_;
+};
+
+// CPUs this process may use: the affinity mask, bounded by the cgroup's quota (rounded up).
+int usable_cpus();
+
+}  // namespace sardonyx
