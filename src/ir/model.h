@@ -26,6 +26,7 @@ struct StringEntry {  // StringStringEntryProto
 struct Segment {
   int64_t begin = 0;
   int64_t end = 0;
+  UnknownFields unknown;
 };
 
 // TensorProto. Large payloads are views of the file (little-endian, as they were read); payloads

@@ -1,0 +1,116 @@
+// Symbolic dimensions: integer expressions over named sizes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace sardonyx::ir {
+
+class Dim;
+
+// A named size: a dim_param of the model ("batch"), or an unknown that only a run decides.
+struct Symbol {
+  int id = 0;
+  std::string name;
+  bool decided_by_run = false;     // a data-dependent size, bound when its producer has run
+  std::shared_ptr<const Dim> upper;  // null where no bound is known
+};
+
+// The symbols of one model. Hands out symbols with consecutive ids, so that a binding is an array.
+// Not safe for concurrent change.
+class SymbolTable {
+ public:
+  // The symbol of a dim_param; the same name gives the same symbol.
+  const Symbol* named(std::string_view name);
+  // A fresh unknown, named "u0", "u1" … (never the name of a dim_param).
+  const Symbol* unknown(std::shared_ptr<const Dim> upper = nullptr);
+  const Symbol* find(std::string_view name) const;
+  int size() const { return static_cast<int>(symbols_.size()); }
+  const Symbol& operator[](int id) const { return symbols_[static_cast<size_t>(id)]; }
+
+ private:
+  std::deque<Symbol> symbols_;
+  std::unordered_map<std::string, const Symbol*> by_name_;
+  int unknowns_ = 0;
+};
+
+// An integer expression, kept in a canonical form: a sum of products of atoms, where an atom is a
+// symbol or one of floor(a/b), min, max, broadcast of expressions. Two expressions are == when
+// their canonical forms are; unequal forms may still have equal values. Immutable, cheap to copy.
+// Symbols stand for sizes, so they are known to be at least 0. Arithmetic that would overflow
+// 64 bits gives std::nullopt on evaluation and an opaque expression otherwise.
+class Dim {
+ public:
+  Dim() = default;                             // 0
+  Dim(int value) : constant_(value) {}         // NOLINT: a number is a dimension
+  Dim(int64_t value) : constant_(value) {}     // NOLINT
+  explicit Dim(const Symbol* symbol);
+
+  bool is_constant() const { return expression_ == nullptr; }
+  std::optional<int64_t> value() const {
+    return is_constant() ? std::optional<int64_t>(constant_) : std::nullopt;
+  }
+  bool operator==(const Dim& other) const;
+  bool operator==(int64_t value) const { return is_constant() && constant_ == value; }
+
+  // The symbol, where the expression is nothing but one.
+  const Symbol* as_symbol() const;
+  // Adds the symbols the expression depends on to `ids` (may repeat).
+  void collect_symbols(std::vector<int>& ids) const;
+  bool depends_on_run() const;
+
+  // What can be told without a binding. `lower()` is at least this; nullopt: no bound known.
+  std::optional<int64_t> lower() const;
+  std::optional<int64_t> upper() const;
+
+  // The value under a binding: sizes[id] for every symbol; negative entries are unbound. nullopt
+  // where a needed symbol is unbound, a broadcast does not fit, or a division by 0 or an overflow
+  // happens.
+  std::optional<int64_t> evaluate(std::span<const int64_t> sizes) const;
+
+  // "2*batch + 1", "floor(h/2)", "max(seq - 1, 0)".
+  std::string to_string() const;
+
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  friend Dim floor_div(const Dim& a, const Dim& b);
+  friend Dim ceil_div(const Dim& a, const Dim& b);
+  friend Dim min(const Dim& a, const Dim& b);
+  friend Dim max(const Dim& a, const Dim& b);
+  // The size two sizes broadcast to: the other where one is 1, either where they are equal.
+  friend Dim broadcast(const Dim& a, const Dim& b);
+  // a / b where b divides a for sure (2*n*m / n); nullopt where that can't be told.
+  friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
+  // The expression with symbol `id` replaced.
+  Dim substitute(int id, const Dim& replacement) const;
+
+  struct Expression;  // in dim.cc
+  friend struct DimAccess;
+
+ private:
+  static Dim from(std::shared_ptr<const Expression> expression);
+  int64_t constant_ = 0;
+  std::shared_ptr<const Expression> expression_;
+};
+
+Dim operator+(const Dim& a, const Dim& b);
+Dim operator-(const Dim& a, const Dim& b);
+Dim operator*(const Dim& a, const Dim& b);
+Dim floor_div(const Dim& a, const Dim& b);
+Dim ceil_div(const Dim& a, const Dim& b);
+Dim min(const Dim& a, const Dim& b);
+Dim max(const Dim& a, const Dim& b);
+Dim broadcast(const Dim& a, const Dim& b);
+std::optional<Dim> exact_div(const Dim& a, const Dim& b);
+
+std::string to_string(std::span<const Dim> shape);  // "[batch,2*h,3]"
+
+}  // namespace sardonyx::ir

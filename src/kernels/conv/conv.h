@@ -1,0 +1,78 @@
+// fp32 convolution in NCW, NCHW and NCDHW.
+//
+// y[n][m][o] = epilogue(sum over c, t of x[n][c][o * stride + t * dilation - pad] * w[m][c][t]);
+// x is batch x in_channels x in..., w is out_channels x in_channels/group x kernel..., y is
+// batch x out_channels x out...; all dense, positions outside x are 0. Nothing here allocates;
+// scratch and packed weights are aligned to 64 bytes. Results do not depend on the number of threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/gemm/epilogue.h"
+
+namespace sardonyx {
+class ThreadPool;
+}
+
+namespace sardonyx::kernels {
+
+// The caller has checked: rank in [1, 3], every size >= 0, stride, dilation, group >= 1, channels
+// divisible by group, and out as conv_out_size says (a smaller out computes only those positions).
+struct ConvShape {
+  static constexpr int max_rank = 3;
+  using Dims = std::array<int64_t, max_rank>;
+  int64_t batch = 1;
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  int64_t group = 1;
+  int rank = 2;  // spatial dimensions; only the first `rank` entries below count
+  Dims in{};
+  Dims kernel{};
+  Dims stride{1, 1, 1};
+  Dims dilation{1, 1, 1};
+  Dims pad_begin{};  // may be negative: the input is cropped
+  Dims pad_end{};
+  Dims out{};
+};
+
+// Output positions along one dimension; 0 where the kernel does not fit.
+int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
+                      int64_t pad_begin, int64_t pad_end);
+
+// The ways to compute a convolution, best first where they apply.
+enum class ConvPath : uint8_t { depthwise_rows, depthwise_any, pointwise, few_channels, implicit_gemm };
+std::string_view name_of(ConvPath path);
+
+// Which path a shape takes, and why each better one was refused.
+struct ConvChoice {
+  struct Refusal {
+    ConvPath path;
+    std::string_view reason;
+  };
+  ConvPath path = ConvPath::implicit_gemm;
+  int refusal_count = 0;
+  std::array<Refusal, 5> refusals{};
+};
+ConvChoice choose_conv(const ConvShape& shape);
+
+// Bytes of the packed weights. Size and format depend on the channels, the group, the kernel's sizes
+// and the instruction set only: not on batch, in, out, stride, dilation or pads.
+int64_t conv_packed_size(const ConvShape& shape);
+void pack_conv_weights(const ConvShape& shape, const float* weights, void* packed,
+                       ThreadPool* pool);
+
+int64_t conv_scratch_bytes(const ConvShape& shape, int threads);
+
+// The epilogue's bias, if any, has out_channels values; its residual, if any, is laid out as y and
+// may be y.
+void conv_run(const ConvShape& shape, const float* x, const void* packed, float* y,
+              const Epilogue& epilogue, void* scratch, ThreadPool& pool);
+
+// The plain definition, in double precision, on one thread, from unpacked weights: what the other
+// paths are tested against.
+void conv_reference(const ConvShape& shape, const float* x, const float* weights, float* y,
+                    const Epilogue& epilogue);
+
+}  // namespace sardonyx::kernels

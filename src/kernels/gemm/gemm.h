@@ -1,0 +1,80 @@
+// fp32 matrix multiplication: C = epilogue(A * B), A of M x K, B of K x N, C of M x N.
+//
+// All strides count floats. Sizes may be 0: with K = 0 the sums are 0, with M or N = 0 nothing
+// happens. Sizes and buffers are the caller's to check; C overlaps no input (a residual may be C).
+// Nothing here allocates: run functions get `scratch`, aligned to 64 bytes and as large as their
+// size function says for the same sizes and pool.threads(). One scratch serves one call at a time.
+// Every element of C is the same sum in the same order whatever the number of threads.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/epilogue.h"
+
+namespace sardonyx {
+class ThreadPool;
+}
+
+namespace sardonyx::kernels {
+
+// --- B known beforehand -------------------------------------------------------------------------
+
+// Bytes of a packed B; 0 when K or N is 0. Depends on K, N and the instruction set only.
+int64_t packed_b_size(int64_t K, int64_t N);
+
+// Packs element (k, n) at b[k * row_stride + n * column_stride]. `packed` is aligned to 64 bytes and
+// may be shared by any number of runs. `pool` may be null.
+void pack_b(const float* b, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
+            void* packed, ThreadPool* pool);
+
+int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads);
+
+// A is row-major with row stride lda, C with ldc.
+void gemm_packed_b(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
+                   const void* packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
+                   void* scratch, ThreadPool& pool);
+
+// --- Both operands known only when it runs ------------------------------------------------------
+
+// A matrix inside memory: element (i, j) is at data[i * row_stride + j * column_stride].
+struct StridedMatrix {
+  const float* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t column_stride = 1;
+};
+
+// Looks at the strides, not at the data.
+int64_t gemm_scratch_bytes(int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
+                           const StridedMatrix& b, int threads);
+
+void gemm(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, const StridedMatrix& b, float* c,
+          int64_t ldc, const Epilogue& epilogue, void* scratch, ThreadPool& pool);
+
+// --- Many products at once ----------------------------------------------------------------------
+
+// The batch dimensions, outermost first: how many, and how far apart each operand's matrices are
+// (stride 0 repeats one matrix). c strides must keep the outputs apart.
+struct GemmBatch {
+  static constexpr int max_rank = 8;
+  int rank = 0;  // 0: one product
+  int64_t size[max_rank] = {};
+  int64_t a_stride[max_rank] = {};
+  int64_t b_stride[max_rank] = {};
+  int64_t c_stride[max_rank] = {};
+
+  int64_t count() const {
+    int64_t product = 1;
+    for (int i = 0; i < rank; ++i) product *= size[i];
+    return product;
+  }
+};
+
+int64_t batched_gemm_scratch_bytes(const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
+                                   const StridedMatrix& a, const StridedMatrix& b, int threads);
+
+// The residual, where there is one, is laid out as C over the batch too; the bias is shared.
+void batched_gemm(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
+                  const StridedMatrix& b, float* c, int64_t ldc, const Epilogue& epilogue,
+                  void* scratch, ThreadPool& pool);
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,128 @@
+// The innermost loops: a tile of sums kept in registers.
+//
+// Included from files that Highway compiles several times; hence the toggled guard.
+#if defined(SARDONYX_KERNELS_GEMM_MICROKERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SARDONYX_KERNELS_GEMM_MICROKERNEL_INL_H_
+#undef SARDONYX_KERNELS_GEMM_MICROKERNEL_INL_H_
+#else
+#define SARDONYX_KERNELS_GEMM_MICROKERNEL_INL_H_
+#endif
+
+#include <cstdint>
+#include <cstring>
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+#include <utility>
+
+#include "kernels/gemm/tiles.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+using TileTag = hn::ScalableTag<float>;
+using TileVec = hn::Vec<TileTag>;
+constexpr int tile_lanes = HWY_TARGET == HWY_AVX3 ? 16 : HWY_TARGET == HWY_AVX2 ? 8 : 4;
+constexpr int tile_rows = HWY_TARGET == HWY_AVX3 ? 14 : HWY_TARGET == HWY_AVX2 ? 6 : 8;
+HWY_INLINE TileVec TileZero() { return hn::Zero(TileTag()); }
+HWY_INLINE TileVec TileLoad(const float* p) { return hn::LoadU(TileTag(), p); }
+HWY_INLINE TileVec TileBroadcast(const float* p) { return hn::Set(TileTag(), *p); }
+HWY_INLINE void TileStoreVec(TileVec v, float* p) { hn::StoreU(v, TileTag(), p); }
+HWY_INLINE TileVec TileMulAdd(TileVec a, TileVec b, TileVec sum) { return hn::MulAdd(a, b, sum); }
+#else
+// The compiler's own vectors: Highway's portable target is slow here, and scalable vectors cannot
+// stand in an array.
+typedef float TileVec __attribute__((vector_size(16)));
+constexpr int tile_lanes = 4;
+constexpr int tile_rows = 4;
+HWY_INLINE TileVec TileZero() { return TileVec{0, 0, 0, 0}; }
+HWY_INLINE TileVec TileLoad(const float* p) {
+  TileVec v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+HWY_INLINE TileVec TileBroadcast(const float* p) { return TileVec{*p, *p, *p, *p}; }
+HWY_INLINE void TileStoreVec(TileVec v, float* p) { memcpy(p, &v, sizeof v); }
+HWY_INLINE TileVec TileMulAdd(TileVec a, TileVec b, TileVec sum) { return a * b + sum; }
+#endif
+
+// One term: `rows` x `vectors` multiply-adds. `at` gives the address of A's element in a row, `b`
+// that of a vector of B.
+template <int rows, int vectors, class AddressA, class AddressB>
+HWY_INLINE void TileTerm(TileVec (&sums)[rows][vectors], AddressA&& a, AddressB&& b) {
+  TileVec right[vectors];
+#pragma GCC unroll 16
+  for (int v = 0; v < vectors; ++v) right[v] = TileLoad(b(v));
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+    const TileVec left = TileBroadcast(a(i));
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) sums[i][v] = TileMulAdd(left, right[v], sums[i][v]);
+  }
+}
+
+// k_major: A's rows side by side, term after term; otherwise row after row.
+// panel_vectors < vectors: B comes in several panels of that many vectors each.
+template <int rows, int vectors, bool k_major, int panel_vectors = vectors>
+void TileProduct(const TileJob& job) {
+  TileVec sums[rows][vectors];
+  constexpr int width = vectors * tile_lanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) {
+      sums[i][v] = job.resume ? TileLoad(job.sums + i * width + v * tile_lanes) : TileZero();
+    }
+  }
+  const float* a = job.a;
+  const float* b = job.b;
+  const float* ahead = job.prefetch;
+  const int64_t a_stride = job.a_stride;
+  const int64_t b_stride = job.b_stride;
+  const int64_t panel_distance = job.panel_distance;
+  const int lines = job.prefetch_lines;
+  const auto term = [&](const float* at_a, const float* at_b) HWY_ATTR {
+    TileTerm<rows, vectors>(
+        sums,
+        [&](int i) HWY_ATTR { return k_major ? at_a + i : at_a + i * a_stride; },
+        [&](int v) HWY_ATTR {
+          return at_b + (v / panel_vectors) * panel_distance + (v % panel_vectors) * tile_lanes;
+        });
+  };
+  const int64_t step = k_major ? a_stride : 1;
+  int64_t k = job.k;
+  for (; k >= 2; k -= 2) {
+    for (int line = 0; line < lines; ++line, ahead += 16) {
+#if defined(__GNUC__)
+      __builtin_prefetch(ahead, 0, 2);
+#endif
+    }
+    term(a, b);
+    term(a + step, b + b_stride);
+    a += 2 * step;
+    b += 2 * b_stride;
+  }
+  if (k != 0) term(a, b);
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) {
+      TileStoreVec(sums[i][v], job.sums + i * width + v * tile_lanes);
+    }
+  }
+}
+
+template <bool k_major, int... row>
+void FillTiles(TileKernel (&table)[max_tile_rows + 1][3], std::integer_sequence<int, row...>) {
+  ((table[row + 1][1] = &TileProduct<row + 1, 1, k_major>,
+    table[row + 1][2] = &TileProduct<row + 1, 2, k_major>),
+   ...);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,73 @@
+// The register tiles under matrix multiplication and convolution, once for each instruction set.
+// Internal to kernels/gemm and kernels/conv.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/epilogue.h"
+
+namespace sardonyx::kernels {
+
+// One product of a strip of A (up to `tile_rows` rows) and a panel of B (one or two vectors wide,
+// or several panels in the wide kernels), over k terms.
+struct TileJob {
+  int64_t k = 0;
+  const float* a = nullptr;
+  int64_t a_stride = 0;  // floats between rows; in k-major kernels, between terms
+  const float* b = nullptr;
+  int64_t b_stride = 0;        // floats between terms
+  int64_t panel_distance = 0;  // floats between panels, for the wide kernels
+  // Brought into the second-level cache meanwhile: `prefetch_lines` lines every two terms.
+  const float* prefetch = nullptr;
+  int prefetch_lines = 0;
+  bool resume = false;  // `sums` holds the sums of earlier terms, to be continued
+  float* sums = nullptr;  // rows x tile width, dense, aligned to 64 bytes
+};
+using TileKernel = void (*)(const TileJob&);
+
+// Where and how the sums of one tile are stored.
+struct TileStore {
+  const float* sums = nullptr;  // rows x sums_stride
+  int64_t sums_stride = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  float* c = nullptr;
+  int64_t c_stride = 0;
+  const Epilogue* epilogue = nullptr;
+  const float* bias = nullptr;      // already at the tile's first row or column
+  const float* residual = nullptr;  // already at the tile's corner
+  int64_t residual_stride = 0;
+};
+using TileStoreKernel = void (*)(const TileStore&);
+
+constexpr int max_tile_rows = 14;
+constexpr int max_tile_columns = 32;
+constexpr int max_lanes = 16;
+constexpr int max_wide_rows = 4;
+constexpr int max_wide_columns = 4 * max_tile_columns;
+
+struct TileKernels {
+  int lanes = 0;         // floats in a vector
+  int tile_rows = 0;     // most rows of one tile
+  int panel_columns = 0;  // two vectors
+  // [rows][vectors]; A by rows, or k-major with the rows side by side.
+  TileKernel by_rows[max_tile_rows + 1][3] = {};
+  TileKernel k_major[max_tile_rows + 1][3] = {};
+  // [rows]: wide_panels[rows] panels at a time, A by rows.
+  TileKernel wide[max_wide_rows + 1] = {};
+  int wide_panels[max_wide_rows + 1] = {};
+  // Several dot products: c[i][j] = A row i · B row j, for rows of A and of B that are dense.
+  void (*dot)(int64_t k, const float* a, int64_t a_stride, int rows, const float* b,
+              int64_t b_stride, int columns, float* sums, int64_t sums_stride) = nullptr;
+  // c = epilogue(sums); and the same with sums read as their transpose (columns x rows).
+  TileStoreKernel store = nullptr;
+  TileStoreKernel store_transposed = nullptr;
+  // out[j * out_stride + i] = in[i * in_stride + j] for i < rows, j < columns.
+  void (*transpose)(const float* in, int64_t in_stride, int64_t rows, int64_t columns, float* out,
+                    int64_t out_stride) = nullptr;
+};
+
+// Those of the instruction set that dispatch chooses now.
+const TileKernels& tile_kernels();
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,69 @@
+// Resize (and, through it, Upsample).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "sardonyx/element_type.h"
+
+namespace sardonyx::kernels {
+
+enum class ResizeMode : int32_t { nearest, linear, cubic };
+enum class CoordinateMode : int32_t {
+  half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric,
+  tf_half_pixel_for_nn, tf_crop_and_resize
+};
+enum class NearestMode : int32_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
+
+struct ResizeOptions {
+  ResizeMode mode = ResizeMode::nearest;
+  CoordinateMode coordinates = CoordinateMode::half_pixel;
+  NearestMode nearest = NearestMode::round_prefer_floor;
+  double cubic_a = -0.75;
+  bool exclude_outside = false;
+  bool antialias = false;
+  double extrapolation_value = 0;
+};
+
+struct ResizeAxis {
+  int64_t in = 1;
+  int64_t out = 1;
+  double scale = 1;  // as given, or out / in where sizes were given
+  double roi_start = 0, roi_end = 1;  // tf_crop_and_resize only, normalised
+};
+
+// The sampling tables of one resize, made once and run many times from many threads.
+class Resize {
+ public:
+  // One axis per dimension of x. Throws Error (bad_input) for a scale that is not above 0, an empty
+  // axis that must be read, or a table beyond 2^40 taps.
+  Resize(const ResizeOptions& options, std::span<const ResizeAxis> axes);
+
+  // Bytes of scratch memory that run() needs, whatever the number of threads.
+  int64_t scratch_bytes(ElementType type) const;
+  // Nearest takes every type with a Cell; linear and cubic all floats and integers of 8 bits or
+  // more, computed in float32 (float64, int32 and int64 in float64).
+  bool supports(ElementType type) const;
+  void run(ElementType type, const void* x, void* y, void* scratch, ThreadPool& pool) const;
+
+ private:
+  struct Table {              // out positions, each a weighted sum of `taps` inputs
+    int64_t in = 1, out = 1, taps = 1;
+    bool identity = true;
+    std::vector<int32_t> index;   // [out, taps], inside [0, in)
+    std::vector<double> weight;   // [out, taps]; empty for nearest
+    std::vector<uint8_t> outside; // [out]; empty where nothing is extrapolated
+  };
+  template <class T, class A>
+  void run_axes(const T* x, T* y, A* scratch, ThreadPool& pool) const;
+  void run_nearest(ElementType type, const void* x, void* y, ThreadPool& pool) const;
+  void extrapolate(ElementType type, void* y, ThreadPool& pool) const;
+
+  ResizeOptions options_;
+  std::vector<Table> tables_;
+  std::vector<int64_t> in_shape_, out_shape_;
+};
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,295 @@
+// Elementary functions on vectors of float, compiled once for each instruction set. Every one of
+// them is within 2.5 units in the last place of the true value, takes any float (infinities, NaN,
+// zeros of both signs, subnormals) and never traps.
+//
+// Included from files that Highway compiles several times; hence the toggled guard.
+#if defined(SARDONYX_KERNELS_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SARDONYX_KERNELS_SIMD_MATH_INL_H_
+#undef SARDONYX_KERNELS_SIMD_MATH_INL_H_
+#else
+#define SARDONYX_KERNELS_SIMD_MATH_INL_H_
+#endif
+
+#include <cmath>
+#include <cstdint>
+#include <hwy/highway.h>
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx {
+namespace HWY_NAMESPACE {
+namespace math {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// max(v, low) and min(v, high) with NaN in v kept. x86 instructions return the second operand when
+// one is NaN, so the order does it there.
+template <class D, class V>
+HWY_INLINE V RaiseTo(D d, V v, float low) {
+  const V bound = hn::Set(d, low);
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  return hn::Max(bound, v);
+#else
+  return hn::IfThenElse(hn::Lt(v, bound), bound, v);
+#endif
+}
+
+template <class D, class V>
+HWY_INLINE V LowerTo(D d, V v, float high) {
+  const V bound = hn::Set(d, high);
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  return hn::Min(bound, v);
+#else
+  return hn::IfThenElse(hn::Gt(v, bound), bound, v);
+#endif
+}
+
+// c[0] + x (c[1] + x (c[2] + …)).
+template <class D, class V>
+HWY_INLINE V Horner(D d, V, float last) {
+  return hn::Set(d, last);
+}
+template <class D, class V, class... More>
+HWY_INLINE V Horner(D d, V x, float first, More... more) {
+  return hn::MulAdd(Horner(d, x, more...), x, hn::Set(d, first));
+}
+
+// Adding this rounds a float of magnitude below 2^22 to an integer, found in the low bits.
+constexpr float rounder = 12582912.0f;
+
+// v * 2^n for an integral n; `biased` is n + rounder. The scaling is done in two steps so that
+// results that are subnormal round once and those beyond the range become infinite.
+#if HWY_TARGET == HWY_AVX3
+template <class D>
+HWY_INLINE hn::Vec512<float> ScaleBy(D, hn::Vec512<float> v, hn::Vec512<float>,
+                                     hn::Vec512<float> n) {
+  return hn::Vec512<float>{_mm512_scalef_ps(v.raw, n.raw)};
+}
+template <class D>
+HWY_INLINE hn::Vec256<float> ScaleBy(D, hn::Vec256<float> v, hn::Vec256<float>,
+                                     hn::Vec256<float> n) {
+  return hn::Vec256<float>{_mm256_scalef_ps(v.raw, n.raw)};
+}
+template <class D, size_t N>
+HWY_INLINE hn::Vec128<float, N> ScaleBy(D, hn::Vec128<float, N> v, hn::Vec128<float, N>,
+                                        hn::Vec128<float, N> n) {
+  return hn::Vec128<float, N>{_mm_scalef_ps(v.raw, n.raw)};
+}
+#else
+template <class D, class V>
+HWY_INLINE V ScaleBy(D d, V v, V biased, V) {
+  const hn::RebindToSigned<D> di;
+  const auto n = hn::Sub(hn::BitCast(di, biased), hn::BitCast(di, hn::Set(d, rounder)));
+  const auto half = hn::ShiftRight<1>(n);
+  const auto rest = hn::Sub(n, half);
+  const auto bias = hn::Set(di, 127);
+  const V a = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias)));
+  const V b = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(rest, bias)));
+  return hn::Mul(hn::Mul(v, a), b);
+}
+#endif
+
+constexpr float log2_e = 1.44269504088896341f;
+constexpr float ln2_high = 0.693359375f;  // few bits, so that products with small integers are exact
+constexpr float ln2_low = -2.12194440e-4f;
+
+// exp(x) for x already inside [-104, 89] or NaN.
+template <class D, class V>
+HWY_INLINE V ExpInRange(D d, V x) {
+  const V biased = hn::MulAdd(x, hn::Set(d, log2_e), hn::Set(d, rounder));
+  const V n = hn::Sub(biased, hn::Set(d, rounder));
+  V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), x);
+  r = hn::NegMulAdd(n, hn::Set(d, ln2_low), r);
+  const V p = Horner(d, r, 1.0f, 1.0f, 0.49999994f, 0.1666652f, 0.0416684f, 0.00836885f,
+                     0.00138143f);
+  return ScaleBy(d, p, biased, n);
+}
+
+// 1 / v for v in [1, 2].
+template <class D, class V>
+HWY_INLINE V ReciprocalNearOne(D d, V v) {
+#if HWY_TARGET == HWY_AVX3
+  const V y = hn::ApproximateReciprocal(v);
+  return hn::MulAdd(y, hn::NegMulAdd(v, y, hn::Set(d, 1.0f)), y);
+#else
+  return hn::Div(hn::Set(d, 1.0f), v);
+#endif
+}
+
+// f applied lane by lane, for what is rare or has no vector form.
+template <class D, class V, class F>
+HWY_INLINE V EachLane(D d, V v, F f) {
+  HWY_ALIGN float lanes[hn::MaxLanes(D())];
+  hn::Store(v, d, lanes);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = f(lanes[i]);
+  return hn::Load(d, lanes);
+}
+
+// sin(x) when Shift is 0, cos(x) when it is 1.
+template <int Shift, class D, class V>
+HWY_INLINE V SinOrCos(D d, V x) {
+  const auto scalar = [](float v) {
+    return static_cast<float>(Shift == 0 ? std::sin(static_cast<double>(v))
+                                         : std::cos(static_cast<double>(v)));
+  };
+#if HWY_TARGET != HWY_AVX2 && HWY_TARGET != HWY_AVX3 && !HWY_ARCH_ARM_A64
+  return EachLane(d, x, scalar);  // the reduction below needs a fused multiply-add
+#else
+  // Beyond this magnitude (and for NaN) three parts of pi/2 are not enough.
+  const auto easy = hn::Le(hn::Abs(x), hn::Set(d, 30000.0f));
+  if (HWY_UNLIKELY(!hn::AllTrue(d, easy))) return EachLane(d, x, scalar);
+  const hn::RebindToSigned<D> di;
+  const V biased = hn::MulAdd(x, hn::Set(d, 0.636619772367581343f), hn::Set(d, rounder));
+  const V n = hn::Sub(biased, hn::Set(d, rounder));
+  V r = hn::NegMulAdd(n, hn::Set(d, 1.57079637050628662109375f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -4.37113900018624283e-8f), r);
+  r = hn::NegMulAdd(n, hn::Set(d, -1.71512451e-15f), r);
+  const V s = hn::Mul(r, r);
+  const V sine = hn::MulAdd(hn::Mul(r, s),
+                            Horner(d, s, -0.16666654873f, 0.0083321735f, -0.00019516655f), r);
+  const V cosine = hn::MulAdd(
+      hn::Mul(s, s), Horner(d, s, 0.0416666466f, -0.00138873614f, 2.44377282e-5f),
+      hn::MulAdd(s, hn::Set(d, -0.5f), hn::Set(d, 1.0f)));
+  const auto quarter = hn::Add(hn::BitCast(di, biased), hn::Set(di, Shift));
+  const auto odd = hn::RebindMask(d, hn::TestBit(quarter, hn::Set(di, 1)));
+  const V sign = hn::BitCast(d, hn::ShiftLeft<30>(hn::And(quarter, hn::Set(di, 2))));
+  const V value = hn::Xor(hn::IfThenElse(odd, cosine, sine), sign);
+  if (Shift == 1) return value;
+  return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, value);  // keeps the sign of zero
+#endif
+}
+
+}  // namespace math
+
+template <class D, class V>
+HWY_INLINE V Exp(D d, V x) {
+  return math::ExpInRange(d, math::LowerTo(d, math::RaiseTo(d, x, -104.0f), 89.0f));
+}
+
+// exp(x) for x that is never above 0 (softmax, sigmoid): one operation less.
+template <class D, class V>
+HWY_INLINE V ExpNotPositive(D d, V x) {
+  return math::ExpInRange(d, math::RaiseTo(d, x, -104.0f));
+}
+
+// exp(x) - 1 without cancellation near 0.
+template <class D, class V>
+HWY_INLINE V Expm1(D d, V x) {
+  using namespace math;
+  const V bounded = LowerTo(d, RaiseTo(d, x, -18.0f), 89.0f);
+  const V biased = hn::MulAdd(bounded, hn::Set(d, log2_e), hn::Set(d, rounder));
+  const V n = hn::Sub(biased, hn::Set(d, rounder));
+  V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), bounded);
+  r = hn::NegMulAdd(n, hn::Set(d, ln2_low), r);
+  const V p = Horner(d, r, 0.5f, 0.16666542f, 0.04166628f, 0.0083667f, 0.00139466f);
+  const V q = hn::MulAdd(hn::Mul(r, r), p, r);
+  // Half of the scale, so that it stays finite for the largest results.
+  const V half = hn::Set(d, 0.5f);
+  const V s = ScaleBy(d, half, biased, n);
+  const V y = hn::MulAdd(s, q, hn::Sub(s, half));
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 2.98e-8f)), x, hn::Add(y, y));
+}
+
+template <class D, class V>
+HWY_INLINE V Log(D d, V x) {
+  using namespace math;
+  const hn::RebindToSigned<D> di;
+  const V zero = hn::Zero(d);
+  const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  const auto tiny = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
+  const V normal = hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, 8388608.0f)), x);
+  const auto bits = hn::BitCast(di, normal);
+  // Mantissa in [sqrt(1/2), sqrt(2)).
+  const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
+  const V mantissa = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
+  const V e = hn::Sub(hn::ConvertTo(d, exponent),
+                      hn::IfThenElseZero(tiny, hn::Set(d, 23.0f)));
+  const V f = hn::Sub(mantissa, hn::Set(d, 1.0f));
+  const V f2 = hn::Mul(f, f);
+  const V p = Horner(d, f, 0.33333331684f, -0.2500082679f, 0.20001235665f, -0.16623143593f,
+                     0.14201373161f, -0.13162016899f, 0.12765401014f, -0.07634320766f);
+  V y = hn::MulAdd(hn::Mul(f2, f), p, hn::Mul(e, hn::Set(d, ln2_low)));
+  y = hn::MulAdd(f2, hn::Set(d, -0.5f), y);
+  y = hn::MulAdd(e, hn::Set(d, ln2_high), hn::Add(f, y));
+  const V below = hn::IfThenElse(hn::Lt(x, zero),
+                                 hn::Set(d, std::numeric_limits<float>::quiet_NaN()), x);
+  const V special = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), below);
+  return hn::IfThenElse(hn::And(hn::Gt(x, zero), hn::Lt(x, infinity)), y, special);
+}
+
+// log(1 + x) without cancellation near 0.
+template <class D, class V>
+HWY_INLINE V Log1p(D d, V x) {
+  using namespace math;
+  const V one = hn::Set(d, 1.0f);
+  const V u = hn::Add(x, one);
+  const V y = Log(d, u);
+  const V lost = hn::Div(hn::Sub(x, hn::Sub(u, one)), u);
+  const auto ordinary = hn::And(
+      hn::Gt(u, hn::Zero(d)), hn::Lt(u, hn::Set(d, std::numeric_limits<float>::infinity())));
+  const V sum = hn::IfThenElse(ordinary, hn::Add(y, lost), y);
+  return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, sum);
+}
+
+template <class D, class V>
+HWY_INLINE V Sigmoid(D d, V x) {
+  using namespace math;
+  const V e = ExpNotPositive(d, hn::Neg(hn::Abs(x)));
+  const V r = ReciprocalNearOne(d, hn::Add(e, hn::Set(d, 1.0f)));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(e, r), r);
+}
+
+template <class D, class V>
+HWY_INLINE V Tanh(D d, V x) {
+  using namespace math;
+  // With t = exp(-2|x|) - 1, tanh|x| = -t / (t + 2).
+  const V a = hn::Abs(x);
+  const V bounded = RaiseTo(d, hn::Mul(a, hn::Set(d, -2.0f)), -18.0f);
+  const V biased = hn::MulAdd(bounded, hn::Set(d, log2_e), hn::Set(d, rounder));
+  const V n = hn::Sub(biased, hn::Set(d, rounder));
+  V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), bounded);
+  r = hn::NegMulAdd(n, hn::Set(d, ln2_low), r);
+  const V p = Horner(d, r, 0.5f, 0.16666542f, 0.04166628f, 0.0083667f, 0.00139466f);
+  const V q = hn::MulAdd(hn::Mul(r, r), p, r);
+  const V one = hn::Set(d, 1.0f);
+  const V s = ScaleBy(d, one, biased, n);
+  const V t = hn::NegMulAdd(s, q, hn::Sub(one, s));  // 1 - exp(-2|x|)
+  const V divisor = hn::Sub(hn::Set(d, 2.0f), t);
+  const V inverse = ReciprocalNearOne(d, divisor);
+  V y = hn::Mul(t, inverse);
+  y = hn::MulAdd(hn::NegMulAdd(y, divisor, t), inverse, y);
+  return hn::CopySign(y, x);
+}
+
+template <class D, class V>
+HWY_INLINE V Erf(D d, V x) {
+  using namespace math;
+  const V a = hn::Abs(x);
+  const V s = hn::Mul(a, a);
+  const V near = hn::MulAdd(x,
+                            Horner(d, s, 0.12837915749f, -0.37612550463f, 0.11282455322f,
+                                   -0.02679146274f, 0.00503218088f, -0.00062032528f),
+                            x);
+  // Far from 0, erf = 1 - exp(-a Q(a)); from 3.95 on that is 1.
+  const V t = LowerTo(d, a, 3.95f);
+  const V q = Horner(d, t, 1.1286229093f, 0.6352568764f, 0.1060596458f, -0.0236072268f,
+                     0.0035682763f, -0.00030433361f, 9.36487e-6f);
+  const V far = hn::Sub(hn::Set(d, 1.0f), ExpInRange(d, hn::Neg(hn::Mul(t, q))));
+  return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.875f)), near, hn::CopySign(far, x));
+}
+
+template <class D, class V>
+HWY_INLINE V Sin(D d, V x) {
+  return math::SinOrCos<0>(d, x);
+}
+
+template <class D, class V>
+HWY_INLINE V Cos(D d, V x) {
+  return math::SinOrCos<1>(d, x);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,145 @@
+#include "ops/infer_context.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace sardonyx::ops {
+namespace {
+
+const Known nothing_known;
+
+std::shared_ptr<const std::vector<Dim>> small_integers(const Tensor& tensor) {
+  if (tensor.size() > max_known_elements) return nullptr;
+  auto elements = std::make_shared<std::vector<Dim>>();
+  elements->reserve(static_cast<size_t>(tensor.size()));
+  const auto add = [&](const auto* data) {
+    for (int64_t i = 0; i < tensor.size(); ++i) elements->push_back(Dim(static_cast<int64_t>(data[i])));
+  };
+  switch (tensor.element_type()) {
+    case ElementType::int64: add(static_cast<const int64_t*>(tensor.data())); break;
+    case ElementType::int32: add(static_cast<const int32_t*>(tensor.data())); break;
+    case ElementType::int16: add(static_cast<const int16_t*>(tensor.data())); break;
+    case ElementType::int8: add(static_cast<const int8_t*>(tensor.data())); break;
+    case ElementType::uint8: add(static_cast<const uint8_t*>(tensor.data())); break;
+    case ElementType::uint16: add(static_cast<const uint16_t*>(tensor.data())); break;
+    case ElementType::uint32: add(static_cast<const uint32_t*>(tensor.data())); break;
+    case ElementType::boolean: add(static_cast<const uint8_t*>(tensor.data())); break;
+    default: return nullptr;
+  }
+  return elements;
+}
+
+}  // namespace
+
+Known Known::of(Tensor tensor) {
+  Known known;
+  known.type = ValueType::tensor(tensor.element_type(), {tensor.shape().begin(), tensor.shape().end()});
+  known.elements = small_integers(tensor);
+  known.constant = std::move(tensor);
+  return known;
+}
+
+const Known& InferContext::known(int i) const {
+  const auto index = static_cast<size_t>(i);
+  return i >= 0 && index < inputs_.size() && inputs_[index] != nullptr ? *inputs_[index] : nothing_known;
+}
+
+const ValueType& InferContext::type(int i) const { return known(i).type; }
+
+std::optional<int64_t> InferContext::rank(int i) const {
+  const auto& shape = type(i).shape;
+  return shape ? std::optional(static_cast<int64_t>(shape->size())) : std::nullopt;
+}
+
+const Tensor* InferContext::constant(int i) const {
+  const Known& value = known(i);
+  return value.constant ? &*value.constant : nullptr;
+}
+
+const std::vector<Dim>* InferContext::elements(int i) const { return known(i).elements.get(); }
+
+std::optional<std::vector<int64_t>> InferContext::integers(int i) const {
+  const std::vector<Dim>* expressions = elements(i);
+  if (expressions == nullptr) return std::nullopt;
+  std::vector<int64_t> numbers;
+  numbers.reserve(expressions->size());
+  for (const Dim& dim : *expressions) {
+    if (!dim.is_constant()) return std::nullopt;
+    numbers.push_back(*dim.value());
+  }
+  return numbers;
+}
+
+void InferContext::set(int i, ValueType type) {
+  if (i < static_cast<int>(outputs_.size())) output(i).type = std::move(type);
+}
+
+void InferContext::set_elements(int i, std::vector<Dim> elements) {
+  if (i < static_cast<int>(outputs_.size())) {
+    output(i).elements = std::make_shared<const std::vector<Dim>>(std::move(elements));
+  }
+}
+
+void InferContext::set_constant(int i, Tensor tensor) {
+  if (i < static_cast<int>(outputs_.size())) output(i) = Known::of(std::move(tensor));
+}
+
+void InferContext::set_known(int i, Known known) {
+  if (i < static_cast<int>(outputs_.size())) output(i) = std::move(known);
+}
+
+Dim InferContext::unknown(std::optional<Dim> upper) {
+  return Dim(symbols_.unknown(upper ? std::make_shared<const Dim>(std::move(*upper)) : nullptr));
+}
+
+std::vector<Dim> InferContext::unknown_shape(int64_t rank) {
+  std::vector<Dim> shape;
+  for (int64_t i = 0; i < rank; ++i) shape.push_back(unknown());
+  return shape;
+}
+
+void InferContext::require_equal(const Dim& a, const Dim& b, std::string_view what) {
+  if (a == b) return;
+  const Dim difference = a - b;
+  const auto low = difference.lower(), high = difference.upper();
+  if ((low && *low > 0) || (high && *high < 0)) {
+    fail("{}: {} and {} differ", what, a.to_string(), b.to_string());
+  }
+  if (constraints_) constraints_->push_back({Constraint::Kind::equal, a, b, fmt::format("{}: {}", place(), what)});
+}
+
+void InferContext::require_at_least(const Dim& a, const Dim& b, std::string_view what) {
+  const Dim difference = a - b;
+  const auto low = difference.lower(), high = difference.upper();
+  if (low && *low >= 0) return;
+  if (high && *high < 0) fail("{}: {} is less than {}", what, a.to_string(), b.to_string());
+  if (constraints_) constraints_->push_back({Constraint::Kind::at_least, a, b, fmt::format("{}: {}", place(), what)});
+}
+
+std::vector<Dim> InferContext::broadcast(std::span<const Dim> a, std::span<const Dim> b) {
+  const size_t rank = std::max(a.size(), b.size());
+  std::vector<Dim> result;
+  result.reserve(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const Dim x = i + a.size() >= rank ? a[i + a.size() - rank] : Dim(1);
+    const Dim y = i + b.size() >= rank ? b[i + b.size() - rank] : Dim(1);
+    if (x.is_constant() && y.is_constant() && x != y && x != Dim(1) && y != Dim(1)) {
+      fail("shapes {} and {} do not broadcast: {} against {} (axis {} from the right)", ir::to_string(a),
+           ir::to_string(b), x.to_string(), y.to_string(), rank - i);
+    }
+    result.push_back(ir::broadcast(x, y));
+    if (constraints_ && !(x == y) && x != Dim(1) && y != Dim(1)) {
+      constraints_->push_back({Constraint::Kind::broadcast, x, y,
+                               fmt::format("{}: shapes {} and {} must broadcast", place(), ir::to_string(a), ir::to_string(b))});
+    }
+  }
+  return result;
+}
+
+std::vector<Known> InferContext::infer_subgraph(const ir::Graph& graph, std::span<const Known> inputs) {
+  if (subgraph_ == nullptr || !*subgraph_) fail("a subgraph cannot be inferred here");
+  return (*subgraph_)(graph, inputs);
+}
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,104 @@
+// The contract of type and shape inference: one function per operator, for symbolic dimensions,
+// for concrete ones and at run time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/value_type.h"
+#include "ops/node_view.h"
+
+namespace sardonyx::ops {
+
+using ir::Dim;
+using ir::ValueType;
+
+// What is known of one value before (or while) the model runs.
+struct Known {
+  ValueType type;
+  // All elements, where they are known (an initializer, a folded value, a value at run time).
+  std::optional<Tensor> constant;
+  // The elements of a small integer or boolean tensor as expressions, in row-major order; null
+  // where nothing is known. A tensor with `constant` has them too when it is small and integer.
+  std::shared_ptr<const std::vector<Dim>> elements;
+
+  static Known of(Tensor tensor);   // type, constant and elements
+  static Known of(ValueType type) { return {std::move(type), {}, {}}; }
+};
+
+// Tensors up to this many elements carry their elements as expressions.
+inline constexpr int64_t max_known_elements = 1024;
+
+// Something that must hold for the run to be sound but that symbolic sizes leave open. Checked
+// whenever sizes are bound, before any step runs.
+struct Constraint {
+  enum class Kind { equal, at_least, broadcast };
+  Kind kind;
+  Dim a, b;             // a == b, a >= b, or: a == b or one of them is 1
+  std::string message;  // "MatMul 'm': the inner dimensions of A and B must agree"
+};
+
+// Infers a subgraph with the given inputs, seeing the outer scope of the node it belongs to.
+// Returns what is known of its outputs.
+using InferSubgraph = std::function<std::vector<Known>(const ir::Graph& graph, std::span<const Known> inputs)>;
+
+// Reports by throwing Error through fail(); the walk turns that into a diagnostic with the node's
+// place. One thread at a time.
+class InferContext : public NodeView {
+ public:
+  // `inputs` has one entry per input of the node, null for absent ones. `constraints` and
+  // `subgraph` may be null.
+  InferContext(const ir::Node& node, const schema::Signature* signature, std::span<const Known* const> inputs,
+               ir::SymbolTable& symbols, std::vector<Constraint>* constraints, const InferSubgraph* subgraph)
+      : NodeView(node, signature), inputs_(inputs), symbols_(symbols), constraints_(constraints),
+        subgraph_(subgraph), outputs_(node.outputs.size()) {}
+
+  // Inputs. An absent or unknown input has a type of kind none.
+  const ValueType& type(int i) const;
+  ElementType element(int i) const { return type(i).element; }
+  // The shape of input i, where its rank is known.
+  const std::optional<std::vector<Dim>>& shape(int i) const { return type(i).shape; }
+  std::optional<int64_t> rank(int i) const;
+  const Tensor* constant(int i) const;             // null where not known
+  const std::vector<Dim>* elements(int i) const;  // null where not known
+  // The elements of an integer input where every one is a known number.
+  std::optional<std::vector<int64_t>> integers(int i) const;
+  // What is known of input i as a whole (absent: nothing known).
+  const Known& known(int i) const;
+
+  // Outputs. What is not set stays unknown.
+  void set(int i, ValueType type);
+  void set(int i, ElementType element, std::vector<Dim> shape) { set(i, ValueType::tensor(element, std::move(shape))); }
+  void set_elements(int i, std::vector<Dim> elements);   // of an integer output, type set before
+  void set_constant(int i, Tensor tensor);               // sets type and elements too
+  void set_known(int i, Known known);
+  Known& output(int i) { return outputs_[static_cast<size_t>(i)]; }
+  std::vector<Known> take_outputs() { return std::move(outputs_); }
+
+  // Sizes.
+  Dim unknown(std::optional<Dim> upper = {});       // decided by the run
+  std::vector<Dim> unknown_shape(int64_t rank);
+  // a and b must be equal (at least): fails where they surely aren't, records a constraint where
+  // that is open. `what`: "the inner dimensions of A and B must agree".
+  void require_equal(const Dim& a, const Dim& b, std::string_view what);
+  void require_at_least(const Dim& a, const Dim& b, std::string_view what);
+  // Numpy's multidirectional broadcasting of known-rank shapes; incompatible sizes fail.
+  std::vector<Dim> broadcast(std::span<const Dim> a, std::span<const Dim> b);
+
+  // Infers a graph attribute's graph with these inputs; fails where the context has none.
+  std::vector<Known> infer_subgraph(const ir::Graph& graph, std::span<const Known> inputs);
+  ir::SymbolTable& symbols() { return symbols_; }
+
+ private:
+  std::span<const Known* const> inputs_;
+  ir::SymbolTable& symbols_;
+  std::vector<Constraint>* constraints_;
+  const InferSubgraph* subgraph_;
+  std::vector<Known> outputs_;
+};
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,49 @@
+#include "ops/prepare_context.h"
+
+#include "ir/tensor.h"
+
+namespace sardonyx::ops {
+namespace {
+
+const Known nothing_known;
+
+const Known& at(std::span<const Known* const> values, int i) {
+  const auto index = static_cast<size_t>(i);
+  return i >= 0 && index < values.size() && values[index] != nullptr ? *values[index] : nothing_known;
+}
+
+}  // namespace
+
+std::any PackCache::get_any(const Tensor& constant, const std::string& format, const std::function<std::any()>& make) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_[Key{constant.data(), format}];
+  if (!entry.packed.has_value()) entry = {make(), constant.owner()};
+  return entry.packed;
+}
+
+const ValueType& PrepareContext::in_type(int i) const { return at(inputs_, i).type; }
+const ValueType& PrepareContext::out_type(int i) const { return at(outputs_, i).type; }
+const Known& PrepareContext::known(int i) const { return at(inputs_, i); }
+
+std::optional<int64_t> PrepareContext::in_rank(int i) const {
+  const auto& shape = in_type(i).shape;
+  return shape ? std::optional(static_cast<int64_t>(shape->size())) : std::nullopt;
+}
+
+const Tensor* PrepareContext::constant(int i) const {
+  const Known& value = at(inputs_, i);
+  return value.constant ? &*value.constant : nullptr;
+}
+
+Tensor PrepareContext::tensor_attribute(std::string_view name) const {
+  const ir::TensorProto* proto = attr_tensor(name);
+  if (proto == nullptr) fail("attribute '{}' is required and absent; add it to the node", name);
+  return ir::to_tensor(*proto);
+}
+
+std::unique_ptr<PreparedGraph> PrepareContext::prepare_graph(const ir::Graph& graph, std::span<const Known> inputs) const {
+  if (!services_.prepare_graph) fail("a subgraph cannot be prepared here");
+  return services_.prepare_graph(graph, inputs);
+}
+
+}  // namespace sardonyx::ops

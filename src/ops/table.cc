@@ -1,0 +1,50 @@
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "ops/operator.h"
+
+// The list of units: each file of src/ops/ that defines operators has one line here and defines
+// `std::span<const Operator> NAME_operators()`.
+#define SARDONYX_OPERATOR_UNITS(UNIT) \
+  UNIT(identity)
+
+namespace sardonyx::ops {
+
+#define DECLARE(name) std::span<const Operator> name##_operators();
+SARDONYX_OPERATOR_UNITS(DECLARE)
+#undef DECLARE
+
+namespace {
+
+using Key = std::tuple<std::string_view, std::string_view>;
+Key key_of(const Operator* op) { return {op->domain, op->name}; }
+
+// Sorted by domain and name.
+const std::vector<const Operator*>& table() {
+  static const std::vector<const Operator*> sorted = [] {
+    std::vector<const Operator*> all;
+    const auto add = [&](std::span<const Operator> unit) {
+      for (const Operator& op : unit) all.push_back(&op);
+    };
+#define ADD(name) add(name##_operators());
+    SARDONYX_OPERATOR_UNITS(ADD)
+#undef ADD
+    std::sort(all.begin(), all.end(), [](const Operator* a, const Operator* b) { return key_of(a) < key_of(b); });
+    return all;
+  }();
+  return sorted;
+}
+
+}  // namespace
+
+std::span<const Operator* const> all_operators() { return table(); }
+
+const Operator* find_operator(std::string_view domain, std::string_view name) {
+  const Key key{ir::canonical_domain(domain), name};
+  const auto& all = table();
+  const auto found = std::lower_bound(all.begin(), all.end(), key, [](const Operator* op, const Key& k) { return key_of(op) < k; });
+  return found != all.end() && key_of(*found) == key ? *found : nullptr;
+}
+
+}  // namespace sardonyx::ops

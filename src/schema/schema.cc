@@ -1,0 +1,153 @@
+#include "schema/schema.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "schema/tables.h"
+
+namespace sardonyx::schema {
+namespace {
+
+std::string_view canonical(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
+
+const Formal* formal_at(std::span<const Formal> formals, size_t position) {
+  if (position < formals.size()) return &formals[position];
+  const bool open_ended = !formals.empty() && formals.back().option == FormalOption::variadic;
+  return open_ended ? &formals.back() : nullptr;
+}
+
+// The rows of `table` with this domain and name.
+template <class Row>
+std::span<const Row> rows_of(std::span<const Row> table, std::string_view domain,
+                             std::string_view name) {
+  const auto key = [](const Row& row) { return std::tie(row.domain, row.name); };
+  domain = canonical(domain);
+  const auto range = std::ranges::equal_range(table, std::tie(domain, name), {}, key);
+  return {range.begin(), range.end()};
+}
+
+std::span<const Signature> rows_of_domain(std::string_view domain) {
+  const auto range =
+      std::ranges::equal_range(tables::signatures, canonical(domain), {}, &Signature::domain);
+  return {range.begin(), range.end()};
+}
+
+}  // namespace
+
+const Attribute* Signature::attribute(std::string_view wanted) const {
+  const auto found = std::ranges::lower_bound(attributes, wanted, {}, &Attribute::name);
+  return found != attributes.end() && found->name == wanted ? &*found : nullptr;
+}
+
+const Formal* Signature::input(size_t position) const { return formal_at(inputs, position); }
+const Formal* Signature::output(size_t position) const { return formal_at(outputs, position); }
+
+const TypeConstraint* Signature::constraint(std::string_view wanted) const {
+  const auto found = std::ranges::find(constraints, wanted, &TypeConstraint::name);
+  return found != constraints.end() ? &*found : nullptr;
+}
+
+bool allows(std::span<const TypeId> types, TypeId type) {
+  return std::ranges::binary_search(types, type);
+}
+
+const Signature* find(std::string_view domain, std::string_view name, int64_t opset) {
+  const auto rows = versions(domain, name);
+  const auto after = std::ranges::upper_bound(rows, opset, {}, &Signature::since);
+  if (after == rows.begin()) return nullptr;
+  const Signature& bound = *(after - 1);
+  return bound.until != 0 && opset > bound.until ? nullptr : &bound;
+}
+
+const Signature* newest(std::string_view domain, std::string_view name) {
+  const auto rows = versions(domain, name);
+  return rows.empty() ? nullptr : &rows.back();
+}
+
+std::span<const Signature> versions(std::string_view domain, std::string_view name) {
+  return rows_of(tables::signatures, domain, name);
+}
+
+std::span<const Signature> all_signatures() { return tables::signatures; }
+
+int32_t latest_opset(std::string_view domain) {
+  const auto found =
+      std::ranges::find(tables::latests, canonical(domain), &tables::DomainOpset::domain);
+  return found != tables::latests.end() ? found->opset : 0;
+}
+
+bool is_standard_domain(std::string_view domain) { return latest_opset(domain) != 0; }
+
+std::span<const Release> releases() { return tables::releases; }
+
+const Release* release_of_opset(std::string_view domain, int64_t opset) {
+  domain = canonical(domain);
+  const auto member = domain.empty()                 ? &Release::onnx_opset
+                      : domain == "ai.onnx.ml"       ? &Release::ml_opset
+                      : domain == "ai.onnx.training" ? &Release::training_opset
+                                                     : nullptr;
+  if (member == nullptr || opset <= 0) return nullptr;
+  // Some opset versions never were the newest of a release: the next release carried them.
+  for (const Release& release : tables::releases) {
+    if (release.*member >= opset) return &release;
+  }
+  return nullptr;
+}
+
+int32_t ir_version_for_opset(std::string_view domain, int64_t opset) {
+  const Release* release = release_of_opset(domain, opset);
+  return release == nullptr ? 0 : release->ir_version;
+}
+
+std::span<const FunctionText> function_texts() { return tables::functions; }
+
+const FunctionText* function_text(std::string_view domain, std::string_view name) {
+  const auto rows = rows_of(tables::functions, domain, name);
+  return rows.empty() ? nullptr : &rows.front();
+}
+
+namespace {
+
+constexpr size_t longest_name = 64;
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Edit distance without regard to letter case; a swap of neighbours counts as one.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::array<size_t, longest_name + 1> two_above{}, above{}, row{};
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    two_above = above;
+    above = row;
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+                           lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) row[j] = std::min(row[j], two_above[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string_view closest_name(std::string_view domain, std::string_view name) {
+  if (name.empty() || name.size() > longest_name) return {};
+  std::string_view best;
+  // A third of the name may be wrong, and never all of it.
+  size_t limit = name.size() < 3 ? 0 : std::min<size_t>(name.size() / 3, 4);
+  for (const Signature& signature : rows_of_domain(domain)) {
+    if (signature.name == best || signature.name.size() > longest_name) continue;
+    const size_t distance = edit_distance(name, signature.name);
+    if (distance < limit || (distance == limit && best.empty())) {
+      best = signature.name;
+      limit = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace sardonyx::schema

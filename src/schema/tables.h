@@ -1,0 +1,18 @@
+// The tables that tools/spec_to_cc.py generates from spec/.
+#pragma once
+
+#include "schema/schema.h"
+
+namespace sardonyx::schema::tables {
+
+struct DomainOpset {
+  std::string_view domain;  // "" for ai.onnx
+  int32_t opset;
+};
+
+extern const std::span<const Signature> signatures;    // by domain, name, since
+extern const std::span<const Release> releases;        // oldest first
+extern const std::span<const DomainOpset> latests;     // by domain
+extern const std::span<const FunctionText> functions;  // by domain, name
+
+}  // namespace sardonyx::schema::tables

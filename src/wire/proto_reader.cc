@@ -1,0 +1,148 @@
+#include "wire/proto_reader.h"
+
+#include <algorithm>
+
+namespace sardonyx::wire {
+namespace {
+
+template <class T>
+T load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// Appends to bytes that this reader gathered before, or that are still a view of the file. The
+// room of a gathered block follows from its size, so that nothing else has to remember it.
+void append(Bytes& gathered, const Bytes& more, const std::shared_ptr<const void>& file) {
+  const auto room_for = [](size_t size) { return std::bit_ceil(std::max<size_t>(size, 64)); };
+  const size_t size = gathered.size() + more.size();
+  const bool ours = gathered.owner() != nullptr && gathered.owner() != file;
+  if (!ours || size > room_for(gathered.size())) {
+    Bytes larger = Bytes::allocate(room_for(size));
+    if (!gathered.empty()) std::memcpy(larger.mutable_data(), gathered.data(), gathered.size());
+    gathered = larger.slice(0, gathered.size());
+  }
+  if (!more.empty()) std::memcpy(gathered.mutable_data() + gathered.size(), more.data(), more.size());
+  gathered = Bytes(gathered.owner(), gathered.data(), size);
+}
+
+}  // namespace
+
+bool ProtoReader::parse_varint(uint64_t& value) {
+  uint64_t result = 0;
+  for (int shift = 0; shift < 70 && pos_ < end_; shift += 7) {
+    const auto byte = static_cast<uint64_t>(*pos_++);
+    if (shift < 64) result |= (byte & 0x7f) << shift;
+    if (byte < 0x80) {
+      value = result;
+      return true;
+    }
+  }
+  return false;
+}
+
+const char* ProtoReader::parse_field() {
+  uint64_t tag = 0;
+  if (!parse_varint(tag)) return "the tag of a field is cut off or too long";
+  if (tag >> 32 != 0 || tag >> 3 == 0) return "the field number is outside 1 to 536870911";
+  number_ = static_cast<uint32_t>(tag >> 3);
+  type_ = static_cast<WireType>(tag & 7);
+  value_start_ = pos_;
+  const auto left = static_cast<size_t>(end_ - pos_);
+  switch (type_) {
+    case WireType::varint:
+      return parse_varint(value_) ? nullptr : "a number is cut off or longer than 10 bytes";
+    case WireType::fixed64:
+      if (left < 8) return "an 8-byte number is cut off";
+      value_ = load<uint64_t>(pos_);
+      pos_ += 8;
+      return nullptr;
+    case WireType::fixed32:
+      if (left < 4) return "a 4-byte number is cut off";
+      value_ = load<uint32_t>(pos_);
+      pos_ += 4;
+      return nullptr;
+    case WireType::length: {
+      uint64_t length = 0;
+      if (!parse_varint(length)) return "a length is cut off or longer than 10 bytes";
+      length_ = length;
+      value_start_ = pos_;
+      if (length > static_cast<uint64_t>(end_ - pos_)) return "a length runs past the end";
+      pos_ += length;
+      return nullptr;
+    }
+  }
+  return "the wire type is none of 0, 1, 2 and 5";
+}
+
+void ProtoReader::fixed(uint32_t number, const char* name, Bytes& bytes, size_t width) {
+  if (!matches(number, name)) return;
+  const auto single = width == 4 ? WireType::fixed32 : WireType::fixed64;
+  Bytes more;
+  if (is(single)) {
+    more = bytes_.slice(static_cast<size_t>(value_start_ - bytes_.data()), width);
+  } else if (is(WireType::length)) {
+    more = payload();
+    if (length_ % width != 0) broken(fmt::format("{} bytes of '{}' are no multiple of {}", length_, name, width));
+  } else {
+    return;
+  }
+  taken_ = true;
+  // A lone number may be followed by more of them; those come out as one block.
+  if (bytes.empty() && !is(single)) {
+    bytes = more;
+  } else {
+    append(bytes, more, bytes_.owner());
+  }
+}
+
+void ProtoReader::take_floats(std::vector<float>& list) {
+  if (is(WireType::fixed32)) {
+    list.push_back(std::bit_cast<float>(static_cast<uint32_t>(value_)));
+    taken_ = true;
+  } else if (is(WireType::length)) {
+    if (length_ % 4 != 0) broken(fmt::format("{} bytes of packed floats are no multiple of 4", length_));
+    const size_t before = list.size();
+    list.resize(before + length_ / 4);
+    if (length_ != 0) std::memcpy(list.data() + before, value_start_, length_);
+    taken_ = true;
+  }
+}
+
+size_t ProtoReader::varints_in(const std::byte* begin, const std::byte* end) {
+  return static_cast<size_t>(
+      std::count_if(begin, end, [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; }));
+}
+
+void ProtoReader::broken_list() { broken("a number in a packed list is cut off or longer than 10 bytes"); }
+
+std::string ProtoReader::path() const {
+  std::vector<const Frame*> frames;
+  for (const Frame* frame = frame_; frame != nullptr; frame = frame->outer) frames.push_back(frame);
+  std::string text(root_);
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    text += fmt::format(".{}", (*frame)->name);
+    if ((*frame)->index != no_index) text += fmt::format("[{}]", (*frame)->index);
+  }
+  if (field_name_ != nullptr) {
+    text += fmt::format(".{}", field_name_);
+  } else if (naming_ && number_ != 0) {
+    text += fmt::format(".(field {})", number_);
+  }
+  return text;
+}
+
+void ProtoReader::broken(std::string_view trouble) const {
+  const auto offset = static_cast<size_t>(field_start_ - bytes_.data());
+  std::string found;
+  if (number_ != 0) found = fmt::format(" (field {}, wire type {}", number_, static_cast<uint32_t>(type_));
+  if (number_ != 0 && is(WireType::length)) {
+    found += fmt::format(", length {}, {} bytes left in its message", length_, end_ - std::min(value_start_, end_));
+  }
+  if (number_ != 0) found += ")";
+  fail_at(path(), ErrorCode::unreadable,
+          "byte {}: {}{}; the file is cut off, damaged, or not what its name says", offset, trouble, found);
+}
+
+}  // namespace sardonyx::wire

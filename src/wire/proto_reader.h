@@ -1,0 +1,290 @@
+// The visitor that fills messages from protobuf bytes. Internal to wire.
+#pragma once
+
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fail.h"
+#include "wire/fields.h"
+
+namespace sardonyx::wire {
+
+enum class WireType : uint32_t { varint = 0, fixed64 = 1, length = 2, fixed32 = 5 };
+
+// Reads one field at a time: its tag, then its value whole, then asks the field table who takes
+// it. Lengths are 64 bits wide and checked against the enclosing message before use.
+class ProtoReader {
+ public:
+  // `root` names the outermost message in errors.
+  ProtoReader(Bytes bytes, std::string_view root)
+      : bytes_(std::move(bytes)),
+        root_(root),
+        pos_(bytes_.data()),
+        end_(bytes_.data() + bytes_.size()),
+        budget_(structs_always_allowed + bytes_.size() / 8 * (8 * structs_per_byte)) {}
+
+  template <class M>
+  void read(M& message) {
+    parse([&] { fields(*this, message); });
+  }
+
+  // What the field tables call.
+  template <class T>
+  void field(uint32_t number, const char* name, T& member) {
+    if (!matches(number, name)) return;
+    take(name, member);
+  }
+
+  template <class T>
+  void packed(uint32_t number, const char* name, std::vector<T>& list) {
+    field(number, name, list);
+  }
+
+  void fixed(uint32_t number, const char* name, Bytes& bytes, size_t width);
+
+  void raw(uint32_t number, const char* name, bool& present, Bytes& bytes) {
+    if (!matches(number, name) || !is(WireType::length)) return;
+    present = true;
+    bytes = payload();
+    taken_ = true;
+  }
+
+  template <class T>
+  void flagged(uint32_t number, const char* name, bool& present, T& member) {
+    if (!matches(number, name)) return;
+    take(name, member);
+    present |= taken_;
+  }
+
+  template <class A, class B>
+  void either(uint32_t first, const char* first_name, std::optional<A>& a, uint32_t second,
+              const char* second_name, std::optional<B>& b) {
+    if (matches(first, first_name)) {
+      take(first_name, a);
+      if (taken_) b.reset();
+    } else if (matches(second, second_name)) {
+      take(second_name, b);
+      if (taken_) a.reset();
+    }
+  }
+
+  template <class Visit>
+  void choice(uint32_t number, const char* name, ir::TypeProto& type, ir::TypeProto::Kind kind, const Visit& visit) {
+    if (!matches(number, name) || !is(WireType::length)) return;
+    if (type.kind != kind) {
+      type.kind = kind;
+      type.elem_type = 0;
+      type.shape.reset();
+      type.nested.reset();
+      type.opaque_domain.clear();
+      type.opaque_name.clear();
+      type.inner_unknown.clear();
+    }
+    nested(name, no_index, [&] { parse([&] { visit(*this); }); });
+  }
+
+  void unknown(ir::UnknownFields& kept) {
+    if (taken_ || naming_) return;
+    kept.append(reinterpret_cast<const char*>(field_start_), static_cast<size_t>(pos_ - field_start_));
+  }
+
+ private:
+  struct Frame {
+    const Frame* outer;
+    const char* name;
+    size_t index;
+  };
+  static constexpr size_t no_index = std::numeric_limits<size_t>::max();
+  static constexpr int max_depth = 100;
+  // Structs are larger than the bytes that ask for them: an empty message is two bytes. What real
+  // files need stays far below this.
+  static constexpr size_t structs_always_allowed = size_t{256} << 20;
+  static constexpr size_t structs_per_byte = 128;
+
+  template <class Visit>
+  void parse(const Visit& visit) {
+    while (pos_ < end_) {
+      next_field(visit);
+      taken_ = false;
+      visit();
+    }
+  }
+
+  template <class Visit>
+  void next_field(const Visit& visit) {
+    field_start_ = pos_;
+    number_ = 0;
+    if (const char* trouble = parse_field()) {
+      naming_ = true;
+      field_name_ = nullptr;
+      if (number_ != 0) visit();
+      broken(trouble);
+    }
+  }
+
+  bool matches(uint32_t number, const char* name) {
+    if (number != number_) return false;
+    if (!naming_) return true;
+    field_name_ = name;
+    return false;
+  }
+
+  bool is(WireType type) const { return type_ == type; }
+  Bytes payload() const { return bytes_.slice(static_cast<size_t>(value_start_ - bytes_.data()), length_); }
+  std::string_view text() const { return {reinterpret_cast<const char*>(value_start_), length_}; }
+
+  // Parses tag and value at pos_ and moves behind them. Null, or what is wrong.
+  const char* parse_field();
+  bool parse_varint(uint64_t& value);
+  [[noreturn]] void broken(std::string_view trouble) const;
+  std::string path() const;
+
+  void charge(size_t bytes) {
+    if (bytes > budget_) broken("the messages in this file are empty shells that would fill the memory");
+    budget_ -= bytes;
+  }
+
+  // Runs `read` with the field's payload as the enclosing message.
+  template <class Read>
+  void nested(const char* name, size_t index, const Read& read) {
+    const auto saved_end = end_;
+    const auto saved_pos = pos_;
+    const auto saved_start = field_start_;
+    const auto saved_number = number_;
+    const Frame frame{frame_, name, index};
+    frame_ = &frame;
+    if (++depth_ > max_depth) broken("messages are nested more than 100 deep");
+    pos_ = value_start_;
+    end_ = value_start_ + length_;
+    read();
+    --depth_;
+    frame_ = frame.outer;
+    pos_ = saved_pos;
+    end_ = saved_end;
+    field_start_ = saved_start;
+    number_ = saved_number;
+    taken_ = true;
+  }
+
+  template <class T>
+  static constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;
+
+  template <class T>
+  void take(const char* name, T& member) {
+    if constexpr (is_number<T>) {
+      if (!is(WireType::varint)) return;
+      member = static_cast<T>(value_);
+      taken_ = true;
+    } else if constexpr (std::is_same_v<T, float>) {
+      if (!is(WireType::fixed32)) return;
+      member = std::bit_cast<float>(static_cast<uint32_t>(value_));
+      taken_ = true;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (!is(WireType::length)) return;
+      member.assign(text());
+      taken_ = true;
+    } else if (is(WireType::length)) {
+      nested(name, no_index, [&] { read(member); });
+    }
+  }
+
+  template <class T>
+  void take(const char* name, std::optional<T>& member) {
+    if (member) return take(name, *member);
+    member.emplace();
+    take(name, *member);
+    if (!taken_) member.reset();
+  }
+
+  template <class T>
+  void take(const char* name, std::shared_ptr<const T>& member) {
+    if (!is(WireType::length)) return;
+    if (!member) {
+      charge(sizeof(T));
+      member = std::make_shared<T>();
+    }
+    take(name, const_cast<T&>(*member));  // made here, and nobody else has it yet
+  }
+
+  template <class T>
+  void take(const char* name, std::vector<std::shared_ptr<const T>>& list) {
+    if (!is(WireType::length)) return;
+    charge(sizeof(T));
+    auto item = std::make_shared<T>();
+    nested(name, list.size(), [&] { read(*item); });
+    list.push_back(std::move(item));
+  }
+
+  template <class T>
+  void take(const char* name, std::vector<T>& list) {
+    if constexpr (is_number<T>) {
+      take_numbers(list);
+    } else if constexpr (std::is_same_v<T, float>) {
+      take_floats(list);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (!is(WireType::length)) return;
+      charge(sizeof(T));
+      list.emplace_back(text());
+      taken_ = true;
+    } else if (is(WireType::length)) {
+      charge(sizeof(T));
+      list.emplace_back();
+      nested(name, list.size() - 1, [&] { read(list.back()); });
+    }
+  }
+
+  template <class T>
+  void take_numbers(std::vector<T>& list) {
+    if (is(WireType::varint)) {
+      list.push_back(static_cast<T>(value_));
+      taken_ = true;
+    } else if (is(WireType::length)) {
+      const auto after = pos_;
+      const auto last = value_start_ + length_;
+      list.reserve(list.size() + varints_in(value_start_, last));
+      pos_ = value_start_;
+      const auto outer_end = std::exchange(end_, last);
+      for (uint64_t value = 0; pos_ < last;) {
+        if (!parse_varint(value)) broken_list();
+        list.push_back(static_cast<T>(value));
+      }
+      end_ = outer_end;
+      pos_ = after;
+      taken_ = true;
+    }
+  }
+
+  void take_floats(std::vector<float>& list);
+  [[noreturn]] void broken_list();
+  static size_t varints_in(const std::byte* begin, const std::byte* end);
+
+  Bytes bytes_;
+  std::string_view root_;
+  const std::byte* pos_;
+  const std::byte* end_;  // of the message being read
+  size_t budget_;
+  int depth_ = 0;
+  const Frame* frame_ = nullptr;
+
+  // The field at hand.
+  const std::byte* field_start_ = nullptr;
+  const std::byte* value_start_ = nullptr;
+  uint32_t number_ = 0;
+  WireType type_ = WireType::varint;
+  uint64_t value_ = 0;  // of a varint or a fixed-size number
+  size_t length_ = 0;   // of a length-delimited field
+  bool taken_ = false;
+
+  // Set once a field is broken: the table is then walked to find the field's name.
+  bool naming_ = false;
+  const char* field_name_ = nullptr;
+};
+
+}  // namespace sardonyx::wire

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Runs the test suites of a built tree and adds them up.
+
+The last line is `N passed, N failed, N skipped`; the exit status is 1 when anything failed. Uses
+only the standard library, so that it runs where no package index can be reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SUITES = ("cpp", "conformance", "python", "install", "sanitize")
+SANITIZED = ("base", "ir", "wire", "schema", "check", "infer")
+
+
+@dataclasses.dataclass
+class Result:
+    passed: int = 0
+    failures: list[str] = dataclasses.field(default_factory=list)
+    skips: list[tuple[str, str]] = dataclasses.field(default_factory=list)  # name, reason
+
+    def add(self, other: Result) -> None:
+        self.passed += other.passed
+        self.failures += other.failures
+        self.skips += other.skips
+
+
+def run(command: list[str], log: pathlib.Path | None = None, **options) -> int:
+    """Runs a command; its output goes to the log, and to the terminal when there is none."""
+    print("$ " + " ".join(str(word) for word in command), flush=True)
+    if log is None:
+        return subprocess.run(command, **options).returncode
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as stream:
+        code = subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT, **options).returncode
+    if code:
+        sys.stdout.write("".join(log.open(errors="replace").readlines()[-60:]))
+    return code
+
+
+# --- C++ --------------------------------------------------------------------------------------
+
+
+def gtest_result(prefix: str, report: dict) -> Result:
+    result = Result()
+    for suite in report["testsuites"]:
+        for case in suite["testsuite"]:
+            name = f"{prefix}: {suite['name']}.{case['name']}"
+            if case.get("failures"):
+                result.failures.append(name)
+            elif case.get("result") == "SKIPPED":
+                reason = (case.get("skipped") or [{}])[0].get("message", "no reason given")
+                result.skips.append((name, reason.strip().splitlines()[-1]))
+            elif case.get("status") == "RUN":
+                result.passed += 1
+    return result
+
+
+def ctest(build: pathlib.Path, label: str) -> Result:
+    """Each GoogleTest case counts; a test that is no GoogleTest program counts once."""
+    reports = build / "test-reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
+    junit = reports / "ctest.xml"
+    environment = dict(os.environ, GTEST_OUTPUT=f"json:{reports}/", GTEST_COLOR="no")
+    environment.setdefault("ASAN_OPTIONS", "detect_leaks=1:strict_string_checks=1")
+    environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    run(["ctest", "--test-dir", str(build), "--output-on-failure", "--parallel", str(os.cpu_count()),
+         "--timeout", "900", "--output-junit", str(junit)], env=environment)
+    result = Result()
+    if not junit.exists():
+        result.failures.append(f"{label}: ctest wrote no report")
+        return result
+    for case in ElementTree.parse(junit).getroot().iter("testcase"):
+        name = case.get("name")
+        report = reports / f"test_{name}.json"
+        ok = case.get("status") == "run"
+        counted = Result()
+        if report.exists():
+            counted = gtest_result(f"{label} {name}", json.loads(report.read_text()))
+        if case.get("status") == "disabled" or case.find("skipped") is not None:
+            # ctest says so of a program that was not built, for which nothing excuses.
+            counted.failures.append(f"{label} {name}: not run")
+        elif not ok and not counted.failures:
+            counted.failures.append(f"{label} {name}: stopped before its end")
+        elif ok and not report.exists():
+            counted.passed += 1
+        result.add(counted)
+    return result
+
+
+def cpp_suite(options: argparse.Namespace) -> Result:
+    return ctest(options.build, "cpp")
+
+
+def sanitize_suite(options: argparse.Namespace) -> Result:
+    build = ROOT / "build" / "asan"
+    tests = [name for name in SANITIZED if list((ROOT / "tests" / name).glob("*.cc"))]
+    code = run(["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target"]
+               + [f"test_{name}" for name in tests], log=build / "build.log")
+    if code:
+        return Result(failures=["sanitize: the build failed"])
+    reports = build / "test-reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
+    environment = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1",
+                       UBSAN_OPTIONS="print_stacktrace=1", GTEST_COLOR="no")
+    result = Result()
+    for name in tests:
+        report = reports / f"{name}.json"
+        code = run([str(build / "bin" / f"test_{name}"), f"--gtest_output=json:{report}"],
+                   log=reports / f"{name}.log", env=environment, timeout=1200)
+        counted = gtest_result(f"sanitize {name}", json.loads(report.read_text())) if report.exists() else Result()
+        if code and not counted.failures:
+            counted.failures.append(f"sanitize {name}: stopped before its end; see {reports}/{name}.log")
+        result.add(counted)
+    return result
+
+
+# --- conformance ------------------------------------------------------------------------------
+
+
+def conformance_suite(options: argparse.Namespace) -> Result:
+    report = options.build / "test-reports" / "conformance.json"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    code = run([str(options.build / "bin" / "conformance_runner"), "--cases", options.cases,
+                "--mode", "both", "--json", str(report)], log=report.with_suffix(".log"))
+    if not report.exists():
+        return Result(failures=["conformance: the runner stopped before its end"])
+    found = json.loads(report.read_text())
+    result = Result(
+        passed=len(found["passed"]),
+        failures=["conformance " + describe(case) for case in found["failed"]],
+        skips=[("conformance " + case["name"], case["reason"]) for case in found["skipped"]],
+    )
+    if code and not result.failures:
+        result.failures.append(f"conformance: the runner exited with {code}")
+    if not result.passed and not result.failures:
+        result.failures.append(f"conformance: no case found in {options.cases}")
+    return result
+
+
+def describe(case) -> str:
+    if isinstance(case, str):
+        return case
+    return f"{case['name']}: {case.get('reason', '')}"
+
+
+# --- Python -----------------------------------------------------------------------------------
+
+
+def python_suite(options: argparse.Namespace) -> Result:
+    if options.python is None:
+        return Result(skips=[("python harness", "its packages could not be installed")])
+    report = (options.build / "test-reports" / "pytest.xml").resolve()
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    environment = dict(os.environ, SARDONYX_PROGRAM=str((options.build / "bin" / "sardonyx").resolve()))
+    run([options.python, "-m", "pytest", "-q", "-rs", f"--junitxml={report}", "tests/python"],
+        cwd=ROOT, env=environment)
+    if not report.exists():
+        return Result(failures=["python: pytest stopped before its end"])
+    result = Result()
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        name = f"python {case.get('classname')}.{case.get('name')}"
+        skipped = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            result.failures.append(name)
+        elif skipped is not None:
+            result.skips.append((name, skipped.get("message", "")))
+        else:
+            result.passed += 1
+    if not result.passed and not result.failures:
+        result.failures.append("python: no test was found")
+    return result
+
+
+# --- install ----------------------------------------------------------------------------------
+
+
+def install_suite(options: argparse.Namespace) -> Result:
+    """Installs the tree and builds a program outside of it, by CMake and by pkg-config."""
+    work = (options.build.parent / "install-test").resolve()
+    shutil.rmtree(work, ignore_errors=True)
+    prefix, moved = work / "first", work / "prefix"
+    source = ROOT / "tests" / "install"
+    model = ROOT / "examples" / "digits" / "digits.onnx"
+    result = Result()
+
+    def step(name: str, *commands: list[str], **extra) -> bool:
+        for index, command in enumerate(commands):
+            if run([str(word) for word in command], log=work / f"{name}-{index}.log", **extra):
+                result.failures.append(f"install: {name}")
+                return False
+        result.passed += 1
+        return True
+
+    work.mkdir(parents=True)
+    if not step("install", ["cmake", "--install", options.build, "--prefix", prefix]):
+        return result
+    prefix.rename(moved)  # an installed tree may be moved
+    step("find_package",
+         ["cmake", "-S", source, "-B", work / "cmake", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={moved}"],
+         ["cmake", "--build", work / "cmake"],
+         [work / "cmake" / "outside", model])
+    found = list(moved.glob("**/pkgconfig/sardonyx.pc"))
+    if not found:
+        result.failures.append("install: no sardonyx.pc")
+        return result
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(found[0].parent))
+    flags = subprocess.run(["pkg-config", "--define-prefix", "--static", "--cflags", "--libs", "sardonyx"], env=environment,
+                           capture_output=True, text=True)
+    if flags.returncode:
+        result.failures.append("install: pkg-config: " + flags.stderr.strip())
+        return result
+    libraries = found[0].parent.parent
+    step("pkg-config",
+         ["g++", "-std=c++20", source / "main.cc", "-o", work / "outside", *flags.stdout.split(),
+          f"-Wl,-rpath,{libraries}"],
+         [work / "outside", model])
+    return result
+
+
+# --- the sum ----------------------------------------------------------------------------------
+
+
+def print_skips(skips: list[tuple[str, str]]) -> None:
+    reasons = collections.defaultdict(list)
+    for name, reason in skips:
+        reasons[reason].append(name)
+    if reasons:
+        print("\nskipped, by reason:")
+    for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        print(f"  {len(names):5} {reason} (e.g. {names[0]})")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="the built tree")
+    parser.add_argument("--cases", required=True, help="the folder of backend test cases")
+    parser.add_argument("--python", help="a Python with the packages of tools/requirements.txt")
+    parser.add_argument("--suite", action="append", choices=SUITES, help="only this one; repeatable")
+    parser.add_argument("--sanitize", action="store_true", help="also the suite `sanitize`")
+    parser.add_argument("--note", action="append", default=[], help="a closing line to print")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse_arguments()
+    chosen = options.suite or [name for name in SUITES if name != "sanitize"]
+    if options.sanitize and "sanitize" not in chosen:
+        chosen.append("sanitize")
+    functions = {"cpp": cpp_suite, "conformance": conformance_suite, "python": python_suite,
+                 "install": install_suite, "sanitize": sanitize_suite}
+    total, lines = Result(), []
+    for name in chosen:
+        print(f"\n== {name}", flush=True)
+        start = time.monotonic()
+        result = functions[name](options)
+        lines.append(f"{name:12} {result.passed:6} passed {len(result.failures):5} failed "
+                     f"{len(result.skips):5} skipped  {time.monotonic() - start:6.0f} s")
+        total.add(result)
+    print_skips(total.skips)
+    if total.failures:
+        print("\nfailed:")
+        for name in total.failures:
+            print("  " + name)
+    print("\n" + "\n".join(lines + options.note))
+    print(f"{total.passed} passed, {len(total.failures)} failed, {len(total.skips)} skipped")
+    return 1 if total.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
