@@ -264,7 +264,8 @@ def verify(onnx, operators, sets):
             for fact, value in vars(theirs[since]).items():
                 if normal(getattr(ours[since], fact)) != normal(value):
                     problems.append(f"{key} {since} {fact}: {getattr(ours[since], fact)} is in truth {value}")
-    if (ROOT / "spec/releases.txt").read_text(encoding="utf-8") != HEADER.format(onnx.__version__) + releases_text(onnx):
+    releases = (ROOT / "spec/releases.txt").read_text(encoding="utf-8")
+    if releases != HEADER.format(onnx.__version__) + releases_text(onnx):
         problems.append("spec/releases.txt differs")
     print("\n".join(sorted(problems)), end="\n" if problems else "")
     signatures = sum(map(len, operators.values()))

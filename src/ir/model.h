@@ -14,8 +14,12 @@
 
 namespace sardonyx::ir {
 
-// Fields a newer edition may have added: kept as they were read, written back at the end.
-using UnknownFields = std::string;
+// What a message of a file says beyond its struct, so that it is written back as it was read.
+struct UnknownFields {
+  std::string bytes;              // fields a newer edition may have added; written at the end
+  uint32_t written_defaults = 0;  // bit n: field n was written although it holds its default
+  bool empty() const { return bytes.empty(); }
+};
 
 struct StringEntry {  // StringStringEntryProto
   std::string key;

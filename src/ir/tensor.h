@@ -1,6 +1,8 @@
 // Between the specification's TensorProto and tensors.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "ir/model.h"
@@ -8,12 +10,25 @@
 
 namespace sardonyx::ir {
 
-// The elements a TensorProto holds itself (not external: wire/external.h resolves those first).
-// Data that lies aligned in a mapped file is not copied: the tensor keeps the file mapped. Throws
-// Error (invalid_model) where shape, element type and stored data disagree.
-Tensor to_tensor(const TensorProto& proto);
+// The bytes of a tensor whose data_location is external: at least `needed` of them.
+using ExternalBytes = std::function<Bytes(const TensorProto& proto, uint64_t needed)>;
 
-// With raw_data (strings: string_data); shares the tensor's memory.
+// The elements of a TensorProto, whatever field or file holds them. A view of the proto's bytes
+// (or of the external file) where they are stored raw and either aligned for the element type or
+// larger than 64 KiB; a copy otherwise. So a large tensor from a file may lie unaligned: whoever
+// packs it reads with unaligned loads, and what runs on it copies it first (aligned). Booleans
+// come out as 0 or 1. Without `external`, external data is an error. Throws Error (invalid_model)
+// where sizes, fields and element type do not fit together, (unsupported) for segments, and what
+// `external` throws.
+Tensor to_tensor(const TensorProto& proto, const ExternalBytes& external = {});
+
+// The same elements at an address that fits their type: the tensor itself, or a copy.
+Tensor aligned(const Tensor& tensor);
+
+// The elements in raw_data (strings in string_data), sharing the tensor's memory.
 TensorProto to_proto(const Tensor& tensor, std::string name = {});
+
+SparseTensor to_sparse_tensor(const SparseTensorProto& proto, const ExternalBytes& external = {});
+SparseTensorProto to_proto(const SparseTensor& sparse, std::string name = {});
 
 }  // namespace sardonyx::ir

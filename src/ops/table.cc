@@ -7,7 +7,10 @@
 // The list of units: each file of src/ops/ that defines operators has one line here and defines
 // `std::span<const Operator> NAME_operators()`.
 #define SARDONYX_OPERATOR_UNITS(UNIT) \
-  UNIT(identity)
+  UNIT(conv) \
+  UNIT(gemm) \
+  UNIT(identity) \
+  UNIT(matmul)
 
 namespace sardonyx::ops {
 

@@ -140,7 +140,8 @@ std::string_view closest_name(std::string_view domain, std::string_view name) {
   // A third of the name may be wrong, and never all of it.
   size_t limit = name.size() < 3 ? 0 : std::min<size_t>(name.size() / 3, 4);
   for (const Signature& signature : rows_of_domain(domain)) {
-    if (signature.name == best || signature.name.size() > longest_name) continue;
+    if (signature.extra || signature.name == best) continue;
+    if (signature.name.size() > longest_name) continue;
     const size_t distance = edit_distance(name, signature.name);
     if (distance < limit || (distance == limit && best.empty())) {
       best = signature.name;

@@ -127,7 +127,7 @@ std::string ProtoReader::path() const {
   }
   if (field_name_ != nullptr) {
     text += fmt::format(".{}", field_name_);
-  } else if (naming_ && number_ != 0) {
+  } else if (naming_ && number_ != 0) {  // not one of the fields this version knows
     text += fmt::format(".(field {})", number_);
   }
   return text;

@@ -1,6 +1,7 @@
 // The visitor that fills messages from protobuf bytes. Internal to wire.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -40,6 +42,9 @@ class ProtoReader {
   void field(uint32_t number, const char* name, T& member) {
     if (!matches(number, name)) return;
     take(name, member);
+    if constexpr (is_number<T> || std::is_same_v<T, std::string>) {
+      if (taken_ && member == T{}) written_default_ = uint32_t{1} << number;
+    }
   }
 
   template <class T>
@@ -85,14 +90,16 @@ class ProtoReader {
       type.nested.reset();
       type.opaque_domain.clear();
       type.opaque_name.clear();
-      type.inner_unknown.clear();
+      type.inner_unknown = {};
     }
     nested(name, no_index, [&] { parse([&] { visit(*this); }); });
   }
 
   void unknown(ir::UnknownFields& kept) {
-    if (taken_ || naming_) return;
-    kept.append(reinterpret_cast<const char*>(field_start_), static_cast<size_t>(pos_ - field_start_));
+    if (naming_) return;
+    kept.written_defaults |= std::exchange(written_default_, 0);
+    if (taken_) return;
+    kept.bytes.append(reinterpret_cast<const char*>(field_start_), static_cast<size_t>(pos_ - field_start_));
   }
 
  private:
@@ -120,10 +127,10 @@ class ProtoReader {
   template <class Visit>
   void next_field(const Visit& visit) {
     field_start_ = pos_;
+    field_name_ = nullptr;
     number_ = 0;
     if (const char* trouble = parse_field()) {
       naming_ = true;
-      field_name_ = nullptr;
       if (number_ != 0) visit();
       broken(trouble);
     }
@@ -131,9 +138,8 @@ class ProtoReader {
 
   bool matches(uint32_t number, const char* name) {
     if (number != number_) return false;
-    if (!naming_) return true;
     field_name_ = name;
-    return false;
+    return !naming_;
   }
 
   bool is(WireType type) const { return type_ == type; }
@@ -160,6 +166,7 @@ class ProtoReader {
     const auto saved_number = number_;
     const Frame frame{frame_, name, index};
     frame_ = &frame;
+    field_name_ = nullptr;
     if (++depth_ > max_depth) broken("messages are nested more than 100 deep");
     pos_ = value_start_;
     end_ = value_start_ + length_;
@@ -248,7 +255,8 @@ class ProtoReader {
     } else if (is(WireType::length)) {
       const auto after = pos_;
       const auto last = value_start_ + length_;
-      list.reserve(list.size() + varints_in(value_start_, last));
+      const size_t needed = list.size() + varints_in(value_start_, last);
+      if (needed > list.capacity()) list.reserve(std::max(needed, 2 * list.capacity()));
       pos_ = value_start_;
       const auto outer_end = std::exchange(end_, last);
       for (uint64_t value = 0; pos_ < last;) {
@@ -281,10 +289,10 @@ class ProtoReader {
   uint64_t value_ = 0;  // of a varint or a fixed-size number
   size_t length_ = 0;   // of a length-delimited field
   bool taken_ = false;
+  uint32_t written_default_ = 0;  // the bit of its number, where it holds its type's default
 
-  // Set once a field is broken: the table is then walked to find the field's name.
-  bool naming_ = false;
-  const char* field_name_ = nullptr;
+  const char* field_name_ = nullptr;  // null where the message has no such field
+  bool naming_ = false;  // the field is broken: the table is walked for its name only
 };
 
 }  // namespace sardonyx::wire

@@ -15,7 +15,10 @@ namespace {
 
 std::string text_of(std::span<const TypeId> types) {
   std::string text;
-  for (const TypeId type : types) text += (text.empty() ? "" : " ") + to_string(type);
+  for (const TypeId type : types) {
+    if (!text.empty()) text += ' ';
+    text += to_string(type);
+  }
   return text;
 }
 
@@ -248,6 +251,43 @@ TEST(Schema, Releases) {
   }
 }
 
+TEST(Schema, OperatorsThatLeftTheStandard) {
+  const Signature* affine = find("", "Affine", 9);
+  ASSERT_NE(affine, nullptr);
+  EXPECT_TRUE(affine->extra);
+  EXPECT_TRUE(affine->experimental);
+  EXPECT_EQ(affine->attribute("alpha")->default_float, 1.0f);
+  EXPECT_EQ(find("", "Affine", 10), nullptr);
+  EXPECT_EQ(newest("", "Affine"), affine);
+  for (const char* name :
+       {"ATen", "ConstantFill", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler",
+        "ParametricSoftplus", "Scale", "ScaledTanh"}) {
+    EXPECT_NE(find("", name, 1), nullptr) << name;
+    EXPECT_EQ(find("", name, 13), nullptr) << name;
+  }
+  // The name lived on with another meaning.
+  EXPECT_TRUE(find("", "MeanVarianceNormalization", 8)->extra);
+  EXPECT_NE(find("", "MeanVarianceNormalization", 8)->attribute("across_channels"), nullptr);
+  EXPECT_FALSE(find("", "MeanVarianceNormalization", 9)->extra);
+}
+
+TEST(Schema, FunctionTexts) {
+  size_t fixed = 0;
+  for (const Signature& signature : all_signatures()) {
+    const bool is_newest = &signature == newest(signature.domain, signature.name);
+    if (!is_newest || signature.function != FunctionKind::fixed) continue;
+    ++fixed;
+    const FunctionText* function = function_text(signature.domain, signature.name);
+    ASSERT_NE(function, nullptr) << name_and_version(signature);
+    EXPECT_EQ(function->name, signature.name);
+    EXPECT_NE(function->text.find(std::string(signature.name) + " "), std::string_view::npos);
+    EXPECT_EQ(function->text.substr(function->text.size() - 2), "}\n");
+  }
+  EXPECT_EQ(fixed, function_texts().size());
+  EXPECT_EQ(function_text("ai.onnx", "Elu"), function_text("", "Elu"));
+  EXPECT_EQ(function_text("", "Conv"), nullptr);
+}
+
 TEST(Schema, ClosestName) {
   EXPECT_EQ(closest_name("", "SoftMax"), "Softmax");
   EXPECT_EQ(closest_name("", "softmax"), "Softmax");
@@ -255,6 +295,7 @@ TEST(Schema, ClosestName) {
   EXPECT_EQ(closest_name("", "Tranpsose"), "Transpose");
   EXPECT_EQ(closest_name("", "LayerNormalisation"), "LayerNormalization");
   EXPECT_EQ(closest_name("ai.onnx.ml", "TreeEnsmble"), "TreeEnsemble");
+  EXPECT_EQ(closest_name("", "Affina"), "");  // what left the standard is no suggestion
   EXPECT_EQ(closest_name("", "Fnord"), "");
   EXPECT_EQ(closest_name("", ""), "");
   EXPECT_EQ(closest_name("", std::string(10'000, 'a')), "");

@@ -66,7 +66,8 @@ TEST(TypeId, FromTheTypesOfAModel) {
   using Kind = ir::TypeProto::Kind;
   EXPECT_EQ(to_string(type_id(wrapped(Kind::sequence, wrapped(Kind::map, tensor_proto(1), 7)))),
             "seq(map(int64, tensor(float)))");
-  EXPECT_EQ(type_id(ir::TypeProto{}), TypeId{});
+  ir::TypeProto nothing;
+  EXPECT_EQ(type_id(nothing), TypeId{});
   ir::TypeProto sequence_of_nothing;
   sequence_of_nothing.kind = Kind::sequence;
   EXPECT_EQ(type_id(sequence_of_nothing), TypeId{});

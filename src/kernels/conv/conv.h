@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "kernels/gemm/epilogue.h"
@@ -42,7 +43,13 @@ int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilati
                       int64_t pad_begin, int64_t pad_end);
 
 // The ways to compute a convolution, best first where they apply.
-enum class ConvPath : uint8_t { depthwise_rows, depthwise_any, pointwise, few_channels, implicit_gemm };
+enum class ConvPath : uint8_t {
+  depthwise_rows,  // one input channel per output channel, 3x3 or 5x5: several rows in registers
+  depthwise_any,   // one input channel per few output channels, any kernel
+  few_channels,    // few output channels in a group: pixels along the vectors
+  pointwise,       // 1x1 kernels: a matrix multiplication
+  implicit_gemm,   // everything: windows gathered strip by strip for a matrix multiplication
+};
 std::string_view name_of(ConvPath path);
 
 // Which path a shape takes, and why each better one was refused.
@@ -53,7 +60,11 @@ struct ConvChoice {
   };
   ConvPath path = ConvPath::implicit_gemm;
   int refusal_count = 0;
-  std::array<Refusal, 5> refusals{};
+  std::array<Refusal, 4> refusal{};
+
+  std::span<const Refusal> refusals() const {
+    return {refusal.data(), static_cast<size_t>(refusal_count)};
+  }
 };
 ConvChoice choose_conv(const ConvShape& shape);
 

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "kernels/shape_text.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -28,8 +29,8 @@ void check(std::span<const int64_t> output, std::span<const int64_t> input) {
     fits = dim == 1 || dim == output[output.size() - 1 - i];
   }
   if (!fits) {
-    fail(ErrorCode::bad_input, "an input of shape [{}] does not broadcast to [{}]",
-         fmt::join(input, ", "), fmt::join(output, ", "));
+    fail(ErrorCode::bad_input, "an input of shape {} does not broadcast to {}",
+         shape_text(input), shape_text(output));
   }
 }
 
@@ -59,7 +60,7 @@ BroadcastPlan plan_broadcast(std::span<const int64_t> output,
   plan.inputs = static_cast<int32_t>(inputs.size());
   const auto count = checked_count(output);
   if (!count) {
-    fail(ErrorCode::bad_input, "the shape [{}] has too many elements", fmt::join(output, ", "));
+    fail(ErrorCode::bad_input, "the shape {} has too many elements", shape_text(output));
   }
   plan.count = *count;
   Walk walks[BroadcastPlan::max_inputs];
@@ -84,8 +85,8 @@ BroadcastPlan plan_broadcast(std::span<const int64_t> output,
       continue;
     }
     if (rank == BroadcastPlan::max_rank) {
-      fail(ErrorCode::unsupported, "broadcasting to [{}] needs more than {} nested loops",
-           fmt::join(output, ", "), BroadcastPlan::max_rank);
+      fail(ErrorCode::unsupported, "broadcasting to {} needs more than {} nested loops",
+           shape_text(output), BroadcastPlan::max_rank);
     }
     plan.dims[rank] = output[d];
     for (int i = 0; i < n; ++i) plan.strides[i][rank] = strides[i];

@@ -62,9 +62,13 @@ struct TileKernels {
   // c = epilogue(sums); and the same with sums read as their transpose (columns x rows).
   TileStoreKernel store = nullptr;
   TileStoreKernel store_transposed = nullptr;
-  // out[j * out_stride + i] = in[i * in_stride + j] for i < rows, j < columns.
-  void (*transpose)(const float* in, int64_t in_stride, int64_t rows, int64_t columns, float* out,
-                    int64_t out_stride) = nullptr;
+  // Operands rewritten term after term, `width` floats each, of which the first `count` come from
+  // `in` and the rest are 0. turn_k_major: out[t * out_stride + i] = in[i * stride + t], width =
+  // lanes; copy_k_major: out[t * width + i] = in[t * stride + i], width a multiple of lanes.
+  void (*turn_k_major)(const float* in, int64_t stride, int count, int64_t k, float* out,
+                       int64_t out_stride) = nullptr;
+  void (*copy_k_major)(const float* in, int64_t stride, int count, int64_t k, float* out,
+                       int width) = nullptr;
 };
 
 // Those of the instruction set that dispatch chooses now.

@@ -1,0 +1,104 @@
+"""The benchmark's rows as lines, as a table for the docs, and as a chart."""
+
+from __future__ import annotations
+
+import pathlib
+import platform
+import shlex
+import sys
+
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+COLUMNS = [
+    ("threads", "threads", "{:d}"),
+    ("ms", "sardonyx_ms", "{:.3g}"),
+    ("ORT ms", "onnxruntime_ms", "{:.3g}"),
+    ("ratio", "ratio", "{:.2f}"),
+    ("% of peak", "share_of_peak", "{:.0%}"),
+    ("create ms", "sardonyx_create_ms", "{:.0f}"),
+    ("ORT", "onnxruntime_create_ms", "{:.0f}"),
+    ("peak MB", "sardonyx_peak_mb", "{:.0f}"),
+    ("ORT", "onnxruntime_peak_mb", "{:.0f}"),
+    ("diff/RMS", "max_diff_over_rms", "{:.1e}"),
+]
+
+
+def cells(row: dict) -> list[str]:
+    if "error" in row:
+        return [str(row["threads"]), "failed: " + row["error"]]
+    return [form.format(round(row[key]) if form == "{:d}" else row[key]) if row["gflop"] or key != "share_of_peak"
+            else "" for _, key, form in COLUMNS]
+
+
+def heading() -> str:
+    return f"{'model':16}" + "".join(f"{title:>11}" for title, _, _ in COLUMNS)
+
+
+def line(row: dict) -> str:
+    return f"{row['model']:16}" + "".join(f"{cell:>11}" for cell in cells(row))
+
+
+def machine(peak: dict) -> str:
+    name = platform.processor() or platform.machine()
+    with open("/proc/cpuinfo") as info:
+        for text in info:
+            if text.startswith("model name"):
+                name = text.split(":", 1)[1].strip()
+                break
+    return (f"{name}; measured peak of one thread: {peak['gflops_1']:.0f} GFLOP/s float32, "
+            f"{peak['gbps_1']:.0f} GB/s from memory")
+
+
+def table(rows: list[dict]) -> str:
+    lines = ["| model | " + " | ".join(title for title, _, _ in COLUMNS) + " |",
+             "|---" * (len(COLUMNS) + 1) + "|"]
+    for row in rows:
+        found = cells(row)
+        lines.append(f"| {row['model']} | " + " | ".join(found + [""] * (len(COLUMNS) - len(found))) + " |")
+    return "\n".join(lines)
+
+
+def draw(rows: list[dict], file: pathlib.Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    good = [row for row in rows if "error" not in row]
+    if not good:
+        return
+    names = list(dict.fromkeys(row["model"] for row in good))
+    threads = sorted({row["threads"] for row in good})
+    figure, axes = pyplot.subplots(figsize=(8, 0.8 + 0.22 * len(names) * (len(threads) + 0.6)))
+    height = 0.8 / len(threads)
+    for index, count in enumerate(threads):
+        found = {row["model"]: row["ratio"] for row in good if row["threads"] == count}
+        places = [place + index * height for place, name in enumerate(names) if name in found]
+        values = [found[name] for name in names if name in found]
+        bars = axes.barh(places, values, height * 0.9, label=f"{count} thread{'s' if count > 1 else ''}")
+        axes.bar_label(bars, labels=[f"{value:.2f}" for value in values], padding=2, fontsize=7)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_yticks([place + 0.4 - height / 2 for place in range(len(names))], names)
+    axes.invert_yaxis()
+    axes.set_xlabel("ONNX Runtime's time divided by Sardonyx's (right of 1: Sardonyx is faster)")
+    axes.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(threads), frameon=False)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)
+
+
+def write_docs(rows: list[dict], machine_line: str, file: pathlib.Path) -> None:
+    """Replaces what stands between the markers, and the chart beside the page."""
+    import onnxruntime
+
+    draw(rows, file.parent / "performance.png")
+    arguments = shlex.join(word for word in sys.argv[1:] if word != "--program" and not word.endswith("bin/sardonyx"))
+    text = file.read_text() if file.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    body = (f"{BEGIN}\nMade by `./dev bench {arguments}` with ONNX Runtime {onnxruntime.__version__} on {machine_line}.\n"
+            "Ratio: ONNX Runtime's time divided by Sardonyx's, medians of runs in turn. Peak MB: above the bare "
+            f"program's.\n\n{table(rows)}\n\n![ratios](performance.png)\n{END}")
+    file.write_text(before + body + (after or "\n"))

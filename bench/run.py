@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Times Sardonyx and ONNX Runtime side by side on the models of bench/zoo.
+
+For each model and number of threads both engines hold the model in a process of their own and take
+turns, a batch of runs each. The outputs of both are compared. A ratio above 1 means that Sardonyx is
+faster, or takes less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import build_models
+import report
+import zoo
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOLERANCE = 1e-3  # of the output's RMS
+PAUSE = 0.02  # seconds between turns, so that neither's spinning threads disturb the other
+
+
+class EngineError(Exception):
+    pass
+
+
+class Engine:
+    """One child process that speaks the protocol described in ort_child.py."""
+
+    def __init__(self, command: list[str]):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_) -> None:
+        try:
+            self.process.stdin.write("quit\n")
+            self.process.stdin.close()
+            self.process.wait(timeout=30)
+        except (OSError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
+
+    def ask(self, *words) -> dict:
+        try:
+            self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            raise EngineError(f"the process ended before '{words[0]}'") from None
+        line = self.process.stdout.readline()
+        if not line:
+            raise EngineError(f"the process ended during '{words[0]}'")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise EngineError(answer["error"])
+        return answer
+
+
+def commands(program: str) -> dict[str, list[str]]:
+    child = pathlib.Path(__file__).with_name("ort_child.py")
+    return {"sardonyx": [program, "bench", "--serve"], "onnxruntime": [sys.executable, str(child)]}
+
+
+def probe(program: str) -> dict:
+    result = subprocess.run([program, "bench", "--probe", "--json"], capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(f"bench: the probe of the machine's peak failed: {result.stderr.strip()}")
+    return json.loads(result.stdout)
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The largest difference as a share of the RMS; infinite where type, shape or an integer differs."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return float("inf")
+    if not np.issubdtype(theirs.dtype, np.floating):
+        return 0.0 if np.array_equal(ours, theirs) else float("inf")
+    if not theirs.size:
+        return 0.0
+    largest = float(np.max(np.abs(ours.astype(np.float64) - theirs.astype(np.float64))))
+    return largest / max(zoo.rms(theirs), 1e-30) if np.isfinite(largest) else float("inf")
+
+
+def compare(engines: dict[str, Engine], folder: pathlib.Path) -> float:
+    results = {}
+    for name, engine in engines.items():
+        engine.ask("outputs", folder / f"{name}.npz")
+        with np.load(folder / f"{name}.npz") as arrays:
+            results[name] = dict(arrays)
+    ours, theirs = results["sardonyx"], results["onnxruntime"]
+    if ours.keys() != theirs.keys():
+        raise EngineError(f"outputs {sorted(ours)} where {sorted(theirs)} were expected")
+    return max(difference(ours[name], theirs[name]) for name in theirs)
+
+
+def creation_times(command: list[str], model: pathlib.Path, threads: int, count: int) -> list[float]:
+    times = []
+    for _ in range(count):
+        with Engine(command) as engine:
+            times.append(engine.ask("load", model, threads)["create_ms"])
+    return times
+
+
+def take_turns(engines: dict[str, Engine], seconds: float) -> dict[str, list[float]]:
+    """Batches of about 60 ms in turn, at least five each; the first run of a batch warms up and is dropped."""
+    batch = {}
+    for name, engine in engines.items():
+        engine.ask("run", 2)
+        once = max(engine.ask("run", 1)["ms"][0], 1e-3)
+        batch[name] = int(min(2000, max(1, 60 / once)))
+    times = {name: [] for name in engines}
+    start, rounds = time.monotonic(), 0
+    while rounds < 5 or (time.monotonic() - start < seconds and rounds < 200):
+        order = list(engines) if rounds % 2 else list(reversed(engines))
+        for name in order:
+            times[name] += engines[name].ask("run", batch[name] + 1)["ms"][1:]
+            time.sleep(PAUSE)
+        rounds += 1
+    return times
+
+
+def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.Namespace) -> dict:
+    model, inputs = options.models_folder / f"{name}.onnx", options.models_folder / f"{name}.npz"
+    with model.open("rb") as stream:  # both find the file in memory
+        while stream.read(1 << 24):
+            pass
+    row = {"model": name, "threads": threads, "gflop": known["gflop"], "weights_mb": known["weights_mb"]}
+    children = commands(options.program)
+    creation = {}
+    try:
+        for engine in children:
+            creation[engine] = creation_times(children[engine], model, threads, options.loads - 1)
+        with Engine(children["sardonyx"]) as ours, Engine(children["onnxruntime"]) as theirs, \
+                tempfile.TemporaryDirectory() as folder:
+            engines = {"sardonyx": ours, "onnxruntime": theirs}
+            for engine in engines:
+                creation[engine].append(engines[engine].ask("load", model, threads)["create_ms"])
+                engines[engine].ask("inputs", inputs)
+            times = take_turns(engines, options.seconds)
+            row["max_diff_over_rms"] = compare(engines, pathlib.Path(folder))
+            for engine in engines:
+                memory = engines[engine].ask("memory")
+                row[f"{engine}_ms"] = statistics.median(times[engine])
+                row[f"{engine}_create_ms"] = statistics.median(creation[engine])
+                row[f"{engine}_peak_mb"] = memory["peak_mb"] - memory["base_mb"]
+    except EngineError as error:
+        row["error"] = str(error)
+        return row
+    row["ratio"] = row["onnxruntime_ms"] / row["sardonyx_ms"]
+    row["create_ratio"] = row["onnxruntime_create_ms"] / row["sardonyx_create_ms"]
+    row["memory_ratio"] = row["onnxruntime_peak_mb"] / max(row["sardonyx_peak_mb"], 0.1)
+    gflops = peak.get(f"gflops_{threads}", peak["gflops_1"] * threads)
+    row["share_of_peak"] = known["gflop"] / (row["sardonyx_ms"] * 1e-3) / gflops
+    row["same_outputs"] = bool(row["max_diff_over_rms"] <= TOLERANCE)
+    return row
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"),
+                        help="the sardonyx program (./dev bench builds and names it)")
+    parser.add_argument("--models", default="all",
+                        help="names with commas between them, or all: " + ", ".join(zoo.MODELS))
+    parser.add_argument("--threads", default="1,2", help="numbers of threads with commas between them (default 1,2)")
+    parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
+    parser.add_argument("--picture", type=pathlib.Path, default=ROOT / "build" / "bench" / "ratios.png",
+                        help="the chart to write (default build/bench/ratios.png)")
+    parser.add_argument("--write-docs", action="store_true",
+                        help="put table and chart into docs/performance.md")
+    parser.add_argument("--seconds", type=float, default=3.0, help="to spend on taking turns, per row (default 3)")
+    parser.add_argument("--loads", type=int, default=3, help="sessions created per row (default 3)")
+    parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build" / "bench-models",
+                        help="where the models are built")
+    options = parser.parse_args()
+    options.models = list(zoo.MODELS) if options.models == "all" else options.models.split(",")
+    if unknown := [name for name in options.models if name not in zoo.MODELS]:
+        parser.error(f"unknown models: {', '.join(unknown)}; known: {', '.join(zoo.MODELS)}")
+    try:
+        options.threads = [int(part) for part in options.threads.split(",")]
+    except ValueError:
+        parser.error("--threads takes numbers with commas between them")
+    if min(options.threads) < 1 or options.loads < 1:
+        parser.error("--threads and --loads start at 1")
+    return options
+
+
+def main() -> int:
+    options = parse_arguments()
+    known = build_models.build_all(options.models, options.models_folder)
+    peak = probe(options.program)
+    rows = []
+    print(report.heading(), flush=True)
+    for threads in options.threads:
+        for name in options.models:
+            rows.append(measure(name, known[name], threads, peak, options))
+            print(report.line(rows[-1]), flush=True)
+    machine = report.machine(peak)
+    print(machine)
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    report.draw(rows, options.picture)
+    print(f"chart: {options.picture}")
+    if options.write_docs:
+        report.write_docs(rows, machine, ROOT / "docs" / "performance.md")
+    wrong = [row for row in rows if "error" in row or not row["same_outputs"]]
+    for row in wrong:
+        what = row.get("error") or f"outputs differ by {row['max_diff_over_rms']:.2g} of their RMS"
+        print(f"bench: {row['model']} at {row['threads']} threads: {what}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

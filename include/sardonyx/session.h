@@ -1,0 +1,148 @@
+// Loading models and running them.
+//
+//   sardonyx::Session session("model.onnx");
+//   auto outputs = session.run({{"image", image}});
+//
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sardonyx/error.h"
+#include "sardonyx/value.h"
+
+namespace sardonyx {
+
+struct LoadOptions {
+  // A folder that links of external data may lead into; links are refused otherwise.
+  std::string trusted_folder;
+  // Read the file instead of mapping it: for files that somebody may truncate meanwhile.
+  bool read_into_memory = false;
+};
+
+// A model file, read and ready to make sessions of. Cheap to copy; copies and the sessions made
+// from them share the file's bytes and the packed forms of its weights. May be used from any thread.
+class Model {
+ public:
+  // Maps and reads a file; external data is found beside it. Throws Error (unreadable).
+  explicit Model(const std::string& path, const LoadOptions& options = {});
+  // Reads from memory, which is copied unless `owner` keeps it alive. `folder` is where external
+  // data is looked for; empty: nowhere.
+  Model(const void* data, size_t size, std::string folder = {}, std::shared_ptr<const void> owner = nullptr,
+        const LoadOptions& options = {});
+  // Parses ONNX's textual syntax.
+  static Model from_text(std::string_view text);
+
+  struct Implementation;
+  const Implementation& implementation() const { return *implementation_; }
+  std::shared_ptr<const Implementation> share() const { return implementation_; }
+
+ private:
+  Model() = default;
+  std::shared_ptr<const Implementation> implementation_;
+};
+
+// An input or output of a model.
+struct ValueDescription {
+  std::string name;
+  Value::Kind kind = Value::Kind::tensor;
+  ElementType element_type = ElementType::undefined;  // of tensors
+  // Dimensions of a tensor: numbers, names ("batch"), or expressions ("past + 1"); absent where the
+  // model leaves the rank open.
+  struct Dimension {
+    std::optional<int64_t> size;
+    std::string name;
+  };
+  std::optional<std::vector<Dimension>> shape;
+  std::string type;       // in full, as text: "float[batch,3,224,224]"
+  bool optional = false;  // an input with an initializer as its default
+};
+
+// Worker threads that several sessions may share.
+class Threads {
+ public:
+  // Counts the calling thread; 0: as many as the process may use.
+  explicit Threads(int count = 0);
+  int count() const;
+
+ private:
+  friend class Session;
+  std::shared_ptr<void> pool_;
+};
+
+struct SessionOptions {
+  int threads = 0;                     // counts the caller; 0: as many as the process may use
+  std::optional<Threads> shared_threads;  // instead of threads of the session's own
+  bool plain = false;                  // node after node without plan and fusion: the reference
+  bool fuse = true;                    // combine operators into one step where that is exact enough
+  bool exact = false;                  // no algorithm that trades accuracy for speed
+  bool assume_inference = false;       // old BatchNormalization/Dropout without is_test: inference
+  uint64_t seed = 0;                   // of random operators that have none
+  // All values the graph makes become outputs, after the model's own, in order of their making.
+  bool all_outputs = false;
+};
+
+struct RunOptions {
+  const std::atomic<bool>* cancel = nullptr;  // set it from any thread to stop the run
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  int64_t memory_limit = INT64_MAX;  // bytes the run may allocate
+};
+
+using NamedValue = std::pair<std::string, Value>;
+
+struct StepDescription {
+  std::string node;       // "Conv 'stem/conv'"
+  std::string origin;     // how it came to be, where it is not in the file as such
+  std::string kernel;     // "conv.pointwise"
+  std::vector<std::string> refused;  // "winograd: stride is 2"
+};
+
+// A model prepared for running. Preparing decides all that does not depend on the inputs; sizes
+// are bound when a run brings new ones. Any number of threads may run one session at the same time.
+// Move-only.
+class Session {
+ public:
+  explicit Session(const std::string& path, const SessionOptions& options = {});
+  explicit Session(const Model& model, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  const std::vector<ValueDescription>& inputs() const;
+  const std::vector<ValueDescription>& outputs() const;
+
+  // Runs with inputs by name and returns the outputs in the model's order. Input tensors are used
+  // where they lie, for the time of the call. Throws Error: (bad_input) for wrong names, shapes,
+  // types or missing inputs, (run_failed), (cancelled), (out_of_memory).
+  std::vector<Value> run(const std::vector<NamedValue>& inputs, const RunOptions& options = {}) const;
+
+  // Runs with inputs in order (kind none: not given) into outputs. An output that is a tensor on
+  // entry, of the right type and shape, is filled where it lies; others are made new.
+  void run(std::span<const Value> inputs, std::span<Value> outputs, const RunOptions& options = {}) const;
+
+  // What running consists of.
+  std::vector<StepDescription> steps() const;
+  // Bytes of packed weights, and of working memory of the last binding.
+  int64_t packed_bytes() const;
+  int64_t arena_bytes() const;
+
+  struct Implementation;
+
+ private:
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// "0.1.0"
+std::string_view version();
+
+}  // namespace sardonyx

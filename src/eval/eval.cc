@@ -1,0 +1,225 @@
+#include "eval/eval.h"
+
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/fail.h"
+#include "ir/tensor.h"
+
+namespace sardonyx::eval {
+namespace {
+
+using ops::Known;
+
+Known known_of(const Value& value) {
+  return value.is_tensor() ? Known::of(value.tensor()) : Known::of(ir::type_of(value));
+}
+
+// A subgraph run plainly, in the frame its node runs in.
+class PlainGraph final : public ops::PreparedGraph {
+ public:
+  PlainGraph(const ir::Graph& graph, const Frame& frame, const Options& options)
+      : graph_(graph), frame_(frame), options_(options) {}
+  int input_count() const override { return static_cast<int>(graph_.inputs.size()); }
+  int output_count() const override { return static_cast<int>(graph_.outputs.size()); }
+
+  std::vector<Value> run(ops::RunContext& outer, std::span<const Value> inputs) const override {
+    if (inputs.size() != graph_.inputs.size()) {
+      fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed, "takes {} inputs; got {}",
+              graph_.inputs.size(), inputs.size());
+    }
+    Frame inside(&frame_);
+    for (size_t i = 0; i < inputs.size(); ++i) inside.set(graph_.inputs[i].name, inputs[i]);
+    auto& environment = static_cast<Environment&>(outer.environment());
+    return run_graph(graph_, inside, environment, options_);
+  }
+
+ private:
+  const ir::Graph& graph_;
+  const Frame& frame_;
+  const Options& options_;
+};
+
+// The slots of one node's inputs or outputs; pointers stay valid while this lives.
+struct Slots {
+  std::vector<ops::Slot> slots;
+  std::vector<ops::Slot*> pointers;
+  explicit Slots(size_t count) : slots(count), pointers(count, nullptr) {}
+};
+
+Slots input_slots(std::span<const Value> inputs) {
+  Slots made(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind() == Value::Kind::none) continue;
+    ops::Slot& slot = made.slots[i];
+    made.pointers[i] = &slot;
+    slot.value = inputs[i];
+    if (!slot.value.is_tensor()) continue;
+    const Tensor& tensor = slot.value.tensor();
+    slot.data = tensor.data();
+    slot.dims = tensor.shape().data();
+    slot.rank = static_cast<int32_t>(tensor.rank());
+    slot.element = tensor.element_type();
+    slot.count = tensor.size();
+  }
+  return made;
+}
+
+// Sizes the run left open are errors unless the step allocates its own outputs.
+void allocate(ops::Slot& slot, const Known& known, bool step_allocates, ops::RunEnvironment& environment,
+              const ir::Node& node) {
+  slot.element = known.type.element;
+  if (step_allocates) return;
+  const auto shape = known.type.concrete_shape();
+  if (!known.type.is_tensor() || !shape) {
+    fail_at(ir::describe(node), ErrorCode::internal, "inference left an output open: {}", known.type.to_string());
+  }
+  Tensor tensor(known.type.element, *shape);
+  environment.charge(static_cast<int64_t>(tensor.byte_size()));
+  slot.value = Value(tensor);
+  const Tensor& held = slot.value.tensor();
+  slot.data = held.data();
+  slot.dims = held.shape().data();
+  slot.rank = static_cast<int32_t>(held.rank());
+  slot.count = held.size();
+}
+
+}  // namespace
+
+void Environment::check_cancelled() {
+  if (cancel && cancel->load(std::memory_order_relaxed)) fail(ErrorCode::cancelled, "the run was cancelled");
+  if (deadline && std::chrono::steady_clock::now() > *deadline) {
+    fail(ErrorCode::cancelled, "the run's deadline has passed");
+  }
+}
+
+void Environment::charge(int64_t bytes) {
+  const int64_t total = charged_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (total > memory_limit) {
+    fail(ErrorCode::out_of_memory, "the run needs more than its limit of {} bytes", memory_limit);
+  }
+}
+
+const Value* Frame::find(std::string_view name) const {
+  for (const Frame* frame = this; frame != nullptr; frame = frame->outer_) {
+    const auto found = frame->values_.find(name);
+    if (found != frame->values_.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs, const Frame& frame,
+                            Environment& environment, const Options& options) {
+  const infer::Binding binding = infer::bind_node(node);
+  ir::SymbolTable symbols;
+  std::vector<ops::Constraint> constraints;
+  infer::Findings findings{&symbols, &constraints, {}};
+
+  std::vector<Known> known(inputs.size());
+  std::vector<const Known*> known_pointers(inputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind() == Value::Kind::none) continue;
+    known[i] = known_of(inputs[i]);
+    known_pointers[i] = &known[i];
+  }
+  // A subgraph sees the frame's values by their types.
+  const ops::InferSubgraph subgraph = [&](const ir::Graph& graph, std::span<const Known> given) {
+    infer::Scope outer;
+    for (const std::string& name : infer::captured_names(graph)) {
+      if (const Value* value = frame.find(name)) outer.set(name, known_of(*value));
+    }
+    infer::Scope scope(&outer);
+    infer::enter(graph, scope, findings, given);
+    infer::infer_graph(graph, scope, findings);
+    return infer::outputs_of(graph, scope, findings);
+  };
+  std::vector<Known> made = infer::infer_node(node, binding, known_pointers, findings, &subgraph);
+
+  // Nothing is packed for a single run: prepare sees types only, as for values that change.
+  for (Known& value : known) value.constant.reset();
+  std::vector<const Known*> made_pointers;
+  for (const Known& value : made) made_pointers.push_back(&value);
+  ops::PackCache packs;
+  ops::PrepareServices services;
+  services.pool = &environment.pool();
+  services.packs = &packs;
+  services.seed = options.seed;
+  services.prepare_graph = [&](const ir::Graph& graph, std::span<const Known>) -> std::unique_ptr<ops::PreparedGraph> {
+    return std::make_unique<PlainGraph>(graph, frame, options);
+  };
+  ops::PrepareContext prepare(node, binding.signature, known_pointers, made_pointers, services);
+  if (binding.op->prepare == nullptr) prepare.fail(ErrorCode::unsupported, "has no kernel");
+  const std::unique_ptr<ops::Step> step = binding.op->prepare(prepare);
+  const ops::StepTraits& traits = step->traits();
+
+  Slots in = input_slots(inputs);
+  Slots out(node.outputs.size());
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    out.pointers[i] = &out.slots[i];
+    allocate(out.slots[i], made[i], traits.allocates_outputs, environment, node);
+  }
+  const auto in_count = static_cast<int>(in.pointers.size()), out_count = static_cast<int>(out.pointers.size());
+  Bytes state = Bytes::allocate(static_cast<size_t>(traits.state_bytes));
+  std::memset(state.mutable_data(), 0, state.size());
+  ops::BindContext bind(in.pointers.data(), in_count, out.pointers.data(), out_count, state.mutable_data(),
+                        environment.pool().threads());
+  step->bind(bind);
+  Bytes scratch = Bytes::allocate(static_cast<size_t>(bind.scratch()));
+  ops::RunContext run(in.pointers.data(), in_count, out.pointers.data(), out_count, state.data(),
+                      scratch.mutable_data(), environment);
+  step->run(run);
+
+  std::vector<Value> outputs;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    outputs.push_back(out.pointers[i] ? ops::to_owned(out.slots[i].value) : Value());
+  }
+  return outputs;
+}
+
+std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment, const Options& options) {
+  for (const ir::TensorProto& initializer : graph.initializers) {
+    bool given = false;
+    for (const ir::ValueInfo& input : graph.inputs) given |= input.name == initializer.name;
+    if (given) {
+      const Value* fed = frame.find(initializer.name);
+      if (fed != nullptr && fed->kind() != Value::Kind::none) continue;
+    }
+    frame.set(initializer.name, ir::aligned(ir::to_tensor(initializer)));
+  }
+  std::vector<Value> inputs;
+  for (const ir::Node& node : graph.nodes) {
+    environment.check_cancelled();
+    inputs.clear();
+    for (const std::string& name : node.inputs) {
+      const Value* value = name.empty() ? nullptr : frame.find(name);
+      if (!name.empty() && value == nullptr) {
+        fail_at(ir::describe(node), ErrorCode::invalid_model, "input '{}' is not defined before the node", name);
+      }
+      inputs.push_back(value ? *value : Value());
+    }
+    std::vector<Value> outputs;
+    try {
+      outputs = run_node(node, inputs, frame, environment, options);
+    } catch (const Error& error) {
+      if (!error.location().empty()) throw;
+      throw Error(error.code(), error.message(), ir::describe(node));
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      if (options.observe) options.observe(node, i, outputs[i]);
+      frame.set(node.outputs[i], std::move(outputs[i]));
+    }
+  }
+  std::vector<Value> results;
+  for (const ir::ValueInfo& output : graph.outputs) {
+    const Value* value = frame.find(output.name);
+    if (value == nullptr) {
+      fail_at(fmt::format("graph '{}'", graph.name), ErrorCode::invalid_model, "output '{}' is not made by any node", output.name);
+    }
+    results.push_back(*value);
+  }
+  return results;
+}
+
+}  // namespace sardonyx::eval

@@ -1,0 +1,68 @@
+// Plain evaluation: node after node, no plan, no fusion. Constant folding uses it, and the planned
+// run is tested against it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "infer/infer.h"
+#include "ir/model.h"
+#include "ops/operator.h"
+
+namespace sardonyx::eval {
+
+// What a run may use and when it has to stop.
+class Environment : public ops::RunEnvironment {
+ public:
+  explicit Environment(ThreadPool& pool) : pool_(pool) {}
+  ThreadPool& pool() override { return pool_; }
+  void check_cancelled() override;
+  void charge(int64_t bytes) override;
+
+  const std::atomic<bool>* cancel = nullptr;  // set by anyone to stop the run
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  int64_t memory_limit = INT64_MAX;           // bytes of outputs that the run allocates one by one
+
+ private:
+  ThreadPool& pool_;
+  std::atomic<int64_t> charged_{0};
+};
+
+// Values by name, with those of the graphs around.
+class Frame {
+ public:
+  explicit Frame(const Frame* outer = nullptr) : outer_(outer) {}
+  const Value* find(std::string_view name) const;
+  void set(std::string name, Value value) { values_[std::move(name)] = std::move(value); }
+
+ private:
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, Value, Hash, std::equal_to<>> values_;
+  const Frame* outer_;
+};
+
+struct Options {
+  uint64_t seed = 0;  // of random operators without a seed of their own
+  // Called with every value a node made, in order.
+  std::function<void(const ir::Node&, size_t output, const Value&)> observe;
+};
+
+// One node of the newest version on concrete values; kind none stands for an absent input.
+std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs, const Frame& frame,
+                            Environment& environment, const Options& options = {});
+
+// A graph whose nodes are all of the newest version. `frame` holds its inputs (and, in frames
+// around it, what it captures); initializers are added to it unless the inputs named them.
+std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment, const Options& options = {});
+
+}  // namespace sardonyx::eval

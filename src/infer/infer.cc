@@ -1,0 +1,187 @@
+#include "infer/infer.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "ir/tensor.h"
+
+namespace sardonyx::infer {
+namespace {
+
+template <class T>
+Tensor integer_tensor(ElementType element, const std::vector<ir::Dim>& values, Shape shape) {
+  Tensor tensor(element, std::move(shape));
+  T* out = static_cast<T*>(tensor.mutable_data());
+  for (size_t i = 0; i < values.size(); ++i) out[i] = static_cast<T>(*values[i].value());
+  return tensor;
+}
+
+// A tensor from elements that are all numbers; nullopt where they aren't or the type is not one
+// that shape computations use.
+std::optional<Tensor> materialized(const Known& known) {
+  if (!known.elements || !known.type.is_tensor()) return std::nullopt;
+  const auto shape = known.type.concrete_shape();
+  const auto& elements = *known.elements;
+  if (!shape || checked_count(*shape) != static_cast<int64_t>(elements.size())) return std::nullopt;
+  if (!std::all_of(elements.begin(), elements.end(), [](const ir::Dim& d) { return d.is_constant(); })) {
+    return std::nullopt;
+  }
+  switch (known.type.element) {
+    case ElementType::int64: return integer_tensor<int64_t>(ElementType::int64, elements, *shape);
+    case ElementType::int32: return integer_tensor<int32_t>(ElementType::int32, elements, *shape);
+    case ElementType::boolean: return integer_tensor<uint8_t>(ElementType::boolean, elements, *shape);
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+const Known* Scope::find_here(std::string_view name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+const Known* Scope::find(std::string_view name) const {
+  for (const Scope* scope = this; scope != nullptr; scope = scope->outer_) {
+    if (const Known* known = scope->find_here(name)) return known;
+  }
+  return nullptr;
+}
+
+Known& Scope::set(std::string name, Known known) { return values_[std::move(name)] = std::move(known); }
+
+Binding bind_node(const ir::Node& node) {
+  const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
+  const schema::Signature* signature = schema::newest(node.domain, node.op_type);
+  if (op != nullptr) return {signature, op};
+  std::string advice;
+  if (signature != nullptr) {
+    advice = "the operator is known but not implemented yet";
+  } else if (!schema::is_standard_domain(node.domain)) {
+    advice = fmt::format("domain '{}' is neither of the standard nor of a function in the model", node.domain);
+  } else {
+    const auto close = schema::closest_name(node.domain, node.op_type);
+    advice = close.empty() ? "no operator of the standard has this name" : fmt::format("did you mean {}?", close);
+  }
+  const std::string place = node.origin.empty() ? ir::describe(node) : fmt::format("{} ({})", ir::describe(node), node.origin);
+  fail_at(place, ErrorCode::unsupported, "operator {} cannot run: {}", node.op_type, advice);
+}
+
+std::vector<Known> infer_node(const ir::Node& node, const Binding& binding, std::span<const Known* const> inputs,
+                              const Findings& findings, const ops::InferSubgraph* subgraph) {
+  ops::InferContext context(node, binding.signature, inputs, *findings.symbols, findings.constraints, subgraph);
+  const auto* signature = binding.signature;
+  if (signature != nullptr) {
+    const int given = context.input_count(), made = context.output_count();
+    if (given > signature->max_inputs || given < signature->min_inputs) {
+      context.fail("takes {} to {} inputs; the node has {}", signature->min_inputs, signature->max_inputs, given);
+    }
+    if (made > signature->max_outputs) {
+      context.fail("gives at most {} outputs; the node names {}", signature->max_outputs, made);
+    }
+    for (int i = 0; i < given || i < signature->min_inputs; ++i) {
+      const schema::Formal* formal = signature->input(static_cast<size_t>(i));
+      if (formal && formal->option == schema::FormalOption::single && !context.has_input(i)) {
+        context.fail("input {} '{}' is required and absent", i, formal->name);
+      }
+    }
+  }
+  if (binding.op->infer == nullptr) context.fail(ErrorCode::unsupported, "has no inference");
+  binding.op->infer(context);
+  std::vector<Known> outputs = context.take_outputs();
+  for (Known& output : outputs) {
+    if (!output.constant) output.constant = materialized(output);
+  }
+  return outputs;
+}
+
+void enter(const ir::Graph& graph, Scope& scope, const Findings& findings, std::span<const Known> inputs) {
+  for (const ir::TensorProto& initializer : graph.initializers) {
+    scope.set(initializer.name, Known::of(ir::to_tensor(initializer)));
+  }
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ir::ValueInfo& input = graph.inputs[i];
+    Known known;
+    if (i < inputs.size()) known = inputs[i];
+    if (!known.type.is_known() && input.type) known = Known::of(ir::value_type(*input.type, *findings.symbols));
+    if (const Known* initializer = scope.find_here(input.name); initializer && i >= inputs.size()) {
+      if (!known.type.is_known()) known = Known::of(initializer->type);
+    }
+    scope.set(input.name, std::move(known));
+  }
+}
+
+void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings) {
+  const ops::InferSubgraph subgraph = [&](const ir::Graph& inner, std::span<const Known> inputs) {
+    Scope inside(&scope);
+    enter(inner, inside, findings, inputs);
+    infer_graph(inner, inside, findings);
+    return outputs_of(inner, inside, findings);
+  };
+  std::vector<const Known*> inputs;
+  for (const ir::Node& node : graph.nodes) {
+    std::vector<Known> outputs;
+    try {
+      inputs.clear();
+      for (const std::string& name : node.inputs) {
+        const Known* known = name.empty() ? nullptr : scope.find(name);
+        if (!name.empty() && known == nullptr) {
+          fail_at(ir::describe(node), ErrorCode::invalid_model,
+                  "input '{}' is not defined before the node: it is neither a graph input, an initializer nor an "
+                  "output of an earlier node", name);
+        }
+        inputs.push_back(known);
+      }
+      outputs = infer_node(node, bind_node(node), inputs, findings, &subgraph);
+    } catch (const Error& error) {
+      if (!findings.problem) throw;
+      findings.problem(node, error);
+      outputs.assign(node.outputs.size(), Known());
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!node.outputs[i].empty()) scope.set(node.outputs[i], std::move(outputs[i]));
+    }
+  }
+}
+
+std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope, const Findings& findings) {
+  std::vector<Known> outputs;
+  for (const ir::ValueInfo& output : graph.outputs) {
+    const Known* known = scope.find(output.name);
+    if (known == nullptr) {
+      fail_at(fmt::format("graph '{}'", graph.name), ErrorCode::invalid_model,
+              "output '{}' is not made by any node, input or initializer", output.name);
+    }
+    outputs.push_back(*known);
+    if (!outputs.back().type.is_known() && output.type) {
+      outputs.back().type = ir::value_type(*output.type, *findings.symbols);
+    }
+  }
+  return outputs;
+}
+
+std::vector<std::string> captured_names(const ir::Graph& graph) {
+  std::unordered_set<std::string_view> defined;
+  std::unordered_set<std::string> seen;
+  std::vector<std::string> captured;
+  for (const auto& input : graph.inputs) defined.insert(input.name);
+  for (const auto& initializer : graph.initializers) defined.insert(initializer.name);
+  for (const auto& sparse : graph.sparse_initializers) defined.insert(sparse.values.name);
+  const auto use = [&](const std::string& name) {
+    if (!name.empty() && !defined.contains(name) && seen.insert(name).second) captured.push_back(name);
+  };
+  for (const ir::Node& node : graph.nodes) {
+    for (const std::string& name : node.inputs) use(name);
+    for (const ir::Attribute& attribute : node.attributes) {
+      if (attribute.g) for (const auto& name : captured_names(*attribute.g)) use(name);
+      for (const auto& inner : attribute.graphs) for (const auto& name : captured_names(*inner)) use(name);
+    }
+    for (const std::string& name : node.outputs) defined.insert(name);
+  }
+  for (const auto& output : graph.outputs) use(output.name);
+  return captured;
+}
+
+}  // namespace sardonyx::infer

@@ -1,0 +1,77 @@
+// Type and shape inference: one node, and the walk over a graph.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/model.h"
+#include "ops/operator.h"
+
+namespace sardonyx::infer {
+
+using ops::Constraint;
+using ops::Known;
+
+// What is known of the values visible at some point of a graph: its own names, then those of the
+// graphs around it. Borrows the outer scope.
+class Scope {
+ public:
+  explicit Scope(const Scope* outer = nullptr) : outer_(outer) {}
+
+  // Null where no value of this name is visible.
+  const Known* find(std::string_view name) const;
+  const Known* find_here(std::string_view name) const;
+  // The reference stays valid as long as the scope does.
+  Known& set(std::string name, Known known);
+
+ private:
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, Known, Hash, std::equal_to<>> values_;
+  const Scope* outer_;
+};
+
+// What inference collects while it walks.
+struct Findings {
+  ir::SymbolTable* symbols = nullptr;               // never null
+  std::vector<Constraint>* constraints = nullptr;  // null: not recorded
+  // Given an error of a node, decides: return to go on (the node's outputs stay unknown). Empty:
+  // the error is thrown.
+  std::function<void(const ir::Node&, const Error&)> problem;
+};
+
+// The signature and the operator a node of the newest version has. Throws Error (unsupported)
+// where Sardonyx has no code for it, naming what is close.
+struct Binding {
+  const schema::Signature* signature;
+  const ops::Operator* op;
+};
+Binding bind_node(const ir::Node& node);
+
+// What is known of a node's outputs, given its inputs (null for absent ones). Integer outputs
+// whose elements are all known numbers become constants.
+std::vector<Known> infer_node(const ir::Node& node, const Binding& binding, std::span<const Known* const> inputs,
+                              const Findings& findings, const ops::InferSubgraph* subgraph);
+
+// Infers all nodes of a graph in order, each of the newest version, into `scope`, which must hold
+// the graph's inputs already (see enter). Called for subgraphs by itself.
+void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings);
+
+// Puts a graph's initializers and inputs into the scope. `inputs`: what is known of them, in
+// order; missing ones are taken from their declarations. Inputs that have an initializer of the
+// same name keep the initializer's type but not its elements: the caller may override them.
+void enter(const ir::Graph& graph, Scope& scope, const Findings& findings, std::span<const Known> inputs = {});
+
+// What is known of the graph's outputs, after infer_graph.
+std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope, const Findings& findings);
+
+// The names a graph reads from around it: not defined in it, in order of first use, subgraphs
+// included.
+std::vector<std::string> captured_names(const ir::Graph& graph);
+
+}  // namespace sardonyx::infer

@@ -1,0 +1,286 @@
+#include "kernels/elementwise/binary.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/fail.h"
+#include "kernels/convert/cast.h"
+#include "kernels/elementwise/binary_plain.h"
+#include "kernels/elementwise/float_tiles.h"
+#include "kernels/move/by_cell.h"
+
+namespace sardonyx::kernels {
+
+template <>
+PlainRow plain_binary<float>(BinaryOp op);
+template <>
+PlainRow plain_binary<double>(BinaryOp op);
+template <>
+PlainRow plain_binary<int8_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<int16_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<int32_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<int64_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint8_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint16_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint32_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint64_t>(BinaryOp op);
+
+namespace {
+
+bool is_half(ElementType type) {
+  return type == ElementType::float16 || type == ElementType::bfloat16;
+}
+
+// Booleans are bytes of which any but 0 is true.
+PlainRow boolean_row(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::logical_and:
+      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) & (b != 0); });
+    case BinaryOp::logical_or:
+      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a | b) != 0; });
+    case BinaryOp::logical_xor:
+      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) != (b != 0); });
+    case BinaryOp::equal:
+      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) == (b != 0); });
+    default: return nullptr;
+  }
+}
+
+PlainRow text_row(BinaryOp op) {
+  if (op != BinaryOp::equal) return nullptr;
+  return [](const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
+    const auto* x0 = static_cast<const std::string*>(a);
+    const auto* x1 = static_cast<const std::string*>(b);
+    for (int64_t i = 0; i < n; ++i) static_cast<uint8_t*>(y)[i] = x0[i * sa] == x1[i * sb];
+  };
+}
+
+PlainRow plain_row_of(BinaryOp op, ElementType type) {
+  switch (type) {
+    case ElementType::float32: return plain_binary<float>(op);
+    case ElementType::float64: return plain_binary<double>(op);
+    case ElementType::int8: return plain_binary<int8_t>(op);
+    case ElementType::int16: return plain_binary<int16_t>(op);
+    case ElementType::int32: return plain_binary<int32_t>(op);
+    case ElementType::int64: return plain_binary<int64_t>(op);
+    case ElementType::uint8: return plain_binary<uint8_t>(op);
+    case ElementType::uint16: return plain_binary<uint16_t>(op);
+    case ElementType::uint32: return plain_binary<uint32_t>(op);
+    case ElementType::uint64: return plain_binary<uint64_t>(op);
+    case ElementType::boolean: return boolean_row(op);
+    case ElementType::string: return text_row(op);
+    default: return nullptr;
+  }
+}
+
+int64_t width_of(ElementType type) {
+  return type == ElementType::string ? static_cast<int64_t>(sizeof(std::string))
+                                     : bit_width(type) / 8;
+}
+
+// The scalar powers that networks use, without the general function.
+bool simple_power(float exponent, const float* a, float* y, int64_t n) {
+  if (exponent == 1.0f) {
+    std::copy_n(a, n, y);
+  } else if (exponent == 2.0f) {
+    unary_tile(UnaryOp::square)(a, y, n, {});
+  } else if (exponent == 3.0f) {
+    for (int64_t i = 0; i < n; ++i) y[i] = a[i] * a[i] * a[i];
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void power_scalar_b(const float* a, const float* b, float* y, int64_t n) {
+  const float exponent = *b;
+  if (simple_power(exponent, a, y, n)) return;
+  for (int64_t i = 0; i < n; ++i) y[i] = std::pow(a[i], exponent);
+}
+
+template <BinaryOp op>
+BinaryTile plain_tile(Sides sides) {
+  switch (sides) {
+    case Sides::scalar_a:
+      return [](const float* a, const float* b, float* y, int64_t n) {
+        plain_binary<float>(op)(a, b, y, n, 0, 1);
+      };
+    case Sides::scalar_b:
+      return [](const float* a, const float* b, float* y, int64_t n) {
+        plain_binary<float>(op)(a, b, y, n, 1, 0);
+      };
+    default:
+      return [](const float* a, const float* b, float* y, int64_t n) {
+        plain_binary<float>(op)(a, b, y, n, 1, 1);
+      };
+  }
+}
+
+void run_float(BinaryOp op, const BroadcastPlan& plan, const float* a, const float* b, float* y,
+               ThreadPool& pool) {
+  const int64_t sa = row_stride(plan, 0);
+  const int64_t sb = row_stride(plan, 1);
+  // Where neither side moves along the rows, each output row repeats one value; rows that long
+  // only come from an output wider than both inputs.
+  const Sides sides = sa == 0 ? Sides::scalar_a : sb == 0 ? Sides::scalar_b : Sides::both;
+  const BinaryTile f = binary_tile(op, sides);
+  const BinaryTile one = binary_tile(op, Sides::both);
+  walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
+    if (sa == 0 && sb == 0) {
+      one(a + at[0], b + at[1], y + to, 1);
+      std::fill_n(y + to + 1, n - 1, y[to]);
+    } else {
+      f(a + at[0], b + at[1], y + to, n);
+    }
+  });
+}
+
+void run_plain(PlainRow row, ElementType type, bool boolean_output, const BroadcastPlan& plan,
+               const void* a, const void* b, void* y, ThreadPool& pool) {
+  const int64_t width = width_of(type);
+  const int64_t out_width = boolean_output ? 1 : width;
+  const int64_t sa = row_stride(plan, 0);
+  const int64_t sb = row_stride(plan, 1);
+  const auto* x0 = static_cast<const char*>(a);
+  const auto* x1 = static_cast<const char*>(b);
+  walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
+    row(x0 + at[0] * width, x1 + at[1] * width, static_cast<char*>(y) + to * out_width, n, sa, sb);
+  });
+}
+
+// Up to `tile` elements of a row as floats; a row that repeats one element as that element.
+constexpr int64_t tile = 1024;
+
+void load_side(ElementType type, const void* x, int64_t at, int64_t n, int64_t stride, float* to) {
+  to_floats(type, static_cast<const char*>(x) + at * 2, to, stride == 0 ? 1 : n);
+}
+
+void run_half(BinaryOp op, ElementType type, const BroadcastPlan& plan, const void* a,
+              const void* b, void* y, ThreadPool& pool) {
+  const int64_t sa = row_stride(plan, 0);
+  const int64_t sb = row_stride(plan, 1);
+  const PlainRow plain = plain_binary<float>(op);
+  const bool boolean_output = gives_boolean(op);
+  const Sides sides = sa == 0 ? Sides::scalar_a : sb == 0 ? Sides::scalar_b : Sides::both;
+  const BinaryTile fast = sa == 0 && sb == 0 ? nullptr : binary_tile(op, sides);
+  walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
+    alignas(64) float x0[tile], x1[tile], out[tile];
+    for (int64_t i = 0; i < n; i += tile) {
+      const int64_t some = std::min(tile, n - i);
+      load_side(type, a, at[0] + i * sa, some, sa, x0);
+      load_side(type, b, at[1] + i * sb, some, sb, x1);
+      if (boolean_output) {
+        plain(x0, x1, static_cast<uint8_t*>(y) + to + i, some, sa, sb);
+        continue;
+      }
+      if (fast != nullptr) {
+        fast(x0, x1, out, some);
+      } else {
+        plain(x0, x1, out, some, sa, sb);
+      }
+      to_halves(type, out, static_cast<uint16_t*>(y) + to + i, some);
+    }
+  });
+}
+
+template <class T>
+void where_rows(const BroadcastPlan& plan, const uint8_t* condition, const T* a, const T* b, T* y,
+                ThreadPool& pool) {
+  const int64_t sc = row_stride(plan, 0);
+  const int64_t sa = row_stride(plan, 1);
+  const int64_t sb = row_stride(plan, 2);
+  walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
+    const uint8_t* c = condition + at[0];
+    const T* x0 = a + at[1];
+    const T* x1 = b + at[2];
+    T* out = y + to;
+    if (sc == 1 && sa == 1 && sb == 1) {
+      for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? x0[i] : x1[i];
+    } else {
+      for (int64_t i = 0; i < n; ++i) out[i] = c[i * sc] != 0 ? x0[i * sa] : x1[i * sb];
+    }
+  });
+}
+
+[[noreturn]] void refuse(ElementType type) {
+  fail(ErrorCode::unsupported, "this element-wise operator does not take {}", name_of(type));
+}
+
+}  // namespace
+
+bool gives_boolean(BinaryOp op) { return op >= BinaryOp::logical_and && op < BinaryOp::count_; }
+
+bool supports(BinaryOp op, ElementType type) {
+  if (op < BinaryOp{} || op >= BinaryOp::count_) return false;
+  if (is_half(type)) return plain_binary<float>(op) != nullptr;
+  return plain_row_of(op, type) != nullptr;
+}
+
+void binary(BinaryOp op, ElementType type, const BroadcastPlan& plan, const void* a, const void* b,
+            void* y, ThreadPool& pool) {
+  if (!supports(op, type)) refuse(type);
+  if (type == ElementType::float32 && !gives_boolean(op)) {
+    return run_float(op, plan, static_cast<const float*>(a), static_cast<const float*>(b),
+                     static_cast<float*>(y), pool);
+  }
+  if (is_half(type)) return run_half(op, type, plan, a, b, y, pool);
+  run_plain(plain_row_of(op, type), type, gives_boolean(op), plan, a, b, y, pool);
+}
+
+void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& plan,
+         const void* a, const void* b, void* y, ThreadPool& pool) {
+  if (base_type == exponent_type) return binary(BinaryOp::pow, base_type, plan, a, b, y, pool);
+  if (!supports(BinaryOp::pow, base_type)) refuse(base_type);
+  if (!supports(BinaryOp::pow, exponent_type)) refuse(exponent_type);
+  // Both sides as double, or as integers where both are; then back to the base's type.
+  const bool whole = is_integer(base_type) && is_integer(exponent_type);
+  const auto wide = whole ? ElementType::int64
+                          : base_type == ElementType::float32 ? ElementType::float32
+                                                              : ElementType::float64;
+  const PlainRow row = plain_row_of(BinaryOp::pow, wide);
+  const int64_t sa = row_stride(plan, 0);
+  const int64_t sb = row_stride(plan, 1);
+  const int64_t wa = width_of(base_type);
+  const int64_t wb = width_of(exponent_type);
+  walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
+    alignas(64) double x0[tile], x1[tile], out[tile];
+    for (int64_t i = 0; i < n; i += tile) {
+      const int64_t some = std::min(tile, n - i);
+      const auto* p0 = static_cast<const char*>(a) + (at[0] + i * sa) * wa;
+      const auto* p1 = static_cast<const char*>(b) + (at[1] + i * sb) * wb;
+      cast(base_type, wide, p0, x0, sa == 0 ? 1 : some, {}, pool);
+      cast(exponent_type, wide, p1, x1, sb == 0 ? 1 : some, {}, pool);
+      row(x0, x1, out, some, sa, sb);
+      cast(wide, base_type, out, static_cast<char*>(y) + (to + i) * wa, some, {}, pool);
+    }
+  });
+}
+
+void where(Cell cell, const BroadcastPlan& plan, const bool* condition, const void* a,
+           const void* b, void* y, ThreadPool& pool) {
+  by_cell(cell, [&](const auto& zero) {
+    using T = std::remove_cvref_t<decltype(zero)>;
+    where_rows(plan, reinterpret_cast<const uint8_t*>(condition), static_cast<const T*>(a),
+               static_cast<const T*>(b), static_cast<T*>(y), pool);
+  });
+}
+
+BinaryTile binary_tile(BinaryOp op, Sides sides) {
+  if (const BinaryTile vector = vector_binary(op, sides)) return vector;
+  switch (op) {
+    case BinaryOp::pow:
+      return sides == Sides::scalar_b ? power_scalar_b : plain_tile<BinaryOp::pow>(sides);
+    case BinaryOp::mod: return plain_tile<BinaryOp::mod>(sides);
+    case BinaryOp::fmod: return plain_tile<BinaryOp::fmod>(sides);
+    default: return nullptr;
+  }
+}
+
+}  // namespace sardonyx::kernels

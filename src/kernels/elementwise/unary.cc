@@ -1,0 +1,340 @@
+#include "kernels/elementwise/unary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <type_traits>
+
+#include "base/fail.h"
+#include "kernels/convert/cast.h"
+#include "kernels/elementwise/float_tiles.h"
+#include "kernels/elementwise/walk.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+constexpr int64_t tile = 1024;
+
+bool is_half(ElementType type) {
+  return type == ElementType::float16 || type == ElementType::bfloat16;
+}
+
+bool is_float8(ElementType type) { return is_floating(type) && bit_width(type) == 8; }
+
+bool is_whole_integer(ElementType type) { return is_integer(type) && bit_width(type) >= 8; }
+
+bool takes_integers(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::abs:
+    case UnaryOp::neg:
+    case UnaryOp::sign:
+    case UnaryOp::relu:
+    case UnaryOp::leaky_relu:
+    case UnaryOp::shrink:
+    case UnaryOp::thresholded_relu:
+    case UnaryOp::clamp:
+    case UnaryOp::square:
+    case UnaryOp::floor:
+    case UnaryOp::ceil:
+    case UnaryOp::round:
+    case UnaryOp::bitwise_not: return true;
+    default: return false;
+  }
+}
+
+// The operators without a vector form, and all of them for double.
+template <class F>
+F apply(UnaryOp op, F x, F alpha, F beta) {
+  const F one = 1;
+  switch (op) {
+    case UnaryOp::abs: return std::fabs(x);
+    case UnaryOp::neg: return -x;
+    case UnaryOp::exp: return std::exp(x);
+    case UnaryOp::log: return std::log(x);
+    case UnaryOp::sqrt: return std::sqrt(x);
+    case UnaryOp::reciprocal: return one / x;
+    case UnaryOp::floor: return std::floor(x);
+    case UnaryOp::ceil: return std::ceil(x);
+    case UnaryOp::round: return std::nearbyint(x);
+    case UnaryOp::sign: return x > 0 ? one : x < 0 ? -one : x;
+    case UnaryOp::relu: return x < 0 ? F{0} : x;
+    case UnaryOp::leaky_relu: return x < 0 ? alpha * x : x;
+    case UnaryOp::elu: return x < 0 ? alpha * std::expm1(x) : x;
+    case UnaryOp::celu: return x < 0 ? alpha * std::expm1(x / alpha) : x;
+    case UnaryOp::selu: return beta * (x < 0 ? alpha * std::expm1(x) : x);
+    case UnaryOp::gelu: return x * F{0.5} * (one + std::erf(x * F(0.70710678118654752440)));
+    case UnaryOp::gelu_tanh:
+      return x * F{0.5} *
+             (one + std::tanh(F(0.79788456080286535588) * (x + F(0.044715) * x * x * x)));
+    case UnaryOp::sigmoid: {
+      const F e = std::exp(-std::fabs(x));
+      return (x < 0 ? e : one) / (one + e);
+    }
+    case UnaryOp::tanh: return std::tanh(x);
+    case UnaryOp::hard_sigmoid: return std::clamp(alpha * x + beta, F{0}, one);
+    case UnaryOp::hard_swish: return x * std::clamp(x / 6 + F{0.5}, F{0}, one);
+    case UnaryOp::mish: {
+      const F e = std::exp(std::min(x, F{40}));
+      const F n = e * (e + 2);
+      return x * (n / (n + 2));
+    }
+    case UnaryOp::softplus: return std::max(x, F{0}) + std::log1p(std::exp(-std::fabs(x)));
+    case UnaryOp::softsign: return x / (one + std::fabs(x));
+    case UnaryOp::thresholded_relu: return x <= alpha ? F{0} : x;
+    case UnaryOp::shrink: return x < -alpha ? x + beta : x > alpha ? x - beta : F{0};
+    case UnaryOp::swish: return x / (one + std::exp(-alpha * x));
+    case UnaryOp::erf: return std::erf(x);
+    case UnaryOp::sin: return std::sin(x);
+    case UnaryOp::cos: return std::cos(x);
+    case UnaryOp::tan: return std::tan(x);
+    case UnaryOp::asin: return std::asin(x);
+    case UnaryOp::acos: return std::acos(x);
+    case UnaryOp::atan: return std::atan(x);
+    case UnaryOp::sinh: return std::sinh(x);
+    case UnaryOp::cosh: return std::cosh(x);
+    case UnaryOp::asinh: return std::asinh(x);
+    case UnaryOp::acosh: return std::acosh(x);
+    case UnaryOp::atanh: return std::atanh(x);
+    case UnaryOp::clamp: {
+      const F raised = x < alpha ? alpha : x;
+      return raised > beta ? beta : raised;
+    }
+    case UnaryOp::square: return x * x;
+    default: return x;
+  }
+}
+
+template <class F>
+void plain_row(UnaryOp op, const F* x, F* y, int64_t n, const UnaryParams& params) {
+  const auto alpha = static_cast<F>(params.alpha);
+  const auto beta = static_cast<F>(params.beta);
+  for (int64_t i = 0; i < n; ++i) y[i] = apply(op, x[i], alpha, beta);
+}
+
+template <UnaryOp op>
+void plain_tile(const float* x, float* y, int64_t n, const UnaryParams& params) {
+  plain_row(op, x, y, n, params);
+}
+
+UnaryTile plain_unary(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::tan: return plain_tile<UnaryOp::tan>;
+    case UnaryOp::asin: return plain_tile<UnaryOp::asin>;
+    case UnaryOp::acos: return plain_tile<UnaryOp::acos>;
+    case UnaryOp::atan: return plain_tile<UnaryOp::atan>;
+    case UnaryOp::sinh: return plain_tile<UnaryOp::sinh>;
+    case UnaryOp::cosh: return plain_tile<UnaryOp::cosh>;
+    case UnaryOp::asinh: return plain_tile<UnaryOp::asinh>;
+    case UnaryOp::acosh: return plain_tile<UnaryOp::acosh>;
+    case UnaryOp::atanh: return plain_tile<UnaryOp::atanh>;
+    default: return nullptr;
+  }
+}
+
+template <class T, class F>
+void map_integers(const T* x, T* y, int64_t n, F f) {
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(f(x[i]));
+}
+
+// A result of double arithmetic as an integer: truncated, held at the bounds.
+template <class T>
+T held(double v) {
+  if (!(v > static_cast<double>(std::numeric_limits<T>::min()))) {
+    return v == v ? std::numeric_limits<T>::min() : T{0};
+  }
+  if (v >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  return static_cast<T>(v);
+}
+
+// Integer arithmetic wraps, as the machine's does.
+template <class T>
+void integer_row(UnaryOp op, const T* x, T* y, int64_t n, const UnaryParams& params) {
+  using Wrapping = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
+  const double alpha = params.alpha;
+  const double beta = params.beta;
+  const auto negated = [](T v) { return static_cast<T>(Wrapping{0} - static_cast<Wrapping>(v)); };
+  switch (op) {
+    case UnaryOp::abs: return map_integers(x, y, n, [&](T v) { return v < T{0} ? negated(v) : v; });
+    case UnaryOp::neg: return map_integers(x, y, n, negated);
+    case UnaryOp::sign: return map_integers(x, y, n, [](T v) { return (v > T{0}) - (v < T{0}); });
+    case UnaryOp::relu: return map_integers(x, y, n, [](T v) { return v < T{0} ? T{0} : v; });
+    case UnaryOp::bitwise_not: return map_integers(x, y, n, [](T v) { return ~v; });
+    case UnaryOp::square:
+      return map_integers(x, y, n, [](T v) { return Wrapping(v) * Wrapping(v); });
+    case UnaryOp::clamp: {
+      const T low = held<T>(alpha);
+      const T high = held<T>(beta);
+      return map_integers(x, y, n, [=](T v) { return std::min(std::max(v, low), high); });
+    }
+    case UnaryOp::leaky_relu:
+      return map_integers(x, y, n, [=](T v) {
+        return v < T{0} ? held<T>(alpha * static_cast<double>(v)) : v;
+      });
+    case UnaryOp::thresholded_relu:
+      return map_integers(x, y, n,
+                          [=](T v) { return static_cast<double>(v) <= alpha ? T{0} : v; });
+    case UnaryOp::shrink:
+      return map_integers(x, y, n, [=](T v) {
+        const auto d = static_cast<double>(v);
+        return d < -alpha ? held<T>(d + beta) : d > alpha ? held<T>(d - beta) : T{0};
+      });
+    default: return map_integers(x, y, n, [](T v) { return v; });  // floor, ceil, round
+  }
+}
+
+void integer_range(UnaryOp op, ElementType type, const void* x, void* y, int64_t begin, int64_t n,
+                   const UnaryParams& params) {
+  const auto run = [&](auto zero) {
+    using T = decltype(zero);
+    integer_row(op, static_cast<const T*>(x) + begin, static_cast<T*>(y) + begin, n, params);
+  };
+  switch (type) {
+    case ElementType::int8: return run(int8_t{});
+    case ElementType::int16: return run(int16_t{});
+    case ElementType::int32: return run(int32_t{});
+    case ElementType::int64: return run(int64_t{});
+    case ElementType::uint8: return run(uint8_t{});
+    case ElementType::uint16: return run(uint16_t{});
+    case ElementType::uint32: return run(uint32_t{});
+    default: return run(uint64_t{});
+  }
+}
+
+template <class F>
+void classify(UnaryOp op, const F* x, uint8_t* y, int64_t n, const UnaryParams& params) {
+  constexpr F infinity = std::numeric_limits<F>::infinity();
+  const bool low = params.alpha != 0;
+  const bool high = params.beta != 0;
+  if (op == UnaryOp::is_nan) {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] != x[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = (low & (x[i] == -infinity)) | (high & (x[i] == infinity));
+  }
+}
+
+bool classifies(UnaryOp op) { return op == UnaryOp::is_nan || op == UnaryOp::is_inf; }
+
+// Narrow floats [begin, begin + n), tile by tile through float.
+void narrow_range(UnaryOp op, ElementType type, const void* x, void* y, int64_t begin, int64_t n,
+                  const UnaryParams& params) {
+  alignas(64) float values[tile];
+  const int64_t width = bit_width(type) / 8;
+  const UnaryTile f = unary_tile(op);
+  for (int64_t i = begin; i < begin + n; i += tile) {
+    const int64_t some = std::min(tile, begin + n - i);
+    to_floats(type, static_cast<const uint8_t*>(x) + i * width, values, some);
+    if (classifies(op)) {
+      classify(op, values, static_cast<uint8_t*>(y) + i, some, params);
+    } else {
+      f(values, values, some, params);
+      to_halves(type, values, static_cast<uint8_t*>(y) + i * width, some);
+    }
+  }
+}
+
+void range_of(UnaryOp op, ElementType type, const void* x, void* y, int64_t begin, int64_t n,
+              const UnaryParams& params) {
+  if (type == ElementType::float32) {
+    const float* from = static_cast<const float*>(x) + begin;
+    if (classifies(op)) return classify(op, from, static_cast<uint8_t*>(y) + begin, n, params);
+    unary_tile(op)(from, static_cast<float*>(y) + begin, n, params);
+  } else if (type == ElementType::float64) {
+    const double* from = static_cast<const double*>(x) + begin;
+    if (classifies(op)) return classify(op, from, static_cast<uint8_t*>(y) + begin, n, params);
+    plain_row(op, from, static_cast<double*>(y) + begin, n, params);
+  } else if (type == ElementType::boolean) {
+    const uint8_t* from = static_cast<const uint8_t*>(x) + begin;
+    uint8_t* to = static_cast<uint8_t*>(y) + begin;
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] == 0;
+  } else if (is_integer(type)) {
+    integer_range(op, type, x, y, begin, n, params);
+  } else {
+    narrow_range(op, type, x, y, begin, n, params);
+  }
+}
+
+template <class T>
+void clip_row(const T* x, T* y, int64_t n, T low, T high) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T raised = x[i] < low ? low : x[i];
+    y[i] = raised > high ? high : raised;
+  }
+}
+
+template <class T>
+void clip_all(const void* x, void* y, int64_t n, const void* low, const void* high,
+              ThreadPool& pool) {
+  using Limits = std::numeric_limits<T>;
+  T least = Limits::lowest(), most = Limits::max();
+  if constexpr (std::is_floating_point_v<T>) least = -Limits::infinity(), most = Limits::infinity();
+  if (low != nullptr) least = *static_cast<const T*>(low);
+  if (high != nullptr) most = *static_cast<const T*>(high);
+  for_chunks(n, pool, [&](int64_t begin, int64_t end) {
+    clip_row(static_cast<const T*>(x) + begin, static_cast<T*>(y) + begin, end - begin, least,
+             most);
+  });
+}
+
+// float32 and the halves, through the clamp operator.
+void clip_floats(ElementType type, const void* x, void* y, int64_t n, const void* low,
+                 const void* high, ThreadPool& pool) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  float least = -infinity, most = infinity;
+  if (low != nullptr) to_floats(type, low, &least, 1);
+  if (high != nullptr) to_floats(type, high, &most, 1);
+  unary(UnaryOp::clamp, type, x, y, n, {least, most}, pool);
+}
+
+}  // namespace
+
+bool supports(UnaryOp op, ElementType type) {
+  switch (op) {
+    case UnaryOp::logical_not: return type == ElementType::boolean;
+    case UnaryOp::bitwise_not: return is_whole_integer(type);
+    case UnaryOp::is_nan:
+    case UnaryOp::is_inf:
+      if (is_float8(type)) return true;
+      break;
+    case UnaryOp::count_: return false;
+    default: break;
+  }
+  if (type == ElementType::float32 || type == ElementType::float64 || is_half(type)) return true;
+  return is_whole_integer(type) && takes_integers(op);
+}
+
+void unary(UnaryOp op, ElementType type, const void* x, void* y, int64_t n,
+           const UnaryParams& params, ThreadPool& pool) {
+  if (!supports(op, type)) {
+    fail(ErrorCode::unsupported, "this element-wise operator does not take {}", name_of(type));
+  }
+  for_chunks(n, pool, [&](int64_t begin, int64_t end) {
+    range_of(op, type, x, y, begin, end - begin, params);
+  });
+}
+
+void clip(ElementType type, const void* x, void* y, int64_t n, const void* low, const void* high,
+          ThreadPool& pool) {
+  switch (type) {
+    case ElementType::float32:
+    case ElementType::float16:
+    case ElementType::bfloat16: return clip_floats(type, x, y, n, low, high, pool);
+    case ElementType::float64: return clip_all<double>(x, y, n, low, high, pool);
+    case ElementType::int8: return clip_all<int8_t>(x, y, n, low, high, pool);
+    case ElementType::int16: return clip_all<int16_t>(x, y, n, low, high, pool);
+    case ElementType::int32: return clip_all<int32_t>(x, y, n, low, high, pool);
+    case ElementType::int64: return clip_all<int64_t>(x, y, n, low, high, pool);
+    case ElementType::uint8: return clip_all<uint8_t>(x, y, n, low, high, pool);
+    case ElementType::uint16: return clip_all<uint16_t>(x, y, n, low, high, pool);
+    case ElementType::uint32: return clip_all<uint32_t>(x, y, n, low, high, pool);
+    case ElementType::uint64: return clip_all<uint64_t>(x, y, n, low, high, pool);
+    default: fail(ErrorCode::unsupported, "Clip does not take {}", name_of(type));
+  }
+}
+
+UnaryTile unary_tile(UnaryOp op) {
+  const UnaryTile vector = vector_unary(op);
+  return vector != nullptr ? vector : plain_unary(op);
+}
+
+}  // namespace sardonyx::kernels

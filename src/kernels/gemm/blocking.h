@@ -1,0 +1,91 @@
+// How a product is cut into strips, blocks and tasks. Internal to kernels/gemm and kernels/conv.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace sardonyx::kernels {
+
+inline int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
+inline int64_t round_up(int64_t value, int64_t to) { return divide_up(value, to) * to; }
+
+// Rows cut into strips of at most `most`: full ones and a rest, or, where the rest would be too thin
+// to keep the multipliers busy, strips of nearly equal height.
+class Strips {
+ public:
+  Strips(int64_t rows, int64_t most) : rows_(rows), count_(divide_up(rows, most)) {
+    const int64_t rest = rows % most;
+    if (count_ <= 1 || rest == 0 || rest >= thin) {
+      height_ = most;
+      taller_ = count_;
+    } else {
+      height_ = rows / count_ + 1;
+      taller_ = rows % count_;
+    }
+  }
+
+  int64_t count() const { return count_; }
+  // First row of strip i; begin(count()) is the number of rows.
+  int64_t begin(int64_t i) const {
+    return std::min(rows_, i * height_ - std::max<int64_t>(0, i - taller_));
+  }
+  int64_t height(int64_t i) const { return begin(i + 1) - begin(i); }
+
+ private:
+  static constexpr int64_t thin = 4;
+  int64_t rows_;
+  int64_t count_;
+  int64_t height_ = 0;
+  int64_t taller_ = 0;  // strips of height_; those after them have one row less
+};
+
+// Columns cut into panels of `width`; the last may be half as wide.
+struct Panels {
+  int64_t columns;
+  int64_t width;
+  int64_t lanes;
+
+  int64_t count() const { return divide_up(columns, width); }
+  int64_t used(int64_t panel) const { return std::min(width, columns - panel * width); }
+  int64_t stored(int64_t panel) const { return round_up(used(panel), lanes); }
+  int vectors(int64_t panel) const { return static_cast<int>(stored(panel) / lanes); }
+  // All columns as they are stored, side by side.
+  int64_t stored_columns() const { return round_up(columns, lanes); }
+};
+
+// Long sums are cut so that a panel's part stays in the second-level cache.
+struct Chunks {
+  static constexpr int64_t most = 4096;
+  int64_t k;
+  int64_t count() const { return std::max<int64_t>(1, divide_up(k, most)); }
+  int64_t size() const { return divide_up(k, count()); }
+};
+
+// Multiply-adds worth handing to another thread, about ten microseconds.
+constexpr int64_t task_work = 400'000;
+// What of the second-level cache a block of A may take; and below which size all of B stays there.
+constexpr int64_t block_bytes = 768 << 10;
+constexpr int64_t small_b_bytes = 512 << 10;
+constexpr int64_t near_block_bytes = 24 << 10;  // a block of A that stays in the first-level cache
+
+constexpr int64_t scratch_alignment = 64;
+
+// Strips in one block: as many as the caches hold beside B.
+inline int64_t strips_per_block(int64_t strips, int64_t tile_rows, int64_t k, int64_t b_columns) {
+  const int64_t strip_bytes = std::max<int64_t>(1, tile_rows * k * 4);
+  const bool small_b = k * b_columns * 4 <= small_b_bytes;
+  const int64_t fit = (small_b ? near_block_bytes : block_bytes) / strip_bytes;
+  const int64_t most = std::clamp<int64_t>(fit, 1, std::max<int64_t>(strips, 1));
+  return divide_up(strips, std::max<int64_t>(1, divide_up(strips, most)));  // equal blocks
+}
+
+// Panels in one task, for blocks of `rows` rows.
+inline int64_t panels_per_task(int64_t panels, int64_t blocks, int64_t rows, int64_t k,
+                               int64_t width) {
+  // Few rows wait for memory, not for the multipliers.
+  const int64_t panel_work = std::max<int64_t>(1, std::max<int64_t>(rows, 8) * k * width);
+  const int64_t wanted = std::max(divide_up(task_work, panel_work), panels * blocks / 64);
+  return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(panels, 1));
+}
+
+}  // namespace sardonyx::kernels

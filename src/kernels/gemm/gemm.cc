@@ -1,0 +1,255 @@
+// Matrix multiplication of two operands that are known only when it runs, alone and in batches.
+#include "kernels/gemm/gemm.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "kernels/gemm/block.h"
+#include "kernels/gemm/pack.h"
+#include "kernels/gemm/tiles.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+// How a product is computed.
+enum class Way {
+  dot,    // rows of A against columns of B, both contiguous in memory: few rows or few columns
+  panels  // panels of B, packed as they are needed where they do not lie ready
+};
+
+struct Gemm {
+  Gemm(const TileKernels& kernels, const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
+       const StridedMatrix& a, const StridedMatrix& b);
+
+  const TileKernels& kernels;
+  const GemmBatch& batch;
+  int64_t M, N, K;
+  StridedMatrix a, b;
+  Strips strips;
+  Panels panels;
+  Chunks chunks;
+  Way way = Way::panels;
+  bool packs_a = false;  // into strips; with `dot`, into rows
+  bool packs_b = false;  // every panel, not just a last one that is not whole
+  int64_t block = 1;     // strips in one; with `dot`, rows
+  int64_t blocks = 1;
+  int64_t group = 1;  // panels in one; with `dot`, columns
+  int64_t groups = 1;
+
+  int64_t tasks() const { return batch.count() * blocks * groups; }
+  int64_t block_rows() const {
+    return way == Way::dot ? block : std::min(M, block * kernels.tile_rows);
+  }
+  int64_t grain() const {
+    const int64_t columns = way == Way::dot ? group : group * panels.width;
+    return divide_up(task_work, std::max<int64_t>(1, block_rows() * columns * K));
+  }
+  int64_t a_floats() const {
+    if (!packs_a) return 0;
+    return round_up(way == Way::dot ? block * K : block * K * kernels.lanes, 16);
+  }
+  int64_t b_floats() const {
+    if (way == Way::dot) return packs_b ? round_up(group * K, 16) : 0;
+    const bool ragged = N % panels.width != 0;
+    return packs_b || ragged ? round_up(std::min(K, chunks.size()) * panels.width, 16) : 0;
+  }
+  int64_t worker_floats() const {
+    return a_floats() + b_floats() +
+           (way == Way::dot ? 0 : round_up(partial_floats(chunks, block, kernels), 16));
+  }
+  int64_t scratch_bytes(int threads) const {
+    return threads * (scratch_alignment + worker_floats() * int64_t{sizeof(float)});
+  }
+};
+
+constexpr int64_t few = 4;  // rows or columns that `dot` takes
+constexpr int64_t dot_rows = 32;
+constexpr int64_t dot_columns = 32;
+
+Gemm::Gemm(const TileKernels& kernels, const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
+           const StridedMatrix& a_given, const StridedMatrix& b_given)
+    : kernels(kernels), batch(batch), M(M), N(N), K(K), a(a_given), b(b_given),
+      strips(M, kernels.tile_rows), panels{N, kernels.panel_columns, kernels.lanes}, chunks{K} {
+  if (K <= 0) a.row_stride = a.column_stride = b.row_stride = b.column_stride = 0;
+  const bool a_by_rows = a.column_stride == 1 || K <= 1;
+  const bool b_by_columns = b.row_stride == 1 || K <= 1;
+  const bool b_by_rows = b.column_stride == 1 || N == 1;
+  if (K > 0 && ((M <= few && b_by_columns) || (N <= few && (a_by_rows || M <= few)))) {
+    way = Way::dot;
+    packs_a = !a_by_rows;
+    packs_b = !b_by_columns;
+    block = std::min(M, dot_rows);
+    blocks = divide_up(M, block);
+    group = std::min(N, dot_columns);
+    groups = divide_up(N, group);
+    return;
+  }
+  const bool few_strips = strips.count() <= 2;
+  packs_b = !(b_by_rows && few_strips && (M <= few || b.row_stride % 1024 != 0));
+  const bool a_by_terms = a.row_stride == 1;
+  packs_a = a_by_rows ? rows_collide(a.row_stride, std::min<int64_t>(M, kernels.tile_rows)) &&
+                            panels.count() > 1
+                      : !(a_by_terms && panels.count() <= 2);
+  const int64_t fit = block_bytes / std::max<int64_t>(1, kernels.tile_rows * K * 4);
+  block = std::clamp<int64_t>(fit, 1, std::max<int64_t>(strips.count(), 1));
+  // Enough blocks for several threads where the panels alone are too few, but no thin ones: each
+  // block packs its panels again.
+  const int64_t thick = divide_up(96, kernels.tile_rows);
+  const int64_t wanted = divide_up(8, std::max<int64_t>(1, panels.count() * batch.count()));
+  block = std::min(block, std::max(thick, divide_up(strips.count(), wanted)));
+  block = divide_up(strips.count(), std::max<int64_t>(1, divide_up(strips.count(), block)));
+  blocks = divide_up(strips.count(), block);
+  group = panels_per_task(panels.count(), blocks * batch.count(), block_rows(), K, panels.width);
+  groups = divide_up(panels.count(), group);
+}
+
+// One product of the batch.
+struct Operands {
+  const float* a;
+  const float* b;
+  float* c;
+  Epilogue epilogue;
+};
+
+Operands operands_of(const Gemm& g, int64_t index, float* c, const Epilogue& epilogue) {
+  Operands at{g.a.data, g.b.data, c, epilogue};
+  for (int i = g.batch.rank - 1; i >= 0; --i) {
+    const int64_t position = index % g.batch.size[i];
+    index /= g.batch.size[i];
+    if (g.K > 0) {
+      at.a += position * g.batch.a_stride[i];
+      at.b += position * g.batch.b_stride[i];
+    }
+    at.c += position * g.batch.c_stride[i];
+    if (at.epilogue.residual != nullptr) at.epilogue.residual += position * g.batch.c_stride[i];
+  }
+  return at;
+}
+
+// Rows of `in` as dense rows of k floats.
+const float* dense_rows(const float* in, int64_t row_stride, int64_t column_stride, int64_t rows,
+                        int64_t k, float* out) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t t = 0; t < k; ++t) out[i * k + t] = in[i * row_stride + t * column_stride];
+  }
+  return out;
+}
+
+void run_dot(const Gemm& g, const Operands& at, int64_t row, int64_t column, float* c, int64_t ldc,
+             float* space) {
+  alignas(64) float sums[dot_rows * dot_columns];
+  const int64_t rows = std::min(g.block, g.M - row);
+  const int64_t columns = std::min(g.group, g.N - column);
+  const float* a = at.a + row * g.a.row_stride;
+  const float* b = at.b + column * g.b.column_stride;
+  int64_t a_stride = g.a.row_stride;
+  int64_t b_stride = g.b.column_stride;
+  if (g.packs_a) {
+    a = dense_rows(a, g.a.row_stride, g.a.column_stride, rows, g.K, space);
+    a_stride = g.K;
+  }
+  if (g.packs_b) {
+    b = dense_rows(b, g.b.column_stride, g.b.row_stride, columns, g.K, space + g.a_floats());
+    b_stride = g.K;
+  }
+  g.kernels.dot(g.K, a, a_stride, static_cast<int>(rows), b, b_stride, static_cast<int>(columns),
+                sums, dot_columns);
+  TileStore store = store_at(at.epilogue, c, ldc, row, column);
+  store.sums = sums;
+  store.sums_stride = dot_columns;
+  store.rows = rows;
+  store.columns = columns;
+  g.kernels.store(store);
+}
+
+// A panel's terms: where they lie, if they can be used so, or packed into `space`.
+PanelOperand panel_of(const Gemm& g, const float* b, int64_t panel, const Terms& terms,
+                      float* space) {
+  const float* at = b + panel * g.panels.width * g.b.column_stride + terms.begin * g.b.row_stride;
+  if (!g.packs_b && g.panels.used(panel) == g.panels.width) {
+    return {at, g.b.row_stride, 2, nullptr};
+  }
+  const int64_t width = g.panels.stored(panel);
+  pack_panel(g.kernels, at, g.b.row_stride, g.b.column_stride, terms.size, g.panels.used(panel),
+             space, width);
+  return {space, width, g.panels.vectors(panel), nullptr};
+}
+
+void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group, int64_t ldc,
+                bool fresh, float* space) {
+  const int64_t first = block * g.block;
+  const int64_t last = std::min(first + g.block, g.strips.count());
+  StripOperand left{at.a + g.strips.begin(first) * g.a.row_stride, g.a.row_stride, 0, false};
+  if (g.packs_a) {
+    left = {space, g.kernels.lanes, g.K * g.kernels.lanes, true};
+    if (fresh) {
+      pack_strips(g.kernels, g.strips, first, last, at.a, g.a.row_stride, g.a.column_stride, g.K,
+                  space);
+    }
+  } else if (g.a.column_stride != 1 && g.K > 1) {
+    left.stride = g.a.column_stride;
+    left.k_major = true;
+  }
+  float* panel_space = space + g.a_floats();
+  float* partial = panel_space + g.b_floats();
+  const int64_t end = std::min((group + 1) * g.group, g.panels.count());
+  for (int64_t p = group * g.group; p < end; ++p) {
+    for (int64_t i = 0; i < g.chunks.count(); ++i) {
+      const Terms terms = chunk_terms(g.chunks, i);
+      const PanelOperand right = panel_of(g, at.b, p, terms, panel_space);
+      multiply_panel(g.kernels, g.strips, first, last, left, right, terms, partial,
+                     [&](int64_t strip, const float* sums, int64_t sums_stride) {
+                       TileStore store = store_at(at.epilogue, at.c, ldc, g.strips.begin(strip),
+                                                  p * g.panels.width);
+                       store.sums = sums;
+                       store.sums_stride = sums_stride;
+                       store.rows = g.strips.height(strip);
+                       store.columns = g.panels.used(p);
+                       g.kernels.store(store);
+                     });
+    }
+  }
+}
+
+}  // namespace
+
+int64_t batched_gemm_scratch_bytes(const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
+                                   const StridedMatrix& a, const StridedMatrix& b, int threads) {
+  if (M <= 0 || N <= 0 || batch.count() <= 0) return 0;
+  return Gemm(tile_kernels(), batch, M, N, std::max<int64_t>(K, 0), a, b).scratch_bytes(threads);
+}
+
+void batched_gemm(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
+                  const StridedMatrix& b, float* c, int64_t ldc, const Epilogue& epilogue,
+                  void* scratch, ThreadPool& pool) {
+  if (M <= 0 || N <= 0 || batch.count() <= 0) return;
+  const Gemm g(tile_kernels(), batch, M, N, std::max<int64_t>(K, 0), a, b);
+  const PackedBlocks spaces(scratch, pool.threads(), g.worker_floats());
+  pool.parallel_for(g.tasks(), g.grain(), [&](int64_t begin, int64_t end, int worker) {
+    float* space = spaces.space(worker);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t group = task % g.groups;
+      const int64_t block = task / g.groups % g.blocks;
+      const Operands at = operands_of(g, task / g.groups / g.blocks, c, epilogue);
+      if (g.way == Way::dot) {
+        run_dot(g, at, block * g.block, group * g.group, at.c, ldc, space);
+      } else {
+        const bool fresh = g.packs_a && spaces.changes(worker, task / g.groups);
+        run_panels(g, at, block, group, ldc, fresh, space);
+      }
+    }
+  });
+}
+
+int64_t gemm_scratch_bytes(int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
+                           const StridedMatrix& b, int threads) {
+  return batched_gemm_scratch_bytes(GemmBatch(), M, N, K, a, b, threads);
+}
+
+void gemm(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, const StridedMatrix& b, float* c,
+          int64_t ldc, const Epilogue& epilogue, void* scratch, ThreadPool& pool) {
+  batched_gemm(GemmBatch(), M, N, K, a, b, c, ldc, epilogue, scratch, pool);
+}
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,45 @@
+#include "kernels/gemm/pack.h"
+
+#include <algorithm>
+
+namespace sardonyx::kernels {
+namespace {
+
+void pack_any(const float* in, int64_t item_stride, int64_t term_stride, int64_t count, int64_t k,
+              float* out, int64_t width) {
+  for (int64_t t = 0; t < k; ++t) {
+    for (int64_t i = 0; i < width; ++i) {
+      out[t * width + i] = i < count ? in[i * item_stride + t * term_stride] : 0.0f;
+    }
+  }
+}
+
+}  // namespace
+
+bool rows_collide(int64_t stride, int64_t rows) { return stride % 1024 == 0 && rows > 8; }
+
+void pack_panel(const TileKernels& kernels, const float* b, int64_t row_stride,
+                int64_t column_stride, int64_t k, int64_t columns, float* out, int64_t width) {
+  if (column_stride == 1 || columns == 1) {
+    kernels.copy_k_major(b, row_stride, static_cast<int>(columns), k, out,
+                         static_cast<int>(width));
+  } else if (row_stride == 1 || k == 1) {
+    for (int64_t j = 0; j < width; j += kernels.lanes) {
+      const int64_t count = std::clamp<int64_t>(columns - j, 0, kernels.lanes);
+      kernels.turn_k_major(b + j * column_stride, column_stride, static_cast<int>(count), k,
+                           out + j, width);
+    }
+  } else {
+    pack_any(b, column_stride, row_stride, columns, k, out, width);
+  }
+}
+
+void pack_strips(const TileKernels& kernels, const Strips& strips, int64_t first, int64_t last,
+                 const float* a, int64_t row_stride, int64_t column_stride, int64_t k, float* out) {
+  for (int64_t s = first; s < last; ++s) {
+    pack_panel(kernels, a + strips.begin(s) * row_stride, column_stride, row_stride, k,
+               strips.height(s), out + (s - first) * k * kernels.lanes, kernels.lanes);
+  }
+}
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,195 @@
+// The kernel tables of tiles.h.
+#include "kernels/gemm/tiles.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm/tiles.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/gemm/epilogue-inl.h"
+#include "kernels/gemm/microkernel-inl.h"
+#include "kernels/gemm/transpose-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <Activation activation>
+void StoreTileAs(const TileStore& s) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const Epilogue& e = *s.epilogue;
+  const V alpha = hn::Set(d, e.alpha);
+  const V beta = hn::Set(d, e.beta);
+  const bool per_row = e.bias_axis == BiasAxis::row && s.bias != nullptr;
+  for (int64_t j = 0; j < s.columns; j += lanes) {
+    const size_t count = static_cast<size_t>(std::min(lanes, s.columns - j));
+    const bool whole = count == static_cast<size_t>(lanes);
+    const auto load = [&](const float* p) HWY_ATTR {
+      return whole ? hn::LoadU(d, p) : LoadFirst(d, p, count);
+    };
+    V bias = hn::Zero(d);
+    if (e.bias_axis == BiasAxis::column && s.bias != nullptr) {
+      bias = hn::Mul(beta, LoadFirst(d, s.bias + j, count));
+    }
+    for (int64_t i = 0; i < s.rows; ++i) {
+      if (per_row) bias = hn::Set(d, e.beta * s.bias[i]);
+      V v = hn::MulAdd(alpha, load(s.sums + i * s.sums_stride + j), bias);
+      V added = hn::Zero(d);
+      if (s.residual != nullptr) {
+        added = load(s.residual + i * s.residual_stride + j);
+        if (!e.residual_last) v = hn::MulAdd(beta, added, v);
+      }
+      v = Activate<activation>(d, v, e);
+      if (s.residual != nullptr && e.residual_last) v = hn::MulAdd(beta, added, v);
+      float* to = s.c + i * s.c_stride + j;
+      if (whole) {
+        hn::StoreU(v, d, to);
+      } else {
+        StoreFirst(d, v, to, count);
+      }
+    }
+  }
+}
+
+void StoreTile(const TileStore& store) {
+  WithActivation(store.epilogue->activation,
+                 [&](auto a) HWY_ATTR { StoreTileAs<decltype(a)::value>(store); });
+}
+
+void StoreTileTransposed(const TileStore& store) {
+  HWY_ALIGN float turned[max_tile_columns * max_lanes];
+  constexpr int64_t turned_stride = (tile_rows + tile_lanes - 1) / tile_lanes * tile_lanes;
+  static_assert(turned_stride <= max_lanes);
+  TransposeBlocks(store.sums, store.sums_stride, turned_stride, store.rows, turned, turned_stride);
+  TileStore rows = store;
+  rows.sums = turned;
+  rows.sums_stride = turned_stride;
+  StoreTile(rows);
+}
+
+void TurnKMajor(const float* in, int64_t stride, int count, int64_t k, float* out,
+                int64_t out_stride) {
+  int64_t t = 0;
+  for (; t + tile_lanes <= k; t += tile_lanes) {
+    TileVec v[tile_lanes];
+    for (int i = 0; i < tile_lanes; ++i) {
+      v[i] = i < count ? TileLoad(in + i * stride + t) : TileZero();
+    }
+    TransposeVecs(v);
+    for (int i = 0; i < tile_lanes; ++i) TileStoreVec(v[i], out + (t + i) * out_stride);
+  }
+  for (; t < k; ++t) {
+    for (int i = 0; i < tile_lanes; ++i) {
+      out[t * out_stride + i] = i < count ? in[i * stride + t] : 0.0f;
+    }
+  }
+}
+
+void CopyKMajor(const float* in, int64_t stride, int count, int64_t k, float* out, int width) {
+  const int whole = count / tile_lanes * tile_lanes;
+  const hn::ScalableTag<float> d;
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  for (int64_t t = 0; t < k; ++t, in += stride, out += width) {
+    int j = 0;
+    for (; j < whole; j += tile_lanes) TileStoreVec(TileLoad(in + j), out + j);
+    for (; j < count; j += lanes) {
+      hn::StoreU(LoadFirst(d, in + j, static_cast<size_t>(std::min(lanes, count - j))), d, out + j);
+    }
+    for (; j < width; j += lanes) hn::StoreU(hn::Zero(d), d, out + j);
+  }
+}
+
+// `columns` (1 to 4) dot products of one row of A.
+template <int columns>
+HWY_INLINE void DotRow(int64_t k, const float* a, const float* b, int64_t b_stride, float* sums) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  // Two sums each, so that the additions of neighbours need not wait for each other.
+  V even[columns], odd[columns];
+  for (int j = 0; j < columns; ++j) even[j] = odd[j] = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 2 * lanes <= k; i += 2 * lanes) {
+    const V a0 = hn::LoadU(d, a + i);
+    const V a1 = hn::LoadU(d, a + i + lanes);
+    for (int j = 0; j < columns; ++j) {
+      even[j] = hn::MulAdd(a0, hn::LoadU(d, b + j * b_stride + i), even[j]);
+      odd[j] = hn::MulAdd(a1, hn::LoadU(d, b + j * b_stride + i + lanes), odd[j]);
+    }
+  }
+  for (; i < k; i += lanes) {
+    const size_t count = static_cast<size_t>(std::min(lanes, k - i));
+    const V a0 = LoadFirst(d, a + i, count);
+    for (int j = 0; j < columns; ++j) {
+      even[j] = hn::MulAdd(a0, LoadFirst(d, b + j * b_stride + i, count), even[j]);
+    }
+  }
+  for (int j = 0; j < columns; ++j) {
+    sums[j] = hn::GetLane(hn::SumOfLanes(d, hn::Add(even[j], odd[j])));
+  }
+}
+
+void Dot(int64_t k, const float* a, int64_t a_stride, int rows, const float* b, int64_t b_stride,
+         int columns, float* sums, int64_t sums_stride) {
+  for (int j = 0; j < columns; j += 4) {
+    for (int i = 0; i < rows; ++i) {
+      float* out = sums + i * sums_stride + j;
+      const float* row = a + i * a_stride;
+      const float* right = b + j * b_stride;
+      switch (std::min(columns - j, 4)) {
+        case 1: DotRow<1>(k, row, right, b_stride, out); break;
+        case 2: DotRow<2>(k, row, right, b_stride, out); break;
+        case 3: DotRow<3>(k, row, right, b_stride, out); break;
+        default: DotRow<4>(k, row, right, b_stride, out); break;
+      }
+    }
+  }
+}
+
+TileKernels MakeTable() {
+  TileKernels table;
+  table.lanes = tile_lanes;
+  table.tile_rows = tile_rows;
+  table.panel_columns = 2 * tile_lanes;
+  FillTiles<false>(table.by_rows, std::make_integer_sequence<int, tile_rows>());
+  FillTiles<true>(table.k_major, std::make_integer_sequence<int, tile_rows>());
+  // As many panels as keep enough sums in flight to hide the latency of a multiply-add.
+  constexpr int few = tile_lanes == 16 ? 4 : 2;
+  table.wide[1] = &TileProduct<1, 2 * few, false, 2>;
+  table.wide_panels[1] = few;
+  table.wide[2] = &TileProduct<2, 2 * few, false, 2>;
+  table.wide_panels[2] = few;
+  table.wide[3] = &TileProduct<3, 4, false, 2>;
+  table.wide_panels[3] = 2;
+  if (tile_lanes == 16) {
+    table.wide[4] = &TileProduct<4, 4, false, 2>;
+    table.wide_panels[4] = 2;
+  }
+  table.dot = &Dot;
+  table.store = &StoreTile;
+  table.store_transposed = &StoreTileTransposed;
+  table.turn_k_major = &TurnKMajor;
+  table.copy_k_major = &CopyKMajor;
+  return table;
+}
+
+const TileKernels& Table() {
+  static const TileKernels table = MakeTable();
+  return table;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(Table);
+const TileKernels& tile_kernels() { return HWY_DYNAMIC_DISPATCH(Table)(); }
+
+}  // namespace sardonyx::kernels
+#endif

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <string>
+#include <type_traits>
+
+#include "base/fail.h"
+#include "kernels/convert/low_precision.h"
+#include "kernels/move/by_cell.h"
+#include "kernels/move/gather.h"
+#include "kernels/move/index.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+// Updates apply one after the other: where indices repeat, their order is part of the result.
+
+struct Half {
+  uint16_t bits;
+  static float load(Half v) { return half_to_float(v.bits); }
+  static Half store(float v) { return {float_to_half(v)}; }
+};
+struct Brain {
+  uint16_t bits;
+  static float load(Brain v) { return bfloat16_to_float(v.bits); }
+  static Brain store(float v) { return {float_to_bfloat16(v)}; }
+};
+
+struct Truth {
+  uint8_t byte;  // any value but 0 is true
+};
+
+template <class T>
+T combined(ScatterReduction reduction, T old, T update) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+  switch (reduction) {
+    case ScatterReduction::add: return static_cast<T>(Wide(old) + Wide(update));
+    case ScatterReduction::mul: return static_cast<T>(Wide(old) * Wide(update));
+    case ScatterReduction::max: return old != old || old > update ? old : update;
+    case ScatterReduction::min: return old != old || old < update ? old : update;
+    default: return update;
+  }
+}
+
+template <class T>
+void apply(ScatterReduction reduction, T& old, T update) {
+  if constexpr (std::is_same_v<T, Truth>) {
+    const bool both = reduction == ScatterReduction::mul || reduction == ScatterReduction::min;
+    old.byte = both ? (old.byte && update.byte) : (old.byte || update.byte);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    old = combined(reduction, old, update);
+  } else {
+    old = T::store(combined(reduction, T::load(old), T::load(update)));
+  }
+}
+
+// run(T{}) with the type that stands for an element type in reductions.
+template <class Run>
+void by_number_type(ElementType type, Run&& run) {
+  switch (type) {
+    case ElementType::float32: return run(float{});
+    case ElementType::float64: return run(double{});
+    case ElementType::float16: return run(Half{});
+    case ElementType::bfloat16: return run(Brain{});
+    case ElementType::int8: return run(int8_t{});
+    case ElementType::int16: return run(int16_t{});
+    case ElementType::int32: return run(int32_t{});
+    case ElementType::int64: return run(int64_t{});
+    case ElementType::uint8: return run(uint8_t{});
+    case ElementType::uint16: return run(uint16_t{});
+    case ElementType::uint32: return run(uint32_t{});
+    case ElementType::uint64: return run(uint64_t{});
+    case ElementType::boolean: return run(Truth{});
+    default: fail(ErrorCode::unsupported, "scattering with a reduction does not take {}",
+                  name_of(type));
+  }
+}
+
+template <class Visit>
+void visit_elements(const AxisWalk& walk, const Indices& indices, Visit&& visit) {
+  if (walk.count == 0) return;
+  AxisPosition at(walk, 0);
+  for (int64_t i = 0; i < walk.count; ++i, at.step()) {
+    visit(at.offset + wrapped(indices[i], walk.axis_dim, i) * walk.axis_stride, i, int64_t{1});
+  }
+}
+
+template <class Visit>
+void visit_tuples(const TupleWalk& walk, const Indices& indices, Visit&& visit) {
+  for (int64_t i = 0; i < walk.tuples; ++i) {
+    visit(walk.offset(indices, i), i * walk.inner, walk.inner);
+  }
+}
+
+// `visit_all` calls what it is given for each run of updates.
+template <class VisitAll>
+void scatter(ElementType type, ScatterReduction reduction, const void* updates, void* y,
+             VisitAll&& visit_all) {
+  if (reduction == ScatterReduction::none) {
+    by_cell(cell_of(type), [&](const auto& zero) {
+      using T = std::remove_cvref_t<decltype(zero)>;
+      visit_all([&](int64_t to, int64_t from, int64_t n) {
+        std::copy_n(static_cast<const T*>(updates) + from, n, static_cast<T*>(y) + to);
+      });
+    });
+    return;
+  }
+  by_number_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    visit_all([&](int64_t to, int64_t from, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        apply(reduction, static_cast<T*>(y)[to + i], static_cast<const T*>(updates)[from + i]);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void scatter_elements(ElementType type, ScatterReduction reduction,
+                      std::span<const int64_t> shape, int64_t axis,
+                      std::span<const int64_t> index_shape, const Indices& indices,
+                      const void* updates, void* y, ThreadPool&) {
+  const AxisWalk walk = walk_axis(shape, axis, index_shape);
+  check_index_count(indices, walk.count);
+  scatter(type, reduction, updates, y,
+          [&](auto&& visit) { visit_elements(walk, indices, visit); });
+}
+
+void scatter_nd(ElementType type, ScatterReduction reduction, std::span<const int64_t> shape,
+                std::span<const int64_t> index_shape, const Indices& indices, const void* updates,
+                void* y, ThreadPool&) {
+  const TupleWalk walk = walk_tuples(shape, 0, index_shape);
+  check_index_count(indices, walk.tuples * walk.depth);
+  scatter(type, reduction, updates, y, [&](auto&& visit) { visit_tuples(walk, indices, visit); });
+}
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,12 @@
+// Small blocks of four-byte elements with rows and columns exchanged; inside move/ only.
+#pragma once
+
+#include <cstdint>
+
+namespace sardonyx::kernels {
+
+// y[r * y_row + c] = x[c * x_column + r] for r < rows, c < columns.
+void transpose_block(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t y_row, int64_t rows,
+                     int64_t columns);
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,95 @@
+#include "ops/families/window.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace sardonyx::ops {
+namespace {
+
+constexpr int64_t largest = std::numeric_limits<int32_t>::max();
+
+std::vector<int64_t> read_list(const NodeView& node, std::string_view name, int64_t least) {
+  std::vector<int64_t> list = node.attr_ints(name).value_or(std::vector<int64_t>());
+  for (const int64_t value : list) {
+    if (value < least || value > largest) {
+      node.fail("every entry of '{}' must be in [{}, {}]; got {}", name, least, largest, value);
+    }
+  }
+  return list;
+}
+
+Window::AutoPad read_auto_pad(const NodeView& node) {
+  const std::string word = node.attr_string("auto_pad", "NOTSET");
+  if (word == "NOTSET" || word.empty()) return Window::AutoPad::none;
+  if (word == "SAME_UPPER") return Window::AutoPad::same_upper;
+  if (word == "SAME_LOWER") return Window::AutoPad::same_lower;
+  if (word == "VALID") return Window::AutoPad::valid;
+  node.fail("auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID; got '{}'", word);
+}
+
+bool is_same(Window::AutoPad pad) {
+  return pad == Window::AutoPad::same_upper || pad == Window::AutoPad::same_lower;
+}
+
+}  // namespace
+
+Window read_window(const NodeView& node, bool negative_pads) {
+  Window window;
+  window.auto_pad = read_auto_pad(node);
+  window.ceil_mode = node.attr_int("ceil_mode", 0) != 0;
+  window.kernel = read_list(node, "kernel_shape", 1);
+  window.strides = read_list(node, "strides", 1);
+  window.dilations = read_list(node, "dilations", 1);
+  window.pads = read_list(node, "pads", negative_pads ? -largest : 0);
+  if (window.pads.size() % 2 != 0) {
+    node.fail("'pads' must have an even number of entries; got {}", window.pads.size());
+  }
+  if (window.auto_pad != Window::AutoPad::none) window.pads.clear();
+  return window;
+}
+
+void check_window_rank(const NodeView& node, const Window& window, int64_t rank) {
+  const auto check = [&](const std::vector<int64_t>& list, std::string_view name, int64_t each) {
+    if (!list.empty() && static_cast<int64_t>(list.size()) != each * rank) {
+      node.fail("'{}' must have {} entries for {} spatial axes; got {}", name, each * rank, rank,
+                list.size());
+    }
+  };
+  check(window.kernel, "kernel_shape", 1);
+  check(window.strides, "strides", 1);
+  check(window.dilations, "dilations", 1);
+  check(window.pads, "pads", 2);
+}
+
+Dim window_output(const Window& window, size_t axis, const Dim& in, const Dim& kernel) {
+  const Dim stride = window.stride(axis);
+  if (is_same(window.auto_pad)) return ceil_div(in, stride);
+  const Dim extent = (kernel - 1) * Dim(window.dilation(axis)) + 1;
+  const Dim span = in + Dim(window.pad_begin(axis)) + Dim(window.pad_end(axis)) - extent;
+  Dim out = (window.ceil_mode ? ceil_div(span, stride) : floor_div(span, stride)) + 1;
+  // No window begins in the padding at the end.
+  if (window.ceil_mode) out = min(out, ceil_div(in + Dim(window.pad_begin(axis)), stride));
+  const auto low = span.lower();
+  if (low && *low >= (window.ceil_mode ? 1 - 2 * window.stride(axis) : -window.stride(axis))) {
+    return out;
+  }
+  return max(out, 0);
+}
+
+WindowAxis window_axis(const Window& window, size_t axis, int64_t in, int64_t out, int64_t kernel) {
+  WindowAxis result{in,  out, kernel, window.stride(axis), window.dilation(axis),
+                    window.pad_begin(axis), window.pad_end(axis)};
+  if (is_same(window.auto_pad)) {
+    const int64_t extent = (kernel - 1) * result.dilation + 1;
+    const int64_t total = std::max<int64_t>(0, (out - 1) * result.stride + extent - in);
+    const int64_t less = total / 2;
+    const bool upper = window.auto_pad == Window::AutoPad::same_upper;
+    result.pad_begin = upper ? less : total - less;
+    result.pad_end = upper ? total - less : less;
+  }
+  return result;
+}
+
+}  // namespace sardonyx::ops

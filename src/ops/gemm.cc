@@ -1,0 +1,194 @@
+// Gemm, and its fused form (domain "sardonyx": activation, activation_alpha, activation_beta).
+#include "base/checked.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/matmul_any.h"
+#include "ops/families/product.h"
+#include "ops/families/wide.h"
+#include "ops/operator.h"
+
+namespace sardonyx::ops {
+namespace {
+
+void infer(InferContext& ctx) {
+  const auto& a = ctx.shape(0);
+  const auto& b = ctx.shape(1);
+  for (int i = 0; i < 2; ++i) {
+    if (ctx.shape(i) && *ctx.rank(i) != 2) ctx.fail("{} must be a matrix; its shape is {}", ctx.input_name(i), ir::to_string(*ctx.shape(i)));
+  }
+  const size_t trans_a = ctx.attr_int("transA", 0) != 0, trans_b = ctx.attr_int("transB", 0) != 0;
+  if (a && b) ctx.require_equal((*a)[1 - trans_a], (*b)[trans_b], "the inner dimensions of A and B must agree");
+  const Dim rows = a ? (*a)[trans_a] : ctx.unknown(), columns = b ? (*b)[1 - trans_b] : ctx.unknown();
+  if (ctx.has_input(2) && ctx.shape(2) && a && b) {
+    const auto& c = *ctx.shape(2);
+    const std::vector<Dim> output{rows, columns};
+    if (c.size() > 2) ctx.fail("C must have at most two dimensions; its shape is {}", ir::to_string(c));
+    for (size_t back = 1; back <= c.size(); ++back) {
+      const Dim& dim = c[c.size() - back];
+      if (dim == 1) continue;
+      ctx.broadcast(output, c);
+      if (dim.is_constant()) ctx.require_equal(dim, output[2 - back], "C must broadcast to the product's shape");
+    }
+  }
+  ctx.set(0, ctx.element(0), {rows, columns});
+}
+
+// How C meets the product.
+enum class Addend : int32_t { none, scalar, per_column, per_row, full };
+
+struct State {
+  int64_t M = 0, N = 0, K = 0;
+  int64_t a_row = 0, a_column = 1, b_row = 0, b_column = 1;
+  Addend addend = Addend::none;
+  int64_t c_row = 0, c_column = 0;
+  int64_t spread = -1;  // scratch for a scalar C, repeated along the columns
+  int64_t scratch = 0;
+  WideArguments wide;
+};
+
+struct Settings {
+  bool trans_a = false, trans_b = false;
+  float alpha = 1, beta = 1;
+  kernels::Epilogue epilogue;
+};
+
+void bind_sizes(BindContext& bind, State& s, const Settings& settings) {
+  const auto a = bind.in_shape(0), b = bind.in_shape(1);
+  s.M = a[settings.trans_a ? 1 : 0], s.K = a[settings.trans_a ? 0 : 1], s.N = b[settings.trans_b ? 0 : 1];
+  s.a_row = settings.trans_a ? 1 : s.K, s.a_column = settings.trans_a ? s.M : 1;
+  s.b_row = settings.trans_b ? 1 : s.N, s.b_column = settings.trans_b ? s.K : 1;
+  s.addend = Addend::none;
+  if (!bind.has_input(2) || settings.beta == 0) return;
+  const auto c = bind.in_shape(2);
+  const int64_t rows = c.size() > 1 ? c[0] : 1, columns = c.empty() ? 1 : c.back();
+  if ((rows != 1 && rows != s.M) || (columns != 1 && columns != s.N)) {
+    throw Error(ErrorCode::run_failed, fmt::format("Gemm: C of shape {} does not broadcast to [{},{}]", to_string(c), s.M, s.N));
+  }
+  s.c_row = rows == 1 ? 0 : columns, s.c_column = columns == 1 ? 0 : 1;
+  if (columns == s.N) {
+    s.addend = rows == 1 ? Addend::per_column : Addend::full;
+  } else {
+    s.addend = rows == s.M ? Addend::per_row : Addend::scalar;
+  }
+}
+
+// Scratch the epilogue needs beside the product's own.
+void bind_epilogue(BindContext& bind, State& s, ScratchLayout& layout) {
+  s.wide.plan_in(bind, 0, ElementType::float32, layout);
+  s.wide.plan_in(bind, 2, ElementType::float32, layout);
+  s.wide.plan_out(bind, 0, ElementType::float32, layout);
+  if (s.addend == Addend::scalar) s.spread = layout.take(s.N * 4);
+}
+
+kernels::Epilogue at_run(const RunContext& run, const State& s, const Settings& settings) {
+  kernels::Epilogue epilogue = settings.epilogue;
+  epilogue.alpha = settings.alpha, epilogue.beta = settings.beta;
+  if (s.addend == Addend::none) return epilogue;
+  const float* c = s.wide.in<float>(run, 2);
+  if (s.addend == Addend::full) {
+    epilogue.residual = c, epilogue.residual_stride = s.N;
+    return epilogue;
+  }
+  epilogue.bias_axis = s.addend == Addend::per_row ? kernels::BiasAxis::row : kernels::BiasAxis::column;
+  epilogue.bias = c;
+  if (s.addend == Addend::scalar) {
+    float* spread = reinterpret_cast<float*>(scratch_at(run, s.spread));
+    for (int64_t i = 0; i < s.N; ++i) spread[i] = c[0];
+    epilogue.bias = spread;
+  }
+  return epilogue;
+}
+
+std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Settings& settings) {
+  const Tensor& b = *ctx.constant(1);
+  const int64_t K = b.shape()[settings.trans_b ? 1 : 0], N = b.shape()[settings.trans_b ? 0 : 1];
+  const std::string format = fmt::format("gemm {}x{} {}{}", K, N, name_of(b.element_type()), settings.trans_b ? " transposed" : "");
+  const auto packed = ctx.packed<Tensor>(1, format, [&] {
+    const Tensor values = float_constant(ctx, 1);
+    auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::packed_b_size(K, N)});
+    kernels::pack_b(static_cast<const float*>(values.data()), settings.trans_b ? 1 : N, settings.trans_b ? K : 1, K, N,
+                    made->mutable_data(), ctx.services().pool);
+    return std::shared_ptr<const Tensor>(std::move(made));
+  });
+  auto step = make_step<State>(
+      "gemm.packed",
+      [settings](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        bind_sizes(bind, s, settings);
+        bind_epilogue(bind, s, layout);
+        s.scratch = layout.take(kernels::gemm_packed_b_scratch_bytes(s.M, s.N, s.K, s.a_row, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [packed, settings](RunContext& run, const State& s) {
+        kernels::gemm_packed_b(s.M, s.N, s.K, s.wide.in<float>(run, 0), s.a_row, packed->data(), s.wide.out<float>(run, 0), s.N,
+                               at_run(run, s, settings), scratch_at(run, s.scratch), run.pool());
+        s.wide.finish<float>(run, 0);
+      });
+  step->traits().unread_inputs = {1};
+  return step;
+}
+
+std::unique_ptr<Step> prepare_float(const Settings& settings) {
+  return make_step<State>(
+      "gemm.float",
+      [settings](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        bind_sizes(bind, s, settings);
+        bind_epilogue(bind, s, layout);
+        s.wide.plan_in(bind, 1, ElementType::float32, layout);
+        s.scratch = layout.take(kernels::gemm_scratch_bytes(s.M, s.N, s.K, {nullptr, s.a_row, s.a_column},
+                                                            {nullptr, s.b_row, s.b_column}, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [settings](RunContext& run, const State& s) {
+        kernels::gemm(s.M, s.N, s.K, {s.wide.in<float>(run, 0), s.a_row, s.a_column},
+                      {s.wide.in<float>(run, 1), s.b_row, s.b_column}, s.wide.out<float>(run, 0), s.N,
+                      at_run(run, s, settings), scratch_at(run, s.scratch), run.pool());
+        s.wide.finish<float>(run, 0);
+      });
+}
+
+std::unique_ptr<Step> prepare_any(PrepareContext& ctx, const Settings& settings) {
+  const ElementType type = ctx.in_element(0);
+  if (!kernels::supports_matmul_any(type)) ctx.fail(ErrorCode::unsupported, "no product of {} matrices", name_of(type));
+  if (settings.epilogue.activation != kernels::Activation::none) {
+    ctx.fail(ErrorCode::unsupported, "no fused activation for {}", name_of(type));
+  }
+  return make_step<State>(
+      "gemm.any", [settings](BindContext& bind, State& s) { bind_sizes(bind, s, settings); },
+      [type, settings](RunContext& run, const State& s) {
+        kernels::matmul_any(type, {}, s.M, s.N, s.K, {run.data(0), s.a_row, s.a_column}, {run.data(1), s.b_row, s.b_column},
+                            run.out_data(0), s.N, run.pool());
+        const void* c = s.addend == Addend::none ? nullptr : run.data(2);
+        kernels::scale_and_add(type, s.M, s.N, settings.alpha, settings.beta, c, s.c_row, s.c_column, run.out_data(0), run.pool());
+      });
+}
+
+std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  Settings settings;
+  settings.trans_a = ctx.attr_int("transA", 0) != 0;
+  settings.trans_b = ctx.attr_int("transB", 0) != 0;
+  settings.alpha = ctx.attr_float("alpha", 1.0f);
+  settings.beta = ctx.attr_float("beta", 1.0f);
+  settings.epilogue = read_epilogue(ctx);
+  if (!computes_in_float(ctx.in_element(0))) return prepare_any(ctx, settings);
+  const Tensor* b = ctx.constant(1);
+  if (b != nullptr && b->rank() == 2 && b->size() > 0 && !settings.trans_a) return prepare_packed(ctx, settings);
+  ctx.refuse("gemm.packed", settings.trans_a ? "A is transposed" : "B is not constant");
+  return prepare_float(settings);
+}
+
+// Up to version 6 an attribute said whether C broadcasts; numpy's rule includes what it meant.
+void upgrade(UpgradeContext& ctx) {
+  if (ctx.since() < 7) ctx.remove_attribute("broadcast");
+}
+
+constexpr Operator operators[] = {
+    {.name = "Gemm", .infer = infer, .prepare = prepare, .upgrade = upgrade},
+    {.name = "Gemm", .domain = "sardonyx", .infer = infer, .prepare = prepare},
+};
+
+}  // namespace
+
+std::span<const Operator> gemm_operators() { return operators; }
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,230 @@
+#include "rewrite/lower.h"
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_set>
+
+#include "base/fail.h"
+#include "infer/infer.h"
+#include "ir/tensor.h"
+#include "ops/operator.h"
+#include "rewrite/instantiate.h"
+#include "wire/text_parse.h"
+
+namespace sardonyx::rewrite {
+namespace {
+
+using Imports = std::vector<ir::OperatorSetId>;
+using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+
+constexpr int max_call_depth = 64;
+constexpr size_t max_nodes = 4'000'000;  // after inlining: exponential nests of calls end here
+
+class Lowering {
+ public:
+  Lowering(const ir::Model& model, const LowerOptions& options) : model_(model), options_(options) {
+    for (const ir::Function& function : model.functions) {
+      functions_[{ir::canonical_domain(function.domain), function.name, function.overload}] = &function;
+    }
+    services_.fresh_name = [this](std::string_view hint) { return fresh_name(hint); };
+    services_.assume_inference = options.assume_inference;
+    findings_.symbols = &symbols_;
+    // Types serve the upgrade rules here; what is wrong is reported by the inference proper.
+    findings_.problem = [](const ir::Node&, const Error&) {};
+  }
+
+  ir::Graph run() {
+    ir::Graph graph = *model_.graph;
+    collect_names(graph);
+    Imports imports = model_.opset_imports;
+    if (imports.empty() && model_.ir_version.value_or(0) < 3) imports.push_back({"", 1, {}});
+    infer::Scope scope;
+    lower_graph(graph, imports, scope, 0);
+    return graph;
+  }
+
+ private:
+  void collect_names(const ir::Graph& graph) {
+    for (const auto& input : graph.inputs) names_.insert(input.name);
+    for (const auto& initializer : graph.initializers) names_.insert(initializer.name);
+    for (const ir::Node& node : graph.nodes) {
+      for (const std::string& output : node.outputs) names_.insert(output);
+      for (const ir::Attribute& attribute : node.attributes) {
+        if (attribute.g) collect_names(*attribute.g);
+        for (const auto& inner : attribute.graphs) collect_names(*inner);
+      }
+    }
+  }
+
+  std::string fresh_name(std::string_view hint) {
+    std::string name;
+    do {
+      name = fmt::format("{}__{}", hint, counter_++);
+    } while (!names_.insert(name).second);
+    return name;
+  }
+
+  void lower_graph(ir::Graph& graph, const Imports& imports, infer::Scope& scope, int depth) {
+    for (const ir::ValueInfo& info : graph.value_info) {
+      if (info.type) scope.set(info.name, infer::Known::of(ir::value_type(*info.type, symbols_)));
+    }
+    infer::enter(graph, scope, findings_);
+    std::vector<ir::Node> nodes = std::move(graph.nodes);
+    graph.nodes.clear();
+    for (ir::Node& node : nodes) lower_node(std::move(node), imports, scope, depth, graph.nodes);
+  }
+
+  void lower_node(ir::Node node, const Imports& imports, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+    if (depth > max_call_depth) {
+      fail_at(place(node), ErrorCode::invalid_model,
+              "functions and subgraphs nest deeper than {}; functions must not call themselves", max_call_depth);
+    }
+    if (out.size() > max_nodes) {
+      fail_at(place(node), ErrorCode::invalid_model, "the graph grows beyond {} nodes when functions are inlined", max_nodes);
+    }
+    const auto called = functions_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
+    if (called != functions_.end()) {
+      inline_call(*called->second, node, scope, depth, out);
+      return;
+    }
+    const int64_t opset = opset_of(node, imports);
+    node.domain = std::string(ir::canonical_domain(node.domain));
+    for (ir::Attribute& attribute : node.attributes) {
+      if (attribute.g) attribute.g = lower_subgraph(*attribute.g, imports, scope, depth);
+      for (auto& graph : attribute.graphs) graph = lower_subgraph(*graph, imports, scope, depth);
+    }
+    const schema::Signature* bound = schema::find(node.domain, node.op_type, opset);
+    if (bound == nullptr && schema::is_standard_domain(node.domain)) unknown_operator(node, opset);
+    upgrade(std::move(node), bound, scope, depth, out);
+  }
+
+  std::shared_ptr<const ir::Graph> lower_subgraph(const ir::Graph& graph, const Imports& imports,
+                                                  const infer::Scope& outer, int depth) {
+    auto copy = std::make_shared<ir::Graph>(graph);
+    infer::Scope scope(&outer);
+    lower_graph(*copy, imports, scope, depth + 1);
+    return copy;
+  }
+
+  int64_t opset_of(const ir::Node& node, const Imports& imports) const {
+    const int64_t version = ir::imported_version(imports, node.domain);
+    if (version > 0) return version;
+    fail_at(place(node), ErrorCode::invalid_model,
+            "the node's domain '{}' is not imported; add it to opset_import with the version the node was written for",
+            node.domain.empty() ? "ai.onnx" : node.domain);
+  }
+
+  [[noreturn]] void unknown_operator(const ir::Node& node, int64_t opset) const {
+    const auto versions = schema::versions(node.domain, node.op_type);
+    if (!versions.empty() && versions.front().since > opset) {
+      fail_at(place(node), ErrorCode::invalid_model,
+              "operator {} exists from opset {} on; the model imports opset {} of its domain", node.op_type,
+              versions.front().since, opset);
+    }
+    if (!versions.empty()) {
+      fail_at(place(node), ErrorCode::unsupported, "operator {} is not in opset {}, which the model imports", node.op_type, opset);
+    }
+    const std::string_view close = schema::closest_name(node.domain, node.op_type);
+    fail_at(place(node), ErrorCode::unsupported, "no operator or function has this name{}",
+            close.empty() ? std::string() : fmt::format("; did you mean {}?", close));
+  }
+
+  // To the newest version; then to the body where there is no kernel.
+  void upgrade(ir::Node node, const schema::Signature* bound, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+    const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
+    const schema::Signature* newest = schema::newest(node.domain, node.op_type);
+    const bool older = bound && newest && (bound->since < newest->since || newest->deprecated);
+    if (!older || op == nullptr || op->upgrade == nullptr) {
+      emit(std::move(node), scope, depth, out);
+      return;
+    }
+    services_.known = [&](std::string_view name) { return scope.find(name); };
+    const std::string origin = fmt::format("from {}-{}{}", node.op_type, bound->since,
+                                           node.origin.empty() ? "" : " " + node.origin);
+    const std::string name = node.name;
+    ops::UpgradeContext context(node, bound->since, bound, services_);
+    op->upgrade(context);
+    std::vector<ir::Node> before = context.take_before(), after = context.take_after();
+    const auto emit_helper = [&](ir::Node& helper) {
+      helper.origin = origin;
+      if (helper.name.empty()) helper.name = name;
+      emit(std::move(helper), scope, depth, out);
+    };
+    for (ir::Node& helper : before) emit_helper(helper);
+    if (!context.dropped()) emit(std::move(node), scope, depth, out);
+    for (ir::Node& helper : after) emit_helper(helper);
+  }
+
+  // A node of the newest version.
+  void emit(ir::Node node, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+    const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
+    const bool has_kernel = op != nullptr && op->prepare != nullptr;
+    if (!has_kernel || options_.prefer_function_bodies) {
+      if (const ir::Function* body = standard_body(node)) {
+        inline_call(*body, node, scope, depth, out);
+        return;
+      }
+    }
+    infer_into(node, scope);
+    out.push_back(std::move(node));
+  }
+
+  const ir::Function* standard_body(const ir::Node& node) {
+    const schema::FunctionText* text = schema::function_text(node.domain, node.op_type);
+    if (text == nullptr) return nullptr;
+    auto& parsed = bodies_[{text->domain, text->name}];
+    if (!parsed) parsed = std::make_unique<ir::Function>(wire::parse_function(text->text));
+    return parsed.get();
+  }
+
+  void inline_call(const ir::Function& function, const ir::Node& call, infer::Scope& scope, int depth,
+                   std::vector<ir::Node>& out) {
+    for (ir::Node& node : instantiate(function, call, services_.fresh_name)) {
+      lower_node(std::move(node), function.opset_imports, scope, depth + 1, out);
+    }
+  }
+
+  void infer_into(const ir::Node& node, infer::Scope& scope) {
+    std::vector<infer::Known> outputs;
+    try {
+      std::vector<const infer::Known*> inputs;
+      for (const std::string& name : node.inputs) inputs.push_back(name.empty() ? nullptr : scope.find(name));
+      const ops::InferSubgraph subgraph = [&](const ir::Graph& graph, std::span<const infer::Known> given) {
+        infer::Scope inside(&scope);
+        infer::enter(graph, inside, findings_, given);
+        infer::infer_graph(graph, inside, findings_);
+        return infer::outputs_of(graph, inside, findings_);
+      };
+      outputs = infer::infer_node(node, infer::bind_node(node), inputs, findings_, &subgraph);
+    } catch (const Error&) {
+      return;  // unknown here; reported later with all that is known then
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!node.outputs[i].empty()) scope.set(node.outputs[i], std::move(outputs[i]));
+    }
+  }
+
+  static std::string place(const ir::Node& node) {
+    return node.origin.empty() ? ir::describe(node) : fmt::format("{} ({})", ir::describe(node), node.origin);
+  }
+
+  const ir::Model& model_;
+  const LowerOptions& options_;
+  std::map<FunctionKey, const ir::Function*> functions_;
+  std::map<std::pair<std::string_view, std::string_view>, std::unique_ptr<ir::Function>> bodies_;
+  std::unordered_set<std::string> names_;
+  uint64_t counter_ = 0;
+  ir::SymbolTable symbols_;
+  infer::Findings findings_;
+  ops::UpgradeContext::Services services_;
+};
+
+}  // namespace
+
+ir::Graph lower(const ir::Model& model, const LowerOptions& options) {
+  if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
+  return Lowering(model, options).run();
+}
+
+}  // namespace sardonyx::rewrite

@@ -1,0 +1,25 @@
+// Lowering: from a model as written to one graph of newest-version operators that have kernels.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/model.h"
+
+namespace sardonyx::rewrite {
+
+struct LowerOptions {
+  // BatchNormalization and Dropout up to opset 6 without is_test mean inference, not training.
+  bool assume_inference = false;
+  // Expand standard functions even where a kernel exists (tests compare body and kernel).
+  bool prefer_function_bodies = false;
+};
+
+// The main graph of `model` with calls of model-local functions inlined, every node carried up to
+// the newest version of its operator, and standard functions without a kernel replaced by their
+// bodies; subgraphs likewise. External data must have been resolved. Each node's `origin` tells
+// where it came from when it is not in the file as such. Throws Error (invalid_model, unsupported)
+// with the node's place.
+ir::Graph lower(const ir::Model& model, const LowerOptions& options = {});
+
+}  // namespace sardonyx::rewrite

@@ -1,0 +1,44 @@
+// Building a plan.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "run/plan.h"
+
+namespace sardonyx::run {
+
+class Builder {
+ public:
+  Builder(Plan& plan, const PlanServices& services) : plan_(plan), services_(services) {}
+  void build(std::span<const Known> inputs, std::vector<std::pair<std::string, Known>> captured);
+
+ private:
+  int add_value(const std::string& name, Known known, PlanValue::Source source);
+  int value_of(const ir::Node& node, const std::string& name) const;
+  void define_symbols(const Known& known);
+  bool is_defined(const Known& known) const;
+  void add_node(const ir::Node& node);
+  bool is_deferred(const ir::Node& node, const PlanStep& step, std::span<const Known> outputs) const;
+  // Sizes that only the run decides get a plain symbol each, so that the run can bind them.
+  void name_late_sizes(std::vector<Known>& outputs);
+  std::unique_ptr<ops::PreparedGraph> prepare_graph(const ir::Graph& graph, std::span<const Known> inputs,
+                                                    const PlanStep& step, int own_inputs);
+  void share_memory(PlanStep& step);
+  void end_segment();
+  void find_lifetimes();
+  void place_outputs();
+  void take_in_place();
+  void align_constants();
+
+  Plan& plan_;
+  const PlanServices& services_;
+  std::unordered_map<std::string, int> by_name_;
+  infer::Scope scope_;
+  infer::Findings findings_;
+  std::vector<ops::Constraint> constraints_;
+  std::vector<char> defined_;  // by symbol id
+  Segment segment_;
+};
+
+}  // namespace sardonyx::run

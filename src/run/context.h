@@ -1,0 +1,74 @@
+// What one run of a plan changes: slots, sizes, memory. Reused by later runs.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "run/plan.h"
+
+namespace sardonyx::run {
+
+class Context {
+ public:
+  explicit Context(const Plan& plan);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  void run(std::span<const Value> inputs, std::span<ops::Slot* const> captured, std::span<Value> outputs,
+           eval::Environment& environment);
+  int64_t arena_bytes() const;
+
+ private:
+  const PlanValue& value(int index) const { return plan_.values()[static_cast<size_t>(index)]; }
+  ops::Slot& slot(int index) { return slots_[static_cast<size_t>(index)]; }
+  int64_t* dims_of(int index) { return dims_.data() + value(index).dims_offset; }
+
+  // Takes the inputs; true where their shapes are those of the last run.
+  bool take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured);
+  bool take_slot(int index, const ops::Slot& from, bool changed);
+  void match(int index, std::span<const int64_t> shape);
+  // Evaluates sizes, checks constraints, lays out memory and binds the steps of a segment.
+  void bind_segment(size_t index, eval::Environment& environment);
+  void evaluate_dims(const Segment& segment);
+  void check_constraints(const Segment& segment);
+  void lay_out(const Segment& segment, size_t index);
+  void bind_step(const PlanStep& step, eval::Environment& environment);
+
+  void run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment);
+  void allocate_outputs(const Segment& segment, std::span<Value> outputs, eval::Environment& environment);
+  void run_planned(const PlanStep& step, eval::Environment& environment);
+  void run_late(const PlanStep& step, eval::Environment& environment);
+  void run_deferred(const PlanStep& step, eval::Environment& environment);
+  void make_view(const PlanStep& step);
+  void allocate_boxed(const PlanStep& step, eval::Environment& environment);
+  void check_made_shapes(const PlanStep& step);
+  // Binds the sizes that a late or deferred step decided.
+  void learn_sizes(const PlanStep& step);
+  void give_outputs(std::span<Value> outputs);
+  Value owned_value(int index);
+  void drop_run_values();
+
+  struct StepSlots {
+    int inputs = 0;   // offset of the step's input pointers in pointers_
+    int outputs = 0;
+  };
+
+  const Plan& plan_;
+  std::vector<ops::Slot> slots_;         // by value
+  std::vector<ops::Slot*> pointers_;     // of all steps
+  std::vector<StepSlots> step_slots_;
+  std::vector<int64_t> dims_;
+  std::vector<int64_t> sizes_;           // by symbol id; -1: not bound
+  std::vector<char> segment_bound_;
+  std::vector<std::vector<int64_t>> late_sizes_;  // by segment: sizes_ when it was bound
+  std::vector<Bytes> arenas_;            // by segment
+  std::vector<int64_t> offsets_;         // by value: of roots in their segment's arena
+  Bytes state_;
+  Bytes scratch_;
+  Bytes late_scratch_;
+  std::vector<int64_t> input_shapes_;    // flattened, of the last run
+  std::vector<Value> held_inputs_;
+};
+
+}  // namespace sardonyx::run

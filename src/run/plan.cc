@@ -1,0 +1,48 @@
+#include "run/plan.h"
+
+#include "run/builder.h"
+#include "run/context.h"
+
+namespace sardonyx::run {
+
+Plan::Plan(ir::Graph graph, std::span<const Known> inputs, std::vector<std::pair<std::string, Known>> captured,
+           const PlanServices& services)
+    : graph_(std::move(graph)) {
+  Builder(*this, services).build(inputs, std::move(captured));
+}
+
+Plan::~Plan() = default;
+
+std::unique_ptr<Context> Plan::acquire() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      auto context = std::move(idle_.back());
+      idle_.pop_back();
+      return context;
+    }
+  }
+  return std::make_unique<Context>(*this);
+}
+
+void Plan::release(std::unique_ptr<Context> context) const {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(context));
+}
+
+void Plan::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured, std::span<Value> outputs,
+               eval::Environment& environment) const {
+  std::unique_ptr<Context> context = acquire();
+  // A context that a failed run leaves behind is dropped: its binding may be half done.
+  context->run(inputs, captured, outputs, environment);
+  release(std::move(context));
+}
+
+int64_t Plan::arena_bytes() const {
+  const std::lock_guard lock(mutex_);
+  int64_t bytes = 0;
+  for (const auto& context : idle_) bytes += context->arena_bytes();
+  return bytes;
+}
+
+}  // namespace sardonyx::run

@@ -1,0 +1,43 @@
+#include "run/subgraph.h"
+
+#include "base/fail.h"
+
+namespace sardonyx::run {
+
+PlannedGraph::PlannedGraph(const ir::Graph& graph, std::span<const Known> inputs,
+                           std::vector<std::pair<std::string, Known>> captured, std::vector<int> positions,
+                           const PlanServices& services)
+    : graph_(graph), positions_(std::move(positions)), plan_(graph, inputs, captured, services) {
+  for (auto& [name, known] : captured) {
+    names_.push_back(name);
+    constants_.push_back(known.constant ? Value(*known.constant) : Value());
+  }
+}
+
+std::vector<Value> PlannedGraph::run(ops::RunContext& outer, std::span<const Value> inputs) const {
+  if (inputs.size() != graph_.inputs.size()) {
+    fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed, "takes {} inputs; got {}",
+            graph_.inputs.size(), inputs.size());
+  }
+  std::vector<ops::Slot*> captured;
+  for (const int position : positions_) captured.push_back(position < 0 ? nullptr : outer.input_slots()[position]);
+  std::vector<Value> outputs(graph_.outputs.size());
+  try {
+    plan_.run(inputs, captured, outputs, static_cast<eval::Environment&>(outer.environment()));
+  } catch (const ShapeMismatch&) {
+    return run_plainly(outer, inputs);  // the node feeds other shapes than inference foresaw
+  }
+  return outputs;
+}
+
+std::vector<Value> PlannedGraph::run_plainly(ops::RunContext& outer, std::span<const Value> inputs) const {
+  eval::Frame around;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    around.set(names_[i], positions_[i] < 0 ? constants_[i] : outer.in_value(positions_[i]));
+  }
+  eval::Frame frame(&around);
+  for (size_t i = 0; i < inputs.size(); ++i) frame.set(graph_.inputs[i].name, inputs[i]);
+  return eval::run_graph(graph_, frame, static_cast<eval::Environment&>(outer.environment()));
+}
+
+}  // namespace sardonyx::run

@@ -1,0 +1,33 @@
+// A subgraph of a control-flow node as a plan of its own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "run/plan.h"
+
+namespace sardonyx::run {
+
+class PlannedGraph final : public ops::PreparedGraph {
+ public:
+  // `positions[i]`: which input of the control-flow step holds captured value i; -1 for constants.
+  // `graph` must outlive this (it is an attribute of the plan's own node).
+  PlannedGraph(const ir::Graph& graph, std::span<const Known> inputs,
+               std::vector<std::pair<std::string, Known>> captured, std::vector<int> positions,
+               const PlanServices& services);
+
+  int input_count() const override { return static_cast<int>(graph_.inputs.size()); }
+  int output_count() const override { return static_cast<int>(graph_.outputs.size()); }
+  std::vector<Value> run(ops::RunContext& outer, std::span<const Value> inputs) const override;
+
+ private:
+  std::vector<Value> run_plainly(ops::RunContext& outer, std::span<const Value> inputs) const;
+
+  const ir::Graph& graph_;
+  std::vector<std::string> names_;  // of the captured values
+  std::vector<Value> constants_;    // of those captured as constants; none for the others
+  std::vector<int> positions_;
+  Plan plan_;
+};
+
+}  // namespace sardonyx::run

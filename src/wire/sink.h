@@ -1,0 +1,34 @@
+// Where writers put their bytes. Internal to wire.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace sardonyx::wire {
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void put(const void* data, size_t size) = 0;
+  void put(std::string_view text) { put(text.data(), text.size()); }
+};
+
+class StringSink : public Sink {
+ public:
+  using Sink::put;
+  void put(const void* data, size_t size) override { text_.append(static_cast<const char*>(data), size); }
+  void reserve(size_t size) { text_.reserve(size); }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+// Lets `write` fill a new file beside `path` and renames it over `path` when it is whole; on an
+// error nothing is left behind. What is not a regular file (a pipe) is written to directly.
+// Throws Error (unreadable) with the path.
+void write_file(const std::string& path, const std::function<void(Sink&)>& write);
+
+}  // namespace sardonyx::wire

@@ -1,0 +1,119 @@
+// The printer behind text_print.h.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/model.h"
+#include "wire/text_print.h"
+
+namespace sardonyx::wire {
+
+class TextPrinter {
+ public:
+  explicit TextPrinter(const PrintOptions& options) : options_(options) {}
+
+  void print(const ir::Model& model);
+  void print(const ir::Graph& graph);
+  void print(const ir::Function& function);
+  void print(const ir::Node& node);
+  void print(const ir::Attribute& attribute);
+  void print(const ir::TypeProto& type);
+  void print(const ir::TensorProto& tensor);
+
+  std::string take() { return std::move(out_); }
+
+ private:
+  // Records of annotations: keys and the functions that write their values.
+  class Record {
+   public:
+    explicit Record(TextPrinter& printer) : printer_(printer) {}
+    // Starts "key: "; the caller writes the value at once.
+    TextPrinter& key(std::string_view name);
+    void text(std::string_view name, std::string_view value);  // left out where it is empty
+    void entries(std::string_view name, const std::vector<ir::StringEntry>& value);
+    bool empty() const { return empty_; }
+    void close() { printer_.out_ += '}'; }
+
+   private:
+    TextPrinter& printer_;
+    bool empty_ = true;
+  };
+
+  // Writes what `fill` puts in a record on a "#@" line of its own, and goes on in a new line;
+  // writes nothing where it puts nothing in.
+  void annotate(const std::function<void(Record&)>& fill);
+  // The "#@" lines of an annotation written to `text`.
+  void annotation_lines(std::string_view text);
+  // What `write` writes, apart.
+  std::string apart(const std::function<void()>& write);
+  void new_line();
+
+  void quoted(std::string_view text);
+  void name(std::string_view text);
+  void bare_or_quoted(std::string_view text);
+  void names(const std::vector<std::string>& names);
+  void integer(int64_t value);
+  template <class T>
+  void number(T value);
+  void decimal(float value);
+  template <class Items, class Write>
+  void list(std::string_view open, std::string_view close, const Items& items, Write write);
+
+  void entries(const std::vector<ir::StringEntry>& entries);
+  void opset_imports(const std::vector<ir::OperatorSetId>& imports);
+  void strings(const std::vector<std::string>& values);
+  void training_info(const ir::TrainingInfo& info);
+  void device_configuration(const ir::DeviceConfiguration& configuration);
+  void node_device_configuration(const ir::NodeDeviceConfiguration& configuration);
+  void sharding_spec(const ir::ShardingSpec& spec);
+  void simple_sharding(const ir::SimpleShardedDim& sharding);
+
+  void header_key(bool& first, std::string_view key);
+  void model_annotations(const ir::Model& model);
+  void value_info(const ir::ValueInfo& info);
+  void values_and_initializers(const ir::Graph& graph);
+  void nodes(const std::vector<ir::Node>& nodes);
+  void op_name(const ir::Node& node);
+  void attributes(const std::vector<ir::Attribute>& attributes);
+  bool single_value(const ir::Attribute& attribute);
+  void list_value(const ir::Attribute& attribute);
+
+  void element_type(int32_t type);
+  void shape(const std::optional<ir::TensorShape>& shape);
+  void dims(const std::vector<int64_t>& dims);
+  void tensor(const ir::TensorProto& tensor, std::string_view name, bool equals);
+  void sparse_tensor(const ir::SparseTensorProto& tensor);
+  void elements(const ir::TensorProto& tensor);
+  void raw_elements(const ir::TensorProto& tensor);
+  void packed_elements(ElementType type, size_t count, const std::function<uint8_t(size_t)>& byte);
+  template <class Write>
+  void each(size_t count, Write write);
+  template <class T>
+  void each_of(std::span<const std::byte> bytes);
+
+  const PrintOptions& options_;
+  std::string out_;
+  size_t indent_ = 0;
+  int depth_ = 0;
+  bool in_annotation_ = false;
+};
+
+template <class Items, class Write>
+void TextPrinter::list(std::string_view open, std::string_view close, const Items& items,
+                       Write write) {
+  out_ += open;
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) out_ += ", ";
+    first = false;
+    write(item);
+  }
+  out_ += close;
+}
+
+}  // namespace sardonyx::wire

@@ -1,0 +1,190 @@
+// Runs folders of ONNX backend test cases in one process:
+//   conformance_runner --cases DIR [--filter RE] [--mode planned|plain|both] [--threads N] [--json FILE]
+// A case is a folder with model.onnx, test_data_set_*/{input,output}_*.pb and tolerance.json. Exit
+// code 0 when nothing failed. Cases that need an operator without code count as skipped.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "compare.h"
+#include "sardonyx/session.h"
+#include "wire/external.h"
+#include "wire/read.h"
+
+namespace fs = std::filesystem;
+using namespace sardonyx;
+using conformance::Tolerance;
+
+namespace {
+
+struct Settings {
+  std::vector<std::string> roots;
+  std::string filter = ".*";
+  std::string mode = "both";
+  std::string json_path;
+  int threads = 2;
+  bool quiet = false;
+};
+
+struct Outcome {
+  std::string name;
+  std::string op;
+  std::string state;  // passed, failed, skipped
+  std::string reason;
+};
+
+std::vector<fs::path> numbered(const fs::path& folder, const std::string& prefix) {
+  std::vector<fs::path> files;
+  for (int i = 0;; ++i) {
+    fs::path file = folder / fmt::format("{}_{}.pb", prefix, i);
+    if (!fs::exists(file)) return files;
+    files.push_back(std::move(file));
+  }
+}
+
+Tolerance tolerance_of(const fs::path& folder) {
+  Tolerance tolerance;
+  std::ifstream file(folder / "tolerance.json");
+  if (!file) return tolerance;
+  const auto json = nlohmann::json::parse(file);
+  tolerance.relative = json.value("rtol", tolerance.relative);
+  tolerance.absolute = json.value("atol", tolerance.absolute);
+  return tolerance;
+}
+
+std::vector<Value> read_values(const fs::path& set, const std::string& prefix, const std::vector<ir::ValueInfo>& infos) {
+  std::vector<Value> values;
+  const auto files = numbered(set, prefix);
+  for (size_t i = 0; i < files.size() && i < infos.size(); ++i) {
+    values.push_back(wire::read_value(read_file(files[i].string()), infos[i].type.value_or(ir::TypeProto())));
+  }
+  return values;
+}
+
+// Inputs of the graph that a caller feeds: those without an initializer come first in the files.
+std::vector<ir::ValueInfo> fed_inputs(const ir::Graph& graph, size_t files) {
+  if (files >= graph.inputs.size()) return graph.inputs;
+  std::vector<ir::ValueInfo> fed;
+  for (const auto& input : graph.inputs) {
+    const bool has_default = std::any_of(graph.initializers.begin(), graph.initializers.end(),
+                                         [&](const auto& t) { return t.name == input.name; });
+    if (!has_default) fed.push_back(input);
+  }
+  return fed;
+}
+
+void run_mode(const fs::path& folder, const ir::Graph& graph, bool plain, const Settings& settings) {
+  SessionOptions options;
+  options.threads = settings.threads;
+  options.plain = plain;
+  const Session session((folder / "model.onnx").string(), options);
+  const Tolerance tolerance = tolerance_of(folder);
+  int sets = 0;
+  for (int s = 0; fs::exists(folder / fmt::format("test_data_set_{}", s)); ++s, ++sets) {
+    const fs::path set = folder / fmt::format("test_data_set_{}", s);
+    const auto infos = fed_inputs(graph, numbered(set, "input").size());
+    const std::vector<Value> inputs = read_values(set, "input", infos);
+    const std::vector<Value> expected = read_values(set, "output", graph.outputs);
+    std::vector<NamedValue> named;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].kind() != Value::Kind::none) named.emplace_back(infos[i].name, inputs[i]);
+    }
+    const std::vector<Value> outputs = session.run(named);
+    for (size_t i = 0; i < expected.size() && i < outputs.size(); ++i) {
+      if (const auto found = conformance::difference(outputs[i], expected[i], tolerance)) {
+        throw Error(ErrorCode::run_failed, fmt::format("{}: output '{}': {}", plain ? "plain" : "planned",
+                                                       graph.outputs[i].name, *found));
+      }
+    }
+  }
+  if (sets == 0) throw Error(ErrorCode::bad_input, "the case has no data set");
+}
+
+Outcome run_case(const fs::path& folder, const Settings& settings) {
+  Outcome outcome{folder.filename().string(), "", "passed", ""};
+  try {
+    const ir::Model model = wire::read_model((folder / "model.onnx").string());
+    const ir::Graph& graph = model.graph.value();
+    if (!graph.nodes.empty()) {
+      outcome.op = graph.nodes.back().op_type;
+      for (const auto& node : graph.nodes) {
+        if (outcome.name.find("_" + node.op_type) != std::string::npos) outcome.op = node.op_type;
+      }
+    }
+    if (settings.mode != "plain") run_mode(folder, graph, false, settings);
+    if (settings.mode != "planned") run_mode(folder, graph, true, settings);
+  } catch (const Error& error) {
+    outcome.state = error.code() == ErrorCode::unsupported ? "skipped" : "failed";
+    outcome.reason = error.what();
+  } catch (const std::exception& error) {
+    outcome.state = "failed";
+    outcome.reason = fmt::format("an exception that is no Error: {}", error.what());
+  }
+  return outcome;
+}
+
+std::vector<fs::path> find_cases(const Settings& settings) {
+  std::vector<fs::path> cases;
+  const std::regex filter(settings.filter);
+  for (const std::string& root : settings.roots) {
+    for (auto it = fs::recursive_directory_iterator(root, fs::directory_options::follow_directory_symlink);
+         it != fs::recursive_directory_iterator(); ++it) {
+      if (it->path().filename() != "model.onnx") continue;
+      const fs::path folder = it->path().parent_path();
+      if (std::regex_search(folder.filename().string(), filter)) cases.push_back(folder);
+    }
+  }
+  std::sort(cases.begin(), cases.end());
+  return cases;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Runs ONNX backend test cases");
+  app.add_option("--cases", settings.roots, "Folders that hold cases, at any depth")->required();
+  app.add_option("--filter", settings.filter, "Only cases whose name has a match of this expression");
+  app.add_option("--mode", settings.mode)->check(CLI::IsMember({"planned", "plain", "both"}));
+  app.add_option("--threads", settings.threads);
+  app.add_option("--json", settings.json_path, "Write the outcomes here");
+  app.add_flag("--quiet", settings.quiet, "Only the totals");
+  CLI11_PARSE(app, argc, argv);
+
+  std::vector<Outcome> outcomes;
+  for (const fs::path& folder : find_cases(settings)) {
+    if (std::getenv("SARDONYX_TRACE_CASES")) fmt::print(stderr, "{}\n", folder.string());
+    outcomes.push_back(run_case(folder, settings));
+  }
+
+  std::map<std::string, int> totals{{"passed", 0}, {"failed", 0}, {"skipped", 0}};
+  std::map<std::string, std::map<std::string, int>> by_op;
+  nlohmann::json json = {{"cases", nlohmann::json::array()}};
+  for (const Outcome& outcome : outcomes) {
+    ++totals[outcome.state];
+    ++by_op[outcome.op][outcome.state];
+    json["cases"].push_back({{"name", outcome.name}, {"op", outcome.op}, {"state", outcome.state}, {"reason", outcome.reason}});
+    if (outcome.state != "passed" && !settings.quiet) {
+      fmt::print("{} {}: {}\n", outcome.state, outcome.name, outcome.reason);
+    }
+  }
+  if (!settings.quiet) {
+    for (const auto& [op, states] : by_op) {
+      const auto count = [&](const char* state) { return states.contains(state) ? states.at(state) : 0; };
+      fmt::print("{:28} {:4} passed {:4} failed {:4} skipped\n", op, count("passed"), count("failed"), count("skipped"));
+    }
+  }
+  for (const auto& [state, count] : totals) json[state] = count;
+  if (!settings.json_path.empty()) std::ofstream(settings.json_path) << json.dump(1) << "\n";
+  fmt::print("{} passed, {} failed, {} skipped\n", totals["passed"], totals["failed"], totals["skipped"]);
+  return totals["failed"] == 0 ? 0 : 1;
+}

@@ -1,0 +1,281 @@
+// Matrix multiplication against the definition in double precision.
+#include "kernels/gemm/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include "base/thread_pool.h"
+#include "gemm_support.h"
+
+namespace sardonyx::kernels::test {
+namespace {
+
+struct Problem {
+  int64_t M, N, K;
+  bool a_turned = false;
+  bool b_turned = false;
+  int64_t spread = 1;  // floats between neighbours in A and B
+  int64_t slack = 0;   // unused floats at the end of each row of A, B and C
+};
+
+// A matrix in memory that is NaN wherever the matrix is not.
+struct Operand {
+  Operand(int64_t rows, int64_t columns, bool turned, int64_t spread, int64_t slack, uint32_t seed)
+      : rows(rows), columns(columns),
+        memory(std::max<int64_t>(1, (turned ? columns : rows) *
+                                        ((turned ? rows : columns) * spread + slack)),
+               3) {
+    const int64_t line = (turned ? rows : columns) * spread + slack;
+    view.data = memory.data();
+    view.row_stride = turned ? spread : line;
+    view.column_stride = turned ? line : spread;
+    std::vector<float> values(static_cast<size_t>(rows * columns));
+    fill_random(values.data(), rows * columns, seed);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) at(i, j) = values[static_cast<size_t>(i * columns + j)];
+    }
+  }
+  float& at(int64_t i, int64_t j) {
+    return memory[i * view.row_stride + j * view.column_stride];
+  }
+
+  int64_t rows, columns;
+  Guarded memory;
+  StridedMatrix view;
+};
+
+double sum_at(Operand& a, Operand& b, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t k = 0; k < a.columns; ++k) sum += double{a.at(i, k)} * b.at(k, j);
+  return sum;
+}
+
+class GemmTest : public ::testing::TestWithParam<int64_t> {
+ protected:
+  GemmTest() : target_(GetParam()) {}
+
+  // Runs the problem with 1 and 2 threads, packed (where A's rows are dense) and plain, and
+  // compares all of C.
+  void check(const Problem& p, const Epilogue& epilogue = {}) {
+    SCOPED_TRACE(::testing::Message() << p.M << "x" << p.N << "x" << p.K << " turned " << p.a_turned
+                                      << p.b_turned << " spread " << p.spread);
+    Operand a(p.M, p.K, p.a_turned, p.spread, p.slack, 1);
+    Operand b(p.K, p.N, p.b_turned, p.spread, p.slack, 2);
+    const int64_t ldc = p.N + p.slack;
+    for (const bool packed : {false, true}) {
+      if (packed && (p.a_turned || p.spread != 1)) continue;
+      SCOPED_TRACE(packed ? "packed" : "plain");
+      Guarded one(std::max<int64_t>(1, p.M * ldc)), two(std::max<int64_t>(1, p.M * ldc));
+      run(p, packed, a, b, one, ldc, epilogue, one_);
+      run(p, packed, a, b, two, ldc, epilogue, two_);
+      EXPECT_EQ(std::memcmp(one.data(), two.data(), sizeof(float) * static_cast<size_t>(one.size())),
+                0)
+          << "one and two threads differ";
+      compare(p, a, b, one, ldc, epilogue);
+    }
+  }
+
+  void run(const Problem& p, bool packed, Operand& a, Operand& b, Guarded& c, int64_t ldc,
+           Epilogue epilogue, ThreadPool& pool) {
+    if (epilogue.residual != nullptr) {  // the residual is what C held before
+      for (int64_t i = 0; i < p.M; ++i) fill_random(c.data() + i * ldc, p.N, 77);
+      epilogue.residual = c.data();
+      epilogue.residual_stride = ldc;
+    }
+    if (packed) {
+      Guarded panels(packed_b_size(p.K, p.N) / 4);
+      pack_b(b.view.data, b.view.row_stride, b.view.column_stride, p.K, p.N, panels.data(), &pool);
+      EXPECT_TRUE(panels.intact());
+      Guarded scratch(
+          gemm_packed_b_scratch_bytes(p.M, p.N, p.K, a.view.row_stride, pool.threads()) / 4);
+      gemm_packed_b(p.M, p.N, p.K, a.view.data, a.view.row_stride, panels.data(), c.data(), ldc,
+                    epilogue, scratch.data(), pool);
+      EXPECT_TRUE(scratch.intact());
+    } else {
+      Guarded scratch(gemm_scratch_bytes(p.M, p.N, p.K, a.view, b.view, pool.threads()) / 4);
+      gemm(p.M, p.N, p.K, a.view, b.view, c.data(), ldc, epilogue, scratch.data(), pool);
+      EXPECT_TRUE(scratch.intact());
+    }
+    EXPECT_TRUE(c.intact());
+  }
+
+  void compare(const Problem& p, Operand& a, Operand& b, Guarded& c, int64_t ldc,
+               const Epilogue& epilogue) {
+    std::vector<float> before(static_cast<size_t>(p.N));
+    fill_random(before.data(), p.N, 77);
+    const double terms = static_cast<double>(p.K);
+    const double tolerance = 1e-6 + 1e-6 * std::sqrt(terms) + 6e-8 * terms;
+    for (int64_t i = 0; i < p.M; ++i) {
+      for (int64_t j = 0; j < p.N; ++j) {
+        const double expected =
+            finish(epilogue, sum_at(a, b, i, j), i, j, before[static_cast<size_t>(j)]);
+        ASSERT_NEAR(c[i * ldc + j], expected, tolerance) << "at " << i << ", " << j;
+      }
+      for (int64_t j = p.N; j < ldc && i * ldc + j < c.size(); ++j) {
+        ASSERT_TRUE(std::isnan(c[i * ldc + j])) << "wrote between the rows";
+      }
+    }
+  }
+
+  UseTarget target_;
+  ThreadPool one_{1};
+  ThreadPool two_{2};
+};
+
+TEST_P(GemmTest, EveryRemainderOfTheTiles) {
+  for (int64_t M = 1; M <= 31; ++M) {
+    for (const int64_t N : {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 47, 48, 65, 129, 160}) {
+      check({M, N, (M * 7 + N) % 23});
+    }
+  }
+}
+
+TEST_P(GemmTest, EmptySizes) {
+  std::vector<float> bias(40, 0.25f);
+  Epilogue epilogue;
+  epilogue.bias = bias.data();
+  epilogue.bias_axis = BiasAxis::column;
+  for (const int64_t M : {0, 1, 20}) {
+    for (const int64_t N : {0, 1, 40}) {
+      for (const int64_t K : {0, 3}) check({M, N, K}, epilogue);
+    }
+  }
+}
+
+TEST_P(GemmTest, TurnedAndSpreadOperands) {
+  for (const auto [M, N, K] : {std::array<int64_t, 3>{1, 70, 33}, {3, 70, 33}, {5, 40, 17},
+                               {33, 1, 40}, {33, 3, 20}, {29, 50, 64}, {100, 70, 31}, {64, 20, 9}}) {
+    for (const bool a_turned : {false, true}) {
+      for (const bool b_turned : {false, true}) {
+        for (const int64_t spread : {1, 2}) {
+          check({M, N, K, a_turned, b_turned, spread, 5});
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, RandomSizes) {
+  std::mt19937 random(42);
+  const auto up_to = [&](int64_t most) {
+    return std::uniform_int_distribution<int64_t>(1, most)(random);
+  };
+  for (int i = 0; i < 60; ++i) {
+    const bool large = i % 6 == 0;
+    check({up_to(large ? 300 : 60), up_to(large ? 300 : 100), up_to(large ? 400 : 90),
+           i % 3 == 0, i % 2 == 0, 1, i % 4});
+  }
+}
+
+TEST_P(GemmTest, LongSumsInChunks) {
+  for (const int64_t K : {4096, 4097, 9000}) {
+    check({20, 40, K});
+    check({2, 33, K});
+    check({20, 3, K});
+  }
+}
+
+TEST_P(GemmTest, RowsThatCollideInTheCache) {
+  check({30, 70, 1024});
+  check({30, 70, 1024, true, true});
+  check({9, 40, 2048});
+}
+
+TEST_P(GemmTest, ManyBlocks) {
+  check({700, 64, 64});
+  check({260, 100, 1030});
+  check({1500, 5, 20});
+}
+
+TEST_P(GemmTest, EpilogueOfEveryKind) {
+  std::vector<float> bias(100);
+  fill_random(bias.data(), 100, 5);
+  for (int activation = 0; activation <= static_cast<int>(Activation::gelu_tanh); ++activation) {
+    for (const BiasAxis axis : {BiasAxis::none, BiasAxis::row, BiasAxis::column}) {
+      for (int residual = 0; residual < 3; ++residual) {
+        Epilogue e;
+        e.activation = static_cast<Activation>(activation);
+        e.p0 = e.activation == Activation::clip ? -0.5f : 0.2f;
+        e.p1 = 0.6f;
+        e.bias_axis = axis;
+        e.bias = bias.data();
+        static const float some = 0;
+        e.residual = residual > 0 ? &some : nullptr;
+        e.residual_last = residual == 2;
+        e.alpha = residual == 1 ? 1.5f : 1.0f;
+        e.beta = axis == BiasAxis::row ? -0.75f : 1.0f;
+        check({17, 37, 6}, e);
+        check({2, 35, 6}, e);
+        check({40, 3, 6}, e);
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, NanAndInfinityStayWhereTheyBelong) {
+  const int64_t M = 30, N = 45, K = 21;
+  Operand a(M, K, false, 1, 0, 1), b(K, N, false, 1, 0, 2);
+  a.at(4, 3) = std::numeric_limits<float>::quiet_NaN();
+  b.at(20, 44) = std::numeric_limits<float>::infinity();
+  for (const Activation activation : {Activation::none, Activation::relu, Activation::clip}) {
+    Epilogue epilogue;
+    epilogue.activation = activation;
+    epilogue.p0 = -1;
+    epilogue.p1 = 1;
+    for (const bool packed : {false, true}) {
+      Guarded c(M * N);
+      run({M, N, K}, packed, a, b, c, N, epilogue, two_);
+      for (int64_t i = 0; i < M; ++i) {
+        for (int64_t j = 0; j < N; ++j) {
+          EXPECT_EQ(std::isnan(c[i * N + j]), i == 4) << i << ", " << j;
+          if (activation == Activation::none && i != 4) {
+            EXPECT_EQ(std::isinf(c[i * N + j]), j == 44);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, BatchesWithRepeatedOperands) {
+  const int64_t M = 19, N = 37, K = 11;
+  GemmBatch batch;
+  batch.rank = 2;
+  batch.size[0] = 3;
+  batch.size[1] = 2;
+  Operand a(2 * M, K, false, 1, 0, 1);  // the same for every outer index
+  Operand b(3 * K, N, false, 1, 0, 2);  // the same for every inner index
+  batch.a_stride[1] = M * K;
+  batch.b_stride[0] = K * N;
+  batch.c_stride[0] = 2 * M * N;
+  batch.c_stride[1] = M * N;
+  Guarded one(6 * M * N), two(6 * M * N);
+  fill_random(one.data(), one.size(), 9);
+  fill_random(two.data(), two.size(), 9);
+  std::vector<float> before(one.data(), one.data() + one.size());
+  for (auto [c, pool] : {std::pair<Guarded*, ThreadPool*>{&one, &one_}, {&two, &two_}}) {
+    Epilogue epilogue;
+    epilogue.residual = c->data();
+    epilogue.residual_stride = N;
+    Guarded scratch(batched_gemm_scratch_bytes(batch, M, N, K, a.view, b.view, pool->threads()) / 4);
+    batched_gemm(batch, M, N, K, a.view, b.view, c->data(), N, epilogue, scratch.data(), *pool);
+    EXPECT_TRUE(scratch.intact());
+    EXPECT_TRUE(c->intact());
+  }
+  EXPECT_EQ(std::memcmp(one.data(), two.data(), sizeof(float) * static_cast<size_t>(one.size())), 0);
+  for (int64_t x = 0; x < 6; ++x) {
+    for (int64_t i = 0; i < M; ++i) {
+      for (int64_t j = 0; j < N; ++j) {
+        double sum = before[static_cast<size_t>((x * M + i) * N + j)];
+        for (int64_t k = 0; k < K; ++k) {
+          sum += double{a.at(x % 2 * M + i, k)} * b.at(x / 2 * K + k, j);
+        }
+        ASSERT_NEAR(one[(x * M + i) * N + j], sum, 1e-5);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, GemmTest, ::testing::ValuesIn(usable_targets()), target_name);
+
+}  // namespace
+}  // namespace sardonyx::kernels::test
