@@ -139,12 +139,15 @@ def conformance_suite(options: argparse.Namespace) -> Result:
                 "--mode", "both", "--json", str(report)], log=report.with_suffix(".log"))
     if not report.exists():
         return Result(failures=["conformance: the runner stopped before its end"])
-    found = json.loads(report.read_text())
-    result = Result(
-        passed=len(found["passed"]),
-        failures=["conformance " + describe(case) for case in found["failed"]],
-        skips=[("conformance " + case["name"], case["reason"]) for case in found["skipped"]],
-    )
+    result = Result()
+    for case in json.loads(report.read_text())["cases"]:
+        name, reason = f"conformance {case['name']}", case["reason"]
+        if case["state"] == "passed":
+            result.passed += 1
+        elif case["state"] == "skipped":
+            result.skips.append((name, reason_of_skip(reason)))
+        else:
+            result.failures.append(f"{name}: {reason}")
     if code and not result.failures:
         result.failures.append(f"conformance: the runner exited with {code}")
     if not result.passed and not result.failures:
@@ -152,10 +155,9 @@ def conformance_suite(options: argparse.Namespace) -> Result:
     return result
 
 
-def describe(case) -> str:
-    if isinstance(case, str):
-        return case
-    return f"{case['name']}: {case.get('reason', '')}"
+def reason_of_skip(message: str) -> str:
+    """The message without the node it names, so that equal reasons count together."""
+    return message.split(": ", 1)[-1]
 
 
 # --- Python -----------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ def python_suite(options: argparse.Namespace) -> Result:
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     environment = dict(os.environ, SARDONYX_PROGRAM=str((options.build / "bin" / "sardonyx").resolve()))
-    run([options.python, "-m", "pytest", "-q", "-rs", f"--junitxml={report}", "tests/python"],
+    run([options.python, "-m", "pytest", "-q", "-rs", f"--junitxml={report}", "tests"],
         cwd=ROOT, env=environment)
     if not report.exists():
         return Result(failures=["python: pytest stopped before its end"])

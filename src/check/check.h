@@ -1,9 +1,11 @@
-// Checks a model against the rules of the standard. Rules and their severities:
-// docs/checker.md. Nothing here throws for what a model says, however broken it is; nothing
-// recurses on it, either. May be called from any thread.
+// Checks a model against the rules of the standard. The rules, where they come from and how severe
+// each is: docs/checker.md. A model is never the cause of a throw here, however broken it is, and
+// nothing recurses on it. May be called from any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,18 +14,18 @@
 
 namespace sardonyx::check {
 
-enum class Severity : uint8_t { error, warning, info };
+enum class Severity : uint8_t { info, warning, error };
 std::string_view name_of(Severity severity);
 
 enum class Profile : uint8_t {
-  runnable,  // only what makes running impossible is an error, and only errors are reported
+  runnable,  // only what makes running impossible, as errors; nothing else is reported
   standard,  // what the standard forbids is an error, what it advises against a warning
-  strict,    // as standard; what real models often break, and what is advice, is an error, too
+  strict,    // what real models often break is an error, too
 };
 
 // Where a finding is. Empty fields do not apply.
 struct Place {
-  std::string graph;        // "graph 'main'", "function 'custom.Foo'", "graph 'main' > node 3 …"
+  std::string graph;        // "graph 'main'", "function 'custom.Foo', node 3 If, then_branch 'g'"
   int64_t node_index = -1;  // in that graph
   std::string node_name;
   std::string op;      // with its domain where that is not ai.onnx
@@ -35,9 +37,9 @@ struct Place {
 
 struct Diagnostic {
   Severity severity = Severity::error;
-  std::string_view rule;  // "G-21"; docs/checker.md lists them
+  std::string_view rule;  // "G-21"
   Place place;
-  std::string message;  // what the rule is and what was found
+  std::string message;  // the rule and what was found
   std::string advice;   // what to do about it; may be empty
 
   // "error: graph 'main', node 3 Softmax 'p', attribute 'axis': … [D-22]"
@@ -46,29 +48,32 @@ struct Diagnostic {
 
 struct Options {
   Profile profile = Profile::standard;
-  // Operators of domains that neither the standard nor the model defines are errors instead of
-  // information (a session that has no kernel for them asks for this).
+  // An operator of a domain that neither the standard nor the model defines is an error, not
+  // information.
   bool unknown_domains_are_errors = false;
-  // Reports end after so many findings, with one that says so.
+  // Of each severity. What comes after is counted, not listed; a last finding says how many.
   size_t max_diagnostics = 1000;
 };
 
-// All findings, in the order of the file. Empty: nothing to report.
+// All findings: the model's own, then graph by graph. Empty: there is nothing to report.
 std::vector<Diagnostic> check(const ir::Model& model, const Options& options = {});
 
-bool has_errors(const std::vector<Diagnostic>& diagnostics);
+bool has_errors(std::span<const Diagnostic> diagnostics);
 
-// One rule of the table: its id in the standard's list of obligations, what it says in one line,
-// and its severity in the profiles (nullptr-like `off` where a profile does not report it).
+// How a profile reports a rule; `off`: not at all.
 enum class Level : uint8_t { off, info, warning, error };
+
+// One rule of the table.
 struct Rule {
-  std::string_view id;
-  std::string_view title;
+  std::string_view id;     // of the standard's list of obligations; "L-…" are limits of ours
+  std::string_view title;  // what it asks, in one line
   Level runnable = Level::off;
   Level standard = Level::off;
   Level strict = Level::off;
+  int ir_from = 1, ir_to = 1000;  // the IR versions it holds for
 };
-// Every rule that the checker can report, ordered by id's group and number.
-const std::vector<Rule>& rules();
+
+// Every rule the checker can report.
+std::span<const Rule> rules();
 
 }  // namespace sardonyx::check

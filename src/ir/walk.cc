@@ -161,7 +161,7 @@ void walk(const Model& model, const WalkCallbacks& callbacks) {
     const TrainingInfo& info = model.training_info[i];
     const auto training = [&](const std::optional<Graph>& graph, std::string_view name) {
       if (!graph) return;
-      Walk(callbacks).run(outermost(*graph, fmt::format("training_info[{}].{}", i, name)));
+      walk(*graph, fmt::format("training_info[{}].{}", i, name), callbacks);
     };
     training(info.initialization, "initialization");
     training(info.algorithm, "algorithm");
@@ -169,7 +169,11 @@ void walk(const Model& model, const WalkCallbacks& callbacks) {
 }
 
 void walk(const Graph& graph, const WalkCallbacks& callbacks) {
-  Walk(callbacks).run(outermost(graph, "graph"));
+  walk(graph, "graph", callbacks);
+}
+
+void walk(const Graph& graph, std::string_view root, const WalkCallbacks& callbacks) {
+  Walk(callbacks).run(outermost(graph, std::string(root)));
 }
 
 void walk(const Function& function, const WalkCallbacks& callbacks) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/model.h"
@@ -43,6 +44,8 @@ struct WalkCallbacks {
 // A sub-graph shared by several attributes is visited once for each.
 void walk(const Model& model, const WalkCallbacks& callbacks);
 void walk(const Graph& graph, const WalkCallbacks& callbacks);
+// `root` is how messages call the graph: "training_info[0].algorithm".
+void walk(const Graph& graph, std::string_view root, const WalkCallbacks& callbacks);
 void walk(const Function& function, const WalkCallbacks& callbacks);
 
 // Calls `visit` for every graph that an attribute of `node` holds directly, in order;

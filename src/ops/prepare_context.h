@@ -2,6 +2,7 @@
 #pragma once
 
 #include <any>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +29,9 @@ class PackCache {
     auto made = get_any(constant, format, [&] { return std::any(make()); });
     return std::any_cast<std::shared_ptr<const Packed>>(made);
   }
+  // Packers say how large what they built is, for reports.
+  void count(int64_t bytes) { bytes_ += bytes; }
+  int64_t bytes() const { return bytes_; }
 
  private:
   struct Key {
@@ -40,6 +44,7 @@ class PackCache {
     std::shared_ptr<const void> owner;
   };
   std::any get_any(const Tensor& constant, const std::string& format, const std::function<std::any()>& make);
+  std::atomic<int64_t> bytes_{0};
   std::mutex mutex_;
   std::map<Key, Entry> entries_;
 };

@@ -26,7 +26,7 @@ class TakenSize {
 
   std::optional<Dim> operator()(const Dim& start, const Dim& end, int64_t step) {
     const auto start_negative = is_negative(start), end_negative = is_negative(end);
-    if (!start_negative || !end_negative) return std::nullopt;
+    if (!start_negative || !end_negative || step > beyond_32 || step < -beyond_32) return std::nullopt;
     return step > 0 ? forward(start, *start_negative, end, *end_negative, step)
                     : backward(start, *start_negative, end, *end_negative, step);
   }

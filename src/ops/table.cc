@@ -7,10 +7,54 @@
 // The list of units: each file of src/ops/ that defines operators has one line here and defines
 // `std::span<const Operator> NAME_operators()`.
 #define SARDONYX_OPERATOR_UNITS(UNIT) \
+  UNIT(scan) \
+  UNIT(loop) \
+  UNIT(if) \
+  UNIT(arg_extreme) \
+  UNIT(batch_normalization) \
+  UNIT(binary) \
+  UNIT(cast) \
+  UNIT(center_crop_pad) \
+  UNIT(channel_normalization) \
+  UNIT(clip) \
+  UNIT(concat) \
+  UNIT(constant) \
+  UNIT(constant_of_shape) \
   UNIT(conv) \
+  UNIT(conv_transpose) \
+  UNIT(cumulate) \
+  UNIT(depth_to_space) \
+  UNIT(dropout) \
+  UNIT(expand) \
+  UNIT(gather) \
   UNIT(gemm) \
+  UNIT(global_pool) \
   UNIT(identity) \
-  UNIT(matmul)
+  UNIT(layer_normalization) \
+  UNIT(matmul) \
+  UNIT(matrix_shape) \
+  UNIT(non_max_suppression) \
+  UNIT(non_zero) \
+  UNIT(one_hot) \
+  UNIT(pad) \
+  UNIT(pool) \
+  UNIT(range) \
+  UNIT(reduce) \
+  UNIT(reshape) \
+  UNIT(resize) \
+  UNIT(reverse_sequence) \
+  UNIT(scatter) \
+  UNIT(shape) \
+  UNIT(slice) \
+  UNIT(softmax) \
+  UNIT(split) \
+  UNIT(squeeze) \
+  UNIT(topk) \
+  UNIT(transpose) \
+  UNIT(unary) \
+  UNIT(unique) \
+  UNIT(variadic) \
+  UNIT(where)
 
 namespace sardonyx::ops {
 

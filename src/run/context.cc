@@ -258,7 +258,7 @@ void Context::check_constraints(const Segment& segment) {
 void Context::lay_out(const Segment& segment, size_t index) {
   ArenaLayout layout;
   struct Block {
-    int64_t offset, bytes;
+    int64_t offset, bytes, exact;
   };
   std::vector<std::vector<Block>> dying(static_cast<size_t>(segment.end - segment.begin));
   std::vector<int> placed;
@@ -267,14 +267,15 @@ void Context::lay_out(const Segment& segment, size_t index) {
     for (size_t o = 0; o < step.outputs.size(); ++o) {
       const int v = step.outputs[o];
       if (v < 0 || value(v).root != v || value(v).boxed || value(v).output_storage >= 0) continue;
-      const int64_t bytes = rounded(byte_size(value(v).known.type.element, slot(v).count));
+      const int64_t exact = byte_size(value(v).known.type.element, slot(v).count);
+      const int64_t bytes = rounded(exact);
       int64_t offset = -1;
       for (const auto& pair : step.in_place) {
         if (pair.output != static_cast<int>(o)) continue;
         const int root = value(step.inputs[static_cast<size_t>(pair.input)]).root;
         auto& ends = dying[static_cast<size_t>(s - segment.begin)];
         const auto same = std::find_if(ends.begin(), ends.end(), [&](const Block& b) {
-          return b.offset == offsets_[static_cast<size_t>(root)] && b.bytes == bytes;
+          return b.offset == offsets_[static_cast<size_t>(root)] && b.exact == exact;
         });
         if (value(root).made_by < segment.begin || same == ends.end()) continue;
         offset = same->offset;  // the output takes the input's block over
@@ -285,7 +286,7 @@ void Context::lay_out(const Segment& segment, size_t index) {
       offsets_[static_cast<size_t>(v)] = offset;
       placed.push_back(v);
       const int last = value(v).last_use;
-      if (last < segment.end) dying[static_cast<size_t>(last - segment.begin)].push_back({offset, bytes});
+      if (last < segment.end) dying[static_cast<size_t>(last - segment.begin)].push_back({offset, bytes, exact});
     }
     for (const Block& block : dying[static_cast<size_t>(s - segment.begin)]) layout.give(block.offset, block.bytes);
   }

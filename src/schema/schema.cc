@@ -141,7 +141,8 @@ std::string_view closest_name(std::string_view domain, std::string_view name) {
   size_t limit = name.size() < 3 ? 0 : std::min<size_t>(name.size() / 3, 4);
   for (const Signature& signature : rows_of_domain(domain)) {
     if (signature.extra || signature.name == best) continue;
-    if (signature.name.size() > longest_name) continue;
+    const auto [shorter, longer] = std::minmax({name.size(), signature.name.size()});
+    if (longer > longest_name || longer - shorter > limit) continue;
     const size_t distance = edit_distance(name, signature.name);
     if (distance < limit || (distance == limit && best.empty())) {
       best = signature.name;

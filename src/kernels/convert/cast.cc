@@ -214,17 +214,24 @@ bool supports_cast(ElementType from, ElementType to) {
   return is_castable(from) && is_castable(to);
 }
 
-void cast(ElementType from, ElementType to, const void* x, void* y, int64_t n,
-          const CastOptions& options, ThreadPool& pool) {
+void cast_row(ElementType from, ElementType to, const void* x, void* y, int64_t n,
+              const CastOptions& options) {
   if (!supports_cast(from, to)) {
     fail(ErrorCode::unsupported, "no conversion from {} to {}", name_of(from), name_of(to));
   }
   if (from == to) {
-    std::memcpy(y, x, static_cast<size_t>(byte_size(from, n)));
+    if (n > 0) std::memcpy(y, x, static_cast<size_t>(byte_size(from, n)));
     return;
   }
+  cast_range(from, to, x, y, 0, n, options);
+}
+
+void cast(ElementType from, ElementType to, const void* x, void* y, int64_t n,
+          const CastOptions& options, ThreadPool& pool) {
   constexpr int64_t grain = 32 * tile;
-  if (n <= grain) return cast_range(from, to, x, y, 0, n, options);
+  if (n <= grain || from == to || !supports_cast(from, to)) {
+    return cast_row(from, to, x, y, n, options);
+  }
   pool.parallel_for(n, grain, [&](int64_t begin, int64_t end, int) {
     cast_range(from, to, x, y, begin, end, options);
   });

@@ -25,6 +25,10 @@ bool supports_cast(ElementType from, ElementType to);
 void cast(ElementType from, ElementType to, const void* x, void* y, int64_t n,
           const CastOptions& options, ThreadPool& pool);
 
+// The same on the calling thread.
+void cast_row(ElementType from, ElementType to, const void* x, void* y, int64_t n,
+              const CastOptions& options = {});
+
 // float16, bfloat16, float8* and float4e2m1 (one a byte, unpacked) from and to float32, on the
 // calling thread, for tiles; also float32 itself (a copy). to_halves rounds to nearest even and
 // saturates float8.

@@ -255,10 +255,10 @@ void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& 
       const int64_t some = std::min(tile, n - i);
       const auto* p0 = static_cast<const char*>(a) + (at[0] + i * sa) * wa;
       const auto* p1 = static_cast<const char*>(b) + (at[1] + i * sb) * wb;
-      cast(base_type, wide, p0, x0, sa == 0 ? 1 : some, {}, pool);
-      cast(exponent_type, wide, p1, x1, sb == 0 ? 1 : some, {}, pool);
+      cast_row(base_type, wide, p0, x0, sa == 0 ? 1 : some);
+      cast_row(exponent_type, wide, p1, x1, sb == 0 ? 1 : some);
       row(x0, x1, out, some, sa, sb);
-      cast(wide, base_type, out, static_cast<char*>(y) + (to + i) * wa, some, {}, pool);
+      cast_row(wide, base_type, out, static_cast<char*>(y) + (to + i) * wa, some);
     }
   });
 }

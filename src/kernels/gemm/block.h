@@ -40,19 +40,57 @@ struct PanelOperand {
   const float* data = nullptr;  // at the first of the terms
   int64_t stride = 0;           // floats between terms
   int vectors = 2;
-  const float* next = nullptr;  // what will be wanted after it, as large; null: nothing to prefetch
+};
+
+// Memory to bring near while a panel is multiplied: `columns` lines side by side, each again
+// `size` times, `stride` floats apart.
+struct Ahead {
+  const float* data = nullptr;
+  int64_t stride = 16;
+  int64_t size = 0;
+  int64_t columns = 0;
+
+  // `floats` floats in one piece.
+  static Ahead piece(const float* data, int64_t floats) {
+    const int64_t lines = floats / 16;
+    return {data, 16, divide_up(lines, 8), lines > 0 ? 8 : 0};
+  }
 };
 
 // Floats that multiply_panel's `partial` needs for a block of that many strips.
 inline int64_t partial_floats(const Chunks& chunks, int64_t strips, const TileKernels& kernels) {
-  return chunks.count() > 1 ? strips * kernels.tile_rows * kernels.panel_columns : 0;
+  return chunks.count() > 1 ? strips * max_lanes * kernels.lanes * max_tile_vectors : 0;
 }
 
-// Calls store(strip, sums, sums_stride) for each strip in [first, last) after the last chunk.
-template <class Store>
+// Prefetches for one strip out of `count`: its share of the columns of `ahead`.
+inline void plan_prefetch(TileJob& job, const Ahead& ahead, int64_t strip, int64_t count) {
+  const int64_t share = divide_up(ahead.columns, count);
+  const int64_t begin = strip * share;
+  const int64_t columns = std::min(share, ahead.columns - begin);
+  job.prefetch_lines = 0;
+  if (columns <= 0 || job.k < 2) return;
+  const bool dense = ahead.stride == 16;
+  job.prefetch = ahead.data + begin * (dense ? ahead.size * 16 : 16);
+  job.prefetch_stride = dense ? 16 : ahead.stride;
+  job.prefetch_lines = static_cast<int>(divide_up(columns * ahead.size * 2, job.k));
+}
+
+// The lines that a tile will be stored to, so that they are there when its sums are.
+inline void fetch_target(const TileStore& store) {
+  for (int64_t i = 0; i < store.rows; ++i) {
+    const float* row = store.c + i * store.c_stride;
+    for (int64_t j = 0; j < store.columns; j += 16) __builtin_prefetch(row + j, 1, 3);
+    __builtin_prefetch(row + store.columns - 1, 1, 3);
+  }
+}
+
+// Strips [first, last) of A times a panel of B. After the last chunk of terms, each strip's sums go
+// where place(strip) says (its sums and sums_stride are filled in here); `turned`: as their
+// transpose.
+template <bool turned, class Place>
 void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t first, int64_t last,
                     const StripOperand& a, const PanelOperand& b, const Terms& terms,
-                    float* partial, Store&& store) {
+                    const Ahead& ahead, float* partial, Place&& place) {
   alignas(64) float near_sums[max_lanes * max_tile_columns];
   const auto& table = a.k_major ? kernels.k_major : kernels.by_rows;
   const int64_t width = b.vectors * kernels.lanes;
@@ -63,24 +101,30 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
   job.b = b.data;
   job.b_stride = b.stride;
   job.resume = !terms.first;
-  // A panel has `lines` cache lines every two terms, to be spread over the strips.
-  const int64_t lines = std::max<int64_t>(1, width / 8);
-  const int64_t share = b.next == nullptr ? 0 : divide_up(lines, last - first);
   for (int64_t s = first; s < last; ++s) {
-    job.prefetch_lines = share * (s - first) < lines ? static_cast<int>(share) : 0;
-    if (job.prefetch_lines > 0) {
-      job.prefetch = b.next + (s - first) * share * (terms.size / 2) * 16;
-    }
+    plan_prefetch(job, ahead, s - first, last - first);
     job.a = a.at(strips, first, s, terms.begin);
-    job.sums = chunked ? partial + (s - first) * kernels.tile_rows * width : near_sums;
+    job.sums = chunked ? partial + (s - first) * max_lanes * width : near_sums;
+    TileStore store;
+    if (terms.last) {
+      store = place(s);
+      fetch_target(store);
+    }
     table[strips.height(s)][b.vectors](job);
-    if (terms.last) store(s, job.sums, width);
+    if (terms.last) {
+      store.sums = job.sums;
+      store.sums_stride = width;
+      (turned ? kernels.store_transposed : kernels.store)(store);
+    }
   }
 }
 
-// The store of a tile whose corner is C's element (row, column); its sums and size are still to say.
-inline TileStore store_at(const Epilogue& epilogue, float* c, int64_t ldc, int64_t row, int64_t column) {
+// The store of a tile whose corner is C's element (row, column).
+inline TileStore store_at(const Epilogue& epilogue, float* c, int64_t ldc, int64_t row,
+                          int64_t column, int64_t rows, int64_t columns) {
   TileStore store;
+  store.rows = rows;
+  store.columns = columns;
   store.epilogue = &epilogue;
   store.c = c + row * ldc + column;
   store.c_stride = ldc;

@@ -76,7 +76,8 @@ inline int64_t strips_per_block(int64_t strips, int64_t tile_rows, int64_t k, in
   const bool small_b = k * b_columns * 4 <= small_b_bytes;
   const int64_t fit = (small_b ? near_block_bytes : block_bytes) / strip_bytes;
   const int64_t most = std::clamp<int64_t>(fit, 1, std::max<int64_t>(strips, 1));
-  return divide_up(strips, std::max<int64_t>(1, divide_up(strips, most)));  // equal blocks
+  const int64_t blocks = std::max<int64_t>(1, divide_up(strips, most));
+  return std::max<int64_t>(1, divide_up(strips, blocks));  // blocks of equal size
 }
 
 // Panels in one task, for blocks of `rows` rows.

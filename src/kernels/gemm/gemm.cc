@@ -155,11 +155,9 @@ void run_dot(const Gemm& g, const Operands& at, int64_t row, int64_t column, flo
   }
   g.kernels.dot(g.K, a, a_stride, static_cast<int>(rows), b, b_stride, static_cast<int>(columns),
                 sums, dot_columns);
-  TileStore store = store_at(at.epilogue, c, ldc, row, column);
+  TileStore store = store_at(at.epilogue, c, ldc, row, column, rows, columns);
   store.sums = sums;
   store.sums_stride = dot_columns;
-  store.rows = rows;
-  store.columns = columns;
   g.kernels.store(store);
 }
 
@@ -168,12 +166,12 @@ PanelOperand panel_of(const Gemm& g, const float* b, int64_t panel, const Terms&
                       float* space) {
   const float* at = b + panel * g.panels.width * g.b.column_stride + terms.begin * g.b.row_stride;
   if (!g.packs_b && g.panels.used(panel) == g.panels.width) {
-    return {at, g.b.row_stride, 2, nullptr};
+    return {at, g.b.row_stride, 2};
   }
   const int64_t width = g.panels.stored(panel);
   pack_panel(g.kernels, at, g.b.row_stride, g.b.column_stride, terms.size, g.panels.used(panel),
              space, width);
-  return {space, width, g.panels.vectors(panel), nullptr};
+  return {space, width, g.panels.vectors(panel)};
 }
 
 void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group, int64_t ldc,
@@ -198,16 +196,12 @@ void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group,
     for (int64_t i = 0; i < g.chunks.count(); ++i) {
       const Terms terms = chunk_terms(g.chunks, i);
       const PanelOperand right = panel_of(g, at.b, p, terms, panel_space);
-      multiply_panel(g.kernels, g.strips, first, last, left, right, terms, partial,
-                     [&](int64_t strip, const float* sums, int64_t sums_stride) {
-                       TileStore store = store_at(at.epilogue, at.c, ldc, g.strips.begin(strip),
-                                                  p * g.panels.width);
-                       store.sums = sums;
-                       store.sums_stride = sums_stride;
-                       store.rows = g.strips.height(strip);
-                       store.columns = g.panels.used(p);
-                       g.kernels.store(store);
-                     });
+      multiply_panel<false>(g.kernels, g.strips, first, last, left, right, terms, Ahead(), partial,
+                            [&](int64_t strip) {
+                              return store_at(at.epilogue, at.c, ldc, g.strips.begin(strip),
+                                              p * g.panels.width, g.strips.height(strip),
+                                              g.panels.used(p));
+                            });
     }
   }
 }

@@ -26,6 +26,7 @@ using TileTag = hn::ScalableTag<float>;
 using TileVec = hn::Vec<TileTag>;
 constexpr int tile_lanes = HWY_TARGET == HWY_AVX3 ? 16 : HWY_TARGET == HWY_AVX2 ? 8 : 4;
 constexpr int tile_rows = HWY_TARGET == HWY_AVX3 ? 14 : HWY_TARGET == HWY_AVX2 ? 6 : 8;
+constexpr int flat_rows = HWY_TARGET == HWY_AVX2 ? 4 : 8;
 HWY_INLINE TileVec TileZero() { return hn::Zero(TileTag()); }
 HWY_INLINE TileVec TileLoad(const float* p) { return hn::LoadU(TileTag(), p); }
 HWY_INLINE TileVec TileBroadcast(const float* p) { return hn::Set(TileTag(), *p); }
@@ -37,6 +38,7 @@ HWY_INLINE TileVec TileMulAdd(TileVec a, TileVec b, TileVec sum) { return hn::Mu
 typedef float TileVec __attribute__((vector_size(16)));
 constexpr int tile_lanes = 4;
 constexpr int tile_rows = 4;
+constexpr int flat_rows = 4;
 HWY_INLINE TileVec TileZero() { return TileVec{0, 0, 0, 0}; }
 HWY_INLINE TileVec TileLoad(const float* p) {
   TileVec v;
@@ -82,6 +84,7 @@ void TileProduct(const TileJob& job) {
   const int64_t a_stride = job.a_stride;
   const int64_t b_stride = job.b_stride;
   const int64_t panel_distance = job.panel_distance;
+  const int64_t ahead_stride = job.prefetch_stride;
   const int lines = job.prefetch_lines;
   const auto term = [&](const float* at_a, const float* at_b) HWY_ATTR {
     TileTerm<rows, vectors>(
@@ -94,10 +97,8 @@ void TileProduct(const TileJob& job) {
   const int64_t step = k_major ? a_stride : 1;
   int64_t k = job.k;
   for (; k >= 2; k -= 2) {
-    for (int line = 0; line < lines; ++line, ahead += 16) {
-#if defined(__GNUC__)
+    for (int line = 0; line < lines; ++line, ahead += ahead_stride) {
       __builtin_prefetch(ahead, 0, 2);
-#endif
     }
     term(a, b);
     term(a + step, b + b_stride);
@@ -114,11 +115,9 @@ void TileProduct(const TileJob& job) {
   }
 }
 
-template <bool k_major, int... row>
-void FillTiles(TileKernel (&table)[max_tile_rows + 1][3], std::integer_sequence<int, row...>) {
-  ((table[row + 1][1] = &TileProduct<row + 1, 1, k_major>,
-    table[row + 1][2] = &TileProduct<row + 1, 2, k_major>),
-   ...);
+template <bool k_major, int vectors, int... row>
+void FillTiles(TileKernels::Table& table, std::integer_sequence<int, row...>) {
+  ((table[row + 1][vectors] = &TileProduct<row + 1, vectors, k_major>), ...);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -82,11 +82,10 @@ void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* a, c
     job.panel_distance = width * g.K;
     job.sums = sums;
     kernel(job);
-    TileStore store = store_at(epilogue, c, ldc, 0, begin * width);
+    TileStore store = store_at(epilogue, c, ldc, 0, begin * width, rows,
+                               std::min(g.N - begin * width, count * width));
     store.sums = sums;
     store.sums_stride = count * g.panels.stored(begin);
-    store.rows = rows;
-    store.columns = std::min(g.N - begin * width, count * width);
     g.kernels.store(store);
     begin += count;
   }
@@ -113,19 +112,14 @@ void run_task(const PackedGemm& g, int64_t task, const float* a, const float* b,
     const float* panel = b + p * g.panels.width * g.K;
     for (int64_t i = 0; i < g.chunks.count(); ++i) {
       const Terms terms = chunk_terms(g.chunks, i);
-      PanelOperand right{panel + terms.begin * width, width, g.panels.vectors(p), nullptr};
-      right.next = right.data + terms.size * width;
-      multiply_panel(g.kernels, g.strips, first, last, left, right, terms,
-                     space + g.packed_floats(),
-                     [&](int64_t strip, const float* sums, int64_t sums_stride) {
-                       TileStore store = store_at(epilogue, c, ldc, g.strips.begin(strip),
-                                                  p * g.panels.width);
-                       store.sums = sums;
-                       store.sums_stride = sums_stride;
-                       store.rows = g.strips.height(strip);
-                       store.columns = g.panels.used(p);
-                       g.kernels.store(store);
-                     });
+      const PanelOperand right{panel + terms.begin * width, width, g.panels.vectors(p)};
+      const Ahead ahead = Ahead::piece(right.data + terms.size * width, terms.size * width);
+      multiply_panel<false>(g.kernels, g.strips, first, last, left, right, terms, ahead,
+                            space + g.packed_floats(), [&](int64_t strip) {
+                              return store_at(epilogue, c, ldc, g.strips.begin(strip),
+                                              p * g.panels.width, g.strips.height(strip),
+                                              g.panels.used(p));
+                            });
     }
   }
 }

@@ -154,8 +154,14 @@ TileKernels MakeTable() {
   table.lanes = tile_lanes;
   table.tile_rows = tile_rows;
   table.panel_columns = 2 * tile_lanes;
-  FillTiles<false>(table.by_rows, std::make_integer_sequence<int, tile_rows>());
-  FillTiles<true>(table.k_major, std::make_integer_sequence<int, tile_rows>());
+  table.flat_rows = flat_rows;
+  static_assert(2 * tile_lanes % flat_rows == 0);
+  constexpr auto all_rows = std::make_integer_sequence<int, tile_rows>();
+  FillTiles<false, 1>(table.by_rows, all_rows);
+  FillTiles<false, 2>(table.by_rows, all_rows);
+  FillTiles<true, 1>(table.k_major, all_rows);
+  FillTiles<true, 2>(table.k_major, all_rows);
+  FillTiles<true, 3>(table.k_major, std::make_integer_sequence<int, flat_rows>());
   // As many panels as keep enough sums in flight to hide the latency of a multiply-add.
   constexpr int few = tile_lanes == 16 ? 4 : 2;
   table.wide[1] = &TileProduct<1, 2 * few, false, 2>;

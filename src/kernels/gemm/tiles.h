@@ -17,8 +17,10 @@ struct TileJob {
   const float* b = nullptr;
   int64_t b_stride = 0;        // floats between terms
   int64_t panel_distance = 0;  // floats between panels, for the wide kernels
-  // Brought into the second-level cache meanwhile: `prefetch_lines` lines every two terms.
+  // Brought into the second-level cache meanwhile: `prefetch_lines` lines every two terms, that
+  // many floats apart.
   const float* prefetch = nullptr;
+  int64_t prefetch_stride = 16;
   int prefetch_lines = 0;
   bool resume = false;  // `sums` holds the sums of earlier terms, to be continued
   float* sums = nullptr;  // rows x tile width, dense, aligned to 64 bytes
@@ -41,25 +43,29 @@ struct TileStore {
 using TileStoreKernel = void (*)(const TileStore&);
 
 constexpr int max_tile_rows = 14;
-constexpr int max_tile_columns = 32;
+constexpr int max_tile_vectors = 3;
+constexpr int max_tile_columns = 48;
 constexpr int max_lanes = 16;
 constexpr int max_wide_rows = 4;
-constexpr int max_wide_columns = 4 * max_tile_columns;
+constexpr int max_wide_columns = 128;
 
 struct TileKernels {
   int lanes = 0;         // floats in a vector
   int tile_rows = 0;     // most rows of one tile
   int panel_columns = 0;  // two vectors
+  int flat_rows = 0;      // most rows of tiles three vectors wide; divides panel_columns
   // [rows][vectors]; A by rows, or k-major with the rows side by side.
-  TileKernel by_rows[max_tile_rows + 1][3] = {};
-  TileKernel k_major[max_tile_rows + 1][3] = {};
+  using Table = TileKernel[max_tile_rows + 1][max_tile_vectors + 1];
+  Table by_rows = {};
+  Table k_major = {};
   // [rows]: wide_panels[rows] panels at a time, A by rows.
   TileKernel wide[max_wide_rows + 1] = {};
   int wide_panels[max_wide_rows + 1] = {};
   // Several dot products: c[i][j] = A row i · B row j, for rows of A and of B that are dense.
   void (*dot)(int64_t k, const float* a, int64_t a_stride, int rows, const float* b,
               int64_t b_stride, int columns, float* sums, int64_t sums_stride) = nullptr;
-  // c = epilogue(sums); and the same with sums read as their transpose (columns x rows).
+  // c = epilogue(sums); and the same with sums read as their transpose (columns x rows; there must
+  // be `lanes` rows of memory).
   TileStoreKernel store = nullptr;
   TileStoreKernel store_transposed = nullptr;
   // Operands rewritten term after term, `width` floats each, of which the first `count` come from

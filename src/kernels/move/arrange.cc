@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <type_traits>
 
@@ -179,10 +180,10 @@ void trilu(Cell cell, int64_t matrices, int64_t rows, int64_t columns, int64_t k
   });
 }
 
-void eye(ElementType type, int64_t rows, int64_t columns, int64_t k, void* y, ThreadPool& pool) {
+void eye(ElementType type, int64_t rows, int64_t columns, int64_t k, void* y, ThreadPool&) {
   const uint8_t one = 1;
   alignas(16) uint8_t value[16] = {};
-  cast(ElementType::uint8, type, &one, value, 1, {}, pool);
+  cast_row(ElementType::uint8, type, &one, value, 1);
   by_cell(cell_of(type), [&](const auto& zero) {
     using T = std::remove_cvref_t<decltype(zero)>;
     auto* out = static_cast<T*>(y);
@@ -192,7 +193,7 @@ void eye(ElementType type, int64_t rows, int64_t columns, int64_t k, void* y, Th
       const auto column = checked_add(r, k);
       if (!column || *column >= columns) break;
       if constexpr (!std::is_same_v<T, std::string>) {
-        out[r * columns + *column] = *reinterpret_cast<const T*>(value);
+        std::memcpy(&out[r * columns + *column], value, sizeof(T));
       }
     }
   });

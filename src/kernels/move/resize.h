@@ -49,21 +49,26 @@ class Resize {
   void run(ElementType type, const void* x, void* y, void* scratch, ThreadPool& pool) const;
 
  private:
-  struct Table {              // out positions, each a weighted sum of `taps` inputs
+  struct Table {  // out positions, each a weighted sum of `taps` inputs
     int64_t in = 1, out = 1, taps = 1;
     bool identity = true;
-    std::vector<int32_t> index;   // [out, taps], inside [0, in)
-    std::vector<double> weight;   // [out, taps]; empty for nearest
-    std::vector<uint8_t> outside; // [out]; empty where nothing is extrapolated
+    std::vector<int32_t> index;    // [out, taps], inside [0, in)
+    std::vector<double> weight;    // [out, taps]; empty for nearest
+    std::vector<uint8_t> outside;  // [out]; empty where nothing is extrapolated
   };
-  template <class T, class A>
-  void run_axes(const T* x, T* y, A* scratch, ThreadPool& pool) const;
+  static Table make_table(const ResizeOptions& options, const ResizeAxis& axis);
+  template <class A>
+  void run_axes(ElementType type, const void* x, void* y, A* scratch, ThreadPool& pool) const;
+  template <class A>
+  static void run_axis(const Table& table, int64_t outer, int64_t inner, const A* x, A* y,
+                       ThreadPool& pool);
   void run_nearest(ElementType type, const void* x, void* y, ThreadPool& pool) const;
   void extrapolate(ElementType type, void* y, ThreadPool& pool) const;
+  int64_t largest_step() const;
 
   ResizeOptions options_;
   std::vector<Table> tables_;
-  std::vector<int64_t> in_shape_, out_shape_;
+  int64_t in_count_ = 1, out_count_ = 1;
 };
 
 }  // namespace sardonyx::kernels

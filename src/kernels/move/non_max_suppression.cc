@@ -1,0 +1,77 @@
+#include "kernels/move/non_max_suppression.h"
+
+#include <algorithm>
+
+namespace sardonyx::kernels {
+namespace {
+
+struct Box {
+  float y0, x0, y1, x1;  // y0 <= y1, x0 <= x1 but for NaN
+  float area() const { return (y1 - y0) * (x1 - x0); }
+};
+
+Box box_of(const float* b, bool center) {
+  if (center) {
+    const float w = b[2] / 2, h = b[3] / 2;
+    return {b[1] - h, b[0] - w, b[1] + h, b[0] + w};
+  }
+  const auto [y0, y1] = std::minmax(b[0], b[2]);
+  const auto [x0, x1] = std::minmax(b[1], b[3]);
+  return {y0, x0, y1, x1};
+}
+
+bool overlap_above(const Box& a, const Box& b, float threshold) {
+  const float width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
+  const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
+  if (!(width > 0) || !(height > 0)) return false;
+  const float common = width * height;
+  const float first = a.area(), second = b.area();
+  const float joint = first + second - common;
+  if (!(common > 0) || !(first > 0) || !(second > 0) || !(joint > 0)) return false;
+  return common / joint > threshold;
+}
+
+struct Candidate {
+  float score;
+  int64_t box;
+};
+
+}  // namespace
+
+std::vector<int64_t> non_max_suppression(const SuppressionOptions& options, int64_t batches,
+                                         int64_t classes, int64_t spatial, const float* boxes,
+                                         const float* scores) {
+  std::vector<int64_t> chosen;
+  if (options.max_per_class <= 0) return chosen;
+  std::vector<Candidate> candidates;
+  std::vector<Box> kept;
+  for (int64_t pair = 0; pair < batches * classes; ++pair) {
+    const int64_t batch = pair / classes;
+    candidates.clear();
+    kept.clear();
+    for (int64_t i = 0; i < spatial; ++i) {
+      const float score = scores[pair * spatial + i];
+      if (score != score) continue;
+      if (!options.has_score_threshold || score > options.score_threshold) {
+        candidates.push_back({score, i});
+      }
+    }
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+      return a.score > b.score || (a.score == b.score && a.box < b.box);
+    });
+    for (const Candidate& candidate : candidates) {
+      if (static_cast<int64_t>(kept.size()) >= options.max_per_class) break;
+      const Box box =
+          box_of(boxes + (batch * spatial + candidate.box) * 4, options.center_point_box);
+      const bool dropped = std::any_of(kept.begin(), kept.end(), [&](const Box& other) {
+        return overlap_above(box, other, options.iou_threshold);
+      });
+      if (dropped) continue;
+      kept.push_back(box);
+      chosen.insert(chosen.end(), {batch, pair % classes, candidate.box});
+    }
+  }
+  return chosen;
+}
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,296 @@
+#include "kernels/pool/pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "base/fail.h"
+#include "kernels/move/by_cell.h"
+#include "kernels/pool/window.h"
+#include "kernels/rows/grain.h"
+#include "kernels/rows/row_math.h"
+#include "kernels/rows/values.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+// Window positions [begin, end) that fall inside the input, and the input position of position 0.
+struct Span {
+  int64_t begin, end;
+  int64_t origin;
+};
+
+Span span_of(const PoolShape& s, int axis, int64_t out) {
+  const int64_t origin = out * s.stride[axis] - s.pad_before[axis];
+  const int64_t d = s.dilation[axis];
+  const int64_t begin = origin >= 0 ? 0 : (-origin + d - 1) / d;
+  const int64_t end = origin >= s.in[axis] ? 0 : (s.in[axis] - origin + d - 1) / d;
+  return {std::min(begin, s.kernel[axis]), std::clamp<int64_t>(end, 0, s.kernel[axis]), origin};
+}
+
+struct WindowSpans {
+  Span at[PoolShape::axes];
+  bool empty() const {
+    return at[0].begin >= at[0].end || at[1].begin >= at[1].end || at[2].begin >= at[2].end;
+  }
+};
+
+// visit(offset in the plane) for each element of the window inside the input.
+template <class Visit>
+void visit_window(const PoolShape& s, const WindowSpans& w, Visit&& visit) {
+  if (w.empty()) return;
+  for (int64_t i = w.at[0].begin; i < w.at[0].end; ++i) {
+    const int64_t plane = (w.at[0].origin + i * s.dilation[0]) * s.in[1];
+    for (int64_t j = w.at[1].begin; j < w.at[1].end; ++j) {
+      const int64_t row = (plane + w.at[1].origin + j * s.dilation[1]) * s.in[2];
+      for (int64_t k = w.at[2].begin; k < w.at[2].end; ++k) {
+        visit(row + w.at[2].origin + k * s.dilation[2]);
+      }
+    }
+  }
+}
+
+int64_t volume(const int64_t* dims) { return dims[0] * dims[1] * dims[2]; }
+
+// body(plane, output row of it) in chunks, where a row is a run along the last axis.
+template <class Body>
+void for_output_rows(const PoolShape& s, ThreadPool& pool, Body&& body) {
+  const int64_t rows = s.out[0] * s.out[1];
+  int64_t cost = s.out[2];
+  for (const int64_t size : s.kernel) cost *= std::min<int64_t>(size, 256);
+  for_rows_of(s.planes * rows, cost, pool, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) body(r / rows, r % rows);
+  });
+}
+
+// one(spans, first input element, output element) for each output.
+template <class One>
+void for_outputs(const PoolShape& s, ThreadPool& pool, One&& one) {
+  for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
+    WindowSpans w;
+    w.at[0] = span_of(s, 0, row / s.out[1]);
+    w.at[1] = span_of(s, 1, row % s.out[1]);
+    const int64_t to = (plane * s.out[0] * s.out[1] + row) * s.out[2];
+    for (int64_t k = 0; k < s.out[2]; ++k) {
+      w.at[2] = span_of(s, 2, k);
+      one(w, plane * volume(s.in), to + k);
+    }
+  });
+}
+
+int64_t column_major_of(const PoolShape& s, int64_t offset) {
+  const int64_t k = offset % s.in[2];
+  const int64_t j = offset / s.in[2] % s.in[1];
+  const int64_t i = offset / s.in[2] / s.in[1];
+  return (k * s.in[1] + j) * s.in[0] + i;
+}
+
+int64_t lowest_integer(ElementType type) {
+  if (!is_signed_integer(type)) return 0;
+  return std::numeric_limits<int64_t>::min() >> (64 - bit_width(type));
+}
+
+template <class C>
+void max_pool_plain(ElementType type, const PoolShape& s, const void* x, void* y, int64_t* indices,
+                    bool column_major, ThreadPool& pool) {
+  for_outputs(s, pool, [&](const WindowSpans& w, int64_t base, int64_t to) {
+    C best = least_of<C>();
+    int64_t found = -1;
+    visit_window(s, w, [&](int64_t at) {
+      const C v = value_at<C>(type, x, base + at);
+      if (found < 0 || v > best || (v != v && best == best)) {
+        best = v;
+        found = at;
+      }
+    });
+    if (found < 0 && std::is_integral_v<C>) best = static_cast<C>(lowest_integer(type));
+    put_value<C>(type, y, to, best);
+    if (indices == nullptr) return;
+    if (found >= 0) found = base + (column_major ? column_major_of(s, found) : found);
+    indices[to] = found;
+  });
+}
+
+// Window positions that lie inside input and padding together, for the divisor.
+double padded_count(const PoolShape& s, const WindowSpans& w) {
+  double count = 1;
+  for (int a = 0; a < PoolShape::axes; ++a) {
+    const int64_t room = s.in[a] + s.pad_after[a] - w.at[a].origin;
+    const int64_t d = s.dilation[a];
+    count *= static_cast<double>(std::clamp<int64_t>((room + d - 1) / d, 0, s.kernel[a]));
+  }
+  return count;
+}
+
+double inside_count(const WindowSpans& w) {
+  double count = 1;
+  for (const Span& span : w.at) {
+    count *= static_cast<double>(std::max<int64_t>(span.end - span.begin, 0));
+  }
+  return count;
+}
+
+template <class C>
+void average_pool_plain(ElementType type, const PoolShape& s, const void* x, void* y,
+                        bool count_include_pad, ThreadPool& pool) {
+  for_outputs(s, pool, [&](const WindowSpans& w, int64_t base, int64_t to) {
+    C sum = 0;
+    visit_window(s, w, [&](int64_t at) { sum += value_at<C>(type, x, base + at); });
+    const double count = count_include_pad ? padded_count(s, w) : inside_count(w);
+    put_value<C>(type, y, to, count == 0 ? C{0} : sum / static_cast<C>(count));
+  });
+}
+
+template <class C>
+void lp_pool_plain(ElementType type, const PoolShape& s, const void* x, void* y, double p,
+                   ThreadPool& pool) {
+  for_outputs(s, pool, [&](const WindowSpans& w, int64_t base, int64_t to) {
+    C sum = 0;
+    visit_window(s, w, [&](int64_t at) {
+      const C v = std::fabs(value_at<C>(type, x, base + at));
+      sum += p == 1 ? v : p == 2 ? v * v : std::pow(v, static_cast<C>(p));
+    });
+    const C root = p == 1 ? sum : p == 2 ? std::sqrt(sum) : std::pow(sum, static_cast<C>(1 / p));
+    put_value<C>(type, y, to, root);
+  });
+}
+
+// A window as large as the whole input: one row to reduce.
+bool is_global(const PoolShape& s) {
+  for (int a = 0; a < PoolShape::axes; ++a) {
+    if (s.out[a] != 1 || s.kernel[a] != s.in[a] || s.dilation[a] != 1 || s.pad_before[a] != 0 ||
+        s.pad_after[a] != 0) {
+      return false;
+    }
+  }
+  return volume(s.in) > 0;
+}
+
+void global_float(PoolKind kind, const PoolShape& s, const float* x, float* y, ThreadPool& pool) {
+  const int64_t n = volume(s.in);
+  for_rows_of(s.planes, n, pool, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      y[p] = kind == PoolKind::max ? row_max(x + p * n, n)
+                                   : row_sum(x + p * n, n) / static_cast<float>(n);
+    }
+  });
+}
+
+// Output rows by vectors: for each window row and column one pass over the outputs whose element
+// lies inside, adding or comparing into the row; then the divisor.
+void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y,
+                bool count_include_pad, ThreadPool& pool) {
+  for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
+    const float* in = x + plane * volume(s.in);
+    float* out = y + (plane * s.out[0] * s.out[1] + row) * s.out[2];
+    WindowSpans w;
+    w.at[0] = span_of(s, 0, row / s.out[1]);
+    w.at[1] = span_of(s, 1, row % s.out[1]);
+    std::fill_n(out, s.out[2], kind == PoolKind::max ? least_of<float>() : 0.0f);
+    for (int64_t i = w.at[0].begin; i < w.at[0].end; ++i) {
+      const int64_t depth = (w.at[0].origin + i * s.dilation[0]) * s.in[1];
+      for (int64_t j = w.at[1].begin; j < w.at[1].end; ++j) {
+        const float* from = in + (depth + w.at[1].origin + j * s.dilation[1]) * s.in[2];
+        pool_row(kind, s.in[2], s.out[2], s.kernel[2], s.stride[2], s.dilation[2],
+                 s.pad_before[2], from, out);
+      }
+    }
+    if (kind == PoolKind::max) return;
+    for (int64_t k = 0; k < s.out[2]; ++k) {
+      w.at[2] = span_of(s, 2, k);
+      const double count = count_include_pad ? padded_count(s, w) : inside_count(w);
+      out[k] = count == 0 ? 0.0f : out[k] / static_cast<float>(count);
+    }
+  });
+}
+
+template <class Call>
+void by_float_type(const char* op, ElementType type, Call&& call) {
+  if (is_floating(type) && bit_width(type) >= 8) {
+    return type == ElementType::float64 ? call(double{}) : call(float{});
+  }
+  fail(ErrorCode::unsupported, "{} does not take {}", op, name_of(type));
+}
+
+}  // namespace
+
+void check_pool_shape(const PoolShape& s) {
+  constexpr int64_t limit = int64_t{1} << 40;
+  for (int a = 0; a < PoolShape::axes; ++a) {
+    const bool sound = s.kernel[a] >= 1 && s.stride[a] >= 1 && s.dilation[a] >= 1 &&
+                       s.in[a] >= 0 && s.out[a] >= 0 && s.pad_before[a] >= 0 &&
+                       s.pad_after[a] >= 0;
+    const int64_t most = std::max({s.kernel[a], s.stride[a], s.dilation[a], s.in[a], s.out[a],
+                                   s.pad_before[a], s.pad_after[a]});
+    int64_t reach;
+    if (!sound || most > limit ||
+        __builtin_mul_overflow(std::max(s.kernel[a], s.out[a]),
+                               std::max(s.dilation[a], s.stride[a]), &reach) ||
+        reach > (int64_t{1} << 61)) {
+      fail(ErrorCode::bad_input,
+           "pooling window of {} (stride {}, dilation {}, padding {} and {}) over an axis of {} "
+           "with {} outputs: sizes must be at least 1, padding at least 0, none beyond 2^40",
+           s.kernel[a], s.stride[a], s.dilation[a], s.pad_before[a], s.pad_after[a], s.in[a],
+           s.out[a]);
+    }
+  }
+}
+
+void max_pool(ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,
+              bool column_major, ThreadPool& pool) {
+  check_pool_shape(shape);
+  if (type == ElementType::float32 && indices == nullptr) {
+    const auto* from = static_cast<const float*>(x);
+    auto* to = static_cast<float*>(y);
+    if (is_global(shape)) return global_float(PoolKind::max, shape, from, to, pool);
+    return rows_float(PoolKind::max, shape, from, to, false, pool);
+  }
+  if (is_integer(type) && bit_width(type) >= 8 && type != ElementType::uint64) {
+    return max_pool_plain<int64_t>(type, shape, x, y, indices, column_major, pool);
+  }
+  by_float_type("MaxPool", type, [&](auto zero) {
+    max_pool_plain<decltype(zero)>(type, shape, x, y, indices, column_major, pool);
+  });
+}
+
+void average_pool(ElementType type, const PoolShape& shape, const void* x, void* y,
+                  bool count_include_pad, ThreadPool& pool) {
+  check_pool_shape(shape);
+  if (type == ElementType::float32) {
+    const auto* from = static_cast<const float*>(x);
+    auto* to = static_cast<float*>(y);
+    if (is_global(shape)) return global_float(PoolKind::average, shape, from, to, pool);
+    return rows_float(PoolKind::average, shape, from, to, count_include_pad, pool);
+  }
+  by_float_type("AveragePool", type, [&](auto zero) {
+    average_pool_plain<decltype(zero)>(type, shape, x, y, count_include_pad, pool);
+  });
+}
+
+void lp_pool(ElementType type, const PoolShape& shape, const void* x, void* y, double p,
+             ThreadPool& pool) {
+  check_pool_shape(shape);
+  by_float_type("LpPool", type, [&](auto zero) {
+    lp_pool_plain<decltype(zero)>(type, shape, x, y, p, pool);
+  });
+}
+
+void max_unpool(ElementType type, const void* x, const int64_t* indices, int64_t n, void* y,
+                int64_t size, ThreadPool&) {
+  by_cell(cell_of(type), [&](const auto& zero) {
+    using T = std::remove_cvref_t<decltype(zero)>;
+    auto* to = static_cast<T*>(y);
+    std::fill_n(to, size, T{});
+    for (int64_t i = 0; i < n; ++i) {
+      if (indices[i] < 0 || indices[i] >= size) {
+        fail(ErrorCode::run_failed,
+             "MaxUnpool: index {} (element {}) is not in [0, {}), the size of the output",
+             indices[i], i, size);
+      }
+      to[indices[i]] = static_cast<const T*>(x)[i];
+    }
+  });
+}
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,15 @@
+// One row of a pooling window over one row of the input, float32; inside pool/ only.
+#pragma once
+
+#include <cstdint>
+
+namespace sardonyx::kernels {
+
+enum class PoolKind : int32_t { max, average };
+
+// For each output k: y[k] = max(y[k], …) or y[k] += … of x[k * stride - pad + j * dilation], j below
+// kernel, where that lies in [0, in). NaN wins.
+void pool_row(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t stride,
+              int64_t dilation, int64_t pad, const float* x, float* y);
+
+}  // namespace sardonyx::kernels

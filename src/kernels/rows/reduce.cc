@@ -1,0 +1,473 @@
+#include "kernels/rows/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "kernels/rows/grain.h"
+#include "kernels/rows/row_math.h"
+#include "kernels/rows/values.h"
+#include "kernels/shape_text.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+constexpr int64_t block = 256;  // columns reduced together
+
+// Walks positions of a few dimensions.
+struct Steps {
+  const int64_t* dims;
+  const int64_t* strides;
+  int32_t rank;
+  int64_t index[ReducePlan::max_rank] = {};
+  int64_t offset = 0;
+
+  Steps(const int64_t* d, const int64_t* s, int32_t r, int64_t position) : dims(d), strides(s),
+                                                                          rank(r) {
+    for (int32_t i = rank; i-- > 0;) {
+      index[i] = position % dims[i];
+      position /= dims[i];
+      offset += index[i] * strides[i];
+    }
+  }
+  void step() {
+    for (int32_t i = rank; i-- > 0;) {
+      offset += strides[i];
+      if (++index[i] < dims[i]) return;
+      offset -= dims[i] * strides[i];
+      index[i] = 0;
+    }
+  }
+};
+
+// What is summed before the end of the operator is applied.
+enum class Fold : int32_t { sum, sum_abs, sum_squares, product, max, min };
+
+Fold fold_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::max: return Fold::max;
+    case ReduceOp::min: return Fold::min;
+    case ReduceOp::prod: return Fold::product;
+    case ReduceOp::l1: return Fold::sum_abs;
+    case ReduceOp::l2:
+    case ReduceOp::sum_square: return Fold::sum_squares;
+    default: return Fold::sum;
+  }
+}
+
+template <class C>
+C neutral(Fold fold) {
+  switch (fold) {
+    case Fold::max: return least_of<C>();
+    case Fold::min: return greatest_of<C>();
+    case Fold::product: return C{1};
+    default: return C{0};
+  }
+}
+
+template <class C>
+C fold_row(Fold fold, const C* x, int64_t n) {
+  switch (fold) {
+    case Fold::max: return row_max(x, n);
+    case Fold::min: return row_min(x, n);
+    case Fold::product: return row_product(x, n);
+    case Fold::sum_abs: return row_sum_abs(x, n);
+    case Fold::sum_squares: return row_sum_squares(x, C{0}, n);
+    default: return row_sum(x, n);
+  }
+}
+
+template <class C>
+C joined(Fold fold, C a, C b) {
+  switch (fold) {
+    case Fold::max: return larger(a, b);
+    case Fold::min: return smaller(a, b);
+    case Fold::product: return times(a, b);
+    default: return plus(a, b);
+  }
+}
+
+ColumnOp column_op(Fold fold) {
+  switch (fold) {
+    case Fold::max: return ColumnOp::max;
+    case Fold::min: return ColumnOp::min;
+    case Fold::product: return ColumnOp::product;
+    case Fold::sum_abs: return ColumnOp::sum_abs;
+    case Fold::sum_squares: return ColumnOp::sum_squares;
+    default: return ColumnOp::sum;
+  }
+}
+
+template <class C>
+C finished(ReduceOp op, C value, int64_t n) {
+  if constexpr (std::is_floating_point_v<C>) {
+    switch (op) {
+      case ReduceOp::mean: return value / static_cast<C>(n);
+      case ReduceOp::l2: return std::sqrt(value);
+      case ReduceOp::log_sum: return std::log(value);
+      default: return value;
+    }
+  } else {
+    return op != ReduceOp::mean ? value : n == 0 ? C{0} : value / static_cast<C>(n);
+  }
+}
+
+// log(sum exp) from the largest value and the sum of exponentials below it. An infinite largest
+// value is the answer itself.
+template <class C>
+C log_sum_exp(C top, C sum) {
+  return std::isinf(top) ? top : top + std::log(sum);
+}
+
+// An infinite center would make NaN of inf - inf.
+template <class C>
+C safe_center(C top) {
+  return std::isinf(top) ? C{0} : top;
+}
+
+template <class C>
+class Reduction {
+ public:
+  Reduction(ReduceOp op, ElementType type, const ReducePlan& plan, const void* x, void* y)
+      : op_(op), fold_(fold_of(op)), type_(type), plan_(plan), x_(x), y_(y) {}
+
+  void run(ThreadPool& pool) const {
+    if (plan_.kept == 0) return;
+    const bool along_rows = plan_.reduced_rank > 0 &&
+                            plan_.reduced_strides[plan_.reduced_rank - 1] == 1;
+    if (along_rows && splits()) return run_split(pool);
+    if (along_rows || plan_.kept_rank == 0 || plan_.reduced == 0) {
+      return for_rows_of(plan_.kept, plan_.reduced, pool,
+                         [&](int64_t begin, int64_t end) { rows(begin, end); });
+    }
+    const int64_t inner = plan_.kept_dims[plan_.kept_rank - 1];
+    const int64_t blocks = (inner + block - 1) / block;
+    for_rows_of(plan_.kept / inner * blocks, plan_.reduced * std::min(inner, block), pool,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) columns(i / blocks, i % blocks * block);
+                });
+  }
+
+ private:
+  bool logs_exp() const { return op_ == ReduceOp::log_sum_exp; }
+
+  // One long row is cut into parts of a size that depends on its length alone.
+  static constexpr int64_t parts = 64;
+  bool splits() const {
+    return plan_.kept == 1 && plan_.reduced_rank == 1 && !logs_exp() &&
+           plan_.reduced >= parts * row_grain / 8;
+  }
+
+  void run_split(ThreadPool& pool) const {
+    C partial[parts];
+    const int64_t size = (plan_.reduced + parts - 1) / parts;
+    pool.parallel_for(parts, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = std::min(i * size, plan_.reduced);
+        partial[i] = fold_run(first, std::min(size, plan_.reduced - first));
+      }
+    });
+    C value = neutral<C>(fold_);
+    for (const C part : partial) value = joined(fold_, value, part);
+    put_value(type_, y_, 0, finished(op_, value, plan_.reduced));
+  }
+
+  C fold_run(int64_t offset, int64_t n) const {
+    C value = neutral<C>(fold_);
+    visit_values<C>(type_, x_, offset, n, [&](const C* v, int64_t, int64_t some) {
+      value = joined(fold_, value, fold_row(fold_, v, some));
+    });
+    return value;
+  }
+
+  // visit(offset, n) for the contiguous runs that make the output element at `base`.
+  template <class Visit>
+  void visit_runs(int64_t base, Visit&& visit) const {
+    if (plan_.reduced == 0) return;
+    if (plan_.reduced_rank == 0) return visit(base, int64_t{1});
+    const int32_t last = plan_.reduced_rank - 1;
+    const bool contiguous = plan_.reduced_strides[last] == 1;
+    const int64_t n = contiguous ? plan_.reduced_dims[last] : 1;
+    Steps at(plan_.reduced_dims, plan_.reduced_strides, contiguous ? last : last + 1, 0);
+    for (int64_t i = 0; i < plan_.reduced / n; ++i, at.step()) visit(base + at.offset, n);
+  }
+
+  C row_value(int64_t base) const {
+    if constexpr (std::is_floating_point_v<C>) {
+      if (logs_exp()) {
+        C top = least_of<C>();
+        visit_runs(base, [&](int64_t at, int64_t n) {
+          visit_values<C>(type_, x_, at, n, [&](const C* v, int64_t, int64_t some) {
+            top = larger(top, row_max(v, some));
+          });
+        });
+        C sum = 0;
+        visit_runs(base, [&](int64_t at, int64_t n) {
+          visit_values<C>(type_, x_, at, n, [&](const C* v, int64_t, int64_t some) {
+            sum += row_sum_exp(v, safe_center(top), some);
+          });
+        });
+        return log_sum_exp(top, sum);
+      }
+    }
+    C value = neutral<C>(fold_);
+    visit_runs(base, [&](int64_t at, int64_t n) { value = joined(fold_, value, fold_run(at, n)); });
+    return finished(op_, value, plan_.reduced);
+  }
+
+  void rows(int64_t begin, int64_t end) const {
+    Steps at(plan_.kept_dims, plan_.kept_strides, plan_.kept_rank, begin);
+    for (int64_t k = begin; k < end; ++k, at.step()) put_value(type_, y_, k, row_value(at.offset));
+  }
+
+  // Columns [column, …) of the innermost kept dimension, at position `outer` of those around it.
+  void columns(int64_t outer, int64_t column) const {
+    const int32_t last = plan_.kept_rank - 1;
+    const int64_t inner = plan_.kept_dims[last];
+    const int64_t width = std::min(block, inner - column);
+    const Steps around(plan_.kept_dims, plan_.kept_strides, last, outer);
+    const int64_t base = around.offset + column;
+    alignas(64) C value[block];
+    if (!logs_exp() || std::is_integral_v<C>) {
+      std::fill_n(value, width, neutral<C>(fold_));
+      columns_folded(base, width, value);
+      for (int64_t i = 0; i < width; ++i) value[i] = finished(op_, value[i], plan_.reduced);
+    } else {
+      columns_log_sum_exp(base, width, value);
+    }
+    for (int64_t i = 0; i < width; ++i) put_value(type_, y_, outer * inner + column + i, value[i]);
+  }
+
+  // Groups of rows are summed apart, so that rounding does not grow with their number.
+  void columns_folded(int64_t base, int64_t width, C* value) const {
+    constexpr int64_t group = 128;
+    alignas(64) C part[block];
+    Steps at(plan_.reduced_dims, plan_.reduced_strides, plan_.reduced_rank, 0);
+    for (int64_t begin = 0; begin < plan_.reduced; begin += group) {
+      std::fill_n(part, width, neutral<C>(fold_));
+      const int64_t end = std::min(begin + group, plan_.reduced);
+      for (int64_t i = begin; i < end; ++i, at.step()) {
+        visit_values<C>(type_, x_, base + at.offset, width,
+                        [&](const C* v, int64_t j, int64_t some) {
+                          column_step(column_op(fold_), v, part + j, some);
+                        });
+      }
+      for (int64_t i = 0; i < width; ++i) value[i] = joined(fold_, value[i], part[i]);
+    }
+  }
+
+  void columns_log_sum_exp(int64_t base, int64_t width, C* value) const {
+    if constexpr (std::is_floating_point_v<C>) {
+      alignas(64) C top[block], center[block];
+      std::fill_n(top, width, least_of<C>());
+      std::fill_n(value, width, C{0});
+      each_row(base, width, [&](const C* v, int64_t at, int64_t some) {
+        column_step(ColumnOp::max, v, top + at, some);
+      });
+      for (int64_t i = 0; i < width; ++i) center[i] = safe_center(top[i]);
+      each_row(base, width, [&](const C* v, int64_t at, int64_t some) {
+        column_exp(v, center + at, value + at, some);
+      });
+      for (int64_t i = 0; i < width; ++i) value[i] = log_sum_exp(top[i], value[i]);
+    } else {
+      (void)base, (void)width, (void)value;
+    }
+  }
+
+  template <class Visit>
+  void each_row(int64_t base, int64_t width, Visit&& visit) const {
+    Steps at(plan_.reduced_dims, plan_.reduced_strides, plan_.reduced_rank, 0);
+    for (int64_t i = 0; i < plan_.reduced; ++i, at.step()) {
+      visit_values<C>(type_, x_, base + at.offset, width, visit);
+    }
+  }
+
+  ReduceOp op_;
+  Fold fold_;
+  ElementType type_;
+  const ReducePlan& plan_;
+  const void* x_;
+  void* y_;
+};
+
+bool is_wide_integer(ElementType type) { return is_integer(type) && bit_width(type) >= 32; }
+bool is_float_below_64(ElementType type) {
+  return is_floating(type) && bit_width(type) >= 8 && type != ElementType::float64;
+}
+
+// Appends a dimension, merged with the one before where the walk allows it.
+void append(int64_t size, int64_t stride, int32_t& rank, int64_t* dims, int64_t* strides) {
+  if (size == 1) return;
+  if (rank > 0 && strides[rank - 1] == stride * size) {
+    dims[rank - 1] *= size;
+    strides[rank - 1] = stride;
+    return;
+  }
+  if (rank == ReducePlan::max_rank) {
+    fail(ErrorCode::unsupported, "a reduction needs more than {} nested loops",
+         ReducePlan::max_rank);
+  }
+  dims[rank] = size;
+  strides[rank] = stride;
+  ++rank;
+}
+
+// Max and Min of nothing for the integers below 64 bits.
+int64_t bound_of(ReduceOp op, ElementType type) {
+  const bool greatest = op == ReduceOp::min;
+  if (type == ElementType::boolean) return greatest;
+  const int bits = bit_width(type);
+  if (is_signed_integer(type)) {
+    const int64_t most = static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
+    return greatest ? most : -most - 1;
+  }
+  return greatest ? static_cast<int64_t>((uint64_t{1} << bits) - 1) : 0;
+}
+
+template <class T>
+constexpr bool is_nan(T v) {
+  return v != v;
+}
+
+// Extremes of `width` columns at once, `inner` apart from row to row.
+template <class C>
+void extreme_columns(bool largest, bool select_last, ElementType type, const void* x, int64_t* y,
+                     int64_t base, int64_t n, int64_t inner, int64_t width) {
+  C best[block];
+  for (int64_t i = 0; i < n; ++i) {
+    visit_values<C>(type, x, base + i * inner, width, [&](const C* v, int64_t at, int64_t some) {
+      for (int64_t j = 0; j < some; ++j) {
+        C& b = best[at + j];
+        const bool tie = v[j] == b || (is_nan(v[j]) && is_nan(b));
+        const bool beyond = largest ? v[j] > b : v[j] < b;
+        const bool better = !is_nan(b) && (beyond || is_nan(v[j]));
+        if (i == 0 || better || (select_last && tie)) {
+          b = v[j];
+          y[at + j] = i;
+        }
+      }
+    });
+  }
+}
+
+template <class C>
+int64_t extreme_row(bool largest, bool select_last, ElementType type, const void* x, int64_t base,
+                    int64_t n) {
+  C best = largest ? least_of<C>() : greatest_of<C>();
+  visit_values<C>(type, x, base, n, [&](const C* v, int64_t, int64_t some) {
+    best = largest ? larger(best, row_max(v, some)) : smaller(best, row_min(v, some));
+  });
+  int64_t found = -1;
+  visit_values<C>(type, x, base, n, [&](const C* v, int64_t at, int64_t some) {
+    if (found >= 0 && !select_last) return;
+    for (int64_t j = 0; j < some; ++j) {
+      if (v[j] == best || (is_nan(v[j]) && is_nan(best))) {
+        found = at + j;
+        if (!select_last) return;
+      }
+    }
+  });
+  return found;
+}
+
+template <class C>
+void extreme_all(bool largest, bool select_last, ElementType type, const void* x, int64_t* y,
+                 int64_t outer, int64_t n, int64_t inner, ThreadPool& pool) {
+  if (inner == 1) {
+    return for_rows_of(outer, n, pool, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        y[o] = extreme_row<C>(largest, select_last, type, x, o * n, n);
+      }
+    });
+  }
+  const int64_t blocks = (inner + block - 1) / block;
+  for_rows_of(outer * blocks, n * std::min(inner, block), pool, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t o = i / blocks;
+      const int64_t column = i % blocks * block;
+      extreme_columns<C>(largest, select_last, type, x, y + o * inner + column,
+                         o * n * inner + column, n, inner, std::min(block, inner - column));
+    }
+  });
+}
+
+}  // namespace
+
+ReducePlan plan_reduce(std::span<const int64_t> shape, std::span<const int64_t> axes) {
+  std::vector<bool> reduced(shape.size());
+  for (const int64_t axis : axes) {
+    const auto at = static_cast<size_t>(axis);
+    if (axis < 0 || at >= shape.size() || reduced[at]) {
+      fail(ErrorCode::bad_input, "axes {} do not fit shape {}: each must be in [0, {}), once",
+           shape_text(axes), shape_text(shape), shape.size());
+    }
+    reduced[at] = true;
+  }
+  if (!checked_count(shape)) fail(ErrorCode::bad_input, "{} is no shape", shape_text(shape));
+  ReducePlan plan;
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0; stride *= std::max<int64_t>(shape[d], 1)) {
+    strides[d] = stride;
+    (reduced[d] ? plan.reduced : plan.kept) *= shape[d];
+  }
+  if (plan.kept == 0 || plan.reduced == 0) return plan;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (reduced[d]) {
+      append(shape[d], strides[d], plan.reduced_rank, plan.reduced_dims, plan.reduced_strides);
+    } else {
+      append(shape[d], strides[d], plan.kept_rank, plan.kept_dims, plan.kept_strides);
+    }
+  }
+  return plan;
+}
+
+bool supports(ReduceOp op, ElementType type) {
+  if (op < ReduceOp{} || op >= ReduceOp::count_) return false;
+  if (is_float_below_64(type) || type == ElementType::float64 || is_wide_integer(type)) return true;
+  const bool extreme = op == ReduceOp::max || op == ReduceOp::min;
+  return extreme && (type == ElementType::boolean || (is_integer(type) && bit_width(type) >= 8));
+}
+
+void reduce(ReduceOp op, ElementType type, const ReducePlan& plan, const void* x, void* y,
+            ThreadPool& pool) {
+  if (!supports(op, type)) {
+    fail(ErrorCode::unsupported, "this reduction does not take {}", name_of(type));
+  }
+  const bool extreme = op == ReduceOp::max || op == ReduceOp::min;
+  if (plan.reduced == 0 && extreme && !is_floating(type) && type != ElementType::uint64) {
+    for (int64_t i = 0; i < plan.kept; ++i) put_value(type, y, i, bound_of(op, type));
+    return;
+  }
+  const bool roots = op == ReduceOp::l2 || op == ReduceOp::log_sum || op == ReduceOp::log_sum_exp;
+  if (is_float_below_64(type)) {
+    Reduction<float>(op, type, plan, x, y).run(pool);
+  } else if (type == ElementType::float64 || roots) {
+    Reduction<double>(op, type, plan, x, y).run(pool);
+  } else if (type == ElementType::uint64) {
+    Reduction<uint64_t>(op, type, plan, x, y).run(pool);
+  } else {
+    Reduction<int64_t>(op, type, plan, x, y).run(pool);
+  }
+}
+
+void arg_extreme(bool largest, bool select_last, ElementType type, const void* x, int64_t* y,
+                 int64_t outer, int64_t n, int64_t inner, ThreadPool& pool) {
+  if (outer == 0 || inner == 0) return;
+  if (n == 0) fail(ErrorCode::run_failed, "the extreme of an axis without elements is nowhere");
+  if (is_float_below_64(type)) {
+    extreme_all<float>(largest, select_last, type, x, y, outer, n, inner, pool);
+  } else if (type == ElementType::float64) {
+    extreme_all<double>(largest, select_last, type, x, y, outer, n, inner, pool);
+  } else if (type == ElementType::uint64) {
+    extreme_all<uint64_t>(largest, select_last, type, x, y, outer, n, inner, pool);
+  } else if (supports(ReduceOp::max, type)) {
+    extreme_all<int64_t>(largest, select_last, type, x, y, outer, n, inner, pool);
+  } else {
+    fail(ErrorCode::unsupported, "ArgMax and ArgMin do not take {}", name_of(type));
+  }
+}
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,231 @@
+#include "kernels/rows/row_math.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/rows/row_math.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/elementwise/loops-inl.h"
+#include "kernels/simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace sm = sardonyx::HWY_NAMESPACE;
+
+constexpr auto add_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
+constexpr auto mul_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Mul(a, b); };
+constexpr auto max_of = [](auto, auto a, auto b) HWY_ATTR {
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
+};
+constexpr auto min_of = [](auto, auto a, auto b) HWY_ATTR {
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
+};
+
+// The lanes of v combined: halves are folded on each other.
+template <class D, class V, class Combine>
+HWY_INLINE float Fold(D d, V v, const Combine& combine) {
+  HWY_ALIGN float lanes[hn::MaxLanes(D())];
+  hn::Store(v, d, lanes);
+  const hn::CappedTag<float, 1> one;
+  for (size_t half = hn::Lanes(d) / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) {
+      lanes[i] = hn::GetLane(
+          combine(one, hn::Set(one, lanes[i]), hn::Set(one, lanes[i + half])));
+    }
+  }
+  return lanes[0];
+}
+
+// combine(… combine(first, map(x[i])) …) over a row, in four strands.
+template <class Map, class Combine>
+HWY_INLINE float FoldRow(const float* x, int64_t n, float first, const Map& map,
+                         const Combine& combine) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto start = hn::Set(d, first);
+  auto a = start, b = start, c = start, e = start;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    a = combine(d, a, map(d, hn::LoadU(d, x + i)));
+    b = combine(d, b, map(d, hn::LoadU(d, x + i + lanes)));
+    c = combine(d, c, map(d, hn::LoadU(d, x + i + 2 * lanes)));
+    e = combine(d, e, map(d, hn::LoadU(d, x + i + 3 * lanes)));
+  }
+  for (; i + lanes <= n; i += lanes) a = combine(d, a, map(d, hn::LoadU(d, x + i)));
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    b = combine(d, b, hn::IfThenElse(some, map(d, hn::MaskedLoad(some, d, x + i)), start));
+  }
+  return Fold(d, combine(d, combine(d, a, b), combine(d, c, e)), combine);
+}
+
+constexpr auto same_of = [](auto, auto v) HWY_ATTR { return v; };
+
+float RowSum(const float* x, int64_t n) { return FoldRow(x, n, 0.0f, same_of, add_of); }
+float RowProduct(const float* x, int64_t n) { return FoldRow(x, n, 1.0f, same_of, mul_of); }
+float RowMax(const float* x, int64_t n) {
+  return FoldRow(x, n, -std::numeric_limits<float>::infinity(), same_of, max_of);
+}
+float RowMin(const float* x, int64_t n) {
+  return FoldRow(x, n, std::numeric_limits<float>::infinity(), same_of, min_of);
+}
+float RowSumAbs(const float* x, int64_t n) {
+  return FoldRow(x, n, 0.0f, [](auto, auto v) HWY_ATTR { return hn::Abs(v); }, add_of);
+}
+float RowSumSquares(const float* x, float center, int64_t n) {
+  const auto map = [center](auto d, auto v) HWY_ATTR {
+    const auto off = hn::Sub(v, hn::Set(d, center));
+    return hn::Mul(off, off);
+  };
+  return FoldRow(x, n, 0.0f, map, add_of);
+}
+float RowSumExp(const float* x, float center, int64_t n) {
+  const auto map = [center](auto d, auto v) HWY_ATTR {
+    return sm::Exp(d, hn::Sub(v, hn::Set(d, center)));
+  };
+  return FoldRow(x, n, 0.0f, map, add_of);
+}
+
+float RowExp(const float* x, float center, float* y, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shift = hn::Set(d, center);
+  auto a = hn::Zero(d), b = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto v = sm::Exp(d, hn::Sub(hn::LoadU(d, x + i), shift));
+    const auto w = sm::Exp(d, hn::Sub(hn::LoadU(d, x + i + lanes), shift));
+    hn::StoreU(v, d, y + i);
+    hn::StoreU(w, d, y + i + lanes);
+    a = hn::Add(a, v);
+    b = hn::Add(b, w);
+  }
+  for (; i < n; i += lanes) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto v = sm::Exp(d, hn::Sub(hn::MaskedLoad(some, d, x + i), shift));
+    hn::BlendedStore(v, some, d, y + i);
+    a = hn::Add(a, hn::IfThenElseZero(some, v));
+  }
+  return Fold(d, hn::Add(a, b), add_of);
+}
+
+void RowAffine(const float* x, float a, float b, float* y, int64_t n) {
+  MapRow(x, y, n, [a, b](auto d, auto v) HWY_ATTR {
+    return hn::MulAdd(v, hn::Set(d, a), hn::Set(d, b));
+  });
+}
+
+template <bool scaled, bool biased>
+HWY_INLINE void NormalizeWith(const float* x, float center, float factor, const float* scale,
+                              const float* bias, float* y, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shift = hn::Set(d, center);
+  const auto times = hn::Set(d, factor);
+  for (int64_t i = 0; i < n; i += lanes) {
+    if (HWY_LIKELY(i + lanes <= n)) {
+      auto v = hn::Mul(hn::Sub(hn::LoadU(d, x + i), shift), times);
+      if (scaled) v = hn::Mul(v, hn::LoadU(d, scale + i));
+      if (biased) v = hn::Add(v, hn::LoadU(d, bias + i));
+      hn::StoreU(v, d, y + i);
+    } else {
+      const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+      auto v = hn::Mul(hn::Sub(hn::MaskedLoad(some, d, x + i), shift), times);
+      if (scaled) v = hn::Mul(v, hn::MaskedLoad(some, d, scale + i));
+      if (biased) v = hn::Add(v, hn::MaskedLoad(some, d, bias + i));
+      hn::BlendedStore(v, some, d, y + i);
+    }
+  }
+}
+
+void RowNormalize(const float* x, float center, float factor, const float* scale,
+                  const float* bias, float* y, int64_t n) {
+  if (scale != nullptr && bias != nullptr) {
+    NormalizeWith<true, true>(x, center, factor, scale, bias, y, n);
+  } else if (scale != nullptr) {
+    NormalizeWith<true, false>(x, center, factor, scale, bias, y, n);
+  } else if (bias != nullptr) {
+    NormalizeWith<false, true>(x, center, factor, scale, bias, y, n);
+  } else {
+    NormalizeWith<false, false>(x, center, factor, scale, bias, y, n);
+  }
+}
+
+void ColumnStep(ColumnOp op, const float* x, float* y, int64_t n) {
+  switch (op) {
+    case ColumnOp::sum: return MapRows(y, x, y, n, add_of);
+    case ColumnOp::product: return MapRows(y, x, y, n, mul_of);
+    case ColumnOp::max: return MapRows(y, x, y, n, max_of);
+    case ColumnOp::min: return MapRows(y, x, y, n, min_of);
+    case ColumnOp::sum_abs:
+      return MapRows(y, x, y, n,
+                     [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, hn::Abs(b)); });
+    case ColumnOp::sum_squares:
+      return MapRows(y, x, y, n,
+                     [](auto, auto a, auto b) HWY_ATTR { return hn::MulAdd(b, b, a); });
+  }
+}
+
+void ColumnExp(const float* x, const float* centers, float* sums, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, n - i)));
+    const auto off = hn::Sub(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, centers + i));
+    const auto sum = hn::Add(hn::MaskedLoad(some, d, sums + i), sm::Exp(d, off));
+    hn::BlendedStore(sum, some, d, sums + i);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(RowSum);
+HWY_EXPORT(RowSumAbs);
+HWY_EXPORT(RowSumSquares);
+HWY_EXPORT(RowProduct);
+HWY_EXPORT(RowMax);
+HWY_EXPORT(RowMin);
+HWY_EXPORT(RowSumExp);
+HWY_EXPORT(RowExp);
+HWY_EXPORT(RowAffine);
+HWY_EXPORT(RowNormalize);
+HWY_EXPORT(ColumnStep);
+HWY_EXPORT(ColumnExp);
+
+float row_sum(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(RowSum)(x, n); }
+float row_sum_abs(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(RowSumAbs)(x, n); }
+float row_sum_squares(const float* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(RowSumSquares)(x, center, n);
+}
+float row_product(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(RowProduct)(x, n); }
+float row_max(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(RowMax)(x, n); }
+float row_min(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(RowMin)(x, n); }
+float row_sum_exp(const float* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(RowSumExp)(x, center, n);
+}
+float row_exp(const float* x, float center, float* y, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(RowExp)(x, center, y, n);
+}
+void row_affine(const float* x, float a, float b, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RowAffine)(x, a, b, y, n);
+}
+void row_normalize(const float* x, float center, float factor, const float* scale,
+                   const float* bias, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RowNormalize)(x, center, factor, scale, bias, y, n);
+}
+void column_step(ColumnOp op, const float* x, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnStep)(op, x, y, n);
+}
+void column_exp(const float* x, const float* centers, float* sums, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnExp)(x, centers, sums, n);
+}
+
+}  // namespace sardonyx::kernels
+#endif

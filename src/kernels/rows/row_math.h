@@ -1,0 +1,154 @@
+// Sums and maps over contiguous rows: float by vectors, the other types of arithmetic plainly.
+// Inside rows/ and pool/ only. Reductions add in an order that depends on n and the instruction
+// set alone. `y` may be `x`.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace sardonyx::kernels {
+
+float row_sum(const float* x, int64_t n);
+float row_sum_abs(const float* x, int64_t n);
+float row_sum_squares(const float* x, float center, int64_t n);  // sum of (x - center)^2
+float row_product(const float* x, int64_t n);
+float row_max(const float* x, int64_t n);  // NaN where there is one; -inf for n = 0
+float row_min(const float* x, int64_t n);
+float row_sum_exp(const float* x, float center, int64_t n);  // sum of exp(x - center)
+// y = exp(x - center), and their sum.
+float row_exp(const float* x, float center, float* y, int64_t n);
+// y = x * a + b.
+void row_affine(const float* x, float a, float b, float* y, int64_t n);
+// y = (x - center) * factor * scale + bias; scale and bias may be null.
+void row_normalize(const float* x, float center, float factor, const float* scale,
+                   const float* bias, float* y, int64_t n);
+// y += x, and the like, element by element.
+enum class ColumnOp : int32_t { sum, sum_abs, sum_squares, product, max, min };
+void column_step(ColumnOp op, const float* x, float* y, int64_t n);
+// sums += exp(x - centers).
+void column_exp(const float* x, const float* centers, float* sums, int64_t n);
+
+// The same for double and 64-bit integers, which wrap.
+template <class T>
+T plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(uint64_t(a) + uint64_t(b));
+  return a + b;
+}
+template <class T>
+T times(T a, T b) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(uint64_t(a) * uint64_t(b));
+  return a * b;
+}
+template <class T>
+T magnitude(T v) {
+  if constexpr (std::is_integral_v<T>) return v < T{} ? static_cast<T>(-uint64_t(v)) : v;
+  return std::fabs(v);
+}
+template <class T>
+T row_sum(const T* x, int64_t n) {
+  T sum{};
+  for (int64_t i = 0; i < n; ++i) sum = plus(sum, x[i]);
+  return sum;
+}
+template <class T>
+T row_sum_abs(const T* x, int64_t n) {
+  T sum{};
+  for (int64_t i = 0; i < n; ++i) sum = plus(sum, magnitude(x[i]));
+  return sum;
+}
+template <class T>
+T row_sum_squares(const T* x, T center, int64_t n) {
+  T sum{};
+  for (int64_t i = 0; i < n; ++i) {
+    const T off = plus(x[i], times(center, T(-1)));
+    sum = plus(sum, times(off, off));
+  }
+  return sum;
+}
+template <class T>
+T row_product(const T* x, int64_t n) {
+  T product{1};
+  for (int64_t i = 0; i < n; ++i) product = times(product, x[i]);
+  return product;
+}
+inline double row_sum_exp(const double* x, double center, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - center);
+  return sum;
+}
+inline double row_exp(const double* x, double center, double* y, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += y[i] = std::exp(x[i] - center);
+  return sum;
+}
+inline void row_affine(const double* x, double a, double b, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * a + b;
+}
+inline void row_normalize(const double* x, double center, double factor, const double* scale,
+                          const double* bias, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double v = (x[i] - center) * factor * (scale != nullptr ? scale[i] : 1.0);
+    y[i] = v + (bias != nullptr ? bias[i] : 0.0);
+  }
+}
+// The larger (smaller) of two, NaN where either is.
+template <class T>
+T larger(T a, T b) {
+  return a != a || a > b ? a : b;
+}
+template <class T>
+T smaller(T a, T b) {
+  return a != a || a < b ? a : b;
+}
+template <class T>
+constexpr T least_of() {
+  if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
+  return std::numeric_limits<T>::lowest();
+}
+template <class T>
+constexpr T greatest_of() {
+  if constexpr (std::numeric_limits<T>::has_infinity) return std::numeric_limits<T>::infinity();
+  return std::numeric_limits<T>::max();
+}
+template <class T>
+T row_max(const T* x, int64_t n) {
+  T best = least_of<T>();
+  for (int64_t i = 0; i < n; ++i) best = larger(best, x[i]);
+  return best;
+}
+template <class T>
+T row_min(const T* x, int64_t n) {
+  T best = greatest_of<T>();
+  for (int64_t i = 0; i < n; ++i) best = smaller(best, x[i]);
+  return best;
+}
+template <class T>
+void column_step(ColumnOp op, const T* x, T* y, int64_t n) {
+  switch (op) {
+    case ColumnOp::sum:
+      for (int64_t i = 0; i < n; ++i) y[i] = plus(y[i], x[i]);
+      break;
+    case ColumnOp::sum_abs:
+      for (int64_t i = 0; i < n; ++i) y[i] = plus(y[i], magnitude(x[i]));
+      break;
+    case ColumnOp::sum_squares:
+      for (int64_t i = 0; i < n; ++i) y[i] = plus(y[i], times(x[i], x[i]));
+      break;
+    case ColumnOp::product:
+      for (int64_t i = 0; i < n; ++i) y[i] = times(y[i], x[i]);
+      break;
+    case ColumnOp::max:
+      for (int64_t i = 0; i < n; ++i) y[i] = larger(y[i], x[i]);
+      break;
+    case ColumnOp::min:
+      for (int64_t i = 0; i < n; ++i) y[i] = smaller(y[i], x[i]);
+      break;
+  }
+}
+inline void column_exp(const double* x, const double* centers, double* sums, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sums[i] += std::exp(x[i] - centers[i]);
+}
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,222 @@
+// Operators of two inputs, element by element, with broadcasting.
+#include "kernels/elementwise/binary.h"
+
+#include <array>
+
+#include "ops/families/broadcast_upgrade.h"
+#include "ops/operator.h"
+
+namespace sardonyx::ops {
+namespace {
+
+using kernels::BinaryOp;
+using kernels::BroadcastPlan;
+
+struct Entry {
+  std::string_view name;
+  BinaryOp op;
+};
+
+constexpr auto entries = std::to_array<Entry>({
+    {"Add", BinaryOp::add},
+    {"And", BinaryOp::logical_and},
+    {"BitShift", BinaryOp::shift_left},  // or right: the attribute says
+    {"BitwiseAnd", BinaryOp::bit_and},
+    {"BitwiseOr", BinaryOp::bit_or},
+    {"BitwiseXor", BinaryOp::bit_xor},
+    {"Div", BinaryOp::div},
+    {"Equal", BinaryOp::equal},
+    {"Greater", BinaryOp::greater},
+    {"GreaterOrEqual", BinaryOp::greater_equal},
+    {"Less", BinaryOp::less},
+    {"LessOrEqual", BinaryOp::less_equal},
+    {"Mod", BinaryOp::mod},  // or fmod
+    {"Mul", BinaryOp::mul},
+    {"Or", BinaryOp::logical_or},
+    {"PRelu", BinaryOp::prelu},
+    {"Pow", BinaryOp::pow},
+    {"Sub", BinaryOp::sub},
+    {"Xor", BinaryOp::logical_xor},
+});
+
+BinaryOp op_of(const NodeView& node) {
+  for (const Entry& entry : entries) {
+    if (entry.name != node.node().op_type) continue;
+    if (entry.op == BinaryOp::shift_left) {
+      const std::string direction = node.attr_string("direction");
+      if (direction != "LEFT" && direction != "RIGHT") node.fail("direction must be LEFT or RIGHT; got '{}'", direction);
+      return direction == "LEFT" ? BinaryOp::shift_left : BinaryOp::shift_right;
+    }
+    if (entry.op == BinaryOp::mod && node.attr_int("fmod") != 0) return BinaryOp::fmod;
+    return entry.op;
+  }
+  node.fail(ErrorCode::internal, "is not in the table of binary operators");
+}
+
+std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b) {
+  const auto truth = [](std::optional<bool> known) -> std::optional<Dim> {
+    return known ? std::optional(Dim(*known ? 1 : 0)) : std::nullopt;
+  };
+  // Whether a < b, where that can be told for all sizes.
+  const auto less = [](const Dim& x, const Dim& y) -> std::optional<bool> {
+    const Dim difference = x - y;
+    if (const auto high = difference.upper(); high && *high < 0) return true;
+    if (const auto low = difference.lower(); low && *low >= 0) return false;
+    return std::nullopt;
+  };
+  const auto negated = [](std::optional<bool> known) { return known ? std::optional(!*known) : std::nullopt; };
+  switch (op) {
+    case BinaryOp::add: return a + b;
+    case BinaryOp::sub: return a - b;
+    case BinaryOp::mul: return a * b;
+    case BinaryOp::div: {
+      // Truncation is floor where both sides are known not to be negative.
+      const auto low_a = a.lower(), low_b = b.lower();
+      if (b == 0) return std::nullopt;
+      if (a.is_constant() && b.is_constant()) {
+        if (*b.value() == -1) return Dim(0) - a;
+        return Dim(*a.value() / *b.value());
+      }
+      if (low_a && *low_a >= 0 && low_b && *low_b >= 1) return floor_div(a, b);
+      return std::nullopt;
+    }
+    case BinaryOp::mod: {
+      if (!b.is_constant() || *b.value() <= 0) return std::nullopt;
+      return a - floor_div(a, b) * b;
+    }
+    case BinaryOp::equal:
+      if (a == b) return Dim(1);
+      if (less(a, b).value_or(false) || less(b, a).value_or(false)) return Dim(0);
+      return std::nullopt;
+    case BinaryOp::less: return truth(less(a, b));
+    case BinaryOp::greater: return truth(less(b, a));
+    case BinaryOp::less_equal: return truth(negated(less(b, a)));
+    case BinaryOp::greater_equal: return truth(negated(less(a, b)));
+    case BinaryOp::logical_and:
+      if (a == 0 || b == 0) return Dim(0);
+      if (a.is_constant() && b.is_constant()) return Dim(1);
+      return std::nullopt;
+    case BinaryOp::logical_or:
+      if ((a.is_constant() && !(a == 0)) || (b.is_constant() && !(b == 0))) return Dim(1);
+      if (a == 0 && b == 0) return Dim(0);
+      return std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
+  const auto* a = ctx.elements(0);
+  const auto* b = ctx.elements(1);
+  if (a == nullptr || b == nullptr || count > max_known_elements) return;
+  const auto fits = [&](const std::vector<Dim>& side) { return side.size() == 1 || static_cast<int64_t>(side.size()) == count; };
+  if (!fits(*a) || !fits(*b)) return;
+  std::vector<Dim> out;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    auto element = combined(op, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
+    if (!element) return;
+    out.push_back(std::move(*element));
+  }
+  ctx.set_elements(0, std::move(out));
+}
+
+void infer(InferContext& ctx) {
+  const BinaryOp op = op_of(ctx);
+  const ElementType left = ctx.element(0), right = ctx.element(1);
+  if (left != right && left != ElementType::undefined && right != ElementType::undefined && op != BinaryOp::pow) {
+    ctx.fail("both inputs must have one element type; {} has {} and {} has {}", ctx.input_name(0), name_of(left),
+             ctx.input_name(1), name_of(right));
+  }
+  const ElementType out = kernels::gives_boolean(op) ? ElementType::boolean : left;
+  const auto &a = ctx.shape(0), &b = ctx.shape(1);
+  if (!a || !b) {
+    ctx.set(0, ValueType::tensor(out));
+    return;
+  }
+  std::vector<Dim> shape = ctx.broadcast(*a, *b);
+  if (op == BinaryOp::prelu) {
+    if (b->size() > a->size()) ctx.fail("slope {} must broadcast to the input's shape {}", ir::to_string(*b), ir::to_string(*a));
+    shape = *a;
+  }
+  ctx.set(0, out, shape);
+  int64_t count = 1;
+  for (const Dim& dim : shape) {
+    if (!dim.is_constant() || *dim.value() > max_known_elements) return;
+    count *= std::max<int64_t>(*dim.value(), 0);
+    if (count > max_known_elements) return;
+  }
+  propagate(ctx, op, count);
+}
+
+void bind(BindContext& ctx, BroadcastPlan& plan) {
+  plan = kernels::plan_broadcast(ctx.out_shape(0), {ctx.in_shape(0), ctx.in_shape(1)});
+}
+
+std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  const BinaryOp op = op_of(ctx);
+  const ElementType type = ctx.in_element(0), right = ctx.in_element(1);
+  std::unique_ptr<Step> step;
+  if (op == BinaryOp::pow && type != right) {
+    step = make_step<BroadcastPlan>("binary.Pow.mixed", bind, [type, right](RunContext& run, const BroadcastPlan& plan) {
+      kernels::pow(type, right, plan, run.data(0), run.data(1), run.out_data(0), run.pool());
+    });
+  } else {
+    if (!kernels::supports(op, type)) ctx.fail(ErrorCode::unsupported, "has no kernel for {}", name_of(type));
+    step = make_step<BroadcastPlan>(fmt::format("binary.{}", ctx.node().op_type), bind,
+                                    [op, type](RunContext& run, const BroadcastPlan& plan) {
+      kernels::binary(op, type, plan, run.data(0), run.data(1), run.out_data(0), run.pool());
+    });
+  }
+  if (!kernels::gives_boolean(op)) {
+    step->traits().in_place = {{0, 0}};
+    if (type == right) step->traits().in_place.push_back({0, 1});
+  }
+  return step;
+}
+
+// A slope with one entry per channel belongs to dimension 1.
+void upgrade_prelu(UpgradeContext& ctx) {
+  ctx.remove_attribute("consumed_inputs");
+  if (ctx.since() >= 7) return;
+  const ValueType* slope = ctx.type(1);
+  if (slope && slope->shape && (slope->shape->size() != 1 || (*slope->shape)[0] == 1)) return;
+  const auto rank = ctx.rank(0);
+  const std::string& name = ctx.node().inputs[1];
+  if (slope && slope->shape && rank) {
+    if (*rank <= 2) return;  // the last dimension is dimension 1
+    std::vector<int64_t> axes;
+    for (int64_t axis = 1; axis < *rank - 1; ++axis) axes.push_back(axis);
+    const std::string shaped = ctx.before("Unsqueeze", {name, ctx.constant_ints(axes)});
+    ctx.set_input(1, shaped);
+    return;
+  }
+  // [-1, 1, 1 …] with rank(X) - 2 ones.
+  const std::string x_rank = ctx.before("Size", {ctx.before("Shape", {ctx.node().inputs[0]})});
+  const std::string ones = ctx.before("Sub", {x_rank, ctx.constant(Tensor::scalar<int64_t>(2))});
+  const std::string length = ctx.before("Unsqueeze", {ones, ctx.constant_ints({0})});
+  const std::string tail = ctx.before("ConstantOfShape", {length}, {tensor_attribute("value", Tensor::of<int64_t>({1}, {1}))});
+  const std::string shape = ctx.before("Concat", {ctx.constant_ints({-1}), tail}, {int_attribute("axis", 0)});
+  ctx.set_input(1, ctx.before("Reshape", {name, shape}));
+}
+
+void (*upgrade_of(std::string_view name))(UpgradeContext&) {
+  if (name == "PRelu") return upgrade_prelu;
+  if (name == "Mod" || name.starts_with("Bit") || name.ends_with("OrEqual")) return nullptr;
+  return upgrade_broadcast;
+}
+
+const std::span<const Operator> all() {
+  static const std::vector<Operator> operators = [] {
+    std::vector<Operator> made;
+    for (const Entry& entry : entries) {
+      made.push_back({.name = entry.name, .infer = infer, .prepare = prepare, .upgrade = upgrade_of(entry.name)});
+    }
+    return made;
+  }();
+  return operators;
+}
+
+}  // namespace
+
+std::span<const Operator> binary_operators() { return all(); }
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,178 @@
+// ConvTranspose: a matrix product that makes columns, and their sum into images.
+#include <algorithm>
+
+#include "base/checked.h"
+#include "kernels/conv/columns.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/matmul_any.h"
+#include "ops/families/product.h"
+#include "ops/families/wide.h"
+#include "ops/families/window.h"
+#include "ops/operator.h"
+
+namespace sardonyx::ops {
+namespace {
+
+using kernels::ConvShape;
+
+struct Settings {
+  Window window;
+  int64_t group = 1;
+  std::vector<int64_t> output_padding, output_shape;
+
+  int64_t extra(size_t axis) const { return output_padding.empty() ? 0 : output_padding[axis]; }
+  bool same() const { return window.auto_pad == Window::AutoPad::same_upper || window.auto_pad == Window::AutoPad::same_lower; }
+};
+
+Settings read_settings(const NodeView& node) {
+  Settings settings;
+  settings.window = read_window(node, true);
+  settings.group = node.attr_int("group", 1);
+  if (settings.group < 1) node.fail("group must be at least 1; got {}", settings.group);
+  settings.output_padding = node.attr_ints("output_padding").value_or(std::vector<int64_t>());
+  settings.output_shape = node.attr_ints("output_shape").value_or(std::vector<int64_t>());
+  for (const int64_t value : settings.output_padding) {
+    if (value < 0 || value > INT32_MAX) node.fail("every entry of 'output_padding' must be in [0, {}]; got {}", INT32_MAX, value);
+  }
+  for (const int64_t value : settings.output_shape) {
+    if (value < 0 || value > INT32_MAX) node.fail("every entry of 'output_shape' must be in [0, {}]; got {}", INT32_MAX, value);
+  }
+  return settings;
+}
+
+void check_rank(const NodeView& node, const Settings& settings, size_t spatial) {
+  check_window_rank(node, settings.window, static_cast<int64_t>(spatial));
+  for (const auto* list : {&settings.output_padding, &settings.output_shape}) {
+    if (!list->empty() && list->size() != spatial) {
+      node.fail("'{}' must have {} entries, one for each spatial axis; got {}",
+                list == &settings.output_padding ? "output_padding" : "output_shape", spatial, list->size());
+    }
+  }
+}
+
+// Size along one axis before anything is cropped.
+Dim full_size(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
+  return Dim(s.window.stride(i)) * (in - 1) + Dim(s.extra(i)) + (kernel - 1) * Dim(s.window.dilation(i)) + 1;
+}
+
+Dim output_size(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
+  if (!s.output_shape.empty()) return Dim(s.output_shape[i]);
+  if (s.same()) return in * Dim(s.window.stride(i));
+  const Dim size = full_size(s, i, in, kernel) - Dim(s.window.pad_begin(i)) - Dim(s.window.pad_end(i));
+  const auto low = size.lower();
+  return low && *low >= 0 ? size : max(size, 0);
+}
+
+void infer(InferContext& ctx) {
+  const Settings settings = read_settings(ctx);
+  const auto& x = ctx.shape(0);
+  const auto& w = ctx.shape(1);
+  if (!x || !w) return ctx.set(0, ValueType::tensor(ctx.element(0)));
+  if (x->size() < 3 || x->size() != w->size()) {
+    ctx.fail("X and W must have the same rank, at least 3; got {} and {}", ir::to_string(*x), ir::to_string(*w));
+  }
+  check_rank(ctx, settings, x->size() - 2);
+  ctx.require_equal((*x)[1], (*w)[0], "the channels of X must be those of W");
+  const Dim channels = (*w)[1] * Dim(settings.group);
+  if (const auto c = (*w)[0].value(); c && *c % settings.group != 0) ctx.fail("the {} channels must be divisible by group {}", *c, settings.group);
+  if (const auto count = ctx.type(2).element_count()) ctx.require_equal(*count, channels, "the bias must have one value for each output channel");
+  std::vector<Dim> y{(*x)[0], channels};
+  for (size_t i = 0; i + 2 < x->size(); ++i) {
+    if (!settings.window.kernel.empty()) ctx.require_equal(Dim(settings.window.kernel[i]), (*w)[i + 2], "kernel_shape must be that of W");
+    y.push_back(output_size(settings, i, (*x)[i + 2], (*w)[i + 2]));
+  }
+  ctx.set(0, ctx.element(0), std::move(y));
+}
+
+// `in` and `out` are those of X and Y; channels too.
+ConvShape shape_at_bind(const BindContext& bind, const Settings& s) {
+  const auto x = bind.in_shape(0), w = bind.in_shape(1), y = bind.out_shape(0);
+  if (x.size() > ConvShape::max_rank + 2) {
+    throw Error(ErrorCode::unsupported, fmt::format("a convolution over {} spatial axes; at most 3 are supported", x.size() - 2));
+  }
+  if (x[1] != w[0] || w[0] % s.group != 0 || y[1] != w[1] * s.group) {
+    throw Error(ErrorCode::run_failed, fmt::format("X of shape {} does not fit weights of shape {} in {} groups", to_string(x), to_string(w), s.group));
+  }
+  ConvShape shape;
+  shape.batch = x[0], shape.in_channels = x[1], shape.out_channels = y[1], shape.group = s.group;
+  shape.rank = static_cast<int>(x.size()) - 2;
+  for (size_t i = 0; i + 2 < x.size(); ++i) {
+    shape.in[i] = x[i + 2], shape.out[i] = y[i + 2], shape.kernel[i] = w[i + 2];
+    shape.stride[i] = s.window.stride(i), shape.dilation[i] = s.window.dilation(i);
+    shape.pad_begin[i] = s.window.pad_begin(i);
+    if (s.output_shape.empty() && !s.same()) continue;
+    const int64_t full = shape.stride[i] * (x[i + 2] - 1) + s.extra(i) + (w[i + 2] - 1) * shape.dilation[i] + 1;
+    const int64_t total = std::max<int64_t>(0, full - y[i + 2]);
+    shape.pad_begin[i] = s.window.auto_pad == Window::AutoPad::same_upper ? total / 2 : total - total / 2;
+  }
+  return shape;
+}
+
+struct State {
+  ConvShape shape;
+  WideArguments wide;
+  int64_t rows = 0, positions = 0;  // of the columns of one group
+  int64_t columns = 0;
+  int64_t scratch = 0;
+};
+
+void product(int64_t m, int64_t n, int64_t k, const float* w, const float* x, float* columns, void* scratch, ThreadPool& pool) {
+  kernels::gemm(m, n, k, {w, 1, m}, {x, n, 1}, columns, n, {}, scratch, pool);
+}
+void product(int64_t m, int64_t n, int64_t k, const double* w, const double* x, double* columns, void*, ThreadPool& pool) {
+  kernels::matmul_any(ElementType::float64, {}, m, n, k, {w, 1, m}, {x, n, 1}, columns, n, pool);
+}
+
+template <class T>
+void run_groups(RunContext& run, const State& s) {
+  const ConvShape& shape = s.shape;
+  const int64_t per_group = shape.in_channels / shape.group, out_per_group = shape.out_channels / shape.group;
+  int64_t pixels = 1;
+  for (int i = 0; i < shape.rank; ++i) pixels *= shape.out[static_cast<size_t>(i)];
+  const T* x = s.wide.in<T>(run, 0);
+  const T* w = s.wide.in<T>(run, 1);
+  const T* bias = s.wide.in<T>(run, 2);
+  T* y = s.wide.out<T>(run, 0);
+  T* columns = reinterpret_cast<T*>(scratch_at(run, s.columns));
+  for (int64_t n = 0; n < shape.batch; ++n) {
+    for (int64_t g = 0; g < shape.group; ++g) {
+      product(s.rows, s.positions, per_group, w + g * per_group * s.rows, x + (n * shape.in_channels + g * per_group) * s.positions, columns,
+              scratch_at(run, s.scratch), run.pool());
+      kernels::add_columns(shape, out_per_group, columns, bias ? bias + g * out_per_group : nullptr, out_per_group,
+                           y + (n * shape.out_channels + g * out_per_group) * pixels, run.pool());
+    }
+  }
+  s.wide.finish<T>(run, 0);
+}
+
+std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  const ElementType type = ctx.in_element(0), compute = compute_type(type);
+  if (!computes_in_float(type) && type != ElementType::float64) ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
+  return make_step<State>(
+      "conv_transpose.columns",
+      [settings = read_settings(ctx), compute](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        s.shape = shape_at_bind(bind, settings);
+        s.wide.plan(bind, compute, layout);
+        s.rows = count_of(bind.in_shape(1).subspan(1));
+        s.positions = count_of(bind.in_shape(0).subspan(2));
+        const auto columns = checked_mul(s.rows, s.positions);
+        if (!columns) throw Error(ErrorCode::run_failed, "the columns of this convolution exceed 64-bit sizes");
+        s.columns = layout.take(byte_size(compute, *columns));
+        const int64_t m = s.rows, n = s.positions, k = s.shape.in_channels / s.shape.group;
+        s.scratch = layout.take(compute == ElementType::float64 ? 0 : kernels::gemm_scratch_bytes(m, n, k, {nullptr, 1, m}, {nullptr, n, 1}, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [compute](RunContext& run, const State& s) {
+        if (compute == ElementType::float64) return run_groups<double>(run, s);
+        run_groups<float>(run, s);
+      });
+}
+
+constexpr Operator operators[] = {{.name = "ConvTranspose", .infer = infer, .prepare = prepare}};
+
+}  // namespace
+
+std::span<const Operator> conv_transpose_operators() { return operators; }
+
+}  // namespace sardonyx::ops

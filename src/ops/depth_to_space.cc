@@ -1,0 +1,82 @@
+// DepthToSpace and SpaceToDepth: channels to blocks of pixels and back.
+#include "ops/families/moving.h"
+
+namespace sardonyx::ops {
+namespace {
+
+int64_t block_of(const NodeView& node) {
+  const int64_t block = node.attr_int("blocksize");
+  if (block < 1 || block > INT32_MAX) node.fail("blocksize must be 1 or more; got {}", block);
+  return block;
+}
+
+bool depth_first(const NodeView& node) {
+  const std::string mode = node.attr_string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") node.fail("mode must be DCR or CRD; got '{}'", mode);
+  return mode == "DCR";
+}
+
+const std::vector<Dim>* image(InferContext& ctx) {
+  const auto& in = ctx.shape(0);
+  if (in && in->size() != 4) ctx.fail("the input must have rank 4, N x C x H x W; it has {}", in->size());
+  depth_first(ctx);
+  if (!in) ctx.set(0, ctx.element(0), ctx.unknown_shape(4));
+  return in ? &*in : nullptr;
+}
+
+Dim divided(InferContext& ctx, const Dim& size, const Dim& by, std::string_view what) {
+  if (const auto exact = exact_div(size, by)) return *exact;
+  const Dim quotient = floor_div(size, by);
+  ctx.require_equal(quotient * by, size, what);
+  return quotient;
+}
+
+void infer_depth_to_space(InferContext& ctx) {
+  const Dim block = block_of(ctx);
+  const auto* in = image(ctx);
+  if (in == nullptr) return;
+  const Dim depth = divided(ctx, (*in)[1], block * block, "the channels must be a multiple of blocksize squared");
+  ctx.set(0, ctx.element(0), {(*in)[0], depth, (*in)[2] * block, (*in)[3] * block});
+}
+
+void infer_space_to_depth(InferContext& ctx) {
+  const Dim block = block_of(ctx);
+  const auto* in = image(ctx);
+  if (in == nullptr) return;
+  const Dim height = divided(ctx, (*in)[2], block, "the height must be a multiple of blocksize");
+  const Dim width = divided(ctx, (*in)[3], block, "the width must be a multiple of blocksize");
+  ctx.set(0, ctx.element(0), {(*in)[0], (*in)[1] * block * block, height, width});
+}
+
+std::unique_ptr<Step> prepare_depth_to_space(PrepareContext& ctx) {
+  return make_copy_step(ctx, "depth_to_space.strided", [block = block_of(ctx), depth_first = depth_first(ctx)](const BindContext& bind) {
+    return kernels::plan_depth_to_space(bind.in_shape(0), block, depth_first);
+  });
+}
+
+// The output as [n, c, block row, block column, h, w]: channels before blocks.
+kernels::StridedCopy plan_channels_first(const BindContext& bind, int64_t block) {
+  const auto in = bind.in_shape(0), out = bind.out_shape(0);
+  const int64_t height = in[2], width = in[3], h = out[2], w = out[3], plane = height * width;
+  const int64_t dims[] = {in[0], in[1], block, block, h, w};
+  const int64_t from[] = {in[1] * plane, plane, width, 1, block * width, block};
+  const int64_t to[] = {out[1] * h * w, block * block * h * w, block * h * w, h * w, w, 1};
+  return kernels::plan_strided(dims, from, to, 0, 0, bind.in_size(0), bind.out_size(0));
+}
+
+std::unique_ptr<Step> prepare_space_to_depth(PrepareContext& ctx) {
+  return make_copy_step(ctx, "space_to_depth.strided", [block = block_of(ctx), depth_first = depth_first(ctx)](const BindContext& bind) {
+    return depth_first ? kernels::plan_space_to_depth(bind.in_shape(0), block) : plan_channels_first(bind, block);
+  });
+}
+
+constexpr Operator operators[] = {
+    {.name = "DepthToSpace", .infer = infer_depth_to_space, .prepare = prepare_depth_to_space},
+    {.name = "SpaceToDepth", .infer = infer_space_to_depth, .prepare = prepare_space_to_depth},
+};
+
+}  // namespace
+
+std::span<const Operator> depth_to_space_operators() { return operators; }
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,148 @@
+#include "ops/families/iteration.h"
+
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/fail.h"
+
+namespace sardonyx::ops {
+namespace {
+
+int64_t element_bytes(ElementType type) {
+  if (bit_width(type) % 8 != 0) {
+    fail(ErrorCode::unsupported, "{} tensors cannot be cut or stacked: elements share bytes", name_of(type));
+  }
+  return bit_width(type) / 8;
+}
+
+// Copies blocks of `inner` elements, `outer` of them, between two strides (in elements).
+void copy_blocks(ElementType type, const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t outer, int64_t inner) {
+  if (type == ElementType::string) {
+    const auto* source = static_cast<const std::string*>(from);
+    auto* target = static_cast<std::string*>(to);
+    for (int64_t o = 0; o < outer; ++o) std::copy_n(source + o * from_stride, inner, target + o * to_stride);
+    return;
+  }
+  const int64_t size = element_bytes(type);
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  if (inner == 0) return;
+  for (int64_t o = 0; o < outer; ++o) {
+    std::memcpy(target + o * to_stride * size, source + o * from_stride * size, static_cast<size_t>(inner * size));
+  }
+}
+
+const void* advanced(ElementType type, const void* data, int64_t elements) {
+  if (type == ElementType::string) return static_cast<const std::string*>(data) + elements;
+  return static_cast<const std::byte*>(data) + elements * element_bytes(type);
+}
+
+// True where `made` can stand for `carried` in the next iteration; widens `carried` otherwise.
+bool widen(InferContext& ctx, Known& carried, const Known& made, int first_symbol) {
+  ValueType& type = carried.type;
+  const ValueType& next = made.type;
+  if (!next.is_known() || !type.is_known()) {
+    const bool stable = !type.is_known();
+    type = {};
+    return stable;
+  }
+  if (type.kind != next.kind || (type.is_tensor() && type.element != next.element)) {
+    ctx.fail("a carried value starts as {} and comes out of the body as {}", type.to_string(), next.to_string());
+  }
+  if (!type.is_tensor()) {
+    if (type.nested && next.nested && type.nested->is_known() && type.nested->shape && (!next.nested->shape || *next.nested->shape != *type.nested->shape)) {
+      ValueType item = *type.nested;
+      item.shape.reset();
+      type.nested = std::make_shared<const ValueType>(std::move(item));
+      return false;
+    }
+    if (type.nested && !type.nested->is_known() && next.nested && next.nested->is_known()) {
+      ValueType item = *next.nested;
+      item.shape.reset();
+      type.nested = std::make_shared<const ValueType>(std::move(item));
+      return false;
+    }
+    return true;
+  }
+  if (!type.shape) return true;
+  if (!next.shape || next.shape->size() != type.shape->size()) {
+    type.shape.reset();
+    return false;
+  }
+  bool stable = true;
+  for (size_t d = 0; d < type.shape->size(); ++d) {
+    Dim& size = (*type.shape)[d];
+    const ir::Symbol* symbol = size.as_symbol();
+    if (symbol != nullptr && symbol->id >= first_symbol) continue;  // already left open
+    if (size == (*next.shape)[d]) continue;
+    size = ctx.unknown();
+    stable = false;
+  }
+  return stable;
+}
+
+}  // namespace
+
+std::vector<Known> settle_carried(InferContext& ctx, std::vector<Known>& carried, size_t first,
+                                  const std::function<std::vector<Known>(std::span<const Known> carried)>& infer_body) {
+  const int first_symbol = ctx.symbols().size();
+  for (Known& value : carried) {
+    value.constant.reset();
+    value.elements = nullptr;
+  }
+  for (;;) {  // every round opens at least one size, rank or type
+    std::vector<Known> made = infer_body(carried);
+    bool stable = true;
+    for (size_t i = 0; i < carried.size() && first + i < made.size(); ++i) {
+      stable &= widen(ctx, carried[i], made[first + i], first_symbol);
+    }
+    if (stable) return made;
+  }
+}
+
+Tensor slice_at(const Tensor& tensor, int64_t axis, int64_t index) {
+  Shape shape = tensor.shape();
+  const auto at = static_cast<size_t>(axis);
+  const int64_t length = shape[at];
+  const int64_t inner = count_of(std::span(shape).subspan(at + 1)), outer = count_of(std::span(shape).first(at));
+  shape.erase(shape.begin() + axis);
+  const ElementType type = tensor.element_type();
+  const void* from = advanced(type, tensor.data(), index * inner);
+  if (axis == 0 && type != ElementType::string) {
+    return Tensor::view(type, shape, from, static_cast<size_t>(inner * element_bytes(type)), tensor.owner());
+  }
+  Tensor slice(type, shape);
+  copy_blocks(type, from, length * inner, slice.mutable_data(), inner, outer, inner);
+  return slice;
+}
+
+Tensor stacked(std::span<const Value> items, int64_t axis, bool reverse, const ValueType& item_type) {
+  Shape shape;
+  ElementType type = item_type.element;
+  if (!items.empty()) {
+    shape = items[0].tensor().shape();
+    type = items[0].tensor().element_type();
+  } else if (item_type.shape) {
+    for (const Dim& dim : *item_type.shape) shape.push_back(dim.value().value_or(0));
+  }
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (axis < -rank - 1 || axis > rank) fail(ErrorCode::invalid_model, "a scan output axis must be in [{}, {}]; got {}", -rank - 1, rank, axis);
+  if (axis < 0) axis += rank + 1;
+  const auto count = static_cast<int64_t>(items.size());
+  const int64_t inner = count_of(std::span(shape).subspan(static_cast<size_t>(axis)));
+  const int64_t outer = count_of(std::span(shape).first(static_cast<size_t>(axis)));
+  Shape whole = shape;
+  whole.insert(whole.begin() + axis, count);
+  Tensor result(type, whole);
+  for (int64_t i = 0; i < count; ++i) {
+    const Tensor& item = items[static_cast<size_t>(reverse ? count - 1 - i : i)].tensor();
+    if (item.shape() != shape || item.element_type() != type) {
+      fail(ErrorCode::run_failed, "scan outputs of iterations differ: {} of {} and {} of {}", name_of(type), to_string(shape),
+           name_of(item.element_type()), to_string(item.shape()));
+    }
+    copy_blocks(type, item.data(), inner, const_cast<void*>(advanced(type, result.data(), i * inner)), count * inner, outer, inner);
+  }
+  return result;
+}
+
+}  // namespace sardonyx::ops

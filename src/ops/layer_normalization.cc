@@ -1,0 +1,188 @@
+// LayerNormalization and RMSNormalization.
+#include <algorithm>
+
+#include "base/checked.h"
+#include "kernels/convert/cast.h"
+#include "kernels/move/strided.h"
+#include "kernels/rows/normalize.h"
+#include "ops/families/axis.h"
+#include "ops/families/wide.h"
+#include "ops/operator.h"
+
+namespace sardonyx::ops {
+namespace {
+
+int64_t read_axis(const InferContext& ctx, const std::vector<Dim>& x) {
+  return ctx.normalized_axis(ctx.attr_int("axis", -1), static_cast<int64_t>(x.size()));
+}
+
+// Scale and bias must broadcast to X, never X to them.
+void check_parameter(InferContext& ctx, int i, const std::vector<Dim>& x) {
+  if (!ctx.has_input(i) || !ctx.shape(i)) return;
+  const auto& shape = *ctx.shape(i);
+  const auto what = fmt::format("{} of shape {} must broadcast to X of shape {}", ctx.input_name(i), ir::to_string(shape), ir::to_string(x));
+  if (shape.size() > x.size()) ctx.fail("{}", what);
+  for (size_t back = 1; back <= shape.size(); ++back) {
+    const Dim& dim = shape[shape.size() - back];
+    if (!(dim == 1) && dim.is_constant()) ctx.require_equal(dim, x[x.size() - back], what);
+  }
+  ctx.broadcast(x, shape);
+}
+
+void infer_layer(InferContext& ctx) {
+  ctx.set(0, ctx.type(0));
+  const auto stash = static_cast<ElementType>(ctx.attr_int("stash_type", 1));
+  const auto& x = ctx.shape(0);
+  if (!x) {
+    for (const int i : {1, 2}) ctx.set(i, ValueType::tensor(stash));
+    return;
+  }
+  const int64_t axis = read_axis(ctx, *x);
+  for (const int i : {1, 2}) check_parameter(ctx, i, *x);
+  std::vector<Dim> moments = *x;
+  for (size_t i = static_cast<size_t>(axis); i < x->size(); ++i) moments[i] = Dim(1);
+  for (const int i : {1, 2}) ctx.set(i, stash, moments);
+}
+
+void infer_rms(InferContext& ctx) {
+  ctx.set(0, ctx.type(0));
+  if (ctx.type(0).is_tensor() && ctx.type(1).is_tensor()) ctx.output(0).type.element = ctx.element(1);
+  if (!ctx.shape(0)) return;
+  read_axis(ctx, *ctx.shape(0));
+  check_parameter(ctx, 1, *ctx.shape(0));
+}
+
+// True where the parameter, seen from the right, is `shape` with nothing but ones further left.
+bool is_tail(std::span<const int64_t> parameter, std::span<const int64_t> shape) {
+  for (size_t back = 1; back <= std::max(parameter.size(), shape.size()); ++back) {
+    const int64_t wanted = back <= shape.size() ? shape[shape.size() - back] : 1;
+    const int64_t found = back <= parameter.size() ? parameter[parameter.size() - back] : 1;
+    if (wanted != found) return false;
+  }
+  return true;
+}
+
+struct State {
+  int64_t rows = 1, n = 1;
+  kernels::RowParameters repeat;
+  int64_t spread[2] = {-1, -1};  // scratch for parameters that do not simply repeat for each row
+  kernels::StridedCopy copy[2];
+  int64_t moments[2] = {-1, -1};  // scratch for Mean and InvStdDev where their type is a third one
+  WideArguments wide;
+};
+
+void plan_rows(const BindContext& bind, State& s, int64_t axis, int parameters, ElementType type, ScratchLayout& layout) {
+  const auto x = bind.in_shape(0);
+  const auto first = static_cast<size_t>(from_front(axis, x.size()));
+  s.rows = count_of(x.first(first)), s.n = count_of(x.subspan(first));
+  s.repeat = {};
+  bool simple = true;
+  for (int i = 0; i < parameters; ++i) {
+    s.spread[i] = -1;
+    if (bind.has_input(i + 1)) simple = simple && is_tail(bind.in_shape(i + 1), x.subspan(first));
+  }
+  if (simple) return;
+  s.repeat = {1, std::max<int64_t>(s.rows, 1)};
+  for (int i = 0; i < parameters; ++i) {
+    if (!bind.has_input(i + 1)) continue;
+    s.copy[i] = kernels::plan_expand(bind.in_shape(i + 1), x);
+    s.spread[i] = layout.take(byte_size(type, count_of(x)));
+  }
+}
+
+const void* parameter(const RunContext& run, const State& s, int i, const void* data, ElementType type) {
+  if (data == nullptr || s.spread[i] < 0) return data;
+  std::byte* spread = scratch_at(run, s.spread[i]);
+  kernels::copy_strided(kernels::cell_of(type), s.copy[i], data, spread, run.pool());
+  return spread;
+}
+
+std::unique_ptr<Step> prepare_layer(PrepareContext& ctx) {
+  const ElementType type = ctx.in_element(0);
+  const double epsilon = ctx.attr_float("epsilon", 1e-5f);
+  auto step = make_step<State>(
+      "layer_normalization",
+      [type, axis = ctx.attr_int("axis", -1)](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        plan_rows(bind, s, axis, 2, type, layout);
+        for (int i = 0; i < 2; ++i) {
+          const bool third = bind.has_output(i + 1) && bind.out_type(i + 1) != type && bind.out_type(i + 1) != ElementType::float32;
+          s.moments[i] = third ? layout.take(s.rows * 4) : -1;
+        }
+        bind.need_scratch(layout.bytes());
+      },
+      [type, epsilon](RunContext& run, const State& s) {
+        void* moments[2] = {};
+        ElementType moment_type = ElementType::float32;
+        for (int i = 0; i < 2; ++i) {
+          if (!run.has_output(i + 1)) continue;
+          moments[i] = s.moments[i] >= 0 ? scratch_at(run, s.moments[i]) : run.out_data(i + 1);
+          if (s.moments[i] < 0) moment_type = run.out_type(i + 1);
+        }
+        const void* scale = parameter(run, s, 0, run.data(1), type);
+        const void* bias = parameter(run, s, 1, run.has_input(2) ? run.data(2) : nullptr, type);
+        kernels::layer_norm(type, run.data(0), scale, bias, run.out_data(0), moment_type, moments[0], moments[1], s.rows, s.n, epsilon,
+                            run.pool(), s.repeat);
+        for (int i = 0; i < 2; ++i) {
+          if (s.moments[i] < 0) continue;
+          kernels::cast(ElementType::float32, run.out_type(i + 1), moments[i], run.out_data(i + 1), s.rows, {}, run.pool());
+        }
+      });
+  step->traits().in_place = {{0, 0}};
+  return step;
+}
+
+// X and scale of one type: no conversion at all.
+std::unique_ptr<Step> prepare_rms_plain(ElementType type, double epsilon, int64_t axis) {
+  auto step = make_step<State>(
+      "rms_normalization",
+      [type, axis](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        plan_rows(bind, s, axis, 1, type, layout);
+        bind.need_scratch(layout.bytes());
+      },
+      [type, epsilon](RunContext& run, const State& s) {
+        kernels::rms_norm(type, run.data(0), parameter(run, s, 0, run.data(1), type), run.out_data(0), s.rows, s.n, epsilon, run.pool(),
+                          s.repeat);
+      });
+  step->traits().in_place = {{0, 0}};
+  return step;
+}
+
+template <class T>
+std::unique_ptr<Step> prepare_rms_mixed(double epsilon, int64_t axis) {
+  constexpr ElementType type = element_type_of<T>::value;
+  return make_step<State>(
+      "rms_normalization.mixed",
+      [axis](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        s.wide.plan(bind, type, layout);
+        plan_rows(bind, s, axis, 1, type, layout);
+        bind.need_scratch(layout.bytes());
+      },
+      [epsilon](RunContext& run, const State& s) {
+        const void* scale = parameter(run, s, 0, s.wide.in<T>(run, 1), type);
+        kernels::rms_norm(type, s.wide.in<T>(run, 0), scale, s.wide.out<T>(run, 0), s.rows, s.n, epsilon, run.pool(), s.repeat);
+        s.wide.finish<T>(run, 0);
+      });
+}
+
+std::unique_ptr<Step> prepare_rms(PrepareContext& ctx) {
+  const double epsilon = ctx.attr_float("epsilon", 1e-5f);
+  const int64_t axis = ctx.attr_int("axis", -1);
+  const ElementType x = ctx.in_element(0), scale = ctx.in_element(1);
+  if (x == scale) return prepare_rms_plain(x, epsilon, axis);
+  if (x == ElementType::float64 || scale == ElementType::float64) return prepare_rms_mixed<double>(epsilon, axis);
+  return prepare_rms_mixed<float>(epsilon, axis);
+}
+
+constexpr Operator operators[] = {
+    {.name = "LayerNormalization", .infer = infer_layer, .prepare = prepare_layer},
+    {.name = "RMSNormalization", .infer = infer_rms, .prepare = prepare_rms},
+};
+
+}  // namespace
+
+std::span<const Operator> layer_normalization_operators() { return operators; }
+
+}  // namespace sardonyx::ops

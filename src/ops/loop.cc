@@ -1,0 +1,132 @@
+// Loop: a body run a number of times, or while a condition holds.
+#include "ops/families/iteration.h"
+
+namespace sardonyx::ops {
+namespace {
+
+struct Arity {
+  size_t carried;
+  size_t scanned;
+};
+
+const ir::Graph& body_of(const NodeView& node) {
+  const ir::Graph* body = node.attr_graph("body");
+  if (body == nullptr) node.fail("attribute 'body' is required and absent; add the graph");
+  return *body;
+}
+
+Arity arity_of(const NodeView& node, const ir::Graph& body) {
+  const size_t carried = static_cast<size_t>(std::max(node.input_count() - 2, 0));
+  if (body.inputs.size() != carried + 2) {
+    node.fail("the body must take the iteration number, the condition and {} carried values; it takes {} inputs", carried,
+              body.inputs.size());
+  }
+  if (body.outputs.size() < carried + 1) {
+    node.fail("the body must give the condition and {} carried values; it gives {} outputs", carried, body.outputs.size());
+  }
+  const size_t scanned = body.outputs.size() - carried - 1;
+  if (static_cast<size_t>(node.output_count()) > carried + scanned) {
+    node.fail("the body gives {} carried and {} scan outputs; the node names {}", carried, scanned, node.output_count());
+  }
+  return {carried, scanned};
+}
+
+bool surely_true(const Known& known) {
+  return known.elements && known.elements->size() == 1 && (*known.elements)[0] == 1;
+}
+
+// The number of iterations, where it is known before the loop runs.
+Dim trip_count(InferContext& ctx, const Known& next_condition) {
+  const bool starts = !ctx.has_input(1) || surely_true(ctx.known(1));
+  const auto* limit = ctx.has_input(0) ? ctx.elements(0) : nullptr;
+  if (limit == nullptr || limit->size() != 1) return ctx.unknown();
+  const Dim count = max(limit->front(), Dim(0));
+  // The body's condition counts only where the node has one; it may also pass it on unchanged.
+  return starts && surely_true(next_condition) ? count : ctx.unknown(count);
+}
+
+void infer(InferContext& ctx) {
+  const ir::Graph& body = body_of(ctx);
+  const Arity arity = arity_of(ctx, body);
+  std::vector<Known> carried;
+  for (size_t i = 0; i < arity.carried; ++i) carried.push_back(ctx.known(static_cast<int>(i) + 2));
+  const auto infer_body = [&](std::span<const Known> values) {
+    Known condition = Known::of(ValueType::tensor(ElementType::boolean, {}));
+    // A condition that is true at first and handed on unchanged stays true.
+    if (!ctx.has_input(1) || surely_true(ctx.known(1))) {
+      condition.elements = std::make_shared<const std::vector<Dim>>(std::vector<Dim>{Dim(1)});
+    }
+    std::vector<Known> inputs = {Known::of(ValueType::tensor(ElementType::int64, {})), std::move(condition)};
+    inputs.insert(inputs.end(), values.begin(), values.end());
+    return ctx.infer_subgraph(body, inputs);
+  };
+  const std::vector<Known> made = settle_carried(ctx, carried, 1, infer_body);
+  for (size_t i = 0; i < arity.carried; ++i) ctx.set(static_cast<int>(i), carried[i].type);
+  const Dim trips = trip_count(ctx, made[0]);
+  for (size_t i = 0; i < arity.scanned; ++i) {
+    ValueType type = made[1 + arity.carried + i].type;
+    if (type.shape) type.shape->insert(type.shape->begin(), trips);
+    ctx.set(static_cast<int>(arity.carried + i), std::move(type));
+  }
+}
+
+bool truth_of(const Value& value) {
+  const Tensor& tensor = value.tensor();
+  if (tensor.size() != 1) {
+    throw Error(ErrorCode::run_failed, fmt::format("the loop's condition must be one boolean; it has shape {}", to_string(tensor.shape())));
+  }
+  return tensor.elements<bool>()[0];
+}
+
+std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  const ir::Graph& body = body_of(ctx);
+  const Arity arity = arity_of(ctx, body);
+  std::vector<Known> inputs = {Known::of(ValueType::tensor(ElementType::int64, {})),
+                               Known::of(ValueType::tensor(ElementType::boolean, {}))};
+  for (size_t i = 0; i < arity.carried; ++i) inputs.push_back(Known::of(ctx.out_type(static_cast<int>(i))));
+  std::vector<ValueType> item_types;
+  for (size_t i = 0; i < arity.scanned; ++i) {
+    ValueType type = ctx.out_type(static_cast<int>(arity.carried + i));
+    if (type.shape && !type.shape->empty()) type.shape->erase(type.shape->begin());
+    item_types.push_back(std::move(type));
+  }
+  std::shared_ptr<PreparedGraph> prepared = ctx.prepare_graph(body, inputs);
+  auto step = make_step("loop", [prepared, arity, item_types](RunContext& run) {
+    const int64_t limit = run.has_input(0) && run.in_size(0) == 1 ? *run.in<int64_t>(0) : INT64_MAX;
+    std::vector<Value> values(arity.carried + 2);
+    bool go_on = !run.has_input(1) || run.in_size(1) != 1 || *run.in<bool>(1);
+    for (size_t i = 0; i < arity.carried; ++i) {
+      const int input = static_cast<int>(i) + 2;
+      if (run.has_input(input)) values[2 + i] = run.in_value(input);
+    }
+    std::vector<std::vector<Value>> scanned(arity.scanned);
+    for (int64_t trip = 0; trip < limit && go_on; ++trip) {
+      run.environment().check_cancelled();
+      values[0] = Tensor::scalar<int64_t>(trip);
+      values[1] = Tensor::scalar<bool>(go_on);
+      std::vector<Value> made = prepared->run(run, values);
+      go_on = truth_of(made[0]);
+      for (size_t i = 0; i < arity.carried; ++i) values[2 + i] = std::move(made[1 + i]);
+      for (size_t i = 0; i < arity.scanned; ++i) scanned[i].push_back(std::move(made[1 + arity.carried + i]));
+    }
+    for (int i = 0; i < run.output_count(); ++i) {
+      if (!run.has_output(i)) continue;
+      const auto at = static_cast<size_t>(i);
+      if (at < arity.carried) {
+        run.set_output(i, to_owned(values[2 + at]));
+      } else {
+        run.set_output(i, stacked(scanned[at - arity.carried], 0, false, item_types[at - arity.carried]));
+      }
+    }
+  });
+  step->traits().allocates_outputs = true;
+  return step;
+}
+
+constexpr Operator operators[] = {{.name = "Loop", .infer = infer, .prepare = prepare}};
+
+}  // namespace
+
+std::span<const Operator> loop_operators() { return operators; }
+
+}  // namespace sardonyx::ops

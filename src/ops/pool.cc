@@ -1,0 +1,124 @@
+// MaxPool, AveragePool and LpPool.
+#include "kernels/pool/pool.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked.h"
+#include "ops/families/window.h"
+#include "ops/operator.h"
+
+namespace sardonyx::ops {
+namespace {
+
+using kernels::PoolShape;
+
+void infer(InferContext& ctx) {
+  const Window window = read_window(ctx, false);
+  const auto& x = ctx.shape(0);
+  const bool indices = ctx.has_output(1);
+  if (!x) {
+    ctx.set(0, ValueType::tensor(ctx.element(0)));
+    if (indices) ctx.set(1, ValueType::tensor(ElementType::int64));
+    return;
+  }
+  if (x->size() < 3) ctx.fail("X must have a batch, a channel and at least one spatial dimension; its shape is {}", ir::to_string(*x));
+  if (window.kernel.empty()) ctx.fail("attribute 'kernel_shape' is required and absent; add it to the node");
+  check_window_rank(ctx, window, *ctx.rank(0) - 2);
+  std::vector<Dim> y{(*x)[0], (*x)[1]};
+  for (size_t i = 0; i + 2 < x->size(); ++i) y.push_back(window_output(window, i, (*x)[i + 2], Dim(window.kernel[i])));
+  if (indices) ctx.set(1, ElementType::int64, y);
+  ctx.set(0, ctx.element(0), std::move(y));
+}
+
+PoolShape shape_at_bind(const BindContext& bind, const Window& window) {
+  const auto x = bind.in_shape(0), y = bind.out_shape(0);
+  if (x.size() > PoolShape::axes + 2) {
+    throw Error(ErrorCode::unsupported, fmt::format("a pool over {} spatial axes; at most 3 are supported", x.size() - 2));
+  }
+  PoolShape shape;
+  shape.planes = x[0] * x[1];
+  if (bind.out_size(0) == 0) {
+    shape.planes = 0;  // nothing to do
+    return shape;
+  }
+  const size_t rank = x.size() - 2;
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t to = PoolShape::axes - rank + i;
+    const WindowAxis axis = window_axis(window, i, x[i + 2], y[i + 2], window.kernel[i]);
+    shape.in[to] = axis.in, shape.out[to] = axis.out, shape.kernel[to] = axis.kernel;
+    shape.stride[to] = axis.stride, shape.dilation[to] = axis.dilation;
+    shape.pad_before[to] = axis.pad_begin, shape.pad_after[to] = axis.pad_end;
+  }
+  kernels::check_pool_shape(shape);
+  return shape;
+}
+
+template <class Run>
+std::unique_ptr<Step> pool_step(PrepareContext& ctx, std::string name, Run run) {
+  const ElementType type = ctx.in_element(0);
+  return make_step<PoolShape>(
+      std::move(name), [window = read_window(ctx, false)](BindContext& bind, PoolShape& shape) { shape = shape_at_bind(bind, window); },
+      [type, run](RunContext& context, const PoolShape& shape) {
+        if (shape.planes > 0) run(context, type, shape);
+      });
+}
+
+std::unique_ptr<Step> prepare_max(PrepareContext& ctx) {
+  const bool column_major = ctx.attr_int("storage_order", 0) != 0;
+  return pool_step(ctx, "pool.max", [column_major](RunContext& run, ElementType type, const PoolShape& shape) {
+    int64_t* indices = run.has_output(1) ? run.out<int64_t>(1) : nullptr;
+    kernels::max_pool(type, shape, run.data(0), run.out_data(0), indices, column_major, run.pool());
+  });
+}
+
+std::unique_ptr<Step> prepare_average(PrepareContext& ctx) {
+  const bool include_pad = ctx.attr_int("count_include_pad", 0) != 0;
+  return pool_step(ctx, "pool.average", [include_pad](RunContext& run, ElementType type, const PoolShape& shape) {
+    kernels::average_pool(type, shape, run.data(0), run.out_data(0), include_pad, run.pool());
+  });
+}
+
+int64_t read_p(const NodeView& node) {
+  const int64_t p = node.attr_int("p", 2);
+  if (p < 1) node.fail("p must be at least 1; got {}", p);
+  return p;
+}
+
+std::unique_ptr<Step> prepare_lp(PrepareContext& ctx) {
+  const auto p = static_cast<double>(read_p(ctx));
+  return pool_step(ctx, "pool.lp", [p](RunContext& run, ElementType type, const PoolShape& shape) {
+    kernels::lp_pool(type, shape, run.data(0), run.out_data(0), p, run.pool());
+  });
+}
+
+// Version 1 has p as a float. Where it is no whole number: (mean of |x|^p * window size)^(1/p).
+void upgrade_lp(UpgradeContext& ctx) {
+  if (ctx.since() >= 2) return;
+  const float p = ctx.old().attr_float("p", 2.0f);
+  if (!(p > 0)) ctx.fail(ErrorCode::invalid_model, "p must be above 0; got {}", p);
+  ctx.remove_attribute("p");
+  if (p == std::floor(p) && p < 1e9f) return ctx.set_attribute("p", static_cast<int64_t>(p));
+  const auto kernel = ctx.old().attr_ints("kernel_shape");
+  if (!kernel) ctx.fail(ErrorCode::invalid_model, "attribute 'kernel_shape' is required and absent; add it to the node");
+  float window = 1;
+  for (const int64_t size : *kernel) window *= static_cast<float>(size);
+  const std::string exponent = ctx.scalar_like(p, 0), inverse = ctx.scalar_like(1 / p, 0), count = ctx.scalar_like(window, 0);
+  const std::string powers = ctx.before("Pow", {ctx.before("Abs", {ctx.node().inputs[0]}), exponent});
+  ctx.set_attribute("count_include_pad", int64_t{1});
+  const std::string mean = ctx.before("AveragePool", {powers}, ctx.node().attributes);
+  ctx.after("Pow", {ctx.before("Mul", {mean, count}), inverse}, ctx.node().outputs[0]);
+  ctx.drop_node();
+}
+
+constexpr Operator operators[] = {
+    {.name = "AveragePool", .infer = infer, .prepare = prepare_average},
+    {.name = "LpPool", .infer = infer, .prepare = prepare_lp, .upgrade = upgrade_lp},
+    {.name = "MaxPool", .infer = infer, .prepare = prepare_max},
+};
+
+}  // namespace
+
+std::span<const Operator> pool_operators() { return operators; }
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,456 @@
+// Resize, and Upsample, its older name.
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <mutex>
+
+#include "base/bytes.h"
+#include "kernels/convert/cast.h"
+#include "kernels/move/resize.h"
+#include "ops/families/moving.h"
+
+namespace sardonyx::ops {
+namespace {
+
+using kernels::CoordinateMode;
+using kernels::NearestMode;
+using kernels::ResizeMode;
+
+template <class Enum>
+struct Word {
+  std::string_view word;
+  Enum meaning;
+};
+
+template <class Enum, size_t n>
+Enum meaning_of(const NodeView& node, std::string_view attribute, std::string_view fallback, const Word<Enum> (&words)[n]) {
+  const std::string given = node.attr_string(attribute, fallback);
+  std::string legal;
+  for (const auto& [word, meaning] : words) {
+    if (word == given) return meaning;
+    if (!legal.empty()) legal += ", ";
+    legal += word;
+  }
+  node.fail("{} must be one of {}; got '{}'", attribute, legal, given);
+}
+
+// tf_half_pixel_for_nn left the standard with version 13: what an upgrade could not express by
+// another mode keeps it.
+constexpr Word<CoordinateMode> coordinate_words[] = {
+    {"half_pixel", CoordinateMode::half_pixel},
+    {"half_pixel_symmetric", CoordinateMode::half_pixel_symmetric},
+    {"pytorch_half_pixel", CoordinateMode::pytorch_half_pixel},
+    {"align_corners", CoordinateMode::align_corners},
+    {"asymmetric", CoordinateMode::asymmetric},
+    {"tf_crop_and_resize", CoordinateMode::tf_crop_and_resize},
+    {"tf_half_pixel_for_nn", CoordinateMode::tf_half_pixel_for_nn},
+};
+constexpr Word<ResizeMode> mode_words[] = {{"nearest", ResizeMode::nearest}, {"linear", ResizeMode::linear}, {"cubic", ResizeMode::cubic}};
+constexpr Word<NearestMode> nearest_words[] = {
+    {"round_prefer_floor", NearestMode::round_prefer_floor},
+    {"round_prefer_ceil", NearestMode::round_prefer_ceil},
+    {"floor", NearestMode::floor},
+    {"ceil", NearestMode::ceil},
+};
+enum class Policy { stretch, not_larger, not_smaller };
+constexpr Word<Policy> policy_words[] = {{"stretch", Policy::stretch}, {"not_larger", Policy::not_larger}, {"not_smaller", Policy::not_smaller}};
+
+// What the attributes say, for both operators.
+struct Settings {
+  kernels::ResizeOptions options;
+  Policy policy = Policy::stretch;
+  std::optional<std::vector<int64_t>> axes;
+  int scales_input = 2, sizes_input = 3, roi_input = 1;  // -1: there is no such input
+};
+
+Settings settings_of(const NodeView& node) {
+  Settings s;
+  if (node.node().op_type == "Upsample") {
+    s.options.mode = node.attr_string("mode", "nearest") == "nearest" ? ResizeMode::nearest : ResizeMode::linear;
+    s.options.coordinates = CoordinateMode::asymmetric;
+    s.options.nearest = NearestMode::floor;
+    s.scales_input = 1, s.sizes_input = -1, s.roi_input = -1;
+    return s;
+  }
+  s.options.mode = meaning_of(node, "mode", "nearest", mode_words);
+  s.options.coordinates = meaning_of(node, "coordinate_transformation_mode", "half_pixel", coordinate_words);
+  s.options.nearest = meaning_of(node, "nearest_mode", "round_prefer_floor", nearest_words);
+  s.options.cubic_a = node.attr_float("cubic_coeff_a", -0.75f);
+  s.options.exclude_outside = node.attr_int("exclude_outside", 0) != 0;
+  s.options.antialias = node.attr_int("antialias", 0) != 0;
+  s.options.extrapolation_value = node.attr_float("extrapolation_value", 0.0f);
+  s.policy = meaning_of(node, "keep_aspect_ratio_policy", "stretch", policy_words);
+  s.axes = node.attr_ints("axes");
+  return s;
+}
+
+// The axes that scales and sizes speak of.
+std::vector<int64_t> resized_axes(const NodeView& node, const Settings& settings, int64_t rank) {
+  std::vector<int64_t> axes;
+  if (!settings.axes) {
+    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+    return axes;
+  }
+  std::vector<bool> used(static_cast<size_t>(rank), false);
+  for (const int64_t axis : *settings.axes) {
+    axes.push_back(node.normalized_axis(axis, rank, "axes"));
+    if (used[static_cast<size_t>(axes.back())]) node.fail("axes must name each axis once; axis {} occurs twice", axes.back());
+    used[static_cast<size_t>(axes.back())] = true;
+  }
+  return axes;
+}
+
+// floor(size * scale) as the standard's own inference rounds it: the product of two float32.
+int64_t scaled_size(int64_t size, double extent, float scale) {
+  const float product = extent == 1 ? static_cast<float>(size) * scale : static_cast<float>(static_cast<double>(size) * extent * static_cast<double>(scale));
+  if (!(product >= 0 && product < 9e15f)) {  // NaN too
+    throw Error(ErrorCode::run_failed, fmt::format("Resize: a size of {} scaled by {} is no size", size, scale));
+  }
+  return static_cast<int64_t>(std::floor(product));
+}
+
+// The same for a size that is not known yet, where the scale is a fraction of a power of two.
+std::optional<Dim> scaled_size(const Dim& size, float scale) {
+  for (int64_t denominator = 1; denominator <= 1024; denominator *= 2) {
+    const float numerator = scale * static_cast<float>(denominator);
+    if (numerator == std::floor(numerator) && numerator > 0 && numerator < 1e6f) {
+      return floor_div(size * Dim(static_cast<int64_t>(numerator)), denominator);
+    }
+  }
+  return std::nullopt;
+}
+
+// Output size and scale of one axis where sizes were given.
+struct Target {
+  int64_t size;
+  double scale;
+};
+
+std::vector<Target> targets_of(Policy policy, const std::vector<int64_t>& in, const std::vector<int64_t>& sizes) {
+  std::vector<Target> targets;
+  double common = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double scale = in[i] == 0 ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(in[i]);
+    targets.push_back({sizes[i], scale});
+    const bool first = i == 0;
+    common = first ? scale : policy == Policy::not_larger ? std::min(common, scale) : std::max(common, scale);
+  }
+  if (policy == Policy::stretch) return targets;
+  for (size_t i = 0; i < in.size(); ++i) {
+    targets[i] = {static_cast<int64_t>(std::floor(common * static_cast<double>(in[i]) + 0.5)), common};
+  }
+  return targets;
+}
+
+std::vector<double> as_doubles(ElementType type, const void* data, int64_t n) {
+  std::vector<double> values(static_cast<size_t>(n));
+  if (type == ElementType::float64) {
+    std::copy_n(static_cast<const double*>(data), n, values.begin());
+  } else {
+    std::vector<float> floats(static_cast<size_t>(n));
+    kernels::to_floats(type, data, floats.data(), n);
+    std::copy(floats.begin(), floats.end(), values.begin());
+  }
+  return values;
+}
+
+// --- Inference ------------------------------------------------------------------------------------
+
+bool is_given(const InferContext& ctx, int i) {
+  if (i < 0 || !ctx.has_input(i)) return false;
+  // Empty tensors stood for "absent" where a later input had to be named.
+  const auto length = length_of(ctx, i);
+  return !length || *length > 0;
+}
+
+void infer_sizes(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes, std::vector<Dim>& out) {
+  const auto sizes = values_of(ctx, s.sizes_input);
+  if (sizes && sizes->size() != axes.size()) ctx.fail("sizes must have {} elements, one per axis; it has {}", axes.size(), sizes->size());
+  std::vector<int64_t> in, asked;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Dim& size = out[static_cast<size_t>(axes[i])];
+    if (sizes && size.is_constant() && (*sizes)[i].is_constant()) {
+      in.push_back(*size.value()), asked.push_back(*(*sizes)[i].value());
+    }
+    if (sizes) ctx.require_at_least((*sizes)[i], 0, "a size in sizes");
+    size = sizes && s.policy == Policy::stretch ? (*sizes)[i] : ctx.unknown(sizes && s.policy == Policy::not_larger ? std::optional((*sizes)[i]) : std::nullopt);
+  }
+  if (s.policy == Policy::stretch || in.size() != axes.size()) return;
+  const auto targets = targets_of(s.policy, in, asked);
+  for (size_t i = 0; i < axes.size(); ++i) out[static_cast<size_t>(axes[i])] = Dim(targets[i].size);
+}
+
+void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes, std::vector<Dim>& out) {
+  const Tensor* scales = ctx.constant(s.scales_input);
+  const bool crops = s.options.coordinates == CoordinateMode::tf_crop_and_resize;
+  const Tensor* roi = crops ? ctx.constant(s.roi_input) : nullptr;
+  const size_t n = axes.size();
+  if (scales && static_cast<size_t>(scales->size()) != n) ctx.fail("scales must have {} elements, one per axis; it has {}", n, scales->size());
+  if (roi && static_cast<size_t>(roi->size()) != 2 * n) ctx.fail("roi must have {} elements, a start and an end per axis; it has {}", 2 * n, roi->size());
+  const auto region = roi ? as_doubles(roi->element_type(), roi->data(), roi->size()) : std::vector<double>();
+  for (size_t i = 0; i < n; ++i) {
+    Dim& size = out[static_cast<size_t>(axes[i])];
+    std::optional<Dim> scaled;
+    if (scales && (!crops || roi)) {
+      const float scale = scales->elements<float>()[i];
+      const double extent = crops ? region[n + i] - region[i] : 1;
+      if (!(scale > 0)) ctx.fail("scales must be above 0; got {}", scale);
+      if (size.is_constant()) {
+        scaled = Dim(scaled_size(*size.value(), extent, scale));
+      } else if (extent == 1) {
+        scaled = scaled_size(size, scale);
+      }
+    }
+    size = scaled ? *scaled : ctx.unknown();
+  }
+}
+
+void infer(InferContext& ctx) {
+  const Settings s = settings_of(ctx);
+  const auto& in = ctx.shape(0);
+  if (!in) {
+    ctx.set(0, ValueType::tensor(ctx.element(0)));
+    return;
+  }
+  const auto axes = resized_axes(ctx, s, static_cast<int64_t>(in->size()));
+  std::vector<Dim> out = *in;
+  if (is_given(ctx, s.sizes_input)) {
+    infer_sizes(ctx, s, axes, out);
+  } else if (is_given(ctx, s.scales_input)) {
+    infer_scales(ctx, s, axes, out);
+  } else {
+    ctx.fail("needs one of the inputs scales and sizes");
+  }
+  ctx.set(0, ctx.element(0), std::move(out));
+}
+
+// --- Running --------------------------------------------------------------------------------------
+
+// The values that with the sizes decide the sampling tables.
+struct Values {
+  std::vector<double> scales, roi;
+  std::vector<int64_t> sizes;
+};
+
+std::vector<kernels::ResizeAxis> axes_of(const Settings& s, const Values& values, std::span<const int64_t> in, std::span<const int64_t> out) {
+  std::vector<kernels::ResizeAxis> result;
+  for (size_t d = 0; d < in.size(); ++d) result.push_back({.in = in[d], .out = out[d]});
+  std::vector<int64_t> axes = s.axes.value_or(std::vector<int64_t>());
+  for (size_t d = 0; !s.axes && d < in.size(); ++d) axes.push_back(static_cast<int64_t>(d));
+  for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(in.size()) : 0;
+  std::vector<Target> targets;
+  if (values.scales.empty()) {
+    std::vector<int64_t> before;
+    for (const int64_t axis : axes) before.push_back(in[static_cast<size_t>(axis)]);
+    targets = targets_of(s.policy, before, values.sizes);
+  }
+  const size_t n = axes.size();
+  for (size_t i = 0; i < n; ++i) {
+    kernels::ResizeAxis& axis = result[static_cast<size_t>(axes[i])];
+    axis.scale = values.scales.empty() ? targets[i].scale : values.scales.at(i);
+    if (values.roi.size() == 2 * n) axis.roi_start = values.roi[i], axis.roi_end = values.roi[n + i];
+  }
+  return result;
+}
+
+// Tables made for the sizes met so far; they stay as long as the step. Thread-safe.
+class Tables {
+ public:
+  explicit Tables(Settings settings) : settings_(std::move(settings)) {}
+
+  // Null where more sizes have been met than are kept.
+  const kernels::Resize* find_or_make(const Values& values, std::span<const int64_t> in, std::span<const int64_t> out) const {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_) {
+      if (std::equal(in.begin(), in.end(), entry.in.begin(), entry.in.end()) && std::equal(out.begin(), out.end(), entry.out.begin(), entry.out.end())) {
+        return &entry.resize;
+      }
+    }
+    if (entries_.size() >= most) return nullptr;
+    entries_.push_back({{in.begin(), in.end()}, {out.begin(), out.end()}, make(values, in, out)});
+    return &entries_.back().resize;
+  }
+
+  kernels::Resize make(const Values& values, std::span<const int64_t> in, std::span<const int64_t> out) const {
+    return kernels::Resize(settings_.options, axes_of(settings_, values, in, out));
+  }
+  const Settings& settings() const { return settings_; }
+
+ private:
+  static constexpr size_t most = 64;
+  struct Entry {
+    Shape in, out;
+    kernels::Resize resize;
+  };
+  Settings settings_;
+  mutable std::mutex mutex_;
+  mutable std::deque<Entry> entries_;
+};
+
+struct State {
+  const kernels::Resize* resize = nullptr;
+};
+
+// Everything that decides the tables never changes: made when sizes are bound.
+std::unique_ptr<Step> fixed_step(std::shared_ptr<const Tables> tables, Values values, ElementType type) {
+  return make_step<State>(
+      "resize.tables",
+      [tables, values, type](BindContext& bind, State& state) {
+        state.resize = tables->find_or_make(values, bind.in_shape(0), bind.out_shape(0));
+        const auto bytes = [&](const kernels::Resize& resize) { return resize.scratch_bytes(type); };
+        bind.need_scratch(state.resize ? bytes(*state.resize) : bytes(tables->make(values, bind.in_shape(0), bind.out_shape(0))));
+      },
+      [tables, values, type](RunContext& run, const State& state) {
+        if (state.resize) {
+          state.resize->run(type, run.data(0), run.out_data(0), run.scratch(), run.pool());
+        } else {
+          tables->make(values, run.in_shape(0), run.out_shape(0)).run(type, run.data(0), run.out_data(0), run.scratch(), run.pool());
+        }
+      });
+}
+
+Values read_values(const RunContext& run, const Settings& s) {
+  Values values;
+  const auto given = [&](int i) { return i >= 0 && run.has_input(i) && run.in_size(i) > 0; };
+  if (given(s.sizes_input)) {
+    values.sizes.assign(run.in<int64_t>(s.sizes_input), run.in<int64_t>(s.sizes_input) + run.in_size(s.sizes_input));
+  } else {
+    values.scales = as_doubles(ElementType::float32, run.data(s.scales_input), run.in_size(s.scales_input));
+  }
+  if (given(s.roi_input)) values.roi = as_doubles(run.in_type(s.roi_input), run.data(s.roi_input), run.in_size(s.roi_input));
+  return values;
+}
+
+std::unique_ptr<Step> changing_step(std::shared_ptr<const Tables> tables, ElementType type) {
+  return make_step("resize.by_values", [tables, type](RunContext& run) {
+    const kernels::Resize resize = tables->make(read_values(run, tables->settings()), run.in_shape(0), run.out_shape(0));
+    const int64_t bytes = resize.scratch_bytes(type);
+    run.environment().charge(bytes);
+    const Bytes scratch = Bytes::allocate(static_cast<size_t>(bytes));
+    resize.run(type, run.data(0), run.out_data(0), const_cast<std::byte*>(scratch.data()), run.pool());
+  });
+}
+
+bool is_given(const PrepareContext& ctx, int i) {
+  if (i < 0 || !ctx.has_input(i)) return false;
+  const auto count = ctx.in_type(i).element_count();
+  return !count || !(*count == 0);
+}
+
+std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  const Settings s = settings_of(ctx);
+  const ElementType type = ctx.in_element(0);
+  const auto tables = std::make_shared<const Tables>(s);
+  if (!kernels::Resize(s.options, {}).supports(type)) ctx.fail(ErrorCode::unsupported, "cannot interpolate {} elements", name_of(type));
+  const bool by_sizes = is_given(ctx, s.sizes_input);
+  const Tensor* scales = by_sizes || s.scales_input < 0 ? nullptr : ctx.constant(s.scales_input);
+  const bool needs_roi = s.options.coordinates == CoordinateMode::tf_crop_and_resize && is_given(ctx, s.roi_input);
+  const Tensor* roi = needs_roi ? ctx.constant(s.roi_input) : nullptr;
+  // Stretched to given sizes, the sizes of input and output say all.
+  const auto sizes = by_sizes && s.policy != Policy::stretch ? constant_numbers(ctx, s.sizes_input) : std::nullopt;
+  const bool fixed = (by_sizes ? s.policy == Policy::stretch || sizes : scales != nullptr) && (!needs_roi || roi);
+  if (!fixed) return changing_step(tables, type);
+  Values values;
+  if (scales) values.scales = as_doubles(ElementType::float32, scales->data(), scales->size());
+  if (roi) values.roi = as_doubles(roi->element_type(), roi->data(), roi->size());
+  if (sizes) values.sizes = *sizes;
+  auto step = fixed_step(tables, std::move(values), type);
+  for (const int i : {s.roi_input, s.scales_input, s.sizes_input}) {
+    if (i > 0 && ctx.has_input(i)) step->traits().unread_inputs.push_back(i);
+  }
+  return step;
+}
+
+// --- Upgrades -------------------------------------------------------------------------------------
+
+void set_asymmetric(UpgradeContext& ctx, std::string_view nearest) {
+  ctx.set_attribute("coordinate_transformation_mode", std::string_view("asymmetric"));
+  ctx.set_attribute("nearest_mode", nearest);
+}
+
+// Version 10 took the pixel below where it enlarged and the one above where it shrank, axis by
+// axis: two nodes, one after the other, where the scales are mixed or not known.
+void upgrade_resize_10(UpgradeContext& ctx) {
+  const std::string scales = ctx.node().inputs.at(1);
+  const Tensor* known = ctx.constant(1);
+  bool enlarges = false, shrinks = false;
+  if (known && known->element_type() == ElementType::float32) {
+    for (const float scale : known->elements<float>()) (scale < 1 ? shrinks : enlarges) = true;
+  } else {
+    enlarges = shrinks = true;
+  }
+  const bool nearest = ctx.old().attr_string("mode", "nearest") == "nearest";
+  ctx.node().inputs.resize(1);
+  ctx.set_input(2, scales);
+  set_asymmetric(ctx, shrinks && !enlarges ? "ceil" : "floor");
+  if (!nearest || !(enlarges && shrinks)) return;
+  const std::string one = ctx.constant(Tensor::scalar<float>(1), "one");
+  const auto text = [](const char* name, const char* value) { return string_attribute(name, value); };
+  const std::string larger = ctx.before(
+      "Resize", {ctx.node().inputs[0], "", ctx.before("Max", {scales, one})},
+      {text("mode", "nearest"), text("coordinate_transformation_mode", "asymmetric"), text("nearest_mode", "floor")});
+  ctx.set_input(0, larger);
+  ctx.set_input(2, ctx.before("Min", {scales, one}));
+  set_asymmetric(ctx, "ceil");
+}
+
+bool is_empty_constant(const UpgradeContext& ctx, size_t i) {
+  const Tensor* tensor = ctx.constant(i);
+  return tensor != nullptr && tensor->size() == 0;
+}
+
+// Versions 11 and 12: empty tensors for absent inputs, scales beside sizes, and
+// tf_half_pixel_for_nn, which two of the nearest modes can express.
+void upgrade_resize_11(UpgradeContext& ctx) {
+  if (ctx.has_input(3) && is_empty_constant(ctx, 3)) ctx.set_input(3, "");
+  if (ctx.has_input(3) || is_empty_constant(ctx, 2)) ctx.set_input(2, "");
+  if (is_empty_constant(ctx, 1)) ctx.set_input(1, "");
+  if (ctx.old().attr_string("coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn") return;
+  if (ctx.old().attr_string("mode", "nearest") != "nearest") return;
+  const std::string nearest = ctx.old().attr_string("nearest_mode", "round_prefer_floor");
+  if (nearest != "floor" && nearest != "round_prefer_floor") return;
+  ctx.set_attribute("coordinate_transformation_mode", std::string_view("half_pixel"));
+  ctx.set_attribute("nearest_mode", std::string_view(nearest == "floor" ? "round_prefer_ceil" : "ceil"));
+}
+
+void upgrade_resize(UpgradeContext& ctx) {
+  if (ctx.since() < 11) {
+    upgrade_resize_10(ctx);
+  } else if (ctx.since() < 13) {
+    upgrade_resize_11(ctx);
+  }
+}
+
+// Upsample is Resize with asymmetric coordinates, the pixel below and the scales in attributes.
+void upgrade_upsample(UpgradeContext& ctx) {
+  std::string scales;
+  const auto old = ctx.old();
+  const std::string mode = old.attr_string("mode", "nearest");
+  if (ctx.since() < 7) {
+    const float height = old.attr_float("height_scale"), width = old.attr_float("width_scale");
+    scales = ctx.constant(Tensor::of<float>({1, 1, height, width}, {4}), "scales");
+  } else if (ctx.since() < 9) {
+    const auto list = old.attr_floats("scales");
+    if (!list) ctx.fail(ErrorCode::invalid_model, "attribute 'scales' is required and absent; add it to the node");
+    scales = ctx.constant(Tensor::of<float>(*list, {static_cast<int64_t>(list->size())}), "scales");
+  } else {
+    scales = ctx.node().inputs.at(1);
+  }
+  for (const auto* name : {"height_scale", "width_scale", "scales"}) ctx.remove_attribute(name);
+  ctx.node().op_type = "Resize";
+  ctx.node().inputs.resize(1);
+  ctx.set_input(2, scales);
+  ctx.set_attribute("mode", std::string_view(mode == "bilinear" ? "linear" : mode));
+  set_asymmetric(ctx, "floor");
+}
+
+constexpr Operator operators[] = {
+    {.name = "Resize", .infer = infer, .prepare = prepare, .upgrade = upgrade_resize},
+    {.name = "Upsample", .infer = infer, .prepare = prepare, .upgrade = upgrade_upsample},
+};
+
+}  // namespace
+
+std::span<const Operator> resize_operators() { return operators; }
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,195 @@
+// Scan: a body run along axes of its inputs, with carried state.
+#include "ops/families/iteration.h"
+
+namespace sardonyx::ops {
+namespace {
+
+struct Layout {
+  size_t states = 0, scanned_in = 0, scanned_out = 0;
+  std::vector<int64_t> in_axes, out_axes, in_directions, out_directions;
+};
+
+const ir::Graph& body_of(const NodeView& node) {
+  const ir::Graph* body = node.attr_graph("body");
+  if (body == nullptr) node.fail("attribute 'body' is required and absent; add the graph");
+  return *body;
+}
+
+std::vector<int64_t> list(const NodeView& node, std::string_view name, size_t count) {
+  auto values = node.attr_ints(name).value_or(std::vector<int64_t>(count, 0));
+  if (values.empty()) values.assign(count, 0);
+  if (values.size() != count) node.fail("{} must have {} entries; it has {}", name, count, values.size());
+  return values;
+}
+
+Layout layout_of(const NodeView& node) {
+  const ir::Graph& body = body_of(node);
+  Layout layout;
+  const int64_t scans = node.attr_int("num_scan_inputs");
+  if (scans < 1 || scans > node.input_count()) node.fail("num_scan_inputs must be in [1, {}]; got {}", node.input_count(), scans);
+  layout.scanned_in = static_cast<size_t>(scans);
+  layout.states = static_cast<size_t>(node.input_count()) - layout.scanned_in;
+  if (body.inputs.size() != static_cast<size_t>(node.input_count())) {
+    node.fail("the body must take {} inputs as the node does; it takes {}", node.input_count(), body.inputs.size());
+  }
+  if (body.outputs.size() < layout.states || body.outputs.size() < static_cast<size_t>(node.output_count())) {
+    node.fail("the body gives {} outputs; the node has {} states and names {} outputs", body.outputs.size(), layout.states, node.output_count());
+  }
+  layout.scanned_out = body.outputs.size() - layout.states;
+  layout.in_axes = list(node, "scan_input_axes", layout.scanned_in);
+  layout.in_directions = list(node, "scan_input_directions", layout.scanned_in);
+  layout.out_axes = list(node, "scan_output_axes", layout.scanned_out);
+  layout.out_directions = list(node, "scan_output_directions", layout.scanned_out);
+  return layout;
+}
+
+void infer(InferContext& ctx) {
+  const ir::Graph& body = body_of(ctx);
+  const Layout layout = layout_of(ctx);
+  std::vector<Known> slices;
+  std::optional<Dim> length;
+  for (size_t i = 0; i < layout.scanned_in; ++i) {
+    ValueType type = ctx.type(static_cast<int>(layout.states + i));
+    if (type.shape) {
+      const int64_t axis = ctx.normalized_axis(layout.in_axes[i], static_cast<int64_t>(type.shape->size()), "scan_input_axes");
+      const Dim size = (*type.shape)[static_cast<size_t>(axis)];
+      if (length) ctx.require_equal(*length, size, "all scan inputs must have one length");
+      else length = size;
+      type.shape->erase(type.shape->begin() + axis);
+    }
+    slices.push_back(Known::of(std::move(type)));
+  }
+  std::vector<Known> states;
+  for (size_t i = 0; i < layout.states; ++i) states.push_back(ctx.known(static_cast<int>(i)));
+  const auto infer_body = [&](std::span<const Known> carried) {
+    std::vector<Known> inputs(carried.begin(), carried.end());
+    inputs.insert(inputs.end(), slices.begin(), slices.end());
+    return ctx.infer_subgraph(body, inputs);
+  };
+  const std::vector<Known> made = settle_carried(ctx, states, 0, infer_body);
+  for (size_t i = 0; i < layout.states; ++i) ctx.set(static_cast<int>(i), states[i].type);
+  for (size_t i = 0; i < layout.scanned_out; ++i) {
+    ValueType type = made[layout.states + i].type;
+    if (type.shape) {
+      const auto rank = static_cast<int64_t>(type.shape->size()) + 1;
+      const int64_t axis = ctx.normalized_axis(layout.out_axes[i], rank, "scan_output_axes");
+      type.shape->insert(type.shape->begin() + axis, length ? *length : ctx.unknown());
+    }
+    ctx.set(static_cast<int>(layout.states + i), std::move(type));
+  }
+}
+
+ValueType without_axis(ValueType type, int64_t axis) {
+  if (!type.shape || type.shape->empty()) return type;
+  if (axis < 0) axis += static_cast<int64_t>(type.shape->size());
+  type.shape->erase(type.shape->begin() + axis);
+  return type;
+}
+
+void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout, const std::vector<ValueType>& item_types) {
+  std::vector<Tensor> inputs;
+  int64_t length = -1;
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < layout.scanned_in; ++i) {
+    inputs.push_back(run.in_value(static_cast<int>(layout.states + i)).tensor());
+    const int64_t rank = inputs.back().rank();
+    if (layout.in_axes[i] < -rank || layout.in_axes[i] >= rank) {
+      throw Error(ErrorCode::run_failed, fmt::format("scan_input_axes[{}] is {}, the input has rank {}", i, layout.in_axes[i], rank));
+    }
+    axes.push_back(layout.in_axes[i] < 0 ? layout.in_axes[i] + rank : layout.in_axes[i]);
+    const int64_t size = inputs.back().shape()[static_cast<size_t>(axes[i])];
+    if (length >= 0 && size != length) {
+      throw Error(ErrorCode::run_failed, fmt::format("scan inputs have different lengths: {} and {}", length, size));
+    }
+    length = size;
+  }
+  std::vector<Value> values(layout.states + layout.scanned_in);
+  for (size_t i = 0; i < layout.states; ++i) values[i] = run.in_value(static_cast<int>(i));
+  std::vector<std::vector<Value>> scanned(layout.scanned_out);
+  for (int64_t t = 0; t < length; ++t) {
+    run.environment().check_cancelled();
+    for (size_t i = 0; i < layout.scanned_in; ++i) {
+      values[layout.states + i] = slice_at(inputs[i], axes[i], layout.in_directions[i] != 0 ? length - 1 - t : t);
+    }
+    std::vector<Value> made = body.run(run, values);
+    for (size_t i = 0; i < layout.states; ++i) values[i] = std::move(made[i]);
+    for (size_t i = 0; i < layout.scanned_out; ++i) scanned[i].push_back(std::move(made[layout.states + i]));
+  }
+  for (int i = 0; i < run.output_count(); ++i) {
+    if (!run.has_output(i)) continue;
+    const auto at = static_cast<size_t>(i);
+    if (at < layout.states) {
+      run.set_output(i, to_owned(values[at]));
+    } else {
+      const size_t k = at - layout.states;
+      run.set_output(i, stacked(scanned[k], layout.out_axes[k], layout.out_directions[k] != 0, item_types[k]));
+    }
+  }
+}
+
+std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  const Layout layout = layout_of(ctx);
+  std::vector<Known> inputs;
+  for (size_t i = 0; i < layout.states; ++i) inputs.push_back(Known::of(ctx.out_type(static_cast<int>(i))));
+  for (size_t i = 0; i < layout.scanned_in; ++i) {
+    inputs.push_back(Known::of(without_axis(ctx.in_type(static_cast<int>(layout.states + i)), layout.in_axes[i])));
+  }
+  std::vector<ValueType> item_types;
+  for (size_t i = 0; i < layout.scanned_out; ++i) {
+    item_types.push_back(without_axis(ctx.out_type(static_cast<int>(layout.states + i)), layout.out_axes[i]));
+  }
+  std::shared_ptr<PreparedGraph> body = ctx.prepare_graph(body_of(ctx), inputs);
+  auto step = make_step("scan", [body, layout, item_types](RunContext& run) { run_scan(run, *body, layout, item_types); });
+  step->traits().allocates_outputs = true;
+  return step;
+}
+
+
+// The batch dimension of version 8: an outer Scan over the batch runs an inner one over the sequence.
+void upgrade(UpgradeContext& ctx) {
+  if (ctx.since() >= 9) return;
+  const NodeView old = ctx.old();
+  if (ctx.has_input(0)) {
+    ctx.fail(ErrorCode::unsupported, "Scan-8 with sequence_lens is not supported; drop the input where all sequences are whole");
+  }
+  const ir::Graph& body = body_of(old);
+  const int64_t scans = old.attr_int("num_scan_inputs");
+  const auto operands = ctx.node().inputs.size() - 1;
+  if (scans < 1 || scans > static_cast<int64_t>(operands)) {
+    ctx.fail(ErrorCode::invalid_model, "num_scan_inputs must be in [1, {}]; got {}", operands, scans);
+  }
+  ir::Node inner;
+  inner.op_type = "Scan";
+  inner.name = ctx.node().name;
+  inner.attributes = {int_attribute("num_scan_inputs", scans), graph_attribute("body", body)};
+  if (const auto directions = old.attr_ints("directions"); directions && !directions->empty()) {
+    inner.attributes.push_back(ints_attribute("scan_input_directions", *directions));
+  }
+  ir::Graph over_batch;
+  over_batch.name = body.name + "_batch";
+  const auto add_value = [](std::vector<ir::ValueInfo>& list, std::string name) {
+    ir::ValueInfo info;
+    info.name = std::move(name);
+    list.push_back(std::move(info));
+  };
+  for (size_t i = 0; i < operands; ++i) {
+    inner.inputs.push_back(fmt::format("{}__operand_{}", over_batch.name, i));
+    add_value(over_batch.inputs, inner.inputs.back());
+  }
+  for (size_t i = 0; i < body.outputs.size(); ++i) {
+    inner.outputs.push_back(fmt::format("{}__result_{}", over_batch.name, i));
+    add_value(over_batch.outputs, inner.outputs.back());
+  }
+  over_batch.nodes.push_back(std::move(inner));
+  ctx.node().inputs.erase(ctx.node().inputs.begin());
+  ctx.node().attributes = {int_attribute("num_scan_inputs", static_cast<int64_t>(operands)),
+                           graph_attribute("body", std::move(over_batch))};
+}
+
+constexpr Operator operators[] = {{.name = "Scan", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+
+}  // namespace
+
+std::span<const Operator> scan_operators() { return operators; }
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,20 @@
+// Making a lowered graph smaller: constants folded, detours and unused nodes removed, operators
+// fused.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "ir/model.h"
+
+namespace sardonyx::rewrite {
+
+struct SimplifyOptions {
+  ThreadPool* pool = nullptr;  // never null
+  bool fuse = true;
+  // A folded constant may be at most this many bytes larger than what it was made from.
+  int64_t max_growth = int64_t{1} << 20;
+};
+
+// Keeps the graph's inputs and outputs and their meaning.
+void simplify(ir::Graph& graph, const SimplifyOptions& options);
+
+}  // namespace sardonyx::rewrite

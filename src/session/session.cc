@@ -1,0 +1,236 @@
+#include "sardonyx/session.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "base/fail.h"
+#include "base/thread_pool.h"
+#include "check/check.h"
+#include "eval/eval.h"
+#include "ir/tensor.h"
+#include "rewrite/lower.h"
+#include "rewrite/simplify.h"
+#include "run/plan.h"
+#include "session/model.h"
+
+namespace sardonyx {
+namespace {
+
+ValueDescription describe(const ir::ValueInfo& info) {
+  ValueDescription description;
+  description.name = info.name;
+  if (!info.type) {
+    description.type = "?";
+    return description;
+  }
+  const ir::TypeProto& type = *info.type;
+  using Kind = ir::TypeProto::Kind;
+  switch (type.kind) {
+    case Kind::sequence: description.kind = Value::Kind::sequence; break;
+    case Kind::map: description.kind = Value::Kind::map; break;
+    case Kind::optional: description.kind = Value::Kind::optional; break;
+    case Kind::sparse_tensor: description.kind = Value::Kind::sparse_tensor; break;
+    default: description.kind = Value::Kind::tensor; break;
+  }
+  if (type.kind == Kind::tensor || type.kind == Kind::sparse_tensor) description.element_type = type.element_type();
+  if (type.shape) {
+    description.shape.emplace();
+    for (const ir::Dimension& dim : type.shape->dims) {
+      description.shape->push_back({dim.value, dim.param.value_or("")});
+    }
+  }
+  ir::SymbolTable symbols;
+  description.type = ir::value_type(type, symbols).to_string();
+  return description;
+}
+
+using Names = std::set<std::string>;
+
+}  // namespace
+
+Threads::Threads(int count) : pool_(std::make_shared<ThreadPool>(count)) {}
+int Threads::count() const { return static_cast<ThreadPool*>(pool_.get())->threads(); }
+
+// The plan for one choice of which initializers the caller overrides: those it names are inputs,
+// the others constants.
+struct Session::Implementation {
+  std::shared_ptr<const Model::Implementation> model;
+  SessionOptions options;
+  std::shared_ptr<ThreadPool> pool;
+  std::vector<ValueDescription> inputs, outputs;
+  Names defaults;  // inputs with an initializer
+
+  struct Variant {
+    ir::Graph graph;                  // lowered; what the plain run walks
+    std::unique_ptr<run::Plan> plan;  // null for plain sessions
+    std::vector<std::string> input_names;
+  };
+  mutable std::mutex mutex;
+  mutable std::map<Names, std::shared_ptr<const Variant>> variants;
+
+  std::shared_ptr<const Variant> variant(const Names& overridden) const;
+  std::shared_ptr<const Variant> make_variant(const Names& overridden) const;
+  void run(const Variant& variant, std::span<const Value> given, std::span<Value> made, const RunOptions& options) const;
+};
+
+std::shared_ptr<const Session::Implementation::Variant> Session::Implementation::variant(const Names& overridden) const {
+  const std::lock_guard lock(mutex);
+  auto& found = variants[overridden];
+  if (!found) found = make_variant(overridden);
+  return found;
+}
+
+std::shared_ptr<const Session::Implementation::Variant> Session::Implementation::make_variant(const Names& overridden) const {
+  auto made = std::make_shared<Variant>();
+  ir::Model copy;
+  copy.ir_version = model->model.ir_version;
+  copy.opset_imports = model->model.opset_imports;
+  copy.functions = model->model.functions;
+  copy.graph = model->model.graph;
+  copy.path = model->model.path;
+  ir::Graph& graph = *copy.graph;
+  std::erase_if(graph.inputs, [&](const ir::ValueInfo& i) { return defaults.contains(i.name) && !overridden.contains(i.name); });
+  std::erase_if(graph.initializers, [&](const ir::TensorProto& t) { return overridden.contains(t.name); });
+  for (const ir::ValueInfo& input : graph.inputs) made->input_names.push_back(input.name);
+
+  made->graph = rewrite::lower(copy, {.assume_inference = options.assume_inference});
+  if (options.all_outputs) {
+    for (const ir::Node& node : made->graph.nodes) {
+      for (const std::string& name : node.outputs) {
+        const bool is_output = std::any_of(made->graph.outputs.begin(), made->graph.outputs.end(), [&](const auto& o) { return o.name == name; });
+        if (!name.empty() && !is_output) made->graph.outputs.push_back({name, {}, {}, {}, {}});
+      }
+    }
+  }
+  if (options.plain) return made;
+  rewrite::simplify(made->graph, {.pool = pool.get(), .fuse = options.fuse && !options.all_outputs});
+  const run::PlanServices services{pool.get(), &model->packs, options.exact, options.seed};
+  made->plan = std::make_unique<run::Plan>(std::move(made->graph), std::span<const ops::Known>(),
+                                           std::vector<std::pair<std::string, ops::Known>>(), services);
+  model->give_back_pages();
+  return made;
+}
+
+void Session::Implementation::run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
+                                  const RunOptions& run_options) const {
+  eval::Environment environment(*pool);
+  environment.cancel = run_options.cancel;
+  environment.deadline = run_options.deadline;
+  environment.memory_limit = run_options.memory_limit;
+  if (variant.plan) {
+    variant.plan->run(given, {}, made, environment);
+    return;
+  }
+  eval::Frame frame;
+  for (size_t i = 0; i < given.size(); ++i) frame.set(variant.input_names[i], given[i]);
+  eval::Options eval_options;
+  eval_options.seed = options.seed;
+  std::vector<Value> results = eval::run_graph(variant.graph, frame, environment, eval_options);
+  for (size_t i = 0; i < made.size() && i < results.size(); ++i) made[i] = std::move(results[i]);
+}
+
+Session::Session(const std::string& path, const SessionOptions& options) : Session(Model(path), options) {}
+
+Session::Session(const Model& model, const SessionOptions& options) : implementation_(std::make_unique<Implementation>()) {
+  Implementation& s = *implementation_;
+  s.model = model.share();
+  s.options = options;
+  if (!s.model->model.graph) fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
+  if (options.shared_threads) {
+    s.pool = std::static_pointer_cast<ThreadPool>(options.shared_threads->pool_);
+  } else {
+    s.pool = std::make_shared<ThreadPool>(options.threads);
+  }
+  const ir::Graph& graph = *s.model->model.graph;
+  for (const ir::TensorProto& initializer : graph.initializers) {
+    for (const ir::ValueInfo& input : graph.inputs) {
+      if (input.name == initializer.name) s.defaults.insert(input.name);
+    }
+  }
+  for (const ir::ValueInfo& input : graph.inputs) {
+    s.inputs.push_back(describe(input));
+    s.inputs.back().optional = s.defaults.contains(input.name);
+  }
+  std::stable_partition(s.inputs.begin(), s.inputs.end(), [](const ValueDescription& d) { return !d.optional; });
+  const auto main = s.variant({});
+  const ir::Graph& lowered = main->plan ? main->plan->graph() : main->graph;
+  for (const ir::ValueInfo& output : lowered.outputs) s.outputs.push_back(describe(output));
+}
+
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+const std::vector<ValueDescription>& Session::inputs() const { return implementation_->inputs; }
+const std::vector<ValueDescription>& Session::outputs() const { return implementation_->outputs; }
+
+std::vector<Value> Session::run(const std::vector<NamedValue>& inputs, const RunOptions& options) const {
+  std::vector<Value> given(implementation_->inputs.size());
+  for (const auto& [name, value] : inputs) {
+    const auto found = std::find_if(implementation_->inputs.begin(), implementation_->inputs.end(),
+                                    [&, &wanted = name](const ValueDescription& d) { return d.name == wanted; });
+    if (found == implementation_->inputs.end()) {
+      std::string names;
+      for (const ValueDescription& d : implementation_->inputs) names += (names.empty() ? "'" : ", '") + d.name + "'";
+      fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input, "the model has no input of this name; it has {}",
+              names.empty() ? "none" : names);
+    }
+    given[static_cast<size_t>(found - implementation_->inputs.begin())] = value;
+  }
+  std::vector<Value> made(implementation_->outputs.size());
+  run(given, made, options);
+  return made;
+}
+
+void Session::run(std::span<const Value> inputs, std::span<Value> outputs, const RunOptions& options) const {
+  const Implementation& s = *implementation_;
+  if (inputs.size() > s.inputs.size() || outputs.size() != s.outputs.size()) {
+    fail(ErrorCode::bad_input, "the model has {} inputs and {} outputs; got {} and {}", s.inputs.size(), s.outputs.size(),
+         inputs.size(), outputs.size());
+  }
+  Names overridden;
+  for (size_t i = 0; i < s.inputs.size(); ++i) {
+    const bool given = i < inputs.size() && inputs[i].kind() != Value::Kind::none;
+    if (given && s.inputs[i].optional) overridden.insert(s.inputs[i].name);
+    if (!given && !s.inputs[i].optional && s.inputs[i].kind != Value::Kind::optional) {
+      fail_at(fmt::format("input '{}'", s.inputs[i].name), ErrorCode::bad_input, "is missing; the model takes {}", s.inputs[i].type);
+    }
+  }
+  const auto variant = s.variant(overridden);
+  std::vector<Value> ordered;
+  for (const std::string& name : variant->input_names) {
+    for (size_t i = 0; i < s.inputs.size(); ++i) {
+      if (s.inputs[i].name == name) ordered.push_back(i < inputs.size() ? inputs[i] : Value());
+    }
+  }
+  s.run(*variant, ordered, outputs, options);
+}
+
+std::vector<StepDescription> Session::steps() const {
+  std::vector<StepDescription> steps;
+  const auto variant = implementation_->variant({});
+  if (!variant->plan) return steps;
+  for (const run::PlanStep& step : variant->plan->steps()) {
+    StepDescription& description = steps.emplace_back();
+    description.node = ir::describe(*step.node);
+    description.origin = step.node->origin;
+    description.kernel = step.step ? std::string(step.step->kernel()) : "evaluated plainly";
+    for (const ops::Refusal& refusal : step.refusals) {
+      description.refused.push_back(fmt::format("{}: {}", refusal.kernel, refusal.reason));
+    }
+  }
+  return steps;
+}
+
+int64_t Session::packed_bytes() const { return implementation_->model->packs.bytes(); }
+
+int64_t Session::arena_bytes() const {
+  const auto variant = implementation_->variant({});
+  return variant->plan ? variant->plan->arena_bytes() : 0;
+}
+
+std::string_view version() { return SARDONYX_VERSION; }
+
+}  // namespace sardonyx

@@ -1,0 +1,95 @@
+#ifdef SARDONYX_WITH_IMAGES
+#include <cstdio>  // jpeglib.h needs it first
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <csetjmp>
+#include <cstring>
+
+#include "base/fail.h"
+#include "wire/image_codecs.h"
+
+namespace sardonyx::wire {
+namespace {
+
+// A progressive image of many scans over a large size takes very long to decode.
+constexpr int max_scans = 200;
+
+// libjpeg reports errors by calling error_exit, which must not return: it jumps. No object with a
+// destructor is made between the jump and its target.
+struct Decoder {
+  jpeg_decompress_struct jpeg{};
+  jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
+  std::jmp_buf target;
+  char error[JMSG_LENGTH_MAX] = {};
+  bool cut_off = false;
+
+  ~Decoder() { jpeg_destroy_decompress(&jpeg); }
+};
+
+Decoder& decoder_of(j_common_ptr jpeg) { return *static_cast<Decoder*>(jpeg->client_data); }
+
+[[noreturn]] void on_error(j_common_ptr jpeg) {
+  Decoder& decoder = decoder_of(jpeg);
+  jpeg->err->format_message(jpeg, decoder.error);
+  std::longjmp(decoder.target, 1);
+}
+
+void on_message(j_common_ptr jpeg, int) {
+  if (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->msg_code == JWRN_HIT_MARKER) decoder_of(jpeg).cut_off = true;
+}
+
+void on_output(j_common_ptr) {}
+
+void on_progress(j_common_ptr jpeg) {
+  if (decoder_of(jpeg).jpeg.input_scan_number <= max_scans) return;
+  std::strcpy(decoder_of(jpeg).error, "it has too many scans");
+  std::longjmp(decoder_of(jpeg).target, 1);
+}
+
+bool read_header(Decoder& d, const Bytes& bytes, int channels) {
+  d.jpeg.err = jpeg_std_error(&d.errors);
+  d.errors.error_exit = on_error;
+  d.errors.emit_message = on_message;
+  d.errors.output_message = on_output;
+  d.jpeg.client_data = &d;
+  if (setjmp(d.target)) return false;
+  jpeg_create_decompress(&d.jpeg);
+  d.progress.progress_monitor = on_progress;
+  d.jpeg.progress = &d.progress;
+  jpeg_mem_src(&d.jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<unsigned long>(bytes.size()));
+  jpeg_read_header(&d.jpeg, TRUE);
+  d.jpeg.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  return true;
+}
+
+bool read_rows(Decoder& d, uint8_t* pixels, int channels) {
+  if (setjmp(d.target)) return false;
+  jpeg_start_decompress(&d.jpeg);
+  while (d.jpeg.output_scanline < d.jpeg.output_height) {
+    JSAMPROW row = pixels + size_t{d.jpeg.output_scanline} * d.jpeg.output_width * static_cast<size_t>(channels);
+    jpeg_read_scanlines(&d.jpeg, &row, 1);
+  }
+  jpeg_finish_decompress(&d.jpeg);
+  return true;
+}
+
+}  // namespace
+
+Tensor decode_jpeg(const Bytes& bytes, int channels) {
+  Decoder decoder;
+  if (!read_header(decoder, bytes, channels)) fail(ErrorCode::unreadable, "not a sound JPEG image: {}", decoder.error);
+  const int64_t height = decoder.jpeg.image_height, width = decoder.jpeg.image_width;
+  require_sound_image(height, width, bytes.size());
+  Tensor out(ElementType::uint8, {height, width, channels});
+  if (!read_rows(decoder, out.mutable_elements<uint8_t>().data(), channels)) {
+    fail(ErrorCode::unreadable, "not a sound JPEG image: {}", decoder.error);
+  }
+  if (decoder.cut_off) fail(ErrorCode::unreadable, "not a sound JPEG image: the file is cut off or damaged");
+  return out;
+}
+
+}  // namespace sardonyx::wire
+#endif

@@ -1,0 +1,18 @@
+// UTF-8 <-> code points. Internal to wire.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sardonyx::wire {
+
+// Appends a code point; false where it is none (a surrogate, or beyond 10ffff).
+bool append_utf8(uint32_t code_point, std::string& text);
+
+// The code points of UTF-8 text; nothing where it is not sound UTF-8.
+std::optional<std::u32string> code_points(std::string_view text);
+
+}  // namespace sardonyx::wire

@@ -1,0 +1,267 @@
+// Convolution against its definition, by every path and instruction set.
+#include "kernels/conv/conv.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/thread_pool.h"
+#include "gemm_support.h"
+
+namespace sardonyx::kernels::test {
+namespace {
+
+int64_t product(const ConvShape::Dims& dims, int rank) {
+  int64_t count = 1;
+  for (int i = 0; i < rank; ++i) count *= dims[static_cast<size_t>(i)];
+  return count;
+}
+
+// A square two-dimensional convolution.
+ConvShape square(int64_t channels, int64_t size, int64_t out_channels, int64_t kernel,
+                 int64_t stride = 1, int64_t pad = 0, int64_t group = 1) {
+  ConvShape s;
+  s.in_channels = channels;
+  s.out_channels = out_channels;
+  s.group = group;
+  s.in = {size, size, 0};
+  s.kernel = {kernel, kernel, 0};
+  s.stride = {stride, stride, 1};
+  s.pad_begin = s.pad_end = {pad, pad, 0};
+  return s;
+}
+
+void set_out(ConvShape& s) {
+  for (size_t i = 0; i < static_cast<size_t>(s.rank); ++i) {
+    s.out[i] = conv_out_size(s.in[i], s.kernel[i], s.stride[i], s.dilation[i], s.pad_begin[i],
+                             s.pad_end[i]);
+  }
+}
+
+std::string describe(const ConvShape& s) {
+  std::string text = std::to_string(s.batch) + "x" + std::to_string(s.in_channels) + "->" +
+                     std::to_string(s.out_channels) + " group " + std::to_string(s.group);
+  for (size_t i = 0; i < static_cast<size_t>(s.rank); ++i) {
+    text += "; in " + std::to_string(s.in[i]) + " kernel " + std::to_string(s.kernel[i]) +
+            " stride " + std::to_string(s.stride[i]) + " dilation " +
+            std::to_string(s.dilation[i]) + " pads " + std::to_string(s.pad_begin[i]) + "," +
+            std::to_string(s.pad_end[i]);
+  }
+  return text;
+}
+
+class ConvTest : public ::testing::TestWithParam<int64_t> {
+ protected:
+  ConvTest() : target_(GetParam()) {}
+
+  void check(ConvShape s, Epilogue epilogue = {}) {
+    set_out(s);
+    SCOPED_TRACE(describe(s));
+    const int64_t terms = s.in_channels / s.group * product(s.kernel, s.rank);
+    // NaN stands before and after the input, so that reading outside it shows.
+    Guarded x(s.batch * s.in_channels * product(s.in, s.rank), 1);
+    Guarded w(s.out_channels * terms, 1);
+    const int64_t out = s.batch * s.out_channels * product(s.out, s.rank);
+    Guarded before(out), expected(out), one(out), two(out);
+    fill_random(x.data(), x.size(), 1);
+    fill_random(w.data(), w.size(), 2);
+    fill_random(before.data(), out, 3);
+    Guarded bias(s.out_channels);
+    fill_random(bias.data(), s.out_channels, 4);
+    if (epilogue.bias_axis != BiasAxis::none) epilogue.bias = bias.data();
+    const bool residual = epilogue.residual != nullptr;
+    if (residual) epilogue.residual = before.data();
+    conv_reference(s, x.data(), w.data(), expected.data(), epilogue);
+
+    Guarded packed(conv_packed_size(s) / 4);
+    pack_conv_weights(s, w.data(), packed.data(), &two_);
+    EXPECT_TRUE(packed.intact());
+    for (auto [y, pool] : {std::pair<Guarded*, ThreadPool*>{&one, &one_}, {&two, &two_}}) {
+      if (residual) {  // in place
+        std::copy_n(before.data(), out, y->data());
+        epilogue.residual = y->data();
+      }
+      Guarded scratch(conv_scratch_bytes(s, pool->threads()) / 4);
+      conv_run(s, x.data(), packed.data(), y->data(), epilogue, scratch.data(), *pool);
+      EXPECT_TRUE(scratch.intact());
+      EXPECT_TRUE(y->intact());
+    }
+    EXPECT_EQ(std::memcmp(one.data(), two.data(), sizeof(float) * static_cast<size_t>(out)), 0);
+    const double tolerance = 3e-6 + 2e-6 * std::sqrt(static_cast<double>(terms));
+    for (int64_t i = 0; i < out; ++i) {
+      ASSERT_NEAR(one[i], expected[i], tolerance) << "at " << i;
+    }
+    paths_.insert(choose_conv(s).path);
+  }
+
+  UseTarget target_;
+  ThreadPool one_{1};
+  ThreadPool two_{2};
+  std::set<ConvPath> paths_;
+};
+
+TEST_P(ConvTest, LayersOfResidualNetworks) {
+  check(square(3, 50, 24, 7, 2, 3));
+  check(square(24, 28, 40, 3, 1, 1));
+  check(square(40, 14, 33, 3, 2, 1));
+  check(square(64, 14, 64, 3, 1, 1));
+  check(square(96, 7, 64, 3, 1, 1));
+  check(square(33, 28, 48, 1));
+  check(square(33, 28, 48, 1, 2));
+  check(square(200, 7, 120, 1));
+  check(square(500, 3, 40, 3, 1, 1));
+}
+
+TEST_P(ConvTest, Depthwise) {
+  for (const int64_t kernel : {3, 5, 7, 2}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      for (const int64_t size : {1, 2, 5, 7, 14, 19, 28, 40, 56}) {
+        check(square(6, size, 6, kernel, stride, kernel / 2, 6));
+        check(square(3, size, 6, kernel, stride, 0, 3));
+      }
+    }
+  }
+}
+
+TEST_P(ConvTest, DepthwiseKeepsEveryEpilogue) {
+  static const float some = 0;
+  for (int activation = 0; activation <= static_cast<int>(Activation::gelu_tanh); ++activation) {
+    for (int kind = 0; kind < 4; ++kind) {
+      Epilogue e;
+      e.activation = static_cast<Activation>(activation);
+      e.p0 = e.activation == Activation::clip ? -0.3f : 0.2f;
+      e.p1 = 0.5f;
+      e.bias_axis = kind % 2 == 0 ? BiasAxis::none : BiasAxis::row;
+      e.residual = kind >= 2 ? &some : nullptr;
+      e.residual_last = kind == 3;
+      e.alpha = 0.5f;
+      check(square(5, 19, 5, 3, 1, 1, 5), e);
+      check(square(5, 19, 40, 3, 2, 1), e);
+      check(square(5, 19, 2, 3, 2, 1), e);
+    }
+  }
+}
+
+TEST_P(ConvTest, FewOutputChannels) {
+  for (const int64_t out : {1, 2, 3, 5, 8, 10}) {
+    check(square(7, 21, out, 3, 1, 1));
+    check(square(7, 21, out, 1));
+  }
+  check(square(12, 17, 12, 3, 1, 1, 3));
+  check(square(32, 9, 32, 3, 2, 1, 8));
+}
+
+TEST_P(ConvTest, OneAndThreeDimensions) {
+  ConvShape line;
+  line.rank = 1;
+  line.in_channels = 5;
+  line.out_channels = 20;
+  for (const int64_t kernel : {1, 3, 8}) {
+    for (const int64_t stride : {1, 2, 5}) {
+      line.in = {101, 0, 0};
+      line.kernel = {kernel, 0, 0};
+      line.stride = {stride, 1, 1};
+      line.pad_begin = {2, 0, 0};
+      line.pad_end = {kernel, 0, 0};
+      check(line);
+      ConvShape depthwise = line;
+      depthwise.group = 5;
+      depthwise.out_channels = 10;
+      check(depthwise);
+    }
+  }
+  ConvShape cube;
+  cube.rank = 3;
+  cube.in_channels = 4;
+  cube.out_channels = 18;
+  cube.in = {5, 9, 11};
+  cube.kernel = {3, 2, 3};
+  cube.pad_begin = {1, 0, 2};
+  cube.pad_end = {0, 1, 1};
+  cube.stride = {1, 2, 1};
+  check(cube);
+  cube.group = 2;
+  check(cube);
+  cube.group = 4;
+  cube.out_channels = 4;
+  check(cube);
+}
+
+TEST_P(ConvTest, RandomShapes) {
+  std::mt19937 random(7);
+  const auto between = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int i = 0; i < 400; ++i) {
+    ConvShape s;
+    s.rank = static_cast<int>(between(1, 3));
+    s.batch = between(1, 2);
+    s.group = between(0, 2) == 0 ? between(1, 6) : 1;
+    s.in_channels = s.group * (between(0, 1) ? between(1, 9) : 1);
+    s.out_channels = s.group * between(1, 40 / s.group);
+    for (size_t d = 0; d < static_cast<size_t>(s.rank); ++d) {
+      s.in[d] = between(1, s.rank == 1 ? 90 : s.rank == 2 ? 24 : 9);
+      s.kernel[d] = between(1, 4);
+      s.stride[d] = between(1, 3);
+      s.dilation[d] = between(1, 2);
+      s.pad_begin[d] = between(0, 3);
+      s.pad_end[d] = between(0, 3);
+      if (between(0, 9) == 0) s.pad_begin[d] = -1;
+    }
+    check(s);
+  }
+}
+
+TEST_P(ConvTest, EveryPathWasTaken) {
+  check(square(6, 9, 6, 3, 1, 1, 6));
+  check(square(6, 9, 6, 7, 1, 3, 6));
+  check(square(6, 9, 2, 3, 1, 1));
+  check(square(6, 9, 32, 1));
+  check(square(6, 9, 32, 3));
+  EXPECT_EQ(paths_.size(), 5u);
+}
+
+TEST_P(ConvTest, ImagesNarrowerThanAVector) {
+  for (const int64_t size : {1, 2, 3, 4, 6, 8, 13}) {
+    check(square(9, size, 32, 3, 1, 1));
+    check(square(9, size, 32, 3, 2, 1));
+    check(square(9, size, 32, 3, 3, 1));
+    check(square(9, size, 3, 3, 1, 1));
+    check(square(9, size, 32, 5, 1, 4));
+  }
+  ConvShape thin = square(3, 40, 32, 3, 1, 1);
+  thin.in[1] = 1;  // more rows in a strip than are tracked as runs
+  thin.kernel[1] = 3;
+  check(thin);
+}
+
+TEST_P(ConvTest, LargeKernels) {
+  check(square(2, 30, 20, 11, 4, 2));
+  check(square(3, 24, 16, 9, 1, 4));
+  check(square(1, 24, 20, 9, 2, 4));
+}
+
+TEST_P(ConvTest, EmptySizes) {
+  check(square(3, 2, 8, 5));        // no output pixel
+  check(square(0, 5, 20, 3, 1, 1)); // no input channel
+  ConvShape none = square(4, 5, 20, 3);
+  none.batch = 0;
+  check(none);
+  none.batch = 1;
+  none.out_channels = 0;
+  check(none);
+}
+
+TEST(ConvChoice, NamesWhatItRefused) {
+  ConvShape s = square(8, 9, 64, 3, 1, 1);
+  set_out(s);
+  const ConvChoice choice = choose_conv(s);
+  EXPECT_EQ(name_of(choice.path), "implicit_gemm");
+  ASSERT_EQ(choice.refusals().size(), 4u);
+  for (const auto& refusal : choice.refusals()) EXPECT_FALSE(refusal.reason.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, ConvTest, ::testing::ValuesIn(usable_targets()), target_name);
+
+}  // namespace
+}  // namespace sardonyx::kernels::test

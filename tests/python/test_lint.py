@@ -1,0 +1,53 @@
+"""The lint of the dependency table finds what it is there to find."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from conftest import ROOT
+
+
+@pytest.fixture
+def lint(tmp_path):
+    """The lint, looking at a tree of one's own: {path: text}."""
+    spec = importlib.util.spec_from_file_location("lint_includes", ROOT / "tools" / "lint_includes.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.ROOT = tmp_path
+
+    def run(files: dict[str, str]) -> int:
+        (tmp_path / "src").mkdir()
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return module.main()
+
+    return run
+
+
+GOOD = {
+    "src/base/CMakeLists.txt": "sardonyx_module(base LIBRARIES x)",
+    "src/base/a.h": '#include <vector>\n#include "sardonyx/error.h"\n',
+    "src/ir/CMakeLists.txt": "sardonyx_module(ir DEPENDS base)",
+    "src/ir/b.cc": '#include "ir/b.h"\n#include "base/a.h"\n',
+    "include/sardonyx/error.h": "#include <string>\n",
+}
+
+
+def test_a_tree_in_order(lint):
+    assert lint(GOOD) == 0
+
+
+@pytest.mark.parametrize("name, text, mentions", [
+    ("src/base/a.h", '#include "ir/b.h"\n', "'base' may not see 'ir'"),
+    ("src/ir/b.cc", '#include "sardonyx/session.h"\n', "session"),
+    ("src/ir/CMakeLists.txt", "sardonyx_module(ir DEPENDS base ops)", "may not be built on 'ops'"),
+    ("src/ir/b.cc", "#include <hwy/highway.h>\n", "hwy"),
+    ("src/cellar/c.cc", "", "cellar"),
+    ("cli/main.cc", '#include "ops/table.h"\n', "'cli' may not see 'ops'"),
+    ("include/sardonyx/error.h", '#include "base/a.h"\n', "public header"),
+])
+def test_what_is_out_of_order(lint, capsys, name, text, mentions):
+    assert lint({**GOOD, name: text}) == 1
+    assert mentions in capsys.readouterr().out

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Builds the fuzz targets under ASan and UBSan and runs them on mutations of real models.
+
+What makes a target crash is left in build/fuzz/crashes; `build/fuzz/bin/fuzz_TARGET FILE` repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "fuzz"
+TARGETS = ("wire", "text", "check", "run")
+SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
+LARGEST_SEED = 20_000
+
+
+def seeds(target: str) -> list[pathlib.Path]:
+    """Small real models, every tenth of the standard's cases; for text the shown form of them."""
+    if target == "text":
+        files = [file for folder in ("spec/functions", "tests") for file in (ROOT / folder).rglob("*.onnxtxt")]
+        return sorted(files) + sorted((BUILD / "text-seeds").glob("*"))
+    cases = [ROOT / "build" / "conformance", *SEED_FOLDERS]
+    files = next((found for folder in cases if (found := sorted(folder.rglob("model.onnx")))), [])
+    return [file for file in files[::10] if file.stat().st_size < LARGEST_SEED]
+
+
+def make_text_seeds() -> None:
+    program = ROOT / "build" / "release" / "bin" / "sardonyx"
+    folder = BUILD / "text-seeds"
+    if not program.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, file in enumerate(seeds("wire")):
+        shown = subprocess.run([program, "show", file], capture_output=True)
+        if shown.returncode == 0:
+            (folder / f"{number}.onnxtxt").write_bytes(shown.stdout)
+
+
+def fuzz(target: str, seconds: int, seed: int) -> bool:
+    if target == "text":
+        make_text_seeds()
+    crashes = BUILD / "crashes"
+    crashes.mkdir(parents=True, exist_ok=True)
+    current = BUILD / f"{target}.current"
+    environment = dict(os.environ)
+    environment.setdefault("ASAN_OPTIONS", "max_allocation_size_mb=2048:detect_leaks=1")
+    environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    print(f"== {target}: {seconds} s, seed {seed}", flush=True)
+    code = subprocess.run([BUILD / "bin" / f"fuzz_{target}", "--seconds", str(seconds), "--seed", str(seed),
+                           "--current", current, *seeds(target)], env=environment).returncode
+    if code == 0:
+        return True
+    content = current.read_bytes()
+    input_bytes = content[8:8 + int.from_bytes(content[:8], sys.byteorder)]
+    crash = crashes / f"{target}-{seed}-{len(input_bytes)}"
+    crash.write_bytes(input_bytes)
+    print(f"{target} ended with {code} on {crash.relative_to(ROOT)}", flush=True)
+    return False
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__.splitlines()[0])
+    parser.add_argument("target", nargs="?", choices=TARGETS, help="only this one")
+    parser.add_argument("--seconds", type=int, default=60, help="for each target (default 60)")
+    parser.add_argument("--seed", type=int, default=1, help="of the mutations (default 1)")
+    options = parser.parse_args()
+    targets = [options.target] if options.target else list(TARGETS)
+    build = ["cmake", "--build", str(BUILD), "--parallel", str(os.cpu_count()), "--target"]
+    if subprocess.run(build + [f"fuzz_{target}" for target in targets]).returncode:
+        return 1
+    return 0 if all([fuzz(target, options.seconds, options.seed) for target in targets]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

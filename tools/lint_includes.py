@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Checks that arrows between the folders point one way: docs/architecture.md, "The house".
+
+A folder may be built on the folders that ALLOWED gives it; its CMakeLists.txt may name only those,
+and its #include lines only what its CMakeLists.txt names. A public header belongs to a folder too.
+Libraries that are an affair of one room are named in LIBRARIES.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+ALLOWED = {
+    "base": "",
+    "kernels": "base",
+    "ir": "base",
+    "wire": "ir base",
+    "schema": "ir base",
+    "check": "schema ir base",
+    "ops": "schema ir kernels base",
+    "infer": "ops schema ir kernels base",
+    "eval": "infer ops schema ir kernels base",
+    "rewrite": "eval infer ops wire schema ir kernels base",
+    "run": "rewrite eval infer ops schema ir kernels base",
+    "train": "run rewrite eval infer ops schema ir kernels base",
+    "session": "train run rewrite eval infer ops check wire schema ir kernels base",
+}
+FACES = {"cli": "session base", "capi": "session base", "python": "session base capi"}
+
+# Which folder a public header speaks for; what is not listed speaks for session.
+PUBLIC = {"element_type.h": "base", "error.h": "base", "value.h": "base"}
+
+LIBRARIES = {
+    "protozero": "wire",
+    "hwy": "kernels base",
+    "re2": "ops",
+    "CLI": "cli",
+    "gtest": "",
+    "onnx": "",
+    "google/protobuf": "",
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
+
+
+def cmake_depends(folder: pathlib.Path) -> set[str] | None:
+    file = folder / "CMakeLists.txt"
+    if not file.exists():
+        return None
+    match = re.search(r"sardonyx_module\(\s*\w+([^)]*)\)", file.read_text())
+    if match is None:
+        return None
+    words, depends, inside = match.group(1).split(), set(), False
+    for word in words:
+        if word in ("DEPENDS", "LIBRARIES"):
+            inside = word == "DEPENDS"
+        elif inside:
+            depends.add(word)
+    return depends
+
+
+def closure(direct: set[str], table: dict[str, set[str]]) -> set[str]:
+    """What a folder sees: what it names, and what those name."""
+    seen, waiting = set(), list(direct)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += table.get(name, ())
+    return seen
+
+
+def sources(folder: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(file for ending in ("*.cc", "*.h", "*.inc") for file in folder.rglob(ending))
+
+
+def check_file(file: pathlib.Path, room: str, visible: set[str], problems: list[str]) -> None:
+    for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match is None:
+            continue
+        target = match.group(1)
+        place = f"{file.relative_to(ROOT)}:{number}"
+        first = target.split("/")[0]
+        if first == "sardonyx":
+            owner = PUBLIC.get(target.split("/", 1)[1], "session")
+            if owner not in visible | {room}:
+                problems.append(f"{place}: '{room}' may not see {target}, which speaks for '{owner}'")
+        elif "/" in target and first in ALLOWED | FACES:
+            if first not in visible | {room}:
+                problems.append(f"{place}: '{room}' may not see '{first}' ({target}); it may see: "
+                                f"{' '.join(sorted(visible)) or 'nothing'}")
+        for library, rooms in LIBRARIES.items():
+            if (target + "/").startswith(library + "/") and room not in rooms.split():
+                problems.append(f"{place}: {target} is for {rooms or 'nobody here'} only")
+
+
+def check_public(problems: list[str]) -> None:
+    """Public headers see each other and the standard library, nothing of ours or of others."""
+    for file in sources(ROOT / "include"):
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if match and not match.group(1).startswith("sardonyx/") and re.search(r"[./]", match.group(1)):
+                problems.append(f"{file.relative_to(ROOT)}:{number}: a public header may not see {match.group(1)}")
+
+
+def main() -> int:
+    problems: list[str] = []
+    named: dict[str, set[str]] = {}
+    for room, allowed in ALLOWED.items():
+        depends = cmake_depends(ROOT / "src" / room)
+        if depends is None:
+            continue
+        named[room] = depends
+        for extra in sorted(depends - set(allowed.split())):
+            problems.append(f"src/{room}/CMakeLists.txt: '{room}' may not be built on '{extra}'")
+    for folder in sorted((ROOT / "src").iterdir()):
+        if folder.is_dir() and folder.name not in ALLOWED:
+            problems.append(f"src/{folder.name}: not in the table of tools/lint_includes.py")
+    for room in ALLOWED:
+        visible = closure(named.get(room, set()), named)
+        for file in sources(ROOT / "src" / room):
+            check_file(file, room, visible, problems)
+    for room, allowed in FACES.items():
+        for file in sources(ROOT / room):
+            check_file(file, room, set(allowed.split()), problems)
+    check_public(problems)
+    for problem in problems:
+        print(problem)
+    if problems:
+        print(f"{len(problems)} includes or dependencies that the table does not allow", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
