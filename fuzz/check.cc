@@ -9,8 +9,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sardonyx;
   try {
-    const ir::Model model = wire::read_model(Bytes(nullptr, reinterpret_cast<const std::byte*>(data), size));
-    for (auto profile : {check::Profile::runnable, check::Profile::standard, check::Profile::strict}) {
+    const ir::Model model =
+        wire::read_model(Bytes(nullptr, reinterpret_cast<const std::byte*>(data), size));
+    for (auto profile :
+         {check::Profile::runnable, check::Profile::standard, check::Profile::strict}) {
       check::Options options;
       options.profile = profile;
       check::check(model, options);

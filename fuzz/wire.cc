@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   try {
-    const std::string second = wire::write_model(wire::read_model(bytes(first.data(), first.size())));
+    const std::string second =
+        wire::write_model(wire::read_model(bytes(first.data(), first.size())));
     require(first == second, "write(read(x)) is stable");
   } catch (const Error& error) {
     require(false, error.what());

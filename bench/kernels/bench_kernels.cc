@@ -1,5 +1,7 @@
 // Times matrix multiplication and convolution against the machine's peak.
 //   bench_kernels [--threads N] [--seconds S] [--cold] [probe|gemm|conv|resnet50|depthwise|all]
+//   bench_kernels ... one CHANNELS SIZE OUT_CHANNELS KERNEL STRIDE GROUP
+//   bench_kernels ... matmul M K N
 // Times are the best of many calls. --cold writes 64 MB between calls, so that weights and inputs
 // come from memory, as they do in a large network.
 #include <algorithm>
@@ -45,6 +47,7 @@ struct Options {
   double seconds = 0.3;
   bool cold = false;
   std::string what = "all";
+  std::vector<int64_t> sizes;
 };
 
 class Bench {
@@ -266,11 +269,20 @@ int main(int argc, char** argv) {
       options.threads = std::atoi(argv[++i]);
     } else if (arg == "--seconds" && i + 1 < argc) {
       options.seconds = std::atof(argv[++i]);
+    } else if (arg[0] >= '0' && arg[0] <= '9') {
+      options.sizes.push_back(std::atoll(arg.c_str()));
     } else {
       options.what = arg;
     }
   }
   Bench bench(options);
+  const auto& sizes = options.sizes;
+  if (options.what == "one" && sizes.size() == 6) {
+    bench.conv(sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]);
+  }
+  if (options.what == "matmul" && sizes.size() == 3) {
+    bench.packed_gemm(sizes[0], sizes[1], sizes[2]);
+  }
   const auto wanted = [&](const char* name) { return options.what == "all" || options.what == name; };
   if (wanted("probe")) bench.probe();
   if (wanted("gemm")) run_gemm(bench);

@@ -64,10 +64,15 @@ void check_devices(Context& context);
 void index_functions(Context& context);
 void check_functions(Context& context);
 const ir::Function* called_function(const Context& context, const ir::Node& node);
-// graph_rules.cc: a graph or function body with all that is nested in it. `outer` are names it
-// may use and may not define, for the algorithm of a training model; the result is its own names.
+// Names of the main graph that a training graph may use, and may or may not define again.
+struct Outer {
+  const NameSet* names = nullptr;
+  bool may_define = true;
+};
+// graph_rules.cc: a graph or function body with all that is nested in it. Gives the names that the
+// graph itself defines.
 NameSet check_graph(Context& context, const Unit& unit, const ir::Graph& graph,
-                    std::string_view root, const NameSet* outer = nullptr);
+                    std::string_view root, const Outer& outer = {});
 void check_body(Context& context, const Unit& unit, const ir::Function& function);
 // Inputs, outputs, initializers and annotations of a graph, without its nodes.
 void check_interface(Context& context, const ir::WalkPlace& place);

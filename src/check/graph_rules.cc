@@ -19,8 +19,7 @@ enum class Origin { input, initializer, node };
 struct EarlyUse {
   std::string_view name;
   size_t user;      // the node of that graph that uses it, or holds the graph that does
-  Where where;      // of the use
-  bool is_capture;  // from a nested graph
+  bool is_capture;  // used in a nested graph
 };
 
 // A graph that the pass is in.
@@ -36,7 +35,7 @@ struct Frame {
 
 class ScopePass {
  public:
-  ScopePass(Context& context, const Unit& unit, const NameSet* outer)
+  ScopePass(Context& context, const Unit& unit, const Outer& outer)
       : context_(context), report_(context.report), unit_(unit), outer_(outer) {}
 
   ir::WalkCallbacks callbacks() {
@@ -76,7 +75,7 @@ class ScopePass {
   Context& context_;
   Report& report_;
   const Unit& unit_;
-  const NameSet* outer_;
+  const Outer outer_;
   std::vector<Frame> frames_;
   NameSet names_;
   size_t suggestions_ = 0;
@@ -167,7 +166,7 @@ void ScopePass::report_shadowing(const Where& where, std::string_view name, Rule
   if (report_.wants(rule) && visible_outside(name)) {
     report_(rule, where, "rename it", "the name is a value of an enclosing graph, too");
   }
-  if (outer_ && frames_.size() == 1 && outer_->contains(name)) {
+  if (!outer_.may_define && frames_.size() == 1 && outer_.names->contains(name)) {
     report_("TR-14", where, "rename it", "the name is a value of the main graph, too");
   }
 }
@@ -195,8 +194,7 @@ void ScopePass::define_output(Frame& frame, const Where& where, const std::strin
     report_(rule, place(), "rename it", "a value is assigned once; the name is {}, too", what);
     return;
   }
-  const bool has_outer = frames_.size() > 1 || outer_;
-  if (has_outer && (visible_outside(name) || outer_)) report_shadowing(place(), name, "S-04");
+  if (frames_.size() > 1 || outer_.names) report_shadowing(place(), name, "S-04");
   if (!is_c_identifier(name)) ++odd_names_;
 }
 
@@ -219,14 +217,14 @@ void ScopePass::use(const Where& where, const std::string& name) {
   for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
     if (frame->defined.contains(name)) return;
   }
-  if (outer_ && outer_->contains(name)) return;
+  if (outer_.names && outer_.names->contains(name)) return;
   for (size_t i = frames_.size(); i-- > 0;) {
     Frame& frame = frames_[i];
     const auto producer = frame.producers.find(name);
     if (producer == frame.producers.end()) continue;
     const bool is_capture = i + 1 < frames_.size();
     const size_t user = is_capture ? frames_[i + 1].place->holder_index : where.node_index;
-    frame.early.push_back({producer->first, user, where.in(fmt::format("input '{}'", name)), is_capture});
+    frame.early.push_back({producer->first, user, is_capture});
     return;
   }
   report_unknown(where, name);
@@ -278,7 +276,7 @@ void ScopePass::check_outputs(const Frame& frame) {
       report_("G-25", where, "", "two outputs have this name");
     }
     if (frame.defined.contains(output.name)) continue;
-    if (outer_ && outer_->contains(output.name)) continue;
+    if (outer_.names && outer_.names->contains(output.name)) continue;
     if (visible_outside(output.name)) {
       report_("S-07", where, "return it through an Identity node",
               "an output of a nested graph is a value of it; this is of an enclosing graph");
@@ -357,12 +355,9 @@ void ScopePass::report_early_uses(Frame& frame) {
                         : in_body(*frame.place)  ? RuleId("F-07")
                         : frame.place->outer     ? RuleId("G-04")
                                                  : RuleId("G-03");
-    // The place of a use in a nested graph is gone by now; its holder stands for it.
-    const Where where = early.is_capture
-                            ? Where{.graph = frame.place, .node = &nodes[early.user],
-                                    .node_index = early.user}
-                                  .in(fmt::format("captured value '{}'", early.name))
-                            : early.where;
+    const Where where = Where{.graph = frame.place, .node = &nodes[early.user], .node_index = early.user}
+                            .in(fmt::format("{} '{}'", early.is_capture ? "captured value" : "input",
+                                            early.name));
     report_(rule, where, "sort the nodes topologically",
             "a value is computed before it is used; node {} {} computes it later", producer,
             describe(nodes[producer]));
@@ -372,14 +367,14 @@ void ScopePass::report_early_uses(Frame& frame) {
 }  // namespace
 
 NameSet check_graph(Context& context, const Unit& unit, const ir::Graph& graph,
-                    std::string_view root, const NameSet* outer) {
+                    std::string_view root, const Outer& outer) {
   ScopePass pass(context, unit, outer);
   ir::walk(graph, root, pass.callbacks());
   return pass.take_names();
 }
 
 void check_body(Context& context, const Unit& unit, const ir::Function& function) {
-  ScopePass pass(context, unit, nullptr);
+  ScopePass pass(context, unit, {});
   ir::walk(function, pass.callbacks());
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -44,13 +45,22 @@ class Report {
   template <class... Args>
   void operator()(RuleId rule, const Where& where, std::string_view advice,
                   fmt::format_string<Args...> format, Args&&... args) {
-    add(*rule, Level::error, where, advice, format, std::forward<Args>(args)...);
+    add(*rule, level(*rule), where, advice, format, std::forward<Args>(args)...);
   }
-  // The same for a finding that is a warning at most (none in the runnable profile).
+  // The same for a finding that does not keep the model from running.
+  template <class... Args>
+  void not_fatal(RuleId rule, const Where& where, std::string_view advice,
+                 fmt::format_string<Args...> format, Args&&... args) {
+    if (options_.profile == Profile::runnable) return;
+    add(*rule, level(*rule), where, advice, format, std::forward<Args>(args)...);
+  }
+  // The same for a finding that is a warning at most.
   template <class... Args>
   void at_most_warning(RuleId rule, const Where& where, std::string_view advice,
                        fmt::format_string<Args...> format, Args&&... args) {
-    add(*rule, Level::warning, where, advice, format, std::forward<Args>(args)...);
+    if (options_.profile == Profile::runnable) return;
+    add(*rule, std::min(level(*rule), Level::warning), where, advice, format,
+        std::forward<Args>(args)...);
   }
 
   std::vector<Diagnostic> take();
@@ -61,10 +71,8 @@ class Report {
             std::string message);
 
   template <class... Args>
-  void add(const Rule& rule, Level most, const Where& where, std::string_view advice,
+  void add(const Rule& rule, Level found, const Where& where, std::string_view advice,
            fmt::format_string<Args...> format, Args&&... args) {
-    Level found = level(rule);
-    if (found > most) found = options_.profile == Profile::runnable ? Level::off : most;
     if (found == Level::off) return;
     // Each severity has a limit of its own, so that advice does not crowd out errors.
     if (++counts_[static_cast<size_t>(found)] > options_.max_diagnostics) return;

@@ -37,7 +37,7 @@ bool is_map_key(ElementType type) {
   return type == ElementType::string || (is_integer(type) && bit_width(type) >= 8);
 }
 
-// Reports a broken type: an error where running needs it, a warning elsewhere.
+// Reports a broken type, which keeps the model from running where running needs the type.
 struct TypeReport {
   Context& context;
   const Where& where;
@@ -49,7 +49,7 @@ struct TypeReport {
     if (essential) {
       context.report(rule, where, advice, format, std::forward<Args>(args)...);
     } else {
-      context.report.at_most_warning(rule, where, advice, format, std::forward<Args>(args)...);
+      context.report.not_fatal(rule, where, advice, format, std::forward<Args>(args)...);
     }
   }
 };

@@ -7,10 +7,8 @@
 // The list of units: each file of src/ops/ that defines operators has one line here and defines
 // `std::span<const Operator> NAME_operators()`.
 #define SARDONYX_OPERATOR_UNITS(UNIT) \
-  UNIT(scan) \
-  UNIT(loop) \
-  UNIT(if) \
   UNIT(arg_extreme) \
+  UNIT(attention) \
   UNIT(batch_normalization) \
   UNIT(binary) \
   UNIT(cast) \
@@ -25,30 +23,40 @@
   UNIT(cumulate) \
   UNIT(depth_to_space) \
   UNIT(dropout) \
+  UNIT(einsum) \
   UNIT(expand) \
   UNIT(gather) \
   UNIT(gemm) \
   UNIT(global_pool) \
   UNIT(identity) \
+  UNIT(if) \
   UNIT(layer_normalization) \
+  UNIT(loop) \
   UNIT(matmul) \
   UNIT(matrix_shape) \
   UNIT(non_max_suppression) \
   UNIT(non_zero) \
   UNIT(one_hot) \
+  UNIT(optional) \
   UNIT(pad) \
   UNIT(pool) \
+  UNIT(random) \
   UNIT(range) \
   UNIT(reduce) \
   UNIT(reshape) \
   UNIT(resize) \
   UNIT(reverse_sequence) \
+  UNIT(rotary_embedding) \
+  UNIT(scan) \
   UNIT(scatter) \
+  UNIT(sequence) \
   UNIT(shape) \
   UNIT(slice) \
   UNIT(softmax) \
   UNIT(split) \
   UNIT(squeeze) \
+  UNIT(strings) \
+  UNIT(tfidf_vectorizer) \
   UNIT(topk) \
   UNIT(transpose) \
   UNIT(unary) \

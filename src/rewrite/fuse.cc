@@ -1,7 +1,398 @@
 #include "rewrite/fuse.h"
 
-namespace sardonyx::rewrite {
+#include <cmath>
+#include <optional>
 
-void fuse(ir::Graph&, const infer::Scope&) {}
+#include "ir/tensor.h"
+#include "ops/upgrade_context.h"
+#include "rewrite/graph_index.h"
+
+namespace sardonyx::rewrite {
+namespace {
+
+bool is_op(const ir::Node* node, std::string_view op) {
+  return node != nullptr && node->domain.empty() && node->op_type == op;
+}
+
+int64_t attr_int(const ir::Node& node, std::string_view name, int64_t fallback) {
+  const ir::Attribute* a = node.find(name);
+  return a && a->i ? *a->i : fallback;
+}
+
+float attr_float(const ir::Node& node, std::string_view name, float fallback) {
+  const ir::Attribute* a = node.find(name);
+  return a && a->f ? *a->f : fallback;
+}
+
+bool near(std::optional<double> value, double wanted) {
+  return value && std::abs(*value - wanted) <= 1e-3 * std::abs(wanted);
+}
+
+std::string origin_of(const ir::Node& a, const ir::Node& b) {
+  return a.origin.empty() ? fmt::format("with {}", ir::describe(b)) : fmt::format("{}, {}", a.origin, ir::describe(b));
+}
+
+class Fuser {
+ public:
+  Fuser(ir::Graph& graph, const infer::Scope& scope) : index_(graph, scope) {}
+
+  void run() {
+    each([&](size_t i) { return fold_batch_normalization(i); });
+    each([&](size_t i) { return layer_normalization(i); });
+    each([&](size_t i) { return gelu(i) || silu(i); });
+    each([&](size_t i) { return epilogue(i); });
+    index_.compact();
+  }
+
+ private:
+  template <class Rewrite>
+  void each(Rewrite rewrite) {
+    for (size_t i = 0; i < index_.size(); ++i) {
+      if (!index_.is_dead(i)) rewrite(i);
+    }
+  }
+
+  // The other input of a two-input node, where one of them is `value`; null otherwise.
+  static const std::string* other(const ir::Node& node, std::string_view value) {
+    if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return nullptr;
+    if (node.inputs[0] == value) return &node.inputs[1];
+    if (node.inputs[1] == value) return &node.inputs[0];
+    return nullptr;
+  }
+
+  // Kills a chain of nodes whose values nobody but the fused node used.
+  void kill_unused(const std::string& value) {
+    const size_t i = index_.producer_index(value);
+    if (i == index_.size() || index_.uses(value) > 0) return;
+    for (const std::string& output : index_.node(i).outputs) {
+      if (!output.empty() && index_.uses(output) > 0) return;
+    }
+    const std::vector<std::string> inputs = index_.node(i).inputs;
+    index_.kill(i);
+    for (const std::string& input : inputs) {
+      if (!input.empty()) kill_unused(input);
+    }
+  }
+
+  // BatchNormalization after Conv becomes part of its weights and bias.
+  bool fold_batch_normalization(size_t i) {
+    ir::Node& norm = index_.node(i);
+    if (!is_op(&norm, "BatchNormalization") || attr_int(norm, "training_mode", 0) != 0) return false;
+    const size_t c = index_.producer_index(norm.inputs[0]);
+    if (c == index_.size() || !is_op(&index_.node(c), "Conv") || index_.uses(norm.inputs[0]) != 1) return false;
+    const ir::Node& conv = index_.node(c);
+    const Tensor* w = index_.constant(conv.inputs[1]);
+    const bool has_bias = conv.inputs.size() > 2 && !conv.inputs[2].empty();
+    const Tensor* b = has_bias ? index_.constant(conv.inputs[2]) : nullptr;
+    std::vector<Tensor> parameters;
+    for (size_t k = 1; k <= 4; ++k) {
+      const Tensor* p = index_.constant(norm.inputs[k]);
+      if (p == nullptr || p->element_type() != ElementType::float32) return false;
+      parameters.push_back(ir::aligned(*p));
+    }
+    if (w == nullptr || w->element_type() != ElementType::float32 || (has_bias && b == nullptr) || w->rank() < 3) return false;
+    const int64_t channels = w->shape()[0];
+    for (const Tensor& p : parameters) {
+      if (p.size() != channels) return false;
+    }
+    if (b != nullptr && (b->size() != channels || b->element_type() != ElementType::float32)) return false;
+
+    const Tensor old_weights = ir::aligned(*w);
+    Tensor weights(ElementType::float32, w->shape()), bias(ElementType::float32, {channels});
+    const float epsilon = attr_float(norm, "epsilon", 1e-5f);
+    const int64_t inner = channels > 0 ? w->size() / channels : 0;
+    const auto scale = parameters[0].elements<float>(), shift = parameters[1].elements<float>();
+    const auto mean = parameters[2].elements<float>(), variance = parameters[3].elements<float>();
+    const Tensor old_bias = b ? ir::aligned(*b) : Tensor();
+    const float* from = old_weights.elements<float>().data();
+    float* to = weights.mutable_elements<float>().data();
+    float* to_bias = bias.mutable_elements<float>().data();
+    for (int64_t m = 0; m < channels; ++m) {
+      const auto at = static_cast<size_t>(m);
+      const double factor = scale[at] / std::sqrt(static_cast<double>(variance[at]) + epsilon);
+      for (int64_t k = 0; k < inner; ++k) to[m * inner + k] = static_cast<float>(from[m * inner + k] * factor);
+      const double old = b ? old_bias.elements<float>()[at] : 0.0;
+      to_bias[m] = static_cast<float>((old - mean[at]) * factor + shift[at]);
+    }
+    ir::Node fused = conv;
+    fused.inputs = {conv.inputs[0], index_.add_initializer(weights, conv.inputs[1]), index_.add_initializer(bias, "bias")};
+    fused.outputs = {norm.outputs[0]};
+    fused.origin = origin_of(conv, norm);
+    index_.replace(i, std::move(fused));
+    index_.kill(c);
+    return true;
+  }
+
+  // Mean, deviation, variance, division, and scale and shift: LayerNormalization over the last axis.
+  bool layer_normalization(size_t i) {
+    const ir::Node& div = index_.node(i);
+    if (!is_op(&div, "Div")) return false;
+    const ir::Node* deviation = index_.producer(div.inputs[0]);
+    const ir::Node* root = index_.producer(div.inputs[1]);
+    if (!is_op(deviation, "Sub") || !is_op(root, "Sqrt")) return false;
+    const std::string& x = deviation->inputs[0];
+    if (!index_.is_float32(x) || !is_last_axis_mean(index_.producer(deviation->inputs[1]), x)) return false;
+    const ir::Node* sum = index_.producer(root->inputs[0]);
+    if (!is_op(sum, "Add")) return false;
+    const auto epsilon_right = index_.scalar(sum->inputs[1]), epsilon_left = index_.scalar(sum->inputs[0]);
+    const std::string& variance = epsilon_right ? sum->inputs[0] : sum->inputs[1];
+    const auto epsilon = epsilon_right ? epsilon_right : epsilon_left;
+    const ir::Node* mean = index_.producer(variance);
+    if (!epsilon || mean == nullptr || mean->inputs.empty() || !is_square(index_.producer(mean->inputs[0]), div.inputs[0]) ||
+        !is_last_axis_mean(mean, mean->inputs[0])) {
+      return false;
+    }
+    // Scale and shift, where they are vectors along the last axis.
+    std::string scale, shift;
+    size_t last = i;
+    if (const size_t user = index_.only_user(div.outputs[0]); user != index_.size() && is_op(&index_.node(user), "Mul")) {
+      const std::string* factor = other(index_.node(user), div.outputs[0]);
+      if (factor != nullptr && is_last_axis_vector(*factor, x)) {
+        scale = *factor;
+        last = user;
+        const std::string& scaled = index_.node(user).outputs[0];
+        const size_t next = index_.only_user(scaled);
+        if (next != index_.size() && is_op(&index_.node(next), "Add")) {
+          const std::string* term = other(index_.node(next), scaled);
+          if (term != nullptr && is_last_axis_vector(*term, x)) {
+            shift = *term;
+            last = next;
+          }
+        }
+      }
+    }
+    if (scale.empty()) {
+      const auto& shape = *index_.known(x)->type.shape;
+      if (!shape.back().is_constant()) return false;
+      Tensor ones(ElementType::float32, {*shape.back().value()});
+      for (float& one : ones.mutable_elements<float>()) one = 1;
+      scale = index_.add_initializer(ones, "ones");
+    }
+    ir::Node fused;
+    fused.op_type = "LayerNormalization";
+    fused.name = div.name;
+    fused.origin = "spelled out";
+    fused.inputs = {x, scale};
+    if (!shift.empty()) fused.inputs.push_back(shift);
+    fused.outputs = {index_.node(last).outputs[0]};
+    fused.attributes = {ops::int_attribute("axis", -1), ops::float_attribute("epsilon", static_cast<float>(*epsilon))};
+    const std::vector<std::string> old_inputs = index_.node(last).inputs;
+    index_.replace(last, std::move(fused));
+    for (const std::string& input : old_inputs) kill_unused(input);
+    return true;
+  }
+
+  bool is_last_axis_mean(const ir::Node* node, const std::string& of) const {
+    if (!is_op(node, "ReduceMean") || node->inputs[0] != of || attr_int(*node, "keepdims", 1) != 1) return false;
+    const auto* known = index_.known(of);
+    if (known == nullptr || !known->type.shape || known->type.shape->empty() || node->inputs.size() < 2) return false;
+    const Tensor* axes = index_.constant(node->inputs[1]);
+    if (axes == nullptr || axes->size() != 1) return false;
+    const int64_t axis = ir::aligned(*axes).elements<int64_t>()[0];
+    return axis == -1 || axis == static_cast<int64_t>(known->type.shape->size()) - 1;
+  }
+
+  bool is_square(const ir::Node* node, const std::string& of) const {
+    if (is_op(node, "Pow")) return node->inputs[0] == of && near(index_.scalar(node->inputs[1]), 2.0);
+    return is_op(node, "Mul") && node->inputs[0] == of && node->inputs[1] == of;
+  }
+
+  bool is_last_axis_vector(const std::string& value, const std::string& x) const {
+    const auto *v = index_.known(value), *data = index_.known(x);
+    return v && data && v->type.shape && data->type.shape && v->type.element == ElementType::float32 &&
+           v->type.shape->size() == 1 && v->type.shape->front() == data->type.shape->back();
+  }
+
+  // x * 0.5 * (1 + erf(x / sqrt(2))), multiplied in any order.
+  bool gelu(size_t i) {
+    const ir::Node& erf = index_.node(i);
+    if (!is_op(&erf, "Erf") || !index_.is_float32(erf.inputs[0])) return false;
+    const ir::Node* scaled = index_.producer(erf.inputs[0]);
+    if (scaled == nullptr) return false;
+    std::string x;
+    if (is_op(scaled, "Div") && near(index_.scalar(scaled->inputs[1]), std::sqrt(2.0))) {
+      x = scaled->inputs[0];
+    } else if (is_op(scaled, "Mul")) {
+      if (near(index_.scalar(scaled->inputs[1]), std::sqrt(0.5))) x = scaled->inputs[0];
+      if (near(index_.scalar(scaled->inputs[0]), std::sqrt(0.5))) x = scaled->inputs[1];
+    }
+    if (x.empty()) return false;
+    const size_t add = index_.only_user(erf.outputs[0]);
+    if (add == index_.size() || !is_op(&index_.node(add), "Add")) return false;
+    const std::string* one = other(index_.node(add), erf.outputs[0]);
+    if (one == nullptr || !near(index_.scalar(*one), 1.0)) return false;
+    // Two multiplications remain: by x and by one half, which may be multiplied with each other first.
+    bool by_x = false, by_half = false;
+    std::string value = index_.node(add).outputs[0];
+    size_t last = add;
+    while (!(by_x && by_half)) {
+      const size_t mul = index_.only_user(value);
+      if (mul == index_.size() || !is_op(&index_.node(mul), "Mul")) return false;
+      const std::string* factor = other(index_.node(mul), value);
+      if (factor == nullptr) return false;
+      if (!by_x && *factor == x) {
+        by_x = true;
+      } else if (!by_half && near(index_.scalar(*factor), 0.5)) {
+        by_half = true;
+      } else if (!by_x && !by_half && is_half_of(index_.producer(*factor), x)) {
+        by_x = by_half = true;
+      } else {
+        return false;
+      }
+      last = mul;
+      value = index_.node(mul).outputs[0];
+    }
+    ir::Node fused;
+    fused.op_type = "Gelu";
+    fused.name = erf.name;
+    fused.origin = "spelled out";
+    fused.inputs = {x};
+    fused.outputs = {value};
+    const std::vector<std::string> old_inputs = index_.node(last).inputs;
+    index_.replace(last, std::move(fused));
+    for (const std::string& input : old_inputs) {
+      if (input != x) kill_unused(input);
+    }
+    return true;
+  }
+
+  bool is_half_of(const ir::Node* node, const std::string& x) const {
+    if (!is_op(node, "Mul")) return false;
+    const std::string* factor = other(*node, x);
+    return factor != nullptr && near(index_.scalar(*factor), 0.5);
+  }
+
+  // x * sigmoid(x)
+  bool silu(size_t i) {
+    const ir::Node& mul = index_.node(i);
+    if (!is_op(&mul, "Mul") || !index_.is_float32(mul.outputs[0])) return false;
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      const ir::Node* sigmoid = index_.producer(mul.inputs[side]);
+      if (!is_op(sigmoid, "Sigmoid") || sigmoid->inputs[0] != mul.inputs[1 - side]) continue;
+      const std::string gate = mul.inputs[side];
+      ir::Node fused;
+      fused.op_type = "Swish";
+      fused.name = mul.name;
+      fused.origin = "spelled out";
+      fused.inputs = {mul.inputs[1 - side]};
+      fused.outputs = mul.outputs;
+      index_.replace(i, std::move(fused));
+      kill_unused(gate);
+      return true;
+    }
+    return false;
+  }
+
+  // What follows Conv, MatMul or Gemm and can be done before its results are stored.
+  bool epilogue(size_t i) {
+    const ir::Node& first = index_.node(i);
+    const bool conv = is_op(&first, "Conv"), matmul = is_op(&first, "MatMul"), gemm = is_op(&first, "Gemm");
+    if (!(conv || matmul || gemm) || !index_.is_float32(first.outputs[0])) return false;
+    if (matmul) {
+      const Tensor* b = index_.constant(first.inputs[1]);
+      if (b == nullptr || b->rank() != 2) return false;
+    }
+    ir::Node fused = first;
+    fused.domain = "sardonyx";
+    size_t last = i;
+    bool activated = false, residual = false;
+    for (;;) {
+      const std::string value = fused.outputs[0];
+      const size_t user = index_.only_user(value);
+      if (user == index_.size()) break;
+      const ir::Node& next = index_.node(user);
+      bool taken = false;
+      if (is_op(&next, "Add") || (is_op(&next, "Sum") && next.inputs.size() == 2)) {
+        const std::string* term = other(next, value);
+        if (term != nullptr && index_.same_shape(next.outputs[0], value)) {
+          if (!activated && !residual && !gemm && take_bias(fused, *term, conv)) {
+            taken = true;
+          } else if (!gemm && !residual && index_.same_shape(*term, value) && index_.constant(*term) == nullptr) {
+            fused.inputs.resize(4);
+            fused.inputs[3] = *term;
+            if (activated) fused.attributes.push_back(ops::int_attribute("residual_last", 1));
+            residual = taken = true;
+          }
+        }
+      } else if (!activated && !(residual && fused.find("residual_last"))) {
+        taken = activated = take_activation(fused, next, value, gemm);
+      }
+      if (!taken) break;
+      fused.origin = origin_of(fused, next);
+      fused.outputs = {next.outputs[0]};
+      last = user;
+      consumed_.push_back(user);
+      if (activated && residual) break;
+    }
+    if (last == i) return false;
+    // The fused node stands where the last one stood: all its inputs are made by then.
+    consumed_.pop_back();
+    index_.kill(i);
+    for (const size_t k : consumed_) index_.kill(k);
+    consumed_.clear();
+    index_.replace(last, std::move(fused));
+    return true;
+  }
+
+  bool take_bias(ir::Node& fused, const std::string& term, bool conv) {
+    if (fused.inputs.size() > 2 && !fused.inputs[2].empty()) return false;
+    const Tensor* bias = index_.constant(term);
+    if (bias == nullptr || bias->element_type() != ElementType::float32) return false;
+    const auto& shape = *index_.known(fused.outputs[0])->type.shape;
+    const size_t along = conv ? 1 : shape.size() - 1;
+    const int64_t rank = static_cast<int64_t>(shape.size());
+    if (!(shape[along] == bias->size()) || bias->rank() > rank) return false;
+    // Every dimension but the one along the channels must be 1.
+    const int64_t at = bias->rank() - (rank - static_cast<int64_t>(along));
+    if (at < 0 || bias->shape()[static_cast<size_t>(at)] != bias->size()) return false;
+    fused.inputs.resize(std::max<size_t>(fused.inputs.size(), 3));
+    fused.inputs[2] = bias->rank() == 1 ? term : index_.add_initializer(ir::aligned(*bias).reshaped({bias->size()}), "bias");
+    return true;
+  }
+
+  bool take_activation(ir::Node& fused, const ir::Node& next, const std::string& value, bool gemm) {
+    if (!next.domain.empty() || next.inputs[0] != value) return false;
+    std::string word;
+    std::optional<float> alpha, beta;
+    const std::string& op = next.op_type;
+    if (op == "Relu") word = "relu";
+    if (op == "Sigmoid") word = "sigmoid";
+    if (op == "Tanh") word = "tanh";
+    if (op == "HardSwish") word = "hard_swish";
+    if (op == "Swish" && attr_float(next, "alpha", 1) == 1) word = "silu";
+    if (op == "Gelu") {
+      const ir::Attribute* approximate = next.find("approximate");
+      word = approximate && approximate->s == "tanh" ? "gelu_tanh" : "gelu_erf";
+    }
+    if (op == "LeakyRelu") {
+      word = "leaky_relu";
+      alpha = attr_float(next, "alpha", 0.01f);
+    }
+    if (op == "HardSigmoid") {
+      word = "hard_sigmoid";
+      alpha = attr_float(next, "alpha", 0.2f);
+      beta = attr_float(next, "beta", 0.5f);
+    }
+    if (op == "Clip" && next.inputs.size() == 3) {
+      const auto low = index_.scalar(next.inputs[1]), high = index_.scalar(next.inputs[2]);
+      if (!low || !high) return false;
+      word = "clip";
+      alpha = static_cast<float>(*low);
+      beta = static_cast<float>(*high);
+    }
+    if (word.empty()) return false;
+    fused.attributes.push_back(ops::string_attribute("activation", word));
+    if (alpha) fused.attributes.push_back(ops::float_attribute(gemm ? "activation_alpha" : "alpha", *alpha));
+    if (beta) fused.attributes.push_back(ops::float_attribute(gemm ? "activation_beta" : "beta", *beta));
+    return true;
+  }
+
+  GraphIndex index_;
+  std::vector<size_t> consumed_;
+};
+
+}  // namespace
+
+void fuse(ir::Graph& graph, const infer::Scope& scope) { Fuser(graph, scope).run(); }
 
 }  // namespace sardonyx::rewrite

@@ -5,17 +5,11 @@
 
 #include "base/fail.h"
 #include "check/check.h"
-#include "wire/read.h"
+#include "session/reading.h"
 #include "wire/text_parse.h"
 
 namespace sardonyx {
 namespace {
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 // External tensors become views of their files; everything after this sees plain tensors.
 class Resolver {
@@ -101,7 +95,7 @@ void Model::Implementation::give_back_pages() const {
 Model::Model(const std::string& path, const LoadOptions& options) {
   Bytes file = options.read_into_memory ? read_file(path) : map_file(path);
   try {
-    ir::Model model = wire::read_model(file, folder_of(path));
+    ir::Model model = read_model_bytes(file, folder_of(path), form_of(path));
     model.path = path;
     implementation_ = finish(std::move(model), file, options);
   } catch (const Error& error) {
@@ -113,7 +107,7 @@ Model::Model(const void* data, size_t size, std::string folder, std::shared_ptr<
              const LoadOptions& options) {
   const auto* bytes = static_cast<const std::byte*>(data);
   Bytes file = owner ? Bytes(std::move(owner), bytes, size) : Bytes::copy_of({bytes, size});
-  implementation_ = finish(wire::read_model(file, std::move(folder)), {}, options);
+  implementation_ = finish(read_model_bytes(file, std::move(folder)), {}, options);
 }
 
 Model Model::from_text(std::string_view text) {

@@ -149,7 +149,7 @@ TEST_F(External, RangesOutsideTheFileAreRefused) {  // CVE-2024-27319, openvino#
   expect_in(refusal(tensor("weights.bin", {{"offset", "8"}, {"length", "18446744073709551608"}})), "which has 16 bytes");
   expect_in(refusal(tensor("weights.bin", {{"length", "7"}})), "need 8");
   expect_in(refusal(tensor("weights.bin", {}, {int64_t{1} << 62, 4})), "overflows");
-  expect_in(refusal(tensor("weights.bin", {}, {int64_t{1} << 60})), "which has 16 bytes");
+  expect_in(refusal(tensor("weights.bin", {}, {int64_t{1} << 50})), "which has 16 bytes");
   expect_in(refusal(tensor("weights.bin", {}, {-2})), "negative");
 }
 
@@ -215,7 +215,7 @@ TEST_F(External, TheFallbackRefusesTheSame) {
     errno = 0;
     const bool by_component = open_beneath_by_component(folder.get(), name).is_open();
     EXPECT_EQ(one_call, by_component) << name;
-    if (!by_component) EXPECT_EQ(errno, why) << name;
+    EXPECT_EQ(by_component ? 0 : errno, why) << name;
   }
 }
 

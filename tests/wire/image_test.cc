@@ -95,9 +95,8 @@ TEST_F(Image, DamagedImagesNeverCrash) {
   size_t refused = 0;
   for (const char* name : {"rgb.png", "palette.png", "rgb.jpg", "progressive.jpg", "grey.jpg"}) {
     const Bytes file = read_file(fixture(name));
-    for (size_t size = 0; size < file.size(); ++size) {
+    for (size_t size = 0; size < file.size(); size += 1 + file.size() / 100) {
       EXPECT_THROW(decode_image(Bytes::copy_of(file.span().first(size)), 3), Error) << name << " " << size;
-      if (std::string_view(name).ends_with("jpg")) size += 7;
     }
     for (int i = 0; i < 1500; ++i) {
       Bytes damaged = Bytes::copy_of(file.span());

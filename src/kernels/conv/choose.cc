@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view applies = {};
 
-// Each function says why its path refuses, or `applies`. Those that decide how weights are packed
-// (few_channels or not) may look at channels and kernel only.
+// Each function says why its path refuses, or `applies`. The depthwise ones decide how weights are
+// packed, so refuses_depthwise_any may look at channels only.
 std::string_view refuses_depthwise_any(const ConvGeometry& g) {
   if (g.group_in != 1) return "several input channels in a group";
   if (g.group_out > 4) return "more than 4 output channels for each input channel";
@@ -31,16 +31,20 @@ std::string_view refuses_depthwise_rows(const ConvGeometry& g) {
   return applies;
 }
 
-std::string_view refuses_few_channels(const ConvGeometry& g) {
-  // Vectors of output channels would be less than two thirds full.
+// What the multiplications of either way cost, in arbitrary units: vectors that are not full count
+// whole, and every tile is stored, which costs as much as some terms of its sums.
+std::string_view refuses_pixel_vectors(const ConvGeometry& g) {
   const int64_t lanes = tile_kernels().lanes;
-  const int64_t stored = (g.group_out + lanes - 1) / lanes * lanes;
-  if (g.group_out * 3 > stored * 2) return "output channels fill vectors";
-  return applies;
-}
-
-std::string_view refuses_pointwise(const ConvGeometry& g) {
-  if (g.taps != 1) return "kernel has more than one position";
+  const auto up = [&](int64_t n) { return (n + lanes - 1) / lanes * lanes; };
+  const auto cost = [](int64_t positions, int64_t terms) {
+    return static_cast<double>(positions) * static_cast<double>(terms);
+  };
+  constexpr int64_t straight = 4, turned = 12;  // terms that storing is worth
+  const double pixels = cost(g.group_out * up(g.out_pixels), g.terms + straight);
+  const double channels = cost(g.out_pixels * up(g.group_out), g.terms + turned);
+  constexpr int64_t near_terms = 320;  // panels of more do not stay in the first-level cache
+  if (g.terms > near_terms && pixels > 0.85 * channels) return "long sums";
+  if (pixels > channels) return "output channels fill vectors better than pixels do";
   return applies;
 }
 
@@ -50,20 +54,18 @@ std::string_view name_of(ConvPath path) {
   switch (path) {
     case ConvPath::depthwise_rows: return "depthwise_rows";
     case ConvPath::depthwise_any: return "depthwise_any";
-    case ConvPath::few_channels: return "few_channels";
-    case ConvPath::pointwise: return "pointwise";
-    case ConvPath::implicit_gemm: return "implicit_gemm";
+    case ConvPath::pixel_vectors: return "pixel_vectors";
+    case ConvPath::channel_vectors: return "channel_vectors";
   }
   return "unknown";
 }
 
 ConvChoice choose_conv(const ConvShape& shape) {
   using Refuses = std::string_view (*)(const ConvGeometry&);
-  constexpr std::array<std::pair<ConvPath, Refuses>, 4> list{{
+  constexpr std::array<std::pair<ConvPath, Refuses>, 3> list{{
       {ConvPath::depthwise_rows, refuses_depthwise_rows},
       {ConvPath::depthwise_any, refuses_depthwise_any},
-      {ConvPath::few_channels, refuses_few_channels},
-      {ConvPath::pointwise, refuses_pointwise},
+      {ConvPath::pixel_vectors, refuses_pixel_vectors},
   }};
   const ConvGeometry geometry(shape);
   ConvChoice choice;

@@ -1,7 +1,7 @@
 // Convolution as matrix multiplication: windows of pixels gathered strip by strip, times the weights.
 //
-// Packed weights are, group after group, panels of output channels as in gemm/packed_gemm.cc; where
-// few_channels or a depthwise path takes them, they are as they came.
+// Packed weights are, group after group, panels of output channels as in gemm/packed_gemm.cc; for
+// the depthwise paths they are as they came.
 #include "kernels/conv/conv.h"
 
 #include <algorithm>
@@ -18,10 +18,6 @@
 
 namespace sardonyx::kernels {
 namespace {
-
-bool packs_panels(ConvPath path) {
-  return path == ConvPath::pointwise || path == ConvPath::implicit_gemm;
-}
 
 bool is_depthwise(ConvPath path) {
   return path == ConvPath::depthwise_rows || path == ConvPath::depthwise_any;
@@ -45,10 +41,14 @@ struct Call {
   const float* image(int64_t n, int64_t group) const {
     return x + (n * g.group + group) * g.group_in * g.in_pixels;
   }
-  // The store of output channel `m` (of the group) and those after it, from `pixel` on.
-  TileStore store_from(int64_t n, int64_t group, int64_t m, int64_t pixel) const {
+  // The store of `channels` output channels (of the group) from `m` on, `pixels` pixels from
+  // `pixel` on.
+  TileStore place(int64_t n, int64_t group, int64_t m, int64_t channels, int64_t pixel,
+                  int64_t pixels) const {
     const int64_t row = (n * g.group + group) * g.group_out + m;
     TileStore store;
+    store.rows = channels;
+    store.columns = pixels;
     store.epilogue = &epilogue;
     store.c = y + row * g.out_pixels + pixel;
     store.c_stride = g.out_pixels;
@@ -99,6 +99,22 @@ struct ChannelTiles {
   }
 };
 
+// Gathers the windows of strips [first, last), each term after term.
+void gather_block(const ChannelTiles& t, const float* image, int64_t first, int64_t last,
+                  float* space) {
+  constexpr int64_t most = 64;
+  PixelSpan spans[most];
+  const int64_t strip_floats = t.g.terms * t.kernels.lanes;
+  for (int64_t begin = first; begin < last; begin += most) {
+    const int64_t count = std::min(most, last - begin);
+    for (int64_t i = 0; i < count; ++i) {
+      spans[i] = {t.strips.begin(begin + i), t.strips.height(begin + i),
+                  space + (begin + i - first) * strip_floats};
+    }
+    gather_windows(t.g, image, spans, count, t.kernels.lanes);
+  }
+}
+
 void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
                       const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = t.g;
@@ -109,12 +125,7 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
   const int64_t n = where / t.blocks / g.group;
   float* space = spaces.space(worker);
   const int64_t strip_floats = g.terms * t.kernels.lanes;
-  if (spaces.changes(worker, where)) {
-    for (int64_t s = first; s < last; ++s) {
-      gather_windows(g, call.image(n, group), t.strips.begin(s), t.strips.height(s),
-                     space + (s - first) * strip_floats, t.kernels.lanes);
-    }
-  }
+  if (spaces.changes(worker, where)) gather_block(t, call.image(n, group), first, last, space);
   const StripOperand pixels{space, t.kernels.lanes, strip_floats, true};
   const float* weights = call.weights + group * t.group_weights();
   const int64_t begin = task % t.panel_groups * t.per_task;
@@ -123,47 +134,53 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
     const int64_t width = t.panels.stored(p);
     for (int64_t i = 0; i < t.chunks.count(); ++i) {
       const Terms terms = chunk_terms(t.chunks, i);
-      PanelOperand panel{weights + p * t.panels.width * g.terms + terms.begin * width, width,
-                         t.panels.vectors(p), nullptr};
-      panel.next = panel.data + terms.size * width;
-      multiply_panel(t.kernels, t.strips, first, last, pixels, panel, terms,
-                     space + t.packed_floats(),
-                     [&](int64_t strip, const float* sums, int64_t sums_stride) {
-                       TileStore store = call.store_from(n, group, p * t.panels.width,
-                                                         t.strips.begin(strip));
-                       store.sums = sums;
-                       store.sums_stride = sums_stride;
-                       store.rows = t.panels.used(p);
-                       store.columns = t.strips.height(strip);
-                       t.kernels.store_transposed(store);
-                     });
+      const PanelOperand panel{weights + p * t.panels.width * g.terms + terms.begin * width, width,
+                               t.panels.vectors(p)};
+      const Ahead ahead = Ahead::piece(panel.data + terms.size * width, terms.size * width);
+      multiply_panel<true>(t.kernels, t.strips, first, last, pixels, panel, terms, ahead,
+                           space + t.packed_floats(), [&](int64_t strip) {
+                             return call.place(n, group, p * t.panels.width, t.panels.used(p),
+                                               t.strips.begin(strip), t.strips.height(strip));
+                           });
     }
   }
 }
 
 // --- Pixels along the vectors -------------------------------------------------------------------
 
+// Output channels are the rows of tiles, pixels their columns, so that tiles are stored as they are.
 struct PixelTiles {
   PixelTiles(const TileKernels& kernels, const ConvGeometry& g)
-      : kernels(kernels), g(g), strips(g.group_out, kernels.tile_rows),
-        panels{g.out_pixels, kernels.panel_columns, kernels.lanes}, chunks{g.terms} {}
+      : kernels(kernels), g(g), weights{g.group_out, kernels.panel_columns, kernels.lanes},
+        panels{g.out_pixels, max_tile_vectors * kernels.lanes, kernels.lanes}, chunks{g.terms} {}
 
   const TileKernels& kernels;
   const ConvGeometry& g;
-  Strips strips;   // of output channels
+  Panels weights;  // panels of output channels
   Panels panels;   // of pixels
   Chunks chunks;
 
   int64_t tasks() const { return g.batch * g.group * panels.count(); }
   int64_t grain() const {
     const int64_t work = g.group_out * panels.width * g.terms;
-    return divide_up(task_work / 4, std::max<int64_t>(1, work));
+    return divide_up(task_work, std::max<int64_t>(1, work));
   }
   int64_t packed_floats() const { return panels.width * g.terms; }
+  int64_t group_weights() const { return g.terms * weights.stored_columns(); }
   int64_t worker_floats() const {
-    return round_up(packed_floats() + partial_floats(chunks, strips.count(), kernels), 16);
+    const int64_t strips = divide_up(kernels.panel_columns, kernels.flat_rows) + 1;
+    return round_up(packed_floats() + partial_floats(chunks, strips, kernels), 16);
   }
 };
+
+// What the next panel of pixels will be gathered from, as far as it is not there already.
+Ahead next_pixels(const PixelTiles& t, const float* image, int64_t panel) {
+  const ConvGeometry& g = t.g;
+  if (g.stride[1] != 1 || g.stride[2] != 1) return {};
+  const int64_t below = (g.kernel[1] - 1) * g.dilation[1] - g.pad[1];
+  const int64_t at = (panel + 1) * t.panels.width + std::max<int64_t>(below, 0) * g.in[2];
+  return {image + std::min(at, g.in_pixels), g.in_pixels, g.group_in, t.panels.width / 16};
+}
 
 void run_pixel_task(const PixelTiles& t, const Call& call, int64_t task, float* space) {
   const ConvGeometry& g = t.g;
@@ -171,25 +188,31 @@ void run_pixel_task(const PixelTiles& t, const Call& call, int64_t task, float* 
   const int64_t group = task / t.panels.count() % g.group;
   const int64_t n = task / t.panels.count() / g.group;
   const int64_t width = t.panels.stored(p);
-  for (int64_t j = 0; j < width; j += t.kernels.lanes) {
-    gather_windows(g, call.image(n, group), p * t.panels.width + j,
-                   std::min<int64_t>(t.kernels.lanes, t.panels.used(p) - j), space + j, width);
+  const int64_t first_pixel = p * t.panels.width;
+  const float* image = call.image(n, group);
+  PixelSpan spans[max_tile_vectors];
+  for (int64_t i = 0; i * t.kernels.lanes < width; ++i) {
+    const int64_t at = i * t.kernels.lanes;
+    spans[i] = {first_pixel + at, std::min<int64_t>(t.kernels.lanes, t.panels.used(p) - at),
+                space + at};
   }
-  const StripOperand weights{call.weights + group * g.group_out * g.terms, g.terms, 0, false};
-  for (int64_t i = 0; i < t.chunks.count(); ++i) {
-    const Terms terms = chunk_terms(t.chunks, i);
-    const PanelOperand panel{space + terms.begin * width, width, t.panels.vectors(p), nullptr};
-    multiply_panel(t.kernels, t.strips, 0, t.strips.count(), weights, panel, terms,
-                   space + t.packed_floats(),
-                   [&](int64_t strip, const float* sums, int64_t sums_stride) {
-                     TileStore store = call.store_from(n, group, t.strips.begin(strip),
-                                                       p * t.panels.width);
-                     store.sums = sums;
-                     store.sums_stride = sums_stride;
-                     store.rows = t.strips.height(strip);
-                     store.columns = t.panels.used(p);
-                     t.kernels.store(store);
-                   });
+  gather_windows(g, image, spans, width / t.kernels.lanes, width);
+  const float* weights = call.weights + group * t.group_weights();
+  for (int64_t m = 0; m < t.weights.count(); ++m) {
+    const int64_t channel = m * t.weights.width;
+    const Strips strips(t.weights.used(m), t.kernels.flat_rows);
+    const StripOperand left{weights + channel * g.terms, t.weights.stored(m), 0, true};
+    for (int64_t i = 0; i < t.chunks.count(); ++i) {
+      const Terms terms = chunk_terms(t.chunks, i);
+      const PanelOperand panel{space + terms.begin * width, width, t.panels.vectors(p)};
+      const Ahead ahead = m == 0 && i == 0 ? next_pixels(t, image, p) : Ahead();
+      multiply_panel<false>(t.kernels, strips, 0, strips.count(), left, panel, terms, ahead,
+                            space + t.packed_floats(), [&](int64_t strip) {
+                              return call.place(n, group, channel + strips.begin(strip),
+                                                strips.height(strip), first_pixel,
+                                                t.panels.used(p));
+                            });
+    }
   }
 }
 
@@ -259,12 +282,10 @@ void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path
     job.end = std::min(job.begin + depthwise_row_step, end);
     compute(job);
     for (int64_t line = job.begin; line < job.end; ++line) {
-      TileStore store = call.store_from(n, channel / g.group_out, channel % g.group_out,
-                                        line * g.out[2]);
+      TileStore store = call.place(n, channel / g.group_out, channel % g.group_out, 1,
+                                   line * g.out[2], g.out[2]);
       store.sums = lines + (line - job.begin) * t.line_floats();
       store.sums_stride = t.line_floats();
-      store.rows = 1;
-      store.columns = g.out[2];
       tile_kernels().store(store);
     }
   }
@@ -272,7 +293,7 @@ void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path
 
 int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
   if (is_depthwise(path)) return DepthwiseTiles(g).worker_floats();
-  if (path == ConvPath::few_channels) return PixelTiles(tile_kernels(), g).worker_floats();
+  if (path == ConvPath::pixel_vectors) return PixelTiles(tile_kernels(), g).worker_floats();
   return ChannelTiles(tile_kernels(), g).worker_floats();
 }
 
@@ -281,7 +302,7 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
 int64_t conv_packed_size(const ConvShape& shape) {
   const ConvGeometry g(shape);
   if (g.group_out <= 0) return 0;
-  if (!packs_panels(choose_conv(shape).path)) {
+  if (is_depthwise(choose_conv(shape).path)) {
     return aligned_bytes(g.group * g.group_out * g.terms);
   }
   return aligned_bytes(g.group * ChannelTiles(tile_kernels(), g).group_weights());
@@ -292,7 +313,7 @@ void pack_conv_weights(const ConvShape& shape, const float* weights, void* packe
   const ConvGeometry g(shape);
   if (g.group_out <= 0 || g.terms <= 0) return;
   auto* out = static_cast<float*>(packed);
-  if (!packs_panels(choose_conv(shape).path)) {
+  if (is_depthwise(choose_conv(shape).path)) {
     std::memcpy(out, weights,
                 static_cast<size_t>(g.group * g.group_out * g.terms) * sizeof(float));
     return;
@@ -342,7 +363,7 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
     for_tasks(t.tasks(), t.grain, [&](int64_t task, int worker) {
       run_depthwise_task(t, call, path, task, spaces.space(worker));
     });
-  } else if (path == ConvPath::few_channels) {
+  } else if (path == ConvPath::pixel_vectors) {
     const PixelTiles t(tile_kernels(), g);
     for_tasks(t.tasks(), t.grain(), [&](int64_t task, int worker) {
       run_pixel_task(t, call, task, spaces.space(worker));

@@ -44,11 +44,10 @@ int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilati
 
 // The ways to compute a convolution, best first where they apply.
 enum class ConvPath : uint8_t {
-  depthwise_rows,  // one input channel per output channel, 3x3 or 5x5: several rows in registers
-  depthwise_any,   // one input channel per few output channels, any kernel
-  few_channels,    // few output channels in a group: pixels along the vectors
-  pointwise,       // 1x1 kernels: a matrix multiplication
-  implicit_gemm,   // everything: windows gathered strip by strip for a matrix multiplication
+  depthwise_rows,   // one input channel per output channel, 3x3 or 5x5: several rows in registers
+  depthwise_any,    // one input channel per few output channels, any kernel
+  pixel_vectors,    // matrix multiplication, vectors along the pixels of an output channel
+  channel_vectors,  // matrix multiplication, vectors along the output channels; takes any shape
 };
 std::string_view name_of(ConvPath path);
 
@@ -58,9 +57,9 @@ struct ConvChoice {
     ConvPath path;
     std::string_view reason;
   };
-  ConvPath path = ConvPath::implicit_gemm;
+  ConvPath path = ConvPath::channel_vectors;
   int refusal_count = 0;
-  std::array<Refusal, 4> refusal{};
+  std::array<Refusal, 3> refusal{};
 
   std::span<const Refusal> refusals() const {
     return {refusal.data(), static_cast<size_t>(refusal_count)};

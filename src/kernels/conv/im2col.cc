@@ -78,7 +78,35 @@ template <int stride>
 struct Pieces {
   Piece<stride> pieces[tap_batch * max_runs];
   int first[tap_batch + 1];
+  bool single = false;   // every tap has one piece
+  bool uniform = false;  // and all of them the same lanes
 };
+
+// Taps [done, done + taps).
+template <int stride>
+void FindPieces(const ConvGeometry& g, const Run* runs, int run_count, int64_t done, int64_t taps,
+                Pieces<stride>& all) {
+  int64_t w = done % g.kernel[2];
+  int64_t h = done / g.kernel[2] % g.kernel[1];
+  int64_t d = done / g.kernel[2] / g.kernel[1];
+  int used = 0;
+  all.single = all.uniform = true;
+  for (int64_t t = 0; t < taps; ++t) {
+    all.first[t] = used;
+    for (int r = 0; r < run_count; ++r) {
+      if (PieceOf<stride>(g, runs[r], d, h, w, all.pieces[used])) ++used;
+    }
+    all.single = all.single && used == all.first[t] + 1;
+    all.uniform = all.single && all.uniform && all.pieces[t].begin == all.pieces[0].begin &&
+                  all.pieces[t].end == all.pieces[0].end;
+    if (++w < g.kernel[2]) continue;
+    w = 0;
+    if (++h < g.kernel[1]) continue;
+    h = 0;
+    ++d;
+  }
+  all.first[taps] = used;
+}
 
 template <int stride>
 HWY_INLINE void CopyTap(const Piece<stride>* piece, const Piece<stride>* end, const float* channel,
@@ -100,41 +128,49 @@ HWY_INLINE void CopyTap(const Piece<stride>* piece, const Piece<stride>* end, co
   }
 }
 
-// Walks the kernel's positions, a batch of them at a time for all channels.
+// The taps of one channel.
+template <int stride>
+HWY_INLINE void CopyTaps(const Pieces<stride>& all, int64_t taps, const float* channel,
+                         int64_t any_stride, float* to, int64_t out_stride) {
+  if constexpr (stride != 0) {
+    if (all.uniform) {
+      const auto lanes = all.pieces[0].lanes;
+      for (int64_t t = 0; t < taps; ++t, to += out_stride) {
+        TileStoreVec(LoadEvery(lanes, channel + all.pieces[t].offset), to);
+      }
+      return;
+    }
+    if (all.single) {
+      for (int64_t t = 0; t < taps; ++t, to += out_stride) {
+        TileStoreVec(LoadEvery(all.pieces[t].lanes, channel + all.pieces[t].offset), to);
+      }
+      return;
+    }
+  }
+  for (int64_t t = 0; t < taps; ++t, to += out_stride) {
+    CopyTap<stride>(all.pieces + all.first[t], all.pieces + all.first[t + 1], channel, any_stride,
+                    to);
+  }
+}
+
+// Channels [begin, end) of one span.
 template <int stride>
 void GatherRuns(const ConvGeometry& g, const Run* runs, int run_count, const float* image,
-                float* out, int64_t out_stride) {
+                int64_t begin, int64_t end, float* out, int64_t out_stride) {
   Pieces<stride> all;
-  int64_t w = 0, h = 0, d = 0;
   for (int64_t done = 0; done < g.taps; done += tap_batch) {
     const int64_t taps = std::min(tap_batch, g.taps - done);
-    int used = 0;
-    for (int64_t t = 0; t < taps; ++t) {
-      all.first[t] = used;
-      for (int r = 0; r < run_count; ++r) {
-        if (PieceOf<stride>(g, runs[r], d, h, w, all.pieces[used])) ++used;
-      }
-      if (++w < g.kernel[2]) continue;
-      w = 0;
-      if (++h < g.kernel[1]) continue;
-      h = 0;
-      ++d;
-    }
-    all.first[taps] = used;
-    for (int64_t c = 0; c < g.group_in; ++c) {
-      const float* channel = image + c * g.in_pixels;
-      float* to = out + (c * g.taps + done) * out_stride;
-      for (int64_t t = 0; t < taps; ++t, to += out_stride) {
-        CopyTap<stride>(all.pieces + all.first[t], all.pieces + all.first[t + 1], channel,
-                        g.stride[2], to);
-      }
+    FindPieces<stride>(g, runs, run_count, done, taps, all);
+    for (int64_t c = begin; c < end; ++c) {
+      CopyTaps<stride>(all, taps, image + c * g.in_pixels, g.stride[2],
+                       out + (c * g.taps + done) * out_stride, out_stride);
     }
   }
 }
 
 // Pixels scattered over many rows: one lane at a time.
-void GatherLanes(const ConvGeometry& g, const float* image, int64_t begin, int64_t count, float* out,
-                 int64_t out_stride) {
+void GatherLanes(const ConvGeometry& g, const float* image, int64_t begin, int64_t count,
+                 int64_t first_channel, int64_t end_channel, float* out, int64_t out_stride) {
   for (int64_t lane = 0; lane < tile_lanes; ++lane) {
     const int64_t pixel = begin + lane;
     const int64_t w0 = pixel % g.out[2] * g.stride[2] - g.pad[2];
@@ -151,7 +187,7 @@ void GatherLanes(const ConvGeometry& g, const float* image, int64_t begin, int64
                               w >= 0 && w < g.in[2];
           const int64_t offset = (d * g.in[1] + h) * g.in[2] + w;
           float* to = out + t * out_stride + lane;
-          for (int64_t c = 0; c < g.group_in; ++c) {
+          for (int64_t c = first_channel; c < end_channel; ++c) {
             to[c * g.taps * out_stride] = inside ? image[c * g.in_pixels + offset] : 0.0f;
           }
         }
@@ -160,18 +196,47 @@ void GatherLanes(const ConvGeometry& g, const float* image, int64_t begin, int64
   }
 }
 
-void GatherWindows(const ConvGeometry& g, const float* image, int64_t begin, int64_t count,
-                   float* out, int64_t out_stride) {
+void GatherSpan(const ConvGeometry& g, const float* image, const PixelSpan& span, int64_t begin,
+                int64_t end, int64_t out_stride) {
   Run runs[max_runs];
-  const int run_count = FindRuns(g, begin, count, runs);
+  const int run_count = FindRuns(g, span.begin, span.count, runs);
   if (run_count == 0) {
-    GatherLanes(g, image, begin, count, out, out_stride);
+    GatherLanes(g, image, span.begin, span.count, begin, end, span.out, out_stride);
   } else if (g.stride[2] == 1) {
-    GatherRuns<1>(g, runs, run_count, image, out, out_stride);
+    GatherRuns<1>(g, runs, run_count, image, begin, end, span.out, out_stride);
   } else if (g.stride[2] == 2) {
-    GatherRuns<2>(g, runs, run_count, image, out, out_stride);
+    GatherRuns<2>(g, runs, run_count, image, begin, end, span.out, out_stride);
   } else {
-    GatherRuns<0>(g, runs, run_count, image, out, out_stride);
+    GatherRuns<0>(g, runs, run_count, image, begin, end, span.out, out_stride);
+  }
+}
+
+// One tap that looks at the output pixel's own place.
+void CopyPixels(const ConvGeometry& g, const float* image, const PixelSpan* spans,
+                int64_t span_count, int64_t out_stride) {
+  for (int64_t c = 0; c < g.group_in; ++c) {
+    const float* channel = image + c * g.in_pixels;
+    for (int64_t i = 0; i < span_count; ++i) {
+      TileStoreVec(LoadLanes(LaneRange(0, spans[i].count), channel + spans[i].begin),
+                   spans[i].out + c * out_stride);
+    }
+  }
+}
+
+void GatherWindows(const ConvGeometry& g, const float* image, const PixelSpan* spans,
+                   int64_t span_count, int64_t out_stride) {
+  if (g.taps == 1 && g.in == g.out && g.pad == ConvShape::Dims{} &&
+      g.stride == ConvShape::Dims{1, 1, 1} && tile_lanes > 8) {
+    return CopyPixels(g, image, spans, span_count, out_stride);
+  }
+  // All spans of a few channels at a time: the image is then read from front to back.
+  constexpr int64_t near_bytes = 32 << 10;
+  const int64_t channels =
+      std::clamp<int64_t>(near_bytes / (4 * std::max<int64_t>(g.in_pixels, 1)), 8, 1024);
+  const int64_t step = span_count == 1 ? g.group_in : channels;
+  for (int64_t begin = 0; begin < g.group_in; begin += step) {
+    const int64_t end = std::min(begin + step, g.group_in);
+    for (int64_t i = 0; i < span_count; ++i) GatherSpan(g, image, spans[i], begin, end, out_stride);
   }
 }
 
@@ -183,9 +248,9 @@ HWY_AFTER_NAMESPACE();
 namespace sardonyx::kernels {
 
 HWY_EXPORT(GatherWindows);
-void gather_windows(const ConvGeometry& geometry, const float* image, int64_t begin, int64_t count,
-                    float* out, int64_t out_stride) {
-  HWY_DYNAMIC_DISPATCH(GatherWindows)(geometry, image, begin, count, out, out_stride);
+void gather_windows(const ConvGeometry& geometry, const float* image, const PixelSpan* spans,
+                    int64_t span_count, int64_t out_stride) {
+  HWY_DYNAMIC_DISPATCH(GatherWindows)(geometry, image, spans, span_count, out_stride);
 }
 
 }  // namespace sardonyx::kernels

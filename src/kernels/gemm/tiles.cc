@@ -1,5 +1,6 @@
 // The kernel tables of tiles.h.
 #include "kernels/gemm/tiles.h"
+#include <cstdlib>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/tiles.cc"
@@ -59,15 +60,76 @@ void StoreTile(const TileStore& store) {
                  [&](auto a) HWY_ATTR { StoreTileAs<decltype(a)::value>(store); });
 }
 
-void StoreTileTransposed(const TileStore& store) {
-  HWY_ALIGN float turned[max_tile_columns * max_lanes];
-  constexpr int64_t turned_stride = (tile_rows + tile_lanes - 1) / tile_lanes * tile_lanes;
-  static_assert(turned_stride <= max_lanes);
+constexpr int64_t turned_stride = (tile_rows + tile_lanes - 1) / tile_lanes * tile_lanes;
+
+void StoreTurnedBlocks(const TileStore& store) {
+  HWY_ALIGN float turned[2 * tile_lanes * turned_stride];
   TransposeBlocks(store.sums, store.sums_stride, turned_stride, store.rows, turned, turned_stride);
   TileStore rows = store;
   rows.sums = turned;
   rows.sums_stride = turned_stride;
   StoreTile(rows);
+}
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+// A whole vector of output rows, from registers to their places.
+template <Activation activation, bool residual>
+void StoreTurnedAs(const TileStore& s) {
+  const hn::ScalableTag<float> d;
+  const Epilogue& e = *s.epilogue;
+  const TileVec alpha = hn::Set(d, e.alpha);
+  const TileVec beta = hn::Set(d, e.beta);
+  const auto used = hn::FirstN(d, static_cast<size_t>(s.columns));
+  for (int64_t row = 0; row < s.rows; row += tile_lanes) {
+    TileVec v[tile_lanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < tile_lanes; ++i) {
+      // What memory holds beyond the tile could be subnormal, and those are slow.
+      v[i] = i < s.columns ? TileLoad(s.sums + i * s.sums_stride + row) : TileZero();
+    }
+    TransposeVecs(v);
+    const float* bias = s.bias == nullptr ? nullptr : s.bias + row;
+    const float* added = s.residual + row * s.residual_stride;
+    float* to = s.c + row * s.c_stride;
+#pragma GCC unroll 16
+    for (int i = 0; i < tile_lanes; ++i) {
+      const TileVec offset =
+          bias == nullptr ? hn::Zero(d) : hn::Mul(beta, hn::Set(d, bias[i]));
+      TileVec x = hn::MulAdd(alpha, v[i], offset);
+      if constexpr (residual) {
+        x = hn::MulAdd(beta, hn::MaskedLoad(used, d, added + i * s.residual_stride), x);
+      }
+      hn::BlendedStore(Activate<activation>(d, x, e), used, d, to + i * s.c_stride);
+    }
+  }
+}
+
+// The common epilogues; false: not one of them.
+bool StoreTurned(const TileStore& s) {
+  const Epilogue& e = *s.epilogue;
+  if (s.rows % tile_lanes != 0 || s.columns > tile_lanes || e.bias_axis == BiasAxis::column ||
+      (e.residual_last && s.residual != nullptr)) {
+    return false;
+  }
+  const bool residual = s.residual != nullptr;
+  switch (e.activation) {
+    case Activation::none:
+      residual ? StoreTurnedAs<Activation::none, true>(s) : StoreTurnedAs<Activation::none, false>(s);
+      return true;
+    case Activation::relu:
+      residual ? StoreTurnedAs<Activation::relu, true>(s) : StoreTurnedAs<Activation::relu, false>(s);
+      return true;
+    case Activation::clip: return !residual && (StoreTurnedAs<Activation::clip, false>(s), true);
+    default: return false;
+  }
+}
+#else
+bool StoreTurned(const TileStore&) { return false; }
+#endif
+
+void StoreTileTransposed(const TileStore& store) {
+  static const bool nost = getenv("NOST") != nullptr;
+  if (nost || !StoreTurned(store)) StoreTurnedBlocks(store);
 }
 
 void TurnKMajor(const float* in, int64_t stride, int count, int64_t k, float* out,

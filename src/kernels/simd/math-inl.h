@@ -100,19 +100,20 @@ HWY_INLINE V ExpInRange(D d, V x) {
   const V n = hn::Sub(biased, hn::Set(d, rounder));
   V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), x);
   r = hn::NegMulAdd(n, hn::Set(d, ln2_low), r);
-  const V p = Horner(d, r, 1.0f, 1.0f, 0.49999994f, 0.1666652f, 0.0416684f, 0.00836885f,
-                     0.00138143f);
-  return ScaleBy(d, p, biased, n);
+  const V p = Horner(d, r, 0.49999994f, 0.1666652f, 0.0416684f, 0.00836885f, 0.00138143f);
+  const V q = hn::MulAdd(hn::Mul(r, r), p, r);
+  return ScaleBy(d, hn::Add(q, hn::Set(d, 1.0f)), biased, n);
 }
 
-// 1 / v for v in [1, 2].
+// a / b for b in [1, 2].
 template <class D, class V>
-HWY_INLINE V ReciprocalNearOne(D d, V v) {
+HWY_INLINE V DivideByNearOne(D, V a, V b) {
 #if HWY_TARGET == HWY_AVX3
-  const V y = hn::ApproximateReciprocal(v);
-  return hn::MulAdd(y, hn::NegMulAdd(v, y, hn::Set(d, 1.0f)), y);
+  const V inverse = hn::ApproximateReciprocal(b);
+  const V y = hn::Mul(a, inverse);
+  return hn::MulAdd(hn::NegMulAdd(y, b, a), inverse, y);
 #else
-  return hn::Div(hn::Set(d, 1.0f), v);
+  return hn::Div(a, b);
 #endif
 }
 
@@ -234,9 +235,13 @@ HWY_INLINE V Log1p(D d, V x) {
 template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V x) {
   using namespace math;
+  // Of exp(-|x|), which never overflows: 1 / (1 + e) or e / (1 + e).
+  const V one = hn::Set(d, 1.0f);
   const V e = ExpNotPositive(d, hn::Neg(hn::Abs(x)));
-  const V r = ReciprocalNearOne(d, hn::Add(e, hn::Set(d, 1.0f)));
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(e, r), r);
+  const V divisor = hn::Add(e, one);
+  const V lost = hn::Sub(e, hn::Sub(divisor, one));  // by rounding
+  const V y = DivideByNearOne(d, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), divisor);
+  return hn::NegMulAdd(y, lost, y);
 }
 
 template <class D, class V>
@@ -255,10 +260,10 @@ HWY_INLINE V Tanh(D d, V x) {
   const V s = ScaleBy(d, one, biased, n);
   const V t = hn::NegMulAdd(s, q, hn::Sub(one, s));  // 1 - exp(-2|x|)
   const V divisor = hn::Sub(hn::Set(d, 2.0f), t);
-  const V inverse = ReciprocalNearOne(d, divisor);
-  V y = hn::Mul(t, inverse);
-  y = hn::MulAdd(hn::NegMulAdd(y, divisor, t), inverse, y);
-  return hn::CopySign(y, x);
+  // What rounding took from the divisor weighs double where it is just above 1.
+  const V lost = hn::Sub(hn::Sub(hn::Set(d, 2.0f), divisor), t);
+  const V y = DivideByNearOne(d, t, divisor);
+  return hn::CopySign(hn::NegMulAdd(y, lost, y), x);
 }
 
 template <class D, class V>

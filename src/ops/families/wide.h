@@ -61,6 +61,22 @@ class WideArguments {
                   run.pool());
     return wide;
   }
+  // The same, for kernels that take the type as a value.
+  const void* in_as(const RunContext& run, int i, ElementType compute) const {
+    if (!run.has_input(i)) return nullptr;
+    if (in_[i] < 0) return run.data(i);
+    std::byte* wide = scratch_at(run, in_[i]);
+    kernels::cast(run.in_type(i), compute, run.data(i), wide, run.in_size(i), {}, run.pool());
+    return wide;
+  }
+  void* out_as(const RunContext& run, int i) const {
+    if (!run.has_output(i)) return nullptr;
+    return out_[i] < 0 ? run.out_data(i) : scratch_at(run, out_[i]);
+  }
+  void finish_as(const RunContext& run, int i, ElementType compute) const {
+    if (!run.has_output(i) || out_[i] < 0) return;
+    kernels::cast(compute, run.out_type(i), scratch_at(run, out_[i]), run.out_data(i), run.out_size(i), {}, run.pool());
+  }
   // Where to write output i; null where absent. finish() brings it home.
   template <class T>
   T* out(const RunContext& run, int i) const {

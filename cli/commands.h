@@ -1,0 +1,30 @@
+// The commands of the program. Each add_… function declares one command's options and, when the
+// command is chosen, sets `action` to what carries it out and returns the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace sardonyx::cli {
+
+enum ExitCode : int {
+  ok = 0,
+  findings = 1,  // the checker found errors, or outputs differ from what was expected
+  usage = 2,
+  unreadable = 3,
+  invalid_model = 4,
+  unsupported = 5,
+  bad_input = 6,
+  run_failed = 7,
+};
+
+using Action = std::function<int()>;
+
+void add_run(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
+void add_info(CLI::App& app, Action& action);
+void add_show(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+
+}  // namespace sardonyx::cli

@@ -1,0 +1,88 @@
+#include "terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "base/fail.h"
+#include "session/print.h"
+
+namespace sardonyx::cli {
+namespace {
+
+constexpr auto patience = std::chrono::milliseconds(700);
+constexpr auto refresh = std::chrono::milliseconds(200);
+
+std::string scaled(double number, double step, std::initializer_list<std::string_view> units) {
+  auto unit = units.begin();
+  while (number >= step && unit + 1 != units.end()) {
+    number /= step;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", number, unit == units.begin() ? 0 : number < 10 ? 2 : number < 100 ? 1 : 0, *unit);
+}
+
+}  // namespace
+
+void emit(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  fail_at("standard output", ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
+}
+
+void emit(const nlohmann::json& json) {
+  emit(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  const size_t first = number < 0 ? 1 : 0;
+  for (size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
+std::string milliseconds(double ms) {
+  return fmt::format("{:.{}f} ms", ms, ms < 10 ? 2 : ms < 100 ? 1 : 0);
+}
+
+std::string bytes_text(double bytes) { return scaled(bytes, 1000, {"bytes", "kB", "MB", "GB", "TB"}); }
+
+std::string flops_text(double flops) { return scaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"}); }
+
+Progress::Progress(std::string what) : what_(std::move(what)) {
+  if (isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { watch(); });
+}
+
+Progress::~Progress() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Progress::set(std::string what) {
+  const std::lock_guard lock(mutex_);
+  what_ = std::move(what);
+}
+
+void Progress::watch() {
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  if (changed_.wait_for(lock, patience, [&] { return done_; })) return;
+  while (!done_) {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    fmt::print(stderr, "\r\033[K{} … {:.0f} s", printable(what_), passed.count());
+    std::fflush(stderr);
+    changed_.wait_for(lock, refresh, [&] { return done_; });
+  }
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+}
+
+}  // namespace sardonyx::cli

@@ -1,0 +1,333 @@
+// Rules of nodes: which operator one binds to, and whether it has what the operator asks for.
+#include <algorithm>
+
+#include "check/context.h"
+
+namespace sardonyx::check {
+namespace {
+
+std::string_view shown_domain(std::string_view domain) {
+  const std::string_view canonical = ir::canonical_domain(domain);
+  return canonical.empty() ? "ai.onnx" : canonical;
+}
+
+// Before IR version 3 there are no imports: everything is of version 1.
+int64_t version_of(const Context& context, const Unit& unit, std::string_view domain) {
+  const int64_t version = ir::imported_version(unit.imports, domain);
+  if (version == 0 && context.ir_version < 3 && ir::canonical_domain(domain).empty()) return 1;
+  return version;
+}
+
+void report_missing_import(Context& context, const Unit& unit, const Where& where,
+                           const ir::Node& node, bool is_function) {
+  const std::string_view domain = shown_domain(node.domain);
+  if (!context.first_time(fmt::format("import {} {}", static_cast<const void*>(&unit.imports), domain))) {
+    return;
+  }
+  Report& report = context.report;
+  const std::string_view advice = "add it to opset_import";
+  const bool runs_anyway = is_function || !schema::is_standard_domain(domain);
+  if (is_function && !unit.function) {
+    report("F-06", where, advice, "the domain '{}' of the function is not imported", domain);
+  } else if (unit.function && runs_anyway) {
+    report.at_most_warning("F-16", where, advice, "the function does not import the domain '{}'", domain);
+  } else if (unit.function) {
+    report("F-16", where, advice, "the function does not import the domain '{}'", domain);
+  } else if (ir::canonical_domain(domain).empty()) {
+    report("M-06", where, advice, "the model does not import ai.onnx, so its operators have no version");
+  } else {
+    report("O-04", where, advice, "the domain '{}' is not imported", domain);
+  }
+}
+
+void report_unknown_operator(Context& context, const Where& where, const ir::Node& node,
+                             int64_t version) {
+  Report& report = context.report;
+  const std::string_view domain = shown_domain(node.domain);
+  const auto versions = schema::versions(node.domain, node.op_type);
+  if (!versions.empty()) {
+    const schema::Signature& newest = versions.back();
+    if (version < versions.front().since) {
+      report("O-04", where, fmt::format("import version {} or more of {}", versions.front().since, domain),
+             "{} exists from version {}; the model imports {}", node.op_type, versions.front().since,
+             version);
+    } else {
+      report("O-04", where, fmt::format("import version {} or less of {}", newest.until, domain),
+             "{} is gone after version {}; the model imports {}", node.op_type, newest.until, version);
+    }
+    return;
+  }
+  if (schema::is_standard_domain(node.domain)) {
+    report("O-04", where, did_you_mean(schema::closest_name(node.domain, node.op_type)),
+           "{} version {} has no operator {}", domain, version, node.op_type);
+    return;
+  }
+  std::vector<std::string_view> names;
+  for (const auto& [key, function] : context.functions) {
+    if (std::get<0>(key) == ir::canonical_domain(node.domain)) names.push_back(std::get<1>(key));
+  }
+  const bool own_domain = !names.empty();
+  const std::string advice = did_you_mean(closest(node.op_type, names));
+  if (context.options.unknown_domains_are_errors || own_domain) {
+    report("O-04", where, advice, "neither an operator set nor a function defines {}.{}", domain,
+           node.op_type);
+  } else if (context.first_time(fmt::format("D-25 {} {}", domain, node.op_type))) {
+    report("D-25", where, "", "nothing is known of {}.{}; its nodes are not checked", domain,
+           node.op_type);
+  }
+}
+
+// ---- inputs and outputs
+
+struct Side {
+  const std::vector<std::string>& values;
+  std::string_view what;  // "input"
+  size_t least, most;
+};
+
+// The number of values without empty ones after the last parameter.
+size_t without_empty_tail(const Side& side) {
+  size_t count = side.values.size();
+  while (count > side.most && side.values[count - 1].empty()) --count;
+  return count;
+}
+
+template <class FormalAt>
+void check_side(Context& context, const Where& where, const Side& side, FormalAt formal_at) {
+  Report& report = context.report;
+  const std::string_view op = where.node->op_type;
+  const size_t count = without_empty_tail(side);
+  if (count < side.values.size()) {
+    report("D-16", where, "remove them", "{} takes at most {} {}s; {} empty ones follow", op, side.most,
+           side.what, side.values.size() - count);
+  }
+  if (count > side.most) {
+    report("D-10", where, "", "{} has at most {} {}s; found {}", op, side.most, side.what, count);
+    return;
+  }
+  if (count < side.least) {
+    const schema::Formal* missing = formal_at(count);
+    const bool variadic = missing && missing->option == schema::FormalOption::variadic;
+    report(variadic ? RuleId("D-11") : RuleId("D-10"), where, "",
+           "{} has at least {} {}{}; found {}{}", op, side.least, side.what, side.least == 1 ? "" : "s",
+           count, missing ? fmt::format(", so '{}' is missing", missing->name) : std::string());
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const schema::Formal* formal = formal_at(i);
+    if (!side.values[i].empty() || !formal || formal->option != schema::FormalOption::single) continue;
+    report("D-15", where.in(fmt::format("{} {}", side.what, i)), "",
+           "the {} '{}' of {} is required; it is left out", side.what, formal->name, op);
+  }
+}
+
+// ---- attributes
+
+void check_signature_attributes(Context& context, const Where& where,
+                                const schema::Signature& signature) {
+  Report& report = context.report;
+  const ir::Node& node = *where.node;
+  for (const ir::Attribute& attribute : node.attributes) {
+    if (attribute.name.empty() || attribute.name.starts_with("__")) continue;
+    const Where place = where.in(fmt::format("attribute '{}'", attribute.name));
+    const schema::Attribute* formal = signature.attribute(attribute.name);
+    if (!formal) {
+      std::vector<std::string_view> names;
+      for (const schema::Attribute& known : signature.attributes) names.push_back(known.name);
+      report("D-23", place, did_you_mean(closest(attribute.name, names), "remove it"),
+             "{} of version {} has no such attribute", node.op_type, signature.since);
+      continue;
+    }
+    const ir::AttributeKind kind = attribute.effective_kind();
+    const auto wanted = static_cast<ir::AttributeKind>(formal->kind);
+    if (kind != ir::AttributeKind::undefined && kind != wanted) {
+      report("D-10", place, "", "it is of type {}; found {}", name_of(wanted), name_of(kind));
+    }
+  }
+  for (const schema::Attribute& formal : signature.attributes) {
+    if (!formal.required || node.find(formal.name)) continue;
+    report("D-22", where.in(fmt::format("attribute '{}'", formal.name)), "give it",
+           "{} requires it; it is missing", node.op_type);
+  }
+}
+
+void check_signature(Context& context, const Unit& unit, const Where& where,
+                     const schema::Signature& signature) {
+  Report& report = context.report;
+  const ir::Node& node = *where.node;
+  if (signature.deprecated) {
+    const schema::Signature* newest = schema::newest(node.domain, node.op_type);
+    report("O-13", where,
+           newest && !newest->deprecated ? fmt::format("import version {} or more", newest->since) : "",
+           "{} is deprecated since version {}", node.op_type, signature.since);
+    return;
+  }
+  if (signature.experimental) {
+    if (signature.extra && ir::canonical_domain(node.domain).empty()) {
+      report("O-12", where, "", "{} was an experiment; the standard has no such operator any more",
+             node.op_type);
+    } else {
+      report("O-11", where, "", "{} is experimental and may change", node.op_type);
+    }
+    return;
+  }
+  const Side inputs{node.inputs, "input", static_cast<size_t>(signature.min_inputs),
+                    static_cast<size_t>(signature.max_inputs)};
+  const Side outputs{node.outputs, "output", static_cast<size_t>(signature.min_outputs),
+                     static_cast<size_t>(signature.max_outputs)};
+  check_side(context, where, inputs, [&](size_t i) { return signature.input(i); });
+  check_side(context, where, outputs, [&](size_t i) { return signature.output(i); });
+  check_signature_attributes(context, where, signature);
+  if (!unit.function || &unit.imports == &context.model.opset_imports) return;
+  const int64_t outside = version_of(context, {context.model.opset_imports}, node.domain);
+  if (outside > 0 && schema::find(node.domain, node.op_type, outside) != &signature) {
+    report("F-17", where, "import the same version in both",
+           "{} means version {} here and another under the model's version {} of {}", node.op_type,
+           signature.since, outside, shown_domain(node.domain));
+  }
+}
+
+// ---- calls of model-local functions
+
+bool has_default(const ir::Function& function, std::string_view parameter) {
+  return std::ranges::find(function.attribute_protos, parameter, &ir::Attribute::name) !=
+         function.attribute_protos.end();
+}
+
+void check_call(Context& context, const Where& where, const ir::Function& function) {
+  Report& report = context.report;
+  const ir::Node& node = *where.node;
+  const auto check_count = [&](size_t found, size_t most, std::string_view what) {
+    if (found > most) {
+      report("F-24", where, "", "the function {} has {} {}s; the call has {}", function.name, most, what,
+             found);
+    }
+  };
+  check_count(node.inputs.size(), function.inputs.size(), "input");
+  check_count(node.outputs.size(), function.outputs.size(), "output");
+  for (const ir::Attribute& attribute : node.attributes) {
+    if (attribute.name.starts_with("__") || has_default(function, attribute.name)) continue;
+    if (std::ranges::find(function.attributes, attribute.name) != function.attributes.end()) continue;
+    std::vector<std::string_view> names(function.attributes.begin(), function.attributes.end());
+    for (const ir::Attribute& declared : function.attribute_protos) names.push_back(declared.name);
+    report("F-25", where.in(fmt::format("attribute '{}'", attribute.name)),
+           did_you_mean(closest(attribute.name, names), "remove it"),
+           "the function {} declares no such attribute", function.name);
+  }
+  const auto needed = context.needed_parameters.find(&function);
+  if (needed == context.needed_parameters.end()) return;
+  for (const std::string_view parameter : needed->second) {
+    if (node.find(parameter)) continue;
+    report("F-15", where.in(fmt::format("attribute '{}'", parameter)), "give it",
+           "an operator in the function {} requires it, and it has no default", function.name);
+  }
+}
+
+// ---- annotations
+
+void check_sharding(Context& context, const Where& where, const ir::ShardingSpec& spec,
+                    const ir::DeviceConfiguration* configuration) {
+  Report& report = context.report;
+  const ir::Node& node = *where.node;
+  const auto among = [&](const std::vector<std::string>& names) {
+    return std::ranges::find(names, spec.tensor_name) != names.end();
+  };
+  if (spec.tensor_name.empty() || (!among(node.inputs) && !among(node.outputs))) {
+    report("MD-07", where, "", "a sharding names an input or output of its node; found '{}'",
+           spec.tensor_name);
+  }
+  for (const int64_t device : spec.device) {
+    const auto in_map = [&](const ir::IntIntListEntry& entry) { return entry.key == device; };
+    if (std::ranges::any_of(spec.index_to_device_group_map, in_map)) continue;
+    if (!configuration || (device >= 0 && device < configuration->num_devices)) continue;
+    report("MD-08", where, "", "device {} is not one of the {} devices", device,
+           configuration->num_devices);
+  }
+  int64_t shards = 1;
+  for (const ir::ShardedDim& dim : spec.sharded_dim) {
+    if (dim.axis < -64 || dim.axis > 63) {
+      report("MD-09", where, "", "an axis lies in [-rank, rank); found {}", dim.axis);
+    }
+    for (const ir::SimpleShardedDim& sharding : dim.simple_sharding) {
+      if (sharding.num_shards < 1) {
+        report("MD-11", where, "", "there is at least one shard; found {}", sharding.num_shards);
+      }
+      if (__builtin_mul_overflow(shards, std::max<int64_t>(sharding.num_shards, 1), &shards)) shards = 0;
+    }
+  }
+  if (!spec.sharded_dim.empty() && !spec.device.empty() &&
+      shards != static_cast<int64_t>(spec.device.size())) {
+    report("MD-12", where, "", "there are {} shards for {} devices", shards, spec.device.size());
+  }
+}
+
+void check_device_annotations(Context& context, const Where& where) {
+  const std::vector<ir::DeviceConfiguration>& known = context.model.configuration;
+  for (const ir::NodeDeviceConfiguration& own : where.node->device_configurations) {
+    const Where place = where.in(fmt::format("device configuration '{}'", own.configuration_id));
+    const auto found = std::ranges::find(known, own.configuration_id, &ir::DeviceConfiguration::name);
+    if (own.configuration_id.empty() || found == known.end()) {
+      context.report("MD-04", place, "", "no configuration of the model has this name");
+    }
+    for (const ir::ShardingSpec& spec : own.sharding_spec) {
+      check_sharding(context, place.in(fmt::format("sharding of '{}'", spec.tensor_name)), spec,
+                     found == known.end() ? nullptr : &*found);
+    }
+  }
+}
+
+void check_annotations(Context& context, const Where& where) {
+  const ir::Node& node = *where.node;
+  const auto needs = [&](bool has, int version, std::string_view what) {
+    if (!has || context.ir_version >= version) return;
+    context.report("D-24", where, fmt::format("set ir_version to {} or more", version),
+                   "{} came with IR version {}; the model says {}", what, version, context.ir_version);
+  };
+  needs(!node.overload.empty(), 10, "overload");
+  needs(!node.metadata_props.empty(), 10, "metadata of nodes");
+  needs(!node.device_configurations.empty(), 11, "device_configurations");
+  check_distinct_keys(context, "D-24", where, node.metadata_props);
+  check_device_annotations(context, where);
+}
+
+void bind(Context& context, const Unit& unit, const Where& where) {
+  const ir::Node& node = *where.node;
+  const int64_t version = version_of(context, unit, node.domain);
+  const ir::Function* function = called_function(context, node);
+  if (version == 0) report_missing_import(context, unit, where, node, function != nullptr);
+  if (function) return check_call(context, where, *function);
+  if (!node.overload.empty()) {
+    context.report("F-23", where, "", "no function of the model has the overload '{}'", node.overload);
+  }
+  if (version < 1) return;
+  const schema::Signature* signature = schema::find(node.domain, node.op_type, version);
+  if (signature) {
+    check_signature(context, unit, where, *signature);
+  } else {
+    report_unknown_operator(context, where, node, version);
+    if (node.outputs.empty()) {
+      context.report("D-07", where, "", "a node has outputs; this one has none");
+    }
+  }
+}
+
+}  // namespace
+
+void check_node(Context& context, const Unit& unit, const Where& where) {
+  const ir::Node& node = *where.node;
+  std::unordered_set<std::string_view> names;
+  for (const ir::Attribute& attribute : node.attributes) {
+    const Where place = where.in(fmt::format("attribute '{}'", attribute.name));
+    if (!attribute.name.empty() && !names.insert(attribute.name).second) {
+      context.report("A-16", place, "remove one", "the node has two attributes of this name");
+    }
+    check_attribute(context, unit, place, attribute);
+  }
+  check_annotations(context, where);
+  if (node.op_type.empty()) {
+    context.report("D-01", where, "", "a node says its operator; op_type is empty");
+    return;
+  }
+  bind(context, unit, where);
+}
+
+}  // namespace sardonyx::check

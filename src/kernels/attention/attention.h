@@ -1,0 +1,56 @@
+// Scaled dot product attention: y = softmax(cap(scale * q k^T) + bias) v, head by head.
+#pragma once
+
+#include <cstdint>
+
+#include "base/thread_pool.h"
+
+namespace sardonyx::kernels {
+
+// Where the rows of one operand are, in elements; a row itself is dense.
+struct HeadStrides {
+  int64_t batch = 0, head = 0, row = 0;
+};
+
+// Which of the inner values `scores` receives.
+enum class AttentionScores : int32_t { raw, capped, biased, probabilities };
+
+struct AttentionShape {
+  int64_t batch = 0, q_heads = 0, kv_heads = 0;  // q_heads is a multiple of kv_heads
+  int64_t q_length = 0, kv_length = 0;
+  int64_t head_size = 0, v_head_size = 0;
+  HeadStrides q, k, v, y;
+  HeadStrides mask;          // 0 where the mask repeats
+  int64_t mask_columns = 0;  // keys beyond are masked
+  int64_t past = 0;          // keys before the first query; unless `lengths` says otherwise
+  double scale = 1;
+  double softcap = 0;  // 0: none
+  bool causal = false;
+  int64_t left = -1, right = -1;  // keys a query sees on either side; -1: all
+  AttentionScores kind = AttentionScores::raw;
+};
+
+// A mask is boolean (true: attend) or added to the scores; at most one of them is given. lengths
+// (optional): of each batch the keys that count; the queries are then its last ones. scores
+// (optional) is [batch, q_heads, q_length, kv_length]. A query that may attend to nothing gives 0.
+template <class T>
+struct AttentionData {
+  const T* q = nullptr;
+  const T* k = nullptr;
+  const T* v = nullptr;
+  const bool* allowed = nullptr;
+  const T* bias = nullptr;
+  const int64_t* lengths = nullptr;
+  T* y = nullptr;
+  T* scores = nullptr;
+};
+
+// T is float or double. `alone` is a pool of one thread (for the products inside a task), `pool`
+// runs the tasks. Scratch as large as attention_scratch_bytes says for pool.threads().
+template <class T>
+int64_t attention_scratch_bytes(const AttentionShape& shape, int threads);
+template <class T>
+void attention(const AttentionShape& shape, const AttentionData<T>& data, void* scratch,
+               ThreadPool& alone, ThreadPool& pool);
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,85 @@
+// Optional, OptionalGetElement and OptionalHasElement.
+#include "ops/operator.h"
+
+namespace sardonyx::ops {
+namespace {
+
+using Kind = ir::TypeProto::Kind;
+
+std::unique_ptr<Step> allocating(std::unique_ptr<Step> step) {
+  step->traits().allocates_outputs = true;
+  return step;
+}
+
+void infer_optional(InferContext& ctx) {
+  if (ctx.has_input(0)) {
+    ctx.set(0, ValueType::optional_of(ctx.type(0)));
+    return;
+  }
+  const ir::TypeProto* type = ctx.attr_type("type");
+  if (type == nullptr) ctx.fail("needs an input, or attribute 'type' for an empty optional");
+  ctx.set(0, ValueType::optional_of(ir::value_type(*type, ctx.symbols())));
+}
+
+std::unique_ptr<Step> prepare_optional(PrepareContext&) {
+  return allocating(make_step("optional.wrap", [](RunContext& run) {
+    Optional optional;
+    if (run.has_input(0)) optional.held = std::make_unique<Value>(to_owned(run.in_value(0)));
+    run.set_output(0, std::move(optional));
+  }));
+}
+
+void infer_get(InferContext& ctx) {
+  const ValueType& type = ctx.type(0);
+  if (type.kind != Kind::optional) {
+    ctx.set_known(0, ctx.known(0));
+  } else if (type.nested) {
+    ctx.set(0, *type.nested);
+  }
+}
+
+std::unique_ptr<Step> prepare_get(PrepareContext& ctx) {
+  if (ctx.in_type(0).is_tensor()) return make_view_step("optional.view");
+  return allocating(make_step("optional.get", [](RunContext& run) {
+    const Value value = run.in_value(0);
+    if (value.kind() != Value::Kind::optional) {
+      run.set_output(0, value);
+      return;
+    }
+    if (!value.optional().held) throw Error(ErrorCode::run_failed, "the optional is empty; test it with OptionalHasElement first");
+    run.set_output(0, *value.optional().held);
+  }));
+}
+
+void infer_has(InferContext& ctx) {
+  ctx.set(0, ElementType::boolean, {});
+  const ValueType& type = ctx.type(0);
+  if (!ctx.has_input(0)) {
+    ctx.set_elements(0, {Dim(0)});
+  } else if (type.is_known() && type.kind != Kind::optional) {
+    ctx.set_elements(0, {Dim(1)});
+  }
+}
+
+std::unique_ptr<Step> prepare_has(PrepareContext&) {
+  return make_step("optional.has", [](RunContext& run) {
+    bool has = run.has_input(0);
+    if (has) {
+      const Value value = run.in_value(0);
+      has = value.kind() != Value::Kind::optional || value.optional().held != nullptr;
+    }
+    *run.out<bool>(0) = has;
+  });
+}
+
+constexpr Operator operators[] = {
+    {.name = "Optional", .infer = infer_optional, .prepare = prepare_optional},
+    {.name = "OptionalGetElement", .infer = infer_get, .prepare = prepare_get},
+    {.name = "OptionalHasElement", .infer = infer_has, .prepare = prepare_has},
+};
+
+}  // namespace
+
+std::span<const Operator> optional_operators() { return operators; }
+
+}  // namespace sardonyx::ops

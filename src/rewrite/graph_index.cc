@@ -1,0 +1,124 @@
+#include "rewrite/graph_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/tensor.h"
+
+namespace sardonyx::rewrite {
+
+GraphIndex::GraphIndex(ir::Graph& graph, const infer::Scope& scope)
+    : graph_(graph), scope_(scope), dead_(graph.nodes.size(), 0) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const std::string& output : graph.nodes[i].outputs) {
+      if (!output.empty()) makers_[output] = i;
+    }
+    count(graph.nodes[i], i, 1);
+  }
+  for (const ir::ValueInfo& output : graph.outputs) uses_[output.name].count += 1;
+}
+
+void GraphIndex::count(const ir::Node& node, size_t i, int by) {
+  const auto use = [&](const std::string& name) {
+    if (name.empty()) return;
+    Uses& uses = uses_[name];
+    uses.count += by;
+    if (by > 0) {
+      uses.users.push_back(i);
+    } else {
+      const auto found = std::find(uses.users.begin(), uses.users.end(), i);
+      if (found != uses.users.end()) uses.users.erase(found);
+    }
+  };
+  for (const std::string& input : node.inputs) use(input);
+  for (const ir::Attribute& attribute : node.attributes) {
+    if (attribute.g) for (const std::string& name : infer::captured_names(*attribute.g)) use(name);
+    for (const auto& graph : attribute.graphs) for (const std::string& name : infer::captured_names(*graph)) use(name);
+  }
+}
+
+size_t GraphIndex::producer_index(std::string_view value) const {
+  const auto found = makers_.find(std::string(value));
+  return found == makers_.end() || dead_[found->second] ? size() : found->second;
+}
+
+const ir::Node* GraphIndex::producer(std::string_view value) const {
+  const size_t i = producer_index(value);
+  return i == size() ? nullptr : &graph_.nodes[i];
+}
+
+int GraphIndex::uses(std::string_view value) const {
+  const auto found = uses_.find(std::string(value));
+  return found == uses_.end() ? 0 : found->second.count;
+}
+
+size_t GraphIndex::only_user(std::string_view value) const {
+  const auto found = uses_.find(std::string(value));
+  if (found == uses_.end() || found->second.count != 1 || found->second.users.size() != 1) return size();
+  return found->second.users[0];
+}
+
+const Tensor* GraphIndex::constant(std::string_view value) const {
+  if (const auto added = added_.find(std::string(value)); added != added_.end()) return &added->second;
+  const infer::Known* found = known(value);
+  if (found == nullptr || !found->constant) return nullptr;
+  // A graph input may be given anew by every run; only what no one makes or feeds stays.
+  return &*found->constant;
+}
+
+std::optional<double> GraphIndex::scalar(std::string_view value) const {
+  const Tensor* tensor = constant(value);
+  if (tensor == nullptr || tensor->size() != 1) return std::nullopt;
+  const Tensor held = ir::aligned(*tensor);
+  if (held.element_type() == ElementType::float32) return held.elements<float>()[0];
+  if (held.element_type() == ElementType::float64) return held.elements<double>()[0];
+  return std::nullopt;
+}
+
+bool GraphIndex::is_float32(std::string_view value) const {
+  const infer::Known* found = known(value);
+  return found && found->type.is_tensor() && found->type.element == ElementType::float32;
+}
+
+bool GraphIndex::same_shape(std::string_view a, std::string_view b) const {
+  const infer::Known *x = known(a), *y = known(b);
+  return x && y && x->type.shape && y->type.shape && *x->type.shape == *y->type.shape;
+}
+
+void GraphIndex::replace(size_t i, ir::Node node) {
+  count(graph_.nodes[i], i, -1);
+  for (const std::string& output : node.outputs) {
+    if (!output.empty()) makers_[output] = i;
+  }
+  count(node, i, 1);
+  graph_.nodes[i] = std::move(node);
+}
+
+void GraphIndex::kill(size_t i) {
+  count(graph_.nodes[i], i, -1);
+  dead_[i] = 1;
+}
+
+std::string GraphIndex::add_initializer(const Tensor& tensor, std::string_view hint) {
+  std::string name;
+  for (size_t n = added_.size();; ++n) {
+    name = fmt::format("{}__fused_{}", hint, n);
+    if (scope_.find(name) == nullptr && !added_.contains(name)) break;
+  }
+  graph_.initializers.push_back(ir::to_proto(tensor, name));
+  added_[name] = tensor;
+  return name;
+}
+
+void GraphIndex::compact() {
+  size_t kept = 0;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (dead_[i]) continue;
+    if (kept != i) graph_.nodes[kept] = std::move(graph_.nodes[i]);
+    ++kept;
+  }
+  graph_.nodes.resize(kept);
+}
+
+}  // namespace sardonyx::rewrite

@@ -1,0 +1,62 @@
+// Who makes and who uses each value of a graph, kept right while rewrites change nodes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "infer/infer.h"
+#include "ir/model.h"
+
+namespace sardonyx::rewrite {
+
+// Nodes keep their positions: a rewrite replaces a node or marks it dead, and compact() closes the
+// gaps at the end. Borrows graph and scope.
+class GraphIndex {
+ public:
+  GraphIndex(ir::Graph& graph, const infer::Scope& scope);
+
+  size_t size() const { return graph_.nodes.size(); }
+  ir::Node& node(size_t i) { return graph_.nodes[i]; }
+  bool is_dead(size_t i) const { return dead_[i] != 0; }
+
+  // The node that makes a value; null for inputs, initializers and outer values.
+  const ir::Node* producer(std::string_view value) const;
+  size_t producer_index(std::string_view value) const;  // size() where there is none
+  // Uses by nodes, outputs of the graph and subgraphs.
+  int uses(std::string_view value) const;
+  // The one node that uses the value, where nothing else does; size() otherwise.
+  size_t only_user(std::string_view value) const;
+
+  const infer::Known* known(std::string_view value) const { return scope_.find(value); }
+  // The elements of a constant; null where the value changes.
+  const Tensor* constant(std::string_view value) const;
+  // The one element of a constant float32 or float64 scalar (any rank).
+  std::optional<double> scalar(std::string_view value) const;
+  bool is_float32(std::string_view value) const;
+  bool same_shape(std::string_view a, std::string_view b) const;
+
+  // Replaces node i; the uses of its old inputs and those of the new node are counted anew.
+  void replace(size_t i, ir::Node node);
+  void kill(size_t i);
+  // A new initializer; returns its name.
+  std::string add_initializer(const Tensor& tensor, std::string_view hint);
+  void compact();
+
+ private:
+  void count(const ir::Node& node, size_t i, int by);
+
+  struct Uses {
+    int count = 0;
+    std::vector<size_t> users;
+  };
+  ir::Graph& graph_;
+  const infer::Scope& scope_;
+  std::unordered_map<std::string, size_t> makers_;
+  std::unordered_map<std::string, Uses> uses_;
+  std::unordered_map<std::string, Tensor> added_;
+  std::vector<char> dead_;
+};
+
+}  // namespace sardonyx::rewrite

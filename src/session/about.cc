@@ -1,0 +1,32 @@
+#include "session/about.h"
+
+#include <set>
+#include <utility>
+
+#include "base/cpu.h"
+#include "sardonyx/session.h"
+#include "schema/schema.h"
+#include "wire/image.h"
+
+namespace sardonyx {
+
+About about() {
+  About about;
+  about.version = version();
+  const schema::Release& release = schema::releases().back();
+  about.onnx_release = release.name;
+  about.ir_version = release.ir_version;
+  about.opset = release.onnx_opset;
+  about.ml_opset = release.ml_opset;
+  about.training_opset = release.training_opset;
+  std::set<std::pair<std::string_view, std::string_view>> names;
+  for (const schema::Signature& signature : schema::all_signatures()) {
+    if (!signature.extra) names.emplace(signature.domain, signature.name);
+  }
+  about.operators = static_cast<int>(names.size());
+  about.instruction_set = name_of(instruction_set());
+  about.images = wire::has_image_support();
+  return about;
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,187 @@
+#include "session/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "session/numbers.h"
+#include "session/print.h"
+
+namespace sardonyx {
+namespace {
+
+constexpr int max_depth = 32;
+constexpr int64_t chunk = 4096;
+
+double default_relative(ElementType type) {
+  switch (type) {
+    case ElementType::float16: return 4.0 / (1 << 10);
+    case ElementType::bfloat16: return 4.0 / (1 << 7);
+    case ElementType::float8e4m3fn:
+    case ElementType::float8e4m3fnuz: return 4.0 / (1 << 3);
+    case ElementType::float8e5m2:
+    case ElementType::float8e5m2fnuz: return 4.0 / (1 << 2);
+    case ElementType::float4e2m1:
+    case ElementType::float8e8m0: return 1.0;
+    default: return 1e-3;
+  }
+}
+
+bool is_exact(ElementType type) {
+  return !is_floating(type) && type != ElementType::complex64 && type != ElementType::complex128;
+}
+
+template <class F>
+void for_each_chunk(int64_t count, F&& f) {
+  for (int64_t begin = 0; begin < count; begin += chunk) f(begin, std::min(chunk, count - begin));
+}
+
+double rms_of(const Tensor& tensor) {
+  std::array<double, chunk> numbers;
+  double sum = 0;
+  int64_t finite = 0;
+  for_each_chunk(number_count(tensor), [&](int64_t begin, int64_t count) {
+    const std::span<double> part(numbers.data(), static_cast<size_t>(count));
+    read_numbers(tensor, begin, part);
+    for (const double number : part) {
+      if (!std::isfinite(number)) continue;
+      sum += number * number;
+      ++finite;
+    }
+  });
+  return finite == 0 ? 0 : std::sqrt(sum / static_cast<double>(finite));
+}
+
+void compare_strings(const Tensor& actual, const Tensor& expected, Difference& difference) {
+  const auto ours = actual.elements<std::string>(), theirs = expected.elements<std::string>();
+  for (size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i] == theirs[i]) continue;
+    if (difference.differing++ == 0) {
+      difference.reason = fmt::format("element {} is \"{}\", expected \"{}\"", i, printable(ours[i]), printable(theirs[i]));
+    }
+  }
+}
+
+void compare_numbers(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance, Difference& difference) {
+  const ElementType type = actual.element_type();
+  const bool exact = is_exact(type);
+  const double rms = rms_of(expected);
+  const double relative = exact ? 0 : tolerance.relative.value_or(default_relative(type));
+  const double absolute = exact ? 0 : tolerance.absolute.value_or(1e-4 * rms);
+  double worst = -1;
+  std::array<double, chunk> ours, theirs;
+  for_each_chunk(number_count(actual), [&](int64_t begin, int64_t count) {
+    const auto length = static_cast<size_t>(count);
+    read_numbers(actual, begin, std::span(ours.data(), length));
+    read_numbers(expected, begin, std::span(theirs.data(), length));
+    for (size_t i = 0; i < length; ++i) {
+      const double a = ours[i], b = theirs[i];
+      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+      const double distance = std::abs(a - b);
+      const bool finite = std::isfinite(distance);
+      if (finite) difference.largest = std::max(difference.largest, distance);
+      if (finite && distance <= relative * std::abs(b) + absolute) continue;
+      ++difference.differing;
+      const double rank = finite ? distance : INFINITY;
+      if (rank > worst) {
+        worst = rank;
+        difference.reason = fmt::format("element {} is {:.9g}, expected {:.9g}", begin + static_cast<int64_t>(i), a, b);
+      }
+    }
+  });
+  difference.share_of_rms = rms > 0 ? difference.largest / rms : difference.largest;
+  // 64-bit integers beyond 2^53 look alike as doubles.
+  if (exact && difference.differing == 0 && actual.byte_size() > 0 &&
+      std::memcmp(actual.data(), expected.data(), actual.byte_size()) != 0 && bit_width(type) == 64) {
+    difference.differing = 1;
+    difference.reason = "large integers differ";
+  }
+}
+
+Difference compare_tensors(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance) {
+  Difference difference;
+  if (actual.element_type() != expected.element_type() || actual.shape() != expected.shape()) {
+    difference.agree = false;
+    difference.reason = fmt::format("is {}, expected {}", type_text(actual), type_text(expected));
+    return difference;
+  }
+  difference.elements = actual.size();
+  if (actual.element_type() == ElementType::string) {
+    compare_strings(actual, expected, difference);
+  } else {
+    compare_numbers(actual, expected, tolerance, difference);
+  }
+  difference.agree = difference.differing == 0;
+  if (!difference.agree) {
+    difference.reason = fmt::format("{} of {} elements differ; {}", difference.differing, difference.elements, difference.reason);
+  }
+  return difference;
+}
+
+void merge(Difference& sum, const Difference& part, const std::string& where) {
+  if (sum.agree && !part.agree) sum.reason = fmt::format("{}: {}", where, part.reason);
+  sum.agree = sum.agree && part.agree;
+  sum.largest = std::max(sum.largest, part.largest);
+  sum.share_of_rms = std::max(sum.share_of_rms, part.share_of_rms);
+  sum.differing += part.differing;
+  sum.elements += part.elements;
+}
+
+Difference refusal(std::string reason) {
+  Difference difference;
+  difference.agree = false;
+  difference.reason = std::move(reason);
+  return difference;
+}
+
+Difference compare_at(const Value& actual, const Value& expected, const Tolerance& tolerance, int depth) {
+  if (depth > max_depth) return refusal("values nest too deep to be compared");
+  if (actual.kind() == Value::Kind::optional && expected.kind() != Value::Kind::optional) {
+    return compare_at(actual.optional().held ? *actual.optional().held : Value(), expected, tolerance, depth + 1);
+  }
+  if (actual.kind() != expected.kind()) {
+    return refusal(fmt::format("is {}, expected {}", type_text(actual), type_text(expected)));
+  }
+  Difference sum;
+  switch (actual.kind()) {
+    case Value::Kind::none: return sum;
+    case Value::Kind::tensor: return compare_tensors(actual.tensor(), expected.tensor(), tolerance);
+    case Value::Kind::sparse_tensor:
+      merge(sum, compare_tensors(actual.sparse_tensor().indices, expected.sparse_tensor().indices, {}), "indices");
+      merge(sum, compare_tensors(actual.sparse_tensor().values, expected.sparse_tensor().values, tolerance), "values");
+      return sum;
+    case Value::Kind::optional: {
+      const auto &ours = actual.optional().held, &theirs = expected.optional().held;
+      return compare_at(ours ? *ours : Value(), theirs ? *theirs : Value(), tolerance, depth + 1);
+    }
+    case Value::Kind::sequence: {
+      const auto &ours = actual.sequence().items, &theirs = expected.sequence().items;
+      if (ours.size() != theirs.size()) return refusal(fmt::format("has {} items, expected {}", ours.size(), theirs.size()));
+      for (size_t i = 0; i < ours.size(); ++i) {
+        merge(sum, compare_at(ours[i], theirs[i], tolerance, depth + 1), fmt::format("item {}", i));
+      }
+      return sum;
+    }
+    case Value::Kind::map: {
+      const Map &ours = actual.map(), &theirs = expected.map();
+      merge(sum, compare_tensors(ours.keys, theirs.keys, {}), "keys");
+      if (!sum.agree) return sum;
+      for (size_t i = 0; i < ours.values.size() && i < theirs.values.size(); ++i) {
+        merge(sum, compare_at(ours.values[i], theirs.values[i], tolerance, depth + 1), fmt::format("value {}", i));
+      }
+      return sum;
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+Difference compare(const Value& actual, const Value& expected, const Tolerance& tolerance) {
+  return compare_at(actual, expected, tolerance, 0);
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,161 @@
+#include "session/info.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/fail.h"
+#include "ir/value_type.h"
+#include "ir/walk.h"
+#include "ops/operator.h"
+#include "schema/schema.h"
+#include "session/flops.h"
+#include "session/reading.h"
+
+namespace sardonyx {
+namespace {
+
+std::string qualified(std::string_view domain, std::string_view name) {
+  return ir::canonical_domain(domain).empty() ? std::string(name) : fmt::format("{}.{}", domain, name);
+}
+
+std::vector<ModelInfo::Port> ports(const std::vector<ir::ValueInfo>& values, const std::set<std::string_view>& defaults) {
+  std::vector<ModelInfo::Port> ports;
+  for (const ir::ValueInfo& value : values) {
+    ir::SymbolTable symbols;
+    ports.push_back({value.name, value.type ? ir::value_type(*value.type, symbols).to_string() : "?",
+                     defaults.contains(value.name)});
+  }
+  return ports;
+}
+
+// Sums up the tensors of a model.
+class Parameters {
+ public:
+  void add(const ir::TensorProto& tensor) {
+    int64_t count = 1;
+    for (const int64_t dim : tensor.dims) {
+      if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) return;  // the checker's business
+    }
+    elements_ += count;
+    by_type_[is_known(tensor.element_type()) ? std::string(name_of(tensor.element_type())) : "unknown"] += count;
+    if (is_known(tensor.element_type()) && count < (int64_t{1} << 58)) bytes_ += byte_size(tensor.element_type(), count);
+    if (!tensor.is_external()) return;
+    for (const ir::StringEntry& entry : tensor.external_data) {
+      if (entry.key == "location") files_.insert(entry.value);
+    }
+  }
+  void add(const ir::SparseTensorProto& sparse) {
+    add(sparse.values);
+    add(sparse.indices);
+  }
+  void add(const ir::Graph& graph) {
+    for (const ir::TensorProto& tensor : graph.initializers) add(tensor);
+    for (const ir::SparseTensorProto& sparse : graph.sparse_initializers) add(sparse);
+  }
+  void add(const ir::Node& node) {
+    for (const ir::Attribute& attribute : node.attributes) {
+      if (attribute.t) add(*attribute.t);
+      if (attribute.sparse_tensor) add(*attribute.sparse_tensor);
+    }
+  }
+
+  void report(ModelInfo& info, const std::string& folder) const {
+    info.parameters = elements_;
+    info.parameter_bytes = bytes_;
+    info.parameter_types.assign(by_type_.begin(), by_type_.end());
+    std::stable_sort(info.parameter_types.begin(), info.parameter_types.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    for (const std::string& file : files_) {
+      info.external_files.push_back(file);
+      info.external_data_present = info.external_data_present && access((folder + "/" + file).c_str(), R_OK) == 0;
+    }
+  }
+
+ private:
+  int64_t elements_ = 0, bytes_ = 0;
+  std::map<std::string, int64_t> by_type_;
+  std::set<std::string> files_;
+};
+
+bool can_run(const ir::Node& node) {
+  return ops::find_operator(ir::canonical_domain(node.domain), node.op_type) != nullptr ||
+         schema::function_text(ir::canonical_domain(node.domain), node.op_type) != nullptr;
+}
+
+void count_nodes(const ir::Model& model, ModelInfo& info) {
+  std::set<std::tuple<std::string_view, std::string_view>> own;
+  for (const ir::Function& function : model.functions) {
+    own.emplace(ir::canonical_domain(function.domain), function.name);
+    info.functions.push_back(qualified(function.domain, function.name));
+  }
+  std::map<std::string, ModelInfo::OperatorCount> counts;
+  Parameters parameters;
+  ir::walk(model, {.enter =
+                       [&](const ir::WalkPlace& place) {
+                         if (place.graph != nullptr) parameters.add(*place.graph);
+                         return true;
+                       },
+                   .node =
+                       [&](const ir::WalkPlace&, const ir::Node& node, size_t) {
+                         ++info.nodes;
+                         auto& count = counts[qualified(node.domain, node.op_type)];
+                         ++count.count;
+                         count.supported = own.contains({ir::canonical_domain(node.domain), node.op_type}) || can_run(node);
+                         parameters.add(node);
+                       }});
+  for (auto& [name, count] : counts) {
+    count.name = name;
+    info.operators.push_back(count);
+  }
+  std::stable_sort(info.operators.begin(), info.operators.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
+  parameters.report(info, model.folder);
+}
+
+int64_t file_size(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_size) : 0;
+}
+
+}  // namespace
+
+ModelInfo model_info(const std::string& path, const DimSizes& sizes) {
+  const ir::Model model = read_model_file(path);
+  ModelInfo info;
+  info.path = path;
+  info.file_bytes = file_size(path);
+  info.ir_version = model.ir_version;
+  for (const ir::OperatorSetId& opset : model.opset_imports) {
+    info.opsets.emplace_back(opset.domain.empty() ? "ai.onnx" : opset.domain, opset.version);
+  }
+  info.producer = model.producer_name;
+  if (!model.producer_version.empty()) info.producer += (info.producer.empty() ? "" : " ") + model.producer_version;
+  info.domain = model.domain;
+  info.model_version = model.model_version;
+  info.description = model.doc_string;
+  for (const ir::StringEntry& entry : model.metadata_props) info.metadata.emplace_back(entry.key, entry.value);
+  info.training = !model.training_info.empty();
+  count_nodes(model, info);
+  if (!model.graph) {
+    info.cost_reason = "the model has no graph";
+    return info;
+  }
+  info.graph_name = model.graph->name;
+  std::set<std::string_view> defaults;
+  for (const ir::TensorProto& initializer : model.graph->initializers) defaults.insert(initializer.name);
+  info.inputs = ports(model.graph->inputs, defaults);
+  info.outputs = ports(model.graph->outputs, {});
+  try {
+    info.cost = cost_of(model, sizes);
+  } catch (const Error& error) {
+    info.cost_reason = error.what();
+  }
+  return info;
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,205 @@
+#include "session/input.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "base/bytes.h"
+#include "base/fail.h"
+#include "ir/tensor.h"
+#include "session/model.h"
+#include "session/numbers.h"
+#include "session/picture.h"
+#include "wire/json_tensor.h"
+#include "wire/npy.h"
+#include "wire/read.h"
+
+namespace sardonyx {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+std::string ending(std::string_view name) {
+  const size_t dot = name.find_last_of("./");
+  return dot == std::string_view::npos || name[dot] == '/' ? "" : lower(name.substr(dot));
+}
+
+wire::Wanted wanted_tensor(const ValueDescription& wanted) {
+  wire::Wanted result;
+  result.type = wanted.element_type;
+  if (wanted.shape) {
+    result.shape.emplace();
+    for (const auto& dim : *wanted.shape) result.shape->push_back(dim.size.value_or(-1));
+  }
+  return result;
+}
+
+// The type a model declares for a value; a tensor where it declares none.
+ir::TypeProto declared_type(const Model& model, const ValueDescription& wanted) {
+  const auto& graph = model.implementation().model.graph;
+  if (graph) {
+    for (const auto* list : {&graph->inputs, &graph->outputs}) {
+      for (const ir::ValueInfo& info : *list) {
+        if (info.name == wanted.name && info.type) return *info.type;
+      }
+    }
+  }
+  ir::TypeProto tensor;
+  tensor.kind = ir::TypeProto::Kind::tensor;
+  return tensor;
+}
+
+Tensor from_npz(const Bytes& bytes, const ValueDescription& wanted) {
+  const auto arrays = wire::read_npz(bytes, [&](std::string_view) { return wanted.element_type; });
+  for (const auto& array : arrays) {
+    if (array.name == wanted.name) return array.tensor;
+  }
+  if (arrays.size() == 1) return arrays[0].tensor;
+  std::string names;
+  for (const auto& array : arrays) names += (names.empty() ? "'" : ", '") + array.name + "'";
+  fail(ErrorCode::bad_input, "has no array '{}'; it has {}", wanted.name, names.empty() ? "none" : names);
+}
+
+Tensor from_json(const Bytes& bytes, const ValueDescription& wanted) {
+  const std::string_view text = bytes.text();
+  const auto json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  if (json.is_discarded()) fail(ErrorCode::bad_input, "is not sound JSON");
+  return wire::tensor_from_json(json, wanted_tensor(wanted));
+}
+
+Value value_from(const Bytes& bytes, const std::string& kind, const Model& model,
+                 const ValueDescription& wanted, const PictureOptions& picture) {
+  if (kind == ".npy") return ir::aligned(wire::read_npy(bytes, wanted.element_type));
+  if (kind == ".npz") return ir::aligned(from_npz(bytes, wanted));
+  if (kind == ".pb") {
+    Value value = wire::read_value(bytes, declared_type(model, wanted));
+    return value.is_tensor() ? Value(ir::aligned(value.tensor())) : value;
+  }
+  if (kind == ".json") return from_json(bytes, wanted);
+  if (is_picture(bytes)) return picture_tensor(bytes, wanted, picture);
+  return value_from_text(bytes.text(), wanted);
+}
+
+// A generator whose numbers are the same on every machine (splitmix64).
+class Generator {
+ public:
+  Generator(uint64_t seed, std::string_view name) : state_(seed) {
+    for (const char c : name) state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  double unit() {  // [0, 1)
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+template <class Next>
+Tensor filled(const ValueDescription& wanted, const Shape& shape, Next next) {
+  if (wanted.kind != Value::Kind::tensor) {
+    fail_at(fmt::format("input '{}'", wanted.name), ErrorCode::bad_input,
+            "is {}; only tensors can be made up: give a .pb file", wanted.type);
+  }
+  if (wanted.element_type == ElementType::string) {
+    Tensor tensor(ElementType::string, shape);
+    for (std::string& text : tensor.mutable_elements<std::string>()) text = fmt::format("{:g}", next());
+    return tensor;
+  }
+  Tensor doubles(ElementType::float64, shape);
+  for (double& element : doubles.mutable_elements<double>()) element = next();
+  return converted(doubles, wanted.element_type);
+}
+
+}  // namespace
+
+bool is_value_file_name(std::string_view name) {
+  constexpr std::array<std::string_view, 9> endings = {".npy", ".npz", ".pb",   ".json", ".txt",
+                                                       ".png", ".jpg", ".jpeg", ".csv"};
+  return std::find(endings.begin(), endings.end(), ending(name)) != endings.end();
+}
+
+Value read_value_file(const std::string& path, const Model& model, const ValueDescription& wanted,
+                      const PictureOptions& picture) {
+  const Bytes bytes = read_file(path);
+  try {
+    return value_from(bytes, ending(path), model, wanted, picture);
+  } catch (const Error& error) {
+    // The file could be read; what is in it is no value for this input.
+    const bool content = error.code() == ErrorCode::unreadable || error.code() == ErrorCode::invalid_model;
+    const Error found(content ? ErrorCode::bad_input : error.code(), error.message(), error.location());
+    throw found.within(path).within(fmt::format("input '{}'", wanted.name));
+  }
+}
+
+std::vector<NamedValue> read_npz_values(const std::string& path,
+                                        const std::vector<ValueDescription>& wanted) {
+  const Bytes bytes = read_file(path);
+  try {
+    const auto arrays = wire::read_npz(bytes, [&](std::string_view name) {
+      for (const ValueDescription& one : wanted) {
+        if (one.name == name) return one.element_type;
+      }
+      return ElementType::undefined;
+    });
+    std::vector<NamedValue> values;
+    for (const auto& array : arrays) values.emplace_back(array.name, ir::aligned(array.tensor));
+    return values;
+  } catch (const Error& error) {
+    const ErrorCode code = error.code() == ErrorCode::unreadable ? ErrorCode::bad_input : error.code();
+    throw Error(code, error.message(), error.location()).within(path);
+  }
+}
+
+Value value_from_text(std::string_view text, const ValueDescription& wanted) {
+  if (wanted.kind != Value::Kind::tensor) {
+    fail(ErrorCode::bad_input, "the model takes {}, which only a .pb file can give", wanted.type);
+  }
+  return wire::tensor_from_text(text, wanted_tensor(wanted));
+}
+
+Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes) {
+  if (!wanted.shape) {
+    fail_at(fmt::format("input '{}'", wanted.name), ErrorCode::bad_input,
+            "is {}, so its shape can't be told: give a file or a value", wanted.type);
+  }
+  Shape shape;
+  for (const auto& dim : *wanted.shape) {
+    const auto known = sizes.find(dim.name);
+    shape.push_back(dim.size ? *dim.size : known != sizes.end() ? known->second : 1);
+  }
+  return shape;
+}
+
+void learn_sizes(const ValueDescription& wanted, const Value& value, DimSizes& sizes) {
+  if (!wanted.shape || !value.is_tensor()) return;
+  const Shape& shape = value.tensor().shape();
+  for (size_t i = 0; i < std::min(shape.size(), wanted.shape->size()); ++i) {
+    const auto& dim = (*wanted.shape)[i];
+    if (!dim.size && !dim.name.empty()) sizes.emplace(dim.name, shape[i]);
+  }
+}
+
+Value random_value(const ValueDescription& wanted, const Shape& shape, uint64_t seed,
+                   std::optional<RandomRange> range) {
+  Generator generator(seed, wanted.name);
+  const bool whole = !is_floating(wanted.element_type);
+  const RandomRange used = range.value_or(whole ? RandomRange{0, 2} : RandomRange{-1, 1});
+  return filled(wanted, shape, [&] {
+    const double number = used.low + generator.unit() * (used.high - used.low);
+    return whole ? std::floor(number) : number;
+  });
+}
+
+Value ones_value(const ValueDescription& wanted, const Shape& shape) {
+  return filled(wanted, shape, [] { return 1.0; });
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,97 @@
+#include "session/output.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/fail.h"
+#include "wire/npy.h"
+#include "wire/write.h"
+
+namespace sardonyx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder inside `parent` that goes away with everything in it.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const fs::path& parent) : path_((parent / ".sardonyx-XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr) {
+      fail_at(parent.string(), ErrorCode::unreadable, "cannot write here: {}", std::strerror(errno));
+    }
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  fs::path operator/(const std::string& name) const { return fs::path(path_) / name; }
+
+ private:
+  std::string path_;
+};
+
+void write_bytes(const fs::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) fail_at(path.string(), ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
+}
+
+// A name that stays in its folder when an archive with it is unpacked.
+bool is_harmless(std::string_view name) {
+  if (name.empty() || name.size() > 200 || name.front() == '/' || name.find("..") != std::string_view::npos) return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f && c != '\\'; });
+}
+
+}  // namespace
+
+std::vector<std::string> write_output_folder(const std::string& folder, std::span<const Value> outputs) {
+  try {
+    fs::create_directories(folder);
+    const TemporaryFolder temporary(folder);
+    std::vector<std::string> names(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].kind() == Value::Kind::none) continue;
+      names[i] = fmt::format("output_{}.{}", i, outputs[i].is_tensor() ? "npy" : "pb");
+      if (outputs[i].is_tensor()) {
+        wire::write_npy(outputs[i].tensor(), (temporary / names[i]).string());
+      } else {
+        write_bytes(temporary / names[i], wire::write_value(outputs[i]));
+      }
+    }
+    for (std::string& name : names) {
+      if (name.empty()) continue;
+      const fs::path target = fs::path(folder) / name;
+      fs::rename(temporary / name, target);
+      name = target.string();
+    }
+    return names;
+  } catch (const fs::filesystem_error& error) {
+    fail_at(folder, ErrorCode::unreadable, "cannot write: {}", error.code().message());
+  }
+}
+
+void write_output_npz(const std::string& path, std::span<const ValueDescription> descriptions,
+                      std::span<const Value> outputs) {
+  std::vector<wire::NamedTensor> tensors;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = descriptions[i].name;
+    if (outputs[i].kind() == Value::Kind::none) continue;
+    if (!outputs[i].is_tensor()) {
+      fail_at(fmt::format("output '{}'", name), ErrorCode::bad_input,
+              "is a {}, which an .npz file cannot hold; name a folder instead", name_of(outputs[i].kind()));
+    }
+    tensors.push_back({is_harmless(name) ? name : fmt::format("output_{}", i), outputs[i].tensor()});
+  }
+  wire::write_npz(tensors, path);
+}
+
+}  // namespace sardonyx
