@@ -50,6 +50,18 @@ std::string list(const std::vector<ValueDescription>& inputs) {
 
 }  // namespace
 
+DimSizes parse_sizes(const std::vector<std::string>& texts) {
+  DimSizes sizes;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw UsageError(fmt::format("--set {}: expected DIM=N, as in --set batch=4", text));
+    }
+    sizes[text.substr(0, equals)] = size_from(text.substr(equals + 1), text);
+  }
+  return sizes;
+}
+
 void ModelInputs::add_options(CLI::App& command) {
   command.add_option("-i,--input", input_texts_,
                      "A value for an input: NAME=FILE (.npy .npz .pb .json .txt .png .jpg), NAME=random,\n"
@@ -89,13 +101,7 @@ void ModelInputs::parse() {
     }
     named_.push_back(std::move(input));
   }
-  for (const std::string& text : set_texts_) {
-    const size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      throw UsageError(fmt::format("--set {}: expected DIM=N, as in --set batch=4", text));
-    }
-    given_sizes_[text.substr(0, equals)] = size_from(text.substr(equals + 1), text);
-  }
+  given_sizes_ = parse_sizes(set_texts_);
   if (!layout_.empty()) {
     std::string upper = layout_;
     std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -206,9 +212,8 @@ Value ModelInputs::made(const Named& input, const ValueDescription& wanted) cons
 Value ModelInputs::read(const Named& input, const Model& model, const ValueDescription& wanted) const {
   if (input.text.starts_with('@')) return read_value_file(input.text.substr(1), model, wanted, picture_);
   const bool text = wanted.kind == Value::Kind::tensor && wanted.element_type == ElementType::string;
-  if (exists(input.text) || (is_value_file_name(input.text) && !text)) {
-    return read_value_file(input.text, model, wanted, picture_);
-  }
+  const bool looks_like_file = is_value_file_name(input.text) || input.text.find('/') != std::string::npos;
+  if (looks_like_file && (!text || exists(input.text))) return read_value_file(input.text, model, wanted, picture_);
   try {
     return value_from_text(input.text, wanted);
   } catch (const Error& error) {

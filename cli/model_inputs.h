@@ -10,6 +10,9 @@
 
 namespace sardonyx::cli {
 
+// "batch=4" to sizes. Throws UsageError.
+DimSizes parse_sizes(const std::vector<std::string>& texts);
+
 class ModelInputs {
  public:
   void add_options(CLI::App& command);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -33,7 +34,7 @@ void emit(std::string_view text) {
   fail_at("standard output", ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
 }
 
-void emit(const nlohmann::json& json) {
+void emit_json(const nlohmann::json& json) {
   emit(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
@@ -51,6 +52,12 @@ std::string milliseconds(double ms) {
 std::string bytes_text(double bytes) { return scaled(bytes, 1000, {"bytes", "kB", "MB", "GB", "TB"}); }
 
 std::string flops_text(double flops) { return scaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"}); }
+
+double median(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  const size_t middle = numbers.size() / 2;
+  return numbers.size() % 2 == 1 ? numbers[middle] : (numbers[middle - 1] + numbers[middle]) / 2;
+}
 
 Progress::Progress(std::string what) : what_(std::move(what)) {
   if (isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { watch(); });

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 namespace sardonyx::cli {
 
@@ -19,13 +20,16 @@ struct UsageError : std::runtime_error {
 
 // Writes to standard output at once. Throws Error (unreadable) where that fails.
 void emit(std::string_view text);
-void emit(const nlohmann::json& json);
+void emit_json(const nlohmann::json& json);
 
 // "1,234,567"; "12.3 ms"; "45.6 MB"; "1.23 GFLOP".
 std::string grouped(int64_t number);
 std::string milliseconds(double ms);
 std::string bytes_text(double bytes);
 std::string flops_text(double flops);
+
+// `numbers` is not empty.
+double median(std::vector<double> numbers);
 
 // Says on a line of its own, when standard error is a terminal and the work takes long, what is
 // being done. The line is gone when this is destroyed.

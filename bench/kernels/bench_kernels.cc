@@ -1,5 +1,6 @@
 // Times matrix multiplication and convolution against the machine's peak.
-//   bench_kernels [--threads N] [--seconds S] [--cold] [probe|gemm|conv|resnet50|depthwise|all]
+//   bench_kernels [--threads N] [--seconds S] [--cold] [--exact] [probe|gemm|conv|resnet50|depthwise|all]
+// --exact keeps Winograd's algorithm out.
 //   bench_kernels ... one CHANNELS SIZE OUT_CHANNELS KERNEL STRIDE GROUP
 //   bench_kernels ... matmul M K N
 // Times are the best of many calls. --cold writes 64 MB between calls, so that weights and inputs
@@ -46,6 +47,7 @@ struct Options {
   int threads = 1;
   double seconds = 0.3;
   bool cold = false;
+  bool exact = false;
   std::string what = "all";
   std::vector<int64_t> sizes;
 };
@@ -122,6 +124,7 @@ class Bench {
     s.pad_begin = s.pad_end = {kernel / 2, kernel / 2, 0};
     const int64_t out = conv_out_size(size, kernel, stride, 1, kernel / 2, kernel / 2);
     s.out = {out, out, 0};
+    s.winograd = !options_.exact && winograd_pays(s);
     const int64_t weights = out_channels * channels / group * kernel * kernel;
     const Memory x = floats(channels * size * size), w = floats(weights),
                  y = floats(out_channels * out * out), bias = floats(out_channels);
@@ -265,6 +268,8 @@ int main(int argc, char** argv) {
     const std::string arg = argv[i];
     if (arg == "--cold") {
       options.cold = true;
+    } else if (arg == "--exact") {
+      options.exact = true;
     } else if (arg == "--threads" && i + 1 < argc) {
       options.threads = std::atoi(argv[++i]);
     } else if (arg == "--seconds" && i + 1 < argc) {

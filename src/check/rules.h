@@ -29,7 +29,6 @@ constexpr Rule row(std::string_view id, levels::Levels levels, std::string_view 
 
 inline constexpr auto rule_table = std::to_array<Rule>({
     // Model
-    row("R-06", levels::warning, "a key occurs once in a list of keys and values"),
     row("M-02", levels::error, "ir_version is present and positive"),
     row("M-03", levels::error, "ir_version is one of the standard's"),
     row("M-04", levels::error, "opset_import names the operator sets, ai.onnx among them", 3),

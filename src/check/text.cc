@@ -63,7 +63,7 @@ bool is_reversed_dns(std::string_view text) {
 
 std::string_view closest(std::string_view text, const std::vector<std::string_view>& candidates) {
   std::string_view best;
-  size_t least = std::max<size_t>(1, text.size() / 3) + 1;
+  size_t least = std::max<size_t>(1, (text.size() + 1) / 3) + 1;
   for (const std::string_view candidate : candidates) {
     const size_t difference = std::max(candidate.size(), text.size()) - std::min(candidate.size(), text.size());
     if (difference >= least || candidate.size() > 200) continue;

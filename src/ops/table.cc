@@ -42,6 +42,7 @@
   UNIT(pool) \
   UNIT(random) \
   UNIT(range) \
+  UNIT(recurrent) \
   UNIT(reduce) \
   UNIT(reshape) \
   UNIT(resize) \

@@ -87,7 +87,8 @@ class ConvTest : public ::testing::TestWithParam<int64_t> {
       EXPECT_TRUE(y->intact());
     }
     EXPECT_EQ(std::memcmp(one.data(), two.data(), sizeof(float) * static_cast<size_t>(out)), 0);
-    const double tolerance = 3e-6 + 2e-6 * std::sqrt(static_cast<double>(terms));
+    double tolerance = 3e-6 + 2e-6 * std::sqrt(static_cast<double>(terms));
+    if (choose_conv(s).path == ConvPath::winograd) tolerance *= 10;
     for (int64_t i = 0; i < out; ++i) {
       ASSERT_NEAR(one[i], expected[i], tolerance) << "at " << i;
     }
@@ -212,13 +213,63 @@ TEST_P(ConvTest, RandomShapes) {
   }
 }
 
+TEST_P(ConvTest, Winograd) {
+  static const float some = 0;
+  for (const int64_t size : {1, 3, 4, 5, 7, 14, 20, 33, 56}) {
+    for (const int64_t pad : {0, 1, 2}) {
+      ConvShape s = square(21, size, 40, 3, 1, pad);
+      s.winograd = true;
+      Epilogue e;
+      e.bias_axis = BiasAxis::row;
+      e.residual = size % 2 == 0 ? &some : nullptr;
+      e.activation = size % 3 == 0 ? Activation::none : Activation::leaky_relu;
+      check(s, e);
+    }
+  }
+  ConvShape wide = square(70, 30, 100, 3, 1, 1);
+  wide.winograd = true;
+  wide.in = {12, 61, 0};
+  wide.batch = 2;
+  check(wide);
+  wide.group = 2;
+  wide.pad_begin = {0, 2, 0};
+  check(wide);
+  wide.pad_begin = {-1, -2, 0};
+  check(wide);
+}
+
+// The promise of conv.h.
+TEST_P(ConvTest, WinogradStaysNearTheTruth) {
+  for (const int64_t channels : {64, 512}) {
+    ConvShape s = square(channels, 14, 32, 3, 1, 1);
+    s.winograd = true;
+    set_out(s);
+    Guarded x(channels * 196), w(32 * channels * 9), expected(32 * 196), y(32 * 196);
+    fill_random(x.data(), x.size(), 1);
+    fill_random(w.data(), w.size(), 2);
+    conv_reference(s, x.data(), w.data(), expected.data(), Epilogue());
+    Guarded packed(conv_packed_size(s) / 4), scratch(conv_scratch_bytes(s, 1) / 4);
+    pack_conv_weights(s, w.data(), packed.data(), nullptr);
+    conv_run(s, x.data(), packed.data(), y.data(), Epilogue(), scratch.data(), one_);
+    double square_sum = 0, worst = 0;
+    for (int64_t i = 0; i < y.size(); ++i) {
+      square_sum += double{expected[i]} * expected[i];
+      worst = std::max(worst, std::abs(double{y[i]} - expected[i]));
+    }
+    EXPECT_LT(worst, 2e-5 * std::sqrt(square_sum / static_cast<double>(y.size())));
+  }
+}
+
 TEST_P(ConvTest, EveryPathWasTaken) {
   check(square(6, 9, 6, 3, 1, 1, 6));
   check(square(6, 9, 6, 7, 1, 3, 6));
   check(square(6, 9, 2, 3, 1, 1));
   check(square(6, 9, 32, 1));
   check(square(6, 5, 32, 3));
-  EXPECT_EQ(paths_.size(), 4u);
+  ConvShape tiled = square(6, 9, 32, 3);
+  tiled.winograd = true;
+  check(tiled);
+  EXPECT_EQ(paths_.size(), 5u);
 }
 
 TEST_P(ConvTest, ImagesNarrowerThanAVector) {
@@ -257,7 +308,7 @@ TEST(ConvChoice, NamesWhatItRefused) {
   set_out(s);
   const ConvChoice choice = choose_conv(s);
   EXPECT_EQ(name_of(choice.path), "channel_vectors");
-  ASSERT_EQ(choice.refusals().size(), 3u);
+  ASSERT_EQ(choice.refusals().size(), 4u);
   for (const auto& refusal : choice.refusals()) EXPECT_FALSE(refusal.reason.empty());
 }
 

@@ -31,6 +31,18 @@ std::string_view refuses_depthwise_rows(const ConvGeometry& g) {
   return applies;
 }
 
+// Decides how weights are packed, so it may not look at sizes of images.
+std::string_view refuses_winograd(const ConvGeometry& g) {
+  using Dims = ConvShape::Dims;
+  if (g.kernel != Dims{1, 3, 3}) return "kernel is not 3x3";
+  if (g.stride != Dims{1, 1, 1} || g.dilation[1] != 1 || g.dilation[2] != 1) {
+    return "strides or dilation";
+  }
+  return applies;
+}
+
+std::string_view refuses_unasked(const ConvGeometry&) { return "not asked for"; }
+
 // What the multiplications of either way cost, in arbitrary units: vectors that are not full count
 // whole, and every tile is stored, which costs as much as some terms of its sums.
 std::string_view refuses_pixel_vectors(const ConvGeometry& g) {
@@ -54,6 +66,7 @@ std::string_view name_of(ConvPath path) {
   switch (path) {
     case ConvPath::depthwise_rows: return "depthwise_rows";
     case ConvPath::depthwise_any: return "depthwise_any";
+    case ConvPath::winograd: return "winograd";
     case ConvPath::pixel_vectors: return "pixel_vectors";
     case ConvPath::channel_vectors: return "channel_vectors";
   }
@@ -62,9 +75,11 @@ std::string_view name_of(ConvPath path) {
 
 ConvChoice choose_conv(const ConvShape& shape) {
   using Refuses = std::string_view (*)(const ConvGeometry&);
-  constexpr std::array<std::pair<ConvPath, Refuses>, 3> list{{
+  const Refuses refuses_if_wanted = shape.winograd ? refuses_winograd : refuses_unasked;
+  const std::array<std::pair<ConvPath, Refuses>, 4> list{{
       {ConvPath::depthwise_rows, refuses_depthwise_rows},
       {ConvPath::depthwise_any, refuses_depthwise_any},
+      {ConvPath::winograd, refuses_if_wanted},
       {ConvPath::pixel_vectors, refuses_pixel_vectors},
   }};
   const ConvGeometry geometry(shape);
@@ -78,6 +93,27 @@ ConvChoice choose_conv(const ConvShape& shape) {
     choice.refusal[static_cast<size_t>(choice.refusal_count++)] = {path, reason};
   }
   return choice;
+}
+
+bool winograd_pays(const ConvShape& shape) {
+  const ConvGeometry g(shape);
+  if (refuses_depthwise_any(g) == applies || refuses_winograd(g) != applies) return false;
+  if (g.out_pixels <= 0) return false;
+  const TileKernels& kernels = tile_kernels();
+  const auto up = [](int64_t n, int64_t to) { return (n + to - 1) / to; };
+  // Multiply-adds in vectors, or the wait for weights to come from afar: about a third as many
+  // floats as multiply-adds of one core.
+  const auto cost = [&](double rows, double values) {
+    const double weights = values * static_cast<double>(g.group_in) *
+                           static_cast<double>(up(g.group_out, kernels.lanes) * kernels.lanes);
+    return std::max(rows * weights, weights * kernels.lanes * 0.8);
+  };
+  const auto tiles = static_cast<double>(g.batch * up(g.out[1], 4) * up(g.out[2], 4));
+  const auto pixels = static_cast<double>(g.batch * g.out_pixels);
+  // Each transform of a tile costs as much as that many multiply-adds for each channel.
+  const double transforms =
+      tiles * 36 * 12 * static_cast<double>(g.group_in + 2 * g.group_out);
+  return cost(tiles, 36) + transforms < 0.8 * cost(pixels, 9);
 }
 
 int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,

@@ -12,6 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
+namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 HWY_INLINE TileVec TileSet(float value) { return TileBroadcast(&value); }
@@ -192,6 +193,7 @@ void DepthwiseAny(const DepthwiseJob& job) {
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();

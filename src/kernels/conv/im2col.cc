@@ -12,6 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
+namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Output pixels that are neighbours in one row.
@@ -240,6 +241,7 @@ void GatherWindows(const ConvGeometry& g, const float* image, const PixelSpan* s
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 
 #include "kernels/gemm/blocking.h"
 #include "kernels/gemm/tiles.h"
@@ -77,10 +76,7 @@ inline void plan_prefetch(TileJob& job, const Ahead& ahead, int64_t strip, int64
 }
 
 // The lines that a tile will be stored to, so that they are there when its sums are.
-#include <cstdlib>
-inline const bool noft = getenv("NOFT") != nullptr;
 inline void fetch_target(const TileStore& store) {
-  if (noft) return;
   for (int64_t i = 0; i < store.rows; ++i) {
     const float* row = store.c + i * store.c_stride;
     for (int64_t j = 0; j < store.columns; j += 16) __builtin_prefetch(row + j, 1, 3);

@@ -14,6 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
+namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int probe_sums = 12;
@@ -46,6 +47,7 @@ void ReadAll(const float* data, int64_t count, float* sink) {
   for (int s = 0; s < streams; ++s) TileStoreVec(sums[s], sink + s * tile_lanes);
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();

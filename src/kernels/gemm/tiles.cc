@@ -1,6 +1,5 @@
 // The kernel tables of tiles.h.
 #include "kernels/gemm/tiles.h"
-#include <cstdlib>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/tiles.cc"
@@ -14,6 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
+namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <Activation activation>
@@ -128,8 +128,7 @@ bool StoreTurned(const TileStore&) { return false; }
 #endif
 
 void StoreTileTransposed(const TileStore& store) {
-  static const bool nost = getenv("NOST") != nullptr;
-  if (nost || !StoreTurned(store)) StoreTurnedBlocks(store);
+  if (!StoreTurned(store)) StoreTurnedBlocks(store);
 }
 
 void TurnKMajor(const float* in, int64_t stride, int count, int64_t k, float* out,
@@ -249,6 +248,7 @@ const TileKernels& Table() {
   return table;
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();

@@ -152,9 +152,9 @@ void cumulate(ScanOp op, ElementType type, const void* x, void* y, int64_t outer
   });
 }
 
-int64_t topk_scratch_bytes(int64_t n, const ThreadPool& pool) {
+int64_t topk_scratch_bytes(int64_t n, int threads) {
   int64_t bytes;
-  if (__builtin_mul_overflow(n, pool.threads() * static_cast<int64_t>(sizeof(Ranked<int64_t>)),
+  if (__builtin_mul_overflow(n, threads * static_cast<int64_t>(sizeof(Ranked<int64_t>)),
                              &bytes)) {
     fail(ErrorCode::out_of_memory, "TopK over {} elements needs too much memory", n);
   }

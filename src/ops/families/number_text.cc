@@ -19,7 +19,7 @@ std::string arranged(double value, std::string scientific) {
   if (value != 0 && (exponent < -4 || exponent >= 16)) return scientific;
   std::string digits, sign;
   for (const char c : scientific.substr(0, mark)) {
-    if (c == '-') sign = "-";
+    if (c == '-') sign.push_back(c);
     else if (c != '.') digits += c;
   }
   if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;

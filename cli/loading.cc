@@ -1,0 +1,46 @@
+#include "loading.h"
+
+#include <chrono>
+
+#include "terminal.h"
+
+namespace sardonyx::cli {
+
+void add_loading_options(CLI::App& command, LoadingOptions& options) {
+  command.add_option("MODEL", options.model, "The model: .onnx, or .onnxtxt in textual syntax")->required();
+  command.add_option("-t,--threads", options.threads, "Threads to compute with; 0: all this process may use")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+  command.add_option("--trust-folder", options.trusted_folder,
+                     "A folder that links of external data may lead into; links are refused otherwise")
+      ->type_name("DIR");
+  command.add_flag("--plain", options.plain, "Node after node, without plan and fusion: the reference");
+  command.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
+  command.add_flag("--assume-inference", options.assume_inference,
+                   "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
+}
+
+Loaded load(const LoadingOptions& options, bool all_outputs) {
+  const Progress progress("loading " + options.model);
+  name_mapped_file(options.model);
+  const Threads threads(options.threads);
+  SessionOptions session_options;
+  session_options.shared_threads = threads;
+  session_options.plain = options.plain;
+  session_options.exact = options.exact;
+  session_options.assume_inference = options.assume_inference;
+  session_options.all_outputs = all_outputs;
+  const double start = now_ms();
+  LoadOptions load_options;
+  load_options.trusted_folder = options.trusted_folder;
+  Model model(options.model, load_options);
+  Session session(model, session_options);
+  return {std::move(model), std::move(session), threads.count(), now_ms() - start};
+}
+
+double now_ms() {
+  using namespace std::chrono;
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace sardonyx::cli

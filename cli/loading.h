@@ -1,0 +1,38 @@
+// Loading a model and preparing it, as `run`, `explain` and `bench` do.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "sardonyx/session.h"
+
+namespace sardonyx::cli {
+
+struct LoadingOptions {
+  std::string model;
+  int threads = 0;
+  std::string trusted_folder;
+  bool plain = false;
+  bool exact = false;
+  bool assume_inference = false;
+};
+
+void add_loading_options(CLI::App& command, LoadingOptions& options);
+
+struct Loaded {
+  Model model;
+  Session session;
+  int threads;        // that runs use, the caller's included
+  double milliseconds;  // reading and preparing
+};
+
+Loaded load(const LoadingOptions& options, bool all_outputs = false);
+
+// Milliseconds since an arbitrary moment.
+double now_ms();
+
+// Tells the handler of SIGBUS which file to name.
+void name_mapped_file(const std::string& path);
+
+}  // namespace sardonyx::cli

@@ -1,0 +1,133 @@
+// sardonyx: ONNX models at the command line. docs/cli.md describes all of it.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "commands.h"
+#include "loading.h"
+#include "sardonyx/error.h"
+#include "session/about.h"
+#include "session/print.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+// What the SIGBUS handler prints: it may not format.
+char sigbus_message[1024];
+
+void on_sigbus(int) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, sigbus_message, std::strlen(sigbus_message));
+  _exit(unreadable);
+}
+
+void catch_sigbus() {
+  name_mapped_file("");
+  struct sigaction action {};
+  action.sa_handler = on_sigbus;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::unreadable: return unreadable;
+    case ErrorCode::invalid_model: return invalid_model;
+    case ErrorCode::unsupported: return unsupported;
+    case ErrorCode::bad_input: return bad_input;
+    default: return run_failed;
+  }
+}
+
+int fail_with(int code, std::string_view message) {
+  fmt::print(stderr, "sardonyx: {}\n", message);
+  return code;
+}
+
+std::string version_text() {
+  const About a = about();
+  return fmt::format("sardonyx {}\nONNX {}: IR version {}, ai.onnx {}, ai.onnx.ml {}, ai.onnx.preview.training {}; {} operators\n"
+                     "kernels for {}; PNG and JPEG {}\n",
+                     a.version, a.onnx_release, a.ir_version, a.opset, a.ml_opset, a.training_opset, a.operators,
+                     a.instruction_set, a.images ? "yes" : "no");
+}
+
+constexpr const char* description =
+    "Reads, checks, explains and runs ONNX models.\n\n"
+    "  sardonyx run model.onnx --input x=x.npy            run it, print the outputs\n"
+    "  sardonyx run digits.onnx --input image=seven.png --labels labels.txt\n"
+    "  sardonyx run model.onnx --inputs test_data_set_0 --expect test_data_set_0\n"
+    "  sardonyx info model.onnx                           what is in it\n"
+    "  sardonyx check model.onnx --strict                 what is wrong with it";
+
+constexpr const char* closing =
+    "Exit codes: 0 ok, 1 findings or mismatch, 2 usage, 3 unreadable, 4 invalid model,\n"
+    "5 unsupported, 6 bad input, 7 failure during the run. 'sardonyx COMMAND --help' says more.\n";
+
+// CLI11's own messages name what was expected; only the exit code is ours.
+int parse_failed(CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) {  // --help, --version
+    std::string text;
+    if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
+      text = version_text();
+    } else {
+      CLI::App* shown = &app;
+      for (CLI::App* command : app.get_subcommands()) shown = command;
+      text = shown->help();
+    }
+    emit(text);
+    return ok;
+  }
+  return fail_with(usage, fmt::format("{}; see 'sardonyx --help'", printable(error.what())));
+}
+
+int run_program(int count, char** arguments) {
+  CLI::App app(description, "sardonyx");
+  app.footer(closing);
+  app.set_version_flag("--version", [] { return version_text(); }, "What this program is, and exit");
+  app.set_help_flag("-h,--help", "This help, and exit");
+  app.require_subcommand(1);
+  Action action;
+  add_run(app, action);
+  add_check(app, action);
+  add_info(app, action);
+  add_show(app, action);
+  add_explain(app, action);
+  add_bench(app, action);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    return parse_failed(app, error);
+  }
+  return action();
+}
+
+}  // namespace
+
+void name_mapped_file(const std::string& path) {
+  const std::string text = fmt::format("sardonyx: {}{}a mapped file was truncated, or its disk failed, while it was being read\n",
+                                       printable(path).substr(0, 800), path.empty() ? "" : ": ");
+  std::memcpy(sigbus_message, text.c_str(), text.size() + 1);
+}
+
+}  // namespace sardonyx::cli
+
+int main(int count, char** arguments) {
+  using namespace sardonyx::cli;
+  try {
+    catch_sigbus();
+    return run_program(count, arguments);
+  } catch (const UsageError& error) {
+    return fail_with(usage, sardonyx::printable(error.what()));
+  } catch (const sardonyx::Error& error) {
+    return fail_with(exit_code(error.code()), sardonyx::printable(error.what()));
+  } catch (const std::bad_alloc&) {
+    return fail_with(run_failed, "out of memory");
+  } catch (const std::exception& error) {
+    return fail_with(run_failed, fmt::format("internal error: {}", sardonyx::printable(error.what())));
+  }
+}

@@ -1,0 +1,245 @@
+// sardonyx run
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/fail.h"
+#include "commands.h"
+#include "loading.h"
+#include "model_inputs.h"
+#include "session/compare.h"
+#include "session/output.h"
+#include "session/print.h"
+#include "session/ranking.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t shown_elements = 8;
+constexpr int64_t json_elements = 1000;  // of an output that JSON holds whole
+
+struct RunCommand {
+  LoadingOptions loading;
+  ModelInputs inputs;
+  std::string output, expect, labels_file;
+  bool all_outputs = false;
+  int repeat = 1;
+  int64_t top = 5;
+  Tolerance tolerance;
+  bool as_json = false;
+
+  int run();
+
+ private:
+  void check_output_form(const Session& session) const;
+  std::vector<std::string> read_labels() const;
+  std::vector<std::pair<size_t, Value>> read_expected(const Loaded& loaded) const;
+  std::vector<Value> run_all(const Session& session, const std::vector<NamedValue>& given);
+  std::vector<std::string> write(const Session& session, const std::vector<Value>& outputs) const;
+  int labelled_output(const Session& session, const std::vector<Value>& outputs) const;
+  void print_text(const Loaded& loaded, const std::vector<Value>& outputs) const;
+  void print_json(const Loaded& loaded, const std::vector<Value>& outputs) const;
+  std::string answer_name(int64_t index) const;
+
+  std::vector<std::string> labels_;
+  std::vector<double> times_;
+  std::vector<std::string> files_;
+  std::vector<std::pair<size_t, Difference>> differences_;
+  int labelled_ = -1;
+};
+
+std::string trimmed(std::string line) {
+  const size_t last = line.find_last_not_of(" \t\r");
+  line.erase(last == std::string::npos ? 0 : last + 1);
+  return line;
+}
+
+std::vector<std::string> RunCommand::read_labels() const {
+  std::vector<std::string> labels;
+  if (labels_file.empty()) return labels;
+  const Bytes bytes = read_file(labels_file);
+  std::string_view text = bytes.text();
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    labels.push_back(trimmed(std::string(text.substr(0, end))));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  while (!labels.empty() && labels.back().empty()) labels.pop_back();
+  if (labels.empty()) fail_at(labels_file, ErrorCode::bad_input, "holds no labels; one a line is expected");
+  return labels;
+}
+
+// What --output can't hold is said before the run.
+void RunCommand::check_output_form(const Session& session) const {
+  if (!output.ends_with(".npz")) return;
+  for (const ValueDescription& description : session.outputs()) {
+    if (description.kind == Value::Kind::tensor) continue;
+    fail_at(fmt::format("output '{}'", description.name), ErrorCode::bad_input,
+            "is {}, which an .npz file cannot hold; give --output a folder", description.type);
+  }
+}
+
+std::vector<std::pair<size_t, Value>> RunCommand::read_expected(const Loaded& loaded) const {
+  std::vector<std::pair<size_t, Value>> expected;
+  if (expect.empty()) return expected;
+  const auto& outputs = loaded.session.outputs();
+  const auto exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const char* kind : {"pb", "npy"}) {
+      const std::string path = fmt::format("{}/output_{}.{}", expect, i, kind);
+      if (!exists(path)) continue;
+      expected.emplace_back(i, read_value_file(path, loaded.model, outputs[i]));
+      break;
+    }
+  }
+  if (!exists(expect)) fail_at(expect, ErrorCode::unreadable, "no such folder");
+  if (expected.empty()) fail_at(expect, ErrorCode::bad_input, "has no output_0.pb or output_0.npy to compare with");
+  return expected;
+}
+
+std::vector<Value> RunCommand::run_all(const Session& session, const std::vector<NamedValue>& given) {
+  Progress progress("running " + loading.model);
+  std::vector<Value> outputs;
+  for (int i = 0; i < repeat; ++i) {
+    if (repeat > 1) progress.set(fmt::format("running {}: {} of {}", loading.model, i + 1, repeat));
+    outputs.clear();
+    const double start = now_ms();
+    outputs = session.run(given);
+    times_.push_back(now_ms() - start);
+  }
+  return outputs;
+}
+
+std::vector<std::string> RunCommand::write(const Session& session, const std::vector<Value>& outputs) const {
+  if (output.empty()) return {};
+  if (!output.ends_with(".npz")) return write_output_folder(output, outputs);
+  write_output_npz(output, session.outputs(), outputs);
+  return {};
+}
+
+// The output that the labels are for: the first whose last dimension has one element for each.
+int RunCommand::labelled_output(const Session& session, const std::vector<Value>& outputs) const {
+  if (labels_.empty()) return -1;
+  std::string seen;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    seen += fmt::format("{}'{}' is {}", seen.empty() ? "" : ", ", session.outputs()[i].name, type_text(outputs[i]));
+    if (!outputs[i].is_tensor() || outputs[i].tensor().rank() == 0) continue;
+    const Tensor& tensor = outputs[i].tensor();
+    if (is_floating(tensor.element_type()) && tensor.shape().back() == static_cast<int64_t>(labels_.size())) {
+      return static_cast<int>(i);
+    }
+  }
+  fail_at(labels_file, ErrorCode::bad_input, "has {} labels, but no output has as many scores: {}", labels_.size(), seen);
+}
+
+int RunCommand::run() {
+  inputs.parse();
+  labels_ = read_labels();
+  const Loaded loaded = load(loading, all_outputs);
+  check_output_form(loaded.session);
+  const std::vector<NamedValue> given = inputs.values(loaded.model, loaded.session.inputs());
+  const auto expected = read_expected(loaded);
+  const std::vector<Value> outputs = run_all(loaded.session, given);
+  labelled_ = labelled_output(loaded.session, outputs);
+  files_ = write(loaded.session, outputs);
+  for (const auto& [index, value] : expected) differences_.emplace_back(index, compare(outputs[index], value, tolerance));
+  if (as_json) {
+    print_json(loaded, outputs);
+  } else {
+    print_text(loaded, outputs);
+  }
+  const bool agree = std::all_of(differences_.begin(), differences_.end(), [](const auto& d) { return d.second.agree; });
+  return agree ? ok : findings;
+}
+
+std::string RunCommand::answer_name(int64_t index) const { return labels_[static_cast<size_t>(index)]; }
+
+void RunCommand::print_text(const Loaded& loaded, const std::vector<Value>& outputs) const {
+  std::string text = fmt::format("{}: loaded in {}, ran in {}", printable(loading.model), milliseconds(loaded.milliseconds),
+                                 milliseconds(median(times_)));
+  if (repeat > 1) text += fmt::format(" (median of {}, best {})", repeat, milliseconds(*std::min_element(times_.begin(), times_.end())));
+  text += fmt::format(", {} {}\n", loaded.threads, loaded.threads == 1 ? "thread" : "threads");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    text += fmt::format("{}  {}  {}\n", printable(loaded.session.outputs()[i].name), type_text(outputs[i]), preview(outputs[i], shown_elements));
+    if (i < files_.size() && !files_[i].empty()) text += fmt::format("    written to {}\n", printable(files_[i]));
+    if (static_cast<int>(i) == labelled_) {
+      const Ranking ranking = rank_answers(outputs[i].tensor(), top);
+      if (!ranking.given) text += "    softmax of these:\n";
+      for (size_t row = 0; row < ranking.rows.size(); ++row) {
+        if (ranking.rows.size() > 1) text += fmt::format("    row {}\n", row);
+        for (const Answer& answer : ranking.rows[row]) {
+          text += fmt::format("    {:6.2f} %  {}\n", 100 * answer.probability, printable(answer_name(answer.index)));
+        }
+      }
+    }
+    for (const auto& [index, difference] : differences_) {
+      if (index != i) continue;
+      text += fmt::format("    {}: {}\n", difference.agree ? "as expected" : "NOT as expected",
+                          difference.agree ? fmt::format("largest difference {:.3g}, {:.2g} of the RMS", difference.largest, difference.share_of_rms)
+                                           : difference.reason);
+    }
+  }
+  if (output.ends_with(".npz")) text += fmt::format("written to {}\n", printable(output));
+  emit(text);
+}
+
+void RunCommand::print_json(const Loaded& loaded, const std::vector<Value>& outputs) const {
+  json report = {{"model", loading.model}, {"threads", loaded.threads}, {"load_ms", loaded.milliseconds},
+                 {"run_ms", median(times_)}, {"runs_ms", times_}};
+  report["outputs"] = json::array();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    json one = {{"name", loaded.session.outputs()[i].name}, {"type", type_text(outputs[i])}};
+    if (outputs[i].is_tensor()) {
+      one["element_type"] = name_of(outputs[i].tensor().element_type());
+      one["shape"] = outputs[i].tensor().shape();
+    }
+    if (element_count(outputs[i]) <= json_elements) one["value"] = json_from_value(outputs[i]);
+    if (i < files_.size() && !files_[i].empty()) one["file"] = files_[i];
+    if (static_cast<int>(i) == labelled_) {
+      one["answers"] = json::array();
+      for (const auto& row : rank_answers(outputs[i].tensor(), top).rows) {
+        json answers = json::array();
+        for (const Answer& answer : row) {
+          answers.push_back({{"label", answer_name(answer.index)}, {"index", answer.index}, {"probability", answer.probability}});
+        }
+        one["answers"].push_back(std::move(answers));
+      }
+    }
+    for (const auto& [index, difference] : differences_) {
+      if (index != i) continue;
+      one["expected"] = {{"agree", difference.agree}, {"largest_difference", difference.largest},
+                         {"share_of_rms", difference.share_of_rms}, {"differing", difference.differing}};
+      if (!difference.agree) one["expected"]["reason"] = difference.reason;
+    }
+    report["outputs"].push_back(std::move(one));
+  }
+  if (output.ends_with(".npz")) report["file"] = output;
+  emit_json(report);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto command = std::make_shared<RunCommand>();
+  CLI::App* run = app.add_subcommand("run", "Run a model and print its outputs");
+  add_loading_options(*run, command->loading);
+  command->inputs.add_options(*run);
+  run->add_option("-o,--output", command->output, "Write the outputs: a folder (output_0.npy, …), or FILE.npz")->type_name("DIR|NPZ");
+  run->add_option("--expect", command->expect, "Compare with output_0.pb or .npy, … of a folder; exit 1 where they differ")->type_name("DIR");
+  run->add_option("--rtol", command->tolerance.relative, "Of --expect: allowed share of the expected value (1e-3; more for coarse types)")->type_name("X");
+  run->add_option("--atol", command->tolerance.absolute, "Of --expect: allowed beside that (1e-4 of the expected RMS)")->type_name("X");
+  run->add_flag("--all-outputs", command->all_outputs, "Also what the nodes give to each other, after the model's outputs");
+  run->add_option("-n,--repeat", command->repeat, "Run so often and tell the median time")->check(CLI::Range(1, 1000000000))->type_name("N");
+  run->add_option("--labels", command->labels_file, "Names of classes, one a line: print the best answers")->type_name("FILE");
+  run->add_option("--top", command->top, "How many answers (5)")->check(CLI::Range(1, 1000000))->type_name("K");
+  run->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  run->callback([command, &action] { action = [command] { return command->run(); }; });
+}
+
+}  // namespace sardonyx::cli

@@ -1,0 +1,190 @@
+// Convolution as matrix multiplication: windows of pixels gathered strip by strip, times the weights.
+#include <algorithm>
+
+#include "kernels/conv/im2col.h"
+#include "kernels/conv/path.h"
+#include "kernels/gemm/block.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+// --- Output channels along the vectors ----------------------------------------------------------
+
+// Pixels are the rows of tiles, so that any number of them fills strips; tiles are turned when they
+// are stored.
+struct ChannelTiles {
+  ChannelTiles(const TileKernels& kernels, const ConvGeometry& g)
+      : kernels(kernels), g(g), strips(g.out_pixels, kernels.tile_rows),
+        panels{g.group_out, kernels.panel_columns, kernels.lanes}, chunks{g.terms},
+        block(strips_per_block(strips.count(), kernels.lanes, g.terms, g.group_out)),
+        blocks(divide_up(strips.count(), block)),
+        per_task(panels_per_task(panels.count(), blocks * g.batch * g.group,
+                                 std::min(g.out_pixels, block * kernels.tile_rows), g.terms,
+                                 panels.width)),
+        panel_groups(divide_up(panels.count(), per_task)) {}
+
+  const TileKernels& kernels;
+  const ConvGeometry& g;
+  Strips strips;
+  Panels panels;
+  Chunks chunks;
+  int64_t block;  // strips in one
+  int64_t blocks;
+  int64_t per_task;  // panels
+  int64_t panel_groups;
+
+  int64_t tasks() const { return g.batch * g.group * blocks * panel_groups; }
+  int64_t grain() const {
+    const int64_t work = std::min(g.out_pixels, block * kernels.tile_rows) * per_task *
+                         panels.width * g.terms;
+    return divide_up(task_work, std::max<int64_t>(1, work));
+  }
+  int64_t packed_floats() const { return block * g.terms * kernels.lanes; }
+  int64_t group_weights() const { return g.terms * panels.stored_columns(); }
+  int64_t worker_floats() const {
+    return round_up(packed_floats() + partial_floats(chunks, block, kernels), 16);
+  }
+};
+
+// Gathers the windows of strips [first, last), each term after term.
+void gather_block(const ChannelTiles& t, const float* image, int64_t first, int64_t last,
+                  float* space) {
+  constexpr int64_t most = 64;
+  PixelSpan spans[most];
+  const int64_t strip_floats = t.g.terms * t.kernels.lanes;
+  for (int64_t begin = first; begin < last; begin += most) {
+    const int64_t count = std::min(most, last - begin);
+    for (int64_t i = 0; i < count; ++i) {
+      spans[i] = {t.strips.begin(begin + i), t.strips.height(begin + i),
+                  space + (begin + i - first) * strip_floats};
+    }
+    gather_windows(t.g, image, spans, count, t.kernels.lanes);
+  }
+}
+
+void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
+                      const PackedBlocks& spaces, int worker) {
+  const ConvGeometry& g = t.g;
+  const int64_t where = task / t.panel_groups;  // image, group and block
+  const int64_t first = where % t.blocks * t.block;
+  const int64_t last = std::min(first + t.block, t.strips.count());
+  const int64_t group = where / t.blocks % g.group;
+  const int64_t n = where / t.blocks / g.group;
+  float* space = spaces.space(worker);
+  const int64_t strip_floats = g.terms * t.kernels.lanes;
+  if (spaces.changes(worker, where)) gather_block(t, call.image(n, group), first, last, space);
+  const StripOperand pixels{space, t.kernels.lanes, strip_floats, true};
+  const float* weights = call.weights + group * t.group_weights();
+  const int64_t begin = task % t.panel_groups * t.per_task;
+  const int64_t end = std::min(begin + t.per_task, t.panels.count());
+  for (int64_t p = begin; p < end; ++p) {
+    const int64_t width = t.panels.stored(p);
+    for (int64_t i = 0; i < t.chunks.count(); ++i) {
+      const Terms terms = chunk_terms(t.chunks, i);
+      const PanelOperand panel{weights + p * t.panels.width * g.terms + terms.begin * width, width,
+                               t.panels.vectors(p)};
+      const Ahead ahead = Ahead::piece(panel.data + terms.size * width, terms.size * width);
+      multiply_panel<true>(t.kernels, t.strips, first, last, pixels, panel, terms, ahead,
+                           space + t.packed_floats(), [&](int64_t strip) {
+                             return call.place(n, group, p * t.panels.width, t.panels.used(p),
+                                               t.strips.begin(strip), t.strips.height(strip));
+                           });
+    }
+  }
+}
+
+// --- Pixels along the vectors -------------------------------------------------------------------
+
+// Output channels are the rows of tiles, pixels their columns, so that tiles are stored as they are.
+struct PixelTiles {
+  PixelTiles(const TileKernels& kernels, const ConvGeometry& g)
+      : kernels(kernels), g(g), weights{g.group_out, kernels.panel_columns, kernels.lanes},
+        panels{g.out_pixels, max_tile_vectors * kernels.lanes, kernels.lanes}, chunks{g.terms} {}
+
+  const TileKernels& kernels;
+  const ConvGeometry& g;
+  Panels weights;  // panels of output channels
+  Panels panels;   // of pixels
+  Chunks chunks;
+
+  int64_t tasks() const { return g.batch * g.group * panels.count(); }
+  int64_t grain() const {
+    const int64_t work = g.group_out * panels.width * g.terms;
+    return divide_up(task_work, std::max<int64_t>(1, work));
+  }
+  int64_t packed_floats() const { return panels.width * g.terms; }
+  int64_t group_weights() const { return g.terms * weights.stored_columns(); }
+  int64_t worker_floats() const {
+    const int64_t strips = divide_up(kernels.panel_columns, kernels.flat_rows) + 1;
+    return round_up(packed_floats() + partial_floats(chunks, strips, kernels), 16);
+  }
+};
+
+// What the next panel of pixels will be gathered from, as far as it is not there already.
+Ahead next_pixels(const PixelTiles& t, const float* image, int64_t panel) {
+  const ConvGeometry& g = t.g;
+  if (g.stride[1] != 1 || g.stride[2] != 1) return {};
+  const int64_t below = (g.kernel[1] - 1) * g.dilation[1] - g.pad[1];
+  const int64_t at = (panel + 1) * t.panels.width + std::max<int64_t>(below, 0) * g.in[2];
+  return {image + std::min(at, g.in_pixels), g.in_pixels, g.group_in, t.panels.width / 16};
+}
+
+void run_pixel_task(const PixelTiles& t, const Call& call, int64_t task, float* space) {
+  const ConvGeometry& g = t.g;
+  const int64_t p = task % t.panels.count();
+  const int64_t group = task / t.panels.count() % g.group;
+  const int64_t n = task / t.panels.count() / g.group;
+  const int64_t width = t.panels.stored(p);
+  const int64_t first_pixel = p * t.panels.width;
+  const float* image = call.image(n, group);
+  PixelSpan spans[max_tile_vectors];
+  for (int64_t i = 0; i * t.kernels.lanes < width; ++i) {
+    const int64_t at = i * t.kernels.lanes;
+    spans[i] = {first_pixel + at, std::min<int64_t>(t.kernels.lanes, t.panels.used(p) - at),
+                space + at};
+  }
+  gather_windows(g, image, spans, width / t.kernels.lanes, width);
+  const float* weights = call.weights + group * t.group_weights();
+  for (int64_t m = 0; m < t.weights.count(); ++m) {
+    const int64_t channel = m * t.weights.width;
+    const Strips strips(t.weights.used(m), t.kernels.flat_rows);
+    const StripOperand left{weights + channel * g.terms, t.weights.stored(m), 0, true};
+    for (int64_t i = 0; i < t.chunks.count(); ++i) {
+      const Terms terms = chunk_terms(t.chunks, i);
+      const PanelOperand panel{space + terms.begin * width, width, t.panels.vectors(p)};
+      const Ahead ahead = m == 0 && i == 0 ? next_pixels(t, image, p) : Ahead();
+      multiply_panel<false>(t.kernels, strips, 0, strips.count(), left, panel, terms, ahead,
+                            space + t.packed_floats(), [&](int64_t strip) {
+                              return call.place(n, group, channel + strips.begin(strip),
+                                                strips.height(strip), first_pixel,
+                                                t.panels.used(p));
+                            });
+    }
+  }
+}
+
+}  // namespace
+
+int64_t channel_worker_floats(const ConvGeometry& g) {
+  return ChannelTiles(tile_kernels(), g).worker_floats();
+}
+
+void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
+  const ChannelTiles t(tile_kernels(), call.g);
+  for_tasks(pool, t.tasks(), t.grain(), [&](int64_t task, int worker) {
+    run_channel_task(t, call, task, spaces, worker);
+  });
+}
+
+int64_t pixel_worker_floats(const ConvGeometry& g) {
+  return PixelTiles(tile_kernels(), g).worker_floats();
+}
+
+void run_pixel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
+  const PixelTiles t(tile_kernels(), call.g);
+  for_tasks(pool, t.tasks(), t.grain(), [&](int64_t task, int worker) {
+    run_pixel_task(t, call, task, spaces.space(worker));
+  });
+}
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,68 @@
+// What the ways to compute a convolution share. Internal to kernels/conv.
+#pragma once
+
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "kernels/conv/conv.h"
+#include "kernels/conv/geometry.h"
+#include "kernels/gemm/pack.h"
+#include "kernels/gemm/tiles.h"
+
+namespace sardonyx::kernels {
+
+// What all runs of one call share. In the matrices of a group, rows of C are output channels and
+// columns are pixels.
+struct Call {
+  const ConvGeometry& g;
+  const float* x;
+  const float* weights;
+  float* y;
+  Epilogue epilogue;
+
+  const float* image(int64_t n, int64_t group) const {
+    return x + (n * g.group + group) * g.group_in * g.in_pixels;
+  }
+  // The store of `channels` output channels (of the group) from `m` on, `pixels` pixels from
+  // `pixel` on.
+  TileStore place(int64_t n, int64_t group, int64_t m, int64_t channels, int64_t pixel,
+                  int64_t pixels) const {
+    const int64_t row = (n * g.group + group) * g.group_out + m;
+    TileStore store;
+    store.rows = channels;
+    store.columns = pixels;
+    store.epilogue = &epilogue;
+    store.c = y + row * g.out_pixels + pixel;
+    store.c_stride = g.out_pixels;
+    if (epilogue.bias != nullptr) store.bias = epilogue.bias + group * g.group_out + m;
+    if (epilogue.residual != nullptr) {
+      store.residual = epilogue.residual + row * g.out_pixels + pixel;
+      store.residual_stride = g.out_pixels;
+    }
+    return store;
+  }
+};
+
+// Runs run(task, worker) for every task.
+template <class Run>
+void for_tasks(ThreadPool& pool, int64_t tasks, int64_t grain, Run&& run) {
+  pool.parallel_for(tasks, grain, [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t task = begin; task < end; ++task) run(task, worker);
+  });
+}
+
+// Each way: the floats of scratch that one worker needs, and the run, whose `spaces` have that size.
+// Geometries are not empty.
+int64_t depthwise_worker_floats(const ConvGeometry& g);
+void run_depthwise(const Call& call, ConvPath path, const PackedBlocks& spaces, ThreadPool& pool);
+
+int64_t pixel_worker_floats(const ConvGeometry& g);
+void run_pixel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+
+int64_t channel_worker_floats(const ConvGeometry& g);
+void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+
+int64_t winograd_worker_floats(const ConvGeometry& g);
+void run_winograd(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+
+}  // namespace sardonyx::kernels

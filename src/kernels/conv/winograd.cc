@@ -1,0 +1,238 @@
+#include "kernels/conv/winograd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/conv/winograd.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "kernels/conv/lanes-inl.h"
+#include "kernels/gemm/transpose-inl.h"
+
+// The transforms evaluate polynomials at 0, p, -p, q, -q and infinity. With p = 3/4 and q = 3/2
+// the error stays below a third of what 1 and 2 give, and all constants are exact.
+#ifndef SARDONYX_KERNELS_CONV_WINOGRAD_POINTS_
+#define SARDONYX_KERNELS_CONV_WINOGRAD_POINTS_
+namespace sardonyx::kernels {
+constexpr float point_p = 0.75f;
+constexpr float point_q = 1.5f;
+}  // namespace sardonyx::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+HWY_INLINE TileVec TileAdd(TileVec a, TileVec b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  return hn::Add(a, b);
+#else
+  return a + b;
+#endif
+}
+HWY_INLINE TileVec TileSub(TileVec a, TileVec b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  return hn::Sub(a, b);
+#else
+  return a - b;
+#endif
+}
+HWY_INLINE TileVec TileScale(float factor, TileVec v, TileVec plus) {
+  return TileMulAdd(TileBroadcast(&factor), v, plus);
+}
+
+// Six inputs in a line to six values.
+HWY_INLINE void TransformInput(const TileVec (&d)[6], TileVec (&t)[6]) {
+  constexpr float pp = point_p * point_p, qq = point_q * point_q;
+  t[0] = TileScale(pp * qq, d[0], TileScale(-(pp + qq), d[2], d[4]));
+  t[5] = TileScale(pp * qq, d[1], TileScale(-(pp + qq), d[3], d[5]));
+  const TileVec even_p = TileScale(-qq, d[2], d[4]), odd_p = TileScale(-qq, d[1], d[3]);
+  t[1] = TileScale(point_p, odd_p, even_p);
+  t[2] = TileScale(-point_p, odd_p, even_p);
+  const TileVec even_q = TileScale(-pp, d[2], d[4]), odd_q = TileScale(-pp, d[1], d[3]);
+  t[3] = TileScale(point_q, odd_q, even_q);
+  t[4] = TileScale(-point_q, odd_q, even_q);
+}
+
+// Six values back to four outputs in a line.
+HWY_INLINE void TransformOutput(const TileVec (&m)[6], TileVec (&y)[4]) {
+  constexpr float p = point_p, q = point_q;
+  const TileVec sum_p = TileAdd(m[1], m[2]), difference_p = TileSub(m[1], m[2]);
+  const TileVec sum_q = TileAdd(m[3], m[4]), difference_q = TileSub(m[3], m[4]);
+  const TileVec none = TileZero();
+  y[0] = TileAdd(m[0], TileAdd(sum_p, sum_q));
+  y[1] = TileScale(p, difference_p, TileScale(q, difference_q, none));
+  y[2] = TileScale(p * p, sum_p, TileScale(q * q, sum_q, none));
+  y[3] = TileScale(p * p * p, difference_p, TileScale(q * q * q, difference_q, m[5]));
+}
+
+// Some pixels of a line of the image, for as many channels as there are lanes, channel by channel
+// side by side: out[pixel * lanes + channel]. Writes up to a vector's worth of pixels more.
+HWY_INLINE void TurnLine(const float* line, int64_t channel_stride, int64_t channels, int64_t pixels,
+                         float* out) {
+  for (int64_t x = 0; x < pixels; x += tile_lanes) {
+    const LaneRange used(0, std::min<int64_t>(tile_lanes, pixels - x));
+    TileVec v[tile_lanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < tile_lanes; ++i) {
+      v[i] = i < channels ? LoadLanes(used, line + i * channel_stride + x) : TileZero();
+    }
+    TransposeVecs(v);
+#pragma GCC unroll 16
+    for (int i = 0; i < tile_lanes; ++i) TileStoreVec(v[i], out + (x + i) * tile_lanes);
+  }
+}
+
+HWY_INLINE void ZeroLine(float* out, int64_t pixels) {
+  for (int64_t i = 0; i < pixels; ++i) TileStoreVec(TileZero(), out + i * tile_lanes);
+}
+
+constexpr int64_t LinePixels(int64_t tiles) {
+  return winograd_outputs * tiles + winograd_inputs - winograd_outputs;
+}
+
+void TransformTile(const float* lines, int64_t line_floats, float* out, int64_t plane_stride) {
+  TileVec half[6][6];
+  for (int x = 0; x < 6; ++x) {
+    TileVec d[6], t[6];
+#pragma GCC unroll 6
+    for (int y = 0; y < 6; ++y) d[y] = TileLoad(lines + y * line_floats + x * tile_lanes);
+    TransformInput(d, t);
+#pragma GCC unroll 6
+    for (int y = 0; y < 6; ++y) half[y][x] = t[y];
+  }
+  for (int y = 0; y < 6; ++y) {
+    TileVec t[6];
+    TransformInput(half[y], t);
+#pragma GCC unroll 6
+    for (int x = 0; x < 6; ++x) TileStoreVec(t[x], out + (y * 6 + x) * plane_stride);
+  }
+}
+
+void Input(const WinogradInput& job) {
+  const int64_t pixels = LinePixels(job.tiles);
+  const int64_t line_floats = (pixels + tile_lanes) * tile_lanes;
+  const int64_t begin = std::clamp<int64_t>(-job.left, 0, pixels);
+  const int64_t end = std::clamp<int64_t>(job.width - job.left, begin, pixels);
+  for (int64_t c = 0; c < job.channels; c += tile_lanes) {
+    for (int64_t y = 0; y < winograd_inputs; ++y) {
+      float* line = job.lines + y * line_floats;
+      const int64_t row = job.top + y;
+      if (row < 0 || row >= job.height || begin == end) {
+        ZeroLine(line, pixels);
+        continue;
+      }
+      ZeroLine(line, begin);
+      TurnLine(job.image + (c * job.height + row) * job.width + job.left + begin,
+               job.height * job.width, job.channels - c, end - begin, line + begin * tile_lanes);
+      ZeroLine(line + end * tile_lanes, pixels - end);
+    }
+    for (int64_t tile = 0; tile < job.tiles; ++tile) {
+      TransformTile(job.lines + tile * winograd_outputs * tile_lanes, line_floats,
+                    job.out + tile * job.tile_stride + c, job.plane_stride);
+    }
+  }
+}
+
+int64_t LineFloats(int64_t tiles) {
+  return winograd_inputs * (LinePixels(tiles) + tile_lanes) * tile_lanes;
+}
+
+void OutputTile(const float* sums, int64_t plane_stride, float* out, int64_t row_floats,
+                int64_t channels) {
+  TileVec half[4][6];
+  for (int x = 0; x < 6; ++x) {
+    TileVec m[6], y[4];
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; ++i) m[i] = TileLoad(sums + (i * 6 + x) * plane_stride);
+    TransformOutput(m, y);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) half[i][x] = y[i];
+  }
+  for (int i = 0; i < 4; ++i) {
+    TileVec y[4];
+    TransformOutput(half[i], y);
+#pragma GCC unroll 4
+    for (int x = 0; x < 4; ++x) TileStoreVec(y[x], out + i * row_floats + x * channels);
+  }
+}
+
+void Output(const WinogradOutput& job) {
+  for (int64_t tile = 0; tile < job.tiles; ++tile) {
+    for (int64_t c = 0; c < job.channels; c += tile_lanes) {
+      OutputTile(job.sums + tile * job.channels + c, job.plane_stride,
+                 job.out + tile * winograd_outputs * job.channels + c,
+                 job.row_pixels * job.channels, job.channels);
+    }
+  }
+}
+
+// Three weights in a line to six values, for `lanes` kernels at once.
+constexpr int weight_lanes = 8;
+using Weights = double[weight_lanes];
+
+HWY_INLINE void TransformWeights(const Weights& g0, const Weights& g1, const Weights& g2,
+                                 Weights (&u)[6]) {
+  constexpr double p = point_p, q = point_q, pp = p * p, qq = q * q;
+  constexpr double at_0 = 1 / (pp * qq), at_p = 1 / (2 * pp * (pp - qq)),
+                   at_q = 1 / (2 * qq * (qq - pp));
+  for (int i = 0; i < weight_lanes; ++i) {
+    u[0][i] = at_0 * g0[i];
+    u[1][i] = at_p * (g0[i] + p * g1[i] + pp * g2[i]);
+    u[2][i] = at_p * (g0[i] - p * g1[i] + pp * g2[i]);
+    u[3][i] = at_q * (g0[i] + q * g1[i] + qq * g2[i]);
+    u[4][i] = at_q * (g0[i] - q * g1[i] + qq * g2[i]);
+    u[5][i] = g2[i];
+  }
+}
+
+void TransformKernels(const float* weights, int64_t channels, int64_t count, int64_t width,
+                      float* out) {
+  for (int64_t m = 0; m < width; m += weight_lanes) {
+    const int64_t used = std::min<int64_t>(weight_lanes, width - m);
+    for (int64_t c = 0; c < channels; ++c) {
+      Weights g[3][3] = {};
+      for (int64_t i = 0; i < std::min(used, count - m); ++i) {
+        const float* kernel = weights + ((m + i) * channels + c) * 9;
+        for (int t = 0; t < 9; ++t) g[t / 3][t % 3][i] = kernel[t];
+      }
+      Weights half[3][6];
+      for (int x = 0; x < 3; ++x) TransformWeights(g[0][x], g[1][x], g[2][x], half[x]);
+      for (int y = 0; y < 6; ++y) {
+        Weights u[6];
+        TransformWeights(half[0][y], half[1][y], half[2][y], u);
+        for (int x = 0; x < 6; ++x) {
+          float* to = out + ((y * 6 + x) * channels + c) * width + m;
+          for (int64_t i = 0; i < used; ++i) to[i] = static_cast<float>(u[x][i]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(Input);
+HWY_EXPORT(Output);
+HWY_EXPORT(LineFloats);
+HWY_EXPORT(TransformKernels);
+
+void winograd_input(const WinogradInput& job) { HWY_DYNAMIC_DISPATCH(Input)(job); }
+void winograd_output(const WinogradOutput& job) { HWY_DYNAMIC_DISPATCH(Output)(job); }
+int64_t winograd_line_floats(int64_t tiles) { return HWY_DYNAMIC_DISPATCH(LineFloats)(tiles); }
+void winograd_weights(const float* weights, int64_t channels, int64_t count, int64_t width,
+                      float* out) {
+  HWY_DYNAMIC_DISPATCH(TransformKernels)(weights, channels, count, width, out);
+}
+
+}  // namespace sardonyx::kernels
+#endif

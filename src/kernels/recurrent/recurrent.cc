@@ -1,0 +1,310 @@
+#include "kernels/recurrent/recurrent.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/matmul_any.h"
+#include "kernels/recurrent/gate.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+int64_t aligned_bytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// GRU without linear_before_reset multiplies its third gate apart, by the reset state.
+bool splits_state(const RecurrentShape& s) { return s.kind == RecurrentKind::gru && !s.linear_before_reset; }
+int64_t first_columns(const RecurrentShape& s) { return splits_state(s) ? 2 * s.hidden : s.gate_columns(); }
+
+// The product with a matrix that is stored as rows of its columns: [N, K].
+template <class T>
+struct Weights;
+
+template <>
+struct Weights<float> {
+  static int64_t bytes(int64_t K, int64_t N) { return aligned_bytes(packed_b_size(K, N)); }
+  static void pack(const float* w, int64_t K, int64_t N, void* to, ThreadPool* pool) {
+    if (K > 0 && N > 0) pack_b(w, 1, K, K, N, to, pool);
+  }
+  static int64_t scratch(int64_t M, int64_t N, int64_t K, int threads) { return aligned_bytes(gemm_packed_b_scratch_bytes(M, N, K, K, threads)); }
+  // c = a * w^T + bias + residual (each optional).
+  static void multiply(int64_t M, int64_t N, int64_t K, const float* a, const void* w, float* c, int64_t ldc, const float* bias,
+                       const float* residual, int64_t residual_stride, void* scratch, ThreadPool& pool) {
+    Epilogue epilogue;
+    epilogue.bias = bias;
+    epilogue.bias_axis = bias ? BiasAxis::column : BiasAxis::none;
+    epilogue.residual = residual, epilogue.residual_stride = residual_stride;
+    gemm_packed_b(M, N, K, a, K, w, c, ldc, epilogue, scratch, pool);
+  }
+};
+
+template <>
+struct Weights<double> {
+  static int64_t bytes(int64_t K, int64_t N) { return aligned_bytes(K * N * 8); }
+  static void pack(const double* w, int64_t K, int64_t N, void* to, ThreadPool*) { std::copy(w, w + K * N, static_cast<double*>(to)); }
+  static int64_t scratch(int64_t M, int64_t N, int64_t, int) { return aligned_bytes(M * N * 8); }
+  static void multiply(int64_t M, int64_t N, int64_t K, const double* a, const void* w, double* c, int64_t ldc, const double* bias,
+                       const double* residual, int64_t residual_stride, void* scratch, ThreadPool& pool) {
+    double* sums = static_cast<double*>(scratch);
+    matmul_any(ElementType::float64, {}, M, N, K, {a, K, 1}, {w, 1, K}, sums, N, pool);
+    for (int64_t i = 0; i < M; ++i) {
+      for (int64_t j = 0; j < N; ++j) {
+        c[i * ldc + j] = sums[i * N + j] + (bias ? bias[j] : 0) + (residual ? residual[i * residual_stride + j] : 0);
+      }
+    }
+  }
+};
+
+template <class T>
+struct Scratch {
+  int64_t projected, gates, h, c, reset, bias, products, total;
+
+  Scratch(const RecurrentShape& s, int threads) {
+    int64_t at = 0;
+    const auto take = [&](int64_t elements) {
+      const int64_t mine = at;
+      at += aligned_bytes(elements * static_cast<int64_t>(sizeof(T)));
+      return mine;
+    };
+    projected = take(s.steps * s.batch * s.gate_columns());
+    gates = take(s.batch * s.gate_columns());
+    h = take(s.batch * s.hidden);
+    c = take(s.batch * s.hidden);
+    reset = take(s.batch * s.hidden);
+    bias = take(s.gate_columns());
+    products = at;
+    total = at + std::max({Weights<T>::scratch(s.steps * s.batch, s.gate_columns(), s.input, threads),
+                           Weights<T>::scratch(s.batch, first_columns(s), s.hidden, threads),
+                           Weights<T>::scratch(s.batch, s.hidden, s.hidden, threads)});
+  }
+};
+
+// One direction.
+template <class T>
+class Layer {
+ public:
+  Layer(const RecurrentShape& s, const RecurrentData<T>& d, int direction, std::byte* scratch, ThreadPool& pool)
+      : s_(s), d_(d), direction_(direction), reverse_(direction == 1 || s.reverse), pool_(pool) {
+    const Scratch<T> parts(s, pool.threads());
+    const auto at = [&](int64_t offset) { return reinterpret_cast<T*>(scratch + offset); };
+    projected_ = at(parts.projected), gates_ = at(parts.gates), h_ = at(parts.h), c_ = at(parts.c), reset_ = at(parts.reset);
+    bias_ = at(parts.bias), products_ = scratch + parts.products;
+    const auto* w = static_cast<const std::byte*>(d.w);
+    const auto* r = static_cast<const std::byte*>(d.r);
+    w_ = w + direction * Weights<T>::bytes(s.input, s.gate_columns());
+    const int64_t first = Weights<T>::bytes(s.hidden, first_columns(s)), second = splits_state(s) ? Weights<T>::bytes(s.hidden, s.hidden) : 0;
+    r_ = r + direction * (first + second);
+    r_last_ = r_ + first;
+  }
+
+  void run() {
+    join_bias();
+    start(d_.h0, h_);
+    if (s_.kind == RecurrentKind::lstm) start(d_.c0, c_);
+    Weights<T>::multiply(s_.steps * s_.batch, s_.gate_columns(), s_.input, d_.x, w_, projected_, s_.gate_columns(), d_.bias ? bias_ : nullptr,
+                         nullptr, 0, products_, pool_);
+    int64_t longest = 0, shortest = s_.steps;
+    for (int64_t b = 0; b < s_.batch; ++b) longest = std::max(longest, length(b)), shortest = std::min(shortest, length(b));
+    if (d_.y && shortest < s_.steps) clear_y();
+    for (int64_t step = 0; step < longest; ++step) advance(step, shortest == longest);
+    finish(h_, d_.y_h);
+    if (s_.kind == RecurrentKind::lstm) finish(c_, d_.y_c);
+  }
+
+ private:
+  int64_t length(int64_t b) const { return d_.lengths ? std::clamp<int64_t>(d_.lengths[b], 0, s_.steps) : s_.steps; }
+  int64_t time(int64_t step, int64_t b) const { return reverse_ ? length(b) - 1 - step : step; }
+  // Row of x (and of the projected gates) of one time and batch.
+  int64_t row(int64_t time, int64_t b) const { return s_.batch_first ? b * s_.steps + time : time * s_.batch + b; }
+  int64_t state_at(int64_t b) const {
+    return (s_.batch_first ? b * s_.directions + direction_ : direction_ * s_.batch + b) * s_.hidden;
+  }
+  int64_t y_at(int64_t time, int64_t b) const {
+    return (s_.batch_first ? (b * s_.steps + time) * s_.directions + direction_ : (time * s_.directions + direction_) * s_.batch + b) * s_.hidden;
+  }
+  const Gate& gate(int i) const { return s_.gates[direction_][i]; }
+
+  // Both halves of the bias meet in the sums, but for the one that linear_before_reset scales.
+  void join_bias() {
+    if (!d_.bias) return;
+    const int64_t n = s_.gate_columns();
+    const T* both = d_.bias + direction_ * 2 * n;
+    const int64_t joined = s_.kind == RecurrentKind::gru && s_.linear_before_reset ? 2 * s_.hidden : n;
+    for (int64_t i = 0; i < n; ++i) bias_[i] = both[i] + (i < joined ? both[n + i] : T(0));
+  }
+
+  void start(const T* from, T* state) const {
+    for (int64_t b = 0; b < s_.batch; ++b) {
+      T* to = state + b * s_.hidden;
+      if (from) std::copy_n(from + state_at(b), s_.hidden, to);
+      else std::fill_n(to, s_.hidden, T(0));
+    }
+  }
+  void finish(const T* state, T* to) const {
+    for (int64_t b = 0; to && b < s_.batch; ++b) std::copy_n(state + b * s_.hidden, s_.hidden, to + state_at(b));
+  }
+  void clear_y() const {
+    for (int64_t b = 0; b < s_.batch; ++b) {
+      for (int64_t t = length(b); t < s_.steps; ++t) std::fill_n(d_.y + y_at(t, b), s_.hidden, T(0));
+    }
+  }
+
+  void advance(int64_t step, bool uniform) {
+    const int64_t n = s_.gate_columns(), first = first_columns(s_);
+    const bool apart = s_.kind == RecurrentKind::gru && s_.linear_before_reset;  // x and h parts stay apart
+    // Where all rows are at the same time, the projected gates are read where they are.
+    const T* projected = projected_ + (s_.batch > 0 && uniform ? row(time(step, 0), 0) * n : 0);
+    const int64_t distance = s_.batch_first ? s_.steps * n : n;
+    if (!uniform && !apart) {
+      for (int64_t b = 0; b < s_.batch; ++b) {
+        if (step < length(b)) std::copy_n(projected_ + row(time(step, b), b) * n, first, gates_ + b * n);
+      }
+      Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr, gates_, n, products_, pool_);
+    } else {
+      Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr, apart ? nullptr : projected, distance, products_, pool_);
+    }
+    if (s_.kind == RecurrentKind::gru) return advance_gru(step, apart);
+    for_rows([&](int64_t b) {
+      if (step >= length(b)) return;
+      if (s_.kind == RecurrentKind::lstm) lstm_row(b); else rnn_row(b);
+      store(step, b);
+    });
+  }
+
+  template <class Body>
+  void for_rows(Body&& body) const {
+    const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, s_.gate_columns()));
+    pool_.parallel_for(s_.batch, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t b = begin; b < end; ++b) body(b);
+    });
+  }
+
+  void store(int64_t step, int64_t b) const {
+    if (d_.y) std::copy_n(h_ + b * s_.hidden, s_.hidden, d_.y + y_at(time(step, b), b));
+  }
+
+  void rnn_row(int64_t b) const {
+    T* g = gates_ + b * s_.hidden;
+    apply_gate(gate(0), g, s_.hidden, s_.clip);
+    std::copy_n(g, s_.hidden, h_ + b * s_.hidden);
+  }
+
+  void lstm_row(int64_t b) const {
+    const int64_t n = s_.hidden;
+    T* i = gates_ + b * 4 * n;
+    T *o = i + n, *f = i + 2 * n, *g = i + 3 * n, *c = c_ + b * n, *h = h_ + b * n;
+    const T* p = d_.peephole ? d_.peephole + direction_ * 3 * n : nullptr;
+    for (int64_t j = 0; p && j < n; ++j) i[j] += p[j] * c[j], f[j] += p[2 * n + j] * c[j];
+    apply_gate(gate(0), i, n, s_.clip);
+    if (s_.input_forget) {
+      for (int64_t j = 0; j < n; ++j) f[j] = 1 - i[j];
+    } else {
+      apply_gate(gate(0), f, n, s_.clip);
+    }
+    apply_gate(gate(1), g, n, s_.clip);
+    for (int64_t j = 0; j < n; ++j) c[j] = f[j] * c[j] + i[j] * g[j];
+    for (int64_t j = 0; p && j < n; ++j) o[j] += p[n + j] * c[j];
+    apply_gate(gate(0), o, n, s_.clip);
+    std::copy_n(c, n, h);
+    apply_gate(gate(2), h, n, s_.clip);
+    for (int64_t j = 0; j < n; ++j) h[j] *= o[j];
+  }
+
+  void advance_gru(int64_t step, bool apart) {
+    const int64_t n = s_.hidden;
+    const T* recurrent_bias = d_.bias ? d_.bias + direction_ * 6 * n + 5 * n : nullptr;
+    for_rows([&](int64_t b) {
+      if (step >= length(b)) return;
+      T* z = gates_ + b * 3 * n;
+      const T* x = projected_ + row(time(step, b), b) * 3 * n;
+      for (int64_t j = 0; apart && j < 2 * n; ++j) z[j] += x[j];
+      apply_gate(gate(0), z, 2 * n, s_.clip);
+      const T* r = z + n;
+      T* candidate = z + 2 * n;
+      if (apart) {
+        for (int64_t j = 0; j < n; ++j) candidate[j] = x[2 * n + j] + r[j] * (candidate[j] + (recurrent_bias ? recurrent_bias[j] : T(0)));
+      } else {
+        std::copy_n(x + 2 * n, n, candidate);
+        for (int64_t j = 0; j < n; ++j) reset_[b * n + j] = r[j] * h_[b * n + j];
+      }
+    });
+    if (!apart) {
+      T* candidate = gates_ + 2 * n;
+      Weights<T>::multiply(s_.batch, n, n, reset_, r_last_, candidate, 3 * n, nullptr, candidate, 3 * n, products_, pool_);
+    }
+    for_rows([&](int64_t b) {
+      if (step >= length(b)) return;
+      const T* z = gates_ + b * 3 * n;
+      T *candidate = gates_ + b * 3 * n + 2 * n, *h = h_ + b * n;
+      apply_gate(gate(1), candidate, n, s_.clip);
+      for (int64_t j = 0; j < n; ++j) h[j] = (1 - z[j]) * candidate[j] + z[j] * h[j];
+      store(step, b);
+    });
+  }
+
+  const RecurrentShape& s_;
+  const RecurrentData<T>& d_;
+  int direction_;
+  bool reverse_;
+  ThreadPool& pool_;
+  T *projected_, *gates_, *h_, *c_, *reset_, *bias_;
+  std::byte* products_;
+  const std::byte *w_, *r_, *r_last_;
+};
+
+}  // namespace
+
+template <class T>
+int64_t recurrent_input_pack_bytes(const RecurrentShape& s) {
+  return s.directions * Weights<T>::bytes(s.input, s.gate_columns());
+}
+
+template <class T>
+int64_t recurrent_state_pack_bytes(const RecurrentShape& s) {
+  const int64_t last = splits_state(s) ? Weights<T>::bytes(s.hidden, s.hidden) : 0;
+  return s.directions * (Weights<T>::bytes(s.hidden, first_columns(s)) + last);
+}
+
+template <class T>
+void pack_recurrent_input(const RecurrentShape& s, const T* w, void* packed, ThreadPool* pool) {
+  for (int d = 0; d < s.directions; ++d) {
+    void* to = static_cast<std::byte*>(packed) + d * Weights<T>::bytes(s.input, s.gate_columns());
+    Weights<T>::pack(w + d * s.gate_columns() * s.input, s.input, s.gate_columns(), to, pool);
+  }
+}
+
+template <class T>
+void pack_recurrent_state(const RecurrentShape& s, const T* r, void* packed, ThreadPool* pool) {
+  auto* to = static_cast<std::byte*>(packed);
+  for (int d = 0; d < s.directions; ++d) {
+    const T* own = r + d * s.gate_columns() * s.hidden;
+    Weights<T>::pack(own, s.hidden, first_columns(s), to, pool);
+    to += Weights<T>::bytes(s.hidden, first_columns(s));
+    if (!splits_state(s)) continue;
+    Weights<T>::pack(own + 2 * s.hidden * s.hidden, s.hidden, s.hidden, to, pool);
+    to += Weights<T>::bytes(s.hidden, s.hidden);
+  }
+}
+
+template <class T>
+int64_t recurrent_scratch_bytes(const RecurrentShape& s, int threads) {
+  return Scratch<T>(s, threads).total;
+}
+
+template <class T>
+void run_recurrent(const RecurrentShape& s, const RecurrentData<T>& data, void* scratch, ThreadPool& pool) {
+  for (int d = 0; d < s.directions; ++d) Layer<T>(s, data, d, static_cast<std::byte*>(scratch), pool).run();
+}
+
+#define INSTANTIATE(T)                                                                        \
+  template int64_t recurrent_input_pack_bytes<T>(const RecurrentShape&);                      \
+  template int64_t recurrent_state_pack_bytes<T>(const RecurrentShape&);                      \
+  template void pack_recurrent_input<T>(const RecurrentShape&, const T*, void*, ThreadPool*); \
+  template void pack_recurrent_state<T>(const RecurrentShape&, const T*, void*, ThreadPool*); \
+  template int64_t recurrent_scratch_bytes<T>(const RecurrentShape&, int);                    \
+  template void run_recurrent<T>(const RecurrentShape&, const RecurrentData<T>&, void*, ThreadPool&);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace sardonyx::kernels

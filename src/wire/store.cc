@@ -1,0 +1,175 @@
+#include "wire/store.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "wire/sink.h"
+#include "wire/tensor.h"
+#include "wire/write.h"
+
+namespace sardonyx::wire {
+namespace {
+
+constexpr int max_depth = 100;
+
+class TensorChanger {
+ public:
+  TensorChanger(const std::function<bool(const ir::TensorProto&)>& needs, const std::function<void(ir::TensorProto&)>& change)
+      : needs_(needs), change_(change) {}
+
+  void graph(ir::Graph& graph, int depth) {
+    if (depth > max_depth) fail(ErrorCode::unsupported, "graphs nested more than {} deep are not read", max_depth);
+    for (ir::TensorProto& t : graph.initializers) tensor(t);
+    for (ir::SparseTensorProto& s : graph.sparse_initializers) sparse(s);
+    nodes(graph.nodes, depth);
+  }
+
+  void nodes(std::vector<ir::Node>& list, int depth) {
+    for (ir::Node& node : list) {
+      for (ir::Attribute& a : node.attributes) attribute(a, depth);
+    }
+  }
+
+  void attribute(ir::Attribute& a, int depth) {
+    shared(a.t);
+    for (auto& t : a.tensors) shared(t);
+    shared(a.sparse_tensor);
+    for (auto& s : a.sparse_tensors) shared(s);
+    shared(a.g, depth);
+    for (auto& g : a.graphs) shared(g, depth);
+  }
+
+ private:
+  void tensor(ir::TensorProto& t) {
+    if (needs_(t)) change_(t);
+  }
+  void sparse(ir::SparseTensorProto& s) {
+    tensor(s.values);
+    tensor(s.indices);
+  }
+  void shared(std::shared_ptr<const ir::TensorProto>& t) {
+    if (!t || !needs_(*t)) return;
+    auto copy = std::make_shared<ir::TensorProto>(*t);
+    change_(*copy);
+    t = std::move(copy);
+  }
+  void shared(std::shared_ptr<const ir::SparseTensorProto>& s) {
+    if (!s || !(needs_(s->values) || needs_(s->indices))) return;
+    auto copy = std::make_shared<ir::SparseTensorProto>(*s);
+    sparse(*copy);
+    s = std::move(copy);
+  }
+  void shared(std::shared_ptr<const ir::Graph>& g, int depth) {
+    if (!g) return;
+    auto copy = std::make_shared<ir::Graph>(*g);
+    graph(*copy, depth + 1);
+    g = std::move(copy);
+  }
+
+  const std::function<bool(const ir::TensorProto&)>& needs_;
+  const std::function<void(ir::TensorProto&)>& change_;
+};
+
+uint64_t bytes_needed(const ir::TensorProto& tensor) {
+  const auto count = checked_count(tensor.dims);
+  if (!count) fail(ErrorCode::invalid_model, "its dims {} are negative or their product overflows", to_string(tensor.dims));
+  return static_cast<uint64_t>(byte_size(tensor.element_type(), *count));
+}
+
+// What the data file will hold, in the order of the model.
+class DataFile {
+ public:
+  DataFile(std::string name, const DataFileOptions& options) : name_(std::move(name)), options_(options) {}
+
+  void take(ir::TensorProto& tensor) {
+    const Tensor elements = to_tensor(tensor);
+    const Bytes bytes(elements.owner(), static_cast<const std::byte*>(elements.data()), elements.byte_size());
+    const uint64_t gap = (options_.alignment - size_ % options_.alignment) % options_.alignment;
+    const uint64_t offset = size_ + gap;
+    pieces_.push_back({gap, bytes});
+    size_ = offset + bytes.size();
+    tensor.has_raw_data = false;
+    tensor.raw_data = tensor.float_data = tensor.double_data = {};
+    tensor.int32_data.clear();
+    tensor.int64_data.clear();
+    tensor.uint64_data.clear();
+    tensor.data_location = 1;
+    tensor.external_data = {{"location", name_, {}},
+                            {"offset", std::to_string(offset), {}},
+                            {"length", std::to_string(bytes.size()), {}}};
+  }
+
+  void write(Sink& sink) const {
+    const std::string zeros(options_.alignment, '\0');
+    for (const Piece& piece : pieces_) {
+      sink.put(zeros.data(), piece.gap);
+      sink.put(piece.bytes.data(), piece.bytes.size());
+    }
+  }
+
+ private:
+  struct Piece {
+    uint64_t gap;
+    Bytes bytes;
+  };
+  std::string name_;
+  const DataFileOptions& options_;
+  uint64_t size_ = 0;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+void change_tensors(ir::Model& model, const std::function<bool(const ir::TensorProto&)>& needs,
+                    const std::function<void(ir::TensorProto&)>& change) {
+  TensorChanger changer(needs, change);
+  if (model.graph) changer.graph(*model.graph, 0);
+  for (ir::TrainingInfo& info : model.training_info) {
+    if (info.initialization) changer.graph(*info.initialization, 0);
+    if (info.algorithm) changer.graph(*info.algorithm, 0);
+  }
+  for (ir::Function& function : model.functions) {
+    changer.nodes(function.nodes, 0);
+    for (ir::Attribute& a : function.attribute_protos) changer.attribute(a, 0);
+  }
+}
+
+void bring_in(ir::Model& model, ExternalData& external) {
+  const auto is_external = [](const ir::TensorProto& tensor) { return tensor.is_external(); };
+  change_tensors(model, is_external, [&](ir::TensorProto& tensor) {
+    try {
+      if (tensor.element_type() == ElementType::string) fail(ErrorCode::invalid_model, "strings cannot be external data");
+      tensor.raw_data = external.bytes_of(tensor, bytes_needed(tensor));
+    } catch (const Error& error) {
+      throw error.within(fmt::format("tensor '{}'", tensor.name));
+    }
+    tensor.has_raw_data = true;
+    tensor.data_location = 0;
+    tensor.external_data.clear();
+  });
+}
+
+void write_model_with_data(ir::Model model, const std::string& path, const std::string& data_name, const DataFileOptions& options) {
+  if (data_name.empty() || data_name == "." || data_name == ".." || data_name.find('/') != std::string::npos) {
+    fail(ErrorCode::bad_input, "'{}' is no plain file name for the model's data", data_name);
+  }
+  if (options.alignment == 0 || options.alignment > (1 << 20)) {
+    fail(ErrorCode::bad_input, "an alignment of {} is not in 1 to 1048576", options.alignment);
+  }
+  const std::filesystem::path data_path = std::filesystem::path(path).parent_path() / data_name;
+  if (data_path == std::filesystem::path(path)) fail(ErrorCode::bad_input, "the model and its data cannot be one file");
+  DataFile data(data_name, options);
+  const auto moves = [&](const ir::TensorProto& tensor) {
+    if (tensor.is_external()) fail(ErrorCode::bad_input, "tensor '{}' is external data already; bring it in first", tensor.name);
+    return tensor.element_type() != ElementType::string && is_known(tensor.element_type()) && bytes_needed(tensor) >= options.at_least;
+  };
+  change_tensors(model, moves, [&](ir::TensorProto& tensor) { data.take(tensor); });
+  write_file(data_path.string(), [&](Sink& sink) { data.write(sink); });
+  write_model(model, path);
+}
+
+}  // namespace sardonyx::wire
