@@ -18,7 +18,7 @@
 namespace sardonyx::cli {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr double wanted_ms = 1000;  // of runs, where --repeat does not say
 constexpr int most_runs = 100000;

@@ -12,7 +12,7 @@
 namespace sardonyx::cli {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct CheckCommand {
   std::string model;
@@ -63,7 +63,7 @@ int CheckCommand::run() const {
     if (diagnostics.empty()) {
       text += fmt::format("{}: nothing to report\n", printable(model));
     } else {
-      text += fmt::format("{}: {}, {}\n", printable(model), counted(errors, "error"), counted(warnings, "warning"));
+      text += fmt::format("{}: {}, {}, {}\n", printable(model), counted(errors, "error"), counted(warnings, "warning"), counted(infos, "note"));
     }
     emit(text);
   }

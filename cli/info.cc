@@ -15,7 +15,7 @@
 namespace sardonyx::cli {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct InfoCommand {
   std::string model;

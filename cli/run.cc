@@ -19,7 +19,7 @@
 namespace sardonyx::cli {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr size_t shown_elements = 8;
 constexpr int64_t json_elements = 1000;  // of an output that JSON holds whole

@@ -19,7 +19,7 @@
 namespace sardonyx::cli {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr int most_runs = 1000000;
 
@@ -81,18 +81,20 @@ class Server {
   json run(const std::string& rest) {
     const int count = number_from(rest);
     if (count > most_runs) fail(ErrorCode::bad_input, "at most {} runs at a time", most_runs);
-    outputs_.resize(session().outputs().size());
+    std::vector<Value> outputs = std::move(outputs_);  // none, if a run fails
+    outputs.resize(session().outputs().size());
     json times = json::array();
     for (int i = 0; i < count; ++i) {
       const double start = now_ms();
-      session().run(inputs_, outputs_);
+      session().run(inputs_, outputs);
       times.push_back(now_ms() - start);
     }
+    if (count > 0) outputs_ = std::move(outputs);
     return {{"ms", std::move(times)}};
   }
 
   json write_outputs(const std::string& path) const {
-    if (outputs_.size() != session().outputs().size()) fail(ErrorCode::bad_input, "nothing has run yet");
+    if (outputs_.size() != session().outputs().size() || outputs_.empty()) fail(ErrorCode::bad_input, "nothing has run yet");
     write_output_npz(path, session().outputs(), outputs_);
     return json::object();
   }

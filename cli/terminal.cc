@@ -34,8 +34,8 @@ void emit(std::string_view text) {
   fail_at("standard output", ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
 }
 
-void emit_json(const nlohmann::json& json) {
-  emit(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+void emit_json(const nlohmann::ordered_json& json) {
+  emit(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 std::string grouped(int64_t number) {

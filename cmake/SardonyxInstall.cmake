@@ -1,1 +1,109 @@
-# Filled in with the install rules.
+# One library of all modules, and what `cmake --install` puts where.
+#
+# The library is shared with BUILD_SHARED_LIBS, static otherwise. The program and the tests are
+# linked to the modules themselves, since they use what the library hides.
+include(CMakePackageConfigHelpers)
+
+set(library_objects)
+set(library_needs)
+foreach(module base kernels ir wire schema check ops infer eval rewrite run train session)
+  if(NOT TARGET sardonyx_${module})
+    continue()
+  endif()
+  get_target_property(module_type sardonyx_${module} TYPE)
+  if(module_type STREQUAL "INTERFACE_LIBRARY")
+    continue()
+  endif()
+  list(APPEND library_objects $<TARGET_OBJECTS:sardonyx_${module}>)
+  get_target_property(module_libraries sardonyx_${module} LINK_LIBRARIES)
+  list(APPEND library_needs ${module_libraries})
+endforeach()
+list(FILTER library_needs EXCLUDE REGEX "^sardonyx_|^nlohmann_json::")
+list(REMOVE_DUPLICATES library_needs)
+
+add_library(sardonyx_library ${library_objects})
+add_library(sardonyx::sardonyx ALIAS sardonyx_library)
+set_target_properties(sardonyx_library PROPERTIES
+  OUTPUT_NAME sardonyx
+  EXPORT_NAME sardonyx
+  LINKER_LANGUAGE CXX
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+target_compile_features(sardonyx_library PUBLIC cxx_std_20)
+target_include_directories(sardonyx_library PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(sardonyx_library PRIVATE ${library_needs})
+if(SARDONYX_SANITIZE)
+  target_link_options(sardonyx_library PUBLIC -fsanitize=${SARDONYX_SANITIZE})
+endif()
+
+# Who links the static library also links what it needs: how CMake finds it, and pkg-config's name.
+set(need_fmt::fmt "find_dependency(fmt)" fmt)
+set(need_Threads::Threads "find_dependency(Threads)" "-pthread")
+set(need_ZLIB::ZLIB "find_dependency(ZLIB)" zlib)
+set(need_PNG::PNG "find_dependency(PNG)" libpng)
+set(need_JPEG::JPEG "find_dependency(JPEG)" libjpeg)
+set(need_PkgConfig::hwy "find_dependency(PkgConfig)\npkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)" libhwy)
+set(need_PkgConfig::re2 "find_dependency(PkgConfig)\npkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)" re2)
+set(SARDONYX_DEPENDENCIES "")
+set(SARDONYX_PC_REQUIRES "")
+set(SARDONYX_PC_LIBS "")
+foreach(need IN LISTS library_needs)
+  if(NOT DEFINED need_${need})
+    message(FATAL_ERROR "cmake/SardonyxInstall.cmake does not know how users of the library find '${need}'")
+  endif()
+  list(GET need_${need} 0 find)
+  list(GET need_${need} 1 pc)
+  string(APPEND SARDONYX_DEPENDENCIES "${find}\n")
+  if(pc MATCHES "^-")
+    string(APPEND SARDONYX_PC_LIBS " ${pc}")
+  else()
+    string(APPEND SARDONYX_PC_REQUIRES " ${pc}")
+  endif()
+endforeach()
+if(BUILD_SHARED_LIBS)
+  set(SARDONYX_DEPENDENCIES "")
+endif()
+
+# The installed tree may be moved: all paths are relative to the files that hold them.
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/sardonyx)
+set(pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(SARDONYX_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+  set(SARDONYX_PC_LIBDIR "${CMAKE_INSTALL_FULL_LIBDIR}")
+  set(SARDONYX_PC_INCLUDEDIR "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+else()
+  file(RELATIVE_PATH up "/prefix/${pc_folder}" "/prefix")
+  set(SARDONYX_PC_PREFIX "\${pcfiledir}/${up}")
+  set(SARDONYX_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  set(SARDONYX_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/sardonyx.pc.in ${PROJECT_BINARY_DIR}/sardonyx.pc @ONLY)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sardonyx-config.cmake.in
+  ${PROJECT_BINARY_DIR}/sardonyx-config.cmake INSTALL_DESTINATION ${config_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+
+install(TARGETS sardonyx_library EXPORT sardonyx-targets)
+install(EXPORT sardonyx-targets NAMESPACE sardonyx:: DESTINATION ${config_folder})
+install(FILES ${PROJECT_BINARY_DIR}/sardonyx-config.cmake ${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake
+  DESTINATION ${config_folder})
+install(FILES ${PROJECT_BINARY_DIR}/sardonyx.pc DESTINATION ${pc_folder})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/sardonyx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(TARGET sardonyx_cli)
+  install(TARGETS sardonyx_cli)
+endif()
+
+# Installs into a folder of the build tree, moves it, and builds a program outside of the tree.
+if(SARDONYX_BUILD_TESTS AND NOT SARDONYX_SANITIZE)
+  add_test(NAME install COMMAND ${CMAKE_COMMAND}
+    -D build=${PROJECT_BINARY_DIR}
+    -D work=${PROJECT_BINARY_DIR}/install-test
+    -D source=${PROJECT_SOURCE_DIR}/tests/install
+    -D model=${PROJECT_SOURCE_DIR}/examples/digits/digits.onnx
+    -D generator=${CMAKE_GENERATOR}
+    -D compiler=${CMAKE_CXX_COMPILER}
+    -D linker_flags=${CMAKE_EXE_LINKER_FLAGS}
+    -P ${PROJECT_SOURCE_DIR}/tests/install/run.cmake)
+endif()

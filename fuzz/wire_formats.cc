@@ -15,7 +15,9 @@ namespace {
 
 using namespace sardonyx;
 
-Bytes borrowed(const void* begin, size_t count) { return Bytes(nullptr, static_cast<const std::byte*>(begin), count); }
+Bytes borrowed(const void* begin, size_t count) {
+  return Bytes(nullptr, static_cast<const std::byte*>(begin), count);
+}
 
 // Runs `body`; an Error is an answer, too, but not one that blames Sardonyx itself.
 template <class Body>
@@ -32,7 +34,8 @@ void value(const Bytes& bytes, ir::TypeProto::Kind kind) {
   type.kind = kind;
   const Value read = wire::read_value(bytes, type);
   const std::string first = wire::write_value(read);
-  const std::string second = wire::write_value(wire::read_value(borrowed(first.data(), first.size()), type));
+  const std::string second =
+      wire::write_value(wire::read_value(borrowed(first.data(), first.size()), type));
   require(first == second, "a value that was written is read back");
 }
 
@@ -40,7 +43,8 @@ void npy(const Bytes& bytes, ElementType expected) {
   const Tensor read = wire::read_npy(bytes, expected);
   const std::string first = wire::write_npy(read);
   const Tensor again = wire::read_npy(borrowed(first.data(), first.size()), read.element_type());
-  require(again.element_type() == read.element_type() && again.shape() == read.shape(), "an array that was written is read back");
+  require(again.element_type() == read.element_type() && again.shape() == read.shape(),
+          "an array that was written is read back");
 }
 
 }  // namespace
@@ -48,15 +52,20 @@ void npy(const Bytes& bytes, ElementType expected) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Bytes bytes = borrowed(data, size);
   using Kind = ir::TypeProto::Kind;
-  for (const Kind kind : {Kind::tensor, Kind::sparse_tensor, Kind::sequence, Kind::map, Kind::optional}) {
+  for (const Kind kind :
+       {Kind::tensor, Kind::sparse_tensor, Kind::sequence, Kind::map, Kind::optional}) {
     answer([&] { value(bytes, kind); });
   }
-  for (const auto expected : {ElementType::undefined, ElementType::int4, ElementType::float8e5m2fnuz}) {
+  for (const auto expected :
+       {ElementType::undefined, ElementType::int4, ElementType::float8e5m2fnuz}) {
     answer([&] { npy(bytes, expected); });
   }
   answer([&] { wire::read_npz(bytes); });
   answer([&] { wire::tensor_from_text(bytes.text()); });
-  answer([&] { wire::json_from_tensor(wire::tensor_from_text(bytes.text(), {ElementType::float16, Shape{-1, 2}})); });
+  answer([&] {
+    wire::json_from_tensor(
+        wire::tensor_from_text(bytes.text(), {ElementType::float16, Shape{-1, 2}}));
+  });
   answer([&] { wire::decode_image(bytes, 3); });
   return 0;
 }

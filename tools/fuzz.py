@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
-TARGETS = ("wire", "text", "check", "run")
+TARGETS = ("wire", "wire_formats", "text", "check", "run")
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
 
@@ -24,6 +24,8 @@ def seeds(target: str) -> list[pathlib.Path]:
     if target == "text":
         files = [file for folder in ("spec/functions", "tests") for file in (ROOT / folder).rglob("*.onnxtxt")]
         return sorted(files) + sorted((BUILD / "text-seeds").glob("*"))
+    if target == "wire_formats":
+        return sorted(file for file in (ROOT / "tests" / "wire" / "data").iterdir() if file.suffix != ".py")
     cases = [ROOT / "build" / "conformance", *SEED_FOLDERS]
     files = next((found for folder in cases if (found := sorted(folder.rglob("model.onnx")))), [])
     return [file for file in files[::10] if file.stat().st_size < LARGEST_SEED]

@@ -268,7 +268,8 @@ def export(layers: list, accuracy: float) -> onnx.ModelProto:
     result = helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["N", 10])
     graph = helper.make_graph(nodes, "digits", [image], [result], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
-                              producer_name="sardonyx tools/train_digits.py")
+                              producer_name="tools/train_digits.py", producer_version="1", domain="sardonyx.examples",
+                              model_version=1)
     model.doc_string = f"Recognises a handwritten digit. Accuracy on digits not trained on: {accuracy:.2%}."
     onnx.checker.check_model(model, full_check=True)
     return model

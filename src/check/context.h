@@ -43,7 +43,6 @@ struct Context {
   // What is reported once for each.
   std::unordered_set<std::string> reported;
   std::vector<ExternalRange> external_ranges;
-  size_t visited_nodes = 0;
 
   bool first_time(std::string key) { return reported.insert(std::move(key)).second; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <unordered_set>
 
 #include "ir/walk.h"
 
@@ -126,10 +127,12 @@ Cycles find_cycles(const std::vector<ir::Node>& nodes,
   };
   for (size_t i = 0; i < nodes.size(); ++i) {
     uses(nodes[i], i);
+    std::unordered_set<const ir::Graph*> seen;  // of graphs that attributes share
+    ir::WalkCallbacks callbacks;
+    callbacks.enter = [&](const ir::WalkPlace& place) { return seen.insert(place.graph).second; };
+    callbacks.node = [&](const ir::WalkPlace&, const ir::Node& inner, size_t) { uses(inner, i); };
     ir::for_each_subgraph(nodes[i], [&](const ir::Graph& graph, const ir::Attribute&, int) {
-      ir::walk(graph, {.node = [&](const ir::WalkPlace&, const ir::Node& inner, size_t) {
-                 uses(inner, i);
-               }});
+      ir::walk(graph, callbacks);
     });
   }
   return find_cycles(next);

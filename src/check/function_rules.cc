@@ -1,5 +1,6 @@
 // Rules of model-local functions.
 #include <algorithm>
+#include <functional>
 
 #include "check/context.h"
 #include "check/cycles.h"
@@ -27,6 +28,15 @@ std::tuple<std::string_view, std::string_view, std::string_view> key_of(const ir
   return {ir::canonical_domain(f.domain), f.name, f.overload};
 }
 
+// Each node of the body and of all graphs in it, once.
+void for_each_node(const ir::Function& function, const std::function<void(const ir::Node&)>& visit) {
+  std::unordered_set<const ir::Graph*> seen;
+  ir::walk(function, {.enter = [&](const ir::WalkPlace& place) {
+                        return !place.graph || seen.insert(place.graph).second;
+                      },
+                      .node = [&](const ir::WalkPlace&, const ir::Node& node, size_t) { visit(node); }});
+}
+
 int64_t version_in(const ir::Function& function, std::string_view domain) {
   return ir::imported_version(function.opset_imports, domain);
 }
@@ -34,7 +44,7 @@ int64_t version_in(const ir::Function& function, std::string_view domain) {
 // Parameters that an operator of the body requires and that have no default.
 std::vector<std::string_view> needed_parameters(const ir::Function& function) {
   std::vector<std::string_view> needed;
-  const auto look = [&](const ir::WalkPlace&, const ir::Node& node, size_t) {
+  for_each_node(function, [&](const ir::Node& node) {
     const schema::Signature* signature =
         schema::find(node.domain, node.op_type, version_in(function, node.domain));
     if (!signature) return;
@@ -45,8 +55,7 @@ std::vector<std::string_view> needed_parameters(const ir::Function& function) {
                             function.attributes.end();
       if (formal && formal->required && declared) needed.push_back(attribute.ref_attr_name);
     }
-  };
-  ir::walk(function, {.node = look});
+  });
   std::ranges::sort(needed);
   const auto repeated = std::ranges::unique(needed);
   needed.erase(repeated.begin(), repeated.end());
@@ -142,10 +151,10 @@ std::vector<std::vector<size_t>> calls(const Context& context) {
   const std::vector<ir::Function>& functions = context.model.functions;
   std::vector<std::vector<size_t>> next(functions.size());
   for (size_t i = 0; i < functions.size(); ++i) {
-    ir::walk(functions[i], {.node = [&](const ir::WalkPlace&, const ir::Node& node, size_t) {
-               const ir::Function* called = called_function(context, node);
-               if (called) next[i].push_back(static_cast<size_t>(called - functions.data()));
-             }});
+    for_each_node(functions[i], [&](const ir::Node& node) {
+      const ir::Function* called = called_function(context, node);
+      if (called) next[i].push_back(static_cast<size_t>(called - functions.data()));
+    });
   }
   return next;
 }

@@ -10,7 +10,7 @@ namespace sardonyx::check {
 namespace {
 
 constexpr int max_graph_depth = 64;
-constexpr size_t max_nodes = 50'000'000;
+constexpr int max_visits = 100;
 constexpr size_t max_suggestions = 20;  // looking for similar names takes a while
 
 enum class Origin { input, initializer, node };
@@ -78,6 +78,7 @@ class ScopePass {
   const Outer outer_;
   std::vector<Frame> frames_;
   NameSet names_;
+  std::unordered_map<const ir::Graph*, int> visits_;
   size_t suggestions_ = 0;
   size_t odd_names_ = 0;
 };
@@ -88,13 +89,9 @@ bool ScopePass::enter(const ir::WalkPlace& place) {
     report_("L-01", where, "", "graphs nest at most {} deep", max_graph_depth);
     return false;
   }
-  context_.visited_nodes += nodes_of(place).size();
-  if (context_.visited_nodes > max_nodes) {
-    if (context_.first_time("L-03")) {
-      report_("L-03", where, "", "a model has at most {} nodes, nested ones included", max_nodes);
-    }
-    return false;
-  }
+  // Attributes that a program built may share graphs; one in each of many would be visited as
+  // often as there are ways to it.
+  if (place.graph && ++visits_[place.graph] > max_visits) return false;
   Frame& frame = frames_.emplace_back();
   frame.place = &place;
   const std::vector<ir::Node>& nodes = nodes_of(place);

@@ -58,7 +58,9 @@ void report_unknown_operator(Context& context, const Where& where, const ir::Nod
     return;
   }
   if (schema::is_standard_domain(node.domain)) {
-    report("O-04", where, did_you_mean(schema::closest_name(node.domain, node.op_type)),
+    const bool is_new = context.first_time(fmt::format("O-04 {} {}", domain, node.op_type));
+    report("O-04", where,
+           is_new ? did_you_mean(schema::closest_name(node.domain, node.op_type)) : std::string(),
            "{} version {} has no operator {}", domain, version, node.op_type);
     return;
   }

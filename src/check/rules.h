@@ -212,7 +212,6 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     // Limits of ours
     row("L-01", levels::fatal, "graphs nest at most 64 deep"),
     row("L-02", levels::fatal, "types nest at most 16 deep"),
-    row("L-03", levels::fatal, "a model has at most 50 million nodes"),
 });
 
 // A row of the table by its id; an unknown id does not compile.

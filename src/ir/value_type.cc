@@ -47,6 +47,25 @@ std::string ValueType::to_string() const {
   return "?";
 }
 
+namespace {
+
+// Items of a sequence need not agree in the sizes that the model leaves open: none has a name.
+ValueType item_type(const TypeProto& proto, SymbolTable& symbols) {
+  return with_open_sizes(value_type(proto, symbols), symbols);
+}
+
+}  // namespace
+
+ValueType with_open_sizes(ValueType type, SymbolTable& symbols) {
+  if (type.shape) {
+    for (Dim& dim : *type.shape) {
+      if (!dim.is_constant()) dim = Dim(symbols.unknown());
+    }
+  }
+  if (type.nested) type.nested = std::make_shared<const ValueType>(with_open_sizes(*type.nested, symbols));
+  return type;
+}
+
 ValueType value_type(const TypeProto& proto, SymbolTable& symbols) {
   // Types nest through sequence, map and optional; the reader has bounded the depth.
   ValueType type;
@@ -64,7 +83,7 @@ ValueType value_type(const TypeProto& proto, SymbolTable& symbols) {
       }
     }
   }
-  if (proto.nested) type.nested = std::make_shared<const ValueType>(value_type(*proto.nested, symbols));
+  if (proto.nested) type.nested = std::make_shared<const ValueType>(item_type(*proto.nested, symbols));
   return type;
 }
 

@@ -39,8 +39,20 @@ ValueType united(InferContext& ctx, const ValueType& a, const ValueType& b) {
 }
 
 void infer(InferContext& ctx) {
-  const std::vector<Known> then = ctx.infer_subgraph(branch(ctx, "then_branch"), {});
-  const std::vector<Known> otherwise = ctx.infer_subgraph(branch(ctx, "else_branch"), {});
+  // A branch that these inputs make impossible is an error only if it is taken.
+  std::optional<Error> problem;
+  const auto outputs_of = [&](std::string_view name) {
+    const ir::Graph& graph = branch(ctx, name);
+    try {
+      return ctx.infer_subgraph(graph, {});
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::unsupported || problem) throw;
+      problem = error;
+      return std::vector<Known>(graph.outputs.size());
+    }
+  };
+  const std::vector<Known> then = outputs_of("then_branch");
+  const std::vector<Known> otherwise = outputs_of("else_branch");
   const auto condition = ctx.integers(0);
   for (int i = 0; i < ctx.output_count(); ++i) {
     const auto at = static_cast<size_t>(i);

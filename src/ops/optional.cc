@@ -34,7 +34,12 @@ void infer_get(InferContext& ctx) {
   if (type.kind != Kind::optional) {
     ctx.set_known(0, ctx.known(0));
   } else if (type.nested) {
-    ctx.set(0, *type.nested);
+    // The sizes of what an optional holds are known once it is opened.
+    ValueType held = *type.nested;
+    for (size_t i = 0; held.shape && i < held.shape->size(); ++i) {
+      if (!(*held.shape)[i].is_constant()) (*held.shape)[i] = ctx.unknown();
+    }
+    ctx.set(0, std::move(held));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ir/tensor.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -116,7 +117,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (const Tensor* t = ctx.constant(1)) {
     if (t->size() > ReducePlan::max_rank * 8) ctx.fail("axes has {} entries; at most one for each dimension is possible", t->size());
     axes.constant.emplace();
-    for (const Dim& d : *Known::of(*t).elements) axes.constant->push_back(*d.value());
+    const Tensor held = ir::aligned(*t);
+    for (const int64_t axis : held.elements<int64_t>()) axes.constant->push_back(axis);
   }
   if (axes.given && !axes.constant) {  // axes that another node computes
     return make_step("reduce.variable_axes", [type, axes](RunContext& run) {

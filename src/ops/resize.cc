@@ -229,7 +229,7 @@ void infer(InferContext& ctx) {
 // The values that with the sizes decide the sampling tables.
 struct Values {
   std::vector<double> scales, roi;
-  std::vector<int64_t> sizes;
+  std::vector<int64_t> sizes;  // empty where the output's sizes are the ones asked for
 };
 
 std::vector<kernels::ResizeAxis> axes_of(const Settings& s, const Values& values, std::span<const int64_t> in, std::span<const int64_t> out) {
@@ -240,9 +240,10 @@ std::vector<kernels::ResizeAxis> axes_of(const Settings& s, const Values& values
   for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(in.size()) : 0;
   std::vector<Target> targets;
   if (values.scales.empty()) {
-    std::vector<int64_t> before;
+    std::vector<int64_t> before, sizes = values.sizes;
     for (const int64_t axis : axes) before.push_back(in[static_cast<size_t>(axis)]);
-    targets = targets_of(s.policy, before, values.sizes);
+    for (size_t i = 0; values.sizes.size() != axes.size() && i < axes.size(); ++i) sizes.push_back(out[static_cast<size_t>(axes[i])]);
+    targets = targets_of(s.policy, before, sizes);
   }
   const size_t n = axes.size();
   for (size_t i = 0; i < n; ++i) {

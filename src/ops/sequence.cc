@@ -24,13 +24,14 @@ ValueType merged(const ValueType& a, const ValueType& b) {
   return type;
 }
 
-// An item's type as the type of one value: sizes that some run decides may differ from item to item.
+// An item's type as the type of one value: only sizes that are numbers are the same in every item,
+// even a name in a declared seq(float[N]) may stand for several.
 ValueType item_type(InferContext& ctx, const ValueType& sequence) {
   if (!sequence.nested) return {};
   ValueType type = *sequence.nested;
   if (!type.shape) return type;
   for (Dim& size : *type.shape) {
-    if (size.depends_on_run()) size = ctx.unknown();
+    if (!size.is_constant()) size = ctx.unknown();
   }
   return type;
 }

@@ -15,31 +15,41 @@
   UNIT(center_crop_pad) \
   UNIT(channel_normalization) \
   UNIT(clip) \
+  UNIT(col2im) \
   UNIT(concat) \
   UNIT(constant) \
   UNIT(constant_of_shape) \
   UNIT(conv) \
+  UNIT(conv_integer) \
   UNIT(conv_transpose) \
   UNIT(cumulate) \
+  UNIT(deform_conv) \
   UNIT(depth_to_space) \
+  UNIT(det) \
   UNIT(dropout) \
   UNIT(einsum) \
   UNIT(expand) \
+  UNIT(fourier) \
   UNIT(gather) \
   UNIT(gemm) \
   UNIT(global_pool) \
+  UNIT(grid_sample) \
   UNIT(identity) \
   UNIT(if) \
   UNIT(layer_normalization) \
   UNIT(loop) \
+  UNIT(loss) \
   UNIT(matmul) \
+  UNIT(matmul_integer) \
   UNIT(matrix_shape) \
+  UNIT(max_unpool) \
   UNIT(non_max_suppression) \
   UNIT(non_zero) \
   UNIT(one_hot) \
   UNIT(optional) \
   UNIT(pad) \
   UNIT(pool) \
+  UNIT(quantize) \
   UNIT(random) \
   UNIT(range) \
   UNIT(recurrent) \
@@ -47,16 +57,19 @@
   UNIT(reshape) \
   UNIT(resize) \
   UNIT(reverse_sequence) \
+  UNIT(roi) \
   UNIT(rotary_embedding) \
   UNIT(scan) \
   UNIT(scatter) \
   UNIT(sequence) \
   UNIT(shape) \
+  UNIT(signal_window) \
   UNIT(slice) \
   UNIT(softmax) \
   UNIT(split) \
   UNIT(squeeze) \
   UNIT(strings) \
+  UNIT(tensor_scatter) \
   UNIT(tfidf_vectorizer) \
   UNIT(topk) \
   UNIT(transpose) \

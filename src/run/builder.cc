@@ -24,6 +24,9 @@ Known resymbolized(const Known& known, ir::SymbolTable& symbols) {
       if (!dim.is_constant()) dim = ir::Dim(symbols.named(dim.to_string()));
     }
   }
+  if (copy.type.nested) {
+    copy.type.nested = std::make_shared<const ir::ValueType>(ir::with_open_sizes(*copy.type.nested, symbols));
+  }
   return copy;
 }
 

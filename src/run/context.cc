@@ -357,6 +357,10 @@ void Context::make_view(const PlanStep& step) {
   ops::Slot& to = slot(step.outputs[0]);
   to.data = from.data;
   to.value = from.value;
+  if (to.value.is_tensor() && to.element != from.element) {  // the same bits as another type
+    const Tensor& tensor = from.value.tensor();
+    to.value = Tensor::view(to.element, Shape(to.dims, to.dims + to.rank), tensor.data(), tensor.byte_size(), tensor.owner());
+  }
 }
 
 // Outputs that are planned but live in their slots: strings.

@@ -7,7 +7,12 @@ namespace sardonyx::run {
 PlannedGraph::PlannedGraph(const ir::Graph& graph, std::span<const Known> inputs,
                            std::vector<std::pair<std::string, Known>> captured, std::vector<int> positions,
                            const PlanServices& services)
-    : graph_(graph), positions_(std::move(positions)), plan_(graph, inputs, captured, services) {
+    : graph_(graph), positions_(std::move(positions)) {
+  try {
+    plan_ = std::make_unique<const Plan>(graph, inputs, captured, services);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::unsupported) throw;
+  }
   for (auto& [name, known] : captured) {
     names_.push_back(name);
     constants_.push_back(known.constant ? Value(*known.constant) : Value());
@@ -19,11 +24,12 @@ std::vector<Value> PlannedGraph::run(ops::RunContext& outer, std::span<const Val
     fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed, "takes {} inputs; got {}",
             graph_.inputs.size(), inputs.size());
   }
+  if (!plan_) return run_plainly(outer, inputs);
   std::vector<ops::Slot*> captured;
   for (const int position : positions_) captured.push_back(position < 0 ? nullptr : outer.input_slots()[position]);
   std::vector<Value> outputs(graph_.outputs.size());
   try {
-    plan_.run(inputs, captured, outputs, static_cast<eval::Environment&>(outer.environment()));
+    plan_->run(inputs, captured, outputs, static_cast<eval::Environment&>(outer.environment()));
   } catch (const ShapeMismatch&) {
     return run_plainly(outer, inputs);  // the node feeds other shapes than inference foresaw
   }

@@ -50,7 +50,8 @@ void Descriptor::reset() {
 Descriptor open_beneath(int folder, const std::string& relative) {
   const int fd = open_in_one_call(folder, relative);
   // EPERM: sandboxes answer so to calls they do not know.
-  if (fd < 0 && (errno == ENOSYS || errno == EPERM)) return open_beneath_by_component(folder, relative);
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+    return open_beneath_by_component(folder, relative);
   return Descriptor(fd);
 }
 
@@ -68,7 +69,8 @@ Descriptor open_beneath_by_component(int folder, const std::string& relative) {
       // A link in place of a folder is reported as "not a folder".
       struct stat info {};
       const int reason = errno;
-      const bool link = fstatat(outer, parts[i].c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+      const bool link = fstatat(outer, parts[i].c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                        S_ISLNK(info.st_mode);
       errno = link ? ELOOP : reason;
       return {};
     }
@@ -80,8 +82,10 @@ Descriptor open_beneath_by_component(int folder, const std::string& relative) {
 
 std::string real_path_of(int descriptor) {
   std::string path(PATH_MAX, '\0');
-  const ssize_t length = readlink(fmt::format("/proc/self/fd/{}", descriptor).c_str(), path.data(), path.size());
-  path.resize(length > 0 && static_cast<size_t>(length) < path.size() ? static_cast<size_t>(length) : 0);
+  const ssize_t length =
+      readlink(fmt::format("/proc/self/fd/{}", descriptor).c_str(), path.data(), path.size());
+  path.resize(length > 0 && static_cast<size_t>(length) < path.size() ? static_cast<size_t>(length)
+                                                                      : 0);
   return path;
 }
 

@@ -11,7 +11,14 @@
 namespace sardonyx::wire {
 
 // Numbered as SequenceProto.DataType and OptionalProto.DataType, which agree.
-enum class DataKind : int32_t { undefined = 0, tensor = 1, sparse_tensor = 2, sequence = 3, map = 4, optional = 5 };
+enum class DataKind : int32_t {
+  undefined = 0,
+  tensor = 1,
+  sparse_tensor = 2,
+  sequence = 3,
+  map = 4,
+  optional = 5
+};
 
 struct MapProto;
 struct OptionalProto;

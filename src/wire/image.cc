@@ -31,7 +31,8 @@ std::vector<Taps> taps_of(int64_t from, int64_t to) {
     Taps taps{first, {}};
     double sum = 0;
     for (int64_t k = first; k < end; ++k) {
-      const double weight = std::max(0.0, 1 - std::abs((static_cast<double>(k) + 0.5 - centre) / reach));
+      const double weight =
+          std::max(0.0, 1 - std::abs((static_cast<double>(k) + 0.5 - centre) / reach));
       taps.weights.push_back(static_cast<float>(weight));
       sum += weight;
     }
@@ -42,15 +43,18 @@ std::vector<Taps> taps_of(int64_t from, int64_t to) {
 }
 
 // Rows of `width` * channels bytes to rows of `taps.size()` * channels floats.
-std::vector<float> resize_rows(const uint8_t* in, int64_t height, int64_t width, int64_t channels, const std::vector<Taps>& taps) {
-  std::vector<float> out(static_cast<size_t>(height * static_cast<int64_t>(taps.size()) * channels));
+std::vector<float> resize_rows(const uint8_t* in, int64_t height, int64_t width, int64_t channels,
+                               const std::vector<Taps>& taps) {
+  std::vector<float> out(
+      static_cast<size_t>(height * static_cast<int64_t>(taps.size()) * channels));
   float* to = out.data();
   for (int64_t y = 0; y < height; ++y) {
     const uint8_t* row = in + y * width * channels;
     for (const Taps& t : taps) {
       for (int64_t c = 0; c < channels; ++c) {
         float sum = 0;
-        for (size_t k = 0; k < t.weights.size(); ++k) sum += t.weights[k] * row[(t.first + static_cast<int64_t>(k)) * channels + c];
+        for (size_t k = 0; k < t.weights.size(); ++k)
+          sum += t.weights[k] * row[(t.first + static_cast<int64_t>(k)) * channels + c];
         *to++ = sum;
       }
     }
@@ -60,7 +64,8 @@ std::vector<float> resize_rows(const uint8_t* in, int64_t height, int64_t width,
 
 void require_sound_size(int64_t height, int64_t width) {
   if (height <= 0 || width <= 0 || height > max_pixels / width) {
-    fail(ErrorCode::unsupported, "an image of {} x {} pixels is not read; the limit is {} in all", width, height, max_pixels);
+    fail(ErrorCode::unsupported, "an image of {} x {} pixels is not read; the limit is {} in all",
+         width, height, max_pixels);
   }
 }
 
@@ -71,7 +76,8 @@ float of_channel(const std::vector<float>& values, int channel, float otherwise)
 
 void require_per_channel(const std::vector<float>& values, int channels, std::string_view what) {
   if (values.size() > 1 && values.size() != static_cast<size_t>(channels)) {
-    fail(ErrorCode::bad_input, "{} values of {} are given for {} channels", values.size(), what, channels);
+    fail(ErrorCode::bad_input, "{} values of {} are given for {} channels", values.size(), what,
+         channels);
   }
 }
 
@@ -81,7 +87,8 @@ void require_sound_image(int64_t height, int64_t width, size_t bytes) {
   require_sound_size(height, width);
   // Neither format packs more pixels into a byte.
   if (height * width / 10000 > static_cast<int64_t>(bytes) + 100) {
-    fail(ErrorCode::unreadable, "the image claims {} x {} pixels, more than its {} bytes can hold", width, height, bytes);
+    fail(ErrorCode::unreadable, "the image claims {} x {} pixels, more than its {} bytes can hold",
+         width, height, bytes);
   }
 }
 
@@ -94,26 +101,30 @@ bool has_image_support() {
 }
 
 Tensor decode_image(const Bytes& bytes, int channels) {
-  if (channels != 1 && channels != 3) fail(ErrorCode::unsupported, "images are read with 1 or 3 channels, not {}", channels);
+  if (channels != 1 && channels != 3)
+    fail(ErrorCode::unsupported, "images are read with 1 or 3 channels, not {}", channels);
 #ifdef SARDONYX_WITH_IMAGES
   if (bytes.text().starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, channels);
   if (bytes.text().starts_with("\xff\xd8\xff")) return decode_jpeg(bytes, channels);
   fail(ErrorCode::unsupported, "the file is neither a PNG nor a JPEG image");
 #else
-  fail(ErrorCode::unsupported, "this build of Sardonyx reads no images (SARDONYX_IMAGES is off): {} bytes are not decoded", bytes.size());
+  fail(ErrorCode::unsupported,
+       "this build of Sardonyx reads no images (SARDONYX_IMAGES is off): {} bytes are not decoded",
+       bytes.size());
 #endif
 }
 
 Tensor resize_image(const Tensor& pixels, int64_t height, int64_t width) {
   if (pixels.element_type() != ElementType::uint8 || pixels.rank() != 3) {
-    fail(ErrorCode::bad_input, "pixels are uint8 of shape [height,width,channels], not {} of {}", name_of(pixels.element_type()),
-         to_string(pixels.shape()));
+    fail(ErrorCode::bad_input, "pixels are uint8 of shape [height,width,channels], not {} of {}",
+         name_of(pixels.element_type()), to_string(pixels.shape()));
   }
   const int64_t h = pixels.shape()[0], w = pixels.shape()[1], channels = pixels.shape()[2];
   require_sound_size(h, w);
   require_sound_size(height, width);
   if (h == height && w == width) return pixels;
-  const std::vector<float> rows = resize_rows(pixels.elements<uint8_t>().data(), h, w, channels, taps_of(w, width));
+  const std::vector<float> rows =
+      resize_rows(pixels.elements<uint8_t>().data(), h, w, channels, taps_of(w, width));
   Tensor out(ElementType::uint8, {height, width, channels});
   uint8_t* to = out.mutable_elements<uint8_t>().data();
   const int64_t row = width * channels;
@@ -124,7 +135,8 @@ Tensor resize_image(const Tensor& pixels, int64_t height, int64_t width) {
       const float* from = rows.data() + (t.first + static_cast<int64_t>(k)) * row;
       for (int64_t i = 0; i < row; ++i) sums[static_cast<size_t>(i)] += t.weights[k] * from[i];
     }
-    for (const float sum : sums) *to++ = static_cast<uint8_t>(std::clamp(std::lround(sum), 0l, 255l));
+    for (const float sum : sums)
+      *to++ = static_cast<uint8_t>(std::clamp(std::lround(sum), 0l, 255l));
   }
   return out;
 }
@@ -133,16 +145,20 @@ Tensor image_to_tensor(const Bytes& bytes, const ImageInput& input) {
   require_per_channel(input.mean, input.channels, "the mean");
   require_per_channel(input.deviation, input.channels, "the deviation");
   if (input.type != ElementType::float32 && input.type != ElementType::uint8) {
-    fail(ErrorCode::unsupported, "images are given to a model as float or uint8, not as {}", name_of(input.type));
+    fail(ErrorCode::unsupported, "images are given to a model as float or uint8, not as {}",
+         name_of(input.type));
   }
   Tensor pixels = decode_image(bytes, input.channels);
-  pixels = resize_image(pixels, input.height > 0 ? input.height : pixels.shape()[0], input.width > 0 ? input.width : pixels.shape()[1]);
+  pixels = resize_image(pixels, input.height > 0 ? input.height : pixels.shape()[0],
+                        input.width > 0 ? input.width : pixels.shape()[1]);
   const int64_t height = pixels.shape()[0], width = pixels.shape()[1], area = height * width;
   const bool planes = input.layout == ImageLayout::nchw;
-  Tensor out(input.type, planes ? Shape{1, input.channels, height, width} : Shape{1, height, width, input.channels});
+  Tensor out(input.type, planes ? Shape{1, input.channels, height, width}
+                                : Shape{1, height, width, input.channels});
   const uint8_t* from = pixels.elements<uint8_t>().data();
   for (int c = 0; c < input.channels; ++c) {
-    const float scale = input.scale, mean = of_channel(input.mean, c, 0), deviation = of_channel(input.deviation, c, 1);
+    const float scale = input.scale, mean = of_channel(input.mean, c, 0),
+                deviation = of_channel(input.deviation, c, 1);
     const int64_t start = planes ? c * area : c, step = planes ? 1 : input.channels;
     for (int64_t i = 0; i < area; ++i) {
       const uint8_t pixel = from[i * input.channels + c];

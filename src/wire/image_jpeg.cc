@@ -38,7 +38,8 @@ Decoder& decoder_of(j_common_ptr jpeg) { return *static_cast<Decoder*>(jpeg->cli
 }
 
 void on_message(j_common_ptr jpeg, int) {
-  if (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->msg_code == JWRN_HIT_MARKER) decoder_of(jpeg).cut_off = true;
+  if (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->msg_code == JWRN_HIT_MARKER)
+    decoder_of(jpeg).cut_off = true;
 }
 
 void on_output(j_common_ptr) {}
@@ -59,7 +60,8 @@ bool read_header(Decoder& d, const Bytes& bytes, int channels) {
   jpeg_create_decompress(&d.jpeg);
   d.progress.progress_monitor = on_progress;
   d.jpeg.progress = &d.progress;
-  jpeg_mem_src(&d.jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<unsigned long>(bytes.size()));
+  jpeg_mem_src(&d.jpeg, reinterpret_cast<const unsigned char*>(bytes.data()),
+               static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&d.jpeg, TRUE);
   d.jpeg.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   return true;
@@ -69,7 +71,8 @@ bool read_rows(Decoder& d, uint8_t* pixels, int channels) {
   if (setjmp(d.target)) return false;
   jpeg_start_decompress(&d.jpeg);
   while (d.jpeg.output_scanline < d.jpeg.output_height) {
-    JSAMPROW row = pixels + size_t{d.jpeg.output_scanline} * d.jpeg.output_width * static_cast<size_t>(channels);
+    JSAMPROW row = pixels + size_t{d.jpeg.output_scanline} * d.jpeg.output_width *
+                                static_cast<size_t>(channels);
     jpeg_read_scanlines(&d.jpeg, &row, 1);
   }
   jpeg_finish_decompress(&d.jpeg);
@@ -80,14 +83,16 @@ bool read_rows(Decoder& d, uint8_t* pixels, int channels) {
 
 Tensor decode_jpeg(const Bytes& bytes, int channels) {
   Decoder decoder;
-  if (!read_header(decoder, bytes, channels)) fail(ErrorCode::unreadable, "not a sound JPEG image: {}", decoder.error);
+  if (!read_header(decoder, bytes, channels))
+    fail(ErrorCode::unreadable, "not a sound JPEG image: {}", decoder.error);
   const int64_t height = decoder.jpeg.image_height, width = decoder.jpeg.image_width;
   require_sound_image(height, width, bytes.size());
   Tensor out(ElementType::uint8, {height, width, channels});
   if (!read_rows(decoder, out.mutable_elements<uint8_t>().data(), channels)) {
     fail(ErrorCode::unreadable, "not a sound JPEG image: {}", decoder.error);
   }
-  if (decoder.cut_off) fail(ErrorCode::unreadable, "not a sound JPEG image: the file is cut off or damaged");
+  if (decoder.cut_off)
+    fail(ErrorCode::unreadable, "not a sound JPEG image: the file is cut off or damaged");
   return out;
 }
 

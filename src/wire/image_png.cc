@@ -79,7 +79,8 @@ bool read_rows(Decoder& d, png_bytepp rows) {
 
 Tensor decode_png(const Bytes& bytes, int channels) {
   Decoder decoder(bytes);
-  if (!read_header(decoder)) fail(ErrorCode::unreadable, "not a sound PNG image: {}", decoder.error);
+  if (!read_header(decoder))
+    fail(ErrorCode::unreadable, "not a sound PNG image: {}", decoder.error);
   require_sound_image(decoder.height, decoder.width, bytes.size());
   if (decoder.channels != 1 && decoder.channels != 3) {
     fail(ErrorCode::unsupported, "a PNG image with {} channels is not read", decoder.channels);
@@ -89,7 +90,8 @@ Tensor decode_png(const Bytes& bytes, int channels) {
   uint8_t* pixels = own.mutable_elements<uint8_t>().data();
   std::vector<png_bytep> rows;
   for (int64_t y = 0; y < height; ++y) rows.push_back(pixels + y * width * decoder.channels);
-  if (!read_rows(decoder, rows.data())) fail(ErrorCode::unreadable, "not a sound PNG image: {}", decoder.error);
+  if (!read_rows(decoder, rows.data()))
+    fail(ErrorCode::unreadable, "not a sound PNG image: {}", decoder.error);
   if (decoder.channels == channels) return own;
 
   Tensor out(ElementType::uint8, {height, width, channels});
@@ -99,7 +101,8 @@ Tensor decode_png(const Bytes& bytes, int channels) {
       std::fill_n(to + 3 * i, 3, pixels[i]);
     } else {  // luma of ITU-R 601
       const uint8_t* rgb = pixels + 3 * i;
-      to[i] = static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+      to[i] =
+          static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
     }
   }
   return out;

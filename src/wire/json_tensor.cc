@@ -17,7 +17,9 @@ namespace {
 using Json = nlohmann::json;
 constexpr size_t max_rank = 64;
 
-bool is_complex(ElementType type) { return type == ElementType::complex64 || type == ElementType::complex128; }
+bool is_complex(ElementType type) {
+  return type == ElementType::complex64 || type == ElementType::complex128;
+}
 
 std::string shown(const Json& json) {
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -30,7 +32,8 @@ double real_number(const Json& json, ElementType type) {
   if (json.is_boolean()) return json.get<bool>() ? 1 : 0;
   if (json.is_string()) {
     std::string word = json.get<std::string>();
-    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+    std::transform(word.begin(), word.end(), word.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
     if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
     if (word == "infinity" || word == "inf" || word == "+inf") return HUGE_VAL;
     if (word == "-infinity" || word == "-inf") return -HUGE_VAL;
@@ -72,22 +75,29 @@ uint64_t integer_bits(const Json& json, ElementType type) {
 
 bool truth(const Json& json) {
   if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number() && (json.get<double>() == 0 || json.get<double>() == 1)) return json.get<double>() != 0;
+  if (json.is_number() && (json.get<double>() == 0 || json.get<double>() == 1))
+    return json.get<double>() != 0;
   fail(ErrorCode::bad_input, "{} is no bool", shown(json));
 }
 
 template <class T>
 void put(Tensor& tensor, size_t i, T value) {
-  std::memcpy(static_cast<std::byte*>(tensor.mutable_data()) + i * sizeof value, &value, sizeof value);
+  std::memcpy(static_cast<std::byte*>(tensor.mutable_data()) + i * sizeof value, &value,
+              sizeof value);
 }
 
 void put_bits(Tensor& tensor, size_t i, uint64_t bits) {
   switch (bit_width(tensor.element_type())) {
-    case 64: return put(tensor, i, bits);
-    case 32: return put(tensor, i, static_cast<uint32_t>(bits));
-    case 16: return put(tensor, i, static_cast<uint16_t>(bits));
-    case 8: return put(tensor, i, static_cast<uint8_t>(bits));
-    default: break;
+    case 64:
+      return put(tensor, i, bits);
+    case 32:
+      return put(tensor, i, static_cast<uint32_t>(bits));
+    case 16:
+      return put(tensor, i, static_cast<uint16_t>(bits));
+    case 8:
+      return put(tensor, i, static_cast<uint8_t>(bits));
+    default:
+      break;
   }
   const auto width = static_cast<size_t>(bit_width(tensor.element_type()));
   const size_t per_byte = 8 / width, shift = i % per_byte * width;
@@ -99,19 +109,29 @@ void put_bits(Tensor& tensor, size_t i, uint64_t bits) {
 void put_element(Tensor& tensor, size_t i, const Json& json) {
   const ElementType type = tensor.element_type();
   switch (type) {
-    case ElementType::float32: return put(tensor, i, static_cast<float>(real_number(json, type)));
-    case ElementType::float64: return put(tensor, i, real_number(json, type));
-    case ElementType::boolean: return put(tensor, i, truth(json));
+    case ElementType::float32:
+      return put(tensor, i, static_cast<float>(real_number(json, type)));
+    case ElementType::float64:
+      return put(tensor, i, real_number(json, type));
+    case ElementType::boolean:
+      return put(tensor, i, truth(json));
     case ElementType::string:
       if (!json.is_string()) fail(ErrorCode::bad_input, "{} is no string", shown(json));
       tensor.mutable_elements<std::string>()[i] = json.get<std::string>();
       return;
     case ElementType::complex64:
-      return put(tensor, i, std::complex<float>(static_cast<float>(real_number(json[0], type)), static_cast<float>(real_number(json[1], type))));
-    case ElementType::complex128: return put(tensor, i, std::complex<double>(real_number(json[0], type), real_number(json[1], type)));
-    default: break;
+      return put(tensor, i,
+                 std::complex<float>(static_cast<float>(real_number(json[0], type)),
+                                     static_cast<float>(real_number(json[1], type))));
+    case ElementType::complex128:
+      return put(tensor, i,
+                 std::complex<double>(real_number(json[0], type), real_number(json[1], type)));
+    default:
+      break;
   }
-  put_bits(tensor, i, is_floating(type) ? encode_low(type, real_number(json, type)) : integer_bits(json, type));
+  put_bits(
+      tensor, i,
+      is_floating(type) ? encode_low(type, real_number(json, type)) : integer_bits(json, type));
 }
 
 ElementType found_type(const Json& json) {
@@ -130,7 +150,8 @@ ElementType common_type(const std::vector<const Json*>& elements) {
     if (found == type) continue;
     const bool numbers = (found == ElementType::int64 || found == ElementType::float32) &&
                          (type == ElementType::int64 || type == ElementType::float32);
-    if (!numbers) fail(ErrorCode::bad_input, "the list mixes {} and {}", name_of(type), name_of(found));
+    if (!numbers)
+      fail(ErrorCode::bad_input, "the list mixes {} and {}", name_of(type), name_of(found));
     type = ElementType::float32;
   }
   return type;
@@ -149,7 +170,8 @@ class Flattener {
       return;
     }
     if (!json.is_array()) fail(ErrorCode::bad_input, "{} has no place in a tensor", shown(json));
-    if (depth == max_rank) fail(ErrorCode::bad_input, "lists nested more than {} deep are no tensor", max_rank);
+    if (depth == max_rank)
+      fail(ErrorCode::bad_input, "lists nested more than {} deep are no tensor", max_rank);
     if (depth == shape.size()) {
       if (leaf_depth_ != no_depth) ragged();
       shape.push_back(static_cast<int64_t>(json.size()));
@@ -169,7 +191,10 @@ class Flattener {
     if (!pairs_) return json.is_primitive();
     return json.is_array() && json.size() == 2 && json[0].is_primitive() && json[1].is_primitive();
   }
-  [[noreturn]] static void ragged() { fail(ErrorCode::bad_input, "the lists are ragged: those of one level differ in length or depth"); }
+  [[noreturn]] static void ragged() {
+    fail(ErrorCode::bad_input,
+         "the lists are ragged: those of one level differ in length or depth");
+  }
 
   bool pairs_;
   size_t leaf_depth_ = no_depth;
@@ -199,22 +224,27 @@ std::optional<Shape> fitted(int64_t count, const Shape& wanted) {
 }
 
 bool matches(const Shape& shape, const Shape& wanted) {
-  return std::equal(shape.begin(), shape.end(), wanted.begin(), wanted.end(), [](int64_t a, int64_t b) { return b < 0 || a == b; });
+  return std::equal(shape.begin(), shape.end(), wanted.begin(), wanted.end(),
+                    [](int64_t a, int64_t b) { return b < 0 || a == b; });
 }
 
 Shape settled(const Shape& found, int64_t count, const Wanted& wanted) {
   if (!wanted.shape || matches(found, *wanted.shape)) return found;
   const auto shape = found.size() <= 1 ? fitted(count, *wanted.shape) : std::nullopt;
   if (!shape) {
-    fail(ErrorCode::bad_input, "the value has shape {}; {} is wanted (-1: any size)", to_string(found), to_string(*wanted.shape));
+    fail(ErrorCode::bad_input, "the value has shape {}; {} is wanted (-1: any size)",
+         to_string(found), to_string(*wanted.shape));
   }
   return *shape;
 }
 
-Tensor tensor_of(const std::vector<const Json*>& elements, const Shape& found, const Wanted& wanted) {
-  const ElementType type = wanted.type == ElementType::undefined ? common_type(elements) : wanted.type;
+Tensor tensor_of(const std::vector<const Json*>& elements, const Shape& found,
+                 const Wanted& wanted) {
+  const ElementType type =
+      wanted.type == ElementType::undefined ? common_type(elements) : wanted.type;
   Tensor tensor(type, settled(found, static_cast<int64_t>(elements.size()), wanted));
-  if (bit_width(type) != 0 && bit_width(type) < 8 && tensor.byte_size() != 0) std::memset(tensor.mutable_data(), 0, tensor.byte_size());
+  if (bit_width(type) != 0 && bit_width(type) < 8 && tensor.byte_size() != 0)
+    std::memset(tensor.mutable_data(), 0, tensor.byte_size());
   for (size_t i = 0; i < elements.size(); ++i) put_element(tensor, i, *elements[i]);
   return tensor;
 }
@@ -271,33 +301,48 @@ Json json_number(float value) {
 template <class T>
 T get(const Tensor& tensor, size_t i) {
   T value;
-  std::memcpy(&value, static_cast<const std::byte*>(tensor.data()) + i * sizeof value, sizeof value);
+  std::memcpy(&value, static_cast<const std::byte*>(tensor.data()) + i * sizeof value,
+              sizeof value);
   return value;
 }
 
 uint64_t bits_at(const Tensor& tensor, size_t i) {
   switch (const auto width = static_cast<size_t>(bit_width(tensor.element_type())); width) {
-    case 64: return get<uint64_t>(tensor, i);
-    case 32: return get<uint32_t>(tensor, i);
-    case 16: return get<uint16_t>(tensor, i);
-    case 8: return get<uint8_t>(tensor, i);
-    default: return get<uint8_t>(tensor, i / (8 / width)) >> (i % (8 / width) * width) & ((1u << width) - 1);
+    case 64:
+      return get<uint64_t>(tensor, i);
+    case 32:
+      return get<uint32_t>(tensor, i);
+    case 16:
+      return get<uint16_t>(tensor, i);
+    case 8:
+      return get<uint8_t>(tensor, i);
+    default:
+      return get<uint8_t>(tensor, i / (8 / width)) >> (i % (8 / width) * width) &
+             ((1u << width) - 1);
   }
 }
 
 Json element_json(const Tensor& tensor, size_t i) {
   const ElementType type = tensor.element_type();
   switch (type) {
-    case ElementType::float32: return json_number(get<float>(tensor, i));
-    case ElementType::float64: return json_number(get<double>(tensor, i));
-    case ElementType::boolean: return get<uint8_t>(tensor, i) != 0;
-    case ElementType::string: return tensor.elements<std::string>()[i];
-    case ElementType::complex64: return {json_number(get<float>(tensor, 2 * i)), json_number(get<float>(tensor, 2 * i + 1))};
-    case ElementType::complex128: return {json_number(get<double>(tensor, 2 * i)), json_number(get<double>(tensor, 2 * i + 1))};
-    default: break;
+    case ElementType::float32:
+      return json_number(get<float>(tensor, i));
+    case ElementType::float64:
+      return json_number(get<double>(tensor, i));
+    case ElementType::boolean:
+      return get<uint8_t>(tensor, i) != 0;
+    case ElementType::string:
+      return tensor.elements<std::string>()[i];
+    case ElementType::complex64:
+      return {json_number(get<float>(tensor, 2 * i)), json_number(get<float>(tensor, 2 * i + 1))};
+    case ElementType::complex128:
+      return {json_number(get<double>(tensor, 2 * i)), json_number(get<double>(tensor, 2 * i + 1))};
+    default:
+      break;
   }
   const uint64_t bits = bits_at(tensor, i);
-  if (is_floating(type)) return json_number(static_cast<float>(decode_low(type, static_cast<uint32_t>(bits))));
+  if (is_floating(type))
+    return json_number(static_cast<float>(decode_low(type, static_cast<uint32_t>(bits))));
   if (!is_signed_integer(type)) return bits;
   const int unused = 64 - bit_width(type);
   return static_cast<int64_t>(bits << unused) >> unused;
@@ -320,12 +365,15 @@ Tensor tensor_from_json(const Json& json, const Wanted& wanted) {
 
 Tensor tensor_from_text(std::string_view text, const Wanted& wanted) {
   const size_t start = text.find_first_not_of(" \t\r\n");
-  if (start != std::string_view::npos && std::string_view("[\"{").find(text[start]) != std::string_view::npos) {
+  if (start != std::string_view::npos &&
+      std::string_view("[\"{").find(text[start]) != std::string_view::npos) {
     const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
-    if (json.is_discarded()) fail(ErrorCode::bad_input, "the value is not sound JSON: {}", text.substr(0, 60));
+    if (json.is_discarded())
+      fail(ErrorCode::bad_input, "the value is not sound JSON: {}", text.substr(0, 60));
     return tensor_from_json(json, wanted);
   }
-  if (is_complex(wanted.type)) fail(ErrorCode::bad_input, "complex numbers are written as JSON: [[real, imaginary], ...]");
+  if (is_complex(wanted.type))
+    fail(ErrorCode::bad_input, "complex numbers are written as JSON: [[real, imaginary], ...]");
   const std::vector<Json> words = words_of(text, wanted.type);
   std::vector<const Json*> elements;
   for (const Json& word : words) elements.push_back(&word);
@@ -335,7 +383,8 @@ Tensor tensor_from_text(std::string_view text, const Wanted& wanted) {
 
 Json json_from_tensor(const Tensor& tensor) {
   if (tensor.empty()) return nullptr;
-  if (tensor.rank() > static_cast<int64_t>(max_rank)) fail(ErrorCode::unsupported, "a tensor of rank {} is not written as JSON", tensor.rank());
+  if (tensor.rank() > static_cast<int64_t>(max_rank))
+    fail(ErrorCode::unsupported, "a tensor of rank {} is not written as JSON", tensor.rank());
   size_t next = 0;
   return nested(tensor, 0, next);
 }

@@ -17,13 +17,20 @@ struct Format {
 
 Format format_of(ElementType type) {
   switch (type) {
-    case ElementType::float16: return {5, 10, 15, Special::ieee};
-    case ElementType::bfloat16: return {8, 7, 127, Special::ieee};
-    case ElementType::float8e5m2: return {5, 2, 15, Special::ieee};
-    case ElementType::float8e4m3fn: return {4, 3, 7, Special::one_nan};
-    case ElementType::float8e4m3fnuz: return {4, 3, 8, Special::negative_zero_is_nan};
-    case ElementType::float8e5m2fnuz: return {5, 2, 16, Special::negative_zero_is_nan};
-    default: return {2, 1, 1, Special::none};  // float4e2m1
+    case ElementType::float16:
+      return {5, 10, 15, Special::ieee};
+    case ElementType::bfloat16:
+      return {8, 7, 127, Special::ieee};
+    case ElementType::float8e5m2:
+      return {5, 2, 15, Special::ieee};
+    case ElementType::float8e4m3fn:
+      return {4, 3, 7, Special::one_nan};
+    case ElementType::float8e4m3fnuz:
+      return {4, 3, 8, Special::negative_zero_is_nan};
+    case ElementType::float8e5m2fnuz:
+      return {5, 2, 16, Special::negative_zero_is_nan};
+    default:
+      return {2, 1, 1, Special::none};  // float4e2m1
   }
 }
 
@@ -45,17 +52,23 @@ uint32_t encode_e8m0(double value) {
 uint32_t nan_code(const Format& f) {
   const int bits = f.exponent_bits + f.mantissa_bits;
   switch (f.special) {
-    case Special::ieee: return largest(f) + 1 + (1u << (f.mantissa_bits - 1));
-    case Special::one_nan: return (1u << bits) - 1;
-    case Special::negative_zero_is_nan: return 1u << bits;
-    default: return 0;
+    case Special::ieee:
+      return largest(f) + 1 + (1u << (f.mantissa_bits - 1));
+    case Special::one_nan:
+      return (1u << bits) - 1;
+    case Special::negative_zero_is_nan:
+      return 1u << bits;
+    default:
+      return 0;
   }
 }
 
 }  // namespace
 
 double decode_low(ElementType type, uint32_t bits) {
-  if (type == ElementType::float8e8m0) return (bits & 0xff) == 0xff ? not_a_number : std::ldexp(1.0, static_cast<int>(bits & 0xff) - 127);
+  if (type == ElementType::float8e8m0)
+    return (bits & 0xff) == 0xff ? not_a_number
+                                 : std::ldexp(1.0, static_cast<int>(bits & 0xff) - 127);
   const Format f = format_of(type);
   const int sign_bit = f.exponent_bits + f.mantissa_bits;
   const uint32_t code = bits & ((1u << sign_bit) - 1);
@@ -68,7 +81,8 @@ double decode_low(ElementType type, uint32_t bits) {
   const auto exponent = static_cast<int>(code >> f.mantissa_bits);
   const auto fraction = static_cast<double>(code & ((1u << f.mantissa_bits) - 1));
   const double hidden = exponent == 0 ? 0 : std::ldexp(1.0, f.mantissa_bits);
-  const double magnitude = std::ldexp(hidden + fraction, std::max(exponent, 1) - f.bias - f.mantissa_bits);
+  const double magnitude =
+      std::ldexp(hidden + fraction, std::max(exponent, 1) - f.bias - f.mantissa_bits);
   return negative ? -magnitude : magnitude;
 }
 
@@ -84,7 +98,8 @@ uint32_t encode_low(ElementType type, double value) {
   // In units of the last place; a carry into the next exponent comes out right by itself.
   const double units = std::nearbyint(std::ldexp(magnitude, f.mantissa_bits - exponent));
   if (exponent + f.bias > 1 << f.exponent_bits) return sign | too_large;
-  const auto code = static_cast<uint32_t>(units) + (static_cast<uint32_t>(exponent + f.bias - 1) << f.mantissa_bits);
+  const auto code = static_cast<uint32_t>(units) +
+                    (static_cast<uint32_t>(exponent + f.bias - 1) << f.mantissa_bits);
   if (code > largest(f)) return sign | too_large;
   if (f.special == Special::negative_zero_is_nan && code == 0) return 0;
   return sign | code;

@@ -18,7 +18,9 @@ constexpr std::string_view magic("\x93NUMPY", 6);
 // Strings of no length take no bytes: their number has to be bounded by itself.
 constexpr int64_t most_empty_strings = 1 << 16;
 
-[[noreturn]] void unsound(std::string_view what) { fail(ErrorCode::unreadable, "not a sound .npy file: {}", what); }
+[[noreturn]] void unsound(std::string_view what) {
+  fail(ErrorCode::unreadable, "not a sound .npy file: {}", what);
+}
 
 struct Header {
   std::string descr;
@@ -41,7 +43,8 @@ class HeaderParser {
       expect(':');
       if (key == "descr") {
         skip_space();
-        if (!text_.empty() && text_.front() == '[') fail(ErrorCode::unsupported, "arrays of records (structured dtypes) are not read");
+        if (!text_.empty() && text_.front() == '[')
+          fail(ErrorCode::unsupported, "arrays of records (structured dtypes) are not read");
         header.descr = quoted();
         has_descr = true;
       } else if (key == "fortran_order") {
@@ -58,7 +61,8 @@ class HeaderParser {
         break;
       }
     }
-    if (!has_descr || !has_order || !has_shape) unsound("its header lacks descr, fortran_order or shape");
+    if (!has_descr || !has_order || !has_shape)
+      unsound("its header lacks descr, fortran_order or shape");
     return header;
   }
 
@@ -78,7 +82,8 @@ class HeaderParser {
   }
   std::string quoted() {
     skip_space();
-    if (text_.empty() || (text_.front() != '\'' && text_.front() != '"')) unsound("its header lacks a quoted string");
+    if (text_.empty() || (text_.front() != '\'' && text_.front() != '"'))
+      unsound("its header lacks a quoted string");
     const size_t end = text_.find(text_.front(), 1);
     if (end == std::string_view::npos) unsound("a string in its header does not end");
     std::string value(text_.substr(1, end - 1));
@@ -122,7 +127,8 @@ Header read_header(std::string_view file) {
   if (!file.starts_with(magic)) unsound("it does not begin with '\\x93NUMPY'");
   if (file.size() < 10) unsound("it is too short");
   const int version = static_cast<unsigned char>(file[6]);
-  if (version < 1 || version > 3) unsound(fmt::format("its version is {}; 1 to 3 are read", version));
+  if (version < 1 || version > 3)
+    unsound(fmt::format("its version is {}; 1 to 3 are read", version));
   uint32_t length = 0;
   const size_t width = version == 1 ? 2 : 4;
   if (file.size() < 8 + width) unsound("it is too short");
@@ -137,9 +143,9 @@ Header read_header(std::string_view file) {
 // What a descr such as '<f4' means.
 struct Dtype {
   ElementType type = ElementType::undefined;
-  bool swap = false;    // big-endian
-  size_t item = 0;      // bytes of one element in the file
-  char text = 0;        // 'U' or 'S' for strings
+  bool swap = false;  // big-endian
+  size_t item = 0;    // bytes of one element in the file
+  char text = 0;      // 'U' or 'S' for strings
 };
 
 ElementType numeric_type(char kind, size_t size) {
@@ -149,11 +155,14 @@ ElementType numeric_type(char kind, size_t size) {
     ElementType type;
   };
   static constexpr Row rows[] = {
-      {'b', 1, ElementType::boolean}, {'i', 1, ElementType::int8},    {'i', 2, ElementType::int16},
-      {'i', 4, ElementType::int32},   {'i', 8, ElementType::int64},   {'u', 1, ElementType::uint8},
-      {'u', 2, ElementType::uint16},  {'u', 4, ElementType::uint32},  {'u', 8, ElementType::uint64},
-      {'f', 1, ElementType::float8e5m2}, {'f', 2, ElementType::float16}, {'f', 4, ElementType::float32},
-      {'f', 8, ElementType::float64}, {'c', 8, ElementType::complex64}, {'c', 16, ElementType::complex128},
+      {'b', 1, ElementType::boolean},     {'i', 1, ElementType::int8},
+      {'i', 2, ElementType::int16},       {'i', 4, ElementType::int32},
+      {'i', 8, ElementType::int64},       {'u', 1, ElementType::uint8},
+      {'u', 2, ElementType::uint16},      {'u', 4, ElementType::uint32},
+      {'u', 8, ElementType::uint64},      {'f', 1, ElementType::float8e5m2},
+      {'f', 2, ElementType::float16},     {'f', 4, ElementType::float32},
+      {'f', 8, ElementType::float64},     {'c', 8, ElementType::complex64},
+      {'c', 16, ElementType::complex128},
   };
   for (const Row& row : rows) {
     if (row.kind == kind && row.size == size) return row.type;
@@ -165,7 +174,8 @@ ElementType numeric_type(char kind, size_t size) {
 size_t raw_item(ElementType type) { return static_cast<size_t>(std::max(bit_width(type), 8)) / 8; }
 
 bool is_stored_raw(ElementType type) {
-  return type == ElementType::bfloat16 || (is_floating(type) && bit_width(type) <= 8) || bit_width(type) == 4 || bit_width(type) == 2;
+  return type == ElementType::bfloat16 || (is_floating(type) && bit_width(type) <= 8) ||
+         bit_width(type) == 4 || bit_width(type) == 2;
 }
 
 Dtype dtype_of(const std::string& descr, ElementType expected) {
@@ -177,7 +187,8 @@ Dtype dtype_of(const std::string& descr, ElementType expected) {
     rest.remove_prefix(1);
   }
   const char kind = rest.empty() ? '?' : rest.front();
-  if (kind == 'O') fail(ErrorCode::unsupported, "arrays of Python objects are not read: they are pickled code");
+  if (kind == 'O')
+    fail(ErrorCode::unsupported, "arrays of Python objects are not read: they are pickled code");
   if (kind == 'M' || kind == 'm') fail(ErrorCode::unsupported, "arrays of dates are not read");
   if (!rest.empty()) rest.remove_prefix(1);
   const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), dtype.item);
@@ -197,13 +208,17 @@ Dtype dtype_of(const std::string& descr, ElementType expected) {
     } else if (expected == ElementType::undefined && dtype.item == 2) {
       dtype.type = ElementType::bfloat16;
     } else {
-      fail(ErrorCode::unsupported, "the array holds raw bytes (dtype '{}'), which do not say their element type{}", descr,
-           expected == ElementType::undefined ? "" : fmt::format(" and do not fit {}", name_of(expected)));
+      fail(ErrorCode::unsupported,
+           "the array holds raw bytes (dtype '{}'), which do not say their element type{}", descr,
+           expected == ElementType::undefined
+               ? ""
+               : fmt::format(" and do not fit {}", name_of(expected)));
     }
     return dtype;
   }
   dtype.type = numeric_type(kind, dtype.item);
-  if (dtype.type == ElementType::undefined) fail(ErrorCode::unsupported, "arrays of dtype '{}' are not read", descr);
+  if (dtype.type == ElementType::undefined)
+    fail(ErrorCode::unsupported, "arrays of dtype '{}' are not read", descr);
   return dtype;
 }
 
@@ -235,10 +250,13 @@ std::string string_at(const std::byte* at, const Dtype& dtype) {
   size_t count = dtype.item / 4;
   std::vector<uint32_t> points(count);
   if (count != 0) std::memcpy(points.data(), at, dtype.item);
-  if (dtype.swap) std::transform(points.begin(), points.end(), points.begin(), [](uint32_t p) { return __builtin_bswap32(p); });
+  if (dtype.swap)
+    std::transform(points.begin(), points.end(), points.begin(),
+                   [](uint32_t p) { return __builtin_bswap32(p); });
   while (count > 0 && points[count - 1] == 0) --count;
   for (size_t i = 0; i < count; ++i) {
-    if (!append_utf8(points[i], text)) unsound(fmt::format("a string has {:#x} in it, which is no character", points[i]));
+    if (!append_utf8(points[i], text))
+      unsound(fmt::format("a string has {:#x} in it, which is no character", points[i]));
   }
   return text;
 }
@@ -247,7 +265,8 @@ Tensor read_strings(const Header& header, const Dtype& dtype, const Bytes& data,
   Tensor tensor(ElementType::string, header.shape);
   auto out = tensor.mutable_elements<std::string>();
   const auto put = [&](int64_t to, int64_t from) {
-    out[static_cast<size_t>(to)] = string_at(data.data() + static_cast<size_t>(from) * dtype.item, dtype);
+    out[static_cast<size_t>(to)] =
+        string_at(data.data() + static_cast<size_t>(from) * dtype.item, dtype);
   };
   if (header.fortran_order) {
     for_fortran(header.shape, count, put);
@@ -261,7 +280,9 @@ void swap_bytes(std::byte* data, size_t bytes, size_t width) {
   for (size_t at = 0; at + width <= bytes; at += width) std::reverse(data + at, data + at + width);
 }
 
-bool is_complex(ElementType type) { return type == ElementType::complex64 || type == ElementType::complex128; }
+bool is_complex(ElementType type) {
+  return type == ElementType::complex64 || type == ElementType::complex128;
+}
 
 // The elements in C order and in this machine's byte order; the bytes themselves where they are so.
 Bytes ordered(const Header& header, const Dtype& dtype, const Bytes& data, int64_t count) {
@@ -272,11 +293,13 @@ Bytes ordered(const Header& header, const Dtype& dtype, const Bytes& data, int64
     if (!data.empty()) std::memcpy(out.mutable_data(), data.data(), data.size());
   } else {
     for_fortran(header.shape, count, [&](int64_t to, int64_t from) {
-      std::memcpy(out.mutable_data() + static_cast<size_t>(to) * dtype.item, data.data() + static_cast<size_t>(from) * dtype.item,
-                  dtype.item);
+      std::memcpy(out.mutable_data() + static_cast<size_t>(to) * dtype.item,
+                  data.data() + static_cast<size_t>(from) * dtype.item, dtype.item);
     });
   }
-  if (dtype.swap) swap_bytes(out.mutable_data(), out.size(), is_complex(dtype.type) ? dtype.item / 2 : dtype.item);
+  if (dtype.swap)
+    swap_bytes(out.mutable_data(), out.size(),
+               is_complex(dtype.type) ? dtype.item / 2 : dtype.item);
   return out;
 }
 
@@ -293,16 +316,20 @@ Tensor packed(ElementType type, const Shape& shape, const Bytes& bytes, bool is_
     const auto byte = static_cast<uint8_t>(bytes.data()[i]);
     const int value = is_signed_integer(type) ? static_cast<int8_t>(byte) : byte;
     if (!is_raw && (value < low || value > high)) {
-      fail(ErrorCode::unreadable, "element {} is {}, which {} cannot hold", i, value, name_of(type));
+      fail(ErrorCode::unreadable, "element {} is {}, which {} cannot hold", i, value,
+           name_of(type));
     }
     const auto bits = static_cast<uint8_t>(byte & ((1 << width) - 1));
-    out[i / per_byte] = static_cast<uint8_t>(out[i / per_byte] | bits << (i % per_byte * static_cast<size_t>(width)));
+    out[i / per_byte] = static_cast<uint8_t>(out[i / per_byte] |
+                                             bits << (i % per_byte * static_cast<size_t>(width)));
   }
   return tensor;
 }
 
 bool is_aligned(const Bytes& bytes, ElementType type) {
-  return reinterpret_cast<uintptr_t>(bytes.data()) % static_cast<size_t>(std::max(bit_width(type) / 8, 1)) == 0;
+  return reinterpret_cast<uintptr_t>(bytes.data()) %
+             static_cast<size_t>(std::max(bit_width(type) / 8, 1)) ==
+         0;
 }
 
 Tensor tensor_from(ElementType type, const Shape& shape, const Bytes& bytes) {
@@ -313,7 +340,8 @@ Tensor tensor_from(ElementType type, const Shape& shape, const Bytes& bytes) {
   auto* out = static_cast<std::byte*>(tensor.mutable_data());
   if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
   if (type == ElementType::boolean) {
-    std::transform(out, out + bytes.size(), out, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    std::transform(out, out + bytes.size(), out,
+                   [](std::byte b) { return std::byte{b != std::byte{0}}; });
   }
   return tensor;
 }
@@ -328,7 +356,8 @@ std::string header_of(std::string_view descr, const Shape& shape) {
   std::string dims;
   for (const int64_t dim : shape) dims += fmt::format("{},{}", dim, shape.size() == 1 ? "" : " ");
   if (shape.size() > 1) dims.erase(dims.size() - 2);
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, dims);
+  std::string text =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, dims);
   // The data begins at a multiple of 64; version 1 holds headers below 64 KiB.
   const size_t prefix = text.size() + 11 > 0xffff ? 12 : 10;
   text.append(63 - (prefix + text.size()) % 64, ' ');
@@ -342,7 +371,9 @@ std::string header_of(std::string_view descr, const Shape& shape) {
 
 Bytes text_block(int64_t count, size_t item) {
   const auto size = checked_mul(count, static_cast<int64_t>(item));
-  if (!size) fail(ErrorCode::out_of_memory, "{} strings of {} bytes are more than memory can address", count, item);
+  if (!size)
+    fail(ErrorCode::out_of_memory, "{} strings of {} bytes are more than memory can address", count,
+         item);
   Bytes block = Bytes::allocate(static_cast<size_t>(*size));
   if (!block.empty()) std::memset(block.mutable_data(), 0, block.size());
   return block;
@@ -370,7 +401,9 @@ NpyFile file_of_strings(const Tensor& tensor) {
     }
     out += item;
   }
-  return {header_of(unicode ? fmt::format("<U{}", longest_points) : fmt::format("|S{}", longest), tensor.shape()), data};
+  return {header_of(unicode ? fmt::format("<U{}", longest_points) : fmt::format("|S{}", longest),
+                    tensor.shape()),
+          data};
 }
 
 Bytes unpacked(const Tensor& tensor) {
@@ -380,7 +413,8 @@ Bytes unpacked(const Tensor& tensor) {
   Bytes data = Bytes::allocate(static_cast<size_t>(tensor.size()));
   auto* out = reinterpret_cast<int8_t*>(data.mutable_data());
   for (size_t i = 0; i < data.size(); ++i) {
-    const int bits = in[i / per_byte] >> (i % per_byte * static_cast<size_t>(width)) & ((1 << width) - 1);
+    const int bits =
+        in[i / per_byte] >> (i % per_byte * static_cast<size_t>(width)) & ((1 << width) - 1);
     const bool negative = is_signed_integer(tensor.element_type()) && bits >> (width - 1) != 0;
     out[i] = static_cast<int8_t>(negative ? bits - (1 << width) : bits);
   }
@@ -403,7 +437,8 @@ NpyFile file_of(const Tensor& tensor) {
   if (tensor.empty()) fail(ErrorCode::bad_input, "there is no tensor to write");
   if (tensor.element_type() == ElementType::string) return file_of_strings(tensor);
   const Bytes own(tensor.owner(), static_cast<const std::byte*>(tensor.data()), tensor.byte_size());
-  return {header_of(descr_of(tensor.element_type()), tensor.shape()), bit_width(tensor.element_type()) < 8 ? unpacked(tensor) : own};
+  return {header_of(descr_of(tensor.element_type()), tensor.shape()),
+          bit_width(tensor.element_type()) < 8 ? unpacked(tensor) : own};
 }
 
 void put_all(const std::vector<NamedTensor>& tensors, Sink& sink) {
@@ -424,19 +459,22 @@ Tensor read_npy(const Bytes& bytes, ElementType expected) {
   const auto needed = count ? checked_mul(*count, static_cast<int64_t>(dtype.item)) : std::nullopt;
   const size_t available = bytes.size() - header.data_offset;
   if (!needed || static_cast<uint64_t>(*needed) > available) {
-    unsound(fmt::format("shape {} of '{}' needs more than the {} bytes that follow the header", to_string(header.shape),
-                        header.descr, available));
+    unsound(fmt::format("shape {} of '{}' needs more than the {} bytes that follow the header",
+                        to_string(header.shape), header.descr, available));
   }
   const Bytes data = bytes.slice(header.data_offset, static_cast<size_t>(*needed));
   if (dtype.type == ElementType::string) {
-    if (dtype.item == 0 && *count > most_empty_strings) unsound("it claims more empty strings than are read");
+    if (dtype.item == 0 && *count > most_empty_strings)
+      unsound("it claims more empty strings than are read");
     return read_strings(header, dtype, data, *count);
   }
   const Bytes elements = ordered(header, dtype, data, *count);
   const bool narrow = bit_width(expected) == 4 || bit_width(expected) == 2;
   const bool from_raw = dtype.type == expected;
-  const bool from_bytes = dtype.type == (is_signed_integer(expected) ? ElementType::int8 : ElementType::uint8);
-  if (narrow && (from_raw || from_bytes)) return packed(expected, header.shape, elements, from_raw || is_floating(expected));
+  const bool from_bytes =
+      dtype.type == (is_signed_integer(expected) ? ElementType::int8 : ElementType::uint8);
+  if (narrow && (from_raw || from_bytes))
+    return packed(expected, header.shape, elements, from_raw || is_floating(expected));
   return tensor_from(dtype.type, header.shape, elements);
 }
 
@@ -459,7 +497,8 @@ std::vector<NamedTensor> read_npz(const Bytes& bytes, const ExpectedType& expect
     std::string name = std::move(member.name);
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     try {
-      tensors.push_back({name, read_npy(member.bytes, expected ? expected(name) : ElementType::undefined)});
+      tensors.push_back(
+          {name, read_npy(member.bytes, expected ? expected(name) : ElementType::undefined)});
     } catch (const Error& error) {
       throw error.within(fmt::format("array '{}'", name));
     }

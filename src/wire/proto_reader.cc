@@ -23,13 +23,18 @@ void append(Bytes& gathered, const Bytes& more, const std::shared_ptr<const void
     if (!gathered.empty()) std::memcpy(larger.mutable_data(), gathered.data(), gathered.size());
     gathered = larger.slice(0, gathered.size());
   }
-  if (!more.empty()) std::memcpy(gathered.mutable_data() + gathered.size(), more.data(), more.size());
+  if (!more.empty())
+    std::memcpy(gathered.mutable_data() + gathered.size(), more.data(), more.size());
   gathered = Bytes(gathered.owner(), gathered.data(), size);
 }
 
 }  // namespace
 
 bool ProtoReader::parse_varint(uint64_t& value) {
+  if (pos_ < end_ && *pos_ < std::byte{0x80}) {
+    value = static_cast<uint64_t>(*pos_++);
+    return true;
+  }
   uint64_t result = 0;
   for (int shift = 0; shift < 70 && pos_ < end_; shift += 7) {
     const auto byte = static_cast<uint64_t>(*pos_++);
@@ -48,7 +53,7 @@ const char* ProtoReader::parse_field() {
   if (tag >> 32 != 0 || tag >> 3 == 0) return "the field number is outside 1 to 536870911";
   number_ = static_cast<uint32_t>(tag >> 3);
   type_ = static_cast<WireType>(tag & 7);
-  value_start_ = pos_;
+  tag_end_ = value_start_ = pos_;
   const auto left = static_cast<size_t>(end_ - pos_);
   switch (type_) {
     case WireType::varint:
@@ -84,7 +89,8 @@ void ProtoReader::fixed(uint32_t number, const char* name, Bytes& bytes, size_t 
     more = bytes_.slice(static_cast<size_t>(value_start_ - bytes_.data()), width);
   } else if (is(WireType::length)) {
     more = payload();
-    if (length_ % width != 0) broken(fmt::format("{} bytes of '{}' are no multiple of {}", length_, name, width));
+    if (length_ % width != 0)
+      broken(fmt::format("{} bytes of '{}' are no multiple of {}", length_, name, width));
   } else {
     return;
   }
@@ -99,10 +105,13 @@ void ProtoReader::fixed(uint32_t number, const char* name, Bytes& bytes, size_t 
 
 void ProtoReader::take_floats(std::vector<float>& list) {
   if (is(WireType::fixed32)) {
-    list.push_back(std::bit_cast<float>(static_cast<uint32_t>(value_)));
+    do {
+      list.push_back(std::bit_cast<float>(static_cast<uint32_t>(value_)));
+    } while (next_alike());
     taken_ = true;
   } else if (is(WireType::length)) {
-    if (length_ % 4 != 0) broken(fmt::format("{} bytes of packed floats are no multiple of 4", length_));
+    if (length_ % 4 != 0)
+      broken(fmt::format("{} bytes of packed floats are no multiple of 4", length_));
     const size_t before = list.size();
     list.resize(before + length_ / 4);
     if (length_ != 0) std::memcpy(list.data() + before, value_start_, length_);
@@ -115,7 +124,9 @@ size_t ProtoReader::varints_in(const std::byte* begin, const std::byte* end) {
       std::count_if(begin, end, [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; }));
 }
 
-void ProtoReader::broken_list() { broken("a number in a packed list is cut off or longer than 10 bytes"); }
+void ProtoReader::broken_list() {
+  broken("a number in a packed list is cut off or longer than 10 bytes");
+}
 
 std::string ProtoReader::path() const {
   std::vector<const Frame*> frames;
@@ -136,13 +147,16 @@ std::string ProtoReader::path() const {
 void ProtoReader::broken(std::string_view trouble) const {
   const auto offset = static_cast<size_t>(field_start_ - bytes_.data());
   std::string found;
-  if (number_ != 0) found = fmt::format(" (field {}, wire type {}", number_, static_cast<uint32_t>(type_));
+  if (number_ != 0)
+    found = fmt::format(" (field {}, wire type {}", number_, static_cast<uint32_t>(type_));
   if (number_ != 0 && is(WireType::length)) {
-    found += fmt::format(", length {}, {} bytes left in its message", length_, end_ - std::min(value_start_, end_));
+    found += fmt::format(", length {}, {} bytes left in its message", length_,
+                         end_ - std::min(value_start_, end_));
   }
   if (number_ != 0) found += ")";
   fail_at(path(), ErrorCode::unreadable,
-          "byte {}: {}{}; the file is cut off, damaged, or not what its name says", offset, trouble, found);
+          "byte {}: {}{}; the file is cut off, damaged, or not what its name says", offset, trouble,
+          found);
 }
 
 }  // namespace sardonyx::wire

@@ -81,7 +81,8 @@ class ProtoReader {
   }
 
   template <class Visit>
-  void choice(uint32_t number, const char* name, ir::TypeProto& type, ir::TypeProto::Kind kind, const Visit& visit) {
+  void choice(uint32_t number, const char* name, ir::TypeProto& type, ir::TypeProto::Kind kind,
+              const Visit& visit) {
     if (!matches(number, name) || !is(WireType::length)) return;
     if (type.kind != kind) {
       type.kind = kind;
@@ -99,7 +100,8 @@ class ProtoReader {
     if (naming_) return;
     kept.written_defaults |= std::exchange(written_default_, 0);
     if (taken_) return;
-    kept.bytes.append(reinterpret_cast<const char*>(field_start_), static_cast<size_t>(pos_ - field_start_));
+    kept.bytes.append(reinterpret_cast<const char*>(field_start_),
+                      static_cast<size_t>(pos_ - field_start_));
   }
 
  private:
@@ -143,8 +145,22 @@ class ProtoReader {
   }
 
   bool is(WireType type) const { return type_ == type; }
-  Bytes payload() const { return bytes_.slice(static_cast<size_t>(value_start_ - bytes_.data()), length_); }
+  Bytes payload() const {
+    return bytes_.slice(static_cast<size_t>(value_start_ - bytes_.data()), length_);
+  }
   std::string_view text() const { return {reinterpret_cast<const char*>(value_start_), length_}; }
+
+  // Moves on to the next field where it has the same tag: lists of millions of numbers come as one
+  // field each.
+  bool next_alike() {
+    const auto tag_size = static_cast<size_t>(tag_end_ - field_start_);
+    if (static_cast<size_t>(end_ - pos_) < tag_size ||
+        std::memcmp(pos_, field_start_, tag_size) != 0)
+      return false;
+    field_start_ = pos_;
+    if (const char* trouble = parse_field()) broken(trouble);
+    return true;
+  }
 
   // Parses tag and value at pos_ and moves behind them. Null, or what is wrong.
   const char* parse_field();
@@ -153,7 +169,8 @@ class ProtoReader {
   std::string path() const;
 
   void charge(size_t bytes) {
-    if (bytes > budget_) broken("the messages in this file are empty shells that would fill the memory");
+    if (bytes > budget_)
+      broken("the messages in this file are empty shells that would fill the memory");
     budget_ -= bytes;
   }
 
@@ -237,8 +254,10 @@ class ProtoReader {
       take_floats(list);
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!is(WireType::length)) return;
-      charge(sizeof(T));
-      list.emplace_back(text());
+      do {
+        charge(sizeof(T));
+        list.emplace_back(text());
+      } while (next_alike());
       taken_ = true;
     } else if (is(WireType::length)) {
       charge(sizeof(T));
@@ -250,7 +269,9 @@ class ProtoReader {
   template <class T>
   void take_numbers(std::vector<T>& list) {
     if (is(WireType::varint)) {
-      list.push_back(static_cast<T>(value_));
+      do {
+        list.push_back(static_cast<T>(value_));
+      } while (next_alike());
       taken_ = true;
     } else if (is(WireType::length)) {
       const auto after = pos_;
@@ -283,6 +304,7 @@ class ProtoReader {
 
   // The field at hand.
   const std::byte* field_start_ = nullptr;
+  const std::byte* tag_end_ = nullptr;
   const std::byte* value_start_ = nullptr;
   uint32_t number_ = 0;
   WireType type_ = WireType::varint;
@@ -292,7 +314,7 @@ class ProtoReader {
   uint32_t written_default_ = 0;  // the bit of its number, where it holds its type's default
 
   const char* field_name_ = nullptr;  // null where the message has no such field
-  bool naming_ = false;  // the field is broken: the table is walked for its name only
+  bool naming_ = false;               // the field is broken: the table is walked for its name only
 };
 
 }  // namespace sardonyx::wire

@@ -103,10 +103,12 @@ class ProtoWriter {
     if (b && !a) put_one(second, *b);
   }
   template <class Visit>
-  void choice(uint32_t number, const char*, const ir::TypeProto& type, ir::TypeProto::Kind kind, const Visit& visit) {
+  void choice(uint32_t number, const char*, const ir::TypeProto& type, ir::TypeProto::Kind kind,
+              const Visit& visit) {
     if (type.kind != kind) return;
     put_tag(number, 2);
-    deeper([&] { enclosed(true, [&] { with_defaults(type.inner_unknown, [&] { visit(*this); }); }); });
+    deeper(
+        [&] { enclosed(true, [&] { with_defaults(type.inner_unknown, [&] { visit(*this); }); }); });
   }
   void unknown(const ir::UnknownFields& kept) { put_bytes(kept.bytes); }
 
@@ -131,7 +133,8 @@ class ProtoWriter {
   // Negative numbers are written as 64-bit ones, also where the field is 32 bits wide.
   template <class T>
   static uint64_t wide(T value) {
-    return std::is_same_v<T, uint64_t> ? static_cast<uint64_t>(value) : static_cast<uint64_t>(static_cast<int64_t>(value));
+    return std::is_same_v<T, uint64_t> ? static_cast<uint64_t>(value)
+                                       : static_cast<uint64_t>(static_cast<int64_t>(value));
   }
 
   template <class T>
@@ -178,7 +181,8 @@ class ProtoWriter {
 
   template <class Body>
   void deeper(const Body& body) {
-    if (++depth_ > max_depth) fail(ErrorCode::unsupported, "messages nested more than 100 deep cannot be written");
+    if (++depth_ > max_depth)
+      fail(ErrorCode::unsupported, "messages nested more than 100 deep cannot be written");
     body();
     --depth_;
   }

@@ -17,21 +17,26 @@ struct Signature {
 };
 
 constexpr std::array signatures = {
-    Signature{0, "version https://git-lfs", "a git-lfs pointer; fetch the file itself with 'git lfs pull'"},
+    Signature{0, "version https://git-lfs",
+              "a git-lfs pointer; fetch the file itself with 'git lfs pull'"},
     Signature{0, "PK\3\4", "a zip archive (a PyTorch checkpoint, an .npz, or a packed model)"},
     Signature{0, "\x1f\x8b", "a gzip archive; unpack it first"},
     Signature{0, "\x89HDF", "an HDF5 file (a Keras model)"},
     Signature{0, "\x93NUMPY", "a NumPy array"},
     Signature{0, "GGUF", "a GGUF model"},
     Signature{4, "TFL3", "a TensorFlow Lite model"},
-    Signature{4, "ORTM", "a model in ONNX Runtime's own format; convert the .onnx file it was made from"},
+    Signature{4, "ORTM",
+              "a model in ONNX Runtime's own format; convert the .onnx file it was made from"},
     Signature{0, "\x80\x02", "a Python pickle (a PyTorch checkpoint)"},
     Signature{0, "\x80\x04", "a Python pickle"},
     Signature{2, "ONNXOPSET", "an operator set document, not a model"},
     Signature{0, "\x89PNG", "a PNG image"},
     Signature{0, "\xff\xd8\xff", "a JPEG image"},
     Signature{0, "%PDF", "a PDF document"},
-    Signature{0, "\x7f" "ELF", "a program"},
+    Signature{0,
+              "\x7f"
+              "ELF",
+              "a program"},
     Signature{8, "{\"", "a safetensors file"},
 };
 
@@ -51,13 +56,17 @@ std::string_view seems_to_be(std::string_view bytes) {
   }
   if (!is_text(bytes)) return {};
   std::string lower(bytes.substr(0, 512));
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   const size_t start = lower.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   const std::string_view text = std::string_view(lower).substr(std::min(start, lower.size()));
-  if (text.starts_with("<!doctype") || text.starts_with("<html")) return "an HTML page; the download went wrong";
+  if (text.starts_with("<!doctype") || text.starts_with("<html"))
+    return "an HTML page; the download went wrong";
   if (text.starts_with("<?xml")) return "an XML document";
-  if (text.starts_with("<") && text.find("ir_version") < 40) return "a model in ONNX's textual syntax; parse it as text";
-  if (text.starts_with("ir_version:")) return "a model in protobuf's text format; write it in binary first";
+  if (text.starts_with("<") && text.find("ir_version") < 40)
+    return "a model in ONNX's textual syntax; parse it as text";
+  if (text.starts_with("ir_version:"))
+    return "a model in protobuf's text format; write it in binary first";
   if (text.starts_with("{") || text.starts_with("[")) return "JSON";
   return "text";
 }
@@ -80,7 +89,8 @@ ir::Model read_model_bytes(const Bytes& bytes) {
   }
   if (!model.graph && !model.ir_version && model.opset_imports.empty()) {
     if (!kind.empty()) fail(ErrorCode::unreadable, "is not an ONNX model; it seems to be {}", kind);
-    fail(ErrorCode::unreadable, "is not an ONNX model: it has neither a graph nor ir_version nor opset_import");
+    fail(ErrorCode::unreadable,
+         "is not an ONNX model: it has neither a graph nor ir_version nor opset_import");
   }
   return model;
 }
@@ -106,6 +116,8 @@ ir::Model read_model(Bytes bytes, std::string folder) {
   return model;
 }
 
-ir::TensorProto read_tensor(Bytes bytes) { return read_message<ir::TensorProto>(bytes, "TensorProto"); }
+ir::TensorProto read_tensor(Bytes bytes) {
+  return read_message<ir::TensorProto>(bytes, "TensorProto");
+}
 
 }  // namespace sardonyx::wire

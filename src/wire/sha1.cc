@@ -52,7 +52,8 @@ std::string sha1_hex(std::span<const std::byte> bytes) {
   const uint64_t bits = uint64_t{bytes.size()} * 8;
   for (size_t i = 0; i < 8; ++i) tail[end - 1 - i] = static_cast<std::byte>(bits >> (8 * i));
   for (size_t i = 0; i < end; i += 64) digest_block(tail.data() + i, state);
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}{:08x}", state[0], state[1], state[2], state[3], state[4]);
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}{:08x}", state[0], state[1], state[2], state[3],
+                     state[4]);
 }
 
 }  // namespace sardonyx::wire

@@ -19,7 +19,9 @@ namespace {
 
 class FileSink : public Sink {
  public:
-  FileSink(int descriptor, const std::string& path) : descriptor_(descriptor), path_(path) { buffer_.reserve(capacity); }
+  FileSink(int descriptor, const std::string& path) : descriptor_(descriptor), path_(path) {
+    buffer_.reserve(capacity);
+  }
 
   using Sink::put;
   void put(const void* data, size_t size) override {
@@ -86,17 +88,20 @@ void create_beside(const std::string& path, mode_t mode, Temporary& temporary) {
 void write_file(const std::string& path, const std::function<void(Sink&)>& write) {
   struct stat info {};
   const bool exists = stat(path.c_str(), &info) == 0;
-  if (exists && S_ISDIR(info.st_mode)) fail_at(path, ErrorCode::unreadable, "is a folder, not a file");
+  if (exists && S_ISDIR(info.st_mode))
+    fail_at(path, ErrorCode::unreadable, "is a folder, not a file");
   if (exists && !S_ISREG(info.st_mode)) {
     const Descriptor target(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (!target.is_open()) fail_at(path, ErrorCode::unreadable, "cannot open for writing: {}", std::strerror(errno));
+    if (!target.is_open())
+      fail_at(path, ErrorCode::unreadable, "cannot open for writing: {}", std::strerror(errno));
     return fill(target.get(), path, write);
   }
   Temporary temporary;
   create_beside(path, exists ? info.st_mode & 0777 : 0666, temporary);
   fill(temporary.file.get(), path, write);
   if (fsync(temporary.file.get()) != 0 || rename(temporary.path.c_str(), path.c_str()) != 0) {
-    fail_at(path, ErrorCode::unreadable, "cannot put the written file in place: {}", std::strerror(errno));
+    fail_at(path, ErrorCode::unreadable, "cannot put the written file in place: {}",
+            std::strerror(errno));
   }
   temporary.path.clear();
 }

@@ -18,7 +18,9 @@ class Sink {
 class StringSink : public Sink {
  public:
   using Sink::put;
-  void put(const void* data, size_t size) override { text_.append(static_cast<const char*>(data), size); }
+  void put(const void* data, size_t size) override {
+    text_.append(static_cast<const char*>(data), size);
+  }
   void reserve(size_t size) { text_.reserve(size); }
   std::string take() { return std::move(text_); }
 

@@ -18,11 +18,13 @@ constexpr int max_depth = 100;
 
 class TensorChanger {
  public:
-  TensorChanger(const std::function<bool(const ir::TensorProto&)>& needs, const std::function<void(ir::TensorProto&)>& change)
+  TensorChanger(const std::function<bool(const ir::TensorProto&)>& needs,
+                const std::function<void(ir::TensorProto&)>& change)
       : needs_(needs), change_(change) {}
 
   void graph(ir::Graph& graph, int depth) {
-    if (depth > max_depth) fail(ErrorCode::unsupported, "graphs nested more than {} deep are not read", max_depth);
+    if (depth > max_depth)
+      fail(ErrorCode::unsupported, "graphs nested more than {} deep are not read", max_depth);
     for (ir::TensorProto& t : graph.initializers) tensor(t);
     for (ir::SparseTensorProto& s : graph.sparse_initializers) sparse(s);
     nodes(graph.nodes, depth);
@@ -76,18 +78,22 @@ class TensorChanger {
 
 uint64_t bytes_needed(const ir::TensorProto& tensor) {
   const auto count = checked_count(tensor.dims);
-  if (!count) fail(ErrorCode::invalid_model, "its dims {} are negative or their product overflows", to_string(tensor.dims));
+  if (!count)
+    fail(ErrorCode::invalid_model, "its dims {} are negative or their product overflows",
+         to_string(tensor.dims));
   return static_cast<uint64_t>(byte_size(tensor.element_type(), *count));
 }
 
 // What the data file will hold, in the order of the model.
 class DataFile {
  public:
-  DataFile(std::string name, const DataFileOptions& options) : name_(std::move(name)), options_(options) {}
+  DataFile(std::string name, const DataFileOptions& options)
+      : name_(std::move(name)), options_(options) {}
 
   void take(ir::TensorProto& tensor) {
     const Tensor elements = to_tensor(tensor);
-    const Bytes bytes(elements.owner(), static_cast<const std::byte*>(elements.data()), elements.byte_size());
+    const Bytes bytes(elements.owner(), static_cast<const std::byte*>(elements.data()),
+                      elements.byte_size());
     const uint64_t gap = (options_.alignment - size_ % options_.alignment) % options_.alignment;
     const uint64_t offset = size_ + gap;
     pieces_.push_back({gap, bytes});
@@ -142,7 +148,8 @@ void bring_in(ir::Model& model, ExternalData& external) {
   const auto is_external = [](const ir::TensorProto& tensor) { return tensor.is_external(); };
   change_tensors(model, is_external, [&](ir::TensorProto& tensor) {
     try {
-      if (tensor.element_type() == ElementType::string) fail(ErrorCode::invalid_model, "strings cannot be external data");
+      if (tensor.element_type() == ElementType::string)
+        fail(ErrorCode::invalid_model, "strings cannot be external data");
       tensor.raw_data = external.bytes_of(tensor, bytes_needed(tensor));
     } catch (const Error& error) {
       throw error.within(fmt::format("tensor '{}'", tensor.name));
@@ -153,19 +160,25 @@ void bring_in(ir::Model& model, ExternalData& external) {
   });
 }
 
-void write_model_with_data(ir::Model model, const std::string& path, const std::string& data_name, const DataFileOptions& options) {
-  if (data_name.empty() || data_name == "." || data_name == ".." || data_name.find('/') != std::string::npos) {
+void write_model_with_data(ir::Model model, const std::string& path, const std::string& data_name,
+                           const DataFileOptions& options) {
+  if (data_name.empty() || data_name == "." || data_name == ".." ||
+      data_name.find('/') != std::string::npos) {
     fail(ErrorCode::bad_input, "'{}' is no plain file name for the model's data", data_name);
   }
   if (options.alignment == 0 || options.alignment > (1 << 20)) {
     fail(ErrorCode::bad_input, "an alignment of {} is not in 1 to 1048576", options.alignment);
   }
   const std::filesystem::path data_path = std::filesystem::path(path).parent_path() / data_name;
-  if (data_path == std::filesystem::path(path)) fail(ErrorCode::bad_input, "the model and its data cannot be one file");
+  if (data_path == std::filesystem::path(path))
+    fail(ErrorCode::bad_input, "the model and its data cannot be one file");
   DataFile data(data_name, options);
   const auto moves = [&](const ir::TensorProto& tensor) {
-    if (tensor.is_external()) fail(ErrorCode::bad_input, "tensor '{}' is external data already; bring it in first", tensor.name);
-    return tensor.element_type() != ElementType::string && is_known(tensor.element_type()) && bytes_needed(tensor) >= options.at_least;
+    if (tensor.is_external())
+      fail(ErrorCode::bad_input, "tensor '{}' is external data already; bring it in first",
+           tensor.name);
+    return tensor.element_type() != ElementType::string && is_known(tensor.element_type()) &&
+           bytes_needed(tensor) >= options.at_least;
   };
   change_tensors(model, moves, [&](ir::TensorProto& tensor) { data.take(tensor); });
   write_file(data_path.string(), [&](Sink& sink) { data.write(sink); });

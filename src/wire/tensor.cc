@@ -8,7 +8,9 @@ namespace {
 
 ir::ExternalBytes reader_of(ExternalData* external) {
   if (external == nullptr) return {};
-  return [external](const ir::TensorProto& proto, uint64_t needed) { return external->bytes_of(proto, needed); };
+  return [external](const ir::TensorProto& proto, uint64_t needed) {
+    return external->bytes_of(proto, needed);
+  };
 }
 
 }  // namespace
@@ -17,7 +19,9 @@ Tensor to_tensor(const ir::TensorProto& proto, ExternalData* external) {
   return ir::to_tensor(proto, reader_of(external));
 }
 
-ir::TensorProto to_proto(const Tensor& tensor, std::string name) { return ir::to_proto(tensor, std::move(name)); }
+ir::TensorProto to_proto(const Tensor& tensor, std::string name) {
+  return ir::to_proto(tensor, std::move(name));
+}
 
 SparseTensor to_sparse_tensor(const ir::SparseTensorProto& proto, ExternalData* external) {
   return ir::to_sparse_tensor(proto, reader_of(external));

@@ -29,7 +29,11 @@ std::optional<std::u32string> code_points(std::string_view text) {
   points.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i++]);
-    const int more = lead < 0x80 ? 0 : lead >= 0xc2 && lead < 0xe0 ? 1 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xf0 && lead < 0xf5 ? 3 : -1;
+    const int more = lead < 0x80                   ? 0
+                     : lead >= 0xc2 && lead < 0xe0 ? 1
+                     : lead >= 0xe0 && lead < 0xf0 ? 2
+                     : lead >= 0xf0 && lead < 0xf5 ? 3
+                                                   : -1;
     if (more < 0 || text.size() - i < static_cast<size_t>(more)) return std::nullopt;
     uint32_t point = more == 0 ? lead : lead & (0x3fu >> more);
     for (int k = 0; k < more; ++k) {
@@ -38,7 +42,8 @@ std::optional<std::u32string> code_points(std::string_view text) {
       point = point << 6 | (byte & 0x3f);
     }
     constexpr uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    if (point < least[more] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return std::nullopt;
+    if (point < least[more] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
+      return std::nullopt;
     points += static_cast<char32_t>(point);
   }
   return points;

@@ -163,7 +163,7 @@ TEST(Limits, TypesNestSoDeep) {
   EXPECT_EQ(count_of(findings(model), "L-02"), 1u);
 }
 
-// A graph that many attributes share would be visited more often than any model has nodes.
+// Graphs that two attributes share, forty deep: 2^40 ways to the innermost.
 TEST(Limits, SharedGraphsAreBounded) {
   auto graph = std::make_shared<ir::Graph>();
   graph->name = "g";
@@ -184,7 +184,8 @@ TEST(Limits, SharedGraphsAreBounded) {
   }
   ir::Model model = base();
   model.graph = *graph;
-  EXPECT_EQ(count_of(findings(model, Profile::runnable), "L-03"), 1u);
+  const std::vector<Diagnostic> found = findings(model);
+  EXPECT_GT(count_of(found, "O-04", "no operator Op"), 0u) << listing(found);
 }
 
 TEST(Limits, FunctionsCallSoDeep) {

@@ -20,7 +20,9 @@ inline std::string varint(uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
   return bytes + static_cast<char>(value);
 }
-inline std::string tag(uint32_t number, uint32_t wire_type) { return varint(uint64_t{number} << 3 | wire_type); }
+inline std::string tag(uint32_t number, uint32_t wire_type) {
+  return varint(uint64_t{number} << 3 | wire_type);
+}
 inline std::string number(uint32_t field, uint64_t value) { return tag(field, 0) + varint(value); }
 inline std::string text(uint32_t field, std::string_view value) {
   return tag(field, 2) + varint(value.size()) + std::string(value);

@@ -20,7 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using namespace wire_test;
 
-void write(const std::string& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
+void write(const std::string& path, std::string_view text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
 class External : public testing::Test {
  protected:
@@ -32,7 +34,8 @@ class External : public testing::Test {
 
   std::string model_folder() const { return outer_ / "model"; }
 
-  static ir::TensorProto tensor(const std::string& location, std::vector<std::pair<std::string, std::string>> more = {},
+  static ir::TensorProto tensor(const std::string& location,
+                                std::vector<std::pair<std::string, std::string>> more = {},
                                 std::vector<int64_t> dims = {2}) {
     ir::TensorProto proto;
     proto.name = "w";
@@ -61,7 +64,8 @@ class External : public testing::Test {
 TEST_F(External, ReadsOffsetAndLength) {
   EXPECT_EQ(load(tensor("weights.bin")).elements<float>()[1], 2);
   EXPECT_EQ(load(tensor("weights.bin", {{"offset", "8"}})).elements<float>()[1], 4);
-  EXPECT_EQ(load(tensor("./weights.bin", {{"offset", "4"}, {"length", "8"}})).elements<float>()[0], 2);
+  EXPECT_EQ(load(tensor("./weights.bin", {{"offset", "4"}, {"length", "8"}})).elements<float>()[0],
+            2);
   fs::create_directories(model_folder() + "/sub/deep");
   write(model_folder() + "/sub/deep/w..bin", plain(5.0f) + plain(5.5f));
   EXPECT_EQ(load(tensor("sub//deep/./w..bin")).elements<float>()[1], 5.5f);
@@ -143,10 +147,13 @@ TEST_F(External, OnlyRegularFilesAreRead) {
 
 TEST_F(External, RangesOutsideTheFileAreRefused) {  // CVE-2024-27319, openvino#34070
   expect_in(refusal(tensor("weights.bin", {{"offset", "12"}})), "8 bytes at offset 12");
-  expect_in(refusal(tensor("weights.bin", {{"offset", "16"}, {"length", "8"}})), "which has 16 bytes");
+  expect_in(refusal(tensor("weights.bin", {{"offset", "16"}, {"length", "8"}})),
+            "which has 16 bytes");
   expect_in(refusal(tensor("weights.bin", {{"length", "17"}})), "which has 16 bytes");
-  expect_in(refusal(tensor("weights.bin", {{"offset", "18446744073709551612"}, {"length", "8"}})), "which has 16 bytes");
-  expect_in(refusal(tensor("weights.bin", {{"offset", "8"}, {"length", "18446744073709551608"}})), "which has 16 bytes");
+  expect_in(refusal(tensor("weights.bin", {{"offset", "18446744073709551612"}, {"length", "8"}})),
+            "which has 16 bytes");
+  expect_in(refusal(tensor("weights.bin", {{"offset", "8"}, {"length", "18446744073709551608"}})),
+            "which has 16 bytes");
   expect_in(refusal(tensor("weights.bin", {{"length", "7"}})), "need 8");
   expect_in(refusal(tensor("weights.bin", {}, {int64_t{1} << 62, 4})), "overflows");
   expect_in(refusal(tensor("weights.bin", {}, {int64_t{1} << 50})), "which has 16 bytes");
@@ -154,13 +161,17 @@ TEST_F(External, RangesOutsideTheFileAreRefused) {  // CVE-2024-27319, openvino#
 }
 
 TEST_F(External, NumbersAreDecimalDigitsOnly) {
-  for (const char* text : {"-1", "+4", " 4", "4 ", "0x4", "4.0", "", "18446744073709551616", "4\n"}) {
+  for (const char* text :
+       {"-1", "+4", " 4", "4 ", "0x4", "4.0", "", "18446744073709551616", "4\n"}) {
     expect_in(refusal(tensor("weights.bin", {{"offset", text}})), "decimal number");
   }
 }
 
 TEST_F(External, OnlyKnownKeysHaveAMeaning) {  // CVE-2026-34445
-  EXPECT_EQ(load(tensor("weights.bin", {{"basepath", "/etc"}, {"__class__", "x"}, {"raw_data", "y"}})).size(), 2);
+  EXPECT_EQ(
+      load(tensor("weights.bin", {{"basepath", "/etc"}, {"__class__", "x"}, {"raw_data", "y"}}))
+          .size(),
+      2);
   expect_in(refusal(tensor("weights.bin", {{"location", "other.bin"}})), "more than once");
   expect_in(refusal(tensor("weights.bin", {{"offset", "0"}, {"offset", "8"}})), "more than once");
 }
@@ -180,7 +191,8 @@ TEST_F(External, TensorsWithBothKindsOfDataAndStringsAreRefused) {
 
 TEST_F(External, AModelFromMemoryHasNoFolder) {
   ExternalData external("");
-  expect_in(error_of([&] { to_tensor(tensor("weights.bin"), &external); }).what(), "read from memory");
+  expect_in(error_of([&] { to_tensor(tensor("weights.bin"), &external); }).what(),
+            "read from memory");
   expect_in(error_of([&] { to_tensor(tensor("weights.bin")); }).what(), "external data");
 }
 
@@ -193,10 +205,13 @@ TEST_F(External, ChecksumsAreComparedOnRequest) {
 }
 
 TEST(Sha1, KnownDigests) {
-  const auto digest = [](std::string_view text) { return sha1_hex(std::as_bytes(std::span(text.data(), text.size()))); };
+  const auto digest = [](std::string_view text) {
+    return sha1_hex(std::as_bytes(std::span(text.data(), text.size())));
+  };
   EXPECT_EQ(digest(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
   EXPECT_EQ(digest("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
-  EXPECT_EQ(digest("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"), "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
+  EXPECT_EQ(digest("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
   EXPECT_EQ(digest(std::string(1000000, 'a')), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
 }
 
@@ -208,7 +223,8 @@ TEST_F(External, TheFallbackRefusesTheSame) {
   fs::create_directory_symlink("sub", model_folder() + "/linked");
   fs::create_directory_symlink(outer_.path(), model_folder() + "/up");
   const Descriptor folder(open(model_folder().c_str(), O_RDONLY | O_DIRECTORY));
-  for (const std::string name : {"sub/file", "./sub//file", "weights.bin", "sub/link", "linked/file", "up/secret", "sub/none", "none/x"}) {
+  for (const std::string name : {"sub/file", "./sub//file", "weights.bin", "sub/link",
+                                 "linked/file", "up/secret", "sub/none", "none/x"}) {
     errno = 0;
     const bool one_call = open_beneath(folder.get(), name).is_open();
     const int why = one_call ? 0 : errno;

@@ -37,10 +37,14 @@ class Image : public testing::Test {
 TEST_F(Image, DecodesAsPillowDoes) {
   for (const auto& [name, expected] : pixels_) {
     if (name.find('.') == std::string::npos) continue;
-    const int allowed = name.ends_with(".jpg") ? 2 : 0;  // decoders differ in the last bit of their transforms
-    EXPECT_LE(largest_difference(decode_image(read_file(fixture(name)), 3), expected), allowed) << name;
+    const int allowed =
+        name.ends_with(".jpg") ? 2 : 0;  // decoders differ in the last bit of their transforms
+    EXPECT_LE(largest_difference(decode_image(read_file(fixture(name)), 3), expected), allowed)
+        << name;
   }
-  EXPECT_EQ(largest_difference(decode_image(read_file(fixture("rgb.png")), 1), pixels_.at("grey_of_rgb")), 0);
+  EXPECT_EQ(
+      largest_difference(decode_image(read_file(fixture("rgb.png")), 1), pixels_.at("grey_of_rgb")),
+      0);
   EXPECT_EQ(decode_image(read_file(fixture("grey16.png")), 1).elements<uint8_t>()[11], 55000 / 257);
   EXPECT_EQ(decode_image(read_file(fixture("rgb.jpg")), 1).shape(), (Shape{8, 12, 1}));
 }
@@ -68,13 +72,17 @@ TEST_F(Image, BecomesAModelsInput) {
   EXPECT_EQ(nhwc.shape(), (Shape{1, 4, 6, 3}));
   EXPECT_EQ(nhwc.elements<float>()[(2 * 6 + 3) * 3 + 1], nchw.elements<float>()[24 + 2 * 6 + 3]);
   input.type = ElementType::uint8;
-  EXPECT_EQ(image_to_tensor(fixture("rgb.png"), input).elements<uint8_t>()[(2 * 6 + 3) * 3 + 1], green);
+  EXPECT_EQ(image_to_tensor(fixture("rgb.png"), input).elements<uint8_t>()[(2 * 6 + 3) * 3 + 1],
+            green);
   input.mean = {1, 2};
-  EXPECT_EQ(error_of([&] { image_to_tensor(fixture("rgb.png"), input); }).code(), ErrorCode::bad_input);
+  EXPECT_EQ(error_of([&] { image_to_tensor(fixture("rgb.png"), input); }).code(),
+            ErrorCode::bad_input);
 }
 
 TEST_F(Image, HostileImagesAreRefused) {
-  const auto refused = [](const Bytes& bytes) { return std::string(error_of([&] { decode_image(bytes, 3); }).what()); };
+  const auto refused = [](const Bytes& bytes) {
+    return std::string(error_of([&] { decode_image(bytes, 3); }).what());
+  };
   EXPECT_NE(refused(bytes_of("GIF89a")).find("neither a PNG nor a JPEG"), std::string::npos);
   // A header that claims 60000 x 60000 pixels, its checksum made right.
   const std::string chunk = std::string("IHDR\0\0\xea\x60\0\0\xea\x60\x08\x02\0\0\0", 17);
@@ -85,9 +93,14 @@ TEST_F(Image, HostileImagesAreRefused) {
   }
   crc = __builtin_bswap32(~crc);
   const std::string end = std::string("\0\0\0\0IDAT\x35\xaf\x06\x1e", 12);
-  const std::string huge = std::string("\x89PNG\r\n\x1a\n\0\0\0\x0d", 12) + chunk + plain(crc) + end;
+  const std::string huge =
+      std::string("\x89PNG\r\n\x1a\n\0\0\0\x0d", 12) + chunk + plain(crc) + end;
   EXPECT_NE(refused(bytes_of(huge)).find("limit"), std::string::npos) << refused(bytes_of(huge));
-  EXPECT_NE(std::string(error_of([] { resize_image(Tensor(ElementType::uint8, {1, 1, 3}), 1 << 20, 1 << 20); }).what()).find("limit"), std::string::npos);
+  EXPECT_NE(std::string(error_of([] {
+                          resize_image(Tensor(ElementType::uint8, {1, 1, 3}), 1 << 20, 1 << 20);
+                        }).what())
+                .find("limit"),
+            std::string::npos);
 }
 
 TEST_F(Image, DamagedImagesNeverCrash) {
@@ -96,11 +109,13 @@ TEST_F(Image, DamagedImagesNeverCrash) {
   for (const char* name : {"rgb.png", "palette.png", "rgb.jpg", "progressive.jpg", "grey.jpg"}) {
     const Bytes file = read_file(fixture(name));
     for (size_t size = 0; size < file.size(); size += 1 + file.size() / 100) {
-      EXPECT_THROW(decode_image(Bytes::copy_of(file.span().first(size)), 3), Error) << name << " " << size;
+      EXPECT_THROW(decode_image(Bytes::copy_of(file.span().first(size)), 3), Error)
+          << name << " " << size;
     }
     for (int i = 0; i < 1500; ++i) {
       Bytes damaged = Bytes::copy_of(file.span());
-      for (int flips = 3; flips > 0; --flips) damaged.mutable_data()[random() % damaged.size()] ^= std::byte{1} << (random() % 8);
+      for (int flips = 3; flips > 0; --flips)
+        damaged.mutable_data()[random() % damaged.size()] ^= std::byte{1} << (random() % 8);
       try {
         decode_image(damaged, 1);
       } catch (const Error&) {

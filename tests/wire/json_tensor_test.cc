@@ -15,11 +15,15 @@ using namespace wire_test;
 using nlohmann::json;
 using E = ElementType;
 
-Tensor parsed(const char* text, Wanted wanted = {}) { return tensor_from_json(json::parse(text), wanted); }
+Tensor parsed(const char* text, Wanted wanted = {}) {
+  return tensor_from_json(json::parse(text), wanted);
+}
 std::string refusal(const char* text, Wanted wanted = {}) {
   return error_of([&] { tensor_from_text(text, wanted); }).what();
 }
-void expect_in(const std::string& text, std::string_view part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+void expect_in(const std::string& text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
 TEST(JsonTensor, TypesAsFound) {
   EXPECT_EQ(parsed("[[1,2],[3,4]]").element_type(), E::int64);
@@ -38,7 +42,8 @@ TEST(JsonTensor, EveryElementTypeRoundTrips) {
     if (is_floating(type)) text = "[[0.5,1.0],[2.0,4.0]]";
     if (type == E::boolean) text = "[[false,true],[true,true]]";
     if (type == E::string) text = "[[\"a\",\"\"],[\"\u00e9\",\"b\"]]";
-    if (type == E::complex64 || type == E::complex128) text = "[[[0.5,1.0],[2.0,-4.0]],[[1.0,0.0],[3.0,3.0]]]";
+    if (type == E::complex64 || type == E::complex128)
+      text = "[[[0.5,1.0],[2.0,-4.0]],[[1.0,0.0],[3.0,3.0]]]";
     const Tensor tensor = parsed(text.c_str(), {type, Shape{2, 2}});
     EXPECT_EQ(tensor.element_type(), type);
     EXPECT_EQ(json_from_tensor(tensor), json::parse(text)) << name_of(type);
@@ -46,12 +51,15 @@ TEST(JsonTensor, EveryElementTypeRoundTrips) {
 }
 
 TEST(JsonTensor, IntegersKeepAllTheirBits) {
-  EXPECT_EQ(json_from_tensor(parsed("[18446744073709551615]", {E::uint64, {}})).dump(), "[18446744073709551615]");
-  EXPECT_EQ(json_from_tensor(parsed("[-9223372036854775808]", {E::int64, {}})).dump(), "[-9223372036854775808]");
+  EXPECT_EQ(json_from_tensor(parsed("[18446744073709551615]", {E::uint64, {}})).dump(),
+            "[18446744073709551615]");
+  EXPECT_EQ(json_from_tensor(parsed("[-9223372036854775808]", {E::int64, {}})).dump(),
+            "[-9223372036854775808]");
   EXPECT_EQ(json_from_tensor(parsed("[-8,7,-1]", {E::int4, {}})).dump(), "[-8,7,-1]");
   EXPECT_EQ(json_from_tensor(parsed("[-2,1,-1,0,1]", {E::int2, {}})).dump(), "[-2,1,-1,0,1]");
   EXPECT_EQ(json_from_tensor(parsed("[0.1]")).dump(), "[0.1]");
-  EXPECT_EQ(json_from_tensor(parsed("[\"NaN\",\"-Infinity\",1]", {E::float32, {}})).dump(), "[\"NaN\",\"-Infinity\",1.0]");
+  EXPECT_EQ(json_from_tensor(parsed("[\"NaN\",\"-Infinity\",1]", {E::float32, {}})).dump(),
+            "[\"NaN\",\"-Infinity\",1.0]");
 }
 
 TEST(JsonTensor, WantedShapes) {
@@ -67,10 +75,13 @@ TEST(JsonTensor, WantedShapes) {
 TEST(JsonTensor, TextOfNumbers) {
   EXPECT_EQ(json_from_tensor(tensor_from_text("1,2,3")).dump(), "[1,2,3]");
   EXPECT_EQ(json_from_tensor(tensor_from_text(" 1.5 ")).dump(), "1.5");
-  EXPECT_EQ(json_from_tensor(tensor_from_text("1 2\n3 4\n", {E::float32, Shape{2, 2}})).dump(), "[[1.0,2.0],[3.0,4.0]]");
-  EXPECT_EQ(json_from_tensor(tensor_from_text("nan, -inf;1e3", {E::float32, {}})).dump(), "[\"NaN\",\"-Infinity\",1000.0]");
+  EXPECT_EQ(json_from_tensor(tensor_from_text("1 2\n3 4\n", {E::float32, Shape{2, 2}})).dump(),
+            "[[1.0,2.0],[3.0,4.0]]");
+  EXPECT_EQ(json_from_tensor(tensor_from_text("nan, -inf;1e3", {E::float32, {}})).dump(),
+            "[\"NaN\",\"-Infinity\",1000.0]");
   EXPECT_EQ(json_from_tensor(tensor_from_text("true false")).dump(), "[true,false]");
-  EXPECT_EQ(json_from_tensor(tensor_from_text("hello world, you", {E::string, {}})).dump(), "[\"hello world\",\"you\"]");
+  EXPECT_EQ(json_from_tensor(tensor_from_text("hello world, you", {E::string, {}})).dump(),
+            "[\"hello world\",\"you\"]");
   EXPECT_EQ(json_from_tensor(tensor_from_text("[[1],[2]]")).dump(), "[[1],[2]]");
   EXPECT_EQ(tensor_from_text("", {E::float32, Shape{0}}).size(), 0);
 }
@@ -93,12 +104,14 @@ TEST(JsonTensor, WhatDoesNotFitIsRefused) {
   expect_in(refusal("1,x", {E::float32, {}}), "is no float");
   expect_in(refusal("1,2", {E::complex64, {}}), "[real, imaginary]");
   expect_in(refusal(std::string(100000, '[').c_str()), "not sound JSON");
-  expect_in(refusal((std::string(100, '[') + "1" + std::string(100, ']')).c_str()), "nested more than");
+  expect_in(refusal((std::string(100, '[') + "1" + std::string(100, ']')).c_str()),
+            "nested more than");
 }
 
 TEST(LowPrecision, EveryCodeRoundTrips) {
-  const std::pair<E, int> types[] = {{E::float16, 16}, {E::bfloat16, 16}, {E::float8e4m3fn, 8}, {E::float8e4m3fnuz, 8},
-                                     {E::float8e5m2, 8}, {E::float8e5m2fnuz, 8}, {E::float8e8m0, 8}, {E::float4e2m1, 4}};
+  const std::pair<E, int> types[] = {
+      {E::float16, 16},   {E::bfloat16, 16},      {E::float8e4m3fn, 8}, {E::float8e4m3fnuz, 8},
+      {E::float8e5m2, 8}, {E::float8e5m2fnuz, 8}, {E::float8e8m0, 8},   {E::float4e2m1, 4}};
   for (const auto& [type, bits] : types) {
     for (uint32_t code = 0; code < 1u << bits; ++code) {
       const double value = decode_low(type, code);

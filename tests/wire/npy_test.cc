@@ -15,11 +15,16 @@ using namespace wire_test;
 
 ElementType type_by_name(std::string_view name) {
   static const std::map<std::string_view, ElementType> types = {
-      {"bfloat16", ElementType::bfloat16},           {"float8_e4m3fn", ElementType::float8e4m3fn},
-      {"float8_e4m3fnuz", ElementType::float8e4m3fnuz}, {"float8_e5m2", ElementType::float8e5m2},
-      {"float8_e5m2fnuz", ElementType::float8e5m2fnuz}, {"int4", ElementType::int4},
-      {"uint4", ElementType::uint4},                 {"float4_e2m1fn", ElementType::float4e2m1},
-      {"float64", ElementType::float64},             {"float32", ElementType::float32}};
+      {"bfloat16", ElementType::bfloat16},
+      {"float8_e4m3fn", ElementType::float8e4m3fn},
+      {"float8_e4m3fnuz", ElementType::float8e4m3fnuz},
+      {"float8_e5m2", ElementType::float8e5m2},
+      {"float8_e5m2fnuz", ElementType::float8e5m2fnuz},
+      {"int4", ElementType::int4},
+      {"uint4", ElementType::uint4},
+      {"float4_e2m1fn", ElementType::float4e2m1},
+      {"float64", ElementType::float64},
+      {"float32", ElementType::float32}};
   const auto found = types.find(name);
   return found == types.end() ? ElementType::undefined : found->second;
 }
@@ -34,27 +39,33 @@ std::string json(const Tensor& t) { return json_from_tensor(t).dump(); }
 
 // The arrays of the fixtures are 0 to 5 as [2,3], in every type, byte order and element order.
 void expect_arrays(const std::map<std::string, Tensor>& all) {
-  for (const char* name : {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int4", "uint4"}) {
+  for (const char* name : {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+                           "int4", "uint4"}) {
     EXPECT_EQ(json(all.at(name)), "[[0,1,2],[3,4,5]]") << name;
   }
-  for (const char* name : {"float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz"}) {
+  for (const char* name :
+       {"float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz"}) {
     EXPECT_EQ(json(all.at(name)), "[[0.0,1.0,2.0],[3.0,4.0,5.0]]") << name;
   }
   EXPECT_EQ(json(all.at("float8_e5m2")), "[[0.0,1.0,2.0],[3.0,4.0,5.0]]");
   EXPECT_EQ(json(all.at("float4_e2m1fn")), "[[0.0,1.0,2.0],[3.0,4.0,4.0]]");
-  for (const char* name : {"int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-                           "complex64", "complex128"}) {
+  for (const char* name : {"int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
+                           "float16", "float32", "float64", "complex64", "complex128"}) {
     EXPECT_EQ(json(all.at(std::string(name) + "_big_fortran")), json(all.at(name))) << name;
-    EXPECT_EQ(all.at(std::string(name) + "_big_fortran").element_type(), all.at(name).element_type());
+    EXPECT_EQ(all.at(std::string(name) + "_big_fortran").element_type(),
+              all.at(name).element_type());
   }
-  EXPECT_EQ(json(all.at("complex64")), "[[[0.0,0.0],[1.0,0.0],[2.0,0.0]],[[3.0,0.0],[4.0,0.0],[5.0,0.0]]]");
+  EXPECT_EQ(json(all.at("complex64")),
+            "[[[0.0,0.0],[1.0,0.0],[2.0,0.0]],[[3.0,0.0],[4.0,0.0],[5.0,0.0]]]");
   EXPECT_EQ(json(all.at("bool")), "[[false,true,false],[true,false,true]]");
-  EXPECT_EQ(json(all.at("unicode")), "[[\"a\",\"bc\",\"\"],[\"\u00e9\",\"\u4e2d\",\"\U0001f600\"]]");
+  EXPECT_EQ(json(all.at("unicode")),
+            "[[\"a\",\"bc\",\"\"],[\"\u00e9\",\"\u4e2d\",\"\U0001f600\"]]");
   EXPECT_EQ(json(all.at("unicode_big_fortran")), json(all.at("unicode")));
   EXPECT_EQ(all.at("bytes").elements<std::string>()[5], "\xff");
   EXPECT_EQ(json(all.at("scalar")), "2.5");
   EXPECT_EQ(all.at("empty").shape(), (Shape{0, 3}));
-  EXPECT_EQ(json(all.at("cube_fortran")), "[[[0,1,2,3],[4,5,6,7],[8,9,10,11]],[[12,13,14,15],[16,17,18,19],[20,21,22,23]]]");
+  EXPECT_EQ(json(all.at("cube_fortran")),
+            "[[[0,1,2,3],[4,5,6,7],[8,9,10,11]],[[12,13,14,15],[16,17,18,19],[20,21,22,23]]]");
 }
 
 TEST(Npz, ReadsWhatNumpyWrites) {
@@ -84,18 +95,23 @@ TEST(Npy, AlignedArraysAreViews) {
 }
 
 std::string npy(const std::string& header, const std::string& data, char version = 1) {
-  const std::string length = version == 1 ? plain(static_cast<uint16_t>(header.size())) : plain(static_cast<uint32_t>(header.size()));
+  const std::string length = version == 1 ? plain(static_cast<uint16_t>(header.size()))
+                                          : plain(static_cast<uint32_t>(header.size()));
   return std::string("\x93NUMPY") + version + '\0' + length + header + data;
 }
 std::string refusal(const std::string& bytes, ElementType expected = ElementType::undefined) {
   return error_of([&] { read_npy(bytes_of(bytes), expected); }).what();
 }
-void expect_in(const std::string& text, std::string_view part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+void expect_in(const std::string& text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
 TEST(Npy, VersionsAndSpellings) {
   const std::string header = "{'shape': (2L,), \"descr\": '<i2', 'fortran_order': True}\n";
-  for (const char version : {1, 2, 3}) EXPECT_EQ(json(read_npy(bytes_of(npy(header, std::string("\1\0\2\0", 4), version)))), "[1,2]");
-  EXPECT_EQ(json(read_npy(bytes_of(npy("{'descr':'|i1','fortran_order':False,'shape':()}", "\5")))), "5");
+  for (const char version : {1, 2, 3})
+    EXPECT_EQ(json(read_npy(bytes_of(npy(header, std::string("\1\0\2\0", 4), version)))), "[1,2]");
+  EXPECT_EQ(json(read_npy(bytes_of(npy("{'descr':'|i1','fortran_order':False,'shape':()}", "\5")))),
+            "5");
 }
 
 TEST(Npy, UnsoundFilesAreRefused) {
@@ -111,9 +127,12 @@ TEST(Npy, UnsoundFilesAreRefused) {
   expect_in(refusal(npy(header("<f16", "(0,)"), "")), "dtype '<f16'");
   expect_in(refusal(npy(header("|O", "(1,)"), "x")), "Python objects");
   expect_in(refusal(npy(header("<M8[ns]", "(1,)"), "12345678")), "dates");
-  expect_in(refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234")), "records");
+  expect_in(
+      refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234")),
+      "records");
   expect_in(refusal(npy("{'descr': '<f4', 'shape': (1,)}", "1234")), "lacks");
-  expect_in(refusal(npy("{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}", "1234")), "neither True nor False");
+  expect_in(refusal(npy("{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}", "1234")),
+            "neither True nor False");
   expect_in(refusal(npy(header("<U0", "(1000000000000,)"), "")), "empty strings");
   expect_in(refusal(npy(header("<U1", "(1,)"), std::string("\0\0\x11\0", 4))), "no character");
   expect_in(refusal(npy(header("|V1", "(1,)"), "x")), "element type");
@@ -127,8 +146,10 @@ TEST(Npy, DamagedFilesNeverCrash) {
   for (const char* name : {"arrays_stored.npz", "arrays_deflated.npz"}) {
     const Bytes file = read_file(fixture(name));
     for (int i = 0; i < 3000; ++i) {
-      Bytes damaged = Bytes::copy_of(file.span().first(i % 4 == 0 ? random() % file.size() : file.size()));
-      for (int flips = 3; flips > 0 && !damaged.empty(); --flips) damaged.mutable_data()[random() % damaged.size()] ^= std::byte{1} << (random() % 8);
+      Bytes damaged =
+          Bytes::copy_of(file.span().first(i % 4 == 0 ? random() % file.size() : file.size()));
+      for (int flips = 3; flips > 0 && !damaged.empty(); --flips)
+        damaged.mutable_data()[random() % damaged.size()] ^= std::byte{1} << (random() % 8);
       try {
         read_npz(damaged);
       } catch (const Error& error) {
@@ -139,7 +160,8 @@ TEST(Npy, DamagedFilesNeverCrash) {
   const std::string array = write_npy(Tensor::of<float>({1, 2, 3}, {3}));
   for (int i = 0; i < 20000; ++i) {
     std::string damaged = array;
-    for (int flips = 2; flips > 0; --flips) damaged[random() % damaged.size()] ^= static_cast<char>(1 << (random() % 8));
+    for (int flips = 2; flips > 0; --flips)
+      damaged[random() % damaged.size()] ^= static_cast<char>(1 << (random() % 8));
     try {
       read_npy(bytes_of(damaged), i % 2 ? ElementType::bfloat16 : ElementType::undefined);
     } catch (const Error& error) {
@@ -149,7 +171,9 @@ TEST(Npy, DamagedFilesNeverCrash) {
 }
 
 TEST(Npz, UnsoundArchivesAreRefused) {
-  const auto refused = [](const std::string& bytes) { return std::string(error_of([&] { read_npz(bytes_of(bytes)); }).what()); };
+  const auto refused = [](const std::string& bytes) {
+    return std::string(error_of([&] { read_npz(bytes_of(bytes)); }).what());
+  };
   expect_in(refused("PK"), "too short");
   expect_in(refused(std::string(100, 'x')), "directory is not found");
   std::string bytes = write_npz({{"a", Tensor::of<float>({1, 2, 3}, {3})}});

@@ -61,14 +61,17 @@ TEST(Read, TypesOfEveryKind) {
   const ir::Model model = read_model(fixture("types.onnx"));
   std::vector<Kind> kinds;
   for (const auto& input : model.graph->inputs) kinds.push_back(input.type->kind);
-  EXPECT_EQ(kinds, (std::vector{Kind::tensor, Kind::sequence, Kind::map, Kind::optional, Kind::sparse_tensor, Kind::opaque}));
+  EXPECT_EQ(kinds, (std::vector{Kind::tensor, Kind::sequence, Kind::map, Kind::optional,
+                                Kind::sparse_tensor, Kind::opaque}));
 }
 
 TEST(Read, PackedAndUnpackedNumbersInSeveralChunks) {
   // dims: one alone, two packed, one alone; a negative int32 takes ten bytes.
   std::string bytes = number(1, 2) + text(1, varint(3) + varint(4)) + number(1, 5);
-  bytes += number(5, static_cast<uint64_t>(-7)) + text(5, varint(static_cast<uint64_t>(-8)) + varint(9));
-  bytes += tag(4, 5) + plain(1.5f) + text(4, plain(2.5f) + plain(3.5f)) + text(4, "") + tag(4, 5) + plain(4.5f);
+  bytes +=
+      number(5, static_cast<uint64_t>(-7)) + text(5, varint(static_cast<uint64_t>(-8)) + varint(9));
+  bytes += tag(4, 5) + plain(1.5f) + text(4, plain(2.5f) + plain(3.5f)) + text(4, "") + tag(4, 5) +
+           plain(4.5f);
   bytes += text(10, plain(1.25)) + text(10, plain(2.25)) + tag(10, 1) + plain(3.25);
   bytes += number(11, ~uint64_t{0}) + text(11, varint(1));
   const ir::TensorProto tensor = read_tensor(bytes_of(bytes));
@@ -90,7 +93,8 @@ TEST(Read, ManyLoneFloatsAreGathered) {
 }
 
 TEST(Read, AttributeListsPackedAsProto3WritersDo) {
-  const std::string attribute = text(7, plain(1.0f) + plain(2.0f)) + tag(7, 5) + plain(3.0f) + text(8, varint(1) + varint(2));
+  const std::string attribute =
+      text(7, plain(1.0f) + plain(2.0f)) + tag(7, 5) + plain(3.0f) + text(8, varint(1) + varint(2));
   const ir::Model model = model_of(number(1, 8) + text(7, text(1, text(5, attribute))));
   const auto& read = model.graph->nodes[0].attributes[0];
   EXPECT_EQ(read.floats, (std::vector<float>{1, 2, 3}));
@@ -109,7 +113,8 @@ TEST(Read, LastScalarWinsAndMessagesMerge) {
 
 TEST(Read, OneofTakesTheLastMember) {
   const std::string dim = number(1, 5) + text(2, "n");
-  const std::string tensor_then_sequence = text(1, number(1, 1) + text(2, text(1, dim))) + text(4, "");
+  const std::string tensor_then_sequence =
+      text(1, number(1, 1) + text(2, text(1, dim))) + text(4, "");
   const std::string tensor = text(1, number(1, 1)) + text(1, text(2, text(1, dim)));
   const auto type_of_input = [](const std::string& type) {
     return *model_of(number(1, 8) + text(7, text(11, text(2, type)))).graph->inputs[0].type;
@@ -124,7 +129,8 @@ TEST(Read, OneofTakesTheLastMember) {
 }
 
 TEST(Read, UnknownFieldsAreKept) {
-  const std::string odd = text(999, "later") + number(998, 5) + tag(997, 5) + plain(1.0f) + tag(996, 1) + plain(2.0);
+  const std::string odd =
+      text(999, "later") + number(998, 5) + tag(997, 5) + plain(1.0f) + tag(996, 1) + plain(2.0);
   const std::string wrong_type = text(1, "ir_version is a number");
   const ir::Model model = model_of(number(1, 8) + odd + wrong_type + text(7, odd));
   EXPECT_EQ(model.unknown.bytes, odd + wrong_type);
@@ -135,30 +141,42 @@ TEST(Read, UnknownFieldsAreKept) {
 }
 
 TEST(Read, FieldsOfOldFunctions) {
-  const ir::Model model = model_of(number(1, 7) + text(25, text(1, "f") + number(2, 3) + number(3, 1)));
+  const ir::Model model =
+      model_of(number(1, 7) + text(25, text(1, "f") + number(2, 3) + number(3, 1)));
   EXPECT_EQ(model.functions[0].since_version, 3);
   EXPECT_EQ(model.functions[0].status, 1);
 }
 
 TEST(Read, ErrorsSayWhereAndWhat) {
-  const std::string deep = text(7, text(1, text(4, "A")) + text(1, text(5, text(1, "a") + tag(5, 2) + varint(9000) + "xx")));
+  const std::string deep = text(
+      7, text(1, text(4, "A")) + text(1, text(5, text(1, "a") + tag(5, 2) + varint(9000) + "xx")));
   EXPECT_EQ(message_of(number(1, 8) + deep),
-            "ModelProto.graph.node[1].attribute[0].t: byte 16: a length runs past the end (field 5, wire type 2, length "
-            "9000, 2 bytes left in its message); the file is cut off, damaged, or not what its name says");
-  EXPECT_NE(message_of(number(1, 8) + tag(44, 3)).find("(field 44): byte 2: the wire type"), std::string::npos);
+            "ModelProto.graph.node[1].attribute[0].t: byte 16: a length runs past the end (field "
+            "5, wire type 2, length "
+            "9000, 2 bytes left in its message); the file is cut off, damaged, or not what its "
+            "name says");
+  EXPECT_NE(message_of(number(1, 8) + tag(44, 3)).find("(field 44): byte 2: the wire type"),
+            std::string::npos);
   EXPECT_NE(message_of(number(1, 8) + "\x80").find("byte 2: the tag"), std::string::npos);
-  EXPECT_NE(message_of(number(1, 8) + std::string(11, '\xff')).find("byte 2: the tag"), std::string::npos);
-  EXPECT_NE(message_of(number(1, 8) + tag(2, 2) + varint(~uint64_t{0})).find("producer_name: byte 2"), std::string::npos);
-  EXPECT_NE(message_of(number(1, 8) + text(7, text(5, text(4, "abc")))).find("initializer[0].float_data: byte"), std::string::npos);
+  EXPECT_NE(message_of(number(1, 8) + std::string(11, '\xff')).find("byte 2: the tag"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of(number(1, 8) + tag(2, 2) + varint(~uint64_t{0})).find("producer_name: byte 2"),
+      std::string::npos);
+  EXPECT_NE(message_of(number(1, 8) + text(7, text(5, text(4, "abc"))))
+                .find("initializer[0].float_data: byte"),
+            std::string::npos);
 }
 
 TEST(Read, DeepNestingIsRefused) {
   std::string graph;
   for (int i = 0; i < 5000; ++i) graph = text(1, text(5, text(6, graph)));
-  EXPECT_NE(message_of(number(1, 8) + text(7, graph)).find("more than 100 deep"), std::string::npos);
+  EXPECT_NE(message_of(number(1, 8) + text(7, graph)).find("more than 100 deep"),
+            std::string::npos);
   std::string type;
   for (int i = 0; i < 5000; ++i) type = text(4, text(1, type));
-  EXPECT_NE(message_of(number(1, 8) + text(7, text(11, text(2, type)))).find("more than 100 deep"), std::string::npos);
+  EXPECT_NE(message_of(number(1, 8) + text(7, text(11, text(2, type)))).find("more than 100 deep"),
+            std::string::npos);
 }
 
 TEST(Read, EmptyShellsCannotFillTheMemory) {
@@ -169,17 +187,24 @@ TEST(Read, EmptyShellsCannotFillTheMemory) {
 
 TEST(Read, SaysWhatAFileThatIsNoModelSeemsToBe) {
   EXPECT_NE(message_of("").find("seems to be empty"), std::string::npos);
-  EXPECT_NE(message_of("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n").find("git-lfs"), std::string::npos);
+  EXPECT_NE(message_of("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n")
+                .find("git-lfs"),
+            std::string::npos);
   EXPECT_NE(message_of("<!DOCTYPE html><html>").find("HTML"), std::string::npos);
   EXPECT_NE(message_of("\n\n<html>").find("HTML"), std::string::npos);
   EXPECT_NE(message_of(std::string("PK\3\4\x14\0\0\0", 8)).find("zip"), std::string::npos);
-  EXPECT_NE(message_of("<ir_version: 8, opset_import: [\"\" : 18]> g (x) => (y) {}").find("textual syntax"), std::string::npos);
+  EXPECT_NE(message_of("<ir_version: 8, opset_import: [\"\" : 18]> g (x) => (y) {}")
+                .find("textual syntax"),
+            std::string::npos);
   EXPECT_NE(message_of("Hello, this is no model").find("seems to be text"), std::string::npos);
   EXPECT_NE(message_of("{\"a\": 1}").find("JSON"), std::string::npos);
-  EXPECT_NE(message_of(text(1, "ONNXOPSET") + number(2, 8)).find("operator set"), std::string::npos);
+  EXPECT_NE(message_of(text(1, "ONNXOPSET") + number(2, 8)).find("operator set"),
+            std::string::npos);
   EXPECT_NE(message_of(text(999, "?")).find("neither a graph nor"), std::string::npos);
-  EXPECT_EQ(error_of([] { read_model(std::string("/no/such/file.onnx")); }).code(), ErrorCode::unreadable);
-  EXPECT_NE(std::string(error_of([] { read_model(std::string("/tmp")); }).what()).find("folder"), std::string::npos);
+  EXPECT_EQ(error_of([] { read_model(std::string("/no/such/file.onnx")); }).code(),
+            ErrorCode::unreadable);
+  EXPECT_NE(std::string(error_of([] { read_model(std::string("/tmp")); }).what()).find("folder"),
+            std::string::npos);
 }
 
 // Cutting a protobuf message between two top-level fields leaves a sound shorter message; anywhere
@@ -189,7 +214,8 @@ TEST(Read, EveryTruncationIsAnErrorOrASoundPrefix) {
     const Bytes file = read_file(fixture(name));
     size_t sound = 0;
     for (size_t size = 0; size < file.size(); ++size) {
-      const Bytes cut = Bytes::copy_of(file.span().first(size));  // so that sanitizers see an overrun
+      const Bytes cut =
+          Bytes::copy_of(file.span().first(size));  // so that sanitizers see an overrun
       try {
         const ir::Model model = read_model(cut);
         EXPECT_EQ(write_model(model), cut.text());
@@ -235,7 +261,8 @@ TEST(Read, LengthsBeyondFourGibibytes) {
   const ScratchFolder folder;
   const std::string path = folder / "large.onnx";
   const uint64_t weights = (uint64_t{5} << 30) + 3;
-  const std::string tensor_head = number(1, weights) + number(2, 2) + text(8, "w") + tag(9, 2) + varint(weights);
+  const std::string tensor_head =
+      number(1, weights) + number(2, 2) + text(8, "w") + tag(9, 2) + varint(weights);
   const uint64_t tensor_size = tensor_head.size() + weights;
   const std::string tensor_tag = tag(5, 2) + varint(tensor_size);
   const std::string graph_tail = text(2, "big");
@@ -246,7 +273,8 @@ TEST(Read, LengthsBeyondFourGibibytes) {
     std::ofstream file(path, std::ios::binary);
     file << head;
   }
-  if (truncate(path.c_str(), static_cast<off_t>(head.size() + weights)) != 0) GTEST_SKIP() << "no sparse files here";
+  if (truncate(path.c_str(), static_cast<off_t>(head.size() + weights)) != 0)
+    GTEST_SKIP() << "no sparse files here";
   {
     std::ofstream file(path, std::ios::binary | std::ios::app);
     file << tail;
@@ -271,10 +299,12 @@ TEST(Write, AFileAppearsWholeOrNotAtAll) {
   const ir::Model again = read_model(path);
   write_model(again, path);  // over the file it is a view of
   EXPECT_EQ(read_file(path).text(), read_file(fixture("every_field.onnx")).text());
-  EXPECT_EQ(error_of([&] { write_model(model, folder / "no/such/folder.onnx"); }).code(), ErrorCode::unreadable);
+  EXPECT_EQ(error_of([&] { write_model(model, folder / "no/such/folder.onnx"); }).code(),
+            ErrorCode::unreadable);
   EXPECT_EQ(error_of([&] { write_model(model, folder.path()); }).code(), ErrorCode::unreadable);
   size_t files = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    ++files;
   EXPECT_EQ(files, 1u);
 }
 

@@ -14,7 +14,8 @@ using namespace wire_test;
 
 ir::TensorProto numbers(const std::string& name, int64_t count) {
   Tensor tensor(ElementType::float32, {count});
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) tensor.mutable_elements<float>()[i] = static_cast<float>(i);
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+    tensor.mutable_elements<float>()[i] = static_cast<float>(i);
   return to_proto(tensor, name);
 }
 
@@ -51,10 +52,13 @@ ir::Model model_with_tensors() {
 
 std::vector<std::string> all_tensors(ir::Model model) {
   std::vector<std::string> found;
-  change_tensors(model, [](const ir::TensorProto&) { return true; }, [&](ir::TensorProto& t) {
-    const Tensor elements = to_tensor(t);
-    found.push_back(t.name + std::string(static_cast<const char*>(elements.data()), elements.byte_size()));
-  });
+  change_tensors(
+      model, [](const ir::TensorProto&) { return true; },
+      [&](ir::TensorProto& t) {
+        const Tensor elements = to_tensor(t);
+        found.push_back(
+            t.name + std::string(static_cast<const char*>(elements.data()), elements.byte_size()));
+      });
   return found;
 }
 
@@ -76,17 +80,23 @@ TEST(Store, DataGoesOutAndComesBack) {
   ExternalData second(again.folder);
   bring_in(again, second);
   EXPECT_EQ(all_tensors(again), all_tensors(model));
-  EXPECT_FALSE(model.graph->nodes[0].attributes[0].t->is_external());  // what was shared is unchanged
+  EXPECT_FALSE(
+      model.graph->nodes[0].attributes[0].t->is_external());  // what was shared is unchanged
 }
 
 TEST(Store, OnlyPlainNamesBesideTheModel) {
   const ScratchFolder folder;
   for (const char* name : {"", "..", "a/b", "/tmp/x", "m.onnx"}) {
-    EXPECT_EQ(error_of([&] { write_model_with_data(model_with_tensors(), folder / "m.onnx", name); }).code(), ErrorCode::bad_input) << name;
+    EXPECT_EQ(error_of([&] {
+                write_model_with_data(model_with_tensors(), folder / "m.onnx", name);
+              }).code(),
+              ErrorCode::bad_input)
+        << name;
   }
   write_model_with_data(model_with_tensors(), folder / "m.onnx", "m.data");
   const ir::Model external = read_model(folder / "m.onnx");
-  EXPECT_EQ(error_of([&] { write_model_with_data(external, folder / "n.onnx", "n.data"); }).code(), ErrorCode::bad_input);
+  EXPECT_EQ(error_of([&] { write_model_with_data(external, folder / "n.onnx", "n.data"); }).code(),
+            ErrorCode::bad_input);
 }
 
 TEST(Store, MissingDataIsNamed) {
@@ -96,7 +106,8 @@ TEST(Store, MissingDataIsNamed) {
   ir::Model model = read_model(folder / "m.onnx");
   ExternalData external(model.folder);
   const std::string what = error_of([&] { bring_in(model, external); }).what();
-  EXPECT_NE(what.find("tensor 'first': cannot open external data 'm.data'"), std::string::npos) << what;
+  EXPECT_NE(what.find("tensor 'first': cannot open external data 'm.data'"), std::string::npos)
+      << what;
 }
 
 }  // namespace

@@ -22,9 +22,13 @@ ir::TensorProto proto_of(ElementType type, std::vector<int64_t> dims) {
 std::string refusal(const ir::TensorProto& proto) {
   return error_of([&] { to_tensor(proto); }).what();
 }
-void expect_in(const std::string& text, std::string_view part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+void expect_in(const std::string& text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
-std::string bytes_in(const Tensor& t) { return {static_cast<const char*>(t.data()), t.byte_size()}; }
+std::string bytes_in(const Tensor& t) {
+  return {static_cast<const char*>(t.data()), t.byte_size()};
+}
 
 TEST(TensorProto, Int32DataHoldsTheSmallTypes) {
   struct Case {
@@ -154,7 +158,9 @@ ir::TypeProto type(ir::TypeProto::Kind kind) {
   type.kind = kind;
   return type;
 }
-Value load(const char* name, ir::TypeProto::Kind kind) { return read_value(read_file(fixture(name)), type(kind)); }
+Value load(const char* name, ir::TypeProto::Kind kind) {
+  return read_value(read_file(fixture(name)), type(kind));
+}
 float first(const Value& value) { return value.tensor().elements<float>()[0]; }
 
 TEST(Values, AsTheOnnxPackageStoresThem) {
@@ -162,14 +168,17 @@ TEST(Values, AsTheOnnxPackageStoresThem) {
   const Value sequence = load("sequence.pb", Kind::sequence);
   ASSERT_EQ(sequence.sequence().items.size(), 2u);
   EXPECT_EQ(first(sequence.sequence().items[1]), 2.5f);
-  EXPECT_EQ(load("sequence_of_sequences.pb", Kind::sequence).sequence().items[1].sequence().items.size(), 2u);
+  EXPECT_EQ(
+      load("sequence_of_sequences.pb", Kind::sequence).sequence().items[1].sequence().items.size(),
+      2u);
   const Value map = load("map.pb", Kind::map);
   EXPECT_EQ(map.map().keys.elements<int64_t>()[1], -3);
   EXPECT_EQ(first(map.map().values[0]), 1.5f);
   EXPECT_EQ(load("map_of_strings.pb", Kind::map).map().keys.elements<std::string>()[1], "y");
   EXPECT_EQ(first(*load("optional.pb", Kind::optional).optional().held), 2.5f);
   EXPECT_EQ(load("optional_empty.pb", Kind::optional).optional().held, nullptr);
-  EXPECT_EQ(load("optional_sequence.pb", Kind::optional).optional().held->sequence().items.size(), 2u);
+  EXPECT_EQ(load("optional_sequence.pb", Kind::optional).optional().held->sequence().items.size(),
+            2u);
   const Value sparse = load("sparse.pb", Kind::sparse_tensor);
   EXPECT_EQ(sparse.sparse_tensor().shape, (Shape{3, 2}));
   EXPECT_EQ(sparse.sparse_tensor().indices.elements<int64_t>()[2], 2);
@@ -177,10 +186,14 @@ TEST(Values, AsTheOnnxPackageStoresThem) {
 
 TEST(Values, RoundTrip) {
   using Kind = ir::TypeProto::Kind;
-  const std::pair<const char*, Kind> files[] = {
-      {"sequence.pb", Kind::sequence}, {"sequence_of_sequences.pb", Kind::sequence}, {"map.pb", Kind::map},
-      {"map_of_strings.pb", Kind::map}, {"optional.pb", Kind::optional}, {"optional_empty.pb", Kind::optional},
-      {"optional_sequence.pb", Kind::optional}, {"sparse.pb", Kind::sparse_tensor}};
+  const std::pair<const char*, Kind> files[] = {{"sequence.pb", Kind::sequence},
+                                                {"sequence_of_sequences.pb", Kind::sequence},
+                                                {"map.pb", Kind::map},
+                                                {"map_of_strings.pb", Kind::map},
+                                                {"optional.pb", Kind::optional},
+                                                {"optional_empty.pb", Kind::optional},
+                                                {"optional_sequence.pb", Kind::optional},
+                                                {"sparse.pb", Kind::sparse_tensor}};
   for (const auto& [name, kind] : files) {
     const Value value = load(name, kind);
     const std::string once = write_value(value, "n");
@@ -200,17 +213,24 @@ TEST(Values, UnsoundOnesAreRefused) {
   expect_in(refused(number(2, 9), Kind::sequence), "not in [0, 5]");
   expect_in(refused(number(2, 1) + text(3, tensor) + text(3, ints), Kind::sequence), "mixes");
   expect_in(refused(number(2, 7) + number(3, 1), Kind::map), "1 keys and 0 values");
-  expect_in(refused(number(2, 7) + number(3, 1) + number(3, 1) + text(5, number(2, 1) + text(3, tensor) + text(3, tensor)), Kind::map), "twice");
+  expect_in(refused(number(2, 7) + number(3, 1) + number(3, 1) +
+                        text(5, number(2, 1) + text(3, tensor) + text(3, tensor)),
+                    Kind::map),
+            "twice");
   expect_in(refused(number(2, 1), Kind::map), "neither an integer");
-  expect_in(refused(number(2, 3) + number(3, 300) + text(5, number(2, 1) + text(3, tensor)), Kind::map), "does not fit");
+  expect_in(
+      refused(number(2, 3) + number(3, 300) + text(5, number(2, 1) + text(3, tensor)), Kind::map),
+      "does not fit");
   expect_in(refused(number(2, 3) + text(3, tensor), Kind::optional), "holds type 1");
   const std::string values = text(1, number(1, 1) + number(2, 1) + text(4, plain(1.0f)));
   const auto sparse = [&](int64_t index) {
-    return values + text(2, number(1, 1) + number(2, 7) + number(7, static_cast<uint64_t>(index))) + number(3, 4);
+    return values + text(2, number(1, 1) + number(2, 7) + number(7, static_cast<uint64_t>(index))) +
+           number(3, 4);
   };
   expect_in(refused(sparse(4), Kind::sparse_tensor), "must be in [0, 4)");
   expect_in(refused(sparse(-1), Kind::sparse_tensor), "must be in [0, 4)");
-  EXPECT_EQ(read_value(bytes_of(sparse(3)), type(Kind::sparse_tensor)).sparse_tensor().values.size(), 1);
+  EXPECT_EQ(
+      read_value(bytes_of(sparse(3)), type(Kind::sparse_tensor)).sparse_tensor().values.size(), 1);
 }
 
 }  // namespace

@@ -43,17 +43,26 @@ std::string_view refuses_winograd(const ConvGeometry& g) {
 
 std::string_view refuses_unasked(const ConvGeometry&) { return "not asked for"; }
 
-// What the multiplications of either way cost, in arbitrary units: vectors that are not full count
-// whole, and every tile is stored, which costs as much as some terms of its sums.
+// Both ways of multiplying cost about as many units as they do multiply-adds, in vectors that need
+// not be full; storing a tile costs as much as some terms of its sums; and the windows must be
+// gathered, which is slow where the pixels of a vector or strip are in several rows.
 std::string_view refuses_pixel_vectors(const ConvGeometry& g) {
-  const int64_t lanes = tile_kernels().lanes;
+  const TileKernels& kernels = tile_kernels();
+  const int64_t lanes = kernels.lanes;
   const auto up = [&](int64_t n) { return (n + lanes - 1) / lanes * lanes; };
-  const auto cost = [](int64_t positions, int64_t terms) {
-    return static_cast<double>(positions) * static_cast<double>(terms);
+  const auto product = [](int64_t a, int64_t b) {
+    return static_cast<double>(a) * static_cast<double>(b);
   };
-  constexpr int64_t straight = 4, turned = 12;  // terms that storing is worth
-  const double pixels = cost(g.group_out * up(g.out_pixels), g.terms + straight);
-  const double channels = cost(g.out_pixels * up(g.group_out), g.terms + turned);
+  const bool flat = g.taps == 1 && g.in == g.out && g.stride == ConvShape::Dims{1, 1, 1};
+  const auto gathering = [&](int64_t pixels) {
+    const int64_t cycles = flat ? 3 : g.out[2] % pixels == 0 ? 4 : 10;
+    return 2 * cycles * (g.stride[2] == 1 ? 1 : 2);
+  };
+  constexpr int64_t straight = 2, turned = 12;  // terms that storing is worth
+  const double pixels = product(g.group_out * up(g.out_pixels), g.terms + straight) +
+                        product(up(g.out_pixels) * gathering(lanes), g.terms);
+  const double channels = product(g.out_pixels * up(g.group_out), g.terms + turned) +
+                          product(g.out_pixels * gathering(kernels.tile_rows), g.terms);
   constexpr int64_t near_terms = 320;  // panels of more do not stay in the first-level cache
   if (g.terms > near_terms && pixels > 0.85 * channels) return "long sums";
   if (pixels > channels) return "output channels fill vectors better than pixels do";

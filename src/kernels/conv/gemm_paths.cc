@@ -39,6 +39,8 @@ struct ChannelTiles {
                          panels.width * g.terms;
     return divide_up(task_work, std::max<int64_t>(1, work));
   }
+  // They stay in the second-level cache.
+  bool small_weights() const { return g.terms * g.group_out * 4 <= small_b_bytes; }
   int64_t packed_floats() const { return block * g.terms * kernels.lanes; }
   int64_t group_weights() const { return g.terms * panels.stored_columns(); }
   int64_t worker_floats() const {
@@ -62,6 +64,14 @@ void gather_block(const ChannelTiles& t, const float* image, int64_t first, int6
   }
 }
 
+// What the next block will be gathered from, as far as it is not there already.
+Ahead next_pixels(const ConvGeometry& g, const float* image, int64_t first_pixel, int64_t pixels) {
+  if (g.stride[1] != 1 || g.stride[2] != 1) return {};
+  const int64_t below = (g.kernel[1] - 1) * g.dilation[1] - g.pad[1];
+  const int64_t at = first_pixel + std::max<int64_t>(below, 0) * g.in[2];
+  return {image + std::min(at, g.in_pixels), g.in_pixels, g.group_in, divide_up(pixels, 16)};
+}
+
 void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
                       const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = t.g;
@@ -83,7 +93,12 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
       const Terms terms = chunk_terms(t.chunks, i);
       const PanelOperand panel{weights + p * t.panels.width * g.terms + terms.begin * width, width,
                                t.panels.vectors(p)};
-      const Ahead ahead = Ahead::piece(panel.data + terms.size * width, terms.size * width);
+      const Ahead ahead =
+          t.small_weights()
+              ? p == begin && i == 0 ? next_pixels(g, call.image(n, group), t.strips.begin(last),
+                                                   t.strips.begin(last) - t.strips.begin(first))
+                                     : Ahead()
+              : Ahead::piece(panel.data + terms.size * width, terms.size * width);
       multiply_panel<true>(t.kernels, t.strips, first, last, pixels, panel, terms, ahead,
                            space + t.packed_floats(), [&](int64_t strip) {
                              return call.place(n, group, p * t.panels.width, t.panels.used(p),
@@ -99,7 +114,14 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
 struct PixelTiles {
   PixelTiles(const TileKernels& kernels, const ConvGeometry& g)
       : kernels(kernels), g(g), weights{g.group_out, kernels.panel_columns, kernels.lanes},
-        panels{g.out_pixels, max_tile_vectors * kernels.lanes, kernels.lanes}, chunks{g.terms} {}
+        panels{g.out_pixels, vectors(kernels, g) * kernels.lanes, kernels.lanes},
+        chunks{g.terms} {}
+
+  // As many as leave a panel in the first-level cache.
+  static int64_t vectors(const TileKernels& kernels, const ConvGeometry& g) {
+    constexpr int64_t near_bytes = 36 << 10;
+    return g.terms * max_tile_vectors * kernels.lanes * 4 <= near_bytes ? max_tile_vectors : 2;
+  }
 
   const TileKernels& kernels;
   const ConvGeometry& g;
@@ -119,15 +141,6 @@ struct PixelTiles {
     return round_up(packed_floats() + partial_floats(chunks, strips, kernels), 16);
   }
 };
-
-// What the next panel of pixels will be gathered from, as far as it is not there already.
-Ahead next_pixels(const PixelTiles& t, const float* image, int64_t panel) {
-  const ConvGeometry& g = t.g;
-  if (g.stride[1] != 1 || g.stride[2] != 1) return {};
-  const int64_t below = (g.kernel[1] - 1) * g.dilation[1] - g.pad[1];
-  const int64_t at = (panel + 1) * t.panels.width + std::max<int64_t>(below, 0) * g.in[2];
-  return {image + std::min(at, g.in_pixels), g.in_pixels, g.group_in, t.panels.width / 16};
-}
 
 void run_pixel_task(const PixelTiles& t, const Call& call, int64_t task, float* space) {
   const ConvGeometry& g = t.g;
@@ -152,7 +165,9 @@ void run_pixel_task(const PixelTiles& t, const Call& call, int64_t task, float* 
     for (int64_t i = 0; i < t.chunks.count(); ++i) {
       const Terms terms = chunk_terms(t.chunks, i);
       const PanelOperand panel{space + terms.begin * width, width, t.panels.vectors(p)};
-      const Ahead ahead = m == 0 && i == 0 ? next_pixels(t, image, p) : Ahead();
+      const Ahead ahead = m == 0 && i == 0
+                              ? next_pixels(g, image, first_pixel + t.panels.width, t.panels.width)
+                              : Ahead();
       multiply_panel<false>(t.kernels, strips, 0, strips.count(), left, panel, terms, ahead,
                             space + t.packed_floats(), [&](int64_t strip) {
                               return call.place(n, group, channel + strips.begin(strip),

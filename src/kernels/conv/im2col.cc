@@ -23,13 +23,13 @@ struct Run {
 
 constexpr int max_runs = 8;
 constexpr int64_t tap_batch = 64;
+constexpr int64_t max_gather_stride = int64_t{1} << 26;  // indices of lanes stay 32-bit numbers
 
 // What one kernel position reads for one run: lane i is at offset + i * stride from its channel.
 template <int stride>
 struct Piece {
   int64_t offset;
-  int begin, end;  // lanes
-  LanePair<stride == 2 ? 2 : 1> lanes;
+  LanePair<stride> lanes;
 };
 
 // The runs of pixels [begin, begin + count); 0 if there are more than max_runs.
@@ -68,9 +68,7 @@ HWY_INLINE bool PieceOf(const ConvGeometry& g, const Run& run, int64_t d, int64_
   const int64_t end = std::min(run.end, run.begin + (room + stride - 1) / stride);
   if (begin >= end) return false;
   piece.offset = (in_d * g.in[1] + in_h) * g.in[2] + in_w - run.begin * stride;
-  piece.begin = static_cast<int>(begin);
-  piece.end = static_cast<int>(end);
-  if constexpr (known_stride != 0) piece.lanes = LanePair<known_stride>(begin, end);
+  piece.lanes = LanePair<known_stride>(begin, end);
   return true;
 }
 
@@ -79,8 +77,7 @@ template <int stride>
 struct Pieces {
   Piece<stride> pieces[tap_batch * max_runs];
   int first[tap_batch + 1];
-  bool single = false;   // every tap has one piece
-  bool uniform = false;  // and all of them the same lanes
+  bool single = false;  // every tap has one piece
 };
 
 // Taps [done, done + taps).
@@ -91,15 +88,13 @@ void FindPieces(const ConvGeometry& g, const Run* runs, int run_count, int64_t d
   int64_t h = done / g.kernel[2] % g.kernel[1];
   int64_t d = done / g.kernel[2] / g.kernel[1];
   int used = 0;
-  all.single = all.uniform = true;
+  all.single = true;
   for (int64_t t = 0; t < taps; ++t) {
     all.first[t] = used;
     for (int r = 0; r < run_count; ++r) {
       if (PieceOf<stride>(g, runs[r], d, h, w, all.pieces[used])) ++used;
     }
     all.single = all.single && used == all.first[t] + 1;
-    all.uniform = all.single && all.uniform && all.pieces[t].begin == all.pieces[0].begin &&
-                  all.pieces[t].end == all.pieces[0].end;
     if (++w < g.kernel[2]) continue;
     w = 0;
     if (++h < g.kernel[1]) continue;
@@ -109,48 +104,55 @@ void FindPieces(const ConvGeometry& g, const Run* runs, int run_count, int64_t d
   all.first[taps] = used;
 }
 
+// The taps of one channel.
 template <int stride>
-HWY_INLINE void CopyTap(const Piece<stride>* piece, const Piece<stride>* end, const float* channel,
-                        int64_t any_stride, float* to) {
-  if constexpr (stride == 0) {
-    TileStoreVec(TileZero(), to);
-    for (; piece < end; ++piece) {
-      for (int lane = piece->begin; lane < piece->end; ++lane) {
-        to[lane] = channel[piece->offset + lane * any_stride];
-      }
+HWY_INLINE void CopyTaps(const Pieces<stride>& all, int64_t taps, const float* channel,
+                         int64_t any_stride, float* to, int64_t out_stride) {
+  if (all.single) {
+    for (int64_t t = 0; t < taps; ++t, to += out_stride) {
+      const Piece<stride>& piece = all.pieces[t];
+      TileStoreVec(LoadEvery(piece.lanes, channel + piece.offset, any_stride), to);
     }
-  } else {
+    return;
+  }
+  for (int64_t t = 0; t < taps; ++t, to += out_stride) {
+    const Piece<stride>* piece = all.pieces + all.first[t];
+    const Piece<stride>* end = all.pieces + all.first[t + 1];
     TileVec v = TileZero();
-    if (piece < end) v = LoadEvery(piece->lanes, channel + piece->offset);
+    if (piece < end) v = LoadEvery(piece->lanes, channel + piece->offset, any_stride);
     for (++piece; piece < end; ++piece) {
-      v = Join(v, LoadEvery(piece->lanes, channel + piece->offset));
+      v = Join(v, LoadEvery(piece->lanes, channel + piece->offset, any_stride));
     }
     TileStoreVec(v, to);
   }
 }
 
-// The taps of one channel.
+// Whether everything that the run looks at is inside the image.
+bool IsInside(const ConvGeometry& g, const Run& run) {
+  const int64_t last = run.w + (run.end - run.begin - 1) * g.stride[2];
+  return run.d >= 0 && run.h >= 0 && run.w >= 0 &&
+         run.d + (g.kernel[0] - 1) * g.dilation[0] < g.in[0] &&
+         run.h + (g.kernel[1] - 1) * g.dilation[1] < g.in[1] &&
+         last + (g.kernel[2] - 1) * g.dilation[2] < g.in[2];
+}
+
+// Channels [begin, end) of a span that is one run inside the image.
 template <int stride>
-HWY_INLINE void CopyTaps(const Pieces<stride>& all, int64_t taps, const float* channel,
-                         int64_t any_stride, float* to, int64_t out_stride) {
-  if constexpr (stride != 0) {
-    if (all.uniform) {
-      const auto lanes = all.pieces[0].lanes;
-      for (int64_t t = 0; t < taps; ++t, to += out_stride) {
-        TileStoreVec(LoadEvery(lanes, channel + all.pieces[t].offset), to);
+void GatherInside(const ConvGeometry& g, const Run& run, const float* image, int64_t begin,
+                  int64_t end, float* out, int64_t out_stride) {
+  const LanePair<stride> lanes(run.begin, run.end);
+  const int64_t step = g.stride[2];
+  const float* first = image + (run.d * g.in[1] + run.h) * g.in[2] + run.w - run.begin * step;
+  float* to = out + begin * g.taps * out_stride;
+  for (int64_t c = begin; c < end; ++c) {
+    for (int64_t d = 0; d < g.kernel[0]; ++d) {
+      for (int64_t h = 0; h < g.kernel[1]; ++h) {
+        const float* from = first + c * g.in_pixels + g.tap_offset(d, h, 0);
+        for (int64_t w = 0; w < g.kernel[2]; ++w, to += out_stride) {
+          TileStoreVec(LoadEvery(lanes, from + w * g.dilation[2], step), to);
+        }
       }
-      return;
     }
-    if (all.single) {
-      for (int64_t t = 0; t < taps; ++t, to += out_stride) {
-        TileStoreVec(LoadEvery(all.pieces[t].lanes, channel + all.pieces[t].offset), to);
-      }
-      return;
-    }
-  }
-  for (int64_t t = 0; t < taps; ++t, to += out_stride) {
-    CopyTap<stride>(all.pieces + all.first[t], all.pieces + all.first[t + 1], channel, any_stride,
-                    to);
   }
 }
 
@@ -158,6 +160,9 @@ HWY_INLINE void CopyTaps(const Pieces<stride>& all, int64_t taps, const float* c
 template <int stride>
 void GatherRuns(const ConvGeometry& g, const Run* runs, int run_count, const float* image,
                 int64_t begin, int64_t end, float* out, int64_t out_stride) {
+  if (run_count == 1 && IsInside(g, runs[0])) {
+    return GatherInside<stride>(g, runs[0], image, begin, end, out, out_stride);
+  }
   Pieces<stride> all;
   for (int64_t done = 0; done < g.taps; done += tap_batch) {
     const int64_t taps = std::min(tap_batch, g.taps - done);
@@ -170,7 +175,7 @@ void GatherRuns(const ConvGeometry& g, const Run* runs, int run_count, const flo
 }
 
 // Pixels scattered over many rows: one lane at a time.
-void GatherLanes(const ConvGeometry& g, const float* image, int64_t begin, int64_t count,
+void GatherEachLane(const ConvGeometry& g, const float* image, int64_t begin, int64_t count,
                  int64_t first_channel, int64_t end_channel, float* out, int64_t out_stride) {
   for (int64_t lane = 0; lane < tile_lanes; ++lane) {
     const int64_t pixel = begin + lane;
@@ -202,11 +207,13 @@ void GatherSpan(const ConvGeometry& g, const float* image, const PixelSpan& span
   Run runs[max_runs];
   const int run_count = FindRuns(g, span.begin, span.count, runs);
   if (run_count == 0) {
-    GatherLanes(g, image, span.begin, span.count, begin, end, span.out, out_stride);
+    GatherEachLane(g, image, span.begin, span.count, begin, end, span.out, out_stride);
   } else if (g.stride[2] == 1) {
     GatherRuns<1>(g, runs, run_count, image, begin, end, span.out, out_stride);
   } else if (g.stride[2] == 2) {
     GatherRuns<2>(g, runs, run_count, image, begin, end, span.out, out_stride);
+  } else if (g.stride[2] > max_gather_stride) {
+    GatherEachLane(g, image, span.begin, span.count, begin, end, span.out, out_stride);
   } else {
     GatherRuns<0>(g, runs, run_count, image, begin, end, span.out, out_stride);
   }

@@ -91,7 +91,26 @@ HWY_INLINE TileVec EvenLanes(TileVec low, TileVec high) {
 }
 #endif
 
-// The lanes that p[i * stride] fills, for strides 1 and 2.
+// p[i * stride] in the lanes of the range, 0 in the others.
+HWY_INLINE TileVec GatherLanes(const LaneRange& lanes, const float* p, int64_t stride) {
+#if HWY_TARGET == HWY_AVX3
+  const __m512i index = _mm512_mullo_epi32(
+      _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+      _mm512_set1_epi32(static_cast<int>(stride)));
+  return TileVec{_mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes.bits, index, p, 4)};
+#elif HWY_TARGET == HWY_AVX2
+  const __m256i index = _mm256_mullo_epi32(_mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0),
+                                           _mm256_set1_epi32(static_cast<int>(stride)));
+  return TileVec{_mm256_mask_i32gather_ps(_mm256_setzero_ps(), p, index,
+                                          _mm256_castsi256_ps(lanes.mask()), 4)};
+#else
+  float v[tile_lanes] = {};
+  for (int i = lanes.begin; i < lanes.end; ++i) v[i] = p[i * stride];
+  return TileLoad(v);
+#endif
+}
+
+// The lanes that p[i * stride] fills, for strides 1 and 2; stride 0: any stride.
 template <int stride>
 struct LanePair {
   LanePair() = default;
@@ -112,10 +131,13 @@ struct LanePair<2> {
 };
 
 // p[i * stride] in the lanes of the range, 0 in the others.
-HWY_INLINE TileVec LoadEvery(const LanePair<1>& lanes, const float* p) {
+HWY_INLINE TileVec LoadEvery(const LanePair<0>& lanes, const float* p, int64_t stride) {
+  return GatherLanes(lanes.low, p, stride);
+}
+HWY_INLINE TileVec LoadEvery(const LanePair<1>& lanes, const float* p, int64_t = 1) {
   return LoadLanes(lanes.low, p);
 }
-HWY_INLINE TileVec LoadEvery(const LanePair<2>& lanes, const float* p) {
+HWY_INLINE TileVec LoadEvery(const LanePair<2>& lanes, const float* p, int64_t = 2) {
   return EvenLanes(LoadLanes(lanes.low, p), LoadLanes(lanes.high, p + tile_lanes));
 }
 

@@ -19,7 +19,7 @@ enum class BinaryOp : int32_t {
   fmod,           // sign of the dividend, as C's fmod
   prelu,          // a below 0: a b, else a
   bit_and, bit_or, bit_xor,
-  shift_left, shift_right,  // unsigned; 0 from the width on
+  shift_left, shift_right,  // from the width on all bits are shifted out; right: the sign moves in
   logical_and, logical_or, logical_xor,           // boolean
   equal, less, greater, less_equal, greater_equal,  // boolean output
   count_

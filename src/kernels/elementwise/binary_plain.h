@@ -150,7 +150,10 @@ PlainRow plain_bits(BinaryOp op) {
           return U(b) < width ? U(Wrapping<T>(U(a)) << U(b)) : U{0};
         });
       case BinaryOp::shift_right:
-        return row_of<T>([](T a, T b) { return U(b) < width ? U(U(a) >> U(b)) : U{0}; });
+        return row_of<T>([](T a, T b) {
+          if (U(b) < width) return static_cast<T>(a >> b);  // signed: the sign moves in
+          return static_cast<T>(a < T{0} ? T(-1) : T(0));
+        });
       default: return nullptr;
     }
   } else {

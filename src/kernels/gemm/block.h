@@ -75,15 +75,6 @@ inline void plan_prefetch(TileJob& job, const Ahead& ahead, int64_t strip, int64
   job.prefetch_lines = static_cast<int>(divide_up(columns * ahead.size * 2, job.k));
 }
 
-// The lines that a tile will be stored to, so that they are there when its sums are.
-inline void fetch_target(const TileStore& store) {
-  for (int64_t i = 0; i < store.rows; ++i) {
-    const float* row = store.c + i * store.c_stride;
-    for (int64_t j = 0; j < store.columns; j += 16) __builtin_prefetch(row + j, 1, 3);
-    __builtin_prefetch(row + store.columns - 1, 1, 3);
-  }
-}
-
 // Strips [first, last) of A times a panel of B. After the last chunk of terms, each strip's sums go
 // where place(strip) says (its sums and sums_stride are filled in here); `turned`: as their
 // transpose.
@@ -105,17 +96,17 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
     plan_prefetch(job, ahead, s - first, last - first);
     job.a = a.at(strips, first, s, terms.begin);
     job.sums = chunked ? partial + (s - first) * max_lanes * width : near_sums;
+    job.store = nullptr;
     TileStore store;
     if (terms.last) {
       store = place(s);
-      fetch_target(store);
+      if (!turned && kernels.finishes(*store.epilogue)) job.store = &store;
     }
     table[strips.height(s)][b.vectors](job);
-    if (terms.last) {
-      store.sums = job.sums;
-      store.sums_stride = width;
-      (turned ? kernels.store_transposed : kernels.store)(store);
-    }
+    if (!terms.last || job.store != nullptr) continue;
+    store.sums = job.sums;
+    store.sums_stride = width;
+    (turned ? kernels.store_transposed : kernels.store)(store);
   }
 }
 

@@ -66,7 +66,7 @@ constexpr int64_t task_work = 400'000;
 // What of the second-level cache a block of A may take; and below which size all of B stays there.
 constexpr int64_t block_bytes = 768 << 10;
 constexpr int64_t small_b_bytes = 512 << 10;
-constexpr int64_t near_block_bytes = 24 << 10;  // a block of A that stays in the first-level cache
+constexpr int64_t near_block_bytes = 128 << 10;  // a block of A beside a small B
 
 constexpr int64_t scratch_alignment = 64;
 

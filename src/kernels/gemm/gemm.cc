@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "kernels/gemm/block.h"
 #include "kernels/gemm/pack.h"
+#include "kernels/gemm/packed_gemm.h"
 #include "kernels/gemm/tiles.h"
 
 namespace sardonyx::kernels {
@@ -14,8 +15,10 @@ namespace {
 
 // How a product is computed.
 enum class Way {
-  dot,    // rows of A against columns of B, both contiguous in memory: few rows or few columns
-  panels  // panels of B, packed as they are needed where they do not lie ready
+  dot,     // rows of A against columns of B, both contiguous in memory: few rows or few columns
+  wide,    // few rows, B by rows: several rows of B at a time, a wide range of columns
+  panels,  // panels of B, packed as they are needed where they do not lie ready
+  packed,  // all of B packed first, since several blocks of A would pack it again and again
 };
 
 struct Gemm {
@@ -30,42 +33,51 @@ struct Gemm {
   Panels panels;
   Chunks chunks;
   Way way = Way::panels;
-  bool packs_a = false;  // into strips; with `dot`, into rows
+  bool packs_a = false;  // into strips; otherwise, into rows
   bool packs_b = false;  // every panel, not just a last one that is not whole
-  int64_t block = 1;     // strips in one; with `dot`, rows
+  int64_t block = 1;     // strips in one, with `panels`; otherwise, rows
   int64_t blocks = 1;
-  int64_t group = 1;  // panels in one; with `dot`, columns
+  int64_t group = 1;  // panels in one, with `panels`; otherwise, columns
   int64_t groups = 1;
 
   int64_t tasks() const { return batch.count() * blocks * groups; }
+  bool in_panels() const { return way == Way::panels; }
   int64_t block_rows() const {
-    return way == Way::dot ? block : std::min(M, block * kernels.tile_rows);
+    return in_panels() ? std::min(M, block * kernels.tile_rows) : block;
   }
   int64_t grain() const {
-    const int64_t columns = way == Way::dot ? group : group * panels.width;
+    const int64_t columns = in_panels() ? group * panels.width : group;
     return divide_up(task_work, std::max<int64_t>(1, block_rows() * columns * K));
   }
   int64_t a_floats() const {
     if (!packs_a) return 0;
-    return round_up(way == Way::dot ? block * K : block * K * kernels.lanes, 16);
+    return round_up(in_panels() ? block * K * kernels.lanes : block * K, 16);
   }
   int64_t b_floats() const {
     if (way == Way::dot) return packs_b ? round_up(group * K, 16) : 0;
     const bool ragged = N % panels.width != 0;
-    return packs_b || ragged ? round_up(std::min(K, chunks.size()) * panels.width, 16) : 0;
+    const int64_t terms = way == Way::wide ? wide_terms : chunks.size();
+    return packs_b || ragged ? round_up(std::min(K, terms) * panels.width, 16) : 0;
   }
-  int64_t worker_floats() const {
-    return a_floats() + b_floats() +
-           (way == Way::dot ? 0 : round_up(partial_floats(chunks, block, kernels), 16));
+  int64_t sums_floats() const {
+    if (way == Way::wide) return M * round_up(group, max_wide_columns);
+    return in_panels() ? round_up(partial_floats(chunks, block, kernels), 16) : 0;
   }
+  int64_t worker_floats() const { return a_floats() + b_floats() + sums_floats(); }
+  int64_t packed_bytes() const { return round_up(packed_b_size(K, N), scratch_alignment); }
   int64_t scratch_bytes(int threads) const {
+    if (way == Way::packed) return packed_bytes() + packed_scratch_bytes(M, N, K, a, threads);
     return threads * (scratch_alignment + worker_floats() * int64_t{sizeof(float)});
   }
+
+  static constexpr int64_t wide_terms = 16;  // rows of B at a time
 };
 
 constexpr int64_t few = 4;  // rows or columns that `dot` takes
 constexpr int64_t dot_rows = 32;
 constexpr int64_t dot_columns = 32;
+constexpr int64_t wide_columns = 2048;
+constexpr int64_t small_packing = 64 << 10;  // bytes that may be packed again and again
 
 Gemm::Gemm(const TileKernels& kernels, const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
            const StridedMatrix& a_given, const StridedMatrix& b_given)
@@ -82,6 +94,16 @@ Gemm::Gemm(const TileKernels& kernels, const GemmBatch& batch, int64_t M, int64_
     block = std::min(M, dot_rows);
     blocks = divide_up(M, block);
     group = std::min(N, dot_columns);
+    groups = divide_up(N, group);
+    return;
+  }
+  if (K > 0 && a_by_rows && b_by_rows && N > 1 && M <= max_wide_rows &&
+      kernels.wide[M] != nullptr) {
+    way = Way::wide;
+    block = M;
+    // Neither more than the first-level cache holds, nor so few that threads are left idle.
+    group = std::clamp(round_up(divide_up(N, 8), max_wide_columns), int64_t{max_wide_columns},
+                       wide_columns);
     groups = divide_up(N, group);
     return;
   }
@@ -102,6 +124,7 @@ Gemm::Gemm(const TileKernels& kernels, const GemmBatch& batch, int64_t M, int64_
   blocks = divide_up(strips.count(), block);
   group = panels_per_task(panels.count(), blocks * batch.count(), block_rows(), K, panels.width);
   groups = divide_up(panels.count(), group);
+  if (packs_b && batch.count() == 1 && blocks > 1 && K * N * 4 > small_packing) way = Way::packed;
 }
 
 // One product of the batch.
@@ -161,6 +184,63 @@ void run_dot(const Gemm& g, const Operands& at, int64_t row, int64_t column, flo
   g.kernels.store(store);
 }
 
+// Columns [column, column + group): the sums of all rows grow by a few terms at a time, so that B is
+// read in long pieces.
+void run_wide(const Gemm& g, const Operands& at, int64_t column, float* c, int64_t ldc,
+              float* space) {
+  const int64_t end = std::min(column + g.group, g.N);
+  float* ragged = space;
+  float* sums = space + g.b_floats();
+  const int64_t step = g.kernels.wide_panels[g.M] * g.panels.width;
+  // Calls f(first column, columns, where the sums are) for pieces that one kernel takes.
+  const auto for_pieces = [&](auto&& f) {
+    for (int64_t j = column; j < end;) {
+      const int64_t left = end - j;
+      const int64_t count = left >= step ? step : std::min(left, g.panels.width);
+      f(j, count, sums + (j - column) * g.M);
+      j += count;
+    }
+  };
+  for (int64_t k = 0; k < g.K; k += Gemm::wide_terms) {
+    TileJob job;
+    job.k = std::min(Gemm::wide_terms, g.K - k);
+    job.a = at.a + k;
+    job.a_stride = g.a.row_stride;
+    job.resume = k > 0;
+    for_pieces([&](int64_t j, int64_t count, float* piece_sums) {
+      job.b = at.b + k * g.b.row_stride + j;
+      job.b_stride = g.b.row_stride;
+      job.panel_distance = g.panels.width;
+      job.sums = piece_sums;
+      if (count == step && step > g.panels.width) return g.kernels.wide[g.M](job);
+      const int64_t width = round_up(count, g.kernels.lanes);
+      if (count < g.panels.width) {
+        pack_panel(g.kernels, job.b, g.b.row_stride, 1, job.k, count, ragged, width);
+        job.b = ragged;
+        job.b_stride = width;
+      }
+      g.kernels.by_rows[g.M][width / g.kernels.lanes](job);
+    });
+  }
+  for_pieces([&](int64_t j, int64_t count, float* piece_sums) {
+    TileStore store = store_at(at.epilogue, c, ldc, 0, j, g.M, count);
+    store.sums = piece_sums;
+    store.sums_stride = round_up(count, g.kernels.lanes);
+    g.kernels.store(store);
+  });
+}
+
+// The memory of a panel of B, to be fetched ahead of its packing.
+Ahead panel_memory(const Gemm& g, const float* b, int64_t panel, const Terms& terms) {
+  if (!g.packs_b || panel >= g.panels.count()) return {};
+  const float* at = b + panel * g.panels.width * g.b.column_stride + terms.begin * g.b.row_stride;
+  if (g.b.column_stride == 1) return {at, g.b.row_stride, terms.size, g.panels.width / 16 + 1};
+  if (g.b.row_stride == 1) {
+    return {at, g.b.column_stride, g.panels.used(panel), divide_up(terms.size, 16)};
+  }
+  return {};
+}
+
 // A panel's terms: where they lie, if they can be used so, or packed into `space`.
 PanelOperand panel_of(const Gemm& g, const float* b, int64_t panel, const Terms& terms,
                       float* space) {
@@ -196,7 +276,10 @@ void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group,
     for (int64_t i = 0; i < g.chunks.count(); ++i) {
       const Terms terms = chunk_terms(g.chunks, i);
       const PanelOperand right = panel_of(g, at.b, p, terms, panel_space);
-      multiply_panel<false>(g.kernels, g.strips, first, last, left, right, terms, Ahead(), partial,
+      const bool last_chunk = i + 1 == g.chunks.count();
+      const Ahead ahead = panel_memory(g, at.b, last_chunk ? p + 1 : p,
+                                       chunk_terms(g.chunks, last_chunk ? 0 : i + 1));
+      multiply_panel<false>(g.kernels, g.strips, first, last, left, right, terms, ahead, partial,
                             [&](int64_t strip) {
                               return store_at(at.epilogue, at.c, ldc, g.strips.begin(strip),
                                               p * g.panels.width, g.strips.height(strip),
@@ -219,6 +302,11 @@ void batched_gemm(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const
                   void* scratch, ThreadPool& pool) {
   if (M <= 0 || N <= 0 || batch.count() <= 0) return;
   const Gemm g(tile_kernels(), batch, M, N, std::max<int64_t>(K, 0), a, b);
+  if (g.way == Way::packed) {
+    pack_b(b.data, b.row_stride, b.column_stride, K, N, scratch, &pool);
+    return run_packed(M, N, K, a, scratch, c, ldc, epilogue,
+                      static_cast<char*>(scratch) + g.packed_bytes(), pool);
+  }
   const PackedBlocks spaces(scratch, pool.threads(), g.worker_floats());
   pool.parallel_for(g.tasks(), g.grain(), [&](int64_t begin, int64_t end, int worker) {
     float* space = spaces.space(worker);
@@ -228,6 +316,8 @@ void batched_gemm(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const
       const Operands at = operands_of(g, task / g.groups / g.blocks, c, epilogue);
       if (g.way == Way::dot) {
         run_dot(g, at, block * g.block, group * g.group, at.c, ldc, space);
+      } else if (g.way == Way::wide) {
+        run_wide(g, at, group * g.group, at.c, ldc, space);
       } else {
         const bool fresh = g.packs_a && spaces.changes(worker, task / g.groups);
         run_panels(g, at, block, group, ldc, fresh, space);

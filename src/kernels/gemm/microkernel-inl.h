@@ -12,6 +12,7 @@
 #include <cstring>
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
+#include <limits>
 #include <utility>
 
 #include "kernels/gemm/tiles.h"
@@ -65,6 +66,74 @@ HWY_INLINE void TileTerm(TileVec (&sums)[rows][vectors], AddressA&& a, AddressB&
   }
 }
 
+// The range that an activation clips to; false if it does more than that.
+inline bool ClipRange(const Epilogue& e, float& low, float& high) {
+  low = -std::numeric_limits<float>::infinity();
+  high = std::numeric_limits<float>::infinity();
+  if (e.activation == Activation::relu) low = 0;
+  if (e.activation == Activation::clip) {
+    low = e.p0;
+    high = e.p1;
+  }
+  return e.activation == Activation::none || e.activation == Activation::relu ||
+         e.activation == Activation::clip;
+}
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+inline bool TileFinishes(const Epilogue& e) {
+  float low, high;
+  return ClipRange(e, low, high) && !(e.residual_last && e.residual != nullptr);
+}
+
+// Sums still in registers, to their place. The same operations as StoreTile, which knows more.
+template <int rows, int vectors>
+HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s) {
+  const TileTag d;
+  const Epilogue& e = *s.epilogue;
+  float low_value, high_value;
+  ClipRange(e, low_value, high_value);
+  const TileVec low = hn::Set(d, low_value), high = hn::Set(d, high_value);
+  const TileVec alpha = hn::Set(d, e.alpha), beta = hn::Set(d, e.beta);
+  const auto last = hn::FirstN(d, static_cast<size_t>(s.columns - (vectors - 1) * tile_lanes));
+  const auto load = [&](const float* p, int v) HWY_ATTR {
+    return v + 1 < vectors ? hn::LoadU(d, p + v * tile_lanes)
+                           : hn::MaskedLoad(last, d, p + v * tile_lanes);
+  };
+  TileVec bias[vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    bias[v] = s.bias != nullptr && e.bias_axis == BiasAxis::column ? hn::Mul(beta, load(s.bias, v))
+                                                                   : hn::Zero(d);
+  }
+  const bool by_row = s.bias != nullptr && e.bias_axis == BiasAxis::row;
+  float* to = s.c;
+  const float* added = s.residual;
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i, to += s.c_stride) {
+    if (by_row) {
+      const TileVec value = hn::Set(d, e.beta * s.bias[i]);
+      for (int v = 0; v < vectors; ++v) bias[v] = value;
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      TileVec x = hn::MulAdd(alpha, sums[i][v], bias[v]);
+      if (added != nullptr) x = hn::MulAdd(beta, load(added, v), x);
+      x = hn::Min(high, hn::Max(low, x));  // the second operand wins where one is NaN
+      if (v + 1 < vectors) {
+        hn::StoreU(x, d, to + v * tile_lanes);
+      } else {
+        hn::BlendedStore(x, last, d, to + v * tile_lanes);
+      }
+    }
+    if (added != nullptr) added += s.residual_stride;
+  }
+}
+#else
+inline bool TileFinishes(const Epilogue&) { return false; }
+template <int rows, int vectors>
+HWY_INLINE void FinishTile(TileVec (&)[rows][vectors], const TileStore&) {}
+#endif
+
 // k_major: A's rows side by side, term after term; otherwise row after row.
 // panel_vectors < vectors: B comes in several panels of that many vectors each.
 template <int rows, int vectors, bool k_major, int panel_vectors = vectors>
@@ -106,6 +175,7 @@ void TileProduct(const TileJob& job) {
     b += 2 * b_stride;
   }
   if (k != 0) term(a, b);
+  if (job.store != nullptr) return FinishTile<rows, vectors>(sums, *job.store);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 16

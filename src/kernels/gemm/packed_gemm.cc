@@ -2,6 +2,8 @@
 //
 // A packed B is its panels one after the other, each term after term: whole panels two vectors
 // wide, the last as wide as its columns rounded up to vectors, filled up with zeros.
+#include "kernels/gemm/packed_gemm.h"
+
 #include <algorithm>
 #include <cstdint>
 
@@ -20,18 +22,21 @@ Panels panels_of(const TileKernels& kernels, int64_t N) {
 
 // The shape of one call, and how it is cut.
 struct PackedGemm {
-  PackedGemm(const TileKernels& kernels, int64_t M, int64_t N, int64_t K, int64_t lda)
-      : kernels(kernels), M(M), N(N), K(K), lda(K > 0 ? lda : 0), strips(M, kernels.tile_rows),
+  PackedGemm(const TileKernels& kernels, int64_t M, int64_t N, int64_t K, const StridedMatrix& a)
+      : kernels(kernels), M(M), N(N), K(K), a(K > 0 ? a : StridedMatrix{a.data, 0, 1}), strips(M, kernels.tile_rows),
         panels(panels_of(kernels, N)), chunks{K},
         block(strips_per_block(strips.count(), kernels.tile_rows, K, N)),
         blocks(divide_up(strips.count(), block)),
         group(panels_per_task(panels.count(), blocks, std::min(M, block * kernels.tile_rows), K,
                               panels.width)),
         groups(divide_up(panels.count(), group)),
-        packs_a(rows_collide(lda, std::min<int64_t>(M, kernels.tile_rows)) && panels.count() > 1) {}
+        packs_a((a.column_stride != 1 && K > 1) ||
+                (panels.count() > 1 &&
+                 rows_collide(a.row_stride, std::min<int64_t>(M, kernels.tile_rows)))) {}
 
   const TileKernels& kernels;
-  int64_t M, N, K, lda;
+  int64_t M, N, K;
+  StridedMatrix a;
   Strips strips;
   Panels panels;
   Chunks chunks;
@@ -55,14 +60,13 @@ struct PackedGemm {
   }
 };
 
-bool takes_wide(const TileKernels& kernels, int64_t M) {
-  return M <= max_wide_rows && kernels.wide[M] != nullptr;
+bool takes_wide(const TileKernels& kernels, int64_t M, const StridedMatrix& a) {
+  return a.column_stride == 1 && M <= max_wide_rows && kernels.wide[M] != nullptr;
 }
 
 // Very few rows: all of B is read once, so several panels at a time keep the sums and the memory
 // busy. `begin` and `end` count panels; a narrower last panel is left to the caller.
-void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* a, const float* b,
-              float* c, int64_t ldc, const Epilogue& epilogue) {
+void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* b, float* c, int64_t ldc, const Epilogue& epilogue) {
   alignas(64) float sums[max_wide_rows * max_wide_columns];
   const int64_t width = g.panels.width;
   const int rows = static_cast<int>(g.M);
@@ -75,8 +79,8 @@ void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* a, c
     }
     TileJob job;
     job.k = g.K;
-    job.a = a;
-    job.a_stride = g.lda;
+    job.a = g.a.data;
+    job.a_stride = g.a.row_stride;
     job.b = b + begin * width * g.K;
     job.b_stride = g.panels.stored(begin);
     job.panel_distance = width * g.K;
@@ -92,17 +96,17 @@ void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* a, c
 }
 
 // One block of strips times one group of panels.
-void run_task(const PackedGemm& g, int64_t task, const float* a, const float* b, float* c,
-              int64_t ldc, const Epilogue& epilogue, const PackedBlocks& packed_blocks,
-              int worker) {
+void run_task(const PackedGemm& g, int64_t task, const float* b, float* c, int64_t ldc,
+              const Epilogue& epilogue, const PackedBlocks& packed_blocks, int worker) {
   const int64_t first = task / g.groups * g.block;
   const int64_t last = std::min(first + g.block, g.strips.count());
   float* space = packed_blocks.space(worker);
-  StripOperand left{a + g.strips.begin(first) * g.lda, g.lda, 0, false};
+  StripOperand left{g.a.data + g.strips.begin(first) * g.a.row_stride, g.a.row_stride, 0, false};
   if (g.packs_a) {
     left = {space, g.kernels.lanes, g.K * g.kernels.lanes, true};
     if (packed_blocks.changes(worker, first)) {
-      pack_strips(g.kernels, g.strips, first, last, a, g.lda, 1, g.K, space);
+      pack_strips(g.kernels, g.strips, first, last, g.a.data, g.a.row_stride, g.a.column_stride, g.K,
+                  space);
     }
   }
   const int64_t first_panel = task % g.groups * g.group;
@@ -151,32 +155,41 @@ void pack_b(const float* b, int64_t row_stride, int64_t column_stride, int64_t K
   }
 }
 
-int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads) {
+int64_t packed_scratch_bytes(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, int threads) {
   const TileKernels& kernels = tile_kernels();
-  if (M <= 0 || N <= 0 || takes_wide(kernels, M)) return 0;
-  return PackedGemm(kernels, M, N, std::max<int64_t>(K, 0), lda).scratch_bytes(threads);
+  if (M <= 0 || N <= 0 || takes_wide(kernels, M, a)) return 0;
+  return PackedGemm(kernels, M, N, std::max<int64_t>(K, 0), a).scratch_bytes(threads);
+}
+
+void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, const void* packed_b,
+                float* c, int64_t ldc, const Epilogue& epilogue, void* scratch, ThreadPool& pool) {
+  if (M <= 0 || N <= 0) return;
+  const PackedGemm g(tile_kernels(), M, N, std::max<int64_t>(K, 0), a);
+  const auto* b = static_cast<const float*>(packed_b);
+  if (takes_wide(g.kernels, M, a)) {
+    const int64_t step = g.kernels.wide_panels[M];
+    pool.parallel_for(g.panels.count(), round_up(g.group, step),
+                      [&](int64_t begin, int64_t end, int) {
+                        run_wide(g, begin, end, b, c, ldc, epilogue);
+                      });
+    return;
+  }
+  const PackedBlocks packed_blocks(scratch, pool.threads(), g.worker_floats());
+  pool.parallel_for(g.blocks * g.groups, g.grain(), [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t task = begin; task < end; ++task) {
+      run_task(g, task, b, c, ldc, epilogue, packed_blocks, worker);
+    }
+  });
+}
+
+int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads) {
+  return packed_scratch_bytes(M, N, K, {nullptr, lda, 1}, threads);
 }
 
 void gemm_packed_b(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
                    const void* packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
                    void* scratch, ThreadPool& pool) {
-  if (M <= 0 || N <= 0) return;
-  const PackedGemm g(tile_kernels(), M, N, std::max<int64_t>(K, 0), lda);
-  const auto* b = static_cast<const float*>(packed_b);
-  if (takes_wide(g.kernels, M)) {
-    const int64_t step = g.kernels.wide_panels[M];
-    pool.parallel_for(g.panels.count(), round_up(g.group, step),
-                      [&](int64_t begin, int64_t end, int) {
-                        run_wide(g, begin, end, a, b, c, ldc, epilogue);
-                      });
-    return;
-  }
-  PackedBlocks packed_blocks(scratch, pool.threads(), g.worker_floats());
-  pool.parallel_for(g.blocks * g.groups, g.grain(), [&](int64_t begin, int64_t end, int worker) {
-    for (int64_t task = begin; task < end; ++task) {
-      run_task(g, task, a, b, c, ldc, epilogue, packed_blocks, worker);
-    }
-  });
+  run_packed(M, N, K, {a, lda, 1}, packed_b, c, ldc, epilogue, scratch, pool);
 }
 
 }  // namespace sardonyx::kernels

@@ -235,6 +235,7 @@ TileKernels MakeTable() {
     table.wide[4] = &TileProduct<4, 4, false, 2>;
     table.wide_panels[4] = 2;
   }
+  table.finishes = &TileFinishes;
   table.dot = &Dot;
   table.store = &StoreTile;
   table.store_transposed = &StoreTileTransposed;

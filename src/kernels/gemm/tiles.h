@@ -8,6 +8,19 @@
 
 namespace sardonyx::kernels {
 
+// Where and how the sums of one tile are stored.
+struct TileStore {
+  const float* sums = nullptr;  // rows x sums_stride
+  int64_t sums_stride = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  float* c = nullptr;
+  int64_t c_stride = 0;
+  const Epilogue* epilogue = nullptr;
+  const float* bias = nullptr;      // already at the tile's first row or column
+  const float* residual = nullptr;  // already at the tile's corner
+  int64_t residual_stride = 0;
+};
 // One product of a strip of A (up to `tile_rows` rows) and a panel of B (one or two vectors wide,
 // or several panels in the wide kernels), over k terms.
 struct TileJob {
@@ -24,22 +37,12 @@ struct TileJob {
   int prefetch_lines = 0;
   bool resume = false;  // `sums` holds the sums of earlier terms, to be continued
   float* sums = nullptr;  // rows x tile width, dense, aligned to 64 bytes
+  // Instead of leaving them in `sums`, finish and store them (its sums and rows do not count). Only
+  // where TileKernels::finishes says so.
+  const TileStore* store = nullptr;
 };
 using TileKernel = void (*)(const TileJob&);
 
-// Where and how the sums of one tile are stored.
-struct TileStore {
-  const float* sums = nullptr;  // rows x sums_stride
-  int64_t sums_stride = 0;
-  int64_t rows = 0;
-  int64_t columns = 0;
-  float* c = nullptr;
-  int64_t c_stride = 0;
-  const Epilogue* epilogue = nullptr;
-  const float* bias = nullptr;      // already at the tile's first row or column
-  const float* residual = nullptr;  // already at the tile's corner
-  int64_t residual_stride = 0;
-};
 using TileStoreKernel = void (*)(const TileStore&);
 
 constexpr int max_tile_rows = 14;
@@ -61,6 +64,8 @@ struct TileKernels {
   // [rows]: wide_panels[rows] panels at a time, A by rows.
   TileKernel wide[max_wide_rows + 1] = {};
   int wide_panels[max_wide_rows + 1] = {};
+  // Whether the tile kernels know this epilogue themselves.
+  bool (*finishes)(const Epilogue& epilogue) = nullptr;
   // Several dot products: c[i][j] = A row i · B row j, for rows of A and of B that are dense.
   void (*dot)(int64_t k, const float* a, int64_t a_stride, int rows, const float* b,
               int64_t b_stride, int columns, float* sums, int64_t sums_stride) = nullptr;

@@ -46,6 +46,10 @@ bool widen(InferContext& ctx, Known& carried, const Known& made, int first_symbo
     type = {};
     return stable;
   }
+  if (type.kind != next.kind && (type.kind == ir::TypeProto::Kind::optional || next.kind == ir::TypeProto::Kind::optional)) {
+    type = {};  // present in some iterations, perhaps absent in others
+    return false;
+  }
   if (type.kind != next.kind || (type.is_tensor() && type.element != next.element)) {
     ctx.fail("a carried value starts as {} and comes out of the body as {}", type.to_string(), next.to_string());
   }

@@ -17,15 +17,25 @@ std::string arranged(double value, std::string scientific) {
   const char* begin = scientific.data() + mark + 1 + (scientific[mark + 1] == '+' ? 1 : 0);
   std::from_chars(begin, digits_end, exponent);
   if (value != 0 && (exponent < -4 || exponent >= 16)) return scientific;
-  std::string digits, sign;
-  for (const char c : scientific.substr(0, mark)) {
-    if (c == '-') sign.push_back(c);
-    else if (c != '.') digits += c;
+  std::string digits, text;
+  for (const char c : std::string_view(scientific).substr(0, mark)) {
+    if (c == '-') {
+      text.push_back(c);
+    } else if (c != '.') {
+      digits.push_back(c);
+    }
   }
-  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  if (exponent < 0) {
+    text.append("0.").append(static_cast<size_t>(-exponent - 1), '0').append(digits);
+    return text;
+  }
   const auto whole = static_cast<size_t>(exponent) + 1;
-  if (digits.size() <= whole) return sign + digits + std::string(whole - digits.size(), '0') + ".0";
-  return sign + digits.substr(0, whole) + "." + digits.substr(whole);
+  if (digits.size() <= whole) {
+    text.append(digits).append(whole - digits.size(), '0').append(".0");
+  } else {
+    text.append(digits, 0, whole).append(".").append(digits, whole);
+  }
+  return text;
 }
 
 template <class T>

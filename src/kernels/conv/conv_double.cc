@@ -1,4 +1,4 @@
-#include "kernels/conv/conv_any.h"
+#include "kernels/conv/conv_double.h"
 
 #include <algorithm>
 
@@ -28,8 +28,7 @@ struct Axes {  // three spatial axes, the missing ones in front
 };
 
 // Adds one kernel tap of one channel to an output plane.
-template <class X, class Y, class Load>
-void add_tap(const Axes& a, const int64_t (&tap)[3], const X* x, Y weight, Y* y, const Load& load) {
+void add_tap(const Axes& a, const int64_t (&tap)[3], const double* x, double weight, double* y) {
   int64_t offset[3];
   Range range[3];
   for (int i = 0; i < 3; ++i) {
@@ -39,26 +38,25 @@ void add_tap(const Axes& a, const int64_t (&tap)[3], const X* x, Y weight, Y* y,
   for (int64_t d = range[0].first; d < range[0].last; ++d) {
     for (int64_t h = range[1].first; h < range[1].last; ++h) {
       const int64_t in_row = (d * a.stride[0] + offset[0]) * a.in[1] + h * a.stride[1] + offset[1];
-      const X* from = x + in_row * a.in[2] + offset[2];
-      Y* to = y + (d * a.out[1] + h) * a.out[2];
+      const double* from = x + in_row * a.in[2] + offset[2];
+      double* to = y + (d * a.out[1] + h) * a.out[2];
       if (a.stride[2] == 1) {
-        for (int64_t w = range[2].first; w < range[2].last; ++w) to[w] += weight * load(from[w]);
+        for (int64_t w = range[2].first; w < range[2].last; ++w) to[w] += weight * from[w];
       } else {
-        for (int64_t w = range[2].first; w < range[2].last; ++w) to[w] += weight * load(from[w * a.stride[2]]);
+        for (int64_t w = range[2].first; w < range[2].last; ++w) to[w] += weight * from[w * a.stride[2]];
       }
     }
   }
 }
 
 // One output plane: `y` holds its initial value.
-template <class X, class W, class Y, class Load, class Weight>
-void plane(const ConvShape& s, const Axes& a, const X* x, const W* w, Y* y, const Load& load, const Weight& weight) {
+void plane(const ConvShape& s, const Axes& a, const double* x, const double* w, double* y) {
   const int64_t channels = s.in_channels / s.group, in_plane = a.in[0] * a.in[1] * a.in[2];
   for (int64_t c = 0; c < channels; ++c) {
     int64_t tap[3];
     for (tap[0] = 0; tap[0] < a.kernel[0]; ++tap[0]) {
       for (tap[1] = 0; tap[1] < a.kernel[1]; ++tap[1]) {
-        for (tap[2] = 0; tap[2] < a.kernel[2]; ++tap[2]) add_tap(a, tap, x + c * in_plane, weight(*w++), y, load);
+        for (tap[2] = 0; tap[2] < a.kernel[2]; ++tap[2]) add_tap(a, tap, x + c * in_plane, *w++, y);
       }
     }
   }
@@ -75,21 +73,6 @@ void for_planes(const ConvShape& s, ThreadPool& pool, Body&& body) {
   });
 }
 
-template <class X, class W>
-void integer_planes(const ConvShape& s, const X* x, int32_t x_zero, const W* w, const int32_t* w_zero, int32_t* y, ThreadPool& pool) {
-  const Axes a(s);
-  const int64_t in_plane = a.in[0] * a.in[1] * a.in[2], out_plane = a.out[0] * a.out[1] * a.out[2];
-  const int64_t channels = s.in_channels / s.group, taps = channels * a.kernel[0] * a.kernel[1] * a.kernel[2];
-  for_planes(s, pool, [&](int64_t n, int64_t m, int64_t g, int64_t at) {
-    auto* to = reinterpret_cast<uint32_t*>(y + at * out_plane);  // sums wrap
-    std::fill(to, to + out_plane, 0u);
-    const int32_t zero = w_zero ? w_zero[m] : 0;
-    plane(s, a, x + (n * s.in_channels + g * channels) * in_plane, w + m * taps, to,
-          [x_zero](X v) { return static_cast<uint32_t>(static_cast<int32_t>(v) - x_zero); },
-          [zero](W v) { return static_cast<uint32_t>(static_cast<int32_t>(v) - zero); });
-  });
-}
-
 }  // namespace
 
 void conv_double(const ConvShape& s, const double* x, const double* w, const double* bias, double* y, ThreadPool& pool) {
@@ -99,19 +82,8 @@ void conv_double(const ConvShape& s, const double* x, const double* w, const dou
   for_planes(s, pool, [&](int64_t n, int64_t m, int64_t g, int64_t at) {
     double* to = y + at * out_plane;
     std::fill(to, to + out_plane, bias ? bias[m] : 0.0);
-    const auto same = [](double v) { return v; };
-    plane(s, a, x + (n * s.in_channels + g * channels) * in_plane, w + m * taps, to, same, same);
+    plane(s, a, x + (n * s.in_channels + g * channels) * in_plane, w + m * taps, to);
   });
-}
-
-void conv_integer(const ConvShape& s, ElementType x_type, const void* x, int32_t x_zero, ElementType w_type, const void* w,
-                  const int32_t* w_zero, int32_t* y, ThreadPool& pool) {
-  const auto with_w = [&](const auto* images) {
-    if (w_type == ElementType::int8) return integer_planes(s, images, x_zero, static_cast<const int8_t*>(w), w_zero, y, pool);
-    integer_planes(s, images, x_zero, static_cast<const uint8_t*>(w), w_zero, y, pool);
-  };
-  if (x_type == ElementType::int8) return with_w(static_cast<const int8_t*>(x));
-  with_w(static_cast<const uint8_t*>(x));
 }
 
 }  // namespace sardonyx::kernels

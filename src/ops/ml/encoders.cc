@@ -1,0 +1,243 @@
+// LabelEncoder, CategoryMapper and OneHotEncoder: values looked up in lists.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <unordered_map>
+
+#include "ir/tensor.h"
+#include "ops/families/moving.h"
+#include "ops/ml/classic.h"
+
+namespace sardonyx::ops {
+namespace {
+
+// --- LabelEncoder ---------------------------------------------------------------------------------
+
+// A list of keys or values, from whichever attribute holds it.
+std::optional<Tensor> list_of(const NodeView& node, std::string_view what) {
+  const auto name = [&](const char* suffix) { return fmt::format("{}_{}", what, suffix); };
+  const auto row = [](const auto& list) {
+    using T = typename std::decay_t<decltype(list)>::value_type;
+    return Tensor::of<T>(list, {static_cast<int64_t>(list.size())});
+  };
+  if (const auto* proto = node.attr_tensor(name("tensor"))) return ir::aligned(ir::to_tensor(*proto));
+  if (const auto strings = node.attr_strings(name("strings")); strings && !strings->empty()) return row(*strings);
+  if (const auto integers = node.attr_ints(name("int64s")); integers && !integers->empty()) return row(*integers);
+  if (const auto floats = node.attr_floats(name("floats")); floats && !floats->empty()) return row(*floats);
+  return std::nullopt;
+}
+
+Tensor required_list(const NodeView& node, std::string_view what) {
+  auto list = list_of(node, what);
+  if (!list) node.fail("needs one of the attributes {}_strings, {}_int64s, {}_floats and {}_tensor", what, what, what, what);
+  return *list;
+}
+
+template <class T>
+Tensor default_value(const NodeView& node) {
+  if (const auto* proto = node.attr_tensor("default_tensor")) {
+    Tensor tensor = ir::aligned(ir::to_tensor(*proto));
+    if (tensor.size() != 1 || tensor.element_type() != element_type_of<T>::value) {
+      node.fail("default_tensor must hold one {}, as the values are", name_of(element_type_of<T>::value));
+    }
+    return tensor;
+  }
+  if constexpr (std::is_same_v<T, std::string>) {
+    return Tensor::scalar<T>(node.attr_string("default_string", "_Unused"));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return Tensor::scalar<T>(static_cast<T>(node.attr_float("default_float", -0.0f)));
+  } else {
+    return Tensor::scalar<T>(static_cast<T>(node.attr_int("default_int64", -1)));
+  }
+}
+
+// Keys as a hash table has them: any NaN is one key, and so are the two zeros.
+template <class T>
+auto hashable(const T& key) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const double value = std::isnan(key) ? std::nan("") : key == 0 ? 0.0 : static_cast<double>(key);
+    return std::bit_cast<uint64_t>(value);
+  } else {
+    return key;
+  }
+}
+
+template <class Call>
+decltype(auto) by_label_type(ElementType type, Call&& call) {
+  switch (type) {
+    case ElementType::string: return call(std::string());
+    case ElementType::int64: return call(int64_t{});
+    case ElementType::int32: return call(int32_t{});
+    case ElementType::int16: return call(int16_t{});
+    case ElementType::float64: return call(double{});
+    case ElementType::float32: return call(float{});
+    default: throw Error(ErrorCode::unsupported, fmt::format("labels of type {}", name_of(type)));
+  }
+}
+
+void infer_label_encoder(InferContext& ctx) {
+  const Tensor keys = required_list(ctx, "keys"), values = required_list(ctx, "values");
+  if (keys.size() != values.size()) ctx.fail("there must be as many values as keys, {}; there are {}", keys.size(), values.size());
+  if (ctx.element(0) != ElementType::undefined && keys.element_type() != ctx.element(0)) {
+    ctx.fail("keys must have the input's type, {}; they are {}", name_of(ctx.element(0)), name_of(keys.element_type()));
+  }
+  ValueType type = ctx.type(0);
+  type.kind = ir::TypeProto::Kind::tensor;
+  type.element = values.element_type();
+  ctx.set(0, std::move(type));
+}
+
+template <class Key, class Label>
+std::unique_ptr<Step> encode(const NodeView& node, const Tensor& keys, const Tensor& values) {
+  using Hashed = std::decay_t<decltype(hashable(Key()))>;
+  std::unordered_map<Hashed, Label> table;
+  const auto from = keys.elements<Key>();
+  const auto to = values.elements<Label>();
+  for (size_t i = 0; i < from.size(); ++i) table.insert_or_assign(hashable(from[i]), to[i]);
+  const Label otherwise = default_value<Label>(node).template elements<Label>()[0];
+  return make_step("ml.label_encoder", [table = std::move(table), otherwise](RunContext& run) {
+    const Key* x = run.in<Key>(0);
+    Label* y = run.out<Label>(0);
+    for (int64_t i = 0; i < run.in_size(0); ++i) {
+      const auto found = table.find(hashable(x[i]));
+      y[i] = found != table.end() ? found->second : otherwise;
+    }
+  });
+}
+
+std::unique_ptr<Step> prepare_label_encoder(PrepareContext& ctx) {
+  const Tensor keys = required_list(ctx, "keys"), values = required_list(ctx, "values");
+  return by_label_type(keys.element_type(), [&](const auto& key) {
+    return by_label_type(values.element_type(), [&](const auto& value) {
+      return encode<std::decay_t<decltype(key)>, std::decay_t<decltype(value)>>(ctx, keys, values);
+    });
+  });
+}
+
+// Version 1 had one list of classes and chose the direction by the input's type: a string became
+// its place in the list, a number the class at that place.
+void upgrade_label_encoder(UpgradeContext& ctx) {
+  if (ctx.since() >= 2) return;
+  const auto old = ctx.old();
+  const auto classes = old.attr_strings("classes_strings").value_or(std::vector<std::string>());
+  ElementType from = ctx.element(0);
+  if (from == ElementType::undefined) from = old.has_attribute("default_string") && !old.has_attribute("default_int64") ? ElementType::int64 : ElementType::string;
+  std::vector<std::string> names;
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    // A class named twice was found at its first place.
+    if (from == ElementType::string && std::find(names.begin(), names.end(), classes[i]) != names.end()) continue;
+    names.push_back(classes[i]);
+    places.push_back(static_cast<int64_t>(i));
+  }
+  const bool to_places = from == ElementType::string;
+  ir::Attribute text;
+  text.name = to_places ? "keys_strings" : "values_strings";
+  text.kind = ir::AttributeKind::strings;
+  text.strings = std::move(names);
+  ctx.remove_attribute("classes_strings");
+  ctx.remove_attribute(to_places ? "default_string" : "default_int64");
+  ctx.node().attributes.push_back(std::move(text));
+  ctx.set_attribute(to_places ? "values_int64s" : "keys_int64s", std::move(places));
+}
+
+// --- CategoryMapper -------------------------------------------------------------------------------
+
+void infer_category_mapper(InferContext& ctx) {
+  ValueType type = ctx.type(0);
+  type.kind = ir::TypeProto::Kind::tensor;
+  type.element = ctx.element(0) == ElementType::string ? ElementType::int64 : ElementType::string;
+  ctx.set(0, std::move(type));
+}
+
+std::unique_ptr<Step> prepare_category_mapper(PrepareContext& ctx) {
+  const auto names = ctx.attr_strings("cats_strings").value_or(std::vector<std::string>());
+  const auto numbers = ctx.attr_ints("cats_int64s").value_or(std::vector<int64_t>());
+  if (names.size() != numbers.size()) ctx.fail("cats_strings and cats_int64s must have one length; they have {} and {}", names.size(), numbers.size());
+  if (ctx.in_element(0) == ElementType::string) {
+    std::unordered_map<std::string, int64_t> table;
+    for (size_t i = 0; i < names.size(); ++i) table.insert_or_assign(names[i], numbers[i]);
+    return make_step("ml.category_mapper", [table, otherwise = ctx.attr_int("default_int64", -1)](RunContext& run) {
+      for (int64_t i = 0; i < run.in_size(0); ++i) {
+        const auto found = table.find(run.in<std::string>(0)[i]);
+        run.out<int64_t>(0)[i] = found != table.end() ? found->second : otherwise;
+      }
+    });
+  }
+  std::unordered_map<int64_t, std::string> table;
+  for (size_t i = 0; i < names.size(); ++i) table.insert_or_assign(numbers[i], names[i]);
+  return make_step("ml.category_mapper", [table, otherwise = ctx.attr_string("default_string", "_Unused")](RunContext& run) {
+    for (int64_t i = 0; i < run.in_size(0); ++i) {
+      const auto found = table.find(run.in<int64_t>(0)[i]);
+      run.out<std::string>(0)[i] = found != table.end() ? found->second : otherwise;
+    }
+  });
+}
+
+// --- OneHotEncoder --------------------------------------------------------------------------------
+
+void infer_one_hot(InferContext& ctx) {
+  const auto categories = ml::labels_of(ctx, "cats_int64s", "cats_strings");
+  if (categories.size() == 0) ctx.fail("needs one of the attributes cats_int64s and cats_strings");
+  if (ctx.element(0) != ElementType::undefined && categories.text() != (ctx.element(0) == ElementType::string)) {
+    ctx.fail("a {} input needs attribute {}", name_of(ctx.element(0)), categories.text() ? "cats_int64s" : "cats_strings");
+  }
+  const auto& in = ctx.shape(0);
+  if (!in) {
+    ctx.set(0, ValueType::tensor(ElementType::float32));
+    return;
+  }
+  std::vector<Dim> out = *in;
+  out.push_back(Dim(static_cast<int64_t>(categories.size())));
+  ctx.set(0, ElementType::float32, std::move(out));
+}
+
+template <class Key, class At>
+void write_one_hot(RunContext& run, const std::unordered_map<Key, int64_t>& table, int64_t width, bool zeros, At&& at) {
+  float* y = run.out<float>(0);
+  std::fill_n(y, run.out_size(0), 0.0f);
+  for (int64_t i = 0; i < run.in_size(0); ++i) {
+    const auto found = table.find(at(i));
+    if (found != table.end()) {
+      y[i * width + found->second] = 1;
+    } else if (!zeros) {
+      throw Error(ErrorCode::run_failed, fmt::format("OneHotEncoder: element {} is none of the {} categories; set zeros=1 to allow that", i, width));
+    }
+  }
+}
+
+std::unique_ptr<Step> prepare_one_hot(PrepareContext& ctx) {
+  const auto categories = ml::labels_of(ctx, "cats_int64s", "cats_strings");
+  const auto width = static_cast<int64_t>(categories.size());
+  const bool zeros = ctx.attr_int("zeros", 1) != 0;
+  if (categories.text()) {
+    std::unordered_map<std::string, int64_t> table;
+    for (int64_t i = 0; i < width; ++i) table.insert_or_assign(categories.strings[static_cast<size_t>(i)], i);
+    return make_step("ml.one_hot_encoder", [table, width, zeros](RunContext& run) {
+      write_one_hot(run, table, width, zeros, [&](int64_t i) -> const std::string& { return run.in<std::string>(0)[i]; });
+    });
+  }
+  std::unordered_map<int64_t, int64_t> table;
+  for (int64_t i = 0; i < width; ++i) table.insert_or_assign(categories.integers[static_cast<size_t>(i)], i);
+  return make_step("ml.one_hot_encoder", [table, width, zeros](RunContext& run) {
+    write_one_hot(run, table, width, zeros, [&](int64_t i) {
+      if (run.in_type(0) == ElementType::int64) return run.in<int64_t>(0)[i];
+      double value = 0;
+      ml::read_numbers(run.in_type(0), run.data(0), i, 1, &value);
+      return std::fabs(value) < 9e18 ? static_cast<int64_t>(value) : INT64_MIN;
+    });
+  });
+}
+
+constexpr Operator operators[] = {
+    {.name = "LabelEncoder", .domain = ml::domain, .infer = infer_label_encoder, .prepare = prepare_label_encoder, .upgrade = upgrade_label_encoder},
+    {.name = "CategoryMapper", .domain = ml::domain, .infer = infer_category_mapper, .prepare = prepare_category_mapper},
+    {.name = "OneHotEncoder", .domain = ml::domain, .infer = infer_one_hot, .prepare = prepare_one_hot},
+};
+
+}  // namespace
+
+std::span<const Operator> ml_encoders_operators() { return operators; }
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,602 @@
+// Softmax, normalisations, reductions and scans against plain loops in double.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "kernels/convert/cast.h"
+#include "kernels/rows/normalize.h"
+#include "kernels/rows/reduce.h"
+#include "kernels/rows/scan.h"
+#include "kernels/rows/softmax.h"
+#include "kernels/rows_support.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+using test::each_target;
+using test::one_thread;
+using test::random_floats;
+using test::two_threads;
+using Shape = std::vector<int64_t>;
+using Doubles = std::vector<double>;
+
+constexpr ElementType f32 = ElementType::float32;
+
+size_t index(int64_t i) { return static_cast<size_t>(i); }
+
+// Runs on one and on two threads, which must agree to the bit.
+template <class Run>
+std::vector<float> both_pools(int64_t n, Run&& run) {
+  std::vector<float> y(index(n)), z(index(n));
+  run(y.data(), one_thread());
+  run(z.data(), two_threads());
+  test::expect_same_bits(y, z);
+  return y;
+}
+
+// The same operator on a 16-bit type or double, its result as float.
+template <class Run>
+std::vector<float> through(ElementType type, const std::vector<float>& x, int64_t out, Run&& run) {
+  const auto n = static_cast<int64_t>(x.size());
+  std::vector<uint8_t> source(index(byte_size(type, n))), target(index(byte_size(type, out)));
+  std::vector<float> y(index(out));
+  cast_row(f32, type, x.data(), source.data(), n);
+  run(source.data(), target.data());
+  cast_row(type, f32, target.data(), y.data(), out);
+  return y;
+}
+
+double tolerance_of(ElementType type) {
+  return type == ElementType::float64    ? 1e-6
+         : type == ElementType::float16 ? 4e-3
+                                        : 3e-2;
+}
+
+constexpr ElementType other_floats[] = {ElementType::float64, ElementType::float16,
+                                        ElementType::bfloat16};
+
+struct Box {
+  int64_t outer, n, inner;
+  int64_t count() const { return outer * n * inner; }
+};
+const Box boxes[] = {{3, 1, 1},  {5, 7, 1},    {2, 1000, 1}, {1, 33333, 1}, {4, 9, 5},
+                     {2, 6, 300}, {700, 64, 1}, {0, 4, 3},    {2, 3, 0},     {40, 12, 77}};
+
+// f(values of one line, its results) for every line along the middle.
+void each_line(const Box& b, const std::vector<float>& x, Doubles& y,
+               const std::function<void(const Doubles&, Doubles&)>& f) {
+  y.assign(x.size(), 0);
+  for (int64_t o = 0; o < b.outer; ++o) {
+    for (int64_t i = 0; i < b.inner; ++i) {
+      Doubles line(index(b.n)), result(index(b.n));
+      for (int64_t j = 0; j < b.n; ++j) line[index(j)] = x[index((o * b.n + j) * b.inner + i)];
+      f(line, result);
+      for (int64_t j = 0; j < b.n; ++j) y[index((o * b.n + j) * b.inner + i)] = result[index(j)];
+    }
+  }
+}
+
+void softmax_line(const Doubles& x, Doubles& y) {
+  const double top = *std::max_element(x.begin(), x.end());
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += y[i] = std::exp(x[i] - top);
+  for (double& v : y) v /= sum;
+}
+
+TEST(Softmax, AllForms) {
+  each_target([] {
+    for (const Box& b : boxes) {
+      const auto x = random_floats(b.count(), -20, 20);
+      Doubles soft, logs, hard;
+      each_line(b, x, soft, softmax_line);
+      each_line(b, x, logs, [](const Doubles& v, Doubles& y) {
+        softmax_line(v, y);
+        const double top = *std::max_element(v.begin(), v.end());
+        double sum = 0;
+        for (const double e : v) sum += std::exp(e - top);
+        for (size_t i = 0; i < v.size(); ++i) y[i] = v[i] - top - std::log(sum);
+      });
+      each_line(b, x, hard, [](const Doubles& v, Doubles& y) {
+        y[static_cast<size_t>(std::max_element(v.begin(), v.end()) - v.begin())] = 1;
+      });
+      const auto run = [&](auto f) {
+        return both_pools(b.count(), [&](float* y, ThreadPool& pool) {
+          f(f32, x.data(), y, b.outer, b.n, b.inner, pool);
+        });
+      };
+      test::expect_near(run(softmax), soft, 1e-6);
+      test::expect_near(run(log_softmax), logs, 2e-6);
+      test::expect_near(run(hardmax), hard, 0);
+      std::vector<float> in_place = x;
+      softmax(f32, in_place.data(), in_place.data(), b.outer, b.n, b.inner, two_threads());
+      test::expect_near(in_place, soft, 1e-6);
+      for (const ElementType type : other_floats) {
+        const auto rounded = through(type, x, b.count(), [&](const void* from, void* to) {
+          cast_row(type, type, from, to, b.count());
+        });
+        each_line(b, rounded, soft, softmax_line);
+        const auto y = through(type, x, b.count(), [&](const void* from, void* to) {
+          softmax(type, from, to, b.outer, b.n, b.inner, two_threads());
+        });
+        test::expect_near(y, soft, tolerance_of(type));
+      }
+    }
+  });
+}
+
+TEST(Softmax, ExtremesOfTheRange) {
+  each_target([] {
+    const std::vector<float> x{-INFINITY, 0, 3e38f, -3e38f, 3e38f, 1};
+    std::vector<float> y(6);
+    softmax(f32, x.data(), y.data(), 2, 3, 1, one_thread());
+    EXPECT_EQ(y, (std::vector<float>{0, 0, 1, 0, 1, 0}));
+    const std::vector<float> nan{1, NAN, 2};
+    softmax(f32, nan.data(), y.data(), 1, 3, 1, one_thread());
+    EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]) && std::isnan(y[2]));
+  });
+  EXPECT_THROW(softmax(ElementType::int32, nullptr, nullptr, 1, 1, 1, one_thread()), Error);
+}
+
+// ---- normalisations ----
+
+struct Stats {
+  double mean = 0, variance = 0;
+};
+Stats stats_of(const float* x, int64_t n) {
+  Stats s;
+  for (int64_t i = 0; i < n; ++i) s.mean += x[i];
+  s.mean /= static_cast<double>(n);
+  for (int64_t i = 0; i < n; ++i) s.variance += (x[i] - s.mean) * (x[i] - s.mean);
+  s.variance /= static_cast<double>(n);
+  return s;
+}
+
+TEST(Normalize, LayerAndRms) {
+  each_target([] {
+    for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{3, 5}, {17, 768}, {2, 5000}, {400, 64}}) {
+      const auto x = random_floats(rows * n, -1, 5), scale = random_floats(n, 0.5f, 2, 2),
+                 bias = random_floats(n, -1, 1, 3);
+      std::vector<float> mean(index(rows)), inverse(index(rows));
+      const auto y = both_pools(rows * n, [&, &rows = rows, &n = n](float* to, ThreadPool& pool) {
+        layer_norm(f32, x.data(), scale.data(), bias.data(), to, f32, mean.data(), inverse.data(),
+                   rows, n, 1e-5, pool);
+      });
+      const auto z = both_pools(rows * n, [&, &rows = rows, &n = n](float* to, ThreadPool& pool) {
+        rms_norm(f32, x.data(), scale.data(), to, rows, n, 1e-5, pool);
+      });
+      Doubles layer, rms;
+      for (int64_t r = 0; r < rows; ++r) {
+        const Stats s = stats_of(x.data() + r * n, n);
+        EXPECT_NEAR(mean[index(r)], s.mean, 1e-5);
+        EXPECT_NEAR(inverse[index(r)], 1 / std::sqrt(s.variance + 1e-5), 1e-4);
+        for (int64_t i = 0; i < n; ++i) {
+          const double v = x[index(r * n + i)];
+          layer.push_back((v - s.mean) / std::sqrt(s.variance + 1e-5) * scale[index(i)] + bias[index(i)]);
+          rms.push_back(v / std::sqrt(s.variance + s.mean * s.mean + 1e-5) * scale[index(i)]);
+        }
+      }
+      test::expect_near(y, layer, 3e-6);
+      test::expect_near(z, rms, 3e-6);
+    }
+  });
+}
+
+TEST(Normalize, LayerInOtherTypes) {
+  const int64_t rows = 6, n = 2500;
+  const auto x = random_floats(rows * n, -1, 3);
+  for (const ElementType type : other_floats) {
+    std::vector<uint8_t> scale(index(byte_size(type, n)));
+    const std::vector<float> twos(index(n), 2);
+    cast_row(f32, type, twos.data(), scale.data(), n);
+    std::vector<float> means(index(rows));
+    const auto y = through(type, x, rows * n, [&](const void* from, void* to) {
+      layer_norm(type, from, scale.data(), nullptr, to, f32, means.data(), nullptr, rows, n, 1e-5,
+                 two_threads());
+    });
+    Doubles expected;
+    for (int64_t r = 0; r < rows; ++r) {
+      const Stats s = stats_of(x.data() + r * n, n);
+      EXPECT_NEAR(means[index(r)], s.mean, 0.01);
+      for (int64_t i = 0; i < n; ++i) {
+        expected.push_back((x[index(r * n + i)] - s.mean) / std::sqrt(s.variance + 1e-5) * 2);
+      }
+    }
+    test::expect_near(y, expected, tolerance_of(type));
+  }
+}
+
+TEST(Normalize, ParameterRows) {
+  // Rows 0 1 of parameters for x's rows 0 0 1 1 0 0.
+  const std::vector<float> x{-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
+  const std::vector<float> scale{1, 2, 10, 20};
+  std::vector<float> y(12);
+  rms_norm(f32, x.data(), scale.data(), y.data(), 6, 2, 0, one_thread(), {2, 2});
+  EXPECT_EQ(y, (std::vector<float>{-1, 2, -1, 2, -10, 20, -10, 20, -1, 2, -1, 2}));
+}
+
+TEST(Normalize, GroupsAndBatches) {
+  each_target([] {
+    const int64_t n = 3, c = 6, inner = 35;
+    const auto x = random_floats(n * c * inner, -1, 5), scale = random_floats(c, 0.5f, 2, 2),
+               bias = random_floats(c, -1, 1, 3), mean = random_floats(c, -1, 1, 4),
+               variance = random_floats(c, 0.1f, 2, 5);
+    for (const int64_t groups : {1, 2, 6}) {
+      const auto y = both_pools(n * c * inner, [&](float* to, ThreadPool& pool) {
+        group_norm(f32, x.data(), scale.data(), bias.data(), to, n, c, inner, groups, 1e-5, pool);
+      });
+      const int64_t size = c / groups * inner;
+      Doubles expected;
+      for (int64_t i = 0; i < n * c * inner; ++i) {
+        const Stats s = stats_of(x.data() + i / size * size, size);
+        const size_t channel = index(i / inner % c);
+        expected.push_back((x[index(i)] - s.mean) / std::sqrt(s.variance + 1e-5) * scale[channel] +
+                           bias[channel]);
+      }
+      test::expect_near(y, expected, 3e-6);
+    }
+    const auto y = both_pools(n * c * inner, [&](float* to, ThreadPool& pool) {
+      batch_norm(f32, x.data(), f32, scale.data(), bias.data(), f32, mean.data(), variance.data(),
+                 to, n, c, inner, 1e-3, pool);
+    });
+    Doubles expected;
+    for (int64_t i = 0; i < n * c * inner; ++i) {
+      const size_t k = index(i / inner % c);
+      expected.push_back((x[index(i)] - mean[k]) / std::sqrt(variance[k] + 1e-3) * scale[k] + bias[k]);
+    }
+    test::expect_near(y, expected, 3e-6);
+    std::vector<float> found_mean(index(c));
+    std::vector<double> found_variance(index(c));
+    channel_moments(f32, x.data(), f32, found_mean.data(), found_mean.data(), n, c, inner, one_thread());
+    std::vector<double> wide(x.begin(), x.end()), wide_mean(index(c));
+    channel_moments(ElementType::float64, wide.data(), ElementType::float64, wide_mean.data(),
+                    found_variance.data(), n, c, inner, two_threads());
+    for (int64_t k = 0; k < c; ++k) {
+      Doubles all;
+      for (int64_t i = 0; i < n * c * inner; ++i) {
+        if (i / inner % c == k) all.push_back(x[index(i)]);
+      }
+      const double m = std::accumulate(all.begin(), all.end(), 0.0) / double(all.size());
+      double v = 0;
+      for (const double e : all) v += (e - m) * (e - m);
+      EXPECT_NEAR(wide_mean[index(k)], m, 1e-12);
+      EXPECT_NEAR(found_variance[index(k)], v / double(all.size()), 1e-12);
+    }
+  });
+  EXPECT_THROW(group_norm(f32, nullptr, nullptr, nullptr, nullptr, 1, 5, 1, 2, 0, one_thread()), Error);
+}
+
+TEST(Normalize, Lp) {
+  each_target([] {
+    for (const Box& b : boxes) {
+      const auto x = random_floats(b.count());
+      for (const int p : {1, 2}) {
+        Doubles expected;
+        each_line(b, x, expected, [&](const Doubles& v, Doubles& y) {
+          double sum = 0;
+          for (const double e : v) sum += p == 1 ? std::fabs(e) : e * e;
+          for (size_t i = 0; i < v.size(); ++i) y[i] = v[i] / (p == 1 ? sum : std::sqrt(sum));
+        });
+        const auto y = both_pools(b.count(), [&](float* to, ThreadPool& pool) {
+          lp_norm(f32, x.data(), to, b.outer, b.n, b.inner, p, pool);
+        });
+        test::expect_near(y, expected, 1e-5);
+      }
+    }
+  });
+  const std::vector<float> zeros(4);
+  std::vector<float> y(4, 1);
+  lp_norm(f32, zeros.data(), y.data(), 1, 4, 1, 2, one_thread());
+  EXPECT_EQ(y, zeros);
+}
+
+TEST(Normalize, Lrn) {
+  each_target([] {
+    for (const float beta : {0.75f, 0.5f, 1.0f, 0.6f}) {
+      for (const int64_t size : {1, 2, 5, 31}) {
+        const int64_t n = 2, c = 9, inner = 530;
+        const auto x = random_floats(n * c * inner, -40, 40);
+        const auto y = both_pools(n * c * inner, [&](float* to, ThreadPool& pool) {
+          lrn(f32, x.data(), to, n, c, inner, size, 0.01f, beta, 1.5f, pool);
+        });
+        Doubles expected;
+        for (int64_t i = 0; i < n * c * inner; ++i) {
+          const int64_t channel = i / inner % c;
+          double sum = 0;
+          for (int64_t k = std::max<int64_t>(0, channel - (size - 1) / 2);
+               k <= std::min(c - 1, channel + size / 2); ++k) {
+            const double v = x[index(i + (k - channel) * inner)];
+            sum += v * v;
+          }
+          expected.push_back(x[index(i)] * std::pow(1.5 + 0.01 / double(size) * sum, -double(beta)));
+        }
+        test::expect_near(y, expected, 2e-6);
+        const auto half = through(ElementType::bfloat16, x, n * c * inner, [&](const void* from, void* to) {
+          lrn(ElementType::bfloat16, from, to, n, c, inner, size, 0.01f, beta, 1.5f, two_threads());
+        });
+        test::expect_near(half, expected, 0.03);
+      }
+    }
+    // Sums beyond the range: nothing is left of any element.
+    const std::vector<float> huge(20, 1e25f);
+    std::vector<float> y(20);
+    lrn(f32, huge.data(), y.data(), 1, 2, 10, 3, 1, 0.75f, 1, one_thread());
+    for (const float v : y) EXPECT_EQ(v, 0);
+  });
+}
+
+// ---- reductions ----
+
+double finish(ReduceOp op, const Doubles& v) {
+  double sum = 0, sum_abs = 0, squares = 0, product = 1, exps = 0;
+  double most = -INFINITY, least = INFINITY;
+  for (const double e : v) {
+    sum += e;
+    sum_abs += std::fabs(e);
+    squares += e * e;
+    product *= e;
+    most = std::max(most, e);
+    least = std::min(least, e);
+  }
+  for (const double e : v) exps += std::exp(e - most);
+  switch (op) {
+    case ReduceOp::sum: return sum;
+    case ReduceOp::mean: return sum / double(v.size());
+    case ReduceOp::max: return most;
+    case ReduceOp::min: return least;
+    case ReduceOp::prod: return product;
+    case ReduceOp::l1: return sum_abs;
+    case ReduceOp::l2: return std::sqrt(squares);
+    case ReduceOp::log_sum: return std::log(sum);
+    case ReduceOp::log_sum_exp: return most + std::log(exps);
+    default: return squares;
+  }
+}
+
+// One group of values for each output element.
+std::vector<Doubles> groups_of(const Shape& shape, const Shape& axes, const std::vector<float>& x) {
+  int64_t outputs = 1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (std::find(axes.begin(), axes.end(), int64_t(d)) == axes.end()) outputs *= shape[d];
+  }
+  std::vector<Doubles> groups(index(outputs));
+  for (int64_t i = 0; i < int64_t(x.size()); ++i) {
+    int64_t rest = i, at = 0, stride = 1;
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (std::find(axes.begin(), axes.end(), int64_t(d)) == axes.end()) {
+        at += rest % shape[d] * stride;
+        stride *= shape[d];
+      }
+      rest /= shape[d];
+    }
+    groups[index(at)].push_back(x[index(i)]);
+  }
+  return groups;
+}
+
+struct ReduceCase {
+  Shape shape, axes;
+};
+const ReduceCase reduce_cases[] = {
+    {{7}, {0}},          {{}, {}},           {{5, 40}, {1}},          {{5, 40}, {0}},
+    {{3, 4, 5}, {1}},    {{3, 4, 5}, {0, 2}}, {{3, 4, 5}, {2, 1}},     {{2, 3, 4, 5}, {1, 3}},
+    {{2, 3, 4, 5}, {0, 2}}, {{3, 4}, {}},     {{3, 1, 300}, {1}},      {{200000}, {0}},
+    {{700, 300}, {0}},   {{1, 1}, {0, 1}},   {{2, 1000, 1, 3}, {1, 2}}, {{50, 60, 70}, {1}},
+};
+
+TEST(Reduce, FloatFormulas) {
+  each_target([] {
+    for (const ReduceCase& c : reduce_cases) {
+      int64_t n = 1;
+      for (const int64_t d : c.shape) n *= d;
+      // Products of up to many elements stay in range near 1.
+      const auto x = random_floats(n, 0.9f, 1.1f, 5);
+      const auto groups = groups_of(c.shape, c.axes, x);
+      const auto plan = plan_reduce(c.shape, c.axes);
+      for (int op = 0; op < static_cast<int>(ReduceOp::count_); ++op) {
+        const auto kind = static_cast<ReduceOp>(op);
+        if (kind == ReduceOp::prod && plan.reduced > 2000) continue;
+        const auto y = both_pools(plan.kept, [&](float* to, ThreadPool& pool) {
+          reduce(kind, f32, plan, x.data(), to, pool);
+        });
+        Doubles expected;
+        for (const Doubles& group : groups) expected.push_back(finish(kind, group));
+        SCOPED_TRACE("reduction " + std::to_string(op));
+        test::expect_near(y, expected, kind == ReduceOp::prod ? 1e-4 : 2e-6);
+        if (n > 10000) continue;
+        for (const ElementType type : other_floats) {
+          const auto z = through(type, x, plan.kept, [&](const void* from, void* to) {
+            reduce(kind, type, plan, from, to, two_threads());
+          });
+          test::expect_near(z, expected, kind == ReduceOp::prod ? 1 : 2 * tolerance_of(type));
+        }
+      }
+    }
+  });
+}
+
+TEST(Reduce, Integers) {
+  const std::vector<int32_t> x{5, -7, 2, INT32_MAX, INT32_MAX, 3};
+  const auto plan = plan_reduce(Shape{2, 3}, Shape{1});
+  const auto run = [&](ReduceOp op) {
+    std::vector<int32_t> y(2);
+    reduce(op, ElementType::int32, plan, x.data(), y.data(), one_thread());
+    return y;
+  };
+  using V = std::vector<int32_t>;
+  EXPECT_EQ(run(ReduceOp::sum), (V{0, 1}));
+  EXPECT_EQ(run(ReduceOp::max), (V{5, INT32_MAX}));
+  EXPECT_EQ(run(ReduceOp::min), (V{-7, 3}));
+  EXPECT_EQ(run(ReduceOp::l1)[0], 14);
+  EXPECT_EQ(run(ReduceOp::prod)[0], -70);
+  EXPECT_EQ(run(ReduceOp::sum_square)[0], 78);
+  EXPECT_EQ(run(ReduceOp::l2)[0], 8);
+  EXPECT_EQ(run(ReduceOp::mean), (V{0, 1431655765}));
+  const std::vector<uint8_t> bytes{3, 200, 7};
+  uint8_t most;
+  reduce(ReduceOp::max, ElementType::uint8, plan_reduce(Shape{3}, Shape{0}), bytes.data(), &most,
+         one_thread());
+  EXPECT_EQ(most, 200);
+  const std::vector<uint8_t> truths{0, 5, 0};
+  reduce(ReduceOp::max, ElementType::boolean, plan_reduce(Shape{3}, Shape{0}), truths.data(), &most,
+         one_thread());
+  EXPECT_EQ(most, 1);
+  EXPECT_FALSE(supports(ReduceOp::sum, ElementType::uint8));
+  EXPECT_FALSE(supports(ReduceOp::sum, ElementType::string));
+}
+
+TEST(Reduce, NothingToReduce) {
+  const auto plan = plan_reduce(Shape{2, 0}, Shape{1});
+  const auto value = [&](ReduceOp op) {
+    float y[2] = {5, 5};
+    reduce(op, f32, plan, nullptr, y, one_thread());
+    EXPECT_TRUE(y[0] == y[1] || (std::isnan(y[0]) && std::isnan(y[1])));
+    return y[0];
+  };
+  EXPECT_EQ(value(ReduceOp::sum), 0);
+  EXPECT_EQ(value(ReduceOp::prod), 1);
+  EXPECT_TRUE(std::isnan(value(ReduceOp::mean)));
+  EXPECT_EQ(value(ReduceOp::max), -INFINITY);
+  EXPECT_EQ(value(ReduceOp::min), INFINITY);
+  EXPECT_EQ(value(ReduceOp::log_sum_exp), -INFINITY);
+  int8_t y[2];
+  reduce(ReduceOp::max, ElementType::int8, plan, nullptr, y, one_thread());
+  EXPECT_EQ(y[0], -128);
+  reduce(ReduceOp::min, ElementType::int8, plan, nullptr, y, one_thread());
+  EXPECT_EQ(y[1], 127);
+  reduce(ReduceOp::sum, f32, plan_reduce(Shape{0, 2}, Shape{1}), nullptr, nullptr, one_thread());
+}
+
+TEST(Reduce, NanAndInfinityAndBadAxes) {
+  each_target([] {
+    std::vector<float> x(100, 1);
+    x[50] = NAN;
+    float y;
+    const auto plan = plan_reduce(Shape{100}, Shape{0});
+    for (const ReduceOp op : {ReduceOp::max, ReduceOp::min, ReduceOp::sum, ReduceOp::log_sum_exp}) {
+      reduce(op, f32, plan, x.data(), &y, one_thread());
+      EXPECT_TRUE(std::isnan(y));
+    }
+    x[50] = INFINITY;
+    reduce(ReduceOp::log_sum_exp, f32, plan, x.data(), &y, one_thread());
+    EXPECT_EQ(y, INFINITY);
+  });
+  EXPECT_THROW(plan_reduce(Shape{2, 3}, Shape{2}), Error);
+  EXPECT_THROW(plan_reduce(Shape{2, 3}, Shape{-1}), Error);
+  EXPECT_THROW(plan_reduce(Shape{2, 3}, Shape{0, 0}), Error);
+}
+
+TEST(ArgExtreme, LinesTiesAndNan) {
+  each_target([] {
+    for (const Box& b : boxes) {
+      auto x = random_floats(b.count(), -4, 4);
+      for (float& v : x) v = std::round(v);
+      for (const bool largest : {false, true}) {
+        for (const bool last : {false, true}) {
+          Doubles expected;
+          each_line(b, x, expected, [&](const Doubles& v, Doubles& y) {
+            size_t best = 0;
+            for (size_t i = 1; i < v.size(); ++i) {
+              const bool better = largest ? v[i] > v[best] : v[i] < v[best];
+              if (better || (last && v[i] == v[best])) best = i;
+            }
+            std::fill(y.begin(), y.end(), double(best));
+          });
+          std::vector<int64_t> y(index(b.outer * b.inner));
+          arg_extreme(largest, last, f32, x.data(), y.data(), b.outer, b.n, b.inner, two_threads());
+          for (int64_t i = 0; i < b.outer * b.inner; ++i) {
+            ASSERT_EQ(y[index(i)], expected[index(i / b.inner * b.n * b.inner + i % b.inner)]);
+          }
+        }
+      }
+    }
+    const std::vector<float> nan{1, NAN, 2, NAN};
+    int64_t at;
+    arg_extreme(true, false, f32, nan.data(), &at, 1, 4, 1, one_thread());
+    EXPECT_EQ(at, 1);
+    arg_extreme(false, true, f32, nan.data(), &at, 1, 4, 1, one_thread());
+    EXPECT_EQ(at, 3);
+    std::vector<int64_t> columns(2);
+    arg_extreme(true, false, f32, nan.data(), columns.data(), 1, 2, 2, one_thread());
+    EXPECT_EQ(columns, (std::vector<int64_t>{1, 0}));
+    EXPECT_THROW(arg_extreme(true, false, f32, nullptr, &at, 1, 0, 1, one_thread()), Error);
+  });
+}
+
+// ---- scans ----
+
+TEST(Cumulate, EveryDirection) {
+  for (const Box& b : boxes) {
+    const auto x = random_floats(b.count(), 0.5f, 1.5f);
+    for (const bool exclusive : {false, true}) {
+      for (const bool reverse : {false, true}) {
+        Doubles expected;
+        each_line(b, x, expected, [&](const Doubles& v, Doubles& y) {
+          double sum = 0;
+          for (size_t k = 0; k < v.size(); ++k) {
+            const size_t i = reverse ? v.size() - 1 - k : k;
+            y[i] = exclusive ? sum : sum + v[i];
+            sum += v[i];
+          }
+        });
+        const auto run = [&](ElementType type, double tolerance) {
+          const auto y = through(type, x, b.count(), [&](const void* from, void* to) {
+            cumulate(ScanOp::sum, type, from, to, b.outer, b.n, b.inner, exclusive, reverse, two_threads());
+          });
+          test::expect_near(y, expected, tolerance);
+        };
+        run(f32, 1e-4);
+        run(ElementType::float64, 1e-6);
+        if (b.n < 100) run(ElementType::float16, 1e-2);
+      }
+    }
+  }
+  const std::vector<int32_t> x{2, 3, 4};
+  std::vector<int32_t> y(3);
+  cumulate(ScanOp::product, ElementType::int32, x.data(), y.data(), 1, 3, 1, false, false, one_thread());
+  EXPECT_EQ(y, (std::vector<int32_t>{2, 6, 24}));
+}
+
+TEST(TopK, SortedTiesAndNan) {
+  for (const Box& b : boxes) {
+    auto x = random_floats(b.count(), -9, 9);
+    for (float& v : x) v = std::round(v);
+    for (const int64_t k : {int64_t{0}, int64_t{1}, b.n / 2, b.n}) {
+      for (const bool largest : {false, true}) {
+        std::vector<double> scratch(index(topk_scratch_bytes(b.n, 2) / 8 + 1));
+        std::vector<float> y(index(b.outer * k * b.inner));
+        std::vector<int64_t> at(y.size());
+        topk(f32, x.data(), y.data(), at.data(), b.outer, b.n, b.inner, k, largest, scratch.data(),
+             two_threads());
+        for (int64_t r = 0; r < b.outer * b.inner; ++r) {
+          std::vector<int64_t> order(index(b.n));
+          std::iota(order.begin(), order.end(), 0);
+          const auto value = [&](int64_t j) {
+            return x[index((r / b.inner * b.n + j) * b.inner + r % b.inner)];
+          };
+          std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) {
+            return largest ? value(p) > value(q) : value(p) < value(q);
+          });
+          for (int64_t j = 0; j < k; ++j) {
+            const size_t place = index((r / b.inner * k + j) * b.inner + r % b.inner);
+            ASSERT_EQ(at[place], order[index(j)]);
+            ASSERT_EQ(y[place], value(order[index(j)]));
+          }
+        }
+      }
+    }
+  }
+  const std::vector<float> nan{1, NAN, 3};
+  std::vector<double> scratch(100);
+  float y[3];
+  int64_t at[3];
+  topk(f32, nan.data(), y, at, 1, 3, 1, 3, true, scratch.data(), one_thread());
+  EXPECT_EQ(at[0], 1);
+  topk(f32, nan.data(), y, at, 1, 3, 1, 3, false, scratch.data(), one_thread());
+  EXPECT_EQ(at[2], 1);
+  EXPECT_THROW(topk(f32, nan.data(), y, at, 1, 3, 1, 4, true, scratch.data(), one_thread()), Error);
+}
+
+}  // namespace
+}  // namespace sardonyx::kernels
