@@ -33,6 +33,10 @@ target_compile_features(sardonyx_library PUBLIC cxx_std_20)
 target_include_directories(sardonyx_library PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(sardonyx_library PRIVATE ${library_needs})
+if(BUILD_SHARED_LIBS)  # names of the libraries inside stay inside
+  target_link_options(sardonyx_library PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/sardonyx.map)
+  set_target_properties(sardonyx_library PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/sardonyx.map)
+endif()
 if(SARDONYX_SANITIZE)
   target_link_options(sardonyx_library PUBLIC -fsanitize=${SARDONYX_SANITIZE})
 endif()

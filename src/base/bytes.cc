@@ -75,6 +75,13 @@ Bytes map_file(const std::string& path) {
   return map_descriptor(file.get(), path);
 }
 
+void give_back_pages(std::span<const std::byte> mapped) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(mapped.data()) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(mapped.data()) + mapped.size()) / page * page;
+  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 Bytes read_file(const std::string& path) {
   const Descriptor file(path);
   Bytes bytes = Bytes::allocate(regular_file_size(file.get(), path));

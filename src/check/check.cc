@@ -5,7 +5,8 @@
 namespace sardonyx::check {
 
 std::vector<Diagnostic> check(const ir::Model& model, const Options& options) {
-  const int64_t ir_version = model.ir_version.value_or(newest_ir_version);
+  const int64_t said = model.ir_version.value_or(0);
+  const int64_t ir_version = said > 0 ? said : newest_ir_version;
   Context context{.model = model,
                   .options = options,
                   .report = Report(options, ir_version),

@@ -32,7 +32,7 @@ struct Context {
   const ir::Model& model;
   const Options& options;
   Report report;
-  int64_t ir_version;  // the newest, where the model does not say
+  int64_t ir_version;  // the newest, where the model says none that could be
 
   // Model-local functions by domain ("" for ai.onnx), name and overload.
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const ir::Function*>

@@ -45,7 +45,7 @@ void check_import(Context& context, const Where& where, const ir::OperatorSetId&
     report("O-14", where, "", "what a preview operator set means depends on the release of ONNX");
   }
   const int32_t needed = schema::ir_version_for_opset(domain, import.version);
-  if (needed > context.ir_version && context.model.ir_version) {
+  if (needed > context.ir_version) {
     report("V-10", where, fmt::format("set ir_version to {} or more", needed),
            "version {} came with IR version {}; the model says {}", import.version, needed,
            context.ir_version);

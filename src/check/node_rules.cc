@@ -167,10 +167,9 @@ void check_signature(Context& context, const Unit& unit, const Where& where,
     if (signature.extra && ir::canonical_domain(node.domain).empty()) {
       report("O-12", where, "", "{} was an experiment; the standard has no such operator any more",
              node.op_type);
-    } else {
-      report("O-11", where, "", "{} is experimental and may change", node.op_type);
+      return;
     }
-    return;
+    report("O-11", where, "", "{} is experimental and may change", node.op_type);
   }
   const Side inputs{node.inputs, "input", static_cast<size_t>(signature.min_inputs),
                     static_cast<size_t>(signature.max_inputs)};

@@ -1,4 +1,5 @@
-// Conv, and its fused form (domain "sardonyx"): inputs X, W, B?, residual like Y?.
+// Conv, and its fused form (domain "sardonyx"): inputs X, W, B?, residual like Y?, and a constant
+// factor for the weights of each output channel?.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_double.h"
 #include "ops/families/conv_shape.h"
@@ -35,13 +36,39 @@ void plan_data(const BindContext& bind, State& s, ScratchLayout& layout) {
   s.wide.plan_out(bind, 0, ElementType::float32, layout);
 }
 
+// The weights as floats, times the factor of their output channel where the node has one.
+Tensor scaled_weights(const PrepareContext& ctx) {
+  const Tensor values = float_constant(ctx, 1);
+  if (!ctx.has_input(4)) return values;
+  const Tensor factors = float_constant(ctx, 4);
+  const auto factor = factors.elements<float>();
+  if (values.shape()[0] != factors.size()) ctx.fail("{} must have one factor for each output channel", ctx.input_name(4));
+  Tensor scaled(ElementType::float32, values.shape());
+  const auto from = values.elements<float>();
+  const auto to = scaled.mutable_elements<float>();
+  const size_t inner = factor.empty() ? 0 : from.size() / factor.size();
+  for (size_t m = 0; m < factor.size(); ++m) {
+    for (size_t k = 0; k < inner; ++k) to[m * inner + k] = from[m * inner + k] * factor[m];
+  }
+  return scaled;
+}
+
+// Tells apart packs of the same weights with other factors.
+std::string factor_mark(const PrepareContext& ctx) {
+  if (!ctx.has_input(4)) return "";
+  const Tensor factors = float_constant(ctx, 4);
+  const std::string_view bytes(static_cast<const char*>(factors.data()), factors.byte_size());
+  return fmt::format(" times {:x}", std::hash<std::string_view>()(bytes));
+}
+
 std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window, int64_t group) {
   const Tensor& w = *ctx.constant(1);
   ConvShape weights;
   set_weights(weights, w.shape(), group);
-  const std::string format = fmt::format("conv {} {} group {}", to_string(w.shape()), name_of(w.element_type()), group);
+  const std::string format = fmt::format("conv {} {} group {}{}", to_string(w.shape()), name_of(w.element_type()), group, factor_mark(ctx));
   const auto packed = ctx.packed<Tensor>(1, format, [&] {
-    const Tensor values = float_constant(ctx, 1);
+    const Tensor values = scaled_weights(ctx);
+    ctx.services().packs->count(kernels::conv_packed_size(weights));
     auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::conv_packed_size(weights)});
     kernels::pack_conv_weights(weights, static_cast<const float*>(values.data()), made->mutable_data(), ctx.services().pool);
     return std::shared_ptr<const Tensor>(std::move(made));
@@ -60,7 +87,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window, 
                           scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
-  step->traits().unread_inputs = {1};
+  step->traits().unread_inputs = {1, 4};
   return step;
 }
 
@@ -103,6 +130,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Tensor* w = ctx.constant(1);
   const bool packs = w != nullptr && w->rank() >= 3 && w->rank() <= ConvShape::max_rank + 2 && w->shape()[0] % group == 0;
   if (!packs) ctx.refuse("conv.packed", "W is not constant");
+  if (!packs && ctx.has_input(4)) ctx.fail(ErrorCode::internal, "factors need constant weights");
   auto step = packs ? prepare_packed(ctx, window, group) : prepare_variable(ctx, window, group);
   if (ctx.has_input(3) && type == ElementType::float32) step->traits().in_place = {{0, 3}};
   return step;

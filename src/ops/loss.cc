@@ -38,7 +38,7 @@ void infer(InferContext& ctx) {
   if (x && ctx.has_input(2)) {
     if (const auto count = ctx.type(2).element_count()) ctx.require_equal(*count, (*x)[1], "there must be one weight for each class");
   }
-  if (options.reduction != LossReduction::none) return ctx.set(0, ctx.element(0), {});
+  if (options.reduction != LossReduction::none) return ctx.set(0, ctx.element(0), std::vector<Dim>());
   if (labels) return ctx.set(0, ctx.element(0), *labels);
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   std::vector<Dim> y = *x;

@@ -43,6 +43,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx) {
   const int64_t rank = b.rank(), K = b.shape()[static_cast<size_t>(rank == 1 ? 0 : rank - 2)], N = rank == 1 ? 1 : b.shape().back();
   const auto packed = ctx.packed<Tensor>(1, fmt::format("gemm {}x{} {}", K, N, name_of(b.element_type())), [&] {
     const Tensor values = float_constant(ctx, 1);
+    ctx.services().packs->count(kernels::packed_b_size(K, N));
     auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::packed_b_size(K, N)});
     kernels::pack_b(static_cast<const float*>(values.data()), N, 1, K, N, made->mutable_data(), ctx.services().pool);
     return std::shared_ptr<const Tensor>(std::move(made));

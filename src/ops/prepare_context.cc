@@ -1,5 +1,6 @@
 #include "ops/prepare_context.h"
 
+#include "base/bytes.h"
 #include "ir/tensor.h"
 
 namespace sardonyx::ops {
@@ -17,8 +18,26 @@ const Known& at(std::span<const Known* const> values, int i) {
 std::any PackCache::get_any(const Tensor& constant, const std::string& format, const std::function<std::any()>& make) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[Key{constant.data(), format}];
-  if (!entry.packed.has_value()) entry = {make(), constant.owner()};
+  if (!entry.packed.has_value() || entry.owner.expired()) {
+    // Other packs of tensors that are gone would never be asked for again.
+    std::erase_if(entries_, [&](const auto& item) { return &item.second != &entry && item.second.owner.expired(); });
+    entry = {make(), constant.owner()};
+    give_back(constant);
+  }
   return entry.packed;
+}
+
+void PackCache::give_back(const Tensor& constant) const {
+  const auto* begin = static_cast<const std::byte*>(constant.data());
+  for (const auto file : files_) {
+    if (begin >= file.data() && begin + constant.byte_size() <= file.data() + file.size()) {
+      give_back_pages({begin, constant.byte_size()});
+    }
+  }
+}
+
+void PackCache::give_back_files() const {
+  for (const auto file : files_) give_back_pages(file);
 }
 
 const ValueType& PrepareContext::in_type(int i) const { return at(inputs_, i).type; }

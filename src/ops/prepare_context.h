@@ -21,14 +21,24 @@ namespace sardonyx::ops {
 // Packed forms of constants, shared by all plans and sessions of one model. Thread-safe.
 class PackCache {
  public:
-  // What `make` built for this tensor in this format; built at most once per cache. The tensor's
-  // memory identifies it: the cache keeps the tensor's owner alive.
+  // Bytes of a file, mapped for as long as this cache lives: constants in them are views that may
+  // give their pages back once they are packed. Said before the first plan is made.
+  void add_file(std::span<const std::byte> mapped) { files_.push_back(mapped); }
+
+  // What `make` built for this tensor in this format; built at most once while the tensor's memory,
+  // which identifies it, lives. Gives the tensor's pages back where they are a file's.
   template <class Packed>
   std::shared_ptr<const Packed> get(const Tensor& constant, const std::string& format,
                                     const std::function<std::shared_ptr<const Packed>()>& make) {
     auto made = get_any(constant, format, [&] { return std::any(make()); });
     return std::any_cast<std::shared_ptr<const Packed>>(made);
   }
+
+  // Lets go of the memory that holds the file's pages with this tensor; they come back when read.
+  void give_back(const Tensor& constant) const;
+  // The same for all files.
+  void give_back_files() const;
+
   // Packers say how large what they built is, for reports.
   void count(int64_t bytes) { bytes_ += bytes; }
   int64_t bytes() const { return bytes_; }
@@ -41,10 +51,11 @@ class PackCache {
   };
   struct Entry {
     std::any packed;
-    std::shared_ptr<const void> owner;
+    std::weak_ptr<const void> owner;
   };
   std::any get_any(const Tensor& constant, const std::string& format, const std::function<std::any()>& make);
   std::atomic<int64_t> bytes_{0};
+  std::vector<std::span<const std::byte>> files_;
   std::mutex mutex_;
   std::map<Key, Entry> entries_;
 };

@@ -43,6 +43,12 @@
   UNIT(matmul_integer) \
   UNIT(matrix_shape) \
   UNIT(max_unpool) \
+  UNIT(ml_encoders) \
+  UNIT(ml_features) \
+  UNIT(ml_linear) \
+  UNIT(ml_maps) \
+  UNIT(ml_svm) \
+  UNIT(ml_trees) \
   UNIT(non_max_suppression) \
   UNIT(non_zero) \
   UNIT(one_hot) \

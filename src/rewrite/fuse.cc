@@ -97,25 +97,22 @@ class Fuser {
     }
     if (b != nullptr && (b->size() != channels || b->element_type() != ElementType::float32)) return false;
 
-    const Tensor old_weights = ir::aligned(*w);
-    Tensor weights(ElementType::float32, w->shape()), bias(ElementType::float32, {channels});
+    // The weights stay where they are; Conv's fused form multiplies them while it packs them.
+    Tensor factors(ElementType::float32, {channels}), bias(ElementType::float32, {channels});
     const float epsilon = attr_float(norm, "epsilon", 1e-5f);
-    const int64_t inner = channels > 0 ? w->size() / channels : 0;
     const auto scale = parameters[0].elements<float>(), shift = parameters[1].elements<float>();
     const auto mean = parameters[2].elements<float>(), variance = parameters[3].elements<float>();
     const Tensor old_bias = b ? ir::aligned(*b) : Tensor();
-    const float* from = old_weights.elements<float>().data();
-    float* to = weights.mutable_elements<float>().data();
-    float* to_bias = bias.mutable_elements<float>().data();
-    for (int64_t m = 0; m < channels; ++m) {
-      const auto at = static_cast<size_t>(m);
-      const double factor = scale[at] / std::sqrt(static_cast<double>(variance[at]) + epsilon);
-      for (int64_t k = 0; k < inner; ++k) to[m * inner + k] = static_cast<float>(from[m * inner + k] * factor);
-      const double old = b ? old_bias.elements<float>()[at] : 0.0;
-      to_bias[m] = static_cast<float>((old - mean[at]) * factor + shift[at]);
+    const auto to_factor = factors.mutable_elements<float>(), to_bias = bias.mutable_elements<float>();
+    for (size_t m = 0; m < static_cast<size_t>(channels); ++m) {
+      const double factor = scale[m] / std::sqrt(static_cast<double>(variance[m]) + epsilon);
+      const double old = b ? old_bias.elements<float>()[m] : 0.0;
+      to_factor[m] = static_cast<float>(factor);
+      to_bias[m] = static_cast<float>((old - mean[m]) * factor + shift[m]);
     }
     ir::Node fused = conv;
-    fused.inputs = {conv.inputs[0], index_.add_initializer(weights, conv.inputs[1]), index_.add_initializer(bias, "bias")};
+    fused.domain = "sardonyx";
+    fused.inputs = {conv.inputs[0], conv.inputs[1], index_.add_initializer(bias, "bias"), "", index_.add_initializer(factors, "factors")};
     fused.outputs = {norm.outputs[0]};
     fused.origin = origin_of(conv, norm);
     index_.replace(i, std::move(fused));
@@ -286,7 +283,8 @@ class Fuser {
   // What follows Conv, MatMul or Gemm and can be done before its results are stored.
   bool epilogue(size_t i) {
     const ir::Node& first = index_.node(i);
-    const bool conv = is_op(&first, "Conv"), matmul = is_op(&first, "MatMul"), gemm = is_op(&first, "Gemm");
+    const bool folded = first.domain == "sardonyx" && first.op_type == "Conv";
+    const bool conv = folded || is_op(&first, "Conv"), matmul = is_op(&first, "MatMul"), gemm = is_op(&first, "Gemm");
     if (!(conv || matmul || gemm) || !index_.is_float32(first.outputs[0])) return false;
     if (matmul) {
       const Tensor* b = index_.constant(first.inputs[1]);
@@ -308,7 +306,7 @@ class Fuser {
           if (!activated && !residual && !gemm && take_bias(fused, *term, conv)) {
             taken = true;
           } else if (!gemm && !residual && index_.same_shape(*term, value) && index_.constant(*term) == nullptr) {
-            fused.inputs.resize(4);
+            fused.inputs.resize(std::max<size_t>(fused.inputs.size(), 4));
             fused.inputs[3] = *term;
             if (activated) fused.attributes.push_back(ops::int_attribute("residual_last", 1));
             residual = taken = true;

@@ -347,7 +347,9 @@ void Builder::align_constants() {
     if (plan_.values_[i].source != PlanValue::Source::constant) {
       constant.reset();  // made by a step all the same; the step runs
     } else if (read[i]) {
-      constant = ir::aligned(*constant);
+      const Tensor aligned = ir::aligned(*constant);
+      if (aligned.data() != constant->data()) services_.packs->give_back(*constant);
+      constant = aligned;
     } else {
       constant.reset();
     }

@@ -1,8 +1,5 @@
 #include "session/model.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "base/fail.h"
 #include "check/check.h"
 #include "session/reading.h"
@@ -14,7 +11,7 @@ namespace {
 // External tensors become views of their files; everything after this sees plain tensors.
 class Resolver {
  public:
-  explicit Resolver(wire::ExternalData& external) : external_(external) {}
+  Resolver(wire::ExternalData& external, ops::PackCache& packs) : external_(external), packs_(packs) {}
 
   void graph(ir::Graph& graph) {
     for (ir::TensorProto& tensor : graph.initializers) resolve(tensor);
@@ -47,6 +44,7 @@ class Resolver {
     }();
     tensor.raw_data = external_.bytes_of(tensor, needed);
     tensor.has_raw_data = true;
+    packs_.add_file(tensor.raw_data.span());
     tensor.data_location = 0;
     tensor.external_data.clear();
   }
@@ -67,14 +65,17 @@ class Resolver {
   }
 
   wire::ExternalData& external_;
+  ops::PackCache& packs_;
 };
 
-std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file, const LoadOptions& options) {
+// `mapped`: the file's bytes are a mapping, not memory of their own.
+std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file, bool mapped, const LoadOptions& options) {
   auto made = std::make_shared<Model::Implementation>();
+  if (mapped) made->packs.add_file(file.span());
   made->file = std::move(file);
   made->model = std::move(model);
   wire::ExternalData external(made->model.folder, {.trusted_folder = options.trusted_folder});
-  Resolver resolver(external);
+  Resolver resolver(external, made->packs);
   if (made->model.graph) resolver.graph(*made->model.graph);
   for (ir::Function& function : made->model.functions) {
     for (ir::Node& node : function.nodes) resolver.attributes(node);
@@ -84,20 +85,12 @@ std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file,
 
 }  // namespace
 
-void Model::Implementation::give_back_pages() const {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(file.data()) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<uintptr_t>(file.data()) + file.size()) / page * page;
-  if (file.empty() || end <= begin) return;
-  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_COLD);
-}
-
 Model::Model(const std::string& path, const LoadOptions& options) {
   Bytes file = options.read_into_memory ? read_file(path) : map_file(path);
   try {
     ir::Model model = read_model_bytes(file, folder_of(path), form_of(path));
     model.path = path;
-    implementation_ = finish(std::move(model), file, options);
+    implementation_ = finish(std::move(model), file, !options.read_into_memory, options);
   } catch (const Error& error) {
     throw error.within(path);
   }
@@ -107,12 +100,12 @@ Model::Model(const void* data, size_t size, std::string folder, std::shared_ptr<
              const LoadOptions& options) {
   const auto* bytes = static_cast<const std::byte*>(data);
   Bytes file = owner ? Bytes(std::move(owner), bytes, size) : Bytes::copy_of({bytes, size});
-  implementation_ = finish(read_model_bytes(file, std::move(folder)), {}, options);
+  implementation_ = finish(read_model_bytes(file, std::move(folder)), {}, false, options);
 }
 
 Model Model::from_text(std::string_view text) {
   Model model;
-  model.implementation_ = finish(wire::parse_model(text), {}, {});
+  model.implementation_ = finish(wire::parse_model(text), {}, false, {});
   return model;
 }
 

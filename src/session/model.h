@@ -16,9 +16,6 @@ struct Model::Implementation {
   ir::Model model;         // as the file says, external data resolved to views of its files
   Bytes file;              // the mapped file; empty for models from text
   mutable ops::PackCache packs;
-
-  // The file's pages are read again when they are needed; until then they need no memory.
-  void give_back_pages() const;
 };
 
 }  // namespace sardonyx

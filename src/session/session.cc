@@ -48,6 +48,21 @@ ValueDescription describe(const ir::ValueInfo& info) {
 
 using Names = std::set<std::string>;
 
+// Refuses what cannot run, with the first finding and how many there are.
+void refuse_broken(const ir::Model& model) {
+  const auto findings = check::check(model, {.profile = check::Profile::runnable});
+  size_t errors = 0;
+  const check::Diagnostic* first = nullptr;
+  for (const check::Diagnostic& finding : findings) {
+    if (finding.severity != check::Severity::error) continue;
+    if (errors++ == 0) first = &finding;
+  }
+  if (first == nullptr) return;
+  std::string message = fmt::format("{}{}{} [{}]", first->message, first->advice.empty() ? "" : "; ", first->advice, first->rule);
+  if (errors > 1) message += fmt::format(" (and {} more; `sardonyx check` lists them)", errors - 1);
+  throw Error(ErrorCode::invalid_model, message, first->place.to_string());
+}
+
 }  // namespace
 
 Threads::Threads(int count) : pool_(std::make_shared<ThreadPool>(count)) {}
@@ -106,10 +121,11 @@ std::shared_ptr<const Session::Implementation::Variant> Session::Implementation:
   }
   if (options.plain) return made;
   rewrite::simplify(made->graph, {.pool = pool.get(), .fuse = options.fuse && !options.all_outputs});
+  model->packs.give_back_files();
   const run::PlanServices services{pool.get(), &model->packs, options.exact, options.seed};
   made->plan = std::make_unique<run::Plan>(std::move(made->graph), std::span<const ops::Known>(),
                                            std::vector<std::pair<std::string, ops::Known>>(), services);
-  model->give_back_pages();
+  model->packs.give_back_files();
   return made;
 }
 
@@ -138,6 +154,7 @@ Session::Session(const Model& model, const SessionOptions& options) : implementa
   s.model = model.share();
   s.options = options;
   if (!s.model->model.graph) fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
+  refuse_broken(s.model->model);
   if (options.shared_threads) {
     s.pool = std::static_pointer_cast<ThreadPool>(options.shared_threads->pool_);
   } else {

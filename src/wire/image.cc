@@ -26,8 +26,9 @@ std::vector<Taps> taps_of(int64_t from, int64_t to) {
   std::vector<Taps> all;
   for (int64_t i = 0; i < to; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * ratio;
-    const auto first = std::max<int64_t>(static_cast<int64_t>(centre - reach + 0.5), 0);
-    const auto end = std::min<int64_t>(static_cast<int64_t>(centre + reach + 0.5), from);
+    const auto first = std::max<int64_t>(static_cast<int64_t>(std::floor(centre - reach + 0.5)), 0);
+    const auto end =
+        std::min<int64_t>(static_cast<int64_t>(std::floor(centre + reach + 0.5)), from);
     Taps taps{first, {}};
     double sum = 0;
     for (int64_t k = first; k < end; ++k) {

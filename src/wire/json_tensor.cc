@@ -376,6 +376,7 @@ Tensor tensor_from_text(std::string_view text, const Wanted& wanted) {
     fail(ErrorCode::bad_input, "complex numbers are written as JSON: [[real, imaginary], ...]");
   const std::vector<Json> words = words_of(text, wanted.type);
   std::vector<const Json*> elements;
+  elements.reserve(words.size());
   for (const Json& word : words) elements.push_back(&word);
   const bool scalar = words.size() == 1 && !wanted.shape;
   return tensor_of(elements, scalar ? Shape{} : Shape{static_cast<int64_t>(words.size())}, wanted);

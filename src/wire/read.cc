@@ -110,13 +110,13 @@ ir::Model read_model(const std::string& path) {
   }
 }
 
-ir::Model read_model(Bytes bytes, std::string folder) {
+ir::Model read_model(const Bytes& bytes, std::string folder) {
   ir::Model model = read_model_bytes(bytes);
   model.folder = std::move(folder);
   return model;
 }
 
-ir::TensorProto read_tensor(Bytes bytes) {
+ir::TensorProto read_tensor(const Bytes& bytes) {
   return read_message<ir::TensorProto>(bytes, "TensorProto");
 }
 

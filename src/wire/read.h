@@ -20,14 +20,15 @@ namespace sardonyx::wire {
 ir::Model read_model(const std::string& path);
 
 // The same from memory. `folder` is where external data is looked for; empty: nowhere.
-ir::Model read_model(Bytes bytes, std::string folder = {});
+ir::Model read_model(const Bytes& bytes, std::string folder = {});
 
-ir::TensorProto read_tensor(Bytes bytes);
+ir::TensorProto read_tensor(const Bytes& bytes);
 
 class ExternalData;
 
 // A value as the standard's test data stores it: TensorProto, SparseTensorProto, SequenceProto,
 // MapProto or OptionalProto, as `expected` says (a TensorProto where it says nothing).
-Value read_value(Bytes bytes, const ir::TypeProto& expected, ExternalData* external = nullptr);
+Value read_value(const Bytes& bytes, const ir::TypeProto& expected,
+                 ExternalData* external = nullptr);
 
 }  // namespace sardonyx::wire

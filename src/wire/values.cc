@@ -350,7 +350,7 @@ ir::TypeProto type_at(const Value& value, int depth) {
 
 }  // namespace
 
-Value read_value(Bytes bytes, const ir::TypeProto& expected, ExternalData* external) {
+Value read_value(const Bytes& bytes, const ir::TypeProto& expected, ExternalData* external) {
   switch (expected.kind) {
     case Kind::sequence:
       return read_as<SequenceProto>(bytes, "SequenceProto", external);

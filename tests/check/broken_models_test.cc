@@ -55,6 +55,7 @@ Bytes bytes(std::string_view text) { return Bytes::copy_of(std::as_bytes(std::sp
 TEST(BrokenModels, AreFound) {
   const Broken cases[] = {
       {"M-17", "a model has a graph; it is missing", [](ir::Model& m) { m.graph.reset(); }},
+      {"M-02", "a model says its IR version; found 0", [](ir::Model& m) { m.ir_version = 0; }},
       {"A-02", "the type says int, the value is float",
        [](ir::Model& m) { axis(m).i.reset(), axis(m).f = 1.0f; }},
       {"A-02", "the type of an attribute is 1 to 14; found 77",

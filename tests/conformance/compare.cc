@@ -60,14 +60,14 @@ std::optional<std::string> tensor_difference(const Tensor& actual, const Tensor&
   }
   const std::vector<double> a = numbers(actual), e = numbers(expected);
   // Expected values carry rounding of their own: a few units in the last place of the largest of
-  // them, and for the 16-bit types, which the reference rounds after every operator, one of their own.
+  // them, and for the 16-bit types, which the reference rounds after every operator, two of their own.
   double largest = 0;
   for (const double x : e) {
     if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
   }
   const double noise = actual.element_type() == ElementType::float32 ? 4 * 0x1p-23 * largest : 0;
-  const double unit = actual.element_type() == ElementType::bfloat16  ? 0x1p-7
-                      : actual.element_type() == ElementType::float16 ? 0x1p-10
+  const double unit = actual.element_type() == ElementType::bfloat16  ? 0x1p-6
+                      : actual.element_type() == ElementType::float16 ? 0x1p-9
                                                                        : 0;
   size_t wrong = 0, worst = 0;
   double worst_by = -1;

@@ -16,7 +16,7 @@ struct Tolerance {
 // nullopt where the values agree: same kinds, types and shapes; elements with
 // |actual - expected| <= absolute + relative * |expected|, NaN equal to NaN, strings and integers
 // exactly. absolute is at least 4 float32 epsilons of the tensor's largest expected magnitude, and
-// relative at least one unit in the last place of float16 and bfloat16 (docs/conformance.md).
+// relative at least two units in the last place of float16 and bfloat16 (docs/conformance.md).
 // Otherwise says where and how they differ.
 std::optional<std::string> difference(const Value& actual, const Value& expected, const Tolerance& tolerance);
 

@@ -1,0 +1,184 @@
+// parse(print(model)) is the model, for models that others wrote: compared as bytes, after both
+// are brought to one way of storing tensors and zeros.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "ir/walk.h"
+#include "sardonyx/error.h"
+#include "wire/read.h"
+#include "wire/tensor.h"
+#include "wire/text_parse.h"
+#include "wire/text_print.h"
+#include "wire/write.h"
+
+namespace sardonyx {
+namespace {
+
+namespace fs = std::filesystem;
+
+void normalise(ir::TensorProto& tensor) {
+  tensor.unknown.clear();
+  for (ir::StringEntry& entry : tensor.external_data) entry.unknown.clear();
+  for (ir::StringEntry& entry : tensor.metadata_props) entry.unknown.clear();
+  if (tensor.is_external()) return;
+  ir::TensorProto plain = wire::to_proto(wire::to_tensor(tensor), tensor.name);
+  plain.doc_string = tensor.doc_string;
+  plain.metadata_props = tensor.metadata_props;
+  tensor = std::move(plain);
+}
+
+void normalise(ir::SparseTensorProto& sparse) {
+  sparse.unknown.clear();
+  normalise(sparse.values);
+  normalise(sparse.indices);
+}
+
+template <class T>
+void normalise_shared(std::shared_ptr<const T>& shared) {
+  if (!shared) return;
+  auto copy = std::make_shared<T>(*shared);
+  normalise(*copy);
+  shared = std::move(copy);
+}
+
+void normalise(std::vector<ir::StringEntry>& entries) {
+  for (ir::StringEntry& entry : entries) entry.unknown.clear();
+}
+
+void normalise(ir::TypeProto& type) {
+  type.unknown.clear();
+  type.inner_unknown.clear();
+  if (type.shape) {
+    type.shape->unknown.clear();
+    for (ir::Dimension& dim : type.shape->dims) dim.unknown.clear();
+  }
+  normalise_shared(type.nested);
+}
+
+void normalise(ir::ValueInfo& info) {
+  info.unknown.clear();
+  normalise(info.metadata_props);
+  if (info.type) normalise(*info.type);
+}
+
+void normalise(ir::Attribute& attribute) {
+  attribute.unknown.clear();
+  const bool reference = !attribute.ref_attr_name.empty();
+  if (!reference && attribute.kind == ir::AttributeKind::int_) attribute.i = attribute.i.value_or(0);
+  if (!reference && attribute.kind == ir::AttributeKind::float_) attribute.f = attribute.f.value_or(0);
+  if (!reference && attribute.kind == ir::AttributeKind::string) attribute.s = attribute.s.value_or("");
+  normalise_shared(attribute.t);
+  normalise_shared(attribute.sparse_tensor);
+  normalise_shared(attribute.tp);
+  for (auto& tensor : attribute.tensors) normalise_shared(tensor);
+  for (auto& tensor : attribute.sparse_tensors) normalise_shared(tensor);
+  for (auto& type : attribute.type_protos) normalise_shared(type);
+}
+
+void normalise(ir::Graph& graph);
+
+void normalise(std::vector<ir::Node>& nodes) {
+  for (ir::Node& node : nodes) {
+    node.unknown.clear();
+    normalise(node.metadata_props);
+    for (ir::NodeDeviceConfiguration& configuration : node.device_configurations) {
+      configuration.unknown.clear();
+      for (ir::ShardingSpec& spec : configuration.sharding_spec) {
+        spec.unknown.clear();
+        for (ir::IntIntListEntry& entry : spec.index_to_device_group_map) entry.unknown.clear();
+        for (ir::ShardedDim& dim : spec.sharded_dim) {
+          dim.unknown.clear();
+          for (ir::SimpleShardedDim& simple : dim.simple_sharding) simple.unknown.clear();
+        }
+      }
+    }
+    for (ir::Attribute& attribute : node.attributes) {
+      normalise(attribute);
+      normalise_shared(attribute.g);
+      for (auto& graph : attribute.graphs) normalise_shared(graph);
+    }
+  }
+}
+
+void normalise(ir::Graph& graph) {
+  graph.unknown.clear();
+  normalise(graph.metadata_props);
+  normalise(graph.nodes);
+  for (ir::ValueInfo& info : graph.inputs) normalise(info);
+  for (ir::ValueInfo& info : graph.outputs) normalise(info);
+  for (ir::ValueInfo& info : graph.value_info) normalise(info);
+  for (ir::TensorProto& tensor : graph.initializers) normalise(tensor);
+  for (ir::SparseTensorProto& tensor : graph.sparse_initializers) normalise(tensor);
+  for (ir::TensorAnnotation& annotation : graph.quantization_annotation) {
+    annotation.unknown.clear();
+    normalise(annotation.quant_parameter_tensor_names);
+  }
+}
+
+std::string normalised_bytes(ir::Model model) {
+  model.unknown.clear();
+  normalise(model.metadata_props);
+  for (ir::OperatorSetId& import : model.opset_imports) import.unknown.clear();
+  if (model.graph) normalise(*model.graph);
+  for (ir::Function& function : model.functions) {
+    function.unknown.clear();
+    normalise(function.metadata_props);
+    for (ir::OperatorSetId& import : function.opset_imports) import.unknown.clear();
+    for (ir::Attribute& attribute : function.attribute_protos) normalise(attribute);
+    for (ir::ValueInfo& info : function.value_info) normalise(info);
+    normalise(function.nodes);
+  }
+  for (ir::TrainingInfo& info : model.training_info) {
+    info.unknown.clear();
+    if (info.initialization) normalise(*info.initialization);
+    if (info.algorithm) normalise(*info.algorithm);
+    normalise(info.initialization_binding);
+    normalise(info.update_binding);
+  }
+  for (ir::DeviceConfiguration& configuration : model.configuration) configuration.unknown.clear();
+  return wire::write_model(model);
+}
+
+// Where models may be found: the project's own, and those of the standard where it is installed.
+std::vector<fs::path> model_files() {
+  const fs::path root = SARDONYX_SOURCE_DIR;
+  std::vector<fs::path> files = {root / "tests/wire/data/every_field.onnx"};
+  for (const fs::path& folder : {root / "build/conformance", fs::path("/usr/share/libonnx-testdata/data")}) {
+    if (!fs::exists(folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.path().extension() == ".onnx" && entry.file_size() < 200'000) files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  constexpr size_t most = 1500;  // a sample is enough, and quick
+  std::vector<fs::path> sample;
+  const size_t step = files.size() / most + 1;
+  for (size_t i = 0; i < files.size(); i += step) sample.push_back(files[i]);
+  sample.push_back(root / "tests/wire/data/every_field.onnx");
+  return sample;
+}
+
+TEST(TextRoundTrip, ModelsOfOthers) {
+  size_t same = 0;
+  for (const fs::path& file : model_files()) {
+    const ir::Model model = wire::read_model(file.string());
+    const std::string text = wire::print(model);
+    try {
+      const ir::Model again = wire::parse_model(text);
+      if (normalised_bytes(again) == normalised_bytes(model)) {
+        ++same;
+        continue;
+      }
+      ADD_FAILURE() << file << " is another model after a round trip\n" << text.substr(0, 2000);
+    } catch (const Error& error) {
+      ADD_FAILURE() << file << ": " << error.what() << "\n" << text.substr(0, 2000);
+    }
+    if (testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(same, 0u);
+}
+
+}  // namespace
+}  // namespace sardonyx
