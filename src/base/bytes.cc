@@ -51,10 +51,11 @@ Bytes Bytes::copy_of(std::span<const std::byte> source) {
 Bytes Bytes::allocate(size_t size) {
   const size_t alignment = size >= huge_page ? huge_page : 64;
   if (size > SIZE_MAX / 2) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
-  const size_t rounded = (std::max<size_t>(size, 1) + alignment - 1) / alignment * alignment;
-  void* block = std::aligned_alloc(alignment, rounded);
-  if (block == nullptr) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
-  if (size >= huge_page) madvise(block, rounded, MADV_HUGEPAGE);
+  const size_t rounded = (std::max<size_t>(size, 1) + 63) / 64 * 64;
+  void* block = nullptr;
+  if (posix_memalign(&block, alignment, rounded) != 0) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
+  // Whole huge pages only: the rest stays on small ones, or it would cost up to 2 MB more.
+  if (size >= huge_page) madvise(block, size / huge_page * huge_page, MADV_HUGEPAGE);
   return Bytes(std::shared_ptr<const void>(block, [](const void* p) { std::free(const_cast<void*>(p)); }),
                static_cast<const std::byte*>(block), size);
 }

@@ -423,7 +423,13 @@ void Context::learn_sizes(const PlanStep& step) {
       fail_at(place(*step.node), ErrorCode::run_failed, "output '{}' holds {} instead of {}", v.name,
               name_of(tensor.element_type()), name_of(v.known.type.element));
     }
-    if (!v.has_rank()) continue;
+    if (!v.has_rank()) {
+      s.dims = tensor.shape().data();
+      s.rank = static_cast<int32_t>(tensor.rank());
+      s.element = tensor.element_type();
+      s.count = tensor.size();
+      continue;
+    }
     const auto& expected = *v.known.type.shape;
     bool fits = tensor.shape().size() == expected.size();
     for (size_t d = 0; fits && d < expected.size(); ++d) {

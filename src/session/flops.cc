@@ -74,6 +74,10 @@ class Counter {
     std::vector<int> ids;
     dim.collect_symbols(ids);
     used_.insert(ids.begin(), ids.end());
+    for (const int id : ids) {
+      const ir::Symbol& symbol = symbols_[id];
+      if (is_unknown(symbol) && !given_.contains(symbol.name) && !(symbol.upper && symbol.upper->is_constant())) guessed_ = true;
+    }
     while (static_cast<int>(sizes_.size()) < symbols_.size()) {
       sizes_.push_back(size_of(symbols_[static_cast<int>(sizes_.size())]));
     }
@@ -112,13 +116,12 @@ class Counter {
     infer::infer_graph(graph, scope, findings_);
     double sum = 0;
     for (const ir::Node& node : graph.nodes) {
+      guessed_ = false;
       const double flops = node_flops(node, scope, depth);
-      if (std::isnan(flops)) {
-        ++cost_.unknown_nodes;
-      } else {
-        sum += flops;
-      }
+      if (std::isnan(flops) || guessed_) ++cost_.unknown_nodes;
+      if (!std::isnan(flops)) sum += flops;
     }
+    guessed_ = false;
     return sum;
   }
 
@@ -246,6 +249,7 @@ class Counter {
   std::unordered_set<std::string> declared_;
   std::unordered_set<int> used_;
   std::vector<int64_t> sizes_;  // of the symbols, by id
+  bool guessed_ = false;        // a size without a bound went into the node's cost
   Cost cost_;
 };
 
@@ -265,6 +269,10 @@ std::unordered_set<std::string> take_weights(ir::Graph& graph) {
     graph.inputs.push_back({tensor.name, std::move(type), {}, {}, {}});
   }
   std::erase_if(graph.initializers, [](const ir::TensorProto& tensor) { return tensor.is_external(); });
+  // Inputs with a default are taken to be left at it.
+  std::unordered_set<std::string_view> defaults;
+  for (const ir::TensorProto& tensor : graph.initializers) defaults.insert(tensor.name);
+  std::erase_if(graph.inputs, [&](const ir::ValueInfo& input) { return defaults.contains(input.name); });
   return weights;
 }
 

@@ -16,7 +16,7 @@ struct Cost {
   DimSizes sizes;         // what the named dimensions were taken as
   double flops = 0;       // floating-point operations; a multiply-add counts as two
   double value_bytes = 0; // all that lives at the same time, but for weights: the largest sum
-  int64_t unknown_nodes = 0;  // whose shapes could not be told; they count as nothing
+  int64_t unknown_nodes = 0;  // whose sizes only a run decides; what is not known counts as 1
 };
 
 struct ModelInfo {

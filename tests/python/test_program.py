@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 
 import numpy as np
@@ -128,14 +127,19 @@ def test_names_of_strangers_are_printed_harmlessly(sardonyx, affine):
         assert not any(c in text for c in "\x1b\x07\u202e")
 
 
-@pytest.mark.parametrize("name, text, elements", [("float16", "{1.5, -2}", [1.5, -2]), ("bfloat16", "{1.5, -2}", [1.5, -2]),
-                                                  ("bool", "{1, 0}", [True, False]), ("uint8", "{200, 3}", [200, 3]),
-                                                  ("string", '{"a\u00e9", ""}', ["a\u00e9", ""])])
-def test_json_values_of_many_types(sardonyx, save, tmp_path, name, text, elements):
-    model = save(f"{HEAD} g (float[1] x) => ({name}[2] y) {{ y = Constant <value = {name}[2] {text}> () }}")
-    found = parse_json(sardonyx("run", model, "--input", "x=ones", "--json", "--output", tmp_path / "out"))
+@pytest.mark.parametrize("name, elements", [("FLOAT16", [1.5, -2]), ("BFLOAT16", [1.5, -2]), ("FLOAT8E5M2", [1.5, -2]),
+                                            ("INT4", [-8, 7]), ("BOOL", [True, False]), ("UINT8", [200, 3]),
+                                            ("UINT64", [2**64 - 1, 0]), ("STRING", ["a\u00e9", ""])])
+def test_json_values_of_many_types(sardonyx, tmp_path, name, elements):
+    kind = onnx.TensorProto.DataType.Value(name)
+    tensor = helper.make_tensor("t", kind, [2], [e.encode() for e in elements] if name == "STRING" else elements)
+    graph = helper.make_graph([helper.make_node("Constant", [], ["y"], value=tensor)], "g", [],
+                              [helper.make_tensor_value_info("y", kind, [2])])
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    found = parse_json(sardonyx("run", path, "--json", "--output", tmp_path / "out"))
     assert found["outputs"][0]["value"] == elements
-    sardonyx("run", model, "--input", "x=ones", "--expect", tmp_path / "out")
+    sardonyx("run", path, "--expect", tmp_path / "out")
 
 
 def test_labels_that_fit_nothing(sardonyx, tmp_path):
@@ -233,17 +237,19 @@ def test_server(server, affine, tmp_path):
 
 def test_file_truncated_while_it_is_mapped(server, tmp_path):
     size = 1 << 20
-    weight = numpy_helper.from_array(np.ones(size, np.float32), "w")
+    (tmp_path / "w.bin").write_bytes(np.ones(size, np.float32).tobytes())
+    weight = onnx.TensorProto(name="w", data_type=1, dims=[size], data_location=onnx.TensorProto.EXTERNAL)
+    weight.external_data.add(key="location", value="w.bin")
     graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g",
                               [helper.make_tensor_value_info("x", 1, [1])], [helper.make_tensor_value_info("y", 1, [size])], [weight])
     path = tmp_path / "large.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
     np.savez(tmp_path / "x.npz", x=np.ones(1, np.float32))
     server.ask(f"load {path} 1")
     server.ask(f"inputs {tmp_path}/x.npz")
-    os.truncate(path, 4096)
+    os.truncate(tmp_path / "w.bin", 4096)
     server.send("run 1")
     output, message = server.process.communicate(timeout=30)
-    assert server.process.returncode == UNREADABLE != -signal.SIGBUS
+    assert server.process.returncode == UNREADABLE
     assert output == "" and "large.onnx" in message and "truncated" in message
     assert message.count("\n") == 1

@@ -110,19 +110,18 @@ bool winograd_pays(const ConvShape& shape) {
   if (g.out_pixels <= 0) return false;
   const TileKernels& kernels = tile_kernels();
   const auto up = [](int64_t n, int64_t to) { return (n + to - 1) / to; };
-  // Multiply-adds in vectors, or the wait for weights to come from afar: about a third as many
-  // floats as multiply-adds of one core.
+  // Multiply-adds, or the wait for weights to come from memory: two cycles for three floats.
   const auto cost = [&](double rows, double values) {
     const double weights = values * static_cast<double>(g.group_in) *
                            static_cast<double>(up(g.group_out, kernels.lanes) * kernels.lanes);
-    return std::max(rows * weights, weights * kernels.lanes * 0.8);
+    return std::max(rows * weights, weights * kernels.lanes * 1.25);
   };
   const auto tiles = static_cast<double>(g.batch * up(g.out[1], 4) * up(g.out[2], 4));
   const auto pixels = static_cast<double>(g.batch * g.out_pixels);
   // Each transform of a tile costs as much as that many multiply-adds for each channel.
   const double transforms =
       tiles * 36 * 12 * static_cast<double>(g.group_in + 2 * g.group_out);
-  return cost(tiles, 36) + transforms < 0.8 * cost(pixels, 9);
+  return cost(tiles, 36) + transforms < 0.65 * cost(pixels, 9);
 }
 
 int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,

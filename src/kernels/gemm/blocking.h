@@ -80,12 +80,15 @@ inline int64_t strips_per_block(int64_t strips, int64_t tile_rows, int64_t k, in
   return std::max<int64_t>(1, divide_up(strips, blocks));  // blocks of equal size
 }
 
-// Panels in one task, for blocks of `rows` rows.
+// Panels in one task, for blocks of `rows` rows: all of them if there are blocks enough for any number
+// of threads, since whoever takes a block has to prepare it.
 inline int64_t panels_per_task(int64_t panels, int64_t blocks, int64_t rows, int64_t k,
                                int64_t width) {
+  constexpr int64_t enough_tasks = 32;
   // Few rows wait for memory, not for the multipliers.
   const int64_t panel_work = std::max<int64_t>(1, std::max<int64_t>(rows, 8) * k * width);
-  const int64_t wanted = std::max(divide_up(task_work, panel_work), panels * blocks / 64);
+  const int64_t groups = divide_up(enough_tasks, std::max<int64_t>(blocks, 1));
+  const int64_t wanted = std::max(divide_up(task_work, panel_work), divide_up(panels, groups));
   return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(panels, 1));
 }
 

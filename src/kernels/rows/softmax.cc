@@ -148,7 +148,7 @@ void hardmax(ElementType type, const void* x, void* y, int64_t outer, int64_t n,
       type != ElementType::bfloat16) {
     fail(ErrorCode::unsupported, "Hardmax does not take {}", name_of(type));
   }
-  if (n == 0) return;
+  if (n == 0 || inner == 0) return;
   for_rows_of(outer, n * inner, pool, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       const int64_t base = o * n * inner;

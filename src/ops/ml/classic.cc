@@ -126,6 +126,15 @@ void Labels::write(RunContext& run, int64_t row, int64_t index) const {
   }
 }
 
+void Labels::write_only(RunContext& run, int64_t row, bool is_member) const {
+  if (is_member) {
+    write(run, row, 0);
+  } else if (run.has_output(0)) {
+    if (text()) run.out<std::string>(0)[row].clear();
+    else run.out<int64_t>(0)[row] = 0;
+  }
+}
+
 Labels labels_of(const NodeView& node, std::string_view integers, std::string_view strings) {
   Labels labels;
   labels.integers = node.attr_ints(integers).value_or(std::vector<int64_t>());

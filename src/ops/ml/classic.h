@@ -44,6 +44,8 @@ struct Labels {
   ElementType type() const { return text() ? ElementType::string : ElementType::int64; }
   // Writes label `index` of the list as element `row` of output 0; the index itself without a list.
   void write(RunContext& run, int64_t row, int64_t index) const;
+  // The only label there is, or 0 (an empty string) where the sample is not of its class.
+  void write_only(RunContext& run, int64_t row, bool is_member) const;
 };
 Labels labels_of(const NodeView& node, std::string_view integers, std::string_view strings);
 

@@ -118,13 +118,8 @@ std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
       if (scores.size() == 1) label = scores[0] > 0 ? 1 : 0;
       if (c.single()) scores.insert(scores.begin(), -scores[0]);
       ml::apply(transform, scores);
-      // A single label belongs to the positive class.
-      if (c.labels.size() == 1) {
-        if (label == 1) c.labels.write(run, i, 0);
-        else if (!c.labels.text() && run.has_output(0)) run.out<int64_t>(0)[i] = 0;
-      } else {
-        c.labels.write(run, i, label);
-      }
+      if (c.labels.size() == 1) c.labels.write_only(run, i, label == 1);
+      else c.labels.write(run, i, label);
       if (run.has_output(1)) std::copy(scores.begin(), scores.end(), run.out<float>(1) + i * static_cast<int64_t>(scores.size()));
     });
   });

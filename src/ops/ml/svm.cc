@@ -275,7 +275,7 @@ std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
     for_samples(run, c.features, [&](int64_t i, const double* x) {
       std::vector<float> scores;
       const int64_t label = classify(c, x, scores);
-      if (c.labels.size() == 1) c.labels.write(run, i, 0);
+      if (c.labels.size() == 1) c.labels.write_only(run, i, label == 1);
       else c.labels.write(run, i, label);
       if (scores.size() == 1 && columns == 2) scores.insert(scores.begin(), -scores[0]);
       ml::apply(c.transform, scores);

@@ -234,8 +234,9 @@ std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
 
 struct Classes {
   ml::Labels labels;
-  bool single = false;        // all weights are of one class: the score of the second of two
-  bool positive = true;       // no weight is negative: such a score is a probability
+  bool single = false;    // all weights are of class 0 of two: one score that speaks for the second
+  bool second = false;    // all weights are of class 1 of two
+  bool positive = true;   // no weight is negative: a single score is a probability
 };
 
 Classes classes_of(const NodeView& node) {
@@ -243,37 +244,30 @@ Classes classes_of(const NodeView& node) {
   if (classes.labels.size() == 0) node.fail("needs one of the attributes classlabels_int64s and classlabels_strings");
   const Integers ids = ints_of(node, "class_ids");
   const bool alike = std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return id == ids.front(); });
-  classes.single = classes.labels.size() <= 2 && alike;
+  classes.second = classes.labels.size() == 2 && alike && !ids.empty() && ids.front() == 1;
+  classes.single = classes.labels.size() <= 2 && alike && !classes.second;
   for (const double weight : numbers_of_attribute(node, "class_weights")) classes.positive &= weight >= 0;
   return classes;
 }
-
-int64_t score_columns(const Classes& classes) { return std::max<int64_t>(2, static_cast<int64_t>(classes.labels.size())); }
 
 void infer_classifier(InferContext& ctx) {
   const Classes classes = classes_of(ctx);
   const auto samples = ml::samples_of(ctx);
   const Dim rows = samples ? samples->rows : ctx.unknown();
   ctx.set(0, classes.labels.type(), {rows});
-  const int64_t columns = classes.single && ml::transform_of(ctx) == ml::Transform::probit ? 1 : score_columns(classes);
-  ctx.set(1, ElementType::float32, {rows, Dim(columns)});
+  ctx.set(1, ElementType::float32, {rows, Dim(std::max<int64_t>(2, static_cast<int64_t>(classes.labels.size())))});
 }
 
-// One score stands for two classes. Weights that are probabilities split at 1/2 and leave the rest
-// to the first class; others split at 0 and give it the opposite.
-int64_t spread_single(const Classes& classes, ml::Transform transform, float score, std::vector<float>& row) {
-  const bool second = score > (classes.positive ? 0.5f : 0.0f);
-  if (transform == ml::Transform::probit) {
-    row = {ml::probit(score)};
-  } else if (classes.positive) {
-    row = {1 - score, score};
-    if (transform == ml::Transform::logistic) return second;
-    if (transform != ml::Transform::none) ml::apply(transform, row);
-  } else {
-    row = {-score, score};
-    ml::apply(transform, row);
-  }
-  return second;
+// Where a score of two classes, the only one, turns from the first to the second.
+bool is_second(const Classes& classes, float score) { return score > (classes.positive ? 0.5f : 0.0f); }
+
+// The standard does not say how one score becomes two. As runtimes have it: a probability leaves
+// the rest to the first class, any other score gives it the opposite, and so does one that is
+// transformed.
+void spread(const Classes& classes, ml::Transform transform, float score, std::vector<float>& row) {
+  const bool rest = transform == ml::Transform::probit || (transform == ml::Transform::none && classes.positive);
+  row = {rest ? 1 - score : -score, score};
+  ml::apply(transform, row);
 }
 
 std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
@@ -290,18 +284,22 @@ std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
     const auto width = static_cast<size_t>(forest->targets());
     std::vector<float> row;
     for (size_t at = 0, i = 0; at < scores.size(); at += width, ++i) {
-      int64_t label = 0;
-      if (classes.single) {
-        const double offset = base.empty() ? 0 : base.back();
-        label = spread_single(classes, transform, static_cast<float>(scores[at + static_cast<size_t>(only)] + offset), row);
-        if (classes.labels.size() == 1) label = 0;
+      row.resize(width);
+      for (size_t k = 0; k < width; ++k) row[k] = static_cast<float>(scores[at + k] + (base.empty() ? 0 : base[base.size() == 1 ? 0 : k]));
+      int64_t label = std::max_element(row.begin(), row.end()) - row.begin();
+      if (classes.single || classes.second) {
+        const float score = row[static_cast<size_t>(only)];
+        label = classes.labels.size() == 2 && is_second(classes, score);
+        if (classes.single) spread(classes, transform, score, row);
+        else ml::apply(transform, row);
       } else {
-        row.resize(width);
-        for (size_t k = 0; k < width; ++k) row[k] = static_cast<float>(scores[at + k] + (base.empty() ? 0 : base[base.size() == 1 ? 0 : k]));
-        label = std::max_element(row.begin(), row.end()) - row.begin();
         ml::apply(transform, row);
       }
-      classes.labels.write(run, static_cast<int64_t>(i), label);
+      if (classes.labels.size() == 1) {
+        classes.labels.write_only(run, static_cast<int64_t>(i), is_second(classes, static_cast<float>(scores[at] + (base.empty() ? 0 : base[0]))));
+      } else {
+        classes.labels.write(run, static_cast<int64_t>(i), label);
+      }
       write_scores(run, 1, row, static_cast<int64_t>(i * row.size()));
     }
   });

@@ -1,0 +1,276 @@
+// The public interface from end to end, on models in textual syntax.
+#include "sardonyx/session.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace sardonyx {
+namespace {
+
+constexpr std::string_view header = "<ir_version: 10, opset_import: [\"\" : 21]>\n";
+
+Model model_of(const std::string& body) { return Model::from_text(std::string(header) + body); }
+
+std::vector<float> floats(const Value& value) {
+  const auto elements = value.tensor().elements<float>();
+  return {elements.begin(), elements.end()};
+}
+
+std::string message_of(const std::function<void()>& action, ErrorCode expected) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), expected) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return {};
+}
+
+const std::string add_one = R"(g (float[N, 2] x) => (float[N, 2] y) {
+  one = Constant<value = float {1.0}>()
+  y = Add(x, one)
+})";
+
+TEST(Session, RunsAndRunsAgainWithOtherSizes) {
+  const Session session(model_of(add_one));
+  for (const int64_t n : {1, 3, 2, 0, 3}) {
+    Tensor x(ElementType::float32, {n, 2});
+    for (float& v : x.mutable_elements<float>()) v = 4;
+    const auto outputs = session.run({{"x", x}});
+    EXPECT_EQ(outputs[0].tensor().shape(), (Shape{n, 2}));
+    for (const float v : floats(outputs[0])) EXPECT_EQ(v, 5);
+  }
+}
+
+TEST(Session, DescribesItsInputsAndOutputs) {
+  const Session session(model_of(add_one));
+  ASSERT_EQ(session.inputs().size(), 1u);
+  EXPECT_EQ(session.inputs()[0].type, "float[N,2]");
+  EXPECT_EQ(session.outputs()[0].name, "y");
+}
+
+TEST(Session, BadInputIsNamed) {
+  const Session session(model_of(add_one));
+  const Tensor good(ElementType::float32, {1, 2});
+  EXPECT_NE(message_of([&] { session.run({{"z", good}}); }, ErrorCode::bad_input).find("it has 'x'"), std::string::npos);
+  EXPECT_NE(message_of([&] { session.run(std::vector<NamedValue>{}); }, ErrorCode::bad_input).find("'x'"), std::string::npos);
+  const Tensor wide(ElementType::float32, {1, 3});
+  EXPECT_NE(message_of([&] { session.run({{"x", wide}}); }, ErrorCode::bad_input).find("dimension 1 must be 2"), std::string::npos);
+  const Tensor flat(ElementType::float32, {2});
+  EXPECT_NE(message_of([&] { session.run({{"x", flat}}); }, ErrorCode::bad_input).find("rank 1 instead of 2"), std::string::npos);
+  const Tensor integers(ElementType::int32, {1, 2});
+  EXPECT_NE(message_of([&] { session.run({{"x", integers}}); }, ErrorCode::bad_input).find("int32"), std::string::npos);
+  EXPECT_EQ(floats(session.run({{"x", Tensor::of<float>({1, 2}, {1, 2})}})[0]), (std::vector<float>{2, 3}));
+}
+
+TEST(Session, SizesOfOneNameMustAgree) {
+  const Session session(model_of("g (float[N] a, float[N] b) => (float[N] y) { y = Add(a, b) }"));
+  const std::string message = message_of(
+      [&] { session.run({{"a", Tensor(ElementType::float32, {2})}, {"b", Tensor(ElementType::float32, {3})}}); }, ErrorCode::bad_input);
+  EXPECT_NE(message.find("'N' is 2 elsewhere"), std::string::npos) << message;
+}
+
+TEST(Session, ShapesThatDoNotFitAreRefusedBeforeAnythingRuns) {
+  const Session session(model_of("g (float[N, K] a, float[L, M] b) => (float[N, M] y) { y = MatMul(a, b) }"));
+  const std::string message = message_of(
+      [&] { session.run({{"a", Tensor(ElementType::float32, {2, 3})}, {"b", Tensor(ElementType::float32, {4, 2})}}); },
+      ErrorCode::bad_input);
+  EXPECT_NE(message.find("MatMul"), std::string::npos) << message;
+}
+
+TEST(Session, UnknownOperatorIsUnsupportedAndDefinedTooLateIsInvalid) {
+  EXPECT_THROW(Session(model_of("g (float[1] x) => (float[1] y) { y = Reluu(x) }")), Error);
+  EXPECT_THROW(Session(model_of("g (float[1] x) => (float[1] y) { y = Relu(t) t = Relu(x) }")), Error);
+}
+
+TEST(Session, InitializersAreDefaultsThatCallersOverride) {
+  const Session session(model_of(R"(g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { y = Mul(x, w) })"));
+  const Tensor x = Tensor::of<float>({3, 3}, {2});
+  EXPECT_EQ(floats(session.run({{"x", x}})[0]), (std::vector<float>{3, 6}));
+  EXPECT_EQ(floats(session.run({{"x", x}, {"w", Tensor::of<float>({5, 5}, {2})}})[0]), (std::vector<float>{15, 15}));
+  EXPECT_EQ(floats(session.run({{"x", x}})[0]), (std::vector<float>{3, 6}));
+}
+
+TEST(Session, FillsTheCallersBuffer) {
+  const Session session(model_of(add_one));
+  std::vector<float> memory(4, 0);
+  const std::vector<Value> inputs = {Tensor::of<float>({1, 2, 3, 4}, {2, 2})};
+  std::vector<Value> outputs = {Tensor::view(ElementType::float32, {2, 2}, memory.data(), 16)};
+  session.run(inputs, outputs);
+  EXPECT_EQ(memory, (std::vector<float>{2, 3, 4, 5}));
+}
+
+TEST(Session, OutputsOwnTheirMemory) {
+  // An input, a constant and one value twice, all handed out.
+  const Session session(model_of(R"(g (float[2] x) => (float[2] a, float[2] b, float[2] c, float[1, 2] d) {
+    a = Identity(x)
+    b = Constant<value = float[2] {7, 8}>()
+    c = Relu(x)
+    shape = Constant<value = int64[2] {1, 2}>()
+    d = Reshape(c, shape)
+  })"));
+  std::vector<Value> outputs;
+  {
+    Tensor x = Tensor::of<float>({1, 2}, {2});
+    outputs = session.run({{"x", Tensor::view(ElementType::float32, {2}, x.data(), 8)}});
+  }
+  session.run({{"x", Tensor::of<float>({-1, -1}, {2})}});
+  EXPECT_EQ(floats(outputs[0]), (std::vector<float>{1, 2}));
+  EXPECT_EQ(floats(outputs[1]), (std::vector<float>{7, 8}));
+  EXPECT_EQ(floats(outputs[2]), (std::vector<float>{1, 2}));
+  EXPECT_EQ(outputs[3].tensor().shape(), (Shape{1, 2}));
+}
+
+TEST(Session, SizesThatOnlyTheRunDecides) {
+  const Session session(model_of(R"(g (float[N] x) => (int64[1, K] where, float[K, 1] doubled) {
+    where = NonZero(x)
+    flat_shape = Constant<value = int64[1] {-1}>()
+    positions = Reshape(where, flat_shape)
+    picked = Gather(x, positions)
+    two = Constant<value = float {2.0}>()
+    twice = Mul(picked, two)
+    axes = Constant<value = int64[1] {1}>()
+    doubled = Unsqueeze(twice, axes)
+  })"));
+  auto outputs = session.run({{"x", Tensor::of<float>({0, 3, 0, 5}, {4})}});
+  EXPECT_EQ(floats(outputs[1]), (std::vector<float>{6, 10}));
+  outputs = session.run({{"x", Tensor::of<float>({0, 0, 0, 0}, {4})}});
+  EXPECT_EQ(outputs[1].tensor().shape(), (Shape{0, 1}));
+  outputs = session.run({{"x", Tensor::of<float>({1, 1, 1, 1, 1}, {5})}});
+  EXPECT_EQ(outputs[1].tensor().shape(), (Shape{5, 1}));
+}
+
+TEST(Session, ShapesFromInputs) {
+  const Session session(model_of("g (float[N] x, int64[R] shape) => (float[] y) { y = Reshape(x, shape) }"));
+  const Tensor x = Tensor::of<float>({1, 2, 3, 4}, {4});
+  EXPECT_EQ(session.run({{"x", x}, {"shape", Tensor::of<int64_t>({2, -1}, {2})}})[0].tensor().shape(), (Shape{2, 2}));
+  EXPECT_EQ(session.run({{"x", x}, {"shape", Tensor::of<int64_t>({4, 1, 1}, {3})}})[0].tensor().shape(), (Shape{4, 1, 1}));
+}
+
+const std::string loop_model = R"(g (int64 trips, float[2] x, float[2] step) => (float[2] last, float[T, 2] all) {
+  keep = Constant<value = bool {1}>()
+  last, all = Loop <body = inner (int64 i, bool go, float[2] state) => (bool go_on, float[2] next, float[2] seen) {
+    go_on = Identity(go)
+    next = Add(state, step)
+    seen = Mul(next, step)
+  }> (trips, keep, x)
+})";
+
+TEST(Session, LoopCapturesAndScans) {
+  for (const bool plain : {false, true}) {
+    const Session session(model_of(loop_model), {.plain = plain});
+    const auto outputs = session.run({{"trips", Tensor::scalar<int64_t>(3)},
+                                      {"x", Tensor::of<float>({0, 10}, {2})},
+                                      {"step", Tensor::of<float>({1, 2}, {2})}});
+    EXPECT_EQ(floats(outputs[0]), (std::vector<float>{3, 16}));
+    EXPECT_EQ(floats(outputs[1]), (std::vector<float>{1, 24, 2, 28, 3, 32}));
+  }
+}
+
+TEST(Session, LoopWithoutTripsGivesEmptyScans) {
+  const Session session(model_of(loop_model));
+  const auto outputs = session.run({{"trips", Tensor::scalar<int64_t>(0)},
+                                    {"x", Tensor::of<float>({4, 5}, {2})},
+                                    {"step", Tensor::of<float>({1, 2}, {2})}});
+  EXPECT_EQ(floats(outputs[0]), (std::vector<float>{4, 5}));
+  EXPECT_EQ(outputs[1].tensor().shape(), (Shape{0, 2}));
+}
+
+TEST(Session, LoopWhoseStateGrows) {
+  const Session session(model_of(R"(g (int64 trips, float[1] x) => (float[L] grown) {
+    keep = Constant<value = bool {1}>()
+    grown = Loop <body = inner (int64 i, bool go, float[K] state) => (bool go_on, float[K2] next) {
+      go_on = Identity(go)
+      next = Concat<axis = 0>(state, x)
+    }> (trips, keep, x)
+  })"));
+  for (const int64_t trips : {5, 0, 2}) {
+    const auto outputs = session.run({{"trips", Tensor::scalar<int64_t>(trips)}, {"x", Tensor::of<float>({1}, {1})}});
+    EXPECT_EQ(outputs[0].tensor().shape(), (Shape{trips + 1}));
+  }
+}
+
+TEST(Session, IfTakesOneBranch) {
+  const Session session(model_of(R"(g (bool c, float[2] x) => (float[] y) {
+    y = If (c) <then_branch = t () => (float[2] a) { a = Neg(x) },
+                else_branch = e () => (float[4] b) { b = Concat<axis = 0>(x, x) }>
+  })"));
+  const Tensor x = Tensor::of<float>({1, 2}, {2});
+  EXPECT_EQ(floats(session.run({{"c", Tensor::scalar<bool>(true)}, {"x", x}})[0]), (std::vector<float>{-1, -2}));
+  EXPECT_EQ(floats(session.run({{"c", Tensor::scalar<bool>(false)}, {"x", x}})[0]), (std::vector<float>{1, 2, 1, 2}));
+}
+
+TEST(Session, FunctionsNestAndTakeAttributes) {
+  const std::string text = R"(<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+g (float[2] x) => (float[2] y) { y = own.Outer<slope = 0.5>(x) }
+<domain: "own", opset_import: ["" : 21, "own" : 1]>
+Outer <slope> (x) => (y) {
+  t = own.Inner<alpha: float = @slope>(x)
+  y = Add(t, x)
+}
+<domain: "own", opset_import: ["" : 21]>
+Inner <alpha> (x) => (y) { y = LeakyRelu<alpha: float = @alpha>(x) })";
+  const Session session(Model::from_text(text));
+  EXPECT_EQ(floats(session.run({{"x", Tensor::of<float>({-2, 2}, {2})}})[0]), (std::vector<float>{-3, 4}));
+}
+
+TEST(Session, ManyThreadsShareOneSession) {
+  const Session session(model_of(add_one), {.threads = 2});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 8; ++t) {
+    callers.emplace_back([&, t] {
+      for (int64_t i = 0; i < 50; ++i) {
+        const int64_t n = 1 + (t + i) % 7;
+        Tensor x(ElementType::float32, {n, 2});
+        for (float& v : x.mutable_elements<float>()) v = static_cast<float>(t);
+        for (const float v : floats(session.run({{"x", x}})[0])) wrong += v != static_cast<float>(t) + 1;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Session, CancelAndDeadlineStopARun) {
+  const Session session(model_of(loop_model));
+  const std::vector<NamedValue> inputs = {{"trips", Tensor::scalar<int64_t>(1'000'000'000)},
+                                          {"x", Tensor::of<float>({0, 0}, {2})},
+                                          {"step", Tensor::of<float>({1, 1}, {2})}};
+  std::atomic<bool> cancel{true};
+  RunOptions cancelled;
+  cancelled.cancel = &cancel;
+  message_of([&] { session.run(inputs, cancelled); }, ErrorCode::cancelled);
+  RunOptions late;
+  late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  message_of([&] { session.run(inputs, late); }, ErrorCode::cancelled);
+}
+
+TEST(Session, MemoryLimitHolds) {
+  const Session session(model_of("g (float[N] x) => (float[N, N] y) { axes = Constant<value = int64[1] {1}>() c = Unsqueeze(x, axes) y = Mul(c, x) }"));
+  RunOptions options;
+  options.memory_limit = 1 << 20;
+  message_of([&] { session.run({{"x", Tensor(ElementType::float32, {2000})}}, options); }, ErrorCode::out_of_memory);
+  EXPECT_EQ(session.run({{"x", Tensor::of<float>({2, 3}, {2})}}, options)[0].tensor().size(), 4);
+}
+
+TEST(Session, AllOutputsAndSteps) {
+  const Session session(model_of("g (float[2] x) => (float[2] y) { t = Relu(x) y = Neg(t) }"), {.all_outputs = true});
+  ASSERT_EQ(session.outputs().size(), 2u);
+  EXPECT_EQ(session.outputs()[1].name, "t");
+  EXPECT_EQ(session.steps().size(), 2u);
+}
+
+TEST(Session, SessionsOfOneModelSharePacks) {
+  const Model model = model_of("g (float[N, 2] x) => (float[N, 2] y) { w = Constant<value = float[2, 2] {1, 2, 3, 4}>() y = MatMul(x, w) }");
+  const Session first(model), second(model);
+  const Tensor x = Tensor::of<float>({1, 1}, {1, 2});
+  EXPECT_EQ(floats(first.run({{"x", x}})[0]), (std::vector<float>{4, 6}));
+  EXPECT_EQ(floats(second.run({{"x", x}})[0]), (std::vector<float>{4, 6}));
+}
+
+}  // namespace
+}  // namespace sardonyx
