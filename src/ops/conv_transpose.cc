@@ -20,6 +20,8 @@ struct Settings {
   int64_t group = 1;
   std::vector<int64_t> output_padding, output_shape;
 
+  // Early files list batch and channels too: the spatial sizes are the last ones.
+  int64_t asked(size_t axis, size_t spatial) const { return output_shape[axis + output_shape.size() - spatial]; }
   int64_t extra(size_t axis) const { return output_padding.empty() ? 0 : output_padding[axis]; }
   bool same() const { return window.auto_pad == Window::AutoPad::same_upper || window.auto_pad == Window::AutoPad::same_lower; }
 };
@@ -42,11 +44,12 @@ Settings read_settings(const NodeView& node) {
 
 void check_rank(const NodeView& node, const Settings& settings, size_t spatial) {
   check_window_rank(node, settings.window, static_cast<int64_t>(spatial));
-  for (const auto* list : {&settings.output_padding, &settings.output_shape}) {
-    if (!list->empty() && list->size() != spatial) {
-      node.fail("'{}' must have {} entries, one for each spatial axis; got {}",
-                list == &settings.output_padding ? "output_padding" : "output_shape", spatial, list->size());
-    }
+  if (!settings.output_padding.empty() && settings.output_padding.size() != spatial) {
+    node.fail("'output_padding' must have {} entries, one for each spatial axis; got {}", spatial, settings.output_padding.size());
+  }
+  const size_t sizes = settings.output_shape.size();
+  if (sizes != 0 && sizes != spatial && sizes != spatial + 2) {
+    node.fail("'output_shape' must have {} entries, one for each spatial axis; got {}", spatial, sizes);
   }
 }
 
@@ -55,8 +58,8 @@ Dim full_size(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
   return Dim(s.window.stride(i)) * (in - 1) + Dim(s.extra(i)) + (kernel - 1) * Dim(s.window.dilation(i)) + 1;
 }
 
-Dim output_size(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
-  if (!s.output_shape.empty()) return Dim(s.output_shape[i]);
+Dim output_size(const Settings& s, size_t spatial, size_t i, const Dim& in, const Dim& kernel) {
+  if (!s.output_shape.empty()) return Dim(s.asked(i, spatial));
   if (s.same()) return in * Dim(s.window.stride(i));
   const Dim size = full_size(s, i, in, kernel) - Dim(s.window.pad_begin(i)) - Dim(s.window.pad_end(i));
   const auto low = size.lower();
@@ -79,7 +82,7 @@ void infer(InferContext& ctx) {
   std::vector<Dim> y{(*x)[0], channels};
   for (size_t i = 0; i + 2 < x->size(); ++i) {
     if (!settings.window.kernel.empty()) ctx.require_equal(Dim(settings.window.kernel[i]), (*w)[i + 2], "kernel_shape must be that of W");
-    y.push_back(output_size(settings, i, (*x)[i + 2], (*w)[i + 2]));
+    y.push_back(output_size(settings, x->size() - 2, i, (*x)[i + 2], (*w)[i + 2]));
   }
   ctx.set(0, ctx.element(0), std::move(y));
 }

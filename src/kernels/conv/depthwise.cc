@@ -30,15 +30,16 @@ HWY_INLINE TileVec TileClamp(TileVec v, TileVec low, TileVec high) {
 #endif
 }
 
-HWY_INLINE void Finish(const DepthwiseJob& job, TileVec sum, int64_t count, float* to) {
-  const TileVec v = TileClamp(TileMulAdd(TileSet(job.alpha), sum, TileSet(job.bias)),
-                              TileSet(job.low), TileSet(job.high));
-  if (count >= tile_lanes) {
-    TileStoreVec(v, to);
-  } else {
-    StoreLanes(LaneRange(0, count), v, to);
+// What becomes of each sum.
+struct Finish {
+  explicit Finish(const DepthwiseJob& job)
+      : alpha(TileSet(job.alpha)), bias(TileSet(job.bias)), low(TileSet(job.low)),
+        high(TileSet(job.high)) {}
+  HWY_INLINE TileVec operator()(TileVec sum) const {
+    return TileClamp(TileMulAdd(alpha, sum, bias), low, high);
   }
-}
+  TileVec alpha, bias, low, high;
+};
 
 // The output lanes whose input column column * stride + shift is inside the row.
 template <int stride>
@@ -51,58 +52,101 @@ HWY_INLINE LanePair<stride> LanesInside(const ConvGeometry& g, int64_t column, i
   return LanePair<stride>(std::min(begin, end), end);
 }
 
-// One vector of output columns in `step` neighbouring rows. Inside: all columns of the input that
-// it looks at exist.
+// The inputs of one vector of output columns in one row, for each of the kernel's columns.
 template <int size, int stride, bool inside>
-HWY_INLINE void RowsOfColumn(const DepthwiseJob& job, const TileVec (&weights)[size * size],
-                             int64_t row, int64_t column, int64_t rows) {
+HWY_INLINE void LoadRow(const float* from, const LanePair<stride> (&lanes)[size],
+                        TileVec (&row)[size]) {
+  if constexpr (inside && stride == 2) {
+#pragma GCC unroll 8
+    for (int w = 0; w < size; w += 2) {
+      const TileVec low = TileLoad(from + w), high = TileLoad(from + w + tile_lanes);
+      row[w] = EvenLanes(low, high);
+      if (w + 1 < size) row[w + 1] = OddLanes(low, high);
+    }
+  } else {
+#pragma GCC unroll 8
+    for (int w = 0; w < size; ++w) {
+      row[w] = inside ? LoadEvery<stride>(from + w) : LoadEvery(lanes[w], from + w);
+    }
+  }
+}
+
+// One vector of output columns in all rows. Inside: all columns of the input that it looks at exist.
+template <int size, int stride, bool inside>
+void RowsOfColumn(const DepthwiseJob& job, int64_t begin, int64_t end, int64_t column) {
   constexpr int step = static_cast<int>(depthwise_row_step);
+  constexpr int reach = (step - 1) * stride + size;  // rows of input
   const ConvGeometry& g = *job.geometry;
+  TileVec weights[size * size];
+#pragma GCC unroll 32
+  for (int i = 0; i < size * size; ++i) weights[i] = TileBroadcast(job.weights + i);
+  const Finish finish(job);
   const int64_t count = std::min<int64_t>(tile_lanes, g.out[2] - column);
+  const LaneRange stored(0, count);
   LanePair<stride> lanes[size];
   if constexpr (!inside) {
     for (int w = 0; w < size; ++w) lanes[w] = LanesInside<stride>(g, column, w - g.pad[2], count);
   }
-  TileVec sums[step];
-  for (TileVec& sum : sums) sum = TileZero();
-  const int64_t in_row = row * stride - g.pad[1];
-  const float* from = job.plane + in_row * g.in[2] + column * stride - g.pad[2];
-#pragma GCC unroll 16
-  for (int i = 0; i < (step - 1) * stride + size; ++i, from += g.in[2]) {
-    if (in_row + i < 0 || in_row + i >= g.in[1]) continue;
+  for (int64_t row = begin; row < end; row += step) {
+    TileVec sums[step];
 #pragma GCC unroll 8
-    for (int w = 0; w < size; ++w) {
-      const TileVec v = inside ? LoadEvery<stride>(from + w) : LoadEvery(lanes[w], from + w);
+    for (int r = 0; r < step; ++r) sums[r] = TileZero();
+    const int64_t in_row = row * stride - g.pad[1];
+    const float* from = job.plane + in_row * g.in[2] + column * stride - g.pad[2];
+    const auto add_row = [&](int i) HWY_ATTR {
+      TileVec x[size];
+      LoadRow<size, stride, inside>(from + i * g.in[2], lanes, x);
 #pragma GCC unroll 8
       for (int r = 0; r < step; ++r) {
         const int h = i - r * stride;
-        if (h >= 0 && h < size) sums[r] = TileMulAdd(weights[h * size + w], v, sums[r]);
+        if (h < 0 || h >= size) continue;
+#pragma GCC unroll 8
+        for (int w = 0; w < size; ++w) sums[r] = TileMulAdd(weights[h * size + w], x[w], sums[r]);
+      }
+    };
+    const int64_t first = std::max<int64_t>(0, -in_row);
+    const int64_t last = std::min<int64_t>(reach, g.in[1] - in_row);
+    if (first == 0 && last == reach) {
+#pragma GCC unroll 16
+      for (int i = 0; i < reach; ++i) add_row(i);
+    } else {
+#pragma GCC unroll 16
+      for (int i = 0; i < reach; ++i) {
+        if (i >= first && i < last) add_row(i);
       }
     }
-  }
-  float* to = job.out + (row - job.begin) * job.out_stride + column;
+    float* to = job.out + (row - job.begin) * job.out_stride + column;
 #pragma GCC unroll 8
-  for (int r = 0; r < step; ++r) {
-    if (r < rows) Finish(job, sums[r], count, to + r * job.out_stride);
+    for (int r = 0; r < step; ++r, to += job.out_stride) {
+      if (row + r >= end) break;
+      if (inside) {
+        TileStoreVec(finish(sums[r]), to);
+      } else {
+        StoreLanes(stored, finish(sums[r]), to);
+      }
+    }
   }
 }
 
 template <int size, int stride>
 void Rows(const DepthwiseJob& job) {
   const ConvGeometry& g = *job.geometry;
-  TileVec weights[size * size];
-  for (int i = 0; i < size * size; ++i) weights[i] = TileBroadcast(job.weights + i);
   // Columns from which whole vectors look at existing columns only.
   const int64_t first = (std::max<int64_t>(g.pad[2], 0) + stride - 1) / stride;
   const int64_t reach = (tile_lanes - 1) * stride + size + (stride == 2 ? 1 : 0);
-  const int64_t last = std::min((g.in[2] + g.pad[2] - reach) / stride, g.out[2] - tile_lanes);
-  for (int64_t row = job.begin; row < job.end; row += depthwise_row_step) {
-    const int64_t rows = job.end - row;
+  const int64_t room = g.in[2] + g.pad[2] - reach;
+  const int64_t last = room < 0 ? -1 : std::min(room / stride, g.out[2] - tile_lanes);
+  // Rows that stay in the first-level cache while the columns go by.
+  constexpr int64_t near_floats = 6 << 10;
+  const int64_t near = std::max<int64_t>(
+      near_floats / (std::max<int64_t>(g.in[2], 1) * stride * depthwise_row_step), 1);
+  for (int64_t row = job.begin; row < job.end; row += near * depthwise_row_step) {
+    const int64_t end = std::min(row + near * depthwise_row_step, job.end);
     for (int64_t column = 0; column < g.out[2]; column += tile_lanes) {
-      if (column >= first && column <= last && g.in[2] + g.pad[2] >= reach) {
-        RowsOfColumn<size, stride, true>(job, weights, row, column, rows);
+      if (column >= first && column <= last) {
+        RowsOfColumn<size, stride, true>(job, row, end, column);
       } else {
-        RowsOfColumn<size, stride, false>(job, weights, row, column, rows);
+        RowsOfColumn<size, stride, false>(job, row, end, column);
       }
     }
   }
@@ -167,9 +211,10 @@ HWY_INLINE void AnyColumns(const DepthwiseJob& job, int64_t depth, int64_t row, 
       }
     }
   }
+  const Finish finish(job);
   for (int v = 0; v < any_vectors; ++v) {
-    const int64_t count = columns - v * tile_lanes;
-    if (count > 0) Finish(job, sums[v], count, to + v * tile_lanes);
+    const int64_t count = std::min<int64_t>(columns - v * tile_lanes, tile_lanes);
+    if (count > 0) StoreLanes(LaneRange(0, count), finish(sums[v]), to + v * tile_lanes);
   }
 }
 

@@ -38,6 +38,9 @@ HWY_INLINE TileVec Join(TileVec a, TileVec b) { return hn::Or(a, b); }
 HWY_INLINE TileVec EvenLanes(TileVec low, TileVec high) {
   return hn::ConcatEven(TileTag(), high, low);
 }
+HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
+  return hn::ConcatOdd(TileTag(), high, low);
+}
 #elif HWY_TARGET == HWY_AVX2
 struct LaneRange {
   LaneRange() = default;
@@ -56,6 +59,9 @@ HWY_INLINE void StoreLanes(const LaneRange& lanes, TileVec v, float* p) {
 HWY_INLINE TileVec Join(TileVec a, TileVec b) { return hn::Or(a, b); }
 HWY_INLINE TileVec EvenLanes(TileVec low, TileVec high) {
   return hn::ConcatEven(TileTag(), high, low);
+}
+HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
+  return hn::ConcatOdd(TileTag(), high, low);
 }
 #else
 struct LaneRange {
@@ -88,6 +94,13 @@ HWY_INLINE TileVec EvenLanes(TileVec low, TileVec high) {
   TileStoreVec(high, v + tile_lanes);
   for (int i = 0; i < tile_lanes; ++i) even[i] = v[2 * i];
   return TileLoad(even);
+}
+HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
+  float v[2 * tile_lanes], odd[tile_lanes];
+  TileStoreVec(low, v);
+  TileStoreVec(high, v + tile_lanes);
+  for (int i = 0; i < tile_lanes; ++i) odd[i] = v[2 * i + 1];
+  return TileLoad(odd);
 }
 #endif
 
