@@ -46,7 +46,8 @@ int BenchCommand::run_probe() const {
     const MachinePeak peak = probe_machine(threads);
     report[fmt::format("gflops_{}", threads)] = peak.gflops;
     report[fmt::format("gbps_{}", threads)] = peak.gbps;
-    text += fmt::format("{} {}: {:.1f} GFLOP/s, {:.1f} GB/s\n", threads, threads == 1 ? "thread " : "threads", peak.gflops, peak.gbps);
+    text += fmt::format("{} {}: {:.1f} GFLOP/s, {:.1f} GB/s\n", threads,
+                        threads == 1 ? "thread " : "threads", peak.gflops, peak.gbps);
   }
   if (as_json) {
     emit_json(report);
@@ -56,13 +57,15 @@ int BenchCommand::run_probe() const {
   return ok;
 }
 
-std::vector<double> BenchCommand::time_runs(const Session& session, const std::vector<NamedValue>& given) const {
+std::vector<double> BenchCommand::time_runs(const Session& session,
+                                            const std::vector<NamedValue>& given) const {
   Progress progress("running " + loading.model);
   std::vector<Value> outputs = session.run(given);  // warms up
   std::vector<double> times;
   const double begin = now_ms();
-  while (repeat > 0 ? times.size() < static_cast<size_t>(repeat)
-                    : times.size() < 5 || (now_ms() - begin < wanted_ms && times.size() < most_runs)) {
+  while (repeat > 0
+             ? times.size() < static_cast<size_t>(repeat)
+             : times.size() < 5 || (now_ms() - begin < wanted_ms && times.size() < most_runs)) {
     const double start = now_ms();
     outputs = session.run(given);
     times.push_back(now_ms() - start);
@@ -84,19 +87,31 @@ int BenchCommand::run_model() {
   const double flops = info.cost ? info.cost->flops : 0;
   const double gflops = flops / middle * 1e-6;
   if (as_json) {
-    emit_json(json{{"model", loading.model}, {"threads", loaded.threads}, {"load_ms", loaded.milliseconds}, {"runs", times.size()},
-              {"min_ms", times.front()}, {"median_ms", middle}, {"p90_ms", high}, {"max_ms", times.back()}, {"flops", flops},
-              {"gflops", gflops}, {"packed_bytes", loaded.session.packed_bytes()}, {"arena_bytes", loaded.session.arena_bytes()},
-              {"peak_mb", peak}, {"base_mb", base}});
+    emit_json(json{{"model", loading.model},
+                   {"threads", loaded.threads},
+                   {"load_ms", loaded.milliseconds},
+                   {"runs", times.size()},
+                   {"min_ms", times.front()},
+                   {"median_ms", middle},
+                   {"p90_ms", high},
+                   {"max_ms", times.back()},
+                   {"flops", flops},
+                   {"gflops", gflops},
+                   {"packed_bytes", loaded.session.packed_bytes()},
+                   {"arena_bytes", loaded.session.arena_bytes()},
+                   {"peak_mb", peak},
+                   {"base_mb", base}});
     return ok;
   }
-  emit(fmt::format("{}: {} {}\nload    {}\nrun     {} median of {}; best {}, 9 of 10 within {}\n"
-                   "speed   {:.1f} GFLOP/s ({} a run)\nmemory  {:.1f} MB at most, {:.1f} MB before loading; {} packed weights, {} arena\n",
-                   printable(loading.model), loaded.threads, loaded.threads == 1 ? "thread" : "threads",
-                   milliseconds(loaded.milliseconds), milliseconds(middle), times.size(), milliseconds(times.front()),
-                   milliseconds(high), gflops, flops_text(flops), peak, base,
-                   bytes_text(static_cast<double>(loaded.session.packed_bytes())),
-                   bytes_text(static_cast<double>(loaded.session.arena_bytes()))));
+  emit(fmt::format(
+      "{}: {} {}\nload    {}\nrun     {} median of {}; best {}, 9 of 10 within {}\n"
+      "speed   {:.1f} GFLOP/s ({} a run)\nmemory  {:.1f} MB at most, {:.1f} MB before loading; {} "
+      "packed weights, {} arena\n",
+      printable(loading.model), loaded.threads, loaded.threads == 1 ? "thread" : "threads",
+      milliseconds(loaded.milliseconds), milliseconds(middle), times.size(),
+      milliseconds(times.front()), milliseconds(high), gflops, flops_text(flops), peak, base,
+      bytes_text(static_cast<double>(loaded.session.packed_bytes())),
+      bytes_text(static_cast<double>(loaded.session.arena_bytes()))));
   return ok;
 }
 
@@ -104,7 +119,8 @@ int BenchCommand::run() {
   if (serve && probe) throw UsageError("--serve and --probe exclude each other");
   if (serve) return serve_lines();
   if (probe) return run_probe();
-  if (loading.model.empty()) throw UsageError("bench: MODEL is required; see 'sardonyx bench --help'");
+  if (loading.model.empty())
+    throw UsageError("bench: MODEL is required; see 'sardonyx bench --help'");
   return run_model();
 }
 
@@ -112,13 +128,18 @@ int BenchCommand::run() {
 
 void add_bench(CLI::App& app, Action& action) {
   auto command = std::make_shared<BenchCommand>();
-  CLI::App* bench = app.add_subcommand("bench", "Time a model; inputs that are not given are random");
+  CLI::App* bench =
+      app.add_subcommand("bench", "Time a model; inputs that are not given are random");
   add_loading_options(*bench, command->loading);
   bench->get_option("MODEL")->required(false);
   command->inputs.add_options(*bench);
-  bench->add_option("-n,--repeat", command->repeat, "Run so often; a second's worth without it")->check(CLI::Range(1, 1000000000))->type_name("N");
-  bench->add_flag("--probe", command->probe, "Measure the machine's peak instead: multiply-adds and reading of memory");
-  bench->add_flag("--serve", command->serve, "Take commands from standard input, one a line (docs/cli.md)");
+  bench->add_option("-n,--repeat", command->repeat, "Run so often; a second's worth without it")
+      ->check(CLI::Range(1, 1000000000))
+      ->type_name("N");
+  bench->add_flag("--probe", command->probe,
+                  "Measure the machine's peak instead: multiply-adds and reading of memory");
+  bench->add_flag("--serve", command->serve,
+                  "Take commands from standard input, one a line (docs/cli.md)");
   bench->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   bench->callback([command, &action] { action = [command] { return command->run(); }; });
 }

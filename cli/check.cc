@@ -50,20 +50,29 @@ int CheckCommand::run() const {
     diagnostics = check_model_file(model, options);
   }
   int64_t counts[3] = {};
-  for (const check::Diagnostic& finding : diagnostics) ++counts[static_cast<size_t>(finding.severity)];
+  for (const check::Diagnostic& finding : diagnostics)
+    ++counts[static_cast<size_t>(finding.severity)];
   const auto of = [&](check::Severity severity) { return counts[static_cast<size_t>(severity)]; };
-  const int64_t errors = of(check::Severity::error), warnings = of(check::Severity::warning), infos = of(check::Severity::info);
+  const int64_t errors = of(check::Severity::error), warnings = of(check::Severity::warning),
+                infos = of(check::Severity::info);
   if (as_json) {
-    json report = {{"model", model}, {"errors", errors}, {"warnings", warnings}, {"infos", infos}, {"findings", json::array()}};
-    for (const check::Diagnostic& finding : diagnostics) report["findings"].push_back(to_json(finding));
+    json report = {{"model", model},
+                   {"errors", errors},
+                   {"warnings", warnings},
+                   {"infos", infos},
+                   {"findings", json::array()}};
+    for (const check::Diagnostic& finding : diagnostics)
+      report["findings"].push_back(to_json(finding));
     emit_json(report);
   } else {
     std::string text;
-    for (const check::Diagnostic& finding : diagnostics) text += printable(finding.to_string()) + "\n";
+    for (const check::Diagnostic& finding : diagnostics)
+      text += printable(finding.to_string()) + "\n";
     if (diagnostics.empty()) {
       text += fmt::format("{}: nothing to report\n", printable(model));
     } else {
-      text += fmt::format("{}: {}, {}, {}\n", printable(model), counted(errors, "error"), counted(warnings, "warning"), counted(infos, "note"));
+      text += fmt::format("{}: {}, {}, {}\n", printable(model), counted(errors, "error"),
+                          counted(warnings, "warning"), counted(infos, "note"));
     }
     emit(text);
   }
@@ -74,11 +83,15 @@ int CheckCommand::run() const {
 
 void add_check(CLI::App& app, Action& action) {
   auto command = std::make_shared<CheckCommand>();
-  CLI::App* check = app.add_subcommand("check", "Check a model against the rules of the standard; exit 1 for errors");
-  check->add_option("MODEL", command->model, "The model; its external data is not needed")->required();
+  CLI::App* check = app.add_subcommand(
+      "check", "Check a model against the rules of the standard; exit 1 for errors");
+  check->add_option("MODEL", command->model, "The model; its external data is not needed")
+      ->required();
   check->add_flag("--strict", command->strict, "What real models often break is an error, too");
-  check->add_flag("--unknown-domains", command->unknown_domains, "Operators of domains that nobody defines are errors");
-  check->add_option("--max", command->most, "List at most N findings of each severity (1000)")->type_name("N");
+  check->add_flag("--unknown-domains", command->unknown_domains,
+                  "Operators of domains that nobody defines are errors");
+  check->add_option("--max", command->most, "List at most N findings of each severity (1000)")
+      ->type_name("N");
   check->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   check->callback([command, &action] { action = [command] { return command->run(); }; });
 }

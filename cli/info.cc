@@ -36,26 +36,41 @@ json port_json(const std::vector<ModelInfo::Port>& ports) {
 }
 
 json to_json(const ModelInfo& info) {
-  json report = {{"model", info.path}, {"file_bytes", info.file_bytes}, {"producer", info.producer},
-                 {"domain", info.domain}, {"model_version", info.model_version}, {"description", info.description},
-                 {"graph", info.graph_name}, {"nodes", info.nodes}, {"functions", info.functions}, {"training", info.training}};
+  json report = {{"model", info.path},
+                 {"file_bytes", info.file_bytes},
+                 {"producer", info.producer},
+                 {"domain", info.domain},
+                 {"model_version", info.model_version},
+                 {"description", info.description},
+                 {"graph", info.graph_name},
+                 {"nodes", info.nodes},
+                 {"functions", info.functions},
+                 {"training", info.training}};
   report["ir_version"] = info.ir_version ? json(*info.ir_version) : json();
   report["opsets"] = json::array();
-  for (const auto& [domain, version] : info.opsets) report["opsets"].push_back({{"domain", domain}, {"version", version}});
+  for (const auto& [domain, version] : info.opsets)
+    report["opsets"].push_back({{"domain", domain}, {"version", version}});
   report["metadata"] = json::array();
-  for (const auto& [key, value] : info.metadata) report["metadata"].push_back({{"key", key}, {"value", value}});
+  for (const auto& [key, value] : info.metadata)
+    report["metadata"].push_back({{"key", key}, {"value", value}});
   report["inputs"] = port_json(info.inputs);
   report["outputs"] = port_json(info.outputs);
   report["operators"] = json::array();
   for (const auto& op : info.operators) {
-    report["operators"].push_back({{"name", op.name}, {"count", op.count}, {"supported", op.supported}});
+    report["operators"].push_back(
+        {{"name", op.name}, {"count", op.count}, {"supported", op.supported}});
   }
-  report["parameters"] = {{"count", info.parameters}, {"bytes", info.parameter_bytes}, {"types", json::object()}};
-  for (const auto& [type, count] : info.parameter_types) report["parameters"]["types"][type] = count;
-  report["external_data"] = {{"files", info.external_files}, {"present", info.external_data_present}};
+  report["parameters"] = {
+      {"count", info.parameters}, {"bytes", info.parameter_bytes}, {"types", json::object()}};
+  for (const auto& [type, count] : info.parameter_types)
+    report["parameters"]["types"][type] = count;
+  report["external_data"] = {{"files", info.external_files},
+                             {"present", info.external_data_present}};
   if (info.cost) {
-    report["cost"] = {{"flops", info.cost->flops}, {"value_bytes", info.cost->value_bytes},
-                      {"unknown_nodes", info.cost->unknown_nodes}, {"sizes", json::object()}};
+    report["cost"] = {{"flops", info.cost->flops},
+                      {"value_bytes", info.cost->value_bytes},
+                      {"unknown_nodes", info.cost->unknown_nodes},
+                      {"sizes", json::object()}};
     for (const auto& [name, size] : info.cost->sizes) report["cost"]["sizes"][name] = size;
   } else {
     report["cost"] = nullptr;
@@ -80,42 +95,53 @@ std::string cost_text(const ModelInfo& info) {
   if (!info.cost) return fmt::format("{:<12} unknown: {}\n", "cost", printable(info.cost_reason));
   const Cost& cost = *info.cost;
   std::string sizes;
-  for (const auto& [name, size] : cost.sizes) sizes += fmt::format("{}{} = {}", sizes.empty() ? " (with " : ", ", printable(name), size);
+  for (const auto& [name, size] : cost.sizes)
+    sizes += fmt::format("{}{} = {}", sizes.empty() ? " (with " : ", ", printable(name), size);
   if (!sizes.empty()) sizes += ")";
   std::string text = fmt::format("{:<12} {} a run{}\n", "cost", flops_text(cost.flops), sizes);
   if (cost.unknown_nodes > 0) {
-    text += fmt::format("{:<12} without {} nodes whose sizes only a run decides\n", "", cost.unknown_nodes);
+    text += fmt::format("{:<12} without {} nodes whose sizes only a run decides\n", "",
+                        cost.unknown_nodes);
   }
   text += fmt::format("{:<12} {} of weights, up to {} of other values at a time\n", "memory",
-                      bytes_text(static_cast<double>(info.parameter_bytes)), bytes_text(cost.value_bytes));
+                      bytes_text(static_cast<double>(info.parameter_bytes)),
+                      bytes_text(cost.value_bytes));
   return text;
 }
 
 std::string to_text(const ModelInfo& info) {
   std::string text;
-  line(text, "model", fmt::format("{} ({})", info.path, bytes_text(static_cast<double>(info.file_bytes))));
+  line(text, "model",
+       fmt::format("{} ({})", info.path, bytes_text(static_cast<double>(info.file_bytes))));
   line(text, "graph", info.graph_name);
   line(text, "producer", info.producer);
   line(text, "description", info.description);
   std::string opsets;
-  for (const auto& [domain, version] : info.opsets) opsets += fmt::format("{}{} {}", opsets.empty() ? "" : ", ", domain, version);
+  for (const auto& [domain, version] : info.opsets)
+    opsets += fmt::format("{}{} {}", opsets.empty() ? "" : ", ", domain, version);
   line(text, "opsets", opsets);
   line(text, "IR version", info.ir_version ? std::to_string(*info.ir_version) : "not given");
-  for (const auto& [key, value] : info.metadata) line(text, "metadata", fmt::format("{} = {}", key, value));
+  for (const auto& [key, value] : info.metadata)
+    line(text, "metadata", fmt::format("{} = {}", key, value));
   for (const auto& port : info.inputs) {
-    line(text, "input", fmt::format("{}  {}{}", port.name, port.type, port.has_default ? "  (has a default)" : ""));
+    line(
+        text, "input",
+        fmt::format("{}  {}{}", port.name, port.type, port.has_default ? "  (has a default)" : ""));
   }
-  for (const auto& port : info.outputs) line(text, "output", fmt::format("{}  {}", port.name, port.type));
+  for (const auto& port : info.outputs)
+    line(text, "output", fmt::format("{}  {}", port.name, port.type));
   line(text, "parameters", info.parameters == 0 ? "none" : list_types(info));
   for (const std::string& file : info.external_files) {
-    line(text, "external", file + (info.external_data_present ? "" : "  (not all of the external data is there)"));
+    line(text, "external",
+         file + (info.external_data_present ? "" : "  (not all of the external data is there)"));
   }
   text += cost_text(info);
   for (const std::string& function : info.functions) line(text, "function", function);
   if (info.training) line(text, "training", "yes");
   line(text, "nodes", grouped(info.nodes));
   for (const auto& op : info.operators) {
-    text += fmt::format("{:>8}  {}{}\n", grouped(op.count), printable(op.name), op.supported ? "" : "  (not supported)");
+    text += fmt::format("{:>8}  {}{}\n", grouped(op.count), printable(op.name),
+                        op.supported ? "" : "  (not supported)");
   }
   return text;
 }
@@ -164,25 +190,34 @@ int ExplainCommand::run() const {
   const Loaded loaded = load(loading);
   const std::vector<StepDescription> steps = loaded.session.steps();
   if (as_json) {
-    json report = {{"model", loading.model}, {"load_ms", loaded.milliseconds},
-                   {"packed_bytes", loaded.session.packed_bytes()}, {"steps", json::array()}};
+    json report = {{"model", loading.model},
+                   {"load_ms", loaded.milliseconds},
+                   {"packed_bytes", loaded.session.packed_bytes()},
+                   {"steps", json::array()}};
     for (const StepDescription& step : steps) {
-      report["steps"].push_back({{"node", step.node}, {"origin", step.origin}, {"kernel", step.kernel}, {"refused", step.refused}});
+      report["steps"].push_back({{"node", step.node},
+                                 {"origin", step.origin},
+                                 {"kernel", step.kernel},
+                                 {"refused", step.refused}});
     }
     emit_json(report);
     return ok;
   }
   std::string text;
   size_t width = 0;
-  for (const StepDescription& step : steps) width = std::max(width, std::min<size_t>(step.kernel.size(), 32));
+  for (const StepDescription& step : steps)
+    width = std::max(width, std::min<size_t>(step.kernel.size(), 32));
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepDescription& step = steps[i];
     text += fmt::format("{:>5}  {:<{}}  {}\n", i, step.kernel, width, printable(step.node));
-    if (!step.origin.empty()) text += fmt::format("{:>{}}from {}\n", "", 9 + width, printable(step.origin));
-    for (const std::string& refusal : step.refused) text += fmt::format("{:>{}}not {}\n", "", 9 + width, printable(refusal));
+    if (!step.origin.empty())
+      text += fmt::format("{:>{}}from {}\n", "", 9 + width, printable(step.origin));
+    for (const std::string& refusal : step.refused)
+      text += fmt::format("{:>{}}not {}\n", "", 9 + width, printable(refusal));
   }
   text += fmt::format("{} steps, {} of packed weights, prepared in {}\n", steps.size(),
-                      bytes_text(static_cast<double>(loaded.session.packed_bytes())), milliseconds(loaded.milliseconds));
+                      bytes_text(static_cast<double>(loaded.session.packed_bytes())),
+                      milliseconds(loaded.milliseconds));
   emit(text);
   return ok;
 }
@@ -191,9 +226,14 @@ int ExplainCommand::run() const {
 
 void add_info(CLI::App& app, Action& action) {
   auto command = std::make_shared<InfoCommand>();
-  CLI::App* info = app.add_subcommand("info", "What is in a model: inputs, outputs, operators, parameters, cost");
-  info->add_option("MODEL", command->model, "The model; its external data is not needed")->required();
-  info->add_option("--set", command->sets, "The size of a named dimension, for the cost; 1 without it")->type_name("DIM=N")->allow_extra_args(false);
+  CLI::App* info = app.add_subcommand(
+      "info", "What is in a model: inputs, outputs, operators, parameters, cost");
+  info->add_option("MODEL", command->model, "The model; its external data is not needed")
+      ->required();
+  info->add_option("--set", command->sets,
+                   "The size of a named dimension, for the cost; 1 without it")
+      ->type_name("DIM=N")
+      ->allow_extra_args(false);
   info->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   info->callback([command, &action] { action = [command] { return command->run(); }; });
 }
@@ -201,17 +241,21 @@ void add_info(CLI::App& app, Action& action) {
 void add_show(CLI::App& app, Action& action) {
   auto command = std::make_shared<ShowCommand>();
   CLI::App* show = app.add_subcommand("show", "Print a model in ONNX's textual syntax");
-  show->add_option("MODEL", command->model, "The model; its external data is not needed")->required();
-  show->add_option("--max-elements", command->most, "Cut tensors with more elements; what is cut can't be parsed again")
+  show->add_option("MODEL", command->model, "The model; its external data is not needed")
+      ->required();
+  show->add_option("--max-elements", command->most,
+                   "Cut tensors with more elements; what is cut can't be parsed again")
       ->check(CLI::Range(int64_t{0}, INT64_MAX))
       ->type_name("N");
-  show->add_flag("--bare", command->bare, "Without the '#@' lines, which hold what the standard's syntax can't say");
+  show->add_flag("--bare", command->bare,
+                 "Without the '#@' lines, which hold what the standard's syntax can't say");
   show->callback([command, &action] { action = [command] { return command->run(); }; });
 }
 
 void add_explain(CLI::App& app, Action& action) {
   auto command = std::make_shared<ExplainCommand>();
-  CLI::App* explain = app.add_subcommand("explain", "Print the steps that running a model consists of, and why");
+  CLI::App* explain =
+      app.add_subcommand("explain", "Print the steps that running a model consists of, and why");
   add_loading_options(*explain, command->loading);
   explain->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   explain->callback([command, &action] { action = [command] { return command->run(); }; });

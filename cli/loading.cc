@@ -7,17 +7,23 @@
 namespace sardonyx::cli {
 
 void add_loading_options(CLI::App& command, LoadingOptions& options) {
-  command.add_option("MODEL", options.model, "The model: .onnx, or .onnxtxt in textual syntax")->required();
-  command.add_option("-t,--threads", options.threads, "Threads to compute with; 0: all this process may use")
+  command.add_option("MODEL", options.model, "The model: .onnx, or .onnxtxt in textual syntax")
+      ->required();
+  command
+      .add_option("-t,--threads", options.threads,
+                  "Threads to compute with; 0: all this process may use")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
-  command.add_option("--trust-folder", options.trusted_folder,
-                     "A folder that links of external data may lead into; links are refused otherwise")
+  command
+      .add_option("--trust-folder", options.trusted_folder,
+                  "A folder that links of external data may lead into; links are refused otherwise")
       ->type_name("DIR");
-  command.add_flag("--plain", options.plain, "Node after node, without plan and fusion: the reference");
+  command.add_flag("--plain", options.plain,
+                   "Node after node, without plan and fusion: the reference");
   command.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
-  command.add_flag("--assume-inference", options.assume_inference,
-                   "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
+  command.add_flag(
+      "--assume-inference", options.assume_inference,
+      "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
 }
 
 Loaded load(const LoadingOptions& options, bool all_outputs) {

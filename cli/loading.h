@@ -23,7 +23,7 @@ void add_loading_options(CLI::App& command, LoadingOptions& options);
 struct Loaded {
   Model model;
   Session session;
-  int threads;        // that runs use, the caller's included
+  int threads;          // that runs use, the caller's included
   double milliseconds;  // reading and preparing
 };
 

@@ -21,7 +21,8 @@ namespace {
 char sigbus_message[1024];
 
 void on_sigbus(int) {
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, sigbus_message, std::strlen(sigbus_message));
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, sigbus_message, std::strlen(sigbus_message));
   _exit(unreadable);
 }
 
@@ -35,11 +36,16 @@ void catch_sigbus() {
 
 int exit_code(ErrorCode code) {
   switch (code) {
-    case ErrorCode::unreadable: return unreadable;
-    case ErrorCode::invalid_model: return invalid_model;
-    case ErrorCode::unsupported: return unsupported;
-    case ErrorCode::bad_input: return bad_input;
-    default: return run_failed;
+    case ErrorCode::unreadable:
+      return unreadable;
+    case ErrorCode::invalid_model:
+      return invalid_model;
+    case ErrorCode::unsupported:
+      return unsupported;
+    case ErrorCode::bad_input:
+      return bad_input;
+    default:
+      return run_failed;
   }
 }
 
@@ -50,10 +56,12 @@ int fail_with(int code, std::string_view message) {
 
 std::string version_text() {
   const About a = about();
-  return fmt::format("sardonyx {}\nONNX {}: IR version {}, ai.onnx {}, ai.onnx.ml {}, ai.onnx.preview.training {}; {} operators\n"
-                     "kernels for {}; PNG and JPEG {}\n",
-                     a.version, a.onnx_release, a.ir_version, a.opset, a.ml_opset, a.training_opset, a.operators,
-                     a.instruction_set, a.images ? "yes" : "no");
+  return fmt::format(
+      "sardonyx {}\nONNX {}: IR version {}, ai.onnx {}, ai.onnx.ml {}, ai.onnx.preview.training "
+      "{}; {} operators\n"
+      "kernels for {}; PNG and JPEG {}\n",
+      a.version, a.onnx_release, a.ir_version, a.opset, a.ml_opset, a.training_opset, a.operators,
+      a.instruction_set, a.images ? "yes" : "no");
 }
 
 constexpr const char* description =
@@ -88,7 +96,8 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error) {
 int run_program(int count, char** arguments) {
   CLI::App app(description, "sardonyx");
   app.footer(closing);
-  app.set_version_flag("--version", [] { return version_text(); }, "What this program is, and exit");
+  app.set_version_flag(
+      "--version", [] { return version_text(); }, "What this program is, and exit");
   app.set_help_flag("-h,--help", "This help, and exit");
   app.require_subcommand(1);
   Action action;
@@ -109,8 +118,9 @@ int run_program(int count, char** arguments) {
 }  // namespace
 
 void name_mapped_file(const std::string& path) {
-  const std::string text = fmt::format("sardonyx: {}{}a mapped file was truncated, or its disk failed, while it was being read\n",
-                                       printable(path).substr(0, 800), path.empty() ? "" : ": ");
+  const std::string text = fmt::format(
+      "sardonyx: {}{}a mapped file was truncated, or its disk failed, while it was being read\n",
+      printable(path).substr(0, 800), path.empty() ? "" : ": ");
   std::memcpy(sigbus_message, text.c_str(), text.size() + 1);
 }
 
@@ -128,6 +138,7 @@ int main(int count, char** arguments) {
   } catch (const std::bad_alloc&) {
     return fail_with(run_failed, "out of memory");
   } catch (const std::exception& error) {
-    return fail_with(run_failed, fmt::format("internal error: {}", sardonyx::printable(error.what())));
+    return fail_with(run_failed,
+                     fmt::format("internal error: {}", sardonyx::printable(error.what())));
   }
 }

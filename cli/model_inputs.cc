@@ -30,20 +30,23 @@ double number_from(const std::string& text, const std::string& input) {
     number = std::stod(text, &used);
   } catch (const std::exception&) {
   }
-  if (text.empty() || used != text.size()) throw UsageError(fmt::format("--input {}: '{}' is not a number", input, text));
+  if (text.empty() || used != text.size())
+    throw UsageError(fmt::format("--input {}: '{}' is not a number", input, text));
   return number;
 }
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 bool has(const std::vector<NamedValue>& values, const std::string& name) {
-  return std::any_of(values.begin(), values.end(), [&](const NamedValue& v) { return v.first == name; });
+  return std::any_of(values.begin(), values.end(),
+                     [&](const NamedValue& v) { return v.first == name; });
 }
 
 std::string list(const std::vector<ValueDescription>& inputs) {
   std::string text;
   for (const ValueDescription& input : inputs) {
-    text += fmt::format("{}'{}' ({}{})", text.empty() ? "" : ", ", input.name, input.type, input.optional ? ", has a default" : "");
+    text += fmt::format("{}'{}' ({}{})", text.empty() ? "" : ", ", input.name, input.type,
+                        input.optional ? ", has a default" : "");
   }
   return text.empty() ? "none" : text;
 }
@@ -63,21 +66,34 @@ DimSizes parse_sizes(const std::vector<std::string>& texts) {
 }
 
 void ModelInputs::add_options(CLI::App& command) {
-  command.add_option("-i,--input", input_texts_,
-                     "A value for an input: NAME=FILE (.npy .npz .pb .json .txt .png .jpg), NAME=random,\n"
-                     "NAME=random:LOW:HIGH, NAME=ones, or NAME=VALUE as in x=1.5 or \"x=[[1,2],[3,4]]\";\n"
-                     "NAME=@FILE is a file whatever its name")
+  command
+      .add_option(
+          "-i,--input", input_texts_,
+          "A value for an input: NAME=FILE (.npy .npz .pb .json .txt .png .jpg), NAME=random,\n"
+          "NAME=random:LOW:HIGH, NAME=ones, or NAME=VALUE as in x=1.5 or \"x=[[1,2],[3,4]]\";\n"
+          "NAME=@FILE is a file whatever its name")
       ->type_name("NAME=WHAT")
       ->allow_extra_args(false);
-  command.add_option("--inputs", from_, "All inputs at once: an .npz with arrays of their names, or a folder with input_0.pb, …")
+  command
+      .add_option(
+          "--inputs", from_,
+          "All inputs at once: an .npz with arrays of their names, or a folder with input_0.pb, …")
       ->type_name("NPZ|DIR");
-  command.add_flag("--random-inputs", random_inputs_, "Random values for the inputs that are not given");
-  command.add_option("--set", set_texts_, "The size of a named dimension of random inputs and ones; 1 without it")
+  command.add_flag("--random-inputs", random_inputs_,
+                   "Random values for the inputs that are not given");
+  command
+      .add_option("--set", set_texts_,
+                  "The size of a named dimension of random inputs and ones; 1 without it")
       ->type_name("DIM=N")
       ->allow_extra_args(false);
   command.add_option("--seed", seed_, "Of the random values (0)")->type_name("N");
-  command.add_option("--scale", picture_.scale, "Pictures: what pixels of 0 to 255 are multiplied with (1/255)")->type_name("X");
-  command.add_option("--mean", picture_.mean, "Pictures: subtracted after that, one number or one for each channel")
+  command
+      .add_option("--scale", picture_.scale,
+                  "Pictures: what pixels of 0 to 255 are multiplied with (1/255)")
+      ->type_name("X");
+  command
+      .add_option("--mean", picture_.mean,
+                  "Pictures: subtracted after that, one number or one for each channel")
       ->type_name("X[,X,X]")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -85,7 +101,9 @@ void ModelInputs::add_options(CLI::App& command) {
       ->type_name("X[,X,X]")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_option("--image-layout", layout_, "Pictures: NCHW or NHWC, where the input's shape does not tell")
+  command
+      .add_option("--image-layout", layout_,
+                  "Pictures: NCHW or NHWC, where the input's shape does not tell")
       ->type_name("LAYOUT");
 }
 
@@ -97,27 +115,33 @@ void ModelInputs::parse() {
     }
     Named input{text.substr(0, equals), text.substr(equals + 1)};
     for (const Named& other : named_) {
-      if (other.name == input.name) throw UsageError(fmt::format("--input {}: '{}' is given twice", text, input.name));
+      if (other.name == input.name)
+        throw UsageError(fmt::format("--input {}: '{}' is given twice", text, input.name));
     }
     named_.push_back(std::move(input));
   }
   given_sizes_ = parse_sizes(set_texts_);
   if (!layout_.empty()) {
     std::string upper = layout_;
-    std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
-    if (upper != "NCHW" && upper != "NHWC") throw UsageError(fmt::format("--image-layout {}: expected NCHW or NHWC", layout_));
+    std::transform(upper.begin(), upper.end(), upper.begin(),
+                   [](unsigned char c) { return std::toupper(c); });
+    if (upper != "NCHW" && upper != "NHWC")
+      throw UsageError(fmt::format("--image-layout {}: expected NCHW or NHWC", layout_));
     picture_.channels_last = upper == "NHWC";
   }
   for (const auto* numbers : {&picture_.mean, &picture_.deviation}) {
-    if (numbers->size() == 2 || numbers->size() > 3) throw UsageError("--mean and --std take one number or three");
+    if (numbers->size() == 2 || numbers->size() > 3)
+      throw UsageError("--mean and --std take one number or three");
   }
 }
 
-const ValueDescription& ModelInputs::find(const std::vector<ValueDescription>& inputs, const std::string& name) const {
+const ValueDescription& ModelInputs::find(const std::vector<ValueDescription>& inputs,
+                                          const std::string& name) const {
   for (const ValueDescription& input : inputs) {
     if (input.name == name) return input;
   }
-  fail_at(place(name), ErrorCode::bad_input, "the model has no input of this name; it has {}", list(inputs));
+  fail_at(place(name), ErrorCode::bad_input, "the model has no input of this name; it has {}",
+          list(inputs));
 }
 
 void ModelInputs::check_sizes(const std::vector<ValueDescription>& inputs) const {
@@ -131,11 +155,13 @@ void ModelInputs::check_sizes(const std::vector<ValueDescription>& inputs) const
   for (const auto& [name, size] : given_sizes_) {
     if (names.contains(name)) continue;
     fail_at(fmt::format("--set {}={}", name, size), ErrorCode::bad_input,
-            "no input has a dimension of this name; named dimensions are: {}", names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+            "no input has a dimension of this name; named dimensions are: {}",
+            names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
   }
 }
 
-std::vector<NamedValue> ModelInputs::values(const Model& model, const std::vector<ValueDescription>& inputs) {
+std::vector<NamedValue> ModelInputs::values(const Model& model,
+                                            const std::vector<ValueDescription>& inputs) {
   for (const Named& input : named_) find(inputs, input.name);
   check_sizes(inputs);
   sizes_ = given_sizes_;
@@ -147,7 +173,8 @@ std::vector<NamedValue> ModelInputs::values(const Model& model, const std::vecto
   std::vector<ValueDescription> missing;
   for (const ValueDescription& input : inputs) {
     if (has(values, input.name)) continue;
-    const auto named = std::find_if(named_.begin(), named_.end(), [&](const Named& n) { return n.name == input.name; });
+    const auto named = std::find_if(named_.begin(), named_.end(),
+                                    [&](const Named& n) { return n.name == input.name; });
     const bool needed = !input.optional && input.kind != Value::Kind::optional;
     if (named != named_.end()) {
       values.emplace_back(input.name, made(*named, input));
@@ -158,20 +185,26 @@ std::vector<NamedValue> ModelInputs::values(const Model& model, const std::vecto
     }
   }
   if (missing.empty()) return values;
-  fail(ErrorCode::bad_input, "missing inputs: {}; give them with --input NAME=FILE, or --random-inputs to try the model", list(missing));
+  fail(ErrorCode::bad_input,
+       "missing inputs: {}; give them with --input NAME=FILE, or --random-inputs to try the model",
+       list(missing));
 }
 
-void ModelInputs::take_named(const Model& model, const std::vector<ValueDescription>& inputs, std::vector<NamedValue>& values) {
+void ModelInputs::take_named(const Model& model, const std::vector<ValueDescription>& inputs,
+                             std::vector<NamedValue>& values) {
   for (const Named& input : named_) {
-    if (!is_made(input)) values.emplace_back(input.name, read(input, model, find(inputs, input.name)));
+    if (!is_made(input))
+      values.emplace_back(input.name, read(input, model, find(inputs, input.name)));
   }
 }
 
 // From an .npz or from a folder like those of the standard's test data. What is named by itself
 // comes first.
-void ModelInputs::take_all(const Model& model, const std::vector<ValueDescription>& inputs, std::vector<NamedValue>& values) {
+void ModelInputs::take_all(const Model& model, const std::vector<ValueDescription>& inputs,
+                           std::vector<NamedValue>& values) {
   const auto taken = [&](const std::string& name) {
-    return has(values, name) || std::any_of(named_.begin(), named_.end(), [&](const Named& n) { return n.name == name; });
+    return has(values, name) || std::any_of(named_.begin(), named_.end(),
+                                            [&](const Named& n) { return n.name == name; });
   };
   if (from_.ends_with(".npz")) {
     for (NamedValue& value : read_npz_values(from_, inputs)) {
@@ -187,7 +220,8 @@ void ModelInputs::take_all(const Model& model, const std::vector<ValueDescriptio
       const std::string path = fmt::format("{}/input_{}.{}", from_, i, kind);
       if (!exists(path)) continue;
       any = true;
-      if (!taken(inputs[i].name)) values.emplace_back(inputs[i].name, read_value_file(path, model, inputs[i], picture_));
+      if (!taken(inputs[i].name))
+        values.emplace_back(inputs[i].name, read_value_file(path, model, inputs[i], picture_));
       break;
     }
   }
@@ -204,16 +238,24 @@ Value ModelInputs::made(const Named& input, const ValueDescription& wanted) cons
   if (input.text == "random") return random_value(wanted, shape, seed_);
   const std::string range = input.text.substr(sizeof "random:" - 1);
   const size_t colon = range.find(':');
-  if (colon == std::string::npos) throw UsageError(fmt::format("--input {}={}: expected random:LOW:HIGH", input.name, input.text));
+  if (colon == std::string::npos)
+    throw UsageError(
+        fmt::format("--input {}={}: expected random:LOW:HIGH", input.name, input.text));
   return random_value(wanted, shape, seed_,
-                      RandomRange{number_from(range.substr(0, colon), input.name), number_from(range.substr(colon + 1), input.name)});
+                      RandomRange{number_from(range.substr(0, colon), input.name),
+                                  number_from(range.substr(colon + 1), input.name)});
 }
 
-Value ModelInputs::read(const Named& input, const Model& model, const ValueDescription& wanted) const {
-  if (input.text.starts_with('@')) return read_value_file(input.text.substr(1), model, wanted, picture_);
-  const bool text = wanted.kind == Value::Kind::tensor && wanted.element_type == ElementType::string;
-  const bool looks_like_file = is_value_file_name(input.text) || input.text.find('/') != std::string::npos;
-  if (looks_like_file && (!text || exists(input.text))) return read_value_file(input.text, model, wanted, picture_);
+Value ModelInputs::read(const Named& input, const Model& model,
+                        const ValueDescription& wanted) const {
+  if (input.text.starts_with('@'))
+    return read_value_file(input.text.substr(1), model, wanted, picture_);
+  const bool text =
+      wanted.kind == Value::Kind::tensor && wanted.element_type == ElementType::string;
+  const bool looks_like_file =
+      is_value_file_name(input.text) || input.text.find('/') != std::string::npos;
+  if (looks_like_file && (!text || exists(input.text)))
+    return read_value_file(input.text, model, wanted, picture_);
   try {
     return value_from_text(input.text, wanted);
   } catch (const Error& error) {

@@ -23,7 +23,8 @@ class ModelInputs {
   // Inputs that no option names get random values.
   void fill_with_random() { random_inputs_ = true; }
 
-  // The values for the model's inputs. Throws Error (bad_input) that lists what is missing or wrong.
+  // The values for the model's inputs. Throws Error (bad_input) that lists what is missing or
+  // wrong.
   std::vector<NamedValue> values(const Model& model, const std::vector<ValueDescription>& inputs);
   // What the named dimensions came to be.
   const DimSizes& sizes() const { return sizes_; }
@@ -34,10 +35,13 @@ class ModelInputs {
     std::string name;
     std::string text;
   };
-  const ValueDescription& find(const std::vector<ValueDescription>& inputs, const std::string& name) const;
+  const ValueDescription& find(const std::vector<ValueDescription>& inputs,
+                               const std::string& name) const;
   void check_sizes(const std::vector<ValueDescription>& inputs) const;
-  void take_all(const Model& model, const std::vector<ValueDescription>& inputs, std::vector<NamedValue>& values);
-  void take_named(const Model& model, const std::vector<ValueDescription>& inputs, std::vector<NamedValue>& values);
+  void take_all(const Model& model, const std::vector<ValueDescription>& inputs,
+                std::vector<NamedValue>& values);
+  void take_named(const Model& model, const std::vector<ValueDescription>& inputs,
+                  std::vector<NamedValue>& values);
   bool is_made(const Named& input) const;
   Value made(const Named& input, const ValueDescription& wanted) const;
   Value read(const Named& input, const Model& model, const ValueDescription& wanted) const;

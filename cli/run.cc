@@ -71,7 +71,8 @@ std::vector<std::string> RunCommand::read_labels() const {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   while (!labels.empty() && labels.back().empty()) labels.pop_back();
-  if (labels.empty()) fail_at(labels_file, ErrorCode::bad_input, "holds no labels; one a line is expected");
+  if (labels.empty())
+    fail_at(labels_file, ErrorCode::bad_input, "holds no labels; one a line is expected");
   return labels;
 }
 
@@ -99,11 +100,13 @@ std::vector<std::pair<size_t, Value>> RunCommand::read_expected(const Loaded& lo
     }
   }
   if (!exists(expect)) fail_at(expect, ErrorCode::unreadable, "no such folder");
-  if (expected.empty()) fail_at(expect, ErrorCode::bad_input, "has no output_0.pb or output_0.npy to compare with");
+  if (expected.empty())
+    fail_at(expect, ErrorCode::bad_input, "has no output_0.pb or output_0.npy to compare with");
   return expected;
 }
 
-std::vector<Value> RunCommand::run_all(const Session& session, const std::vector<NamedValue>& given) {
+std::vector<Value> RunCommand::run_all(const Session& session,
+                                       const std::vector<NamedValue>& given) {
   Progress progress("running " + loading.model);
   std::vector<Value> outputs;
   for (int i = 0; i < repeat; ++i) {
@@ -116,7 +119,8 @@ std::vector<Value> RunCommand::run_all(const Session& session, const std::vector
   return outputs;
 }
 
-std::vector<std::string> RunCommand::write(const Session& session, const std::vector<Value>& outputs) const {
+std::vector<std::string> RunCommand::write(const Session& session,
+                                           const std::vector<Value>& outputs) const {
   if (output.empty()) return {};
   if (!output.ends_with(".npz")) return write_output_folder(output, outputs);
   write_output_npz(output, session.outputs(), outputs);
@@ -128,14 +132,17 @@ int RunCommand::labelled_output(const Session& session, const std::vector<Value>
   if (labels_.empty()) return -1;
   std::string seen;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    seen += fmt::format("{}'{}' is {}", seen.empty() ? "" : ", ", session.outputs()[i].name, type_text(outputs[i]));
+    seen += fmt::format("{}'{}' is {}", seen.empty() ? "" : ", ", session.outputs()[i].name,
+                        type_text(outputs[i]));
     if (!outputs[i].is_tensor() || outputs[i].tensor().rank() == 0) continue;
     const Tensor& tensor = outputs[i].tensor();
-    if (is_floating(tensor.element_type()) && tensor.shape().back() == static_cast<int64_t>(labels_.size())) {
+    if (is_floating(tensor.element_type()) &&
+        tensor.shape().back() == static_cast<int64_t>(labels_.size())) {
       return static_cast<int>(i);
     }
   }
-  fail_at(labels_file, ErrorCode::bad_input, "has {} labels, but no output has as many scores: {}", labels_.size(), seen);
+  fail_at(labels_file, ErrorCode::bad_input, "has {} labels, but no output has as many scores: {}",
+          labels_.size(), seen);
 }
 
 int RunCommand::run() {
@@ -148,41 +155,52 @@ int RunCommand::run() {
   const std::vector<Value> outputs = run_all(loaded.session, given);
   labelled_ = labelled_output(loaded.session, outputs);
   files_ = write(loaded.session, outputs);
-  for (const auto& [index, value] : expected) differences_.emplace_back(index, compare(outputs[index], value, tolerance));
+  for (const auto& [index, value] : expected)
+    differences_.emplace_back(index, compare(outputs[index], value, tolerance));
   if (as_json) {
     print_json(loaded, outputs);
   } else {
     print_text(loaded, outputs);
   }
-  const bool agree = std::all_of(differences_.begin(), differences_.end(), [](const auto& d) { return d.second.agree; });
+  const bool agree = std::all_of(differences_.begin(), differences_.end(),
+                                 [](const auto& d) { return d.second.agree; });
   return agree ? ok : findings;
 }
 
-std::string RunCommand::answer_name(int64_t index) const { return labels_[static_cast<size_t>(index)]; }
+std::string RunCommand::answer_name(int64_t index) const {
+  return labels_[static_cast<size_t>(index)];
+}
 
 void RunCommand::print_text(const Loaded& loaded, const std::vector<Value>& outputs) const {
-  std::string text = fmt::format("{}: loaded in {}, ran in {}", printable(loading.model), milliseconds(loaded.milliseconds),
-                                 milliseconds(median(times_)));
-  if (repeat > 1) text += fmt::format(" (median of {}, best {})", repeat, milliseconds(*std::min_element(times_.begin(), times_.end())));
+  std::string text = fmt::format("{}: loaded in {}, ran in {}", printable(loading.model),
+                                 milliseconds(loaded.milliseconds), milliseconds(median(times_)));
+  if (repeat > 1)
+    text += fmt::format(" (median of {}, best {})", repeat,
+                        milliseconds(*std::min_element(times_.begin(), times_.end())));
   text += fmt::format(", {} {}\n", loaded.threads, loaded.threads == 1 ? "thread" : "threads");
   for (size_t i = 0; i < outputs.size(); ++i) {
-    text += fmt::format("{}  {}  {}\n", printable(loaded.session.outputs()[i].name), type_text(outputs[i]), preview(outputs[i], shown_elements));
-    if (i < files_.size() && !files_[i].empty()) text += fmt::format("    written to {}\n", printable(files_[i]));
+    text += fmt::format("{}  {}  {}\n", printable(loaded.session.outputs()[i].name),
+                        type_text(outputs[i]), preview(outputs[i], shown_elements));
+    if (i < files_.size() && !files_[i].empty())
+      text += fmt::format("    written to {}\n", printable(files_[i]));
     if (static_cast<int>(i) == labelled_) {
       const Ranking ranking = rank_answers(outputs[i].tensor(), top);
       if (!ranking.given) text += "    softmax of these:\n";
       for (size_t row = 0; row < ranking.rows.size(); ++row) {
         if (ranking.rows.size() > 1) text += fmt::format("    row {}\n", row);
         for (const Answer& answer : ranking.rows[row]) {
-          text += fmt::format("    {:6.2f} %  {}\n", 100 * answer.probability, printable(answer_name(answer.index)));
+          text += fmt::format("    {:6.2f} %  {}\n", 100 * answer.probability,
+                              printable(answer_name(answer.index)));
         }
       }
     }
     for (const auto& [index, difference] : differences_) {
       if (index != i) continue;
-      text += fmt::format("    {}: {}\n", difference.agree ? "as expected" : "NOT as expected",
-                          difference.agree ? fmt::format("largest difference {:.3g}, {:.2g} of the RMS", difference.largest, difference.share_of_rms)
-                                           : difference.reason);
+      text +=
+          fmt::format("    {}: {}\n", difference.agree ? "as expected" : "NOT as expected",
+                      difference.agree ? fmt::format("largest difference {:.3g}, {:.2g} of the RMS",
+                                                     difference.largest, difference.share_of_rms)
+                                       : difference.reason);
     }
   }
   if (output.ends_with(".npz")) text += fmt::format("written to {}\n", printable(output));
@@ -190,8 +208,11 @@ void RunCommand::print_text(const Loaded& loaded, const std::vector<Value>& outp
 }
 
 void RunCommand::print_json(const Loaded& loaded, const std::vector<Value>& outputs) const {
-  json report = {{"model", loading.model}, {"threads", loaded.threads}, {"load_ms", loaded.milliseconds},
-                 {"run_ms", median(times_)}, {"runs_ms", times_}};
+  json report = {{"model", loading.model},
+                 {"threads", loaded.threads},
+                 {"load_ms", loaded.milliseconds},
+                 {"run_ms", median(times_)},
+                 {"runs_ms", times_}};
   report["outputs"] = json::array();
   for (size_t i = 0; i < outputs.size(); ++i) {
     json one = {{"name", loaded.session.outputs()[i].name}, {"type", type_text(outputs[i])}};
@@ -206,15 +227,19 @@ void RunCommand::print_json(const Loaded& loaded, const std::vector<Value>& outp
       for (const auto& row : rank_answers(outputs[i].tensor(), top).rows) {
         json answers = json::array();
         for (const Answer& answer : row) {
-          answers.push_back({{"label", answer_name(answer.index)}, {"index", answer.index}, {"probability", answer.probability}});
+          answers.push_back({{"label", answer_name(answer.index)},
+                             {"index", answer.index},
+                             {"probability", answer.probability}});
         }
         one["answers"].push_back(std::move(answers));
       }
     }
     for (const auto& [index, difference] : differences_) {
       if (index != i) continue;
-      one["expected"] = {{"agree", difference.agree}, {"largest_difference", difference.largest},
-                         {"share_of_rms", difference.share_of_rms}, {"differing", difference.differing}};
+      one["expected"] = {{"agree", difference.agree},
+                         {"largest_difference", difference.largest},
+                         {"share_of_rms", difference.share_of_rms},
+                         {"differing", difference.differing}};
       if (!difference.agree) one["expected"]["reason"] = difference.reason;
     }
     report["outputs"].push_back(std::move(one));
@@ -230,14 +255,29 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* run = app.add_subcommand("run", "Run a model and print its outputs");
   add_loading_options(*run, command->loading);
   command->inputs.add_options(*run);
-  run->add_option("-o,--output", command->output, "Write the outputs: a folder (output_0.npy, …), or FILE.npz")->type_name("DIR|NPZ");
-  run->add_option("--expect", command->expect, "Compare with output_0.pb or .npy, … of a folder; exit 1 where they differ")->type_name("DIR");
-  run->add_option("--rtol", command->tolerance.relative, "Of --expect: allowed share of the expected value (1e-3; more for coarse types)")->type_name("X");
-  run->add_option("--atol", command->tolerance.absolute, "Of --expect: allowed beside that (1e-4 of the expected RMS)")->type_name("X");
-  run->add_flag("--all-outputs", command->all_outputs, "Also what the nodes give to each other, after the model's outputs");
-  run->add_option("-n,--repeat", command->repeat, "Run so often and tell the median time")->check(CLI::Range(1, 1000000000))->type_name("N");
-  run->add_option("--labels", command->labels_file, "Names of classes, one a line: print the best answers")->type_name("FILE");
-  run->add_option("--top", command->top, "How many answers (5)")->check(CLI::Range(1, 1000000))->type_name("K");
+  run->add_option("-o,--output", command->output,
+                  "Write the outputs: a folder (output_0.npy, …), or FILE.npz")
+      ->type_name("DIR|NPZ");
+  run->add_option("--expect", command->expect,
+                  "Compare with output_0.pb or .npy, … of a folder; exit 1 where they differ")
+      ->type_name("DIR");
+  run->add_option("--rtol", command->tolerance.relative,
+                  "Of --expect: allowed share of the expected value (1e-3; more for coarse types)")
+      ->type_name("X");
+  run->add_option("--atol", command->tolerance.absolute,
+                  "Of --expect: allowed beside that (1e-4 of the expected RMS)")
+      ->type_name("X");
+  run->add_flag("--all-outputs", command->all_outputs,
+                "Also what the nodes give to each other, after the model's outputs");
+  run->add_option("-n,--repeat", command->repeat, "Run so often and tell the median time")
+      ->check(CLI::Range(1, 1000000000))
+      ->type_name("N");
+  run->add_option("--labels", command->labels_file,
+                  "Names of classes, one a line: print the best answers")
+      ->type_name("FILE");
+  run->add_option("--top", command->top, "How many answers (5)")
+      ->check(CLI::Range(1, 1000000))
+      ->type_name("K");
   run->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   run->callback([command, &action] { action = [command] { return command->run(); }; });
 }

@@ -39,8 +39,10 @@ class Server {
     if (command == "inputs") return read_inputs(rest);
     if (command == "run") return run(rest);
     if (command == "outputs") return write_outputs(rest);
-    if (command == "memory") return {{"peak_mb", process_megabytes("VmHWM")}, {"base_mb", base_mb_}};
-    fail(ErrorCode::bad_input, "unknown command '{}'; known: load, inputs, run, outputs, memory, quit", command);
+    if (command == "memory")
+      return {{"peak_mb", process_megabytes("VmHWM")}, {"base_mb", base_mb_}};
+    fail(ErrorCode::bad_input,
+         "unknown command '{}'; known: load, inputs, run, outputs, memory, quit", command);
   }
 
  private:
@@ -69,7 +71,8 @@ class Server {
     for (NamedValue& value : read_npz_values(path, wanted)) {
       size_t i = 0;
       while (i < wanted.size() && wanted[i].name != value.first) ++i;
-      if (i == wanted.size()) fail(ErrorCode::bad_input, "the model has no input '{}'", value.first);
+      if (i == wanted.size())
+        fail(ErrorCode::bad_input, "the model has no input '{}'", value.first);
       inputs[i] = std::move(value.second);
     }
     inputs_ = std::move(inputs);
@@ -94,7 +97,8 @@ class Server {
   }
 
   json write_outputs(const std::string& path) const {
-    if (outputs_.size() != session().outputs().size() || outputs_.empty()) fail(ErrorCode::bad_input, "nothing has run yet");
+    if (outputs_.size() != session().outputs().size() || outputs_.empty())
+      fail(ErrorCode::bad_input, "nothing has run yet");
     write_output_npz(path, session().outputs(), outputs_);
     return json::object();
   }
@@ -111,7 +115,8 @@ int serve_lines() {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.ends_with('\r')) line.pop_back();
     const size_t blank = std::min(line.find(' '), line.size());
-    const std::string command = line.substr(0, blank), rest = line.substr(std::min(blank + 1, line.size()));
+    const std::string command = line.substr(0, blank),
+                      rest = line.substr(std::min(blank + 1, line.size()));
     if (command.empty()) continue;
     if (command == "quit") break;
     json answer;

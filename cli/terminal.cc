@@ -24,13 +24,19 @@ std::string scaled(double number, double step, std::initializer_list<std::string
     number /= step;
     ++unit;
   }
-  return fmt::format("{:.{}f} {}", number, unit == units.begin() ? 0 : number < 10 ? 2 : number < 100 ? 1 : 0, *unit);
+  return fmt::format("{:.{}f} {}", number,
+                     unit == units.begin() ? 0
+                     : number < 10         ? 2
+                     : number < 100        ? 1
+                                           : 0,
+                     *unit);
 }
 
 }  // namespace
 
 void emit(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return;
   fail_at("standard output", ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
 }
 
@@ -53,9 +59,13 @@ std::string milliseconds(double ms) {
   return fmt::format("{:.{}f} ms", ms, ms < 10 ? 2 : ms < 100 ? 1 : 0);
 }
 
-std::string bytes_text(double bytes) { return scaled(bytes, 1000, {"bytes", "kB", "MB", "GB", "TB"}); }
+std::string bytes_text(double bytes) {
+  return scaled(bytes, 1000, {"bytes", "kB", "MB", "GB", "TB"});
+}
 
-std::string flops_text(double flops) { return scaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"}); }
+std::string flops_text(double flops) {
+  return scaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"});
+}
 
 double median(std::vector<double> numbers) {
   std::sort(numbers.begin(), numbers.end());

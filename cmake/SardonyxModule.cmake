@@ -10,6 +10,10 @@ target_compile_options(sardonyx_options INTERFACE
   $<$<BOOL:${SARDONYX_WERROR}>:-Werror>)
 # One kernel source, three instruction sets: AVX-512, AVX2 and a portable one that any machine runs.
 target_compile_definitions(sardonyx_options INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
+# g++ 12 warns of overlaps in std::string's operator+ (GCC bug 105651) and of unset std::optional contents
+# (105562) that are not there.
+target_compile_options(sardonyx_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 target_include_directories(sardonyx_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
 if(SARDONYX_SANITIZE)

@@ -19,7 +19,8 @@ int main(int count, char** arguments) try {
 
   const auto outputs = session.run(inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    std::cout << session.outputs()[i].name << ' ' << sardonyx::to_string(outputs[i].tensor().shape()) << ':';
+    std::cout << session.outputs()[i].name << ' '
+              << sardonyx::to_string(outputs[i].tensor().shape()) << ':';
     for (float element : outputs[i].tensor().elements<float>()) std::cout << ' ' << element;
     std::cout << '\n';
   }

@@ -7,6 +7,17 @@
 namespace sardonyx::ops {
 namespace {
 
+// Divides the numbers among both lists by their common factor.
+void reduce_numbers(std::vector<Dim>& in, std::vector<Dim>& out) {
+  for (Dim& a : in) {
+    for (Dim& b : out) {
+      if (!a.is_constant() || !b.is_constant() || *a.value() <= 0 || *b.value() <= 0) continue;
+      const int64_t common = std::gcd(*a.value(), *b.value());
+      a = Dim(*a.value() / common), b = Dim(*b.value() / common);
+    }
+  }
+}
+
 // Divides the input's sizes by the output's known ones, size by size before product by product:
 // sums like past + seq cancel only as a whole.
 Dim inferred_size(InferContext& ctx, std::vector<Dim> in, const std::vector<Dim>& known) {
@@ -19,6 +30,7 @@ Dim inferred_size(InferContext& ctx, std::vector<Dim> in, const std::vector<Dim>
       left.push_back(dim);
     }
   }
+  reduce_numbers(in, left);
   // What is left mixes factors: [b*h, s] as [b, h, -1]; divide the product by one after the other.
   Dim rest = product(in);
   std::vector<Dim> indivisible;

@@ -47,6 +47,11 @@ class TakenSize {
     if (start_negative && whole) return ceil_div(min(Dim(-1) * start, size_), step);
     // A start beyond the end needs no clamping: the difference is below zero then.
     const Dim from = start_negative ? max(size_ + start, 0) : start;
+    if (!start_negative && !end_negative && !whole && step == 1) {
+      // past : past + seq of a long table: at most seq.
+      const Dim asked = end - start;
+      if (asked.lower() && *asked.lower() >= 0) return min(asked, max(size_ - start, 0));
+    }
     const Dim to = whole ? size_ : end_negative ? size_ + end : min(end, size_);
     return ceil_div(max(to - from, 0), step);
   }

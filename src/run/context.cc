@@ -3,69 +3,18 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
-#include <map>
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "ir/tensor.h"
+#include "run/arena.h"
 
 namespace sardonyx::run {
 namespace {
 
-constexpr int64_t alignment = 64;
-
-int64_t rounded(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 std::string place(const ir::Node& node) {
   return node.origin.empty() ? ir::describe(node) : fmt::format("{} ({})", ir::describe(node), node.origin);
 }
-
-// Offsets in one arena: first fit among freed stretches, then at the end.
-class ArenaLayout {
- public:
-  int64_t take(int64_t bytes) {
-    for (auto it = free_.begin(); it != free_.end(); ++it) {
-      if (it->second < bytes) continue;
-      const int64_t offset = it->first, rest = it->second - bytes;
-      free_.erase(it);
-      if (rest > 0) free_[offset + bytes] = rest;
-      return offset;
-    }
-    if (!free_.empty()) {  // a free stretch at the end grows
-      const auto last = std::prev(free_.end());
-      if (last->first + last->second == end_) {
-        const int64_t offset = last->first;
-        free_.erase(last);
-        end_ = offset + bytes;
-        return offset;
-      }
-    }
-    const int64_t offset = end_;
-    if (__builtin_add_overflow(end_, bytes, &end_)) fail(ErrorCode::out_of_memory, "the run's working memory overflows");
-    return offset;
-  }
-  void give(int64_t offset, int64_t bytes) {
-    if (bytes == 0) return;
-    auto next = free_.upper_bound(offset);
-    if (next != free_.end() && offset + bytes == next->first) {
-      bytes += next->second;
-      next = free_.erase(next);
-    }
-    if (next != free_.begin()) {
-      const auto before = std::prev(next);
-      if (before->first + before->second == offset) {
-        before->second += bytes;
-        return;
-      }
-    }
-    free_[offset] = bytes;
-  }
-  int64_t end() const { return end_; }
-
- private:
-  std::map<int64_t, int64_t> free_;
-  int64_t end_ = 0;
-};
 
 void reserve(Bytes& block, int64_t bytes) {
   if (static_cast<int64_t>(block.size()) < bytes) {
@@ -268,7 +217,7 @@ void Context::lay_out(const Segment& segment, size_t index) {
       const int v = step.outputs[o];
       if (v < 0 || value(v).root != v || value(v).boxed || value(v).output_storage >= 0) continue;
       const int64_t exact = byte_size(value(v).known.type.element, slot(v).count);
-      const int64_t bytes = rounded(exact);
+      const int64_t bytes = ArenaLayout::rounded(exact);
       int64_t offset = -1;
       for (const auto& pair : step.in_place) {
         if (pair.output != static_cast<int>(o)) continue;

@@ -6,8 +6,8 @@
 namespace sardonyx {
 
 struct About {
-  std::string version;          // "0.1.0"
-  std::string onnx_release;     // the newest release of the standard it knows
+  std::string version;       // "0.1.0"
+  std::string onnx_release;  // the newest release of the standard it knows
   int ir_version = 0;
   int opset = 0, ml_opset = 0, training_opset = 0;
   int operators = 0;            // names of the standard's operators, over all its domains

@@ -4,7 +4,8 @@
 
 namespace sardonyx {
 
-std::vector<check::Diagnostic> check_model_file(const std::string& path, const check::Options& options) {
+std::vector<check::Diagnostic> check_model_file(const std::string& path,
+                                                const check::Options& options) {
   return check::check(read_model_file(path), options);
 }
 

@@ -18,15 +18,21 @@ constexpr int64_t chunk = 4096;
 
 double default_relative(ElementType type) {
   switch (type) {
-    case ElementType::float16: return 4.0 / (1 << 10);
-    case ElementType::bfloat16: return 4.0 / (1 << 7);
+    case ElementType::float16:
+      return 4.0 / (1 << 10);
+    case ElementType::bfloat16:
+      return 4.0 / (1 << 7);
     case ElementType::float8e4m3fn:
-    case ElementType::float8e4m3fnuz: return 4.0 / (1 << 3);
+    case ElementType::float8e4m3fnuz:
+      return 4.0 / (1 << 3);
     case ElementType::float8e5m2:
-    case ElementType::float8e5m2fnuz: return 4.0 / (1 << 2);
+    case ElementType::float8e5m2fnuz:
+      return 4.0 / (1 << 2);
     case ElementType::float4e2m1:
-    case ElementType::float8e8m0: return 1.0;
-    default: return 1e-3;
+    case ElementType::float8e8m0:
+      return 1.0;
+    default:
+      return 1e-3;
   }
 }
 
@@ -60,12 +66,14 @@ void compare_strings(const Tensor& actual, const Tensor& expected, Difference& d
   for (size_t i = 0; i < ours.size(); ++i) {
     if (ours[i] == theirs[i]) continue;
     if (difference.differing++ == 0) {
-      difference.reason = fmt::format("element {} is \"{}\", expected \"{}\"", i, printable(ours[i]), printable(theirs[i]));
+      difference.reason = fmt::format("element {} is \"{}\", expected \"{}\"", i,
+                                      printable(ours[i]), printable(theirs[i]));
     }
   }
 }
 
-void compare_numbers(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance, Difference& difference) {
+void compare_numbers(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance,
+                     Difference& difference) {
   const ElementType type = actual.element_type();
   const bool exact = is_exact(type);
   const double rms = rms_of(expected);
@@ -88,20 +96,23 @@ void compare_numbers(const Tensor& actual, const Tensor& expected, const Toleran
       const double rank = finite ? distance : INFINITY;
       if (rank > worst) {
         worst = rank;
-        difference.reason = fmt::format("element {} is {:.9g}, expected {:.9g}", begin + static_cast<int64_t>(i), a, b);
+        difference.reason = fmt::format("element {} is {:.9g}, expected {:.9g}",
+                                        begin + static_cast<int64_t>(i), a, b);
       }
     }
   });
   difference.share_of_rms = rms > 0 ? difference.largest / rms : difference.largest;
   // 64-bit integers beyond 2^53 look alike as doubles.
   if (exact && difference.differing == 0 && actual.byte_size() > 0 &&
-      std::memcmp(actual.data(), expected.data(), actual.byte_size()) != 0 && bit_width(type) == 64) {
+      std::memcmp(actual.data(), expected.data(), actual.byte_size()) != 0 &&
+      bit_width(type) == 64) {
     difference.differing = 1;
     difference.reason = "large integers differ";
   }
 }
 
-Difference compare_tensors(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance) {
+Difference compare_tensors(const Tensor& actual, const Tensor& expected,
+                           const Tolerance& tolerance) {
   Difference difference;
   if (actual.element_type() != expected.element_type() || actual.shape() != expected.shape()) {
     difference.agree = false;
@@ -116,7 +127,8 @@ Difference compare_tensors(const Tensor& actual, const Tensor& expected, const T
   }
   difference.agree = difference.differing == 0;
   if (!difference.agree) {
-    difference.reason = fmt::format("{} of {} elements differ; {}", difference.differing, difference.elements, difference.reason);
+    difference.reason = fmt::format("{} of {} elements differ; {}", difference.differing,
+                                    difference.elements, difference.reason);
   }
   return difference;
 }
@@ -137,21 +149,30 @@ Difference refusal(std::string reason) {
   return difference;
 }
 
-Difference compare_at(const Value& actual, const Value& expected, const Tolerance& tolerance, int depth) {
+Difference compare_at(const Value& actual, const Value& expected, const Tolerance& tolerance,
+                      int depth) {
   if (depth > max_depth) return refusal("values nest too deep to be compared");
   if (actual.kind() == Value::Kind::optional && expected.kind() != Value::Kind::optional) {
-    return compare_at(actual.optional().held ? *actual.optional().held : Value(), expected, tolerance, depth + 1);
+    return compare_at(actual.optional().held ? *actual.optional().held : Value(), expected,
+                      tolerance, depth + 1);
   }
   if (actual.kind() != expected.kind()) {
     return refusal(fmt::format("is {}, expected {}", type_text(actual), type_text(expected)));
   }
   Difference sum;
   switch (actual.kind()) {
-    case Value::Kind::none: return sum;
-    case Value::Kind::tensor: return compare_tensors(actual.tensor(), expected.tensor(), tolerance);
+    case Value::Kind::none:
+      return sum;
+    case Value::Kind::tensor:
+      return compare_tensors(actual.tensor(), expected.tensor(), tolerance);
     case Value::Kind::sparse_tensor:
-      merge(sum, compare_tensors(actual.sparse_tensor().indices, expected.sparse_tensor().indices, {}), "indices");
-      merge(sum, compare_tensors(actual.sparse_tensor().values, expected.sparse_tensor().values, tolerance), "values");
+      merge(sum,
+            compare_tensors(actual.sparse_tensor().indices, expected.sparse_tensor().indices, {}),
+            "indices");
+      merge(sum,
+            compare_tensors(actual.sparse_tensor().values, expected.sparse_tensor().values,
+                            tolerance),
+            "values");
       return sum;
     case Value::Kind::optional: {
       const auto &ours = actual.optional().held, &theirs = expected.optional().held;
@@ -159,7 +180,8 @@ Difference compare_at(const Value& actual, const Value& expected, const Toleranc
     }
     case Value::Kind::sequence: {
       const auto &ours = actual.sequence().items, &theirs = expected.sequence().items;
-      if (ours.size() != theirs.size()) return refusal(fmt::format("has {} items, expected {}", ours.size(), theirs.size()));
+      if (ours.size() != theirs.size())
+        return refusal(fmt::format("has {} items, expected {}", ours.size(), theirs.size()));
       for (size_t i = 0; i < ours.size(); ++i) {
         merge(sum, compare_at(ours[i], theirs[i], tolerance, depth + 1), fmt::format("item {}", i));
       }
@@ -170,7 +192,8 @@ Difference compare_at(const Value& actual, const Value& expected, const Toleranc
       merge(sum, compare_tensors(ours.keys, theirs.keys, {}), "keys");
       if (!sum.agree) return sum;
       for (size_t i = 0; i < ours.values.size() && i < theirs.values.size(); ++i) {
-        merge(sum, compare_at(ours.values[i], theirs.values[i], tolerance, depth + 1), fmt::format("value {}", i));
+        merge(sum, compare_at(ours.values[i], theirs.values[i], tolerance, depth + 1),
+              fmt::format("value {}", i));
       }
       return sum;
     }

@@ -18,11 +18,11 @@ struct Tolerance {
 
 struct Difference {
   bool agree = true;
-  double largest = 0;          // of |actual - expected|
-  double share_of_rms = 0;     // the same as a share of the RMS of what is expected
-  int64_t differing = 0;       // elements that do not agree
+  double largest = 0;       // of |actual - expected|
+  double share_of_rms = 0;  // the same as a share of the RMS of what is expected
+  int64_t differing = 0;    // elements that do not agree
   int64_t elements = 0;
-  std::string reason;          // why they don't agree; empty where they do
+  std::string reason;  // why they don't agree; empty where they do
 };
 
 Difference compare(const Value& actual, const Value& expected, const Tolerance& tolerance = {});

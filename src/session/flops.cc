@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,30 +20,74 @@ constexpr int max_depth = 64;
 
 // Operators that move, choose or describe elements without arithmetic.
 bool only_moves(std::string_view op) {
-  static const std::unordered_set<std::string_view> names = {
-      "Cast", "CastLike", "Compress", "Concat", "ConcatFromSequence", "Constant", "ConstantOfShape", "DepthToSpace",
-      "Dropout", "Expand", "EyeLike", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "NonZero",
-      "OneHot", "Optional", "OptionalGetElement", "OptionalHasElement", "Pad", "Range", "Reshape", "ReverseSequence",
-      "ScatterElements", "ScatterND", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
-      "SequenceInsert", "SequenceLength", "Shape", "Size", "Slice", "SpaceToDepth", "Split", "SplitToSequence",
-      "Squeeze", "StringConcat", "StringNormalizer", "StringSplit", "TensorScatter", "Tile", "Transpose", "Trilu",
-      "Unique", "Unsqueeze", "Where"};
+  static const std::unordered_set<std::string_view> names = {"Cast",
+                                                             "CastLike",
+                                                             "Compress",
+                                                             "Concat",
+                                                             "ConcatFromSequence",
+                                                             "Constant",
+                                                             "ConstantOfShape",
+                                                             "DepthToSpace",
+                                                             "Dropout",
+                                                             "Expand",
+                                                             "EyeLike",
+                                                             "Flatten",
+                                                             "Gather",
+                                                             "GatherElements",
+                                                             "GatherND",
+                                                             "Identity",
+                                                             "NonZero",
+                                                             "OneHot",
+                                                             "Optional",
+                                                             "OptionalGetElement",
+                                                             "OptionalHasElement",
+                                                             "Pad",
+                                                             "Range",
+                                                             "Reshape",
+                                                             "ReverseSequence",
+                                                             "ScatterElements",
+                                                             "ScatterND",
+                                                             "SequenceAt",
+                                                             "SequenceConstruct",
+                                                             "SequenceEmpty",
+                                                             "SequenceErase",
+                                                             "SequenceInsert",
+                                                             "SequenceLength",
+                                                             "Shape",
+                                                             "Size",
+                                                             "Slice",
+                                                             "SpaceToDepth",
+                                                             "Split",
+                                                             "SplitToSequence",
+                                                             "Squeeze",
+                                                             "StringConcat",
+                                                             "StringNormalizer",
+                                                             "StringSplit",
+                                                             "TensorScatter",
+                                                             "Tile",
+                                                             "Transpose",
+                                                             "Trilu",
+                                                             "Unique",
+                                                             "Unsqueeze",
+                                                             "Where"};
   return names.contains(op);
 }
 
 // Operators whose output shares its input's memory.
 bool is_view(std::string_view op) {
-  return op == "Identity" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten";
+  return op == "Identity" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" ||
+         op == "Flatten";
 }
 
 bool counts_what_it_reads(std::string_view op) {
-  return op.starts_with("Reduce") || op == "Softmax" || op == "LogSoftmax" || op == "ArgMax" || op == "ArgMin" ||
-         op.starts_with("Global") || op == "TopK" || op == "CumSum";
+  return op.starts_with("Reduce") || op == "Softmax" || op == "LogSoftmax" || op == "ArgMax" ||
+         op == "ArgMin" || op.starts_with("Global") || op == "TopK" || op == "CumSum";
 }
 
 class Counter {
  public:
-  Counter(const DimSizes& sizes, const std::unordered_set<std::string>& weights) : given_(sizes), weights_(weights) {
+  Counter(const DimSizes& sizes, const std::unordered_set<std::string>& weights)
+      : given_(sizes), weights_(weights) {
     findings_.symbols = &symbols_;
   }
 
@@ -76,7 +121,9 @@ class Counter {
     used_.insert(ids.begin(), ids.end());
     for (const int id : ids) {
       const ir::Symbol& symbol = symbols_[id];
-      if (is_unknown(symbol) && !given_.contains(symbol.name) && !(symbol.upper && symbol.upper->is_constant())) guessed_ = true;
+      if (is_unknown(symbol) && !given_.contains(symbol.name) &&
+          !(symbol.upper && symbol.upper->is_constant()))
+        guessed_ = true;
     }
     while (static_cast<int>(sizes_.size()) < symbols_.size()) {
       sizes_.push_back(size_of(symbols_[static_cast<int>(sizes_.size())]));
@@ -95,13 +142,15 @@ class Counter {
     if (known == nullptr || !known->type.shape) return NAN;
     const auto& shape = *known->type.shape;
     const auto at = axis < 0 ? axis + static_cast<int>(shape.size()) : axis;
-    return at < 0 || at >= static_cast<int>(shape.size()) ? NAN : value(shape[static_cast<size_t>(at)]);
+    return at < 0 || at >= static_cast<int>(shape.size()) ? NAN
+                                                          : value(shape[static_cast<size_t>(at)]);
   }
   // The product of the dimensions from `axis` on.
   double product_from(const Known* known, size_t axis) {
     if (known == nullptr || !known->type.shape) return NAN;
     double product = 1;
-    for (size_t i = axis; i < known->type.shape->size(); ++i) product *= value((*known->type.shape)[i]);
+    for (size_t i = axis; i < known->type.shape->size(); ++i)
+      product *= value((*known->type.shape)[i]);
     return product;
   }
 
@@ -137,57 +186,82 @@ class Counter {
     return node.op_type == "If" ? largest : sum;
   }
 
+  // What is known of a node's inputs and outputs; null for absent ones.
+  struct Operands {
+    const ir::Node& node;
+    const infer::Scope& scope;
+    const Known* in(size_t i) const { return at(node.inputs, i); }
+    const Known* out(size_t i) const { return at(node.outputs, i); }
+
+   private:
+    const Known* at(const std::vector<std::string>& names, size_t i) const {
+      return i < names.size() && !names[i].empty() ? scope.find(names[i]) : nullptr;
+    }
+  };
+
+  // NaN where it can't be told.
   double node_flops(const ir::Node& node, const infer::Scope& scope, int depth) {
-    const auto input = [&](size_t i) {
-      return i < node.inputs.size() && !node.inputs[i].empty() ? scope.find(node.inputs[i]) : nullptr;
-    };
-    const auto output = [&](size_t i) {
-      return i < node.outputs.size() && !node.outputs[i].empty() ? scope.find(node.outputs[i]) : nullptr;
-    };
     const std::string_view op = node.op_type;
-    if (op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap") return inner_flops(node, scope, depth);
+    if (op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap") {
+      return inner_flops(node, scope, depth);
+    }
     if (only_moves(op)) return 0;
-    const bool bias = input(2) != nullptr;
-    if (op == "MatMul" || op == "MatMulInteger") return 2 * elements(output(0)) * dimension(input(0), -1);
-    if (op == "QLinearMatMul") return 2 * elements(output(0)) * dimension(input(0), -1);
+    const Operands x{node, scope};
+    if (const auto flops = product_flops(op, x)) return *flops;
+    if (op == "MaxPool" || op == "AveragePool" || op == "LpPool") {
+      return elements(x.out(0)) * window(node);
+    }
+    if (op.ends_with("Normalization") || op == "LRN") return 5 * elements(x.out(0));
+    if (counts_what_it_reads(op)) return elements(x.in(0));
+    return element_flops(x);
+  }
+
+  // Of the operators that are sums of products; nullopt for others.
+  std::optional<double> product_flops(std::string_view op, const Operands& x) {
+    const double bias = x.in(2) != nullptr ? 1 : 0;
+    if (op == "MatMul" || op == "MatMulInteger" || op == "QLinearMatMul") {
+      return 2 * elements(x.out(0)) * dimension(x.in(0), -1);
+    }
     if (op == "Gemm") {
-      const ir::Attribute* transposed = node.find("transA");
+      const ir::Attribute* transposed = x.node.find("transA");
       const bool turned = transposed != nullptr && transposed->i.value_or(0) != 0;
-      return elements(output(0)) * (2 * dimension(input(0), turned ? 0 : 1) + (bias ? 1 : 0));
+      return elements(x.out(0)) * (2 * dimension(x.in(0), turned ? 0 : 1) + bias);
     }
-    if (op == "Conv" || op == "ConvInteger") return elements(output(0)) * (2 * product_from(input(1), 1) + (bias && op == "Conv" ? 1 : 0));
-    if (op == "QLinearConv") return 2 * elements(output(0)) * product_from(input(3), 1);
-    if (op == "ConvTranspose") return 2 * elements(input(0)) * product_from(input(1), 1) + (bias ? elements(output(0)) : 0);
-    if (op == "LSTM" || op == "GRU" || op == "RNN") {  // [steps, batch, input] times W and R, each [directions, gates, …]
-      const double rows = elements(input(0)) / dimension(input(0), -1);
-      return 2 * rows * (elements(input(1)) + elements(input(2)));
+    if (op == "Conv") return elements(x.out(0)) * (2 * product_from(x.in(1), 1) + bias);
+    if (op == "ConvInteger") return 2 * elements(x.out(0)) * product_from(x.in(1), 1);
+    if (op == "QLinearConv") return 2 * elements(x.out(0)) * product_from(x.in(3), 1);
+    if (op == "ConvTranspose") {
+      return 2 * elements(x.in(0)) * product_from(x.in(1), 1) + bias * elements(x.out(0));
     }
-    if (op == "Attention") return attention_flops(input(0), input(1), input(2), output(0));
-    if (op == "MaxPool" || op == "AveragePool" || op == "LpPool") return elements(output(0)) * window(node);
-    if (op == "LayerNormalization" || op == "RMSNormalization" || op == "BatchNormalization" ||
-        op == "InstanceNormalization" || op == "GroupNormalization" || op == "LRN") {
-      return 5 * elements(output(0));
+    if (op == "LSTM" || op == "GRU" || op == "RNN") {
+      // [steps, batch, input] times W and R, each [directions, gates, …]
+      const double rows = elements(x.in(0)) / dimension(x.in(0), -1);
+      return 2 * rows * (elements(x.in(1)) + elements(x.in(2)));
     }
-    if (counts_what_it_reads(op)) return elements(input(0));
+    if (op == "Attention") return attention_flops(x.in(0), x.in(1), x.in(2), x.out(0));
+    return std::nullopt;
+  }
+
+  // One for each floating-point element that is made.
+  double element_flops(const Operands& x) {
     double sum = 0;
-    bool any = false;
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (output(i) == nullptr || !output(i)->type.is_tensor()) continue;
-      if (!is_floating(output(i)->type.element)) {
-        any = true;
-        continue;
-      }
-      sum += elements(output(i));
-      any = true;
+    bool known = false;
+    for (size_t i = 0; i < x.node.outputs.size(); ++i) {
+      const Known* made = x.out(i);
+      if (made == nullptr || !made->type.is_tensor()) continue;
+      known = true;
+      if (is_floating(made->type.element)) sum += elements(made);
     }
-    return any ? sum : NAN;
+    return known ? sum : NAN;
   }
 
   // Scores and weighted sum: for each query and key, the width of keys and of values.
-  double attention_flops(const Known* query, const Known* key, const Known* value, const Known* made) {
+  double attention_flops(const Known* query, const Known* key, const Known* value,
+                         const Known* made) {
     if (query == nullptr || !query->type.shape) return NAN;
     const int length_axis = query->type.shape->size() == 4 ? 2 : 1;
-    return 2 * dimension(key, length_axis) * elements(query) + 2 * dimension(value, length_axis) * elements(made);
+    return 2 * dimension(key, length_axis) * elements(query) +
+           2 * dimension(value, length_axis) * elements(made);
   }
 
   static double window(const ir::Node& node) {
@@ -268,11 +342,13 @@ std::unordered_set<std::string> take_weights(ir::Graph& graph) {
     for (const int64_t dim : tensor.dims) type.shape->dims.emplace_back().value = dim;
     graph.inputs.push_back({tensor.name, std::move(type), {}, {}, {}});
   }
-  std::erase_if(graph.initializers, [](const ir::TensorProto& tensor) { return tensor.is_external(); });
+  std::erase_if(graph.initializers,
+                [](const ir::TensorProto& tensor) { return tensor.is_external(); });
   // Inputs with a default are taken to be left at it.
   std::unordered_set<std::string_view> defaults;
   for (const ir::TensorProto& tensor : graph.initializers) defaults.insert(tensor.name);
-  std::erase_if(graph.inputs, [&](const ir::ValueInfo& input) { return defaults.contains(input.name); });
+  std::erase_if(graph.inputs,
+                [&](const ir::ValueInfo& input) { return defaults.contains(input.name); });
   return weights;
 }
 

@@ -20,14 +20,17 @@ namespace sardonyx {
 namespace {
 
 std::string qualified(std::string_view domain, std::string_view name) {
-  return ir::canonical_domain(domain).empty() ? std::string(name) : fmt::format("{}.{}", domain, name);
+  return ir::canonical_domain(domain).empty() ? std::string(name)
+                                              : fmt::format("{}.{}", domain, name);
 }
 
-std::vector<ModelInfo::Port> ports(const std::vector<ir::ValueInfo>& values, const std::set<std::string_view>& defaults) {
+std::vector<ModelInfo::Port> ports(const std::vector<ir::ValueInfo>& values,
+                                   const std::set<std::string_view>& defaults) {
   std::vector<ModelInfo::Port> ports;
   for (const ir::ValueInfo& value : values) {
     ir::SymbolTable symbols;
-    ports.push_back({value.name, value.type ? ir::value_type(*value.type, symbols).to_string() : "?",
+    ports.push_back({value.name,
+                     value.type ? ir::value_type(*value.type, symbols).to_string() : "?",
                      defaults.contains(value.name)});
   }
   return ports;
@@ -42,8 +45,10 @@ class Parameters {
       if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) return;  // the checker's business
     }
     elements_ += count;
-    by_type_[is_known(tensor.element_type()) ? std::string(name_of(tensor.element_type())) : "unknown"] += count;
-    if (is_known(tensor.element_type()) && count < (int64_t{1} << 58)) bytes_ += byte_size(tensor.element_type(), count);
+    by_type_[is_known(tensor.element_type()) ? std::string(name_of(tensor.element_type()))
+                                             : "unknown"] += count;
+    if (is_known(tensor.element_type()) && count < (int64_t{1} << 58))
+      bytes_ += byte_size(tensor.element_type(), count);
     if (!tensor.is_external()) return;
     for (const ir::StringEntry& entry : tensor.external_data) {
       if (entry.key == "location") files_.insert(entry.value);
@@ -72,7 +77,8 @@ class Parameters {
                      [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const std::string& file : files_) {
       info.external_files.push_back(file);
-      info.external_data_present = info.external_data_present && access((folder + "/" + file).c_str(), R_OK) == 0;
+      info.external_data_present =
+          info.external_data_present && access((folder + "/" + file).c_str(), R_OK) == 0;
     }
   }
 
@@ -105,7 +111,9 @@ void count_nodes(const ir::Model& model, ModelInfo& info) {
                          ++info.nodes;
                          auto& count = counts[qualified(node.domain, node.op_type)];
                          ++count.count;
-                         count.supported = own.contains({ir::canonical_domain(node.domain), node.op_type}) || can_run(node);
+                         count.supported =
+                             own.contains({ir::canonical_domain(node.domain), node.op_type}) ||
+                             can_run(node);
                          parameters.add(node);
                        }});
   for (auto& [name, count] : counts) {
@@ -134,11 +142,13 @@ ModelInfo model_info(const std::string& path, const DimSizes& sizes) {
     info.opsets.emplace_back(opset.domain.empty() ? "ai.onnx" : opset.domain, opset.version);
   }
   info.producer = model.producer_name;
-  if (!model.producer_version.empty()) info.producer += (info.producer.empty() ? "" : " ") + model.producer_version;
+  if (!model.producer_version.empty())
+    info.producer += (info.producer.empty() ? "" : " ") + model.producer_version;
   info.domain = model.domain;
   info.model_version = model.model_version;
   info.description = model.doc_string;
-  for (const ir::StringEntry& entry : model.metadata_props) info.metadata.emplace_back(entry.key, entry.value);
+  for (const ir::StringEntry& entry : model.metadata_props)
+    info.metadata.emplace_back(entry.key, entry.value);
   info.training = !model.training_info.empty();
   count_nodes(model, info);
   if (!model.graph) {
@@ -147,7 +157,8 @@ ModelInfo model_info(const std::string& path, const DimSizes& sizes) {
   }
   info.graph_name = model.graph->name;
   std::set<std::string_view> defaults;
-  for (const ir::TensorProto& initializer : model.graph->initializers) defaults.insert(initializer.name);
+  for (const ir::TensorProto& initializer : model.graph->initializers)
+    defaults.insert(initializer.name);
   info.inputs = ports(model.graph->inputs, defaults);
   info.outputs = ports(model.graph->outputs, {});
   try {

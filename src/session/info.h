@@ -13,9 +13,9 @@ namespace sardonyx {
 
 // One run of a model, as far as its shapes can be told.
 struct Cost {
-  DimSizes sizes;         // what the named dimensions were taken as
-  double flops = 0;       // floating-point operations; a multiply-add counts as two
-  double value_bytes = 0; // all that lives at the same time, but for weights: the largest sum
+  DimSizes sizes;             // what the named dimensions were taken as
+  double flops = 0;           // floating-point operations; a multiply-add counts as two
+  double value_bytes = 0;     // all that lives at the same time, but for weights: the largest sum
   int64_t unknown_nodes = 0;  // whose sizes only a run decides; what is not known counts as 1
 };
 
@@ -24,7 +24,7 @@ struct ModelInfo {
   int64_t file_bytes = 0;
   std::optional<int64_t> ir_version;
   std::vector<std::pair<std::string, int64_t>> opsets;  // domain ("ai.onnx" is named so), version
-  std::string producer;  // name and version
+  std::string producer;                                 // name and version
   std::string domain;
   int64_t model_version = 0;
   std::string description;  // doc_string
@@ -47,11 +47,11 @@ struct ModelInfo {
   std::vector<OperatorCount> operators;  // most frequent first
   std::vector<std::string> functions;    // of the model itself
 
-  int64_t parameters = 0;       // elements of initializers and constants
+  int64_t parameters = 0;  // elements of initializers and constants
   int64_t parameter_bytes = 0;
   std::vector<std::pair<std::string, int64_t>> parameter_types;  // element type, elements
-  std::vector<std::string> external_files;  // as the model names them
-  bool external_data_present = true;        // whether all of them are there
+  std::vector<std::string> external_files;                       // as the model names them
+  bool external_data_present = true;                             // whether all of them are there
   bool training = false;
 
   std::optional<Cost> cost;  // absent where the model can't be lowered

@@ -20,7 +20,8 @@ namespace {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return out;
 }
 
@@ -62,7 +63,8 @@ Tensor from_npz(const Bytes& bytes, const ValueDescription& wanted) {
   if (arrays.size() == 1) return arrays[0].tensor;
   std::string names;
   for (const auto& array : arrays) names += (names.empty() ? "'" : ", '") + array.name + "'";
-  fail(ErrorCode::bad_input, "has no array '{}'; it has {}", wanted.name, names.empty() ? "none" : names);
+  fail(ErrorCode::bad_input, "has no array '{}'; it has {}", wanted.name,
+       names.empty() ? "none" : names);
 }
 
 Tensor from_json(const Bytes& bytes, const ValueDescription& wanted) {
@@ -110,7 +112,8 @@ Tensor filled(const ValueDescription& wanted, const Shape& shape, Next next) {
   }
   if (wanted.element_type == ElementType::string) {
     Tensor tensor(ElementType::string, shape);
-    for (std::string& text : tensor.mutable_elements<std::string>()) text = fmt::format("{:g}", next());
+    for (std::string& text : tensor.mutable_elements<std::string>())
+      text = fmt::format("{:g}", next());
     return tensor;
   }
   Tensor doubles(ElementType::float64, shape);
@@ -133,8 +136,10 @@ Value read_value_file(const std::string& path, const Model& model, const ValueDe
     return value_from(bytes, ending(path), model, wanted, picture);
   } catch (const Error& error) {
     // The file could be read; what is in it is no value for this input.
-    const bool content = error.code() == ErrorCode::unreadable || error.code() == ErrorCode::invalid_model;
-    const Error found(content ? ErrorCode::bad_input : error.code(), error.message(), error.location());
+    const bool content =
+        error.code() == ErrorCode::unreadable || error.code() == ErrorCode::invalid_model;
+    const Error found(content ? ErrorCode::bad_input : error.code(), error.message(),
+                      error.location());
     throw found.within(path).within(fmt::format("input '{}'", wanted.name));
   }
 }
@@ -153,7 +158,8 @@ std::vector<NamedValue> read_npz_values(const std::string& path,
     for (const auto& array : arrays) values.emplace_back(array.name, ir::aligned(array.tensor));
     return values;
   } catch (const Error& error) {
-    const ErrorCode code = error.code() == ErrorCode::unreadable ? ErrorCode::bad_input : error.code();
+    const ErrorCode code =
+        error.code() == ErrorCode::unreadable ? ErrorCode::bad_input : error.code();
     throw Error(code, error.message(), error.location()).within(path);
   }
 }

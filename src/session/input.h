@@ -16,8 +16,8 @@ namespace sardonyx {
 // How pixels become numbers: (pixel * scale - mean) / deviation, for each channel.
 struct PictureOptions {
   float scale = 1.0f / 255;
-  std::vector<float> mean;       // one number, or one for each channel; empty: 0
-  std::vector<float> deviation;  // empty: 1
+  std::vector<float> mean;            // one number, or one for each channel; empty: 0
+  std::vector<float> deviation;       // empty: 1
   std::optional<bool> channels_last;  // unset: where the input has 1 or 3 channels
 };
 

@@ -22,16 +22,19 @@ void read_numbers(const Tensor& tensor, int64_t begin, std::span<double> numbers
   if (type == ElementType::complex64) type = ElementType::float32;
   if (type == ElementType::complex128) type = ElementType::float64;
   const auto* data = static_cast<const std::byte*>(tensor.data()) + byte_size(type, begin);
-  kernels::cast_row(type, ElementType::float64, data, numbers.data(), static_cast<int64_t>(numbers.size()));
+  kernels::cast_row(type, ElementType::float64, data, numbers.data(),
+                    static_cast<int64_t>(numbers.size()));
 }
 
 Tensor converted(const Tensor& tensor, ElementType type) {
   if (type == tensor.element_type()) return tensor;
   if (!kernels::supports_cast(tensor.element_type(), type)) {
-    fail(ErrorCode::unsupported, "{} can't be made of {}", name_of(type), name_of(tensor.element_type()));
+    fail(ErrorCode::unsupported, "{} can't be made of {}", name_of(type),
+         name_of(tensor.element_type()));
   }
   Tensor result(type, tensor.shape());
-  kernels::cast_row(tensor.element_type(), type, tensor.data(), result.mutable_data(), tensor.size());
+  kernels::cast_row(tensor.element_type(), type, tensor.data(), result.mutable_data(),
+                    tensor.size());
   return result;
 }
 

@@ -23,7 +23,8 @@ class TemporaryFolder {
  public:
   explicit TemporaryFolder(const fs::path& parent) : path_((parent / ".sardonyx-XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr) {
-      fail_at(parent.string(), ErrorCode::unreadable, "cannot write here: {}", std::strerror(errno));
+      fail_at(parent.string(), ErrorCode::unreadable, "cannot write here: {}",
+              std::strerror(errno));
     }
   }
   ~TemporaryFolder() {
@@ -42,18 +43,23 @@ void write_bytes(const fs::path& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
-  if (!file) fail_at(path.string(), ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
+  if (!file)
+    fail_at(path.string(), ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
 }
 
 // A name that stays in its folder when an archive with it is unpacked.
 bool is_harmless(std::string_view name) {
-  if (name.empty() || name.size() > 200 || name.front() == '/' || name.find("..") != std::string_view::npos) return false;
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f && c != '\\'; });
+  if (name.empty() || name.size() > 200 || name.front() == '/' ||
+      name.find("..") != std::string_view::npos)
+    return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return c >= 0x20 && c != 0x7f && c != '\\'; });
 }
 
 }  // namespace
 
-std::vector<std::string> write_output_folder(const std::string& folder, std::span<const Value> outputs) {
+std::vector<std::string> write_output_folder(const std::string& folder,
+                                             std::span<const Value> outputs) {
   try {
     fs::create_directories(folder);
     const TemporaryFolder temporary(folder);
@@ -87,9 +93,11 @@ void write_output_npz(const std::string& path, std::span<const ValueDescription>
     if (outputs[i].kind() == Value::Kind::none) continue;
     if (!outputs[i].is_tensor()) {
       fail_at(fmt::format("output '{}'", name), ErrorCode::bad_input,
-              "is a {}, which an .npz file cannot hold; name a folder instead", name_of(outputs[i].kind()));
+              "is a {}, which an .npz file cannot hold; name a folder instead",
+              name_of(outputs[i].kind()));
     }
-    tensors.push_back({is_harmless(name) ? name : fmt::format("output_{}", i), outputs[i].tensor()});
+    tensors.push_back(
+        {is_harmless(name) ? name : fmt::format("output_{}", i), outputs[i].tensor()});
   }
   wire::write_npz(tensors, path);
 }

@@ -12,7 +12,8 @@ namespace sardonyx {
 // Writes output_0.npy, output_1.npy … into a folder, which is made where it is missing; sequences,
 // maps, optionals and sparse tensors as .pb. All files appear at once, when they are whole. Returns
 // the path of each; "" for an output that is absent. Throws Error (unreadable).
-std::vector<std::string> write_output_folder(const std::string& folder, std::span<const Value> outputs);
+std::vector<std::string> write_output_folder(const std::string& folder,
+                                             std::span<const Value> outputs);
 
 // Writes all outputs to one .npz file, in order. An output's array has its name; "output_N" where
 // that name could lead out of a folder when somebody unpacks the archive. Throws Error (bad_input)

@@ -24,7 +24,8 @@ Axes axes_of(const ValueDescription& wanted, const PictureOptions& options) {
     const auto size = dims[static_cast<size_t>(axis)].size;
     return size == 1 || size == 3;
   };
-  const bool last = options.channels_last.value_or(!could_be_channels(first) && could_be_channels(rank - 1));
+  const bool last =
+      options.channels_last.value_or(!could_be_channels(first) && could_be_channels(rank - 1));
   const int batch = rank == 4 ? 0 : -1;
   return last ? Axes{first, first + 1, first + 2, batch} : Axes{first + 1, first + 2, first, batch};
 }
@@ -36,18 +37,21 @@ bool is_picture(const Bytes& bytes) {
   return text.starts_with("\x89PNG\r\n\x1a\n") || text.starts_with("\xff\xd8\xff");
 }
 
-Tensor picture_tensor(const Bytes& bytes, const ValueDescription& wanted, const PictureOptions& options) {
+Tensor picture_tensor(const Bytes& bytes, const ValueDescription& wanted,
+                      const PictureOptions& options) {
   const size_t rank = wanted.shape ? wanted.shape->size() : 0;
   if (rank == 1 && wanted.element_type == ElementType::uint8) {
     return Tensor::view(ElementType::uint8, {static_cast<int64_t>(bytes.size())}, bytes.data(),
                         bytes.size(), bytes.owner());
   }
   if (wanted.kind != Value::Kind::tensor || rank < 2 || rank > 4) {
-    fail(ErrorCode::bad_input, "a picture becomes a tensor of rank 2 to 4; the model takes {}", wanted.type);
+    fail(ErrorCode::bad_input, "a picture becomes a tensor of rank 2 to 4; the model takes {}",
+         wanted.type);
   }
   const Axes axes = axes_of(wanted, options);
   const auto size = [&](int axis, int64_t otherwise) {
-    return axis < 0 ? otherwise : (*wanted.shape)[static_cast<size_t>(axis)].size.value_or(otherwise);
+    return axis < 0 ? otherwise
+                    : (*wanted.shape)[static_cast<size_t>(axis)].size.value_or(otherwise);
   };
   if (size(axes.batch, 1) != 1) {
     fail(ErrorCode::bad_input, "one picture is a batch of 1; the model takes {}", wanted.type);
@@ -59,7 +63,8 @@ Tensor picture_tensor(const Bytes& bytes, const ValueDescription& wanted, const 
          options.channels_last ? "" : " (is --image-layout needed?)");
   }
   wire::ImageInput input;
-  input.type = wanted.element_type == ElementType::uint8 ? ElementType::uint8 : ElementType::float32;
+  input.type =
+      wanted.element_type == ElementType::uint8 ? ElementType::uint8 : ElementType::float32;
   input.channels = static_cast<int>(channels);
   input.height = size(axes.height, 0);
   input.width = size(axes.width, 0);

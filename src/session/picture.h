@@ -12,6 +12,7 @@ bool is_picture(const Bytes& bytes);
 // The picture with the size and channels that the input asks for; the file itself where the input
 // is a list of bytes (ImageDecoder takes them so). Throws Error (bad_input) where the input does
 // not look like one for pictures, and what decoding throws.
-Tensor picture_tensor(const Bytes& bytes, const ValueDescription& wanted, const PictureOptions& options);
+Tensor picture_tensor(const Bytes& bytes, const ValueDescription& wanted,
+                      const PictureOptions& options);
 
 }  // namespace sardonyx

@@ -18,13 +18,17 @@ size_t character_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-  const size_t length = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+  const size_t length = first >= 0xf0 && first < 0xf5 ? 4
+                        : first >= 0xe0               ? 3
+                        : first >= 0xc2               ? 2
+                                                      : 0;
   if (first >= 0xf5 || length == 0 || text.size() < length) return 0;
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  if (first == 0xc2 && byte(1) < 0xa0) return 0;                           // control characters
-  if (first == 0xe2 && byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae) return 0;  // direction
+  if (first == 0xc2 && byte(1) < 0xa0) return 0;  // control characters
+  if (first == 0xe2 && byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae)
+    return 0;  // direction
   if (first == 0xe2 && byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9) return 0;
   return length;
 }
@@ -33,7 +37,8 @@ size_t character_length(std::string_view text) {
 Tensor head(const Tensor& tensor, int64_t count) {
   count = std::min(count, tensor.size());
   if (tensor.element_type() != ElementType::string) {
-    return Tensor::view(tensor.element_type(), {count}, tensor.data(), tensor.byte_size(), tensor.owner());
+    return Tensor::view(tensor.element_type(), {count}, tensor.data(), tensor.byte_size(),
+                        tensor.owner());
   }
   return Tensor::of(tensor.elements<std::string>().first(static_cast<size_t>(count)), {count});
 }
@@ -65,9 +70,12 @@ std::string preview_at(const Value& value, size_t count, int depth) {
   if (depth > max_depth) return "…";
   std::vector<std::string> parts;
   switch (value.kind()) {
-    case Value::Kind::none: return "none";
-    case Value::Kind::tensor: return tensor_preview(value.tensor(), count);
-    case Value::Kind::sparse_tensor: return tensor_preview(value.sparse_tensor().values, count);
+    case Value::Kind::none:
+      return "none";
+    case Value::Kind::tensor:
+      return tensor_preview(value.tensor(), count);
+    case Value::Kind::sparse_tensor:
+      return tensor_preview(value.sparse_tensor().values, count);
     case Value::Kind::optional:
       return value.optional().held ? preview_at(*value.optional().held, count, depth + 1) : "none";
     case Value::Kind::sequence: {
@@ -81,7 +89,8 @@ std::string preview_at(const Value& value, size_t count, int depth) {
       const Map& map = value.map();
       const auto keys = wire::json_from_tensor(head(map.keys, static_cast<int64_t>(count)));
       for (size_t i = 0; i < std::min(keys.size(), map.values.size()); ++i) {
-        parts.push_back(fmt::format("{}: {}", element_text(keys[i]), preview_at(map.values[i], count, depth + 1)));
+        parts.push_back(fmt::format("{}: {}", element_text(keys[i]),
+                                    preview_at(map.values[i], count, depth + 1)));
       }
       return fmt::format("{{{}}}", join(parts, map.values.size() > parts.size()));
     }
@@ -93,15 +102,18 @@ nlohmann::json json_at(const Value& value, int depth) {
   using nlohmann::json;
   if (depth > max_depth) return nullptr;
   switch (value.kind()) {
-    case Value::Kind::none: return nullptr;
-    case Value::Kind::tensor: return wire::json_from_tensor(value.tensor());
+    case Value::Kind::none:
+      return nullptr;
+    case Value::Kind::tensor:
+      return wire::json_from_tensor(value.tensor());
     case Value::Kind::sparse_tensor: {
       const SparseTensor& sparse = value.sparse_tensor();
       return {{"shape", sparse.shape},
               {"indices", wire::json_from_tensor(sparse.indices)},
               {"values", wire::json_from_tensor(sparse.values)}};
     }
-    case Value::Kind::optional: return value.optional().held ? json_at(*value.optional().held, depth + 1) : json();
+    case Value::Kind::optional:
+      return value.optional().held ? json_at(*value.optional().held, depth + 1) : json();
     case Value::Kind::sequence: {
       json list = json::array();
       for (const Value& item : value.sequence().items) list.push_back(json_at(item, depth + 1));
@@ -146,15 +158,20 @@ nlohmann::json json_from_value(const Value& value) { return json_at(value, 0); }
 
 int64_t element_count(const Value& value) {
   switch (value.kind()) {
-    case Value::Kind::none: return 0;
-    case Value::Kind::tensor: return value.tensor().size();
-    case Value::Kind::sparse_tensor: return value.sparse_tensor().values.size();
+    case Value::Kind::none:
+      return 0;
+    case Value::Kind::tensor:
+      return value.tensor().size();
+    case Value::Kind::sparse_tensor:
+      return value.sparse_tensor().values.size();
     case Value::Kind::sequence: {
       int64_t sum = 0;
-      for (const Value& item : value.sequence().items) sum += item.is_tensor() ? item.tensor().size() : 1;
+      for (const Value& item : value.sequence().items)
+        sum += item.is_tensor() ? item.tensor().size() : 1;
       return sum;
     }
-    case Value::Kind::map: return static_cast<int64_t>(value.map().values.size());
+    case Value::Kind::map:
+      return static_cast<int64_t>(value.map().values.size());
     case Value::Kind::optional: {
       const auto& held = value.optional().held;
       return held && held->is_tensor() ? held->tensor().size() : 1;

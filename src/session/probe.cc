@@ -28,10 +28,11 @@ double sum_over_threads(int threads, const std::function<double()>& measure) {
 
 MachinePeak probe_machine(int threads) {
   MachinePeak peak;
-  peak.gflops = 1e-9 * sum_over_threads(threads, [] { return kernels::probe_peak_flops(probe_seconds); });
+  peak.gflops =
+      1e-9 * sum_over_threads(threads, [] { return kernels::probe_peak_flops(probe_seconds); });
   peak.gbps = 1e-9 * sum_over_threads(threads, [] {
-    return kernels::probe_read_bandwidth(memory_buffer, probe_seconds);
-  });
+                return kernels::probe_read_bandwidth(memory_buffer, probe_seconds);
+              });
   return peak;
 }
 

@@ -15,7 +15,8 @@ std::string folder_of(const std::string& path);
 // data is to be looked for later; it is not read here. Throws Error (invalid_model) where the bytes
 // are no model.
 enum class ModelForm { binary, text };
-ir::Model read_model_bytes(const Bytes& bytes, std::string folder, ModelForm form = ModelForm::binary);
+ir::Model read_model_bytes(const Bytes& bytes, std::string folder,
+                           ModelForm form = ModelForm::binary);
 
 // Text where the name ends in ".onnxtxt".
 ModelForm form_of(const std::string& path);

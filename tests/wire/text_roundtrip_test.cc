@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 void normalise(ir::TensorProto& tensor) {
-  tensor.unknown.clear();
-  for (ir::StringEntry& entry : tensor.external_data) entry.unknown.clear();
-  for (ir::StringEntry& entry : tensor.metadata_props) entry.unknown.clear();
+  tensor.unknown = {};
+  for (ir::StringEntry& entry : tensor.external_data) entry.unknown = {};
+  for (ir::StringEntry& entry : tensor.metadata_props) entry.unknown = {};
   if (tensor.is_external()) return;
   ir::TensorProto plain = wire::to_proto(wire::to_tensor(tensor), tensor.name);
   plain.doc_string = tensor.doc_string;
@@ -30,7 +30,7 @@ void normalise(ir::TensorProto& tensor) {
 }
 
 void normalise(ir::SparseTensorProto& sparse) {
-  sparse.unknown.clear();
+  sparse.unknown = {};
   normalise(sparse.values);
   normalise(sparse.indices);
 }
@@ -44,27 +44,27 @@ void normalise_shared(std::shared_ptr<const T>& shared) {
 }
 
 void normalise(std::vector<ir::StringEntry>& entries) {
-  for (ir::StringEntry& entry : entries) entry.unknown.clear();
+  for (ir::StringEntry& entry : entries) entry.unknown = {};
 }
 
 void normalise(ir::TypeProto& type) {
-  type.unknown.clear();
-  type.inner_unknown.clear();
+  type.unknown = {};
+  type.inner_unknown = {};
   if (type.shape) {
-    type.shape->unknown.clear();
-    for (ir::Dimension& dim : type.shape->dims) dim.unknown.clear();
+    type.shape->unknown = {};
+    for (ir::Dimension& dim : type.shape->dims) dim.unknown = {};
   }
   normalise_shared(type.nested);
 }
 
 void normalise(ir::ValueInfo& info) {
-  info.unknown.clear();
+  info.unknown = {};
   normalise(info.metadata_props);
   if (info.type) normalise(*info.type);
 }
 
 void normalise(ir::Attribute& attribute) {
-  attribute.unknown.clear();
+  attribute.unknown = {};
   const bool reference = !attribute.ref_attr_name.empty();
   if (!reference && attribute.kind == ir::AttributeKind::int_) attribute.i = attribute.i.value_or(0);
   if (!reference && attribute.kind == ir::AttributeKind::float_) attribute.f = attribute.f.value_or(0);
@@ -81,16 +81,16 @@ void normalise(ir::Graph& graph);
 
 void normalise(std::vector<ir::Node>& nodes) {
   for (ir::Node& node : nodes) {
-    node.unknown.clear();
+    node.unknown = {};
     normalise(node.metadata_props);
     for (ir::NodeDeviceConfiguration& configuration : node.device_configurations) {
-      configuration.unknown.clear();
+      configuration.unknown = {};
       for (ir::ShardingSpec& spec : configuration.sharding_spec) {
-        spec.unknown.clear();
-        for (ir::IntIntListEntry& entry : spec.index_to_device_group_map) entry.unknown.clear();
+        spec.unknown = {};
+        for (ir::IntIntListEntry& entry : spec.index_to_device_group_map) entry.unknown = {};
         for (ir::ShardedDim& dim : spec.sharded_dim) {
-          dim.unknown.clear();
-          for (ir::SimpleShardedDim& simple : dim.simple_sharding) simple.unknown.clear();
+          dim.unknown = {};
+          for (ir::SimpleShardedDim& simple : dim.simple_sharding) simple.unknown = {};
         }
       }
     }
@@ -103,7 +103,7 @@ void normalise(std::vector<ir::Node>& nodes) {
 }
 
 void normalise(ir::Graph& graph) {
-  graph.unknown.clear();
+  graph.unknown = {};
   normalise(graph.metadata_props);
   normalise(graph.nodes);
   for (ir::ValueInfo& info : graph.inputs) normalise(info);
@@ -112,32 +112,32 @@ void normalise(ir::Graph& graph) {
   for (ir::TensorProto& tensor : graph.initializers) normalise(tensor);
   for (ir::SparseTensorProto& tensor : graph.sparse_initializers) normalise(tensor);
   for (ir::TensorAnnotation& annotation : graph.quantization_annotation) {
-    annotation.unknown.clear();
+    annotation.unknown = {};
     normalise(annotation.quant_parameter_tensor_names);
   }
 }
 
 std::string normalised_bytes(ir::Model model) {
-  model.unknown.clear();
+  model.unknown = {};
   normalise(model.metadata_props);
-  for (ir::OperatorSetId& import : model.opset_imports) import.unknown.clear();
+  for (ir::OperatorSetId& import : model.opset_imports) import.unknown = {};
   if (model.graph) normalise(*model.graph);
   for (ir::Function& function : model.functions) {
-    function.unknown.clear();
+    function.unknown = {};
     normalise(function.metadata_props);
-    for (ir::OperatorSetId& import : function.opset_imports) import.unknown.clear();
+    for (ir::OperatorSetId& import : function.opset_imports) import.unknown = {};
     for (ir::Attribute& attribute : function.attribute_protos) normalise(attribute);
     for (ir::ValueInfo& info : function.value_info) normalise(info);
     normalise(function.nodes);
   }
   for (ir::TrainingInfo& info : model.training_info) {
-    info.unknown.clear();
+    info.unknown = {};
     if (info.initialization) normalise(*info.initialization);
     if (info.algorithm) normalise(*info.algorithm);
     normalise(info.initialization_binding);
     normalise(info.update_binding);
   }
-  for (ir::DeviceConfiguration& configuration : model.configuration) configuration.unknown.clear();
+  for (ir::DeviceConfiguration& configuration : model.configuration) configuration.unknown = {};
   return wire::write_model(model);
 }
 
