@@ -48,6 +48,9 @@ function(sardonyx_test name)
   foreach(other IN LISTS ARG_DEPENDS)
     target_link_libraries(test_${name} PRIVATE sardonyx_${other})
   endforeach()
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  # Options are set by designated initializers; what is not named keeps its default.
+  target_compile_options(test_${name} PRIVATE -Wno-missing-field-initializers)
   target_compile_definitions(test_${name} PRIVATE
     SARDONYX_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SARDONYX_BINARY_DIR="${PROJECT_BINARY_DIR}")
   add_test(NAME ${name} COMMAND test_${name})

@@ -1,5 +1,6 @@
 // Times matrix multiplication and convolution against the machine's peak.
-//   bench_kernels [--threads N] [--seconds S] [--cold] [--exact] [probe|gemm|conv|resnet50|depthwise|all]
+//   bench_kernels [--threads N] [--seconds S] [--cold] [--exact]
+//   [probe|gemm|conv|resnet50|depthwise|all]
 // --exact keeps Winograd's algorithm out.
 //   bench_kernels ... one CHANNELS SIZE OUT_CHANNELS KERNEL STRIDE GROUP
 //   bench_kernels ... matmul M K N
@@ -29,14 +30,14 @@ using namespace sardonyx;
 using namespace sardonyx::kernels;
 
 struct Free {
-  void operator()(void* p) const { ::operator delete(p, std::align_val_t{4096}); }
+  void operator()(void* p) const { ::operator delete (p, std::align_val_t{4096}); }
 };
 using Memory = std::unique_ptr<float, Free>;
 
 // `count` floats of small values.
 Memory floats(int64_t count) {
   const auto bytes = static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(float);
-  Memory memory(static_cast<float*>(::operator new(bytes, std::align_val_t{4096})));
+  Memory memory(static_cast<float*>(::operator new (bytes, std::align_val_t{4096})));
   uint32_t state = 1;
   for (int64_t i = 0; i < count; ++i) {
     state = state * 1664525u + 1013904223u;
@@ -136,9 +137,8 @@ class Bench {
     Epilogue epilogue;
     epilogue.bias = bias.get();
     epilogue.activation = Activation::relu;
-    const double time = best([&] {
-      conv_run(s, x.get(), packed.get(), y.get(), epilogue, scratch.get(), pool_);
-    });
+    const double time =
+        best([&] { conv_run(s, x.get(), packed.get(), y.get(), epilogue, scratch.get(), pool_); });
     char name[96];
     std::snprintf(name, sizeof name, "conv %lldx%lld^2 -> %lld, %lldx%lld/%lld g%lld %s",
                   static_cast<long long>(channels), static_cast<long long>(size),
@@ -190,11 +190,24 @@ class Bench {
 };
 
 void run_gemm(Bench& bench) {
-  for (const auto [M, K, N] : std::initializer_list<std::array<int64_t, 3>>{
-           {128, 768, 768}, {128, 768, 3072}, {128, 3072, 768}, {197, 768, 768}, {1024, 1024, 1024},
-           {49, 512, 2048}, {196, 256, 1024}, {784, 128, 512}, {3136, 64, 256}, {1, 768, 768},
-           {1, 768, 3072}, {1, 4096, 4096}, {2, 768, 3072}, {4, 768, 3072}, {8, 768, 3072},
-           {1, 25088, 4096}, {16, 768, 768}, {64, 256, 256}}) {
+  for (const auto [M, K, N] : std::initializer_list<std::array<int64_t, 3>>{{128, 768, 768},
+                                                                            {128, 768, 3072},
+                                                                            {128, 3072, 768},
+                                                                            {197, 768, 768},
+                                                                            {1024, 1024, 1024},
+                                                                            {49, 512, 2048},
+                                                                            {196, 256, 1024},
+                                                                            {784, 128, 512},
+                                                                            {3136, 64, 256},
+                                                                            {1, 768, 768},
+                                                                            {1, 768, 3072},
+                                                                            {1, 4096, 4096},
+                                                                            {2, 768, 3072},
+                                                                            {4, 768, 3072},
+                                                                            {8, 768, 3072},
+                                                                            {1, 25088, 4096},
+                                                                            {16, 768, 768},
+                                                                            {64, 256, 256}}) {
     bench.packed_gemm(M, K, N);
   }
   bench.plain_gemm(12, 128, 64, 128, true);
@@ -296,7 +309,9 @@ int main(int argc, char** argv) {
   if (options.what == "matmul" && sizes.size() == 3) {
     bench.packed_gemm(sizes[0], sizes[1], sizes[2]);
   }
-  const auto wanted = [&](const char* name) { return options.what == "all" || options.what == name; };
+  const auto wanted = [&](const char* name) {
+    return options.what == "all" || options.what == name;
+  };
   if (wanted("probe")) bench.probe();
   if (wanted("gemm")) run_gemm(bench);
   if (wanted("conv")) run_conv(bench);

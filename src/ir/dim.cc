@@ -443,9 +443,13 @@ std::string Dim::to_string() const {
         const bool sum = a.find(' ') != std::string::npos;
         return fmt::format("floor({}/{})", sum ? "(" + a + ")" : a, atom.b.to_string());
       }
-      case AtomKind::min: return fmt::format("min({}, {})", atom.a.to_string(), atom.b.to_string());
-      case AtomKind::max: return fmt::format("max({}, {})", atom.a.to_string(), atom.b.to_string());
-      default: return fmt::format("broadcast({}, {})", atom.a.to_string(), atom.b.to_string());
+      default: {
+        // Arguments in the order of their texts, a number last.
+        std::string a = atom.a.to_string(), b = atom.b.to_string();
+        if (atom.a.is_constant() || (!atom.b.is_constant() && b < a)) std::swap(a, b);
+        const char* name = atom.kind == AtomKind::min ? "min" : atom.kind == AtomKind::max ? "max" : "broadcast";
+        return fmt::format("{}({}, {})", name, a, b);
+      }
     }
   };
   // Printed in the order of names, the constant last, so that texts are stable.
@@ -475,10 +479,12 @@ std::string Dim::to_string() const {
   for (const auto& [product, coefficient] : products) {
     if (coefficient > 0) append(coefficient, product);
   }
+  const bool number_first = text.empty() && constant > 0;  // 1024 - past
+  if (number_first) append(constant, "");
   for (const auto& [product, coefficient] : products) {
     if (coefficient < 0) append(coefficient, product);
   }
-  if (constant != 0) append(constant, "");
+  if (constant != 0 && !number_first) append(constant, "");
   return text;
 }
 

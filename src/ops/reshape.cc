@@ -24,7 +24,7 @@ Dim inferred_size(InferContext& ctx, std::vector<Dim> in, const std::vector<Dim>
   std::vector<Dim> left;
   for (const Dim& dim : known) {
     const auto same = std::find(in.begin(), in.end(), dim);
-    if (same != in.end() && !(dim == 0)) {
+    if (same != in.end()) {
       in.erase(same);
     } else if (!(dim == 1)) {
       left.push_back(dim);

@@ -114,8 +114,8 @@ class ProtoReader {
   static constexpr int max_depth = 100;
   // Structs are larger than the bytes that ask for them: an empty message is two bytes. What real
   // files need stays far below this.
-  static constexpr size_t structs_always_allowed = size_t{256} << 20;
-  static constexpr size_t structs_per_byte = 128;
+  static constexpr size_t structs_always_allowed = size_t{64} << 20;
+  static constexpr size_t structs_per_byte = 64;
 
   template <class Visit>
   void parse(const Visit& visit) {

@@ -293,8 +293,8 @@ TEST_P(ConvTest, LargeKernels) {
 }
 
 TEST_P(ConvTest, EmptySizes) {
-  check(square(3, 2, 8, 5));        // no output pixel
-  check(square(0, 5, 20, 3, 1, 1)); // no input channel
+  check(square(3, 2, 8, 5));         // no output pixel
+  check(square(0, 5, 20, 3, 1, 1));  // no input channel
   ConvShape none = square(4, 5, 20, 3);
   none.batch = 0;
   check(none);

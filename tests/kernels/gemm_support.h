@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <hwy/targets.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <hwy/targets.h>
 #include <limits>
 #include <memory>
 #include <new>
@@ -55,9 +55,11 @@ inline std::string target_name(const ::testing::TestParamInfo<int64_t>& info) {
 class Guarded {
  public:
   explicit Guarded(int64_t floats, int64_t skew = 0)
-      : count_(floats), skew_(skew),
-        memory_(static_cast<float*>(::operator new(
-            static_cast<size_t>(floats + skew + 2 * guard) * sizeof(float), std::align_val_t{64}))) {
+      : count_(floats),
+        skew_(skew),
+        memory_(static_cast<float*>(
+            ::operator new (static_cast<size_t>(floats + skew + 2 * guard) * sizeof(float),
+                            std::align_val_t{64}))) {
     std::fill_n(memory_.get(), count_ + skew_ + 2 * guard, canary());
     std::fill_n(data(), count_, std::numeric_limits<float>::quiet_NaN());
   }
@@ -83,7 +85,7 @@ class Guarded {
   static constexpr int64_t guard = 64;
   static float canary() { return -1234.5f; }
   struct Free {
-    void operator()(float* p) const { ::operator delete(p, std::align_val_t{64}); }
+    void operator()(float* p) const { ::operator delete (p, std::align_val_t{64}); }
   };
   int64_t count_;
   int64_t skew_;
@@ -103,16 +105,26 @@ inline double activate(const Epilogue& e, double x) {
     return std::min(std::max(v, low), high);
   };
   switch (e.activation) {
-    case Activation::none: return x;
-    case Activation::relu: return std::max(x, 0.0);
-    case Activation::clip: return clamp(x, e.p0, e.p1);
-    case Activation::leaky_relu: return x < 0 ? x * e.p0 : x;
-    case Activation::hard_sigmoid: return clamp(x * e.p0 + e.p1, 0, 1);
-    case Activation::hard_swish: return x * clamp(x / 6 + 0.5, 0, 1);
-    case Activation::sigmoid: return sigmoid(x);
-    case Activation::silu: return x * sigmoid(x);
-    case Activation::tanh: return std::tanh(x);
-    case Activation::gelu_erf: return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return std::max(x, 0.0);
+    case Activation::clip:
+      return clamp(x, e.p0, e.p1);
+    case Activation::leaky_relu:
+      return x < 0 ? x * e.p0 : x;
+    case Activation::hard_sigmoid:
+      return clamp(x * e.p0 + e.p1, 0, 1);
+    case Activation::hard_swish:
+      return x * clamp(x / 6 + 0.5, 0, 1);
+    case Activation::sigmoid:
+      return sigmoid(x);
+    case Activation::silu:
+      return x * sigmoid(x);
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::gelu_erf:
+      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::gelu_tanh:
       return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
   }

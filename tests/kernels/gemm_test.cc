@@ -20,9 +20,10 @@ struct Problem {
 // A matrix in memory that is NaN wherever the matrix is not.
 struct Operand {
   Operand(int64_t rows, int64_t columns, bool turned, int64_t spread, int64_t slack, uint32_t seed)
-      : rows(rows), columns(columns),
-        memory(std::max<int64_t>(1, (turned ? columns : rows) *
-                                        ((turned ? rows : columns) * spread + slack)),
+      : rows(rows),
+        columns(columns),
+        memory(std::max<int64_t>(
+                   1, (turned ? columns : rows) * ((turned ? rows : columns) * spread + slack)),
                3) {
     const int64_t line = (turned ? rows : columns) * spread + slack;
     view.data = memory.data();
@@ -34,9 +35,7 @@ struct Operand {
       for (int64_t j = 0; j < columns; ++j) at(i, j) = values[static_cast<size_t>(i * columns + j)];
     }
   }
-  float& at(int64_t i, int64_t j) {
-    return memory[i * view.row_stride + j * view.column_stride];
-  }
+  float& at(int64_t i, int64_t j) { return memory[i * view.row_stride + j * view.column_stride]; }
 
   int64_t rows, columns;
   Guarded memory;
@@ -67,8 +66,8 @@ class GemmTest : public ::testing::TestWithParam<int64_t> {
       Guarded one(std::max<int64_t>(1, p.M * ldc)), two(std::max<int64_t>(1, p.M * ldc));
       run(p, packed, a, b, one, ldc, epilogue, one_);
       run(p, packed, a, b, two, ldc, epilogue, two_);
-      EXPECT_EQ(std::memcmp(one.data(), two.data(), sizeof(float) * static_cast<size_t>(one.size())),
-                0)
+      EXPECT_EQ(
+          std::memcmp(one.data(), two.data(), sizeof(float) * static_cast<size_t>(one.size())), 0)
           << "one and two threads differ";
       compare(p, a, b, one, ldc, epilogue);
     }
@@ -142,8 +141,14 @@ TEST_P(GemmTest, EmptySizes) {
 }
 
 TEST_P(GemmTest, TurnedAndSpreadOperands) {
-  for (const auto [M, N, K] : {std::array<int64_t, 3>{1, 70, 33}, {3, 70, 33}, {5, 40, 17},
-                               {33, 1, 40}, {33, 3, 20}, {29, 50, 64}, {100, 70, 31}, {64, 20, 9}}) {
+  for (const auto [M, N, K] : {std::array<int64_t, 3>{1, 70, 33},
+                               {3, 70, 33},
+                               {5, 40, 17},
+                               {33, 1, 40},
+                               {33, 3, 20},
+                               {29, 50, 64},
+                               {100, 70, 31},
+                               {64, 20, 9}}) {
     for (const bool a_turned : {false, true}) {
       for (const bool b_turned : {false, true}) {
         for (const int64_t spread : {1, 2}) {
@@ -161,8 +166,8 @@ TEST_P(GemmTest, RandomSizes) {
   };
   for (int i = 0; i < 60; ++i) {
     const bool large = i % 6 == 0;
-    check({up_to(large ? 300 : 60), up_to(large ? 300 : 100), up_to(large ? 400 : 90),
-           i % 3 == 0, i % 2 == 0, 1, i % 4});
+    check({up_to(large ? 300 : 60), up_to(large ? 300 : 100), up_to(large ? 400 : 90), i % 3 == 0,
+           i % 2 == 0, 1, i % 4});
   }
 }
 
@@ -256,12 +261,14 @@ TEST_P(GemmTest, BatchesWithRepeatedOperands) {
     Epilogue epilogue;
     epilogue.residual = c->data();
     epilogue.residual_stride = N;
-    Guarded scratch(batched_gemm_scratch_bytes(batch, M, N, K, a.view, b.view, pool->threads()) / 4);
+    Guarded scratch(batched_gemm_scratch_bytes(batch, M, N, K, a.view, b.view, pool->threads()) /
+                    4);
     batched_gemm(batch, M, N, K, a.view, b.view, c->data(), N, epilogue, scratch.data(), *pool);
     EXPECT_TRUE(scratch.intact());
     EXPECT_TRUE(c->intact());
   }
-  EXPECT_EQ(std::memcmp(one.data(), two.data(), sizeof(float) * static_cast<size_t>(one.size())), 0);
+  EXPECT_EQ(std::memcmp(one.data(), two.data(), sizeof(float) * static_cast<size_t>(one.size())),
+            0);
   for (int64_t x = 0; x < 6; ++x) {
     for (int64_t i = 0; i < M; ++i) {
       for (int64_t j = 0; j < N; ++j) {

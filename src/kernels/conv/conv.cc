@@ -27,7 +27,9 @@ bool is_empty(const ConvGeometry& g) {
 // How the weights of one shape are stored.
 struct WeightFormat {
   explicit WeightFormat(const ConvShape& shape)
-      : g(shape), path(choose_conv(shape).path), kernels(tile_kernels()),
+      : g(shape),
+        path(choose_conv(shape).path),
+        kernels(tile_kernels()),
         panels{g.group_out, kernels.panel_columns, kernels.lanes} {
     if (path == ConvPath::winograd) {
       rows = winograd_planes * g.group_in;
@@ -52,17 +54,21 @@ struct WeightFormat {
   ConvPath path;
   const TileKernels& kernels;
   Panels panels;
-  int64_t rows;     // of each group's packed matrix
+  int64_t rows;  // of each group's packed matrix
   int64_t columns;
 };
 
 int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
   switch (path) {
     case ConvPath::depthwise_rows:
-    case ConvPath::depthwise_any: return depthwise_worker_floats(g);
-    case ConvPath::winograd: return winograd_worker_floats(g);
-    case ConvPath::pixel_vectors: return pixel_worker_floats(g);
-    case ConvPath::channel_vectors: return channel_worker_floats(g);
+    case ConvPath::depthwise_any:
+      return depthwise_worker_floats(g);
+    case ConvPath::winograd:
+      return winograd_worker_floats(g);
+    case ConvPath::pixel_vectors:
+      return pixel_worker_floats(g);
+    case ConvPath::channel_vectors:
+      return channel_worker_floats(g);
   }
   return 0;
 }
@@ -83,8 +89,7 @@ void pack_conv_weights(const ConvShape& shape, const float* weights, void* packe
   if (g.group_out <= 0 || g.terms <= 0) return;
   auto* out = static_cast<float*>(packed);
   if (is_depthwise(format.path)) {
-    std::memcpy(out, weights,
-                static_cast<size_t>(g.group * g.group_out * g.terms) * sizeof(float));
+    std::memcpy(out, weights, static_cast<size_t>(g.group * g.group_out * g.terms) * sizeof(float));
     return;
   }
   const int64_t count = format.panels.count();
@@ -103,8 +108,8 @@ void pack_conv_weights(const ConvShape& shape, const float* weights, void* packe
 int64_t conv_scratch_bytes(const ConvShape& shape, int threads) {
   const ConvGeometry g(shape);
   if (is_empty(g)) return 0;
-  return threads * (scratch_alignment + worker_floats(choose_conv(shape).path, g) *
-                                            int64_t{sizeof(float)});
+  return threads *
+         (scratch_alignment + worker_floats(choose_conv(shape).path, g) * int64_t{sizeof(float)});
 }
 
 void conv_run(const ConvShape& shape, const float* x, const void* packed, float* y,
@@ -117,10 +122,14 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
   const PackedBlocks spaces(scratch, pool.threads(), worker_floats(path, g));
   switch (path) {
     case ConvPath::depthwise_rows:
-    case ConvPath::depthwise_any: return run_depthwise(call, path, spaces, pool);
-    case ConvPath::winograd: return run_winograd(call, spaces, pool);
-    case ConvPath::pixel_vectors: return run_pixel_vectors(call, spaces, pool);
-    case ConvPath::channel_vectors: return run_channel_vectors(call, spaces, pool);
+    case ConvPath::depthwise_any:
+      return run_depthwise(call, path, spaces, pool);
+    case ConvPath::winograd:
+      return run_winograd(call, spaces, pool);
+    case ConvPath::pixel_vectors:
+      return run_pixel_vectors(call, spaces, pool);
+    case ConvPath::channel_vectors:
+      return run_channel_vectors(call, spaces, pool);
   }
 }
 

@@ -45,7 +45,9 @@ HWY_INLINE void KeepLoaded(TileVec& v) {
 // What becomes of each sum.
 struct Finish {
   explicit Finish(const DepthwiseJob& job)
-      : alpha(TileSet(job.alpha)), bias(TileSet(job.bias)), low(TileSet(job.low)),
+      : alpha(TileSet(job.alpha)),
+        bias(TileSet(job.bias)),
+        low(TileSet(job.low)),
         high(TileSet(job.high)) {}
   HWY_INLINE TileVec operator()(TileVec sum) const {
     return TileClamp(TileMulAdd(alpha, sum, bias), low, high);
@@ -83,7 +85,8 @@ HWY_INLINE void LoadRow(const float* from, const LanePair<stride> (&lanes)[size]
   }
 }
 
-// One vector of output columns in all rows. Inside: all columns of the input that it looks at exist.
+// One vector of output columns in all rows. Inside: all columns of the input that it looks at
+// exist.
 template <int size, int stride, bool inside>
 void RowsOfColumn(const DepthwiseJob& job, int64_t begin, int64_t end, int64_t column) {
   constexpr int step = static_cast<int>(depthwise_row_step);
@@ -202,7 +205,8 @@ HWY_INLINE void AnyColumns(const DepthwiseJob& job, int64_t depth, int64_t row, 
         if (stride != 0 && columns >= any_vectors * tile_lanes && first >= 0 && last < g.in[2]) {
           for (int v = 0; v < any_vectors; ++v) {
             sums[v] = TileMulAdd(
-                factor, LoadEvery<stride == 0 ? 1 : stride>(line + first + v * tile_lanes * step),
+                factor,
+                LoadEvery < stride == 0 ? 1 : stride > (line + first + v * tile_lanes * step),
                 sums[v]);
           }
           continue;
@@ -246,9 +250,12 @@ void Any(const DepthwiseJob& job) {
 
 void DepthwiseAny(const DepthwiseJob& job) {
   switch (job.geometry->stride[2]) {
-    case 1: return Any<1>(job);
-    case 2: return Any<2>(job);
-    default: return Any<0>(job);
+    case 1:
+      return Any<1>(job);
+    case 2:
+      return Any<2>(job);
+    default:
+      return Any<0>(job);
   }
 }
 

@@ -38,9 +38,9 @@ bool clips_only(const Epilogue& e, float& low, float& high) {
     low = e.p0;
     high = e.p1;
   }
-  return e.residual == nullptr && (e.activation == Activation::none ||
-                                   e.activation == Activation::relu ||
-                                   e.activation == Activation::clip);
+  return e.residual == nullptr &&
+         (e.activation == Activation::none || e.activation == Activation::relu ||
+          e.activation == Activation::clip);
 }
 
 void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path, int64_t task,
@@ -73,8 +73,8 @@ void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path
     job.end = std::min(job.begin + depthwise_row_step, end);
     compute(job);
     for (int64_t line = job.begin; line < job.end; ++line) {
-      TileStore store = call.place(n, channel / g.group_out, channel % g.group_out, 1,
-                                   line * g.out[2], g.out[2]);
+      TileStore store =
+          call.place(n, channel / g.group_out, channel % g.group_out, 1, line * g.out[2], g.out[2]);
       store.sums = lines + (line - job.begin) * t.line_floats();
       store.sums_stride = t.line_floats();
       tile_kernels().store(store);
@@ -84,9 +84,7 @@ void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path
 
 }  // namespace
 
-int64_t depthwise_worker_floats(const ConvGeometry& g) {
-  return DepthwiseTiles(g).worker_floats();
-}
+int64_t depthwise_worker_floats(const ConvGeometry& g) { return DepthwiseTiles(g).worker_floats(); }
 
 void run_depthwise(const Call& call, ConvPath path, const PackedBlocks& spaces, ThreadPool& pool) {
   const DepthwiseTiles t(call.g);

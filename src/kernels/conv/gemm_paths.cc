@@ -1,4 +1,5 @@
-// Convolution as matrix multiplication: windows of pixels gathered strip by strip, times the weights.
+// Convolution as matrix multiplication: windows of pixels gathered strip by strip, times the
+// weights.
 #include <algorithm>
 
 #include "kernels/conv/im2col.h"
@@ -14,8 +15,11 @@ namespace {
 // are stored.
 struct ChannelTiles {
   ChannelTiles(const TileKernels& kernels, const ConvGeometry& g)
-      : kernels(kernels), g(g), strips(g.out_pixels, kernels.tile_rows),
-        panels{g.group_out, kernels.panel_columns, kernels.lanes}, chunks{g.terms},
+      : kernels(kernels),
+        g(g),
+        strips(g.out_pixels, kernels.tile_rows),
+        panels{g.group_out, kernels.panel_columns, kernels.lanes},
+        chunks{g.terms},
         block(strips_per_block(strips.count(), kernels.lanes, g.terms, g.group_out)),
         blocks(divide_up(strips.count(), block)),
         per_task(panels_per_task(panels.count(), blocks * g.batch * g.group,
@@ -35,8 +39,8 @@ struct ChannelTiles {
 
   int64_t tasks() const { return g.batch * g.group * blocks * panel_groups; }
   int64_t grain() const {
-    const int64_t work = std::min(g.out_pixels, block * kernels.tile_rows) * per_task *
-                         panels.width * g.terms;
+    const int64_t work =
+        std::min(g.out_pixels, block * kernels.tile_rows) * per_task * panels.width * g.terms;
     return divide_up(task_work, std::max<int64_t>(1, work));
   }
   // They stay in the second-level cache.
@@ -93,12 +97,12 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
       const Terms terms = chunk_terms(t.chunks, i);
       const PanelOperand panel{weights + p * t.panels.width * g.terms + terms.begin * width, width,
                                t.panels.vectors(p)};
-      const Ahead ahead =
-          t.small_weights()
-              ? p == begin && i == 0 ? next_pixels(g, call.image(n, group), t.strips.begin(last),
-                                                   t.strips.begin(last) - t.strips.begin(first))
-                                     : Ahead()
-              : Ahead::piece(panel.data + terms.size * width, terms.size * width);
+      const Ahead ahead = t.small_weights()
+                              ? p == begin && i == 0
+                                    ? next_pixels(g, call.image(n, group), t.strips.begin(last),
+                                                  t.strips.begin(last) - t.strips.begin(first))
+                                    : Ahead()
+                              : Ahead::piece(panel.data + terms.size * width, terms.size * width);
       multiply_panel<true>(t.kernels, t.strips, first, last, pixels, panel, terms, ahead,
                            space + t.packed_floats(), [&](int64_t strip) {
                              return call.place(n, group, p * t.panels.width, t.panels.used(p),
@@ -110,10 +114,13 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
 
 // --- Pixels along the vectors -------------------------------------------------------------------
 
-// Output channels are the rows of tiles, pixels their columns, so that tiles are stored as they are.
+// Output channels are the rows of tiles, pixels their columns, so that tiles are stored as they
+// are.
 struct PixelTiles {
   PixelTiles(const TileKernels& kernels, const ConvGeometry& g)
-      : kernels(kernels), g(g), weights{g.group_out, kernels.panel_columns, kernels.lanes},
+      : kernels(kernels),
+        g(g),
+        weights{g.group_out, kernels.panel_columns, kernels.lanes},
         panels{g.out_pixels, vectors(kernels, g) * kernels.lanes, kernels.lanes},
         chunks{g.terms} {}
 
@@ -186,9 +193,8 @@ int64_t channel_worker_floats(const ConvGeometry& g) {
 
 void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const ChannelTiles t(tile_kernels(), call.g);
-  for_tasks(pool, t.tasks(), t.grain(), [&](int64_t task, int worker) {
-    run_channel_task(t, call, task, spaces, worker);
-  });
+  for_tasks(pool, t.tasks(), t.grain(),
+            [&](int64_t task, int worker) { run_channel_task(t, call, task, spaces, worker); });
 }
 
 int64_t pixel_worker_floats(const ConvGeometry& g) {
@@ -197,9 +203,8 @@ int64_t pixel_worker_floats(const ConvGeometry& g) {
 
 void run_pixel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const PixelTiles t(tile_kernels(), call.g);
-  for_tasks(pool, t.tasks(), t.grain(), [&](int64_t task, int worker) {
-    run_pixel_task(t, call, task, spaces.space(worker));
-  });
+  for_tasks(pool, t.tasks(), t.grain(),
+            [&](int64_t task, int worker) { run_pixel_task(t, call, task, spaces.space(worker)); });
 }
 
 }  // namespace sardonyx::kernels

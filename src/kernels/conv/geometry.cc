@@ -15,9 +15,16 @@ void drop(Dims& dims, int i, int rank) {
 }  // namespace
 
 ConvGeometry::ConvGeometry(const ConvShape& s)
-    : batch(s.batch), group(s.group), group_in(s.in_channels / s.group),
-      group_out(s.out_channels / s.group), in(s.in), kernel(s.kernel), stride(s.stride),
-      dilation(s.dilation), pad(s.pad_begin), out(s.out) {
+    : batch(s.batch),
+      group(s.group),
+      group_in(s.in_channels / s.group),
+      group_out(s.out_channels / s.group),
+      in(s.in),
+      kernel(s.kernel),
+      stride(s.stride),
+      dilation(s.dilation),
+      pad(s.pad_begin),
+      out(s.out) {
   int rank = s.rank;
   const auto plain = [&](size_t i) {
     return kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 && in[i] == out[i];

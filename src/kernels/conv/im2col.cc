@@ -176,7 +176,7 @@ void GatherRuns(const ConvGeometry& g, const Run* runs, int run_count, const flo
 
 // Pixels scattered over many rows: one lane at a time.
 void GatherEachLane(const ConvGeometry& g, const float* image, int64_t begin, int64_t count,
-                 int64_t first_channel, int64_t end_channel, float* out, int64_t out_stride) {
+                    int64_t first_channel, int64_t end_channel, float* out, int64_t out_stride) {
   for (int64_t lane = 0; lane < tile_lanes; ++lane) {
     const int64_t pixel = begin + lane;
     const int64_t w0 = pixel % g.out[2] * g.stride[2] - g.pad[2];

@@ -8,9 +8,9 @@
 #define SARDONYX_KERNELS_CONV_LANES_INL_H_
 #endif
 
+#include <hwy/highway.h>
 #include <algorithm>
 #include <cstdint>
-#include <hwy/highway.h>
 
 #include "kernels/gemm/microkernel-inl.h"
 
@@ -19,8 +19,8 @@ namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// LoadLanes(range, p): p[i] in the lanes of the range [begin, end), 0 in the others, whose memory is
-// not touched. Join: the lanes of both, which must not overlap.
+// LoadLanes(range, p): p[i] in the lanes of the range [begin, end), 0 in the others, whose memory
+// is not touched. Join: the lanes of both, which must not overlap.
 #if HWY_TARGET == HWY_AVX3
 struct LaneRange {
   LaneRange() = default;
@@ -107,9 +107,9 @@ HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
 // p[i * stride] in the lanes of the range, 0 in the others.
 HWY_INLINE TileVec GatherLanes(const LaneRange& lanes, const float* p, int64_t stride) {
 #if HWY_TARGET == HWY_AVX3
-  const __m512i index = _mm512_mullo_epi32(
-      _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-      _mm512_set1_epi32(static_cast<int>(stride)));
+  const __m512i index =
+      _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                         _mm512_set1_epi32(static_cast<int>(stride)));
   return TileVec{_mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes.bits, index, p, 4)};
 #elif HWY_TARGET == HWY_AVX2
   const __m256i index = _mm256_mullo_epi32(_mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0),

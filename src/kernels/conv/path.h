@@ -51,8 +51,8 @@ void for_tasks(ThreadPool& pool, int64_t tasks, int64_t grain, Run&& run) {
   });
 }
 
-// Each way: the floats of scratch that one worker needs, and the run, whose `spaces` have that size.
-// Geometries are not empty.
+// Each way: the floats of scratch that one worker needs, and the run, whose `spaces` have that
+// size. Geometries are not empty.
 int64_t depthwise_worker_floats(const ConvGeometry& g);
 void run_depthwise(const Call& call, ConvPath path, const PackedBlocks& spaces, ThreadPool& pool);
 

@@ -71,8 +71,8 @@ HWY_INLINE void TransformOutput(const TileVec (&m)[6], TileVec (&y)[4]) {
 
 // Some pixels of a line of the image, for as many channels as there are lanes, channel by channel
 // side by side: out[pixel * lanes + channel]. Writes up to a vector's worth of pixels more.
-HWY_INLINE void TurnLine(const float* line, int64_t channel_stride, int64_t channels, int64_t pixels,
-                         float* out) {
+HWY_INLINE void TurnLine(const float* line, int64_t channel_stride, int64_t channels,
+                         int64_t pixels, float* out) {
   for (int64_t x = 0; x < pixels; x += tile_lanes) {
     const LaneRange used(0, std::min<int64_t>(tile_lanes, pixels - x));
     TileVec v[tile_lanes];

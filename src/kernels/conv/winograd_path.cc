@@ -12,7 +12,9 @@ constexpr int64_t planes = winograd_planes;
 
 struct WinogradTiles {
   WinogradTiles(const TileKernels& kernels, const ConvGeometry& g)
-      : kernels(kernels), g(g), rows(divide_up(g.out[1], winograd_outputs)),
+      : kernels(kernels),
+        g(g),
+        rows(divide_up(g.out[1], winograd_outputs)),
         columns(divide_up(g.out[2], winograd_outputs)),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         tile_stride(round_up(g.group_in, kernels.lanes) + max_lanes) {
@@ -135,9 +137,9 @@ void store_block(const WinogradTiles& t, const Call& call, int64_t n, int64_t gr
       const int64_t row = s.row * winograd_outputs + y;
       if (row >= g.out[1]) break;
       for (int64_t x = 0; x < pixels; x += t.kernels.lanes) {
-        TileStore store = call.place(n, group, panel * t.panels.width, t.panels.used(panel),
-                                     row * g.out[2] + left + x,
-                                     std::min<int64_t>(t.kernels.lanes, pixels - x));
+        TileStore store =
+            call.place(n, group, panel * t.panels.width, t.panels.used(panel),
+                       row * g.out[2] + left + x, std::min<int64_t>(t.kernels.lanes, pixels - x));
         store.sums = lines + (y * t.row_pixels() + x) * width;
         store.sums_stride = width;
         t.kernels.store_transposed(store);
@@ -164,7 +166,8 @@ void run_task(const WinogradTiles& t, const Call& call, int64_t task, const Pack
   const int64_t begin = task % t.panel_groups * t.per_task;
   const int64_t end = std::min(begin + t.per_task, t.panels.count());
   for (int64_t p = begin; p < end; ++p) {
-    multiply_planes(t, strips, input, weights + p * t.panels.width * planes * t.g.group_in, p, sums);
+    multiply_planes(t, strips, input, weights + p * t.panels.width * planes * t.g.group_in, p,
+                    sums);
     store_block(t, call, n, group, block, p, sums, lines);
   }
 }
@@ -177,9 +180,8 @@ int64_t winograd_worker_floats(const ConvGeometry& g) {
 
 void run_winograd(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const WinogradTiles t(tile_kernels(), call.g);
-  for_tasks(pool, t.tasks(), 1, [&](int64_t task, int worker) {
-    run_task(t, call, task, spaces, worker);
-  });
+  for_tasks(pool, t.tasks(), 1,
+            [&](int64_t task, int worker) { run_task(t, call, task, spaces, worker); });
 }
 
 }  // namespace sardonyx::kernels

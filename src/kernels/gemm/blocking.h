@@ -9,8 +9,8 @@ namespace sardonyx::kernels {
 inline int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 inline int64_t round_up(int64_t value, int64_t to) { return divide_up(value, to) * to; }
 
-// Rows cut into strips of at most `most`: full ones and a rest, or, where the rest would be too thin
-// to keep the multipliers busy, strips of nearly equal height.
+// Rows cut into strips of at most `most`: full ones and a rest, or, where the rest would be too
+// thin to keep the multipliers busy, strips of nearly equal height.
 class Strips {
  public:
   Strips(int64_t rows, int64_t most) : rows_(rows), count_(divide_up(rows, most)) {
@@ -80,8 +80,8 @@ inline int64_t strips_per_block(int64_t strips, int64_t tile_rows, int64_t k, in
   return std::max<int64_t>(1, divide_up(strips, blocks));  // blocks of equal size
 }
 
-// Panels in one task, for blocks of `rows` rows: all of them if there are blocks enough for any number
-// of threads, since whoever takes a block has to prepare it.
+// Panels in one task, for blocks of `rows` rows: all of them if there are blocks enough for any
+// number of threads, since whoever takes a block has to prepare it.
 inline int64_t panels_per_task(int64_t panels, int64_t blocks, int64_t rows, int64_t k,
                                int64_t width) {
   constexpr int64_t enough_tasks = 32;

@@ -8,9 +8,10 @@
 #define SARDONYX_KERNELS_GEMM_EPILOGUE_INL_H_
 #endif
 
+#include <hwy/highway.h>
+#include <type_traits>
 #include <algorithm>
 #include <cstdint>
-#include <hwy/highway.h>
 
 #include "kernels/gemm/epilogue.h"
 #include "kernels/simd/math-inl.h"

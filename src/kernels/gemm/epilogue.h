@@ -13,7 +13,7 @@ enum class Activation : uint8_t {
   hard_sigmoid,  // clamp(p0 * x + p1, 0, 1)
   hard_swish,    // x * clamp(x / 6 + 1/2, 0, 1)
   sigmoid,
-  silu,       // x * sigmoid(x)
+  silu,  // x * sigmoid(x)
   tanh,
   gelu_erf,   // x / 2 * (1 + erf(x / sqrt(2)))
   gelu_tanh,  // the tanh approximation of it

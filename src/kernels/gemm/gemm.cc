@@ -81,8 +81,16 @@ constexpr int64_t small_packing = 64 << 10;  // bytes that may be packed again a
 
 Gemm::Gemm(const TileKernels& kernels, const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
            const StridedMatrix& a_given, const StridedMatrix& b_given)
-    : kernels(kernels), batch(batch), M(M), N(N), K(K), a(a_given), b(b_given),
-      strips(M, kernels.tile_rows), panels{N, kernels.panel_columns, kernels.lanes}, chunks{K} {
+    : kernels(kernels),
+      batch(batch),
+      M(M),
+      N(N),
+      K(K),
+      a(a_given),
+      b(b_given),
+      strips(M, kernels.tile_rows),
+      panels{N, kernels.panel_columns, kernels.lanes},
+      chunks{K} {
   if (K <= 0) a.row_stride = a.column_stride = b.row_stride = b.column_stride = 0;
   const bool a_by_rows = a.column_stride == 1 || K <= 1;
   const bool b_by_columns = b.row_stride == 1 || K <= 1;
@@ -184,8 +192,8 @@ void run_dot(const Gemm& g, const Operands& at, int64_t row, int64_t column, flo
   g.kernels.store(store);
 }
 
-// Columns [column, column + group): the sums of all rows grow by a few terms at a time, so that B is
-// read in long pieces.
+// Columns [column, column + group): the sums of all rows grow by a few terms at a time, so that B
+// is read in long pieces.
 void run_wide(const Gemm& g, const Operands& at, int64_t column, float* c, int64_t ldc,
               float* space) {
   const int64_t end = std::min(column + g.group, g.N);
@@ -279,12 +287,11 @@ void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group,
       const bool last_chunk = i + 1 == g.chunks.count();
       const Ahead ahead = panel_memory(g, at.b, last_chunk ? p + 1 : p,
                                        chunk_terms(g.chunks, last_chunk ? 0 : i + 1));
-      multiply_panel<false>(g.kernels, g.strips, first, last, left, right, terms, ahead, partial,
-                            [&](int64_t strip) {
-                              return store_at(at.epilogue, at.c, ldc, g.strips.begin(strip),
-                                              p * g.panels.width, g.strips.height(strip),
-                                              g.panels.used(p));
-                            });
+      multiply_panel<false>(
+          g.kernels, g.strips, first, last, left, right, terms, ahead, partial, [&](int64_t strip) {
+            return store_at(at.epilogue, at.c, ldc, g.strips.begin(strip), p * g.panels.width,
+                            g.strips.height(strip), g.panels.used(p));
+          });
     }
   }
 }

@@ -22,8 +22,8 @@ namespace sardonyx::kernels {
 // Bytes of a packed B; 0 when K or N is 0. Depends on K, N and the instruction set only.
 int64_t packed_b_size(int64_t K, int64_t N);
 
-// Packs element (k, n) at b[k * row_stride + n * column_stride]. `packed` is aligned to 64 bytes and
-// may be shared by any number of runs. `pool` may be null.
+// Packs element (k, n) at b[k * row_stride + n * column_stride]. `packed` is aligned to 64 bytes
+// and may be shared by any number of runs. `pool` may be null.
 void pack_b(const float* b, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
             void* packed, ThreadPool* pool);
 

@@ -8,10 +8,10 @@
 #define SARDONYX_KERNELS_GEMM_MICROKERNEL_INL_H_
 #endif
 
-#include <cstdint>
-#include <cstring>
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -157,8 +157,7 @@ void TileProduct(const TileJob& job) {
   const int lines = job.prefetch_lines;
   const auto term = [&](const float* at_a, const float* at_b) HWY_ATTR {
     TileTerm<rows, vectors>(
-        sums,
-        [&](int i) HWY_ATTR { return k_major ? at_a + i : at_a + i * a_stride; },
+        sums, [&](int i) HWY_ATTR { return k_major ? at_a + i : at_a + i * a_stride; },
         [&](int v) HWY_ATTR {
           return at_b + (v / panel_vectors) * panel_distance + (v % panel_vectors) * tile_lanes;
         });

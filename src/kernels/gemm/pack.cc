@@ -21,8 +21,7 @@ bool rows_collide(int64_t stride, int64_t rows) { return stride % 1024 == 0 && r
 void pack_panel(const TileKernels& kernels, const float* b, int64_t row_stride,
                 int64_t column_stride, int64_t k, int64_t columns, float* out, int64_t width) {
   if (column_stride == 1 || columns == 1) {
-    kernels.copy_k_major(b, row_stride, static_cast<int>(columns), k, out,
-                         static_cast<int>(width));
+    kernels.copy_k_major(b, row_stride, static_cast<int>(columns), k, out, static_cast<int>(width));
   } else if (row_stride == 1 || k == 1) {
     for (int64_t j = 0; j < width; j += kernels.lanes) {
       const int64_t count = std::clamp<int64_t>(columns - j, 0, kernels.lanes);

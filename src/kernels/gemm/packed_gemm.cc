@@ -23,8 +23,14 @@ Panels panels_of(const TileKernels& kernels, int64_t N) {
 // The shape of one call, and how it is cut.
 struct PackedGemm {
   PackedGemm(const TileKernels& kernels, int64_t M, int64_t N, int64_t K, const StridedMatrix& a)
-      : kernels(kernels), M(M), N(N), K(K), a(K > 0 ? a : StridedMatrix{a.data, 0, 1}), strips(M, kernels.tile_rows),
-        panels(panels_of(kernels, N)), chunks{K},
+      : kernels(kernels),
+        M(M),
+        N(N),
+        K(K),
+        a(K > 0 ? a : StridedMatrix{a.data, 0, 1}),
+        strips(M, kernels.tile_rows),
+        panels(panels_of(kernels, N)),
+        chunks{K},
         block(strips_per_block(strips.count(), kernels.tile_rows, K, N)),
         blocks(divide_up(strips.count(), block)),
         group(panels_per_task(panels.count(), blocks, std::min(M, block * kernels.tile_rows), K,
@@ -40,9 +46,9 @@ struct PackedGemm {
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t block;   // strips in one
+  int64_t block;  // strips in one
   int64_t blocks;
-  int64_t group;   // panels in one
+  int64_t group;  // panels in one
   int64_t groups;
   bool packs_a;
 
@@ -66,7 +72,8 @@ bool takes_wide(const TileKernels& kernels, int64_t M, const StridedMatrix& a) {
 
 // Very few rows: all of B is read once, so several panels at a time keep the sums and the memory
 // busy. `begin` and `end` count panels; a narrower last panel is left to the caller.
-void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* b, float* c, int64_t ldc, const Epilogue& epilogue) {
+void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* b, float* c,
+              int64_t ldc, const Epilogue& epilogue) {
   alignas(64) float sums[max_wide_rows * max_wide_columns];
   const int64_t width = g.panels.width;
   const int rows = static_cast<int>(g.M);
@@ -105,8 +112,8 @@ void run_task(const PackedGemm& g, int64_t task, const float* b, float* c, int64
   if (g.packs_a) {
     left = {space, g.kernels.lanes, g.K * g.kernels.lanes, true};
     if (packed_blocks.changes(worker, first)) {
-      pack_strips(g.kernels, g.strips, first, last, g.a.data, g.a.row_stride, g.a.column_stride, g.K,
-                  space);
+      pack_strips(g.kernels, g.strips, first, last, g.a.data, g.a.row_stride, g.a.column_stride,
+                  g.K, space);
     }
   }
   const int64_t first_panel = task % g.groups * g.group;
@@ -168,10 +175,9 @@ void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, const v
   const auto* b = static_cast<const float*>(packed_b);
   if (takes_wide(g.kernels, M, a)) {
     const int64_t step = g.kernels.wide_panels[M];
-    pool.parallel_for(g.panels.count(), round_up(g.group, step),
-                      [&](int64_t begin, int64_t end, int) {
-                        run_wide(g, begin, end, b, c, ldc, epilogue);
-                      });
+    pool.parallel_for(
+        g.panels.count(), round_up(g.group, step),
+        [&](int64_t begin, int64_t end, int) { run_wide(g, begin, end, b, c, ldc, epilogue); });
     return;
   }
   const PackedBlocks packed_blocks(scratch, pool.threads(), g.worker_floats());

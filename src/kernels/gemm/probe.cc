@@ -79,13 +79,14 @@ HWY_EXPORT(ReadAll);
 double probe_peak_flops(double seconds) {
   float sink[256] = {};
   double operations = 0;
-  const double time = shortest(
-      seconds, [&] { operations = HWY_DYNAMIC_DISPATCH(MultiplyAdds)(20000, sink); });
+  const double time =
+      shortest(seconds, [&] { operations = HWY_DYNAMIC_DISPATCH(MultiplyAdds)(20000, sink); });
   return operations / time;
 }
 
 double probe_read_bandwidth(int64_t bytes, double seconds) {
-  std::vector<float> data(static_cast<size_t>(std::max<int64_t>(bytes, 4096)) / sizeof(float), 1.0f);
+  std::vector<float> data(static_cast<size_t>(std::max<int64_t>(bytes, 4096)) / sizeof(float),
+                          1.0f);
   float sink[256] = {};
   const auto count = static_cast<int64_t>(data.size());
   // Small buffers are read several times, so that the clock's own time does not count.

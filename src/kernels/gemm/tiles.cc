@@ -28,9 +28,8 @@ void StoreTileAs(const TileStore& s) {
   for (int64_t j = 0; j < s.columns; j += lanes) {
     const size_t count = static_cast<size_t>(std::min(lanes, s.columns - j));
     const bool whole = count == static_cast<size_t>(lanes);
-    const auto load = [&](const float* p) HWY_ATTR {
-      return whole ? hn::LoadU(d, p) : LoadFirst(d, p, count);
-    };
+    const auto load = [&](const float* p)
+                          HWY_ATTR { return whole ? hn::LoadU(d, p) : LoadFirst(d, p, count); };
     V bias = hn::Zero(d);
     if (e.bias_axis == BiasAxis::column && s.bias != nullptr) {
       bias = hn::Mul(beta, LoadFirst(d, s.bias + j, count));
@@ -93,8 +92,7 @@ void StoreTurnedAs(const TileStore& s) {
     float* to = s.c + row * s.c_stride;
 #pragma GCC unroll 16
     for (int i = 0; i < tile_lanes; ++i) {
-      const TileVec offset =
-          bias == nullptr ? hn::Zero(d) : hn::Mul(beta, hn::Set(d, bias[i]));
+      const TileVec offset = bias == nullptr ? hn::Zero(d) : hn::Mul(beta, hn::Set(d, bias[i]));
       TileVec x = hn::MulAdd(alpha, v[i], offset);
       if constexpr (residual) {
         x = hn::MulAdd(beta, hn::MaskedLoad(used, d, added + i * s.residual_stride), x);
@@ -114,13 +112,17 @@ bool StoreTurned(const TileStore& s) {
   const bool residual = s.residual != nullptr;
   switch (e.activation) {
     case Activation::none:
-      residual ? StoreTurnedAs<Activation::none, true>(s) : StoreTurnedAs<Activation::none, false>(s);
+      residual ? StoreTurnedAs<Activation::none, true>(s)
+               : StoreTurnedAs<Activation::none, false>(s);
       return true;
     case Activation::relu:
-      residual ? StoreTurnedAs<Activation::relu, true>(s) : StoreTurnedAs<Activation::relu, false>(s);
+      residual ? StoreTurnedAs<Activation::relu, true>(s)
+               : StoreTurnedAs<Activation::relu, false>(s);
       return true;
-    case Activation::clip: return !residual && (StoreTurnedAs<Activation::clip, false>(s), true);
-    default: return false;
+    case Activation::clip:
+      return !residual && (StoreTurnedAs<Activation::clip, false>(s), true);
+    default:
+      return false;
   }
 }
 #else
@@ -201,10 +203,18 @@ void Dot(int64_t k, const float* a, int64_t a_stride, int rows, const float* b, 
       const float* row = a + i * a_stride;
       const float* right = b + j * b_stride;
       switch (std::min(columns - j, 4)) {
-        case 1: DotRow<1>(k, row, right, b_stride, out); break;
-        case 2: DotRow<2>(k, row, right, b_stride, out); break;
-        case 3: DotRow<3>(k, row, right, b_stride, out); break;
-        default: DotRow<4>(k, row, right, b_stride, out); break;
+        case 1:
+          DotRow<1>(k, row, right, b_stride, out);
+          break;
+        case 2:
+          DotRow<2>(k, row, right, b_stride, out);
+          break;
+        case 3:
+          DotRow<3>(k, row, right, b_stride, out);
+          break;
+        default:
+          DotRow<4>(k, row, right, b_stride, out);
+          break;
       }
     }
   }

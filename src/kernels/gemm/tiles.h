@@ -35,7 +35,7 @@ struct TileJob {
   const float* prefetch = nullptr;
   int64_t prefetch_stride = 16;
   int prefetch_lines = 0;
-  bool resume = false;  // `sums` holds the sums of earlier terms, to be continued
+  bool resume = false;    // `sums` holds the sums of earlier terms, to be continued
   float* sums = nullptr;  // rows x tile width, dense, aligned to 64 bytes
   // Instead of leaving them in `sums`, finish and store them (its sums and rows do not count). Only
   // where TileKernels::finishes says so.
@@ -53,8 +53,8 @@ constexpr int max_wide_rows = 4;
 constexpr int max_wide_columns = 128;
 
 struct TileKernels {
-  int lanes = 0;         // floats in a vector
-  int tile_rows = 0;     // most rows of one tile
+  int lanes = 0;          // floats in a vector
+  int tile_rows = 0;      // most rows of one tile
   int panel_columns = 0;  // two vectors
   int flat_rows = 0;      // most rows of tiles three vectors wide; divides panel_columns
   // [rows][vectors]; A by rows, or k-major with the rows side by side.

@@ -8,8 +8,8 @@
 #define SARDONYX_KERNELS_GEMM_TRANSPOSE_INL_H_
 #endif
 
-#include <cstdint>
 #include <hwy/highway.h>
+#include <cstdint>
 
 #include "kernels/gemm/microkernel-inl.h"
 
