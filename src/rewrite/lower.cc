@@ -109,6 +109,12 @@ class Lowering {
 
   int64_t opset_of(const ir::Node& node, const Imports& imports) const {
     const int64_t version = ir::imported_version(imports, node.domain);
+    const int32_t newest = schema::latest_opset(node.domain);
+    if (newest > 0 && version > newest) {
+      fail_at(place(node), ErrorCode::unsupported,
+              "the model imports opset {} of {}; the newest that this version of Sardonyx knows is {}", version,
+              node.domain.empty() ? "ai.onnx" : node.domain, newest);
+    }
     if (version > 0) return version;
     fail_at(place(node), ErrorCode::invalid_model,
             "the node's domain '{}' is not imported; add it to opset_import with the version the node was written for",

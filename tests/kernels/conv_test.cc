@@ -304,7 +304,7 @@ TEST_P(ConvTest, EmptySizes) {
 }
 
 TEST(ConvChoice, NamesWhatItRefused) {
-  ConvShape s = square(8, 9, 64, 3, 1, 1);
+  ConvShape s = square(8, 3, 64, 3, 1, 1);
   set_out(s);
   const ConvChoice choice = choose_conv(s);
   EXPECT_EQ(name_of(choice.path), "channel_vectors");
