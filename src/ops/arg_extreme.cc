@@ -10,7 +10,8 @@ void infer(InferContext& ctx) {
   const auto& x = ctx.shape(0);
   if (!x) return ctx.set(0, ValueType::tensor(ElementType::int64));
   const int64_t wanted = ctx.attr_int("axis", 0);
-  const auto axis = static_cast<size_t>(x->empty() && (wanted == 0 || wanted == -1) ? 0 : ctx.normalized_axis(wanted, *ctx.rank(0)));
+  const auto axis = static_cast<size_t>(
+      x->empty() && (wanted == 0 || wanted == -1) ? 0 : ctx.normalized_axis(wanted, *ctx.rank(0)));
   std::vector<Dim> y = *x;
   if (!y.empty()) {
     if (ctx.attr_int("keepdims", 1) != 0) {
@@ -32,7 +33,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         s = split_at(bind.in_shape(0), from_front(axis, bind.in_shape(0).size()));
       },
       [type, last](RunContext& run, const AxisSplit& s) {
-        kernels::arg_extreme(largest, last, type, run.data(0), run.out<int64_t>(0), s.outer, s.n, s.inner, run.pool());
+        kernels::arg_extreme(largest, last, type, run.data(0), run.out<int64_t>(0), s.outer, s.n,
+                             s.inner, run.pool());
       });
 }
 

@@ -26,9 +26,11 @@ Heads heads_of(InferContext& ctx, int i, std::string_view attribute) {
   const std::vector<Dim>& shape = *ctx.shape(i);
   if (shape.size() == 4) return {shape[0], shape[1], shape[2], shape[3]};
   const int64_t heads = ctx.attr_int(attribute, 0);
-  if (heads < 1) ctx.fail("attribute '{}' must be at least 1 where Q, K and V have three dimensions", attribute);
+  if (heads < 1)
+    ctx.fail("attribute '{}' must be at least 1 where Q, K and V have three dimensions", attribute);
   if (const auto hidden = shape[2].value(); hidden && *hidden % heads != 0) {
-    ctx.fail("the last dimension of {}, {}, must be divisible by {} {}", ctx.input_name(i), *hidden, attribute, heads);
+    ctx.fail("the last dimension of {}, {}, must be divisible by {} {}", ctx.input_name(i), *hidden,
+             attribute, heads);
   }
   return {shape[0], Dim(heads), shape[1], floor_div(shape[2], Dim(heads))};
 }
@@ -36,18 +38,24 @@ Heads heads_of(InferContext& ctx, int i, std::string_view attribute) {
 void check_mask(InferContext& ctx, const std::vector<Dim>& output) {
   if (!ctx.has_input(3) || !ctx.shape(3)) return;
   const std::vector<Dim>& mask = *ctx.shape(3);
-  if (mask.empty() || mask.size() > 4) ctx.fail("attn_mask must have one to four dimensions; its shape is {}", ir::to_string(mask));
+  if (mask.empty() || mask.size() > 4)
+    ctx.fail("attn_mask must have one to four dimensions; its shape is {}", ir::to_string(mask));
   for (size_t back = 2; back <= mask.size(); ++back) {
     const Dim& dim = mask[mask.size() - back];
-    if (!(dim == 1) && dim.is_constant()) ctx.require_equal(dim, output[4 - back], "attn_mask must broadcast to batch, heads and queries");
+    if (!(dim == 1) && dim.is_constant())
+      ctx.require_equal(dim, output[4 - back],
+                        "attn_mask must broadcast to batch, heads and queries");
   }
-  if (mask.size() > 1) ctx.broadcast(std::span(output).first(3), std::span(mask).first(mask.size() - 1));
-  ctx.require_at_least(output[3], mask.back(), "attn_mask must not have more columns than there are keys");
+  if (mask.size() > 1)
+    ctx.broadcast(std::span(output).first(3), std::span(mask).first(mask.size() - 1));
+  ctx.require_at_least(output[3], mask.back(),
+                       "attn_mask must not have more columns than there are keys");
 }
 
 void check_windows(const NodeView& node) {
   for (const char* name : {"left_window_size", "right_window_size"}) {
-    if (const int64_t size = node.attr_int(name, -1); size < -1) node.fail("{} must be at least -1; got {}", name, size);
+    if (const int64_t size = node.attr_int(name, -1); size < -1)
+      node.fail("{} must be at least -1; got {}", name, size);
   }
   const int64_t mode = node.attr_int("qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3) node.fail("qk_matmul_output_mode must be in [0, 3]; got {}", mode);
@@ -60,21 +68,28 @@ void set_unknown(InferContext& ctx) {
 
 void infer(InferContext& ctx) {
   check_windows(ctx);
-  if (ctx.has_input(4) != ctx.has_input(5)) ctx.fail("past_key and past_value must be given together");
-  if (ctx.has_input(4) && ctx.has_input(6)) ctx.fail("nonpad_kv_seqlen cannot be combined with past_key");
+  if (ctx.has_input(4) != ctx.has_input(5))
+    ctx.fail("past_key and past_value must be given together");
+  if (ctx.has_input(4) && ctx.has_input(6))
+    ctx.fail("nonpad_kv_seqlen cannot be combined with past_key");
   if (!ctx.shape(0) || !ctx.shape(1) || !ctx.shape(2)) return set_unknown(ctx);
   for (int i = 0; i < 3; ++i) {
     const int64_t rank = *ctx.rank(i);
-    if ((rank != 3 && rank != 4) || rank != *ctx.rank(0)) ctx.fail("Q, K and V must all have three or all have four dimensions; {} has {}", ctx.input_name(i), rank);
+    if ((rank != 3 && rank != 4) || rank != *ctx.rank(0))
+      ctx.fail("Q, K and V must all have three or all have four dimensions; {} has {}",
+               ctx.input_name(i), rank);
   }
-  const Heads q = heads_of(ctx, 0, "q_num_heads"), k = heads_of(ctx, 1, "kv_num_heads"), v = heads_of(ctx, 2, "kv_num_heads");
+  const Heads q = heads_of(ctx, 0, "q_num_heads"), k = heads_of(ctx, 1, "kv_num_heads"),
+              v = heads_of(ctx, 2, "kv_num_heads");
   ctx.require_equal(q.batch, k.batch, "Q and K must have the same batch size");
   ctx.require_equal(q.batch, v.batch, "Q and V must have the same batch size");
   ctx.require_equal(k.heads, v.heads, "K and V must have the same number of heads");
   ctx.require_equal(k.length, v.length, "K and V must have the same length");
   ctx.require_equal(q.size, k.size, "Q and K must have the same head size");
-  if (q.heads.is_constant() && k.heads.is_constant() && (k.heads == 0 || *q.heads.value() % *k.heads.value() != 0)) {
-    ctx.fail("the {} heads of Q must be a multiple of the {} heads of K", *q.heads.value(), *k.heads.value());
+  if (q.heads.is_constant() && k.heads.is_constant() &&
+      (k.heads == 0 || *q.heads.value() % *k.heads.value() != 0)) {
+    ctx.fail("the {} heads of Q must be a multiple of the {} heads of K", *q.heads.value(),
+             *k.heads.value());
   }
   Dim total = k.length;
   for (int i = 4; i < 6; ++i) {
@@ -84,14 +99,20 @@ void infer(InferContext& ctx) {
       continue;
     }
     const std::vector<Dim>& past = *ctx.shape(i);
-    if (past.size() != 4) ctx.fail("{} must have four dimensions; its shape is {}", ctx.input_name(i), ir::to_string(past));
+    if (past.size() != 4)
+      ctx.fail("{} must have four dimensions; its shape is {}", ctx.input_name(i),
+               ir::to_string(past));
     ctx.require_equal(past[0], q.batch, "the past must have the batch size of Q");
     ctx.require_equal(past[1], k.heads, "the past must have as many heads as K");
-    ctx.require_equal(past[3], i == 4 ? k.size : v.size, "the past must have the head size of K and V");
+    ctx.require_equal(past[3], i == 4 ? k.size : v.size,
+                      "the past must have the head size of K and V");
     if (i == 4) total = past[2] + k.length;
-    if (i == 5) ctx.require_equal(past[2] + k.length, total, "past_key and past_value must have the same length");
+    if (i == 5)
+      ctx.require_equal(past[2] + k.length, total,
+                        "past_key and past_value must have the same length");
   }
-  if (const auto count = ctx.type(6).element_count()) ctx.require_equal(*count, q.batch, "nonpad_kv_seqlen must have one number for each batch");
+  if (const auto count = ctx.type(6).element_count())
+    ctx.require_equal(*count, q.batch, "nonpad_kv_seqlen must have one number for each batch");
   const std::vector<Dim> scores{q.batch, q.heads, q.length, total};
   check_mask(ctx, scores);
   if (*ctx.rank(0) == 4) {
@@ -104,7 +125,8 @@ void infer(InferContext& ctx) {
   ctx.set(3, ctx.element(0), scores);
 }
 
-// Past and new rows of K or V brought together as [batch, heads, total, size]. `element` counts bytes.
+// Past and new rows of K or V brought together as [batch, heads, total, size]. `element` counts
+// bytes.
 struct Cache {
   int64_t batch = 0, heads = 0, past = 0, length = 0, size = 0, element = 0;
   HeadStrides from;     // of the new rows
@@ -128,15 +150,18 @@ HeadStrides strides(std::span<const int64_t> shape, int64_t heads) {
 
 void write_cache(const RunContext& run, const Cache& c, int input, std::byte* to) {
   const auto* fresh = static_cast<const std::byte*>(run.data(input));
-  const auto* past = run.has_input(input + 3) ? static_cast<const std::byte*>(run.data(input + 3)) : nullptr;
+  const auto* past =
+      run.has_input(input + 3) ? static_cast<const std::byte*>(run.data(input + 3)) : nullptr;
   const int64_t row = c.size * c.element, past_bytes = c.past * row;
   run.pool().parallel_for(c.batch * c.heads, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       std::byte* at = to + i * (c.past + c.length) * row;
       if (past_bytes > 0) std::memcpy(at, past + i * past_bytes, static_cast<size_t>(past_bytes));
-      const std::byte* source = fresh + (i / c.heads * c.from.batch + i % c.heads * c.from.head) * c.element;
+      const std::byte* source =
+          fresh + (i / c.heads * c.from.batch + i % c.heads * c.from.head) * c.element;
       for (int64_t r = 0; r < c.length && row > 0; ++r) {
-        std::memcpy(at + past_bytes + r * row, source + r * c.from.row * c.element, static_cast<size_t>(row));
+        std::memcpy(at + past_bytes + r * row, source + r * c.from.row * c.element,
+                    static_cast<size_t>(row));
       }
     }
   });
@@ -163,14 +188,20 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
   a.past = bind.has_input(4) ? bind.in_shape(4)[2] : 0;
   a.kv_length = a.past + (four ? k[2] : k[1]);
   if (a.kv_heads < 1 || a.q_heads % a.kv_heads != 0) {
-    throw Error(ErrorCode::run_failed, fmt::format("the {} heads of Q must be a multiple of the {} heads of K", a.q_heads, a.kv_heads));
+    throw Error(ErrorCode::run_failed,
+                fmt::format("the {} heads of Q must be a multiple of the {} heads of K", a.q_heads,
+                            a.kv_heads));
   }
   a.q = strides(q, a.q_heads), a.k = strides(k, a.kv_heads), a.v = strides(v, a.kv_heads);
-  a.y = four ? HeadStrides{a.q_heads * a.q_length * a.v_head_size, a.q_length * a.v_head_size, a.v_head_size}
-             : HeadStrides{a.q_length * a.q_heads * a.v_head_size, a.v_head_size, a.q_heads * a.v_head_size};
+  a.y = four ? HeadStrides{a.q_heads * a.q_length * a.v_head_size, a.q_length * a.v_head_size,
+                           a.v_head_size}
+             : HeadStrides{a.q_length * a.q_heads * a.v_head_size, a.v_head_size,
+                           a.q_heads * a.v_head_size};
   a.scale = settings.has_scale ? settings.scale : 1 / std::sqrt(static_cast<double>(a.head_size));
-  a.softcap = settings.softcap, a.causal = settings.causal, a.left = settings.left, a.right = settings.right;
+  a.softcap = settings.softcap, a.causal = settings.causal, a.left = settings.left,
+  a.right = settings.right;
   a.kind = static_cast<AttentionScores>(settings.mode);
+  a.wants_scores = bind.has_output(3);
 }
 
 void bind_mask(const BindContext& bind, AttentionShape& a) {
@@ -194,7 +225,8 @@ void bind_cache(const BindContext& bind, State& s, ElementType compute, ScratchL
     HeadStrides& operand = i == 0 ? a.k : a.v;
     const int64_t size = i == 0 ? a.head_size : a.v_head_size;
     const ElementType type = bind.in_type(i + 1);
-    c = {a.batch, a.kv_heads, a.past, a.kv_length - a.past, size, byte_size(type, 1), operand, false, -1};
+    c = {a.batch, a.kv_heads, a.past, a.kv_length - a.past, size, byte_size(type, 1),
+         operand, false,      -1};
     c.needed = bind.has_output(i + 1) || bind.has_input(i + 4);
     s.wide_cache[i] = -1;
     if (!c.needed) {
@@ -212,11 +244,13 @@ template <class T>
 const T* joined(const RunContext& run, const State& s, int i) {
   const Cache& c = s.cache[i];
   if (!c.needed) return s.wide.in<T>(run, i + 1);
-  std::byte* to = c.scratch >= 0 ? scratch_at(run, c.scratch) : static_cast<std::byte*>(run.out_data(i + 1));
+  std::byte* to =
+      c.scratch >= 0 ? scratch_at(run, c.scratch) : static_cast<std::byte*>(run.out_data(i + 1));
   write_cache(run, c, i + 1, to);
   if (s.wide_cache[i] < 0) return reinterpret_cast<const T*>(to);
   T* wide = reinterpret_cast<T*>(scratch_at(run, s.wide_cache[i]));
-  kernels::cast(run.in_type(i + 1), element_type_of<T>::value, to, wide, c.batch * c.heads * (c.past + c.length) * c.size, {}, run.pool());
+  kernels::cast(run.in_type(i + 1), element_type_of<T>::value, to, wide,
+                c.batch * c.heads * (c.past + c.length) * c.size, {}, run.pool());
   return wide;
 }
 
@@ -227,8 +261,10 @@ void run_attention(RunContext& run, const State& s, ThreadPool& alone) {
   data.k = joined<T>(run, s, 0);
   data.v = joined<T>(run, s, 1);
   if (run.has_input(3)) {
-    if (run.in_type(3) == ElementType::boolean) data.allowed = run.in<bool>(3);
-    else data.bias = s.wide.in<T>(run, 3);
+    if (run.in_type(3) == ElementType::boolean)
+      data.allowed = run.in<bool>(3);
+    else
+      data.bias = s.wide.in<T>(run, 3);
   }
   if (run.has_input(6)) data.lengths = run.in<int64_t>(6);
   data.y = s.wide.out<T>(run, 0);
@@ -242,36 +278,44 @@ template <class T>
 std::unique_ptr<Step> make_attention(const Settings& settings) {
   constexpr ElementType compute = element_type_of<T>::value;
   return make_step<State>(
-      "attention.blocks",
+      "attention.tiles",
       [settings](BindContext& bind, State& s) {
         ScratchLayout layout;
         bind_sizes(bind, s, settings);
         bind_mask(bind, s.shape);
         bind_cache(bind, s, compute, layout);
         s.wide.plan_in(bind, 0, compute, layout);
-        if (bind.has_input(3) && bind.in_type(3) != ElementType::boolean) s.wide.plan_in(bind, 3, compute, layout);
+        if (bind.has_input(3) && bind.in_type(3) != ElementType::boolean)
+          s.wide.plan_in(bind, 3, compute, layout);
         s.wide.plan_out(bind, 0, compute, layout);
         s.wide.plan_out(bind, 3, compute, layout);
         s.scratch = layout.take(kernels::attention_scratch_bytes<T>(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
-      [alone = std::make_shared<ThreadPool>(1)](RunContext& run, const State& s) { run_attention<T>(run, s, *alone); });
+      [alone = std::make_shared<ThreadPool>(1)](RunContext& run, const State& s) {
+        run_attention<T>(run, s, *alone);
+      });
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   check_windows(ctx);
   const ElementType type = ctx.in_element(0);
-  if (!computes_in_float(type) && type != ElementType::float64) ctx.fail(ErrorCode::unsupported, "no attention of {}", name_of(type));
-  if (!ctx.has_output(0)) ctx.fail(ErrorCode::unsupported, "an Attention whose output Y is not used");
+  if (!computes_in_float(type) && type != ElementType::float64)
+    ctx.fail(ErrorCode::unsupported, "no attention of {}", name_of(type));
+  if (!ctx.has_output(0))
+    ctx.fail(ErrorCode::unsupported, "an Attention whose output Y is not used");
   Settings settings;
-  settings.q_heads = ctx.attr_int("q_num_heads", 0), settings.kv_heads = ctx.attr_int("kv_num_heads", 0);
+  settings.q_heads = ctx.attr_int("q_num_heads", 0),
+  settings.kv_heads = ctx.attr_int("kv_num_heads", 0);
   settings.has_scale = ctx.has_attribute("scale");
   settings.scale = settings.has_scale ? ctx.attr_float("scale") : 0;
   settings.softcap = ctx.attr_float("softcap", 0);
   settings.causal = ctx.attr_int("is_causal", 0) != 0;
-  settings.left = ctx.attr_int("left_window_size", -1), settings.right = ctx.attr_int("right_window_size", -1);
+  settings.left = ctx.attr_int("left_window_size", -1),
+  settings.right = ctx.attr_int("right_window_size", -1);
   settings.mode = ctx.attr_int("qk_matmul_output_mode", 0);
-  return type == ElementType::float64 ? make_attention<double>(settings) : make_attention<float>(settings);
+  return type == ElementType::float64 ? make_attention<double>(settings)
+                                      : make_attention<float>(settings);
 }
 
 constexpr Operator operators[] = {{.name = "Attention", .infer = infer, .prepare = prepare}};

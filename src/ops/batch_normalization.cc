@@ -18,11 +18,16 @@ void infer(InferContext& ctx) {
   for (int i = 1; i < 5; ++i) {
     const auto& shape = ctx.shape(i);
     if (!shape) continue;
-    if (shape->size() != 1) ctx.fail("{} must have one dimension; its shape is {}", ctx.input_name(i), ir::to_string(*shape));
-    if (x) ctx.require_equal((*shape)[0], channels, "scale, bias, mean and variance must have one value for each channel");
+    if (shape->size() != 1)
+      ctx.fail("{} must have one dimension; its shape is {}", ctx.input_name(i),
+               ir::to_string(*shape));
+    if (x)
+      ctx.require_equal((*shape)[0], channels,
+                        "scale, bias, mean and variance must have one value for each channel");
   }
   for (int i = 1; i < 3; ++i) {
-    if (ctx.has_output(i)) ctx.set(i, ctx.element(i + 2), {x ? channels : ctx.shape(3) ? (*ctx.shape(3))[0] : channels});
+    if (ctx.has_output(i))
+      ctx.set(i, ctx.element(i + 2), {x ? channels : ctx.shape(3) ? (*ctx.shape(3))[0] : channels});
   }
 }
 
@@ -41,12 +46,14 @@ State sizes_of(std::span<const int64_t> x) {
 
 // running = old * momentum + batch * (1 - momentum), in double, rounded once.
 template <class T>
-void update_running(const RunContext& run, int output, int input, const T* batch, T* old, int64_t n, double momentum) {
+void update_running(const RunContext& run, int output, int input, const T* batch, T* old, int64_t n,
+                    double momentum) {
   if (!run.has_output(output)) return;
   constexpr ElementType type = element_type_of<T>::value;
   kernels::cast(run.in_type(input), type, run.data(input), old, n, {}, run.pool());
   for (int64_t i = 0; i < n; ++i) {
-    old[i] = static_cast<T>(static_cast<double>(old[i]) * momentum + static_cast<double>(batch[i]) * (1 - momentum));
+    old[i] = static_cast<T>(static_cast<double>(old[i]) * momentum +
+                            static_cast<double>(batch[i]) * (1 - momentum));
   }
   kernels::cast(type, run.out_type(output), old, run.out_data(output), n, {}, run.pool());
 }
@@ -57,9 +64,11 @@ void run_training(RunContext& run, const State& s, double epsilon, double moment
   const auto at = [&](int64_t offset) { return reinterpret_cast<T*>(scratch_at(run, offset)); };
   T* mean = at(s.batch_mean);
   T* variance = at(s.batch_variance);
-  kernels::channel_moments(run.in_type(0), run.data(0), type, mean, variance, s.n, s.channels, s.inner, run.pool());
-  kernels::batch_norm(run.in_type(0), run.data(0), run.in_type(1), run.data(1), run.data(2), type, mean, variance, run.out_data(0), s.n,
-                      s.channels, s.inner, epsilon, run.pool());
+  kernels::channel_moments(run.in_type(0), run.data(0), type, mean, variance, s.n, s.channels,
+                           s.inner, run.pool());
+  kernels::batch_norm(run.in_type(0), run.data(0), run.in_type(1), run.data(1), run.data(2), type,
+                      mean, variance, run.out_data(0), s.n, s.channels, s.inner, epsilon,
+                      run.pool());
   update_running(run, 1, 3, mean, at(s.old_mean), s.channels, momentum);
   update_running(run, 2, 4, variance, at(s.old_variance), s.channels, momentum);
 }
@@ -71,11 +80,13 @@ std::unique_ptr<Step> prepare_training(PrepareContext& ctx, double epsilon) {
       [](BindContext& bind, State& s) {
         ScratchLayout layout;
         s = sizes_of(bind.in_shape(0));
-        for (int64_t* part : {&s.batch_mean, &s.batch_variance, &s.old_mean, &s.old_variance}) *part = layout.take(s.channels * 8);
+        for (int64_t* part : {&s.batch_mean, &s.batch_variance, &s.old_mean, &s.old_variance})
+          *part = layout.take(s.channels * 8);
         bind.need_scratch(layout.bytes());
       },
       [epsilon, momentum](RunContext& run, const State& s) {
-        if (run.in_type(0) == ElementType::float64) return run_training<double>(run, s, epsilon, momentum);
+        if (run.in_type(0) == ElementType::float64)
+          return run_training<double>(run, s, epsilon, momentum);
         run_training<float>(run, s, epsilon, momentum);
       });
 }
@@ -83,12 +94,14 @@ std::unique_ptr<Step> prepare_training(PrepareContext& ctx, double epsilon) {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const double epsilon = ctx.attr_float("epsilon", 1e-5f);
   if (ctx.attr_int("training_mode", 0) != 0) return prepare_training(ctx, epsilon);
-  if (ctx.has_output(1) || ctx.has_output(2)) ctx.fail("outputs running_mean and running_var need training_mode 1");
+  if (ctx.has_output(1) || ctx.has_output(2))
+    ctx.fail("outputs running_mean and running_var need training_mode 1");
   auto step = make_step<State>(
       "batch_normalization", [](BindContext& bind, State& s) { s = sizes_of(bind.in_shape(0)); },
       [epsilon](RunContext& run, const State& s) {
-        kernels::batch_norm(run.in_type(0), run.data(0), run.in_type(1), run.data(1), run.data(2), run.in_type(3), run.data(3), run.data(4),
-                            run.out_data(0), s.n, s.channels, s.inner, epsilon, run.pool());
+        kernels::batch_norm(run.in_type(0), run.data(0), run.in_type(1), run.data(1), run.data(2),
+                            run.in_type(3), run.data(3), run.data(4), run.out_data(0), s.n,
+                            s.channels, s.inner, epsilon, run.pool());
       });
   step->traits().in_place = {{0, 0}};
   return step;
@@ -98,20 +111,24 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 void flatten_elements(UpgradeContext& ctx) {
   const std::string x = ctx.node().inputs[0];
   const std::string scale = ctx.node().inputs.at(1);
-  const std::string x_shape = ctx.before("Shape", {x}), parameter_shape = ctx.before("Shape", {scale});
+  const std::string x_shape = ctx.before("Shape", {x}),
+                    parameter_shape = ctx.before("Shape", {scale});
   ctx.set_input(0, ctx.before("Flatten", {x}, {int_attribute("axis", 1)}));
   const std::string all = ctx.constant_ints({-1}, "shape");
-  for (size_t i = 1; i < 5 && i < ctx.node().inputs.size(); ++i) ctx.set_input(i, ctx.before("Reshape", {ctx.node().inputs[i], all}));
+  for (size_t i = 1; i < 5 && i < ctx.node().inputs.size(); ++i)
+    ctx.set_input(i, ctx.before("Reshape", {ctx.node().inputs[i], all}));
   for (size_t i = 0; i < 3; ++i) {
     if (!ctx.has_output(i)) continue;
     std::string result;
     const std::string flat = ctx.detach_output(i, &result);
-    ctx.after("Reshape", {flat, i == 0 ? x_shape : parameter_shape}, result, {int_attribute("allowzero", 1)});
+    ctx.after("Reshape", {flat, i == 0 ? x_shape : parameter_shape}, result,
+              {int_attribute("allowzero", 1)});
   }
 }
 
 bool trains(const UpgradeContext& ctx) {
-  if (ctx.since() >= 7) return ctx.has_output(1) || ctx.has_output(2) || ctx.has_output(3) || ctx.has_output(4);
+  if (ctx.since() >= 7)
+    return ctx.has_output(1) || ctx.has_output(2) || ctx.has_output(3) || ctx.has_output(4);
   const bool says_so = ctx.old().has_attribute("is_test");
   if (!says_so && ctx.assume_inference()) return false;
   return ctx.old().attr_int("is_test", 0) == 0;
@@ -120,7 +137,9 @@ bool trains(const UpgradeContext& ctx) {
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 14) return;
   if (ctx.has_output(3) || ctx.has_output(4)) {
-    ctx.fail(ErrorCode::unsupported, "outputs saved_mean and saved_var of version {} were never defined; remove their uses", ctx.since());
+    ctx.fail(ErrorCode::unsupported,
+             "outputs saved_mean and saved_var of version {} were never defined; remove their uses",
+             ctx.since());
   }
   const bool training = trains(ctx);
   const bool by_element = ctx.since() < 9 && ctx.old().attr_int("spatial", 1) == 0;
@@ -130,7 +149,8 @@ void upgrade(UpgradeContext& ctx) {
   if (by_element) flatten_elements(ctx);
 }
 
-constexpr Operator operators[] = {{.name = "BatchNormalization", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "BatchNormalization", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

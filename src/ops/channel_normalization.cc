@@ -16,11 +16,14 @@ void infer_channels(InferContext& ctx, int parameters) {
   ctx.set(0, ctx.type(0));
   const auto& x = ctx.shape(0);
   if (!x) return;
-  if (x->size() < 2) ctx.fail("X must have a batch and a channel dimension; its shape is {}", ir::to_string(*x));
+  if (x->size() < 2)
+    ctx.fail("X must have a batch and a channel dimension; its shape is {}", ir::to_string(*x));
   for (int i = 1; i <= parameters; ++i) {
     const auto& shape = ctx.shape(i);
     if (!shape) continue;
-    if (shape->size() != 1) ctx.fail("{} must have one dimension; its shape is {}", ctx.input_name(i), ir::to_string(*shape));
+    if (shape->size() != 1)
+      ctx.fail("{} must have one dimension; its shape is {}", ctx.input_name(i),
+               ir::to_string(*shape));
     ctx.require_equal((*shape)[0], (*x)[1], "scale and bias must have one value for each channel");
   }
 }
@@ -38,9 +41,11 @@ void infer_instance(InferContext& ctx) { infer_channels(ctx, 2); }
 std::unique_ptr<Step> prepare_instance(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   const double epsilon = ctx.attr_float("epsilon", 1e-5f);
-  auto step = make_step<Channels>("instance_normalization", bind_channels, [type, epsilon](RunContext& run, const Channels& s) {
-    kernels::group_norm(type, run.data(0), run.data(1), run.data(2), run.out_data(0), s.n, s.channels, s.inner, s.channels, epsilon, run.pool());
-  });
+  auto step = make_step<Channels>(
+      "instance_normalization", bind_channels, [type, epsilon](RunContext& run, const Channels& s) {
+        kernels::group_norm(type, run.data(0), run.data(1), run.data(2), run.out_data(0), s.n,
+                            s.channels, s.inner, s.channels, epsilon, run.pool());
+      });
   step->traits().in_place = {{0, 0}};
   return step;
 }
@@ -69,11 +74,14 @@ std::unique_ptr<Step> prepare_group(PrepareContext& ctx) {
       [groups](BindContext& bind, Channels& s) {
         bind_channels(bind, s);
         if (s.channels % groups != 0) {
-          throw Error(ErrorCode::run_failed, fmt::format("the {} channels must be divisible by num_groups {}", s.channels, groups));
+          throw Error(ErrorCode::run_failed,
+                      fmt::format("the {} channels must be divisible by num_groups {}", s.channels,
+                                  groups));
         }
       },
       [type, epsilon, groups](RunContext& run, const Channels& s) {
-        kernels::group_norm(type, run.data(0), run.data(1), run.data(2), run.out_data(0), s.n, s.channels, s.inner, groups, epsilon, run.pool());
+        kernels::group_norm(type, run.data(0), run.data(1), run.data(2), run.out_data(0), s.n,
+                            s.channels, s.inner, groups, epsilon, run.pool());
       });
   step->traits().in_place = {{0, 0}};
   return step;
@@ -83,12 +91,17 @@ std::unique_ptr<Step> prepare_group(PrepareContext& ctx) {
 void upgrade_group(UpgradeContext& ctx) {
   if (ctx.since() >= 21) return;
   const std::string x = ctx.node().inputs.at(0);
-  const std::string channels = ctx.before("Shape", {x}, {int_attribute("start", 1), int_attribute("end", 2)});
-  const std::string each = ctx.before("Div", {channels, ctx.constant_ints({read_groups(ctx.old())}, "num_groups")});
-  const std::string wide = ctx.before("Concat", {ctx.constant_ints({1}), each}, {int_attribute("axis", 0)});
+  const std::string channels =
+      ctx.before("Shape", {x}, {int_attribute("start", 1), int_attribute("end", 2)});
+  const std::string each =
+      ctx.before("Div", {channels, ctx.constant_ints({read_groups(ctx.old())}, "num_groups")});
+  const std::string wide =
+      ctx.before("Concat", {ctx.constant_ints({1}), each}, {int_attribute("axis", 0)});
   for (size_t i = 1; i < 3; ++i) {
-    const std::string column = ctx.before("Reshape", {ctx.node().inputs.at(i), ctx.constant_ints({-1, 1}, "shape")});
-    ctx.set_input(i, ctx.before("Reshape", {ctx.before("Expand", {column, wide}), ctx.constant_ints({-1}, "shape")}));
+    const std::string column =
+        ctx.before("Reshape", {ctx.node().inputs.at(i), ctx.constant_ints({-1, 1}, "shape")});
+    ctx.set_input(i, ctx.before("Reshape", {ctx.before("Expand", {column, wide}),
+                                            ctx.constant_ints({-1}, "shape")}));
   }
 }
 
@@ -98,9 +111,11 @@ std::unique_ptr<Step> prepare_lrn(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   const int64_t size = ctx.attr_int("size");
   if (size < 1) ctx.fail("size must be at least 1; got {}", size);
-  const float alpha = ctx.attr_float("alpha", 1e-4f), beta = ctx.attr_float("beta", 0.75f), bias = ctx.attr_float("bias", 1.0f);
+  const float alpha = ctx.attr_float("alpha", 1e-4f), beta = ctx.attr_float("beta", 0.75f),
+              bias = ctx.attr_float("bias", 1.0f);
   return make_step<Channels>("lrn", bind_channels, [=](RunContext& run, const Channels& s) {
-    kernels::lrn(type, run.data(0), run.out_data(0), s.n, s.channels, s.inner, size, alpha, beta, bias, run.pool());
+    kernels::lrn(type, run.data(0), run.out_data(0), s.n, s.channels, s.inner, size, alpha, beta,
+                 bias, run.pool());
   });
 }
 
@@ -119,18 +134,22 @@ std::unique_ptr<Step> prepare_lp(PrepareContext& ctx) {
         s = split_at(bind.in_shape(0), from_front(axis, bind.in_shape(0).size()));
       },
       [type, p](RunContext& run, const AxisSplit& s) {
-        kernels::lp_norm(type, run.data(0), run.out_data(0), s.outer, s.n, s.inner, static_cast<int>(p), run.pool());
+        kernels::lp_norm(type, run.data(0), run.out_data(0), s.outer, s.n, s.inner,
+                         static_cast<int>(p), run.pool());
       });
   step->traits().in_place = {{0, 0}};
   return step;
 }
 
-std::vector<int64_t> read_axes(const NodeView& node) { return node.attr_ints("axes").value_or(std::vector<int64_t>{0, 2, 3}); }
+std::vector<int64_t> read_axes(const NodeView& node) {
+  return node.attr_ints("axes").value_or(std::vector<int64_t>{0, 2, 3});
+}
 
 void infer_mean_variance(InferContext& ctx) {
   ctx.set(0, ctx.type(0));
   if (const auto rank = ctx.rank(0)) {
-    for (const int64_t axis : read_axes(ctx)) ctx.normalized_axis(axis, *rank, "every entry of 'axes'");
+    for (const int64_t axis : read_axes(ctx))
+      ctx.normalized_axis(axis, *rank, "every entry of 'axes'");
   }
 }
 
@@ -145,7 +164,9 @@ void bind_mean_variance(BindContext& bind, MeanVariance& s, const std::vector<in
   const auto x = bind.in_shape(0);
   std::vector<int64_t> kept, reduced;
   for (size_t i = 0; i < x.size(); ++i) {
-    const bool in = std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return from_front(a, x.size()) == static_cast<int64_t>(i); });
+    const bool in = std::any_of(axes.begin(), axes.end(), [&](int64_t a) {
+      return from_front(a, x.size()) == static_cast<int64_t>(i);
+    });
     (in ? reduced : kept).push_back(static_cast<int64_t>(i));
   }
   std::vector<int64_t> order = kept, shape, inverse(x.size());
@@ -164,23 +185,27 @@ void bind_mean_variance(BindContext& bind, MeanVariance& s, const std::vector<in
   bind.need_scratch(layout.bytes());
 }
 
-// (x - mean) / (deviation + 1e-9): the epsilon is far below what float32 can tell from 0, so it only
-// matters where all elements are equal, and 1e-18 under the root says the same there.
+// (x - mean) / (deviation + 1e-9): the epsilon is far below what float32 can tell from 0, so it
+// only matters where all elements are equal, and 1e-18 under the root says the same there.
 std::unique_ptr<Step> prepare_mean_variance(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   return make_step<MeanVariance>(
       "mean_variance_normalization",
-      [axes = read_axes(ctx)](BindContext& bind, MeanVariance& s) { bind_mean_variance(bind, s, axes); },
+      [axes = read_axes(ctx)](BindContext& bind, MeanVariance& s) {
+        bind_mean_variance(bind, s, axes);
+      },
       [type](RunContext& run, const MeanVariance& s) {
         constexpr double epsilon = 1e-18;
         if (s.scratch < 0) {
-          return kernels::layer_norm(type, run.data(0), nullptr, nullptr, run.out_data(0), ElementType::float32, nullptr, nullptr, s.rows,
-                                     s.n, epsilon, run.pool());
+          return kernels::layer_norm(type, run.data(0), nullptr, nullptr, run.out_data(0),
+                                     ElementType::float32, nullptr, nullptr, s.rows, s.n, epsilon,
+                                     run.pool());
         }
         const kernels::Cell cell = kernels::cell_of(type);
         std::byte* turned = scratch_at(run, s.scratch);
         kernels::copy_strided(cell, s.gather, run.data(0), turned, run.pool());
-        kernels::layer_norm(type, turned, nullptr, nullptr, turned, ElementType::float32, nullptr, nullptr, s.rows, s.n, epsilon, run.pool());
+        kernels::layer_norm(type, turned, nullptr, nullptr, turned, ElementType::float32, nullptr,
+                            nullptr, s.rows, s.n, epsilon, run.pool());
         kernels::copy_strided(cell, s.scatter, turned, run.out_data(0), run.pool());
       });
 }
@@ -190,11 +215,19 @@ void upgrade_instance(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "GroupNormalization", .infer = infer_group, .prepare = prepare_group, .upgrade = upgrade_group},
-    {.name = "InstanceNormalization", .infer = infer_instance, .prepare = prepare_instance, .upgrade = upgrade_instance},
+    {.name = "GroupNormalization",
+     .infer = infer_group,
+     .prepare = prepare_group,
+     .upgrade = upgrade_group},
+    {.name = "InstanceNormalization",
+     .infer = infer_instance,
+     .prepare = prepare_instance,
+     .upgrade = upgrade_instance},
     {.name = "LRN", .infer = infer_lrn, .prepare = prepare_lrn},
     {.name = "LpNormalization", .infer = infer_lp, .prepare = prepare_lp},
-    {.name = "MeanVarianceNormalization", .infer = infer_mean_variance, .prepare = prepare_mean_variance},
+    {.name = "MeanVarianceNormalization",
+     .infer = infer_mean_variance,
+     .prepare = prepare_mean_variance},
 };
 
 }  // namespace

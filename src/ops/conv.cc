@@ -42,7 +42,8 @@ Tensor scaled_weights(const PrepareContext& ctx) {
   if (!ctx.has_input(4)) return values;
   const Tensor factors = float_constant(ctx, 4);
   const auto factor = factors.elements<float>();
-  if (values.shape()[0] != factors.size()) ctx.fail("{} must have one factor for each output channel", ctx.input_name(4));
+  if (values.shape()[0] != factors.size())
+    ctx.fail("{} must have one factor for each output channel", ctx.input_name(4));
   Tensor scaled(ElementType::float32, values.shape());
   const auto from = values.elements<float>();
   const auto to = scaled.mutable_elements<float>();
@@ -65,12 +66,15 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window, 
   const Tensor& w = *ctx.constant(1);
   ConvShape weights;
   set_weights(weights, w.shape(), group);
-  const std::string format = fmt::format("conv {} {} group {}{}", to_string(w.shape()), name_of(w.element_type()), group, factor_mark(ctx));
+  const std::string format = fmt::format("conv {} {} group {}{}", to_string(w.shape()),
+                                         name_of(w.element_type()), group, factor_mark(ctx));
   const auto packed = ctx.packed<Tensor>(1, format, [&] {
     const Tensor values = scaled_weights(ctx);
     ctx.services().packs->count(kernels::conv_packed_size(weights));
-    auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::conv_packed_size(weights)});
-    kernels::pack_conv_weights(weights, static_cast<const float*>(values.data()), made->mutable_data(), ctx.services().pool);
+    auto made =
+        std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::conv_packed_size(weights)});
+    kernels::pack_conv_weights(weights, static_cast<const float*>(values.data()),
+                               made->mutable_data(), ctx.services().pool);
     return std::shared_ptr<const Tensor>(std::move(made));
   });
   auto step = make_step<State>(
@@ -83,7 +87,8 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window, 
         bind.need_scratch(layout.bytes());
       },
       [packed, epilogue = read_epilogue(ctx)](RunContext& run, const State& s) {
-        kernels::conv_run(s.shape, s.wide.in<float>(run, 0), packed->data(), s.wide.out<float>(run, 0), at_run(run, s, epilogue),
+        kernels::conv_run(s.shape, s.wide.in<float>(run, 0), packed->data(),
+                          s.wide.out<float>(run, 0), at_run(run, s, epilogue),
                           scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
@@ -107,8 +112,8 @@ std::unique_ptr<Step> prepare_variable(PrepareContext& ctx, const Window& window
       [epilogue = read_epilogue(ctx)](RunContext& run, const State& s) {
         std::byte* packed = scratch_at(run, s.packed);
         kernels::pack_conv_weights(s.shape, s.wide.in<float>(run, 1), packed, &run.pool());
-        kernels::conv_run(s.shape, s.wide.in<float>(run, 0), packed, s.wide.out<float>(run, 0), at_run(run, s, epilogue),
-                          scratch_at(run, s.scratch), run.pool());
+        kernels::conv_run(s.shape, s.wide.in<float>(run, 0), packed, s.wide.out<float>(run, 0),
+                          at_run(run, s, epilogue), scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
 }
@@ -118,17 +123,24 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   const ElementType type = ctx.in_element(0);
   if (type == ElementType::float64) {
-    if (read_epilogue(ctx).activation != kernels::Activation::none || ctx.has_input(3)) ctx.fail(ErrorCode::unsupported, "no fused convolution of double");
+    if (read_epilogue(ctx).activation != kernels::Activation::none || ctx.has_input(3))
+      ctx.fail(ErrorCode::unsupported, "no fused convolution of double");
     return make_step<ConvShape>(
-        "conv.double", [window, group](BindContext& bind, ConvShape& shape) { shape = conv_shape_at_bind(bind, window, group, 0, 1); },
+        "conv.double",
+        [window, group](BindContext& bind, ConvShape& shape) {
+          shape = conv_shape_at_bind(bind, window, group, 0, 1);
+        },
         [](RunContext& run, const ConvShape& shape) {
-          kernels::conv_double(shape, run.in<double>(0), run.in<double>(1), run.has_input(2) ? run.in<double>(2) : nullptr,
-                               run.out<double>(0), run.pool());
+          kernels::conv_double(shape, run.in<double>(0), run.in<double>(1),
+                               run.has_input(2) ? run.in<double>(2) : nullptr, run.out<double>(0),
+                               run.pool());
         });
   }
-  if (!computes_in_float(type)) ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
+  if (!computes_in_float(type))
+    ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
   const Tensor* w = ctx.constant(1);
-  const bool packs = w != nullptr && w->rank() >= 3 && w->rank() <= ConvShape::max_rank + 2 && w->shape()[0] % group == 0;
+  const bool packs = w != nullptr && w->rank() >= 3 && w->rank() <= ConvShape::max_rank + 2 &&
+                     w->shape()[0] % group == 0;
   if (!packs) ctx.refuse("conv.packed", "W is not constant");
   if (!packs && ctx.has_input(4)) ctx.fail(ErrorCode::internal, "factors need constant weights");
   auto step = packs ? prepare_packed(ctx, window, group) : prepare_variable(ctx, window, group);

@@ -21,25 +21,33 @@ constexpr Operands plain{0, 1, 2, 3};
 constexpr Operands scaled{0, 3, 2, 5};
 
 int32_t byte_at(ElementType type, const void* data, int64_t i) {
-  return type == ElementType::int8 ? static_cast<const int8_t*>(data)[i] : static_cast<const uint8_t*>(data)[i];
+  return type == ElementType::int8 ? static_cast<const int8_t*>(data)[i]
+                                   : static_cast<const uint8_t*>(data)[i];
 }
 
 // Weights with their zero points taken off, where both are constant.
 Packed pack_constant(PrepareContext& ctx, const Operands& o, int64_t group) {
   const Tensor* w = ctx.constant(o.w);
   const Tensor* zero = ctx.constant(o.w_zero);
-  if (w == nullptr || w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 || (ctx.has_input(o.w_zero) && zero == nullptr)) return nullptr;
+  if (w == nullptr || w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 ||
+      (ctx.has_input(o.w_zero) && zero == nullptr))
+    return nullptr;
   ConvShape shape;
   set_weights(shape, w->shape(), group);
   if (zero && zero->size() != 1 && zero->size() != shape.out_channels) return nullptr;
   std::vector<int32_t> zeros;
-  for (int64_t i = 0; zero && i < zero->size(); ++i) zeros.push_back(byte_at(zero->element_type(), zero->data(), i));
-  const std::string format = fmt::format("conv integer {} {} group {} zero {}", to_string(w->shape()), name_of(w->element_type()), group, fmt::join(zeros, " "));
+  for (int64_t i = 0; zero && i < zero->size(); ++i)
+    zeros.push_back(byte_at(zero->element_type(), zero->data(), i));
+  const std::string format =
+      fmt::format("conv integer {} {} group {} zero {}", to_string(w->shape()),
+                  name_of(w->element_type()), group, fmt::join(zeros, " "));
   return ctx.packed<Tensor>(o.w, format, [&] {
-    auto made = std::make_shared<Tensor>(ElementType::int16, Shape{kernels::conv_integer_weights_size(shape)});
+    auto made = std::make_shared<Tensor>(ElementType::int16,
+                                         Shape{kernels::conv_integer_weights_size(shape)});
     ThreadPool alone(1);
     ThreadPool& pool = ctx.services().pool ? *ctx.services().pool : alone;
-    kernels::pack_conv_integer_weights(shape, w->element_type(), w->data(), zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
+    kernels::pack_conv_integer_weights(shape, w->element_type(), w->data(),
+                                       zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
                                        static_cast<int16_t*>(made->mutable_data()), pool);
     return Packed(std::move(made));
   });
@@ -52,13 +60,17 @@ struct State {
   bool scale_each = false;
 };
 
-void bind_conv(BindContext& bind, State& s, const Operands& o, const Window& window, int64_t group, bool packed, ScratchLayout& layout) {
+void bind_conv(BindContext& bind, State& s, const Operands& o, const Window& window, int64_t group,
+               bool packed, ScratchLayout& layout) {
   s.shape = conv_shape_at_bind(bind, window, group, o.x, o.w);
-  if (bind.has_input(o.x_zero) && bind.in_size(o.x_zero) != 1) throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
+  if (bind.has_input(o.x_zero) && bind.in_size(o.x_zero) != 1)
+    throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
   if (bind.has_input(o.w_zero)) {
     const int64_t count = bind.in_size(o.w_zero);
     if (count != 1 && count != s.shape.out_channels) {
-      throw Error(ErrorCode::run_failed, fmt::format("the zero point of W must be one value or one for each of the {} output channels; got {}", s.shape.out_channels, count));
+      throw Error(ErrorCode::run_failed, fmt::format("the zero point of W must be one value or one "
+                                                     "for each of the {} output channels; got {}",
+                                                     s.shape.out_channels, count));
     }
     s.w_zero = layout.take(count * 4);
   }
@@ -66,15 +78,18 @@ void bind_conv(BindContext& bind, State& s, const Operands& o, const Window& win
   s.scratch = layout.take(kernels::conv_integer_scratch_bytes(s.shape, bind.threads()));
 }
 
-const int16_t* weights_at_run(RunContext& run, const State& s, const Operands& o, const Packed& packed) {
+const int16_t* weights_at_run(RunContext& run, const State& s, const Operands& o,
+                              const Packed& packed) {
   if (packed) return static_cast<const int16_t*>(packed->data());
   auto* weights = reinterpret_cast<int16_t*>(scratch_at(run, s.weights));
   int32_t* zeros = nullptr;
   if (run.has_input(o.w_zero)) {
     zeros = reinterpret_cast<int32_t*>(scratch_at(run, s.w_zero));
-    for (int64_t i = 0; i < run.in_size(o.w_zero); ++i) zeros[i] = byte_at(run.in_type(o.w_zero), run.data(o.w_zero), i);
+    for (int64_t i = 0; i < run.in_size(o.w_zero); ++i)
+      zeros[i] = byte_at(run.in_type(o.w_zero), run.data(o.w_zero), i);
   }
-  kernels::pack_conv_integer_weights(s.shape, run.in_type(o.w), run.data(o.w), zeros, zeros && run.in_size(o.w_zero) > 1, weights, run.pool());
+  kernels::pack_conv_integer_weights(s.shape, run.in_type(o.w), run.data(o.w), zeros,
+                                     zeros && run.in_size(o.w_zero) > 1, weights, run.pool());
   return weights;
 }
 
@@ -95,14 +110,16 @@ std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
   const Packed packed = pack_constant(ctx, plain, group);
   auto step = make_step<State>(
       "conv_integer",
-      [window = read_window(ctx, true), group, has = packed != nullptr](BindContext& bind, State& s) {
+      [window = read_window(ctx, true), group, has = packed != nullptr](BindContext& bind,
+                                                                        State& s) {
         ScratchLayout layout;
         bind_conv(bind, s, plain, window, group, has, layout);
         bind.need_scratch(layout.bytes());
       },
       [packed](RunContext& run, const State& s) {
-        kernels::conv_integer(s.shape, run.in_type(0), run.data(0), x_zero_at_run(run, plain), weights_at_run(run, s, plain, packed),
-                              run.out<int32_t>(0), nullptr, scratch_at(run, s.scratch), run.pool());
+        kernels::conv_integer(s.shape, run.in_type(0), run.data(0), x_zero_at_run(run, plain),
+                              weights_at_run(run, s, plain, packed), run.out<int32_t>(0), nullptr,
+                              scratch_at(run, s.scratch), run.pool());
       });
   if (packed) step->traits().unread_inputs = {1};
   return step;
@@ -118,7 +135,8 @@ void run_scaled(RunContext& run, const State& s, const Packed& packed) {
   how.zero = byte_at(run.in_type(7), run.data(7), 0);
   how.bias = run.has_input(8) ? run.in<int32_t>(8) : nullptr;
   how.y = run.out_data(0);
-  kernels::conv_integer(s.shape, run.in_type(0), run.data(0), x_zero_at_run(run, scaled), weights_at_run(run, s, scaled, packed), nullptr, &how,
+  kernels::conv_integer(s.shape, run.in_type(0), run.data(0), x_zero_at_run(run, scaled),
+                        weights_at_run(run, s, scaled, packed), nullptr, &how,
                         scratch_at(run, s.scratch), run.pool());
 }
 
@@ -127,15 +145,21 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
   const Packed packed = pack_constant(ctx, scaled, group);
   auto step = make_step<State>(
       "conv_scaled",
-      [window = read_window(ctx, true), group, has = packed != nullptr](BindContext& bind, State& s) {
+      [window = read_window(ctx, true), group, has = packed != nullptr](BindContext& bind,
+                                                                        State& s) {
         ScratchLayout layout;
         bind_conv(bind, s, scaled, window, group, has, layout);
         for (const int i : {1, 6, 7}) {
-          if (bind.in_size(i) != 1) throw Error(ErrorCode::run_failed, "the scales and zero points of X and Y must be one value each");
+          if (bind.in_size(i) != 1)
+            throw Error(ErrorCode::run_failed,
+                        "the scales and zero points of X and Y must be one value each");
         }
         const int64_t scales = bind.in_size(4);
         if (scales != 1 && scales != s.shape.out_channels) {
-          throw Error(ErrorCode::run_failed, fmt::format("the scale of W must be one value or one for each of the {} output channels; got {}", s.shape.out_channels, scales));
+          throw Error(ErrorCode::run_failed,
+                      fmt::format("the scale of W must be one value or one for each of the {} "
+                                  "output channels; got {}",
+                                  s.shape.out_channels, scales));
         }
         s.scale_each = scales != 1;
         s.scale = layout.take(scales * 4);

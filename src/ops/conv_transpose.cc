@@ -21,9 +21,14 @@ struct Settings {
   std::vector<int64_t> output_padding, output_shape;
 
   // Early files list batch and channels too: the spatial sizes are the last ones.
-  int64_t asked(size_t axis, size_t spatial) const { return output_shape[axis + output_shape.size() - spatial]; }
+  int64_t asked(size_t axis, size_t spatial) const {
+    return output_shape[axis + output_shape.size() - spatial];
+  }
   int64_t extra(size_t axis) const { return output_padding.empty() ? 0 : output_padding[axis]; }
-  bool same() const { return window.auto_pad == Window::AutoPad::same_upper || window.auto_pad == Window::AutoPad::same_lower; }
+  bool same() const {
+    return window.auto_pad == Window::AutoPad::same_upper ||
+           window.auto_pad == Window::AutoPad::same_lower;
+  }
 };
 
 Settings read_settings(const NodeView& node) {
@@ -34,10 +39,12 @@ Settings read_settings(const NodeView& node) {
   settings.output_padding = node.attr_ints("output_padding").value_or(std::vector<int64_t>());
   settings.output_shape = node.attr_ints("output_shape").value_or(std::vector<int64_t>());
   for (const int64_t value : settings.output_padding) {
-    if (value < 0 || value > INT32_MAX) node.fail("every entry of 'output_padding' must be in [0, {}]; got {}", INT32_MAX, value);
+    if (value < 0 || value > INT32_MAX)
+      node.fail("every entry of 'output_padding' must be in [0, {}]; got {}", INT32_MAX, value);
   }
   for (const int64_t value : settings.output_shape) {
-    if (value < 0 || value > INT32_MAX) node.fail("every entry of 'output_shape' must be in [0, {}]; got {}", INT32_MAX, value);
+    if (value < 0 || value > INT32_MAX)
+      node.fail("every entry of 'output_shape' must be in [0, {}]; got {}", INT32_MAX, value);
   }
   return settings;
 }
@@ -45,23 +52,27 @@ Settings read_settings(const NodeView& node) {
 void check_rank(const NodeView& node, const Settings& settings, size_t spatial) {
   check_window_rank(node, settings.window, static_cast<int64_t>(spatial));
   if (!settings.output_padding.empty() && settings.output_padding.size() != spatial) {
-    node.fail("'output_padding' must have {} entries, one for each spatial axis; got {}", spatial, settings.output_padding.size());
+    node.fail("'output_padding' must have {} entries, one for each spatial axis; got {}", spatial,
+              settings.output_padding.size());
   }
   const size_t sizes = settings.output_shape.size();
   if (sizes != 0 && sizes != spatial && sizes != spatial + 2) {
-    node.fail("'output_shape' must have {} entries, one for each spatial axis; got {}", spatial, sizes);
+    node.fail("'output_shape' must have {} entries, one for each spatial axis; got {}", spatial,
+              sizes);
   }
 }
 
 // Size along one axis before anything is cropped.
 Dim full_size(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
-  return Dim(s.window.stride(i)) * (in - 1) + Dim(s.extra(i)) + (kernel - 1) * Dim(s.window.dilation(i)) + 1;
+  return Dim(s.window.stride(i)) * (in - 1) + Dim(s.extra(i)) +
+         (kernel - 1) * Dim(s.window.dilation(i)) + 1;
 }
 
 Dim output_size(const Settings& s, size_t spatial, size_t i, const Dim& in, const Dim& kernel) {
   if (!s.output_shape.empty()) return Dim(s.asked(i, spatial));
   if (s.same()) return in * Dim(s.window.stride(i));
-  const Dim size = full_size(s, i, in, kernel) - Dim(s.window.pad_begin(i)) - Dim(s.window.pad_end(i));
+  const Dim size =
+      full_size(s, i, in, kernel) - Dim(s.window.pad_begin(i)) - Dim(s.window.pad_end(i));
   const auto low = size.lower();
   return low && *low >= 0 ? size : max(size, 0);
 }
@@ -72,16 +83,21 @@ void infer(InferContext& ctx) {
   const auto& w = ctx.shape(1);
   if (!x || !w) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (x->size() < 3 || x->size() != w->size()) {
-    ctx.fail("X and W must have the same rank, at least 3; got {} and {}", ir::to_string(*x), ir::to_string(*w));
+    ctx.fail("X and W must have the same rank, at least 3; got {} and {}", ir::to_string(*x),
+             ir::to_string(*w));
   }
   check_rank(ctx, settings, x->size() - 2);
   ctx.require_equal((*x)[1], (*w)[0], "the channels of X must be those of W");
   const Dim channels = (*w)[1] * Dim(settings.group);
-  if (const auto c = (*w)[0].value(); c && *c % settings.group != 0) ctx.fail("the {} channels must be divisible by group {}", *c, settings.group);
-  if (const auto count = ctx.type(2).element_count()) ctx.require_equal(*count, channels, "the bias must have one value for each output channel");
+  if (const auto c = (*w)[0].value(); c && *c % settings.group != 0)
+    ctx.fail("the {} channels must be divisible by group {}", *c, settings.group);
+  if (const auto count = ctx.type(2).element_count())
+    ctx.require_equal(*count, channels, "the bias must have one value for each output channel");
   std::vector<Dim> y{(*x)[0], channels};
   for (size_t i = 0; i + 2 < x->size(); ++i) {
-    if (!settings.window.kernel.empty()) ctx.require_equal(Dim(settings.window.kernel[i]), (*w)[i + 2], "kernel_shape must be that of W");
+    if (!settings.window.kernel.empty())
+      ctx.require_equal(Dim(settings.window.kernel[i]), (*w)[i + 2],
+                        "kernel_shape must be that of W");
     y.push_back(output_size(settings, x->size() - 2, i, (*x)[i + 2], (*w)[i + 2]));
   }
   ctx.set(0, ctx.element(0), std::move(y));
@@ -91,10 +107,14 @@ void infer(InferContext& ctx) {
 ConvShape shape_at_bind(const BindContext& bind, const Settings& s) {
   const auto x = bind.in_shape(0), w = bind.in_shape(1), y = bind.out_shape(0);
   if (x.size() > ConvShape::max_rank + 2) {
-    throw Error(ErrorCode::unsupported, fmt::format("a convolution over {} spatial axes; at most 3 are supported", x.size() - 2));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("a convolution over {} spatial axes; at most 3 are supported", x.size() - 2));
   }
   if (x[1] != w[0] || w[0] % s.group != 0 || y[1] != w[1] * s.group) {
-    throw Error(ErrorCode::run_failed, fmt::format("X of shape {} does not fit weights of shape {} in {} groups", to_string(x), to_string(w), s.group));
+    throw Error(ErrorCode::run_failed,
+                fmt::format("X of shape {} does not fit weights of shape {} in {} groups",
+                            to_string(x), to_string(w), s.group));
   }
   ConvShape shape;
   shape.batch = x[0], shape.in_channels = x[1], shape.out_channels = y[1], shape.group = s.group;
@@ -104,9 +124,11 @@ ConvShape shape_at_bind(const BindContext& bind, const Settings& s) {
     shape.stride[i] = s.window.stride(i), shape.dilation[i] = s.window.dilation(i);
     shape.pad_begin[i] = s.window.pad_begin(i);
     if (s.output_shape.empty() && !s.same()) continue;
-    const int64_t full = shape.stride[i] * (x[i + 2] - 1) + s.extra(i) + (w[i + 2] - 1) * shape.dilation[i] + 1;
+    const int64_t full =
+        shape.stride[i] * (x[i + 2] - 1) + s.extra(i) + (w[i + 2] - 1) * shape.dilation[i] + 1;
     const int64_t total = std::max<int64_t>(0, full - y[i + 2]);
-    shape.pad_begin[i] = s.window.auto_pad == Window::AutoPad::same_upper ? total / 2 : total - total / 2;
+    shape.pad_begin[i] =
+        s.window.auto_pad == Window::AutoPad::same_upper ? total / 2 : total - total / 2;
   }
   return shape;
 }
@@ -119,17 +141,20 @@ struct State {
   int64_t scratch = 0;
 };
 
-void product(int64_t m, int64_t n, int64_t k, const float* w, const float* x, float* columns, void* scratch, ThreadPool& pool) {
+void product(int64_t m, int64_t n, int64_t k, const float* w, const float* x, float* columns,
+             void* scratch, ThreadPool& pool) {
   kernels::gemm(m, n, k, {w, 1, m}, {x, n, 1}, columns, n, {}, scratch, pool);
 }
-void product(int64_t m, int64_t n, int64_t k, const double* w, const double* x, double* columns, void*, ThreadPool& pool) {
+void product(int64_t m, int64_t n, int64_t k, const double* w, const double* x, double* columns,
+             void*, ThreadPool& pool) {
   kernels::matmul_any(ElementType::float64, {}, m, n, k, {w, 1, m}, {x, n, 1}, columns, n, pool);
 }
 
 template <class T>
 void run_groups(RunContext& run, const State& s) {
   const ConvShape& shape = s.shape;
-  const int64_t per_group = shape.in_channels / shape.group, out_per_group = shape.out_channels / shape.group;
+  const int64_t per_group = shape.in_channels / shape.group,
+                out_per_group = shape.out_channels / shape.group;
   int64_t pixels = 1;
   for (int i = 0; i < shape.rank; ++i) pixels *= shape.out[static_cast<size_t>(i)];
   const T* x = s.wide.in<T>(run, 0);
@@ -139,10 +164,12 @@ void run_groups(RunContext& run, const State& s) {
   T* columns = reinterpret_cast<T*>(scratch_at(run, s.columns));
   for (int64_t n = 0; n < shape.batch; ++n) {
     for (int64_t g = 0; g < shape.group; ++g) {
-      product(s.rows, s.positions, per_group, w + g * per_group * s.rows, x + (n * shape.in_channels + g * per_group) * s.positions, columns,
+      product(s.rows, s.positions, per_group, w + g * per_group * s.rows,
+              x + (n * shape.in_channels + g * per_group) * s.positions, columns,
               scratch_at(run, s.scratch), run.pool());
-      kernels::add_columns(shape, out_per_group, columns, bias ? bias + g * out_per_group : nullptr, out_per_group,
-                           y + (n * shape.out_channels + g * out_per_group) * pixels, run.pool());
+      kernels::add_columns(shape, out_per_group, columns, bias ? bias + g * out_per_group : nullptr,
+                           out_per_group, y + (n * shape.out_channels + g * out_per_group) * pixels,
+                           run.pool());
     }
   }
   s.wide.finish<T>(run, 0);
@@ -150,7 +177,8 @@ void run_groups(RunContext& run, const State& s) {
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0), compute = compute_type(type);
-  if (!computes_in_float(type) && type != ElementType::float64) ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
+  if (!computes_in_float(type) && type != ElementType::float64)
+    ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
   return make_step<State>(
       "conv_transpose.columns",
       [settings = read_settings(ctx), compute](BindContext& bind, State& s) {
@@ -160,10 +188,14 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         s.rows = count_of(bind.in_shape(1).subspan(1));
         s.positions = count_of(bind.in_shape(0).subspan(2));
         const auto columns = checked_mul(s.rows, s.positions);
-        if (!columns) throw Error(ErrorCode::run_failed, "the columns of this convolution exceed 64-bit sizes");
+        if (!columns)
+          throw Error(ErrorCode::run_failed, "the columns of this convolution exceed 64-bit sizes");
         s.columns = layout.take(byte_size(compute, *columns));
         const int64_t m = s.rows, n = s.positions, k = s.shape.in_channels / s.shape.group;
-        s.scratch = layout.take(compute == ElementType::float64 ? 0 : kernels::gemm_scratch_bytes(m, n, k, {nullptr, 1, m}, {nullptr, n, 1}, bind.threads()));
+        s.scratch = layout.take(compute == ElementType::float64
+                                    ? 0
+                                    : kernels::gemm_scratch_bytes(m, n, k, {nullptr, 1, m},
+                                                                  {nullptr, n, 1}, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
       [compute](RunContext& run, const State& s) {

@@ -35,7 +35,8 @@ std::unique_ptr<Step> make_det() {
         bind.need_scratch(layout.bytes());
       },
       [](RunContext& run, const State& s) {
-        kernels::determinant(s.wide.in<T>(run, 0), s.matrices, s.n, s.wide.out<T>(run, 0), scratch_at(run, s.scratch), run.pool());
+        kernels::determinant(s.wide.in<T>(run, 0), s.matrices, s.n, s.wide.out<T>(run, 0),
+                             scratch_at(run, s.scratch), run.pool());
         s.wide.finish<T>(run, 0);
       });
 }
@@ -43,7 +44,8 @@ std::unique_ptr<Step> make_det() {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   if (type == ElementType::float64) return make_det<double>();
-  if (!computes_in_float(type)) ctx.fail(ErrorCode::unsupported, "no determinant of {}", name_of(type));
+  if (!computes_in_float(type))
+    ctx.fail(ErrorCode::unsupported, "no determinant of {}", name_of(type));
   return make_det<float>();
 }
 

@@ -16,7 +16,8 @@ void infer(InferContext& ctx) {
   mask.element = ElementType::boolean;
   ctx.set(1, std::move(mask));
   for (int i = 1; i < 3; ++i) {
-    if (const auto count = ctx.type(i).element_count()) ctx.require_equal(*count, Dim(1), "ratio and training_mode must be one value each");
+    if (const auto count = ctx.type(i).element_count())
+      ctx.require_equal(*count, Dim(1), "ratio and training_mode must be one value each");
   }
 }
 
@@ -25,7 +26,8 @@ std::unique_ptr<Step> inference(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   auto step = make_step("dropout.keep_all", [type](RunContext& run) {
     if (run.has_output(0) && run.out_data(0) != run.data(0)) {
-      std::memcpy(run.out_data(0), run.data(0), static_cast<size_t>(byte_size(type, run.in_size(0))));
+      std::memcpy(run.out_data(0), run.data(0),
+                  static_cast<size_t>(byte_size(type, run.in_size(0))));
     }
     std::fill_n(run.out<bool>(1), run.out_size(1), true);
   });
@@ -42,13 +44,15 @@ double read_ratio(const RunContext& run) {
       kernels::to_floats(run.in_type(1), run.data(1), &ratio, 1);
     }
   }
-  if (!(ratio >= 0 && ratio < 1)) throw Error(ErrorCode::run_failed, fmt::format("ratio must be in [0, 1); got {}", ratio));
+  if (!(ratio >= 0 && ratio < 1))
+    throw Error(ErrorCode::run_failed, fmt::format("ratio must be in [0, 1); got {}", ratio));
   return static_cast<double>(ratio);
 }
 
 // Uniform in [0, 1) with 53 random bits, two draws each.
 double draw(std::mt19937& random) {
-  const uint32_t high = static_cast<uint32_t>(random()) >> 5, low = static_cast<uint32_t>(random()) >> 6;
+  const uint32_t high = static_cast<uint32_t>(random()) >> 5,
+                 low = static_cast<uint32_t>(random()) >> 6;
   return (high * 67108864.0 + low) / 9007199254740992.0;
 }
 
@@ -84,19 +88,23 @@ void drop(RunContext& run, double ratio, uint32_t seed) {
 
 void keep(RunContext& run) {
   if (run.out_data(0) != run.data(0)) {
-    std::memcpy(run.out_data(0), run.data(0), static_cast<size_t>(byte_size(run.in_type(0), run.in_size(0))));
+    std::memcpy(run.out_data(0), run.data(0),
+                static_cast<size_t>(byte_size(run.in_type(0), run.in_size(0))));
   }
   if (run.has_output(1)) std::fill_n(run.out<bool>(1), run.out_size(1), true);
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   bool never = !ctx.has_input(2);
-  if (const Tensor* mode = ctx.constant(2)) never = mode->size() == 1 && !*static_cast<const bool*>(mode->data());
+  if (const Tensor* mode = ctx.constant(2))
+    never = mode->size() == 1 && !*static_cast<const bool*>(mode->data());
   if (never) return inference(ctx);
-  if (!ctx.has_output(0)) ctx.fail(ErrorCode::unsupported, "a training Dropout whose output is not used");
+  if (!ctx.has_output(0))
+    ctx.fail(ErrorCode::unsupported, "a training Dropout whose output is not used");
   // With a seed every run draws the same mask; without one, each run of this step another.
   const bool seeded = ctx.has_attribute("seed");
-  const auto seed = static_cast<uint64_t>(seeded ? ctx.attr_int("seed") : static_cast<int64_t>(ctx.services().seed));
+  const auto seed = static_cast<uint64_t>(seeded ? ctx.attr_int("seed")
+                                                 : static_cast<int64_t>(ctx.services().seed));
   const auto runs = std::make_shared<std::atomic<uint64_t>>(0);
   auto step = make_step("dropout.training", [seed, seeded, runs](RunContext& run) {
     if (!*run.in<bool>(2)) return keep(run);
@@ -128,7 +136,8 @@ void upgrade(UpgradeContext& ctx) {
   ctx.after("CastLike", {boolean, ctx.node().inputs[0]}, mask);
 }
 
-constexpr Operator operators[] = {{.name = "Dropout", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "Dropout", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

@@ -33,7 +33,8 @@ void infer(InferContext& ctx) {
     for (size_t d = 0; d < terms[i].size(); ++d) {
       const Dim& dim = (*ctx.shape(static_cast<int>(i)))[d];
       const auto [found, fresh] = sizes.emplace(terms[i][d], dim);
-      if (!fresh) found->second = ctx.broadcast(std::span(&found->second, 1), std::span(&dim, 1))[0];
+      if (!fresh)
+        found->second = ctx.broadcast(std::span(&found->second, 1), std::span(&dim, 1))[0];
     }
   }
   std::vector<Dim> y;
@@ -47,22 +48,32 @@ struct Labelled {
   Term labels;
   std::vector<int64_t> sizes, strides;
 
-  bool has(int label) const { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
-  size_t at(int label) const { return static_cast<size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin()); }
+  bool has(int label) const {
+    return std::find(labels.begin(), labels.end(), label) != labels.end();
+  }
+  size_t at(int label) const {
+    return static_cast<size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin());
+  }
 };
 
 Labelled label(const Term& term, std::span<const int64_t> shape) {
   Labelled result;
   int64_t stride = count_of(shape);
   for (size_t i = 0; i < term.size(); ++i) {
-    if (shape[i] == 0) stride = 0; else stride /= shape[i];
+    if (shape[i] == 0)
+      stride = 0;
+    else
+      stride /= shape[i];
     if (shape[i] == 1) continue;
     if (!result.has(term[i])) {
-      result.labels.push_back(term[i]), result.sizes.push_back(shape[i]), result.strides.push_back(stride);
+      result.labels.push_back(term[i]), result.sizes.push_back(shape[i]),
+          result.strides.push_back(stride);
       continue;
     }
     const size_t at = result.at(term[i]);
-    if (result.sizes[at] != shape[i]) throw Error(ErrorCode::run_failed, fmt::format("Einsum: a label stands for sizes {} and {}", result.sizes[at], shape[i]));
+    if (result.sizes[at] != shape[i])
+      throw Error(ErrorCode::run_failed, fmt::format("Einsum: a label stands for sizes {} and {}",
+                                                     result.sizes[at], shape[i]));
     result.strides[at] += stride;
   }
   return result;
@@ -110,10 +121,12 @@ std::optional<int64_t> merged_stride(const Labelled& x, const Term& labels) {
 
 class Planner {
  public:
-  Planner(ElementType compute, ScratchLayout& layout, int threads) : compute_(compute), layout_(layout), threads_(threads) {}
+  Planner(ElementType compute, ScratchLayout& layout, int threads)
+      : compute_(compute), layout_(layout), threads_(threads) {}
 
   // Makes `x` dense in the order of `labels` after summing `sums` away.
-  void arrange(Operand& operand, const Labelled& x, const Term& labels, const Term& sums, bool to_output) {
+  void arrange(Operand& operand, const Labelled& x, const Term& labels, const Term& sums,
+               bool to_output) {
     Term order = labels;
     order.insert(order.end(), sums.begin(), sums.end());
     std::vector<int64_t> dims, from, to(order.size());
@@ -126,7 +139,8 @@ class Planner {
     int64_t step = 1;
     for (size_t i = order.size(); i-- > 0; step *= dims[i]) to[i] = step;
     operand.copied = true;
-    operand.copy = kernels::plan_strided(dims, from, to, 0, 0, std::max<int64_t>(x_count, 0), count);
+    operand.copy =
+        kernels::plan_strided(dims, from, to, 0, 0, std::max<int64_t>(x_count, 0), count);
     operand.summed = !sums.empty();
     if (operand.summed || !to_output) operand.copied_at = layout_.take(byte_size(compute_, count));
     if (!operand.summed) return;
@@ -138,30 +152,44 @@ class Planner {
   // a and b become one product; returns its result. `keep`: labels that are needed later.
   Labelled multiply(Product& product, const Labelled& a, const Labelled& b, const Term& keep) {
     Term batch, rows, columns, inner, a_sums, b_sums;
-    const auto kept = [&](int label) { return std::find(keep.begin(), keep.end(), label) != keep.end(); };
+    const auto kept = [&](int label) {
+      return std::find(keep.begin(), keep.end(), label) != keep.end();
+    };
     for (const int label : a.labels) {
-      if (b.has(label)) (kept(label) ? batch : inner).push_back(label);
-      else (kept(label) ? rows : a_sums).push_back(label);
+      if (b.has(label))
+        (kept(label) ? batch : inner).push_back(label);
+      else
+        (kept(label) ? rows : a_sums).push_back(label);
     }
     for (const int label : b.labels) {
       if (!a.has(label)) (kept(label) ? columns : b_sums).push_back(label);
     }
-    const auto by_output = [&](int x, int y) { return std::find(keep.begin(), keep.end(), x) < std::find(keep.begin(), keep.end(), y); };
-    for (Term* term : {&batch, &rows, &columns}) std::stable_sort(term->begin(), term->end(), by_output);
+    const auto by_output = [&](int x, int y) {
+      return std::find(keep.begin(), keep.end(), x) < std::find(keep.begin(), keep.end(), y);
+    };
+    for (Term* term : {&batch, &rows, &columns})
+      std::stable_sort(term->begin(), term->end(), by_output);
     for (const int label : batch) {
-      if (a.sizes[a.at(label)] != b.sizes[b.at(label)]) mismatch(a.sizes[a.at(label)], b.sizes[b.at(label)]);
+      if (a.sizes[a.at(label)] != b.sizes[b.at(label)])
+        mismatch(a.sizes[a.at(label)], b.sizes[b.at(label)]);
     }
     for (const int label : inner) {
-      if (a.sizes[a.at(label)] != b.sizes[b.at(label)]) mismatch(a.sizes[a.at(label)], b.sizes[b.at(label)]);
+      if (a.sizes[a.at(label)] != b.sizes[b.at(label)])
+        mismatch(a.sizes[a.at(label)], b.sizes[b.at(label)]);
     }
-    product.M = count_labels(a, rows), product.N = count_labels(b, columns), product.K = count_labels(a, inner);
+    product.M = count_labels(a, rows), product.N = count_labels(b, columns),
+    product.K = count_labels(a, inner);
     Labelled result;
-    for (const int label : batch) result.labels.push_back(label), result.sizes.push_back(a.sizes[a.at(label)]);
-    for (const int label : rows) result.labels.push_back(label), result.sizes.push_back(a.sizes[a.at(label)]);
-    for (const int label : columns) result.labels.push_back(label), result.sizes.push_back(b.sizes[b.at(label)]);
+    for (const int label : batch)
+      result.labels.push_back(label), result.sizes.push_back(a.sizes[a.at(label)]);
+    for (const int label : rows)
+      result.labels.push_back(label), result.sizes.push_back(a.sizes[a.at(label)]);
+    for (const int label : columns)
+      result.labels.push_back(label), result.sizes.push_back(b.sizes[b.at(label)]);
     result.strides.resize(result.labels.size());
     int64_t step = 1;
-    for (size_t i = result.labels.size(); i-- > 0; step *= result.sizes[i]) result.strides[i] = step;
+    for (size_t i = result.labels.size(); i-- > 0; step *= result.sizes[i])
+      result.strides[i] = step;
     operands(product, a, b, {batch, rows, inner, columns, a_sums, b_sums}, result);
     return result;
   }
@@ -172,11 +200,13 @@ class Planner {
   };
 
   [[noreturn]] static void mismatch(int64_t x, int64_t y) {
-    throw Error(ErrorCode::run_failed, fmt::format("Einsum: a label stands for sizes {} and {}", x, y));
+    throw Error(ErrorCode::run_failed,
+                fmt::format("Einsum: a label stands for sizes {} and {}", x, y));
   }
 
   // Strides of one side where it can be used as it lies; false where it must be arranged.
-  static bool as_it_lies(Operand& operand, const Labelled& x, const Term& outer, const Term& inner, const Term& sums, bool few_batches) {
+  static bool as_it_lies(Operand& operand, const Labelled& x, const Term& outer, const Term& inner,
+                         const Term& sums, bool few_batches) {
     const auto outer_stride = merged_stride(x, outer), inner_stride = merged_stride(x, inner);
     if (!sums.empty() || !few_batches || !outer_stride || !inner_stride) return false;
     operand.outer = outer.empty() ? std::max<int64_t>(1, count_labels(x, inner)) : *outer_stride;
@@ -184,7 +214,8 @@ class Planner {
     return true;
   }
 
-  void operands(Product& product, const Labelled& a, const Labelled& b, const Groups& g, const Labelled& result) {
+  void operands(Product& product, const Labelled& a, const Labelled& b, const Groups& g,
+                const Labelled& result) {
     const bool few = g.batch.size() <= GemmBatch::max_rank;
     const auto join = [](std::initializer_list<const Term*> terms) {
       Term all;
@@ -205,7 +236,8 @@ class Planner {
     batch = {};
     if (!few) {
       batch.rank = 1, batch.size[0] = count_labels(a, g.batch);
-      batch.a_stride[0] = product.M * product.K, batch.b_stride[0] = product.K * product.N, batch.c_stride[0] = product.M * product.N;
+      batch.a_stride[0] = product.M * product.K, batch.b_stride[0] = product.K * product.N,
+      batch.c_stride[0] = product.M * product.N;
     } else {
       int64_t a_step = product.M * product.K, b_step = product.K * product.N;
       batch.rank = static_cast<int>(g.batch.size());
@@ -220,8 +252,9 @@ class Planner {
     }
     product.scratch = -1;
     if (compute_ == ElementType::float32) {
-      product.scratch = layout_.take(kernels::batched_gemm_scratch_bytes(batch, product.M, product.N, product.K, {nullptr, product.a.outer, product.a.inner},
-                                                                         {nullptr, product.b.outer, product.b.inner}, threads_));
+      product.scratch = layout_.take(kernels::batched_gemm_scratch_bytes(
+          batch, product.M, product.N, product.K, {nullptr, product.a.outer, product.a.inner},
+          {nullptr, product.b.outer, product.b.inner}, threads_));
     }
   }
 
@@ -233,11 +266,13 @@ class Planner {
 // Labels that the output or an operand after `i` still needs.
 Term needed_after(const std::vector<Term>& terms, const Term& output, size_t i) {
   Term needed = output;
-  for (size_t later = i + 1; later < terms.size(); ++later) needed.insert(needed.end(), terms[later].begin(), terms[later].end());
+  for (size_t later = i + 1; later < terms.size(); ++later)
+    needed.insert(needed.end(), terms[later].begin(), terms[later].end());
   return needed;
 }
 
-void bind_contraction(BindContext& bind, State& s, const std::vector<Term>& terms, const Term& output, ElementType compute) {
+void bind_contraction(BindContext& bind, State& s, const std::vector<Term>& terms,
+                      const Term& output, ElementType compute) {
   ScratchLayout layout;
   s.wide.plan(bind, compute, layout);
   Planner planner(compute, layout, bind.threads());
@@ -249,7 +284,9 @@ void bind_contraction(BindContext& bind, State& s, const std::vector<Term>& term
     product = {};
     product.a.source = i == 1 ? 0 : -1;
     product.b.source = static_cast<int32_t>(i);
-    current = planner.multiply(product, current, label(terms[i], bind.in_shape(static_cast<int>(i))), needed_after(terms, output, i));
+    current =
+        planner.multiply(product, current, label(terms[i], bind.in_shape(static_cast<int>(i))),
+                         needed_after(terms, output, i));
     product.result_at = layout.take(byte_size(compute, count_of(current.sizes)));
   }
   Term labels, sums;
@@ -267,7 +304,8 @@ void bind_contraction(BindContext& bind, State& s, const std::vector<Term>& term
 }
 
 // The operand's elements, arranged if need be; `target` is where they go in the end, or null.
-const void* ready(const RunContext& run, const State& s, const Operand& operand, const void* before, ElementType compute, void* target) {
+const void* ready(const RunContext& run, const State& s, const Operand& operand, const void* before,
+                  ElementType compute, void* target) {
   const void* x = operand.source < 0 ? before : s.wide.in_as(run, operand.source, compute);
   if (!operand.copied) return x;
   void* copy = target && !operand.summed ? target : scratch_at(run, operand.copied_at);
@@ -278,13 +316,16 @@ const void* ready(const RunContext& run, const State& s, const Operand& operand,
   return sum;
 }
 
-void multiply(const RunContext& run, const Product& p, const void* a, const void* b, void* c, ElementType compute) {
+void multiply(const RunContext& run, const Product& p, const void* a, const void* b, void* c,
+              ElementType compute) {
   if (compute == ElementType::float32) {
-    return kernels::batched_gemm(p.batch, p.M, p.N, p.K, {static_cast<const float*>(a), p.a.outer, p.a.inner},
-                                 {static_cast<const float*>(b), p.b.outer, p.b.inner}, static_cast<float*>(c), p.N, {},
-                                 scratch_at(run, p.scratch), run.pool());
+    return kernels::batched_gemm(
+        p.batch, p.M, p.N, p.K, {static_cast<const float*>(a), p.a.outer, p.a.inner},
+        {static_cast<const float*>(b), p.b.outer, p.b.inner}, static_cast<float*>(c), p.N, {},
+        scratch_at(run, p.scratch), run.pool());
   }
-  kernels::matmul_any(compute, p.batch, p.M, p.N, p.K, {a, p.a.outer, p.a.inner}, {b, p.b.outer, p.b.inner}, c, p.N, run.pool());
+  kernels::matmul_any(compute, p.batch, p.M, p.N, p.K, {a, p.a.outer, p.a.inner},
+                      {b, p.b.outer, p.b.inner}, c, p.N, run.pool());
 }
 
 void run_contraction(RunContext& run, const State& s, ElementType compute) {
@@ -305,17 +346,23 @@ void run_contraction(RunContext& run, const State& s, ElementType compute) {
 ElementType contraction_type(ElementType type) {
   switch (type) {
     case ElementType::int8:
-    case ElementType::int16: return ElementType::int32;
+    case ElementType::int16:
+      return ElementType::int32;
     case ElementType::uint8:
-    case ElementType::uint16: return ElementType::uint32;
-    default: return computes_in_float(type) ? ElementType::float32 : type;
+    case ElementType::uint16:
+      return ElementType::uint32;
+    default:
+      return computes_in_float(type) ? ElementType::float32 : type;
   }
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType compute = contraction_type(ctx.in_element(0));
-  if (compute != ElementType::float32 && !kernels::supports_matmul_any(compute)) ctx.fail(ErrorCode::unsupported, "no contraction of {}", name_of(compute));
-  if (ctx.input_count() > most_operands) ctx.fail(ErrorCode::unsupported, "an Einsum of {} operands; at most {} are supported", ctx.input_count(), most_operands);
+  if (compute != ElementType::float32 && !kernels::supports_matmul_any(compute))
+    ctx.fail(ErrorCode::unsupported, "no contraction of {}", name_of(compute));
+  if (ctx.input_count() > most_operands)
+    ctx.fail(ErrorCode::unsupported, "an Einsum of {} operands; at most {} are supported",
+             ctx.input_count(), most_operands);
   const EinsumEquation equation = read_equation(ctx);
   return make_step<State>(
       "einsum.products",

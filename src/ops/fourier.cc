@@ -17,13 +17,15 @@ using kernels::FrameShape;
 
 // A scalar integer input (or one with a single element).
 std::optional<Dim> scalar(InferContext& ctx, int i) {
-  if (const auto count = ctx.type(i).element_count()) ctx.require_equal(*count, Dim(1), "lengths, steps and axes must be one number each");
+  if (const auto count = ctx.type(i).element_count())
+    ctx.require_equal(*count, Dim(1), "lengths, steps and axes must be one number each");
   const std::vector<Dim>* elements = ctx.elements(i);
   return elements && elements->size() == 1 ? std::optional(elements->front()) : std::nullopt;
 }
 
 void require_positive(const NodeView& node, const Dim& value, std::string_view what) {
-  if (const auto number = value.value(); number && *number < 1) node.fail("{} must be at least 1; got {}", what, *number);
+  if (const auto number = value.value(); number && *number < 1)
+    node.fail("{} must be at least 1; got {}", what, *number);
 }
 
 void infer_dft(InferContext& ctx) {
@@ -31,10 +33,16 @@ void infer_dft(InferContext& ctx) {
   const auto& x = ctx.shape(0);
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   const int64_t rank = *ctx.rank(0);
-  if (rank < 2) ctx.fail("the input must have a signal dimension and a last one of 1 or 2 parts; its shape is {}", ir::to_string(*x));
+  if (rank < 2)
+    ctx.fail(
+        "the input must have a signal dimension and a last one of 1 or 2 parts; its shape is {}",
+        ir::to_string(*x));
   if (const auto parts = x->back().value()) {
-    if (*parts != 1 && *parts != 2) ctx.fail("the last dimension must be 1 (real) or 2 (complex); got {}", *parts);
-    if (onesided && inverse && *parts != 2) ctx.fail("a one-sided inverse transform takes complex input; the last dimension is {}", *parts);
+    if (*parts != 1 && *parts != 2)
+      ctx.fail("the last dimension must be 1 (real) or 2 (complex); got {}", *parts);
+    if (onesided && inverse && *parts != 2)
+      ctx.fail("a one-sided inverse transform takes complex input; the last dimension is {}",
+               *parts);
   }
   std::vector<Dim> y = *x;
   y.back() = Dim(inverse && onesided ? 1 : 2);
@@ -43,7 +51,8 @@ void infer_dft(InferContext& ctx) {
     const auto given = scalar(ctx, 2);
     axis = given ? given->value() : std::nullopt;
     if (axis) axis = ctx.normalized_axis(*axis, rank);
-    if (axis == rank - 1) ctx.fail("axis must not be the last dimension, which holds real and imaginary parts");
+    if (axis == rank - 1)
+      ctx.fail("axis must not be the last dimension, which holds real and imaginary parts");
   }
   if (!axis) {
     for (int64_t i = 0; i + 1 < rank; ++i) y[static_cast<size_t>(i)] = ctx.unknown();
@@ -67,7 +76,8 @@ struct State {
 };
 
 int64_t read_scalar(const Tensor& tensor) {
-  return tensor.element_type() == ElementType::int64 ? *static_cast<const int64_t*>(tensor.data()) : *static_cast<const int32_t*>(tensor.data());
+  return tensor.element_type() == ElementType::int64 ? *static_cast<const int64_t*>(tensor.data())
+                                                     : *static_cast<const int32_t*>(tensor.data());
 }
 
 int64_t read_scalar(const RunContext& run, int i) {
@@ -77,51 +87,79 @@ int64_t read_scalar(const RunContext& run, int i) {
 struct DftSettings {
   bool inverse = false, onesided = false;
   std::optional<int64_t> axis;  // constant, or absent (-2)
+
+  bool halves() const { return onesided && !inverse; }
 };
+
+// Scratch for a transform with so many results; of a half spectrum two lengths have as many.
+int64_t scratch_for(int64_t results, bool halves, int threads) {
+  if (!halves) return kernels::fourier_scratch_bytes(std::max<int64_t>(1, results), threads);
+  const int64_t even = std::max<int64_t>(1, 2 * (results - 1));
+  return std::max(kernels::fourier_scratch_bytes(even, threads),
+                  kernels::fourier_scratch_bytes(even + 1, threads));
+}
 
 template <class T>
 std::unique_ptr<Step> make_dft(const DftSettings& settings) {
   constexpr ElementType compute = element_type_of<T>::value;
   return make_step<State>(
       "dft",
-      [](BindContext& bind, State& s) {
+      [settings](BindContext& bind, State& s) {
         const auto x = bind.in_shape(0), y = bind.out_shape(0);
         ScratchLayout layout;
         s.wide.plan_in(bind, 0, compute, layout);
         s.wide.plan_out(bind, 0, compute, layout);
-        // The longest a transform can be: whatever axis it is that the run finds.
-        int64_t longest = 1;
-        for (size_t i = 0; i + 1 < y.size(); ++i) longest = std::max({longest, 2 * y[i], x[i]});
-        s.scratch = layout.take(kernels::fourier_scratch_bytes(longest, bind.threads()));
+        int64_t most = 0;
+        for (size_t i = 0; i + 1 < y.size(); ++i) {
+          const bool possible =
+              !settings.axis || from_front(*settings.axis, x.size()) == static_cast<int64_t>(i);
+          if (possible) most = std::max(most, scratch_for(y[i], settings.halves(), bind.threads()));
+        }
+        s.scratch = layout.take(most);
         bind.need_scratch(layout.bytes());
       },
       [settings](RunContext& run, const State& s) {
         const auto x = run.in_shape(0), y = run.out_shape(0);
         FourierShape shape;
-        const int64_t axis = from_front(settings.axis ? *settings.axis : read_scalar(run, 2), x.size());
+        const int64_t axis =
+            from_front(settings.axis ? *settings.axis : read_scalar(run, 2), x.size());
+        if (axis < 0 || axis + 1 >= static_cast<int64_t>(x.size()) || x.back() < 1 ||
+            x.back() > 2) {
+          throw Error(ErrorCode::run_failed,
+                      fmt::format("axis {} and {} parts do not fit a signal of shape {}", axis,
+                                  x.back(), to_string(x)));
+        }
         const AxisSplit split = split_at(x.first(x.size() - 1), axis);
         shape.outer = split.outer, shape.inner = split.inner, shape.in_length = split.n;
         shape.out_length = y[static_cast<size_t>(axis)];
         shape.inverse = settings.inverse, shape.hermitian = settings.inverse && settings.onesided;
-        shape.length = run.has_input(1) ? read_scalar(run, 1) : shape.hermitian ? 2 * (split.n - 1) : split.n;
+        shape.length = run.has_input(1)  ? read_scalar(run, 1)
+                       : shape.hermitian ? 2 * (split.n - 1)
+                                         : split.n;
         shape.in_parts = static_cast<int>(x.back()), shape.out_parts = static_cast<int>(y.back());
         if (run.out_size(0) == 0) return;
-        const bool halves = settings.onesided && !settings.inverse;
-        if (shape.length < 1 || shape.out_length != (halves ? shape.length / 2 + 1 : shape.length)) {
-          throw Error(ErrorCode::run_failed, fmt::format("dft_length {} does not fit the output's shape {}", shape.length, to_string(y)));
+        if (shape.length < 1 ||
+            shape.out_length != (settings.halves() ? shape.length / 2 + 1 : shape.length)) {
+          throw Error(ErrorCode::run_failed,
+                      fmt::format("dft_length {} does not fit the output's shape {}", shape.length,
+                                  to_string(y)));
         }
-        kernels::fourier(shape, s.wide.in<T>(run, 0), s.wide.out<T>(run, 0), scratch_at(run, s.scratch), run.pool());
+        kernels::fourier(shape, s.wide.in<T>(run, 0), s.wide.out<T>(run, 0),
+                         scratch_at(run, s.scratch), run.pool());
         s.wide.finish<T>(run, 0);
       });
 }
 
 std::unique_ptr<Step> prepare_dft(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
-  if (!computes_in_float(type) && type != ElementType::float64) ctx.fail(ErrorCode::unsupported, "no transform of {}", name_of(type));
+  if (!computes_in_float(type) && type != ElementType::float64)
+    ctx.fail(ErrorCode::unsupported, "no transform of {}", name_of(type));
   DftSettings settings;
-  settings.inverse = ctx.attr_int("inverse", 0) != 0, settings.onesided = ctx.attr_int("onesided", 0) != 0;
+  settings.inverse = ctx.attr_int("inverse", 0) != 0,
+  settings.onesided = ctx.attr_int("onesided", 0) != 0;
   if (!ctx.has_input(2)) settings.axis = -2;
-  if (const Tensor* axis = ctx.constant(2); axis && axis->size() == 1) settings.axis = read_scalar(*axis);
+  if (const Tensor* axis = ctx.constant(2); axis && axis->size() == 1)
+    settings.axis = read_scalar(*axis);
   return type == ElementType::float64 ? make_dft<double>(settings) : make_dft<float>(settings);
 }
 
@@ -137,15 +175,18 @@ void infer_stft(InferContext& ctx) {
   const auto& x = ctx.shape(0);
   const std::optional<Dim> step = scalar(ctx, 1);
   if (step) require_positive(ctx, *step, "frame_step");
-  if (x && x->size() != 3) ctx.fail("the signal must have three dimensions; its shape is {}", ir::to_string(*x));
+  if (x && x->size() != 3)
+    ctx.fail("the signal must have three dimensions; its shape is {}", ir::to_string(*x));
   const auto& window = ctx.shape(2);
-  if (window && window->size() != 1) ctx.fail("the window must have one dimension; its shape is {}", ir::to_string(*window));
+  if (window && window->size() != 1)
+    ctx.fail("the window must have one dimension; its shape is {}", ir::to_string(*window));
   const Dim signal = x ? (*x)[1] : ctx.unknown();
   Dim length = signal;
   if (ctx.has_input(3)) {
     const auto given = scalar(ctx, 3);
     length = given ? *given : window ? (*window)[0] : ctx.unknown();
-    if (given && window) ctx.require_equal(*given, (*window)[0], "the window must have frame_length elements");
+    if (given && window)
+      ctx.require_equal(*given, (*window)[0], "the window must have frame_length elements");
   } else if (ctx.has_input(2)) {
     length = window ? (*window)[0] : ctx.unknown();
   }
@@ -157,11 +198,11 @@ void infer_stft(InferContext& ctx) {
 }
 
 template <class T>
-std::unique_ptr<Step> make_stft() {
+std::unique_ptr<Step> make_stft(bool onesided) {
   constexpr ElementType compute = element_type_of<T>::value;
   return make_step<State>(
       "stft",
-      [](BindContext& bind, State& s) {
+      [onesided](BindContext& bind, State& s) {
         const auto x = bind.in_shape(0), y = bind.out_shape(0);
         ScratchLayout layout;
         s.wide.plan_in(bind, 0, compute, layout);
@@ -169,26 +210,37 @@ std::unique_ptr<Step> make_stft() {
         s.wide.plan_out(bind, 0, compute, layout);
         s.frames.batch = x[0], s.frames.signal = x[1], s.frames.parts = static_cast<int>(x[2]);
         s.frames.frames = y[1], s.frames.out_length = y[2];
-        s.scratch = layout.take(kernels::fourier_scratch_bytes(std::max<int64_t>(1, std::min(x[1], 2 * y[2])), bind.threads()));
+        s.scratch = layout.take(scratch_for(y[2], onesided, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
-      [](RunContext& run, const State& s) {
+      [onesided](RunContext& run, const State& s) {
         FrameShape frames = s.frames;
         frames.step = read_scalar(run, 1);
-        frames.length = run.has_input(3) ? read_scalar(run, 3) : run.has_input(2) ? run.in_size(2) : frames.signal;
-        const bool fits = frames.length >= 1 && frames.step >= 1 && frames.length <= std::min(frames.signal, 2 * frames.out_length) &&
-                          frames.frames == (frames.signal - frames.length) / frames.step + 1 && frames.out_length <= frames.length &&
-                          (frames.parts == 1 || frames.parts == 2) && (!run.has_input(2) || run.in_size(2) == frames.length);
-        if (!fits) throw Error(ErrorCode::run_failed, fmt::format("frame_length {} and frame_step {} do not fit a signal of {}", frames.length, frames.step, frames.signal));
-        kernels::short_time_fourier(frames, s.wide.in<T>(run, 0), s.wide.in<T>(run, 2), s.wide.out<T>(run, 0), scratch_at(run, s.scratch), run.pool());
+        frames.length = run.has_input(3)   ? read_scalar(run, 3)
+                        : run.has_input(2) ? run.in_size(2)
+                                           : frames.signal;
+        const int64_t results = onesided ? frames.length / 2 + 1 : frames.length;
+        const bool fits = frames.length >= 1 && frames.step >= 1 &&
+                          frames.length <= frames.signal && frames.out_length == results &&
+                          frames.frames == (frames.signal - frames.length) / frames.step + 1 &&
+                          (frames.parts == 1 || frames.parts == 2) &&
+                          (!run.has_input(2) || run.in_size(2) == frames.length);
+        if (!fits)
+          throw Error(ErrorCode::run_failed,
+                      fmt::format("frame_length {} and frame_step {} do not fit a signal of {}",
+                                  frames.length, frames.step, frames.signal));
+        kernels::short_time_fourier(frames, s.wide.in<T>(run, 0), s.wide.in<T>(run, 2),
+                                    s.wide.out<T>(run, 0), scratch_at(run, s.scratch), run.pool());
         s.wide.finish<T>(run, 0);
       });
 }
 
 std::unique_ptr<Step> prepare_stft(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
-  if (!computes_in_float(type) && type != ElementType::float64) ctx.fail(ErrorCode::unsupported, "no transform of {}", name_of(type));
-  return type == ElementType::float64 ? make_stft<double>() : make_stft<float>();
+  if (!computes_in_float(type) && type != ElementType::float64)
+    ctx.fail(ErrorCode::unsupported, "no transform of {}", name_of(type));
+  const bool onesided = ctx.attr_int("onesided", 1) != 0;
+  return type == ElementType::float64 ? make_stft<double>(onesided) : make_stft<float>(onesided);
 }
 
 constexpr Operator operators[] = {

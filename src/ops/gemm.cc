@@ -1,6 +1,6 @@
 // Gemm, and its fused form (domain "sardonyx": activation, activation_alpha, activation_beta).
-#include "base/checked.h"
 #include "kernels/gemm/gemm.h"
+#include "base/checked.h"
 #include "kernels/gemm/matmul_any.h"
 #include "ops/families/product.h"
 #include "ops/families/wide.h"
@@ -13,20 +13,27 @@ void infer(InferContext& ctx) {
   const auto& a = ctx.shape(0);
   const auto& b = ctx.shape(1);
   for (int i = 0; i < 2; ++i) {
-    if (ctx.shape(i) && *ctx.rank(i) != 2) ctx.fail("{} must be a matrix; its shape is {}", ctx.input_name(i), ir::to_string(*ctx.shape(i)));
+    if (ctx.shape(i) && *ctx.rank(i) != 2)
+      ctx.fail("{} must be a matrix; its shape is {}", ctx.input_name(i),
+               ir::to_string(*ctx.shape(i)));
   }
   const size_t trans_a = ctx.attr_int("transA", 0) != 0, trans_b = ctx.attr_int("transB", 0) != 0;
-  if (a && b) ctx.require_equal((*a)[1 - trans_a], (*b)[trans_b], "the inner dimensions of A and B must agree");
-  const Dim rows = a ? (*a)[trans_a] : ctx.unknown(), columns = b ? (*b)[1 - trans_b] : ctx.unknown();
+  if (a && b)
+    ctx.require_equal((*a)[1 - trans_a], (*b)[trans_b],
+                      "the inner dimensions of A and B must agree");
+  const Dim rows = a ? (*a)[trans_a] : ctx.unknown(),
+            columns = b ? (*b)[1 - trans_b] : ctx.unknown();
   if (ctx.has_input(2) && ctx.shape(2) && a && b) {
     const auto& c = *ctx.shape(2);
     const std::vector<Dim> output{rows, columns};
-    if (c.size() > 2) ctx.fail("C must have at most two dimensions; its shape is {}", ir::to_string(c));
+    if (c.size() > 2)
+      ctx.fail("C must have at most two dimensions; its shape is {}", ir::to_string(c));
     for (size_t back = 1; back <= c.size(); ++back) {
       const Dim& dim = c[c.size() - back];
       if (dim == 1) continue;
       ctx.broadcast(output, c);
-      if (dim.is_constant()) ctx.require_equal(dim, output[2 - back], "C must broadcast to the product's shape");
+      if (dim.is_constant())
+        ctx.require_equal(dim, output[2 - back], "C must broadcast to the product's shape");
     }
   }
   ctx.set(0, ctx.element(0), {rows, columns});
@@ -53,7 +60,8 @@ struct Settings {
 
 void bind_sizes(BindContext& bind, State& s, const Settings& settings) {
   const auto a = bind.in_shape(0), b = bind.in_shape(1);
-  s.M = a[settings.trans_a ? 1 : 0], s.K = a[settings.trans_a ? 0 : 1], s.N = b[settings.trans_b ? 0 : 1];
+  s.M = a[settings.trans_a ? 1 : 0], s.K = a[settings.trans_a ? 0 : 1],
+  s.N = b[settings.trans_b ? 0 : 1];
   s.a_row = settings.trans_a ? 1 : s.K, s.a_column = settings.trans_a ? s.M : 1;
   s.b_row = settings.trans_b ? 1 : s.N, s.b_column = settings.trans_b ? s.K : 1;
   s.addend = Addend::none;
@@ -61,7 +69,9 @@ void bind_sizes(BindContext& bind, State& s, const Settings& settings) {
   const auto c = bind.in_shape(2);
   const int64_t rows = c.size() > 1 ? c[0] : 1, columns = c.empty() ? 1 : c.back();
   if ((rows != 1 && rows != s.M) || (columns != 1 && columns != s.N)) {
-    throw Error(ErrorCode::run_failed, fmt::format("Gemm: C of shape {} does not broadcast to [{},{}]", to_string(c), s.M, s.N));
+    throw Error(
+        ErrorCode::run_failed,
+        fmt::format("Gemm: C of shape {} does not broadcast to [{},{}]", to_string(c), s.M, s.N));
   }
   s.c_row = rows == 1 ? 0 : columns, s.c_column = columns == 1 ? 0 : 1;
   if (columns == s.N) {
@@ -88,7 +98,8 @@ kernels::Epilogue at_run(const RunContext& run, const State& s, const Settings& 
     epilogue.residual = c, epilogue.residual_stride = s.N;
     return epilogue;
   }
-  epilogue.bias_axis = s.addend == Addend::per_row ? kernels::BiasAxis::row : kernels::BiasAxis::column;
+  epilogue.bias_axis =
+      s.addend == Addend::per_row ? kernels::BiasAxis::row : kernels::BiasAxis::column;
   epilogue.bias = c;
   if (s.addend == Addend::scalar) {
     float* spread = reinterpret_cast<float*>(scratch_at(run, s.spread));
@@ -101,12 +112,13 @@ kernels::Epilogue at_run(const RunContext& run, const State& s, const Settings& 
 std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Settings& settings) {
   const Tensor& b = *ctx.constant(1);
   const int64_t K = b.shape()[settings.trans_b ? 1 : 0], N = b.shape()[settings.trans_b ? 0 : 1];
-  const std::string format = fmt::format("gemm {}x{} {}{}", K, N, name_of(b.element_type()), settings.trans_b ? " transposed" : "");
+  const std::string format = fmt::format("gemm {}x{} {}{}", K, N, name_of(b.element_type()),
+                                         settings.trans_b ? " transposed" : "");
   const auto packed = ctx.packed<Tensor>(1, format, [&] {
     const Tensor values = float_constant(ctx, 1);
     auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::packed_b_size(K, N)});
-    kernels::pack_b(static_cast<const float*>(values.data()), settings.trans_b ? 1 : N, settings.trans_b ? K : 1, K, N,
-                    made->mutable_data(), ctx.services().pool);
+    kernels::pack_b(static_cast<const float*>(values.data()), settings.trans_b ? 1 : N,
+                    settings.trans_b ? K : 1, K, N, made->mutable_data(), ctx.services().pool);
     return std::shared_ptr<const Tensor>(std::move(made));
   });
   auto step = make_step<State>(
@@ -115,12 +127,14 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Settings& settin
         ScratchLayout layout;
         bind_sizes(bind, s, settings);
         bind_epilogue(bind, s, layout);
-        s.scratch = layout.take(kernels::gemm_packed_b_scratch_bytes(s.M, s.N, s.K, s.a_row, bind.threads()));
+        s.scratch = layout.take(
+            kernels::gemm_packed_b_scratch_bytes(s.M, s.N, s.K, s.a_row, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
       [packed, settings](RunContext& run, const State& s) {
-        kernels::gemm_packed_b(s.M, s.N, s.K, s.wide.in<float>(run, 0), s.a_row, packed->data(), s.wide.out<float>(run, 0), s.N,
-                               at_run(run, s, settings), scratch_at(run, s.scratch), run.pool());
+        kernels::gemm_packed_b(s.M, s.N, s.K, s.wide.in<float>(run, 0), s.a_row, packed->data(),
+                               s.wide.out<float>(run, 0), s.N, at_run(run, s, settings),
+                               scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
   step->traits().unread_inputs = {1};
@@ -135,31 +149,34 @@ std::unique_ptr<Step> prepare_float(const Settings& settings) {
         bind_sizes(bind, s, settings);
         bind_epilogue(bind, s, layout);
         s.wide.plan_in(bind, 1, ElementType::float32, layout);
-        s.scratch = layout.take(kernels::gemm_scratch_bytes(s.M, s.N, s.K, {nullptr, s.a_row, s.a_column},
-                                                            {nullptr, s.b_row, s.b_column}, bind.threads()));
+        s.scratch = layout.take(
+            kernels::gemm_scratch_bytes(s.M, s.N, s.K, {nullptr, s.a_row, s.a_column},
+                                        {nullptr, s.b_row, s.b_column}, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
       [settings](RunContext& run, const State& s) {
         kernels::gemm(s.M, s.N, s.K, {s.wide.in<float>(run, 0), s.a_row, s.a_column},
-                      {s.wide.in<float>(run, 1), s.b_row, s.b_column}, s.wide.out<float>(run, 0), s.N,
-                      at_run(run, s, settings), scratch_at(run, s.scratch), run.pool());
+                      {s.wide.in<float>(run, 1), s.b_row, s.b_column}, s.wide.out<float>(run, 0),
+                      s.N, at_run(run, s, settings), scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
 }
 
 std::unique_ptr<Step> prepare_any(PrepareContext& ctx, const Settings& settings) {
   const ElementType type = ctx.in_element(0);
-  if (!kernels::supports_matmul_any(type)) ctx.fail(ErrorCode::unsupported, "no product of {} matrices", name_of(type));
+  if (!kernels::supports_matmul_any(type))
+    ctx.fail(ErrorCode::unsupported, "no product of {} matrices", name_of(type));
   if (settings.epilogue.activation != kernels::Activation::none) {
     ctx.fail(ErrorCode::unsupported, "no fused activation for {}", name_of(type));
   }
   return make_step<State>(
       "gemm.any", [settings](BindContext& bind, State& s) { bind_sizes(bind, s, settings); },
       [type, settings](RunContext& run, const State& s) {
-        kernels::matmul_any(type, {}, s.M, s.N, s.K, {run.data(0), s.a_row, s.a_column}, {run.data(1), s.b_row, s.b_column},
-                            run.out_data(0), s.N, run.pool());
+        kernels::matmul_any(type, {}, s.M, s.N, s.K, {run.data(0), s.a_row, s.a_column},
+                            {run.data(1), s.b_row, s.b_column}, run.out_data(0), s.N, run.pool());
         const void* c = s.addend == Addend::none ? nullptr : run.data(2);
-        kernels::scale_and_add(type, s.M, s.N, settings.alpha, settings.beta, c, s.c_row, s.c_column, run.out_data(0), run.pool());
+        kernels::scale_and_add(type, s.M, s.N, settings.alpha, settings.beta, c, s.c_row,
+                               s.c_column, run.out_data(0), run.pool());
       });
 }
 
@@ -172,7 +189,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   settings.epilogue = read_epilogue(ctx);
   if (!computes_in_float(ctx.in_element(0))) return prepare_any(ctx, settings);
   const Tensor* b = ctx.constant(1);
-  if (b != nullptr && b->rank() == 2 && b->size() > 0 && !settings.trans_a) return prepare_packed(ctx, settings);
+  if (b != nullptr && b->rank() == 2 && b->size() > 0 && !settings.trans_a)
+    return prepare_packed(ctx, settings);
   ctx.refuse("gemm.packed", settings.trans_a ? "A is transposed" : "B is not constant");
   return prepare_float(settings);
 }

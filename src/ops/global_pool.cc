@@ -16,7 +16,8 @@ using kernels::ReducePlan;
 void infer(InferContext& ctx) {
   const auto& x = ctx.shape(0);
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
-  if (x->size() < 2) ctx.fail("X must have a batch and a channel dimension; its shape is {}", ir::to_string(*x));
+  if (x->size() < 2)
+    ctx.fail("X must have a batch and a channel dimension; its shape is {}", ir::to_string(*x));
   std::vector<Dim> y(x->size(), Dim(1));
   y[0] = (*x)[0], y[1] = (*x)[1];
   ctx.set(0, ctx.element(0), std::move(y));
@@ -34,7 +35,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return make_step<ReducePlan>(
       op == ReduceOp::mean ? "global_pool.average" : "global_pool.max",
       [](BindContext& bind, ReducePlan& plan) { plan = plan_at_bind(bind); },
-      [type](RunContext& run, const ReducePlan& plan) { kernels::reduce(op, type, plan, run.data(0), run.out_data(0), run.pool()); });
+      [type](RunContext& run, const ReducePlan& plan) {
+        kernels::reduce(op, type, plan, run.data(0), run.out_data(0), run.pool());
+      });
 }
 
 std::unique_ptr<Step> prepare_lp(PrepareContext& ctx) {
@@ -58,7 +61,9 @@ std::unique_ptr<Step> prepare_lp(PrepareContext& ctx) {
         if (shape.planes > 0) kernels::check_pool_shape(shape);
       },
       [type, p](RunContext& run, const kernels::PoolShape& shape) {
-        if (shape.planes > 0) kernels::lp_pool(type, shape, run.data(0), run.out_data(0), static_cast<double>(p), run.pool());
+        if (shape.planes > 0)
+          kernels::lp_pool(type, shape, run.data(0), run.out_data(0), static_cast<double>(p),
+                           run.pool());
       });
 }
 
@@ -74,8 +79,11 @@ void upgrade_lp(UpgradeContext& ctx) {
   const std::string powers = ctx.before("Pow", {ctx.before("Abs", {x}), exponent});
   // The spatial axes, 2 to rank - 1, whatever the rank is.
   const std::string rank = ctx.before("Size", {ctx.before("Shape", {x})});
-  const std::string axes = ctx.before("Range", {ctx.constant(Tensor::scalar<int64_t>(2)), rank, ctx.constant(Tensor::scalar<int64_t>(1))});
-  const std::string sum = ctx.before("ReduceSum", {powers, axes}, {int_attribute("keepdims", 1), int_attribute("noop_with_empty_axes", 1)});
+  const std::string axes = ctx.before("Range", {ctx.constant(Tensor::scalar<int64_t>(2)), rank,
+                                                ctx.constant(Tensor::scalar<int64_t>(1))});
+  const std::string sum =
+      ctx.before("ReduceSum", {powers, axes},
+                 {int_attribute("keepdims", 1), int_attribute("noop_with_empty_axes", 1)});
   ctx.after("Pow", {sum, inverse}, ctx.node().outputs[0]);
   ctx.drop_node();
 }

@@ -15,10 +15,12 @@ void infer(InferContext& ctx) {
   const auto& grid = ctx.shape(1);
   if (!x || !grid) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (x->size() < 3 || grid->size() != x->size()) {
-    ctx.fail("X and grid must have the same rank, at least 3; got {} and {}", ir::to_string(*x), ir::to_string(*grid));
+    ctx.fail("X and grid must have the same rank, at least 3; got {} and {}", ir::to_string(*x),
+             ir::to_string(*grid));
   }
   ctx.require_equal((*x)[0], (*grid)[0], "X and grid must have the same batch size");
-  ctx.require_equal(grid->back(), Dim(static_cast<int64_t>(x->size()) - 2), "grid must have one coordinate for each spatial dimension of X");
+  ctx.require_equal(grid->back(), Dim(static_cast<int64_t>(x->size()) - 2),
+                    "grid must have one coordinate for each spatial dimension of X");
   std::vector<Dim> y{(*x)[0], (*x)[1]};
   y.insert(y.end(), grid->begin() + 1, grid->end() - 1);
   ctx.set(0, ctx.element(0), std::move(y));
@@ -26,15 +28,24 @@ void infer(InferContext& ctx) {
 
 GridShape read_options(const NodeView& node) {
   GridShape shape;
-  const std::string mode = node.attr_string("mode", "linear"), padding = node.attr_string("padding_mode", "zeros");
-  if (mode == "nearest") shape.mode = kernels::SampleMode::nearest;
-  else if (mode == "linear") shape.mode = kernels::SampleMode::linear;
-  else if (mode == "cubic") shape.mode = kernels::SampleMode::cubic;
-  else node.fail("mode must be nearest, linear or cubic; got '{}'", mode);
-  if (padding == "zeros") shape.padding = kernels::SamplePadding::zeros;
-  else if (padding == "border") shape.padding = kernels::SamplePadding::border;
-  else if (padding == "reflection") shape.padding = kernels::SamplePadding::reflection;
-  else node.fail("padding_mode must be zeros, border or reflection; got '{}'", padding);
+  const std::string mode = node.attr_string("mode", "linear"),
+                    padding = node.attr_string("padding_mode", "zeros");
+  if (mode == "nearest")
+    shape.mode = kernels::SampleMode::nearest;
+  else if (mode == "linear")
+    shape.mode = kernels::SampleMode::linear;
+  else if (mode == "cubic")
+    shape.mode = kernels::SampleMode::cubic;
+  else
+    node.fail("mode must be nearest, linear or cubic; got '{}'", mode);
+  if (padding == "zeros")
+    shape.padding = kernels::SamplePadding::zeros;
+  else if (padding == "border")
+    shape.padding = kernels::SamplePadding::border;
+  else if (padding == "reflection")
+    shape.padding = kernels::SamplePadding::reflection;
+  else
+    node.fail("padding_mode must be zeros, border or reflection; got '{}'", padding);
   shape.align_corners = node.attr_int("align_corners", 0) != 0;
   return shape;
 }
@@ -52,8 +63,12 @@ std::unique_ptr<Step> make_sampler(const GridShape& options) {
       [options](BindContext& bind, State& s) {
         const auto x = bind.in_shape(0), grid = bind.in_shape(1);
         s.shape = options;
-        if (x.size() > GridShape::max_rank + 2) throw Error(ErrorCode::unsupported, fmt::format("sampling over {} spatial dimensions; at most 4 are supported", x.size() - 2));
-        s.shape.batch = x[0], s.shape.channels = x[1], s.shape.rank = static_cast<int>(x.size()) - 2;
+        if (x.size() > GridShape::max_rank + 2)
+          throw Error(ErrorCode::unsupported,
+                      fmt::format("sampling over {} spatial dimensions; at most 4 are supported",
+                                  x.size() - 2));
+        s.shape.batch = x[0], s.shape.channels = x[1],
+        s.shape.rank = static_cast<int>(x.size()) - 2;
         for (size_t i = 2; i < x.size(); ++i) s.shape.in[i - 2] = x[i];
         s.shape.points = count_of(grid.subspan(1, grid.size() - 2));
         ScratchLayout layout;
@@ -61,7 +76,8 @@ std::unique_ptr<Step> make_sampler(const GridShape& options) {
         bind.need_scratch(layout.bytes());
       },
       [](RunContext& run, const State& s) {
-        kernels::grid_sample(s.shape, s.wide.in<T>(run, 0), s.wide.in<T>(run, 1), s.wide.out<T>(run, 0), run.pool());
+        kernels::grid_sample(s.shape, s.wide.in<T>(run, 0), s.wide.in<T>(run, 1),
+                             s.wide.out<T>(run, 0), run.pool());
         s.wide.finish<T>(run, 0);
       });
 }
@@ -69,9 +85,11 @@ std::unique_ptr<Step> make_sampler(const GridShape& options) {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const GridShape options = read_options(ctx);
   const ElementType x = ctx.in_element(0);
-  if (!kernels::supports_cast(x, ElementType::float64)) ctx.fail(ErrorCode::unsupported, "no sampling of {}", name_of(x));
+  if (!kernels::supports_cast(x, ElementType::float64))
+    ctx.fail(ErrorCode::unsupported, "no sampling of {}", name_of(x));
   const bool wide_integer = is_integer(x) && bit_width(x) > 16;
-  if (x == ElementType::float64 || ctx.in_element(1) == ElementType::float64 || wide_integer) return make_sampler<double>(options);
+  if (x == ElementType::float64 || ctx.in_element(1) == ElementType::float64 || wide_integer)
+    return make_sampler<double>(options);
   return make_sampler<float>(options);
 }
 
@@ -83,7 +101,8 @@ void upgrade(UpgradeContext& ctx) {
   if (mode == "bicubic") ctx.set_attribute("mode", std::string_view("cubic"));
 }
 
-constexpr Operator operators[] = {{.name = "GridSample", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "GridSample", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

@@ -20,7 +20,8 @@ int64_t read_axis(const InferContext& ctx, const std::vector<Dim>& x) {
 void check_parameter(InferContext& ctx, int i, const std::vector<Dim>& x) {
   if (!ctx.has_input(i) || !ctx.shape(i)) return;
   const auto& shape = *ctx.shape(i);
-  const auto what = fmt::format("{} of shape {} must broadcast to X of shape {}", ctx.input_name(i), ir::to_string(shape), ir::to_string(x));
+  const auto what = fmt::format("{} of shape {} must broadcast to X of shape {}", ctx.input_name(i),
+                                ir::to_string(shape), ir::to_string(x));
   if (shape.size() > x.size()) ctx.fail("{}", what);
   for (size_t back = 1; back <= shape.size(); ++back) {
     const Dim& dim = shape[shape.size() - back];
@@ -46,7 +47,8 @@ void infer_layer(InferContext& ctx) {
 
 void infer_rms(InferContext& ctx) {
   ctx.set(0, ctx.type(0));
-  if (ctx.type(0).is_tensor() && ctx.type(1).is_tensor()) ctx.output(0).type.element = ctx.element(1);
+  if (ctx.type(0).is_tensor() && ctx.type(1).is_tensor())
+    ctx.output(0).type.element = ctx.element(1);
   if (!ctx.shape(0)) return;
   read_axis(ctx, *ctx.shape(0));
   check_parameter(ctx, 1, *ctx.shape(0));
@@ -71,7 +73,8 @@ struct State {
   WideArguments wide;
 };
 
-void plan_rows(const BindContext& bind, State& s, int64_t axis, int parameters, ElementType type, ScratchLayout& layout) {
+void plan_rows(const BindContext& bind, State& s, int64_t axis, int parameters, ElementType type,
+               ScratchLayout& layout) {
   const auto x = bind.in_shape(0);
   const auto first = static_cast<size_t>(from_front(axis, x.size()));
   s.rows = count_of(x.first(first)), s.n = count_of(x.subspan(first));
@@ -90,7 +93,8 @@ void plan_rows(const BindContext& bind, State& s, int64_t axis, int parameters, 
   }
 }
 
-const void* parameter(const RunContext& run, const State& s, int i, const void* data, ElementType type) {
+const void* parameter(const RunContext& run, const State& s, int i, const void* data,
+                      ElementType type) {
   if (data == nullptr || s.spread[i] < 0) return data;
   std::byte* spread = scratch_at(run, s.spread[i]);
   kernels::copy_strided(kernels::cell_of(type), s.copy[i], data, spread, run.pool());
@@ -106,7 +110,8 @@ std::unique_ptr<Step> prepare_layer(PrepareContext& ctx) {
         ScratchLayout layout;
         plan_rows(bind, s, axis, 2, type, layout);
         for (int i = 0; i < 2; ++i) {
-          const bool third = bind.has_output(i + 1) && bind.out_type(i + 1) != type && bind.out_type(i + 1) != ElementType::float32;
+          const bool third = bind.has_output(i + 1) && bind.out_type(i + 1) != type &&
+                             bind.out_type(i + 1) != ElementType::float32;
           s.moments[i] = third ? layout.take(s.rows * 4) : -1;
         }
         bind.need_scratch(layout.bytes());
@@ -121,11 +126,12 @@ std::unique_ptr<Step> prepare_layer(PrepareContext& ctx) {
         }
         const void* scale = parameter(run, s, 0, run.data(1), type);
         const void* bias = parameter(run, s, 1, run.has_input(2) ? run.data(2) : nullptr, type);
-        kernels::layer_norm(type, run.data(0), scale, bias, run.out_data(0), moment_type, moments[0], moments[1], s.rows, s.n, epsilon,
-                            run.pool(), s.repeat);
+        kernels::layer_norm(type, run.data(0), scale, bias, run.out_data(0), moment_type,
+                            moments[0], moments[1], s.rows, s.n, epsilon, run.pool(), s.repeat);
         for (int i = 0; i < 2; ++i) {
           if (s.moments[i] < 0) continue;
-          kernels::cast(ElementType::float32, run.out_type(i + 1), moments[i], run.out_data(i + 1), s.rows, {}, run.pool());
+          kernels::cast(ElementType::float32, run.out_type(i + 1), moments[i], run.out_data(i + 1),
+                        s.rows, {}, run.pool());
         }
       });
   step->traits().in_place = {{0, 0}};
@@ -142,8 +148,8 @@ std::unique_ptr<Step> prepare_rms_plain(ElementType type, double epsilon, int64_
         bind.need_scratch(layout.bytes());
       },
       [type, epsilon](RunContext& run, const State& s) {
-        kernels::rms_norm(type, run.data(0), parameter(run, s, 0, run.data(1), type), run.out_data(0), s.rows, s.n, epsilon, run.pool(),
-                          s.repeat);
+        kernels::rms_norm(type, run.data(0), parameter(run, s, 0, run.data(1), type),
+                          run.out_data(0), s.rows, s.n, epsilon, run.pool(), s.repeat);
       });
   step->traits().in_place = {{0, 0}};
   return step;
@@ -162,7 +168,8 @@ std::unique_ptr<Step> prepare_rms_mixed(double epsilon, int64_t axis) {
       },
       [epsilon](RunContext& run, const State& s) {
         const void* scale = parameter(run, s, 0, s.wide.in<T>(run, 1), type);
-        kernels::rms_norm(type, s.wide.in<T>(run, 0), scale, s.wide.out<T>(run, 0), s.rows, s.n, epsilon, run.pool(), s.repeat);
+        kernels::rms_norm(type, s.wide.in<T>(run, 0), scale, s.wide.out<T>(run, 0), s.rows, s.n,
+                          epsilon, run.pool(), s.repeat);
         s.wide.finish<T>(run, 0);
       });
 }
@@ -172,7 +179,8 @@ std::unique_ptr<Step> prepare_rms(PrepareContext& ctx) {
   const int64_t axis = ctx.attr_int("axis", -1);
   const ElementType x = ctx.in_element(0), scale = ctx.in_element(1);
   if (x == scale) return prepare_rms_plain(x, epsilon, axis);
-  if (x == ElementType::float64 || scale == ElementType::float64) return prepare_rms_mixed<double>(epsilon, axis);
+  if (x == ElementType::float64 || scale == ElementType::float64)
+    return prepare_rms_mixed<double>(epsilon, axis);
   return prepare_rms_mixed<float>(epsilon, axis);
 }
 

@@ -16,9 +16,12 @@ using kernels::LossShape;
 LossShape read_options(const NodeView& node) {
   LossShape shape;
   const std::string reduction = node.attr_string("reduction", "mean");
-  if (reduction == "none") shape.reduction = LossReduction::none;
-  else if (reduction == "sum") shape.reduction = LossReduction::sum;
-  else if (reduction != "mean") node.fail("reduction must be none, sum or mean; got '{}'", reduction);
+  if (reduction == "none")
+    shape.reduction = LossReduction::none;
+  else if (reduction == "sum")
+    shape.reduction = LossReduction::sum;
+  else if (reduction != "mean")
+    node.fail("reduction must be none, sum or mean; got '{}'", reduction);
   shape.has_ignored = node.has_attribute("ignore_index");
   if (shape.has_ignored) shape.ignored = node.attr_int("ignore_index");
   return shape;
@@ -29,16 +32,24 @@ void infer(InferContext& ctx) {
   const auto& x = ctx.shape(0);
   const auto& labels = ctx.shape(1);
   ctx.set(1, ctx.type(0));  // log_prob
-  if (x && x->size() < 2) ctx.fail("the scores must have a batch and a class dimension; their shape is {}", ir::to_string(*x));
+  if (x && x->size() < 2)
+    ctx.fail("the scores must have a batch and a class dimension; their shape is {}",
+             ir::to_string(*x));
   if (x && labels) {
-    if (labels->size() + 1 != x->size()) ctx.fail("labels must have the scores' shape without the classes; got {} for {}", ir::to_string(*labels), ir::to_string(*x));
+    if (labels->size() + 1 != x->size())
+      ctx.fail("labels must have the scores' shape without the classes; got {} for {}",
+               ir::to_string(*labels), ir::to_string(*x));
     ctx.require_equal((*labels)[0], (*x)[0], "labels must have the scores' batch size");
-    for (size_t i = 1; i < labels->size(); ++i) ctx.require_equal((*labels)[i], (*x)[i + 1], "labels must have the scores' shape without the classes");
+    for (size_t i = 1; i < labels->size(); ++i)
+      ctx.require_equal((*labels)[i], (*x)[i + 1],
+                        "labels must have the scores' shape without the classes");
   }
   if (x && ctx.has_input(2)) {
-    if (const auto count = ctx.type(2).element_count()) ctx.require_equal(*count, (*x)[1], "there must be one weight for each class");
+    if (const auto count = ctx.type(2).element_count())
+      ctx.require_equal(*count, (*x)[1], "there must be one weight for each class");
   }
-  if (options.reduction != LossReduction::none) return ctx.set(0, ctx.element(0), std::vector<Dim>());
+  if (options.reduction != LossReduction::none)
+    return ctx.set(0, ctx.element(0), std::vector<Dim>());
   if (labels) return ctx.set(0, ctx.element(0), *labels);
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   std::vector<Dim> y = *x;
@@ -62,24 +73,31 @@ std::unique_ptr<Step> make_loss(const LossShape& options) {
         ScratchLayout layout;
         s.shape = options;
         s.shape.n = x[0], s.shape.classes = x[1], s.shape.inner = count_of(x.subspan(2));
-        if (bind.in_size(1) != s.shape.n * s.shape.inner || (bind.has_input(2) && bind.in_size(2) != x[1])) {
-          throw Error(ErrorCode::run_failed, fmt::format("labels of shape {} or the weights do not fit scores of shape {}", to_string(bind.in_shape(1)), to_string(x)));
+        if (bind.in_size(1) != s.shape.n * s.shape.inner ||
+            (bind.has_input(2) && bind.in_size(2) != x[1])) {
+          throw Error(ErrorCode::run_failed,
+                      fmt::format("labels of shape {} or the weights do not fit scores of shape {}",
+                                  to_string(bind.in_shape(1)), to_string(x)));
         }
         s.wide.plan_in(bind, 0, compute, layout);
         s.wide.plan_in(bind, 2, compute, layout);
         for (int i = 0; i < bind.output_count(); ++i) s.wide.plan_out(bind, i, compute, layout);
-        if (softmax && !bind.has_output(1)) s.log_prob = layout.take(byte_size(compute, bind.in_size(0)));
+        if (softmax && !bind.has_output(1))
+          s.log_prob = layout.take(byte_size(compute, bind.in_size(0)));
         bind.need_scratch(layout.bytes());
       },
       [](RunContext& run, const State& s) {
         const T* x = s.wide.in<T>(run, 0);
         if constexpr (softmax) {
-          T* log_prob = run.has_output(1) ? s.wide.out<T>(run, 1) : reinterpret_cast<T*>(scratch_at(run, s.log_prob));
-          kernels::log_softmax(compute, x, log_prob, s.shape.n, s.shape.classes, s.shape.inner, run.pool());
+          T* log_prob = run.has_output(1) ? s.wide.out<T>(run, 1)
+                                          : reinterpret_cast<T*>(scratch_at(run, s.log_prob));
+          kernels::log_softmax(compute, x, log_prob, s.shape.n, s.shape.classes, s.shape.inner,
+                               run.pool());
           x = log_prob;
         }
         if (run.has_output(0)) {
-          kernels::likelihood_loss(s.shape, x, run.data(1), run.in_type(1) == ElementType::int64, s.wide.in<T>(run, 2), s.wide.out<T>(run, 0));
+          kernels::likelihood_loss(s.shape, x, run.data(1), run.in_type(1) == ElementType::int64,
+                                   s.wide.in<T>(run, 2), s.wide.out<T>(run, 0));
         }
         for (int i = 0; i < run.output_count(); ++i) s.wide.finish<T>(run, i);
       });

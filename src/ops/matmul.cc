@@ -15,7 +15,8 @@ void infer(InferContext& ctx) {
   if (ctx.has_input(2)) {
     const auto count = ctx.type(2).element_count();
     const Dim columns = *ctx.rank(1) > 1 ? ctx.shape(1)->back() : Dim(1);
-    if (count) ctx.require_equal(*count, columns, "the bias must have one value for each column of B");
+    if (count)
+      ctx.require_equal(*count, columns, "the bias must have one value for each column of B");
   }
   ctx.set(0, ctx.element(0), std::move(*shape));
 }
@@ -40,14 +41,18 @@ kernels::Epilogue at_run(const RunContext& run, const State& s, kernels::Epilogu
 
 std::unique_ptr<Step> prepare_packed(PrepareContext& ctx) {
   const Tensor& b = *ctx.constant(1);
-  const int64_t rank = b.rank(), K = b.shape()[static_cast<size_t>(rank == 1 ? 0 : rank - 2)], N = rank == 1 ? 1 : b.shape().back();
-  const auto packed = ctx.packed<Tensor>(1, fmt::format("gemm {}x{} {}", K, N, name_of(b.element_type())), [&] {
-    const Tensor values = float_constant(ctx, 1);
-    ctx.services().packs->count(kernels::packed_b_size(K, N));
-    auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::packed_b_size(K, N)});
-    kernels::pack_b(static_cast<const float*>(values.data()), N, 1, K, N, made->mutable_data(), ctx.services().pool);
-    return std::shared_ptr<const Tensor>(std::move(made));
-  });
+  const int64_t rank = b.rank(), K = b.shape()[static_cast<size_t>(rank == 1 ? 0 : rank - 2)],
+                N = rank == 1 ? 1 : b.shape().back();
+  const auto packed =
+      ctx.packed<Tensor>(1, fmt::format("gemm {}x{} {}", K, N, name_of(b.element_type())), [&] {
+        const Tensor values = float_constant(ctx, 1);
+        ctx.services().packs->count(kernels::packed_b_size(K, N));
+        auto made =
+            std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::packed_b_size(K, N)});
+        kernels::pack_b(static_cast<const float*>(values.data()), N, 1, K, N, made->mutable_data(),
+                        ctx.services().pool);
+        return std::shared_ptr<const Tensor>(std::move(made));
+      });
   const kernels::Epilogue epilogue = read_epilogue(ctx);
   auto step = make_step<State>(
       "matmul.packed",
@@ -59,7 +64,8 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx) {
         s.wide.plan_in(bind, 3, ElementType::float32, layout);
         s.wide.plan_out(bind, 0, ElementType::float32, layout);
         const MatMulPlan& p = s.plan;
-        s.scratch = layout.take(kernels::gemm_packed_b_scratch_bytes(p.M, p.N, p.K, p.lda, bind.threads()));
+        s.scratch =
+            layout.take(kernels::gemm_packed_b_scratch_bytes(p.M, p.N, p.K, p.lda, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
       [packed, epilogue](RunContext& run, const State& s) {
@@ -102,10 +108,12 @@ std::unique_ptr<Step> prepare_any(PrepareContext& ctx) {
   }
   return make_step<MatMulPlan>(
       "matmul.any",
-      [](BindContext& bind, MatMulPlan& plan) { plan = plan_matmul(bind.in_shape(0), bind.in_shape(1)); },
+      [](BindContext& bind, MatMulPlan& plan) {
+        plan = plan_matmul(bind.in_shape(0), bind.in_shape(1));
+      },
       [type](RunContext& run, const MatMulPlan& p) {
-        kernels::matmul_any(type, p.batch, p.M, p.N, p.K, {run.data(0), p.lda, 1}, {run.data(1), p.ldb, 1},
-                            run.out_data(0), p.N, run.pool());
+        kernels::matmul_any(type, p.batch, p.M, p.N, p.K, {run.data(0), p.lda, 1},
+                            {run.data(1), p.ldb, 1}, run.out_data(0), p.N, run.pool());
       });
 }
 
@@ -113,13 +121,16 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (!computes_in_float(ctx.in_element(0))) return prepare_any(ctx);
   const Tensor* b = ctx.constant(1);
   bool one_matrix = b != nullptr && b->size() > 0;
-  for (int64_t i = 0; one_matrix && i + 2 < b->rank(); ++i) one_matrix = b->shape()[static_cast<size_t>(i)] == 1;
+  for (int64_t i = 0; one_matrix && i + 2 < b->rank(); ++i)
+    one_matrix = b->shape()[static_cast<size_t>(i)] == 1;
   // A batch rank that B adds to the output's leaves the strides of A as they are: ones only.
   if (one_matrix && b->rank() > 2 && !ctx.in_rank(0)) one_matrix = false;
   if (one_matrix && b->rank() > 2 && *ctx.in_rank(0) < b->rank()) one_matrix = false;
   auto step = one_matrix ? prepare_packed(ctx) : prepare_float(ctx);
-  if (!one_matrix) ctx.refuse("matmul.packed", b ? "B is a batch of matrices" : "B is not constant");
-  if (ctx.has_input(3) && ctx.in_element(0) == ElementType::float32) step->traits().in_place = {{0, 3}};
+  if (!one_matrix)
+    ctx.refuse("matmul.packed", b ? "B is a batch of matrices" : "B is not constant");
+  if (ctx.has_input(3) && ctx.in_element(0) == ElementType::float32)
+    step->traits().in_place = {{0, 3}};
   return step;
 }
 

@@ -13,29 +13,40 @@ namespace {
 
 // What the pool took its input to be: the attributes' word, whatever output_shape asks.
 Dim pooled_from(const Window& window, size_t axis, const Dim& in) {
-  return (in - 1) * Dim(window.stride(axis)) - Dim(window.pad_begin(axis)) - Dim(window.pad_end(axis)) + Dim(window.kernel[axis]);
+  return (in - 1) * Dim(window.stride(axis)) - Dim(window.pad_begin(axis)) -
+         Dim(window.pad_end(axis)) + Dim(window.kernel[axis]);
 }
 
 void infer(InferContext& ctx) {
   const Window window = read_window(ctx, false);
   const auto& x = ctx.shape(0);
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
-  if (x->size() < 3) ctx.fail("X must have a batch, a channel and at least one spatial dimension; its shape is {}", ir::to_string(*x));
-  if (window.kernel.empty()) ctx.fail("attribute 'kernel_shape' is required and absent; add it to the node");
+  if (x->size() < 3)
+    ctx.fail("X must have a batch, a channel and at least one spatial dimension; its shape is {}",
+             ir::to_string(*x));
+  if (window.kernel.empty())
+    ctx.fail("attribute 'kernel_shape' is required and absent; add it to the node");
   check_window_rank(ctx, window, *ctx.rank(0) - 2);
   const auto& indices = ctx.shape(1);
   if (indices) {
-    if (indices->size() != x->size()) ctx.fail("I must have the shape of X; got {} and {}", ir::to_string(*indices), ir::to_string(*x));
-    for (size_t i = 0; i < x->size(); ++i) ctx.require_equal((*indices)[i], (*x)[i], "I must have the shape of X");
+    if (indices->size() != x->size())
+      ctx.fail("I must have the shape of X; got {} and {}", ir::to_string(*indices),
+               ir::to_string(*x));
+    for (size_t i = 0; i < x->size(); ++i)
+      ctx.require_equal((*indices)[i], (*x)[i], "I must have the shape of X");
   }
   std::vector<Dim> y{(*x)[0], (*x)[1]};
-  for (size_t i = 0; i + 2 < x->size(); ++i) y.push_back(max(pooled_from(window, i, (*x)[i + 2]), 0));
+  for (size_t i = 0; i + 2 < x->size(); ++i)
+    y.push_back(max(pooled_from(window, i, (*x)[i + 2]), 0));
   if (ctx.has_input(2)) {
     const std::vector<Dim>* asked = ctx.elements(2);
-    if (asked && asked->size() != x->size()) ctx.fail("output_shape must have one entry for each of the {} dimensions of X; got {}", x->size(), asked->size());
+    if (asked && asked->size() != x->size())
+      ctx.fail("output_shape must have one entry for each of the {} dimensions of X; got {}",
+               x->size(), asked->size());
     y = asked ? *asked : ctx.unknown_shape(*ctx.rank(0));
     for (const Dim& dim : y) {
-      if (const auto number = dim.value(); number && *number < 0) ctx.fail("output_shape must not be negative; got {}", *number);
+      if (const auto number = dim.value(); number && *number < 0)
+        ctx.fail("output_shape must not be negative; got {}", *number);
     }
   }
   ctx.set(0, ctx.element(0), std::move(y));
@@ -53,15 +64,21 @@ void bind_unpool(BindContext& bind, State& s, const Window& window, ElementType 
   std::vector<int64_t> from(x.begin(), x.end());
   for (size_t i = 2; i < x.size(); ++i) {
     const auto size = checked_mul(x[i] - 1, window.stride(i - 2));
-    from[i] = std::max<int64_t>(0, size.value_or(-1) - window.pad_begin(i - 2) - window.pad_end(i - 2) + window.kernel[i - 2]);
+    from[i] = std::max<int64_t>(0, size.value_or(-1) - window.pad_begin(i - 2) -
+                                       window.pad_end(i - 2) + window.kernel[i - 2]);
   }
   const auto count = checked_count(from);
-  if (!count) throw Error(ErrorCode::run_failed, fmt::format("an unpooled shape of {} is too large", to_string(from)));
+  if (!count)
+    throw Error(ErrorCode::run_failed,
+                fmt::format("an unpooled shape of {} is too large", to_string(from)));
   s.size = *count;
   s.direct = std::equal(from.begin(), from.end(), y.begin(), y.end());
   if (s.direct) return;
   for (size_t i = 0; i < from.size(); ++i) {
-    if (y[i] < from[i]) throw Error(ErrorCode::run_failed, fmt::format("output_shape {} is smaller than the unpooled {}", to_string(y), to_string(from)));
+    if (y[i] < from[i])
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("output_shape {} is smaller than the unpooled {}", to_string(y),
+                              to_string(from)));
   }
   ScratchLayout layout;
   s.scratch = layout.take(byte_size(type, s.size));
@@ -73,10 +90,14 @@ void bind_unpool(BindContext& bind, State& s, const Window& window, ElementType 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   auto step = make_step<State>(
-      "max_unpool", [window = read_window(ctx, false), type](BindContext& bind, State& s) { bind_unpool(bind, s, window, type); },
+      "max_unpool",
+      [window = read_window(ctx, false), type](BindContext& bind, State& s) {
+        bind_unpool(bind, s, window, type);
+      },
       [type](RunContext& run, const State& s) {
         void* to = s.direct ? run.out_data(0) : scratch_at(run, s.scratch);
-        kernels::max_unpool(type, run.data(0), run.in<int64_t>(1), run.in_size(0), to, s.size, run.pool());
+        kernels::max_unpool(type, run.data(0), run.in<int64_t>(1), run.in_size(0), to, s.size,
+                            run.pool());
         if (s.direct) return;
         std::memset(run.out_data(0), 0, static_cast<size_t>(byte_size(type, run.out_size(0))));
         kernels::copy_strided(kernels::cell_of(type), s.copy, to, run.out_data(0), run.pool());

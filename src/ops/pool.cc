@@ -22,11 +22,15 @@ void infer(InferContext& ctx) {
     if (indices) ctx.set(1, ValueType::tensor(ElementType::int64));
     return;
   }
-  if (x->size() < 3) ctx.fail("X must have a batch, a channel and at least one spatial dimension; its shape is {}", ir::to_string(*x));
-  if (window.kernel.empty()) ctx.fail("attribute 'kernel_shape' is required and absent; add it to the node");
+  if (x->size() < 3)
+    ctx.fail("X must have a batch, a channel and at least one spatial dimension; its shape is {}",
+             ir::to_string(*x));
+  if (window.kernel.empty())
+    ctx.fail("attribute 'kernel_shape' is required and absent; add it to the node");
   check_window_rank(ctx, window, *ctx.rank(0) - 2);
   std::vector<Dim> y{(*x)[0], (*x)[1]};
-  for (size_t i = 0; i + 2 < x->size(); ++i) y.push_back(window_output(window, i, (*x)[i + 2], Dim(window.kernel[i])));
+  for (size_t i = 0; i + 2 < x->size(); ++i)
+    y.push_back(window_output(window, i, (*x)[i + 2], Dim(window.kernel[i])));
   if (indices) ctx.set(1, ElementType::int64, y);
   ctx.set(0, ctx.element(0), std::move(y));
 }
@@ -34,7 +38,8 @@ void infer(InferContext& ctx) {
 PoolShape shape_at_bind(const BindContext& bind, const Window& window) {
   const auto x = bind.in_shape(0), y = bind.out_shape(0);
   if (x.size() > PoolShape::axes + 2) {
-    throw Error(ErrorCode::unsupported, fmt::format("a pool over {} spatial axes; at most 3 are supported", x.size() - 2));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a pool over {} spatial axes; at most 3 are supported", x.size() - 2));
   }
   PoolShape shape;
   shape.planes = x[0] * x[1];
@@ -58,7 +63,10 @@ template <class Run>
 std::unique_ptr<Step> pool_step(PrepareContext& ctx, std::string name, Run run) {
   const ElementType type = ctx.in_element(0);
   return make_step<PoolShape>(
-      std::move(name), [window = read_window(ctx, false)](BindContext& bind, PoolShape& shape) { shape = shape_at_bind(bind, window); },
+      std::move(name),
+      [window = read_window(ctx, false)](BindContext& bind, PoolShape& shape) {
+        shape = shape_at_bind(bind, window);
+      },
       [type, run](RunContext& context, const PoolShape& shape) {
         if (shape.planes > 0) run(context, type, shape);
       });
@@ -66,17 +74,21 @@ std::unique_ptr<Step> pool_step(PrepareContext& ctx, std::string name, Run run) 
 
 std::unique_ptr<Step> prepare_max(PrepareContext& ctx) {
   const bool column_major = ctx.attr_int("storage_order", 0) != 0;
-  return pool_step(ctx, "pool.max", [column_major](RunContext& run, ElementType type, const PoolShape& shape) {
-    int64_t* indices = run.has_output(1) ? run.out<int64_t>(1) : nullptr;
-    kernels::max_pool(type, shape, run.data(0), run.out_data(0), indices, column_major, run.pool());
-  });
+  return pool_step(ctx, "pool.max",
+                   [column_major](RunContext& run, ElementType type, const PoolShape& shape) {
+                     int64_t* indices = run.has_output(1) ? run.out<int64_t>(1) : nullptr;
+                     kernels::max_pool(type, shape, run.data(0), run.out_data(0), indices,
+                                       column_major, run.pool());
+                   });
 }
 
 std::unique_ptr<Step> prepare_average(PrepareContext& ctx) {
   const bool include_pad = ctx.attr_int("count_include_pad", 0) != 0;
-  return pool_step(ctx, "pool.average", [include_pad](RunContext& run, ElementType type, const PoolShape& shape) {
-    kernels::average_pool(type, shape, run.data(0), run.out_data(0), include_pad, run.pool());
-  });
+  return pool_step(ctx, "pool.average",
+                   [include_pad](RunContext& run, ElementType type, const PoolShape& shape) {
+                     kernels::average_pool(type, shape, run.data(0), run.out_data(0), include_pad,
+                                           run.pool());
+                   });
 }
 
 int64_t read_p(const NodeView& node) {
@@ -100,11 +112,15 @@ void upgrade_lp(UpgradeContext& ctx) {
   ctx.remove_attribute("p");
   if (p == std::floor(p) && p < 1e9f) return ctx.set_attribute("p", static_cast<int64_t>(p));
   const auto kernel = ctx.old().attr_ints("kernel_shape");
-  if (!kernel) ctx.fail(ErrorCode::invalid_model, "attribute 'kernel_shape' is required and absent; add it to the node");
+  if (!kernel)
+    ctx.fail(ErrorCode::invalid_model,
+             "attribute 'kernel_shape' is required and absent; add it to the node");
   float window = 1;
   for (const int64_t size : *kernel) window *= static_cast<float>(size);
-  const std::string exponent = ctx.scalar_like(p, 0), inverse = ctx.scalar_like(1 / p, 0), count = ctx.scalar_like(window, 0);
-  const std::string powers = ctx.before("Pow", {ctx.before("Abs", {ctx.node().inputs[0]}), exponent});
+  const std::string exponent = ctx.scalar_like(p, 0), inverse = ctx.scalar_like(1 / p, 0),
+                    count = ctx.scalar_like(window, 0);
+  const std::string powers =
+      ctx.before("Pow", {ctx.before("Abs", {ctx.node().inputs[0]}), exponent});
   ctx.set_attribute("count_include_pad", int64_t{1});
   const std::string mean = ctx.before("AveragePool", {powers}, ctx.node().attributes);
   ctx.after("Pow", {ctx.before("Mul", {mean, count}), inverse}, ctx.node().outputs[0]);

@@ -19,26 +19,36 @@ void check_parameters(InferContext& ctx) {
   const int64_t block = ctx.attr_int("block_size", 0);
   if (block < 0) ctx.fail("block_size must not be negative; got {}", block);
   if (ctx.has_input(2) && ctx.shape(2) && scale) {
-    const std::string what = fmt::format("scale and zero point must have the same shape; got {} and {}", ir::to_string(*scale), ir::to_string(*ctx.shape(2)));
+    const std::string what =
+        fmt::format("scale and zero point must have the same shape; got {} and {}",
+                    ir::to_string(*scale), ir::to_string(*ctx.shape(2)));
     if (scale->size() != ctx.shape(2)->size()) {
       const auto a = ctx.type(1).element_count(), b = ctx.type(2).element_count();
       if (!(*a == 1 && *b == 1)) ctx.fail("{}", what);  // [] and [1] say the same
     } else {
-      for (size_t i = 0; i < scale->size(); ++i) ctx.require_equal((*scale)[i], (*ctx.shape(2))[i], what);
+      for (size_t i = 0; i < scale->size(); ++i)
+        ctx.require_equal((*scale)[i], (*ctx.shape(2))[i], what);
     }
   }
   if (!x || !scale || scale->empty()) return;
   if (scale->size() == 1 && (*scale)[0] == 1) return;
-  const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis", 1), static_cast<int64_t>(x->size()));
+  const int64_t axis =
+      ctx.normalized_axis(ctx.attr_int("axis", 1), static_cast<int64_t>(x->size()));
   if (block == 0) {
-    if (scale->size() != 1) ctx.fail("without block_size the scale must be a scalar or a vector; its shape is {}", ir::to_string(*scale));
-    ctx.require_equal((*scale)[0], (*x)[static_cast<size_t>(axis)], "the scale must have one value for each slice along axis");
+    if (scale->size() != 1)
+      ctx.fail("without block_size the scale must be a scalar or a vector; its shape is {}",
+               ir::to_string(*scale));
+    ctx.require_equal((*scale)[0], (*x)[static_cast<size_t>(axis)],
+                      "the scale must have one value for each slice along axis");
     return;
   }
-  if (scale->size() != x->size()) ctx.fail("with block_size the scale must have the rank of X, {}; its shape is {}", x->size(), ir::to_string(*scale));
+  if (scale->size() != x->size())
+    ctx.fail("with block_size the scale must have the rank of X, {}; its shape is {}", x->size(),
+             ir::to_string(*scale));
   for (size_t i = 0; i < x->size(); ++i) {
     const bool blocked = static_cast<int64_t>(i) == axis;
-    ctx.require_equal((*scale)[i], blocked ? ceil_div((*x)[i], Dim(block)) : (*x)[i], "the scale must have X's shape, blocks counted along axis");
+    ctx.require_equal((*scale)[i], blocked ? ceil_div((*x)[i], Dim(block)) : (*x)[i],
+                      "the scale must have X's shape, blocks counted along axis");
   }
 }
 
@@ -50,7 +60,9 @@ QuantizeLayout layout_at_bind(const BindContext& bind, int64_t axis, int64_t blo
     return layout;
   }
   const auto rank = static_cast<int64_t>(x.size());
-  if (axis < -rank || axis >= rank) throw Error(ErrorCode::run_failed, fmt::format("axis must be in [{}, {}]; got {}", -rank, rank - 1, axis));
+  if (axis < -rank || axis >= rank)
+    throw Error(ErrorCode::run_failed,
+                fmt::format("axis must be in [{}, {}]; got {}", -rank, rank - 1, axis));
   const AxisSplit split = split_at(x, from_front(axis, x.size()));
   layout.outer = split.outer, layout.n = split.n, layout.inner = split.inner;
   int64_t needed = split.n;
@@ -58,11 +70,13 @@ QuantizeLayout layout_at_bind(const BindContext& bind, int64_t axis, int64_t blo
     layout.axis_stride = 1;
   } else {
     const int64_t blocks = (split.n + block - 1) / block;
-    layout.block = block, layout.axis_stride = split.inner, layout.outer_stride = blocks * split.inner, layout.inner_stride = 1;
+    layout.block = block, layout.axis_stride = split.inner,
+    layout.outer_stride = blocks * split.inner, layout.inner_stride = 1;
     needed = split.outer * blocks * split.inner;
   }
   if (bind.in_size(1) != needed || (bind.has_input(2) && bind.in_size(2) != needed)) {
-    throw Error(ErrorCode::run_failed, fmt::format("a scale of shape {} does not fit X of shape {}", to_string(scale), to_string(x)));
+    throw Error(ErrorCode::run_failed, fmt::format("a scale of shape {} does not fit X of shape {}",
+                                                   to_string(scale), to_string(x)));
   }
   return layout;
 }
@@ -71,7 +85,8 @@ ElementType quantized_type(const InferContext& ctx) {
   const auto asked = static_cast<ElementType>(ctx.attr_int("output_dtype", 0));
   if (ctx.has_input(2)) {
     if (asked != ElementType::undefined && ctx.type(2).is_tensor() && asked != ctx.element(2)) {
-      ctx.fail("output_dtype {} and the zero point's type {} differ", name_of(asked), name_of(ctx.element(2)));
+      ctx.fail("output_dtype {} and the zero point's type {} differ", name_of(asked),
+               name_of(ctx.element(2)));
     }
     return ctx.element(2);
   }
@@ -99,8 +114,10 @@ bool is_quantized(ElementType type) {
     case ElementType::float8e4m3fn:
     case ElementType::float8e4m3fnuz:
     case ElementType::float8e5m2:
-    case ElementType::float8e5m2fnuz: return true;
-    default: return false;
+    case ElementType::float8e5m2fnuz:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -119,14 +136,17 @@ std::unique_ptr<Step> prepare_quantize(PrepareContext& ctx) {
   types.x = ctx.in_element(0), types.y = ctx.out_element(0), types.scale = ctx.in_element(1);
   types.precision = division_type(ctx);
   types.saturate = ctx.attr_int("saturate", 1) != 0;
-  if (!is_quantized(types.y)) ctx.fail(ErrorCode::unsupported, "no quantization to {}", name_of(types.y));
+  if (!is_quantized(types.y))
+    ctx.fail(ErrorCode::unsupported, "no quantization to {}", name_of(types.y));
   return make_step<QuantizeLayout>(
       "quantize",
-      [axis = ctx.attr_int("axis", 1), block = ctx.attr_int("block_size", 0)](BindContext& bind, QuantizeLayout& layout) {
+      [axis = ctx.attr_int("axis", 1), block = ctx.attr_int("block_size", 0)](
+          BindContext& bind, QuantizeLayout& layout) {
         layout = layout_at_bind(bind, axis, block);
       },
       [types](RunContext& run, const QuantizeLayout& layout) {
-        kernels::quantize(types, layout, run.data(0), run.data(1), run.has_input(2) ? run.data(2) : nullptr, run.out_data(0), run.pool());
+        kernels::quantize(types, layout, run.data(0), run.data(1),
+                          run.has_input(2) ? run.data(2) : nullptr, run.out_data(0), run.pool());
       });
 }
 
@@ -140,17 +160,22 @@ void infer_dequantize(InferContext& ctx) {
 
 std::unique_ptr<Step> prepare_dequantize(PrepareContext& ctx) {
   const ElementType x = ctx.in_element(0), scale = ctx.in_element(1), y = ctx.out_element(0);
-  if (!is_quantized(x) && x != ElementType::int32) ctx.fail(ErrorCode::unsupported, "no dequantization of {}", name_of(x));
-  if (y != ElementType::float32 && y != ElementType::float16 && y != ElementType::bfloat16 && y != ElementType::float64) {
-    ctx.fail("the output must be a float of 16 bits or more; output_dtype (or the scale) says {}", name_of(y));
+  if (!is_quantized(x) && x != ElementType::int32)
+    ctx.fail(ErrorCode::unsupported, "no dequantization of {}", name_of(x));
+  if (y != ElementType::float32 && y != ElementType::float16 && y != ElementType::bfloat16 &&
+      y != ElementType::float64) {
+    ctx.fail("the output must be a float of 16 bits or more; output_dtype (or the scale) says {}",
+             name_of(y));
   }
   return make_step<QuantizeLayout>(
       "dequantize",
-      [axis = ctx.attr_int("axis", 1), block = ctx.attr_int("block_size", 0)](BindContext& bind, QuantizeLayout& layout) {
+      [axis = ctx.attr_int("axis", 1), block = ctx.attr_int("block_size", 0)](
+          BindContext& bind, QuantizeLayout& layout) {
         layout = layout_at_bind(bind, axis, block);
       },
       [=](RunContext& run, const QuantizeLayout& layout) {
-        kernels::dequantize(x, scale, y, layout, run.data(0), run.data(1), run.has_input(2) ? run.data(2) : nullptr, run.out_data(0), run.pool());
+        kernels::dequantize(x, scale, y, layout, run.data(0), run.data(1),
+                            run.has_input(2) ? run.data(2) : nullptr, run.out_data(0), run.pool());
       });
 }
 
@@ -158,7 +183,9 @@ std::unique_ptr<Step> prepare_dequantize(PrepareContext& ctx) {
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 13) return;
   for (size_t i = 1; i < 3; ++i) {
-    if (ctx.has_input(i)) ctx.set_input(i, ctx.before("Reshape", {ctx.node().inputs[i], ctx.constant_ints({}, "scalar")}));
+    if (ctx.has_input(i))
+      ctx.set_input(i,
+                    ctx.before("Reshape", {ctx.node().inputs[i], ctx.constant_ints({}, "scalar")}));
   }
 }
 
@@ -174,16 +201,23 @@ std::unique_ptr<Step> prepare_dynamic(PrepareContext&) {
   return make_step("quantize.dynamic", [](RunContext& run) {
     float scale;
     uint8_t zero;
-    kernels::dynamic_quantize(run.in<float>(0), run.in_size(0), run.out<uint8_t>(0), &scale, &zero, run.pool());
+    kernels::dynamic_quantize(run.in<float>(0), run.in_size(0), run.out<uint8_t>(0), &scale, &zero,
+                              run.pool());
     if (run.has_output(1)) *run.out<float>(1) = scale;
     if (run.has_output(2)) *run.out<uint8_t>(2) = zero;
   });
 }
 
 constexpr Operator operators[] = {
-    {.name = "DequantizeLinear", .infer = infer_dequantize, .prepare = prepare_dequantize, .upgrade = upgrade},
+    {.name = "DequantizeLinear",
+     .infer = infer_dequantize,
+     .prepare = prepare_dequantize,
+     .upgrade = upgrade},
     {.name = "DynamicQuantizeLinear", .infer = infer_dynamic, .prepare = prepare_dynamic},
-    {.name = "QuantizeLinear", .infer = infer_quantize, .prepare = prepare_quantize, .upgrade = upgrade},
+    {.name = "QuantizeLinear",
+     .infer = infer_quantize,
+     .prepare = prepare_quantize,
+     .upgrade = upgrade},
 };
 
 }  // namespace

@@ -58,14 +58,18 @@ void read_gates(const NodeView& node, RecurrentShape& shape) {
   const auto alphas = node.attr_floats("activation_alpha").value_or(std::vector<float>());
   const auto betas = node.attr_floats("activation_beta").value_or(std::vector<float>());
   const auto wanted = static_cast<size_t>(each * shape.directions);
-  if (!named.empty() && named.size() < wanted) node.fail("activations must have {} entries; got {}", wanted, named.size());
+  if (!named.empty() && named.size() < wanted)
+    node.fail("activations must have {} entries; got {}", wanted, named.size());
   size_t alpha = 0, beta = 0;
   for (int d = 0; d < shape.directions; ++d) {
     for (int i = 0; i < each; ++i) {
-      const std::string name = named.empty() ? defaults[i] : named[static_cast<size_t>(d * each + i)];
+      const std::string name =
+          named.empty() ? defaults[i] : named[static_cast<size_t>(d * each + i)];
       const std::string key = lower(name);
-      const auto found = std::find_if(std::begin(functions), std::end(functions), [&](const NamedFunction& f) { return f.name == key; });
-      if (found == std::end(functions)) node.fail("activation '{}' is not one of the standard's", name);
+      const auto found = std::find_if(std::begin(functions), std::end(functions),
+                                      [&](const NamedFunction& f) { return f.name == key; });
+      if (found == std::end(functions))
+        node.fail("activation '{}' is not one of the standard's", name);
       Gate& gate = shape.gates[d][i];
       gate = {found->function, found->alpha, found->beta};
       if (found->has_alpha && alpha < alphas.size()) gate.alpha = alphas[alpha++];
@@ -90,7 +94,8 @@ RecurrentShape read_shape(const NodeView& node) {
   shape.linear_before_reset = node.attr_int("linear_before_reset", 0) != 0;
   shape.input_forget = node.attr_int("input_forget", 0) != 0;
   shape.clip = node.attr_float("clip", 0);
-  if (shape.clip < 0 || std::isnan(shape.clip)) node.fail("clip must not be negative; got {}", shape.clip);
+  if (shape.clip < 0 || std::isnan(shape.clip))
+    node.fail("clip must not be negative; got {}", shape.clip);
   read_gates(node, shape);
   return shape;
 }
@@ -99,7 +104,8 @@ RecurrentShape read_shape(const NodeView& node) {
 void require_shape(InferContext& ctx, int i, const std::vector<Dim>& wanted) {
   if (!ctx.has_input(i) || !ctx.shape(i)) return;
   const std::vector<Dim>& found = *ctx.shape(i);
-  const std::string what = fmt::format("{} must have shape {}; found {}", ctx.input_name(i), ir::to_string(wanted), ir::to_string(found));
+  const std::string what = fmt::format("{} must have shape {}; found {}", ctx.input_name(i),
+                                       ir::to_string(wanted), ir::to_string(found));
   if (found.size() != wanted.size()) ctx.fail("{}", what);
   for (size_t d = 0; d < found.size(); ++d) ctx.require_equal(found[d], wanted[d], what);
 }
@@ -118,19 +124,25 @@ void infer(InferContext& ctx) {
   const RecurrentShape settings = read_shape(ctx);
   const int states = settings.kind == RecurrentKind::lstm ? 2 : 1;
   const auto& x = ctx.shape(0);
-  if (x && x->size() != 3) ctx.fail("X must have three dimensions; its shape is {}", ir::to_string(*x));
-  const Dim hidden = hidden_size(ctx), directions = settings.directions, gates = settings.gate_count();
-  const Dim steps = x ? (*x)[settings.batch_first ? 1 : 0] : ctx.unknown(), batch = x ? (*x)[settings.batch_first ? 0 : 1] : ctx.unknown();
+  if (x && x->size() != 3)
+    ctx.fail("X must have three dimensions; its shape is {}", ir::to_string(*x));
+  const Dim hidden = hidden_size(ctx), directions = settings.directions,
+            gates = settings.gate_count();
+  const Dim steps = x ? (*x)[settings.batch_first ? 1 : 0] : ctx.unknown(),
+            batch = x ? (*x)[settings.batch_first ? 0 : 1] : ctx.unknown();
   if (x) require_shape(ctx, 1, {directions, gates * hidden, (*x)[2]});
   require_shape(ctx, 2, {directions, gates * hidden, hidden});
   require_shape(ctx, 3, {directions, Dim(2) * gates * hidden});
-  const std::vector<Dim> state = settings.batch_first ? std::vector<Dim>{batch, directions, hidden} : std::vector<Dim>{directions, batch, hidden};
+  const std::vector<Dim> state = settings.batch_first ? std::vector<Dim>{batch, directions, hidden}
+                                                      : std::vector<Dim>{directions, batch, hidden};
   if (x) {
     require_shape(ctx, 4, {batch});
     for (int i = 0; i < states; ++i) require_shape(ctx, 5 + i, state);
   }
   if (settings.kind == RecurrentKind::lstm) require_shape(ctx, 7, {directions, Dim(3) * hidden});
-  ctx.set(0, ctx.element(0), settings.batch_first ? std::vector<Dim>{batch, steps, directions, hidden} : std::vector<Dim>{steps, directions, batch, hidden});
+  ctx.set(0, ctx.element(0),
+          settings.batch_first ? std::vector<Dim>{batch, steps, directions, hidden}
+                               : std::vector<Dim>{steps, directions, batch, hidden});
   for (int i = 0; i < states; ++i) ctx.set(1 + i, ctx.element(0), state);
 }
 
@@ -150,29 +162,37 @@ Packed pack_constant(PrepareContext& ctx, int i, const RecurrentShape& settings)
   RecurrentShape shape = settings;
   shape.hidden = tensor->shape()[1] / shape.gate_count();
   shape.input = tensor->shape()[2];
-  const std::string format = fmt::format("{} {} {} {} {}", ctx.node().op_type, i == 1 ? "input" : "state", to_string(tensor->shape()),
-                                         name_of(tensor->element_type()), shape.linear_before_reset);
+  const std::string format = fmt::format(
+      "{} {} {} {} {}", ctx.node().op_type, i == 1 ? "input" : "state", to_string(tensor->shape()),
+      name_of(tensor->element_type()), shape.linear_before_reset);
   return ctx.packed<Tensor>(i, format, [&] {
     const Tensor values = float_constant(ctx, i);
-    const int64_t bytes = i == 1 ? kernels::recurrent_input_pack_bytes<float>(shape) : kernels::recurrent_state_pack_bytes<float>(shape);
+    const int64_t bytes = i == 1 ? kernels::recurrent_input_pack_bytes<float>(shape)
+                                 : kernels::recurrent_state_pack_bytes<float>(shape);
     auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{bytes});
     const auto* from = static_cast<const float*>(values.data());
-    if (i == 1) kernels::pack_recurrent_input(shape, from, made->mutable_data(), ctx.services().pool);
-    else kernels::pack_recurrent_state(shape, from, made->mutable_data(), ctx.services().pool);
+    if (i == 1)
+      kernels::pack_recurrent_input(shape, from, made->mutable_data(), ctx.services().pool);
+    else
+      kernels::pack_recurrent_state(shape, from, made->mutable_data(), ctx.services().pool);
     return Packed(std::move(made));
   });
 }
 
 template <class T>
-void bind_layer(BindContext& bind, State& s, const RecurrentShape& settings, bool w_packed, bool r_packed) {
+void bind_layer(BindContext& bind, State& s, const RecurrentShape& settings, bool w_packed,
+                bool r_packed) {
   constexpr ElementType compute = element_type_of<T>::value;
   ScratchLayout layout;
   const auto x = bind.in_shape(0), w = bind.in_shape(1), r = bind.in_shape(2);
   s.shape = settings;
   s.shape.steps = x[settings.batch_first ? 1 : 0], s.shape.batch = x[settings.batch_first ? 0 : 1];
   s.shape.input = x[2], s.shape.hidden = r[2];
-  if (w[0] != settings.directions || w[1] != s.shape.gate_columns() || w[2] != x[2] || r[0] != settings.directions || r[1] != s.shape.gate_columns()) {
-    throw Error(ErrorCode::run_failed, fmt::format("weights of shapes {} and {} do not fit X of shape {}", to_string(w), to_string(r), to_string(x)));
+  if (w[0] != settings.directions || w[1] != s.shape.gate_columns() || w[2] != x[2] ||
+      r[0] != settings.directions || r[1] != s.shape.gate_columns()) {
+    throw Error(ErrorCode::run_failed,
+                fmt::format("weights of shapes {} and {} do not fit X of shape {}", to_string(w),
+                            to_string(r), to_string(x)));
   }
   for (const int i : {0, 1, 2, 3, 5, 6, 7}) {
     if (!(i == 1 && w_packed) && !(i == 2 && r_packed)) s.wide.plan_in(bind, i, compute, layout);
@@ -190,8 +210,12 @@ void run_layer(RunContext& run, const State& s, const Packed& w, const Packed& r
   data.x = s.wide.in<T>(run, 0);
   data.w = w ? w->data() : scratch_at(run, s.packed_w);
   data.r = r ? r->data() : scratch_at(run, s.packed_r);
-  if (!w) kernels::pack_recurrent_input(s.shape, s.wide.in<T>(run, 1), scratch_at(run, s.packed_w), &run.pool());
-  if (!r) kernels::pack_recurrent_state(s.shape, s.wide.in<T>(run, 2), scratch_at(run, s.packed_r), &run.pool());
+  if (!w)
+    kernels::pack_recurrent_input(s.shape, s.wide.in<T>(run, 1), scratch_at(run, s.packed_w),
+                                  &run.pool());
+  if (!r)
+    kernels::pack_recurrent_state(s.shape, s.wide.in<T>(run, 2), scratch_at(run, s.packed_r),
+                                  &run.pool());
   data.bias = s.wide.in<T>(run, 3);
   data.lengths = run.has_input(4) ? run.in<int32_t>(4) : nullptr;
   data.h0 = s.wide.in<T>(run, 5);
@@ -209,13 +233,20 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   if (type == ElementType::float64) {
     return make_step<State>(
-        "recurrent.double", [settings](BindContext& bind, State& s) { bind_layer<double>(bind, s, settings, false, false); },
+        "recurrent.double",
+        [settings](BindContext& bind, State& s) {
+          bind_layer<double>(bind, s, settings, false, false);
+        },
         [](RunContext& run, const State& s) { run_layer<double>(run, s, nullptr, nullptr); });
   }
-  if (!computes_in_float(type)) ctx.fail(ErrorCode::unsupported, "no recurrent layer of {}", name_of(type));
+  if (!computes_in_float(type))
+    ctx.fail(ErrorCode::unsupported, "no recurrent layer of {}", name_of(type));
   const Packed w = pack_constant(ctx, 1, settings), r = pack_constant(ctx, 2, settings);
   auto step = make_step<State>(
-      "recurrent.float", [settings, pw = w != nullptr, pr = r != nullptr](BindContext& bind, State& s) { bind_layer<float>(bind, s, settings, pw, pr); },
+      "recurrent.float",
+      [settings, pw = w != nullptr, pr = r != nullptr](BindContext& bind, State& s) {
+        bind_layer<float>(bind, s, settings, pw, pr);
+      },
       [w, r](RunContext& run, const State& s) { run_layer<float>(run, s, w, r); });
   if (w) step->traits().unread_inputs.push_back(1);
   if (r) step->traits().unread_inputs.push_back(2);
@@ -227,7 +258,8 @@ void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 7) return;
   ctx.remove_attribute("output_sequence");
   const std::string direction = ctx.old().attr_string("direction", "forward");
-  if (direction == "foward" || direction.empty()) ctx.set_attribute("direction", std::string_view("forward"));
+  if (direction == "foward" || direction.empty())
+    ctx.set_attribute("direction", std::string_view("forward"));
 }
 
 constexpr Operator operators[] = {

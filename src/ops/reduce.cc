@@ -40,7 +40,8 @@ void set_unknown_axes(InferContext& ctx, const std::vector<Dim>& x, bool keep) {
     for (const Dim& dim : x) y.push_back(dim == 1 ? Dim(1) : ctx.unknown(max(dim, 1)));
   } else {
     const auto& shape = ctx.shape(1);
-    if (!shape || shape->size() != 1 || !(*shape)[0].is_constant() || *(*shape)[0].value() > static_cast<int64_t>(x.size())) {
+    if (!shape || shape->size() != 1 || !(*shape)[0].is_constant() ||
+        *(*shape)[0].value() > static_cast<int64_t>(x.size())) {
       return ctx.set(0, ValueType::tensor(ctx.element(0)));
     }
     y = ctx.unknown_shape(static_cast<int64_t>(x.size()) - *(*shape)[0].value());
@@ -76,7 +77,8 @@ void infer(InferContext& ctx) {
   }
   ctx.set(0, ctx.element(0), std::move(y));
   const std::string_view op = ctx.node().op_type;
-  const bool follows = op == "ReduceSum" || op == "ReduceProd" || op == "ReduceMax" || op == "ReduceMin";
+  const bool follows =
+      op == "ReduceSum" || op == "ReduceProd" || op == "ReduceMax" || op == "ReduceMin";
   if (follows && !axes->empty() && is_integer(ctx.element(0))) reduce_elements(ctx, op);
 }
 
@@ -88,16 +90,18 @@ struct State {
 struct Axes {
   bool keep = true;
   bool noop = false;
-  bool given = false;                    // input 1 is there
+  bool given = false;  // input 1 is there
   std::optional<std::vector<int64_t>> constant;
 };
 
-ReducePlan make_plan(std::span<const int64_t> shape, std::span<const int64_t> given, const Axes& axes) {
+ReducePlan make_plan(std::span<const int64_t> shape, std::span<const int64_t> given,
+                     const Axes& axes) {
   std::vector<int64_t> list;
   const auto rank = static_cast<int64_t>(shape.size());
   for (const int64_t axis : given) {
     if (axis < -rank || axis >= rank) {
-      throw Error(ErrorCode::run_failed, fmt::format("axes must be in [{}, {}]; got {}", -rank, rank - 1, axis));
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("axes must be in [{}, {}]; got {}", -rank, rank - 1, axis));
     }
     list.push_back(axis < 0 ? axis + rank : axis);
   }
@@ -110,12 +114,14 @@ ReducePlan make_plan(std::span<const int64_t> shape, std::span<const int64_t> gi
 template <ReduceOp op>
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
-  if (!kernels::supports(op, type)) ctx.fail(ErrorCode::unsupported, "no reduction of {}", name_of(type));
+  if (!kernels::supports(op, type))
+    ctx.fail(ErrorCode::unsupported, "no reduction of {}", name_of(type));
   Axes axes;
   axes.noop = ctx.attr_int("noop_with_empty_axes", 0) != 0;
   axes.given = ctx.has_input(1);
   if (const Tensor* t = ctx.constant(1)) {
-    if (t->size() > ReducePlan::max_rank * 8) ctx.fail("axes has {} entries; at most one for each dimension is possible", t->size());
+    if (t->size() > ReducePlan::max_rank * 8)
+      ctx.fail("axes has {} entries; at most one for each dimension is possible", t->size());
     axes.constant.emplace();
     const Tensor held = ir::aligned(*t);
     for (const int64_t axis : held.elements<int64_t>()) axes.constant->push_back(axis);
@@ -124,7 +130,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     return make_step("reduce.variable_axes", [type, axes](RunContext& run) {
       const std::span<const int64_t> given(run.in<int64_t>(1), static_cast<size_t>(run.in_size(1)));
       const ReducePlan plan = make_plan(run.in_shape(0), given, axes);
-      if (plan.kept != run.out_size(0)) throw Error(ErrorCode::internal, "the output's shape does not fit the axes");
+      if (plan.kept != run.out_size(0))
+        throw Error(ErrorCode::internal, "the output's shape does not fit the axes");
       kernels::reduce(op, type, plan, run.data(0), run.out_data(0), run.pool());
     });
   }
@@ -134,7 +141,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         const std::vector<int64_t> none;
         s.plan = make_plan(bind.in_shape(0), axes.constant ? *axes.constant : none, axes);
       },
-      [type](RunContext& run, const State& s) { kernels::reduce(op, type, s.plan, run.data(0), run.out_data(0), run.pool()); });
+      [type](RunContext& run, const State& s) {
+        kernels::reduce(op, type, s.plan, run.data(0), run.out_data(0), run.pool());
+      });
   if (axes.given) step->traits().unread_inputs = {1};
   return step;
 }

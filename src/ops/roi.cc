@@ -18,16 +18,23 @@ RoiShape read_options(const NodeView& node) {
     if (!pooled || pooled->size() != 2) node.fail("attribute 'pooled_shape' must have two entries");
     shape.out_height = (*pooled)[0], shape.out_width = (*pooled)[1];
   } else {
-    shape.out_height = node.attr_int("output_height", 1), shape.out_width = node.attr_int("output_width", 1);
+    shape.out_height = node.attr_int("output_height", 1),
+    shape.out_width = node.attr_int("output_width", 1);
     shape.sampling_ratio = node.attr_int("sampling_ratio", 0);
-    if (shape.sampling_ratio < 0 || shape.sampling_ratio > 65536) node.fail("sampling_ratio must be in [0, 65536]; got {}", shape.sampling_ratio);
-    const std::string mode = node.attr_string("mode", "avg"), how = node.attr_string("coordinate_transformation_mode", "half_pixel");
+    if (shape.sampling_ratio < 0 || shape.sampling_ratio > 65536)
+      node.fail("sampling_ratio must be in [0, 65536]; got {}", shape.sampling_ratio);
+    const std::string mode = node.attr_string("mode", "avg"),
+                      how = node.attr_string("coordinate_transformation_mode", "half_pixel");
     if (mode != "avg" && mode != "max") node.fail("mode must be avg or max; got '{}'", mode);
-    if (how != "half_pixel" && how != "output_half_pixel") node.fail("coordinate_transformation_mode must be half_pixel or output_half_pixel; got '{}'", how);
+    if (how != "half_pixel" && how != "output_half_pixel")
+      node.fail("coordinate_transformation_mode must be half_pixel or output_half_pixel; got '{}'",
+                how);
     shape.maximum = mode == "max", shape.half_pixel = how == "half_pixel";
   }
-  if (shape.out_height < 1 || shape.out_width < 1 || shape.out_height > INT32_MAX || shape.out_width > INT32_MAX) {
-    node.fail("the pooled height and width must be in [1, {}]; got {} and {}", INT32_MAX, shape.out_height, shape.out_width);
+  if (shape.out_height < 1 || shape.out_width < 1 || shape.out_height > INT32_MAX ||
+      shape.out_width > INT32_MAX) {
+    node.fail("the pooled height and width must be in [1, {}]; got {} and {}", INT32_MAX,
+              shape.out_height, shape.out_width);
   }
   return shape;
 }
@@ -37,15 +44,21 @@ void infer(InferContext& ctx) {
   const int64_t columns = ctx.node().op_type == "MaxRoiPool" ? 5 : 4;
   const auto& x = ctx.shape(0);
   const auto& rois = ctx.shape(1);
-  if (x && x->size() != 4) ctx.fail("X must have four dimensions; its shape is {}", ir::to_string(*x));
+  if (x && x->size() != 4)
+    ctx.fail("X must have four dimensions; its shape is {}", ir::to_string(*x));
   if (rois) {
-    if (rois->size() != 2) ctx.fail("rois must have two dimensions; its shape is {}", ir::to_string(*rois));
-    ctx.require_equal((*rois)[1], Dim(columns), "rois must have four coordinates (MaxRoiPool: after the batch index)");
+    if (rois->size() != 2)
+      ctx.fail("rois must have two dimensions; its shape is {}", ir::to_string(*rois));
+    ctx.require_equal((*rois)[1], Dim(columns),
+                      "rois must have four coordinates (MaxRoiPool: after the batch index)");
   }
   if (columns == 4 && rois) {
-    if (const auto count = ctx.type(2).element_count()) ctx.require_equal(*count, (*rois)[0], "batch_indices must have one number for each region");
+    if (const auto count = ctx.type(2).element_count())
+      ctx.require_equal(*count, (*rois)[0], "batch_indices must have one number for each region");
   }
-  ctx.set(0, ctx.element(0), {rois ? (*rois)[0] : ctx.unknown(), x ? (*x)[1] : ctx.unknown(), Dim(options.out_height), Dim(options.out_width)});
+  ctx.set(0, ctx.element(0),
+          {rois ? (*rois)[0] : ctx.unknown(), x ? (*x)[1] : ctx.unknown(), Dim(options.out_height),
+           Dim(options.out_width)});
 }
 
 struct State {
@@ -71,8 +84,11 @@ std::unique_ptr<Step> make_pool(const RoiShape& options) {
       },
       [](RunContext& run, const State& s) {
         const T *x = s.wide.in<T>(run, 0), *rois = s.wide.in<T>(run, 1);
-        if constexpr (align) kernels::roi_align(s.shape, x, rois, run.in<int64_t>(2), s.wide.out<T>(run, 0), run.pool());
-        else kernels::max_roi_pool(s.shape, x, rois, s.wide.out<T>(run, 0), run.pool());
+        if constexpr (align)
+          kernels::roi_align(s.shape, x, rois, run.in<int64_t>(2), s.wide.out<T>(run, 0),
+                             run.pool());
+        else
+          kernels::max_roi_pool(s.shape, x, rois, s.wide.out<T>(run, 0), run.pool());
         s.wide.finish<T>(run, 0);
       });
 }
@@ -86,7 +102,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 }
 
 void upgrade_align(UpgradeContext& ctx) {
-  if (ctx.since() < 16) ctx.set_attribute("coordinate_transformation_mode", std::string_view("output_half_pixel"));
+  if (ctx.since() < 16)
+    ctx.set_attribute("coordinate_transformation_mode", std::string_view("output_half_pixel"));
 }
 
 constexpr Operator operators[] = {

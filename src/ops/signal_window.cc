@@ -24,10 +24,12 @@ int64_t read_integer(const RunContext& run, int i) {
 
 // One integer as a size; unknown until the run where it is not known.
 Dim size_of(InferContext& ctx, int i, std::string_view what) {
-  if (const auto count = ctx.type(i).element_count()) ctx.require_equal(*count, Dim(1), fmt::format("{} must be one number", what));
+  if (const auto count = ctx.type(i).element_count())
+    ctx.require_equal(*count, Dim(1), fmt::format("{} must be one number", what));
   const std::vector<Dim>* elements = ctx.elements(i);
   if (!elements || elements->size() != 1) return ctx.unknown();
-  if (const auto number = elements->front().value(); number && *number < 0) ctx.fail("{} must not be negative; got {}", what, *number);
+  if (const auto number = elements->front().value(); number && *number < 0)
+    ctx.fail("{} must not be negative; got {}", what, *number);
   return elements->front();
 }
 
@@ -52,15 +54,18 @@ void bind_values(BindContext& bind, Values& s) {
 template <Formula formula>
 std::unique_ptr<Step> prepare_window(PrepareContext& ctx) {
   const bool periodic = ctx.attr_int("periodic", 1) != 0;
-  auto step = make_step<Values>("signal_window", bind_values, [periodic](RunContext& run, const Values& s) {
-    auto* values = reinterpret_cast<double*>(scratch_at(run, s.scratch));
-    const int64_t n = run.out_size(0);
-    const auto period = static_cast<double>(periodic ? n : n - 1);
-    for (int64_t i = 0; i < n; ++i) {
-      values[i] = period > 0 ? formula(2 * std::numbers::pi * static_cast<double>(i) / period) : 1.0;
-    }
-    kernels::cast(ElementType::float64, run.out_type(0), values, run.out_data(0), n, {}, run.pool());
-  });
+  auto step =
+      make_step<Values>("signal_window", bind_values, [periodic](RunContext& run, const Values& s) {
+        auto* values = reinterpret_cast<double*>(scratch_at(run, s.scratch));
+        const int64_t n = run.out_size(0);
+        const auto period = static_cast<double>(periodic ? n : n - 1);
+        for (int64_t i = 0; i < n; ++i) {
+          values[i] =
+              period > 0 ? formula(2 * std::numbers::pi * static_cast<double>(i) / period) : 1.0;
+        }
+        kernels::cast(ElementType::float64, run.out_type(0), values, run.out_data(0), n, {},
+                      run.pool());
+      });
   step->traits().unread_inputs = {0};
   return step;
 }
@@ -87,17 +92,27 @@ int64_t bin_of(int64_t band, double low, double step, double length, double rate
 void fill_mel(RunContext& run, double* matrix) {
   const int64_t rows = run.out_shape(0)[0], bands = run.out_shape(0)[1];
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  const auto length = static_cast<double>(read_integer(run, 1)), rate = static_cast<double>(read_integer(run, 2));
-  const double low = mel(read_float(run, 3)), step = (mel(read_float(run, 4)) - low) / static_cast<double>(bands + 2);
-  if (!(rate > 0) || !std::isfinite(low) || !std::isfinite(step)) throw Error(ErrorCode::run_failed, "sample_rate and the edges must be positive frequencies");
+  const auto length = static_cast<double>(read_integer(run, 1)),
+             rate = static_cast<double>(read_integer(run, 2));
+  const double low = mel(read_float(run, 3)),
+               step = (mel(read_float(run, 4)) - low) / static_cast<double>(bands + 2);
+  if (!(rate > 0) || !std::isfinite(low) || !std::isfinite(step))
+    throw Error(ErrorCode::run_failed, "sample_rate and the edges must be positive frequencies");
   for (int64_t band = 0; band < bands; ++band) {
-    const int64_t left = bin_of(band, low, step, length, rate), centre = bin_of(band + 1, low, step, length, rate), right = bin_of(band + 2, low, step, length, rate);
+    const int64_t left = bin_of(band, low, step, length, rate),
+                  centre = bin_of(band + 1, low, step, length, rate),
+                  right = bin_of(band + 2, low, step, length, rate);
     if (left < 0 || centre < left || right < centre || centre >= rows || right > rows) {
-      throw Error(ErrorCode::run_failed, fmt::format("band {} needs spectrum bins {} to {}; there are {}", band, left, right, rows));
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("band {} needs spectrum bins {} to {}; there are {}", band, left,
+                              right, rows));
     }
     if (left == centre) matrix[centre * bands + band] = 1;
-    for (int64_t i = left; left < centre && i <= centre; ++i) matrix[i * bands + band] = static_cast<double>(i - left) / static_cast<double>(centre - left);
-    for (int64_t i = centre; i < right; ++i) matrix[i * bands + band] = static_cast<double>(right - i) / static_cast<double>(right - centre);
+    for (int64_t i = left; left < centre && i <= centre; ++i)
+      matrix[i * bands + band] = static_cast<double>(i - left) / static_cast<double>(centre - left);
+    for (int64_t i = centre; i < right; ++i)
+      matrix[i * bands + band] =
+          static_cast<double>(right - i) / static_cast<double>(right - centre);
   }
 }
 
@@ -106,7 +121,8 @@ std::unique_ptr<Step> prepare_mel(PrepareContext&) {
     auto* values = reinterpret_cast<double*>(scratch_at(run, s.scratch));
     std::fill_n(values, run.out_size(0), 0.0);
     fill_mel(run, values);
-    kernels::cast(ElementType::float64, run.out_type(0), values, run.out_data(0), run.out_size(0), {}, run.pool());
+    kernels::cast(ElementType::float64, run.out_type(0), values, run.out_data(0), run.out_size(0),
+                  {}, run.pool());
   });
 }
 

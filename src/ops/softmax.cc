@@ -22,12 +22,16 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   const bool in_place = kernel != kernels::hardmax;
   auto step = make_step<AxisSplit>(
-      kernel == kernels::softmax ? "softmax" : kernel == kernels::log_softmax ? "log_softmax" : "hardmax",
+      kernel == kernels::softmax       ? "softmax"
+      : kernel == kernels::log_softmax ? "log_softmax"
+                                       : "hardmax",
       [axis = ctx.attr_int("axis", -1)](BindContext& bind, AxisSplit& split) {
         const auto shape = bind.in_shape(0);
         split = split_at(shape, from_front(axis, shape.size()));
       },
-      [type](RunContext& run, const AxisSplit& s) { kernel(type, run.data(0), run.out_data(0), s.outer, s.n, s.inner, run.pool()); });
+      [type](RunContext& run, const AxisSplit& s) {
+        kernel(type, run.data(0), run.out_data(0), s.outer, s.n, s.inner, run.pool());
+      });
   if (in_place) step->traits().in_place = {{0, 0}};
   return step;
 }
@@ -50,7 +54,10 @@ void upgrade(UpgradeContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = "Hardmax", .infer = infer, .prepare = prepare<kernels::hardmax>, .upgrade = upgrade},
-    {.name = "LogSoftmax", .infer = infer, .prepare = prepare<kernels::log_softmax>, .upgrade = upgrade},
+    {.name = "LogSoftmax",
+     .infer = infer,
+     .prepare = prepare<kernels::log_softmax>,
+     .upgrade = upgrade},
     {.name = "Softmax", .infer = infer, .prepare = prepare<kernels::softmax>, .upgrade = upgrade},
 };
 

@@ -18,13 +18,19 @@ void infer(InferContext& ctx) {
   const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis", -2), *ctx.rank(0));
   if (axis == 0) ctx.fail("axis must not be the batch dimension");
   if (update) {
-    if (update->size() != cache->size()) ctx.fail("update must have the rank of the cache, {}; its shape is {}", cache->size(), ir::to_string(*update));
+    if (update->size() != cache->size())
+      ctx.fail("update must have the rank of the cache, {}; its shape is {}", cache->size(),
+               ir::to_string(*update));
     for (size_t i = 0; i < cache->size(); ++i) {
-      if (static_cast<int64_t>(i) == axis) ctx.require_at_least((*cache)[i], (*update)[i], "update must not be longer than the cache");
-      else ctx.require_equal((*cache)[i], (*update)[i], "update must have the cache's dimensions but along axis");
+      if (static_cast<int64_t>(i) == axis)
+        ctx.require_at_least((*cache)[i], (*update)[i], "update must not be longer than the cache");
+      else
+        ctx.require_equal((*cache)[i], (*update)[i],
+                          "update must have the cache's dimensions but along axis");
     }
   }
-  if (const auto count = ctx.type(2).element_count()) ctx.require_equal(*count, (*cache)[0], "write_indices must have one number for each batch");
+  if (const auto count = ctx.type(2).element_count())
+    ctx.require_equal(*count, (*cache)[0], "write_indices must have one number for each batch");
 }
 
 struct State {
@@ -41,7 +47,8 @@ int64_t start_of(const RunContext& run, const State& s, int64_t batch, bool circ
     return at < 0 ? at + s.cache : at;
   }
   if (at < 0 || at > s.cache - s.update) {
-    throw Error(ErrorCode::run_failed, fmt::format("write_indices must be in [0, {}]; got {}", s.cache - s.update, at));
+    throw Error(ErrorCode::run_failed,
+                fmt::format("write_indices must be in [0, {}]; got {}", s.cache - s.update, at));
   }
   return at;
 }
@@ -62,37 +69,48 @@ void scatter(const RunContext& run, const State& s, bool circular, Copy&& copy) 
 void bind(BindContext& context, State& s, int64_t axis, ElementType type) {
   const auto x = context.in_shape(0);
   const auto at = static_cast<size_t>(from_front(axis, x.size()));
-  if (at == 0 || at >= x.size()) throw Error(ErrorCode::run_failed, fmt::format("axis must be in [1, {}]", x.size()));
+  if (at == 0 || at >= x.size())
+    throw Error(ErrorCode::run_failed, fmt::format("axis must be in [1, {}]", x.size()));
   s.batches = x[0], s.prefixes = count_of(x.subspan(1, at - 1));
   s.cache = x[at], s.update = context.in_shape(1)[at], s.row = count_of(x.subspan(at + 1));
   if (type != ElementType::string && s.row * bit_width(type) % 8 != 0) {
-    throw Error(ErrorCode::unsupported, fmt::format("rows of {} elements of {} do not end at a byte", s.row, name_of(type)));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("rows of {} elements of {} do not end at a byte", s.row, name_of(type)));
   }
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const std::string mode = ctx.attr_string("mode", "linear");
-  if (mode != "linear" && mode != "circular") ctx.fail("mode must be linear or circular; got '{}'", mode);
+  if (mode != "linear" && mode != "circular")
+    ctx.fail("mode must be linear or circular; got '{}'", mode);
   const ElementType type = ctx.in_element(0);
   const bool circular = mode == "circular";
-  const auto bind_it = [axis = ctx.attr_int("axis", -2), type](BindContext& context, State& s) { bind(context, s, axis, type); };
+  const auto bind_it = [axis = ctx.attr_int("axis", -2), type](BindContext& context, State& s) {
+    bind(context, s, axis, type);
+  };
   if (type == ElementType::string) {
-    return make_step<State>("tensor_scatter.strings", bind_it, [circular](RunContext& run, const State& s) {
-      std::copy_n(run.in<std::string>(0), run.in_size(0), run.out<std::string>(0));
-      scatter(run, s, circular, [&](int64_t from, int64_t to, int64_t rows) {
-        std::copy_n(run.in<std::string>(1) + from * s.row, rows * s.row, run.out<std::string>(0) + to * s.row);
-      });
-    });
+    return make_step<State>(
+        "tensor_scatter.strings", bind_it, [circular](RunContext& run, const State& s) {
+          std::copy_n(run.in<std::string>(0), run.in_size(0), run.out<std::string>(0));
+          scatter(run, s, circular, [&](int64_t from, int64_t to, int64_t rows) {
+            std::copy_n(run.in<std::string>(1) + from * s.row, rows * s.row,
+                        run.out<std::string>(0) + to * s.row);
+          });
+        });
   }
-  auto step = make_step<State>("tensor_scatter", bind_it, [circular, type](RunContext& run, const State& s) {
-    auto* y = static_cast<std::byte*>(run.out_data(0));
-    const auto* update = static_cast<const std::byte*>(run.data(1));
-    const int64_t row = s.row * bit_width(type) / 8;
-    if (y != run.data(0) && run.in_size(0) > 0) std::memcpy(y, run.data(0), static_cast<size_t>(byte_size(type, run.in_size(0))));
-    scatter(run, s, circular, [&](int64_t from, int64_t to, int64_t rows) {
-      if (rows * row > 0) std::memcpy(y + to * row, update + from * row, static_cast<size_t>(rows * row));
-    });
-  });
+  auto step = make_step<State>(
+      "tensor_scatter", bind_it, [circular, type](RunContext& run, const State& s) {
+        auto* y = static_cast<std::byte*>(run.out_data(0));
+        const auto* update = static_cast<const std::byte*>(run.data(1));
+        const int64_t row = s.row * bit_width(type) / 8;
+        if (y != run.data(0) && run.in_size(0) > 0)
+          std::memcpy(y, run.data(0), static_cast<size_t>(byte_size(type, run.in_size(0))));
+        scatter(run, s, circular, [&](int64_t from, int64_t to, int64_t rows) {
+          if (rows * row > 0)
+            std::memcpy(y + to * row, update + from * row, static_cast<size_t>(rows * row));
+        });
+      });
   step->traits().in_place = {{0, 0}};
   return step;
 }

@@ -9,18 +9,21 @@ namespace {
 
 void infer(InferContext& ctx) {
   const auto& x = ctx.shape(0);
-  if (const auto count = ctx.type(1).element_count()) ctx.require_equal(*count, Dim(1), "K must be one number");
+  if (const auto count = ctx.type(1).element_count())
+    ctx.require_equal(*count, Dim(1), "K must be one number");
   if (!x) {
     ctx.set(0, ValueType::tensor(ctx.element(0)));
     ctx.set(1, ValueType::tensor(ElementType::int64));
     return;
   }
-  const auto axis = static_cast<size_t>(ctx.normalized_axis(ctx.attr_int("axis", -1), *ctx.rank(0)));
+  const auto axis =
+      static_cast<size_t>(ctx.normalized_axis(ctx.attr_int("axis", -1), *ctx.rank(0)));
   std::vector<Dim> y = *x;
   const std::vector<Dim>* k = ctx.elements(1);
   if (k && k->size() == 1) {
     const Dim& wanted = k->front();
-    if (const auto number = wanted.value(); number && *number < 0) ctx.fail("K must not be negative; got {}", *number);
+    if (const auto number = wanted.value(); number && *number < 0)
+      ctx.fail("K must not be negative; got {}", *number);
     ctx.require_at_least((*x)[axis], wanted, "K must be at most the size of the axis");
     y[axis] = wanted;
   } else {
@@ -50,7 +53,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         s.split = split_at(x, at);
         s.k = bind.out_shape(bind.has_output(0) ? 0 : 1)[static_cast<size_t>(at)];
         if (s.k < 0 || s.k > s.split.n) {
-          throw Error(ErrorCode::run_failed, fmt::format("K must be in [0, {}], the size of the axis; got {}", s.split.n, s.k));
+          throw Error(
+              ErrorCode::run_failed,
+              fmt::format("K must be in [0, {}], the size of the axis; got {}", s.split.n, s.k));
         }
         const int64_t count = s.split.outer * s.k * s.split.inner;
         s.values = bind.has_output(0) ? -1 : layout.take(byte_size(type, count));
@@ -60,9 +65,11 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       },
       [type, largest](RunContext& run, const State& s) {
         void* values = s.values < 0 ? run.out_data(0) : scratch_at(run, s.values);
-        auto* positions = s.positions < 0 ? run.out<int64_t>(1) : reinterpret_cast<int64_t*>(scratch_at(run, s.positions));
-        kernels::topk(type, run.data(0), values, positions, s.split.outer, s.split.n, s.split.inner, s.k, largest,
-                      scratch_at(run, s.scratch), run.pool());
+        auto* positions = s.positions < 0
+                              ? run.out<int64_t>(1)
+                              : reinterpret_cast<int64_t*>(scratch_at(run, s.positions));
+        kernels::topk(type, run.data(0), values, positions, s.split.outer, s.split.n, s.split.inner,
+                      s.k, largest, scratch_at(run, s.scratch), run.pool());
       });
   step->traits().unread_inputs = {1};
   return step;
@@ -76,7 +83,8 @@ void upgrade(UpgradeContext& ctx) {
   ctx.set_input(1, ctx.constant_ints({k}, "k"));
 }
 
-constexpr Operator operators[] = {{.name = "TopK", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "TopK", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

@@ -19,7 +19,9 @@ class Random {
   explicit Random(uint32_t seed) : engine_(seed) {}
   // In [-1, 1).
   float number() { return static_cast<float>(engine_() >> 8) / 8388608.0f - 1.0f; }
-  int64_t between(int64_t low, int64_t high) { return low + static_cast<int64_t>(engine_() % static_cast<uint32_t>(high - low + 1)); }
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine_() % static_cast<uint32_t>(high - low + 1));
+  }
   Tensor floats(Shape shape, float scale = 1) {
     Tensor tensor(ElementType::float32, std::move(shape));
     for (float& value : tensor.mutable_elements<float>()) value = scale * number();
@@ -39,11 +41,14 @@ class Random {
 inline Tensor converted(const Tensor& tensor, ElementType type) {
   Tensor result(type, tensor.shape());
   ThreadPool pool(1);
-  kernels::cast(tensor.element_type(), type, tensor.data(), result.mutable_data(), tensor.size(), {}, pool);
+  kernels::cast(tensor.element_type(), type, tensor.data(), result.mutable_data(), tensor.size(),
+                {}, pool);
   return result;
 }
 
-inline Tensor as_float(const Value& value) { return converted(value.tensor(), ElementType::float32); }
+inline Tensor as_float(const Value& value) {
+  return converted(value.tensor(), ElementType::float32);
+}
 
 // Fails where the shapes differ or an element differs by more than `relative` of the largest one.
 inline void expect_near(const Value& found, const Value& wanted, double relative = 1e-5) {
@@ -57,7 +62,8 @@ inline void expect_near(const Value& found, const Value& wanted, double relative
     const auto x = static_cast<double>(a.elements<float>()[static_cast<size_t>(i)]);
     const auto y = static_cast<double>(b.elements<float>()[static_cast<size_t>(i)]);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    ASSERT_LE(std::abs(x - y), relative * largest) << "element " << i << ": " << x << " instead of " << y;
+    ASSERT_LE(std::abs(x - y), relative * largest)
+        << "element " << i << ": " << x << " instead of " << y;
   }
 }
 
@@ -65,7 +71,8 @@ inline void expect_near(const Value& found, const Value& wanted, double relative
 inline void expect_same(const Value& found, const Value& wanted) {
   ASSERT_EQ(found.tensor().shape(), wanted.tensor().shape());
   ASSERT_EQ(found.tensor().element_type(), wanted.tensor().element_type());
-  EXPECT_EQ(std::memcmp(found.tensor().data(), wanted.tensor().data(), found.tensor().byte_size()), 0);
+  EXPECT_EQ(std::memcmp(found.tensor().data(), wanted.tensor().data(), found.tensor().byte_size()),
+            0);
 }
 
 // "float[2,3]" of a tensor.
@@ -75,9 +82,11 @@ inline std::string type_text(const Tensor& tensor) {
 
 // Runs one node: `call` is "Conv <strides = [2, 2]>", inputs become x0, x1 ... (an empty tensor:
 // absent); those in `constants` are initializers, the others graph inputs. Gives all outputs.
-inline std::vector<Value> run_node(const std::string& call, const std::vector<Tensor>& inputs, int outputs = 1, std::vector<int> constants = {},
+inline std::vector<Value> run_node(const std::string& call, const std::vector<Tensor>& inputs,
+                                   int outputs = 1, std::vector<int> constants = {},
                                    int threads = 1) {
-  ir::Node node = wire::parse_node(call.find('(') == std::string::npos ? "y0 = " + call + " ()" : call);
+  ir::Node node =
+      wire::parse_node(call.find('(') == std::string::npos ? "y0 = " + call + " ()" : call);
   node.inputs.clear(), node.outputs.clear();
   ir::Graph graph;
   eval::Frame frame;

@@ -4,14 +4,16 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/elementwise/unary.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
-#include "kernels/rows/softmax.h"
+#include "kernels/rows/row_math.h"
 
 namespace sardonyx::kernels {
 namespace {
 
-constexpr int64_t query_block = 128;
+constexpr int64_t row_block = 128;
+constexpr int64_t key_tile = 512;
 
 template <class T>
 constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
@@ -23,138 +25,241 @@ struct Strided {
 int64_t product_scratch(int64_t m, int64_t n, int64_t k, Strided a, Strided b, float) {
   return gemm_scratch_bytes(m, n, k, {nullptr, a.row, a.column}, {nullptr, b.row, b.column}, 1);
 }
-int64_t product_scratch(int64_t, int64_t, int64_t, Strided, Strided, double) { return 0; }
+int64_t product_scratch(int64_t m, int64_t n, int64_t, Strided, Strided, double) {
+  return m * n * 8;
+}
 
-void product(int64_t m, int64_t n, int64_t k, const float* a, Strided as, const float* b, Strided bs, float* c, int64_t ldc,
-             double alpha, void* scratch, ThreadPool& alone) {
+// c = alpha * a * b, or c += that.
+void product(int64_t m, int64_t n, int64_t k, const float* a, Strided as, const float* b,
+             Strided bs, float* c, int64_t ldc, double alpha, bool add, void* scratch,
+             ThreadPool& alone) {
   Epilogue epilogue;
   epilogue.alpha = static_cast<float>(alpha);
+  if (add) epilogue.residual = c, epilogue.residual_stride = ldc;
   gemm(m, n, k, {a, as.row, as.column}, {b, bs.row, bs.column}, c, ldc, epilogue, scratch, alone);
 }
-void product(int64_t m, int64_t n, int64_t k, const double* a, Strided as, const double* b, Strided bs, double* c, int64_t ldc,
-             double alpha, void*, ThreadPool& alone) {
-  matmul_any(ElementType::float64, {}, m, n, k, {a, as.row, as.column}, {b, bs.row, bs.column}, c, ldc, alone);
-  if (alpha == 1) return;
+void product(int64_t m, int64_t n, int64_t k, const double* a, Strided as, const double* b,
+             Strided bs, double* c, int64_t ldc, double alpha, bool add, void* scratch,
+             ThreadPool& alone) {
+  auto* sums = static_cast<double*>(scratch);
+  matmul_any(ElementType::float64, {}, m, n, k, {a, as.row, as.column}, {b, bs.row, bs.column},
+             sums, n, alone);
   for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] *= alpha;
+    for (int64_t j = 0; j < n; ++j) {
+      c[i * ldc + j] = alpha * sums[i * n + j] + (add ? c[i * ldc + j] : 0.0);
+    }
   }
 }
 
 int64_t aligned_bytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Memory of one task: the scores of a block of queries, and what the products need.
+// How the queries are cut into blocks of rows. A single query for each head takes the heads that
+// share keys as rows instead, so that their keys are read once.
+struct Blocks {
+  bool by_heads;
+  int64_t rows;    // of all heads that share keys, or of one head
+  int64_t each;    // rows in a block
+  int64_t count;   // blocks of those rows
+  int64_t groups;  // heads (or groups of them) in a batch
+
+  explicit Blocks(const AttentionShape& s)
+      : by_heads(s.q_length == 1), rows(by_heads ? s.q_heads / s.kv_heads : s.q_length) {
+    each = std::min(row_block, rows);
+    count = (rows + row_block - 1) / row_block;
+    groups = by_heads ? s.kv_heads : s.q_heads;
+  }
+};
+
+int64_t tile_of(const AttentionShape& s) {
+  return s.wants_scores ? s.kv_length : std::min(key_tile, s.kv_length);
+}
+
+// Memory of one task: a tile of scores, and what the products need.
 template <class T>
 struct TaskScratch {
-  int64_t scores, products;
+  int64_t scores, products = 0;
   explicit TaskScratch(const AttentionShape& s) {
-    const int64_t rows = std::min(query_block, s.q_length);
-    scores = aligned_bytes(rows * s.kv_length * static_cast<int64_t>(sizeof(T)));
-    products = 0;
-    // The product with V, and those with fewer rows or keys than a whole block has.
-    for (const int64_t m : {rows, s.q_length % query_block}) {
-      const int64_t first = product_scratch(m, s.kv_length, s.head_size, {s.q.row, 1}, {1, s.k.row}, T());
-      const int64_t second = product_scratch(m, s.v_head_size, s.kv_length, {s.kv_length, 1}, {s.v.row, 1}, T());
-      products = std::max({products, aligned_bytes(first), aligned_bytes(second)});
+    const Blocks blocks(s);
+    const int64_t tile = tile_of(s), q_row = blocks.by_heads ? s.q.head : s.q.row;
+    scores = aligned_bytes(blocks.each * tile * static_cast<int64_t>(sizeof(T)));
+    for (const int64_t m : {blocks.each, blocks.rows % row_block}) {
+      for (const int64_t n : {tile, tile > 0 ? s.kv_length % tile : 0}) {
+        const Strided q{q_row, 1}, k{1, s.k.row}, p{tile, 1}, v{s.v.row, 1};
+        products = std::max({products, aligned_bytes(product_scratch(m, n, s.head_size, q, k, T())),
+                             aligned_bytes(product_scratch(m, s.v_head_size, n, p, v, T()))});
+      }
     }
   }
   int64_t bytes() const { return scores + products; }
 };
 
-// The keys [begin, end) that position limits (cache length, causal frontier, window) leave a query.
 struct Keys {
   int64_t begin, end;
 };
 
-Keys visible(const AttentionShape& s, int64_t query, int64_t length, int64_t offset) {
-  Keys keys{0, length};
-  const int64_t position = query + offset;
-  if (s.causal) keys.end = std::min(keys.end, position + 1);
-  if (s.right >= 0 && s.right < s.kv_length) keys.end = std::min(keys.end, position + s.right + 1);
-  if (s.left >= 0 && s.left < s.kv_length + s.q_length) keys.begin = std::max(keys.begin, position - s.left);
-  keys.end = std::max<int64_t>(keys.end, 0);
-  keys.begin = std::clamp<int64_t>(keys.begin, 0, keys.end);
-  return keys;
-}
-
+// A block of rows against all keys, tile after tile: each row keeps its largest score, the sum of
+// its exponentials and, in y, the weighted values, all relative to that largest score.
 template <class T>
 class Block {
  public:
-  Block(const AttentionShape& s, const AttentionData<T>& d, int64_t batch, int64_t head, int64_t first, int64_t rows, std::byte* scratch,
-        ThreadPool& alone)
-      : s_(s), d_(d), batch_(batch), head_(head), first_(first), rows_(rows), scores_(reinterpret_cast<T*>(scratch)),
-        products_(scratch + TaskScratch<T>(s).scores), alone_(alone) {
+  Block(const AttentionShape& s, const AttentionData<T>& d, int64_t batch, int64_t group,
+        int64_t first, int64_t rows, std::byte* scratch, ThreadPool& alone)
+      : s_(s),
+        d_(d),
+        by_heads_(Blocks(s).by_heads),
+        batch_(batch),
+        rows_(rows),
+        scores_(reinterpret_cast<T*>(scratch)),
+        products_(scratch + TaskScratch<T>(s).scores),
+        alone_(alone) {
+    const int64_t shared = s.q_heads / s.kv_heads;
+    kv_head_ = by_heads_ ? group : group / shared;
+    head_ = by_heads_ ? group * shared + first : group;
+    query_ = by_heads_ ? 0 : first;
+    q_row_ = by_heads_ ? s.q.head : s.q.row, y_row_ = by_heads_ ? s.y.head : s.y.row;
+    q_ = d.q + batch * s.q.batch + head_ * s.q.head + query_ * s.q.row;
+    y_ = d.y + batch * s.y.batch + head_ * s.y.head + query_ * s.y.row;
     length_ = d.lengths ? std::clamp<int64_t>(d.lengths[batch], 0, s.kv_length) : s.kv_length;
-    offset_ = d.lengths ? d.lengths[batch] - s.q_length : s.past;
+    offset_ = d.lengths ? length_ - s.q_length : s.past;
   }
 
   void run() {
-    const int64_t kv_head = head_ / (s_.q_heads / s_.kv_heads);
-    const T* q = d_.q + batch_ * s_.q.batch + head_ * s_.q.head + first_ * s_.q.row;
-    const T* k = d_.k + batch_ * s_.k.batch + kv_head * s_.k.head;
-    const T* v = d_.v + batch_ * s_.v.batch + kv_head * s_.v.head;
-    T* y = d_.y + batch_ * s_.y.batch + head_ * s_.y.head + first_ * s_.y.row;
-    product(rows_, s_.kv_length, s_.head_size, q, {s_.q.row, 1}, k, {1, s_.k.row}, scores_, s_.kv_length, s_.scale, products_, alone_);
-    if (s_.kind == AttentionScores::raw) copy_out();
-    for (int64_t r = 0; r < rows_; ++r) cap(scores_ + r * s_.kv_length);
-    if (s_.kind == AttentionScores::capped) copy_out();
-    for (int64_t r = 0; r < rows_; ++r) masked_[r] = add_bias(r, scores_ + r * s_.kv_length);
-    if (s_.kind == AttentionScores::biased) copy_out();
-    softmax(sizeof(T) == 8 ? ElementType::float64 : ElementType::float32, scores_, scores_, rows_, s_.kv_length, 1, alone_);
-    for (int64_t r = 0; r < rows_; ++r) {
-      if (masked_[r]) std::fill_n(scores_ + r * s_.kv_length, s_.kv_length, T(0));
+    std::fill_n(top_, rows_, minus_infinity<T>);
+    std::fill_n(sum_, rows_, T(0));
+    const Keys all{visible(0).begin, visible(rows_ - 1).end};
+    const int64_t tile = tile_of(s_);
+    bool fresh = true;
+    for (int64_t at = 0; at < s_.kv_length; at += tile) {
+      const int64_t n = std::min(tile, s_.kv_length - at);
+      if (!s_.wants_scores && (at + n <= all.begin || at >= all.end)) continue;
+      run_tile(at, n, fresh);
+      fresh = false;
     }
-    if (s_.kind == AttentionScores::probabilities) copy_out();
-    product(rows_, s_.v_head_size, s_.kv_length, scores_, {s_.kv_length, 1}, v, {s_.v.row, 1}, y, s_.y.row, 1, products_, alone_);
+    for (int64_t r = 0; r < rows_; ++r) {
+      T* y = y_ + r * y_row_;
+      if (fresh || sum_[r] == 0) {
+        std::fill_n(y, s_.v_head_size, T(0));
+      } else {
+        row_affine(y, T(1) / sum_[r], T(0), y, s_.v_head_size);
+      }
+    }
   }
 
  private:
-  void copy_out() {
-    if (d_.scores == nullptr) return;
-    const int64_t row = (batch_ * s_.q_heads + head_) * s_.q_length + first_;
-    std::copy_n(scores_, rows_ * s_.kv_length, d_.scores + row * s_.kv_length);
+  int64_t query(int64_t r) const { return by_heads_ ? 0 : query_ + r; }
+  int64_t head(int64_t r) const { return by_heads_ ? head_ + r : head_; }
+
+  // The keys that position (cache length, causal frontier, window) and the mask's width leave.
+  Keys visible(int64_t r) const {
+    Keys keys{0, d_.allowed || d_.bias ? std::min(length_, s_.mask_columns) : length_};
+    const int64_t position = query(r) + offset_;
+    if (s_.causal) keys.end = std::min(keys.end, position + 1);
+    if (s_.right >= 0 && s_.right < s_.kv_length) {
+      keys.end = std::min(keys.end, position + s_.right + 1);
+    }
+    if (s_.left >= 0 && s_.left < s_.kv_length + s_.q_length) {
+      keys.begin = std::max(keys.begin, position - s_.left);
+    }
+    keys.end = std::max<int64_t>(keys.end, 0);
+    keys.begin = std::clamp<int64_t>(keys.begin, 0, keys.end);
+    return keys;
   }
 
-  void cap(T* row) const {
+  void run_tile(int64_t at, int64_t n, bool fresh) {
+    const T* k = d_.k + batch_ * s_.k.batch + kv_head_ * s_.k.head + at * s_.k.row;
+    const T* v = d_.v + batch_ * s_.v.batch + kv_head_ * s_.v.head + at * s_.v.row;
+    const int64_t ld = tile_of(s_);
+    product(rows_, n, s_.head_size, q_, {q_row_, 1}, k, {1, s_.k.row}, scores_, ld, s_.scale, false,
+            products_, alone_);
+    for (int64_t r = 0; r < rows_; ++r) {
+      T* row = scores_ + r * ld;
+      copy_out(AttentionScores::raw, r, row);
+      cap(row, n);
+      copy_out(AttentionScores::capped, r, row);
+      add_bias(r, row, at, n);
+      copy_out(AttentionScores::biased, r, row);
+      weigh(r, row, n, fresh);
+    }
+    product(rows_, s_.v_head_size, n, scores_, {ld, 1}, v, {s_.v.row, 1}, y_, y_row_, 1, !fresh,
+            products_, alone_);
+    if (!s_.wants_scores || s_.kind != AttentionScores::probabilities) return;
+    for (int64_t r = 0; r < rows_; ++r) {
+      T* row = scores_ + r * ld;
+      if (sum_[r] != 0) row_affine(row, T(1) / sum_[r], T(0), row, n);
+      copy_out(AttentionScores::probabilities, r, row);
+    }
+  }
+
+  // Only where scores are wanted, and then a tile is a whole row.
+  void copy_out(AttentionScores kind, int64_t r, const T* row) const {
+    if (!s_.wants_scores || s_.kind != kind) return;
+    const int64_t at = (batch_ * s_.q_heads + head(r)) * s_.q_length + query(r);
+    std::copy_n(row, s_.kv_length, d_.scores + at * s_.kv_length);
+  }
+
+  void cap(float* row, int64_t n) const {
     if (!(s_.softcap > 0)) return;
-    const T limit = static_cast<T>(s_.softcap);
-    for (int64_t j = 0; j < s_.kv_length; ++j) row[j] = limit * std::tanh(row[j] / limit);
+    const auto limit = static_cast<float>(s_.softcap);
+    row_affine(row, 1 / limit, 0.0f, row, n);
+    unary_tile(UnaryOp::tanh)(row, row, n, {});
+    row_affine(row, limit, 0.0f, row, n);
+  }
+  void cap(double* row, int64_t n) const {
+    if (!(s_.softcap > 0)) return;
+    for (int64_t j = 0; j < n; ++j) row[j] = s_.softcap * std::tanh(row[j] / s_.softcap);
   }
 
-  // Adds mask and position limits; true where nothing is left to attend to.
-  bool add_bias(int64_t r, T* row) const {
-    const Keys keys = visible(s_, first_ + r, length_, offset_);
-    const bool has_mask = d_.allowed || d_.bias;
-    const int64_t end = has_mask ? std::min(keys.end, s_.mask_columns) : keys.end;
-    const int64_t begin = std::min(keys.begin, end);
+  // The mask, and -inf for the keys that the row does not see, of those from `at` on.
+  void add_bias(int64_t r, T* row, int64_t at, int64_t n) const {
+    const Keys keys = visible(r);
+    const int64_t begin = std::clamp<int64_t>(keys.begin - at, 0, n);
+    const int64_t end = std::clamp<int64_t>(keys.end - at, begin, n);
     std::fill(row, row + begin, minus_infinity<T>);
-    std::fill(row + end, row + s_.kv_length, minus_infinity<T>);
-    bool masked = begin == end;
-    const int64_t at = batch_ * s_.mask.batch + head_ * s_.mask.head + (first_ + r) * s_.mask.row;
+    std::fill(row + end, row + n, minus_infinity<T>);
+    const int64_t mask =
+        batch_ * s_.mask.batch + head(r) * s_.mask.head + query(r) * s_.mask.row + at;
     if (d_.allowed) {
-      masked = true;
       for (int64_t j = begin; j < end; ++j) {
-        const bool allowed = d_.allowed[at + j];
-        masked = masked && !allowed;
-        row[j] = allowed ? row[j] : minus_infinity<T>;
+        row[j] = d_.allowed[mask + j] ? row[j] : minus_infinity<T>;
       }
     } else if (d_.bias) {
-      masked = true;
       for (int64_t j = begin; j < end; ++j) {
-        masked = masked && d_.bias[at + j] == minus_infinity<T>;
-        row[j] += d_.bias[at + j];
+        const T bias = d_.bias[mask + j];
+        row[j] = bias == minus_infinity<T> ? bias : row[j] + bias;
       }
     }
-    return masked;
+  }
+
+  // Scores become weights; what earlier tiles left is brought to the new largest score.
+  void weigh(int64_t r, T* row, int64_t n, bool fresh) {
+    const T top = larger(top_[r], row_max(row, n));
+    if (top == minus_infinity<T>) {
+      std::fill_n(row, n, T(0));
+      return;
+    }
+    const T sum = row_exp(row, top, row, n);
+    const T shrink = std::exp(top_[r] - top);
+    if (!fresh && shrink != 1) {
+      T* y = y_ + r * y_row_;
+      row_affine(y, shrink, T(0), y, s_.v_head_size);
+    }
+    sum_[r] = sum_[r] * shrink + sum;
+    top_[r] = top;
   }
 
   const AttentionShape& s_;
   const AttentionData<T>& d_;
-  int64_t batch_, head_, first_, rows_;
+  bool by_heads_;
+  int64_t batch_, rows_;
+  int64_t kv_head_, head_, query_, q_row_, y_row_;
+  const T* q_;
+  T* y_;
   T* scores_;
   std::byte* products_;
   ThreadPool& alone_;
   int64_t length_, offset_;
-  bool masked_[query_block];
+  T top_[row_block];
+  T sum_[row_block];
 };
 
 }  // namespace
@@ -165,21 +270,27 @@ int64_t attention_scratch_bytes(const AttentionShape& shape, int threads) {
 }
 
 template <class T>
-void attention(const AttentionShape& s, const AttentionData<T>& data, void* scratch, ThreadPool& alone, ThreadPool& pool) {
-  const int64_t blocks = (s.q_length + query_block - 1) / query_block;
+void attention(const AttentionShape& s, const AttentionData<T>& data, void* scratch,
+               ThreadPool& alone, ThreadPool& pool) {
+  const Blocks blocks(s);
   const int64_t each = TaskScratch<T>(s).bytes();
-  pool.parallel_for(s.batch * s.q_heads * blocks, 1, [&](int64_t begin, int64_t end, int worker) {
+  const int64_t tasks = s.batch * blocks.groups * blocks.count;
+  pool.parallel_for(tasks, 1, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = static_cast<std::byte*>(scratch) + worker * each;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % blocks * query_block, head = i / blocks % s.q_heads, batch = i / blocks / s.q_heads;
-      Block<T>(s, data, batch, head, first, std::min(query_block, s.q_length - first), own, alone).run();
+      const int64_t first = i % blocks.count * row_block, group = i / blocks.count % blocks.groups;
+      const int64_t batch = i / blocks.count / blocks.groups;
+      Block<T>(s, data, batch, group, first, std::min(row_block, blocks.rows - first), own, alone)
+          .run();
     }
   });
 }
 
 template int64_t attention_scratch_bytes<float>(const AttentionShape&, int);
 template int64_t attention_scratch_bytes<double>(const AttentionShape&, int);
-template void attention<float>(const AttentionShape&, const AttentionData<float>&, void*, ThreadPool&, ThreadPool&);
-template void attention<double>(const AttentionShape&, const AttentionData<double>&, void*, ThreadPool&, ThreadPool&);
+template void attention<float>(const AttentionShape&, const AttentionData<float>&, void*,
+                               ThreadPool&, ThreadPool&);
+template void attention<double>(const AttentionShape&, const AttentionData<double>&, void*,
+                                ThreadPool&, ThreadPool&);
 
 }  // namespace sardonyx::kernels

@@ -27,12 +27,13 @@ struct AttentionShape {
   double softcap = 0;  // 0: none
   bool causal = false;
   int64_t left = -1, right = -1;  // keys a query sees on either side; -1: all
+  bool wants_scores = false;
   AttentionScores kind = AttentionScores::raw;
 };
 
 // A mask is boolean (true: attend) or added to the scores; at most one of them is given. lengths
 // (optional): of each batch the keys that count; the queries are then its last ones. scores
-// (optional) is [batch, q_heads, q_length, kv_length]. A query that may attend to nothing gives 0.
+// (where wanted) is [batch, q_heads, q_length, kv_length]. A query that may attend to nothing gives 0.
 template <class T>
 struct AttentionData {
   const T* q = nullptr;

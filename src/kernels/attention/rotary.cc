@@ -8,7 +8,8 @@ namespace sardonyx::kernels {
 namespace {
 
 void turn(const RotaryShape& s, const float* x, const float* c, const float* sn, float* y) {
-  const int64_t half = s.rotated / 2, step = s.interleaved ? 2 : 1, second = s.interleaved ? 1 : half;
+  const int64_t half = s.rotated / 2, step = s.interleaved ? 2 : 1,
+                second = s.interleaved ? 1 : half;
   for (int64_t i = 0; i < half; ++i) {
     const float a = x[i * step], b = x[i * step + second];
     y[i * step] = c[i] * a - sn[i] * b;
@@ -19,8 +20,8 @@ void turn(const RotaryShape& s, const float* x, const float* c, const float* sn,
 
 }  // namespace
 
-void rotary_embedding(const RotaryShape& s, const float* x, const float* cosine, const float* sine, const int64_t* positions, float* y,
-                      ThreadPool& pool) {
+void rotary_embedding(const RotaryShape& s, const float* x, const float* cosine, const float* sine,
+                      const int64_t* positions, float* y, ThreadPool& pool) {
   const int64_t half = s.rotated / 2, per_row = s.heads * s.head_size;
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, per_row));
   pool.parallel_for(s.batch * s.length, grain, [&](int64_t begin, int64_t end, int) {

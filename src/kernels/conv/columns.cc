@@ -51,11 +51,13 @@ void add_tap(const Grid& g, const int64_t (&tap)[3], const T* column, T* y) {
 }
 
 template <class T>
-void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const T* bias, int64_t biases, T* y, ThreadPool& pool) {
+void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const T* bias,
+                int64_t biases, T* y, ThreadPool& pool) {
   const Grid g(shape);
   const int64_t positions = g.in[0] * g.in[1] * g.in[2], pixels = g.out[0] * g.out[1] * g.out[2];
   const int64_t taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
-  const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, taps * positions + pixels));
+  const int64_t grain =
+      std::max<int64_t>(1, 32768 / std::max<int64_t>(1, taps * positions + pixels));
   pool.parallel_for(planes, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t p = begin; p < end; ++p) {
       T* image = y + p * pixels;
@@ -64,7 +66,8 @@ void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const 
       int64_t tap[3];
       for (tap[0] = 0; tap[0] < g.kernel[0]; ++tap[0]) {
         for (tap[1] = 0; tap[1] < g.kernel[1]; ++tap[1]) {
-          for (tap[2] = 0; tap[2] < g.kernel[2]; ++tap[2], column += positions) add_tap(g, tap, column, image);
+          for (tap[2] = 0; tap[2] < g.kernel[2]; ++tap[2], column += positions)
+            add_tap(g, tap, column, image);
         }
       }
     }
@@ -73,13 +76,13 @@ void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const 
 
 }  // namespace
 
-void add_columns(const ConvShape& shape, int64_t planes, const float* columns, const float* bias, int64_t biases, float* y,
-                 ThreadPool& pool) {
+void add_columns(const ConvShape& shape, int64_t planes, const float* columns, const float* bias,
+                 int64_t biases, float* y, ThreadPool& pool) {
   add_planes(shape, planes, columns, bias, biases, y, pool);
 }
 
-void add_columns(const ConvShape& shape, int64_t planes, const double* columns, const double* bias, int64_t biases, double* y,
-                 ThreadPool& pool) {
+void add_columns(const ConvShape& shape, int64_t planes, const double* columns, const double* bias,
+                 int64_t biases, double* y, ThreadPool& pool) {
   add_planes(shape, planes, columns, bias, biases, y, pool);
 }
 

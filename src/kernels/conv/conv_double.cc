@@ -16,7 +16,8 @@ Range inside(int64_t offset, int64_t stride, int64_t size, int64_t out) {
 }
 
 struct Axes {  // three spatial axes, the missing ones in front
-  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {};
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1},
+          dilation[3] = {1, 1, 1}, pad[3] = {};
   explicit Axes(const ConvShape& s) {
     for (int i = 0; i < s.rank; ++i) {
       const int to = 3 - s.rank + i;
@@ -43,7 +44,8 @@ void add_tap(const Axes& a, const int64_t (&tap)[3], const double* x, double wei
       if (a.stride[2] == 1) {
         for (int64_t w = range[2].first; w < range[2].last; ++w) to[w] += weight * from[w];
       } else {
-        for (int64_t w = range[2].first; w < range[2].last; ++w) to[w] += weight * from[w * a.stride[2]];
+        for (int64_t w = range[2].first; w < range[2].last; ++w)
+          to[w] += weight * from[w * a.stride[2]];
       }
     }
   }
@@ -75,10 +77,12 @@ void for_planes(const ConvShape& s, ThreadPool& pool, Body&& body) {
 
 }  // namespace
 
-void conv_double(const ConvShape& s, const double* x, const double* w, const double* bias, double* y, ThreadPool& pool) {
+void conv_double(const ConvShape& s, const double* x, const double* w, const double* bias,
+                 double* y, ThreadPool& pool) {
   const Axes a(s);
   const int64_t in_plane = a.in[0] * a.in[1] * a.in[2], out_plane = a.out[0] * a.out[1] * a.out[2];
-  const int64_t channels = s.in_channels / s.group, taps = channels * a.kernel[0] * a.kernel[1] * a.kernel[2];
+  const int64_t channels = s.in_channels / s.group,
+                taps = channels * a.kernel[0] * a.kernel[1] * a.kernel[2];
   for_planes(s, pool, [&](int64_t n, int64_t m, int64_t g, int64_t at) {
     double* to = y + at * out_plane;
     std::fill(to, to + out_plane, bias ? bias[m] : 0.0);

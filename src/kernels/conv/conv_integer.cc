@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t width = integer_panel_columns;
 
 struct Sizes {
-  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {};
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1},
+          dilation[3] = {1, 1, 1}, pad[3] = {};
   int64_t channels, rows, taps, terms, in_pixels, out_pixels;  // of one group
 
   explicit Sizes(const ConvShape& s) {
@@ -29,7 +30,9 @@ struct Sizes {
 };
 
 int64_t aligned_bytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-int64_t panel_bytes(const Sizes& z) { return aligned_bytes(integer_pairs(z.terms) * 2 * width * 2); }
+int64_t panel_bytes(const Sizes& z) {
+  return aligned_bytes(integer_pairs(z.terms) * 2 * width * 2);
+}
 int64_t sums_bytes(const Sizes& z) { return aligned_bytes(z.rows * width * 4); }
 
 // The input columns of one panel of output positions, two terms side by side.
@@ -52,7 +55,8 @@ class Columns {
       for (int64_t d = 0; d < z_.kernel[0]; ++d) {
         for (int64_t h = 0; h < z_.kernel[1]; ++h) {
           for (int64_t w = 0; w < z_.kernel[2]; ++w, ++term) {
-            one_term(plane, d * z_.dilation[0], h * z_.dilation[1], w * z_.dilation[2], zero, panel + term / 2 * 2 * width + term % 2);
+            one_term(plane, d * z_.dilation[0], h * z_.dilation[1], w * z_.dilation[2], zero,
+                     panel + term / 2 * 2 * width + term % 2);
           }
         }
       }
@@ -74,27 +78,34 @@ class Columns {
 };
 
 template <class X>
-void fill_panel(const Sizes& z, int64_t first, int64_t count, const X* x, int32_t zero, int16_t* panel) {
+void fill_panel(const Sizes& z, int64_t first, int64_t count, const X* x, int32_t zero,
+                int16_t* panel) {
   Columns<X>(z, first, count).fill(x, zero, panel);
 }
 
-void store(const ConvRequantize& how, const Sizes& z, int32_t* sums, int64_t channel, int64_t at, int64_t count) {
+void store(const ConvRequantize& how, const Sizes& z, int32_t* sums, int64_t channel, int64_t at,
+           int64_t count) {
   Requantize rows;
   rows.scale = how.scale + (how.scale_each ? channel : 0), rows.scale_row = how.scale_each ? 1 : 0;
   rows.zero = &how.zero;
   for (int64_t r = 0; how.bias && r < z.rows; ++r) {
     const auto bias = static_cast<uint32_t>(how.bias[channel + r]);
-    for (int64_t j = 0; j < count; ++j) sums[r * width + j] = static_cast<int32_t>(static_cast<uint32_t>(sums[r * width + j]) + bias);
+    for (int64_t j = 0; j < count; ++j)
+      sums[r * width + j] = static_cast<int32_t>(static_cast<uint32_t>(sums[r * width + j]) + bias);
   }
-  requantize(how.type, rows, sums, width, z.rows, count, static_cast<uint8_t*>(how.y) + at, z.out_pixels);
+  requantize(how.type, rows, sums, width, z.rows, count, static_cast<uint8_t*>(how.y) + at,
+             z.out_pixels);
 }
 
 }  // namespace
 
-int64_t conv_integer_weights_size(const ConvShape& shape) { return integer_rows_size(shape.out_channels, Sizes(shape).terms); }
+int64_t conv_integer_weights_size(const ConvShape& shape) {
+  return integer_rows_size(shape.out_channels, Sizes(shape).terms);
+}
 
-void pack_conv_integer_weights(const ConvShape& shape, ElementType type, const void* w, const int32_t* zero, bool zero_each,
-                               int16_t* packed, ThreadPool& pool) {
+void pack_conv_integer_weights(const ConvShape& shape, ElementType type, const void* w,
+                               const int32_t* zero, bool zero_each, int16_t* packed,
+                               ThreadPool& pool) {
   const int64_t terms = Sizes(shape).terms;
   pack_integer_rows(type, w, terms, 1, shape.out_channels, terms, zero, zero_each, packed, pool);
 }
@@ -104,30 +115,38 @@ int64_t conv_integer_scratch_bytes(const ConvShape& shape, int threads) {
   return (panel_bytes(z) + sums_bytes(z)) * threads;
 }
 
-void conv_integer(const ConvShape& shape, ElementType x_type, const void* x, int32_t x_zero, const int16_t* weights, int32_t* sums,
-                  const ConvRequantize* how, void* scratch, ThreadPool& pool) {
+void conv_integer(const ConvShape& shape, ElementType x_type, const void* x, int32_t x_zero,
+                  const int16_t* weights, int32_t* sums, const ConvRequantize* how, void* scratch,
+                  ThreadPool& pool) {
   const Sizes z(shape);
-  const int64_t pairs = integer_pairs(z.terms), panels = z.panels(), each = panel_bytes(z) + sums_bytes(z);
-  const int64_t grain = std::max<int64_t>(1, 200000 / std::max<int64_t>(1, z.terms * width * (z.rows + 4)));
-  pool.parallel_for(shape.batch * shape.group * panels, grain, [&](int64_t begin, int64_t end, int worker) {
-    auto* panel = reinterpret_cast<int16_t*>(static_cast<std::byte*>(scratch) + worker * each);
-    auto* own = reinterpret_cast<int32_t*>(static_cast<std::byte*>(scratch) + worker * each + panel_bytes(z));
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % panels * width, count = std::min(width, z.out_pixels - first);
-      const int64_t g = i / panels % shape.group, n = i / panels / shape.group;
-      const int64_t image = (n * shape.in_channels + g * z.channels) * z.in_pixels;
-      if (x_type == ElementType::int8) fill_panel(z, first, count, static_cast<const int8_t*>(x) + image, x_zero, panel);
-      else fill_panel(z, first, count, static_cast<const uint8_t*>(x) + image, x_zero, panel);
-      const int16_t* rows = weights + g * z.rows * pairs * 2;
-      const int64_t channel = g * z.rows, at = (n * shape.out_channels + channel) * z.out_pixels + first;
-      if (how == nullptr) {
-        integer_panel_product(rows, z.rows, pairs, panel, count, sums + at, z.out_pixels);
-      } else {
-        integer_panel_product(rows, z.rows, pairs, panel, count, own, width);
-        store(*how, z, own, channel, at, count);
-      }
-    }
-  });
+  const int64_t pairs = integer_pairs(z.terms), panels = z.panels(),
+                each = panel_bytes(z) + sums_bytes(z);
+  const int64_t grain =
+      std::max<int64_t>(1, 200000 / std::max<int64_t>(1, z.terms * width * (z.rows + 4)));
+  pool.parallel_for(
+      shape.batch * shape.group * panels, grain, [&](int64_t begin, int64_t end, int worker) {
+        auto* panel = reinterpret_cast<int16_t*>(static_cast<std::byte*>(scratch) + worker * each);
+        auto* own = reinterpret_cast<int32_t*>(static_cast<std::byte*>(scratch) + worker * each +
+                                               panel_bytes(z));
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t first = i % panels * width, count = std::min(width, z.out_pixels - first);
+          const int64_t g = i / panels % shape.group, n = i / panels / shape.group;
+          const int64_t image = (n * shape.in_channels + g * z.channels) * z.in_pixels;
+          if (x_type == ElementType::int8)
+            fill_panel(z, first, count, static_cast<const int8_t*>(x) + image, x_zero, panel);
+          else
+            fill_panel(z, first, count, static_cast<const uint8_t*>(x) + image, x_zero, panel);
+          const int16_t* rows = weights + g * z.rows * pairs * 2;
+          const int64_t channel = g * z.rows,
+                        at = (n * shape.out_channels + channel) * z.out_pixels + first;
+          if (how == nullptr) {
+            integer_panel_product(rows, z.rows, pairs, panel, count, sums + at, z.out_pixels);
+          } else {
+            integer_panel_product(rows, z.rows, pairs, panel, count, own, width);
+            store(*how, z, own, channel, at, count);
+          }
+        }
+      });
 }
 
 }  // namespace sardonyx::kernels

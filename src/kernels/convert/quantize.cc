@@ -21,7 +21,9 @@ constexpr int64_t chunk_size = 16384;  // a multiple of what packs into a byte
 const void* at_element(ElementType type, const void* data, int64_t i) {
   return static_cast<const std::byte*>(data) + byte_size(type, i);
 }
-void* at_element(ElementType type, void* data, int64_t i) { return static_cast<std::byte*>(data) + byte_size(type, i); }
+void* at_element(ElementType type, void* data, int64_t i) {
+  return static_cast<std::byte*>(data) + byte_size(type, i);
+}
 
 template <class From>
 void convert_integers(const void* x, float* y, int64_t n) {
@@ -40,18 +42,25 @@ void load_floats(ElementType type, const void* data, int64_t first, float* y, in
   }
   const void* from = at_element(type, data, first);
   switch (type) {
-    case ElementType::int8: return convert_integers<int8_t>(from, y, n);
-    case ElementType::uint8: return convert_integers<uint8_t>(from, y, n);
-    case ElementType::int16: return convert_integers<int16_t>(from, y, n);
-    case ElementType::uint16: return convert_integers<uint16_t>(from, y, n);
-    case ElementType::int32: return convert_integers<int32_t>(from, y, n);
-    case ElementType::float64: return convert_integers<double>(from, y, n);
+    case ElementType::int8:
+      return convert_integers<int8_t>(from, y, n);
+    case ElementType::uint8:
+      return convert_integers<uint8_t>(from, y, n);
+    case ElementType::int16:
+      return convert_integers<int16_t>(from, y, n);
+    case ElementType::uint16:
+      return convert_integers<uint16_t>(from, y, n);
+    case ElementType::int32:
+      return convert_integers<int32_t>(from, y, n);
+    case ElementType::float64:
+      return convert_integers<double>(from, y, n);
     case ElementType::float8e8m0: {
       const auto* codes = static_cast<const uint8_t*>(from);
       for (int64_t i = 0; i < n; ++i) y[i] = e8m0_to_float(codes[i]);
       return;
     }
-    default: return to_floats(type, from, y, n);
+    default:
+      return to_floats(type, from, y, n);
   }
 }
 
@@ -67,8 +76,8 @@ void load_doubles(ElementType type, const void* data, int64_t first, double* y, 
   }
 }
 
-// Calls body(element, parameter, step, count) for runs of elements [begin, end) whose parameters are
-// parameter, parameter + step, ...; a run has at most a tile.
+// Calls body(element, parameter, step, count) for runs of elements [begin, end) whose parameters
+// are parameter, parameter + step, ...; a run has at most a tile.
 template <class Body>
 void for_runs(const QuantizeLayout& l, int64_t begin, int64_t end, Body&& body) {
   for (int64_t at = begin; at < end;) {
@@ -89,13 +98,16 @@ void for_runs(const QuantizeLayout& l, int64_t begin, int64_t end, Body&& body) 
 
 template <class T>
 void load_as(ElementType type, const void* data, int64_t first, T* y, int64_t n) {
-  if constexpr (std::is_same_v<T, double>) load_doubles(type, data, first, y, n);
-  else load_floats(type, data, first, y, n);
+  if constexpr (std::is_same_v<T, double>)
+    load_doubles(type, data, first, y, n);
+  else
+    load_floats(type, data, first, y, n);
 }
 
 // Parameters of a run, one for each element.
 template <class T>
-void load_parameters(ElementType type, const void* data, int64_t parameter, int64_t step, int64_t n, T* y) {
+void load_parameters(ElementType type, const void* data, int64_t parameter, int64_t step, int64_t n,
+                     T* y) {
   if (data == nullptr) {
     std::fill_n(y, n, T(0));
   } else if (step == 0) {
@@ -111,29 +123,40 @@ struct Range {
 };
 Range range_of(ElementType type) {
   switch (type) {
-    case ElementType::uint8: return {0, 255};
-    case ElementType::int8: return {-128, 127};
-    case ElementType::uint16: return {0, 65535};
-    case ElementType::int16: return {-32768, 32767};
-    case ElementType::uint4: return {0, 15};
-    case ElementType::int4: return {-8, 7};
-    case ElementType::uint2: return {0, 3};
-    case ElementType::int2: return {-2, 1};
-    default: fail(ErrorCode::unsupported, "no quantization to {}", name_of(type));
+    case ElementType::uint8:
+      return {0, 255};
+    case ElementType::int8:
+      return {-128, 127};
+    case ElementType::uint16:
+      return {0, 65535};
+    case ElementType::int16:
+      return {-32768, 32767};
+    case ElementType::uint4:
+      return {0, 15};
+    case ElementType::int4:
+      return {-8, 7};
+    case ElementType::uint2:
+      return {0, 3};
+    case ElementType::int2:
+      return {-2, 1};
+    default:
+      fail(ErrorCode::unsupported, "no quantization to {}", name_of(type));
   }
 }
 
-// Nearest, ties to even: adding 1.5 * 2^23 leaves no room for a fraction. The quotient is first brought
-// near the range, so that it is small enough.
+// Nearest, ties to even: adding 1.5 * 2^23 leaves no room for a fraction. The quotient is first
+// brought near the range, so that it is small enough.
 template <class T>
 void round_and_clip(const T* quotient, const float* zero, Range range, float* y, int64_t n) {
   constexpr float magic = 12582912.0f;
   for (int64_t i = 0; i < n; ++i) {
-    const T low = static_cast<T>(range.low - zero[i] - 1), high = static_cast<T>(range.high - zero[i] + 1);
+    const T low = static_cast<T>(range.low - zero[i] - 1),
+            high = static_cast<T>(range.high - zero[i] + 1);
     T q = quotient[i] > low ? quotient[i] : low;  // NaN: low
     q = q < high ? q : high;
     // A double must not be rounded to float before it is rounded to an integer.
-    const float whole = std::is_same_v<T, double> ? static_cast<float>(std::nearbyint(q)) : (static_cast<float>(q) + magic) - magic;
+    const float whole = std::is_same_v<T, double> ? static_cast<float>(std::nearbyint(q))
+                                                  : (static_cast<float>(q) + magic) - magic;
     const float value = whole + zero[i];
     y[i] = std::min(std::max(value, range.low), range.high);
   }
@@ -150,12 +173,16 @@ void store(ElementType type, const float* x, void* y, int64_t n) {
   switch (type) {
     case ElementType::uint8:
     case ElementType::uint4:
-    case ElementType::uint2: return store_integers<uint8_t>(x, y, n);
+    case ElementType::uint2:
+      return store_integers<uint8_t>(x, y, n);
     case ElementType::int8:
     case ElementType::int4:
-    case ElementType::int2: return store_integers<int8_t>(x, y, n);
-    case ElementType::uint16: return store_integers<uint16_t>(x, y, n);
-    default: return store_integers<int16_t>(x, y, n);
+    case ElementType::int2:
+      return store_integers<int8_t>(x, y, n);
+    case ElementType::uint16:
+      return store_integers<uint16_t>(x, y, n);
+    default:
+      return store_integers<int16_t>(x, y, n);
   }
 }
 
@@ -176,8 +203,8 @@ void round_to(ElementType, double*, int64_t) {}
 
 // One run: at most a tile. `y` is where the first element goes, one byte an element if packed.
 template <class T>
-void quantize_run(const QuantizeTypes& t, const void* x, const void* scale, const void* zero, int64_t at, int64_t parameter, int64_t step,
-                  int64_t n, void* y) {
+void quantize_run(const QuantizeTypes& t, const void* x, const void* scale, const void* zero,
+                  int64_t at, int64_t parameter, int64_t step, int64_t n, void* y) {
   T values[tile_size], scales[tile_size];
   float zeros[tile_size], whole[tile_size];
   load_as(t.x, x, at, values, n);
@@ -197,22 +224,25 @@ void quantize_run(const QuantizeTypes& t, const void* x, const void* scale, cons
 
 }  // namespace
 
-void quantize(const QuantizeTypes& types, const QuantizeLayout& layout, const void* x, const void* scale, const void* zero, void* y,
-              ThreadPool& pool) {
+void quantize(const QuantizeTypes& types, const QuantizeLayout& layout, const void* x,
+              const void* scale, const void* zero, void* y, ThreadPool& pool) {
   const bool packed = is_packed(types.y), wide = types.precision == ElementType::float64;
   pool.parallel_for(layout.size(), chunk_size, [&](int64_t begin, int64_t end, int) {
     uint8_t codes[chunk_size];
     for_runs(layout, begin, end, [&](int64_t at, int64_t parameter, int64_t step, int64_t n) {
       void* to = packed ? static_cast<void*>(codes + (at - begin)) : at_element(types.y, y, at);
-      if (wide) quantize_run<double>(types, x, scale, zero, at, parameter, step, n, to);
-      else quantize_run<float>(types, x, scale, zero, at, parameter, step, n, to);
+      if (wide)
+        quantize_run<double>(types, x, scale, zero, at, parameter, step, n, to);
+      else
+        quantize_run<float>(types, x, scale, zero, at, parameter, step, n, to);
     });
     if (packed) pack(types.y, codes, y, begin, end - begin);
   });
 }
 
-void dequantize(ElementType x_type, ElementType scale_type, ElementType y_type, const QuantizeLayout& layout, const void* x,
-                const void* scale, const void* zero, void* y, ThreadPool& pool) {
+void dequantize(ElementType x_type, ElementType scale_type, ElementType y_type,
+                const QuantizeLayout& layout, const void* x, const void* scale, const void* zero,
+                void* y, ThreadPool& pool) {
   pool.parallel_for(layout.size(), chunk_size, [&](int64_t begin, int64_t end, int) {
     for_runs(layout, begin, end, [&](int64_t at, int64_t parameter, int64_t step, int64_t n) {
       float values[tile_size], scales[tile_size], zeros[tile_size];
@@ -229,11 +259,13 @@ void dequantize(ElementType x_type, ElementType scale_type, ElementType y_type, 
   });
 }
 
-void dynamic_quantize(const float* x, int64_t n, uint8_t* y, float* scale, uint8_t* zero, ThreadPool& pool) {
+void dynamic_quantize(const float* x, int64_t n, uint8_t* y, float* scale, uint8_t* zero,
+                      ThreadPool& pool) {
   float low = 0, high = 0;
   for (int64_t i = 0; i < n; ++i) low = std::min(low, x[i]), high = std::max(high, x[i]);
   *scale = (low == high ? 1.0f : high - low) / 255.0f;
-  *zero = static_cast<uint8_t>(std::nearbyint(std::clamp(0.0f - low / *scale, 0.0f, 255.0f)));
+  const float wanted = 0.0f - low / *scale;  // NaN where the range is infinite
+  *zero = static_cast<uint8_t>(wanted >= 0 ? std::nearbyint(std::min(wanted, 255.0f)) : 0.0f);
   QuantizeLayout layout;
   layout.inner = n;
   quantize({}, layout, x, scale, zero, y, pool);

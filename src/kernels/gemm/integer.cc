@@ -37,7 +37,8 @@ HWY_INLINE int32_t PairAt(const int16_t* at) {
 
 // `rows` rows against two vectors of columns.
 template <int rows, class D>
-HWY_INLINE void Tile(D d, const int16_t* a, int64_t a_stride, int64_t pairs, const int16_t* panel, int32_t* c, int64_t ldc) {
+HWY_INLINE void Tile(D d, const int16_t* a, int64_t a_stride, int64_t pairs, const int16_t* panel,
+                     int32_t* c, int64_t ldc) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   hn::Vec<D> sums[rows][2];
   for (int r = 0; r < rows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
@@ -57,14 +58,17 @@ HWY_INLINE void Tile(D d, const int16_t* a, int64_t a_stride, int64_t pairs, con
 }
 
 // Every row against one panel; c has all 32 columns.
-void PanelProduct(const int16_t* a, int64_t rows, int64_t pairs, const int16_t* panel, int32_t* c, int64_t ldc) {
+void PanelProduct(const int16_t* a, int64_t rows, int64_t pairs, const int16_t* panel, int32_t* c,
+                  int64_t ldc) {
   const hn::CappedTag<int32_t, integer_panel_columns / 2> d;
   const auto step = 2 * static_cast<int64_t>(hn::Lanes(d)), a_stride = 2 * pairs;
   for (int64_t column = 0; column < integer_panel_columns; column += step) {
     const int16_t* b = panel + 2 * column;
     int64_t i = 0;
-    for (; i + 4 <= rows; i += 4) Tile<4>(d, a + i * a_stride, a_stride, pairs, b, c + i * ldc + column, ldc);
-    for (; i < rows; ++i) Tile<1>(d, a + i * a_stride, a_stride, pairs, b, c + i * ldc + column, ldc);
+    for (; i + 4 <= rows; i += 4)
+      Tile<4>(d, a + i * a_stride, a_stride, pairs, b, c + i * ldc + column, ldc);
+    for (; i < rows; ++i)
+      Tile<1>(d, a + i * a_stride, a_stride, pairs, b, c + i * ldc + column, ldc);
   }
 }
 
@@ -82,78 +86,100 @@ namespace {
 constexpr int64_t row_block = 64;
 
 int16_t value_at(ElementType type, const void* data, int64_t i) {
-  return type == ElementType::int8 ? static_cast<const int8_t*>(data)[i] : static_cast<const uint8_t*>(data)[i];
+  return type == ElementType::int8 ? static_cast<const int8_t*>(data)[i]
+                                   : static_cast<const uint8_t*>(data)[i];
 }
 
 }  // namespace
 
-void pack_integer_rows(ElementType type, const void* a, int64_t row_stride, int64_t term_stride, int64_t rows, int64_t k,
-                       const int32_t* zero, bool zero_each_row, int16_t* out, ThreadPool& pool) {
+void pack_integer_rows(ElementType type, const void* a, int64_t row_stride, int64_t term_stride,
+                       int64_t rows, int64_t k, const int32_t* zero, bool zero_each_row,
+                       int16_t* out, ThreadPool& pool) {
   const int64_t width = 2 * integer_pairs(k);
-  pool.parallel_for(rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, width)), [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto offset = static_cast<int16_t>(zero ? zero[zero_each_row ? i : 0] : 0);
-      int16_t* to = out + i * width;
-      for (int64_t t = 0; t < k; ++t) to[t] = static_cast<int16_t>(value_at(type, a, i * row_stride + t * term_stride) - offset);
-      if (k % 2 != 0) to[k] = 0;
-    }
-  });
-}
-
-void pack_integer_panels(ElementType type, const void* b, int64_t term_stride, int64_t column_stride, int64_t k, int64_t columns,
-                         const int32_t* zero, bool zero_each_column, int16_t* out, ThreadPool& pool) {
-  const int64_t pairs = integer_pairs(k), panels = (columns + integer_panel_columns - 1) / integer_panel_columns;
-  pool.parallel_for(panels, std::max<int64_t>(1, 1024 / std::max<int64_t>(1, pairs)), [&](int64_t begin, int64_t end, int) {
-    for (int64_t panel = begin; panel < end; ++panel) {
-      int16_t* to = out + panel * pairs * 2 * integer_panel_columns;
-      const int64_t first = panel * integer_panel_columns, used = std::min(integer_panel_columns, columns - first);
-      std::fill_n(to, pairs * 2 * integer_panel_columns, int16_t{0});
-      for (int64_t t = 0; t < k; ++t) {
-        for (int64_t j = 0; j < used; ++j) {
-          const auto offset = zero ? zero[zero_each_column ? first + j : 0] : 0;
-          to[(t / 2 * integer_panel_columns + j) * 2 + t % 2] =
-              static_cast<int16_t>(value_at(type, b, t * term_stride + (first + j) * column_stride) - offset);
+  pool.parallel_for(
+      rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, width)),
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const auto offset = static_cast<int16_t>(zero ? zero[zero_each_row ? i : 0] : 0);
+          int16_t* to = out + i * width;
+          for (int64_t t = 0; t < k; ++t)
+            to[t] =
+                static_cast<int16_t>(value_at(type, a, i * row_stride + t * term_stride) - offset);
+          if (k % 2 != 0) to[k] = 0;
         }
-      }
-    }
-  });
+      });
 }
 
-void integer_panel_product(const int16_t* rows, int64_t row_count, int64_t pairs, const int16_t* panel, int64_t columns, int32_t* c,
-                           int64_t ldc) {
-  if (columns == integer_panel_columns) return HWY_DYNAMIC_DISPATCH(PanelProduct)(rows, row_count, pairs, panel, c, ldc);
+void pack_integer_panels(ElementType type, const void* b, int64_t term_stride,
+                         int64_t column_stride, int64_t k, int64_t columns, const int32_t* zero,
+                         bool zero_each_column, int16_t* out, ThreadPool& pool) {
+  const int64_t pairs = integer_pairs(k),
+                panels = (columns + integer_panel_columns - 1) / integer_panel_columns;
+  pool.parallel_for(
+      panels, std::max<int64_t>(1, 1024 / std::max<int64_t>(1, pairs)),
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t panel = begin; panel < end; ++panel) {
+          int16_t* to = out + panel * pairs * 2 * integer_panel_columns;
+          const int64_t first = panel * integer_panel_columns,
+                        used = std::min(integer_panel_columns, columns - first);
+          std::fill_n(to, pairs * 2 * integer_panel_columns, int16_t{0});
+          for (int64_t t = 0; t < k; ++t) {
+            for (int64_t j = 0; j < used; ++j) {
+              const auto offset = zero ? zero[zero_each_column ? first + j : 0] : 0;
+              to[(t / 2 * integer_panel_columns + j) * 2 + t % 2] = static_cast<int16_t>(
+                  value_at(type, b, t * term_stride + (first + j) * column_stride) - offset);
+            }
+          }
+        }
+      });
+}
+
+void integer_panel_product(const int16_t* rows, int64_t row_count, int64_t pairs,
+                           const int16_t* panel, int64_t columns, int32_t* c, int64_t ldc) {
+  if (columns == integer_panel_columns)
+    return HWY_DYNAMIC_DISPATCH(PanelProduct)(rows, row_count, pairs, panel, c, ldc);
   int32_t whole[row_block * integer_panel_columns];
   for (int64_t i = 0; i < row_count; i += row_block) {
     const int64_t some = std::min(row_block, row_count - i);
-    HWY_DYNAMIC_DISPATCH(PanelProduct)(rows + i * 2 * pairs, some, pairs, panel, whole, integer_panel_columns);
-    for (int64_t r = 0; r < some; ++r) std::copy_n(whole + r * integer_panel_columns, columns, c + (i + r) * ldc);
+    HWY_DYNAMIC_DISPATCH(PanelProduct)
+    (rows + i * 2 * pairs, some, pairs, panel, whole, integer_panel_columns);
+    for (int64_t r = 0; r < some; ++r)
+      std::copy_n(whole + r * integer_panel_columns, columns, c + (i + r) * ldc);
   }
 }
 
-void integer_product(const int16_t* rows, int64_t row_count, int64_t k, const int16_t* panels, int64_t columns, int32_t* c, int64_t ldc,
-                     ThreadPool& pool) {
-  const int64_t pairs = integer_pairs(k), count = (columns + integer_panel_columns - 1) / integer_panel_columns;
+void integer_product(const int16_t* rows, int64_t row_count, int64_t k, const int16_t* panels,
+                     int64_t columns, int32_t* c, int64_t ldc, ThreadPool& pool) {
+  const int64_t pairs = integer_pairs(k),
+                count = (columns + integer_panel_columns - 1) / integer_panel_columns;
   const int64_t blocks = (row_count + row_block - 1) / row_block;
-  const int64_t grain = std::max<int64_t>(1, 400000 / std::max<int64_t>(1, std::min(row_block, row_count) * k * integer_panel_columns));
+  const int64_t grain = std::max<int64_t>(
+      1, 400000 / std::max<int64_t>(1, std::min(row_block, row_count) * k * integer_panel_columns));
   pool.parallel_for(blocks * count, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t panel = i % count, first = i / count * row_block, column = panel * integer_panel_columns;
+      const int64_t panel = i % count, first = i / count * row_block,
+                    column = panel * integer_panel_columns;
       integer_panel_product(rows + first * 2 * pairs, std::min(row_block, row_count - first), pairs,
-                            panels + panel * pairs * 2 * integer_panel_columns, std::min(integer_panel_columns, columns - column),
+                            panels + panel * pairs * 2 * integer_panel_columns,
+                            std::min(integer_panel_columns, columns - column),
                             c + first * ldc + column, ldc);
     }
   });
 }
 
-void requantize(ElementType y_type, const Requantize& how, const int32_t* sums, int64_t ld, int64_t rows, int64_t columns, void* y,
-                int64_t y_stride) {
-  const double low = y_type == ElementType::int8 ? -128 : 0, high = y_type == ElementType::int8 ? 127 : 255;
+void requantize(ElementType y_type, const Requantize& how, const int32_t* sums, int64_t ld,
+                int64_t rows, int64_t columns, void* y, int64_t y_stride) {
+  const double low = y_type == ElementType::int8 ? -128 : 0,
+               high = y_type == ElementType::int8 ? 127 : 255;
   for (int64_t i = 0; i < rows; ++i) {
     const float* scale = how.scale + i * how.scale_row;
     const auto zero = static_cast<double>(how.zero ? how.zero[i * how.zero_row] : 0);
     for (int64_t j = 0; j < columns; ++j) {
-      const double value = static_cast<double>(sums[i * ld + j]) * static_cast<double>(scale[j * how.scale_column]) + zero;
-      const auto whole = static_cast<int32_t>(std::clamp(std::nearbyint(std::isnan(value) ? low : value), low, high));
+      const double value =
+          static_cast<double>(sums[i * ld + j]) * static_cast<double>(scale[j * how.scale_column]) +
+          zero;
+      const auto whole = static_cast<int32_t>(
+          std::clamp(std::nearbyint(std::isnan(value) ? low : value), low, high));
       static_cast<uint8_t*>(y)[i * y_stride + j] = static_cast<uint8_t>(whole);
     }
   }

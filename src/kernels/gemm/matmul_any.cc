@@ -12,7 +12,8 @@ constexpr int64_t row_work = 1 << 16;  // multiply-adds worth a chunk
 
 // Integers are multiplied as unsigned, so that overflow wraps.
 template <class T>
-using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                             std::type_identity<T>>::type;
 
 template <class T>
 void product_row(int64_t N, int64_t K, const T* a, int64_t a_stride, const T* b, int64_t b_row,
@@ -83,28 +84,32 @@ void scale_rows(int64_t M, int64_t N, double alpha, double beta, const void* c, 
 template <class Call>
 void by_type(ElementType type, Call&& call) {
   switch (type) {
-    case ElementType::float64: return call(double());
-    case ElementType::int32: return call(int32_t());
-    case ElementType::uint32: return call(uint32_t());
-    case ElementType::int64: return call(int64_t());
-    case ElementType::uint64: return call(uint64_t());
-    default: fail(ErrorCode::unsupported, "no matrix product for {}", name_of(type));
+    case ElementType::float64:
+      return call(double());
+    case ElementType::int32:
+      return call(int32_t());
+    case ElementType::uint32:
+      return call(uint32_t());
+    case ElementType::int64:
+      return call(int64_t());
+    case ElementType::uint64:
+      return call(uint64_t());
+    default:
+      fail(ErrorCode::unsupported, "no matrix product for {}", name_of(type));
   }
 }
 
 }  // namespace
 
 bool supports_matmul_any(ElementType type) {
-  return type == ElementType::float64 || type == ElementType::int32 || type == ElementType::uint32 ||
-         type == ElementType::int64 || type == ElementType::uint64;
+  return type == ElementType::float64 || type == ElementType::int32 ||
+         type == ElementType::uint32 || type == ElementType::int64 || type == ElementType::uint64;
 }
 
 void matmul_any(ElementType type, const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
                 const AnyMatrix& a, const AnyMatrix& b, void* c, int64_t ldc, ThreadPool& pool) {
   if (M == 0 || N == 0) return;
-  by_type(type, [&](auto zero) {
-    products<decltype(zero)>(batch, M, N, K, a, b, c, ldc, pool);
-  });
+  by_type(type, [&](auto zero) { products<decltype(zero)>(batch, M, N, K, a, b, c, ldc, pool); });
 }
 
 void scale_and_add(ElementType type, int64_t M, int64_t N, double alpha, double beta, const void* c,

@@ -13,8 +13,12 @@ namespace {
 int64_t aligned_bytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // GRU without linear_before_reset multiplies its third gate apart, by the reset state.
-bool splits_state(const RecurrentShape& s) { return s.kind == RecurrentKind::gru && !s.linear_before_reset; }
-int64_t first_columns(const RecurrentShape& s) { return splits_state(s) ? 2 * s.hidden : s.gate_columns(); }
+bool splits_state(const RecurrentShape& s) {
+  return s.kind == RecurrentKind::gru && !s.linear_before_reset;
+}
+int64_t first_columns(const RecurrentShape& s) {
+  return splits_state(s) ? 2 * s.hidden : s.gate_columns();
+}
 
 // The product with a matrix that is stored as rows of its columns: [N, K].
 template <class T>
@@ -26,10 +30,13 @@ struct Weights<float> {
   static void pack(const float* w, int64_t K, int64_t N, void* to, ThreadPool* pool) {
     if (K > 0 && N > 0) pack_b(w, 1, K, K, N, to, pool);
   }
-  static int64_t scratch(int64_t M, int64_t N, int64_t K, int threads) { return aligned_bytes(gemm_packed_b_scratch_bytes(M, N, K, K, threads)); }
+  static int64_t scratch(int64_t M, int64_t N, int64_t K, int threads) {
+    return aligned_bytes(gemm_packed_b_scratch_bytes(M, N, K, K, threads));
+  }
   // c = a * w^T + bias + residual (each optional).
-  static void multiply(int64_t M, int64_t N, int64_t K, const float* a, const void* w, float* c, int64_t ldc, const float* bias,
-                       const float* residual, int64_t residual_stride, void* scratch, ThreadPool& pool) {
+  static void multiply(int64_t M, int64_t N, int64_t K, const float* a, const void* w, float* c,
+                       int64_t ldc, const float* bias, const float* residual,
+                       int64_t residual_stride, void* scratch, ThreadPool& pool) {
     Epilogue epilogue;
     epilogue.bias = bias;
     epilogue.bias_axis = bias ? BiasAxis::column : BiasAxis::none;
@@ -41,15 +48,19 @@ struct Weights<float> {
 template <>
 struct Weights<double> {
   static int64_t bytes(int64_t K, int64_t N) { return aligned_bytes(K * N * 8); }
-  static void pack(const double* w, int64_t K, int64_t N, void* to, ThreadPool*) { std::copy(w, w + K * N, static_cast<double*>(to)); }
+  static void pack(const double* w, int64_t K, int64_t N, void* to, ThreadPool*) {
+    std::copy(w, w + K * N, static_cast<double*>(to));
+  }
   static int64_t scratch(int64_t M, int64_t N, int64_t, int) { return aligned_bytes(M * N * 8); }
-  static void multiply(int64_t M, int64_t N, int64_t K, const double* a, const void* w, double* c, int64_t ldc, const double* bias,
-                       const double* residual, int64_t residual_stride, void* scratch, ThreadPool& pool) {
+  static void multiply(int64_t M, int64_t N, int64_t K, const double* a, const void* w, double* c,
+                       int64_t ldc, const double* bias, const double* residual,
+                       int64_t residual_stride, void* scratch, ThreadPool& pool) {
     double* sums = static_cast<double*>(scratch);
     matmul_any(ElementType::float64, {}, M, N, K, {a, K, 1}, {w, 1, K}, sums, N, pool);
     for (int64_t i = 0; i < M; ++i) {
       for (int64_t j = 0; j < N; ++j) {
-        c[i * ldc + j] = sums[i * N + j] + (bias ? bias[j] : 0) + (residual ? residual[i * residual_stride + j] : 0);
+        c[i * ldc + j] = sums[i * N + j] + (bias ? bias[j] : 0) +
+                         (residual ? residual[i * residual_stride + j] : 0);
       }
     }
   }
@@ -73,9 +84,10 @@ struct Scratch {
     reset = take(s.batch * s.hidden);
     bias = take(s.gate_columns());
     products = at;
-    total = at + std::max({Weights<T>::scratch(s.steps * s.batch, s.gate_columns(), s.input, threads),
-                           Weights<T>::scratch(s.batch, first_columns(s), s.hidden, threads),
-                           Weights<T>::scratch(s.batch, s.hidden, s.hidden, threads)});
+    total =
+        at + std::max({Weights<T>::scratch(s.steps * s.batch, s.gate_columns(), s.input, threads),
+                       Weights<T>::scratch(s.batch, first_columns(s), s.hidden, threads),
+                       Weights<T>::scratch(s.batch, s.hidden, s.hidden, threads)});
   }
 };
 
@@ -83,16 +95,19 @@ struct Scratch {
 template <class T>
 class Layer {
  public:
-  Layer(const RecurrentShape& s, const RecurrentData<T>& d, int direction, std::byte* scratch, ThreadPool& pool)
+  Layer(const RecurrentShape& s, const RecurrentData<T>& d, int direction, std::byte* scratch,
+        ThreadPool& pool)
       : s_(s), d_(d), direction_(direction), reverse_(direction == 1 || s.reverse), pool_(pool) {
     const Scratch<T> parts(s, pool.threads());
     const auto at = [&](int64_t offset) { return reinterpret_cast<T*>(scratch + offset); };
-    projected_ = at(parts.projected), gates_ = at(parts.gates), h_ = at(parts.h), c_ = at(parts.c), reset_ = at(parts.reset);
+    projected_ = at(parts.projected), gates_ = at(parts.gates), h_ = at(parts.h), c_ = at(parts.c),
+    reset_ = at(parts.reset);
     bias_ = at(parts.bias), products_ = scratch + parts.products;
     const auto* w = static_cast<const std::byte*>(d.w);
     const auto* r = static_cast<const std::byte*>(d.r);
     w_ = w + direction * Weights<T>::bytes(s.input, s.gate_columns());
-    const int64_t first = Weights<T>::bytes(s.hidden, first_columns(s)), second = splits_state(s) ? Weights<T>::bytes(s.hidden, s.hidden) : 0;
+    const int64_t first = Weights<T>::bytes(s.hidden, first_columns(s)),
+                  second = splits_state(s) ? Weights<T>::bytes(s.hidden, s.hidden) : 0;
     r_ = r + direction * (first + second);
     r_last_ = r_ + first;
   }
@@ -101,10 +116,12 @@ class Layer {
     join_bias();
     start(d_.h0, h_);
     if (s_.kind == RecurrentKind::lstm) start(d_.c0, c_);
-    Weights<T>::multiply(s_.steps * s_.batch, s_.gate_columns(), s_.input, d_.x, w_, projected_, s_.gate_columns(), d_.bias ? bias_ : nullptr,
-                         nullptr, 0, products_, pool_);
+    Weights<T>::multiply(s_.steps * s_.batch, s_.gate_columns(), s_.input, d_.x, w_, projected_,
+                         s_.gate_columns(), d_.bias ? bias_ : nullptr, nullptr, 0, products_,
+                         pool_);
     int64_t longest = 0, shortest = s_.steps;
-    for (int64_t b = 0; b < s_.batch; ++b) longest = std::max(longest, length(b)), shortest = std::min(shortest, length(b));
+    for (int64_t b = 0; b < s_.batch; ++b)
+      longest = std::max(longest, length(b)), shortest = std::min(shortest, length(b));
     if (d_.y && shortest < s_.steps) clear_y();
     for (int64_t step = 0; step < longest; ++step) advance(step, shortest == longest);
     finish(h_, d_.y_h);
@@ -112,15 +129,22 @@ class Layer {
   }
 
  private:
-  int64_t length(int64_t b) const { return d_.lengths ? std::clamp<int64_t>(d_.lengths[b], 0, s_.steps) : s_.steps; }
+  int64_t length(int64_t b) const {
+    return d_.lengths ? std::clamp<int64_t>(d_.lengths[b], 0, s_.steps) : s_.steps;
+  }
   int64_t time(int64_t step, int64_t b) const { return reverse_ ? length(b) - 1 - step : step; }
   // Row of x (and of the projected gates) of one time and batch.
-  int64_t row(int64_t time, int64_t b) const { return s_.batch_first ? b * s_.steps + time : time * s_.batch + b; }
+  int64_t row(int64_t time, int64_t b) const {
+    return s_.batch_first ? b * s_.steps + time : time * s_.batch + b;
+  }
   int64_t state_at(int64_t b) const {
-    return (s_.batch_first ? b * s_.directions + direction_ : direction_ * s_.batch + b) * s_.hidden;
+    return (s_.batch_first ? b * s_.directions + direction_ : direction_ * s_.batch + b) *
+           s_.hidden;
   }
   int64_t y_at(int64_t time, int64_t b) const {
-    return (s_.batch_first ? (b * s_.steps + time) * s_.directions + direction_ : (time * s_.directions + direction_) * s_.batch + b) * s_.hidden;
+    return (s_.batch_first ? (b * s_.steps + time) * s_.directions + direction_
+                           : (time * s_.directions + direction_) * s_.batch + b) *
+           s_.hidden;
   }
   const Gate& gate(int i) const { return s_.gates[direction_][i]; }
 
@@ -129,44 +153,56 @@ class Layer {
     if (!d_.bias) return;
     const int64_t n = s_.gate_columns();
     const T* both = d_.bias + direction_ * 2 * n;
-    const int64_t joined = s_.kind == RecurrentKind::gru && s_.linear_before_reset ? 2 * s_.hidden : n;
+    const int64_t joined =
+        s_.kind == RecurrentKind::gru && s_.linear_before_reset ? 2 * s_.hidden : n;
     for (int64_t i = 0; i < n; ++i) bias_[i] = both[i] + (i < joined ? both[n + i] : T(0));
   }
 
   void start(const T* from, T* state) const {
     for (int64_t b = 0; b < s_.batch; ++b) {
       T* to = state + b * s_.hidden;
-      if (from) std::copy_n(from + state_at(b), s_.hidden, to);
-      else std::fill_n(to, s_.hidden, T(0));
+      if (from)
+        std::copy_n(from + state_at(b), s_.hidden, to);
+      else
+        std::fill_n(to, s_.hidden, T(0));
     }
   }
   void finish(const T* state, T* to) const {
-    for (int64_t b = 0; to && b < s_.batch; ++b) std::copy_n(state + b * s_.hidden, s_.hidden, to + state_at(b));
+    for (int64_t b = 0; to && b < s_.batch; ++b)
+      std::copy_n(state + b * s_.hidden, s_.hidden, to + state_at(b));
   }
   void clear_y() const {
     for (int64_t b = 0; b < s_.batch; ++b) {
-      for (int64_t t = length(b); t < s_.steps; ++t) std::fill_n(d_.y + y_at(t, b), s_.hidden, T(0));
+      for (int64_t t = length(b); t < s_.steps; ++t)
+        std::fill_n(d_.y + y_at(t, b), s_.hidden, T(0));
     }
   }
 
   void advance(int64_t step, bool uniform) {
     const int64_t n = s_.gate_columns(), first = first_columns(s_);
-    const bool apart = s_.kind == RecurrentKind::gru && s_.linear_before_reset;  // x and h parts stay apart
+    const bool apart =
+        s_.kind == RecurrentKind::gru && s_.linear_before_reset;  // x and h parts stay apart
     // Where all rows are at the same time, the projected gates are read where they are.
     const T* projected = projected_ + (s_.batch > 0 && uniform ? row(time(step, 0), 0) * n : 0);
     const int64_t distance = s_.batch_first ? s_.steps * n : n;
     if (!uniform && !apart) {
       for (int64_t b = 0; b < s_.batch; ++b) {
-        if (step < length(b)) std::copy_n(projected_ + row(time(step, b), b) * n, first, gates_ + b * n);
+        if (step < length(b))
+          std::copy_n(projected_ + row(time(step, b), b) * n, first, gates_ + b * n);
       }
-      Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr, gates_, n, products_, pool_);
+      Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr, gates_, n,
+                           products_, pool_);
     } else {
-      Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr, apart ? nullptr : projected, distance, products_, pool_);
+      Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr,
+                           apart ? nullptr : projected, distance, products_, pool_);
     }
     if (s_.kind == RecurrentKind::gru) return advance_gru(step, apart);
     for_rows([&](int64_t b) {
       if (step >= length(b)) return;
-      if (s_.kind == RecurrentKind::lstm) lstm_row(b); else rnn_row(b);
+      if (s_.kind == RecurrentKind::lstm)
+        lstm_row(b);
+      else
+        rnn_row(b);
       store(step, b);
     });
   }
@@ -222,7 +258,9 @@ class Layer {
       const T* r = z + n;
       T* candidate = z + 2 * n;
       if (apart) {
-        for (int64_t j = 0; j < n; ++j) candidate[j] = x[2 * n + j] + r[j] * (candidate[j] + (recurrent_bias ? recurrent_bias[j] : T(0)));
+        for (int64_t j = 0; j < n; ++j)
+          candidate[j] =
+              x[2 * n + j] + r[j] * (candidate[j] + (recurrent_bias ? recurrent_bias[j] : T(0)));
       } else {
         std::copy_n(x + 2 * n, n, candidate);
         for (int64_t j = 0; j < n; ++j) reset_[b * n + j] = r[j] * h_[b * n + j];
@@ -230,7 +268,8 @@ class Layer {
     });
     if (!apart) {
       T* candidate = gates_ + 2 * n;
-      Weights<T>::multiply(s_.batch, n, n, reset_, r_last_, candidate, 3 * n, nullptr, candidate, 3 * n, products_, pool_);
+      Weights<T>::multiply(s_.batch, n, n, reset_, r_last_, candidate, 3 * n, nullptr, candidate,
+                           3 * n, products_, pool_);
     }
     for_rows([&](int64_t b) {
       if (step >= length(b)) return;
@@ -292,8 +331,10 @@ int64_t recurrent_scratch_bytes(const RecurrentShape& s, int threads) {
 }
 
 template <class T>
-void run_recurrent(const RecurrentShape& s, const RecurrentData<T>& data, void* scratch, ThreadPool& pool) {
-  for (int d = 0; d < s.directions; ++d) Layer<T>(s, data, d, static_cast<std::byte*>(scratch), pool).run();
+void run_recurrent(const RecurrentShape& s, const RecurrentData<T>& data, void* scratch,
+                   ThreadPool& pool) {
+  for (int d = 0; d < s.directions; ++d)
+    Layer<T>(s, data, d, static_cast<std::byte*>(scratch), pool).run();
 }
 
 #define INSTANTIATE(T)                                                                        \
@@ -302,7 +343,8 @@ void run_recurrent(const RecurrentShape& s, const RecurrentData<T>& data, void* 
   template void pack_recurrent_input<T>(const RecurrentShape&, const T*, void*, ThreadPool*); \
   template void pack_recurrent_state<T>(const RecurrentShape&, const T*, void*, ThreadPool*); \
   template int64_t recurrent_scratch_bytes<T>(const RecurrentShape&, int);                    \
-  template void run_recurrent<T>(const RecurrentShape&, const RecurrentData<T>&, void*, ThreadPool&);
+  template void run_recurrent<T>(const RecurrentShape&, const RecurrentData<T>&, void*,       \
+                                 ThreadPool&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

@@ -11,7 +11,17 @@ enum class RecurrentKind : int32_t { rnn, gru, lstm };
 
 // A gate's activation, with the parameters of the standard's operator of that name.
 enum class GateFunction : int32_t {
-  relu, tanh, sigmoid, affine, leaky_relu, thresholded_relu, scaled_tanh, hard_sigmoid, elu, softsign, softplus
+  relu,
+  tanh,
+  sigmoid,
+  affine,
+  leaky_relu,
+  thresholded_relu,
+  scaled_tanh,
+  hard_sigmoid,
+  elu,
+  softsign,
+  softplus
 };
 struct Gate {
   GateFunction function = GateFunction::tanh;
@@ -24,13 +34,16 @@ struct RecurrentShape {
   int64_t steps = 0, batch = 0, input = 0, hidden = 0;
   int directions = 1;
   bool reverse = false;      // the only direction runs backwards; of two it is the second
-  bool batch_first = false;  // x [batch, steps, input], y [batch, steps, directions, hidden], states [batch, directions, hidden]
+  bool batch_first = false;  // x [batch, steps, input], y [batch, steps, directions, hidden],
+                             // states [batch, directions, hidden]
   bool linear_before_reset = false;  // GRU
   bool input_forget = false;         // LSTM
   float clip = 0;                    // 0: none
   Gate gates[2][3];                  // of each direction: f, g, h
 
-  int64_t gate_count() const { return kind == RecurrentKind::lstm ? 4 : kind == RecurrentKind::gru ? 3 : 1; }
+  int64_t gate_count() const {
+    return kind == RecurrentKind::lstm ? 4 : kind == RecurrentKind::gru ? 3 : 1;
+  }
   int64_t gate_columns() const { return gate_count() * hidden; }
 };
 
@@ -49,8 +62,8 @@ void pack_recurrent_state(const RecurrentShape& shape, const T* r, void* packed,
 template <class T>
 struct RecurrentData {
   const T* x = nullptr;
-  const void* w = nullptr;  // packed
-  const void* r = nullptr;  // packed
+  const void* w = nullptr;           // packed
+  const void* r = nullptr;           // packed
   const T* bias = nullptr;           // optional: [directions, 2 * gates * hidden]
   const int32_t* lengths = nullptr;  // optional: [batch], each in [0, steps] (clamped to it)
   const T* h0 = nullptr;             // optional
@@ -64,6 +77,7 @@ struct RecurrentData {
 template <class T>
 int64_t recurrent_scratch_bytes(const RecurrentShape& shape, int threads);
 template <class T>
-void run_recurrent(const RecurrentShape& shape, const RecurrentData<T>& data, void* scratch, ThreadPool& pool);
+void run_recurrent(const RecurrentShape& shape, const RecurrentData<T>& data, void* scratch,
+                   ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

@@ -21,6 +21,7 @@ struct LossShape {
 // by that of the weights. Labels are int32 or (wide) int64; one outside [0, classes) that is not
 // `ignored` throws Error (run_failed). T is float or double.
 template <class T>
-void likelihood_loss(const LossShape& shape, const T* x, const void* labels, bool wide, const T* weight, T* y);
+void likelihood_loss(const LossShape& shape, const T* x, const void* labels, bool wide,
+                     const T* weight, T* y);
 
 }  // namespace sardonyx::kernels

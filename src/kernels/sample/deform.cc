@@ -21,8 +21,10 @@ T sample(const ConvShape& s, const T* plane, const T* position) {
     T next_weight[8];
     int next = 0;
     for (int i = 0; i < count; ++i) {
-      if (low >= 0) next_offset[next] = offset[i] * size + low, next_weight[next++] = weight[i] * (1 - part);
-      if (low + 1 < size) next_offset[next] = offset[i] * size + low + 1, next_weight[next++] = weight[i] * part;
+      if (low >= 0)
+        next_offset[next] = offset[i] * size + low, next_weight[next++] = weight[i] * (1 - part);
+      if (low + 1 < size)
+        next_offset[next] = offset[i] * size + low + 1, next_weight[next++] = weight[i] * part;
     }
     std::copy_n(next_offset, next, offset), std::copy_n(next_weight, next, weight);
     count = next;
@@ -35,33 +37,39 @@ T sample(const ConvShape& s, const T* plane, const T* position) {
 }  // namespace
 
 template <class T>
-void deform_columns(const ConvShape& s, int64_t offset_groups, const T* x, const T* offset, const T* mask, T* columns, ThreadPool& pool) {
+void deform_columns(const ConvShape& s, int64_t offset_groups, const T* x, const T* offset,
+                    const T* mask, T* columns, ThreadPool& pool) {
   int64_t taps = 1, positions = 1, pixels = 1;
   for (int d = 0; d < s.rank; ++d) {
     const auto i = static_cast<size_t>(d);
     taps *= s.kernel[i], positions *= s.out[i], pixels *= s.in[i];
   }
   const int64_t each = s.in_channels / offset_groups;
-  pool.parallel_for(s.in_channels * taps, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, positions)), [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t c = i / taps, t = i % taps, shift = (c / each * taps + t) * positions;
-      for (int64_t o = 0; o < positions; ++o) {
-        T position[ConvShape::max_rank];
-        int64_t at = o, tap = t;
-        for (int d = s.rank - 1; d >= 0; --d) {
-          const auto k = static_cast<size_t>(d);
-          position[d] = static_cast<T>(at % s.out[k] * s.stride[k] + tap % s.kernel[k] * s.dilation[k] - s.pad_begin[k]) +
-                        offset[shift * s.rank + d * positions + o];
-          at /= s.out[k], tap /= s.kernel[k];
+  pool.parallel_for(
+      s.in_channels * taps, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, positions)),
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t c = i / taps, t = i % taps, shift = (c / each * taps + t) * positions;
+          for (int64_t o = 0; o < positions; ++o) {
+            T position[ConvShape::max_rank];
+            int64_t at = o, tap = t;
+            for (int d = s.rank - 1; d >= 0; --d) {
+              const auto k = static_cast<size_t>(d);
+              position[d] = static_cast<T>(at % s.out[k] * s.stride[k] +
+                                           tap % s.kernel[k] * s.dilation[k] - s.pad_begin[k]) +
+                            offset[shift * s.rank + d * positions + o];
+              at /= s.out[k], tap /= s.kernel[k];
+            }
+            const T value = sample(s, x + c * pixels, position);
+            columns[i * positions + o] = mask ? value * mask[shift + o] : value;
+          }
         }
-        const T value = sample(s, x + c * pixels, position);
-        columns[i * positions + o] = mask ? value * mask[shift + o] : value;
-      }
-    }
-  });
+      });
 }
 
-template void deform_columns<float>(const ConvShape&, int64_t, const float*, const float*, const float*, float*, ThreadPool&);
-template void deform_columns<double>(const ConvShape&, int64_t, const double*, const double*, const double*, double*, ThreadPool&);
+template void deform_columns<float>(const ConvShape&, int64_t, const float*, const float*,
+                                    const float*, float*, ThreadPool&);
+template void deform_columns<double>(const ConvShape&, int64_t, const double*, const double*,
+                                     const double*, double*, ThreadPool&);
 
 }  // namespace sardonyx::kernels

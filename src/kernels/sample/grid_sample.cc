@@ -34,7 +34,8 @@ class AxisSampler {
   }
 
   AxisTaps<T> taps(T position) const {
-    T x = s_.align_corners ? (position + 1) / 2 * static_cast<T>(size_ - 1) : ((position + 1) * static_cast<T>(size_) - 1) / 2;
+    T x = s_.align_corners ? (position + 1) / 2 * static_cast<T>(size_ - 1)
+                           : ((position + 1) * static_cast<T>(size_) - 1) / 2;
     if (std::isnan(x)) x = 0;
     if (s_.mode == SampleMode::nearest) x = std::nearbyint(x);
     if (x < low_ || x > high_) {
@@ -64,11 +65,15 @@ class AxisSampler {
   int64_t element(int64_t i) const {
     if (i >= 0 && i < size_) return i;
     switch (s_.padding) {
-      case SamplePadding::zeros: return -1;
-      case SamplePadding::border: return std::clamp<int64_t>(i, 0, size_ - 1);
-      case SamplePadding::reflection: break;
+      case SamplePadding::zeros:
+        return -1;
+      case SamplePadding::border:
+        return std::clamp<int64_t>(i, 0, size_ - 1);
+      case SamplePadding::reflection:
+        break;
     }
-    return std::clamp<int64_t>(static_cast<int64_t>(reflect(static_cast<T>(i), low_, high_)), 0, size_ - 1);
+    return std::clamp<int64_t>(static_cast<int64_t>(reflect(static_cast<T>(i), low_, high_)), 0,
+                               size_ - 1);
   }
 
   // Keys' cubic convolution, a = -3/4, for taps at -1, 0, 1, 2.
@@ -121,7 +126,10 @@ void grid_sample(const GridShape& s, const T* x, const T* grid, T* y, ThreadPool
   pool.parallel_for(s.batch * s.points, grain, [&](int64_t begin, int64_t end, int) {
     PointTaps<T> taps;
     for (int64_t i = begin; i < end; ++i) {
-      if (pixels > 0) point_taps(s, grid + i * s.rank, taps); else taps.count = 0;
+      if (pixels > 0)
+        point_taps(s, grid + i * s.rank, taps);
+      else
+        taps.count = 0;
       const int64_t n = i / s.points, point = i % s.points;
       for (int64_t c = 0; c < s.channels; ++c) {
         const T* plane = x + (n * s.channels + c) * pixels;
@@ -134,6 +142,7 @@ void grid_sample(const GridShape& s, const T* x, const T* grid, T* y, ThreadPool
 }
 
 template void grid_sample<float>(const GridShape&, const float*, const float*, float*, ThreadPool&);
-template void grid_sample<double>(const GridShape&, const double*, const double*, double*, ThreadPool&);
+template void grid_sample<double>(const GridShape&, const double*, const double*, double*,
+                                  ThreadPool&);
 
 }  // namespace sardonyx::kernels

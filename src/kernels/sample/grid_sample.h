@@ -13,16 +13,17 @@ enum class SamplePadding : int32_t { zeros, border, reflection };
 struct GridShape {
   static constexpr int max_rank = 4;
   int64_t batch = 0, channels = 0;
-  int rank = 2;                 // spatial dimensions
-  int64_t in[max_rank] = {};    // of x
-  int64_t points = 0;           // positions in each batch
+  int rank = 2;               // spatial dimensions
+  int64_t in[max_rank] = {};  // of x
+  int64_t points = 0;         // positions in each batch
   SampleMode mode = SampleMode::linear;
   SamplePadding padding = SamplePadding::zeros;
   bool align_corners = false;
 };
 
 // x [batch, channels, in...], grid [batch, points, rank] (innermost dimension first, -1 to 1 across
-// x), y [batch, channels, points]. T is float or double. Positions that are no numbers read index 0.
+// x), y [batch, channels, points]. T is float or double. Positions that are no numbers read index
+// 0.
 template <class T>
 void grid_sample(const GridShape& shape, const T* x, const T* grid, T* y, ThreadPool& pool);
 

@@ -44,7 +44,8 @@ class Region {
     left_ = roi[0] * scale - offset, top_ = roi[1] * scale - offset;
     T width = roi[2] * scale - offset - left_, height = roi[3] * scale - offset - top_;
     if (!s.half_pixel) width = std::max(width, T(1)), height = std::max(height, T(1));
-    bin_height_ = height / static_cast<T>(s.out_height), bin_width_ = width / static_cast<T>(s.out_width);
+    bin_height_ = height / static_cast<T>(s.out_height),
+    bin_width_ = width / static_cast<T>(s.out_width);
     rows_ = samples(bin_height_), columns_ = samples(bin_width_);
   }
 
@@ -56,8 +57,10 @@ class Region {
       for (int64_t j = 0; j < columns_; ++j) {
         const auto x = neighbours(position(left_, bin_width_, bin_x, j, columns_), s_.width);
         const T value = y.inside && x.inside ? sample(plane, y, x) : T(0);
-        if (!s_.maximum) sum += value;
-        else if (first || value > sum) sum = value;
+        if (!s_.maximum)
+          sum += value;
+        else if (first || value > sum)
+          sum = value;
         first = false;
       }
     }
@@ -69,17 +72,22 @@ class Region {
     if (s_.sampling_ratio > 0) return s_.sampling_ratio;
     const T wanted = std::ceil(bin);
     if (!(wanted <= static_cast<T>(most_samples))) {
-      fail(ErrorCode::run_failed, "a region of interest needs {} samples a bin; at most {} are allowed", static_cast<double>(wanted), most_samples);
+      fail(ErrorCode::run_failed,
+           "a region of interest needs {} samples a bin; at most {} are allowed",
+           static_cast<double>(wanted), most_samples);
     }
     return wanted > 0 ? static_cast<int64_t>(wanted) : 0;
   }
   static T position(T start, T bin, int64_t at, int64_t sample, int64_t count) {
-    return start + static_cast<T>(at) * bin + (static_cast<T>(sample) + T(0.5)) * bin / static_cast<T>(count);
+    return start + static_cast<T>(at) * bin +
+           (static_cast<T>(sample) + T(0.5)) * bin / static_cast<T>(count);
   }
   T sample(const T* plane, const Neighbours<T>& y, const Neighbours<T>& x) const {
     const T *upper = plane + y.low * s_.width, *lower = plane + y.high * s_.width;
-    const T a = y.low_weight * x.low_weight * upper[x.low], b = y.low_weight * x.high_weight * upper[x.high];
-    const T c = y.high_weight * x.low_weight * lower[x.low], d = y.high_weight * x.high_weight * lower[x.high];
+    const T a = y.low_weight * x.low_weight * upper[x.low],
+            b = y.low_weight * x.high_weight * upper[x.high];
+    const T c = y.high_weight * x.low_weight * lower[x.low],
+            d = y.high_weight * x.high_weight * lower[x.high];
     return s_.maximum ? std::max({a, b, c, d}) : a + b + c + d;
   }
 
@@ -89,7 +97,8 @@ class Region {
 };
 
 int64_t checked_image(int64_t image, int64_t batch) {
-  if (image < 0 || image >= batch) fail(ErrorCode::run_failed, "a region's batch index must be in [0, {}); got {}", batch, image);
+  if (image < 0 || image >= batch)
+    fail(ErrorCode::run_failed, "a region's batch index must be in [0, {}); got {}", batch, image);
   return image;
 }
 
@@ -108,14 +117,16 @@ struct Span {
 template <class T>
 Span bin_span(int64_t start, int64_t end, int64_t bin, int64_t bins, int64_t size) {
   const T each = static_cast<T>(std::max<int64_t>(end - start + 1, 1)) / static_cast<T>(bins);
-  const int64_t first = start + whole(std::floor(static_cast<T>(bin) * each)), last = start + whole(std::ceil(static_cast<T>(bin + 1) * each));
+  const int64_t first = start + whole(std::floor(static_cast<T>(bin) * each)),
+                last = start + whole(std::ceil(static_cast<T>(bin + 1) * each));
   return {std::clamp<int64_t>(first, 0, size), std::clamp<int64_t>(last, 0, size)};
 }
 
 }  // namespace
 
 template <class T>
-void roi_align(const RoiShape& s, const T* x, const T* rois, const int64_t* images, T* y, ThreadPool& pool) {
+void roi_align(const RoiShape& s, const T* x, const T* rois, const int64_t* images, T* y,
+               ThreadPool& pool) {
   const int64_t bins = s.out_height * s.out_width;
   pool.parallel_for(s.rois, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
@@ -124,7 +135,8 @@ void roi_align(const RoiShape& s, const T* x, const T* rois, const int64_t* imag
       for (int64_t c = 0; c < s.channels; ++c) {
         const T* plane = x + (image * s.channels + c) * s.height * s.width;
         T* to = y + (r * s.channels + c) * bins;
-        for (int64_t i = 0; i < bins; ++i) to[i] = region.pool(plane, i / s.out_width, i % s.out_width);
+        for (int64_t i = 0; i < bins; ++i)
+          to[i] = region.pool(plane, i / s.out_width, i % s.out_width);
       }
     }
   });
@@ -137,8 +149,10 @@ void max_roi_pool(const RoiShape& s, const T* x, const T* rois, T* y, ThreadPool
     for (int64_t r = begin; r < end; ++r) {
       const T* roi = rois + r * 5;
       const int64_t image = checked_image(whole(roi[0]), s.batch);
-      const int64_t left = whole(std::round(roi[1] * scale)), top = whole(std::round(roi[2] * scale));
-      const int64_t right = whole(std::round(roi[3] * scale)), bottom = whole(std::round(roi[4] * scale));
+      const int64_t left = whole(std::round(roi[1] * scale)),
+                    top = whole(std::round(roi[2] * scale));
+      const int64_t right = whole(std::round(roi[3] * scale)),
+                    bottom = whole(std::round(roi[4] * scale));
       for (int64_t c = 0; c < s.channels; ++c) {
         const T* plane = x + (image * s.channels + c) * s.height * s.width;
         T* to = y + (r * s.channels + c) * s.out_height * s.out_width;
@@ -163,9 +177,12 @@ void max_roi_pool(const RoiShape& s, const T* x, const T* rois, T* y, ThreadPool
   });
 }
 
-template void roi_align<float>(const RoiShape&, const float*, const float*, const int64_t*, float*, ThreadPool&);
-template void roi_align<double>(const RoiShape&, const double*, const double*, const int64_t*, double*, ThreadPool&);
+template void roi_align<float>(const RoiShape&, const float*, const float*, const int64_t*, float*,
+                               ThreadPool&);
+template void roi_align<double>(const RoiShape&, const double*, const double*, const int64_t*,
+                                double*, ThreadPool&);
 template void max_roi_pool<float>(const RoiShape&, const float*, const float*, float*, ThreadPool&);
-template void max_roi_pool<double>(const RoiShape&, const double*, const double*, double*, ThreadPool&);
+template void max_roi_pool<double>(const RoiShape&, const double*, const double*, double*,
+                                   ThreadPool&);
 
 }  // namespace sardonyx::kernels

@@ -14,13 +14,15 @@ struct RoiShape {
   // RoiAlign only.
   int64_t sampling_ratio = 0;  // samples along each side of a bin; 0: as many as input pixels
   bool half_pixel = true;
-  bool maximum = false;        // else the average
+  bool maximum = false;  // else the average
 };
 
 // rois [rois, 4] as x1, y1, x2, y2; images says of each which batch it is in. An index outside [0,
-// batch) and a region that would need more than 65536 samples along a side of a bin throw Error (run_failed).
+// batch) and a region that would need more than 65536 samples along a side of a bin throw Error
+// (run_failed).
 template <class T>
-void roi_align(const RoiShape& shape, const T* x, const T* rois, const int64_t* images, T* y, ThreadPool& pool);
+void roi_align(const RoiShape& shape, const T* x, const T* rois, const int64_t* images, T* y,
+               ThreadPool& pool);
 
 // rois [rois, 5] as batch, x1, y1, x2, y2; bins that hold no pixel give 0.
 template <class T>

@@ -26,7 +26,8 @@ int64_t inner_length(int64_t n) {
 
 // exp(sign * 2 pi i k / n)
 Complex turn(int64_t k, int64_t n, double sign) {
-  const double angle = sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
+  const double angle =
+      sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
   return {std::cos(angle), std::sin(angle)};
 }
 
@@ -53,7 +54,9 @@ void transform_power(Complex* x, int64_t m, const Complex* roots) {
 // The tables of one length, in memory that the caller has: shared by all threads.
 class Tables {
  public:
-  static int64_t elements(int64_t n) { return inner_length(n) / 2 + 1 + (is_power(n) ? 0 : n + inner_length(n)); }
+  static int64_t elements(int64_t n) {
+    return inner_length(n) / 2 + 1 + (is_power(n) ? 0 : n + inner_length(n));
+  }
 
   Tables(int64_t n, Complex* memory) : n_(n), m_(inner_length(n)), roots_(memory) {
     for (int64_t k = 0; k < m_ / 2; ++k) roots_[k] = turn(k, m_, -1);
@@ -113,8 +116,11 @@ void complete_spectrum(Complex* x, int64_t n) {
 }  // namespace
 
 int64_t fourier_scratch_bytes(int64_t length, int threads) {
-  if (length < 1 || length > int64_t{1} << 40) fail(ErrorCode::run_failed, "the length of a Fourier transform must be in [1, 2^40]; got {}", length);
-  return (Tables::elements(length) + inner_length(length) * threads) * static_cast<int64_t>(sizeof(Complex));
+  if (length < 1 || length > int64_t{1} << 40)
+    fail(ErrorCode::run_failed, "the length of a Fourier transform must be in [1, 2^40]; got {}",
+         length);
+  return (Tables::elements(length) + inner_length(length) * threads) *
+         static_cast<int64_t>(sizeof(Complex));
 }
 
 template <class T>
@@ -128,9 +134,11 @@ void fourier(const FourierShape& s, const T* x, T* y, void* scratch, ThreadPool&
     for (int64_t i = begin; i < end; ++i) {
       const int64_t o = i / s.inner, in = i % s.inner;
       std::fill_n(own, s.length, Complex());
-      for (int64_t k = 0; k < used; ++k) own[k] = load(x, (o * s.in_length + k) * s.inner + in, s.in_parts);
+      for (int64_t k = 0; k < used; ++k)
+        own[k] = load(x, (o * s.in_length + k) * s.inner + in, s.in_parts);
       if (s.hermitian) complete_spectrum(own, s.length);
-      if (s.inverse) std::transform(own, own + s.length, own, [](Complex v) { return std::conj(v); });
+      if (s.inverse)
+        std::transform(own, own + s.length, own, [](Complex v) { return std::conj(v); });
       tables.forward(own);
       const double scale = s.inverse ? 1.0 / static_cast<double>(s.length) : 1.0;
       for (int64_t k = 0; k < s.out_length; ++k) {
@@ -142,7 +150,8 @@ void fourier(const FourierShape& s, const T* x, T* y, void* scratch, ThreadPool&
 }
 
 template <class T>
-void short_time_fourier(const FrameShape& s, const T* x, const T* window, T* y, void* scratch, ThreadPool& pool) {
+void short_time_fourier(const FrameShape& s, const T* x, const T* window, T* y, void* scratch,
+                        ThreadPool& pool) {
   const Tables tables(s.length, static_cast<Complex*>(scratch));
   Complex* work = static_cast<Complex*>(scratch) + Tables::elements(s.length);
   const int64_t m = inner_length(s.length), grain = std::max<int64_t>(1, 8192 / m);
@@ -150,7 +159,8 @@ void short_time_fourier(const FrameShape& s, const T* x, const T* window, T* y, 
     Complex* own = work + worker * m;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i / s.frames * s.signal + i % s.frames * s.step;
-      for (int64_t k = 0; k < s.length; ++k) own[k] = load(x, first + k, s.parts) * (window ? static_cast<double>(window[k]) : 1.0);
+      for (int64_t k = 0; k < s.length; ++k)
+        own[k] = load(x, first + k, s.parts) * (window ? static_cast<double>(window[k]) : 1.0);
       tables.forward(own);
       for (int64_t k = 0; k < s.out_length; ++k) store(y, i * s.out_length + k, 2, own[k]);
     }
@@ -159,7 +169,9 @@ void short_time_fourier(const FrameShape& s, const T* x, const T* window, T* y, 
 
 template void fourier<float>(const FourierShape&, const float*, float*, void*, ThreadPool&);
 template void fourier<double>(const FourierShape&, const double*, double*, void*, ThreadPool&);
-template void short_time_fourier<float>(const FrameShape&, const float*, const float*, float*, void*, ThreadPool&);
-template void short_time_fourier<double>(const FrameShape&, const double*, const double*, double*, void*, ThreadPool&);
+template void short_time_fourier<float>(const FrameShape&, const float*, const float*, float*,
+                                        void*, ThreadPool&);
+template void short_time_fourier<double>(const FrameShape&, const double*, const double*, double*,
+                                         void*, ThreadPool&);
 
 }  // namespace sardonyx::kernels

@@ -12,7 +12,8 @@ namespace sardonyx::kernels {
 // one real number or two (real, imaginary).
 struct FourierShape {
   int64_t outer = 1, inner = 1;
-  int64_t in_length = 0;   // elements that are there; beyond `length` they are left out, missing ones are 0
+  int64_t in_length =
+      0;  // elements that are there; beyond `length` they are left out, missing ones are 0
   int64_t length = 0;      // of the transform, at least 1
   int64_t out_length = 0;  // results that are wanted
   int in_parts = 1;        // 1 real, 2 complex
@@ -21,8 +22,8 @@ struct FourierShape {
   bool hermitian = false;  // the input holds frequencies 0 to length / 2 of a real signal
 };
 
-// Bytes of scratch for transforms of this length on so many threads. Throws Error (run_failed) for a
-// length beyond 2^40.
+// Bytes of scratch for transforms of this length on so many threads. Throws Error (run_failed) for
+// a length beyond 2^40.
 int64_t fourier_scratch_bytes(int64_t length, int threads);
 
 // T is float or double. y is [outer, out_length, inner, out_parts].
@@ -36,6 +37,7 @@ struct FrameShape {
   int parts = 1;
 };
 template <class T>
-void short_time_fourier(const FrameShape& shape, const T* x, const T* window, T* y, void* scratch, ThreadPool& pool);
+void short_time_fourier(const FrameShape& shape, const T* x, const T* window, T* y, void* scratch,
+                        ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

@@ -14,14 +14,18 @@ int64_t read_group(const NodeView& node) {
 
 namespace {
 
-void check_channels(InferContext& ctx, const std::vector<Dim>& x, const std::vector<Dim>& w, int64_t group, int bias) {
+void check_channels(InferContext& ctx, const std::vector<Dim>& x, const std::vector<Dim>& w,
+                    int64_t group, int bias) {
   ctx.require_equal(x[1], w[1] * Dim(group), "the channels of X must be those of W times group");
   if (const auto m = w[0].value(); m && *m % group != 0) {
     ctx.fail("the {} output channels must be divisible by group {}", *m, group);
   }
   if (bias >= 0 && ctx.has_input(bias) && ctx.shape(bias)) {
-    if (*ctx.rank(bias) != 1) ctx.fail("the bias must have one dimension; its shape is {}", ir::to_string(*ctx.shape(bias)));
-    ctx.require_equal((*ctx.shape(bias))[0], w[0], "the bias must have one value for each output channel");
+    if (*ctx.rank(bias) != 1)
+      ctx.fail("the bias must have one dimension; its shape is {}",
+               ir::to_string(*ctx.shape(bias)));
+    ctx.require_equal((*ctx.shape(bias))[0], w[0],
+                      "the bias must have one value for each output channel");
   }
 }
 
@@ -34,13 +38,20 @@ std::optional<std::vector<Dim>> conv_output(InferContext& ctx, int images, int w
   const auto& w = ctx.shape(weights);
   const auto rank = x ? ctx.rank(images) : ctx.rank(weights);
   if (!rank) return std::nullopt;
-  if (*rank < 3) ctx.fail("X and W must have a batch (or output channel), a channel and at least one spatial dimension; the rank is {}", *rank);
-  if (x && w && x->size() != w->size()) ctx.fail("X and W must have the same rank; got {} and {}", ir::to_string(*x), ir::to_string(*w));
+  if (*rank < 3)
+    ctx.fail(
+        "X and W must have a batch (or output channel), a channel and at least one spatial "
+        "dimension; the rank is {}",
+        *rank);
+  if (x && w && x->size() != w->size())
+    ctx.fail("X and W must have the same rank; got {} and {}", ir::to_string(*x),
+             ir::to_string(*w));
   check_window_rank(ctx, window, *rank - 2);
   std::vector<Dim> y{x ? (*x)[0] : ctx.unknown(), w ? (*w)[0] : ctx.unknown()};
   if (x && w) check_channels(ctx, *x, *w, group, bias);
   for (size_t i = 0; i + 2 < static_cast<size_t>(*rank); ++i) {
-    if (w && !window.kernel.empty()) ctx.require_equal(Dim(window.kernel[i]), (*w)[i + 2], "kernel_shape must be that of W");
+    if (w && !window.kernel.empty())
+      ctx.require_equal(Dim(window.kernel[i]), (*w)[i + 2], "kernel_shape must be that of W");
     if (!x || (!w && window.kernel.empty())) {
       y.push_back(ctx.unknown());
     } else {
@@ -58,16 +69,21 @@ void set_weights(ConvShape& shape, std::span<const int64_t> w, int64_t group) {
   std::copy(w.begin() + 2, w.end(), shape.kernel.begin());
 }
 
-ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window, int64_t group, int images, int weights) {
+ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window, int64_t group,
+                             int images, int weights) {
   const auto x = bind.in_shape(images), w = bind.in_shape(weights), y = bind.out_shape(0);
   if (x.size() > ConvShape::max_rank + 2) {
-    throw Error(ErrorCode::unsupported, fmt::format("a convolution over {} spatial axes; at most 3 are supported", x.size() - 2));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("a convolution over {} spatial axes; at most 3 are supported", x.size() - 2));
   }
   ConvShape shape;
   set_weights(shape, w, group);
   shape.batch = x[0];
   if (x[1] != shape.in_channels || w[0] % group != 0) {
-    throw Error(ErrorCode::run_failed, fmt::format("X of shape {} does not fit weights of shape {} in {} groups", to_string(x), to_string(w), group));
+    throw Error(ErrorCode::run_failed,
+                fmt::format("X of shape {} does not fit weights of shape {} in {} groups",
+                            to_string(x), to_string(w), group));
   }
   for (size_t i = 0; i + 2 < x.size(); ++i) {
     const WindowAxis axis = window_axis(window, i, x[i + 2], y[i + 2], w[i + 2]);

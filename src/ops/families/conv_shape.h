@@ -21,6 +21,7 @@ std::optional<std::vector<Dim>> conv_output(InferContext& ctx, int x, int w, int
 void set_weights(kernels::ConvShape& shape, std::span<const int64_t> w, int64_t group);
 
 // The whole geometry of a step whose inputs `x` and `w` are images and weights.
-kernels::ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window, int64_t group, int x, int w);
+kernels::ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window, int64_t group,
+                                      int x, int w);
 
 }  // namespace sardonyx::ops

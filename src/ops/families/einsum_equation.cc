@@ -10,7 +10,9 @@ namespace {
 constexpr int ellipsis = EinsumEquation::ellipsis;
 constexpr int first_ellipsis_label = EinsumEquation::first_ellipsis_label;
 
-bool contains(const EinsumTerm& term, int label) { return std::find(term.begin(), term.end(), label) != term.end(); }
+bool contains(const EinsumTerm& term, int label) {
+  return std::find(term.begin(), term.end(), label) != term.end();
+}
 
 EinsumTerm parse_term(const NodeView& node, std::string_view text) {
   EinsumTerm term;
@@ -34,8 +36,10 @@ EinsumTerm implied_output(const std::vector<EinsumTerm>& inputs) {
   EinsumTerm output;
   for (const EinsumTerm& term : inputs) {
     for (const int label : term) {
-      if (label != ellipsis) ++uses[static_cast<size_t>(label)];
-      else if (output.empty()) output.push_back(ellipsis);
+      if (label != ellipsis)
+        ++uses[static_cast<size_t>(label)];
+      else if (output.empty())
+        output.push_back(ellipsis);
     }
   }
   for (int label = 0; label < 256; ++label) {
@@ -48,8 +52,10 @@ void check_output(const NodeView& node, const EinsumEquation& equation) {
   for (const int label : equation.output) {
     if (label == ellipsis) continue;
     const char c = static_cast<char>(label);
-    if (std::count(equation.output.begin(), equation.output.end(), label) > 1) node.fail("equation repeats label '{}' in its output", c);
-    const bool known = std::any_of(equation.inputs.begin(), equation.inputs.end(), [&](const EinsumTerm& t) { return contains(t, label); });
+    if (std::count(equation.output.begin(), equation.output.end(), label) > 1)
+      node.fail("equation repeats label '{}' in its output", c);
+    const bool known = std::any_of(equation.inputs.begin(), equation.inputs.end(),
+                                   [&](const EinsumTerm& t) { return contains(t, label); });
     if (!known) node.fail("equation has label '{}' in its output only", c);
   }
 }
@@ -81,7 +87,8 @@ EinsumEquation read_equation(const NodeView& node) {
   }
   equation.inputs.push_back(parse_term(node, left));
   if (static_cast<int>(equation.inputs.size()) != node.input_count()) {
-    node.fail("equation '{}' names {} operands; the node has {}", text, equation.inputs.size(), node.input_count());
+    node.fail("equation '{}' names {} operands; the node has {}", text, equation.inputs.size(),
+              node.input_count());
   }
   if (arrow == std::string::npos) {
     equation.output = implied_output(equation.inputs);
@@ -92,13 +99,15 @@ EinsumEquation read_equation(const NodeView& node) {
   return equation;
 }
 
-std::vector<EinsumTerm> EinsumEquation::expand(const NodeView& node, const std::vector<size_t>& ranks) const {
+std::vector<EinsumTerm> EinsumEquation::expand(const NodeView& node,
+                                               const std::vector<size_t>& ranks) const {
   std::vector<EinsumTerm> terms;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool has_ellipsis = contains(inputs[i], ellipsis);
     const size_t letters = inputs[i].size() - (has_ellipsis ? 1 : 0);
     if (ranks[i] < letters || (!has_ellipsis && ranks[i] != letters)) {
-      node.fail("{} has {} dimensions; its term in the equation has {} labels", node.input_name(static_cast<int>(i)), ranks[i], letters);
+      node.fail("{} has {} dimensions; its term in the equation has {} labels",
+                node.input_name(static_cast<int>(i)), ranks[i], letters);
     }
     terms.push_back(replace_ellipsis(inputs[i], ranks[i] - letters));
   }
@@ -108,7 +117,8 @@ std::vector<EinsumTerm> EinsumEquation::expand(const NodeView& node, const std::
 EinsumTerm EinsumEquation::expand_output(const std::vector<EinsumTerm>& terms) const {
   size_t dims = 0;
   for (const EinsumTerm& term : terms) {
-    for (const int label : term) dims = std::max(dims, static_cast<size_t>(std::max(0, label - first_ellipsis_label + 1)));
+    for (const int label : term)
+      dims = std::max(dims, static_cast<size_t>(std::max(0, label - first_ellipsis_label + 1)));
   }
   return replace_ellipsis(output, dims);
 }

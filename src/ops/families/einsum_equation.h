@@ -8,8 +8,8 @@
 
 namespace sardonyx::ops {
 
-// The labels of a tensor's dimensions. A label is a letter, or a number from first_ellipsis_label on
-// for the dimensions that "..." stands for, counted from the right.
+// The labels of a tensor's dimensions. A label is a letter, or a number from first_ellipsis_label
+// on for the dimensions that "..." stands for, counted from the right.
 using EinsumTerm = std::vector<int>;
 
 struct EinsumEquation {

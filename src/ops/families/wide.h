@@ -75,7 +75,8 @@ class WideArguments {
   }
   void finish_as(const RunContext& run, int i, ElementType compute) const {
     if (!run.has_output(i) || out_[i] < 0) return;
-    kernels::cast(compute, run.out_type(i), scratch_at(run, out_[i]), run.out_data(i), run.out_size(i), {}, run.pool());
+    kernels::cast(compute, run.out_type(i), scratch_at(run, out_[i]), run.out_data(i),
+                  run.out_size(i), {}, run.pool());
   }
   // Where to write output i; null where absent. finish() brings it home.
   template <class T>

@@ -79,8 +79,13 @@ Dim window_output(const Window& window, size_t axis, const Dim& in, const Dim& k
 }
 
 WindowAxis window_axis(const Window& window, size_t axis, int64_t in, int64_t out, int64_t kernel) {
-  WindowAxis result{in,  out, kernel, window.stride(axis), window.dilation(axis),
-                    window.pad_begin(axis), window.pad_end(axis)};
+  WindowAxis result{in,
+                    out,
+                    kernel,
+                    window.stride(axis),
+                    window.dilation(axis),
+                    window.pad_begin(axis),
+                    window.pad_end(axis)};
   if (is_same(window.auto_pad)) {
     const int64_t extent = (kernel - 1) * result.dilation + 1;
     const int64_t total = std::max<int64_t>(0, (out - 1) * result.stride + extent - in);
