@@ -95,7 +95,9 @@ TEST(MaxUnpool, InvertsMaxPool) {
   for (size_t i = 0; i < 48; ++i) {
     const float value = y.elements<float>()[i];
     kept += value != 0;
-    if (value != 0) EXPECT_EQ(value, x.elements<float>()[i]);
+    if (value != 0) {
+      EXPECT_EQ(value, x.elements<float>()[i]);
+    }
   }
   EXPECT_EQ(kept, 12);
   const Tensor bad = Tensor::of<int64_t>({99}, {1, 1, 1, 1});
