@@ -106,10 +106,10 @@ TEST(Recurrent, ShorterSequencesEndInZeros) {
       expect_near(sliced(sliced(y[0].tensor(), 0, 0, 2), 2, 1, 2),
                   sliced(alone[0].tensor(), 2, 1, 2));
       expect_near(sliced(y[1].tensor(), 1, 1, 2), sliced(alone[1].tensor(), 1, 1, 2));
-      for (const float value : sliced(sliced(y[0].tensor(), 0, 2, 5), 2, 1, 3).elements<float>())
-        EXPECT_EQ(value, 0);
-      for (const float value : sliced(y[1].tensor(), 1, 2, 3).elements<float>())
-        EXPECT_EQ(value, 0);
+      const Tensor past = sliced(sliced(y[0].tensor(), 0, 2, 5), 2, 1, 3);
+      const Tensor empty = sliced(y[1].tensor(), 1, 2, 3);
+      for (const float value : past.elements<float>()) EXPECT_EQ(value, 0);
+      for (const float value : empty.elements<float>()) EXPECT_EQ(value, 0);
     }
   }
 }
