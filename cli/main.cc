@@ -36,16 +36,11 @@ void catch_sigbus() {
 
 int exit_code(ErrorCode code) {
   switch (code) {
-    case ErrorCode::unreadable:
-      return unreadable;
-    case ErrorCode::invalid_model:
-      return invalid_model;
-    case ErrorCode::unsupported:
-      return unsupported;
-    case ErrorCode::bad_input:
-      return bad_input;
-    default:
-      return run_failed;
+    case ErrorCode::unreadable: return unreadable;
+    case ErrorCode::invalid_model: return invalid_model;
+    case ErrorCode::unsupported: return unsupported;
+    case ErrorCode::bad_input: return bad_input;
+    default: return run_failed;
   }
 }
 

@@ -43,18 +43,10 @@ void change_bytes(Input& input, Random& random) {
   for (size_t i = 0; i < count; ++i) {
     uint8_t& byte = input[below(random, input.size())];
     switch (below(random, 4)) {
-      case 0:
-        byte ^= static_cast<uint8_t>(1u << below(random, 8));
-        break;
-      case 1:
-        byte = static_cast<uint8_t>(random());
-        break;
-      case 2:
-        byte = static_cast<uint8_t>(byte + 1 - 2 * below(random, 2));
-        break;
-      default:
-        byte = below(random, 2) ? 0xff : 0x00;
-        break;
+      case 0: byte ^= static_cast<uint8_t>(1u << below(random, 8)); break;
+      case 1: byte = static_cast<uint8_t>(random()); break;
+      case 2: byte = static_cast<uint8_t>(byte + 1 - 2 * below(random, 2)); break;
+      default: byte = below(random, 2) ? 0xff : 0x00; break;
     }
   }
 }
@@ -103,21 +95,11 @@ Input mutate(const std::vector<Input>& seeds, Random& random) {
   const size_t count = 1 + below(random, 6);
   for (size_t i = 0; i < count; ++i) {
     switch (below(random, 6)) {
-      case 0:
-        erase(input, random);
-        break;
-      case 1:
-        splice(input, seeds[below(random, seeds.size())], random);
-        break;
-      case 2:
-        splice(input, Input(input), random);
-        break;
-      case 3:
-        write_number(input, random);
-        break;
-      default:
-        change_bytes(input, random);
-        break;
+      case 0: erase(input, random); break;
+      case 1: splice(input, seeds[below(random, seeds.size())], random); break;
+      case 2: splice(input, Input(input), random); break;
+      case 3: write_number(input, random); break;
+      default: change_bytes(input, random); break;
     }
   }
   if (input.size() > largest_input) input.resize(largest_input);

@@ -62,8 +62,8 @@ std::string_view name_of(ElementType type);
 // Inverse of name_of; also takes the enumeration's names ("FLOAT") in any letter case.
 std::optional<ElementType> element_type_named(std::string_view name);
 
-bool is_floating(ElementType type);          // every float type, from float64 down to float4
-bool is_integer(ElementType type);           // signed and unsigned, 64 down to 2 bits; not boolean
+bool is_floating(ElementType type);  // every float type, from float64 down to float4
+bool is_integer(ElementType type);   // signed and unsigned, 64 down to 2 bits; not boolean
 bool is_signed_integer(ElementType type);
 
 }  // namespace sardonyx

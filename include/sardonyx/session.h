@@ -31,15 +31,16 @@ struct LoadOptions {
 };
 
 // A model file, read and ready to make sessions of. Cheap to copy; copies and the sessions made
-// from them share the file's bytes and the packed forms of its weights. May be used from any thread.
+// from them share the file's bytes and the packed forms of its weights. May be used from any
+// thread.
 class Model {
  public:
   // Maps and reads a file; external data is found beside it. Throws Error (unreadable).
   explicit Model(const std::string& path, const LoadOptions& options = {});
   // Reads from memory, which is copied unless `owner` keeps it alive. `folder` is where external
   // data is looked for; empty: nowhere.
-  Model(const void* data, size_t size, std::string folder = {}, std::shared_ptr<const void> owner = nullptr,
-        const LoadOptions& options = {});
+  Model(const void* data, size_t size, std::string folder = {},
+        std::shared_ptr<const void> owner = nullptr, const LoadOptions& options = {});
   // Parses ONNX's textual syntax.
   static Model from_text(std::string_view text);
 
@@ -81,13 +82,13 @@ class Threads {
 };
 
 struct SessionOptions {
-  int threads = 0;                     // counts the caller; 0: as many as the process may use
+  int threads = 0;                        // counts the caller; 0: as many as the process may use
   std::optional<Threads> shared_threads;  // instead of threads of the session's own
-  bool plain = false;                  // node after node without plan and fusion: the reference
-  bool fuse = true;                    // combine operators into one step where that is exact enough
-  bool exact = false;                  // no algorithm that trades accuracy for speed
-  bool assume_inference = false;       // old BatchNormalization/Dropout without is_test: inference
-  uint64_t seed = 0;                   // of random operators that have none
+  bool plain = false;                     // node after node without plan and fusion: the reference
+  bool fuse = true;               // combine operators into one step where that is exact enough
+  bool exact = false;             // no algorithm that trades accuracy for speed
+  bool assume_inference = false;  // old BatchNormalization/Dropout without is_test: inference
+  uint64_t seed = 0;              // of random operators that have none
   // All values the graph makes become outputs, after the model's own, in order of their making.
   bool all_outputs = false;
 };
@@ -101,9 +102,9 @@ struct RunOptions {
 using NamedValue = std::pair<std::string, Value>;
 
 struct StepDescription {
-  std::string node;       // "Conv 'stem/conv'"
-  std::string origin;     // how it came to be, where it is not in the file as such
-  std::string kernel;     // "conv.pointwise"
+  std::string node;                  // "Conv 'stem/conv'"
+  std::string origin;                // how it came to be, where it is not in the file as such
+  std::string kernel;                // "conv.pointwise"
   std::vector<std::string> refused;  // "winograd: stride is 2"
 };
 
@@ -124,11 +125,13 @@ class Session {
   // Runs with inputs by name and returns the outputs in the model's order. Input tensors are used
   // where they lie, for the time of the call. Throws Error: (bad_input) for wrong names, shapes,
   // types or missing inputs, (run_failed), (cancelled), (out_of_memory).
-  std::vector<Value> run(const std::vector<NamedValue>& inputs, const RunOptions& options = {}) const;
+  std::vector<Value> run(const std::vector<NamedValue>& inputs,
+                         const RunOptions& options = {}) const;
 
   // Runs with inputs in order (kind none: not given) into outputs. An output that is a tensor on
   // entry, of the right type and shape, is filled where it lies; others are made new.
-  void run(std::span<const Value> inputs, std::span<Value> outputs, const RunOptions& options = {}) const;
+  void run(std::span<const Value> inputs, std::span<Value> outputs,
+           const RunOptions& options = {}) const;
 
   // What running consists of.
   std::vector<StepDescription> steps() const;

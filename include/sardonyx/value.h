@@ -23,18 +23,54 @@ std::string to_string(std::span<const int64_t> shape);
 
 template <class T>
 struct element_type_of;  // defined for the C++ types that stand for one element
-template <> struct element_type_of<float> { static constexpr auto value = ElementType::float32; };
-template <> struct element_type_of<double> { static constexpr auto value = ElementType::float64; };
-template <> struct element_type_of<int8_t> { static constexpr auto value = ElementType::int8; };
-template <> struct element_type_of<int16_t> { static constexpr auto value = ElementType::int16; };
-template <> struct element_type_of<int32_t> { static constexpr auto value = ElementType::int32; };
-template <> struct element_type_of<int64_t> { static constexpr auto value = ElementType::int64; };
-template <> struct element_type_of<uint8_t> { static constexpr auto value = ElementType::uint8; };
-template <> struct element_type_of<uint16_t> { static constexpr auto value = ElementType::uint16; };
-template <> struct element_type_of<uint32_t> { static constexpr auto value = ElementType::uint32; };
-template <> struct element_type_of<uint64_t> { static constexpr auto value = ElementType::uint64; };
-template <> struct element_type_of<bool> { static constexpr auto value = ElementType::boolean; };
-template <> struct element_type_of<std::string> { static constexpr auto value = ElementType::string; };
+template <>
+struct element_type_of<float> {
+  static constexpr auto value = ElementType::float32;
+};
+template <>
+struct element_type_of<double> {
+  static constexpr auto value = ElementType::float64;
+};
+template <>
+struct element_type_of<int8_t> {
+  static constexpr auto value = ElementType::int8;
+};
+template <>
+struct element_type_of<int16_t> {
+  static constexpr auto value = ElementType::int16;
+};
+template <>
+struct element_type_of<int32_t> {
+  static constexpr auto value = ElementType::int32;
+};
+template <>
+struct element_type_of<int64_t> {
+  static constexpr auto value = ElementType::int64;
+};
+template <>
+struct element_type_of<uint8_t> {
+  static constexpr auto value = ElementType::uint8;
+};
+template <>
+struct element_type_of<uint16_t> {
+  static constexpr auto value = ElementType::uint16;
+};
+template <>
+struct element_type_of<uint32_t> {
+  static constexpr auto value = ElementType::uint32;
+};
+template <>
+struct element_type_of<uint64_t> {
+  static constexpr auto value = ElementType::uint64;
+};
+template <>
+struct element_type_of<bool> {
+  static constexpr auto value = ElementType::boolean;
+};
+template <>
+struct element_type_of<std::string> {
+  static constexpr auto value = ElementType::string;
+};
 
 // A dense tensor, row-major. Cheap to copy: copies share the elements. Treat the elements as
 // immutable once a tensor is shared; `mutable_*` is for whoever just made it. Element types below
@@ -53,7 +89,9 @@ class Tensor {
     return of(std::span<const T>(elements.begin(), elements.size()), std::move(shape));
   }
   template <class T>
-  static Tensor scalar(T value) { return of<T>({value}, {}); }
+  static Tensor scalar(T value) {
+    return of<T>({value}, {});
+  }
 
   // A view of memory that somebody else owns: `owner` (may be null) is kept alive by the tensor
   // and its copies; without one the caller keeps the memory valid. Not for strings. Throws Error
@@ -139,10 +177,13 @@ class Value {
 
   Value() = default;
   Value(Tensor tensor) : held_(std::move(tensor)) {}  // NOLINT: a tensor is a value
-  Value(SparseTensor sparse) : held_(std::make_shared<const SparseTensor>(std::move(sparse))) {}  // NOLINT
-  Value(Sequence sequence) : held_(std::make_shared<const Sequence>(std::move(sequence))) {}      // NOLINT
-  Value(Map map) : held_(std::make_shared<const Map>(std::move(map))) {}                          // NOLINT
-  Value(Optional optional) : held_(std::make_shared<const Optional>(std::move(optional))) {}      // NOLINT
+  Value(SparseTensor sparse)
+      : held_(std::make_shared<const SparseTensor>(std::move(sparse))) {}  // NOLINT
+  Value(Sequence sequence)
+      : held_(std::make_shared<const Sequence>(std::move(sequence))) {}   // NOLINT
+  Value(Map map) : held_(std::make_shared<const Map>(std::move(map))) {}  // NOLINT
+  Value(Optional optional)
+      : held_(std::make_shared<const Optional>(std::move(optional))) {}  // NOLINT
 
   Kind kind() const { return static_cast<Kind>(held_.index()); }
   bool is_tensor() const { return kind() == Kind::tensor; }

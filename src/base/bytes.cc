@@ -53,11 +53,13 @@ Bytes Bytes::allocate(size_t size) {
   if (size > SIZE_MAX / 2) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
   const size_t rounded = (std::max<size_t>(size, 1) + 63) / 64 * 64;
   void* block = nullptr;
-  if (posix_memalign(&block, alignment, rounded) != 0) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
+  if (posix_memalign(&block, alignment, rounded) != 0)
+    fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
   // Whole huge pages only: the rest stays on small ones, or it would cost up to 2 MB more.
   if (size >= huge_page) madvise(block, size / huge_page * huge_page, MADV_HUGEPAGE);
-  return Bytes(std::shared_ptr<const void>(block, [](const void* p) { std::free(const_cast<void*>(p)); }),
-               static_cast<const std::byte*>(block), size);
+  return Bytes(
+      std::shared_ptr<const void>(block, [](const void* p) { std::free(const_cast<void*>(p)); }),
+      static_cast<const std::byte*>(block), size);
 }
 
 Bytes map_descriptor(int descriptor, const std::string& path) {
@@ -67,7 +69,8 @@ Bytes map_descriptor(int descriptor, const std::string& path) {
   if (address == MAP_FAILED) {
     fail_at(path, ErrorCode::unreadable, "cannot map {} bytes: {}", size, std::strerror(errno));
   }
-  std::shared_ptr<const void> owner(address, [size](const void* p) { munmap(const_cast<void*>(p), size); });
+  std::shared_ptr<const void> owner(address,
+                                    [size](const void* p) { munmap(const_cast<void*>(p), size); });
   return Bytes(std::move(owner), static_cast<const std::byte*>(address), size);
 }
 

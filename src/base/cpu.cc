@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <hwy/highway.h>
 #include <hwy/targets.h>
+#include <cstdlib>
 #include <string_view>
 #if defined(__x86_64__)
 #include <cpuid.h>

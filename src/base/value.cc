@@ -11,7 +11,8 @@ namespace {
 
 int64_t sound_count(const Shape& shape) {
   const auto count = checked_count(shape);
-  if (!count) fail(ErrorCode::bad_input, "shape {} has no sound number of elements", to_string(shape));
+  if (!count)
+    fail(ErrorCode::bad_input, "shape {} has no sound number of elements", to_string(shape));
   return *count;
 }
 
@@ -29,7 +30,8 @@ Tensor::Tensor(ElementType type, Shape shape) : type_(type), shape_(std::move(sh
     owner_ = strings;
     return;
   }
-  if (!is_known(type)) fail(ErrorCode::bad_input, "a tensor cannot be of element type {}", static_cast<int>(type));
+  if (!is_known(type))
+    fail(ErrorCode::bad_input, "a tensor cannot be of element type {}", static_cast<int>(type));
   bytes_ = static_cast<size_t>(sardonyx::byte_size(type, size_));
   Bytes block = Bytes::allocate(bytes_);
   data_ = block.data();
@@ -46,8 +48,8 @@ Tensor Tensor::view(ElementType type, Shape shape, const void* data, size_t byte
   tensor.type_ = type;
   tensor.bytes_ = static_cast<size_t>(sardonyx::byte_size(type, tensor.size_));
   if (tensor.bytes_ > bytes) {
-    fail(ErrorCode::bad_input, "{} elements of {} need {} bytes, the memory given has {}", tensor.size_,
-         name_of(type), tensor.bytes_, bytes);
+    fail(ErrorCode::bad_input, "{} elements of {} need {} bytes, the memory given has {}",
+         tensor.size_, name_of(type), tensor.bytes_, bytes);
   }
   tensor.shape_ = std::move(shape);
   tensor.data_ = data;

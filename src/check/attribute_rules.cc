@@ -144,8 +144,8 @@ void check_attribute(Context& context, const Unit& unit, const Where& where,
   const int needed = sparse ? 6 : type ? 8 : 1;
   if (context.ir_version < needed) {
     report("A-10", where, fmt::format("set ir_version to {} or more", needed),
-           "attributes of type {} came with IR version {}; the model says {}", name_of(kind), needed,
-           context.ir_version);
+           "attributes of type {} came with IR version {}; the model says {}", name_of(kind),
+           needed, context.ir_version);
   }
   check_values(context, where, attribute);
 }

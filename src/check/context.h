@@ -83,8 +83,7 @@ void check_attribute(Context& context, const Unit& unit, const Where& where,
                      const ir::Attribute& attribute);
 // tensor_rules.cc, external_rules.cc, sparse_rules.cc
 void check_tensor(Context& context, const Where& where, const ir::TensorProto& tensor);
-void check_sparse_tensor(Context& context, const Where& where,
-                         const ir::SparseTensorProto& tensor);
+void check_sparse_tensor(Context& context, const Where& where, const ir::SparseTensorProto& tensor);
 void check_external_data(Context& context, const Where& where, const ir::TensorProto& tensor);
 void check_external_overlaps(Context& context);
 // type_rules.cc. `essential`: running needs the type, since it is the main graph's.

@@ -16,7 +16,10 @@ constexpr size_t unseen = std::numeric_limits<size_t>::max();
 class Components {
  public:
   explicit Components(const std::vector<std::vector<size_t>>& next)
-      : next_(next), order_(next.size(), unseen), low_(next.size()), component_(next.size(), unseen) {}
+      : next_(next),
+        order_(next.size(), unseen),
+        low_(next.size()),
+        component_(next.size(), unseen) {}
 
   std::vector<size_t> find() {
     for (size_t node = 0; node < next_.size(); ++node) {

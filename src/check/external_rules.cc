@@ -93,7 +93,8 @@ void check_external_data(Context& context, const Where& where, const ir::TensorP
   }
   const Entries entries = check_entries(context, where, tensor);
   if (entries.location.empty()) {
-    report("XD-03", where, "name the file in 'location'", "external data has a location; it is missing");
+    report("XD-03", where, "name the file in 'location'",
+           "external data has a location; it is missing");
   } else {
     check_location(context, where, entries.location);
   }
@@ -101,7 +102,8 @@ void check_external_data(Context& context, const Where& where, const ir::TensorP
     report("XD-16", where, "keep them in the model", "strings cannot be external");
   }
   if (has_inline_data(tensor)) {
-    report("XD-04", where, "remove one of them", "an external tensor has elements in the model, too");
+    report("XD-04", where, "remove one of them",
+           "an external tensor has elements in the model, too");
   }
   const int64_t offset = entries.offset.value_or(0);
   if (offset % page != 0) {
@@ -111,7 +113,8 @@ void check_external_data(Context& context, const Where& where, const ir::TensorP
   if (!count || *count > (int64_t{1} << 55) || !is_known(tensor.element_type())) return;
   const int64_t length = entries.length.value_or(byte_size(tensor.element_type(), *count));
   if (!entries.location.empty() && length > 0) {
-    context.external_ranges.push_back({entries.location, offset, length, where.to_place().to_string()});
+    context.external_ranges.push_back(
+        {entries.location, offset, length, where.to_place().to_string()});
   }
 }
 
@@ -129,8 +132,8 @@ void check_external_overlaps(Context& context) {
     if (before.offset == range.offset && before.length == range.length) continue;
     const std::optional<int64_t> end = checked_add(before.offset, before.length);
     if (end && *end <= range.offset) continue;
-    context.report("XD-14", {.root = "model"}, "", "{} and {} overlap in part in '{}'", before.tensor,
-                   range.tensor, range.location);
+    context.report("XD-14", {.root = "model"}, "", "{} and {} overlap in part in '{}'",
+                   before.tensor, range.tensor, range.location);
   }
 }
 

@@ -29,12 +29,15 @@ std::tuple<std::string_view, std::string_view, std::string_view> key_of(const ir
 }
 
 // Each node of the body and of all graphs in it, once.
-void for_each_node(const ir::Function& function, const std::function<void(const ir::Node&)>& visit) {
+void for_each_node(const ir::Function& function,
+                   const std::function<void(const ir::Node&)>& visit) {
   std::unordered_set<const ir::Graph*> seen;
-  ir::walk(function, {.enter = [&](const ir::WalkPlace& place) {
-                        return !place.graph || seen.insert(place.graph).second;
-                      },
-                      .node = [&](const ir::WalkPlace&, const ir::Node& node, size_t) { visit(node); }});
+  ir::walk(function,
+           {.enter =
+                [&](const ir::WalkPlace& place) {
+                  return !place.graph || seen.insert(place.graph).second;
+                },
+            .node = [&](const ir::WalkPlace&, const ir::Node& node, size_t) { visit(node); }});
 }
 
 int64_t version_in(const ir::Function& function, std::string_view domain) {
@@ -160,7 +163,8 @@ std::vector<std::vector<size_t>> calls(const Context& context) {
 }
 
 // The longest chain of calls where there are no cycles: components come callees first.
-size_t call_depth(const std::vector<std::vector<size_t>>& next, const std::vector<size_t>& component) {
+size_t call_depth(const std::vector<std::vector<size_t>>& next,
+                  const std::vector<size_t>& component) {
   std::vector<size_t> order(next.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(order, {}, [&](size_t i) { return component[i]; });

@@ -185,7 +185,7 @@ void ScopePass::define_output(Frame& frame, const Where& where, const std::strin
     const std::string_view what = entry->second == Origin::node    ? "an output of another node"
                                   : entry->second == Origin::input ? "an input"
                                                                    : "an initializer";
-    const RuleId rule = in_body(*frame.place) ? RuleId("F-08")
+    const RuleId rule = in_body(*frame.place)           ? RuleId("F-08")
                         : entry->second == Origin::node ? RuleId("G-21")
                                                         : RuleId("G-22");
     report_(rule, place(), "rename it", "a value is assigned once; the name is {}, too", what);
@@ -319,7 +319,8 @@ void ScopePass::check_annotations(const Frame& frame) {
     std::unordered_set<std::string_view> keys;
     for (const ir::StringEntry& entry : annotation.quant_parameter_tensor_names) {
       if (entry.key != "SCALE_TENSOR" && entry.key != "ZERO_POINT_TENSOR") {
-        report_("G-28", where, "", "keys are SCALE_TENSOR and ZERO_POINT_TENSOR; found '{}'", entry.key);
+        report_("G-28", where, "", "keys are SCALE_TENSOR and ZERO_POINT_TENSOR; found '{}'",
+                entry.key);
       } else if (!keys.insert(entry.key).second) {
         report_("G-28", where, "", "the key {} occurs twice", entry.key);
       }
@@ -348,13 +349,13 @@ void ScopePass::report_early_uses(Frame& frame) {
   for (const EarlyUse& early : frame.early) {
     const size_t producer = frame.producers.at(early.name);
     if (cycles.component[producer] == cycles.component[early.user]) continue;
-    const RuleId rule = early.is_capture         ? RuleId("S-03")
-                        : in_body(*frame.place)  ? RuleId("F-07")
-                        : frame.place->outer     ? RuleId("G-04")
-                                                 : RuleId("G-03");
-    const Where where = Where{.graph = frame.place, .node = &nodes[early.user], .node_index = early.user}
-                            .in(fmt::format("{} '{}'", early.is_capture ? "captured value" : "input",
-                                            early.name));
+    const RuleId rule = early.is_capture        ? RuleId("S-03")
+                        : in_body(*frame.place) ? RuleId("F-07")
+                        : frame.place->outer    ? RuleId("G-04")
+                                                : RuleId("G-03");
+    const Where where =
+        Where{.graph = frame.place, .node = &nodes[early.user], .node_index = early.user}.in(
+            fmt::format("{} '{}'", early.is_capture ? "captured value" : "input", early.name));
     report_(rule, where, "sort the nodes topologically",
             "a value is computed before it is used; node {} {} computes it later", producer,
             describe(nodes[producer]));

@@ -11,8 +11,9 @@ bool is_main(const ir::WalkPlace& place) { return !place.outer && place.root == 
 void check_value(Context& context, const ir::WalkPlace& place, const ir::ValueInfo& info,
                  std::string_view what, size_t index) {
   Report& report = context.report;
-  const Where where = Where{.graph = &place}.in(
-      info.name.empty() ? fmt::format("{} {}", what, index) : fmt::format("{} '{}'", what, info.name));
+  const Where where =
+      Where{.graph = &place}.in(info.name.empty() ? fmt::format("{} {}", what, index)
+                                                  : fmt::format("{} '{}'", what, info.name));
   if (info.name.empty()) {
     report(place.outer ? RuleId("S-01") : RuleId("N-09"), where, "", "it has a name; it is empty");
   }
@@ -111,7 +112,8 @@ void check_fields_of_versions(Context& context, const Where& where, const ir::Gr
   const auto needs = [&](bool has, RuleId rule, int version, std::string_view what) {
     if (!has || context.ir_version >= version) return;
     context.report(rule, where, fmt::format("set ir_version to {} or more", version),
-                   "{} came with IR version {}; the model says {}", what, version, context.ir_version);
+                   "{} came with IR version {}; the model says {}", what, version,
+                   context.ir_version);
   };
   needs(!graph.sparse_initializers.empty(), "M-25", 6, "sparse initializers");
   needs(!graph.quantization_annotation.empty(), "M-25", 5, "quantization annotations");

@@ -18,10 +18,9 @@ void check_versions(Context& context) {
            "a model says its IR version; {}",
            model.ir_version ? fmt::format("found {}", *model.ir_version) : "it is missing");
   } else if (*model.ir_version > newest_ir_version) {
-    report("M-03", model_place.in("ir_version"),
-           "the file may use features that are not known here",
-           "IR versions of the standard are 1 to {}; found {}", newest_ir_version,
-           *model.ir_version);
+    report(
+        "M-03", model_place.in("ir_version"), "the file may use features that are not known here",
+        "IR versions of the standard are 1 to {}; found {}", newest_ir_version, *model.ir_version);
   }
 }
 
@@ -99,7 +98,8 @@ void check_image_metadata(Context& context) {
   static constexpr std::array<ImageKey, 3> image_keys = {{
       {"image.bitmappixelformat", "|gray8|rgb8|bgr8|rgba8|bgra8|"},
       {"image.colorspacegamma", "|linear|srgb|"},
-      {"image.nominalpixelrange", "|nominalrange_0_255|normalized_0_1|normalized_1_1|nominalrange_16_235|"},
+      {"image.nominalpixelrange",
+       "|nominalrange_0_255|normalized_0_1|normalized_1_1|nominalrange_16_235|"},
   }};
   for (const ir::StringEntry& entry : context.model.metadata_props) {
     for (const ImageKey& known : image_keys) {

@@ -21,7 +21,8 @@ int64_t version_of(const Context& context, const Unit& unit, std::string_view do
 void report_missing_import(Context& context, const Unit& unit, const Where& where,
                            const ir::Node& node, bool is_function) {
   const std::string_view domain = shown_domain(node.domain);
-  if (!context.first_time(fmt::format("import {} {}", static_cast<const void*>(&unit.imports), domain))) {
+  if (!context.first_time(
+          fmt::format("import {} {}", static_cast<const void*>(&unit.imports), domain))) {
     return;
   }
   Report& report = context.report;
@@ -30,11 +31,13 @@ void report_missing_import(Context& context, const Unit& unit, const Where& wher
   if (is_function && !unit.function) {
     report("F-06", where, advice, "the domain '{}' of the function is not imported", domain);
   } else if (unit.function && runs_anyway) {
-    report.at_most_warning("F-16", where, advice, "the function does not import the domain '{}'", domain);
+    report.at_most_warning("F-16", where, advice, "the function does not import the domain '{}'",
+                           domain);
   } else if (unit.function) {
     report("F-16", where, advice, "the function does not import the domain '{}'", domain);
   } else if (ir::canonical_domain(domain).empty()) {
-    report("M-06", where, advice, "the model does not import ai.onnx, so its operators have no version");
+    report("M-06", where, advice,
+           "the model does not import ai.onnx, so its operators have no version");
   } else {
     report("O-04", where, advice, "the domain '{}' is not imported", domain);
   }
@@ -48,12 +51,14 @@ void report_unknown_operator(Context& context, const Where& where, const ir::Nod
   if (!versions.empty()) {
     const schema::Signature& newest = versions.back();
     if (version < versions.front().since) {
-      report("O-04", where, fmt::format("import version {} or more of {}", versions.front().since, domain),
-             "{} exists from version {}; the model imports {}", node.op_type, versions.front().since,
-             version);
+      report("O-04", where,
+             fmt::format("import version {} or more of {}", versions.front().since, domain),
+             "{} exists from version {}; the model imports {}", node.op_type,
+             versions.front().since, version);
     } else {
       report("O-04", where, fmt::format("import version {} or less of {}", newest.until, domain),
-             "{} is gone after version {}; the model imports {}", node.op_type, newest.until, version);
+             "{} is gone after version {}; the model imports {}", node.op_type, newest.until,
+             version);
     }
     return;
   }
@@ -100,8 +105,8 @@ void check_side(Context& context, const Where& where, const Side& side, FormalAt
   const std::string_view op = where.node->op_type;
   const size_t count = without_empty_tail(side);
   if (count < side.values.size()) {
-    report("D-16", where, "remove them", "{} takes at most {} {}s; {} empty ones follow", op, side.most,
-           side.what, side.values.size() - count);
+    report("D-16", where, "remove them", "{} takes at most {} {}s; {} empty ones follow", op,
+           side.most, side.what, side.values.size() - count);
   }
   if (count > side.most) {
     report("D-10", where, "", "{} has at most {} {}s; found {}", op, side.most, side.what, count);
@@ -111,12 +116,14 @@ void check_side(Context& context, const Where& where, const Side& side, FormalAt
     const schema::Formal* missing = formal_at(count);
     const bool variadic = missing && missing->option == schema::FormalOption::variadic;
     report(variadic ? RuleId("D-11") : RuleId("D-10"), where, "",
-           "{} has at least {} {}{}; found {}{}", op, side.least, side.what, side.least == 1 ? "" : "s",
-           count, missing ? fmt::format(", so '{}' is missing", missing->name) : std::string());
+           "{} has at least {} {}{}; found {}{}", op, side.least, side.what,
+           side.least == 1 ? "" : "s", count,
+           missing ? fmt::format(", so '{}' is missing", missing->name) : std::string());
   }
   for (size_t i = 0; i < count; ++i) {
     const schema::Formal* formal = formal_at(i);
-    if (!side.values[i].empty() || !formal || formal->option != schema::FormalOption::single) continue;
+    if (!side.values[i].empty() || !formal || formal->option != schema::FormalOption::single)
+      continue;
     report("D-15", where.in(fmt::format("{} {}", side.what, i)), "",
            "the {} '{}' of {} is required; it is left out", side.what, formal->name, op);
   }
@@ -159,7 +166,8 @@ void check_signature(Context& context, const Unit& unit, const Where& where,
   if (signature.deprecated) {
     const schema::Signature* newest = schema::newest(node.domain, node.op_type);
     report("O-13", where,
-           newest && !newest->deprecated ? fmt::format("import version {} or more", newest->since) : "",
+           newest && !newest->deprecated ? fmt::format("import version {} or more", newest->since)
+                                         : "",
            "{} is deprecated since version {}", node.op_type, signature.since);
     return;
   }
@@ -199,15 +207,16 @@ void check_call(Context& context, const Where& where, const ir::Function& functi
   const ir::Node& node = *where.node;
   const auto check_count = [&](size_t found, size_t most, std::string_view what) {
     if (found > most) {
-      report("F-24", where, "", "the function {} has {} {}s; the call has {}", function.name, most, what,
-             found);
+      report("F-24", where, "", "the function {} has {} {}s; the call has {}", function.name, most,
+             what, found);
     }
   };
   check_count(node.inputs.size(), function.inputs.size(), "input");
   check_count(node.outputs.size(), function.outputs.size(), "output");
   for (const ir::Attribute& attribute : node.attributes) {
     if (attribute.name.starts_with("__") || has_default(function, attribute.name)) continue;
-    if (std::ranges::find(function.attributes, attribute.name) != function.attributes.end()) continue;
+    if (std::ranges::find(function.attributes, attribute.name) != function.attributes.end())
+      continue;
     std::vector<std::string_view> names(function.attributes.begin(), function.attributes.end());
     for (const ir::Attribute& declared : function.attribute_protos) names.push_back(declared.name);
     report("F-25", where.in(fmt::format("attribute '{}'", attribute.name)),
@@ -252,7 +261,8 @@ void check_sharding(Context& context, const Where& where, const ir::ShardingSpec
       if (sharding.num_shards < 1) {
         report("MD-11", where, "", "there is at least one shard; found {}", sharding.num_shards);
       }
-      if (__builtin_mul_overflow(shards, std::max<int64_t>(sharding.num_shards, 1), &shards)) shards = 0;
+      if (__builtin_mul_overflow(shards, std::max<int64_t>(sharding.num_shards, 1), &shards))
+        shards = 0;
     }
   }
   if (!spec.sharded_dim.empty() && !spec.device.empty() &&
@@ -265,7 +275,8 @@ void check_device_annotations(Context& context, const Where& where) {
   const std::vector<ir::DeviceConfiguration>& known = context.model.configuration;
   for (const ir::NodeDeviceConfiguration& own : where.node->device_configurations) {
     const Where place = where.in(fmt::format("device configuration '{}'", own.configuration_id));
-    const auto found = std::ranges::find(known, own.configuration_id, &ir::DeviceConfiguration::name);
+    const auto found =
+        std::ranges::find(known, own.configuration_id, &ir::DeviceConfiguration::name);
     if (own.configuration_id.empty() || found == known.end()) {
       context.report("MD-04", place, "", "no configuration of the model has this name");
     }
@@ -281,7 +292,8 @@ void check_annotations(Context& context, const Where& where) {
   const auto needs = [&](bool has, int version, std::string_view what) {
     if (!has || context.ir_version >= version) return;
     context.report("D-24", where, fmt::format("set ir_version to {} or more", version),
-                   "{} came with IR version {}; the model says {}", what, version, context.ir_version);
+                   "{} came with IR version {}; the model says {}", what, version,
+                   context.ir_version);
   };
   needs(!node.overload.empty(), 10, "overload");
   needs(!node.metadata_props.empty(), 10, "metadata of nodes");
@@ -297,7 +309,8 @@ void bind(Context& context, const Unit& unit, const Where& where) {
   if (version == 0) report_missing_import(context, unit, where, node, function != nullptr);
   if (function) return check_call(context, where, *function);
   if (!node.overload.empty()) {
-    context.report("F-23", where, "", "no function of the model has the overload '{}'", node.overload);
+    context.report("F-23", where, "", "no function of the model has the overload '{}'",
+                   node.overload);
   }
   if (version < 1) return;
   const schema::Signature* signature = schema::find(node.domain, node.op_type, version);

@@ -19,8 +19,8 @@ namespace sardonyx::check {
 
 // A place as the checker carries it about; made into text only for what is reported.
 struct Where {
-  std::string_view root = {};              // where there is no graph: "model", "function 'a.F'"
-  const ir::WalkPlace* graph = nullptr;    // outlives the Where
+  std::string_view root = {};            // where there is no graph: "model", "function 'a.F'"
+  const ir::WalkPlace* graph = nullptr;  // outlives the Where
   const ir::Node* node = nullptr;
   size_t node_index = 0;
   std::string detail = {};
@@ -35,8 +35,7 @@ struct Where {
 
 class Report {
  public:
-  Report(const Options& options, int64_t ir_version)
-      : options_(options), ir_version_(ir_version) {}
+  Report(const Options& options, int64_t ir_version) : options_(options), ir_version_(ir_version) {}
 
   // False where findings of the rule are not reported, so that looking for them is a waste.
   bool wants(RuleId rule) const { return level(*rule) != Level::off; }

@@ -14,9 +14,9 @@ namespace levels {
 struct Levels {
   Level runnable, standard, strict;
 };
-inline constexpr Levels fatal{Level::error, Level::error, Level::error};     // cannot run
-inline constexpr Levels error{Level::off, Level::error, Level::error};       // forbidden, can run
-inline constexpr Levels lax{Level::off, Level::warning, Level::error};       // forbidden, often broken
+inline constexpr Levels fatal{Level::error, Level::error, Level::error};  // cannot run
+inline constexpr Levels error{Level::off, Level::error, Level::error};    // forbidden, can run
+inline constexpr Levels lax{Level::off, Level::warning, Level::error};    // forbidden, often broken
 inline constexpr Levels warning{Level::off, Level::warning, Level::warning};
 inline constexpr Levels advice{Level::off, Level::info, Level::warning};
 inline constexpr Levels info{Level::off, Level::info, Level::info};
@@ -62,7 +62,8 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("F-10", levels::fatal, "inputs and outputs of a function have distinct names"),
     row("F-11", levels::fatal, "outputs of a function are defined in it"),
     row("F-12", levels::fatal, "attributes of a function are declared once"),
-    row("F-13", levels::warning, "defaults of a function's attributes exist from IR version 9", 8, 8),
+    row("F-13", levels::warning, "defaults of a function's attributes exist from IR version 9", 8,
+        8),
     row("F-15", levels::fatal, "an attribute a body needs is given by the call or has a default"),
     row("F-16", levels::fatal, "a function imports the operator sets its body uses, each once"),
     row("F-17", levels::error, "a function's operators mean the same under the model's imports"),
@@ -92,7 +93,8 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("G-25", levels::warning, "outputs of a graph have distinct names"),
     row("G-26", levels::info, "doc_string holds no HTML"),
     row("G-27", levels::warning, "keys of a graph's metadata are distinct"),
-    row("G-28", levels::warning, "quantization annotations use the standard's keys and known names"),
+    row("G-28", levels::warning,
+        "quantization annotations use the standard's keys and known names"),
     // Names
     row("N-01", levels::advice, "names are C identifiers"),
     row("N-05", levels::warning, "names of nodes are distinct in a graph"),
@@ -108,8 +110,9 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("D-16", levels::warning, "empty names after the last parameter are no arguments"),
     row("D-22", levels::fatal, "a required attribute is given"),
     row("D-23", levels::error, "an attribute is one of the operator's"),
-    row("D-24", levels::warning, "overload and metadata of nodes exist from IR version 10, "
-                                 "devices from 11; metadata keys are distinct"),
+    row("D-24", levels::warning,
+        "overload and metadata of nodes exist from IR version 10, "
+        "devices from 11; metadata keys are distinct"),
     // Attributes
     row("A-01", levels::fatal, "an attribute has a name"),
     row("A-02", levels::fatal, "an attribute's type is the kind of its value", 2),
@@ -129,7 +132,8 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("S-05", levels::lax, "inputs and initializers of nested graphs differ from outer names"),
     row("S-07", levels::error, "outputs of a nested graph are values of it"),
     row("S-08", levels::error, "an input of a nested graph is no initializer", 4),
-    row("S-11", levels::fatal, "a nested graph has the inputs and outputs its operator gives and takes", 4),
+    row("S-11", levels::fatal,
+        "a nested graph has the inputs and outputs its operator gives and takes", 4),
     // Types
     row("T-02", levels::warning, "sequences and maps exist from IR version 6", 1, 5),
     row("T-03", levels::warning, "optional types exist from IR version 8", 1, 7),
@@ -150,7 +154,8 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("X-09", levels::fatal, "one field holds the elements of a tensor"),
     row("X-10", levels::fatal, "float_data holds float and complex64"),
     row("X-11", levels::fatal, "int32_data holds integers of up to 32 bits, bool and small floats"),
-    row("X-12", levels::fatal, "int64_data, uint64_data, double_data and string_data hold their types"),
+    row("X-12", levels::fatal,
+        "int64_data, uint64_data, double_data and string_data hold their types"),
     row("X-14", levels::fatal, "raw_data holds no strings"),
     row("X-17", levels::warning, "bool elements are 0 or 1"),
     row("X-21", levels::fatal, "int32_data holds two 4-bit or four 2-bit elements an entry"),
@@ -205,8 +210,9 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("MD-11", levels::error, "a sharding has at least one shard"),
     row("MD-12", levels::warning, "there are as many devices as shards"),
     // Metadata
-    row("MP-03", levels::warning, "metadata of graphs, functions, values and tensors exists from IR "
-                                  "version 10, its keys are distinct"),
+    row("MP-03", levels::warning,
+        "metadata of graphs, functions, values and tensors exists from IR "
+        "version 10, its keys are distinct"),
     row("MP-04", levels::info, "metadata keys have a reversed DNS prefix", 10),
     row("MP-05", levels::info, "metadata of images has the standard's values"),
     // Limits of ours

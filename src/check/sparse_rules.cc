@@ -63,7 +63,8 @@ void check_indices(Context& context, const Where& where, const ir::SparseTensorP
     return;
   }
   if (sparse.indices.element_type() != ElementType::int64) {
-    report("X-34", where, "", "indices are int64; found {}", name_of(sparse.indices.element_type()));
+    report("X-34", where, "", "indices are int64; found {}",
+           name_of(sparse.indices.element_type()));
     return;
   }
   const std::optional<int64_t> total = checked_count(sparse.dims);
@@ -101,7 +102,8 @@ void check_sparse_tensor(Context& context, const Where& where,
     return;
   }
   if (!checked_count(sparse.dims)) {
-    report("X-07", where, "", "dimensions are not negative and their product fits 63 bits; found {}",
+    report("X-07", where, "",
+           "dimensions are not negative and their product fits 63 bits; found {}",
            to_string(sparse.dims));
     return;
   }
@@ -111,7 +113,8 @@ void check_sparse_tensor(Context& context, const Where& where,
   }
   for (const int64_t dim : sparse.dims) {
     if (dim > 0) continue;
-    report.at_most_warning("X-34", where, "", "dimensions of a sparse tensor are positive; found {}",
+    report.at_most_warning("X-34", where, "",
+                           "dimensions of a sparse tensor are positive; found {}",
                            to_string(sparse.dims));
     break;
   }

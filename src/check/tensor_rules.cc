@@ -75,8 +75,7 @@ void check_count(Context& context, const Where& where, const ir::TensorProto& te
   if (found == needed) return;
   const bool is_raw = held.field == Field::raw;
   const bool is_packed = bit_width(type) > 0 && bit_width(type) < 8 && !is_raw;
-  constexpr std::string_view format =
-      "shape {} of {} needs {} {} in {}; found {}";
+  constexpr std::string_view format = "shape {} of {} needs {} {} in {}; found {}";
   const std::string shape = to_string(tensor.dims);
   const std::string_view unit = is_raw ? "bytes" : "entries";
   if (found < needed) {
@@ -154,7 +153,8 @@ void check_tensor(Context& context, const Where& where, const ir::TensorProto& t
   }
   check_element_version(context, where, tensor.data_type);
   if (!checked_count(tensor.dims)) {
-    report("X-07", where, "", "dimensions are not negative and their product fits 63 bits; found {}",
+    report("X-07", where, "",
+           "dimensions are not negative and their product fits 63 bits; found {}",
            to_string(tensor.dims));
   }
   if (tensor.segment) {
@@ -177,7 +177,8 @@ void check_tensor(Context& context, const Where& where, const ir::TensorProto& t
   }
   const Field own = typed_field(type);
   const Held found = held.empty() ? Held{own, "its data field", 0} : held.front();
-  const bool fits = found.field == own || (found.field == Field::raw && type != ElementType::string);
+  const bool fits =
+      found.field == own || (found.field == Field::raw && type != ElementType::string);
   if (!fits) {
     report(rule_of(found.field), where, "", "{} does not hold elements of {}", found.name,
            name_of(type));

@@ -7,7 +7,9 @@
 namespace sardonyx::check {
 namespace {
 
-constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+constexpr bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
@@ -34,8 +36,12 @@ bool is_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto at = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
     const unsigned char lead = at(i);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3
-                          : lead < 0xf5 ? 4 : 0;
+    const size_t length = lead < 0x80   ? 1
+                          : lead < 0xc2 ? 0
+                          : lead < 0xe0 ? 2
+                          : lead < 0xf0 ? 3
+                          : lead < 0xf5 ? 4
+                                        : 0;
     if (length == 0 || i + length > text.size()) return false;
     for (size_t k = 1; k < length; ++k) {
       if ((at(i + k) & 0xc0) != 0x80) return false;
@@ -65,7 +71,8 @@ std::string_view closest(std::string_view text, const std::vector<std::string_vi
   std::string_view best;
   size_t least = std::max<size_t>(1, (text.size() + 1) / 3) + 1;
   for (const std::string_view candidate : candidates) {
-    const size_t difference = std::max(candidate.size(), text.size()) - std::min(candidate.size(), text.size());
+    const size_t difference =
+        std::max(candidate.size(), text.size()) - std::min(candidate.size(), text.size());
     if (difference >= least || candidate.size() > 200) continue;
     const size_t edits = distance(text, candidate);
     if (edits < least) {

@@ -38,7 +38,8 @@ struct Entry {
     }
     for (const ir::Graph* graph : graphs) {
       if (!has_sparse_initializer(*graph, key)) continue;
-      context.report("TR-23", binding, "", "state variables are dense; '{}' is a sparse initializer", key);
+      context.report("TR-23", binding, "",
+                     "state variables are dense; '{}' is a sparse initializer", key);
       return nullptr;
     }
     context.report("TR-08", binding, "",
@@ -58,8 +59,8 @@ struct Entry {
       agrees = !size || *size == state.dims[i];
     }
     if (!agrees) {
-      context.report("TR-21", binding, "", "'{}' has not the type of '{}', which is {}{}", value.name,
-                     state.name, name_of(state.element_type()), to_string(state.dims));
+      context.report("TR-21", binding, "", "'{}' has not the type of '{}', which is {}{}",
+                     value.name, state.name, name_of(state.element_type()), to_string(state.dims));
     }
   }
 };
@@ -71,17 +72,18 @@ void check_initialization(const Entry& entry, size_t index) {
     const std::string root = fmt::format("training_info[{}].initialization", index);
     NameSet state;
     if (context.model.graph) {
-      for (const ir::TensorProto& tensor : context.model.graph->initializers) state.insert(tensor.name);
+      for (const ir::TensorProto& tensor : context.model.graph->initializers)
+        state.insert(tensor.name);
     }
-    check_graph(context, {context.model.opset_imports}, *info.initialization, root,
-                {&state, true});
+    check_graph(context, {context.model.opset_imports}, *info.initialization, root, {&state, true});
     for (const ir::ValueInfo& input : info.initialization->inputs) {
       if (find_initializer(*info.initialization, input.name)) continue;
       context.report("TR-05", entry.where.in("initialization"), "",
                      "an initialization has no inputs; found '{}'", input.name);
     }
   } else if (!info.initialization_binding.empty()) {
-    context.report("TR-07", entry.where, "", "initialization bindings need an initialization graph");
+    context.report("TR-07", entry.where, "",
+                   "initialization bindings need an initialization graph");
   }
   std::unordered_set<std::string_view> keys;
   for (const ir::StringEntry& binding : info.initialization_binding) {
@@ -118,12 +120,15 @@ void check_update(const Entry& entry, const NameSet& main_names, size_t index,
       context.report.at_most_warning("TR-11", where, "", "another entry binds it, too");
     }
     const ir::TensorProto* state = entry.state(where, binding.key);
-    const ir::ValueInfo* value = info.algorithm ? find_output(*info.algorithm, binding.value) : nullptr;
+    const ir::ValueInfo* value =
+        info.algorithm ? find_output(*info.algorithm, binding.value) : nullptr;
     if (value) {
       if (state) entry.check_assigned(where, *state, *value);
     } else if (context.model.graph && find_output(*context.model.graph, binding.value)) {
-      context.report.at_most_warning("TR-12", where, "", "'{}' is an output of the main graph, not "
-                                     "of the algorithm", binding.value);
+      context.report.at_most_warning("TR-12", where, "",
+                                     "'{}' is an output of the main graph, not "
+                                     "of the algorithm",
+                                     binding.value);
     } else {
       context.report("TR-12", where, "", "the algorithm has no output '{}'", binding.value);
     }

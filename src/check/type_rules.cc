@@ -57,8 +57,8 @@ struct TypeReport {
 void check_dimension(Context& context, const Where& where, const ir::Dimension& dim) {
   Report& report = context.report;
   if (dim.value && *dim.value < 0) {
-    report("SH-07", where, "leave it open with '?' or a name", "dimensions are not negative; found {}",
-           *dim.value);
+    report("SH-07", where, "leave it open with '?' or a name",
+           "dimensions are not negative; found {}", *dim.value);
   }
   if (dim.param && dim.param->empty()) {
     report("SH-06", where, "leave both value and name out for an unknown size",
@@ -66,8 +66,10 @@ void check_dimension(Context& context, const Where& where, const ir::Dimension& 
   } else if (dim.param && *dim.param == "*") {
     report("SH-04", where, "leave the shape out for an unknown rank",
            "no name stands for several dimensions; found '*'");
-  } else if (dim.param && !is_c_identifier(*dim.param) && context.first_time("SH-08" + *dim.param)) {
-    report("SH-08", where, "", "names of dimensions should be C identifiers; found '{}'", *dim.param);
+  } else if (dim.param && !is_c_identifier(*dim.param) &&
+             context.first_time("SH-08" + *dim.param)) {
+    report("SH-08", where, "", "names of dimensions should be C identifiers; found '{}'",
+           *dim.param);
   }
   static constexpr std::array<std::string_view, 7> known = {
       "DATA_BATCH",        "DATA_CHANNEL",       "DATA_TIME",     "DATA_FEATURE",
@@ -90,7 +92,8 @@ void check_layer(Context& context, const TypeReport& report, const ir::TypeProto
       [[fallthrough]];
     case Kind::tensor:
       if (!is_known(type.element_type())) {
-        report("T-06", "", "a tensor has an element type of the standard; found {}", type.elem_type);
+        report("T-06", "", "a tensor has an element type of the standard; found {}",
+               type.elem_type);
       }
       check_element_version(context, report.where, type.elem_type);
       return;
@@ -100,8 +103,8 @@ void check_layer(Context& context, const TypeReport& report, const ir::TypeProto
       if (!held) report("T-07", "", "a sequence says the type of its elements; it is missing");
       return;
     case Kind::map:
-      report("T-02", "set ir_version to 6 or more", "maps came with IR version 6; the model says {}",
-             context.ir_version);
+      report("T-02", "set ir_version to 6 or more",
+             "maps came with IR version 6; the model says {}", context.ir_version);
       if (!is_map_key(type.element_type())) {
         report("T-08", "", "keys of a map are integers of 8 to 64 bits or strings; found {}",
                name_of(type.element_type()));
@@ -136,7 +139,8 @@ void check_element_version(Context& context, const Where& where, int32_t element
 
 void check_type(Context& context, const Where& where, const ir::TypeProto& type, bool essential) {
   const TypeReport report{context, where, essential};
-  static constexpr std::array<std::string_view, 4> denotations = {"TENSOR", "IMAGE", "AUDIO", "TEXT"};
+  static constexpr std::array<std::string_view, 4> denotations = {"TENSOR", "IMAGE", "AUDIO",
+                                                                  "TEXT"};
   int depth = 0;
   for (const ir::TypeProto* layer = &type; layer; layer = layer->nested.get()) {
     if (++depth > max_type_depth) {

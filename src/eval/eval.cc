@@ -25,8 +25,8 @@ class PlainGraph final : public ops::PreparedGraph {
 
   std::vector<Value> run(ops::RunContext& outer, std::span<const Value> inputs) const override {
     if (inputs.size() != graph_.inputs.size()) {
-      fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed, "takes {} inputs; got {}",
-              graph_.inputs.size(), inputs.size());
+      fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed,
+              "takes {} inputs; got {}", graph_.inputs.size(), inputs.size());
     }
     Frame inside(&frame_);
     for (size_t i = 0; i < inputs.size(); ++i) inside.set(graph_.inputs[i].name, inputs[i]);
@@ -66,13 +66,14 @@ Slots input_slots(std::span<const Value> inputs) {
 }
 
 // Sizes the run left open are errors unless the step allocates its own outputs.
-void allocate(ops::Slot& slot, const Known& known, bool step_allocates, ops::RunEnvironment& environment,
-              const ir::Node& node) {
+void allocate(ops::Slot& slot, const Known& known, bool step_allocates,
+              ops::RunEnvironment& environment, const ir::Node& node) {
   slot.element = known.type.element;
   if (step_allocates) return;
   const auto shape = known.type.concrete_shape();
   if (!known.type.is_tensor() || !shape) {
-    fail_at(ir::describe(node), ErrorCode::internal, "inference left an output open: {}", known.type.to_string());
+    fail_at(ir::describe(node), ErrorCode::internal, "inference left an output open: {}",
+            known.type.to_string());
   }
   Tensor tensor(known.type.element, *shape);
   environment.charge(static_cast<int64_t>(tensor.byte_size()));
@@ -87,7 +88,8 @@ void allocate(ops::Slot& slot, const Known& known, bool step_allocates, ops::Run
 }  // namespace
 
 void Environment::check_cancelled() {
-  if (cancel && cancel->load(std::memory_order_relaxed)) fail(ErrorCode::cancelled, "the run was cancelled");
+  if (cancel && cancel->load(std::memory_order_relaxed))
+    fail(ErrorCode::cancelled, "the run was cancelled");
   if (deadline && std::chrono::steady_clock::now() > *deadline) {
     fail(ErrorCode::cancelled, "the run's deadline has passed");
   }
@@ -144,7 +146,8 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
   services.pool = &environment.pool();
   services.packs = &packs;
   services.seed = options.seed;
-  services.prepare_graph = [&](const ir::Graph& graph, std::span<const Known>) -> std::unique_ptr<ops::PreparedGraph> {
+  services.prepare_graph = [&](const ir::Graph& graph,
+                               std::span<const Known>) -> std::unique_ptr<ops::PreparedGraph> {
     return std::make_unique<PlainGraph>(graph, frame, options);
   };
   ops::PrepareContext prepare(node, binding.signature, known_pointers, made_pointers, services);
@@ -159,11 +162,12 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
     out.pointers[i] = &out.slots[i];
     allocate(out.slots[i], made[i], traits.allocates_outputs, environment, node);
   }
-  const auto in_count = static_cast<int>(in.pointers.size()), out_count = static_cast<int>(out.pointers.size());
+  const auto in_count = static_cast<int>(in.pointers.size()),
+             out_count = static_cast<int>(out.pointers.size());
   Bytes state = Bytes::allocate(static_cast<size_t>(traits.state_bytes));
   std::memset(state.mutable_data(), 0, state.size());
-  ops::BindContext bind(in.pointers.data(), in_count, out.pointers.data(), out_count, state.mutable_data(),
-                        environment.pool().threads());
+  ops::BindContext bind(in.pointers.data(), in_count, out.pointers.data(), out_count,
+                        state.mutable_data(), environment.pool().threads());
   step->bind(bind);
   Bytes scratch = Bytes::allocate(static_cast<size_t>(bind.scratch()));
   ops::RunContext run(in.pointers.data(), in_count, out.pointers.data(), out_count, state.data(),
@@ -177,7 +181,8 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
   return outputs;
 }
 
-std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment, const Options& options) {
+std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment,
+                             const Options& options) {
   for (const ir::TensorProto& initializer : graph.initializers) {
     bool given = false;
     for (const ir::ValueInfo& input : graph.inputs) given |= input.name == initializer.name;
@@ -194,7 +199,8 @@ std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& 
     for (const std::string& name : node.inputs) {
       const Value* value = name.empty() ? nullptr : frame.find(name);
       if (!name.empty() && value == nullptr) {
-        fail_at(ir::describe(node), ErrorCode::invalid_model, "input '{}' is not defined before the node", name);
+        fail_at(ir::describe(node), ErrorCode::invalid_model,
+                "input '{}' is not defined before the node", name);
       }
       inputs.push_back(value ? *value : Value());
     }
@@ -215,7 +221,8 @@ std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& 
   for (const ir::ValueInfo& output : graph.outputs) {
     const Value* value = frame.find(output.name);
     if (value == nullptr) {
-      fail_at(fmt::format("graph '{}'", graph.name), ErrorCode::invalid_model, "output '{}' is not made by any node", output.name);
+      fail_at(fmt::format("graph '{}'", graph.name), ErrorCode::invalid_model,
+              "output '{}' is not made by any node", output.name);
     }
     results.push_back(*value);
   }

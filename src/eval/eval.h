@@ -29,7 +29,7 @@ class Environment : public ops::RunEnvironment {
 
   const std::atomic<bool>* cancel = nullptr;  // set by anyone to stop the run
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  int64_t memory_limit = INT64_MAX;           // bytes of outputs that the run allocates one by one
+  int64_t memory_limit = INT64_MAX;  // bytes of outputs that the run allocates one by one
 
  private:
   ThreadPool& pool_;
@@ -63,6 +63,7 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
 
 // A graph whose nodes are all of the newest version. `frame` holds its inputs (and, in frames
 // around it, what it captures); initializers are added to it unless the inputs named them.
-std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment, const Options& options = {});
+std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment,
+                             const Options& options = {});
 
 }  // namespace sardonyx::eval

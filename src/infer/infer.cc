@@ -25,14 +25,39 @@ std::optional<Tensor> materialized(const Known& known) {
   const auto shape = known.type.concrete_shape();
   const auto& elements = *known.elements;
   if (!shape || checked_count(*shape) != static_cast<int64_t>(elements.size())) return std::nullopt;
-  if (!std::all_of(elements.begin(), elements.end(), [](const ir::Dim& d) { return d.is_constant(); })) {
+  if (!std::all_of(elements.begin(), elements.end(),
+                   [](const ir::Dim& d) { return d.is_constant(); })) {
     return std::nullopt;
   }
   switch (known.type.element) {
     case ElementType::int64: return integer_tensor<int64_t>(ElementType::int64, elements, *shape);
     case ElementType::int32: return integer_tensor<int32_t>(ElementType::int32, elements, *shape);
-    case ElementType::boolean: return integer_tensor<uint8_t>(ElementType::boolean, elements, *shape);
+    case ElementType::boolean:
+      return integer_tensor<uint8_t>(ElementType::boolean, elements, *shape);
     default: return std::nullopt;
+  }
+}
+
+// Kernels read their inputs as the signature's types say: no other may reach them.
+void check_input_types(const ops::InferContext& context, const schema::Signature& signature) {
+  std::vector<int> first(signature.constraints.size(), -1);
+  for (int i = 0; i < context.input_count(); ++i) {
+    const schema::Formal* formal = signature.input(static_cast<size_t>(i));
+    const schema::TypeId type = schema::type_id(context.type(i));
+    if (formal == nullptr || !type.valid() || type.element() == ElementType::undefined) continue;
+    if (!schema::allows(*formal, type)) {
+      context.fail("{} ('{}') must be of type {}; it is {}", context.input_name(i), formal->name,
+                   formal->constraint < 0 ? formal->type : "that the operator takes",
+                   schema::to_string(type));
+    }
+    if (formal->constraint < 0 || !formal->homogeneous) continue;
+    int& with = first[static_cast<size_t>(formal->constraint)];
+    if (with < 0) {
+      with = i;
+    } else if (const schema::TypeId other = schema::type_id(context.type(with)); other != type) {
+      context.fail("{} and {} must have one type; they have {} and {}", context.input_name(with),
+                   context.input_name(i), schema::to_string(other), schema::to_string(type));
+    }
   }
 }
 
@@ -50,7 +75,9 @@ const Known* Scope::find(std::string_view name) const {
   return nullptr;
 }
 
-Known& Scope::set(std::string name, Known known) { return values_[std::move(name)] = std::move(known); }
+Known& Scope::set(std::string name, Known known) {
+  return values_[std::move(name)] = std::move(known);
+}
 
 Binding bind_node(const ir::Node& node) {
   const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
@@ -60,23 +87,30 @@ Binding bind_node(const ir::Node& node) {
   if (signature != nullptr) {
     advice = "the operator is known but not implemented yet";
   } else if (!schema::is_standard_domain(node.domain)) {
-    advice = fmt::format("domain '{}' is neither of the standard nor of a function in the model", node.domain);
+    advice = fmt::format("domain '{}' is neither of the standard nor of a function in the model",
+                         node.domain);
   } else {
     const auto close = schema::closest_name(node.domain, node.op_type);
-    advice = close.empty() ? "no operator of the standard has this name" : fmt::format("did you mean {}?", close);
+    advice = close.empty() ? "no operator of the standard has this name"
+                           : fmt::format("did you mean {}?", close);
   }
-  const std::string place = node.origin.empty() ? ir::describe(node) : fmt::format("{} ({})", ir::describe(node), node.origin);
+  const std::string place = node.origin.empty()
+                                ? ir::describe(node)
+                                : fmt::format("{} ({})", ir::describe(node), node.origin);
   fail_at(place, ErrorCode::unsupported, "operator {} cannot run: {}", node.op_type, advice);
 }
 
-std::vector<Known> infer_node(const ir::Node& node, const Binding& binding, std::span<const Known* const> inputs,
-                              const Findings& findings, const ops::InferSubgraph* subgraph) {
-  ops::InferContext context(node, binding.signature, inputs, *findings.symbols, findings.constraints, subgraph);
+std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
+                              std::span<const Known* const> inputs, const Findings& findings,
+                              const ops::InferSubgraph* subgraph) {
+  ops::InferContext context(node, binding.signature, inputs, *findings.symbols,
+                            findings.constraints, subgraph);
   const auto* signature = binding.signature;
   if (signature != nullptr) {
     const int given = context.input_count(), made = context.output_count();
     if (given > signature->max_inputs || given < signature->min_inputs) {
-      context.fail("takes {} to {} inputs; the node has {}", signature->min_inputs, signature->max_inputs, given);
+      context.fail("takes {} to {} inputs; the node has {}", signature->min_inputs,
+                   signature->max_inputs, given);
     }
     if (made > signature->max_outputs) {
       context.fail("gives at most {} outputs; the node names {}", signature->max_outputs, made);
@@ -87,6 +121,7 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding, std:
         context.fail("input {} '{}' is required and absent", i, formal->name);
       }
     }
+    check_input_types(context, *signature);
   }
   if (binding.op->infer == nullptr) context.fail(ErrorCode::unsupported, "has no inference");
   binding.op->infer(context);
@@ -97,7 +132,8 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding, std:
   return outputs;
 }
 
-void enter(const ir::Graph& graph, Scope& scope, const Findings& findings, std::span<const Known> inputs) {
+void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
+           std::span<const Known> inputs) {
   for (const ir::TensorProto& initializer : graph.initializers) {
     scope.set(initializer.name, Known::of(ir::to_tensor(initializer)));
   }
@@ -105,7 +141,8 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings, std::
     const ir::ValueInfo& input = graph.inputs[i];
     Known known;
     if (i < inputs.size()) known = inputs[i];
-    if (!known.type.is_known() && input.type) known = Known::of(ir::value_type(*input.type, *findings.symbols));
+    if (!known.type.is_known() && input.type)
+      known = Known::of(ir::value_type(*input.type, *findings.symbols));
     if (const Known* initializer = scope.find_here(input.name); initializer && i >= inputs.size()) {
       if (!known.type.is_known()) known = Known::of(initializer->type);
     }
@@ -129,8 +166,10 @@ void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings)
         const Known* known = name.empty() ? nullptr : scope.find(name);
         if (!name.empty() && known == nullptr) {
           fail_at(ir::describe(node), ErrorCode::invalid_model,
-                  "input '{}' is not defined before the node: it is neither a graph input, an initializer nor an "
-                  "output of an earlier node", name);
+                  "input '{}' is not defined before the node: it is neither a graph input, an "
+                  "initializer nor an "
+                  "output of an earlier node",
+                  name);
         }
         inputs.push_back(known);
       }
@@ -146,7 +185,8 @@ void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings)
   }
 }
 
-std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope, const Findings& findings) {
+std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope,
+                              const Findings& findings) {
   std::vector<Known> outputs;
   for (const ir::ValueInfo& output : graph.outputs) {
     const Known* known = scope.find(output.name);
@@ -170,13 +210,16 @@ std::vector<std::string> captured_names(const ir::Graph& graph) {
   for (const auto& initializer : graph.initializers) defined.insert(initializer.name);
   for (const auto& sparse : graph.sparse_initializers) defined.insert(sparse.values.name);
   const auto use = [&](const std::string& name) {
-    if (!name.empty() && !defined.contains(name) && seen.insert(name).second) captured.push_back(name);
+    if (!name.empty() && !defined.contains(name) && seen.insert(name).second)
+      captured.push_back(name);
   };
   for (const ir::Node& node : graph.nodes) {
     for (const std::string& name : node.inputs) use(name);
     for (const ir::Attribute& attribute : node.attributes) {
-      if (attribute.g) for (const auto& name : captured_names(*attribute.g)) use(name);
-      for (const auto& inner : attribute.graphs) for (const auto& name : captured_names(*inner)) use(name);
+      if (attribute.g)
+        for (const auto& name : captured_names(*attribute.g)) use(name);
+      for (const auto& inner : attribute.graphs)
+        for (const auto& name : captured_names(*inner)) use(name);
     }
     for (const std::string& name : node.outputs) defined.insert(name);
   }

@@ -38,7 +38,7 @@ class Scope {
 
 // What inference collects while it walks.
 struct Findings {
-  ir::SymbolTable* symbols = nullptr;               // never null
+  ir::SymbolTable* symbols = nullptr;              // never null
   std::vector<Constraint>* constraints = nullptr;  // null: not recorded
   // Given an error of a node, decides: return to go on (the node's outputs stay unknown). Empty:
   // the error is thrown.
@@ -55,8 +55,9 @@ Binding bind_node(const ir::Node& node);
 
 // What is known of a node's outputs, given its inputs (null for absent ones). Integer outputs
 // whose elements are all known numbers become constants.
-std::vector<Known> infer_node(const ir::Node& node, const Binding& binding, std::span<const Known* const> inputs,
-                              const Findings& findings, const ops::InferSubgraph* subgraph);
+std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
+                              std::span<const Known* const> inputs, const Findings& findings,
+                              const ops::InferSubgraph* subgraph);
 
 // Infers all nodes of a graph in order, each of the newest version, into `scope`, which must hold
 // the graph's inputs already (see enter). Called for subgraphs by itself.
@@ -65,7 +66,8 @@ void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings)
 // Puts a graph's initializers and inputs into the scope. `inputs`: what is known of them, in
 // order; missing ones are taken from their declarations. Inputs that have an initializer of the
 // same name keep the initializer's type but not its elements: the caller may override them.
-void enter(const ir::Graph& graph, Scope& scope, const Findings& findings, std::span<const Known> inputs = {});
+void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
+           std::span<const Known> inputs = {});
 
 // What is known of the graph's outputs, after infer_graph.
 std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope, const Findings& findings);

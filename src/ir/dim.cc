@@ -66,11 +66,13 @@ bool same(const AtomRef& x, const AtomRef& y) {
 }
 
 bool same_product(const Term& x, const Term& y) {
-  return x.hash == y.hash && std::equal(x.atoms.begin(), x.atoms.end(), y.atoms.begin(), y.atoms.end(), same);
+  return x.hash == y.hash &&
+         std::equal(x.atoms.begin(), x.atoms.end(), y.atoms.begin(), y.atoms.end(), same);
 }
 
 void finish(Term& term) {
-  std::sort(term.atoms.begin(), term.atoms.end(), [](const AtomRef& x, const AtomRef& y) { return x->hash < y->hash; });
+  std::sort(term.atoms.begin(), term.atoms.end(),
+            [](const AtomRef& x, const AtomRef& y) { return x->hash < y->hash; });
   term.hash = 7;
   for (const AtomRef& atom : term.atoms) term.hash = mix(term.hash, atom->hash);
   if (term.atoms.empty()) term.hash = 0;
@@ -105,7 +107,8 @@ int64_t floor_division(int64_t a, int64_t b) {
 }
 
 Dim symmetric(AtomKind kind, const Dim& a, const Dim& b) {
-  return hash_of(a) <= hash_of(b) ? from_atom(make_atom(kind, a, b)) : from_atom(make_atom(kind, b, a));
+  return hash_of(a) <= hash_of(b) ? from_atom(make_atom(kind, a, b))
+                                  : from_atom(make_atom(kind, b, a));
 }
 
 // True where a - b is >= 0 for all sizes.
@@ -119,11 +122,13 @@ bool surely_at_least(const Dim& a, const Dim& b) {
 const Expression* DimAccess::expression(const Dim& dim) { return dim.expression_.get(); }
 
 Dim DimAccess::make(std::vector<Term> terms, bool overflow) {
-  std::sort(terms.begin(), terms.end(), [](const Term& x, const Term& y) { return x.hash < y.hash; });
+  std::sort(terms.begin(), terms.end(),
+            [](const Term& x, const Term& y) { return x.hash < y.hash; });
   std::vector<Term> merged;
   for (Term& term : terms) {
     if (!merged.empty() && same_product(merged.back(), term)) {
-      overflow |= __builtin_add_overflow(merged.back().coefficient, term.coefficient, &merged.back().coefficient);
+      overflow |= __builtin_add_overflow(merged.back().coefficient, term.coefficient,
+                                         &merged.back().coefficient);
     } else {
       merged.push_back(std::move(term));
     }
@@ -229,14 +234,18 @@ Range range_of(const Atom& atom) {
     case AtomKind::min: {
       Range r;
       if (a.low && b.low) r.low = std::min(*a.low, *b.low);
-      if (a.high && b.high) r.high = std::min(*a.high, *b.high);
-      else r.high = a.high ? a.high : b.high;
+      if (a.high && b.high)
+        r.high = std::min(*a.high, *b.high);
+      else
+        r.high = a.high ? a.high : b.high;
       return r;
     }
     case AtomKind::max: {
       Range r;
-      if (a.low && b.low) r.low = std::max(*a.low, *b.low);
-      else r.low = a.low ? a.low : b.low;
+      if (a.low && b.low)
+        r.low = std::max(*a.low, *b.low);
+      else
+        r.low = a.low ? a.low : b.low;
       if (a.high && b.high) r.high = std::max(*a.high, *b.high);
       return r;
     }
@@ -258,8 +267,10 @@ Range range_of(const Dim& dim) {
       int64_t low = 0, high = 0;
       const bool sound = product.low && *product.low >= 0 && r.low && *r.low >= 0;
       if (!sound || __builtin_mul_overflow(*product.low, *r.low, &low)) return {};
-      product.high = product.high && r.high && !__builtin_mul_overflow(*product.high, *r.high, &high)
-                         ? std::optional(high) : std::nullopt;
+      product.high =
+          product.high && r.high && !__builtin_mul_overflow(*product.high, *r.high, &high)
+              ? std::optional(high)
+              : std::nullopt;
       product.low = low;
     }
     if (term.coefficient < 0) std::swap(product.low, product.high);
@@ -348,7 +359,8 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
     if (t.coefficient % divisor[0].coefficient != 0) return std::nullopt;
     t.coefficient /= divisor[0].coefficient;
     for (const AtomRef& atom : divisor[0].atoms) {
-      const auto found = std::find_if(t.atoms.begin(), t.atoms.end(), [&](const AtomRef& x) { return same(x, atom); });
+      const auto found = std::find_if(t.atoms.begin(), t.atoms.end(),
+                                      [&](const AtomRef& x) { return same(x, atom); });
       if (found == t.atoms.end()) return std::nullopt;
       t.atoms.erase(found);
     }
@@ -360,7 +372,8 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
 
 Dim floor_div(const Dim& a, const Dim& b) {
   if (b == 1) return a;
-  if (a.is_constant() && b.is_constant() && *b.value() != 0) return floor_division(*a.value(), *b.value());
+  if (a.is_constant() && b.is_constant() && *b.value() != 0)
+    return floor_division(*a.value(), *b.value());
   if (const auto exact = exact_div(a, b)) return *exact;
   if (b.is_constant() && *b.value() > 0) {
     // Whole multiples of the divisor come out: floor((4*n + 3)/2) = 2*n + floor(3/2).
@@ -447,7 +460,9 @@ std::string Dim::to_string() const {
         // Arguments in the order of their texts, a number last.
         std::string a = atom.a.to_string(), b = atom.b.to_string();
         if (atom.a.is_constant() || (!atom.b.is_constant() && b < a)) std::swap(a, b);
-        const char* name = atom.kind == AtomKind::min ? "min" : atom.kind == AtomKind::max ? "max" : "broadcast";
+        const char* name = atom.kind == AtomKind::min   ? "min"
+                           : atom.kind == AtomKind::max ? "max"
+                                                        : "broadcast";
         return fmt::format("{}({}, {})", name, a, b);
       }
     }
@@ -469,7 +484,8 @@ std::string Dim::to_string() const {
   const auto append = [&](int64_t coefficient, const std::string& product) {
     const bool negative = coefficient < 0;
     text += text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
-    const uint64_t size = negative ? 0 - static_cast<uint64_t>(coefficient) : static_cast<uint64_t>(coefficient);
+    const uint64_t size =
+        negative ? 0 - static_cast<uint64_t>(coefficient) : static_cast<uint64_t>(coefficient);
     if (product.empty()) {
       text += fmt::format("{}", size);
     } else {

@@ -19,7 +19,7 @@ class Dim;
 struct Symbol {
   int id = 0;
   std::string name;
-  bool decided_by_run = false;     // a data-dependent size, bound when its producer has run
+  bool decided_by_run = false;       // a data-dependent size, bound when its producer has run
   std::shared_ptr<const Dim> upper;  // null where no bound is known
 };
 
@@ -48,9 +48,9 @@ class SymbolTable {
 // 64 bits gives std::nullopt on evaluation and an opaque expression otherwise.
 class Dim {
  public:
-  Dim() = default;                             // 0
-  Dim(int value) : constant_(value) {}         // NOLINT: a number is a dimension
-  Dim(int64_t value) : constant_(value) {}     // NOLINT
+  Dim() = default;                          // 0
+  Dim(int value) : constant_(value) {}      // NOLINT: a number is a dimension
+  Dim(int64_t value) : constant_(value) {}  // NOLINT
   explicit Dim(const Symbol* symbol);
 
   bool is_constant() const { return expression_ == nullptr; }

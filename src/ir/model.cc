@@ -59,8 +59,9 @@ std::string describe(const Node& node) {
 
 std::string_view name_of(AttributeKind kind) {
   static constexpr std::array<std::string_view, 15> names = {
-      "undefined", "float",   "int",    "string",        "tensor",         "graph",      "floats",     "ints",
-      "strings",   "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos"};
+      "undefined",      "float",      "int",        "string",  "tensor", "graph",
+      "floats",         "ints",       "strings",    "tensors", "graphs", "sparse_tensor",
+      "sparse_tensors", "type_proto", "type_protos"};
   const auto index = static_cast<size_t>(kind);
   return index < names.size() ? names[index] : "undefined";
 }

@@ -235,8 +235,8 @@ struct Function {
   std::string overload;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::vector<std::string> attributes;          // names of attributes without a default
-  std::vector<Attribute> attribute_protos;      // attributes with a default
+  std::vector<std::string> attributes;      // names of attributes without a default
+  std::vector<Attribute> attribute_protos;  // attributes with a default
   std::vector<Node> nodes;
   std::vector<OperatorSetId> opset_imports;
   std::vector<ValueInfo> value_info;

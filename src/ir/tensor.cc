@@ -21,15 +21,17 @@ std::string label(const TensorProto& proto) {
 constexpr size_t copied_when_unaligned = size_t{64} << 10;
 
 size_t alignment_of(ElementType type) {
-  const int width = type == ElementType::complex64 || type == ElementType::complex128 ? bit_width(type) / 2
-                                                                                       : bit_width(type);
+  const int width = type == ElementType::complex64 || type == ElementType::complex128
+                        ? bit_width(type) / 2
+                        : bit_width(type);
   return static_cast<size_t>(std::max(width / 8, 1));
 }
 
 int64_t checked_elements(const TensorProto& proto) {
   const auto count = checked_count(proto.dims);
   if (!count) {
-    fail(ErrorCode::invalid_model, "its dims {} are negative or their product overflows", to_string(proto.dims));
+    fail(ErrorCode::invalid_model, "its dims {} are negative or their product overflows",
+         to_string(proto.dims));
   }
   return *count;
 }
@@ -37,15 +39,17 @@ int64_t checked_elements(const TensorProto& proto) {
 Tensor viewed(ElementType type, const Shape& shape, const Bytes& bytes) {
   const bool aligned = bytes.size() > copied_when_unaligned ||
                        reinterpret_cast<uintptr_t>(bytes.data()) % alignment_of(type) == 0;
-  const bool sound = type != ElementType::boolean || std::all_of(bytes.data(), bytes.data() + bytes.size(), [](std::byte b) {
-                       return b <= std::byte{1};
-                     });
-  if (aligned && sound && !bytes.empty()) return Tensor::view(type, shape, bytes.data(), bytes.size(), bytes.owner());
+  const bool sound =
+      type != ElementType::boolean || std::all_of(bytes.data(), bytes.data() + bytes.size(),
+                                                  [](std::byte b) { return b <= std::byte{1}; });
+  if (aligned && sound && !bytes.empty())
+    return Tensor::view(type, shape, bytes.data(), bytes.size(), bytes.owner());
   Tensor copy(type, shape);
   auto* out = static_cast<std::byte*>(copy.mutable_data());
   if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
   if (!sound) {
-    std::transform(out, out + bytes.size(), out, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    std::transform(out, out + bytes.size(), out,
+                   [](std::byte b) { return std::byte{b != std::byte{0}}; });
   }
   return copy;
 }
@@ -83,7 +87,8 @@ Field field_of(ElementType type) {
 int64_t entries_for(ElementType type, int64_t count) {
   if (type == ElementType::complex64 || type == ElementType::complex128) {
     const auto twice = checked_mul(count, 2);
-    if (!twice) fail(ErrorCode::invalid_model, "{} complex elements are more than memory can address", count);
+    if (!twice)
+      fail(ErrorCode::invalid_model, "{} complex elements are more than memory can address", count);
     return *twice;
   }
   return bit_width(type) < 8 && type != ElementType::string ? byte_size(type, count) : count;
@@ -95,14 +100,15 @@ void require_entries(const Stored& sizes, ElementType type, int64_t count) {
   const auto wanted = static_cast<size_t>(field_of(type));
   for (size_t i = 0; i < std::size(all); ++i) {
     if (i != wanted && all[i] != 0) {
-      fail(ErrorCode::invalid_model, "its element type {} is stored in {}, but it has {} entries in {}", name_of(type),
+      fail(ErrorCode::invalid_model,
+           "its element type {} is stored in {}, but it has {} entries in {}", name_of(type),
            field_names[wanted], all[i], field_names[i]);
     }
   }
   const int64_t needed = entries_for(type, count);
   if (static_cast<uint64_t>(needed) != all[wanted]) {
-    fail(ErrorCode::invalid_model, "{} elements of {} take {} entries in {}; it has {}", count, name_of(type), needed,
-         field_names[wanted], all[wanted]);
+    fail(ErrorCode::invalid_model, "{} elements of {} take {} entries in {}; it has {}", count,
+         name_of(type), needed, field_names[wanted], all[wanted]);
   }
 }
 
@@ -116,13 +122,16 @@ Tensor from_int32_data(const TensorProto& proto, ElementType type) {
   Tensor tensor(type, proto.dims);
   if (type == ElementType::boolean) {
     auto out = tensor.mutable_elements<bool>();
-    std::transform(proto.int32_data.begin(), proto.int32_data.end(), out.begin(), [](int32_t x) { return x != 0; });
+    std::transform(proto.int32_data.begin(), proto.int32_data.end(), out.begin(),
+                   [](int32_t x) { return x != 0; });
     return tensor;
   }
   switch (bit_width(type)) {
     case 32: narrow<int32_t>(proto.int32_data, tensor); break;
     case 16: narrow<uint16_t>(proto.int32_data, tensor); break;
-    default: narrow<uint8_t>(proto.int32_data, tensor); break;  // and the packed types, a byte an entry
+    default:
+      narrow<uint8_t>(proto.int32_data, tensor);
+      break;  // and the packed types, a byte an entry
   }
   return tensor;
 }
@@ -150,22 +159,28 @@ Tensor from_typed_field(const TensorProto& proto, ElementType type, int64_t coun
     case Field::string_data: break;
   }
   Tensor tensor(type, proto.dims);
-  std::copy(proto.string_data.begin(), proto.string_data.end(), tensor.mutable_elements<std::string>().begin());
+  std::copy(proto.string_data.begin(), proto.string_data.end(),
+            tensor.mutable_elements<std::string>().begin());
   return tensor;
 }
 
 bool has_typed_entries(const TensorProto& proto) {
   const Stored s = stored(proto);
-  return s.float_data + s.double_data + s.int32_data + s.int64_data + s.uint64_data + s.string_data != 0;
+  return s.float_data + s.double_data + s.int32_data + s.int64_data + s.uint64_data +
+             s.string_data !=
+         0;
 }
 
-Tensor from_external(const TensorProto& proto, ElementType type, int64_t count, const ExternalBytes& external) {
-  if (type == ElementType::string) fail(ErrorCode::invalid_model, "strings cannot be external data");
+Tensor from_external(const TensorProto& proto, ElementType type, int64_t count,
+                     const ExternalBytes& external) {
+  if (type == ElementType::string)
+    fail(ErrorCode::invalid_model, "strings cannot be external data");
   if (!proto.raw_data.empty() || has_typed_entries(proto)) {
     fail(ErrorCode::invalid_model, "it has elements of its own beside its external data");
   }
   if (!external) {
-    fail(ErrorCode::invalid_model, "its elements are external data, but no folder to look for them is known");
+    fail(ErrorCode::invalid_model,
+         "its elements are external data, but no folder to look for them is known");
   }
   const auto needed = static_cast<uint64_t>(byte_size(type, count));
   return viewed(type, proto.dims, external(proto, needed));
@@ -174,28 +189,33 @@ Tensor from_external(const TensorProto& proto, ElementType type, int64_t count, 
 Tensor decode(const TensorProto& proto, const ExternalBytes& external) {
   const ElementType type = proto.element_type();
   if (!is_known(type)) {
-    fail(ErrorCode::invalid_model, "its data_type {} is no element type of the standard", proto.data_type);
+    fail(ErrorCode::invalid_model, "its data_type {} is no element type of the standard",
+         proto.data_type);
   }
   if (proto.segment) {
-    fail(ErrorCode::unsupported, "it is one segment ({} to {}) of a tensor split over several messages",
+    fail(ErrorCode::unsupported,
+         "it is one segment ({} to {}) of a tensor split over several messages",
          proto.segment->begin, proto.segment->end);
   }
   const int64_t count = checked_elements(proto);
   if (proto.data_location != 0 && proto.data_location != 1) {
-    fail(ErrorCode::invalid_model, "its data_location {} is neither 0 (default) nor 1 (external)", proto.data_location);
+    fail(ErrorCode::invalid_model, "its data_location {} is neither 0 (default) nor 1 (external)",
+         proto.data_location);
   }
   if (proto.is_external()) return from_external(proto, type, count, external);
-  if (proto.raw_data.empty() && (has_typed_entries(proto) || !proto.has_raw_data || type == ElementType::string)) {
+  if (proto.raw_data.empty() &&
+      (has_typed_entries(proto) || !proto.has_raw_data || type == ElementType::string)) {
     return from_typed_field(proto, type, count);
   }
-  if (type == ElementType::string) fail(ErrorCode::invalid_model, "strings cannot be stored in raw_data");
+  if (type == ElementType::string)
+    fail(ErrorCode::invalid_model, "strings cannot be stored in raw_data");
   if (has_typed_entries(proto)) {
     fail(ErrorCode::invalid_model, "it has elements both in raw_data and in a typed field");
   }
   const int64_t needed = byte_size(type, count);
   if (static_cast<uint64_t>(needed) != proto.raw_data.size()) {
-    fail(ErrorCode::invalid_model, "shape {} of {} takes {} bytes of raw_data; it has {}", to_string(proto.dims),
-         name_of(type), needed, proto.raw_data.size());
+    fail(ErrorCode::invalid_model, "shape {} of {} takes {} bytes of raw_data; it has {}",
+         to_string(proto.dims), name_of(type), needed, proto.raw_data.size());
   }
   return viewed(type, proto.dims, proto.raw_data);
 }
@@ -233,7 +253,8 @@ TensorProto to_proto(const Tensor& tensor, std::string name) {
     proto.string_data.assign(strings.begin(), strings.end());
   } else {
     proto.has_raw_data = true;
-    proto.raw_data = Bytes(tensor.owner(), static_cast<const std::byte*>(tensor.data()), tensor.byte_size());
+    proto.raw_data =
+        Bytes(tensor.owner(), static_cast<const std::byte*>(tensor.data()), tensor.byte_size());
   }
   return proto;
 }
@@ -241,26 +262,33 @@ TensorProto to_proto(const Tensor& tensor, std::string name) {
 SparseTensor to_sparse_tensor(const SparseTensorProto& proto, const ExternalBytes& external) {
   const std::string name = fmt::format("sparse {}", label(proto.values));
   try {
-    SparseTensor sparse{to_tensor(proto.values, external), to_tensor(proto.indices, external), proto.dims};
+    SparseTensor sparse{to_tensor(proto.values, external), to_tensor(proto.indices, external),
+                        proto.dims};
     const auto dense = checked_count(proto.dims);
-    if (!dense) fail(ErrorCode::invalid_model, "its dims {} are negative or their product overflows", to_string(proto.dims));
+    if (!dense)
+      fail(ErrorCode::invalid_model, "its dims {} are negative or their product overflows",
+           to_string(proto.dims));
     if (sparse.values.rank() != 1) {
-      fail(ErrorCode::invalid_model, "its values have shape {}; they must be one-dimensional", to_string(sparse.values.shape()));
+      fail(ErrorCode::invalid_model, "its values have shape {}; they must be one-dimensional",
+           to_string(sparse.values.shape()));
     }
     const auto rank = static_cast<int64_t>(proto.dims.size());
     const bool linear = sparse.indices.rank() == 1;
     const bool fits = sparse.indices.rank() >= 1 && sparse.indices.rank() <= 2 &&
-                      sparse.indices.shape()[0] == sparse.values.size() && (linear || sparse.indices.shape()[1] == rank);
+                      sparse.indices.shape()[0] == sparse.values.size() &&
+                      (linear || sparse.indices.shape()[1] == rank);
     if (sparse.indices.element_type() != ElementType::int64 || !fits) {
-      fail(ErrorCode::invalid_model, "its indices are {} of shape {}; they must be int64 of shape [{}] or [{},{}]",
-           name_of(sparse.indices.element_type()), to_string(sparse.indices.shape()), sparse.values.size(),
-           sparse.values.size(), rank);
+      fail(ErrorCode::invalid_model,
+           "its indices are {} of shape {}; they must be int64 of shape [{}] or [{},{}]",
+           name_of(sparse.indices.element_type()), to_string(sparse.indices.shape()),
+           sparse.values.size(), sparse.values.size(), rank);
     }
     const auto indices = sparse.indices.elements<int64_t>();
     for (size_t i = 0; i < indices.size(); ++i) {
       const int64_t limit = linear ? *dense : proto.dims[i % static_cast<size_t>(rank)];
       if (indices[i] < 0 || indices[i] >= limit) {
-        fail(ErrorCode::invalid_model, "its index {} is {}; it must be in [0, {})", i, indices[i], limit);
+        fail(ErrorCode::invalid_model, "its index {} is {}; it must be in [0, {})", i, indices[i],
+             limit);
       }
     }
     return sparse;

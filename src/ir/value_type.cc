@@ -7,11 +7,17 @@ namespace sardonyx::ir {
 using Kind = TypeProto::Kind;
 
 ValueType ValueType::sequence_of(ValueType element) {
-  return {Kind::sequence, ElementType::undefined, {}, std::make_shared<const ValueType>(std::move(element))};
+  return {Kind::sequence,
+          ElementType::undefined,
+          {},
+          std::make_shared<const ValueType>(std::move(element))};
 }
 
 ValueType ValueType::optional_of(ValueType element) {
-  return {Kind::optional, ElementType::undefined, {}, std::make_shared<const ValueType>(std::move(element))};
+  return {Kind::optional,
+          ElementType::undefined,
+          {},
+          std::make_shared<const ValueType>(std::move(element))};
 }
 
 std::optional<Shape> ValueType::concrete_shape() const {
@@ -36,12 +42,14 @@ std::string ValueType::to_string() const {
     case Kind::none: return "?";
     case Kind::tensor:
     case Kind::sparse_tensor: {
-      const std::string text = fmt::format("{}{}", name_of(element), shape ? ir::to_string(*shape) : "[...]");
+      const std::string text =
+          fmt::format("{}{}", name_of(element), shape ? ir::to_string(*shape) : "[...]");
       return kind == Kind::tensor ? text : fmt::format("sparse_tensor({})", text);
     }
     case Kind::sequence: return fmt::format("seq({})", nested ? nested->to_string() : "?");
     case Kind::optional: return fmt::format("optional({})", nested ? nested->to_string() : "?");
-    case Kind::map: return fmt::format("map({},{})", name_of(element), nested ? nested->to_string() : "?");
+    case Kind::map:
+      return fmt::format("map({},{})", name_of(element), nested ? nested->to_string() : "?");
     case Kind::opaque: return "opaque";
   }
   return "?";
@@ -62,7 +70,8 @@ ValueType with_open_sizes(ValueType type, SymbolTable& symbols) {
       if (!dim.is_constant()) dim = Dim(symbols.unknown());
     }
   }
-  if (type.nested) type.nested = std::make_shared<const ValueType>(with_open_sizes(*type.nested, symbols));
+  if (type.nested)
+    type.nested = std::make_shared<const ValueType>(with_open_sizes(*type.nested, symbols));
   return type;
 }
 
@@ -83,7 +92,8 @@ ValueType value_type(const TypeProto& proto, SymbolTable& symbols) {
       }
     }
   }
-  if (proto.nested) type.nested = std::make_shared<const ValueType>(item_type(*proto.nested, symbols));
+  if (proto.nested)
+    type.nested = std::make_shared<const ValueType>(item_type(*proto.nested, symbols));
   return type;
 }
 
@@ -91,12 +101,15 @@ ValueType type_of(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::tensor: {
       const Tensor& tensor = value.tensor();
-      return ValueType::tensor(tensor.element_type(), {tensor.shape().begin(), tensor.shape().end()});
+      return ValueType::tensor(tensor.element_type(),
+                               {tensor.shape().begin(), tensor.shape().end()});
     }
     case Value::Kind::sparse_tensor: {
       const SparseTensor& sparse = value.sparse_tensor();
-      return {Kind::sparse_tensor, sparse.values.element_type(),
-              std::vector<Dim>(sparse.shape.begin(), sparse.shape.end()), {}};
+      return {Kind::sparse_tensor,
+              sparse.values.element_type(),
+              std::vector<Dim>(sparse.shape.begin(), sparse.shape.end()),
+              {}};
     }
     case Value::Kind::sequence: {
       const auto& items = value.sequence().items;
@@ -109,8 +122,11 @@ ValueType type_of(const Value& value) {
     }
     case Value::Kind::map: {
       const Map& map = value.map();
-      return {Kind::map, map.keys.element_type(), {},
-              std::make_shared<const ValueType>(map.values.empty() ? ValueType() : type_of(map.values[0]))};
+      return {Kind::map,
+              map.keys.element_type(),
+              {},
+              std::make_shared<const ValueType>(map.values.empty() ? ValueType()
+                                                                   : type_of(map.values[0]))};
     }
     case Value::Kind::optional: {
       const auto& held = value.optional().held;

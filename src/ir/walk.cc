@@ -168,9 +168,7 @@ void walk(const Model& model, const WalkCallbacks& callbacks) {
   }
 }
 
-void walk(const Graph& graph, const WalkCallbacks& callbacks) {
-  walk(graph, "graph", callbacks);
-}
+void walk(const Graph& graph, const WalkCallbacks& callbacks) { walk(graph, "graph", callbacks); }
 
 void walk(const Graph& graph, std::string_view root, const WalkCallbacks& callbacks) {
   Walk(callbacks).run(outermost(graph, std::string(root)));

@@ -15,8 +15,8 @@ namespace sardonyx::ir {
 // Where a walk is. A link of the chain from a model's main graph (or function, or training graph)
 // down to a graph; valid during the callback only.
 struct WalkPlace {
-  const WalkPlace* outer = nullptr;  // null: this is the outermost graph
-  const Graph* graph = nullptr;      // null: the nodes of `function`
+  const WalkPlace* outer = nullptr;    // null: this is the outermost graph
+  const Graph* graph = nullptr;        // null: the nodes of `function`
   const Function* function = nullptr;  // the function whose body this is or lies in, or null
   // How the outermost graph is reached: "graph", "function", "training_info[0].algorithm" …
   std::string root;

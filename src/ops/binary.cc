@@ -44,7 +44,8 @@ BinaryOp op_of(const NodeView& node) {
     if (entry.name != node.node().op_type) continue;
     if (entry.op == BinaryOp::shift_left) {
       const std::string direction = node.attr_string("direction");
-      if (direction != "LEFT" && direction != "RIGHT") node.fail("direction must be LEFT or RIGHT; got '{}'", direction);
+      if (direction != "LEFT" && direction != "RIGHT")
+        node.fail("direction must be LEFT or RIGHT; got '{}'", direction);
       return direction == "LEFT" ? BinaryOp::shift_left : BinaryOp::shift_right;
     }
     if (entry.op == BinaryOp::mod && node.attr_int("fmod") != 0) return BinaryOp::fmod;
@@ -64,7 +65,9 @@ std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b) {
     if (const auto low = difference.lower(); low && *low >= 0) return false;
     return std::nullopt;
   };
-  const auto negated = [](std::optional<bool> known) { return known ? std::optional(!*known) : std::nullopt; };
+  const auto negated = [](std::optional<bool> known) {
+    return known ? std::optional(!*known) : std::nullopt;
+  };
   switch (op) {
     case BinaryOp::add: return a + b;
     case BinaryOp::sub: return a - b;
@@ -108,7 +111,9 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
   const auto* a = ctx.elements(0);
   const auto* b = ctx.elements(1);
   if (a == nullptr || b == nullptr || count > max_known_elements) return;
-  const auto fits = [&](const std::vector<Dim>& side) { return side.size() == 1 || static_cast<int64_t>(side.size()) == count; };
+  const auto fits = [&](const std::vector<Dim>& side) {
+    return side.size() == 1 || static_cast<int64_t>(side.size()) == count;
+  };
   if (!fits(*a) || !fits(*b)) return;
   std::vector<Dim> out;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
@@ -122,9 +127,10 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
 void infer(InferContext& ctx) {
   const BinaryOp op = op_of(ctx);
   const ElementType left = ctx.element(0), right = ctx.element(1);
-  if (left != right && left != ElementType::undefined && right != ElementType::undefined && op != BinaryOp::pow) {
-    ctx.fail("both inputs must have one element type; {} has {} and {} has {}", ctx.input_name(0), name_of(left),
-             ctx.input_name(1), name_of(right));
+  if (left != right && left != ElementType::undefined && right != ElementType::undefined &&
+      op != BinaryOp::pow) {
+    ctx.fail("both inputs must have one element type; {} has {} and {} has {}", ctx.input_name(0),
+             name_of(left), ctx.input_name(1), name_of(right));
   }
   const ElementType out = kernels::gives_boolean(op) ? ElementType::boolean : left;
   const auto &a = ctx.shape(0), &b = ctx.shape(1);
@@ -134,7 +140,9 @@ void infer(InferContext& ctx) {
   }
   std::vector<Dim> shape = ctx.broadcast(*a, *b);
   if (op == BinaryOp::prelu) {
-    if (b->size() > a->size()) ctx.fail("slope {} must broadcast to the input's shape {}", ir::to_string(*b), ir::to_string(*a));
+    if (b->size() > a->size())
+      ctx.fail("slope {} must broadcast to the input's shape {}", ir::to_string(*b),
+               ir::to_string(*a));
     shape = *a;
   }
   ctx.set(0, out, shape);
@@ -156,15 +164,18 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0), right = ctx.in_element(1);
   std::unique_ptr<Step> step;
   if (op == BinaryOp::pow && type != right) {
-    step = make_step<BroadcastPlan>("binary.Pow.mixed", bind, [type, right](RunContext& run, const BroadcastPlan& plan) {
-      kernels::pow(type, right, plan, run.data(0), run.data(1), run.out_data(0), run.pool());
-    });
+    step = make_step<BroadcastPlan>(
+        "binary.Pow.mixed", bind, [type, right](RunContext& run, const BroadcastPlan& plan) {
+          kernels::pow(type, right, plan, run.data(0), run.data(1), run.out_data(0), run.pool());
+        });
   } else {
-    if (!kernels::supports(op, type)) ctx.fail(ErrorCode::unsupported, "has no kernel for {}", name_of(type));
+    if (!kernels::supports(op, type))
+      ctx.fail(ErrorCode::unsupported, "has no kernel for {}", name_of(type));
     step = make_step<BroadcastPlan>(fmt::format("binary.{}", ctx.node().op_type), bind,
                                     [op, type](RunContext& run, const BroadcastPlan& plan) {
-      kernels::binary(op, type, plan, run.data(0), run.data(1), run.out_data(0), run.pool());
-    });
+                                      kernels::binary(op, type, plan, run.data(0), run.data(1),
+                                                      run.out_data(0), run.pool());
+                                    });
   }
   if (!kernels::gives_boolean(op)) {
     step->traits().in_place = {{0, 0}};
@@ -193,8 +204,10 @@ void upgrade_prelu(UpgradeContext& ctx) {
   const std::string x_rank = ctx.before("Size", {ctx.before("Shape", {ctx.node().inputs[0]})});
   const std::string ones = ctx.before("Sub", {x_rank, ctx.constant(Tensor::scalar<int64_t>(2))});
   const std::string length = ctx.before("Unsqueeze", {ones, ctx.constant_ints({0})});
-  const std::string tail = ctx.before("ConstantOfShape", {length}, {tensor_attribute("value", Tensor::of<int64_t>({1}, {1}))});
-  const std::string shape = ctx.before("Concat", {ctx.constant_ints({-1}), tail}, {int_attribute("axis", 0)});
+  const std::string tail = ctx.before("ConstantOfShape", {length},
+                                      {tensor_attribute("value", Tensor::of<int64_t>({1}, {1}))});
+  const std::string shape =
+      ctx.before("Concat", {ctx.constant_ints({-1}), tail}, {int_attribute("axis", 0)});
   ctx.set_input(1, ctx.before("Reshape", {name, shape}));
 }
 
@@ -208,7 +221,10 @@ const std::span<const Operator> all() {
   static const std::vector<Operator> operators = [] {
     std::vector<Operator> made;
     for (const Entry& entry : entries) {
-      made.push_back({.name = entry.name, .infer = infer, .prepare = prepare, .upgrade = upgrade_of(entry.name)});
+      made.push_back({.name = entry.name,
+                      .infer = infer,
+                      .prepare = prepare,
+                      .upgrade = upgrade_of(entry.name)});
     }
     return made;
   }();

@@ -10,7 +10,8 @@
 namespace sardonyx::ops {
 namespace {
 
-// --- Text -----------------------------------------------------------------------------------------
+// --- Text
+// -----------------------------------------------------------------------------------------
 
 // Numbers go to and from text through one of these four types.
 ElementType text_medium(ElementType type) {
@@ -38,9 +39,15 @@ void to_text(ElementType type, const void* x, std::string* y, int64_t n, ThreadP
     kernels::cast(type, medium, from, buffer, some, {}, pool);
     for (int64_t i = 0; i < some; ++i) {
       switch (medium) {
-        case ElementType::float64: y[at + i] = text_of(reinterpret_cast<const double*>(buffer)[i]); break;
-        case ElementType::float32: y[at + i] = float_text(type, reinterpret_cast<const float*>(buffer)[i]); break;
-        case ElementType::uint64: y[at + i] = std::to_string(reinterpret_cast<const uint64_t*>(buffer)[i]); break;
+        case ElementType::float64:
+          y[at + i] = text_of(reinterpret_cast<const double*>(buffer)[i]);
+          break;
+        case ElementType::float32:
+          y[at + i] = float_text(type, reinterpret_cast<const float*>(buffer)[i]);
+          break;
+        case ElementType::uint64:
+          y[at + i] = std::to_string(reinterpret_cast<const uint64_t*>(buffer)[i]);
+          break;
         default: y[at + i] = std::to_string(reinterpret_cast<const int64_t*>(buffer)[i]);
       }
     }
@@ -49,7 +56,9 @@ void to_text(ElementType type, const void* x, std::string* y, int64_t n, ThreadP
 
 template <class T>
 T parsed(std::optional<T> value, const std::string& text, ElementType type) {
-  if (!value) throw Error(ErrorCode::run_failed, fmt::format("'{}' is not a number that can become {}", text.substr(0, 60), name_of(type)));
+  if (!value)
+    throw Error(ErrorCode::run_failed, fmt::format("'{}' is not a number that can become {}",
+                                                   text.substr(0, 60), name_of(type)));
   return *value;
 }
 
@@ -61,7 +70,8 @@ float parsed_float(const std::string& text, ElementType type) {
   return parsed(parse_float(text), text, type);
 }
 
-void from_text(ElementType type, const std::string* x, void* y, int64_t n, const kernels::CastOptions& options, ThreadPool& pool) {
+void from_text(ElementType type, const std::string* x, void* y, int64_t n,
+               const kernels::CastOptions& options, ThreadPool& pool) {
   const ElementType medium = text_medium(type);
   constexpr int64_t tile = 1024;
   alignas(64) std::byte buffer[tile * sizeof(int64_t)];
@@ -70,22 +80,31 @@ void from_text(ElementType type, const std::string* x, void* y, int64_t n, const
     for (int64_t i = 0; i < some; ++i) {
       const std::string& text = x[at + i];
       switch (medium) {
-        case ElementType::float64: reinterpret_cast<double*>(buffer)[i] = parsed(parse_double(text), text, type); break;
-        case ElementType::float32: reinterpret_cast<float*>(buffer)[i] = parsed_float(text, type); break;
-        case ElementType::uint64: reinterpret_cast<uint64_t*>(buffer)[i] = parsed(parse_uint64(text), text, type); break;
+        case ElementType::float64:
+          reinterpret_cast<double*>(buffer)[i] = parsed(parse_double(text), text, type);
+          break;
+        case ElementType::float32:
+          reinterpret_cast<float*>(buffer)[i] = parsed_float(text, type);
+          break;
+        case ElementType::uint64:
+          reinterpret_cast<uint64_t*>(buffer)[i] = parsed(parse_uint64(text), text, type);
+          break;
         default: reinterpret_cast<int64_t*>(buffer)[i] = parsed(parse_int64(text), text, type);
       }
     }
-    kernels::cast(medium, type, buffer, static_cast<std::byte*>(y) + byte_size(type, at), some, options, pool);
+    kernels::cast(medium, type, buffer, static_cast<std::byte*>(y) + byte_size(type, at), some,
+                  options, pool);
   }
 }
 
-// --- Cast and CastLike ----------------------------------------------------------------------------
+// --- Cast and CastLike
+// ----------------------------------------------------------------------------
 
 ElementType target_of(const NodeView& node) {
   const int64_t to = node.attr_int("to");
   const auto type = static_cast<ElementType>(to);
-  if (to <= 0 || to >= element_type_count) node.fail("attribute 'to' must be the number of an element type; got {}", to);
+  if (to <= 0 || to >= element_type_count)
+    node.fail("attribute 'to' must be the number of an element type; got {}", to);
   return type;
 }
 
@@ -95,9 +114,12 @@ void pass_known(InferContext& ctx, ElementType to) {
   if (elements == nullptr) return;
   std::vector<Dim> converted;
   for (const Dim& value : *elements) {
-    if (to == ElementType::int64 || (to == ElementType::int32 && (!value.is_constant() || *value.value() == static_cast<int32_t>(*value.value())))) {
+    if (to == ElementType::int64 ||
+        (to == ElementType::int32 &&
+         (!value.is_constant() || *value.value() == static_cast<int32_t>(*value.value())))) {
       converted.push_back(value);
-    } else if (to == ElementType::boolean && (value.is_constant() || (value.lower() && *value.lower() > 0))) {
+    } else if (to == ElementType::boolean &&
+               (value.is_constant() || (value.lower() && *value.lower() > 0))) {
       converted.push_back(Dim(value == 0 ? 0 : 1));
     } else {
       return;
@@ -121,10 +143,14 @@ kernels::CastOptions options_of(const NodeView& node) {
   kernels::CastOptions options;
   options.saturate = node.attr_int("saturate", 1) != 0;
   const std::string mode = node.attr_string("round_mode", "up");
-  if (mode == "up") options.round_mode = kernels::RoundMode::up;
-  else if (mode == "down") options.round_mode = kernels::RoundMode::down;
-  else if (mode == "nearest") options.round_mode = kernels::RoundMode::nearest;
-  else node.fail("round_mode must be up, down or nearest; got '{}'", mode);
+  if (mode == "up")
+    options.round_mode = kernels::RoundMode::up;
+  else if (mode == "down")
+    options.round_mode = kernels::RoundMode::down;
+  else if (mode == "nearest")
+    options.round_mode = kernels::RoundMode::nearest;
+  else
+    node.fail("round_mode must be up, down or nearest; got '{}'", mode);
   return options;
 }
 
@@ -132,20 +158,25 @@ std::unique_ptr<Step> make_cast(PrepareContext& ctx, ElementType from, ElementTy
   if (from == to) return make_view_step("cast.view");
   const kernels::CastOptions options = options_of(ctx);
   if (to == ElementType::string) {
-    return make_step("cast.to_text", [from](RunContext& run) { to_text(from, run.data(0), run.out<std::string>(0), run.in_size(0), run.pool()); });
+    return make_step("cast.to_text", [from](RunContext& run) {
+      to_text(from, run.data(0), run.out<std::string>(0), run.in_size(0), run.pool());
+    });
   }
   if (from == ElementType::string) {
     return make_step("cast.from_text", [to, options](RunContext& run) {
       from_text(to, run.in<std::string>(0), run.out_data(0), run.in_size(0), options, run.pool());
     });
   }
-  if (!kernels::supports_cast(from, to)) ctx.fail(ErrorCode::unsupported, "no conversion from {} to {}", name_of(from), name_of(to));
+  if (!kernels::supports_cast(from, to))
+    ctx.fail(ErrorCode::unsupported, "no conversion from {} to {}", name_of(from), name_of(to));
   return make_step("cast", [from, to, options](RunContext& run) {
     kernels::cast(from, to, run.data(0), run.out_data(0), run.in_size(0), options, run.pool());
   });
 }
 
-std::unique_ptr<Step> prepare_cast(PrepareContext& ctx) { return make_cast(ctx, ctx.in_element(0), target_of(ctx)); }
+std::unique_ptr<Step> prepare_cast(PrepareContext& ctx) {
+  return make_cast(ctx, ctx.in_element(0), target_of(ctx));
+}
 
 std::unique_ptr<Step> prepare_cast_like(PrepareContext& ctx) {
   auto step = make_cast(ctx, ctx.in_element(0), ctx.in_element(1));
@@ -158,17 +189,22 @@ void upgrade_cast(UpgradeContext& ctx) {
   if (ctx.since() >= 6) return;
   const std::string name = ctx.old().attr_string("to");
   const auto type = element_type_named(name);
-  if (!type) ctx.fail(ErrorCode::invalid_model, "attribute 'to' must name an element type such as FLOAT or INT64; got '{}'", name);
+  if (!type)
+    ctx.fail(ErrorCode::invalid_model,
+             "attribute 'to' must name an element type such as FLOAT or INT64; got '{}'", name);
   ctx.set_attribute("to", static_cast<int64_t>(*type));
 }
 
-// --- BitCast --------------------------------------------------------------------------------------
+// --- BitCast
+// --------------------------------------------------------------------------------------
 
 void infer_bit_cast(InferContext& ctx) {
   const ElementType from = ctx.element(0), to = target_of(ctx);
-  if (from == ElementType::string || to == ElementType::string) ctx.fail("strings have no bit pattern");
+  if (from == ElementType::string || to == ElementType::string)
+    ctx.fail("strings have no bit pattern");
   if (from != ElementType::undefined && bit_width(from) != bit_width(to)) {
-    ctx.fail("the target type must have the input's width, {} bits; {} has {}", bit_width(from), name_of(to), bit_width(to));
+    ctx.fail("the target type must have the input's width, {} bits; {} has {}", bit_width(from),
+             name_of(to), bit_width(to));
   }
   ValueType type = ctx.type(0);
   type.kind = ir::TypeProto::Kind::tensor;
@@ -180,7 +216,8 @@ void infer_bit_cast(InferContext& ctx) {
 std::unique_ptr<Step> prepare_bit_cast(PrepareContext& ctx) {
   if (target_of(ctx) != ElementType::boolean) return make_view_step("bit_cast.view");
   return make_step("bit_cast.to_bool", [](RunContext& run) {
-    std::transform(run.in<uint8_t>(0), run.in<uint8_t>(0) + run.in_size(0), run.out<uint8_t>(0), [](uint8_t bits) { return bits != 0 ? 1 : 0; });
+    std::transform(run.in<uint8_t>(0), run.in<uint8_t>(0) + run.in_size(0), run.out<uint8_t>(0),
+                   [](uint8_t bits) { return bits != 0 ? 1 : 0; });
   });
 }
 

@@ -21,7 +21,8 @@ void infer(InferContext& ctx) {
   std::iota(axes.begin(), axes.end(), 0);
   if (const auto given = ctx.attr_ints("axes")) axes = *given;
   const auto asked = values_of(ctx, 1);
-  if (asked && asked->size() != axes.size()) ctx.fail("shape must have {} elements, one per axis; it has {}", axes.size(), asked->size());
+  if (asked && asked->size() != axes.size())
+    ctx.fail("shape must have {} elements, one per axis; it has {}", axes.size(), asked->size());
   std::vector<Dim> out = *in;
   for (size_t i = 0; i < axes.size(); ++i) {
     Dim& size = out[static_cast<size_t>(ctx.normalized_axis(axes[i], rank, "axes"))];
@@ -54,20 +55,25 @@ void bind_middle(BindContext& bind, State& state) {
     state.copy.count = 0;
     return;
   }
-  state.copy = kernels::plan_strided(dims, from, to, from_offset, to_offset, bind.in_size(0), bind.out_size(0));
+  state.copy = kernels::plan_strided(dims, from, to, from_offset, to_offset, bind.in_size(0),
+                                     bind.out_size(0));
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  auto step = make_step<State>("center_crop_pad.strided", bind_middle, [type = ctx.in_element(0), cell = kernels::cell_of(ctx.in_element(0))](RunContext& run, const State& state) {
-    if (state.copy.count < run.out_size(0)) {
-      if (type == ElementType::string) {
-        std::fill_n(run.out<std::string>(0), run.out_size(0), std::string());
-      } else {
-        std::memset(run.out_data(0), 0, static_cast<size_t>(byte_size(type, run.out_size(0))));
-      }
-    }
-    if (state.copy.count > 0) kernels::copy_strided(cell, state.copy, run.data(0), run.out_data(0), run.pool());
-  });
+  auto step = make_step<State>(
+      "center_crop_pad.strided", bind_middle,
+      [type = ctx.in_element(0), cell = kernels::cell_of(ctx.in_element(0))](RunContext& run,
+                                                                             const State& state) {
+        if (state.copy.count < run.out_size(0)) {
+          if (type == ElementType::string) {
+            std::fill_n(run.out<std::string>(0), run.out_size(0), std::string());
+          } else {
+            std::memset(run.out_data(0), 0, static_cast<size_t>(byte_size(type, run.out_size(0))));
+          }
+        }
+        if (state.copy.count > 0)
+          kernels::copy_strided(cell, state.copy, run.data(0), run.out_data(0), run.pool());
+      });
   step->traits().unread_inputs = {1};
   return step;
 }

@@ -10,7 +10,8 @@ namespace {
 void infer(InferContext& ctx) {
   for (int i = 1; i <= 2; ++i) {
     const auto rank = ctx.rank(i);
-    if (rank && *rank > 1) ctx.fail("{} must be a scalar; it has rank {}", ctx.input_name(i), *rank);
+    if (rank && *rank > 1)
+      ctx.fail("{} must be a scalar; it has rank {}", ctx.input_name(i), *rank);
   }
   ctx.set(0, ctx.type(0));
 }
@@ -22,12 +23,16 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   }
   for (int i = 1; i <= 2; ++i) {
     if (ctx.has_input(i) && ctx.in_element(i) != type) {
-      ctx.fail("{} must have the data's element type {}; it has {}", ctx.input_name(i), name_of(type), name_of(ctx.in_element(i)));
+      ctx.fail("{} must have the data's element type {}; it has {}", ctx.input_name(i),
+               name_of(type), name_of(ctx.in_element(i)));
     }
   }
   auto step = make_step("clip", [type](RunContext& run) {
-    const auto bound = [&](int i) -> const void* { return run.has_input(i) && run.in_size(i) > 0 ? run.data(i) : nullptr; };
-    kernels::clip(type, run.data(0), run.out_data(0), run.in_size(0), bound(1), bound(2), run.pool());
+    const auto bound = [&](int i) -> const void* {
+      return run.has_input(i) && run.in_size(i) > 0 ? run.data(i) : nullptr;
+    };
+    kernels::clip(type, run.data(0), run.out_data(0), run.in_size(0), bound(1), bound(2),
+                  run.pool());
   });
   step->traits().in_place = {{0, 0}};
   return step;
@@ -48,7 +53,8 @@ void upgrade(UpgradeContext& ctx) {
   bound("max", 2, largest);
 }
 
-constexpr Operator operators[] = {{.name = "Clip", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "Clip", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

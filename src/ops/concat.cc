@@ -27,7 +27,8 @@ void infer(InferContext& ctx) {
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (type == ElementType::undefined) type = ctx.element(i);
     const auto own = ctx.rank(i);
-    if (own && rank && *own != *rank) ctx.fail("inputs must have one rank; input 0 has {} and input {} has {}", *rank, i, *own);
+    if (own && rank && *own != *rank)
+      ctx.fail("inputs must have one rank; input 0 has {} and input {} has {}", *rank, i, *own);
     if (own) rank = own;
   }
   if (!rank) {
@@ -49,7 +50,9 @@ void infer(InferContext& ctx) {
       } else if (d == axis) {
         size = *size + (*in)[at];
       } else {
-        size = agreed(ctx, *size, (*in)[at], fmt::format("inputs must agree in all dimensions but axis {}; dimension {}", axis, d));
+        size = agreed(
+            ctx, *size, (*in)[at],
+            fmt::format("inputs must agree in all dimensions but axis {}; dimension {}", axis, d));
       }
     }
     out.push_back(d == axis && open ? ctx.unknown() : *size);
@@ -58,7 +61,8 @@ void infer(InferContext& ctx) {
   pass_known(ctx, out, axis);
 }
 
-kernels::StridedCopy plan_part(const StepShapes& shapes, int input, int64_t axis, int64_t position) {
+kernels::StridedCopy plan_part(const StepShapes& shapes, int input, int64_t axis,
+                               int64_t position) {
   return kernels::plan_concat(shapes.in_shape(input), shapes.out_shape(0), axis, position);
 }
 
@@ -90,12 +94,14 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       },
       [given_axis, cell](RunContext& run, const State& state) {
         for (int i = 0; i < std::min(most_planned, run.input_count()); ++i) {
-          kernels::copy_strided(cell, state.copies[static_cast<size_t>(i)], run.data(i), run.out_data(0), run.pool());
+          kernels::copy_strided(cell, state.copies[static_cast<size_t>(i)], run.data(i),
+                                run.out_data(0), run.pool());
         }
         int64_t position = state.planned_end;
         for (int i = most_planned; i < run.input_count(); ++i) {
           const int64_t axis = axis_of(run, given_axis);
-          kernels::copy_strided(cell, plan_part(run, i, axis, position), run.data(i), run.out_data(0), run.pool());
+          kernels::copy_strided(cell, plan_part(run, i, axis, position), run.data(i),
+                                run.out_data(0), run.pool());
           position += run.in_shape(i)[static_cast<size_t>(axis)];
         }
       });
@@ -106,7 +112,8 @@ void upgrade(UpgradeContext& ctx) {
   if (ctx.since() < 4 && !ctx.old().has_attribute("axis")) ctx.set_attribute("axis", int64_t{1});
 }
 
-constexpr Operator operators[] = {{.name = "Concat", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "Concat", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

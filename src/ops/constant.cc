@@ -9,17 +9,20 @@
 namespace sardonyx::ops {
 namespace {
 
-constexpr std::string_view forms[] = {"value",      "value_float",  "value_floats", "value_int",
-                                      "value_ints", "value_string", "value_strings", "sparse_value"};
+constexpr std::string_view forms[] = {"value",         "value_float", "value_floats",
+                                      "value_int",     "value_ints",  "value_string",
+                                      "value_strings", "sparse_value"};
 
 std::string_view form_of(const NodeView& node) {
   std::string_view found;
   for (const std::string_view form : forms) {
     if (!node.has_attribute(form)) continue;
-    if (!found.empty()) node.fail("has both attributes '{}' and '{}'; keep one of them", found, form);
+    if (!found.empty())
+      node.fail("has both attributes '{}' and '{}'; keep one of them", found, form);
     found = form;
   }
-  if (found.empty()) node.fail("has no value; give it one of the attributes value, value_float, value_ints …");
+  if (found.empty())
+    node.fail("has no value; give it one of the attributes value, value_float, value_ints …");
   return found;
 }
 
@@ -40,7 +43,8 @@ Tensor tensor_of(const NodeView& node, std::string_view form) {
 
 const ir::SparseTensorProto& sparse_proto(const NodeView& node) {
   const ir::Attribute* attribute = node.node().find("sparse_value");
-  if (attribute->sparse_tensor == nullptr) node.fail("attribute 'sparse_value' must hold a sparse tensor");
+  if (attribute->sparse_tensor == nullptr)
+    node.fail("attribute 'sparse_value' must hold a sparse tensor");
   return *attribute->sparse_tensor;
 }
 
@@ -48,7 +52,9 @@ const ir::SparseTensorProto& sparse_proto(const NodeView& node) {
 int64_t dense_position(const SparseTensor& sparse, int64_t i) {
   const auto indices = sparse.indices.elements<int64_t>();
   const auto refuse = [&](int64_t index, int64_t size) {
-    throw Error(ErrorCode::invalid_model, fmt::format("sparse_value: index {} of element {} must be in [0, {}]", index, i, size - 1));
+    throw Error(
+        ErrorCode::invalid_model,
+        fmt::format("sparse_value: index {} of element {} must be in [0, {}]", index, i, size - 1));
   };
   if (sparse.indices.rank() == 1) {
     const int64_t count = count_of(sparse.shape), at = indices[static_cast<size_t>(i)];
@@ -58,7 +64,8 @@ int64_t dense_position(const SparseTensor& sparse, int64_t i) {
   const auto rank = static_cast<int64_t>(sparse.shape.size());
   int64_t at = 0;
   for (int64_t d = 0; d < rank; ++d) {
-    const int64_t size = sparse.shape[static_cast<size_t>(d)], index = indices[static_cast<size_t>(i * rank + d)];
+    const int64_t size = sparse.shape[static_cast<size_t>(d)],
+                  index = indices[static_cast<size_t>(i * rank + d)];
     if (index < 0 || index >= size) refuse(index, size);
     at = at * size + index;
   }
@@ -70,14 +77,17 @@ void make_dense(const SparseTensor& sparse, void* y) {
   const int64_t found = sparse.values.size();
   if (type == ElementType::string) {
     const auto values = sparse.values.elements<std::string>();
-    for (int64_t i = 0; i < found; ++i) static_cast<std::string*>(y)[dense_position(sparse, i)] = values[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < found; ++i)
+      static_cast<std::string*>(y)[dense_position(sparse, i)] = values[static_cast<size_t>(i)];
     return;
   }
   const auto bytes = static_cast<size_t>(byte_size(type, 1));
   std::memset(y, 0, static_cast<size_t>(byte_size(type, count_of(sparse.shape))));
   for (int64_t i = 0; i < found; ++i) {
-    std::memcpy(static_cast<std::byte*>(y) + static_cast<size_t>(dense_position(sparse, i)) * bytes,
-                static_cast<const std::byte*>(sparse.values.data()) + static_cast<size_t>(i) * bytes, bytes);
+    std::memcpy(
+        static_cast<std::byte*>(y) + static_cast<size_t>(dense_position(sparse, i)) * bytes,
+        static_cast<const std::byte*>(sparse.values.data()) + static_cast<size_t>(i) * bytes,
+        bytes);
   }
 }
 
@@ -87,16 +97,19 @@ SparseTensor sparse_of(const NodeView& node) {
   sparse.indices = ir::aligned(sparse.indices);
   const int64_t found = sparse.values.size();
   const auto rank = static_cast<int64_t>(sparse.shape.size());
-  const bool fits = sparse.indices.rank() == 1 ? sparse.indices.size() == found
-                                               : sparse.indices.rank() == 2 && sparse.indices.shape()[0] == found &&
-                                                     sparse.indices.shape()[1] == rank;
-  if (!checked_count(sparse.shape)) node.fail("sparse_value: shape {} is not a size", to_string(sparse.shape));
+  const bool fits = sparse.indices.rank() == 1
+                        ? sparse.indices.size() == found
+                        : sparse.indices.rank() == 2 && sparse.indices.shape()[0] == found &&
+                              sparse.indices.shape()[1] == rank;
+  if (!checked_count(sparse.shape))
+    node.fail("sparse_value: shape {} is not a size", to_string(sparse.shape));
   if (!fits) {
-    node.fail("sparse_value: indices must have shape [{}] or [{}, {}]; found {}", found, found, rank,
-              to_string(sparse.indices.shape()));
+    node.fail("sparse_value: indices must have shape [{}] or [{}, {}]; found {}", found, found,
+              rank, to_string(sparse.indices.shape()));
   }
   if (bit_width(sparse.values.element_type()) % 8 != 0) {
-    node.fail(ErrorCode::unsupported, "sparse_value of {} elements", name_of(sparse.values.element_type()));
+    node.fail(ErrorCode::unsupported, "sparse_value of {} elements",
+              name_of(sparse.values.element_type()));
   }
   return sparse;
 }
@@ -121,9 +134,13 @@ void infer(InferContext& ctx) {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const std::string_view form = form_of(ctx);
   if (form == "sparse_value") {
-    return make_step("constant.sparse", [sparse = sparse_of(ctx)](RunContext& run) { make_dense(sparse, run.out_data(0)); });
+    return make_step("constant.sparse", [sparse = sparse_of(ctx)](RunContext& run) {
+      make_dense(sparse, run.out_data(0));
+    });
   }
-  auto step = make_step("constant.shared", [tensor = tensor_of(ctx, form)](RunContext& run) { run.set_output(0, tensor); });
+  auto step = make_step("constant.shared", [tensor = tensor_of(ctx, form)](RunContext& run) {
+    run.set_output(0, tensor);
+  });
   step->traits().allocates_outputs = true;
   return step;
 }

@@ -13,7 +13,8 @@ Tensor value_of(const NodeView& node) {
   const ir::TensorProto* proto = node.attr_tensor("value");
   if (proto == nullptr) return Tensor::scalar<float>(0);
   Tensor value = ir::to_tensor(*proto);
-  if (value.size() != 1) node.fail("attribute 'value' must hold one element; it holds {}", value.size());
+  if (value.size() != 1)
+    node.fail("attribute 'value' must hold one element; it holds {}", value.size());
   return value;
 }
 
@@ -59,11 +60,12 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   } else {
     std::array<std::byte, 16> element{};
     std::memcpy(element.data(), value.data(), value.byte_size());
-    step = make_step("constant_of_shape.fill", [element, cell = kernels::cell_of(type)](RunContext& run) {
-      alignas(16) std::byte one[16];
-      std::memcpy(one, element.data(), sizeof one);
-      kernels::fill(cell, one, run.out_data(0), run.out_size(0), run.pool());
-    });
+    step = make_step("constant_of_shape.fill",
+                     [element, cell = kernels::cell_of(type)](RunContext& run) {
+                       alignas(16) std::byte one[16];
+                       std::memcpy(one, element.data(), sizeof one);
+                       kernels::fill(cell, one, run.out_data(0), run.out_size(0), run.pool());
+                     });
   }
   step->traits().unread_inputs = {0};
   return step;

@@ -18,7 +18,8 @@ bool depth_first(const NodeView& node) {
 
 const std::vector<Dim>* image(InferContext& ctx) {
   const auto& in = ctx.shape(0);
-  if (in && in->size() != 4) ctx.fail("the input must have rank 4, N x C x H x W; it has {}", in->size());
+  if (in && in->size() != 4)
+    ctx.fail("the input must have rank 4, N x C x H x W; it has {}", in->size());
   depth_first(ctx);
   if (!in) ctx.set(0, ctx.element(0), ctx.unknown_shape(4));
   return in ? &*in : nullptr;
@@ -35,7 +36,8 @@ void infer_depth_to_space(InferContext& ctx) {
   const Dim block = block_of(ctx);
   const auto* in = image(ctx);
   if (in == nullptr) return;
-  const Dim depth = divided(ctx, (*in)[1], block * block, "the channels must be a multiple of blocksize squared");
+  const Dim depth =
+      divided(ctx, (*in)[1], block * block, "the channels must be a multiple of blocksize squared");
   ctx.set(0, ctx.element(0), {(*in)[0], depth, (*in)[2] * block, (*in)[3] * block});
 }
 
@@ -49,9 +51,11 @@ void infer_space_to_depth(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_depth_to_space(PrepareContext& ctx) {
-  return make_copy_step(ctx, "depth_to_space.strided", [block = block_of(ctx), depth_first = depth_first(ctx)](const BindContext& bind) {
-    return kernels::plan_depth_to_space(bind.in_shape(0), block, depth_first);
-  });
+  return make_copy_step(
+      ctx, "depth_to_space.strided",
+      [block = block_of(ctx), depth_first = depth_first(ctx)](const BindContext& bind) {
+        return kernels::plan_depth_to_space(bind.in_shape(0), block, depth_first);
+      });
 }
 
 // The output as [n, c, block row, block column, h, w]: channels before blocks.
@@ -65,9 +69,12 @@ kernels::StridedCopy plan_channels_first(const BindContext& bind, int64_t block)
 }
 
 std::unique_ptr<Step> prepare_space_to_depth(PrepareContext& ctx) {
-  return make_copy_step(ctx, "space_to_depth.strided", [block = block_of(ctx), depth_first = depth_first(ctx)](const BindContext& bind) {
-    return depth_first ? kernels::plan_space_to_depth(bind.in_shape(0), block) : plan_channels_first(bind, block);
-  });
+  return make_copy_step(
+      ctx, "space_to_depth.strided",
+      [block = block_of(ctx), depth_first = depth_first(ctx)](const BindContext& bind) {
+        return depth_first ? kernels::plan_space_to_depth(bind.in_shape(0), block)
+                           : plan_channels_first(bind, block);
+      });
 }
 
 constexpr Operator operators[] = {

@@ -346,13 +346,10 @@ void run_contraction(RunContext& run, const State& s, ElementType compute) {
 ElementType contraction_type(ElementType type) {
   switch (type) {
     case ElementType::int8:
-    case ElementType::int16:
-      return ElementType::int32;
+    case ElementType::int16: return ElementType::int32;
     case ElementType::uint8:
-    case ElementType::uint16:
-      return ElementType::uint32;
-    default:
-      return computes_in_float(type) ? ElementType::float32 : type;
+    case ElementType::uint16: return ElementType::uint32;
+    default: return computes_in_float(type) ? ElementType::float32 : type;
   }
 }
 

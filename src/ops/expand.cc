@@ -12,17 +12,21 @@ void infer_expand(InferContext& ctx) {
   const auto asked = values_of(ctx, 1);
   if (!in || !asked) {
     const auto length = length_of(ctx, 1);
-    const auto rank = in && length ? std::optional(std::max<int64_t>(static_cast<int64_t>(in->size()), *length)) : std::nullopt;
+    const auto rank =
+        in && length ? std::optional(std::max<int64_t>(static_cast<int64_t>(in->size()), *length))
+                     : std::nullopt;
     set_rank(ctx, type, rank);
     return;
   }
   for (const Dim& size : *asked) {
-    if (size.is_constant() && *size.value() < 0) ctx.fail("a size in shape must not be negative; got {}", size.to_string());
+    if (size.is_constant() && *size.value() < 0)
+      ctx.fail("a size in shape must not be negative; got {}", size.to_string());
   }
   const std::vector<Dim> out = ctx.broadcast(*in, *asked);
   ctx.set(0, type, out);
   const auto shape = known_shape(ctx, 0), result = small_shape(out);
-  if (shape && result) move_known(ctx, 0, kernels::plan_expand(*shape, *result), 0, *product(out).value());
+  if (shape && result)
+    move_known(ctx, 0, kernels::plan_expand(*shape, *result), 0, *product(out).value());
 }
 
 std::unique_ptr<Step> prepare_expand(PrepareContext& ctx) {
@@ -46,7 +50,9 @@ void infer_tile(InferContext& ctx) {
     set_rank(ctx, type, in ? std::optional(static_cast<int64_t>(in->size())) : length);
     return;
   }
-  if (repeats->size() != in->size()) ctx.fail("repeats must have {} elements, one per dimension; it has {}", in->size(), repeats->size());
+  if (repeats->size() != in->size())
+    ctx.fail("repeats must have {} elements, one per dimension; it has {}", in->size(),
+             repeats->size());
   std::vector<Dim> out;
   for (size_t i = 0; i < in->size(); ++i) {
     ctx.require_at_least((*repeats)[i], 0, "a number in repeats");
@@ -55,7 +61,8 @@ void infer_tile(InferContext& ctx) {
   ctx.set(0, type, out);
   const auto shape = known_shape(ctx, 0);
   const auto times = numbers_of(ctx, 1);
-  if (shape && times && small_shape(out)) move_known(ctx, 0, kernels::plan_tile(*shape, *times), 0, *product(out).value());
+  if (shape && times && small_shape(out))
+    move_known(ctx, 0, kernels::plan_tile(*shape, *times), 0, *product(out).value());
 }
 
 // The kernel walks an output dimension of one repetition as the input does; an empty input
@@ -78,10 +85,12 @@ void upgrade_tile(UpgradeContext& ctx) {
     const std::string number = ctx.before("Cast", {ctx.node().inputs.at(input)}, {int64});
     return ctx.before("Reshape", {number, one});
   };
-  if (!ctx.has_input(1) || !ctx.has_input(2)) ctx.fail(ErrorCode::invalid_model, "version 1 of Tile needs the inputs tiles and axis");
+  if (!ctx.has_input(1) || !ctx.has_input(2))
+    ctx.fail(ErrorCode::invalid_model, "version 1 of Tile needs the inputs tiles and axis");
   const std::string tiles = as_row(1), axis = as_row(2);
   const std::string rank = ctx.before("Shape", {ctx.before("Shape", {ctx.node().inputs[0]})});
-  const std::string ones = ctx.before("ConstantOfShape", {rank}, {tensor_attribute("value", Tensor::of<int64_t>({1}, {1}))});
+  const std::string ones = ctx.before("ConstantOfShape", {rank},
+                                      {tensor_attribute("value", Tensor::of<int64_t>({1}, {1}))});
   ctx.set_input(1, ctx.before("ScatterElements", {ones, axis, tiles}));
   ctx.node().inputs.resize(2);
 }

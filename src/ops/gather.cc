@@ -15,7 +15,8 @@ Indices indices_of(const RunContext& run, int input) {
   return Indices(run.in_type(input), run.data(input), run.in_size(input));
 }
 
-// --- Gather ---------------------------------------------------------------------------------------
+// --- Gather
+// ---------------------------------------------------------------------------------------
 
 struct Split3 {  // a shape as [outer, dim, inner]
   int64_t outer, dim, inner;
@@ -36,9 +37,11 @@ void pass_gathered(InferContext& ctx, int64_t axis, const std::vector<Dim>& out)
   std::vector<Dim> picked;
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t index : *indices) {
-      if (index < -dim || index >= dim) ctx.fail("index must be in [{}, {}]; got {}", -dim, dim - 1, index);
+      if (index < -dim || index >= dim)
+        ctx.fail("index must be in [{}, {}]; got {}", -dim, dim - 1, index);
       index += index < 0 ? dim : 0;
-      for (int64_t i = 0; i < inner; ++i) picked.push_back(x[static_cast<size_t>((o * dim + index) * inner + i)]);
+      for (int64_t i = 0; i < inner; ++i)
+        picked.push_back(x[static_cast<size_t>((o * dim + index) * inner + i)]);
     }
   }
   ctx.set_elements(0, std::move(picked));
@@ -51,7 +54,8 @@ void infer_gather(InferContext& ctx) {
     ctx.set(0, ValueType::tensor(ctx.element(0)));
     return;
   }
-  const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(data->size()));
+  const int64_t axis =
+      ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(data->size()));
   std::vector<Dim> out(data->begin(), data->begin() + axis);
   out.insert(out.end(), indices->begin(), indices->end());
   out.insert(out.end(), data->begin() + axis + 1, data->end());
@@ -66,14 +70,17 @@ std::unique_ptr<Step> prepare_gather(PrepareContext& ctx) {
       "gather.rows",
       [given_axis](BindContext& bind, Split3& state) {
         const auto shape = bind.in_shape(0);
-        state = split_at(shape, given_axis < 0 ? given_axis + static_cast<int64_t>(shape.size()) : given_axis);
+        state = split_at(
+            shape, given_axis < 0 ? given_axis + static_cast<int64_t>(shape.size()) : given_axis);
       },
       [cell](RunContext& run, const Split3& at) {
-        kernels::gather(cell, at.outer, at.dim, at.inner, run.data(0), indices_of(run, 1), run.out_data(0), run.pool());
+        kernels::gather(cell, at.outer, at.dim, at.inner, run.data(0), indices_of(run, 1),
+                        run.out_data(0), run.pool());
       });
 }
 
-// --- GatherElements -------------------------------------------------------------------------------
+// --- GatherElements
+// -------------------------------------------------------------------------------
 
 void infer_gather_elements(InferContext& ctx) {
   const auto& data = ctx.shape(0);
@@ -84,11 +91,14 @@ void infer_gather_elements(InferContext& ctx) {
   }
   if (data) {
     const auto rank = static_cast<int64_t>(data->size());
-    if (indices->size() != data->size()) ctx.fail("indices must have the data's rank, {}; they have {}", rank, indices->size());
+    if (indices->size() != data->size())
+      ctx.fail("indices must have the data's rank, {}; they have {}", rank, indices->size());
     const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis"), rank);
     for (int64_t d = 0; d < rank; ++d) {
       const auto at = static_cast<size_t>(d);
-      if (d != axis) ctx.require_at_least((*data)[at], (*indices)[at], fmt::format("indices must not exceed the data in dimension {}", d));
+      if (d != axis)
+        ctx.require_at_least((*data)[at], (*indices)[at],
+                             fmt::format("indices must not exceed the data in dimension {}", d));
     }
   }
   ctx.set(0, ctx.element(0), *indices);
@@ -98,12 +108,15 @@ std::unique_ptr<Step> prepare_gather_elements(PrepareContext& ctx) {
   const int64_t given_axis = ctx.attr_int("axis");
   const kernels::Cell cell = kernels::cell_of(ctx.in_element(0));
   return make_step("gather_elements", [given_axis, cell](RunContext& run) {
-    const int64_t axis = given_axis < 0 ? given_axis + static_cast<int64_t>(run.in_shape(0).size()) : given_axis;
-    kernels::gather_elements(cell, run.in_shape(0), axis, run.data(0), run.in_shape(1), indices_of(run, 1), run.out_data(0), run.pool());
+    const int64_t axis =
+        given_axis < 0 ? given_axis + static_cast<int64_t>(run.in_shape(0).size()) : given_axis;
+    kernels::gather_elements(cell, run.in_shape(0), axis, run.data(0), run.in_shape(1),
+                             indices_of(run, 1), run.out_data(0), run.pool());
   });
 }
 
-// --- GatherND -------------------------------------------------------------------------------------
+// --- GatherND
+// -------------------------------------------------------------------------------------
 
 // Batch dimensions stand first in both, an index fills the last dimension of the indices.
 void infer_gather_nd(InferContext& ctx) {
@@ -112,8 +125,11 @@ void infer_gather_nd(InferContext& ctx) {
   const auto& indices = ctx.shape(1);
   ctx.set(0, ValueType::tensor(type));
   if (!data || !indices) return;
-  const auto data_rank = static_cast<int64_t>(data->size()), index_rank = static_cast<int64_t>(indices->size());
-  if (data_rank < 1 || index_rank < 1) ctx.fail("data and indices must have rank 1 or more; they have {} and {}", data_rank, index_rank);
+  const auto data_rank = static_cast<int64_t>(data->size()),
+             index_rank = static_cast<int64_t>(indices->size());
+  if (data_rank < 1 || index_rank < 1)
+    ctx.fail("data and indices must have rank 1 or more; they have {} and {}", data_rank,
+             index_rank);
   const int64_t batch = ctx.attr_int("batch_dims", 0);
   if (batch < 0 || batch >= std::min(data_rank, index_rank)) {
     ctx.fail("batch_dims must be in [0, {}]; got {}", std::min(data_rank, index_rank) - 1, batch);
@@ -121,7 +137,8 @@ void infer_gather_nd(InferContext& ctx) {
   std::vector<Dim> out;
   for (int64_t d = 0; d < batch; ++d) {
     const auto at = static_cast<size_t>(d);
-    out.push_back(agreed(ctx, (*data)[at], (*indices)[at], fmt::format("batch dimension {} of data and indices", d)));
+    out.push_back(agreed(ctx, (*data)[at], (*indices)[at],
+                         fmt::format("batch dimension {} of data and indices", d)));
   }
   out.insert(out.end(), indices->begin() + batch, indices->end() - 1);
   const auto depth = indices->back().value();
@@ -137,7 +154,8 @@ std::unique_ptr<Step> prepare_gather_nd(PrepareContext& ctx) {
   const int64_t batch = ctx.attr_int("batch_dims", 0);
   const kernels::Cell cell = kernels::cell_of(ctx.in_element(0));
   return make_step("gather_nd", [batch, cell](RunContext& run) {
-    kernels::gather_nd(cell, run.in_shape(0), batch, run.data(0), run.in_shape(1), indices_of(run, 1), run.out_data(0), run.pool());
+    kernels::gather_nd(cell, run.in_shape(0), batch, run.data(0), run.in_shape(1),
+                       indices_of(run, 1), run.out_data(0), run.pool());
   });
 }
 

@@ -7,11 +7,13 @@ namespace {
 const ir::Graph& branch(const NodeView& node, std::string_view name) {
   const ir::Graph* graph = node.attr_graph(name);
   if (graph == nullptr) node.fail("attribute '{}' is required and absent; add the graph", name);
-  if (!graph->inputs.empty()) node.fail("the graph '{}' must have no inputs; it has {}", name, graph->inputs.size());
+  if (!graph->inputs.empty())
+    node.fail("the graph '{}' must have no inputs; it has {}", name, graph->inputs.size());
   if (static_cast<int>(graph->outputs.size()) != node.output_count()) {
     // Fewer names than outputs: the rest is not wanted.
     if (static_cast<int>(graph->outputs.size()) < node.output_count()) {
-      node.fail("the graph '{}' gives {} outputs, the node names {}", name, graph->outputs.size(), node.output_count());
+      node.fail("the graph '{}' gives {} outputs, the node names {}", name, graph->outputs.size(),
+                node.output_count());
     }
   }
   return *graph;
@@ -21,11 +23,13 @@ ValueType united(InferContext& ctx, const ValueType& a, const ValueType& b) {
   if (!a.is_known()) return b;
   if (!b.is_known()) return a;
   if (a.kind != b.kind || a.element != b.element) {
-    ctx.fail("the branches disagree: then_branch gives {}, else_branch {}", a.to_string(), b.to_string());
+    ctx.fail("the branches disagree: then_branch gives {}, else_branch {}", a.to_string(),
+             b.to_string());
   }
   ValueType type = a;
   if (!a.is_tensor()) {
-    if (a.nested && b.nested) type.nested = std::make_shared<const ValueType>(united(ctx, *a.nested, *b.nested));
+    if (a.nested && b.nested)
+      type.nested = std::make_shared<const ValueType>(united(ctx, *a.nested, *b.nested));
     return type;
   }
   if (!a.shape || !b.shape || a.shape->size() != b.shape->size()) {
@@ -33,7 +37,8 @@ ValueType united(InferContext& ctx, const ValueType& a, const ValueType& b) {
     return type;
   }
   for (size_t d = 0; d < a.shape->size(); ++d) {
-    if ((*a.shape)[d] != (*b.shape)[d]) (*type.shape)[d] = ctx.unknown(max((*a.shape)[d], (*b.shape)[d]));
+    if ((*a.shape)[d] != (*b.shape)[d])
+      (*type.shape)[d] = ctx.unknown(max((*a.shape)[d], (*b.shape)[d]));
   }
   return type;
 }
@@ -69,7 +74,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   std::shared_ptr<PreparedGraph> otherwise = ctx.prepare_graph(branch(ctx, "else_branch"), {});
   auto step = make_step("if", [then, otherwise](RunContext& run) {
     if (run.in_size(0) != 1) {
-      throw Error(ErrorCode::run_failed, fmt::format("the condition must be one boolean; it has shape {}", to_string(run.in_shape(0))));
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("the condition must be one boolean; it has shape {}",
+                              to_string(run.in_shape(0))));
     }
     std::vector<Value> made = (*run.in<bool>(0) ? *then : *otherwise).run(run, {});
     for (int i = 0; i < run.output_count(); ++i) {

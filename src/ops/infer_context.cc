@@ -14,7 +14,8 @@ std::shared_ptr<const std::vector<Dim>> small_integers(const Tensor& tensor) {
   auto elements = std::make_shared<std::vector<Dim>>();
   elements->reserve(static_cast<size_t>(tensor.size()));
   const auto add = [&](const auto* data) {
-    for (int64_t i = 0; i < tensor.size(); ++i) elements->push_back(Dim(static_cast<int64_t>(data[i])));
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      elements->push_back(Dim(static_cast<int64_t>(data[i])));
   };
   switch (tensor.element_type()) {
     case ElementType::int64: add(static_cast<const int64_t*>(tensor.data())); break;
@@ -34,7 +35,8 @@ std::shared_ptr<const std::vector<Dim>> small_integers(const Tensor& tensor) {
 
 Known Known::of(Tensor tensor) {
   Known known;
-  known.type = ValueType::tensor(tensor.element_type(), {tensor.shape().begin(), tensor.shape().end()});
+  known.type =
+      ValueType::tensor(tensor.element_type(), {tensor.shape().begin(), tensor.shape().end()});
   known.elements = small_integers(tensor);
   known.constant = std::move(tensor);
   return known;
@@ -42,7 +44,8 @@ Known Known::of(Tensor tensor) {
 
 const Known& InferContext::known(int i) const {
   const auto index = static_cast<size_t>(i);
-  return i >= 0 && index < inputs_.size() && inputs_[index] != nullptr ? *inputs_[index] : nothing_known;
+  return i >= 0 && index < inputs_.size() && inputs_[index] != nullptr ? *inputs_[index]
+                                                                       : nothing_known;
 }
 
 const ValueType& InferContext::type(int i) const { return known(i).type; }
@@ -106,7 +109,8 @@ void InferContext::require_equal(const Dim& a, const Dim& b, std::string_view wh
   if ((low && *low > 0) || (high && *high < 0)) {
     fail("{}: {} and {} differ", what, a.to_string(), b.to_string());
   }
-  if (constraints_) constraints_->push_back({Constraint::Kind::equal, a, b, fmt::format("{}: {}", place(), what)});
+  if (constraints_)
+    constraints_->push_back({Constraint::Kind::equal, a, b, fmt::format("{}: {}", place(), what)});
 }
 
 void InferContext::require_at_least(const Dim& a, const Dim& b, std::string_view what) {
@@ -114,7 +118,9 @@ void InferContext::require_at_least(const Dim& a, const Dim& b, std::string_view
   const auto low = difference.lower(), high = difference.upper();
   if (low && *low >= 0) return;
   if (high && *high < 0) fail("{}: {} is less than {}", what, a.to_string(), b.to_string());
-  if (constraints_) constraints_->push_back({Constraint::Kind::at_least, a, b, fmt::format("{}: {}", place(), what)});
+  if (constraints_)
+    constraints_->push_back(
+        {Constraint::Kind::at_least, a, b, fmt::format("{}: {}", place(), what)});
 }
 
 std::vector<Dim> InferContext::broadcast(std::span<const Dim> a, std::span<const Dim> b) {
@@ -125,19 +131,21 @@ std::vector<Dim> InferContext::broadcast(std::span<const Dim> a, std::span<const
     const Dim x = i + a.size() >= rank ? a[i + a.size() - rank] : Dim(1);
     const Dim y = i + b.size() >= rank ? b[i + b.size() - rank] : Dim(1);
     if (x.is_constant() && y.is_constant() && x != y && x != Dim(1) && y != Dim(1)) {
-      fail("shapes {} and {} do not broadcast: {} against {} (axis {} from the right)", ir::to_string(a),
-           ir::to_string(b), x.to_string(), y.to_string(), rank - i);
+      fail("shapes {} and {} do not broadcast: {} against {} (axis {} from the right)",
+           ir::to_string(a), ir::to_string(b), x.to_string(), y.to_string(), rank - i);
     }
     result.push_back(ir::broadcast(x, y));
     if (constraints_ && !(x == y) && x != Dim(1) && y != Dim(1)) {
       constraints_->push_back({Constraint::Kind::broadcast, x, y,
-                               fmt::format("{}: shapes {} and {} must broadcast", place(), ir::to_string(a), ir::to_string(b))});
+                               fmt::format("{}: shapes {} and {} must broadcast", place(),
+                                           ir::to_string(a), ir::to_string(b))});
     }
   }
   return result;
 }
 
-std::vector<Known> InferContext::infer_subgraph(const ir::Graph& graph, std::span<const Known> inputs) {
+std::vector<Known> InferContext::infer_subgraph(const ir::Graph& graph,
+                                                std::span<const Known> inputs) {
   if (subgraph_ == nullptr || !*subgraph_) fail("a subgraph cannot be inferred here");
   return (*subgraph_)(graph, inputs);
 }

@@ -26,7 +26,7 @@ struct Known {
   // where nothing is known. A tensor with `constant` has them too when it is small and integer.
   std::shared_ptr<const std::vector<Dim>> elements;
 
-  static Known of(Tensor tensor);   // type, constant and elements
+  static Known of(Tensor tensor);  // type, constant and elements
   static Known of(ValueType type) { return {std::move(type), {}, {}}; }
 };
 
@@ -44,7 +44,8 @@ struct Constraint {
 
 // Infers a subgraph with the given inputs, seeing the outer scope of the node it belongs to.
 // Returns what is known of its outputs.
-using InferSubgraph = std::function<std::vector<Known>(const ir::Graph& graph, std::span<const Known> inputs)>;
+using InferSubgraph =
+    std::function<std::vector<Known>(const ir::Graph& graph, std::span<const Known> inputs)>;
 
 // Reports by throwing Error through fail(); the walk turns that into a diagnostic with the node's
 // place. One thread at a time.
@@ -52,10 +53,15 @@ class InferContext : public NodeView {
  public:
   // `inputs` has one entry per input of the node, null for absent ones. `constraints` and
   // `subgraph` may be null.
-  InferContext(const ir::Node& node, const schema::Signature* signature, std::span<const Known* const> inputs,
-               ir::SymbolTable& symbols, std::vector<Constraint>* constraints, const InferSubgraph* subgraph)
-      : NodeView(node, signature), inputs_(inputs), symbols_(symbols), constraints_(constraints),
-        subgraph_(subgraph), outputs_(node.outputs.size()) {}
+  InferContext(const ir::Node& node, const schema::Signature* signature,
+               std::span<const Known* const> inputs, ir::SymbolTable& symbols,
+               std::vector<Constraint>* constraints, const InferSubgraph* subgraph)
+      : NodeView(node, signature),
+        inputs_(inputs),
+        symbols_(symbols),
+        constraints_(constraints),
+        subgraph_(subgraph),
+        outputs_(node.outputs.size()) {}
 
   // Inputs. An absent or unknown input has a type of kind none.
   const ValueType& type(int i) const;
@@ -63,7 +69,7 @@ class InferContext : public NodeView {
   // The shape of input i, where its rank is known.
   const std::optional<std::vector<Dim>>& shape(int i) const { return type(i).shape; }
   std::optional<int64_t> rank(int i) const;
-  const Tensor* constant(int i) const;             // null where not known
+  const Tensor* constant(int i) const;            // null where not known
   const std::vector<Dim>* elements(int i) const;  // null where not known
   // The elements of an integer input where every one is a known number.
   std::optional<std::vector<int64_t>> integers(int i) const;
@@ -72,15 +78,17 @@ class InferContext : public NodeView {
 
   // Outputs. What is not set stays unknown.
   void set(int i, ValueType type);
-  void set(int i, ElementType element, std::vector<Dim> shape) { set(i, ValueType::tensor(element, std::move(shape))); }
-  void set_elements(int i, std::vector<Dim> elements);   // of an integer output, type set before
-  void set_constant(int i, Tensor tensor);               // sets type and elements too
+  void set(int i, ElementType element, std::vector<Dim> shape) {
+    set(i, ValueType::tensor(element, std::move(shape)));
+  }
+  void set_elements(int i, std::vector<Dim> elements);  // of an integer output, type set before
+  void set_constant(int i, Tensor tensor);              // sets type and elements too
   void set_known(int i, Known known);
   Known& output(int i) { return outputs_[static_cast<size_t>(i)]; }
   std::vector<Known> take_outputs() { return std::move(outputs_); }
 
   // Sizes.
-  Dim unknown(std::optional<Dim> upper = {});       // decided by the run
+  Dim unknown(std::optional<Dim> upper = {});  // decided by the run
   std::vector<Dim> unknown_shape(int64_t rank);
   // a and b must be equal (at least): fails where they surely aren't, records a constraint where
   // that is open. `what`: "the inner dimensions of A and B must agree".

@@ -18,15 +18,19 @@ const ir::Graph& body_of(const NodeView& node) {
 Arity arity_of(const NodeView& node, const ir::Graph& body) {
   const size_t carried = static_cast<size_t>(std::max(node.input_count() - 2, 0));
   if (body.inputs.size() != carried + 2) {
-    node.fail("the body must take the iteration number, the condition and {} carried values; it takes {} inputs", carried,
-              body.inputs.size());
+    node.fail(
+        "the body must take the iteration number, the condition and {} carried values; it takes {} "
+        "inputs",
+        carried, body.inputs.size());
   }
   if (body.outputs.size() < carried + 1) {
-    node.fail("the body must give the condition and {} carried values; it gives {} outputs", carried, body.outputs.size());
+    node.fail("the body must give the condition and {} carried values; it gives {} outputs",
+              carried, body.outputs.size());
   }
   const size_t scanned = body.outputs.size() - carried - 1;
   if (static_cast<size_t>(node.output_count()) > carried + scanned) {
-    node.fail("the body gives {} carried and {} scan outputs; the node names {}", carried, scanned, node.output_count());
+    node.fail("the body gives {} carried and {} scan outputs; the node names {}", carried, scanned,
+              node.output_count());
   }
   return {carried, scanned};
 }
@@ -56,7 +60,8 @@ void infer(InferContext& ctx) {
     if (!ctx.has_input(1) || surely_true(ctx.known(1))) {
       condition.elements = std::make_shared<const std::vector<Dim>>(std::vector<Dim>{Dim(1)});
     }
-    std::vector<Known> inputs = {Known::of(ValueType::tensor(ElementType::int64, {})), std::move(condition)};
+    std::vector<Known> inputs = {Known::of(ValueType::tensor(ElementType::int64, {})),
+                                 std::move(condition)};
     inputs.insert(inputs.end(), values.begin(), values.end());
     return ctx.infer_subgraph(body, inputs);
   };
@@ -73,7 +78,9 @@ void infer(InferContext& ctx) {
 bool truth_of(const Value& value) {
   const Tensor& tensor = value.tensor();
   if (tensor.size() != 1) {
-    throw Error(ErrorCode::run_failed, fmt::format("the loop's condition must be one boolean; it has shape {}", to_string(tensor.shape())));
+    throw Error(ErrorCode::run_failed,
+                fmt::format("the loop's condition must be one boolean; it has shape {}",
+                            to_string(tensor.shape())));
   }
   return tensor.elements<bool>()[0];
 }
@@ -83,7 +90,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Arity arity = arity_of(ctx, body);
   std::vector<Known> inputs = {Known::of(ValueType::tensor(ElementType::int64, {})),
                                Known::of(ValueType::tensor(ElementType::boolean, {}))};
-  for (size_t i = 0; i < arity.carried; ++i) inputs.push_back(Known::of(ctx.out_type(static_cast<int>(i))));
+  for (size_t i = 0; i < arity.carried; ++i)
+    inputs.push_back(Known::of(ctx.out_type(static_cast<int>(i))));
   std::vector<ValueType> item_types;
   for (size_t i = 0; i < arity.scanned; ++i) {
     ValueType type = ctx.out_type(static_cast<int>(arity.carried + i));
@@ -107,7 +115,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       std::vector<Value> made = prepared->run(run, values);
       go_on = truth_of(made[0]);
       for (size_t i = 0; i < arity.carried; ++i) values[2 + i] = std::move(made[1 + i]);
-      for (size_t i = 0; i < arity.scanned; ++i) scanned[i].push_back(std::move(made[1 + arity.carried + i]));
+      for (size_t i = 0; i < arity.scanned; ++i)
+        scanned[i].push_back(std::move(made[1 + arity.carried + i]));
     }
     for (int i = 0; i < run.output_count(); ++i) {
       if (!run.has_output(i)) continue;
@@ -115,7 +124,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       if (at < arity.carried) {
         run.set_output(i, to_owned(values[2 + at]));
       } else {
-        run.set_output(i, stacked(scanned[at - arity.carried], 0, false, item_types[at - arity.carried]));
+        run.set_output(
+            i, stacked(scanned[at - arity.carried], 0, false, item_types[at - arity.carried]));
       }
     }
   });

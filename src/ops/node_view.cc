@@ -97,7 +97,8 @@ const ir::TypeProto* NodeView::attr_type(std::string_view name) const {
 }
 
 std::string NodeView::place() const {
-  return node_.origin.empty() ? ir::describe(node_) : fmt::format("{} ({})", ir::describe(node_), node_.origin);
+  return node_.origin.empty() ? ir::describe(node_)
+                              : fmt::format("{} ({})", ir::describe(node_), node_.origin);
 }
 
 std::string NodeView::input_name(int i) const {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ir/model.h"
-#include "schema/schema.h"
 #include "sardonyx/error.h"
+#include "schema/schema.h"
 
 namespace sardonyx::ops {
 
@@ -21,15 +21,20 @@ namespace sardonyx::ops {
 // the signature (null for operators outside the standard).
 class NodeView {
  public:
-  NodeView(const ir::Node& node, const schema::Signature* signature) : node_(node), signature_(signature) {}
+  NodeView(const ir::Node& node, const schema::Signature* signature)
+      : node_(node), signature_(signature) {}
 
   const ir::Node& node() const { return node_; }
   const schema::Signature* signature() const { return signature_; }
 
-  int input_count() const { return static_cast<int>(node_.inputs.size()); }    // absent ones included
+  int input_count() const { return static_cast<int>(node_.inputs.size()); }  // absent ones included
   int output_count() const { return static_cast<int>(node_.outputs.size()); }
-  bool has_input(int i) const { return i < input_count() && !node_.inputs[static_cast<size_t>(i)].empty(); }
-  bool has_output(int i) const { return i < output_count() && !node_.outputs[static_cast<size_t>(i)].empty(); }
+  bool has_input(int i) const {
+    return i < input_count() && !node_.inputs[static_cast<size_t>(i)].empty();
+  }
+  bool has_output(int i) const {
+    return i < output_count() && !node_.outputs[static_cast<size_t>(i)].empty();
+  }
 
   bool has_attribute(std::string_view name) const { return node_.find(name) != nullptr; }
   int64_t attr_int(std::string_view name) const;
@@ -43,8 +48,8 @@ class NodeView {
   std::optional<std::vector<float>> attr_floats(std::string_view name) const;
   std::optional<std::vector<std::string>> attr_strings(std::string_view name) const;
   const ir::TensorProto* attr_tensor(std::string_view name) const;  // null where absent
-  const ir::Graph* attr_graph(std::string_view name) const;        // null where absent
-  const ir::TypeProto* attr_type(std::string_view name) const;     // null where absent
+  const ir::Graph* attr_graph(std::string_view name) const;         // null where absent
+  const ir::TypeProto* attr_type(std::string_view name) const;      // null where absent
 
   // "Softmax 'attn/probs'" with the node's origin where a rewrite has recorded one.
   std::string place() const;
@@ -59,7 +64,8 @@ class NodeView {
   // The usual code: the model asks for something that can't be.
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    throw Error(ErrorCode::invalid_model, fmt::format(format, std::forward<Args>(args)...), place());
+    throw Error(ErrorCode::invalid_model, fmt::format(format, std::forward<Args>(args)...),
+                place());
   }
   // An axis in [-rank, rank-1] made non-negative; fails with the rule and the value otherwise.
   int64_t normalized_axis(int64_t axis, int64_t rank, std::string_view what = "axis") const;

@@ -28,7 +28,8 @@ std::optional<int64_t> whole_number(const Tensor& tensor) {
     }
     case ElementType::uint64: {
       const uint64_t value = tensor.elements<uint64_t>()[0];
-      return value <= static_cast<uint64_t>(INT64_MAX) ? std::optional(static_cast<int64_t>(value)) : std::nullopt;
+      return value <= static_cast<uint64_t>(INT64_MAX) ? std::optional(static_cast<int64_t>(value))
+                                                       : std::nullopt;
     }
     default: {
       const auto elements = Known::of(tensor).elements;
@@ -38,11 +39,14 @@ std::optional<int64_t> whole_number(const Tensor& tensor) {
 }
 
 Dim depth_of(InferContext& ctx) {
-  if (const auto* elements = ctx.elements(1); elements && elements->size() == 1) return elements->front();
+  if (const auto* elements = ctx.elements(1); elements && elements->size() == 1)
+    return elements->front();
   const Tensor* tensor = ctx.constant(1);
   if (tensor == nullptr) return ctx.unknown();
   const auto depth = whole_number(*tensor);
-  if (!depth) ctx.fail("depth must be one whole number; found a tensor of shape {}", to_string(tensor->shape()));
+  if (!depth)
+    ctx.fail("depth must be one whole number; found a tensor of shape {}",
+             to_string(tensor->shape()));
   return *depth;
 }
 
@@ -52,7 +56,8 @@ int64_t position_of(const NodeView& node, int64_t rank) {
 
 void infer(InferContext& ctx) {
   const ElementType type = ctx.element(2);
-  if (const auto& values = ctx.shape(2); values && values->size() == 1) ctx.require_equal(values->front(), 2, "values must hold [off, on]");
+  if (const auto& values = ctx.shape(2); values && values->size() == 1)
+    ctx.require_equal(values->front(), 2, "values must hold [off, on]");
   const Dim depth = depth_of(ctx);
   ctx.require_at_least(depth, 0, "depth");
   const auto& in = ctx.shape(0);
@@ -77,12 +82,17 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       "one_hot",
       [axis](BindContext& bind, State& state) {
         const auto out = bind.out_shape(0);
-        const auto at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(out.size()) : axis);
+        const auto at =
+            static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(out.size()) : axis);
         state = {count_of(out.first(at)), out[at], count_of(out.subspan(at + 1))};
-        if (bind.in_size(2) != 2) throw Error(ErrorCode::bad_input, fmt::format("OneHot: values must hold [off, on]; it has {} elements", bind.in_size(2)));
+        if (bind.in_size(2) != 2)
+          throw Error(ErrorCode::bad_input,
+                      fmt::format("OneHot: values must hold [off, on]; it has {} elements",
+                                  bind.in_size(2)));
       },
       [cell, index_type](RunContext& run, const State& s) {
-        kernels::one_hot(cell, index_type, s.outer, s.depth, s.inner, run.data(0), run.data(2), run.out_data(0), run.pool());
+        kernels::one_hot(cell, index_type, s.outer, s.depth, s.inner, run.data(0), run.data(2),
+                         run.out_data(0), run.pool());
       });
   step->traits().unread_inputs = {1};
   return step;
@@ -98,7 +108,8 @@ bool never_negative(const UpgradeContext& ctx) {
   }
   const Tensor* indices = ctx.constant(0);
   const auto elements = indices ? Known::of(*indices).elements : nullptr;
-  return elements && std::all_of(elements->begin(), elements->end(), [](const Dim& value) { return *value.value() >= 0; });
+  return elements && std::all_of(elements->begin(), elements->end(),
+                                 [](const Dim& value) { return *value.value() >= 0; });
 }
 
 // Negative indices gave all off in version 9 and count from the end since: they are moved out of
@@ -114,7 +125,8 @@ void upgrade(UpgradeContext& ctx) {
   ctx.set_input(0, ctx.before("Where", {negative, outside, indices}));
 }
 
-constexpr Operator operators[] = {{.name = "OneHot", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "OneHot", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

@@ -51,7 +51,9 @@ std::unique_ptr<Step> prepare_get(PrepareContext& ctx) {
       run.set_output(0, value);
       return;
     }
-    if (!value.optional().held) throw Error(ErrorCode::run_failed, "the optional is empty; test it with OptionalHasElement first");
+    if (!value.optional().held)
+      throw Error(ErrorCode::run_failed,
+                  "the optional is empty; test it with OptionalHasElement first");
     run.set_output(0, *value.optional().held);
   }));
 }

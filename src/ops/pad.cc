@@ -18,13 +18,15 @@ kernels::PadMode mode_of(const NodeView& node) {
 }
 
 // The axes that pads speak of, non-negative; all where input 3 is absent.
-std::vector<int64_t> padded_axes(const NodeView& node, const std::optional<std::vector<int64_t>>& given, int64_t rank) {
+std::vector<int64_t> padded_axes(const NodeView& node,
+                                 const std::optional<std::vector<int64_t>>& given, int64_t rank) {
   std::vector<int64_t> axes;
   if (given) {
     std::vector<bool> used(static_cast<size_t>(rank), false);
     for (const int64_t axis : *given) {
       axes.push_back(node.normalized_axis(axis, rank));
-      if (used[static_cast<size_t>(axes.back())]) node.fail("axes must name each axis once; axis {} occurs twice", axes.back());
+      if (used[static_cast<size_t>(axes.back())])
+        node.fail("axes must name each axis once; axis {} occurs twice", axes.back());
       used[static_cast<size_t>(axes.back())] = true;
     }
   } else {
@@ -50,7 +52,8 @@ void infer(InferContext& ctx) {
   }
   const auto axes = padded_axes(ctx, given, rank);
   if (pads->size() != 2 * axes.size()) {
-    ctx.fail("pads must have {} elements, a begin and an end for each of {} axes; it has {}", 2 * axes.size(), axes.size(), pads->size());
+    ctx.fail("pads must have {} elements, a begin and an end for each of {} axes; it has {}",
+             2 * axes.size(), axes.size(), pads->size());
   }
   std::vector<Dim> out = *in;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -81,7 +84,8 @@ Counts counts_of(Pads&& pads, const std::optional<std::vector<int64_t>>& axes, i
 
 void check_rank(std::span<const int64_t> shape) {
   if (static_cast<int64_t>(shape.size()) > max_step_rank) {
-    throw Error(ErrorCode::unsupported, fmt::format("Pad takes up to {} dimensions; found {}", max_step_rank, shape.size()));
+    throw Error(ErrorCode::unsupported, fmt::format("Pad takes up to {} dimensions; found {}",
+                                                    max_step_rank, shape.size()));
   }
 }
 
@@ -94,10 +98,12 @@ void run_pad(RunContext& run, kernels::PadMode mode, const Counts& counts) {
     kernels::unpack(type, value, 0, &unpacked, 1);
     value = &unpacked;
   }
-  const std::span before(counts.before.data(), shape.size()), after(counts.after.data(), shape.size());
-  with_cells(type, run.data(0), run.in_size(0), run.out_data(0), run.out_size(0), run.scratch(), [&](const void* x, void* y) {
-    kernels::pad(moving_cell(type), mode, shape, before, after, value, x, y, run.pool());
-  });
+  const std::span before(counts.before.data(), shape.size()),
+      after(counts.after.data(), shape.size());
+  with_cells(type, run.data(0), run.in_size(0), run.out_data(0), run.out_size(0), run.scratch(),
+             [&](const void* x, void* y) {
+               kernels::pad(moving_cell(type), mode, shape, before, after, value, x, y, run.pool());
+             });
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
@@ -121,7 +127,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
           }
           if (run.has_input(3) && !named) named.emplace();
           const auto rank = static_cast<int64_t>(run.in_shape(0).size());
-          run_pad(run, mode, counts_of([&](int64_t i) { return run.in<int64_t>(1)[i]; }, named, rank));
+          run_pad(run, mode,
+                  counts_of([&](int64_t i) { return run.in<int64_t>(1)[i]; }, named, rank));
         });
   }
   if (std::all_of(pads->begin(), pads->end(), [](int64_t count) { return count == 0; })) {
@@ -147,7 +154,9 @@ void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 11) return;
   const char* name = ctx.since() == 1 ? "paddings" : "pads";
   const auto pads = ctx.old().attr_ints(name);
-  if (!pads) ctx.fail(ErrorCode::invalid_model, "attribute '{}' is required and absent; add it to the node", name);
+  if (!pads)
+    ctx.fail(ErrorCode::invalid_model, "attribute '{}' is required and absent; add it to the node",
+             name);
   const float value = ctx.old().attr_float("value", 0.0f);
   ctx.set_input(1, ctx.constant_ints(*pads, "pads"));
   if (value != 0 && ctx.old().attr_string("mode", "constant") == "constant") {
@@ -157,7 +166,8 @@ void upgrade(UpgradeContext& ctx) {
   ctx.remove_attribute("value");
 }
 
-constexpr Operator operators[] = {{.name = "Pad", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "Pad", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

@@ -10,17 +10,21 @@ const Known nothing_known;
 
 const Known& at(std::span<const Known* const> values, int i) {
   const auto index = static_cast<size_t>(i);
-  return i >= 0 && index < values.size() && values[index] != nullptr ? *values[index] : nothing_known;
+  return i >= 0 && index < values.size() && values[index] != nullptr ? *values[index]
+                                                                     : nothing_known;
 }
 
 }  // namespace
 
-std::any PackCache::get_any(const Tensor& constant, const std::string& format, const std::function<std::any()>& make) {
+std::any PackCache::get_any(const Tensor& constant, const std::string& format,
+                            const std::function<std::any()>& make) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[Key{constant.data(), format}];
   if (!entry.packed.has_value() || entry.owner.expired()) {
     // Other packs of tensors that are gone would never be asked for again.
-    std::erase_if(entries_, [&](const auto& item) { return &item.second != &entry && item.second.owner.expired(); });
+    std::erase_if(entries_, [&](const auto& item) {
+      return &item.second != &entry && item.second.owner.expired();
+    });
     entry = {make(), constant.owner()};
     give_back(constant);
   }
@@ -60,7 +64,8 @@ Tensor PrepareContext::tensor_attribute(std::string_view name) const {
   return ir::to_tensor(*proto);
 }
 
-std::unique_ptr<PreparedGraph> PrepareContext::prepare_graph(const ir::Graph& graph, std::span<const Known> inputs) const {
+std::unique_ptr<PreparedGraph> PrepareContext::prepare_graph(const ir::Graph& graph,
+                                                             std::span<const Known> inputs) const {
   if (!services_.prepare_graph) fail("a subgraph cannot be prepared here");
   return services_.prepare_graph(graph, inputs);
 }

@@ -53,7 +53,8 @@ class PackCache {
     std::any packed;
     std::weak_ptr<const void> owner;
   };
-  std::any get_any(const Tensor& constant, const std::string& format, const std::function<std::any()>& make);
+  std::any get_any(const Tensor& constant, const std::string& format,
+                   const std::function<std::any()>& make);
   std::atomic<int64_t> bytes_{0};
   std::vector<std::span<const std::byte>> files_;
   std::mutex mutex_;
@@ -80,18 +81,20 @@ struct Refusal {
 };
 
 struct PrepareServices {
-  ThreadPool* pool = nullptr;            // for packing; may be null
-  PackCache* packs = nullptr;            // never null
-  bool exact = false;                    // no algorithm that trades accuracy for speed (Winograd)
-  uint64_t seed = 0;                     // of random operators without a seed of their own
+  ThreadPool* pool = nullptr;  // for packing; may be null
+  PackCache* packs = nullptr;  // never null
+  bool exact = false;          // no algorithm that trades accuracy for speed (Winograd)
+  uint64_t seed = 0;           // of random operators without a seed of their own
   // Prepares a graph attribute of the node; null where control flow cannot occur.
-  std::function<std::unique_ptr<PreparedGraph>(const ir::Graph&, std::span<const Known> inputs)> prepare_graph;
+  std::function<std::unique_ptr<PreparedGraph>(const ir::Graph&, std::span<const Known> inputs)>
+      prepare_graph;
 };
 
 class PrepareContext : public NodeView {
  public:
-  PrepareContext(const ir::Node& node, const schema::Signature* signature, std::span<const Known* const> inputs,
-                 std::span<const Known* const> outputs, const PrepareServices& services)
+  PrepareContext(const ir::Node& node, const schema::Signature* signature,
+                 std::span<const Known* const> inputs, std::span<const Known* const> outputs,
+                 const PrepareServices& services)
       : NodeView(node, signature), inputs_(inputs), outputs_(outputs), services_(services) {}
 
   const ValueType& in_type(int i) const;
@@ -108,16 +111,20 @@ class PrepareContext : public NodeView {
 
   // The decoded form of a tensor attribute; fails where it is absent.
   Tensor tensor_attribute(std::string_view name) const;
-  std::unique_ptr<PreparedGraph> prepare_graph(const ir::Graph& graph, std::span<const Known> inputs) const;
+  std::unique_ptr<PreparedGraph> prepare_graph(const ir::Graph& graph,
+                                               std::span<const Known> inputs) const;
 
   // Packs constant input i: `make` runs once for all plans that share the model.
   template <class Packed>
-  std::shared_ptr<const Packed> packed(int i, const std::string& format,
-                                       const std::function<std::shared_ptr<const Packed>()>& make) const {
+  std::shared_ptr<const Packed> packed(
+      int i, const std::string& format,
+      const std::function<std::shared_ptr<const Packed>()>& make) const {
     return services_.packs->get<Packed>(*constant(i), format, make);
   }
 
-  void refuse(std::string kernel, std::string reason) { refusals_.push_back({std::move(kernel), std::move(reason)}); }
+  void refuse(std::string kernel, std::string reason) {
+    refusals_.push_back({std::move(kernel), std::move(reason)});
+  }
   std::vector<Refusal> take_refusals() { return std::move(refusals_); }
 
  private:

@@ -114,10 +114,8 @@ bool is_quantized(ElementType type) {
     case ElementType::float8e4m3fn:
     case ElementType::float8e4m3fnuz:
     case ElementType::float8e5m2:
-    case ElementType::float8e5m2fnuz:
-      return true;
-    default:
-      return false;
+    case ElementType::float8e5m2fnuz: return true;
+    default: return false;
   }
 }
 

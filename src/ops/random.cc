@@ -30,7 +30,9 @@ class Source {
     const uint64_t own = ctx.has_output(0) ? hash_of(ctx.node().outputs[0]) : 0;
     key_ = seeded_ ? std::bit_cast<uint32_t>(ctx.attr_float("seed")) : ctx.services().seed ^ own;
   }
-  Philox next() const { return Philox(key_, seeded_ ? 0 : runs_.fetch_add(1, std::memory_order_relaxed) + 1); }
+  Philox next() const {
+    return Philox(key_, seeded_ ? 0 : runs_.fetch_add(1, std::memory_order_relaxed) + 1);
+  }
 
  private:
   bool seeded_;
@@ -38,12 +40,15 @@ class Source {
   mutable std::atomic<uint64_t> runs_{0};
 };
 
-std::shared_ptr<const Source> source_of(const PrepareContext& ctx) { return std::make_shared<const Source>(ctx); }
+std::shared_ptr<const Source> source_of(const PrepareContext& ctx) {
+  return std::make_shared<const Source>(ctx);
+}
 
 ElementType type_attribute(const NodeView& node, ElementType fallback) {
   const int64_t number = node.attr_int("dtype", static_cast<int64_t>(fallback));
   const auto type = static_cast<ElementType>(number);
-  if (number < 0 || number >= element_type_count || !is_known(type)) node.fail("dtype must be the number of an element type; got {}", number);
+  if (number < 0 || number >= element_type_count || !is_known(type))
+    node.fail("dtype must be the number of an element type; got {}", number);
   return type;
 }
 
@@ -53,7 +58,9 @@ void infer_random(InferContext& ctx) {
   if (is_like(ctx)) {
     ValueType type = ctx.type(0);
     type.kind = ir::TypeProto::Kind::tensor;
-    type.element = ctx.has_attribute("dtype") || type.element != ElementType::undefined ? type_attribute(ctx, type.element) : type.element;
+    type.element = ctx.has_attribute("dtype") || type.element != ElementType::undefined
+                       ? type_attribute(ctx, type.element)
+                       : type.element;
     ctx.set(0, std::move(type));
     return;
   }
@@ -85,7 +92,8 @@ std::unique_ptr<Step> prepare_uniform(PrepareContext& ctx) {
   const ElementType type = ctx.out_element(0);
   check_floating(ctx, type);
   auto step = make_step("random.uniform", [=, source = source_of(ctx)](RunContext& run) {
-    kernels::fill_uniform(type, source->next(), low, high, run.out_data(0), run.out_size(0), run.pool());
+    kernels::fill_uniform(type, source->next(), low, high, run.out_data(0), run.out_size(0),
+                          run.pool());
   });
   return without_reading(std::move(step), ctx);
 }
@@ -95,12 +103,14 @@ std::unique_ptr<Step> prepare_normal(PrepareContext& ctx) {
   const ElementType type = ctx.out_element(0);
   check_floating(ctx, type);
   auto step = make_step("random.normal", [=, source = source_of(ctx)](RunContext& run) {
-    kernels::fill_normal(type, source->next(), mean, scale, run.out_data(0), run.out_size(0), run.pool());
+    kernels::fill_normal(type, source->next(), mean, scale, run.out_data(0), run.out_size(0),
+                         run.pool());
   });
   return without_reading(std::move(step), ctx);
 }
 
-// --- Bernoulli ------------------------------------------------------------------------------------
+// --- Bernoulli
+// ------------------------------------------------------------------------------------
 
 void infer_bernoulli(InferContext& ctx) {
   ValueType type = ctx.type(0);
@@ -112,25 +122,30 @@ void infer_bernoulli(InferContext& ctx) {
 std::unique_ptr<Step> prepare_bernoulli(PrepareContext& ctx) {
   struct Nothing {};
   const ElementType from = ctx.in_element(0), to = ctx.out_element(0);
-  if (!kernels::supports_cast(ElementType::uint8, to)) ctx.fail(ErrorCode::unsupported, "no random numbers of type {}", name_of(to));
+  if (!kernels::supports_cast(ElementType::uint8, to))
+    ctx.fail(ErrorCode::unsupported, "no random numbers of type {}", name_of(to));
   return make_step<Nothing>(
       "random.bernoulli", [](BindContext& bind, Nothing&) { bind.need_scratch(bind.in_size(0)); },
       [=, source = source_of(ctx)](RunContext& run, const Nothing&) {
         auto* drawn = static_cast<uint8_t*>(run.scratch());
         kernels::bernoulli(from, source->next(), run.data(0), drawn, run.in_size(0), run.pool());
-        kernels::cast(ElementType::uint8, to, drawn, run.out_data(0), run.in_size(0), {}, run.pool());
+        kernels::cast(ElementType::uint8, to, drawn, run.out_data(0), run.in_size(0), {},
+                      run.pool());
       });
 }
 
-// --- Multinomial ----------------------------------------------------------------------------------
+// --- Multinomial
+// ----------------------------------------------------------------------------------
 
 void infer_multinomial(InferContext& ctx) {
   const int64_t samples = ctx.attr_int("sample_size");
   if (samples < 0) ctx.fail("sample_size must not be negative; got {}", samples);
   const auto& in = ctx.shape(0);
-  if (in && in->size() != 2) ctx.fail("the input must have rank 2, batch x classes; it has {}", in->size());
+  if (in && in->size() != 2)
+    ctx.fail("the input must have rank 2, batch x classes; it has {}", in->size());
   const ElementType type = type_attribute(ctx, ElementType::int32);
-  if (type != ElementType::int32 && type != ElementType::int64) ctx.fail("dtype must be int32 or int64; got {}", name_of(type));
+  if (type != ElementType::int32 && type != ElementType::int64)
+    ctx.fail("dtype must be int32 or int64; got {}", name_of(type));
   ctx.set(0, type, {in ? (*in)[0] : ctx.unknown(), Dim(samples)});
 }
 
@@ -139,13 +154,19 @@ std::unique_ptr<Step> prepare_multinomial(PrepareContext& ctx) {
   const ElementType from = ctx.in_element(0), to = ctx.out_element(0);
   return make_step<Nothing>(
       "random.multinomial",
-      [to](BindContext& bind, Nothing&) { bind.need_scratch(to == ElementType::int64 ? 0 : byte_size(ElementType::int64, bind.out_size(0))); },
+      [to](BindContext& bind, Nothing&) {
+        bind.need_scratch(
+            to == ElementType::int64 ? 0 : byte_size(ElementType::int64, bind.out_size(0)));
+      },
       [=, source = source_of(ctx)](RunContext& run, const Nothing&) {
         const bool narrow = to != ElementType::int64;
         auto* drawn = narrow ? static_cast<int64_t*>(run.scratch()) : run.out<int64_t>(0);
         const auto shape = run.in_shape(0);
-        kernels::multinomial(from, source->next(), run.data(0), shape[0], shape[1], run.out_shape(0)[1], drawn, run.pool());
-        if (narrow) kernels::cast(ElementType::int64, to, drawn, run.out_data(0), run.out_size(0), {}, run.pool());
+        kernels::multinomial(from, source->next(), run.data(0), shape[0], shape[1],
+                             run.out_shape(0)[1], drawn, run.pool());
+        if (narrow)
+          kernels::cast(ElementType::int64, to, drawn, run.out_data(0), run.out_size(0), {},
+                        run.pool());
       });
 }
 

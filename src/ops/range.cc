@@ -29,14 +29,17 @@ void infer(InferContext& ctx) {
   std::optional<Dim> count;
   if (start && limit && delta) {
     for (const Tensor* one : {start, limit, delta}) {
-      if (one->size() != 1) ctx.fail("start, limit and delta must be scalars; found one of shape {}", to_string(one->shape()));
+      if (one->size() != 1)
+        ctx.fail("start, limit and delta must be scalars; found one of shape {}",
+                 to_string(one->shape()));
     }
     count = Dim(kernels::range_count(type, start->data(), limit->data(), delta->data()));
   } else if (first && last && by) {
     count = length(*first, *last, *by);
   }
   ctx.set(0, type, {count ? *count : ctx.unknown()});
-  if (!count || !first || !by || !count->is_constant() || *count->value() > max_known_elements) return;
+  if (!count || !first || !by || !count->is_constant() || *count->value() > max_known_elements)
+    return;
   std::vector<Dim> elements;
   for (int64_t i = 0; i < *count->value(); ++i) elements.push_back(*first + Dim(i) * *by);
   ctx.set_elements(0, std::move(elements));

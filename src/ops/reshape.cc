@@ -46,26 +46,33 @@ Dim inferred_size(InferContext& ctx, std::vector<Dim> in, const std::vector<Dim>
   const Dim divisor = product(indivisible);
   if (divisor == 0) {
     if (rest == 0) return Dim(0);
-    ctx.fail("cannot infer a size of -1 beside a size of 0: the input has {} elements", rest.to_string());
+    ctx.fail("cannot infer a size of -1 beside a size of 0: the input has {} elements",
+             rest.to_string());
   }
   if (const auto quotient = exact_div(rest, divisor)) return *quotient;
   const Dim size = floor_div(rest, divisor);
-  ctx.require_equal(size * divisor, rest, "the input's elements must fill the asked shape without rest");
+  ctx.require_equal(size * divisor, rest,
+                    "the input's elements must fill the asked shape without rest");
   return size;
 }
 
 // The meaning of the shape input, where the data's rank is known.
-std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked, const std::vector<Dim>& in, bool allow_zero) {
+std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked,
+                          const std::vector<Dim>& in, bool allow_zero) {
   std::vector<Dim> out;
   std::optional<size_t> open;
   bool zero = false;
   for (size_t i = 0; i < asked.size(); ++i) {
     Dim size = asked[i];
     if (size == -1) {
-      if (open) ctx.fail("shape may hold one -1; found them at {} and {} of {}", *open, i, ir::to_string(asked));
+      if (open)
+        ctx.fail("shape may hold one -1; found them at {} and {} of {}", *open, i,
+                 ir::to_string(asked));
       open = i;
     } else if (size == 0 && !allow_zero) {
-      if (i >= in.size()) ctx.fail("shape[{}] is 0, which copies that dimension, but the input has rank {}", i, in.size());
+      if (i >= in.size())
+        ctx.fail("shape[{}] is 0, which copies that dimension, but the input has rank {}", i,
+                 in.size());
       size = in[i];
     } else if (size.is_constant() && *size.value() < 0) {
       ctx.fail("shape[{}] must be -1, 0 or a size; got {}", i, size.to_string());
@@ -74,12 +81,14 @@ std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked, cons
     out.push_back(size);
   }
   if (open) {
-    if (zero) ctx.fail("shape {} holds both 0 and -1, which allowzero=1 forbids", ir::to_string(asked));
+    if (zero)
+      ctx.fail("shape {} holds both 0 and -1, which allowzero=1 forbids", ir::to_string(asked));
     std::vector<Dim> known = out;
     known.erase(known.begin() + static_cast<std::ptrdiff_t>(*open));
     out[*open] = inferred_size(ctx, in, known);
   } else {
-    ctx.require_equal(product(in), product(out), "the asked shape must hold as many elements as the input");
+    ctx.require_equal(product(in), product(out),
+                      "the asked shape must hold as many elements as the input");
   }
   return out;
 }
@@ -94,7 +103,8 @@ void infer_reshape(InferContext& ctx) {
     ctx.set(0, type, reshaped(ctx, *asked, *in, allow_zero));
   } else {
     std::vector<Dim> out;
-    for (const Dim& size : *asked) out.push_back(size == -1 || (size == 0 && !allow_zero) ? ctx.unknown() : size);
+    for (const Dim& size : *asked)
+      out.push_back(size == -1 || (size == 0 && !allow_zero) ? ctx.unknown() : size);
     ctx.set(0, type, std::move(out));
   }
   pass_elements(ctx);
@@ -110,7 +120,9 @@ std::unique_ptr<Step> prepare_reshape(PrepareContext&) {
 void upgrade_reshape(UpgradeContext& ctx) {
   if (ctx.since() >= 5) return;
   const auto shape = ctx.old().attr_ints("shape");
-  if (!shape) ctx.fail(ErrorCode::invalid_model, "attribute 'shape' is absent; version 1 of Reshape has no other way to say the shape");
+  if (!shape)
+    ctx.fail(ErrorCode::invalid_model,
+             "attribute 'shape' is absent; version 1 of Reshape has no other way to say the shape");
   ctx.set_input(1, ctx.constant_ints(*shape, "shape"));
   ctx.remove_attribute("shape");
   ctx.remove_attribute("consumed_inputs");
@@ -127,14 +139,19 @@ void infer_flatten(InferContext& ctx) {
   if (axis < -rank || axis > rank) ctx.fail("axis must be in [{}, {}]; got {}", -rank, rank, axis);
   if (axis < 0) axis += rank;
   const std::span<const Dim> dims(*in);
-  ctx.set(0, ctx.element(0), {product(dims.first(static_cast<size_t>(axis))), product(dims.subspan(static_cast<size_t>(axis)))});
+  ctx.set(0, ctx.element(0),
+          {product(dims.first(static_cast<size_t>(axis))),
+           product(dims.subspan(static_cast<size_t>(axis)))});
   pass_elements(ctx);
 }
 
 std::unique_ptr<Step> prepare_flatten(PrepareContext&) { return make_view_step("flatten.view"); }
 
 constexpr Operator operators[] = {
-    {.name = "Reshape", .infer = infer_reshape, .prepare = prepare_reshape, .upgrade = upgrade_reshape},
+    {.name = "Reshape",
+     .infer = infer_reshape,
+     .prepare = prepare_reshape,
+     .upgrade = upgrade_reshape},
     {.name = "Flatten", .infer = infer_flatten, .prepare = prepare_flatten},
 };
 

@@ -23,7 +23,8 @@ struct Word {
 };
 
 template <class Enum, size_t n>
-Enum meaning_of(const NodeView& node, std::string_view attribute, std::string_view fallback, const Word<Enum> (&words)[n]) {
+Enum meaning_of(const NodeView& node, std::string_view attribute, std::string_view fallback,
+                const Word<Enum> (&words)[n]) {
   const std::string given = node.attr_string(attribute, fallback);
   std::string legal;
   for (const auto& [word, meaning] : words) {
@@ -45,7 +46,8 @@ constexpr Word<CoordinateMode> coordinate_words[] = {
     {"tf_crop_and_resize", CoordinateMode::tf_crop_and_resize},
     {"tf_half_pixel_for_nn", CoordinateMode::tf_half_pixel_for_nn},
 };
-constexpr Word<ResizeMode> mode_words[] = {{"nearest", ResizeMode::nearest}, {"linear", ResizeMode::linear}, {"cubic", ResizeMode::cubic}};
+constexpr Word<ResizeMode> mode_words[] = {
+    {"nearest", ResizeMode::nearest}, {"linear", ResizeMode::linear}, {"cubic", ResizeMode::cubic}};
 constexpr Word<NearestMode> nearest_words[] = {
     {"round_prefer_floor", NearestMode::round_prefer_floor},
     {"round_prefer_ceil", NearestMode::round_prefer_ceil},
@@ -53,7 +55,9 @@ constexpr Word<NearestMode> nearest_words[] = {
     {"ceil", NearestMode::ceil},
 };
 enum class Policy { stretch, not_larger, not_smaller };
-constexpr Word<Policy> policy_words[] = {{"stretch", Policy::stretch}, {"not_larger", Policy::not_larger}, {"not_smaller", Policy::not_smaller}};
+constexpr Word<Policy> policy_words[] = {{"stretch", Policy::stretch},
+                                         {"not_larger", Policy::not_larger},
+                                         {"not_smaller", Policy::not_smaller}};
 
 // What the attributes say, for both operators.
 struct Settings {
@@ -66,14 +70,16 @@ struct Settings {
 Settings settings_of(const NodeView& node) {
   Settings s;
   if (node.node().op_type == "Upsample") {
-    s.options.mode = node.attr_string("mode", "nearest") == "nearest" ? ResizeMode::nearest : ResizeMode::linear;
+    s.options.mode =
+        node.attr_string("mode", "nearest") == "nearest" ? ResizeMode::nearest : ResizeMode::linear;
     s.options.coordinates = CoordinateMode::asymmetric;
     s.options.nearest = NearestMode::floor;
     s.scales_input = 1, s.sizes_input = -1, s.roi_input = -1;
     return s;
   }
   s.options.mode = meaning_of(node, "mode", "nearest", mode_words);
-  s.options.coordinates = meaning_of(node, "coordinate_transformation_mode", "half_pixel", coordinate_words);
+  s.options.coordinates =
+      meaning_of(node, "coordinate_transformation_mode", "half_pixel", coordinate_words);
   s.options.nearest = meaning_of(node, "nearest_mode", "round_prefer_floor", nearest_words);
   s.options.cubic_a = node.attr_float("cubic_coeff_a", -0.75f);
   s.options.exclude_outside = node.attr_int("exclude_outside", 0) != 0;
@@ -94,7 +100,8 @@ std::vector<int64_t> resized_axes(const NodeView& node, const Settings& settings
   std::vector<bool> used(static_cast<size_t>(rank), false);
   for (const int64_t axis : *settings.axes) {
     axes.push_back(node.normalized_axis(axis, rank, "axes"));
-    if (used[static_cast<size_t>(axes.back())]) node.fail("axes must name each axis once; axis {} occurs twice", axes.back());
+    if (used[static_cast<size_t>(axes.back())])
+      node.fail("axes must name each axis once; axis {} occurs twice", axes.back());
     used[static_cast<size_t>(axes.back())] = true;
   }
   return axes;
@@ -102,9 +109,13 @@ std::vector<int64_t> resized_axes(const NodeView& node, const Settings& settings
 
 // floor(size * scale) as the standard's own inference rounds it: the product of two float32.
 int64_t scaled_size(int64_t size, double extent, float scale) {
-  const float product = extent == 1 ? static_cast<float>(size) * scale : static_cast<float>(static_cast<double>(size) * extent * static_cast<double>(scale));
+  const float product =
+      extent == 1
+          ? static_cast<float>(size) * scale
+          : static_cast<float>(static_cast<double>(size) * extent * static_cast<double>(scale));
   if (!(product >= 0 && product < 9e15f)) {  // NaN too
-    throw Error(ErrorCode::run_failed, fmt::format("Resize: a size of {} scaled by {} is no size", size, scale));
+    throw Error(ErrorCode::run_failed,
+                fmt::format("Resize: a size of {} scaled by {} is no size", size, scale));
   }
   return static_cast<int64_t>(std::floor(product));
 }
@@ -126,18 +137,23 @@ struct Target {
   double scale;
 };
 
-std::vector<Target> targets_of(Policy policy, const std::vector<int64_t>& in, const std::vector<int64_t>& sizes) {
+std::vector<Target> targets_of(Policy policy, const std::vector<int64_t>& in,
+                               const std::vector<int64_t>& sizes) {
   std::vector<Target> targets;
   double common = 0;
   for (size_t i = 0; i < in.size(); ++i) {
-    const double scale = in[i] == 0 ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(in[i]);
+    const double scale =
+        in[i] == 0 ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(in[i]);
     targets.push_back({sizes[i], scale});
     const bool first = i == 0;
-    common = first ? scale : policy == Policy::not_larger ? std::min(common, scale) : std::max(common, scale);
+    common = first                          ? scale
+             : policy == Policy::not_larger ? std::min(common, scale)
+                                            : std::max(common, scale);
   }
   if (policy == Policy::stretch) return targets;
   for (size_t i = 0; i < in.size(); ++i) {
-    targets[i] = {static_cast<int64_t>(std::floor(common * static_cast<double>(in[i]) + 0.5)), common};
+    targets[i] = {static_cast<int64_t>(std::floor(common * static_cast<double>(in[i]) + 0.5)),
+                  common};
   }
   return targets;
 }
@@ -154,7 +170,8 @@ std::vector<double> as_doubles(ElementType type, const void* data, int64_t n) {
   return values;
 }
 
-// --- Inference ------------------------------------------------------------------------------------
+// --- Inference
+// ------------------------------------------------------------------------------------
 
 bool is_given(const InferContext& ctx, int i) {
   if (i < 0 || !ctx.has_input(i)) return false;
@@ -163,9 +180,11 @@ bool is_given(const InferContext& ctx, int i) {
   return !length || *length > 0;
 }
 
-void infer_sizes(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes, std::vector<Dim>& out) {
+void infer_sizes(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes,
+                 std::vector<Dim>& out) {
   const auto sizes = values_of(ctx, s.sizes_input);
-  if (sizes && sizes->size() != axes.size()) ctx.fail("sizes must have {} elements, one per axis; it has {}", axes.size(), sizes->size());
+  if (sizes && sizes->size() != axes.size())
+    ctx.fail("sizes must have {} elements, one per axis; it has {}", axes.size(), sizes->size());
   std::vector<int64_t> in, asked;
   for (size_t i = 0; i < axes.size(); ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
@@ -173,21 +192,29 @@ void infer_sizes(InferContext& ctx, const Settings& s, const std::vector<int64_t
       in.push_back(*size.value()), asked.push_back(*(*sizes)[i].value());
     }
     if (sizes) ctx.require_at_least((*sizes)[i], 0, "a size in sizes");
-    size = sizes && s.policy == Policy::stretch ? (*sizes)[i] : ctx.unknown(sizes && s.policy == Policy::not_larger ? std::optional((*sizes)[i]) : std::nullopt);
+    size = sizes && s.policy == Policy::stretch
+               ? (*sizes)[i]
+               : ctx.unknown(sizes && s.policy == Policy::not_larger ? std::optional((*sizes)[i])
+                                                                     : std::nullopt);
   }
   if (s.policy == Policy::stretch || in.size() != axes.size()) return;
   const auto targets = targets_of(s.policy, in, asked);
   for (size_t i = 0; i < axes.size(); ++i) out[static_cast<size_t>(axes[i])] = Dim(targets[i].size);
 }
 
-void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes, std::vector<Dim>& out) {
+void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes,
+                  std::vector<Dim>& out) {
   const Tensor* scales = ctx.constant(s.scales_input);
   const bool crops = s.options.coordinates == CoordinateMode::tf_crop_and_resize;
   const Tensor* roi = crops ? ctx.constant(s.roi_input) : nullptr;
   const size_t n = axes.size();
-  if (scales && static_cast<size_t>(scales->size()) != n) ctx.fail("scales must have {} elements, one per axis; it has {}", n, scales->size());
-  if (roi && static_cast<size_t>(roi->size()) != 2 * n) ctx.fail("roi must have {} elements, a start and an end per axis; it has {}", 2 * n, roi->size());
-  const auto region = roi ? as_doubles(roi->element_type(), roi->data(), roi->size()) : std::vector<double>();
+  if (scales && static_cast<size_t>(scales->size()) != n)
+    ctx.fail("scales must have {} elements, one per axis; it has {}", n, scales->size());
+  if (roi && static_cast<size_t>(roi->size()) != 2 * n)
+    ctx.fail("roi must have {} elements, a start and an end per axis; it has {}", 2 * n,
+             roi->size());
+  const auto region =
+      roi ? as_doubles(roi->element_type(), roi->data(), roi->size()) : std::vector<double>();
   for (size_t i = 0; i < n; ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
     std::optional<Dim> scaled;
@@ -224,7 +251,8 @@ void infer(InferContext& ctx) {
   ctx.set(0, ctx.element(0), std::move(out));
 }
 
-// --- Running --------------------------------------------------------------------------------------
+// --- Running
+// --------------------------------------------------------------------------------------
 
 // The values that with the sizes decide the sampling tables.
 struct Values {
@@ -232,7 +260,9 @@ struct Values {
   std::vector<int64_t> sizes;  // empty where the output's sizes are the ones asked for
 };
 
-std::vector<kernels::ResizeAxis> axes_of(const Settings& s, const Values& values, std::span<const int64_t> in, std::span<const int64_t> out) {
+std::vector<kernels::ResizeAxis> axes_of(const Settings& s, const Values& values,
+                                         std::span<const int64_t> in,
+                                         std::span<const int64_t> out) {
   std::vector<kernels::ResizeAxis> result;
   for (size_t d = 0; d < in.size(); ++d) result.push_back({.in = in[d], .out = out[d]});
   std::vector<int64_t> axes = s.axes.value_or(std::vector<int64_t>());
@@ -242,14 +272,16 @@ std::vector<kernels::ResizeAxis> axes_of(const Settings& s, const Values& values
   if (values.scales.empty()) {
     std::vector<int64_t> before, sizes = values.sizes;
     for (const int64_t axis : axes) before.push_back(in[static_cast<size_t>(axis)]);
-    for (size_t i = 0; values.sizes.size() != axes.size() && i < axes.size(); ++i) sizes.push_back(out[static_cast<size_t>(axes[i])]);
+    for (size_t i = 0; values.sizes.size() != axes.size() && i < axes.size(); ++i)
+      sizes.push_back(out[static_cast<size_t>(axes[i])]);
     targets = targets_of(s.policy, before, sizes);
   }
   const size_t n = axes.size();
   for (size_t i = 0; i < n; ++i) {
     kernels::ResizeAxis& axis = result[static_cast<size_t>(axes[i])];
     axis.scale = values.scales.empty() ? targets[i].scale : values.scales.at(i);
-    if (values.roi.size() == 2 * n) axis.roi_start = values.roi[i], axis.roi_end = values.roi[n + i];
+    if (values.roi.size() == 2 * n)
+      axis.roi_start = values.roi[i], axis.roi_end = values.roi[n + i];
   }
   return result;
 }
@@ -260,10 +292,12 @@ class Tables {
   explicit Tables(Settings settings) : settings_(std::move(settings)) {}
 
   // Null where more sizes have been met than are kept.
-  const kernels::Resize* find_or_make(const Values& values, std::span<const int64_t> in, std::span<const int64_t> out) const {
+  const kernels::Resize* find_or_make(const Values& values, std::span<const int64_t> in,
+                                      std::span<const int64_t> out) const {
     const std::lock_guard lock(mutex_);
     for (const Entry& entry : entries_) {
-      if (std::equal(in.begin(), in.end(), entry.in.begin(), entry.in.end()) && std::equal(out.begin(), out.end(), entry.out.begin(), entry.out.end())) {
+      if (std::equal(in.begin(), in.end(), entry.in.begin(), entry.in.end()) &&
+          std::equal(out.begin(), out.end(), entry.out.begin(), entry.out.end())) {
         return &entry.resize;
       }
     }
@@ -272,7 +306,8 @@ class Tables {
     return &entries_.back().resize;
   }
 
-  kernels::Resize make(const Values& values, std::span<const int64_t> in, std::span<const int64_t> out) const {
+  kernels::Resize make(const Values& values, std::span<const int64_t> in,
+                       std::span<const int64_t> out) const {
     return kernels::Resize(settings_.options, axes_of(settings_, values, in, out));
   }
   const Settings& settings() const { return settings_; }
@@ -293,19 +328,25 @@ struct State {
 };
 
 // Everything that decides the tables never changes: made when sizes are bound.
-std::unique_ptr<Step> fixed_step(std::shared_ptr<const Tables> tables, Values values, ElementType type) {
+std::unique_ptr<Step> fixed_step(std::shared_ptr<const Tables> tables, Values values,
+                                 ElementType type) {
   return make_step<State>(
       "resize.tables",
       [tables, values, type](BindContext& bind, State& state) {
         state.resize = tables->find_or_make(values, bind.in_shape(0), bind.out_shape(0));
-        const auto bytes = [&](const kernels::Resize& resize) { return resize.scratch_bytes(type); };
-        bind.need_scratch(state.resize ? bytes(*state.resize) : bytes(tables->make(values, bind.in_shape(0), bind.out_shape(0))));
+        const auto bytes = [&](const kernels::Resize& resize) {
+          return resize.scratch_bytes(type);
+        };
+        bind.need_scratch(state.resize
+                              ? bytes(*state.resize)
+                              : bytes(tables->make(values, bind.in_shape(0), bind.out_shape(0))));
       },
       [tables, values, type](RunContext& run, const State& state) {
         if (state.resize) {
           state.resize->run(type, run.data(0), run.out_data(0), run.scratch(), run.pool());
         } else {
-          tables->make(values, run.in_shape(0), run.out_shape(0)).run(type, run.data(0), run.out_data(0), run.scratch(), run.pool());
+          tables->make(values, run.in_shape(0), run.out_shape(0))
+              .run(type, run.data(0), run.out_data(0), run.scratch(), run.pool());
         }
       });
 }
@@ -314,21 +355,27 @@ Values read_values(const RunContext& run, const Settings& s) {
   Values values;
   const auto given = [&](int i) { return i >= 0 && run.has_input(i) && run.in_size(i) > 0; };
   if (given(s.sizes_input)) {
-    values.sizes.assign(run.in<int64_t>(s.sizes_input), run.in<int64_t>(s.sizes_input) + run.in_size(s.sizes_input));
+    values.sizes.assign(run.in<int64_t>(s.sizes_input),
+                        run.in<int64_t>(s.sizes_input) + run.in_size(s.sizes_input));
   } else {
-    values.scales = as_doubles(ElementType::float32, run.data(s.scales_input), run.in_size(s.scales_input));
+    values.scales =
+        as_doubles(ElementType::float32, run.data(s.scales_input), run.in_size(s.scales_input));
   }
-  if (given(s.roi_input)) values.roi = as_doubles(run.in_type(s.roi_input), run.data(s.roi_input), run.in_size(s.roi_input));
+  if (given(s.roi_input))
+    values.roi =
+        as_doubles(run.in_type(s.roi_input), run.data(s.roi_input), run.in_size(s.roi_input));
   return values;
 }
 
 std::unique_ptr<Step> changing_step(std::shared_ptr<const Tables> tables, ElementType type) {
   return make_step("resize.by_values", [tables, type](RunContext& run) {
-    const kernels::Resize resize = tables->make(read_values(run, tables->settings()), run.in_shape(0), run.out_shape(0));
+    const kernels::Resize resize =
+        tables->make(read_values(run, tables->settings()), run.in_shape(0), run.out_shape(0));
     const int64_t bytes = resize.scratch_bytes(type);
     run.environment().charge(bytes);
     const Bytes scratch = Bytes::allocate(static_cast<size_t>(bytes));
-    resize.run(type, run.data(0), run.out_data(0), const_cast<std::byte*>(scratch.data()), run.pool());
+    resize.run(type, run.data(0), run.out_data(0), const_cast<std::byte*>(scratch.data()),
+               run.pool());
   });
 }
 
@@ -342,14 +389,18 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Settings s = settings_of(ctx);
   const ElementType type = ctx.in_element(0);
   const auto tables = std::make_shared<const Tables>(s);
-  if (!kernels::Resize(s.options, {}).supports(type)) ctx.fail(ErrorCode::unsupported, "cannot interpolate {} elements", name_of(type));
+  if (!kernels::Resize(s.options, {}).supports(type))
+    ctx.fail(ErrorCode::unsupported, "cannot interpolate {} elements", name_of(type));
   const bool by_sizes = is_given(ctx, s.sizes_input);
   const Tensor* scales = by_sizes || s.scales_input < 0 ? nullptr : ctx.constant(s.scales_input);
-  const bool needs_roi = s.options.coordinates == CoordinateMode::tf_crop_and_resize && is_given(ctx, s.roi_input);
+  const bool needs_roi =
+      s.options.coordinates == CoordinateMode::tf_crop_and_resize && is_given(ctx, s.roi_input);
   const Tensor* roi = needs_roi ? ctx.constant(s.roi_input) : nullptr;
   // Stretched to given sizes, the sizes of input and output say all.
-  const auto sizes = by_sizes && s.policy != Policy::stretch ? constant_numbers(ctx, s.sizes_input) : std::nullopt;
-  const bool fixed = (by_sizes ? s.policy == Policy::stretch || sizes : scales != nullptr) && (!needs_roi || roi);
+  const auto sizes =
+      by_sizes && s.policy != Policy::stretch ? constant_numbers(ctx, s.sizes_input) : std::nullopt;
+  const bool fixed =
+      (by_sizes ? s.policy == Policy::stretch || sizes : scales != nullptr) && (!needs_roi || roi);
   if (!fixed) return changing_step(tables, type);
   Values values;
   if (scales) values.scales = as_doubles(ElementType::float32, scales->data(), scales->size());
@@ -362,7 +413,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return step;
 }
 
-// --- Upgrades -------------------------------------------------------------------------------------
+// --- Upgrades
+// -------------------------------------------------------------------------------------
 
 void set_asymmetric(UpgradeContext& ctx, std::string_view nearest) {
   ctx.set_attribute("coordinate_transformation_mode", std::string_view("asymmetric"));
@@ -386,10 +438,13 @@ void upgrade_resize_10(UpgradeContext& ctx) {
   set_asymmetric(ctx, shrinks && !enlarges ? "ceil" : "floor");
   if (!nearest || !(enlarges && shrinks)) return;
   const std::string one = ctx.constant(Tensor::scalar<float>(1), "one");
-  const auto text = [](const char* name, const char* value) { return string_attribute(name, value); };
-  const std::string larger = ctx.before(
-      "Resize", {ctx.node().inputs[0], "", ctx.before("Max", {scales, one})},
-      {text("mode", "nearest"), text("coordinate_transformation_mode", "asymmetric"), text("nearest_mode", "floor")});
+  const auto text = [](const char* name, const char* value) {
+    return string_attribute(name, value);
+  };
+  const std::string larger =
+      ctx.before("Resize", {ctx.node().inputs[0], "", ctx.before("Max", {scales, one})},
+                 {text("mode", "nearest"), text("coordinate_transformation_mode", "asymmetric"),
+                  text("nearest_mode", "floor")});
   ctx.set_input(0, larger);
   ctx.set_input(2, ctx.before("Min", {scales, one}));
   set_asymmetric(ctx, "ceil");
@@ -406,12 +461,15 @@ void upgrade_resize_11(UpgradeContext& ctx) {
   if (ctx.has_input(3) && is_empty_constant(ctx, 3)) ctx.set_input(3, "");
   if (ctx.has_input(3) || is_empty_constant(ctx, 2)) ctx.set_input(2, "");
   if (is_empty_constant(ctx, 1)) ctx.set_input(1, "");
-  if (ctx.old().attr_string("coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn") return;
+  if (ctx.old().attr_string("coordinate_transformation_mode", "half_pixel") !=
+      "tf_half_pixel_for_nn")
+    return;
   if (ctx.old().attr_string("mode", "nearest") != "nearest") return;
   const std::string nearest = ctx.old().attr_string("nearest_mode", "round_prefer_floor");
   if (nearest != "floor" && nearest != "round_prefer_floor") return;
   ctx.set_attribute("coordinate_transformation_mode", std::string_view("half_pixel"));
-  ctx.set_attribute("nearest_mode", std::string_view(nearest == "floor" ? "round_prefer_ceil" : "ceil"));
+  ctx.set_attribute("nearest_mode",
+                    std::string_view(nearest == "floor" ? "round_prefer_ceil" : "ceil"));
 }
 
 void upgrade_resize(UpgradeContext& ctx) {
@@ -432,7 +490,9 @@ void upgrade_upsample(UpgradeContext& ctx) {
     scales = ctx.constant(Tensor::of<float>({1, 1, height, width}, {4}), "scales");
   } else if (ctx.since() < 9) {
     const auto list = old.attr_floats("scales");
-    if (!list) ctx.fail(ErrorCode::invalid_model, "attribute 'scales' is required and absent; add it to the node");
+    if (!list)
+      ctx.fail(ErrorCode::invalid_model,
+               "attribute 'scales' is required and absent; add it to the node");
     scales = ctx.constant(Tensor::of<float>(*list, {static_cast<int64_t>(list->size())}), "scales");
   } else {
     scales = ctx.node().inputs.at(1);

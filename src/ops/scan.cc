@@ -18,7 +18,8 @@ const ir::Graph& body_of(const NodeView& node) {
 std::vector<int64_t> list(const NodeView& node, std::string_view name, size_t count) {
   auto values = node.attr_ints(name).value_or(std::vector<int64_t>(count, 0));
   if (values.empty()) values.assign(count, 0);
-  if (values.size() != count) node.fail("{} must have {} entries; it has {}", name, count, values.size());
+  if (values.size() != count)
+    node.fail("{} must have {} entries; it has {}", name, count, values.size());
   return values;
 }
 
@@ -26,14 +27,18 @@ Layout layout_of(const NodeView& node) {
   const ir::Graph& body = body_of(node);
   Layout layout;
   const int64_t scans = node.attr_int("num_scan_inputs");
-  if (scans < 1 || scans > node.input_count()) node.fail("num_scan_inputs must be in [1, {}]; got {}", node.input_count(), scans);
+  if (scans < 1 || scans > node.input_count())
+    node.fail("num_scan_inputs must be in [1, {}]; got {}", node.input_count(), scans);
   layout.scanned_in = static_cast<size_t>(scans);
   layout.states = static_cast<size_t>(node.input_count()) - layout.scanned_in;
   if (body.inputs.size() != static_cast<size_t>(node.input_count())) {
-    node.fail("the body must take {} inputs as the node does; it takes {}", node.input_count(), body.inputs.size());
+    node.fail("the body must take {} inputs as the node does; it takes {}", node.input_count(),
+              body.inputs.size());
   }
-  if (body.outputs.size() < layout.states || body.outputs.size() < static_cast<size_t>(node.output_count())) {
-    node.fail("the body gives {} outputs; the node has {} states and names {} outputs", body.outputs.size(), layout.states, node.output_count());
+  if (body.outputs.size() < layout.states ||
+      body.outputs.size() < static_cast<size_t>(node.output_count())) {
+    node.fail("the body gives {} outputs; the node has {} states and names {} outputs",
+              body.outputs.size(), layout.states, node.output_count());
   }
   layout.scanned_out = body.outputs.size() - layout.states;
   layout.in_axes = list(node, "scan_input_axes", layout.scanned_in);
@@ -51,10 +56,13 @@ void infer(InferContext& ctx) {
   for (size_t i = 0; i < layout.scanned_in; ++i) {
     ValueType type = ctx.type(static_cast<int>(layout.states + i));
     if (type.shape) {
-      const int64_t axis = ctx.normalized_axis(layout.in_axes[i], static_cast<int64_t>(type.shape->size()), "scan_input_axes");
+      const int64_t axis = ctx.normalized_axis(
+          layout.in_axes[i], static_cast<int64_t>(type.shape->size()), "scan_input_axes");
       const Dim size = (*type.shape)[static_cast<size_t>(axis)];
-      if (length) ctx.require_equal(*length, size, "all scan inputs must have one length");
-      else length = size;
+      if (length)
+        ctx.require_equal(*length, size, "all scan inputs must have one length");
+      else
+        length = size;
       type.shape->erase(type.shape->begin() + axis);
     }
     slices.push_back(Known::of(std::move(type)));
@@ -86,7 +94,8 @@ ValueType without_axis(ValueType type, int64_t axis) {
   return type;
 }
 
-void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout, const std::vector<ValueType>& item_types) {
+void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
+              const std::vector<ValueType>& item_types) {
   std::vector<Tensor> inputs;
   int64_t length = -1;
   std::vector<int64_t> axes;
@@ -94,12 +103,15 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout, 
     inputs.push_back(run.in_value(static_cast<int>(layout.states + i)).tensor());
     const int64_t rank = inputs.back().rank();
     if (layout.in_axes[i] < -rank || layout.in_axes[i] >= rank) {
-      throw Error(ErrorCode::run_failed, fmt::format("scan_input_axes[{}] is {}, the input has rank {}", i, layout.in_axes[i], rank));
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("scan_input_axes[{}] is {}, the input has rank {}", i,
+                              layout.in_axes[i], rank));
     }
     axes.push_back(layout.in_axes[i] < 0 ? layout.in_axes[i] + rank : layout.in_axes[i]);
     const int64_t size = inputs.back().shape()[static_cast<size_t>(axes[i])];
     if (length >= 0 && size != length) {
-      throw Error(ErrorCode::run_failed, fmt::format("scan inputs have different lengths: {} and {}", length, size));
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("scan inputs have different lengths: {} and {}", length, size));
     }
     length = size;
   }
@@ -109,11 +121,13 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout, 
   for (int64_t t = 0; t < length; ++t) {
     run.environment().check_cancelled();
     for (size_t i = 0; i < layout.scanned_in; ++i) {
-      values[layout.states + i] = slice_at(inputs[i], axes[i], layout.in_directions[i] != 0 ? length - 1 - t : t);
+      values[layout.states + i] =
+          slice_at(inputs[i], axes[i], layout.in_directions[i] != 0 ? length - 1 - t : t);
     }
     std::vector<Value> made = body.run(run, values);
     for (size_t i = 0; i < layout.states; ++i) values[i] = std::move(made[i]);
-    for (size_t i = 0; i < layout.scanned_out; ++i) scanned[i].push_back(std::move(made[layout.states + i]));
+    for (size_t i = 0; i < layout.scanned_out; ++i)
+      scanned[i].push_back(std::move(made[layout.states + i]));
   }
   for (int i = 0; i < run.output_count(); ++i) {
     if (!run.has_output(i)) continue;
@@ -122,7 +136,8 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout, 
       run.set_output(i, to_owned(values[at]));
     } else {
       const size_t k = at - layout.states;
-      run.set_output(i, stacked(scanned[k], layout.out_axes[k], layout.out_directions[k] != 0, item_types[k]));
+      run.set_output(
+          i, stacked(scanned[k], layout.out_axes[k], layout.out_directions[k] != 0, item_types[k]));
     }
   }
 }
@@ -130,33 +145,41 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout, 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Layout layout = layout_of(ctx);
   std::vector<Known> inputs;
-  for (size_t i = 0; i < layout.states; ++i) inputs.push_back(Known::of(ctx.out_type(static_cast<int>(i))));
+  for (size_t i = 0; i < layout.states; ++i)
+    inputs.push_back(Known::of(ctx.out_type(static_cast<int>(i))));
   for (size_t i = 0; i < layout.scanned_in; ++i) {
-    inputs.push_back(Known::of(without_axis(ctx.in_type(static_cast<int>(layout.states + i)), layout.in_axes[i])));
+    inputs.push_back(Known::of(
+        without_axis(ctx.in_type(static_cast<int>(layout.states + i)), layout.in_axes[i])));
   }
   std::vector<ValueType> item_types;
   for (size_t i = 0; i < layout.scanned_out; ++i) {
-    item_types.push_back(without_axis(ctx.out_type(static_cast<int>(layout.states + i)), layout.out_axes[i]));
+    item_types.push_back(
+        without_axis(ctx.out_type(static_cast<int>(layout.states + i)), layout.out_axes[i]));
   }
   std::shared_ptr<PreparedGraph> body = ctx.prepare_graph(body_of(ctx), inputs);
-  auto step = make_step("scan", [body, layout, item_types](RunContext& run) { run_scan(run, *body, layout, item_types); });
+  auto step = make_step("scan", [body, layout, item_types](RunContext& run) {
+    run_scan(run, *body, layout, item_types);
+  });
   step->traits().allocates_outputs = true;
   return step;
 }
 
-
-// The batch dimension of version 8: an outer Scan over the batch runs an inner one over the sequence.
+// The batch dimension of version 8: an outer Scan over the batch runs an inner one over the
+// sequence.
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 9) return;
   const NodeView old = ctx.old();
   if (ctx.has_input(0)) {
-    ctx.fail(ErrorCode::unsupported, "Scan-8 with sequence_lens is not supported; drop the input where all sequences are whole");
+    ctx.fail(
+        ErrorCode::unsupported,
+        "Scan-8 with sequence_lens is not supported; drop the input where all sequences are whole");
   }
   const ir::Graph& body = body_of(old);
   const int64_t scans = old.attr_int("num_scan_inputs");
   const auto operands = ctx.node().inputs.size() - 1;
   if (scans < 1 || scans > static_cast<int64_t>(operands)) {
-    ctx.fail(ErrorCode::invalid_model, "num_scan_inputs must be in [1, {}]; got {}", operands, scans);
+    ctx.fail(ErrorCode::invalid_model, "num_scan_inputs must be in [1, {}]; got {}", operands,
+             scans);
   }
   ir::Node inner;
   inner.op_type = "Scan";
@@ -186,7 +209,8 @@ void upgrade(UpgradeContext& ctx) {
                            graph_attribute("body", std::move(over_batch))};
 }
 
-constexpr Operator operators[] = {{.name = "Scan", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "Scan", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

@@ -21,7 +21,8 @@ ScatterReduction reduction_of(const NodeView& node) {
 }
 
 bool takes_reduction(ElementType type) {
-  return type != ElementType::string && type != ElementType::complex64 && type != ElementType::complex128;
+  return type != ElementType::string && type != ElementType::complex64 &&
+         type != ElementType::complex128;
 }
 
 void check_type(const PrepareContext& ctx, ScatterReduction reduction) {
@@ -35,13 +36,16 @@ void pass_scattered(InferContext& ctx) {
   const auto shape = known_shape(ctx, 0);
   const auto indices = numbers_of(ctx, 1);
   const auto* updates = ctx.elements(2);
-  if (!shape || shape->size() != 1 || !indices || !updates || reduction_of(ctx) != ScatterReduction::none) return;
+  if (!shape || shape->size() != 1 || !indices || !updates ||
+      reduction_of(ctx) != ScatterReduction::none)
+    return;
   if (indices->size() != updates->size()) return;
   std::vector<Dim> elements = *ctx.elements(0);
   const int64_t size = (*shape)[0];
   for (size_t i = 0; i < indices->size(); ++i) {
     const int64_t index = (*indices)[i];
-    if (index < -size || index >= size) ctx.fail("index must be in [{}, {}]; got {}", -size, size - 1, index);
+    if (index < -size || index >= size)
+      ctx.fail("index must be in [{}, {}]; got {}", -size, size - 1, index);
     elements[static_cast<size_t>(index < 0 ? index + size : index)] = (*updates)[i];
   }
   ctx.set_elements(0, std::move(elements));
@@ -56,13 +60,18 @@ void infer_scatter_elements(InferContext& ctx) {
   const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis"), rank);
   for (const auto* other : {&indices, &updates}) {
     if (*other && (*other)->size() != data->size()) {
-      ctx.fail("indices and updates must have the data's rank, {}; found {}", rank, (*other)->size());
+      ctx.fail("indices and updates must have the data's rank, {}; found {}", rank,
+               (*other)->size());
     }
   }
   for (int64_t d = 0; indices && d < rank; ++d) {
     const auto at = static_cast<size_t>(d);
-    if (updates) ctx.require_equal((*indices)[at], (*updates)[at], fmt::format("indices and updates must have one shape; dimension {}", d));
-    if (d != axis) ctx.require_at_least((*data)[at], (*indices)[at], fmt::format("indices must not exceed the data in dimension {}", d));
+    if (updates)
+      ctx.require_equal((*indices)[at], (*updates)[at],
+                        fmt::format("indices and updates must have one shape; dimension {}", d));
+    if (d != axis)
+      ctx.require_at_least((*data)[at], (*indices)[at],
+                           fmt::format("indices must not exceed the data in dimension {}", d));
   }
   pass_scattered(ctx);
 }
@@ -75,8 +84,11 @@ std::unique_ptr<Step> prepare_scatter_elements(PrepareContext& ctx) {
   auto step = make_step("scatter_elements", [=](RunContext& run) {
     const auto shape = run.in_shape(0);
     copy_plain(type, run.data(0), run.out_data(0), run.in_size(0));
-    kernels::scatter_elements(type, reduction, shape, given_axis < 0 ? given_axis + static_cast<int64_t>(shape.size()) : given_axis,
-                              run.in_shape(1), Indices(run.in_type(1), run.data(1), run.in_size(1)), run.data(2), run.out_data(0), run.pool());
+    kernels::scatter_elements(
+        type, reduction, shape,
+        given_axis < 0 ? given_axis + static_cast<int64_t>(shape.size()) : given_axis,
+        run.in_shape(1), Indices(run.in_type(1), run.data(1), run.in_size(1)), run.data(2),
+        run.out_data(0), run.pool());
   });
   step->traits().in_place = {{0, 0}};
   return step;
@@ -87,20 +99,26 @@ void infer_scatter_nd(InferContext& ctx) {
   reduction_of(ctx);
   const auto &data = ctx.shape(0), &indices = ctx.shape(1), &updates = ctx.shape(2);
   if (!data || !indices) return;
-  if (data->empty() || indices->empty()) ctx.fail("data and indices must have rank 1 or more; they have {} and {}", data->size(), indices->size());
+  if (data->empty() || indices->empty())
+    ctx.fail("data and indices must have rank 1 or more; they have {} and {}", data->size(),
+             indices->size());
   const auto depth = indices->back().value();
   if (!depth) return;
   if (*depth < 0 || *depth > static_cast<int64_t>(data->size())) {
-    ctx.fail("the last dimension of indices must be at most the data's rank, {}; got {}", data->size(), *depth);
+    ctx.fail("the last dimension of indices must be at most the data's rank, {}; got {}",
+             data->size(), *depth);
   }
   std::vector<Dim> expected(indices->begin(), indices->end() - 1);
   expected.insert(expected.end(), data->begin() + *depth, data->end());
   if (!updates) return;
   if (updates->size() != expected.size()) {
-    ctx.fail("updates must have shape {}; found {}", ir::to_string(expected), ir::to_string(*updates));
+    ctx.fail("updates must have shape {}; found {}", ir::to_string(expected),
+             ir::to_string(*updates));
   }
   for (size_t i = 0; i < expected.size(); ++i) {
-    ctx.require_equal((*updates)[i], expected[i], fmt::format("updates must have shape {}; dimension {}", ir::to_string(expected), i));
+    ctx.require_equal(
+        (*updates)[i], expected[i],
+        fmt::format("updates must have shape {}; dimension {}", ir::to_string(expected), i));
   }
 }
 
@@ -110,8 +128,9 @@ std::unique_ptr<Step> prepare_scatter_nd(PrepareContext& ctx) {
   check_type(ctx, reduction);
   auto step = make_step("scatter_nd", [=](RunContext& run) {
     copy_plain(type, run.data(0), run.out_data(0), run.in_size(0));
-    kernels::scatter_nd(type, reduction, run.in_shape(0), run.in_shape(1), Indices(run.in_type(1), run.data(1), run.in_size(1)),
-                        run.data(2), run.out_data(0), run.pool());
+    kernels::scatter_nd(type, reduction, run.in_shape(0), run.in_shape(1),
+                        Indices(run.in_type(1), run.data(1), run.in_size(1)), run.data(2),
+                        run.out_data(0), run.pool());
   });
   step->traits().in_place = {{0, 0}};
   return step;
@@ -121,8 +140,13 @@ std::unique_ptr<Step> prepare_scatter_nd(PrepareContext& ctx) {
 void upgrade_scatter(UpgradeContext& ctx) { ctx.node().op_type = "ScatterElements"; }
 
 constexpr Operator operators[] = {
-    {.name = "Scatter", .infer = infer_scatter_elements, .prepare = prepare_scatter_elements, .upgrade = upgrade_scatter},
-    {.name = "ScatterElements", .infer = infer_scatter_elements, .prepare = prepare_scatter_elements},
+    {.name = "Scatter",
+     .infer = infer_scatter_elements,
+     .prepare = prepare_scatter_elements,
+     .upgrade = upgrade_scatter},
+    {.name = "ScatterElements",
+     .infer = infer_scatter_elements,
+     .prepare = prepare_scatter_elements},
     {.name = "ScatterND", .infer = infer_scatter_nd, .prepare = prepare_scatter_nd},
 };
 

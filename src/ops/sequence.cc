@@ -38,7 +38,8 @@ ValueType item_type(InferContext& ctx, const ValueType& sequence) {
 
 void check_sequence(const InferContext& ctx) {
   const ValueType& type = ctx.type(0);
-  if (type.is_known() && type.kind != Kind::sequence) ctx.fail("the input must be a sequence; it is {}", type.to_string());
+  if (type.is_known() && type.kind != Kind::sequence)
+    ctx.fail("the input must be a sequence; it is {}", type.to_string());
 }
 
 // Position `given` among `count` items; one more is legal where something is inserted.
@@ -46,16 +47,20 @@ size_t position_of(int64_t given, size_t count, bool inserting) {
   const auto n = static_cast<int64_t>(count);
   const int64_t high = inserting ? n : n - 1;
   if (given < -n || given > high) {
-    throw Error(ErrorCode::run_failed, fmt::format("position must be in [{}, {}] of a sequence of {}; got {}", -n, high, n, given));
+    throw Error(ErrorCode::run_failed,
+                fmt::format("position must be in [{}, {}] of a sequence of {}; got {}", -n, high, n,
+                            given));
   }
   return static_cast<size_t>(given < 0 ? given + n : given);
 }
 
-// --- Making and changing --------------------------------------------------------------------------
+// --- Making and changing
+// --------------------------------------------------------------------------
 
 void infer_construct(InferContext& ctx) {
   ValueType item;
-  for (int i = 0; i < ctx.input_count(); ++i) item = i == 0 ? ctx.type(0) : merged(item, ctx.type(i));
+  for (int i = 0; i < ctx.input_count(); ++i)
+    item = i == 0 ? ctx.type(0) : merged(item, ctx.type(i));
   ctx.set(0, ValueType::sequence_of(std::move(item)));
 }
 
@@ -69,18 +74,21 @@ std::unique_ptr<Step> prepare_construct(PrepareContext&) {
 
 void infer_empty(InferContext& ctx) {
   const int64_t number = ctx.attr_int("dtype", static_cast<int64_t>(ElementType::float32));
-  if (number <= 0 || number >= element_type_count) ctx.fail("dtype must be the number of an element type; got {}", number);
+  if (number <= 0 || number >= element_type_count)
+    ctx.fail("dtype must be the number of an element type; got {}", number);
   ctx.set(0, ValueType::sequence_of(ValueType::tensor(static_cast<ElementType>(number))));
 }
 
 std::unique_ptr<Step> prepare_empty(PrepareContext&) {
-  return allocating(make_step("sequence.empty", [](RunContext& run) { run.set_output(0, Sequence()); }));
+  return allocating(
+      make_step("sequence.empty", [](RunContext& run) { run.set_output(0, Sequence()); }));
 }
 
 void infer_insert(InferContext& ctx) {
   check_sequence(ctx);
   const ValueType& sequence = ctx.type(0);
-  ctx.set(0, ValueType::sequence_of(sequence.nested ? merged(*sequence.nested, ctx.type(1)) : ctx.type(1)));
+  ctx.set(0, ValueType::sequence_of(sequence.nested ? merged(*sequence.nested, ctx.type(1))
+                                                    : ctx.type(1)));
 }
 
 std::unique_ptr<Step> prepare_insert(PrepareContext&) {
@@ -89,7 +97,8 @@ std::unique_ptr<Step> prepare_insert(PrepareContext&) {
     Sequence sequence = input.sequence();
     const size_t count = sequence.items.size();
     const size_t at = run.has_input(2) ? position_of(integer_at(run, 2, 0), count, true) : count;
-    sequence.items.insert(sequence.items.begin() + static_cast<std::ptrdiff_t>(at), to_owned(run.in_value(1)));
+    sequence.items.insert(sequence.items.begin() + static_cast<std::ptrdiff_t>(at),
+                          to_owned(run.in_value(1)));
     run.set_output(0, std::move(sequence));
   }));
 }
@@ -110,7 +119,8 @@ std::unique_ptr<Step> prepare_erase(PrepareContext&) {
   }));
 }
 
-// --- Reading --------------------------------------------------------------------------------------
+// --- Reading
+// --------------------------------------------------------------------------------------
 
 void infer_at(InferContext& ctx) {
   check_sequence(ctx);
@@ -136,15 +146,19 @@ std::unique_ptr<Step> prepare_length(PrepareContext&) {
   });
 }
 
-// --- SplitToSequence ------------------------------------------------------------------------------
+// --- SplitToSequence
+// ------------------------------------------------------------------------------
 
 void infer_split(InferContext& ctx) {
   ValueType item = ctx.type(0);
   if (item.shape) {
-    const auto at = static_cast<size_t>(ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(item.shape->size())));
+    const auto at = static_cast<size_t>(
+        ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(item.shape->size())));
     if (!ctx.has_input(1)) {
-      if (ctx.attr_int("keepdims") != 0) (*item.shape)[at] = Dim(1);
-      else item.shape->erase(item.shape->begin() + static_cast<std::ptrdiff_t>(at));
+      if (ctx.attr_int("keepdims") != 0)
+        (*item.shape)[at] = Dim(1);
+      else
+        item.shape->erase(item.shape->begin() + static_cast<std::ptrdiff_t>(at));
     } else {
       (*item.shape)[at] = ctx.unknown((*item.shape)[at]);
     }
@@ -158,46 +172,59 @@ std::vector<int64_t> part_sizes(const RunContext& run, int64_t dim) {
   std::vector<int64_t> sizes;
   if (run.in_shape(1).empty()) {
     const int64_t each = integer_at(run, 1, 0);
-    if (each < 1) throw Error(ErrorCode::run_failed, fmt::format("split must be 1 or more; got {}", each));
-    for (int64_t at = 0; at < dim; at += std::min(each, dim - at)) sizes.push_back(std::min(each, dim - at));
+    if (each < 1)
+      throw Error(ErrorCode::run_failed, fmt::format("split must be 1 or more; got {}", each));
+    for (int64_t at = 0; at < dim; at += std::min(each, dim - at))
+      sizes.push_back(std::min(each, dim - at));
     return sizes;
   }
   int64_t rest = dim;
   for (int64_t i = 0; i < run.in_size(1); ++i) {
     sizes.push_back(integer_at(run, 1, i));
     if (sizes.back() < 0 || sizes.back() > rest) {
-      throw Error(ErrorCode::run_failed, fmt::format("the sizes in split must not be negative and add up to {}; got {} where {} is left", dim, sizes.back(), rest));
+      throw Error(
+          ErrorCode::run_failed,
+          fmt::format(
+              "the sizes in split must not be negative and add up to {}; got {} where {} is left",
+              dim, sizes.back(), rest));
     }
     rest -= sizes.back();
   }
-  if (rest != 0) throw Error(ErrorCode::run_failed, fmt::format("the sizes in split must add up to {}; they add up to {}", dim, dim - rest));
+  if (rest != 0)
+    throw Error(
+        ErrorCode::run_failed,
+        fmt::format("the sizes in split must add up to {}; they add up to {}", dim, dim - rest));
   return sizes;
 }
 
 std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
   const int64_t given_axis = ctx.attr_int("axis");
   const bool drops = !ctx.has_input(1) && ctx.attr_int("keepdims") == 0;
-  return allocating(make_step("sequence.split", [=, cell = kernels::cell_of(ctx.in_element(0))](RunContext& run) {
-    const auto shape = run.in_shape(0);
-    const int64_t axis = given_axis < 0 ? given_axis + static_cast<int64_t>(shape.size()) : given_axis;
-    const auto at = static_cast<size_t>(axis);
-    Sequence sequence;
-    int64_t position = 0;
-    for (const int64_t size : part_sizes(run, shape[at])) {
-      Shape part(shape.begin(), shape.end());
-      part[at] = size;
-      Tensor tensor(run.in_type(0), part);
-      run.environment().charge(static_cast<int64_t>(tensor.byte_size()));
-      kernels::copy_strided(cell, kernels::plan_split(shape, axis, position, size), run.data(0), tensor.mutable_data(), run.pool());
-      if (drops) part.erase(part.begin() + axis);
-      sequence.items.emplace_back(drops ? tensor.reshaped(std::move(part)) : std::move(tensor));
-      position += size;
-    }
-    run.set_output(0, std::move(sequence));
-  }));
+  return allocating(
+      make_step("sequence.split", [=, cell = kernels::cell_of(ctx.in_element(0))](RunContext& run) {
+        const auto shape = run.in_shape(0);
+        const int64_t axis =
+            given_axis < 0 ? given_axis + static_cast<int64_t>(shape.size()) : given_axis;
+        const auto at = static_cast<size_t>(axis);
+        Sequence sequence;
+        int64_t position = 0;
+        for (const int64_t size : part_sizes(run, shape[at])) {
+          Shape part(shape.begin(), shape.end());
+          part[at] = size;
+          Tensor tensor(run.in_type(0), part);
+          run.environment().charge(static_cast<int64_t>(tensor.byte_size()));
+          kernels::copy_strided(cell, kernels::plan_split(shape, axis, position, size), run.data(0),
+                                tensor.mutable_data(), run.pool());
+          if (drops) part.erase(part.begin() + axis);
+          sequence.items.emplace_back(drops ? tensor.reshaped(std::move(part)) : std::move(tensor));
+          position += size;
+        }
+        run.set_output(0, std::move(sequence));
+      }));
 }
 
-// --- ConcatFromSequence ---------------------------------------------------------------------------
+// --- ConcatFromSequence
+// ---------------------------------------------------------------------------
 
 void infer_concat(InferContext& ctx) {
   check_sequence(ctx);
@@ -210,28 +237,37 @@ void infer_concat(InferContext& ctx) {
   const int64_t rank = static_cast<int64_t>(item.shape->size()) + (stacks ? 1 : 0);
   const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis"), rank);
   std::vector<Dim> out = *item.shape;
-  if (stacks) out.insert(out.begin() + axis, ctx.unknown());
-  else out[static_cast<size_t>(axis)] = ctx.unknown();
+  if (stacks)
+    out.insert(out.begin() + axis, ctx.unknown());
+  else
+    out[static_cast<size_t>(axis)] = ctx.unknown();
   ctx.set(0, item.element, std::move(out));
 }
 
 // The shape of all items joined; checks that they agree in everything but the axis.
 Shape joined_shape(const std::vector<Value>& items, int64_t given_axis, bool stacks, size_t& axis) {
-  if (items.empty()) throw Error(ErrorCode::run_failed, "the sequence is empty: there is nothing to concatenate");
+  if (items.empty())
+    throw Error(ErrorCode::run_failed, "the sequence is empty: there is nothing to concatenate");
   const Tensor& first = items.front().tensor();
   const int64_t rank = first.rank() + (stacks ? 1 : 0);
-  if (given_axis < -rank || given_axis >= rank) throw Error(ErrorCode::invalid_model, fmt::format("axis must be in [{}, {}]; got {}", -rank, rank - 1, given_axis));
+  if (given_axis < -rank || given_axis >= rank)
+    throw Error(ErrorCode::invalid_model,
+                fmt::format("axis must be in [{}, {}]; got {}", -rank, rank - 1, given_axis));
   axis = static_cast<size_t>(given_axis < 0 ? given_axis + rank : given_axis);
   Shape out = first.shape();
-  if (stacks) out.insert(out.begin() + static_cast<std::ptrdiff_t>(axis), 0);
-  else out[axis] = 0;
+  if (stacks)
+    out.insert(out.begin() + static_cast<std::ptrdiff_t>(axis), 0);
+  else
+    out[axis] = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const Tensor& item = items[i].tensor();
     Shape expected = first.shape();
     if (!stacks && item.rank() == first.rank()) expected[axis] = item.shape()[axis];
     if (item.shape() != expected || item.element_type() != first.element_type()) {
-      throw Error(ErrorCode::run_failed, fmt::format("item {} is {}{} and does not fit the first, {}{}, at axis {}", i, name_of(item.element_type()),
-                                                     to_string(item.shape()), name_of(first.element_type()), to_string(first.shape()), axis));
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("item {} is {}{} and does not fit the first, {}{}, at axis {}", i,
+                              name_of(item.element_type()), to_string(item.shape()),
+                              name_of(first.element_type()), to_string(first.shape()), axis));
     }
     const auto sum = checked_add(out[axis], stacks ? 1 : item.shape()[axis]);
     out[axis] = sum.value_or(-1);
@@ -256,7 +292,8 @@ std::unique_ptr<Step> prepare_concat(PrepareContext& ctx) {
       Shape part = tensor.shape();
       if (stacks) part.insert(part.begin() + static_cast<std::ptrdiff_t>(axis), 1);
       const auto copy = kernels::plan_concat(part, out, static_cast<int64_t>(axis), position);
-      kernels::copy_strided(kernels::cell_of(type), copy, tensor.data(), result.mutable_data(), run.pool());
+      kernels::copy_strided(kernels::cell_of(type), copy, tensor.data(), result.mutable_data(),
+                            run.pool());
       position += part[axis];
     }
     run.set_output(0, std::move(result));

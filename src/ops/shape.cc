@@ -12,7 +12,9 @@ struct Part {
 
 // The dimensions [begin, end) that attributes start and end choose of `rank`.
 Part part_of(const NodeView& node, int64_t rank) {
-  const auto clamped = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  const auto clamped = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
   const int64_t begin = clamped(node.attr_int("start", 0));
   const int64_t end = clamped(node.attr_int("end", rank));
   return {begin, std::max(begin, end)};
@@ -48,7 +50,8 @@ void infer_size(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_size(PrepareContext&) {
-  auto step = make_step("size.count", [](RunContext& run) { *run.out<int64_t>(0) = run.in_size(0); });
+  auto step =
+      make_step("size.count", [](RunContext& run) { *run.out<int64_t>(0) = run.in_size(0); });
   step->traits().unread_inputs = {0};
   return step;
 }

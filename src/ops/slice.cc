@@ -26,7 +26,8 @@ class TakenSize {
 
   std::optional<Dim> operator()(const Dim& start, const Dim& end, int64_t step) {
     const auto start_negative = is_negative(start), end_negative = is_negative(end);
-    if (!start_negative || !end_negative || step > beyond_32 || step < -beyond_32) return std::nullopt;
+    if (!start_negative || !end_negative || step > beyond_32 || step < -beyond_32)
+      return std::nullopt;
     return step > 0 ? forward(start, *start_negative, end, *end_negative, step)
                     : backward(start, *start_negative, end, *end_negative, step);
   }
@@ -42,7 +43,8 @@ class TakenSize {
     return true;
   }
 
-  Dim forward(const Dim& start, bool start_negative, const Dim& end, bool end_negative, int64_t step) {
+  Dim forward(const Dim& start, bool start_negative, const Dim& end, bool end_negative,
+              int64_t step) {
     const bool whole = !end_negative && reaches_end(end);
     if (start_negative && whole) return ceil_div(min(Dim(-1) * start, size_), step);
     // A start beyond the end needs no clamping: the difference is below zero then.
@@ -56,7 +58,8 @@ class TakenSize {
     return ceil_div(max(to - from, 0), step);
   }
 
-  Dim backward(const Dim& start, bool start_negative, const Dim& end, bool end_negative, int64_t step) {
+  Dim backward(const Dim& start, bool start_negative, const Dim& end, bool end_negative,
+               int64_t step) {
     const Dim last = size_ - Dim(1);
     const Dim from = start_negative ? size_ + start : reaches_end(start) ? last : min(start, last);
     const bool to_begin = end.is_constant() && *end.value() <= -beyond_32;
@@ -76,7 +79,9 @@ struct Taken {
 };
 
 Taken taken(int64_t size, int64_t start, int64_t end, int64_t step) {
-  const auto from_end = [size](int64_t at) { return at < 0 ? (at < -size ? -1 - size : at) + size : std::min(at, size); };
+  const auto from_end = [size](int64_t at) {
+    return at < 0 ? (at < -size ? -1 - size : at) + size : std::min(at, size);
+  };
   start = from_end(start), end = from_end(end);  // now in [-1, size]
   if (step > 0) {
     start = std::max<int64_t>(start, 0), end = std::max<int64_t>(end, 0);
@@ -85,29 +90,37 @@ Taken taken(int64_t size, int64_t start, int64_t end, int64_t step) {
   start = std::min(start, size - 1);
   // -(step + 1) cannot overflow where -step could.
   const uint64_t stride = static_cast<uint64_t>(-(step + 1)) + 1;
-  return {std::max<int64_t>(start, 0), start <= end ? 0 : 1 + static_cast<int64_t>(static_cast<uint64_t>(start - end - 1) / stride)};
+  return {
+      std::max<int64_t>(start, 0),
+      start <= end ? 0 : 1 + static_cast<int64_t>(static_cast<uint64_t>(start - end - 1) / stride)};
 }
 
 // The axes a slice names, made non-negative; all by default.
-std::vector<int64_t> sliced_axes(const NodeView& node, const std::optional<std::vector<int64_t>>& given, size_t bounds, int64_t rank) {
+std::vector<int64_t> sliced_axes(const NodeView& node,
+                                 const std::optional<std::vector<int64_t>>& given, size_t bounds,
+                                 int64_t rank) {
   std::vector<int64_t> axes;
   if (!given) {
-    if (static_cast<int64_t>(bounds) > rank) node.fail("starts has {} elements; the input has rank {}", bounds, rank);
+    if (static_cast<int64_t>(bounds) > rank)
+      node.fail("starts has {} elements; the input has rank {}", bounds, rank);
     for (size_t i = 0; i < bounds; ++i) axes.push_back(static_cast<int64_t>(i));
     return axes;
   }
-  if (given->size() != bounds) node.fail("axes must have as many elements as starts, {}; it has {}", bounds, given->size());
+  if (given->size() != bounds)
+    node.fail("axes must have as many elements as starts, {}; it has {}", bounds, given->size());
   std::vector<bool> used(static_cast<size_t>(rank), false);
   for (const int64_t axis : *given) {
     axes.push_back(node.normalized_axis(axis, rank));
-    if (used[static_cast<size_t>(axes.back())]) node.fail("axes must name each axis once; axis {} occurs twice", axes.back());
+    if (used[static_cast<size_t>(axes.back())])
+      node.fail("axes must name each axis once; axis {} occurs twice", axes.back());
     used[static_cast<size_t>(axes.back())] = true;
   }
   return axes;
 }
 
 void check_steps(const NodeView& node, const std::vector<int64_t>& steps, size_t bounds) {
-  if (steps.size() != bounds) node.fail("steps must have as many elements as starts, {}; it has {}", bounds, steps.size());
+  if (steps.size() != bounds)
+    node.fail("steps must have as many elements as starts, {}; it has {}", bounds, steps.size());
   for (const int64_t step : steps) {
     if (step == 0) node.fail("steps must not be 0");
   }
@@ -146,14 +159,17 @@ void infer(InferContext& ctx) {
     ctx.set(0, type, std::move(out));
     return;
   }
-  const auto count = starts ? std::optional(static_cast<int64_t>(starts->size())) : given_axes ? static_cast<int64_t>(given_axes->size()) : length_of(ctx, 1);
+  const auto count = starts       ? std::optional(static_cast<int64_t>(starts->size()))
+                     : given_axes ? static_cast<int64_t>(given_axes->size())
+                                  : length_of(ctx, 1);
   if (!count) {
     set_rank(ctx, type, rank);
     return;
   }
   const auto bounds = static_cast<size_t>(*count);
   const auto axes = sliced_axes(ctx, given_axes, bounds, rank);
-  if (ends && ends->size() != bounds) ctx.fail("ends must have as many elements as starts, {}; it has {}", bounds, ends->size());
+  if (ends && ends->size() != bounds)
+    ctx.fail("ends must have as many elements as starts, {}; it has {}", bounds, ends->size());
   if (steps) check_steps(ctx, *steps, bounds);
   std::vector<Dim> out = *in;
   for (size_t i = 0; i < bounds; ++i) {
@@ -176,8 +192,9 @@ void infer(InferContext& ctx) {
 using Numbers = std::optional<std::vector<int64_t>>;
 
 // The copy for known sizes and bounds. The bounds were checked when the sizes were inferred.
-kernels::StridedCopy plan(const StepShapes& shapes, const std::vector<int64_t>& starts, const std::vector<int64_t>& ends,
-                          const Numbers& axes, const Numbers& steps) {
+kernels::StridedCopy plan(const StepShapes& shapes, const std::vector<int64_t>& starts,
+                          const std::vector<int64_t>& ends, const Numbers& axes,
+                          const Numbers& steps) {
   const auto shape = shapes.in_shape(0);
   const auto rank = static_cast<int64_t>(shape.size());
   std::vector<int64_t> from(shape.size(), 0), by(shape.size(), 1);
@@ -194,7 +211,8 @@ kernels::StridedCopy plan(const StepShapes& shapes, const std::vector<int64_t>& 
 Numbers read(const RunContext& run, int input) {
   if (!run.has_input(input)) return std::nullopt;
   std::vector<int64_t> numbers(static_cast<size_t>(run.in_size(input)));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = integer_at(run, input, static_cast<int64_t>(i));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = integer_at(run, input, static_cast<int64_t>(i));
   return numbers;
 }
 
@@ -203,19 +221,24 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Numbers axes = constant_numbers(ctx, 3), steps = constant_numbers(ctx, 4);
   const bool fixed = starts && ends && (axes || !ctx.has_input(3)) && (steps || !ctx.has_input(4));
   if (fixed) {
-    return make_copy_step(ctx, "slice.strided", [=](const BindContext& bind) { return plan(bind, *starts, *ends, axes, steps); });
+    return make_copy_step(ctx, "slice.strided", [=](const BindContext& bind) {
+      return plan(bind, *starts, *ends, axes, steps);
+    });
   }
-  return make_step("slice.by_values", [cell = kernels::cell_of(ctx.in_element(0))](RunContext& run) {
-    const auto copy = plan(run, *read(run, 1), *read(run, 2), read(run, 3), read(run, 4));
-    kernels::copy_strided(cell, copy, run.data(0), run.out_data(0), run.pool());
-  });
+  return make_step(
+      "slice.by_values", [cell = kernels::cell_of(ctx.in_element(0))](RunContext& run) {
+        const auto copy = plan(run, *read(run, 1), *read(run, 2), read(run, 3), read(run, 4));
+        kernels::copy_strided(cell, copy, run.data(0), run.out_data(0), run.pool());
+      });
 }
 
 // Version 1 held the bounds in attributes; absent axes were the first ones.
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 10) return;
   const auto starts = ctx.old().attr_ints("starts"), ends = ctx.old().attr_ints("ends");
-  if (!starts || !ends) ctx.fail(ErrorCode::invalid_model, "attributes 'starts' and 'ends' are required; add them to the node");
+  if (!starts || !ends)
+    ctx.fail(ErrorCode::invalid_model,
+             "attributes 'starts' and 'ends' are required; add them to the node");
   auto axes = ctx.old().attr_ints("axes").value_or(std::vector<int64_t>());
   if (axes.empty()) {
     for (size_t i = 0; i < starts->size(); ++i) axes.push_back(static_cast<int64_t>(i));
@@ -226,7 +249,8 @@ void upgrade(UpgradeContext& ctx) {
   for (const auto* name : {"starts", "ends", "axes"}) ctx.remove_attribute(name);
 }
 
-constexpr Operator operators[] = {{.name = "Slice", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "Slice", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

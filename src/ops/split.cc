@@ -13,10 +13,13 @@ std::vector<Dim> equal_parts(InferContext& ctx, const Dim& size) {
   if (parts != ctx.output_count()) {
     ctx.fail("num_outputs must be the number of outputs, {}; got {}", ctx.output_count(), parts);
   }
-  if (const auto each = exact_div(size, parts)) return std::vector<Dim>(static_cast<size_t>(parts), *each);
+  if (const auto each = exact_div(size, parts))
+    return std::vector<Dim>(static_cast<size_t>(parts), *each);
   const Dim each = ceil_div(size, parts);
   const Dim last = size - Dim(parts - 1) * each;
-  ctx.require_at_least(last, 0, fmt::format("{} cannot be cut into {} parts of {}", size.to_string(), parts, each.to_string()));
+  ctx.require_at_least(last, 0,
+                       fmt::format("{} cannot be cut into {} parts of {}", size.to_string(), parts,
+                                   each.to_string()));
   std::vector<Dim> sizes(static_cast<size_t>(parts), each);
   sizes.back() = last;
   return sizes;
@@ -24,11 +27,13 @@ std::vector<Dim> equal_parts(InferContext& ctx, const Dim& size) {
 
 std::optional<std::vector<Dim>> part_sizes(InferContext& ctx, const Dim& size) {
   if (!ctx.has_input(1)) return equal_parts(ctx, size);
-  if (ctx.has_attribute("num_outputs")) ctx.fail("input 'split' and attribute num_outputs exclude each other; keep one");
+  if (ctx.has_attribute("num_outputs"))
+    ctx.fail("input 'split' and attribute num_outputs exclude each other; keep one");
   auto sizes = values_of(ctx, 1);
   if (!sizes) return std::nullopt;
   if (static_cast<int>(sizes->size()) != ctx.output_count()) {
-    ctx.fail("split must name {} sizes, one per output; it names {}", ctx.output_count(), sizes->size());
+    ctx.fail("split must name {} sizes, one per output; it names {}", ctx.output_count(),
+             sizes->size());
   }
   Dim sum(0);
   for (const Dim& part : *sizes) {
@@ -41,7 +46,9 @@ std::optional<std::vector<Dim>> part_sizes(InferContext& ctx, const Dim& size) {
 
 void pass_known(InferContext& ctx, const std::vector<Dim>& sizes, int64_t axis) {
   const auto shape = known_shape(ctx, 0);
-  if (!shape || !std::all_of(sizes.begin(), sizes.end(), [](const Dim& d) { return d.is_constant(); })) return;
+  if (!shape ||
+      !std::all_of(sizes.begin(), sizes.end(), [](const Dim& d) { return d.is_constant(); }))
+    return;
   int64_t position = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto copy = kernels::plan_split(*shape, axis, position, *sizes[i].value());
@@ -78,7 +85,8 @@ struct State {
 };
 
 // Some output is absent: positions come from the sizes asked for.
-std::unique_ptr<Step> prepare_sparse_outputs(PrepareContext& ctx, int64_t given_axis, kernels::Cell cell) {
+std::unique_ptr<Step> prepare_sparse_outputs(PrepareContext& ctx, int64_t given_axis,
+                                             kernels::Cell cell) {
   const bool equal = !ctx.has_input(1);
   return make_step("split.some", [given_axis, cell, equal](RunContext& run) {
     const int64_t axis = axis_of(run, given_axis), parts = run.output_count();
@@ -88,7 +96,8 @@ std::unique_ptr<Step> prepare_sparse_outputs(PrepareContext& ctx, int64_t given_
     for (int i = 0; i < parts; ++i) {
       const int64_t size = equal ? std::min(each, dim - position) : integer_at(run, 1, i);
       if (run.has_output(i)) {
-        kernels::copy_strided(cell, kernels::plan_split(run.in_shape(0), axis, position, size), run.data(0), run.out_data(i), run.pool());
+        kernels::copy_strided(cell, kernels::plan_split(run.in_shape(0), axis, position, size),
+                              run.data(0), run.out_data(i), run.pool());
       }
       position += size;
     }
@@ -119,14 +128,16 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       [given_axis, cell, plan](RunContext& run, const State& state) {
         const int parts = run.output_count();
         for (int i = 0; i < std::min(most_planned, parts); ++i) {
-          kernels::copy_strided(cell, state.copies[static_cast<size_t>(i)], run.data(0), run.out_data(i), run.pool());
+          kernels::copy_strided(cell, state.copies[static_cast<size_t>(i)], run.data(0),
+                                run.out_data(i), run.pool());
         }
         if (parts <= most_planned) return;
         const int64_t axis = axis_of(run, given_axis);
         int64_t position = 0;
         for (int i = 0; i < parts; ++i) {
           const auto copy = plan(run, i, axis, position);
-          if (i >= most_planned) kernels::copy_strided(cell, copy, run.data(0), run.out_data(i), run.pool());
+          if (i >= most_planned)
+            kernels::copy_strided(cell, copy, run.data(0), run.out_data(i), run.pool());
         }
       });
   if (ctx.has_input(1)) step->traits().unread_inputs = {1};
@@ -138,7 +149,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 void upgrade(UpgradeContext& ctx) {
   const auto sizes = ctx.old().attr_ints("split");
   if (ctx.since() < 2 && ctx.has_input(1)) {
-    ctx.set_input(1, ctx.before("Cast", {ctx.node().inputs[1]}, {int_attribute("to", static_cast<int64_t>(ElementType::int64))}));
+    ctx.set_input(1, ctx.before("Cast", {ctx.node().inputs[1]},
+                                {int_attribute("to", static_cast<int64_t>(ElementType::int64))}));
   } else if (ctx.since() < 13 && sizes && !sizes->empty()) {
     ctx.set_input(1, ctx.constant_ints(*sizes, "split"));
   }
@@ -148,7 +160,8 @@ void upgrade(UpgradeContext& ctx) {
   }
 }
 
-constexpr Operator operators[] = {{.name = "Split", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {
+    {.name = "Split", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
 

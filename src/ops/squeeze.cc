@@ -11,7 +11,8 @@ std::vector<bool> chosen(const InferContext& ctx, const std::vector<int64_t>& ax
   std::vector<bool> flags(static_cast<size_t>(rank), false);
   for (const int64_t axis : axes) {
     const int64_t at = ctx.normalized_axis(axis, rank);
-    if (flags[static_cast<size_t>(at)]) ctx.fail("axes must name each axis once; axis {} occurs twice", at);
+    if (flags[static_cast<size_t>(at)])
+      ctx.fail("axes must name each axis once; axis {} occurs twice", at);
     flags[static_cast<size_t>(at)] = true;
   }
   return flags;
@@ -24,10 +25,13 @@ void infer_squeeze(InferContext& ctx) {
   pass_elements(ctx);
   std::vector<Dim> out;
   if (!ctx.has_input(1)) {
-    if (!in || !std::all_of(in->begin(), in->end(), [](const Dim& dim) { return dim.is_constant() || (dim.lower() && *dim.lower() > 1); })) {
+    if (!in || !std::all_of(in->begin(), in->end(), [](const Dim& dim) {
+          return dim.is_constant() || (dim.lower() && *dim.lower() > 1);
+        })) {
       return;  // which dimensions are 1 is known when it runs
     }
-    std::copy_if(in->begin(), in->end(), std::back_inserter(out), [](const Dim& dim) { return !(dim == 1); });
+    std::copy_if(in->begin(), in->end(), std::back_inserter(out),
+                 [](const Dim& dim) { return !(dim == 1); });
   } else if (const auto axes = numbers_of(ctx, 1)) {
     if (!in) return;
     const auto flags = chosen(ctx, *axes, static_cast<int64_t>(in->size()));
@@ -55,7 +59,8 @@ void infer_unsqueeze(InferContext& ctx) {
   ctx.set(0, ValueType::tensor(type));
   pass_elements(ctx);
   const auto axes = numbers_of(ctx, 1);
-  const auto inserted = axes ? std::optional(static_cast<int64_t>(axes->size())) : length_of(ctx, 1);
+  const auto inserted =
+      axes ? std::optional(static_cast<int64_t>(axes->size())) : length_of(ctx, 1);
   if (!in || !inserted) return;
   const int64_t rank = static_cast<int64_t>(in->size()) + *inserted;
   if (!axes) {
@@ -78,7 +83,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 // Up to version 11 the axes were an attribute.
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 13) return;
-  if (const auto axes = ctx.old().attr_ints("axes")) ctx.set_input(1, ctx.constant_ints(*axes, "axes"));
+  if (const auto axes = ctx.old().attr_ints("axes"))
+    ctx.set_input(1, ctx.constant_ints(*axes, "axes"));
   ctx.remove_attribute("axes");
 }
 

@@ -12,7 +12,8 @@ Value RunContext::in_value(int i) const {
     // A tensor slot may see its value under another shape than the value's own.
     if (!slot.value.is_tensor()) return slot.value;
     const Tensor& tensor = slot.value.tensor();
-    const bool same = std::equal(tensor.shape().begin(), tensor.shape().end(), slot.dims, slot.dims + slot.rank);
+    const bool same =
+        std::equal(tensor.shape().begin(), tensor.shape().end(), slot.dims, slot.dims + slot.rank);
     return same ? slot.value : Value(tensor.reshaped({slot.dims, slot.dims + slot.rank}));
   }
   return Tensor::view(slot.element, {slot.dims, slot.dims + slot.rank}, slot.data,

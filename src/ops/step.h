@@ -66,13 +66,16 @@ class StepShapes {
 // `allocates_outputs` are not), no data is.
 class BindContext : public StepShapes {
  public:
-  BindContext(Slot* const* inputs, int input_count, Slot* const* outputs, int output_count, void* state, int threads)
+  BindContext(Slot* const* inputs, int input_count, Slot* const* outputs, int output_count,
+              void* state, int threads)
       : state_(state), threads_(threads) {
     inputs_ = inputs, outputs_ = outputs, input_count_ = input_count, output_count_ = output_count;
   }
   // The step's memory for this binding: traits.state_bytes, zeroed before the first bind.
   template <class State>
-  State& state() const { return *static_cast<State*>(state_); }
+  State& state() const {
+    return *static_cast<State*>(state_);
+  }
   // Scratch memory the run needs, aligned to 64 bytes.
   void need_scratch(int64_t bytes) { scratch_ = bytes; }
   int64_t scratch() const { return scratch_; }
@@ -86,8 +89,8 @@ class BindContext : public StepShapes {
 
 class RunContext : public StepShapes {
  public:
-  RunContext(Slot* const* inputs, int input_count, Slot* const* outputs, int output_count, const void* state,
-             void* scratch, RunEnvironment& environment)
+  RunContext(Slot* const* inputs, int input_count, Slot* const* outputs, int output_count,
+             const void* state, void* scratch, RunEnvironment& environment)
       : state_(state), scratch_(scratch), environment_(environment) {
     inputs_ = inputs, outputs_ = outputs, input_count_ = input_count, output_count_ = output_count;
   }
@@ -95,11 +98,15 @@ class RunContext : public StepShapes {
   // Elements of a tensor input; T is not checked (the type constraints were).
   const void* data(int i) const { return inputs_[i]->data; }
   template <class T>
-  const T* in(int i) const { return static_cast<const T*>(inputs_[i]->data); }
+  const T* in(int i) const {
+    return static_cast<const T*>(inputs_[i]->data);
+  }
   // Memory of a tensor output, as large as its shape needs. Strings: std::string objects.
   void* out_data(int i) const { return const_cast<void*>(outputs_[i]->data); }
   template <class T>
-  T* out(int i) const { return static_cast<T*>(out_data(i)); }
+  T* out(int i) const {
+    return static_cast<T*>(out_data(i));
+  }
 
   // The input as a value of any kind. A tensor in the arena comes as a borrowed view that is
   // valid during this step only: copy what must live longer (to_owned).
@@ -111,7 +118,9 @@ class RunContext : public StepShapes {
   void* allocate_output(int i, Shape shape);
 
   template <class State>
-  const State& state() const { return *static_cast<const State*>(state_); }
+  const State& state() const {
+    return *static_cast<const State*>(state_);
+  }
   void* scratch() const { return scratch_; }
   ThreadPool& pool() const { return environment_.pool(); }
   RunEnvironment& environment() const { return environment_; }
@@ -140,7 +149,8 @@ struct StepTraits {
   // >= 0: output 0 is the same bytes as this input under another shape (Reshape, Identity …);
   // the executor makes it a view and does not call run at all.
   int view_of_input = -1;
-  // Inputs that run() does not read, because prepare packed them or because only their sizes matter.
+  // Inputs that run() does not read, because prepare packed them or because only their sizes
+  // matter.
   std::vector<int> unread_inputs;
   // Sizes of outputs are known only to run(), which calls allocate_output or set_output for each.
   bool allocates_outputs = false;

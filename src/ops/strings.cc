@@ -13,11 +13,13 @@
 namespace sardonyx::ops {
 namespace {
 
-// --- StringConcat ---------------------------------------------------------------------------------
+// --- StringConcat
+// ---------------------------------------------------------------------------------
 
 void infer_concat(InferContext& ctx) {
   const auto &x = ctx.shape(0), &y = ctx.shape(1);
-  ctx.set(0, x && y ? ValueType::tensor(ElementType::string, ctx.broadcast(*x, *y)) : ValueType::tensor(ElementType::string));
+  ctx.set(0, x && y ? ValueType::tensor(ElementType::string, ctx.broadcast(*x, *y))
+                    : ValueType::tensor(ElementType::string));
 }
 
 std::unique_ptr<Step> prepare_concat(PrepareContext&) {
@@ -26,7 +28,10 @@ std::unique_ptr<Step> prepare_concat(PrepareContext&) {
   };
   return make_step<State>(
       "string_concat",
-      [](BindContext& bind, State& state) { state.plan = kernels::plan_broadcast(bind.out_shape(0), {bind.in_shape(0), bind.in_shape(1)}); },
+      [](BindContext& bind, State& state) {
+        state.plan =
+            kernels::plan_broadcast(bind.out_shape(0), {bind.in_shape(0), bind.in_shape(1)});
+      },
       [](RunContext& run, const State& state) {
         const auto& plan = state.plan;
         const auto *x = run.in<std::string>(0), *y = run.in<std::string>(1);
@@ -34,14 +39,16 @@ std::unique_ptr<Step> prepare_concat(PrepareContext&) {
         int64_t index[kernels::BroadcastPlan::max_rank] = {};
         for (int64_t i = 0; i < plan.count; ++i) {
           int64_t a = 0, b = 0;
-          for (int32_t d = 0; d < plan.rank; ++d) a += index[d] * plan.strides[0][d], b += index[d] * plan.strides[1][d];
+          for (int32_t d = 0; d < plan.rank; ++d)
+            a += index[d] * plan.strides[0][d], b += index[d] * plan.strides[1][d];
           out[i] = x[a] + y[b];
           for (int32_t d = plan.rank - 1; d >= 0 && ++index[d] == plan.dims[d]; --d) index[d] = 0;
         }
       });
 }
 
-// --- StringSplit ----------------------------------------------------------------------------------
+// --- StringSplit
+// ----------------------------------------------------------------------------------
 
 using Parts = std::vector<std::string_view>;
 
@@ -106,9 +113,11 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
       longest = std::max(longest, parts.back().size());
     }
     Shape shape(run.in_shape(0).begin(), run.in_shape(0).end());
-    auto* counts = run.has_output(1) ? static_cast<int64_t*>(run.allocate_output(1, shape)) : nullptr;
+    auto* counts =
+        run.has_output(1) ? static_cast<int64_t*>(run.allocate_output(1, shape)) : nullptr;
     shape.push_back(static_cast<int64_t>(longest));
-    auto* y = run.has_output(0) ? static_cast<std::string*>(run.allocate_output(0, shape)) : nullptr;
+    auto* y =
+        run.has_output(0) ? static_cast<std::string*>(run.allocate_output(0, shape)) : nullptr;
     for (size_t i = 0; i < parts.size(); ++i) {
       if (counts) counts[i] = static_cast<int64_t>(parts[i].size());
       if (y) std::copy(parts[i].begin(), parts[i].end(), y + i * longest);
@@ -118,7 +127,8 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
   return step;
 }
 
-// --- StringNormalizer -----------------------------------------------------------------------------
+// --- StringNormalizer
+// -----------------------------------------------------------------------------
 
 enum class Case { none, lower, upper };
 
@@ -138,7 +148,8 @@ void infer_normalizer(InferContext& ctx) {
     ctx.set(0, ValueType::tensor(ElementType::string));
     return;
   }
-  if (in->empty() || in->size() > 2) ctx.fail("the input must have shape [C] or [1, C]; found {}", ir::to_string(*in));
+  if (in->empty() || in->size() > 2)
+    ctx.fail("the input must have shape [C] or [1, C]; found {}", ir::to_string(*in));
   std::vector<Dim> out = *in;
   if (in->size() == 2) ctx.require_equal((*in)[0], 1, "the input must have shape [C] or [1, C]");
   if (ctx.attr_strings("stopwords").value_or(std::vector<std::string>()).empty()) {
@@ -153,7 +164,8 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
   const Case action = case_of(ctx);
   const bool exact = ctx.attr_int("is_case_sensitive") != 0;
   std::unordered_set<std::string> stops;
-  for (const std::string& word : ctx.attr_strings("stopwords").value_or(std::vector<std::string>())) {
+  for (const std::string& word :
+       ctx.attr_strings("stopwords").value_or(std::vector<std::string>())) {
     stops.insert(exact ? word : to_lower(word));
   }
   auto step = make_step("string_normalizer", [action, exact, stops](RunContext& run) {
@@ -161,18 +173,22 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
     std::vector<std::string> kept;
     for (int64_t i = 0; i < run.in_size(0); ++i) {
       if (!stops.empty() && stops.contains(exact ? x[i] : to_lower(x[i]))) continue;
-      kept.push_back(action == Case::lower ? to_lower(x[i]) : action == Case::upper ? to_upper(x[i]) : x[i]);
+      kept.push_back(action == Case::lower   ? to_lower(x[i])
+                     : action == Case::upper ? to_upper(x[i])
+                                             : x[i]);
     }
     if (kept.empty()) kept.emplace_back();
     Shape shape(run.in_shape(0).size(), 1);
     shape.back() = static_cast<int64_t>(kept.size());
-    std::move(kept.begin(), kept.end(), static_cast<std::string*>(run.allocate_output(0, std::move(shape))));
+    std::move(kept.begin(), kept.end(),
+              static_cast<std::string*>(run.allocate_output(0, std::move(shape))));
   });
   step->traits().allocates_outputs = true;
   return step;
 }
 
-// --- RegexFullMatch -------------------------------------------------------------------------------
+// --- RegexFullMatch
+// -------------------------------------------------------------------------------
 
 void infer_regex(InferContext& ctx) {
   ValueType type = ctx.type(0);
@@ -186,10 +202,12 @@ std::unique_ptr<Step> prepare_regex(PrepareContext& ctx) {
   options.set_log_errors(false);
   const std::string pattern = ctx.attr_string("pattern");
   auto expression = std::make_shared<const re2::RE2>(pattern, options);
-  if (!expression->ok()) ctx.fail("pattern '{}' is not a regular expression of RE2: {}", pattern, expression->error());
+  if (!expression->ok())
+    ctx.fail("pattern '{}' is not a regular expression of RE2: {}", pattern, expression->error());
   return make_step("regex_full_match", [expression](RunContext& run) {
     const auto* x = run.in<std::string>(0);
-    for (int64_t i = 0; i < run.in_size(0); ++i) run.out<bool>(0)[i] = re2::RE2::FullMatch(x[i], *expression);
+    for (int64_t i = 0; i < run.in_size(0); ++i)
+      run.out<bool>(0)[i] = re2::RE2::FullMatch(x[i], *expression);
   });
 }
 

@@ -7,81 +7,81 @@
 // The list of units: each file of src/ops/ that defines operators has one line here and defines
 // `std::span<const Operator> NAME_operators()`.
 #define SARDONYX_OPERATOR_UNITS(UNIT) \
-  UNIT(arg_extreme) \
-  UNIT(attention) \
-  UNIT(batch_normalization) \
-  UNIT(binary) \
-  UNIT(cast) \
-  UNIT(center_crop_pad) \
-  UNIT(channel_normalization) \
-  UNIT(clip) \
-  UNIT(col2im) \
-  UNIT(concat) \
-  UNIT(constant) \
-  UNIT(constant_of_shape) \
-  UNIT(conv) \
-  UNIT(conv_integer) \
-  UNIT(conv_transpose) \
-  UNIT(cumulate) \
-  UNIT(deform_conv) \
-  UNIT(depth_to_space) \
-  UNIT(det) \
-  UNIT(dropout) \
-  UNIT(einsum) \
-  UNIT(expand) \
-  UNIT(fourier) \
-  UNIT(gather) \
-  UNIT(gemm) \
-  UNIT(global_pool) \
-  UNIT(grid_sample) \
-  UNIT(identity) \
-  UNIT(if) \
-  UNIT(layer_normalization) \
-  UNIT(loop) \
-  UNIT(loss) \
-  UNIT(matmul) \
-  UNIT(matmul_integer) \
-  UNIT(matrix_shape) \
-  UNIT(max_unpool) \
-  UNIT(ml_encoders) \
-  UNIT(ml_features) \
-  UNIT(ml_linear) \
-  UNIT(ml_maps) \
-  UNIT(ml_svm) \
-  UNIT(ml_trees) \
-  UNIT(non_max_suppression) \
-  UNIT(non_zero) \
-  UNIT(one_hot) \
-  UNIT(optional) \
-  UNIT(pad) \
-  UNIT(pool) \
-  UNIT(quantize) \
-  UNIT(random) \
-  UNIT(range) \
-  UNIT(recurrent) \
-  UNIT(reduce) \
-  UNIT(reshape) \
-  UNIT(resize) \
-  UNIT(reverse_sequence) \
-  UNIT(roi) \
-  UNIT(rotary_embedding) \
-  UNIT(scan) \
-  UNIT(scatter) \
-  UNIT(sequence) \
-  UNIT(shape) \
-  UNIT(signal_window) \
-  UNIT(slice) \
-  UNIT(softmax) \
-  UNIT(split) \
-  UNIT(squeeze) \
-  UNIT(strings) \
-  UNIT(tensor_scatter) \
-  UNIT(tfidf_vectorizer) \
-  UNIT(topk) \
-  UNIT(transpose) \
-  UNIT(unary) \
-  UNIT(unique) \
-  UNIT(variadic) \
+  UNIT(arg_extreme)                   \
+  UNIT(attention)                     \
+  UNIT(batch_normalization)           \
+  UNIT(binary)                        \
+  UNIT(cast)                          \
+  UNIT(center_crop_pad)               \
+  UNIT(channel_normalization)         \
+  UNIT(clip)                          \
+  UNIT(col2im)                        \
+  UNIT(concat)                        \
+  UNIT(constant)                      \
+  UNIT(constant_of_shape)             \
+  UNIT(conv)                          \
+  UNIT(conv_integer)                  \
+  UNIT(conv_transpose)                \
+  UNIT(cumulate)                      \
+  UNIT(deform_conv)                   \
+  UNIT(depth_to_space)                \
+  UNIT(det)                           \
+  UNIT(dropout)                       \
+  UNIT(einsum)                        \
+  UNIT(expand)                        \
+  UNIT(fourier)                       \
+  UNIT(gather)                        \
+  UNIT(gemm)                          \
+  UNIT(global_pool)                   \
+  UNIT(grid_sample)                   \
+  UNIT(identity)                      \
+  UNIT(if)                            \
+  UNIT(layer_normalization)           \
+  UNIT(loop)                          \
+  UNIT(loss)                          \
+  UNIT(matmul)                        \
+  UNIT(matmul_integer)                \
+  UNIT(matrix_shape)                  \
+  UNIT(max_unpool)                    \
+  UNIT(ml_encoders)                   \
+  UNIT(ml_features)                   \
+  UNIT(ml_linear)                     \
+  UNIT(ml_maps)                       \
+  UNIT(ml_svm)                        \
+  UNIT(ml_trees)                      \
+  UNIT(non_max_suppression)           \
+  UNIT(non_zero)                      \
+  UNIT(one_hot)                       \
+  UNIT(optional)                      \
+  UNIT(pad)                           \
+  UNIT(pool)                          \
+  UNIT(quantize)                      \
+  UNIT(random)                        \
+  UNIT(range)                         \
+  UNIT(recurrent)                     \
+  UNIT(reduce)                        \
+  UNIT(reshape)                       \
+  UNIT(resize)                        \
+  UNIT(reverse_sequence)              \
+  UNIT(roi)                           \
+  UNIT(rotary_embedding)              \
+  UNIT(scan)                          \
+  UNIT(scatter)                       \
+  UNIT(sequence)                      \
+  UNIT(shape)                         \
+  UNIT(signal_window)                 \
+  UNIT(slice)                         \
+  UNIT(softmax)                       \
+  UNIT(split)                         \
+  UNIT(squeeze)                       \
+  UNIT(strings)                       \
+  UNIT(tensor_scatter)                \
+  UNIT(tfidf_vectorizer)              \
+  UNIT(topk)                          \
+  UNIT(transpose)                     \
+  UNIT(unary)                         \
+  UNIT(unique)                        \
+  UNIT(variadic)                      \
   UNIT(where)
 
 namespace sardonyx::ops {
@@ -105,7 +105,8 @@ const std::vector<const Operator*>& table() {
 #define ADD(name) add(name##_operators());
     SARDONYX_OPERATOR_UNITS(ADD)
 #undef ADD
-    std::sort(all.begin(), all.end(), [](const Operator* a, const Operator* b) { return key_of(a) < key_of(b); });
+    std::sort(all.begin(), all.end(),
+              [](const Operator* a, const Operator* b) { return key_of(a) < key_of(b); });
     return all;
   }();
   return sorted;
@@ -118,7 +119,8 @@ std::span<const Operator* const> all_operators() { return table(); }
 const Operator* find_operator(std::string_view domain, std::string_view name) {
   const Key key{ir::canonical_domain(domain), name};
   const auto& all = table();
-  const auto found = std::lower_bound(all.begin(), all.end(), key, [](const Operator* op, const Key& k) { return key_of(op) < k; });
+  const auto found = std::lower_bound(
+      all.begin(), all.end(), key, [](const Operator* op, const Key& k) { return key_of(op) < k; });
   return found != all.end() && key_of(*found) == key ? *found : nullptr;
 }
 

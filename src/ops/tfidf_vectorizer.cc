@@ -21,7 +21,8 @@ struct Tree {
   void add(const Item* items, int64_t length, int64_t gram) {
     int32_t at = 0;
     for (int64_t i = 0; i < length; ++i) {
-      const auto [found, is_new] = nodes[static_cast<size_t>(at)].next.try_emplace(items[i], static_cast<int32_t>(nodes.size()));
+      const auto [found, is_new] = nodes[static_cast<size_t>(at)].next.try_emplace(
+          items[i], static_cast<int32_t>(nodes.size()));
       at = found->second;
       if (is_new) nodes.emplace_back();
     }
@@ -40,41 +41,54 @@ struct Settings {
 Settings settings_of(const NodeView& node) {
   Settings s;
   s.mode = node.attr_string("mode");
-  if (s.mode != "TF" && s.mode != "IDF" && s.mode != "TFIDF") node.fail("mode must be TF, IDF or TFIDF; got '{}'", s.mode);
+  if (s.mode != "TF" && s.mode != "IDF" && s.mode != "TFIDF")
+    node.fail("mode must be TF, IDF or TFIDF; got '{}'", s.mode);
   s.min_length = node.attr_int("min_gram_length"), s.max_length = node.attr_int("max_gram_length");
   s.max_skip = node.attr_int("max_skip_count");
   if (s.min_length < 1 || s.max_length < s.min_length) {
-    node.fail("min_gram_length must be 1 or more and at most max_gram_length; got {} and {}", s.min_length, s.max_length);
+    node.fail("min_gram_length must be 1 or more and at most max_gram_length; got {} and {}",
+              s.min_length, s.max_length);
   }
   if (s.max_skip < 0) node.fail("max_skip_count must not be negative; got {}", s.max_skip);
   s.starts = node.attr_ints("ngram_counts").value_or(std::vector<int64_t>());
   s.columns = node.attr_ints("ngram_indexes").value_or(std::vector<int64_t>());
   s.weights = node.attr_floats("weights").value_or(std::vector<float>());
-  if (s.starts.empty() || s.columns.empty()) node.fail("ngram_counts and ngram_indexes must not be empty");
+  if (s.starts.empty() || s.columns.empty())
+    node.fail("ngram_counts and ngram_indexes must not be empty");
   if (!s.weights.empty() && s.weights.size() != s.columns.size()) {
-    node.fail("weights must have as many elements as ngram_indexes, {}; it has {}", s.columns.size(), s.weights.size());
+    node.fail("weights must have as many elements as ngram_indexes, {}; it has {}",
+              s.columns.size(), s.weights.size());
   }
   constexpr int64_t most_columns = int64_t{1} << 31;
   for (const int64_t column : s.columns) {
-    if (column < 0 || column >= most_columns) node.fail("ngram_indexes must be in [0, {}); got {}", most_columns, column);
+    if (column < 0 || column >= most_columns)
+      node.fail("ngram_indexes must be in [0, {}); got {}", most_columns, column);
     s.width = std::max(s.width, column + 1);
   }
   return s;
 }
 
 template <class Item>
-std::shared_ptr<const Tree<Item>> tree_of(const NodeView& node, const Settings& s, const std::vector<Item>& pool) {
+std::shared_ptr<const Tree<Item>> tree_of(const NodeView& node, const Settings& s,
+                                          const std::vector<Item>& pool) {
   auto tree = std::make_shared<Tree<Item>>();
   const auto total = static_cast<int64_t>(pool.size());
   int64_t gram = 0;
   for (size_t i = 0; i < s.starts.size(); ++i) {
     const int64_t length = static_cast<int64_t>(i) + 1, begin = s.starts[i];
     const int64_t end = i + 1 < s.starts.size() ? s.starts[i + 1] : total;
-    if (begin < 0 || begin > end || end > total) node.fail("ngram_counts must rise from 0 to at most the pool's size, {}; got {} and {}", total, begin, end);
-    if ((end - begin) % length != 0) node.fail("the {} items of {}-grams in the pool are no multiple of {}", end - begin, length, length);
+    if (begin < 0 || begin > end || end > total)
+      node.fail("ngram_counts must rise from 0 to at most the pool's size, {}; got {} and {}",
+                total, begin, end);
+    if ((end - begin) % length != 0)
+      node.fail("the {} items of {}-grams in the pool are no multiple of {}", end - begin, length,
+                length);
     for (int64_t at = begin; at < end; at += length, ++gram) {
-      if (gram >= static_cast<int64_t>(s.columns.size())) node.fail("ngram_indexes has {} elements, fewer than the pool has n-grams", s.columns.size());
-      if (length >= s.min_length && length <= s.max_length) tree->add(pool.data() + at, length, gram);
+      if (gram >= static_cast<int64_t>(s.columns.size()))
+        node.fail("ngram_indexes has {} elements, fewer than the pool has n-grams",
+                  s.columns.size());
+      if (length >= s.min_length && length <= s.max_length)
+        tree->add(pool.data() + at, length, gram);
     }
   }
   return tree;
@@ -83,7 +97,8 @@ std::shared_ptr<const Tree<Item>> tree_of(const NodeView& node, const Settings& 
 // Counts the n-grams of one row. Items of an n-gram are 1 to max_skip + 1 places apart, always the
 // same distance; a single item has no distance and counts once.
 template <class Item, class At>
-void count_grams(const Tree<Item>& tree, const Settings& s, int64_t length, At&& at, int64_t* counts) {
+void count_grams(const Tree<Item>& tree, const Settings& s, int64_t length, At&& at,
+                 int64_t* counts) {
   for (int64_t distance = 1; distance <= s.max_skip + 1; ++distance) {
     if (distance > 1 && distance >= length) break;
     for (int64_t begin = 0; begin < length; ++begin) {
@@ -119,7 +134,8 @@ void infer(InferContext& ctx) {
     ctx.set(0, ValueType::tensor(ElementType::float32));
     return;
   }
-  if (in->empty() || in->size() > 2) ctx.fail("the input must have shape [C] or [N, C]; found {}", ir::to_string(*in));
+  if (in->empty() || in->size() > 2)
+    ctx.fail("the input must have shape [C] or [N, C]; found {}", ir::to_string(*in));
   std::vector<Dim> out(in->begin(), in->end() - 1);
   out.push_back(Dim(s.width));
   ctx.set(0, ElementType::float32, std::move(out));
@@ -134,7 +150,10 @@ std::unique_ptr<Step> make(Settings s, std::shared_ptr<const Tree<Item>> tree, R
       std::vector<int64_t> counts(s.columns.size());
       for (int64_t row = begin; row < end; ++row) {
         std::fill(counts.begin(), counts.end(), 0);
-        count_grams(*tree, s, length, [&](int64_t i) -> decltype(auto) { return read(run, row * length + i); }, counts.data());
+        count_grams(
+            *tree, s, length,
+            [&](int64_t i) -> decltype(auto) { return read(run, row * length + i); },
+            counts.data());
         write_row(s, counts, run.out<float>(0) + row * s.width);
       }
     });
@@ -147,12 +166,16 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     const auto pool = ctx.attr_strings("pool_strings");
     if (!pool) ctx.fail("a string input needs attribute pool_strings");
     auto tree = tree_of<std::string>(ctx, s, *pool);
-    return make<std::string>(std::move(s), tree, [](const RunContext& run, int64_t i) -> const std::string& { return run.in<std::string>(0)[i]; });
+    return make<std::string>(std::move(s), tree,
+                             [](const RunContext& run, int64_t i) -> const std::string& {
+                               return run.in<std::string>(0)[i];
+                             });
   }
   const auto pool = ctx.attr_ints("pool_int64s");
   if (!pool) ctx.fail("an integer input needs attribute pool_int64s");
   auto tree = tree_of<int64_t>(ctx, s, *pool);
-  return make<int64_t>(std::move(s), tree, [](const RunContext& run, int64_t i) { return integer_at(run, 0, i); });
+  return make<int64_t>(std::move(s), tree,
+                       [](const RunContext& run, int64_t i) { return integer_at(run, 0, i); });
 }
 
 constexpr Operator operators[] = {{.name = "TfIdfVectorizer", .infer = infer, .prepare = prepare}};

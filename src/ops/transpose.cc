@@ -15,12 +15,14 @@ std::vector<int64_t> permutation(const NodeView& node, int64_t rank) {
     return perm;
   }
   if (static_cast<int64_t>(given->size()) != rank) {
-    node.fail("perm must name {} axes, one per dimension of the input; it names {}", rank, given->size());
+    node.fail("perm must name {} axes, one per dimension of the input; it names {}", rank,
+              given->size());
   }
   std::vector<bool> used(static_cast<size_t>(rank), false);
   for (size_t i = 0; i < given->size(); ++i) {
     const int64_t axis = node.normalized_axis((*given)[i], rank, "perm");
-    if (used[static_cast<size_t>(axis)]) node.fail("perm must name each axis once; axis {} occurs twice", axis);
+    if (used[static_cast<size_t>(axis)])
+      node.fail("perm must name each axis once; axis {} occurs twice", axis);
     used[static_cast<size_t>(axis)] = true;
     perm[i] = axis;
   }
@@ -31,7 +33,8 @@ void infer(InferContext& ctx) {
   const auto& in = ctx.shape(0);
   if (!in) {
     const auto given = ctx.attr_ints("perm");
-    ctx.set(0, given ? ValueType::tensor(ctx.element(0), ctx.unknown_shape(static_cast<int64_t>(given->size())))
+    ctx.set(0, given ? ValueType::tensor(ctx.element(0),
+                                         ctx.unknown_shape(static_cast<int64_t>(given->size())))
                      : ValueType::tensor(ctx.element(0)));
     return;
   }
@@ -40,7 +43,8 @@ void infer(InferContext& ctx) {
   for (const int64_t axis : perm) out.push_back((*in)[static_cast<size_t>(axis)]);
   ctx.set(0, ctx.element(0), std::move(out));
   if (const auto shape = known_shape(ctx, 0)) {
-    move_known(ctx, 0, kernels::plan_transpose(*shape, perm), 0, static_cast<int64_t>(ctx.elements(0)->size()));
+    move_known(ctx, 0, kernels::plan_transpose(*shape, perm), 0,
+               static_cast<int64_t>(ctx.elements(0)->size()));
   }
 }
 

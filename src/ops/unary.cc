@@ -72,7 +72,8 @@ const Entry& entry_of(const NodeView& node) {
 double param(const NodeView& node, std::string_view attribute) {
   if (attribute.empty()) return 0;
   const auto* declared = node.signature() ? node.signature()->attribute(attribute) : nullptr;
-  if (declared && declared->kind == ir::AttributeKind::int_) return static_cast<double>(node.attr_int(attribute));
+  if (declared && declared->kind == ir::AttributeKind::int_)
+    return static_cast<double>(node.attr_int(attribute));
   return node.attr_float(attribute);
 }
 
@@ -112,7 +113,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     }
   }
   const ElementType type = ctx.in_element(0);
-  if (!kernels::supports(op, type)) ctx.fail(ErrorCode::unsupported, "has no kernel for {}", name_of(type));
+  if (!kernels::supports(op, type))
+    ctx.fail(ErrorCode::unsupported, "has no kernel for {}", name_of(type));
   const kernels::UnaryParams params{param(ctx, entry.alpha), param(ctx, entry.beta)};
   auto step = make_step(fmt::format("unary.{}", entry.name), [op, type, params](RunContext& run) {
     kernels::unary(op, type, run.data(0), run.out_data(0), run.in_size(0), params, run.pool());
@@ -136,7 +138,8 @@ void upgrade_erf(UpgradeContext& ctx) {
   if (ctx.since() >= 13 || !is_integer(element)) return;
   const auto to = [](ElementType type) { return int_attribute("to", static_cast<int64_t>(type)); };
   const bool wide = bit_width(element) > 16;
-  ctx.set_input(0, ctx.before("Cast", {ctx.node().inputs[0]}, {to(wide ? ElementType::float64 : ElementType::float32)}));
+  ctx.set_input(0, ctx.before("Cast", {ctx.node().inputs[0]},
+                              {to(wide ? ElementType::float64 : ElementType::float32)}));
   std::string old_name;
   const std::string fresh = ctx.detach_output(0, &old_name);
   ctx.after("Cast", {fresh}, old_name, {to(element)});
@@ -145,7 +148,9 @@ void upgrade_erf(UpgradeContext& ctx) {
 constexpr auto operators = [] {
   std::array<Operator, entries.size()> made;
   for (size_t i = 0; i < entries.size(); ++i) {
-    made[i] = {.name = entries[i].name, .infer = infer, .prepare = prepare,
+    made[i] = {.name = entries[i].name,
+               .infer = infer,
+               .prepare = prepare,
                .upgrade = entries[i].name == "Erf" ? upgrade_erf : upgrade};
   }
   return made;

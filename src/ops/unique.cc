@@ -20,7 +20,9 @@ void infer(InferContext& ctx) {
     for (int i = 1; i < 4; ++i) ctx.set(i, ElementType::int64, {ctx.unknown()});
     return;
   }
-  const auto axis = by_axis ? static_cast<size_t>(ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(in->size()))) : 0;
+  const auto axis = by_axis ? static_cast<size_t>(ctx.normalized_axis(
+                                  ctx.attr_int("axis"), static_cast<int64_t>(in->size())))
+                            : 0;
   const auto items = by_axis ? std::optional((*in)[axis]) : count;
   const Dim found = ctx.unknown(items);
   std::vector<Dim> out{found};
@@ -101,7 +103,9 @@ Groups grouped(const T* x, Slices s, bool sorted, int64_t parts = 1) {
   if (sorted) return g;
   std::vector<int64_t> by_place(g.first.size()), rank(g.first.size());
   std::iota(by_place.begin(), by_place.end(), 0);
-  std::sort(by_place.begin(), by_place.end(), [&](int64_t a, int64_t b) { return g.first[static_cast<size_t>(a)] < g.first[static_cast<size_t>(b)]; });
+  std::sort(by_place.begin(), by_place.end(), [&](int64_t a, int64_t b) {
+    return g.first[static_cast<size_t>(a)] < g.first[static_cast<size_t>(b)];
+  });
   Groups placed;
   for (size_t i = 0; i < by_place.size(); ++i) {
     const auto from = static_cast<size_t>(by_place[i]);
@@ -114,7 +118,9 @@ Groups grouped(const T* x, Slices s, bool sorted, int64_t parts = 1) {
 }
 
 Groups grouped(ElementType type, const void* x, Slices s, bool sorted) {
-  const auto as = [&](const auto* typed, int64_t parts = 1) { return grouped(typed, s, sorted, parts); };
+  const auto as = [&](const auto* typed, int64_t parts = 1) {
+    return grouped(typed, s, sorted, parts);
+  };
   switch (type) {
     case ElementType::float32: return as(static_cast<const float*>(x));
     case ElementType::float64: return as(static_cast<const double*>(x));
@@ -139,7 +145,8 @@ Groups grouped(ElementType type, const void* x, Slices s, bool sorted) {
 
 void write(RunContext& run, int output, const std::vector<int64_t>& values) {
   if (!run.has_output(output)) return;
-  auto* y = static_cast<int64_t*>(run.allocate_output(output, {static_cast<int64_t>(values.size())}));
+  auto* y =
+      static_cast<int64_t*>(run.allocate_output(output, {static_cast<int64_t>(values.size())}));
   std::copy(values.begin(), values.end(), y);
 }
 
@@ -151,16 +158,19 @@ void pick(RunContext& run, ElementType type, Slices s, const Groups& groups, voi
     for (int64_t i = 0; i < found; ++i) {
       const int64_t from = o * s.items + groups.first[static_cast<size_t>(i)], to = o * found + i;
       if (text) {
-        std::copy_n(run.in<std::string>(0) + from * s.inner, s.inner, static_cast<std::string*>(y) + to * s.inner);
+        std::copy_n(run.in<std::string>(0) + from * s.inner, s.inner,
+                    static_cast<std::string*>(y) + to * s.inner);
       } else if (bytes > 0) {
-        std::memcpy(static_cast<std::byte*>(y) + to * bytes, run.in<std::byte>(0) + from * bytes, static_cast<size_t>(bytes));
+        std::memcpy(static_cast<std::byte*>(y) + to * bytes, run.in<std::byte>(0) + from * bytes,
+                    static_cast<size_t>(bytes));
       }
     }
   }
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const auto given_axis = ctx.has_attribute("axis") ? std::optional(ctx.attr_int("axis")) : std::nullopt;
+  const auto given_axis =
+      ctx.has_attribute("axis") ? std::optional(ctx.attr_int("axis")) : std::nullopt;
   const bool sorted = ctx.attr_int("sorted", 1) != 0;
   const ElementType type = ctx.in_element(0);
   auto step = make_step("unique.sort", [=](RunContext& run) {
@@ -169,7 +179,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     Shape out{0};
     size_t axis = 0;
     if (given_axis) {
-      axis = static_cast<size_t>(*given_axis < 0 ? *given_axis + static_cast<int64_t>(shape.size()) : *given_axis);
+      axis = static_cast<size_t>(*given_axis < 0 ? *given_axis + static_cast<int64_t>(shape.size())
+                                                 : *given_axis);
       s = {count_of(shape.first(axis)), shape[axis], count_of(shape.subspan(axis + 1))};
       out.assign(shape.begin(), shape.end());
     }

@@ -38,7 +38,9 @@ ir::Attribute ints_attribute(std::string name, std::vector<int64_t> value) {
   return attribute;
 }
 
-ir::TensorProto tensor_proto(const Tensor& tensor, std::string name) { return ir::to_proto(tensor, std::move(name)); }
+ir::TensorProto tensor_proto(const Tensor& tensor, std::string name) {
+  return ir::to_proto(tensor, std::move(name));
+}
 
 ir::Attribute tensor_attribute(std::string name, const Tensor& tensor) {
   ir::Attribute attribute;
@@ -122,7 +124,8 @@ std::string UpgradeContext::constant(const Tensor& tensor, std::string_view hint
   return before_.back().outputs[0];
 }
 
-std::string UpgradeContext::constant_ints(const std::vector<int64_t>& values, std::string_view hint) {
+std::string UpgradeContext::constant_ints(const std::vector<int64_t>& values,
+                                          std::string_view hint) {
   return constant(Tensor::of<int64_t>(values, {static_cast<int64_t>(values.size())}), hint);
 }
 
@@ -134,7 +137,8 @@ std::string UpgradeContext::scalar_like(float value, size_t like_input, std::str
   return before("CastLike", {plain, node_.inputs[like_input]});
 }
 
-std::string UpgradeContext::before(std::string_view op, std::vector<std::string> inputs, std::vector<ir::Attribute> attributes) {
+std::string UpgradeContext::before(std::string_view op, std::vector<std::string> inputs,
+                                   std::vector<ir::Attribute> attributes) {
   ir::Node node;
   node.op_type = op;
   node.inputs = std::move(inputs);

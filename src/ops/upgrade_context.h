@@ -22,11 +22,13 @@ class UpgradeContext {
     std::function<std::string(std::string_view hint)> fresh_name;
     // What is known of a value by name; null where nothing is.
     std::function<const Known*(std::string_view value)> known;
-    bool assume_inference = false;  // BatchNormalization and Dropout without is_test are not training
+    bool assume_inference =
+        false;  // BatchNormalization and Dropout without is_test are not training
   };
 
   // `since` is the version the node is bound to: the largest since_version <= the imported opset.
-  UpgradeContext(ir::Node& node, int64_t since, const schema::Signature* old_signature, const Services& services)
+  UpgradeContext(ir::Node& node, int64_t since, const schema::Signature* old_signature,
+                 const Services& services)
       : node_(node), since_(since), old_(old_signature), services_(services) {}
 
   ir::Node& node() { return node_; }
@@ -37,7 +39,7 @@ class UpgradeContext {
   bool has_input(size_t i) const { return i < node_.inputs.size() && !node_.inputs[i].empty(); }
   bool has_output(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
   // Types known before inference ran: of graph inputs, initializers, constants, value_info.
-  ElementType element(size_t input) const;                // undefined where not known
+  ElementType element(size_t input) const;  // undefined where not known
   std::optional<int64_t> rank(size_t input) const;
   const Tensor* constant(size_t input) const;
   const ValueType* type(size_t input) const;
@@ -58,7 +60,8 @@ class UpgradeContext {
   // A scalar in the element type of `like`: a constant when the type is known, else CastLike.
   std::string scalar_like(float value, size_t like_input, std::string_view hint = "constant");
   // Emits a helper before the node; returns its output's name.
-  std::string before(std::string_view op, std::vector<std::string> inputs, std::vector<ir::Attribute> attributes = {});
+  std::string before(std::string_view op, std::vector<std::string> inputs,
+                     std::vector<ir::Attribute> attributes = {});
   // Gives output i of the node a fresh name and returns it; `after` must then make the old name.
   std::string detach_output(size_t i, std::string* old_name);
   void after(std::string_view op, std::vector<std::string> inputs, std::string output,

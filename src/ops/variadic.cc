@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "kernels/elementwise/binary.h"
 #include "kernels/convert/cast.h"
+#include "kernels/elementwise/binary.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -34,7 +34,9 @@ void propagate(InferContext& ctx) {
     if (elements->size() != out.size() && elements->size() != 1) return;
     for (size_t k = 0; k < out.size(); ++k) {
       const Dim& x = (*elements)[elements->size() == 1 ? 0 : k];
-      out[k] = op == BinaryOp::max ? max(out[k], x) : op == BinaryOp::min ? min(out[k], x) : out[k] + x;
+      out[k] = op == BinaryOp::max   ? max(out[k], x)
+               : op == BinaryOp::min ? min(out[k], x)
+                                     : out[k] + x;
     }
   }
   const auto count = ctx.output(0).type.element_count();
@@ -47,8 +49,8 @@ void infer(InferContext& ctx) {
   bool ranked = true;
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (ctx.element(i) != element && ctx.type(i).is_known() && ctx.type(0).is_known()) {
-      ctx.fail("all inputs must have one element type; {} has {} and {} has {}", ctx.input_name(0), name_of(element),
-               ctx.input_name(i), name_of(ctx.element(i)));
+      ctx.fail("all inputs must have one element type; {} has {} and {} has {}", ctx.input_name(0),
+               name_of(element), ctx.input_name(i), name_of(ctx.element(i)));
     }
     if (!ctx.shape(i)) {
       ranked = false;
@@ -73,7 +75,8 @@ class VariadicStep final : public Step {
   void bind(BindContext& ctx) const override {
     auto* plans = &ctx.state<BroadcastPlan>();
     if (inputs_ == 1) plans[0] = kernels::plan_broadcast(ctx.out_shape(0), {ctx.in_shape(0)});
-    if (inputs_ > 1) plans[0] = kernels::plan_broadcast(ctx.out_shape(0), {ctx.in_shape(0), ctx.in_shape(1)});
+    if (inputs_ > 1)
+      plans[0] = kernels::plan_broadcast(ctx.out_shape(0), {ctx.in_shape(0), ctx.in_shape(1)});
     for (int i = 2; i < inputs_; ++i) {
       plans[i - 1] = kernels::plan_broadcast(ctx.out_shape(0), {ctx.out_shape(0), ctx.in_shape(i)});
     }
@@ -84,17 +87,18 @@ class VariadicStep final : public Step {
     void* out = ctx.out_data(0);
     const int64_t count = ctx.out_size(0);
     if (inputs_ == 1) {
-      std::copy_n(static_cast<const char*>(ctx.data(0)), byte_size(type_, count), static_cast<char*>(out));
+      std::copy_n(static_cast<const char*>(ctx.data(0)), byte_size(type_, count),
+                  static_cast<char*>(out));
     } else {
       kernels::binary(op_, type_, plans[0], ctx.data(0), ctx.data(1), out, ctx.pool());
-      for (int i = 2; i < inputs_; ++i) kernels::binary(op_, type_, plans[i - 1], out, ctx.data(i), out, ctx.pool());
+      for (int i = 2; i < inputs_; ++i)
+        kernels::binary(op_, type_, plans[i - 1], out, ctx.data(i), out, ctx.pool());
     }
     if (mean_) divide(out, count, ctx.pool());
   }
 
  private:
   void divide(void* out, int64_t count, ThreadPool& pool) const {
-
     alignas(16) unsigned char divisor[16] = {};
     const auto n = static_cast<float>(inputs_);
     if (type_ == ElementType::float64) {
@@ -103,7 +107,8 @@ class VariadicStep final : public Step {
       kernels::to_halves(type_, &n, divisor, 1);
     }
     const int64_t shape[] = {count};
-    const auto plan = kernels::plan_broadcast(shape, {std::span<const int64_t>(shape), std::span<const int64_t>()});
+    const auto plan = kernels::plan_broadcast(
+        shape, {std::span<const int64_t>(shape), std::span<const int64_t>()});
     kernels::binary(BinaryOp::div, type_, plan, out, divisor, out, pool);
   }
 
@@ -116,7 +121,8 @@ class VariadicStep final : public Step {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const BinaryOp op = op_of(ctx);
   const ElementType type = ctx.in_element(0);
-  if (!kernels::supports(op, type)) ctx.fail(ErrorCode::unsupported, "has no kernel for {}", name_of(type));
+  if (!kernels::supports(op, type))
+    ctx.fail(ErrorCode::unsupported, "has no kernel for {}", name_of(type));
   return std::make_unique<VariadicStep>(op, type, ctx.node().op_type == "Mean", ctx.input_count());
 }
 

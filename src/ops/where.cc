@@ -20,7 +20,8 @@ void pass_known(InferContext& ctx, const std::vector<Dim>& shape) {
   const auto out = small_shape(shape);
   if (!out) return;
   const int64_t count = *product(shape).value();
-  const auto condition = spread(ctx, 0, *out, count), x = spread(ctx, 1, *out, count), y = spread(ctx, 2, *out, count);
+  const auto condition = spread(ctx, 0, *out, count), x = spread(ctx, 1, *out, count),
+             y = spread(ctx, 2, *out, count);
   if (!x && !y) return;
   std::vector<Dim> chosen;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
@@ -35,7 +36,8 @@ void pass_known(InferContext& ctx, const std::vector<Dim>& shape) {
 }
 
 void infer(InferContext& ctx) {
-  const ElementType type = ctx.element(1) != ElementType::undefined ? ctx.element(1) : ctx.element(2);
+  const ElementType type =
+      ctx.element(1) != ElementType::undefined ? ctx.element(1) : ctx.element(2);
   if (!ctx.shape(0) || !ctx.shape(1) || !ctx.shape(2)) {
     ctx.set(0, ValueType::tensor(type));
     return;
@@ -53,10 +55,12 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return make_step<State>(
       "where",
       [](BindContext& bind, State& state) {
-        state.plan = kernels::plan_broadcast(bind.out_shape(0), {bind.in_shape(0), bind.in_shape(1), bind.in_shape(2)});
+        state.plan = kernels::plan_broadcast(
+            bind.out_shape(0), {bind.in_shape(0), bind.in_shape(1), bind.in_shape(2)});
       },
       [cell](RunContext& run, const State& state) {
-        kernels::where(cell, state.plan, run.in<bool>(0), run.data(1), run.data(2), run.out_data(0), run.pool());
+        kernels::where(cell, state.plan, run.in<bool>(0), run.data(1), run.data(2), run.out_data(0),
+                       run.pool());
       });
 }
 

@@ -29,7 +29,8 @@ bool near(std::optional<double> value, double wanted) {
 }
 
 std::string origin_of(const ir::Node& a, const ir::Node& b) {
-  return a.origin.empty() ? fmt::format("with {}", ir::describe(b)) : fmt::format("{}, {}", a.origin, ir::describe(b));
+  return a.origin.empty() ? fmt::format("with {}", ir::describe(b))
+                          : fmt::format("{}, {}", a.origin, ir::describe(b));
 }
 
 class Fuser {
@@ -77,9 +78,11 @@ class Fuser {
   // BatchNormalization after Conv becomes part of its weights and bias.
   bool fold_batch_normalization(size_t i) {
     ir::Node& norm = index_.node(i);
-    if (!is_op(&norm, "BatchNormalization") || attr_int(norm, "training_mode", 0) != 0) return false;
+    if (!is_op(&norm, "BatchNormalization") || attr_int(norm, "training_mode", 0) != 0)
+      return false;
     const size_t c = index_.producer_index(norm.inputs[0]);
-    if (c == index_.size() || !is_op(&index_.node(c), "Conv") || index_.uses(norm.inputs[0]) != 1) return false;
+    if (c == index_.size() || !is_op(&index_.node(c), "Conv") || index_.uses(norm.inputs[0]) != 1)
+      return false;
     const ir::Node& conv = index_.node(c);
     const Tensor* w = index_.constant(conv.inputs[1]);
     const bool has_bias = conv.inputs.size() > 2 && !conv.inputs[2].empty();
@@ -90,12 +93,15 @@ class Fuser {
       if (p == nullptr || p->element_type() != ElementType::float32) return false;
       parameters.push_back(ir::aligned(*p));
     }
-    if (w == nullptr || w->element_type() != ElementType::float32 || (has_bias && b == nullptr) || w->rank() < 3) return false;
+    if (w == nullptr || w->element_type() != ElementType::float32 || (has_bias && b == nullptr) ||
+        w->rank() < 3)
+      return false;
     const int64_t channels = w->shape()[0];
     for (const Tensor& p : parameters) {
       if (p.size() != channels) return false;
     }
-    if (b != nullptr && (b->size() != channels || b->element_type() != ElementType::float32)) return false;
+    if (b != nullptr && (b->size() != channels || b->element_type() != ElementType::float32))
+      return false;
 
     // The weights stay where they are; Conv's fused form multiplies them while it packs them.
     Tensor factors(ElementType::float32, {channels}), bias(ElementType::float32, {channels});
@@ -103,7 +109,8 @@ class Fuser {
     const auto scale = parameters[0].elements<float>(), shift = parameters[1].elements<float>();
     const auto mean = parameters[2].elements<float>(), variance = parameters[3].elements<float>();
     const Tensor old_bias = b ? ir::aligned(*b) : Tensor();
-    const auto to_factor = factors.mutable_elements<float>(), to_bias = bias.mutable_elements<float>();
+    const auto to_factor = factors.mutable_elements<float>(),
+               to_bias = bias.mutable_elements<float>();
     for (size_t m = 0; m < static_cast<size_t>(channels); ++m) {
       const double factor = scale[m] / std::sqrt(static_cast<double>(variance[m]) + epsilon);
       const double old = b ? old_bias.elements<float>()[m] : 0.0;
@@ -112,7 +119,8 @@ class Fuser {
     }
     ir::Node fused = conv;
     fused.domain = "sardonyx";
-    fused.inputs = {conv.inputs[0], conv.inputs[1], index_.add_initializer(bias, "bias"), "", index_.add_initializer(factors, "factors")};
+    fused.inputs = {conv.inputs[0], conv.inputs[1], index_.add_initializer(bias, "bias"), "",
+                    index_.add_initializer(factors, "factors")};
     fused.outputs = {norm.outputs[0]};
     fused.origin = origin_of(conv, norm);
     index_.replace(i, std::move(fused));
@@ -120,7 +128,8 @@ class Fuser {
     return true;
   }
 
-  // Mean, deviation, variance, division, and scale and shift: LayerNormalization over the last axis.
+  // Mean, deviation, variance, division, and scale and shift: LayerNormalization over the last
+  // axis.
   bool layer_normalization(size_t i) {
     const ir::Node& div = index_.node(i);
     if (!is_op(&div, "Div")) return false;
@@ -128,21 +137,25 @@ class Fuser {
     const ir::Node* root = index_.producer(div.inputs[1]);
     if (!is_op(deviation, "Sub") || !is_op(root, "Sqrt")) return false;
     const std::string& x = deviation->inputs[0];
-    if (!index_.is_float32(x) || !is_last_axis_mean(index_.producer(deviation->inputs[1]), x)) return false;
+    if (!index_.is_float32(x) || !is_last_axis_mean(index_.producer(deviation->inputs[1]), x))
+      return false;
     const ir::Node* sum = index_.producer(root->inputs[0]);
     if (!is_op(sum, "Add")) return false;
-    const auto epsilon_right = index_.scalar(sum->inputs[1]), epsilon_left = index_.scalar(sum->inputs[0]);
+    const auto epsilon_right = index_.scalar(sum->inputs[1]),
+               epsilon_left = index_.scalar(sum->inputs[0]);
     const std::string& variance = epsilon_right ? sum->inputs[0] : sum->inputs[1];
     const auto epsilon = epsilon_right ? epsilon_right : epsilon_left;
     const ir::Node* mean = index_.producer(variance);
-    if (!epsilon || mean == nullptr || mean->inputs.empty() || !is_square(index_.producer(mean->inputs[0]), div.inputs[0]) ||
+    if (!epsilon || mean == nullptr || mean->inputs.empty() ||
+        !is_square(index_.producer(mean->inputs[0]), div.inputs[0]) ||
         !is_last_axis_mean(mean, mean->inputs[0])) {
       return false;
     }
     // Scale and shift, where they are vectors along the last axis.
     std::string scale, shift;
     size_t last = i;
-    if (const size_t user = index_.only_user(div.outputs[0]); user != index_.size() && is_op(&index_.node(user), "Mul")) {
+    if (const size_t user = index_.only_user(div.outputs[0]);
+        user != index_.size() && is_op(&index_.node(user), "Mul")) {
       const std::string* factor = other(index_.node(user), div.outputs[0]);
       if (factor != nullptr && is_last_axis_vector(*factor, x)) {
         scale = *factor;
@@ -172,7 +185,8 @@ class Fuser {
     fused.inputs = {x, scale};
     if (!shift.empty()) fused.inputs.push_back(shift);
     fused.outputs = {index_.node(last).outputs[0]};
-    fused.attributes = {ops::int_attribute("axis", -1), ops::float_attribute("epsilon", static_cast<float>(*epsilon))};
+    fused.attributes = {ops::int_attribute("axis", -1),
+                        ops::float_attribute("epsilon", static_cast<float>(*epsilon))};
     const std::vector<std::string> old_inputs = index_.node(last).inputs;
     index_.replace(last, std::move(fused));
     for (const std::string& input : old_inputs) kill_unused(input);
@@ -180,9 +194,12 @@ class Fuser {
   }
 
   bool is_last_axis_mean(const ir::Node* node, const std::string& of) const {
-    if (!is_op(node, "ReduceMean") || node->inputs[0] != of || attr_int(*node, "keepdims", 1) != 1) return false;
+    if (!is_op(node, "ReduceMean") || node->inputs[0] != of || attr_int(*node, "keepdims", 1) != 1)
+      return false;
     const auto* known = index_.known(of);
-    if (known == nullptr || !known->type.shape || known->type.shape->empty() || node->inputs.size() < 2) return false;
+    if (known == nullptr || !known->type.shape || known->type.shape->empty() ||
+        node->inputs.size() < 2)
+      return false;
     const Tensor* axes = index_.constant(node->inputs[1]);
     if (axes == nullptr || axes->size() != 1) return false;
     const int64_t axis = ir::aligned(*axes).elements<int64_t>()[0];
@@ -190,14 +207,16 @@ class Fuser {
   }
 
   bool is_square(const ir::Node* node, const std::string& of) const {
-    if (is_op(node, "Pow")) return node->inputs[0] == of && near(index_.scalar(node->inputs[1]), 2.0);
+    if (is_op(node, "Pow"))
+      return node->inputs[0] == of && near(index_.scalar(node->inputs[1]), 2.0);
     return is_op(node, "Mul") && node->inputs[0] == of && node->inputs[1] == of;
   }
 
   bool is_last_axis_vector(const std::string& value, const std::string& x) const {
     const auto *v = index_.known(value), *data = index_.known(x);
-    return v && data && v->type.shape && data->type.shape && v->type.element == ElementType::float32 &&
-           v->type.shape->size() == 1 && v->type.shape->front() == data->type.shape->back();
+    return v && data && v->type.shape && data->type.shape &&
+           v->type.element == ElementType::float32 && v->type.shape->size() == 1 &&
+           v->type.shape->front() == data->type.shape->back();
   }
 
   // x * 0.5 * (1 + erf(x / sqrt(2))), multiplied in any order.
@@ -218,7 +237,8 @@ class Fuser {
     if (add == index_.size() || !is_op(&index_.node(add), "Add")) return false;
     const std::string* one = other(index_.node(add), erf.outputs[0]);
     if (one == nullptr || !near(index_.scalar(*one), 1.0)) return false;
-    // Two multiplications remain: by x and by one half, which may be multiplied with each other first.
+    // Two multiplications remain: by x and by one half, which may be multiplied with each other
+    // first.
     bool by_x = false, by_half = false;
     std::string value = index_.node(add).outputs[0];
     size_t last = add;
@@ -284,7 +304,8 @@ class Fuser {
   bool epilogue(size_t i) {
     const ir::Node& first = index_.node(i);
     const bool folded = first.domain == "sardonyx" && first.op_type == "Conv";
-    const bool conv = folded || is_op(&first, "Conv"), matmul = is_op(&first, "MatMul"), gemm = is_op(&first, "Gemm");
+    const bool conv = folded || is_op(&first, "Conv"), matmul = is_op(&first, "MatMul"),
+               gemm = is_op(&first, "Gemm");
     if (!(conv || matmul || gemm) || !index_.is_float32(first.outputs[0])) return false;
     if (matmul) {
       const Tensor* b = index_.constant(first.inputs[1]);
@@ -305,7 +326,8 @@ class Fuser {
         if (term != nullptr && index_.same_shape(next.outputs[0], value)) {
           if (!activated && !residual && !gemm && take_bias(fused, *term, conv)) {
             taken = true;
-          } else if (!gemm && !residual && index_.same_shape(*term, value) && index_.constant(*term) == nullptr) {
+          } else if (!gemm && !residual && index_.same_shape(*term, value) &&
+                     index_.constant(*term) == nullptr) {
             fused.inputs.resize(std::max<size_t>(fused.inputs.size(), 4));
             fused.inputs[3] = *term;
             if (activated) fused.attributes.push_back(ops::int_attribute("residual_last", 1));
@@ -344,7 +366,9 @@ class Fuser {
     const int64_t at = bias->rank() - (rank - static_cast<int64_t>(along));
     if (at < 0 || bias->shape()[static_cast<size_t>(at)] != bias->size()) return false;
     fused.inputs.resize(std::max<size_t>(fused.inputs.size(), 3));
-    fused.inputs[2] = bias->rank() == 1 ? term : index_.add_initializer(ir::aligned(*bias).reshaped({bias->size()}), "bias");
+    fused.inputs[2] = bias->rank() == 1 ? term
+                                        : index_.add_initializer(
+                                              ir::aligned(*bias).reshaped({bias->size()}), "bias");
     return true;
   }
 
@@ -380,8 +404,10 @@ class Fuser {
     }
     if (word.empty()) return false;
     fused.attributes.push_back(ops::string_attribute("activation", word));
-    if (alpha) fused.attributes.push_back(ops::float_attribute(gemm ? "activation_alpha" : "alpha", *alpha));
-    if (beta) fused.attributes.push_back(ops::float_attribute(gemm ? "activation_beta" : "beta", *beta));
+    if (alpha)
+      fused.attributes.push_back(ops::float_attribute(gemm ? "activation_alpha" : "alpha", *alpha));
+    if (beta)
+      fused.attributes.push_back(ops::float_attribute(gemm ? "activation_beta" : "beta", *beta));
     return true;
   }
 

@@ -33,8 +33,10 @@ void GraphIndex::count(const ir::Node& node, size_t i, int by) {
   };
   for (const std::string& input : node.inputs) use(input);
   for (const ir::Attribute& attribute : node.attributes) {
-    if (attribute.g) for (const std::string& name : infer::captured_names(*attribute.g)) use(name);
-    for (const auto& graph : attribute.graphs) for (const std::string& name : infer::captured_names(*graph)) use(name);
+    if (attribute.g)
+      for (const std::string& name : infer::captured_names(*attribute.g)) use(name);
+    for (const auto& graph : attribute.graphs)
+      for (const std::string& name : infer::captured_names(*graph)) use(name);
   }
 }
 
@@ -55,12 +57,14 @@ int GraphIndex::uses(std::string_view value) const {
 
 size_t GraphIndex::only_user(std::string_view value) const {
   const auto found = uses_.find(std::string(value));
-  if (found == uses_.end() || found->second.count != 1 || found->second.users.size() != 1) return size();
+  if (found == uses_.end() || found->second.count != 1 || found->second.users.size() != 1)
+    return size();
   return found->second.users[0];
 }
 
 const Tensor* GraphIndex::constant(std::string_view value) const {
-  if (const auto added = added_.find(std::string(value)); added != added_.end()) return &added->second;
+  if (const auto added = added_.find(std::string(value)); added != added_.end())
+    return &added->second;
   const infer::Known* found = known(value);
   if (found == nullptr || !found->constant) return nullptr;
   // A graph input may be given anew by every run; only what no one makes or feeds stays.

@@ -14,10 +14,13 @@ class Instance {
       : function_(function), call_(call), fresh_name_(fresh_name) {}
 
   std::vector<ir::Node> make() {
-    if (call_.inputs.size() > function_.inputs.size() || call_.outputs.size() > function_.outputs.size()) {
-      fail_at(ir::describe(call_), ErrorCode::invalid_model,
-              "function {} takes up to {} inputs and gives up to {} outputs; the call has {} and {}", function_.name,
-              function_.inputs.size(), function_.outputs.size(), call_.inputs.size(), call_.outputs.size());
+    if (call_.inputs.size() > function_.inputs.size() ||
+        call_.outputs.size() > function_.outputs.size()) {
+      fail_at(
+          ir::describe(call_), ErrorCode::invalid_model,
+          "function {} takes up to {} inputs and gives up to {} outputs; the call has {} and {}",
+          function_.name, function_.inputs.size(), function_.outputs.size(), call_.inputs.size(),
+          call_.outputs.size());
     }
     for (size_t i = 0; i < function_.inputs.size(); ++i) {
       names_[function_.inputs[i]] = i < call_.inputs.size() ? call_.inputs[i] : "";
@@ -26,7 +29,8 @@ class Instance {
     for (size_t i = 0; i < function_.outputs.size(); ++i) {
       if (i >= call_.outputs.size() || call_.outputs[i].empty()) continue;
       const auto [entry, fresh] = names_.emplace(function_.outputs[i], call_.outputs[i]);
-      if (!fresh) extra.push_back(copy_of(entry->second, call_.outputs[i]));  // an input handed through
+      if (!fresh)
+        extra.push_back(copy_of(entry->second, call_.outputs[i]));  // an input handed through
     }
     std::vector<ir::Node> nodes;
     for (const ir::Node& node : function_.nodes) {
@@ -57,7 +61,9 @@ class Instance {
   void rename(ir::Node& node) {
     for (std::string& input : node.inputs) input = renamed(input);
     for (std::string& output : node.outputs) output = renamed(output);
-    const std::string by = call_.origin.empty() ? ir::describe(call_) : fmt::format("{} ({})", ir::describe(call_), call_.origin);
+    const std::string by = call_.origin.empty()
+                               ? ir::describe(call_)
+                               : fmt::format("{} ({})", ir::describe(call_), call_.origin);
     node.origin = fmt::format("in function {}, called by {}", function_.name, by);
     substitute_attributes(node);
   }
@@ -119,8 +125,9 @@ class Instance {
 
 }  // namespace
 
-std::vector<ir::Node> instantiate(const ir::Function& function, const ir::Node& call,
-                                  const std::function<std::string(std::string_view hint)>& fresh_name) {
+std::vector<ir::Node> instantiate(
+    const ir::Function& function, const ir::Node& call,
+    const std::function<std::string(std::string_view hint)>& fresh_name) {
   return Instance(function, call, fresh_name).make();
 }
 

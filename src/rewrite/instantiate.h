@@ -14,7 +14,8 @@ namespace sardonyx::rewrite {
 // outputs take the caller's names, all other values fresh ones, attribute references the caller's
 // attribute, the function's default, or nothing. Absent inputs become "". Nodes keep the versions
 // of the function's own opset imports. Throws Error (invalid_model) where the call does not fit.
-std::vector<ir::Node> instantiate(const ir::Function& function, const ir::Node& call,
-                                  const std::function<std::string(std::string_view hint)>& fresh_name);
+std::vector<ir::Node> instantiate(
+    const ir::Function& function, const ir::Node& call,
+    const std::function<std::string(std::string_view hint)>& fresh_name);
 
 }  // namespace sardonyx::rewrite

@@ -25,7 +25,8 @@ class Lowering {
  public:
   Lowering(const ir::Model& model, const LowerOptions& options) : model_(model), options_(options) {
     for (const ir::Function& function : model.functions) {
-      functions_[{ir::canonical_domain(function.domain), function.name, function.overload}] = &function;
+      functions_[{ir::canonical_domain(function.domain), function.name, function.overload}] =
+          &function;
     }
     services_.fresh_name = [this](std::string_view hint) { return fresh_name(hint); };
     services_.assume_inference = options.assume_inference;
@@ -75,15 +76,19 @@ class Lowering {
     for (ir::Node& node : nodes) lower_node(std::move(node), imports, scope, depth, graph.nodes);
   }
 
-  void lower_node(ir::Node node, const Imports& imports, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+  void lower_node(ir::Node node, const Imports& imports, infer::Scope& scope, int depth,
+                  std::vector<ir::Node>& out) {
     if (depth > max_call_depth) {
       fail_at(place(node), ErrorCode::invalid_model,
-              "functions and subgraphs nest deeper than {}; functions must not call themselves", max_call_depth);
+              "functions and subgraphs nest deeper than {}; functions must not call themselves",
+              max_call_depth);
     }
     if (out.size() > max_nodes) {
-      fail_at(place(node), ErrorCode::invalid_model, "the graph grows beyond {} nodes when functions are inlined", max_nodes);
+      fail_at(place(node), ErrorCode::invalid_model,
+              "the graph grows beyond {} nodes when functions are inlined", max_nodes);
     }
-    const auto called = functions_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
+    const auto called =
+        functions_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
     if (called != functions_.end()) {
       inline_call(*called->second, node, scope, depth, out);
       return;
@@ -111,13 +116,15 @@ class Lowering {
     const int64_t version = ir::imported_version(imports, node.domain);
     const int32_t newest = schema::latest_opset(node.domain);
     if (newest > 0 && version > newest) {
-      fail_at(place(node), ErrorCode::unsupported,
-              "the model imports opset {} of {}; the newest that this version of Sardonyx knows is {}", version,
-              node.domain.empty() ? "ai.onnx" : node.domain, newest);
+      fail_at(
+          place(node), ErrorCode::unsupported,
+          "the model imports opset {} of {}; the newest that this version of Sardonyx knows is {}",
+          version, node.domain.empty() ? "ai.onnx" : node.domain, newest);
     }
     if (version > 0) return version;
     fail_at(place(node), ErrorCode::invalid_model,
-            "the node's domain '{}' is not imported; add it to opset_import with the version the node was written for",
+            "the node's domain '{}' is not imported; add it to opset_import with the version the "
+            "node was written for",
             node.domain.empty() ? "ai.onnx" : node.domain);
   }
 
@@ -125,11 +132,12 @@ class Lowering {
     const auto versions = schema::versions(node.domain, node.op_type);
     if (!versions.empty() && versions.front().since > opset) {
       fail_at(place(node), ErrorCode::invalid_model,
-              "operator {} exists from opset {} on; the model imports opset {} of its domain", node.op_type,
-              versions.front().since, opset);
+              "operator {} exists from opset {} on; the model imports opset {} of its domain",
+              node.op_type, versions.front().since, opset);
     }
     if (!versions.empty()) {
-      fail_at(place(node), ErrorCode::unsupported, "operator {} is not in opset {}, which the model imports", node.op_type, opset);
+      fail_at(place(node), ErrorCode::unsupported,
+              "operator {} is not in opset {}, which the model imports", node.op_type, opset);
     }
     const std::string_view close = schema::closest_name(node.domain, node.op_type);
     fail_at(place(node), ErrorCode::unsupported, "no operator or function has this name{}",
@@ -137,7 +145,8 @@ class Lowering {
   }
 
   // To the newest version; then to the body where there is no kernel.
-  void upgrade(ir::Node node, const schema::Signature* bound, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+  void upgrade(ir::Node node, const schema::Signature* bound, infer::Scope& scope, int depth,
+               std::vector<ir::Node>& out) {
     const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const schema::Signature* newest = schema::newest(node.domain, node.op_type);
     const bool older = bound && newest && (bound->since < newest->since || newest->deprecated);
@@ -184,8 +193,8 @@ class Lowering {
     return parsed.get();
   }
 
-  void inline_call(const ir::Function& function, const ir::Node& call, infer::Scope& scope, int depth,
-                   std::vector<ir::Node>& out) {
+  void inline_call(const ir::Function& function, const ir::Node& call, infer::Scope& scope,
+                   int depth, std::vector<ir::Node>& out) {
     for (ir::Node& node : instantiate(function, call, services_.fresh_name)) {
       lower_node(std::move(node), function.opset_imports, scope, depth + 1, out);
     }
@@ -195,8 +204,10 @@ class Lowering {
     std::vector<infer::Known> outputs;
     try {
       std::vector<const infer::Known*> inputs;
-      for (const std::string& name : node.inputs) inputs.push_back(name.empty() ? nullptr : scope.find(name));
-      const ops::InferSubgraph subgraph = [&](const ir::Graph& graph, std::span<const infer::Known> given) {
+      for (const std::string& name : node.inputs)
+        inputs.push_back(name.empty() ? nullptr : scope.find(name));
+      const ops::InferSubgraph subgraph = [&](const ir::Graph& graph,
+                                              std::span<const infer::Known> given) {
         infer::Scope inside(&scope);
         infer::enter(graph, inside, findings_, given);
         infer::infer_graph(graph, inside, findings_);
@@ -212,7 +223,8 @@ class Lowering {
   }
 
   static std::string place(const ir::Node& node) {
-    return node.origin.empty() ? ir::describe(node) : fmt::format("{} ({})", ir::describe(node), node.origin);
+    return node.origin.empty() ? ir::describe(node)
+                               : fmt::format("{} ({})", ir::describe(node), node.origin);
   }
 
   const ir::Model& model_;

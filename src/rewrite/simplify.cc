@@ -31,9 +31,11 @@ class Folder {
     for (ir::Node& node : graph.nodes) {
       const bool has_graph = fold_subgraphs(node, scope);
       std::vector<const Known*> inputs;
-      for (const std::string& name : node.inputs) inputs.push_back(name.empty() ? nullptr : known(node, name, scope));
+      for (const std::string& name : node.inputs)
+        inputs.push_back(name.empty() ? nullptr : known(node, name, scope));
       const infer::Binding binding = infer::bind_node(node);
-      const ops::InferSubgraph subgraph = [&](const ir::Graph& inner, std::span<const Known> given) {
+      const ops::InferSubgraph subgraph = [&](const ir::Graph& inner,
+                                              std::span<const Known> given) {
         Scope inside(&scope);
         infer::enter(inner, inside, findings_, given);
         infer::infer_graph(inner, inside, findings_);
@@ -58,8 +60,10 @@ class Folder {
     const Known* found = scope.find(name);
     if (found == nullptr) {
       fail_at(ir::describe(node), ErrorCode::invalid_model,
-              "input '{}' is not defined before the node: it is neither a graph input, an initializer nor an output of "
-              "an earlier node", name);
+              "input '{}' is not defined before the node: it is neither a graph input, an "
+              "initializer nor an output of "
+              "an earlier node",
+              name);
     }
     return found;
   }
@@ -88,8 +92,8 @@ class Folder {
   }
 
   // Computes the node's outputs into `made` where they never change and are worth keeping.
-  bool fold_node(const ir::Node& node, const infer::Binding& binding, std::span<const Known* const> inputs,
-                 std::vector<Known>& made) {
+  bool fold_node(const ir::Node& node, const infer::Binding& binding,
+                 std::span<const Known* const> inputs, std::vector<Known>& made) {
     const auto wanted = [&](size_t i) { return !node.outputs[i].empty(); };
     bool inferred = true;
     for (size_t i = 0; i < made.size(); ++i) inferred &= !wanted(i) || made[i].constant.has_value();
@@ -112,7 +116,8 @@ class Folder {
       if (byte_size(made[i].type.element, count) > input_bytes + options_.max_growth) return false;
     }
     std::vector<Value> values;
-    for (const Known* input : inputs) values.push_back(input ? Value(ir::aligned(*input->constant)) : Value());
+    for (const Known* input : inputs)
+      values.push_back(input ? Value(ir::aligned(*input->constant)) : Value());
     std::vector<Value> results;
     try {
       results = eval::run_node(node, values, eval::Frame(), environment_);
@@ -142,24 +147,28 @@ void remove_unused(ir::Graph& graph) {
   for (const auto& output : graph.outputs) used.insert(output.name);
   std::vector<ir::Node> kept;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const bool needed = std::any_of(node->outputs.begin(), node->outputs.end(), [&](const std::string& name) {
-      return !name.empty() && used.contains(name);
-    });
+    const bool needed =
+        std::any_of(node->outputs.begin(), node->outputs.end(),
+                    [&](const std::string& name) { return !name.empty() && used.contains(name); });
     if (!needed) continue;
     for (std::string& name : node->outputs) {
-      if (!used.contains(name) && &name != &node->outputs.front()) name.clear();  // optional outputs nobody reads
+      if (!used.contains(name) && &name != &node->outputs.front())
+        name.clear();  // optional outputs nobody reads
     }
     while (node->outputs.size() > 1 && node->outputs.back().empty()) node->outputs.pop_back();
     for (const std::string& name : node->inputs) used.insert(name);
     for (const ir::Attribute& attribute : node->attributes) {
-      if (attribute.g) for (const std::string& name : infer::captured_names(*attribute.g)) used.insert(name);
-      for (const auto& inner : attribute.graphs) for (const std::string& name : infer::captured_names(*inner)) used.insert(name);
+      if (attribute.g)
+        for (const std::string& name : infer::captured_names(*attribute.g)) used.insert(name);
+      for (const auto& inner : attribute.graphs)
+        for (const std::string& name : infer::captured_names(*inner)) used.insert(name);
     }
     kept.push_back(std::move(*node));
   }
   std::reverse(kept.begin(), kept.end());
   graph.nodes = std::move(kept);
-  std::erase_if(graph.initializers, [&](const ir::TensorProto& t) { return !used.contains(t.name); });
+  std::erase_if(graph.initializers,
+                [&](const ir::TensorProto& t) { return !used.contains(t.name); });
 }
 
 }  // namespace

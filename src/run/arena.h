@@ -33,7 +33,8 @@ class ArenaLayout {
       }
     }
     const int64_t offset = end_;
-    if (__builtin_add_overflow(end_, bytes, &end_)) fail(ErrorCode::out_of_memory, "the run's working memory overflows");
+    if (__builtin_add_overflow(end_, bytes, &end_))
+      fail(ErrorCode::out_of_memory, "the run's working memory overflows");
     return offset;
   }
   void give(int64_t offset, int64_t bytes) {

@@ -11,7 +11,8 @@ namespace sardonyx::run {
 namespace {
 
 bool fixed_width_tensor(const ir::ValueType& type) {
-  return type.is_tensor() && type.element != ElementType::string && type.element != ElementType::undefined;
+  return type.is_tensor() && type.element != ElementType::string &&
+         type.element != ElementType::undefined;
 }
 
 // What is known of a value inside a subgraph: the same, with every open size as a name of the
@@ -25,7 +26,8 @@ Known resymbolized(const Known& known, ir::SymbolTable& symbols) {
     }
   }
   if (copy.type.nested) {
-    copy.type.nested = std::make_shared<const ir::ValueType>(ir::with_open_sizes(*copy.type.nested, symbols));
+    copy.type.nested =
+        std::make_shared<const ir::ValueType>(ir::with_open_sizes(*copy.type.nested, symbols));
   }
   return copy;
 }
@@ -54,8 +56,10 @@ int Builder::value_of(const ir::Node& node, const std::string& name) const {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) {
     fail_at(ir::describe(node), ErrorCode::invalid_model,
-            "input '{}' is not defined before the node: it is neither a graph input, an initializer nor an output of "
-            "an earlier node", name);
+            "input '{}' is not defined before the node: it is neither a graph input, an "
+            "initializer nor an output of "
+            "an earlier node",
+            name);
   }
   return found->second;
 }
@@ -78,7 +82,8 @@ bool Builder::is_defined(const Known& known) const {
   });
 }
 
-void Builder::build(std::span<const Known> inputs, std::vector<std::pair<std::string, Known>> captured) {
+void Builder::build(std::span<const Known> inputs,
+                    std::vector<std::pair<std::string, Known>> captured) {
   findings_.symbols = &plan_.symbols_;
   findings_.constraints = &constraints_;
   const ir::Graph& graph = plan_.graph_;
@@ -104,7 +109,9 @@ void Builder::build(std::span<const Known> inputs, std::vector<std::pair<std::st
     Known inside = resymbolized(known, plan_.symbols_);
     define_symbols(inside);
     const bool constant = inside.constant.has_value();
-    plan_.captured_.push_back(add_value(name, std::move(inside), constant ? PlanValue::Source::constant : PlanValue::Source::captured));
+    plan_.captured_.push_back(
+        add_value(name, std::move(inside),
+                  constant ? PlanValue::Source::constant : PlanValue::Source::captured));
     if (!constant) segment_.values.push_back(plan_.captured_.back());
   }
   for (const ir::Node& node : graph.nodes) add_node(node);
@@ -140,7 +147,8 @@ void Builder::name_late_sizes(std::vector<Known>& outputs) {
   }
 }
 
-bool Builder::is_deferred(const ir::Node& node, const PlanStep& step, std::span<const Known> outputs) const {
+bool Builder::is_deferred(const ir::Node& node, const PlanStep& step,
+                          std::span<const Known> outputs) const {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (step.inputs[i] < 0) continue;
     const ir::ValueType& type = plan_.values_[static_cast<size_t>(step.inputs[i])].known.type;
@@ -148,7 +156,8 @@ bool Builder::is_deferred(const ir::Node& node, const PlanStep& step, std::span<
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ir::ValueType& type = outputs[i].type;
-    if (!node.outputs[i].empty() && type.is_tensor() && type.element == ElementType::undefined) return true;
+    if (!node.outputs[i].empty() && type.is_tensor() && type.element == ElementType::undefined)
+      return true;
   }
   return false;
 }
@@ -223,7 +232,8 @@ void Builder::add_node(const ir::Node& node) {
     const int value = add_value(node.outputs[i], std::move(outputs[i]), PlanValue::Source::step);
     PlanValue& made = plan_.values_[static_cast<size_t>(value)];
     made.made_by = index;
-    made.boxed |= step.mode != PlanStep::Mode::planned || (step.step && step.step->traits().allocates_outputs);
+    made.boxed |= step.mode != PlanStep::Mode::planned ||
+                  (step.step && step.step->traits().allocates_outputs);
     step.outputs.push_back(value);
     if (step.mode == PlanStep::Mode::planned) segment_.values.push_back(value);
   }
@@ -233,17 +243,21 @@ void Builder::add_node(const ir::Node& node) {
   if (ends) end_segment();
 }
 
-std::unique_ptr<ops::PreparedGraph> Builder::prepare_graph(const ir::Graph& graph, std::span<const Known> inputs,
+std::unique_ptr<ops::PreparedGraph> Builder::prepare_graph(const ir::Graph& graph,
+                                                           std::span<const Known> inputs,
                                                            const PlanStep& step, int own_inputs) {
   std::vector<std::pair<std::string, Known>> captured;
   std::vector<int> positions;
   for (const std::string& name : infer::captured_names(graph)) {
     captured.emplace_back(name, *scope_.find(name));
     const auto at = std::find(step.captured.begin(), step.captured.end(), name);
-    if (!captured.back().second.constant) positions.push_back(own_inputs + static_cast<int>(at - step.captured.begin()));
-    else positions.push_back(-1);
+    if (!captured.back().second.constant)
+      positions.push_back(own_inputs + static_cast<int>(at - step.captured.begin()));
+    else
+      positions.push_back(-1);
   }
-  return std::make_unique<PlannedGraph>(graph, inputs, std::move(captured), std::move(positions), services_);
+  return std::make_unique<PlannedGraph>(graph, inputs, std::move(captured), std::move(positions),
+                                        services_);
 }
 
 // A view's output is its input's memory, as long as both are plain tensors.
@@ -251,8 +265,10 @@ void Builder::share_memory(PlanStep& step) {
   const int from = step.step->traits().view_of_input;
   if (from < 0 || step.outputs[0] < 0 || step.inputs[static_cast<size_t>(from)] < 0) return;
   PlanValue& output = plan_.values_[static_cast<size_t>(step.outputs[0])];
-  const PlanValue& input = plan_.values_[static_cast<size_t>(step.inputs[static_cast<size_t>(from)])];
-  if (!fixed_width_tensor(input.known.type) && input.known.type.element != ElementType::string) return;
+  const PlanValue& input =
+      plan_.values_[static_cast<size_t>(step.inputs[static_cast<size_t>(from)])];
+  if (!fixed_width_tensor(input.known.type) && input.known.type.element != ElementType::string)
+    return;
   output.root = input.root;
   output.boxed = plan_.values_[static_cast<size_t>(input.root)].boxed;
 }
@@ -274,26 +290,30 @@ void Builder::find_lifetimes() {
       if (step.step) {
         const auto& unread = step.step->traits().unread_inputs;
         const bool late = step.mode != PlanStep::Mode::planned;  // inference reads values then
-        if (!late && std::find(unread.begin(), unread.end(), static_cast<int>(i)) != unread.end()) continue;
+        if (!late && std::find(unread.begin(), unread.end(), static_cast<int>(i)) != unread.end())
+          continue;
       }
       const int root = plan_.values_[static_cast<size_t>(step.inputs[i])].root;
       plan_.values_[static_cast<size_t>(root)].last_use = static_cast<int>(s);
     }
     for (const int output : step.outputs) {
       if (output < 0) continue;
-      PlanValue& root = plan_.values_[static_cast<size_t>(plan_.values_[static_cast<size_t>(output)].root)];
+      PlanValue& root =
+          plan_.values_[static_cast<size_t>(plan_.values_[static_cast<size_t>(output)].root)];
       root.last_use = std::max(root.last_use, static_cast<int>(s));
     }
   }
   for (const int output : plan_.outputs_) {
-    plan_.values_[static_cast<size_t>(plan_.values_[static_cast<size_t>(output)].root)].last_use = INT_MAX;
+    plan_.values_[static_cast<size_t>(plan_.values_[static_cast<size_t>(output)].root)].last_use =
+        INT_MAX;
   }
 }
 
 // An output made by a step is made in the memory that the caller gets.
 void Builder::place_outputs() {
   for (size_t i = 0; i < plan_.outputs_.size(); ++i) {
-    PlanValue& root = plan_.values_[static_cast<size_t>(plan_.values_[static_cast<size_t>(plan_.outputs_[i])].root)];
+    PlanValue& root = plan_.values_[static_cast<size_t>(
+        plan_.values_[static_cast<size_t>(plan_.outputs_[i])].root)];
     if (root.source == PlanValue::Source::step && !root.boxed && root.output_storage < 0) {
       root.output_storage = static_cast<int>(i);
     }
@@ -310,15 +330,17 @@ void Builder::take_in_place() {
       };
       const int input = at(step.inputs, pair.input), output = at(step.outputs, pair.output);
       if (input < 0 || output < 0) continue;
-      const PlanValue& from = plan_.values_[static_cast<size_t>(plan_.values_[static_cast<size_t>(input)].root)];
+      const PlanValue& from =
+          plan_.values_[static_cast<size_t>(plan_.values_[static_cast<size_t>(input)].root)];
       const PlanValue& to = plan_.values_[static_cast<size_t>(output)];
       // The same memory may reach the step through two inputs; then in place is not safe.
       int uses = 0;
       for (const int other : step.inputs) {
-        uses += other >= 0 && plan_.values_[static_cast<size_t>(other)].root == plan_.values_[static_cast<size_t>(input)].root;
+        uses += other >= 0 && plan_.values_[static_cast<size_t>(other)].root ==
+                                  plan_.values_[static_cast<size_t>(input)].root;
       }
-      if (from.source == PlanValue::Source::step && !from.boxed && from.output_storage < 0 && !to.boxed &&
-          to.output_storage < 0 && from.last_use == static_cast<int>(s) && uses == 1) {
+      if (from.source == PlanValue::Source::step && !from.boxed && from.output_storage < 0 &&
+          !to.boxed && to.output_storage < 0 && from.last_use == static_cast<int>(s) && uses == 1) {
         step.in_place.push_back(pair);
       }
     }
@@ -337,10 +359,12 @@ void Builder::align_constants() {
         const auto& unread = step.step->traits().unread_inputs;
         needed = std::find(unread.begin(), unread.end(), static_cast<int>(i)) == unread.end();
       }
-      if (needed) read[static_cast<size_t>(plan_.values_[static_cast<size_t>(step.inputs[i])].root)] = 1;
+      if (needed)
+        read[static_cast<size_t>(plan_.values_[static_cast<size_t>(step.inputs[i])].root)] = 1;
     }
   }
-  for (const int output : plan_.outputs_) read[static_cast<size_t>(plan_.values_[static_cast<size_t>(output)].root)] = 1;
+  for (const int output : plan_.outputs_)
+    read[static_cast<size_t>(plan_.values_[static_cast<size_t>(output)].root)] = 1;
   for (size_t i = 0; i < plan_.values_.size(); ++i) {
     auto& constant = plan_.values_[i].known.constant;
     if (!constant) continue;

@@ -19,10 +19,12 @@ class Builder {
   void define_symbols(const Known& known);
   bool is_defined(const Known& known) const;
   void add_node(const ir::Node& node);
-  bool is_deferred(const ir::Node& node, const PlanStep& step, std::span<const Known> outputs) const;
+  bool is_deferred(const ir::Node& node, const PlanStep& step,
+                   std::span<const Known> outputs) const;
   // Sizes that only the run decides get a plain symbol each, so that the run can bind them.
   void name_late_sizes(std::vector<Known>& outputs);
-  std::unique_ptr<ops::PreparedGraph> prepare_graph(const ir::Graph& graph, std::span<const Known> inputs,
+  std::unique_ptr<ops::PreparedGraph> prepare_graph(const ir::Graph& graph,
+                                                    std::span<const Known> inputs,
                                                     const PlanStep& step, int own_inputs);
   void share_memory(PlanStep& step);
   void end_segment();

@@ -13,7 +13,8 @@ namespace sardonyx::run {
 namespace {
 
 std::string place(const ir::Node& node) {
-  return node.origin.empty() ? ir::describe(node) : fmt::format("{} ({})", ir::describe(node), node.origin);
+  return node.origin.empty() ? ir::describe(node)
+                             : fmt::format("{} ({})", ir::describe(node), node.origin);
 }
 
 void reserve(Bytes& block, int64_t bytes) {
@@ -78,18 +79,21 @@ void Context::match(int index, std::span<const int64_t> shape) {
   const PlanValue& v = value(index);
   if (!v.has_rank()) return;
   const auto complain = [&](const std::string& why) {
-    throw ShapeMismatch(ErrorCode::bad_input, fmt::format("has shape {}, the model takes {}: {}", to_string(shape),
-                                                          v.known.type.to_string(), why),
+    throw ShapeMismatch(ErrorCode::bad_input,
+                        fmt::format("has shape {}, the model takes {}: {}", to_string(shape),
+                                    v.known.type.to_string(), why),
                         fmt::format("input '{}'", v.name));
   };
   const auto& expected = *v.known.type.shape;
-  if (shape.size() != expected.size()) complain(fmt::format("rank {} instead of {}", shape.size(), expected.size()));
+  if (shape.size() != expected.size())
+    complain(fmt::format("rank {} instead of {}", shape.size(), expected.size()));
   for (size_t d = 0; d < shape.size(); ++d) {
     if (const ir::Symbol* symbol = expected[d].as_symbol()) {
       int64_t& size = sizes_[static_cast<size_t>(symbol->id)];
       if (size < 0) size = shape[d];
       if (size != shape[d]) {
-        complain(fmt::format("dimension {} is {}, but '{}' is {} elsewhere", d, shape[d], symbol->name, size));
+        complain(fmt::format("dimension {} is {}, but '{}' is {} elsewhere", d, shape[d],
+                             symbol->name, size));
       }
     } else if (expected[d].is_constant() && shape[d] != *expected[d].value()) {
       complain(fmt::format("dimension {} must be {}", d, *expected[d].value()));
@@ -113,8 +117,11 @@ bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* co
     Value& given = held_inputs_[i];
     if (!given.is_tensor() || !v.known.type.is_tensor()) {
       const auto kind = ir::type_of(given).kind;
-      if (v.known.type.is_known() && kind != v.known.type.kind && given.kind() != Value::Kind::none) {
-        throw ShapeMismatch(ErrorCode::bad_input, fmt::format("is a {}, the model takes {}", name_of(given.kind()), v.known.type.to_string()),
+      if (v.known.type.is_known() && kind != v.known.type.kind &&
+          given.kind() != Value::Kind::none) {
+        throw ShapeMismatch(ErrorCode::bad_input,
+                            fmt::format("is a {}, the model takes {}", name_of(given.kind()),
+                                        v.known.type.to_string()),
                             fmt::format("input '{}'", v.name));
       }
       s.value = given;
@@ -122,7 +129,9 @@ bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* co
     }
     const Tensor& raw = given.tensor();
     if (v.known.type.is_tensor() && v.known.type.element != raw.element_type()) {
-      throw ShapeMismatch(ErrorCode::bad_input, fmt::format("holds {}, the model takes {}", name_of(raw.element_type()), v.known.type.to_string()),
+      throw ShapeMismatch(ErrorCode::bad_input,
+                          fmt::format("holds {}, the model takes {}", name_of(raw.element_type()),
+                                      v.known.type.to_string()),
                           fmt::format("input '{}'", v.name));
     }
     if (raw.element_type() != ElementType::string) given = Value(ir::aligned(raw));
@@ -159,7 +168,8 @@ bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* co
     if (held_inputs_[i].is_tensor()) match(plan_.inputs()[i], held_inputs_[i].tensor().shape());
   }
   for (size_t i = 0; i < captured.size(); ++i) {
-    if (captured[i] != nullptr && captured[i]->element != ElementType::undefined) match(plan_.captured()[i], captured[i]->shape());
+    if (captured[i] != nullptr && captured[i]->element != ElementType::undefined)
+      match(plan_.captured()[i], captured[i]->shape());
   }
   input_shapes_ = std::move(shapes);
   return false;
@@ -176,14 +186,18 @@ void Context::evaluate_dims(const Segment& segment) {
       const auto size = dim.evaluate(sizes_);
       if (!size || *size < 0) {
         const int step = v.made_by;
-        fail_at(step < 0 ? fmt::format("value '{}'", v.name) : place(*plan_.steps()[static_cast<size_t>(step)].node),
-                ErrorCode::bad_input, "these input shapes leave dimension {} of '{}' ({}) without a sound size{}", d, v.name,
-                dim.to_string(), size ? fmt::format(": {}", *size) : std::string());
+        fail_at(step < 0 ? fmt::format("value '{}'", v.name)
+                         : place(*plan_.steps()[static_cast<size_t>(step)].node),
+                ErrorCode::bad_input,
+                "these input shapes leave dimension {} of '{}' ({}) without a sound size{}", d,
+                v.name, dim.to_string(), size ? fmt::format(": {}", *size) : std::string());
       }
       out[d] = *size;
-      if (*size == 0) count = 0;
+      if (*size == 0)
+        count = 0;
       else if (count != 0 && __builtin_mul_overflow(count, *size, &count)) {
-        fail_at(fmt::format("value '{}'", v.name), ErrorCode::bad_input, "its number of elements overflows");
+        fail_at(fmt::format("value '{}'", v.name), ErrorCode::bad_input,
+                "its number of elements overflows");
       }
     }
     slot(index).count = count;
@@ -200,7 +214,9 @@ void Context::check_constraints(const Segment& segment) {
       case ops::Constraint::Kind::at_least: holds = *a >= *b; break;
       case ops::Constraint::Kind::broadcast: holds = *a == *b || *a == 1 || *b == 1; break;
     }
-    if (!holds) fail(ErrorCode::bad_input, "{}: {} is {}, {} is {}", c.message, c.a.to_string(), *a, c.b.to_string(), *b);
+    if (!holds)
+      fail(ErrorCode::bad_input, "{}: {} is {}, {} is {}", c.message, c.a.to_string(), *a,
+           c.b.to_string(), *b);
   }
 }
 
@@ -235,9 +251,11 @@ void Context::lay_out(const Segment& segment, size_t index) {
       offsets_[static_cast<size_t>(v)] = offset;
       placed.push_back(v);
       const int last = value(v).last_use;
-      if (last < segment.end) dying[static_cast<size_t>(last - segment.begin)].push_back({offset, bytes, exact});
+      if (last < segment.end)
+        dying[static_cast<size_t>(last - segment.begin)].push_back({offset, bytes, exact});
     }
-    for (const Block& block : dying[static_cast<size_t>(s - segment.begin)]) layout.give(block.offset, block.bytes);
+    for (const Block& block : dying[static_cast<size_t>(s - segment.begin)])
+      layout.give(block.offset, block.bytes);
   }
   Bytes& arena = arenas_[index];
   const int64_t needed = layout.end();
@@ -249,9 +267,10 @@ void Context::lay_out(const Segment& segment, size_t index) {
 
 void Context::bind_step(const PlanStep& step, eval::Environment& environment) {
   const auto index = static_cast<size_t>(&step - plan_.steps().data());
-  ops::BindContext bind(pointers_.data() + step_slots_[index].inputs, static_cast<int>(step.inputs.size()),
-                        pointers_.data() + step_slots_[index].outputs, static_cast<int>(step.outputs.size()),
-                        state_.mutable_data() + step.state_offset, environment.pool().threads());
+  ops::BindContext bind(
+      pointers_.data() + step_slots_[index].inputs, static_cast<int>(step.inputs.size()),
+      pointers_.data() + step_slots_[index].outputs, static_cast<int>(step.outputs.size()),
+      state_.mutable_data() + step.state_offset, environment.pool().threads());
   step.step->bind(bind);
   if (step.mode == PlanStep::Mode::planned) {
     reserve(scratch_, bind.scratch());
@@ -279,7 +298,8 @@ void Context::bind_segment(size_t index, eval::Environment& environment) {
   late_sizes_[index] = sizes_;
 }
 
-void Context::allocate_outputs(const Segment& segment, std::span<Value> outputs, eval::Environment& environment) {
+void Context::allocate_outputs(const Segment& segment, std::span<Value> outputs,
+                               eval::Environment& environment) {
   for (size_t i = 0; i < plan_.outputs().size(); ++i) {
     const int index = plan_.outputs()[i];
     const int root = value(index).root;
@@ -308,7 +328,8 @@ void Context::make_view(const PlanStep& step) {
   to.value = from.value;
   if (to.value.is_tensor() && to.element != from.element) {  // the same bits as another type
     const Tensor& tensor = from.value.tensor();
-    to.value = Tensor::view(to.element, Shape(to.dims, to.dims + to.rank), tensor.data(), tensor.byte_size(), tensor.owner());
+    to.value = Tensor::view(to.element, Shape(to.dims, to.dims + to.rank), tensor.data(),
+                            tensor.byte_size(), tensor.owner());
   }
 }
 
@@ -333,9 +354,10 @@ void Context::run_planned(const PlanStep& step, eval::Environment& environment) 
   }
   if (!traits.allocates_outputs) allocate_boxed(step, environment);
   const auto index = static_cast<size_t>(&step - plan_.steps().data());
-  ops::RunContext run(pointers_.data() + step_slots_[index].inputs, static_cast<int>(step.inputs.size()),
-                      pointers_.data() + step_slots_[index].outputs, static_cast<int>(step.outputs.size()),
-                      state_.data() + step.state_offset, scratch_.mutable_data(), environment);
+  ops::RunContext run(
+      pointers_.data() + step_slots_[index].inputs, static_cast<int>(step.inputs.size()),
+      pointers_.data() + step_slots_[index].outputs, static_cast<int>(step.outputs.size()),
+      state_.data() + step.state_offset, scratch_.mutable_data(), environment);
   step.step->run(run);
   if (traits.allocates_outputs) check_made_shapes(step);
 }
@@ -346,16 +368,18 @@ void Context::check_made_shapes(const PlanStep& step) {
     if (index < 0 || !value(index).known.type.is_tensor()) continue;
     ops::Slot& s = slot(index);
     const PlanValue& v = value(index);
-    if (!s.value.is_tensor()) fail_at(place(*step.node), ErrorCode::run_failed, "made no tensor for output '{}'", v.name);
+    if (!s.value.is_tensor())
+      fail_at(place(*step.node), ErrorCode::run_failed, "made no tensor for output '{}'", v.name);
     if (s.value.tensor().element_type() != v.known.type.element) {
-      fail_at(place(*step.node), ErrorCode::run_failed, "output '{}' holds {} instead of {}", v.name,
-              name_of(s.value.tensor().element_type()), name_of(v.known.type.element));
+      fail_at(place(*step.node), ErrorCode::run_failed, "output '{}' holds {} instead of {}",
+              v.name, name_of(s.value.tensor().element_type()), name_of(v.known.type.element));
     }
     if (!v.has_rank()) continue;
     const Shape& shape = s.value.tensor().shape();
     if (!std::equal(shape.begin(), shape.end(), dims_of(index), dims_of(index) + v.rank())) {
-      fail_at(place(*step.node), ErrorCode::run_failed, "output '{}' has shape {}, inference said {}", v.name,
-              to_string(shape), to_string(std::span<const int64_t>(dims_of(index), static_cast<size_t>(v.rank()))));
+      fail_at(place(*step.node), ErrorCode::run_failed,
+              "output '{}' has shape {}, inference said {}", v.name, to_string(shape),
+              to_string(std::span<const int64_t>(dims_of(index), static_cast<size_t>(v.rank()))));
     }
     s.dims = dims_of(index);
   }
@@ -368,9 +392,10 @@ void Context::learn_sizes(const PlanStep& step) {
     ops::Slot& s = slot(index);
     if (!s.value.is_tensor()) continue;
     const Tensor& tensor = s.value.tensor();
-    if (v.known.type.is_tensor() && v.known.type.element != ElementType::undefined && tensor.element_type() != v.known.type.element) {
-      fail_at(place(*step.node), ErrorCode::run_failed, "output '{}' holds {} instead of {}", v.name,
-              name_of(tensor.element_type()), name_of(v.known.type.element));
+    if (v.known.type.is_tensor() && v.known.type.element != ElementType::undefined &&
+        tensor.element_type() != v.known.type.element) {
+      fail_at(place(*step.node), ErrorCode::run_failed, "output '{}' holds {} instead of {}",
+              v.name, name_of(tensor.element_type()), name_of(v.known.type.element));
     }
     if (!v.has_rank()) {
       s.dims = tensor.shape().data();
@@ -393,8 +418,9 @@ void Context::learn_sizes(const PlanStep& step) {
       }
     }
     if (!fits) {
-      fail_at(place(*step.node), ErrorCode::run_failed, "output '{}' has shape {}, inference said {}", v.name,
-              to_string(tensor.shape()), v.known.type.to_string());
+      fail_at(place(*step.node), ErrorCode::run_failed,
+              "output '{}' has shape {}, inference said {}", v.name, to_string(tensor.shape()),
+              v.known.type.to_string());
     }
     std::copy(tensor.shape().begin(), tensor.shape().end(), dims_of(index));
     s.dims = dims_of(index);
@@ -418,20 +444,24 @@ void Context::run_late(const PlanStep& step, eval::Environment& environment) {
     const size_t own = step.node->inputs.size();
     std::vector<Known> known(own);
     std::vector<const Known*> pointers(own, nullptr);
-    ops::RunContext view(pointers_.data() + step_slots_[index].inputs, static_cast<int>(step.inputs.size()),
-                         pointers_.data() + step_slots_[index].outputs, static_cast<int>(step.outputs.size()), nullptr,
-                         nullptr, environment);
+    ops::RunContext view(pointers_.data() + step_slots_[index].inputs,
+                         static_cast<int>(step.inputs.size()),
+                         pointers_.data() + step_slots_[index].outputs,
+                         static_cast<int>(step.outputs.size()), nullptr, nullptr, environment);
     for (size_t i = 0; i < own; ++i) {
       if (step.inputs[i] < 0) continue;
       const Value given = view.in_value(static_cast<int>(i));
       known[i] = given.is_tensor() ? Known::of(given.tensor()) : Known::of(ir::type_of(given));
       pointers[i] = &known[i];
     }
-    const std::vector<Known> made = infer::infer_node(*step.node, binding, pointers, findings, nullptr);
+    const std::vector<Known> made =
+        infer::infer_node(*step.node, binding, pointers, findings, nullptr);
     for (size_t o = 0; o < step.outputs.size(); ++o) {
       if (step.outputs[o] < 0) continue;
       const auto shape = made[o].type.concrete_shape();
-      if (!shape) fail_at(place(*step.node), ErrorCode::internal, "inference left output {} open: {}", o, made[o].type.to_string());
+      if (!shape)
+        fail_at(place(*step.node), ErrorCode::internal, "inference left output {} open: {}", o,
+                made[o].type.to_string());
       Tensor tensor(made[o].type.element, *shape);
       environment.charge(static_cast<int64_t>(tensor.byte_size()));
       ops::Slot& s = slot(step.outputs[o]);
@@ -441,9 +471,10 @@ void Context::run_late(const PlanStep& step, eval::Environment& environment) {
     learn_sizes(step);
   }
   bind_step(step, environment);
-  ops::RunContext run(pointers_.data() + step_slots_[index].inputs, static_cast<int>(step.inputs.size()),
-                      pointers_.data() + step_slots_[index].outputs, static_cast<int>(step.outputs.size()),
-                      state_.data() + step.state_offset, late_scratch_.mutable_data(), environment);
+  ops::RunContext run(
+      pointers_.data() + step_slots_[index].inputs, static_cast<int>(step.inputs.size()),
+      pointers_.data() + step_slots_[index].outputs, static_cast<int>(step.outputs.size()),
+      state_.data() + step.state_offset, late_scratch_.mutable_data(), environment);
   step.step->run(run);
   if (traits.allocates_outputs) learn_sizes(step);
 }
@@ -453,12 +484,15 @@ void Context::run_deferred(const PlanStep& step, eval::Environment& environment)
   std::vector<Value> inputs;
   const size_t own = step.node->inputs.size();
   const auto index = static_cast<size_t>(&step - plan_.steps().data());
-  ops::RunContext view(pointers_.data() + step_slots_[index].inputs, static_cast<int>(step.inputs.size()), nullptr, 0,
-                       nullptr, nullptr, environment);
+  ops::RunContext view(pointers_.data() + step_slots_[index].inputs,
+                       static_cast<int>(step.inputs.size()), nullptr, 0, nullptr, nullptr,
+                       environment);
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     Value given = step.inputs[i] < 0 ? Value() : view.in_value(static_cast<int>(i));
-    if (i < own) inputs.push_back(given);
-    else frame.set(step.captured[i - own], std::move(given));
+    if (i < own)
+      inputs.push_back(given);
+    else
+      frame.set(step.captured[i - own], std::move(given));
   }
   std::vector<Value> made = eval::run_node(*step.node, inputs, frame, environment);
   for (size_t o = 0; o < step.outputs.size(); ++o) {
@@ -492,7 +526,8 @@ void Context::run_segment(size_t index, std::span<Value> outputs, eval::Environm
         case PlanStep::Mode::deferred: run_deferred(step, environment); break;
       }
     } catch (const ShapeMismatch& error) {
-      throw Error(error.code(), error.message(), fmt::format("{}, {}", place(*step.node), error.location()));
+      throw Error(error.code(), error.message(),
+                  fmt::format("{}, {}", place(*step.node), error.location()));
     } catch (const Error& error) {
       if (!error.location().empty()) throw;
       throw Error(error.code(), error.message(), place(*step.node));
@@ -506,7 +541,8 @@ Value Context::owned_value(int index) {
   if (s.value.kind() != Value::Kind::none) {
     if (s.value.is_tensor()) {
       const Shape shape(s.dims, s.dims + s.rank);
-      return ops::to_owned(s.value.tensor().shape() == shape ? s.value : Value(s.value.tensor().reshaped(shape)));
+      return ops::to_owned(
+          s.value.tensor().shape() == shape ? s.value : Value(s.value.tensor().reshaped(shape)));
     }
     return s.value;
   }
@@ -521,15 +557,18 @@ void Context::give_outputs(std::span<Value> outputs) {
     const PlanValue& root = value(value(index).root);
     if (root.output_storage == static_cast<int>(i)) {
       const Shape shape(slot(index).dims, slot(index).dims + slot(index).rank);
-      if (outputs[i].tensor().shape() != shape) outputs[i] = Value(outputs[i].tensor().reshaped(shape));
+      if (outputs[i].tensor().shape() != shape)
+        outputs[i] = Value(outputs[i].tensor().reshaped(shape));
       continue;
     }
     Value made = owned_value(index);
-    if (outputs[i].is_tensor() && made.is_tensor() && outputs[i].tensor().shape() == made.tensor().shape() &&
+    if (outputs[i].is_tensor() && made.is_tensor() &&
+        outputs[i].tensor().shape() == made.tensor().shape() &&
         outputs[i].tensor().element_type() == made.tensor().element_type() &&
         made.tensor().element_type() != ElementType::string) {
       Tensor target = outputs[i].tensor();  // the caller's buffer
-      if (target.byte_size() > 0) std::memcpy(target.mutable_data(), made.tensor().data(), target.byte_size());
+      if (target.byte_size() > 0)
+        std::memcpy(target.mutable_data(), made.tensor().data(), target.byte_size());
     } else {
       outputs[i] = std::move(made);
     }
@@ -541,12 +580,13 @@ void Context::drop_run_values() {
   held_inputs_.clear();
   for (size_t i = 0; i < slots_.size(); ++i) {
     const PlanValue& v = plan_.values()[i];
-    if (v.source != PlanValue::Source::constant && slots_[i].value.kind() != Value::Kind::none) slots_[i].value = Value();
+    if (v.source != PlanValue::Source::constant && slots_[i].value.kind() != Value::Kind::none)
+      slots_[i].value = Value();
   }
 }
 
-void Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured, std::span<Value> outputs,
-                  eval::Environment& environment) {
+void Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+                  std::span<Value> outputs, eval::Environment& environment) {
   struct Cleanup {
     Context& context;
     ~Cleanup() { context.drop_run_values(); }
@@ -558,10 +598,12 @@ void Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
       if (plan_.symbols()[static_cast<int>(id)].decided_by_run) sizes_[id] = -1;
     }
     for (const int index : plan_.inputs()) {
-      if (value(index).has_rank()) match(index, {dims_of(index), static_cast<size_t>(value(index).rank())});
+      if (value(index).has_rank())
+        match(index, {dims_of(index), static_cast<size_t>(value(index).rank())});
     }
     for (const int index : plan_.captured()) {
-      if (value(index).has_rank()) match(index, {dims_of(index), static_cast<size_t>(value(index).rank())});
+      if (value(index).has_rank())
+        match(index, {dims_of(index), static_cast<size_t>(value(index).rank())});
     }
   }
   for (size_t s = 0; s < plan_.segments().size(); ++s) run_segment(s, outputs, environment);

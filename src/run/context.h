@@ -15,8 +15,8 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  void run(std::span<const Value> inputs, std::span<ops::Slot* const> captured, std::span<Value> outputs,
-           eval::Environment& environment);
+  void run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+           std::span<Value> outputs, eval::Environment& environment);
   int64_t arena_bytes() const;
 
  private:
@@ -36,7 +36,8 @@ class Context {
   void bind_step(const PlanStep& step, eval::Environment& environment);
 
   void run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment);
-  void allocate_outputs(const Segment& segment, std::span<Value> outputs, eval::Environment& environment);
+  void allocate_outputs(const Segment& segment, std::span<Value> outputs,
+                        eval::Environment& environment);
   void run_planned(const PlanStep& step, eval::Environment& environment);
   void run_late(const PlanStep& step, eval::Environment& environment);
   void run_deferred(const PlanStep& step, eval::Environment& environment);
@@ -50,24 +51,24 @@ class Context {
   void drop_run_values();
 
   struct StepSlots {
-    int inputs = 0;   // offset of the step's input pointers in pointers_
+    int inputs = 0;  // offset of the step's input pointers in pointers_
     int outputs = 0;
   };
 
   const Plan& plan_;
-  std::vector<ops::Slot> slots_;         // by value
-  std::vector<ops::Slot*> pointers_;     // of all steps
+  std::vector<ops::Slot> slots_;      // by value
+  std::vector<ops::Slot*> pointers_;  // of all steps
   std::vector<StepSlots> step_slots_;
   std::vector<int64_t> dims_;
-  std::vector<int64_t> sizes_;           // by symbol id; -1: not bound
+  std::vector<int64_t> sizes_;  // by symbol id; -1: not bound
   std::vector<char> segment_bound_;
   std::vector<std::vector<int64_t>> late_sizes_;  // by segment: sizes_ when it was bound
-  std::vector<Bytes> arenas_;            // by segment
-  std::vector<int64_t> offsets_;         // by value: of roots in their segment's arena
+  std::vector<Bytes> arenas_;                     // by segment
+  std::vector<int64_t> offsets_;                  // by value: of roots in their segment's arena
   Bytes state_;
   Bytes scratch_;
   Bytes late_scratch_;
-  std::vector<int64_t> input_shapes_;    // flattened, of the last run
+  std::vector<int64_t> input_shapes_;  // flattened, of the last run
   std::vector<Value> held_inputs_;
 };
 

@@ -5,8 +5,8 @@
 
 namespace sardonyx::run {
 
-Plan::Plan(ir::Graph graph, std::span<const Known> inputs, std::vector<std::pair<std::string, Known>> captured,
-           const PlanServices& services)
+Plan::Plan(ir::Graph graph, std::span<const Known> inputs,
+           std::vector<std::pair<std::string, Known>> captured, const PlanServices& services)
     : graph_(std::move(graph)) {
   Builder(*this, services).build(inputs, std::move(captured));
 }
@@ -30,8 +30,8 @@ void Plan::release(std::unique_ptr<Context> context) const {
   idle_.push_back(std::move(context));
 }
 
-void Plan::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured, std::span<Value> outputs,
-               eval::Environment& environment) const {
+void Plan::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+               std::span<Value> outputs, eval::Environment& environment) const {
   std::unique_ptr<Context> context = acquire();
   // A context that a failed run leaves behind is dropped: its binding may be half done.
   context->run(inputs, captured, outputs, environment);

@@ -18,7 +18,7 @@ namespace sardonyx::run {
 using ops::Known;
 
 struct PlanServices {
-  ThreadPool* pool = nullptr;      // never null
+  ThreadPool* pool = nullptr;       // never null
   ops::PackCache* packs = nullptr;  // never null
   bool exact = false;
   uint64_t seed = 0;
@@ -81,16 +81,16 @@ class Plan {
   // `graph`: lowered, all nodes of the newest version. `inputs`: what is known of its inputs, where
   // more than their declarations; `captured`: values of the graphs around it. Throws Error
   // with the place of the node that cannot be planned.
-  Plan(ir::Graph graph, std::span<const Known> inputs, std::vector<std::pair<std::string, Known>> captured,
-       const PlanServices& services);
+  Plan(ir::Graph graph, std::span<const Known> inputs,
+       std::vector<std::pair<std::string, Known>> captured, const PlanServices& services);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
   // Inputs in the graph's order, then the captured values as slots. Outputs that are tensors of
   // the right type and shape on entry are filled where they lie.
-  void run(std::span<const Value> inputs, std::span<ops::Slot* const> captured, std::span<Value> outputs,
-           eval::Environment& environment) const;
+  void run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+           std::span<Value> outputs, eval::Environment& environment) const;
 
   const ir::Graph& graph() const { return graph_; }
   std::span<const PlanStep> steps() const { return steps_; }

@@ -5,8 +5,8 @@
 namespace sardonyx::run {
 
 PlannedGraph::PlannedGraph(const ir::Graph& graph, std::span<const Known> inputs,
-                           std::vector<std::pair<std::string, Known>> captured, std::vector<int> positions,
-                           const PlanServices& services)
+                           std::vector<std::pair<std::string, Known>> captured,
+                           std::vector<int> positions, const PlanServices& services)
     : graph_(graph), positions_(std::move(positions)) {
   try {
     plan_ = std::make_unique<const Plan>(graph, inputs, captured, services);
@@ -21,12 +21,13 @@ PlannedGraph::PlannedGraph(const ir::Graph& graph, std::span<const Known> inputs
 
 std::vector<Value> PlannedGraph::run(ops::RunContext& outer, std::span<const Value> inputs) const {
   if (inputs.size() != graph_.inputs.size()) {
-    fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed, "takes {} inputs; got {}",
-            graph_.inputs.size(), inputs.size());
+    fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed,
+            "takes {} inputs; got {}", graph_.inputs.size(), inputs.size());
   }
   if (!plan_) return run_plainly(outer, inputs);
   std::vector<ops::Slot*> captured;
-  for (const int position : positions_) captured.push_back(position < 0 ? nullptr : outer.input_slots()[position]);
+  for (const int position : positions_)
+    captured.push_back(position < 0 ? nullptr : outer.input_slots()[position]);
   std::vector<Value> outputs(graph_.outputs.size());
   try {
     plan_->run(inputs, captured, outputs, static_cast<eval::Environment&>(outer.environment()));
@@ -36,7 +37,8 @@ std::vector<Value> PlannedGraph::run(ops::RunContext& outer, std::span<const Val
   return outputs;
 }
 
-std::vector<Value> PlannedGraph::run_plainly(ops::RunContext& outer, std::span<const Value> inputs) const {
+std::vector<Value> PlannedGraph::run_plainly(ops::RunContext& outer,
+                                             std::span<const Value> inputs) const {
   eval::Frame around;
   for (size_t i = 0; i < names_.size(); ++i) {
     around.set(names_[i], positions_[i] < 0 ? constants_[i] : outer.in_value(positions_[i]));

@@ -27,7 +27,8 @@ class PlannedGraph final : public ops::PreparedGraph {
   std::vector<std::string> names_;  // of the captured values
   std::vector<Value> constants_;    // of those captured as constants; none for the others
   std::vector<int> positions_;
-  std::unique_ptr<const Plan> plan_;  // null where planning failed: the run meets the reason, if it gets there
+  std::unique_ptr<const Plan>
+      plan_;  // null where planning failed: the run meets the reason, if it gets there
 };
 
 }  // namespace sardonyx::run

@@ -144,12 +144,8 @@ std::string to_string(TypeId type) {
   size_t open = 0;
   for (;; type = type.inner(), ++open) {
     switch (type.kind()) {
-      case TypeKind::sequence:
-        text += "seq(";
-        continue;
-      case TypeKind::optional:
-        text += "optional(";
-        continue;
+      case TypeKind::sequence: text += "seq("; continue;
+      case TypeKind::optional: text += "optional("; continue;
       case TypeKind::map:
         text.append("map(").append(element_text(type.key())).append(", ");
         continue;
@@ -159,12 +155,8 @@ std::string to_string(TypeId type) {
       case TypeKind::sparse_tensor:
         text.append("sparse_tensor(").append(element_text(type.element())) += ')';
         break;
-      case TypeKind::opaque:
-        text += "opaque";
-        break;
-      case TypeKind::none:
-        text += "none";
-        break;
+      case TypeKind::opaque: text += "opaque"; break;
+      case TypeKind::none: text += "none"; break;
     }
     break;
   }

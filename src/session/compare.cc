@@ -18,21 +18,15 @@ constexpr int64_t chunk = 4096;
 
 double default_relative(ElementType type) {
   switch (type) {
-    case ElementType::float16:
-      return 4.0 / (1 << 10);
-    case ElementType::bfloat16:
-      return 4.0 / (1 << 7);
+    case ElementType::float16: return 4.0 / (1 << 10);
+    case ElementType::bfloat16: return 4.0 / (1 << 7);
     case ElementType::float8e4m3fn:
-    case ElementType::float8e4m3fnuz:
-      return 4.0 / (1 << 3);
+    case ElementType::float8e4m3fnuz: return 4.0 / (1 << 3);
     case ElementType::float8e5m2:
-    case ElementType::float8e5m2fnuz:
-      return 4.0 / (1 << 2);
+    case ElementType::float8e5m2fnuz: return 4.0 / (1 << 2);
     case ElementType::float4e2m1:
-    case ElementType::float8e8m0:
-      return 1.0;
-    default:
-      return 1e-3;
+    case ElementType::float8e8m0: return 1.0;
+    default: return 1e-3;
   }
 }
 
@@ -161,10 +155,8 @@ Difference compare_at(const Value& actual, const Value& expected, const Toleranc
   }
   Difference sum;
   switch (actual.kind()) {
-    case Value::Kind::none:
-      return sum;
-    case Value::Kind::tensor:
-      return compare_tensors(actual.tensor(), expected.tensor(), tolerance);
+    case Value::Kind::none: return sum;
+    case Value::Kind::tensor: return compare_tensors(actual.tensor(), expected.tensor(), tolerance);
     case Value::Kind::sparse_tensor:
       merge(sum,
             compare_tensors(actual.sparse_tensor().indices, expected.sparse_tensor().indices, {}),

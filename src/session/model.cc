@@ -11,7 +11,8 @@ namespace {
 // External tensors become views of their files; everything after this sees plain tensors.
 class Resolver {
  public:
-  Resolver(wire::ExternalData& external, ops::PackCache& packs) : external_(external), packs_(packs) {}
+  Resolver(wire::ExternalData& external, ops::PackCache& packs)
+      : external_(external), packs_(packs) {}
 
   void graph(ir::Graph& graph) {
     for (ir::TensorProto& tensor : graph.initializers) resolve(tensor);
@@ -37,7 +38,8 @@ class Resolver {
       int64_t count = 1;
       for (const int64_t dim : tensor.dims) {
         if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) {
-          fail_at(fmt::format("tensor '{}'", tensor.name), ErrorCode::invalid_model, "its dims are negative or overflow");
+          fail_at(fmt::format("tensor '{}'", tensor.name), ErrorCode::invalid_model,
+                  "its dims are negative or overflow");
         }
       }
       return static_cast<uint64_t>(byte_size(tensor.element_type(), count));
@@ -69,7 +71,8 @@ class Resolver {
 };
 
 // `mapped`: the file's bytes are a mapping, not memory of their own.
-std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file, bool mapped, const LoadOptions& options) {
+std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file, bool mapped,
+                                                    const LoadOptions& options) {
   auto made = std::make_shared<Model::Implementation>();
   if (mapped) made->packs.add_file(file.span());
   made->file = std::move(file);

@@ -13,8 +13,8 @@
 namespace sardonyx {
 
 struct Model::Implementation {
-  ir::Model model;         // as the file says, external data resolved to views of its files
-  Bytes file;              // the mapped file; empty for models from text
+  ir::Model model;  // as the file says, external data resolved to views of its files
+  Bytes file;       // the mapped file; empty for models from text
   mutable ops::PackCache packs;
 };
 

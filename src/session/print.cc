@@ -70,12 +70,9 @@ std::string preview_at(const Value& value, size_t count, int depth) {
   if (depth > max_depth) return "…";
   std::vector<std::string> parts;
   switch (value.kind()) {
-    case Value::Kind::none:
-      return "none";
-    case Value::Kind::tensor:
-      return tensor_preview(value.tensor(), count);
-    case Value::Kind::sparse_tensor:
-      return tensor_preview(value.sparse_tensor().values, count);
+    case Value::Kind::none: return "none";
+    case Value::Kind::tensor: return tensor_preview(value.tensor(), count);
+    case Value::Kind::sparse_tensor: return tensor_preview(value.sparse_tensor().values, count);
     case Value::Kind::optional:
       return value.optional().held ? preview_at(*value.optional().held, count, depth + 1) : "none";
     case Value::Kind::sequence: {
@@ -102,10 +99,8 @@ nlohmann::json json_at(const Value& value, int depth) {
   using nlohmann::json;
   if (depth > max_depth) return nullptr;
   switch (value.kind()) {
-    case Value::Kind::none:
-      return nullptr;
-    case Value::Kind::tensor:
-      return wire::json_from_tensor(value.tensor());
+    case Value::Kind::none: return nullptr;
+    case Value::Kind::tensor: return wire::json_from_tensor(value.tensor());
     case Value::Kind::sparse_tensor: {
       const SparseTensor& sparse = value.sparse_tensor();
       return {{"shape", sparse.shape},
@@ -158,20 +153,16 @@ nlohmann::json json_from_value(const Value& value) { return json_at(value, 0); }
 
 int64_t element_count(const Value& value) {
   switch (value.kind()) {
-    case Value::Kind::none:
-      return 0;
-    case Value::Kind::tensor:
-      return value.tensor().size();
-    case Value::Kind::sparse_tensor:
-      return value.sparse_tensor().values.size();
+    case Value::Kind::none: return 0;
+    case Value::Kind::tensor: return value.tensor().size();
+    case Value::Kind::sparse_tensor: return value.sparse_tensor().values.size();
     case Value::Kind::sequence: {
       int64_t sum = 0;
       for (const Value& item : value.sequence().items)
         sum += item.is_tensor() ? item.tensor().size() : 1;
       return sum;
     }
-    case Value::Kind::map:
-      return static_cast<int64_t>(value.map().values.size());
+    case Value::Kind::map: return static_cast<int64_t>(value.map().values.size());
     case Value::Kind::optional: {
       const auto& held = value.optional().held;
       return held && held->is_tensor() ? held->tensor().size() : 1;

@@ -34,7 +34,8 @@ ValueDescription describe(const ir::ValueInfo& info) {
     case Kind::sparse_tensor: description.kind = Value::Kind::sparse_tensor; break;
     default: description.kind = Value::Kind::tensor; break;
   }
-  if (type.kind == Kind::tensor || type.kind == Kind::sparse_tensor) description.element_type = type.element_type();
+  if (type.kind == Kind::tensor || type.kind == Kind::sparse_tensor)
+    description.element_type = type.element_type();
   if (type.shape) {
     description.shape.emplace();
     for (const ir::Dimension& dim : type.shape->dims) {
@@ -58,7 +59,8 @@ void refuse_broken(const ir::Model& model) {
     if (errors++ == 0) first = &finding;
   }
   if (first == nullptr) return;
-  std::string message = fmt::format("{}{}{} [{}]", first->message, first->advice.empty() ? "" : "; ", first->advice, first->rule);
+  std::string message = fmt::format("{}{}{} [{}]", first->message,
+                                    first->advice.empty() ? "" : "; ", first->advice, first->rule);
   if (errors > 1) message += fmt::format(" (and {} more; `sardonyx check` lists them)", errors - 1);
   throw Error(ErrorCode::invalid_model, message, first->place.to_string());
 }
@@ -87,17 +89,20 @@ struct Session::Implementation {
 
   std::shared_ptr<const Variant> variant(const Names& overridden) const;
   std::shared_ptr<const Variant> make_variant(const Names& overridden) const;
-  void run(const Variant& variant, std::span<const Value> given, std::span<Value> made, const RunOptions& options) const;
+  void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
+           const RunOptions& options) const;
 };
 
-std::shared_ptr<const Session::Implementation::Variant> Session::Implementation::variant(const Names& overridden) const {
+std::shared_ptr<const Session::Implementation::Variant> Session::Implementation::variant(
+    const Names& overridden) const {
   const std::lock_guard lock(mutex);
   auto& found = variants[overridden];
   if (!found) found = make_variant(overridden);
   return found;
 }
 
-std::shared_ptr<const Session::Implementation::Variant> Session::Implementation::make_variant(const Names& overridden) const {
+std::shared_ptr<const Session::Implementation::Variant> Session::Implementation::make_variant(
+    const Names& overridden) const {
   auto made = std::make_shared<Variant>();
   ir::Model copy;
   copy.ir_version = model->model.ir_version;
@@ -106,31 +111,37 @@ std::shared_ptr<const Session::Implementation::Variant> Session::Implementation:
   copy.graph = model->model.graph;
   copy.path = model->model.path;
   ir::Graph& graph = *copy.graph;
-  std::erase_if(graph.inputs, [&](const ir::ValueInfo& i) { return defaults.contains(i.name) && !overridden.contains(i.name); });
-  std::erase_if(graph.initializers, [&](const ir::TensorProto& t) { return overridden.contains(t.name); });
+  std::erase_if(graph.inputs, [&](const ir::ValueInfo& i) {
+    return defaults.contains(i.name) && !overridden.contains(i.name);
+  });
+  std::erase_if(graph.initializers,
+                [&](const ir::TensorProto& t) { return overridden.contains(t.name); });
   for (const ir::ValueInfo& input : graph.inputs) made->input_names.push_back(input.name);
 
   made->graph = rewrite::lower(copy, {.assume_inference = options.assume_inference});
   if (options.all_outputs) {
     for (const ir::Node& node : made->graph.nodes) {
       for (const std::string& name : node.outputs) {
-        const bool is_output = std::any_of(made->graph.outputs.begin(), made->graph.outputs.end(), [&](const auto& o) { return o.name == name; });
+        const bool is_output = std::any_of(made->graph.outputs.begin(), made->graph.outputs.end(),
+                                           [&](const auto& o) { return o.name == name; });
         if (!name.empty() && !is_output) made->graph.outputs.push_back({name, {}, {}, {}, {}});
       }
     }
   }
   if (options.plain) return made;
-  rewrite::simplify(made->graph, {.pool = pool.get(), .fuse = options.fuse && !options.all_outputs});
+  rewrite::simplify(made->graph,
+                    {.pool = pool.get(), .fuse = options.fuse && !options.all_outputs});
   model->packs.give_back_files();
   const run::PlanServices services{pool.get(), &model->packs, options.exact, options.seed};
-  made->plan = std::make_unique<run::Plan>(std::move(made->graph), std::span<const ops::Known>(),
-                                           std::vector<std::pair<std::string, ops::Known>>(), services);
+  made->plan =
+      std::make_unique<run::Plan>(std::move(made->graph), std::span<const ops::Known>(),
+                                  std::vector<std::pair<std::string, ops::Known>>(), services);
   model->packs.give_back_files();
   return made;
 }
 
-void Session::Implementation::run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
-                                  const RunOptions& run_options) const {
+void Session::Implementation::run(const Variant& variant, std::span<const Value> given,
+                                  std::span<Value> made, const RunOptions& run_options) const {
   eval::Environment environment(*pool);
   environment.cancel = run_options.cancel;
   environment.deadline = run_options.deadline;
@@ -147,13 +158,16 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   for (size_t i = 0; i < made.size() && i < results.size(); ++i) made[i] = std::move(results[i]);
 }
 
-Session::Session(const std::string& path, const SessionOptions& options) : Session(Model(path), options) {}
+Session::Session(const std::string& path, const SessionOptions& options)
+    : Session(Model(path), options) {}
 
-Session::Session(const Model& model, const SessionOptions& options) : implementation_(std::make_unique<Implementation>()) {
+Session::Session(const Model& model, const SessionOptions& options)
+    : implementation_(std::make_unique<Implementation>()) {
   Implementation& s = *implementation_;
   s.model = model.share();
   s.options = options;
-  if (!s.model->model.graph) fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
+  if (!s.model->model.graph)
+    fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
   refuse_broken(s.model->model);
   if (options.shared_threads) {
     s.pool = std::static_pointer_cast<ThreadPool>(options.shared_threads->pool_);
@@ -170,7 +184,8 @@ Session::Session(const Model& model, const SessionOptions& options) : implementa
     s.inputs.push_back(describe(input));
     s.inputs.back().optional = s.defaults.contains(input.name);
   }
-  std::stable_partition(s.inputs.begin(), s.inputs.end(), [](const ValueDescription& d) { return !d.optional; });
+  std::stable_partition(s.inputs.begin(), s.inputs.end(),
+                        [](const ValueDescription& d) { return !d.optional; });
   const auto main = s.variant({});
   const ir::Graph& lowered = main->plan ? main->plan->graph() : main->graph;
   for (const ir::ValueInfo& output : lowered.outputs) s.outputs.push_back(describe(output));
@@ -183,16 +198,19 @@ Session& Session::operator=(Session&&) noexcept = default;
 const std::vector<ValueDescription>& Session::inputs() const { return implementation_->inputs; }
 const std::vector<ValueDescription>& Session::outputs() const { return implementation_->outputs; }
 
-std::vector<Value> Session::run(const std::vector<NamedValue>& inputs, const RunOptions& options) const {
+std::vector<Value> Session::run(const std::vector<NamedValue>& inputs,
+                                const RunOptions& options) const {
   std::vector<Value> given(implementation_->inputs.size());
   for (const auto& [name, value] : inputs) {
-    const auto found = std::find_if(implementation_->inputs.begin(), implementation_->inputs.end(),
-                                    [&, &wanted = name](const ValueDescription& d) { return d.name == wanted; });
+    const auto found =
+        std::find_if(implementation_->inputs.begin(), implementation_->inputs.end(),
+                     [&, &wanted = name](const ValueDescription& d) { return d.name == wanted; });
     if (found == implementation_->inputs.end()) {
       std::string names;
-      for (const ValueDescription& d : implementation_->inputs) names += (names.empty() ? "'" : ", '") + d.name + "'";
-      fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input, "the model has no input of this name; it has {}",
-              names.empty() ? "none" : names);
+      for (const ValueDescription& d : implementation_->inputs)
+        names += (names.empty() ? "'" : ", '") + d.name + "'";
+      fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input,
+              "the model has no input of this name; it has {}", names.empty() ? "none" : names);
     }
     given[static_cast<size_t>(found - implementation_->inputs.begin())] = value;
   }
@@ -201,18 +219,20 @@ std::vector<Value> Session::run(const std::vector<NamedValue>& inputs, const Run
   return made;
 }
 
-void Session::run(std::span<const Value> inputs, std::span<Value> outputs, const RunOptions& options) const {
+void Session::run(std::span<const Value> inputs, std::span<Value> outputs,
+                  const RunOptions& options) const {
   const Implementation& s = *implementation_;
   if (inputs.size() > s.inputs.size() || outputs.size() != s.outputs.size()) {
-    fail(ErrorCode::bad_input, "the model has {} inputs and {} outputs; got {} and {}", s.inputs.size(), s.outputs.size(),
-         inputs.size(), outputs.size());
+    fail(ErrorCode::bad_input, "the model has {} inputs and {} outputs; got {} and {}",
+         s.inputs.size(), s.outputs.size(), inputs.size(), outputs.size());
   }
   Names overridden;
   for (size_t i = 0; i < s.inputs.size(); ++i) {
     const bool given = i < inputs.size() && inputs[i].kind() != Value::Kind::none;
     if (given && s.inputs[i].optional) overridden.insert(s.inputs[i].name);
     if (!given && !s.inputs[i].optional && s.inputs[i].kind != Value::Kind::optional) {
-      fail_at(fmt::format("input '{}'", s.inputs[i].name), ErrorCode::bad_input, "is missing; the model takes {}", s.inputs[i].type);
+      fail_at(fmt::format("input '{}'", s.inputs[i].name), ErrorCode::bad_input,
+              "is missing; the model takes {}", s.inputs[i].type);
     }
   }
   const auto variant = s.variant(overridden);

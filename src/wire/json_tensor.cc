@@ -88,16 +88,11 @@ void put(Tensor& tensor, size_t i, T value) {
 
 void put_bits(Tensor& tensor, size_t i, uint64_t bits) {
   switch (bit_width(tensor.element_type())) {
-    case 64:
-      return put(tensor, i, bits);
-    case 32:
-      return put(tensor, i, static_cast<uint32_t>(bits));
-    case 16:
-      return put(tensor, i, static_cast<uint16_t>(bits));
-    case 8:
-      return put(tensor, i, static_cast<uint8_t>(bits));
-    default:
-      break;
+    case 64: return put(tensor, i, bits);
+    case 32: return put(tensor, i, static_cast<uint32_t>(bits));
+    case 16: return put(tensor, i, static_cast<uint16_t>(bits));
+    case 8: return put(tensor, i, static_cast<uint8_t>(bits));
+    default: break;
   }
   const auto width = static_cast<size_t>(bit_width(tensor.element_type()));
   const size_t per_byte = 8 / width, shift = i % per_byte * width;
@@ -109,12 +104,9 @@ void put_bits(Tensor& tensor, size_t i, uint64_t bits) {
 void put_element(Tensor& tensor, size_t i, const Json& json) {
   const ElementType type = tensor.element_type();
   switch (type) {
-    case ElementType::float32:
-      return put(tensor, i, static_cast<float>(real_number(json, type)));
-    case ElementType::float64:
-      return put(tensor, i, real_number(json, type));
-    case ElementType::boolean:
-      return put(tensor, i, truth(json));
+    case ElementType::float32: return put(tensor, i, static_cast<float>(real_number(json, type)));
+    case ElementType::float64: return put(tensor, i, real_number(json, type));
+    case ElementType::boolean: return put(tensor, i, truth(json));
     case ElementType::string:
       if (!json.is_string()) fail(ErrorCode::bad_input, "{} is no string", shown(json));
       tensor.mutable_elements<std::string>()[i] = json.get<std::string>();
@@ -126,8 +118,7 @@ void put_element(Tensor& tensor, size_t i, const Json& json) {
     case ElementType::complex128:
       return put(tensor, i,
                  std::complex<double>(real_number(json[0], type), real_number(json[1], type)));
-    default:
-      break;
+    default: break;
   }
   put_bits(
       tensor, i,
@@ -308,14 +299,10 @@ T get(const Tensor& tensor, size_t i) {
 
 uint64_t bits_at(const Tensor& tensor, size_t i) {
   switch (const auto width = static_cast<size_t>(bit_width(tensor.element_type())); width) {
-    case 64:
-      return get<uint64_t>(tensor, i);
-    case 32:
-      return get<uint32_t>(tensor, i);
-    case 16:
-      return get<uint16_t>(tensor, i);
-    case 8:
-      return get<uint8_t>(tensor, i);
+    case 64: return get<uint64_t>(tensor, i);
+    case 32: return get<uint32_t>(tensor, i);
+    case 16: return get<uint16_t>(tensor, i);
+    case 8: return get<uint8_t>(tensor, i);
     default:
       return get<uint8_t>(tensor, i / (8 / width)) >> (i % (8 / width) * width) &
              ((1u << width) - 1);
@@ -325,20 +312,15 @@ uint64_t bits_at(const Tensor& tensor, size_t i) {
 Json element_json(const Tensor& tensor, size_t i) {
   const ElementType type = tensor.element_type();
   switch (type) {
-    case ElementType::float32:
-      return json_number(get<float>(tensor, i));
-    case ElementType::float64:
-      return json_number(get<double>(tensor, i));
-    case ElementType::boolean:
-      return get<uint8_t>(tensor, i) != 0;
-    case ElementType::string:
-      return tensor.elements<std::string>()[i];
+    case ElementType::float32: return json_number(get<float>(tensor, i));
+    case ElementType::float64: return json_number(get<double>(tensor, i));
+    case ElementType::boolean: return get<uint8_t>(tensor, i) != 0;
+    case ElementType::string: return tensor.elements<std::string>()[i];
     case ElementType::complex64:
       return {json_number(get<float>(tensor, 2 * i)), json_number(get<float>(tensor, 2 * i + 1))};
     case ElementType::complex128:
       return {json_number(get<double>(tensor, 2 * i)), json_number(get<double>(tensor, 2 * i + 1))};
-    default:
-      break;
+    default: break;
   }
   const uint64_t bits = bits_at(tensor, i);
   if (is_floating(type))

@@ -17,20 +17,13 @@ struct Format {
 
 Format format_of(ElementType type) {
   switch (type) {
-    case ElementType::float16:
-      return {5, 10, 15, Special::ieee};
-    case ElementType::bfloat16:
-      return {8, 7, 127, Special::ieee};
-    case ElementType::float8e5m2:
-      return {5, 2, 15, Special::ieee};
-    case ElementType::float8e4m3fn:
-      return {4, 3, 7, Special::one_nan};
-    case ElementType::float8e4m3fnuz:
-      return {4, 3, 8, Special::negative_zero_is_nan};
-    case ElementType::float8e5m2fnuz:
-      return {5, 2, 16, Special::negative_zero_is_nan};
-    default:
-      return {2, 1, 1, Special::none};  // float4e2m1
+    case ElementType::float16: return {5, 10, 15, Special::ieee};
+    case ElementType::bfloat16: return {8, 7, 127, Special::ieee};
+    case ElementType::float8e5m2: return {5, 2, 15, Special::ieee};
+    case ElementType::float8e4m3fn: return {4, 3, 7, Special::one_nan};
+    case ElementType::float8e4m3fnuz: return {4, 3, 8, Special::negative_zero_is_nan};
+    case ElementType::float8e5m2fnuz: return {5, 2, 16, Special::negative_zero_is_nan};
+    default: return {2, 1, 1, Special::none};  // float4e2m1
   }
 }
 
@@ -52,14 +45,10 @@ uint32_t encode_e8m0(double value) {
 uint32_t nan_code(const Format& f) {
   const int bits = f.exponent_bits + f.mantissa_bits;
   switch (f.special) {
-    case Special::ieee:
-      return largest(f) + 1 + (1u << (f.mantissa_bits - 1));
-    case Special::one_nan:
-      return (1u << bits) - 1;
-    case Special::negative_zero_is_nan:
-      return 1u << bits;
-    default:
-      return 0;
+    case Special::ieee: return largest(f) + 1 + (1u << (f.mantissa_bits - 1));
+    case Special::one_nan: return (1u << bits) - 1;
+    case Special::negative_zero_is_nan: return 1u << bits;
+    default: return 0;
   }
 }
 

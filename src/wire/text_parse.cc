@@ -4,18 +4,12 @@
 #include "wire/text_parser.h"
 
 namespace sardonyx::wire {
-namespace {
-
-int64_t version_value(Scanner& scan, std::string_view what) { return scan.integer(what); }
-
-}  // namespace
-
 TextParser::Deeper::Deeper(TextParser& parser) : parser_(parser) {
   if (++parser.depth_ > max_text_depth) {
     const size_t position = (parser.scan_.peek(), parser.scan_.position());
     --parser.depth_;
-    parser.scan_.error_at(position, fmt::format("graphs or types nest deeper than {}; flatten them",
-                                                max_text_depth));
+    parser.scan_.error_at(
+        position, fmt::format("graphs or types nest deeper than {}; flatten them", max_text_depth));
   }
 }
 
@@ -66,7 +60,7 @@ std::vector<ir::OperatorSetId> TextParser::opset_imports() {
     ir::OperatorSetId& import = imports.emplace_back();
     import.domain = scan_.string("a domain in opset_import");
     scan_.expect(':', "after a domain in opset_import");
-    import.version = version_value(scan_, "the version of an operator set");
+    import.version = scan_.integer("the version of an operator set");
   });
   return imports;
 }
@@ -94,7 +88,7 @@ ir::Model TextParser::model() {
 }
 
 bool TextParser::model_key(ir::Model& model, std::string_view key) {
-  if (key == "ir_version") return model.ir_version = version_value(scan_, key), true;
+  if (key == "ir_version") return model.ir_version = scan_.integer(key), true;
   if (key == "opset_import") {
     for (ir::OperatorSetId& import : opset_imports()) {
       model.opset_imports.push_back(std::move(import));
@@ -104,7 +98,7 @@ bool TextParser::model_key(ir::Model& model, std::string_view key) {
   if (key == "producer_name") return model.producer_name = scan_.string(key), true;
   if (key == "producer_version") return model.producer_version = scan_.string(key), true;
   if (key == "domain") return model.domain = scan_.string(key), true;
-  if (key == "model_version") return model.model_version = version_value(scan_, key), true;
+  if (key == "model_version") return model.model_version = scan_.integer(key), true;
   if (key == "doc_string") return model.doc_string = scan_.string(key), true;
   if (key == "metadata_props") return model.metadata_props = string_entries(key), true;
   if (key == "training_info") {
@@ -164,9 +158,9 @@ bool TextParser::function_key(ir::Function& function, std::string_view key) {
   if (key == "overload") return function.overload = scan_.string(key), true;
   if (key == "doc_string") return function.doc_string = scan_.string(key), true;
   if (key == "metadata_props") return function.metadata_props = string_entries(key), true;
-  if (key == "since_version") return function.since_version = version_value(scan_, key), true;
+  if (key == "since_version") return function.since_version = scan_.integer(key), true;
   if (key == "status") {
-    return function.status = static_cast<int32_t>(version_value(scan_, key)), true;
+    return function.status = static_cast<int32_t>(scan_.integer(key)), true;
   }
   return false;
 }
@@ -324,7 +318,8 @@ ir::Node TextParser::node() {
     if (key == "doc_string") return node.doc_string = scan_.string(key), true;
     if (key == "metadata_props") return node.metadata_props = string_entries(key), true;
     if (key == "device_configurations") {
-      list('[', ']', key, [&] { node.device_configurations.push_back(node_device_configuration()); });
+      list('[', ']', key,
+           [&] { node.device_configurations.push_back(node_device_configuration()); });
       return true;
     }
     return false;

@@ -38,7 +38,9 @@ void append(ir::Attribute& list, ir::Attribute item) {
     case AttributeKind::string: list.strings.push_back(std::move(*item.s)); break;
     case AttributeKind::tensor: list.tensors.push_back(std::move(item.t)); break;
     case AttributeKind::graph: list.graphs.push_back(std::move(item.g)); break;
-    case AttributeKind::sparse_tensor: list.sparse_tensors.push_back(std::move(item.sparse_tensor)); break;
+    case AttributeKind::sparse_tensor:
+      list.sparse_tensors.push_back(std::move(item.sparse_tensor));
+      break;
     case AttributeKind::type_proto: list.type_protos.push_back(std::move(item.tp)); break;
     default: break;
   }
@@ -64,8 +66,9 @@ AttributeKind TextParser::attribute_kind() {
       return static_cast<AttributeKind>(i);
     }
   }
-  scan_.expected("the kind of an attribute: int, ints, float, floats, string, strings, tensor, "
-                 "tensors, graph, graphs, sparse_tensor, sparse_tensors, type_proto or type_protos");
+  scan_.expected(
+      "the kind of an attribute: int, ints, float, floats, string, strings, tensor, "
+      "tensors, graph, graphs, sparse_tensor, sparse_tensors, type_proto or type_protos");
 }
 
 // name (":" kind)? "=" value. Our addition: "undefined" as a kind, for files that do not say it.
@@ -110,14 +113,16 @@ void TextParser::attribute_list(ir::Attribute& attribute) {
     attribute_value(item, said);
     if (expected == AttributeKind::undefined) expected = item.kind;
     if (item.kind != expected) {
-      scan_.error_at(at, fmt::format("a list of {} holds a {}; write all elements alike, or the kind "
-                                     "before '='",
-                                     name_of(expected), name_of(item.kind)));
+      scan_.error_at(at,
+                     fmt::format("a list of {} holds a {}; write all elements alike, or the kind "
+                                 "before '='",
+                                 name_of(expected), name_of(item.kind)));
     }
     append(attribute, std::move(item));
   });
   if (expected == AttributeKind::undefined) {
-    scan_.error_at(start, fmt::format("an empty list needs its kind: {}: ints = []", attribute.name));
+    scan_.error_at(start,
+                   fmt::format("an empty list needs its kind: {}: ints = []", attribute.name));
   }
   attribute.kind = list_kind(expected);
 }

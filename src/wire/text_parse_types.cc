@@ -27,9 +27,7 @@ std::optional<ElementType> primitive_named(std::string_view word) {
   return type;
 }
 
-bool is_stored_as_bits(ElementType type) {
-  return is_floating(type) && bit_width(type) <= 16;
-}
+bool is_stored_as_bits(ElementType type) { return is_floating(type) && bit_width(type) <= 16; }
 
 template <class T>
 Bytes bytes_of(const std::vector<T>& values) {
@@ -51,7 +49,8 @@ int32_t TextParser::element_type(std::string_view what) {
   const size_t start = (scan_.peek(), scan_.position());
   if (scan_.matches('$')) {
     const int64_t number = scan_.integer("the number of an element type");
-    if (number >= std::numeric_limits<int32_t>::min() && number <= std::numeric_limits<int32_t>::max()) {
+    if (number >= std::numeric_limits<int32_t>::min() &&
+        number <= std::numeric_limits<int32_t>::max()) {
       return static_cast<int32_t>(number);
     }
     scan_.error_at(start, fmt::format("the element type ${} does not fit 32 bits", number));
@@ -237,9 +236,8 @@ void TextParser::elements(ir::TensorProto& tensor) {
       return;
     case ElementType::uint32:
     case ElementType::uint64:
-      each_element([&] {
-        tensor.uint64_data.push_back(scan_.unsigned_integer("an unsigned element"));
-      });
+      each_element(
+          [&] { tensor.uint64_data.push_back(scan_.unsigned_integer("an unsigned element")); });
       return;
     case ElementType::string:
       each_element([&] { tensor.string_data.push_back(scan_.string("a string element")); });
@@ -260,14 +258,17 @@ void TextParser::int32_elements(ir::TensorProto& tensor) {
     const size_t start = (scan_.peek(), scan_.position());
     const Scanner::Number number = scan_.number(fmt::format("an element of {}", name_of(type)));
     if (!number.is_integer && is_stored_as_bits(type)) {
-      scan_.error_at(start, fmt::format("elements of {} are written as their bit patterns, integers; "
-                                        "found '{}'",
-                                        name_of(type), number.text));
+      scan_.error_at(start,
+                     fmt::format("elements of {} are written as their bit patterns, integers; "
+                                 "found '{}'",
+                                 name_of(type), number.text));
     }
-    const int64_t value = scan_.integer_value(number, fmt::format("an element of {}", name_of(type)));
-    if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
-      scan_.error_at(start, fmt::format("an element of {} does not fit 32 bits: {}", name_of(type),
-                                        value));
+    const int64_t value =
+        scan_.integer_value(number, fmt::format("an element of {}", name_of(type)));
+    if (value < std::numeric_limits<int32_t>::min() ||
+        value > std::numeric_limits<int32_t>::max()) {
+      scan_.error_at(
+          start, fmt::format("an element of {} does not fit 32 bits: {}", name_of(type), value));
     }
     tensor.int32_data.push_back(static_cast<int32_t>(value));
   });

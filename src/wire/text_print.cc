@@ -38,7 +38,8 @@ void TextPrinter::Record::text(std::string_view name, std::string_view value) {
   if (!value.empty()) key(name).quoted(value);
 }
 
-void TextPrinter::Record::entries(std::string_view name, const std::vector<ir::StringEntry>& value) {
+void TextPrinter::Record::entries(std::string_view name,
+                                  const std::vector<ir::StringEntry>& value) {
   if (!value.empty()) key(name).entries(value);
 }
 
@@ -235,7 +236,8 @@ void TextPrinter::model_annotations(const ir::Model& model) {
   }
   if (!model.training_info.empty()) {
     annotation("training_info", [&] {
-      list("[", "]", model.training_info, [&](const ir::TrainingInfo& info) { training_info(info); });
+      list("[", "]", model.training_info,
+           [&](const ir::TrainingInfo& info) { training_info(info); });
     });
   }
   indent_ -= indent_step;

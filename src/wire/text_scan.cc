@@ -120,7 +120,8 @@ std::string Scanner::plain_string(std::string_view what) {
     if (position_ < text_.size()) value += text_[position_++];
   }
   if (position_ >= text_.size()) {
-    error_at(start, fmt::format("expected the closing '\"' of {}; found the end of the text", what));
+    error_at(start,
+             fmt::format("expected the closing '\"' of {}; found the end of the text", what));
   }
   ++position_;
   return value;
@@ -134,7 +135,8 @@ std::string Scanner::escaped_string(std::string_view what) {
     value += text_[position_] == '\\' ? escape(what) : text_[position_++];
   }
   if (position_ >= text_.size()) {
-    error_at(start, fmt::format("expected the closing '\"' of {}; found the end of the text", what));
+    error_at(start,
+             fmt::format("expected the closing '\"' of {}; found the end of the text", what));
   }
   ++position_;
   return value;
@@ -241,9 +243,9 @@ T Scanner::float_value(const Number& number) {
   if (result.ec == std::errc{} && result.ptr == end) return value;
   long double wide = 0;
   const bool known = std::from_chars(begin, end, wide).ec == std::errc{};
-  const bool underflow =
-      known ? std::fabs(wide) < 1 : number.text.find("e-") != number.text.npos ||
-                                        number.text.find("E-") != number.text.npos;
+  const bool underflow = known ? std::fabs(wide) < 1
+                               : number.text.find("e-") != number.text.npos ||
+                                     number.text.find("E-") != number.text.npos;
   if (!underflow) {
     error_at(static_cast<size_t>(begin - text_.data()),
              fmt::format("{} is too large for {} bits", number.text, sizeof(T) * 8));

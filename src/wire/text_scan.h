@@ -8,7 +8,9 @@
 
 namespace sardonyx::wire {
 
-constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+constexpr bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // True for what the syntax takes as a name without quotes.

@@ -99,22 +99,14 @@ Tensor keys_of(const MapProto& m) {
   switch (type) {
     case ElementType::string:
       return Tensor::of<std::string>(m.string_keys, {static_cast<int64_t>(m.string_keys.size())});
-    case ElementType::int8:
-      return narrowed_keys<int8_t>(m);
-    case ElementType::int16:
-      return narrowed_keys<int16_t>(m);
-    case ElementType::int32:
-      return narrowed_keys<int32_t>(m);
-    case ElementType::uint8:
-      return narrowed_keys<uint8_t>(m);
-    case ElementType::uint16:
-      return narrowed_keys<uint16_t>(m);
-    case ElementType::uint32:
-      return narrowed_keys<uint32_t>(m);
-    case ElementType::uint64:
-      return narrowed_keys<uint64_t>(m);
-    default:
-      return narrowed_keys<int64_t>(m);
+    case ElementType::int8: return narrowed_keys<int8_t>(m);
+    case ElementType::int16: return narrowed_keys<int16_t>(m);
+    case ElementType::int32: return narrowed_keys<int32_t>(m);
+    case ElementType::uint8: return narrowed_keys<uint8_t>(m);
+    case ElementType::uint16: return narrowed_keys<uint16_t>(m);
+    case ElementType::uint32: return narrowed_keys<uint32_t>(m);
+    case ElementType::uint64: return narrowed_keys<uint64_t>(m);
+    default: return narrowed_keys<int64_t>(m);
   }
 }
 
@@ -182,18 +174,12 @@ OptionalProto message_of(const Optional& optional, const std::string& name, int 
 // Which of the message kinds a value becomes.
 DataKind data_kind(const Value& value) {
   switch (value.kind()) {
-    case Value::Kind::tensor:
-      return DataKind::tensor;
-    case Value::Kind::sparse_tensor:
-      return DataKind::sparse_tensor;
-    case Value::Kind::sequence:
-      return DataKind::sequence;
-    case Value::Kind::map:
-      return DataKind::map;
-    case Value::Kind::optional:
-      return DataKind::optional;
-    case Value::Kind::none:
-      break;
+    case Value::Kind::tensor: return DataKind::tensor;
+    case Value::Kind::sparse_tensor: return DataKind::sparse_tensor;
+    case Value::Kind::sequence: return DataKind::sequence;
+    case Value::Kind::map: return DataKind::map;
+    case Value::Kind::optional: return DataKind::optional;
+    case Value::Kind::none: break;
   }
   fail(ErrorCode::bad_input, "there is no value to write");
 }
@@ -210,21 +196,15 @@ SequenceProto message_of(const std::vector<Value>& items, const std::string& nam
            name_of(item.kind()));
     }
     switch (item.kind()) {
-      case Value::Kind::tensor:
-        m.tensor_values.push_back(to_proto(item.tensor()));
-        break;
+      case Value::Kind::tensor: m.tensor_values.push_back(to_proto(item.tensor())); break;
       case Value::Kind::sparse_tensor:
         m.sparse_tensor_values.push_back(to_proto(item.sparse_tensor()));
         break;
       case Value::Kind::sequence:
         m.sequence_values.push_back(message_of(item.sequence().items, {}, depth + 1));
         break;
-      case Value::Kind::map:
-        m.map_values.push_back(message_of(item.map(), {}, depth + 1));
-        break;
-      default:
-        m.optional_values.push_back(message_of(item.optional(), {}, depth + 1));
-        break;
+      case Value::Kind::map: m.map_values.push_back(message_of(item.map(), {}, depth + 1)); break;
+      default: m.optional_values.push_back(message_of(item.optional(), {}, depth + 1)); break;
     }
   }
   return m;
@@ -245,30 +225,14 @@ MapProto message_of(const Map& map, const std::string& name, int depth) {
       m.string_keys.assign(keys.begin(), keys.end());
       break;
     }
-    case ElementType::int8:
-      widen_keys<int8_t>(map.keys, m);
-      break;
-    case ElementType::int16:
-      widen_keys<int16_t>(map.keys, m);
-      break;
-    case ElementType::int32:
-      widen_keys<int32_t>(map.keys, m);
-      break;
-    case ElementType::int64:
-      widen_keys<int64_t>(map.keys, m);
-      break;
-    case ElementType::uint8:
-      widen_keys<uint8_t>(map.keys, m);
-      break;
-    case ElementType::uint16:
-      widen_keys<uint16_t>(map.keys, m);
-      break;
-    case ElementType::uint32:
-      widen_keys<uint32_t>(map.keys, m);
-      break;
-    case ElementType::uint64:
-      widen_keys<uint64_t>(map.keys, m);
-      break;
+    case ElementType::int8: widen_keys<int8_t>(map.keys, m); break;
+    case ElementType::int16: widen_keys<int16_t>(map.keys, m); break;
+    case ElementType::int32: widen_keys<int32_t>(map.keys, m); break;
+    case ElementType::int64: widen_keys<int64_t>(map.keys, m); break;
+    case ElementType::uint8: widen_keys<uint8_t>(map.keys, m); break;
+    case ElementType::uint16: widen_keys<uint16_t>(map.keys, m); break;
+    case ElementType::uint32: widen_keys<uint32_t>(map.keys, m); break;
+    case ElementType::uint64: widen_keys<uint64_t>(map.keys, m); break;
     default:
       fail(ErrorCode::bad_input, "a map cannot have keys of {}", name_of(map.keys.element_type()));
   }
@@ -319,8 +283,7 @@ ir::TypeProto type_at(const Value& value, int depth) {
         std::make_shared<ir::TypeProto>(element ? type_at(*element, depth + 1) : ir::TypeProto{});
   };
   switch (value.kind()) {
-    case Value::Kind::none:
-      break;
+    case Value::Kind::none: break;
     case Value::Kind::tensor:
       type.kind = Kind::tensor;
       type.elem_type = static_cast<int32_t>(value.tensor().element_type());
@@ -352,19 +315,14 @@ ir::TypeProto type_at(const Value& value, int depth) {
 
 Value read_value(const Bytes& bytes, const ir::TypeProto& expected, ExternalData* external) {
   switch (expected.kind) {
-    case Kind::sequence:
-      return read_as<SequenceProto>(bytes, "SequenceProto", external);
-    case Kind::map:
-      return read_as<MapProto>(bytes, "MapProto", external);
+    case Kind::sequence: return read_as<SequenceProto>(bytes, "SequenceProto", external);
+    case Kind::map: return read_as<MapProto>(bytes, "MapProto", external);
     case Kind::sparse_tensor:
       return read_as<ir::SparseTensorProto>(bytes, "SparseTensorProto", external);
-    case Kind::optional:
-      return read_as<OptionalProto>(bytes, "OptionalProto", external);
-    case Kind::opaque:
-      fail(ErrorCode::unsupported, "values of opaque types have no stored form");
+    case Kind::optional: return read_as<OptionalProto>(bytes, "OptionalProto", external);
+    case Kind::opaque: fail(ErrorCode::unsupported, "values of opaque types have no stored form");
     case Kind::none:
-    case Kind::tensor:
-      break;
+    case Kind::tensor: break;
   }
   return read_as<ir::TensorProto>(bytes, "TensorProto", external);
 }
@@ -375,12 +333,9 @@ std::string write_value(const Value& value, const std::string& name) {
       return ProtoWriter::text_of(to_proto(value.sparse_tensor(), name));
     case DataKind::sequence:
       return ProtoWriter::text_of(message_of(value.sequence().items, name, 0));
-    case DataKind::map:
-      return ProtoWriter::text_of(message_of(value.map(), name, 0));
-    case DataKind::optional:
-      return ProtoWriter::text_of(message_of(value.optional(), name, 0));
-    default:
-      return ProtoWriter::text_of(to_proto(value.tensor(), name));
+    case DataKind::map: return ProtoWriter::text_of(message_of(value.map(), name, 0));
+    case DataKind::optional: return ProtoWriter::text_of(message_of(value.optional(), name, 0));
+    default: return ProtoWriter::text_of(to_proto(value.tensor(), name));
   }
 }
 

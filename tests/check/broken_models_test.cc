@@ -89,7 +89,9 @@ TEST(BrokenModels, AreFound) {
          tensor(m, 0).raw_data = bytes("12345");
        }},
       {"X-07", "found [4611686018427387904,4]",
-       [](ir::Model& m) { tensor(m, 0).dims = {int64_t{1} << 62, 4}; }},
+       [](ir::Model& m) {
+         tensor(m, 0).dims = {int64_t{1} << 62, 4};
+       }},
       {"A-12", "a reference to an attribute carries no value",
        [](ir::Model& m) { axis(m).ref_attr_name = "p"; }},
   };
@@ -98,7 +100,8 @@ TEST(BrokenModels, AreFound) {
     EXPECT_EQ(count_of(findings(model), broken.rule), 0u) << listing(findings(model));
     broken.damage(model);
     const std::vector<Diagnostic> found = findings(model);
-    EXPECT_EQ(count_of(found, broken.rule, broken.part), 1u) << broken.rule << "\n" << listing(found);
+    EXPECT_EQ(count_of(found, broken.rule, broken.part), 1u) << broken.rule << "\n"
+                                                             << listing(found);
   }
 }
 
@@ -119,7 +122,8 @@ TEST(BrokenModels, KindsAreImpliedInVersion1) {
 }
 
 ir::Graph nested_graph(int depth) {
-  auto graph = std::make_shared<ir::Graph>(wire::parse_graph("g () => (y) { y = Constant <value_int = 1> () }"));
+  auto graph = std::make_shared<ir::Graph>(
+      wire::parse_graph("g () => (y) { y = Constant <value_int = 1> () }"));
   for (int i = 0; i < depth; ++i) {
     auto outer = std::make_shared<ir::Graph>(wire::parse_graph("g () => (y) {}"));
     ir::Node node = wire::parse_node("y = If (c)");
@@ -191,7 +195,9 @@ TEST(Limits, SharedGraphsAreBounded) {
 
 TEST(Limits, FunctionsCallSoDeep) {
   const auto chain = [](int length) {
-    std::string text = "<ir_version: 10, opset_import: [\"\": 21, \"a.b\": 1]> g (float[2] x) => (float[2] y) { y = a.b.f0 (x) }\n";
+    std::string text =
+        "<ir_version: 10, opset_import: [\"\": 21, \"a.b\": 1]> g (float[2] x) => (float[2] y) { y "
+        "= a.b.f0 (x) }\n";
     for (int i = 0; i < length; ++i) {
       const std::string body = i + 1 < length ? "a.b.f" + std::to_string(i + 1) : "Relu";
       text += "<domain: \"a.b\", opset_import: [\"\": 21, \"a.b\": 1]> f" + std::to_string(i) +
@@ -224,7 +230,8 @@ TEST(Options, UnknownDomainsMayBeErrors) {
   EXPECT_FALSE(check::has_errors(findings(model)));
   check::Options options;
   options.unknown_domains_are_errors = true;
-  EXPECT_EQ(count_of(check::check(model, options), "O-04", "neither an operator set nor a function"), 1u);
+  EXPECT_EQ(
+      count_of(check::check(model, options), "O-04", "neither an operator set nor a function"), 1u);
 }
 
 TEST(Options, FindingsAreLimited) {
@@ -266,7 +273,8 @@ TEST(Scale, LongCyclesAndUnorderedGraphs) {
   ir::Graph& graph = *model.graph;
   graph.nodes.clear();
   for (int i = count; i-- > 0;) {
-    graph.nodes.push_back(wire::parse_node("v" + std::to_string(i + 1) + " = Relu (v" + std::to_string(i) + ")"));
+    graph.nodes.push_back(
+        wire::parse_node("v" + std::to_string(i + 1) + " = Relu (v" + std::to_string(i) + ")"));
   }
   graph.inputs[0].name = "v0";
   graph.outputs[0].name = "v50000";
@@ -291,7 +299,8 @@ TEST(Fuzz, MutatedModelsAreChecked) {
    y = Loop (n, c, z) <body = d (int64 i, bool e, float[2] u) => (bool o, float[2] v) { o = Identity (e) v = Add (u, w) }>
  }
  <domain: "a.b", opset_import: ["": 21]> f <p, r: float = 1.0> (m) => (h) { h0 = Elu <alpha: float = @r> (m) h = Softmax <axis: int = @p> (h0) })";
-  EXPECT_FALSE(check::has_errors(findings(wire::parse_model(text)))) << listing(findings(wire::parse_model(text)));
+  EXPECT_FALSE(check::has_errors(findings(wire::parse_model(text))))
+      << listing(findings(wire::parse_model(text)));
   std::mt19937 random(3);
   const std::string_view alphabet = "(){}[]<>=,.:\"$?-\\ 0129abcefgklmnpwxyz";
   int checked = 0, broken = 0;

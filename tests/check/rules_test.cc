@@ -84,8 +84,8 @@ TEST_P(RuleModel, IsBroken) {
   ASSERT_FALSE(expected.empty()) << path;
   const std::vector<Diagnostic> diagnostics = findings(text, Profile::standard);
   for (const std::string& part : expected) {
-    EXPECT_NE(find(diagnostics, rule.id, part), nullptr)
-        << path << ": " << part << "\n" << listing(diagnostics);
+    EXPECT_NE(find(diagnostics, rule.id, part), nullptr) << path << ": " << part << "\n"
+                                                         << listing(diagnostics);
   }
   const bool refused = check::has_errors(findings(text, Profile::runnable));
   if (rule.runnable == check::Level::off) {
@@ -96,8 +96,9 @@ TEST_P(RuleModel, IsBroken) {
 }
 
 // Rules whose broken models the textual syntax cannot say: broken_models_test.cc has them.
-const std::set<std::string_view> not_in_text = {"A-02", "A-04", "A-12", "L-01", "L-02", "M-17",
-                                                "X-09", "X-10", "X-11", "X-12", "X-14", "X-17", "F-28"};
+const std::set<std::string_view> not_in_text = {"A-02", "A-04", "A-12", "L-01", "L-02",
+                                                "M-17", "X-09", "X-10", "X-11", "X-12",
+                                                "X-14", "X-17", "F-28"};
 
 std::vector<check::Rule> rules_in_text() {
   std::vector<check::Rule> rules;
@@ -107,11 +108,12 @@ std::vector<check::Rule> rules_in_text() {
   return rules;
 }
 
-INSTANTIATE_TEST_SUITE_P(Check, RuleModel, testing::ValuesIn(rules_in_text()), [](const auto& info) {
-  std::string name(info.param.id);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Check, RuleModel, testing::ValuesIn(rules_in_text()),
+                         [](const auto& info) {
+                           std::string name(info.param.id);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(Rules, AreDistinctAndDescribed) {
   std::set<std::string_view> ids;
@@ -120,7 +122,8 @@ TEST(Rules, AreDistinctAndDescribed) {
     EXPECT_FALSE(rule.title.empty()) << rule.id;
     EXPECT_NE(rule.standard, check::Level::off) << rule.id;
     EXPECT_GE(rule.strict, rule.standard) << rule.id;
-    EXPECT_TRUE(rule.runnable == check::Level::off || rule.runnable == check::Level::error) << rule.id;
+    EXPECT_TRUE(rule.runnable == check::Level::off || rule.runnable == check::Level::error)
+        << rule.id;
   }
 }
 

@@ -37,19 +37,23 @@ std::vector<double> numbers(const Tensor& tensor) {
     default: {  // the small types, through float
       std::vector<float> floats(static_cast<size_t>(count));
       ThreadPool pool(1);
-      kernels::cast(tensor.element_type(), ElementType::float32, data, floats.data(), count, {}, pool);
+      kernels::cast(tensor.element_type(), ElementType::float32, data, floats.data(), count, {},
+                    pool);
       read(floats.data(), count);
     }
   }
   return out;
 }
 
-std::optional<std::string> tensor_difference(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance) {
+std::optional<std::string> tensor_difference(const Tensor& actual, const Tensor& expected,
+                                             const Tolerance& tolerance) {
   if (actual.element_type() != expected.element_type()) {
-    return fmt::format("element type {} instead of {}", name_of(actual.element_type()), name_of(expected.element_type()));
+    return fmt::format("element type {} instead of {}", name_of(actual.element_type()),
+                       name_of(expected.element_type()));
   }
   if (actual.shape() != expected.shape()) {
-    return fmt::format("shape {} instead of {}", to_string(actual.shape()), to_string(expected.shape()));
+    return fmt::format("shape {} instead of {}", to_string(actual.shape()),
+                       to_string(expected.shape()));
   }
   if (actual.element_type() == ElementType::string) {
     const auto a = actual.elements<std::string>(), e = expected.elements<std::string>();
@@ -60,7 +64,8 @@ std::optional<std::string> tensor_difference(const Tensor& actual, const Tensor&
   }
   const std::vector<double> a = numbers(actual), e = numbers(expected);
   // Expected values carry rounding of their own: a few units in the last place of the largest of
-  // them, and for the 16-bit types, which the reference rounds after every operator, two of their own.
+  // them, and for the 16-bit types, which the reference rounds after every operator, two of their
+  // own.
   double largest = 0;
   for (const double x : e) {
     if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
@@ -68,32 +73,39 @@ std::optional<std::string> tensor_difference(const Tensor& actual, const Tensor&
   const double noise = actual.element_type() == ElementType::float32 ? 4 * 0x1p-23 * largest : 0;
   const double unit = actual.element_type() == ElementType::bfloat16  ? 0x1p-6
                       : actual.element_type() == ElementType::float16 ? 0x1p-9
-                                                                       : 0;
+                                                                      : 0;
   size_t wrong = 0, worst = 0;
   double worst_by = -1;
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]))) continue;
     const double by = std::abs(a[i] - e[i]);
-    if (by <= std::max(tolerance.absolute, noise) + std::max(tolerance.relative, unit) * std::abs(e[i])) continue;
+    if (by <=
+        std::max(tolerance.absolute, noise) + std::max(tolerance.relative, unit) * std::abs(e[i]))
+      continue;
     ++wrong;
     if (!(by <= worst_by)) worst = i, worst_by = by;
   }
   if (wrong == 0) return std::nullopt;
-  return fmt::format("{} of {} elements differ, element {} the most: {} instead of {}", wrong, a.size(), worst, a[worst], e[worst]);
+  return fmt::format("{} of {} elements differ, element {} the most: {} instead of {}", wrong,
+                     a.size(), worst, a[worst], e[worst]);
 }
 
-std::optional<std::string> list_difference(const std::vector<Value>& actual, const std::vector<Value>& expected,
+std::optional<std::string> list_difference(const std::vector<Value>& actual,
+                                           const std::vector<Value>& expected,
                                            const Tolerance& tolerance) {
-  if (actual.size() != expected.size()) return fmt::format("{} items instead of {}", actual.size(), expected.size());
+  if (actual.size() != expected.size())
+    return fmt::format("{} items instead of {}", actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    if (auto found = difference(actual[i], expected[i], tolerance)) return fmt::format("item {}: {}", i, *found);
+    if (auto found = difference(actual[i], expected[i], tolerance))
+      return fmt::format("item {}: {}", i, *found);
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::string> difference(const Value& actual, const Value& expected, const Tolerance& tolerance) {
+std::optional<std::string> difference(const Value& actual, const Value& expected,
+                                      const Tolerance& tolerance) {
   if (actual.kind() != expected.kind()) {
     // A present optional and what it holds are written the same way.
     if (actual.kind() == Value::Kind::optional && actual.optional().held) {
@@ -102,20 +114,29 @@ std::optional<std::string> difference(const Value& actual, const Value& expected
     return fmt::format("a {} instead of a {}", name_of(actual.kind()), name_of(expected.kind()));
   }
   switch (actual.kind()) {
-    case Value::Kind::tensor: return tensor_difference(actual.tensor(), expected.tensor(), tolerance);
-    case Value::Kind::sequence: return list_difference(actual.sequence().items, expected.sequence().items, tolerance);
+    case Value::Kind::tensor:
+      return tensor_difference(actual.tensor(), expected.tensor(), tolerance);
+    case Value::Kind::sequence:
+      return list_difference(actual.sequence().items, expected.sequence().items, tolerance);
     case Value::Kind::map:
-      if (auto found = tensor_difference(actual.map().keys, expected.map().keys, tolerance)) return "keys: " + *found;
+      if (auto found = tensor_difference(actual.map().keys, expected.map().keys, tolerance))
+        return "keys: " + *found;
       return list_difference(actual.map().values, expected.map().values, tolerance);
     case Value::Kind::optional: {
       const auto& a = actual.optional().held;
       const auto& e = expected.optional().held;
-      if (!a || !e) return !a == !e ? std::nullopt : std::optional<std::string>(a ? "something instead of nothing" : "nothing instead of something");
+      if (!a || !e)
+        return !a == !e ? std::nullopt
+                        : std::optional<std::string>(a ? "something instead of nothing"
+                                                       : "nothing instead of something");
       return difference(*a, *e, tolerance);
     }
     case Value::Kind::sparse_tensor:
-      if (auto found = tensor_difference(actual.sparse_tensor().values, expected.sparse_tensor().values, tolerance)) return found;
-      return tensor_difference(actual.sparse_tensor().indices, expected.sparse_tensor().indices, tolerance);
+      if (auto found = tensor_difference(actual.sparse_tensor().values,
+                                         expected.sparse_tensor().values, tolerance))
+        return found;
+      return tensor_difference(actual.sparse_tensor().indices, expected.sparse_tensor().indices,
+                               tolerance);
     case Value::Kind::none: return std::nullopt;
   }
   return std::nullopt;
@@ -125,8 +146,8 @@ std::optional<std::string> difference_in_form(const Value& actual, const Value& 
   if (!actual.is_tensor() || !expected.is_tensor()) return difference(actual, expected, {});
   const Tensor &a = actual.tensor(), &e = expected.tensor();
   if (a.element_type() == e.element_type() && a.shape() == e.shape()) return std::nullopt;
-  return fmt::format("{} of {} instead of {} of {}", name_of(a.element_type()), to_string(a.shape()),
-                     name_of(e.element_type()), to_string(e.shape()));
+  return fmt::format("{} of {} instead of {} of {}", name_of(a.element_type()),
+                     to_string(a.shape()), name_of(e.element_type()), to_string(e.shape()));
 }
 
 }  // namespace sardonyx::conformance

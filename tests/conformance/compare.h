@@ -18,7 +18,8 @@ struct Tolerance {
 // exactly. absolute is at least 4 float32 epsilons of the tensor's largest expected magnitude, and
 // relative at least two units in the last place of float16 and bfloat16 (docs/conformance.md).
 // Otherwise says where and how they differ.
-std::optional<std::string> difference(const Value& actual, const Value& expected, const Tolerance& tolerance);
+std::optional<std::string> difference(const Value& actual, const Value& expected,
+                                      const Tolerance& tolerance);
 
 // The same kinds, types and shapes, whatever the elements: for cases whose outputs are random.
 std::optional<std::string> difference_in_form(const Value& actual, const Value& expected);

@@ -1,5 +1,6 @@
 // Runs folders of ONNX backend test cases in one process:
-//   conformance_runner --cases DIR [--filter RE] [--mode planned|plain|both] [--threads N] [--json FILE]
+//   conformance_runner --cases DIR [--filter RE] [--mode planned|plain|both] [--threads N] [--json
+//   FILE]
 // A case is a folder with model.onnx, test_data_set_*/{input,output}_*.pb and tolerance.json. Exit
 // code 0 when nothing failed. Cases that need an operator without code count as skipped.
 #include <fmt/format.h>
@@ -65,11 +66,13 @@ Tolerance tolerance_of(const fs::path& folder) {
   return tolerance;
 }
 
-std::vector<Value> read_values(const fs::path& set, const std::string& prefix, const std::vector<ir::ValueInfo>& infos) {
+std::vector<Value> read_values(const fs::path& set, const std::string& prefix,
+                               const std::vector<ir::ValueInfo>& infos) {
   std::vector<Value> values;
   const auto files = numbered(set, prefix);
   for (size_t i = 0; i < files.size() && i < infos.size(); ++i) {
-    values.push_back(wire::read_value(read_file(files[i].string()), infos[i].type.value_or(ir::TypeProto())));
+    values.push_back(
+        wire::read_value(read_file(files[i].string()), infos[i].type.value_or(ir::TypeProto())));
   }
   return values;
 }
@@ -86,7 +89,8 @@ std::vector<ir::ValueInfo> fed_inputs(const ir::Graph& graph, size_t files) {
   return fed;
 }
 
-void run_mode(const fs::path& folder, const ir::Graph& graph, bool plain, const Settings& settings) {
+void run_mode(const fs::path& folder, const ir::Graph& graph, bool plain,
+              const Settings& settings) {
   SessionOptions options;
   options.threads = settings.threads;
   options.plain = plain;
@@ -104,11 +108,13 @@ void run_mode(const fs::path& folder, const ir::Graph& graph, bool plain, const 
     }
     const std::vector<Value> outputs = session.run(named);
     for (size_t i = 0; i < expected.size() && i < outputs.size(); ++i) {
-      const auto found = is_random(folder.filename().string()) ? conformance::difference_in_form(outputs[i], expected[i])
-                                                               : conformance::difference(outputs[i], expected[i], tolerance);
+      const auto found = is_random(folder.filename().string())
+                             ? conformance::difference_in_form(outputs[i], expected[i])
+                             : conformance::difference(outputs[i], expected[i], tolerance);
       if (found) {
-        throw Error(ErrorCode::run_failed, fmt::format("{}: output '{}': {}", plain ? "plain" : "planned",
-                                                       graph.outputs[i].name, *found));
+        throw Error(ErrorCode::run_failed,
+                    fmt::format("{}: output '{}': {}", plain ? "plain" : "planned",
+                                graph.outputs[i].name, *found));
       }
     }
   }
@@ -142,7 +148,8 @@ std::vector<fs::path> find_cases(const Settings& settings) {
   std::vector<fs::path> cases;
   const std::regex filter(settings.filter);
   for (const std::string& root : settings.roots) {
-    for (auto it = fs::recursive_directory_iterator(root, fs::directory_options::follow_directory_symlink);
+    for (auto it = fs::recursive_directory_iterator(
+             root, fs::directory_options::follow_directory_symlink);
          it != fs::recursive_directory_iterator(); ++it) {
       if (it->path().filename() != "model.onnx") continue;
       const fs::path folder = it->path().parent_path();
@@ -159,7 +166,8 @@ int main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Runs ONNX backend test cases");
   app.add_option("--cases", settings.roots, "Folders that hold cases, at any depth")->required();
-  app.add_option("--filter", settings.filter, "Only cases whose name has a match of this expression");
+  app.add_option("--filter", settings.filter,
+                 "Only cases whose name has a match of this expression");
   app.add_option("--mode", settings.mode)->check(CLI::IsMember({"planned", "plain", "both"}));
   app.add_option("--threads", settings.threads);
   app.add_option("--json", settings.json_path, "Write the outcomes here");
@@ -178,19 +186,26 @@ int main(int argc, char** argv) {
   for (const Outcome& outcome : outcomes) {
     ++totals[outcome.state];
     ++by_op[outcome.op][outcome.state];
-    json["cases"].push_back({{"name", outcome.name}, {"op", outcome.op}, {"state", outcome.state}, {"reason", outcome.reason}});
+    json["cases"].push_back({{"name", outcome.name},
+                             {"op", outcome.op},
+                             {"state", outcome.state},
+                             {"reason", outcome.reason}});
     if (outcome.state != "passed" && !settings.quiet) {
       fmt::print("{} {}: {}\n", outcome.state, outcome.name, outcome.reason);
     }
   }
   if (!settings.quiet) {
     for (const auto& [op, states] : by_op) {
-      const auto count = [&](const char* state) { return states.contains(state) ? states.at(state) : 0; };
-      fmt::print("{:28} {:4} passed {:4} failed {:4} skipped\n", op, count("passed"), count("failed"), count("skipped"));
+      const auto count = [&](const char* state) {
+        return states.contains(state) ? states.at(state) : 0;
+      };
+      fmt::print("{:28} {:4} passed {:4} failed {:4} skipped\n", op, count("passed"),
+                 count("failed"), count("skipped"));
     }
   }
   for (const auto& [state, count] : totals) json[state] = count;
   if (!settings.json_path.empty()) std::ofstream(settings.json_path) << json.dump(1) << "\n";
-  fmt::print("{} passed, {} failed, {} skipped\n", totals["passed"], totals["failed"], totals["skipped"]);
+  fmt::print("{} passed, {} failed, {} skipped\n", totals["passed"], totals["failed"],
+             totals["skipped"]);
   return totals["failed"] == 0 ? 0 : 1;
 }

@@ -79,7 +79,8 @@ TEST_F(DimTest, AgreesWithArithmetic) {
         }
       }
     }
-    EXPECT_EQ(expression.evaluate(sizes), value) << expression.to_string() << " with n=" << sizes[0] << " m=" << sizes[1];
+    EXPECT_EQ(expression.evaluate(sizes), value)
+        << expression.to_string() << " with n=" << sizes[0] << " m=" << sizes[1];
     const auto low = expression.lower(), high = expression.upper();
     EXPECT_LE(low.value_or(value), value) << expression.to_string();
     EXPECT_GE(high.value_or(value), value) << expression.to_string();

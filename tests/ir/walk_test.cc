@@ -51,30 +51,33 @@ Model sample() {
 
 TEST(Walk, VisitsEverythingInOrder) {
   std::string trace;
-  walk(sample(), {.enter = [&](const WalkPlace& place) { return trace += "(" + std::to_string(place.depth), true; },
-                  .leave = [&](const WalkPlace&) { trace += ")"; },
-                  .node = [&](const WalkPlace&, const Node& node, size_t index) {
-                    trace += " " + node.op_type + std::to_string(index);
-                  }});
+  walk(
+      sample(),
+      {.enter =
+           [&](const WalkPlace& place) { return trace += "(" + std::to_string(place.depth), true; },
+       .leave = [&](const WalkPlace&) { trace += ")"; },
+       .node = [&](const WalkPlace&, const Node& node,
+                   size_t index) { trace += " " + node.op_type + std::to_string(index); }});
   EXPECT_EQ(trace, "(0 If0(1 A0 If1(2 B0))(1 C0) D1)(0 E0)(0 G0)");
 }
 
 TEST(Walk, PathsSayTheWay) {
   std::vector<std::string> paths;
-  walk(sample(), {.enter = [&](const WalkPlace& place) { return paths.push_back(place.path()), true; }});
+  walk(sample(),
+       {.enter = [&](const WalkPlace& place) { return paths.push_back(place.path()), true; }});
   EXPECT_EQ(paths, (std::vector<std::string>{
-                       "graph 'main'",
-                       "graph 'main', node 0 If 'outer', then_branch 'yes'",
-                       "graph 'main', node 0 If 'outer', then_branch 'yes', node 1 If 'inner', then_branch 'deep'",
-                       "graph 'main', node 0 If 'outer', more[0] 'no'",
-                       "function 'custom.F'",
+                       "graph 'main'", "graph 'main', node 0 If 'outer', then_branch 'yes'",
+                       "graph 'main', node 0 If 'outer', then_branch 'yes', node 1 If 'inner', "
+                       "then_branch 'deep'",
+                       "graph 'main', node 0 If 'outer', more[0] 'no'", "function 'custom.F'",
                        "training_info[0].algorithm 'train'"}));
 }
 
 TEST(Walk, EnterMaySkip) {
   std::string trace;
-  walk(sample(), {.enter = [](const WalkPlace& place) { return place.depth == 0; },
-                  .node = [&](const WalkPlace&, const Node& node, size_t) { trace += node.op_type + " "; }});
+  walk(sample(),
+       {.enter = [](const WalkPlace& place) { return place.depth == 0; },
+        .node = [&](const WalkPlace&, const Node& node, size_t) { trace += node.op_type + " "; }});
   EXPECT_EQ(trace, "If D E G ");
 }
 
@@ -105,8 +108,11 @@ TEST(Walk, MutableCopiesWhatIsShared) {
     for (Node& node : nodes) node.name = "seen";
   });
   int seen = 0, touched = 0;
-  walk(model, {.node = [&](const WalkPlace&, const Node& node, size_t) { seen += node.name == "seen"; }});
-  walk(before, {.node = [&](const WalkPlace&, const Node& node, size_t) { touched += node.name == "seen"; }});
+  walk(model,
+       {.node = [&](const WalkPlace&, const Node& node, size_t) { seen += node.name == "seen"; }});
+  walk(before, {.node = [&](const WalkPlace&, const Node& node, size_t) {
+         touched += node.name == "seen";
+       }});
   EXPECT_EQ(seen, 8);
   EXPECT_EQ(touched, 0);
 }

@@ -292,6 +292,14 @@ TEST_P(ConvTest, LargeKernels) {
   check(square(1, 24, 20, 9, 2, 4));
 }
 
+TEST_P(ConvTest, StridesLongerThanTheImage) {
+  for (const int64_t stride : {int64_t{40}, int64_t{1} << 31, int64_t{1} << 40}) {
+    check(square(3, 20, 20, 3, stride, 1));
+    check(square(3, 20, 3, 3, stride, 1, 3));
+    check(square(3, 20, 2, 3, stride, 1));
+  }
+}
+
 TEST_P(ConvTest, EmptySizes) {
   check(square(3, 2, 8, 5));         // no output pixel
   check(square(0, 5, 20, 3, 1, 1));  // no input channel

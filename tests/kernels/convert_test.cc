@@ -103,8 +103,17 @@ int nearest_pattern(const Format& f, double magnitude) {
 }
 
 std::vector<float> probes(const Format& f) {
-  std::vector<float> x{0.0f, -0.0f, 1e-45f, -1e-45f, 1e38f, -1e38f, 3.4e38f,
-                       INFINITY, -INFINITY, NAN, std::numeric_limits<float>::max()};
+  std::vector<float> x{0.0f,
+                       -0.0f,
+                       1e-45f,
+                       -1e-45f,
+                       1e38f,
+                       -1e38f,
+                       3.4e38f,
+                       INFINITY,
+                       -INFINITY,
+                       NAN,
+                       std::numeric_limits<float>::max()};
   const int step = f.width() == 16 ? 7 : 1;
   for (int p = 0; p < f.top_patterns; p += step) {
     const double here = f.value(p), next = f.value(p + 1);
@@ -169,13 +178,16 @@ TEST(Convert, DoubleToNarrowRoundsOnce) {
 }
 
 TEST(Convert, Float4) {
-  const std::vector<float> x{0, 0.25f, 0.26f, 0.75f, 1, 1.25f, 1.75f, 2.5f,    3.5f,     5,
+  const std::vector<float> x{0, 0.25f, 0.26f, 0.75f, 1, 1.25f, 1.75f, 2.5f,     3.5f,     5,
                              6, 9,     -0.3f, -8,    7, -0.0f, NAN,   INFINITY, -INFINITY};
-  const std::vector<float> expected{0, 0, 0.5f, 1, 1, 1, 2, 2, 4, 4, 6, 6, -0.5f, -6, 6, -0.0f, -0.0f, 6, -6};
+  const std::vector<float> expected{0, 0, 0.5f,  1,  1, 1,     2,     2, 4, 4,
+                                    6, 6, -0.5f, -6, 6, -0.0f, -0.0f, 6, -6};
   std::vector<uint8_t> packed((x.size() + 1) / 2);
   std::vector<float> y(x.size());
-  cast(ElementType::float32, ElementType::float4e2m1, x.data(), packed.data(), 19, {}, one_thread());
-  cast(ElementType::float4e2m1, ElementType::float32, packed.data(), y.data(), 19, {}, one_thread());
+  cast(ElementType::float32, ElementType::float4e2m1, x.data(), packed.data(), 19, {},
+       one_thread());
+  cast(ElementType::float4e2m1, ElementType::float32, packed.data(), y.data(), 19, {},
+       one_thread());
   for (size_t i = 0; i < x.size(); ++i) {
     EXPECT_EQ(y[i], expected[i]) << x[i];
     EXPECT_EQ(std::signbit(y[i]), std::signbit(expected[i])) << x[i];
@@ -223,10 +235,12 @@ std::vector<To> converted(ElementType to, const std::vector<float>& x) {
 
 TEST(Convert, FloatToIntegerTruncatesAndNeverTraps) {
   const std::vector<float> x{1.9f, -1.9f, 0, NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 300, -3};
-  EXPECT_EQ(converted<int32_t>(ElementType::int32, x),
-            (std::vector<int32_t>{1, -1, 0, 0, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN, 300, -3}));
-  EXPECT_EQ(converted<int64_t>(ElementType::int64, x),
-            (std::vector<int64_t>{1, -1, 0, 0, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 300, -3}));
+  EXPECT_EQ(
+      converted<int32_t>(ElementType::int32, x),
+      (std::vector<int32_t>{1, -1, 0, 0, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN, 300, -3}));
+  EXPECT_EQ(
+      converted<int64_t>(ElementType::int64, x),
+      (std::vector<int64_t>{1, -1, 0, 0, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 300, -3}));
   EXPECT_EQ(converted<uint8_t>(ElementType::uint8, x),
             (std::vector<uint8_t>{1, 255, 0, 0, 255, 0, 255, 0, 44, 253}));
   EXPECT_EQ(converted<uint64_t>(ElementType::uint64, x)[6], UINT64_MAX);
@@ -247,8 +261,8 @@ TEST(Convert, IntegersWrapAndBooleansAreBytes) {
 }
 
 TEST(Convert, PackedIntegers) {
-  for (const ElementType type : {ElementType::int4, ElementType::uint4, ElementType::int2,
-                                 ElementType::uint2}) {
+  for (const ElementType type :
+       {ElementType::int4, ElementType::uint4, ElementType::int2, ElementType::uint2}) {
     const int bits = bit_width(type);
     for (const int64_t n : {0, 1, 2, 3, 5, 1023, 2049, 70001}) {
       std::vector<int32_t> x(static_cast<size_t>(n)), y(x.size());

@@ -58,7 +58,9 @@ const Broadcast broadcasts[] = {
     {{4, 6}, {1}, {1, 1}},
     {{3, 40000}, {3, 1}, {40000}},
     {{0, 4}, {4}, {0, 1}},
-    {{2, 1, 2, 1, 2, 1, 2, 1, 2, 2}, {1, 1, 2, 1, 1, 1, 2, 1, 1, 2}, {2, 1, 1, 1, 2, 1, 1, 1, 2, 1}},
+    {{2, 1, 2, 1, 2, 1, 2, 1, 2, 2},
+     {1, 1, 2, 1, 1, 1, 2, 1, 1, 2},
+     {2, 1, 1, 1, 2, 1, 1, 1, 2, 1}},
 };
 
 TEST(Broadcast, AddMeetsTheRightElements) {
@@ -131,7 +133,8 @@ const std::vector<UnaryCase>& unary_cases() {
       {UnaryOp::elu, [](D x, D a, D) { return x < 0 ? a * std::expm1(x) : x; }, 1.5},
       {UnaryOp::celu,
        [](D x, D a, D) { return std::max(0.0, x) + std::min(0.0, a * std::expm1(x / a)); }, 2},
-      {UnaryOp::selu, [](D x, D a, D b) { return b * (x < 0 ? a * std::expm1(x) : x); }, 1.67, 1.05},
+      {UnaryOp::selu, [](D x, D a, D b) { return b * (x < 0 ? a * std::expm1(x) : x); }, 1.67,
+       1.05},
       {UnaryOp::gelu, [](D x, D, D) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }},
       {UnaryOp::gelu_tanh,
        [](D x, D, D) {
@@ -145,7 +148,9 @@ const std::vector<UnaryCase>& unary_cases() {
       {UnaryOp::softplus, [](D x, D, D) { return softplus(x); }, 0, 0, -40, 40},
       {UnaryOp::softsign, [](D x, D, D) { return x / (1 + std::fabs(x)); }},
       {UnaryOp::thresholded_relu, [](D x, D a, D) { return x > a ? x : 0; }, 0.7},
-      {UnaryOp::shrink, [](D x, D a, D b) { return x < -a ? x + b : x > a ? x - b : 0; }, 1, 0.5},
+      {UnaryOp::shrink, [](D x, D a, D b) { return x < -a  ? x + b
+                                                   : x > a ? x - b
+                                                           : 0; }, 1, 0.5},
       {UnaryOp::swish, [](D x, D a, D) { return x * sigmoid(a * x); }, 1.7},
       {UnaryOp::erf, [](D x, D, D) { return std::erf(x); }},
       {UnaryOp::sin, [](D x, D, D) { return std::sin(x); }},
@@ -193,8 +198,9 @@ TEST(Unary, FloatFormulas) {
 
 TEST(Unary, EveryOperatorIsListedAbove) {
   for (int op = 0; op < static_cast<int>(UnaryOp::is_nan); ++op) {
-    const bool listed = std::any_of(unary_cases().begin(), unary_cases().end(),
-                                    [&](const UnaryCase& c) { return static_cast<int>(c.op) == op; });
+    const bool listed =
+        std::any_of(unary_cases().begin(), unary_cases().end(),
+                    [&](const UnaryCase& c) { return static_cast<int>(c.op) == op; });
     EXPECT_TRUE(listed) << op;
     EXPECT_TRUE(supports(static_cast<UnaryOp>(op), ElementType::float32)) << op;
     EXPECT_NE(unary_tile(static_cast<UnaryOp>(op)), nullptr) << op;
@@ -242,11 +248,12 @@ TEST(Unary, DoubleAndHalves) {
 
 TEST(Unary, RoundsHalfToEven) {
   each_target([] {
-    const std::vector<float> x{0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 0.49999997f, 8388609.0f, -2.5f,
-                               4503599.5f, 1e30f, -0.2f};
+    const std::vector<float> x{0.5f,       1.5f,  2.5f,       -0.5f, -1.5f, 0.49999997f,
+                               8388609.0f, -2.5f, 4503599.5f, 1e30f, -0.2f};
     std::vector<float> y(x.size());
     unary(UnaryOp::round, ElementType::float32, x.data(), y.data(), 11, {}, one_thread());
-    EXPECT_EQ(y, (std::vector<float>{0, 2, 2, -0.0f, -2, 0, 8388609.0f, -2, 4503600, 1e30f, -0.0f}));
+    EXPECT_EQ(y,
+              (std::vector<float>{0, 2, 2, -0.0f, -2, 0, 8388609.0f, -2, 4503600, 1e30f, -0.0f}));
   });
 }
 
@@ -319,21 +326,23 @@ TEST(Binary, FloatOperators) {
     for (const Case& c : cases) {
       const float low = c.op == BinaryOp::pow ? 0.1f : -3;
       const auto a = random_floats(3 * 41, low, 3, 3), b = random_floats(3 * 41, -3, 3, 4);
-      for (const Broadcast& shape : {Broadcast{{3, 41}, {3, 41}, {3, 41}},
-                                     Broadcast{{3, 41}, {}, {3, 41}},
-                                     Broadcast{{3, 41}, {3, 41}, {1}}}) {
+      for (const Broadcast& shape :
+           {Broadcast{{3, 41}, {3, 41}, {3, 41}}, Broadcast{{3, 41}, {}, {3, 41}},
+            Broadcast{{3, 41}, {3, 41}, {1}}}) {
         const auto plan = plan_broadcast(shape.output, {shape.a, shape.b});
         std::vector<float> y(3 * 41);
         std::vector<double> expected;
         for (int64_t i = 0; i < 3 * 41; ++i) {
-          expected.push_back(c.formula(a[static_cast<size_t>(source_of(shape.output, shape.a, i))],
-                                       b[static_cast<size_t>(source_of(shape.output, shape.b, i))]));
+          expected.push_back(
+              c.formula(a[static_cast<size_t>(source_of(shape.output, shape.a, i))],
+                        b[static_cast<size_t>(source_of(shape.output, shape.b, i))]));
         }
         binary(c.op, ElementType::float32, plan, a.data(), b.data(), y.data(), two_threads());
         SCOPED_TRACE("operator " + std::to_string(static_cast<int>(c.op)));
         test::expect_near(y, expected, 1e-6);
         for (const ElementType type : {ElementType::float16, ElementType::bfloat16}) {
-          if (c.op == BinaryOp::mod || c.op == BinaryOp::fmod) continue;  // jumps where inputs round
+          if (c.op == BinaryOp::mod || c.op == BinaryOp::fmod)
+            continue;  // jumps where inputs round
           std::vector<uint16_t> ha(a.size()), hb(b.size()), hy(y.size());
           to_halves(type, a.data(), ha.data(), 3 * 41);
           to_halves(type, b.data(), hb.data(), 3 * 41);
@@ -392,7 +401,8 @@ std::vector<T> run_binary(BinaryOp op, ElementType type, const std::vector<T>& a
 TEST(Binary, IntegersNeverTrap) {
   const std::vector<int32_t> a{INT32_MIN, 7, -7, 7, INT32_MAX}, b{-1, 0, 2, -2, 2};
   using V = std::vector<int32_t>;
-  EXPECT_EQ(run_binary(BinaryOp::div, ElementType::int32, a, b), (V{INT32_MIN, 0, -3, -3, INT32_MAX / 2}));
+  EXPECT_EQ(run_binary(BinaryOp::div, ElementType::int32, a, b),
+            (V{INT32_MIN, 0, -3, -3, INT32_MAX / 2}));
   EXPECT_EQ(run_binary(BinaryOp::mod, ElementType::int32, a, b), (V{0, 0, 1, -1, 1}));
   EXPECT_EQ(run_binary(BinaryOp::fmod, ElementType::int32, a, b), (V{0, 0, -1, 1, 1}));
   EXPECT_EQ(run_binary(BinaryOp::mul, ElementType::int32, a, b), (V{INT32_MIN, 0, -14, -14, -2}));
@@ -402,7 +412,8 @@ TEST(Binary, IntegersNeverTrap) {
   using U = std::vector<uint8_t>;
   EXPECT_EQ(run_binary(BinaryOp::shift_left, ElementType::uint8, U{3, 3, 3, 255}, U{1, 7, 8, 200}),
             (U{6, 128, 0, 0}));
-  EXPECT_EQ(run_binary(BinaryOp::shift_right, ElementType::uint8, U{200, 255}, U{3, 8}), (U{25, 0}));
+  EXPECT_EQ(run_binary(BinaryOp::shift_right, ElementType::uint8, U{200, 255}, U{3, 8}),
+            (U{25, 0}));
   EXPECT_EQ(run_binary(BinaryOp::bit_xor, ElementType::uint8, U{6}, U{3}), U{5});
   EXPECT_EQ(run_binary(BinaryOp::logical_and, ElementType::boolean, U{0, 1, 2}, U{1, 4, 0}),
             (U{0, 1, 0}));
@@ -458,7 +469,8 @@ TEST(Where, EveryCell) {
   where(Cell::text, plan, truths, x.data(), other.data(), y.data(), one_thread());
   for (int64_t i = 0; i < 12; ++i) {
     const bool chosen = condition[source_of(out, c, i)] != 0;
-    EXPECT_EQ(y[static_cast<size_t>(i)], chosen ? x[static_cast<size_t>(source_of(out, a, i))] : "-");
+    EXPECT_EQ(y[static_cast<size_t>(i)],
+              chosen ? x[static_cast<size_t>(source_of(out, a, i))] : "-");
   }
   const std::vector<int64_t> p{5, 6}, q{7};
   std::vector<int64_t> z(12);

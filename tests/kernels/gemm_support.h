@@ -105,26 +105,16 @@ inline double activate(const Epilogue& e, double x) {
     return std::min(std::max(v, low), high);
   };
   switch (e.activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return std::max(x, 0.0);
-    case Activation::clip:
-      return clamp(x, e.p0, e.p1);
-    case Activation::leaky_relu:
-      return x < 0 ? x * e.p0 : x;
-    case Activation::hard_sigmoid:
-      return clamp(x * e.p0 + e.p1, 0, 1);
-    case Activation::hard_swish:
-      return x * clamp(x / 6 + 0.5, 0, 1);
-    case Activation::sigmoid:
-      return sigmoid(x);
-    case Activation::silu:
-      return x * sigmoid(x);
-    case Activation::tanh:
-      return std::tanh(x);
-    case Activation::gelu_erf:
-      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::none: return x;
+    case Activation::relu: return std::max(x, 0.0);
+    case Activation::clip: return clamp(x, e.p0, e.p1);
+    case Activation::leaky_relu: return x < 0 ? x * e.p0 : x;
+    case Activation::hard_sigmoid: return clamp(x * e.p0 + e.p1, 0, 1);
+    case Activation::hard_swish: return x * clamp(x / 6 + 0.5, 0, 1);
+    case Activation::sigmoid: return sigmoid(x);
+    case Activation::silu: return x * sigmoid(x);
+    case Activation::tanh: return std::tanh(x);
+    case Activation::gelu_erf: return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::gelu_tanh:
       return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
   }

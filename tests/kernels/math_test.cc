@@ -66,9 +66,10 @@ TEST(Math, DenseWhereTheFunctionsAreUsed) {
 
 TEST(Math, Specials) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  const std::vector<float> x{0.0f, -0.0f, infinity, -infinity, std::nanf(""), 1e-45f, -1e-45f,
-                             1.1754942e-38f, 88.72f, 88.73f, -103.9f, -104.1f, 3.4e38f, -3.4e38f,
-                             1.0f, -1.0f, 30000.0f, 30001.0f, 1e10f};
+  const std::vector<float> x{0.0f,    -0.0f,    infinity,       -infinity, std::nanf(""),
+                             1e-45f,  -1e-45f,  1.1754942e-38f, 88.72f,    88.73f,
+                             -103.9f, -104.1f,  3.4e38f,        -3.4e38f,  1.0f,
+                             -1.0f,   30000.0f, 30001.0f,       1e10f};
   test::each_target([&] {
     for (const Function& f : functions) check_function(f, x);
   });

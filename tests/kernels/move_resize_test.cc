@@ -33,20 +33,117 @@ struct Golden {
 
 const std::vector<Golden>& goldens() {
   static const std::vector<Golden> list{
-      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::half_pixel}, 8, 8, 2.0f, 2.0f, {1, 1.25f, 1.75f, 2.25f, 2.75f, 3.25f, 3.75f, 4, 2, 2.25f, 2.75f, 3.25f, 3.75f, 4.25f, 4.75f, 5, 4, 4.25f, 4.75f, 5.25f, 5.75f, 6.25f, 6.75f, 7, 6, 6.25f, 6.75f, 7.25f, 7.75f, 8.25f, 8.75f, 9, 8, 8.25f, 8.75f, 9.25f, 9.75f, 10.25f, 10.75f, 11, 10, 10.25f, 10.75f, 11.25f, 11.75f, 12.25f, 12.75f, 13, 12, 12.25f, 12.75f, 13.25f, 13.75f, 14.25f, 14.75f, 15, 13, 13.25f, 13.75f, 14.25f, 14.75f, 15.25f, 15.75f, 16}},
-      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::half_pixel}, 2, 2, 0.6f, 0.6f, {2.666667f, 4.333333f, 9.333333f, 11}},
-      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::align_corners}, 2, 2, 0.6f, 0.6f, {1, 3.142857f, 9.571428f, 11.71428f}},
-      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::half_pixel_symmetric}, 2, 5, 0.6f, 1.3f, {3.666667f, 4.397436f, 5.166667f, 5.935898f, 6.666667f, 10.33333f, 11.0641f, 11.83333f, 12.60256f, 13.33333f}},
-      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::pytorch_half_pixel}, 1, 3, 0.25f, 0.8f, {1.125f, 2.375f, 3.625f}},
-      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::half_pixel, .antialias = true}, 2, 1, 0.6f, 0.4f, {3.38f, 9.88f}},
-      {{.mode = ResizeMode::cubic, .coordinates = CoordinateMode::half_pixel, .cubic_a = -0.75}, 3, 6, 0.8f, 1.5f, {1.290148f, 1.783203f, 2.589918f, 3.163991f, 3.970703f, 4.46376f, 6.530385f, 7.023438f, 7.830154f, 8.404227f, 9.210938f, 9.703997f, 11.73546f, 12.22852f, 13.03523f, 13.60931f, 14.41602f, 14.90908f}},
-      {{.mode = ResizeMode::cubic, .coordinates = CoordinateMode::asymmetric, .cubic_a = -0.5, .exclude_outside = true}, 3, 6, 0.8f, 1.5f, {1, 1.607143f, 2.333334f, 3, 3.75862f, 4.105263f, 6, 6.607142f, 7.333334f, 8, 8.75862f, 9.105264f, 11.35294f, 11.96008f, 12.68628f, 13.35294f, 14.11156f, 14.4582f}},
-      {{.mode = ResizeMode::cubic, .coordinates = CoordinateMode::half_pixel, .antialias = true}, 2, 2, 0.6f, 0.6f, {2.51807f, 4.285886f, 9.589335f, 11.35715f}},
-      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::tf_crop_and_resize, .extrapolation_value = 10}, 3, 3, 0.8f, 0.8f, {7.6f, 10, 10, 11.96364f, 10, 10, 10, 10, 10}, 0.4f, 1.2f, 0.6f, 1.7f},
-      {{.mode = ResizeMode::nearest, .coordinates = CoordinateMode::half_pixel, .nearest = NearestMode::floor}, 6, 2, 1.7f, 0.7f, {1, 2, 1, 2, 1, 2, 5, 6, 9, 10, 9, 10}},
-      {{.mode = ResizeMode::nearest, .coordinates = CoordinateMode::half_pixel, .nearest = NearestMode::round_prefer_ceil}, 2, 10, 0.5f, 2.5f, {5, 5, 6, 6, 6, 7, 7, 8, 8, 8, 13, 13, 14, 14, 14, 15, 15, 16, 16, 16}},
-      {{.mode = ResizeMode::nearest, .coordinates = CoordinateMode::asymmetric, .nearest = NearestMode::ceil}, 6, 2, 1.7f, 0.7f, {1, 3, 5, 7, 9, 11, 9, 11, 13, 15, 13, 15}},
-      {{.mode = ResizeMode::nearest, .coordinates = CoordinateMode::align_corners, .nearest = NearestMode::round_prefer_floor}, 7, 6, 1.75f, 1.5f, {1, 2, 2, 3, 3, 4, 1, 2, 2, 3, 3, 4, 5, 6, 6, 7, 7, 8, 5, 6, 6, 7, 7, 8, 9, 10, 10, 11, 11, 12, 9, 10, 10, 11, 11, 12, 13, 14, 14, 15, 15, 16}},
+      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::half_pixel},
+       8,
+       8,
+       2.0f,
+       2.0f,
+       {1,      1.25f,  1.75f,  2.25f,  2.75f,  3.25f,  3.75f,  4,      2,      2.25f,  2.75f,
+        3.25f,  3.75f,  4.25f,  4.75f,  5,      4,      4.25f,  4.75f,  5.25f,  5.75f,  6.25f,
+        6.75f,  7,      6,      6.25f,  6.75f,  7.25f,  7.75f,  8.25f,  8.75f,  9,      8,
+        8.25f,  8.75f,  9.25f,  9.75f,  10.25f, 10.75f, 11,     10,     10.25f, 10.75f, 11.25f,
+        11.75f, 12.25f, 12.75f, 13,     12,     12.25f, 12.75f, 13.25f, 13.75f, 14.25f, 14.75f,
+        15,     13,     13.25f, 13.75f, 14.25f, 14.75f, 15.25f, 15.75f, 16}},
+      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::half_pixel},
+       2,
+       2,
+       0.6f,
+       0.6f,
+       {2.666667f, 4.333333f, 9.333333f, 11}},
+      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::align_corners},
+       2,
+       2,
+       0.6f,
+       0.6f,
+       {1, 3.142857f, 9.571428f, 11.71428f}},
+      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::half_pixel_symmetric},
+       2,
+       5,
+       0.6f,
+       1.3f,
+       {3.666667f, 4.397436f, 5.166667f, 5.935898f, 6.666667f, 10.33333f, 11.0641f, 11.83333f,
+        12.60256f, 13.33333f}},
+      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::pytorch_half_pixel},
+       1,
+       3,
+       0.25f,
+       0.8f,
+       {1.125f, 2.375f, 3.625f}},
+      {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::half_pixel, .antialias = true},
+       2,
+       1,
+       0.6f,
+       0.4f,
+       {3.38f, 9.88f}},
+      {{.mode = ResizeMode::cubic, .coordinates = CoordinateMode::half_pixel, .cubic_a = -0.75},
+       3,
+       6,
+       0.8f,
+       1.5f,
+       {1.290148f, 1.783203f, 2.589918f, 3.163991f, 3.970703f, 4.46376f, 6.530385f, 7.023438f,
+        7.830154f, 8.404227f, 9.210938f, 9.703997f, 11.73546f, 12.22852f, 13.03523f, 13.60931f,
+        14.41602f, 14.90908f}},
+      {{.mode = ResizeMode::cubic,
+        .coordinates = CoordinateMode::asymmetric,
+        .cubic_a = -0.5,
+        .exclude_outside = true},
+       3,
+       6,
+       0.8f,
+       1.5f,
+       {1, 1.607143f, 2.333334f, 3, 3.75862f, 4.105263f, 6, 6.607142f, 7.333334f, 8, 8.75862f,
+        9.105264f, 11.35294f, 11.96008f, 12.68628f, 13.35294f, 14.11156f, 14.4582f}},
+      {{.mode = ResizeMode::cubic, .coordinates = CoordinateMode::half_pixel, .antialias = true},
+       2,
+       2,
+       0.6f,
+       0.6f,
+       {2.51807f, 4.285886f, 9.589335f, 11.35715f}},
+      {{.mode = ResizeMode::linear,
+        .coordinates = CoordinateMode::tf_crop_and_resize,
+        .extrapolation_value = 10},
+       3,
+       3,
+       0.8f,
+       0.8f,
+       {7.6f, 10, 10, 11.96364f, 10, 10, 10, 10, 10},
+       0.4f,
+       1.2f,
+       0.6f,
+       1.7f},
+      {{.mode = ResizeMode::nearest,
+        .coordinates = CoordinateMode::half_pixel,
+        .nearest = NearestMode::floor},
+       6,
+       2,
+       1.7f,
+       0.7f,
+       {1, 2, 1, 2, 1, 2, 5, 6, 9, 10, 9, 10}},
+      {{.mode = ResizeMode::nearest,
+        .coordinates = CoordinateMode::half_pixel,
+        .nearest = NearestMode::round_prefer_ceil},
+       2,
+       10,
+       0.5f,
+       2.5f,
+       {5, 5, 6, 6, 6, 7, 7, 8, 8, 8, 13, 13, 14, 14, 14, 15, 15, 16, 16, 16}},
+      {{.mode = ResizeMode::nearest,
+        .coordinates = CoordinateMode::asymmetric,
+        .nearest = NearestMode::ceil},
+       6,
+       2,
+       1.7f,
+       0.7f,
+       {1, 3, 5, 7, 9, 11, 9, 11, 13, 15, 13, 15}},
+      {{.mode = ResizeMode::nearest,
+        .coordinates = CoordinateMode::align_corners,
+        .nearest = NearestMode::round_prefer_floor},
+       7,
+       6,
+       1.75f,
+       1.5f,
+       {1, 2, 2, 3, 3,  4,  1,  2,  2,  3, 3,  4,  5,  6,  6,  7,  7,  8,  5,  6,  6,
+        7, 7, 8, 9, 10, 10, 11, 11, 12, 9, 10, 10, 11, 11, 12, 13, 14, 14, 15, 15, 16}},
   };
   return list;
 }
@@ -62,7 +159,8 @@ TEST(Resize, AgreesWithTheReference) {
     const Resize resize(g.options, axes);
     const auto y = resized(resize, ElementType::float32, x, g.height * g.width, one_thread());
     const std::vector<double> wide_x(x.begin(), x.end());
-    const auto wide = resized(resize, ElementType::float64, wide_x, g.height * g.width, two_threads());
+    const auto wide =
+        resized(resize, ElementType::float64, wide_x, g.height * g.width, two_threads());
     for (size_t i = 0; i < y.size(); ++i) {
       EXPECT_NEAR(y[i], g.expected[i], 2e-5) << "case " << &g - goldens().data() << " at " << i;
       EXPECT_NEAR(wide[i], g.expected[i], 2e-5);
@@ -82,7 +180,8 @@ TEST(Resize, ThreadsDoNotMatterAndRampsStayRamps) {
   test::expect_same_bits(
       y, resized(Resize(options, axes), ElementType::float32, x, 3 * H * W, two_threads()));
   for (int64_t i = 0; i < 3 * H * W; ++i) {
-    const double row = double(i / W % H) * (h - 1) / (H - 1), column = double(i % W) * (w - 1) / (W - 1);
+    const double row = double(i / W % H) * (h - 1) / (H - 1),
+                 column = double(i % W) * (w - 1) / (W - 1);
     ASSERT_NEAR(y[static_cast<size_t>(i)], 2 * row + column, 1e-4);
   }
   for (const bool antialias : {false, true}) {
@@ -90,8 +189,8 @@ TEST(Resize, ThreadsDoNotMatterAndRampsStayRamps) {
       options = {.mode = mode, .exclude_outside = true, .antialias = antialias};
       const ResizeAxis smaller[] = {{3, 3, 1}, {h, 17, 17.0 / h}, {w, W, double(W) / w}};
       const std::vector<uint8_t> flat(3 * h * w, 77);
-      const auto z = resized(Resize(options, smaller), ElementType::uint8, flat, 3 * 17 * W,
-                             two_threads());
+      const auto z =
+          resized(Resize(options, smaller), ElementType::uint8, flat, 3 * 17 * W, two_threads());
       for (const uint8_t v : z) ASSERT_NEAR(v, 77, 1);
     }
   }
@@ -100,18 +199,21 @@ TEST(Resize, ThreadsDoNotMatterAndRampsStayRamps) {
 TEST(Resize, NearestMovesAnything) {
   const std::vector<std::string> x{"a", "b", "c"};
   const ResizeAxis axes[] = {{3, 6, 2}};
-  const ResizeOptions options{.coordinates = CoordinateMode::asymmetric, .nearest = NearestMode::floor};
+  const ResizeOptions options{.coordinates = CoordinateMode::asymmetric,
+                              .nearest = NearestMode::floor};
   const auto y = resized(Resize(options, axes), ElementType::string, x, 6, one_thread());
   EXPECT_EQ(y, (std::vector<std::string>{"a", "a", "b", "b", "c", "c"}));
-  EXPECT_EQ(resized(Resize(options, {}), ElementType::int32, std::vector<int32_t>{5}, 1, one_thread()),
-            std::vector<int32_t>{5});
+  EXPECT_EQ(
+      resized(Resize(options, {}), ElementType::int32, std::vector<int32_t>{5}, 1, one_thread()),
+      std::vector<int32_t>{5});
 }
 
 TEST(Resize, IntegersAreHeldAtTheirBounds) {
   // A cubic overshoots at the edge between 0 and 255.
   const std::vector<uint8_t> x{0, 0, 0, 255, 255, 255};
   const ResizeAxis axes[] = {{6, 24, 4}};
-  const auto y = resized(Resize({.mode = ResizeMode::cubic}, axes), ElementType::uint8, x, 24, one_thread());
+  const auto y =
+      resized(Resize({.mode = ResizeMode::cubic}, axes), ElementType::uint8, x, 24, one_thread());
   EXPECT_TRUE(std::is_sorted(y.begin() + 11, y.begin() + 13));
   EXPECT_EQ(*std::max_element(y.begin(), y.end()), 255);
   EXPECT_EQ(*std::min_element(y.begin(), y.begin() + 11), 0);
@@ -132,8 +234,8 @@ TEST(Resize, RefusesWhatHasNoMeaning) {
 }
 
 TEST(NonMaxSuppression, DropsWhatOverlaps) {
-  const std::vector<float> boxes{0, 0, 1, 1,  0, 0.1f, 1, 1.1f,  0, -0.1f, 1, 0.9f,
-                                 0, 10, 1, 11, 0, 10.1f, 1, 11.1f, 0, 100, 1, 101};
+  const std::vector<float> boxes{0, 0,  1, 1,  0, 0.1f,  1, 1.1f,  0, -0.1f, 1, 0.9f,
+                                 0, 10, 1, 11, 0, 10.1f, 1, 11.1f, 0, 100,   1, 101};
   const std::vector<float> scores{0.9f, 0.75f, 0.6f, 0.95f, 0.5f, 0.3f};
   SuppressionOptions options{.max_per_class = 3, .iou_threshold = 0.5f};
   using V = std::vector<int64_t>;
@@ -141,14 +243,16 @@ TEST(NonMaxSuppression, DropsWhatOverlaps) {
             (V{0, 0, 3, 0, 0, 0, 0, 0, 5}));
   options.has_score_threshold = true;
   options.score_threshold = 0.4f;
-  EXPECT_EQ(non_max_suppression(options, 1, 1, 6, boxes.data(), scores.data()), (V{0, 0, 3, 0, 0, 0}));
+  EXPECT_EQ(non_max_suppression(options, 1, 1, 6, boxes.data(), scores.data()),
+            (V{0, 0, 3, 0, 0, 0}));
   options.max_per_class = 0;
   EXPECT_TRUE(non_max_suppression(options, 1, 1, 6, boxes.data(), scores.data()).empty());
   // The corners may come in any order; two classes are apart; a NaN score is no score.
   const std::vector<float> flipped{1, 1, 0, 0, 0, 0.1f, 1, 1.1f};
   const std::vector<float> two{0.9f, 0.8f, NAN, 0.7f};
   options = {.max_per_class = 9, .iou_threshold = 0.5f};
-  EXPECT_EQ(non_max_suppression(options, 1, 2, 2, flipped.data(), two.data()), (V{0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(non_max_suppression(options, 1, 2, 2, flipped.data(), two.data()),
+            (V{0, 0, 0, 0, 1, 1}));
   const std::vector<float> centers{0.5f, 0.5f, 1, 1, 0.5f, 0.6f, 1, 1};
   options.center_point_box = true;
   EXPECT_EQ(non_max_suppression(options, 1, 1, 2, centers.data(), two.data()), (V{0, 0, 0}));

@@ -185,7 +185,8 @@ TEST(Strided, DepthAndSpace) {
     check_copy(plan_depth_to_space(deep, 2, dcr), 360, 360, [&](int64_t i) {
       const Shape at = index_of(wide, i);
       const int64_t block = at[2] % 2 * 2 + at[3] % 2;
-      return offset_of(deep, {at[0], dcr ? block * 3 + at[1] : at[1] * 4 + block, at[2] / 2, at[3] / 2});
+      return offset_of(deep,
+                       {at[0], dcr ? block * 3 + at[1] : at[1] * 4 + block, at[2] / 2, at[3] / 2});
     });
   }
   check_copy(plan_space_to_depth(wide, 2), 360, 360, [&](int64_t i) {
@@ -312,19 +313,22 @@ TEST(Gather, BadIndicesAreNamed) {
   const auto x = elements<int32_t>(60);
   std::vector<int32_t> y(60);
   for (const int64_t bad : {int64_t{5}, int64_t{-6}, INT64_MAX, INT64_MIN}) {
-    const auto message = error_of([&] {
-      gather(Cell::bytes4, 1, 5, 4, x.data(), Indices(&bad, 1), y.data(), one_thread());
-    });
+    const auto message = error_of(
+        [&] { gather(Cell::bytes4, 1, 5, 4, x.data(), Indices(&bad, 1), y.data(), one_thread()); });
     EXPECT_NE(message.find(std::to_string(bad)), std::string::npos) << message;
     EXPECT_NE(message.find("[-5, 4]"), std::string::npos) << message;
     EXPECT_THROW(gather_elements(Cell::bytes4, Shape{5}, 0, x.data(), Shape{1}, Indices(&bad, 1),
-                                 y.data(), one_thread()), Error);
+                                 y.data(), one_thread()),
+                 Error);
     EXPECT_THROW(gather_nd(Cell::bytes4, Shape{5}, 0, x.data(), Shape{1}, Indices(&bad, 1),
-                           y.data(), one_thread()), Error);
+                           y.data(), one_thread()),
+                 Error);
     EXPECT_THROW(scatter_elements(ElementType::int32, ScatterReduction::none, Shape{5}, 0, Shape{1},
-                                  Indices(&bad, 1), x.data(), y.data(), one_thread()), Error);
+                                  Indices(&bad, 1), x.data(), y.data(), one_thread()),
+                 Error);
     EXPECT_THROW(scatter_nd(ElementType::int32, ScatterReduction::add, Shape{5}, Shape{1},
-                            Indices(&bad, 1), x.data(), y.data(), one_thread()), Error);
+                            Indices(&bad, 1), x.data(), y.data(), one_thread()),
+                 Error);
   }
   EXPECT_THROW(Indices(ElementType::float32, nullptr, 0), Error);
 }
@@ -343,7 +347,8 @@ TEST(Gather, Elements) {
     EXPECT_EQ(y[static_cast<size_t>(i)], x[static_cast<size_t>(offset_of(shape, at))]);
   }
   EXPECT_THROW(gather_elements(Cell::bytes2, shape, 2, x.data(), Shape{5, 3, 1},
-                               Indices(indices.data(), 15), y.data(), one_thread()), Error);
+                               Indices(indices.data(), 15), y.data(), one_thread()),
+               Error);
 }
 
 TEST(Gather, Nd) {
@@ -360,9 +365,11 @@ TEST(Gather, Nd) {
     EXPECT_EQ(y[static_cast<size_t>(i)], x[static_cast<size_t>(offset_of(shape, from))]);
   }
   EXPECT_THROW(gather_nd(Cell::bytes8, shape, 1, x.data(), Shape{3, 2, 2},
-                         Indices(indices.data(), 12), y.data(), one_thread()), Error);
+                         Indices(indices.data(), 12), y.data(), one_thread()),
+               Error);
   EXPECT_THROW(gather_nd(Cell::bytes8, shape, 0, x.data(), Shape{1, 5}, Indices(indices.data(), 5),
-                         y.data(), one_thread()), Error);
+                         y.data(), one_thread()),
+               Error);
 }
 
 TEST(Scatter, ElementsWithEveryReduction) {
@@ -409,8 +416,8 @@ TEST(Scatter, NdAndOtherTypes) {
 TEST(Arrange, Trilu) {
   const auto x = elements<int32_t>(2 * 4 * 5);
   for (const bool upper : {true, false}) {
-    for (const int64_t k : {INT64_MIN, int64_t{-9}, int64_t{-2}, int64_t{0}, int64_t{1}, int64_t{9},
-                            INT64_MAX}) {
+    for (const int64_t k :
+         {INT64_MIN, int64_t{-9}, int64_t{-2}, int64_t{0}, int64_t{1}, int64_t{9}, INT64_MAX}) {
       std::vector<int32_t> y(x.size());
       trilu(Cell::bytes4, 2, 4, 5, k, upper, x.data(), y.data(), two_threads());
       for (int64_t i = 0; i < 40; ++i) {
@@ -442,11 +449,13 @@ TEST(Arrange, ReverseSequence) {
     const Shape at = index_of({4, 3, 2}, i);
     const int64_t n = lengths[static_cast<size_t>(at[1])];
     const int64_t t = at[0] < n ? n - 1 - at[0] : at[0];
-    EXPECT_EQ(y[static_cast<size_t>(i)], x[static_cast<size_t>(offset_of({4, 3, 2}, {t, at[1], at[2]}))]);
+    EXPECT_EQ(y[static_cast<size_t>(i)],
+              x[static_cast<size_t>(offset_of({4, 3, 2}, {t, at[1], at[2]}))]);
   }
   const std::vector<int64_t> bad{0, 2, 5};
-  EXPECT_THROW(reverse_sequence(Cell::bytes4, 4, 3, 2, 1, bad.data(), x.data(), y.data(),
-                                one_thread()), Error);
+  EXPECT_THROW(
+      reverse_sequence(Cell::bytes4, 4, 3, 2, 1, bad.data(), x.data(), y.data(), one_thread()),
+      Error);
 }
 
 TEST(Arrange, NonzeroAndCompress) {

@@ -27,11 +27,13 @@ Expected reference(Kind kind, const PoolShape& s, const std::vector<float>& x, b
   Expected result;
   for (int64_t o = 0; o < s.planes * volume(s.out); ++o) {
     const int64_t plane = o / volume(s.out);
-    const int64_t out[3] = {o / (s.out[1] * s.out[2]) % s.out[0], o / s.out[2] % s.out[1], o % s.out[2]};
+    const int64_t out[3] = {o / (s.out[1] * s.out[2]) % s.out[0], o / s.out[2] % s.out[1],
+                            o % s.out[2]};
     double value = kind == Kind::max ? -INFINITY : 0;
     int64_t found = -1, inside = 0, padded = 0;
     for (int64_t k = 0; k < volume(s.kernel); ++k) {
-      const int64_t at[3] = {k / (s.kernel[1] * s.kernel[2]), k / s.kernel[2] % s.kernel[1], k % s.kernel[2]};
+      const int64_t at[3] = {k / (s.kernel[1] * s.kernel[2]), k / s.kernel[2] % s.kernel[1],
+                             k % s.kernel[2]};
       int64_t p[3];
       bool in = true, in_padded = true;
       for (int a = 0; a < 3; ++a) {
@@ -46,13 +48,15 @@ Expected reference(Kind kind, const PoolShape& s, const std::vector<float>& x, b
       const double v = x[static_cast<size_t>(plane * volume(s.in) + offset)];
       if (kind == Kind::max && v > value) {
         value = v;
-        found = plane * volume(s.in) + (column_major ? (p[2] * s.in[1] + p[1]) * s.in[0] + p[0] : offset);
+        found = plane * volume(s.in) +
+                (column_major ? (p[2] * s.in[1] + p[1]) * s.in[0] + p[0] : offset);
       }
       if (kind == Kind::lp) value += std::pow(std::fabs(v), 3);
       if (kind == Kind::average || kind == Kind::average_with_pad) value += v;
     }
     if (kind == Kind::average) value = inside == 0 ? 0 : value / static_cast<double>(inside);
-    if (kind == Kind::average_with_pad) value = padded == 0 ? 0 : value / static_cast<double>(padded);
+    if (kind == Kind::average_with_pad)
+      value = padded == 0 ? 0 : value / static_cast<double>(padded);
     if (kind == Kind::lp) value = std::cbrt(value);
     result.y.push_back(value);
     result.indices.push_back(found);
@@ -65,13 +69,16 @@ std::vector<PoolShape> shapes() {
   // planes, in, out, kernel, stride, dilation, pad before, pad after
   list.push_back({4, {1, 1, 50}, {1, 1, 25}, {1, 1, 2}, {1, 1, 2}});
   list.push_back({3, {1, 20, 37}, {1, 18, 35}, {1, 3, 3}});
-  list.push_back({3, {1, 56, 75}, {1, 28, 38}, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}});
-  list.push_back({2, {1, 13, 40}, {1, 7, 11}, {1, 3, 2}, {1, 1, 3}, {1, 3, 5}, {0, 0, 1}, {0, 0, 0}});
+  list.push_back(
+      {3, {1, 56, 75}, {1, 28, 38}, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}});
+  list.push_back(
+      {2, {1, 13, 40}, {1, 7, 11}, {1, 3, 2}, {1, 1, 3}, {1, 3, 5}, {0, 0, 1}, {0, 0, 0}});
   list.push_back({2, {5, 6, 7}, {5, 3, 4}, {3, 2, 3}, {1, 2, 2}, {1, 1, 1}, {1, 0, 1}, {1, 0, 1}});
   list.push_back({2, {1, 4, 4}, {1, 3, 3}, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 2, 2}});
   list.push_back({5, {1, 9, 11}, {1, 1, 1}, {1, 9, 11}});
   list.push_back({1, {1, 3, 3}, {1, 4, 4}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 2, 2}, {0, 2, 2}});
-  list.push_back({200, {1, 14, 14}, {1, 14, 14}, {1, 5, 5}, {1, 1, 1}, {1, 1, 1}, {0, 2, 2}, {0, 2, 2}});
+  list.push_back(
+      {200, {1, 14, 14}, {1, 14, 14}, {1, 5, 5}, {1, 1, 1}, {1, 1, 1}, {0, 2, 2}, {0, 2, 2}});
   return list;
 }
 
@@ -107,12 +114,11 @@ TEST(Pool, FloatAgainstTheReference) {
         const auto y = both_pools(n, [&](float* to, ThreadPool& pool) {
           average_pool(type, s, x.data(), to, with_pad, pool);
         });
-        test::expect_near(y, reference(with_pad ? Kind::average_with_pad : Kind::average, s, x, false).y,
-                          1e-6);
+        test::expect_near(
+            y, reference(with_pad ? Kind::average_with_pad : Kind::average, s, x, false).y, 1e-6);
       }
-      const auto y = both_pools(n, [&](float* to, ThreadPool& pool) {
-        lp_pool(type, s, x.data(), to, 3, pool);
-      });
+      const auto y = both_pools(
+          n, [&](float* to, ThreadPool& pool) { lp_pool(type, s, x.data(), to, 3, pool); });
       test::expect_near(y, reference(Kind::lp, s, x, false).y, 1e-5);
     }
   });
@@ -125,8 +131,8 @@ TEST(Pool, OtherTypesAgreeWithFloat) {
     const auto in = static_cast<int64_t>(x.size());
     const int64_t out = s.planes * volume(s.out);
     const auto expected = reference(Kind::max, s, x, false);
-    for (const ElementType type : {ElementType::float64, ElementType::float16, ElementType::bfloat16,
-                                   ElementType::int8, ElementType::int32}) {
+    for (const ElementType type : {ElementType::float64, ElementType::float16,
+                                   ElementType::bfloat16, ElementType::int8, ElementType::int32}) {
       std::vector<uint8_t> source(static_cast<size_t>(byte_size(type, in)));
       std::vector<uint8_t> target(static_cast<size_t>(byte_size(type, out)));
       std::vector<float> y(static_cast<size_t>(out));
@@ -153,7 +159,8 @@ TEST(Pool, NanWinsAndPaddingNever) {
     const PoolShape s{1, {1, 1, 40}, {1, 1, 39}, {1, 1, 2}};
     max_pool(ElementType::float32, s, x.data(), y.data(), nullptr, false, one_thread());
     for (size_t i = 0; i < 39; ++i) EXPECT_EQ(std::isnan(y[i]), i == 19 || i == 20);
-    const PoolShape padded{1, {1, 1, 2}, {1, 1, 4}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 1}, {0, 0, 1}};
+    const PoolShape padded{1,         {1, 1, 2}, {1, 1, 4}, {1, 1, 1},
+                           {1, 1, 1}, {1, 1, 1}, {0, 0, 1}, {0, 0, 1}};
     int8_t low[2] = {-3, -4}, out[4];
     int64_t indices[4];
     max_pool(ElementType::int8, padded, low, out, indices, false, one_thread());
@@ -168,7 +175,8 @@ TEST(Pool, HugeWindowsEndSoon) {
   const int64_t huge = int64_t{1} << 39;
   const std::vector<float> x{1, 2, 3};
   std::vector<float> y(3);
-  PoolShape s{1, {1, 1, 3}, {1, 1, 3}, {1, 1, 2 * huge}, {1, 1, 1}, {1, 1, 1}, {0, 0, huge}, {0, 0, huge}};
+  PoolShape s{1,         {1, 1, 3}, {1, 1, 3},    {1, 1, 2 * huge},
+              {1, 1, 1}, {1, 1, 1}, {0, 0, huge}, {0, 0, huge}};
   for (const bool with_pad : {false, true}) {
     average_pool(ElementType::float32, s, x.data(), y.data(), with_pad, one_thread());
     EXPECT_NEAR(y[0], with_pad ? 0 : 2, 1e-6);
@@ -176,9 +184,11 @@ TEST(Pool, HugeWindowsEndSoon) {
   max_pool(ElementType::float32, s, x.data(), y.data(), nullptr, false, one_thread());
   EXPECT_EQ(y[0], 3);
   s.stride[2] = 0;
-  EXPECT_THROW(max_pool(ElementType::float32, s, x.data(), y.data(), nullptr, false, one_thread()), Error);
+  EXPECT_THROW(max_pool(ElementType::float32, s, x.data(), y.data(), nullptr, false, one_thread()),
+               Error);
   s.stride[2] = int64_t{1} << 50;
-  EXPECT_THROW(max_pool(ElementType::float32, s, x.data(), y.data(), nullptr, false, one_thread()), Error);
+  EXPECT_THROW(max_pool(ElementType::float32, s, x.data(), y.data(), nullptr, false, one_thread()),
+               Error);
 }
 
 TEST(Pool, Unpool) {

@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <hwy/highway.h>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <hwy/highway.h>
 #include <random>
 #include <string>
 #include <vector>

@@ -49,9 +49,7 @@ std::vector<float> through(ElementType type, const std::vector<float>& x, int64_
 }
 
 double tolerance_of(ElementType type) {
-  return type == ElementType::float64    ? 1e-6
-         : type == ElementType::float16 ? 4e-3
-                                        : 3e-2;
+  return type == ElementType::float64 ? 1e-6 : type == ElementType::float16 ? 4e-3 : 3e-2;
 }
 
 constexpr ElementType other_floats[] = {ElementType::float64, ElementType::float16,
@@ -61,7 +59,7 @@ struct Box {
   int64_t outer, n, inner;
   int64_t count() const { return outer * n * inner; }
 };
-const Box boxes[] = {{3, 1, 1},  {5, 7, 1},    {2, 1000, 1}, {1, 33333, 1}, {4, 9, 5},
+const Box boxes[] = {{3, 1, 1},   {5, 7, 1},    {2, 1000, 1}, {1, 33333, 1}, {4, 9, 5},
                      {2, 6, 300}, {700, 64, 1}, {0, 4, 3},    {2, 3, 0},     {40, 12, 77}};
 
 // f(values of one line, its results) for every line along the middle.
@@ -155,7 +153,8 @@ Stats stats_of(const float* x, int64_t n) {
 
 TEST(Normalize, LayerAndRms) {
   each_target([] {
-    for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{3, 5}, {17, 768}, {2, 5000}, {400, 64}}) {
+    for (const auto& [rows, n] :
+         {std::pair<int64_t, int64_t>{3, 5}, {17, 768}, {2, 5000}, {400, 64}}) {
       const auto x = random_floats(rows * n, -1, 5), scale = random_floats(n, 0.5f, 2, 2),
                  bias = random_floats(n, -1, 1, 3);
       std::vector<float> mean(index(rows)), inverse(index(rows));
@@ -173,7 +172,8 @@ TEST(Normalize, LayerAndRms) {
         EXPECT_NEAR(inverse[index(r)], 1 / std::sqrt(s.variance + 1e-5), 1e-4);
         for (int64_t i = 0; i < n; ++i) {
           const double v = x[index(r * n + i)];
-          layer.push_back((v - s.mean) / std::sqrt(s.variance + 1e-5) * scale[index(i)] + bias[index(i)]);
+          layer.push_back((v - s.mean) / std::sqrt(s.variance + 1e-5) * scale[index(i)] +
+                          bias[index(i)]);
           rms.push_back(v / std::sqrt(s.variance + s.mean * s.mean + 1e-5) * scale[index(i)]);
         }
       }
@@ -243,12 +243,14 @@ TEST(Normalize, GroupsAndBatches) {
     Doubles expected;
     for (int64_t i = 0; i < n * c * inner; ++i) {
       const size_t k = index(i / inner % c);
-      expected.push_back((x[index(i)] - mean[k]) / std::sqrt(variance[k] + 1e-3) * scale[k] + bias[k]);
+      expected.push_back((x[index(i)] - mean[k]) / std::sqrt(variance[k] + 1e-3) * scale[k] +
+                         bias[k]);
     }
     test::expect_near(y, expected, 3e-6);
     std::vector<float> found_mean(index(c));
     std::vector<double> found_variance(index(c));
-    channel_moments(f32, x.data(), f32, found_mean.data(), found_mean.data(), n, c, inner, one_thread());
+    channel_moments(f32, x.data(), f32, found_mean.data(), found_mean.data(), n, c, inner,
+                    one_thread());
     std::vector<double> wide(x.begin(), x.end()), wide_mean(index(c));
     channel_moments(ElementType::float64, wide.data(), ElementType::float64, wide_mean.data(),
                     found_variance.data(), n, c, inner, two_threads());
@@ -264,7 +266,8 @@ TEST(Normalize, GroupsAndBatches) {
       EXPECT_NEAR(found_variance[index(k)], v / double(all.size()), 1e-12);
     }
   });
-  EXPECT_THROW(group_norm(f32, nullptr, nullptr, nullptr, nullptr, 1, 5, 1, 2, 0, one_thread()), Error);
+  EXPECT_THROW(group_norm(f32, nullptr, nullptr, nullptr, nullptr, 1, 5, 1, 2, 0, one_thread()),
+               Error);
 }
 
 TEST(Normalize, Lp) {
@@ -309,12 +312,15 @@ TEST(Normalize, Lrn) {
             const double v = x[index(i + (k - channel) * inner)];
             sum += v * v;
           }
-          expected.push_back(x[index(i)] * std::pow(1.5 + 0.01 / double(size) * sum, -double(beta)));
+          expected.push_back(x[index(i)] *
+                             std::pow(1.5 + 0.01 / double(size) * sum, -double(beta)));
         }
         test::expect_near(y, expected, 2e-6);
-        const auto half = through(ElementType::bfloat16, x, n * c * inner, [&](const void* from, void* to) {
-          lrn(ElementType::bfloat16, from, to, n, c, inner, size, 0.01f, beta, 1.5f, two_threads());
-        });
+        const auto half =
+            through(ElementType::bfloat16, x, n * c * inner, [&](const void* from, void* to) {
+              lrn(ElementType::bfloat16, from, to, n, c, inner, size, 0.01f, beta, 1.5f,
+                  two_threads());
+            });
         test::expect_near(half, expected, 0.03);
       }
     }
@@ -379,10 +385,22 @@ struct ReduceCase {
   Shape shape, axes;
 };
 const ReduceCase reduce_cases[] = {
-    {{7}, {0}},          {{}, {}},           {{5, 40}, {1}},          {{5, 40}, {0}},
-    {{3, 4, 5}, {1}},    {{3, 4, 5}, {0, 2}}, {{3, 4, 5}, {2, 1}},     {{2, 3, 4, 5}, {1, 3}},
-    {{2, 3, 4, 5}, {0, 2}}, {{3, 4}, {}},     {{3, 1, 300}, {1}},      {{200000}, {0}},
-    {{700, 300}, {0}},   {{1, 1}, {0, 1}},   {{2, 1000, 1, 3}, {1, 2}}, {{50, 60, 70}, {1}},
+    {{7}, {0}},
+    {{}, {}},
+    {{5, 40}, {1}},
+    {{5, 40}, {0}},
+    {{3, 4, 5}, {1}},
+    {{3, 4, 5}, {0, 2}},
+    {{3, 4, 5}, {2, 1}},
+    {{2, 3, 4, 5}, {1, 3}},
+    {{2, 3, 4, 5}, {0, 2}},
+    {{3, 4}, {}},
+    {{3, 1, 300}, {1}},
+    {{200000}, {0}},
+    {{700, 300}, {0}},
+    {{1, 1}, {0, 1}},
+    {{2, 1000, 1, 3}, {1, 2}},
+    {{50, 60, 70}, {1}},
 };
 
 TEST(Reduce, FloatFormulas) {
@@ -542,7 +560,8 @@ TEST(Cumulate, EveryDirection) {
         });
         const auto run = [&](ElementType type, double tolerance) {
           const auto y = through(type, x, b.count(), [&](const void* from, void* to) {
-            cumulate(ScanOp::sum, type, from, to, b.outer, b.n, b.inner, exclusive, reverse, two_threads());
+            cumulate(ScanOp::sum, type, from, to, b.outer, b.n, b.inner, exclusive, reverse,
+                     two_threads());
           });
           test::expect_near(y, expected, tolerance);
         };
@@ -554,7 +573,8 @@ TEST(Cumulate, EveryDirection) {
   }
   const std::vector<int32_t> x{2, 3, 4};
   std::vector<int32_t> y(3);
-  cumulate(ScanOp::product, ElementType::int32, x.data(), y.data(), 1, 3, 1, false, false, one_thread());
+  cumulate(ScanOp::product, ElementType::int32, x.data(), y.data(), 1, 3, 1, false, false,
+           one_thread());
   EXPECT_EQ(y, (std::vector<int32_t>{2, 6, 24}));
 }
 

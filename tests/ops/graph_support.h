@@ -48,12 +48,14 @@ class Inferred {
 };
 
 // Runs a graph on these inputs, in the order of its inputs.
-inline std::vector<Value> run(std::string_view text, std::vector<Value> inputs, int threads = 1, uint64_t seed = 0) {
+inline std::vector<Value> run(std::string_view text, std::vector<Value> inputs, int threads = 1,
+                              uint64_t seed = 0) {
   const ir::Graph graph = wire::parse_graph(text);
   ThreadPool pool(threads);
   eval::Environment environment(pool);
   eval::Frame frame;
-  for (size_t i = 0; i < inputs.size(); ++i) frame.set(graph.inputs.at(i).name, std::move(inputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    frame.set(graph.inputs.at(i).name, std::move(inputs[i]));
   eval::Options options;
   options.seed = seed;
   return eval::run_graph(graph, frame, environment, options);
@@ -82,7 +84,8 @@ struct Upgraded {
   std::vector<ir::Node> nodes;  // before, the node, after
 };
 
-inline Upgraded upgraded(std::string_view node_text, int64_t since, std::map<std::string, ops::Known, std::less<>> known = {}) {
+inline Upgraded upgraded(std::string_view node_text, int64_t since,
+                         std::map<std::string, ops::Known, std::less<>> known = {}) {
   ir::Node node = wire::parse_node(node_text);
   const schema::Signature* old = schema::find(node.domain, node.op_type, since);
   int count = 0;
@@ -102,7 +105,8 @@ inline Upgraded upgraded(std::string_view node_text, int64_t since, std::map<std
 }
 
 // Runs an upgraded node on the values of its inputs by name; gives the value `output`.
-inline Value run(const Upgraded& upgraded, const std::map<std::string, Value>& inputs, const std::string& output) {
+inline Value run(const Upgraded& upgraded, const std::map<std::string, Value>& inputs,
+                 const std::string& output) {
   ir::Graph graph;
   graph.nodes = upgraded.nodes;
   graph.outputs.emplace_back().name = output;

@@ -19,24 +19,32 @@ Tensor row(std::vector<int64_t> values) {
 
 // Python's slice of [0, size).
 std::vector<float> sliced(int64_t size, int64_t start, int64_t end, int64_t step) {
-  const auto clamp = [&](int64_t at, int64_t low, int64_t high) { return std::clamp(at < 0 ? at + size : at, low, high); };
+  const auto clamp = [&](int64_t at, int64_t low, int64_t high) {
+    return std::clamp(at < 0 ? at + size : at, low, high);
+  };
   std::vector<float> taken;
   if (step > 0) {
-    for (int64_t i = clamp(start, 0, size); i < clamp(end, 0, size); i += step) taken.push_back(static_cast<float>(i));
+    for (int64_t i = clamp(start, 0, size); i < clamp(end, 0, size); i += step)
+      taken.push_back(static_cast<float>(i));
   } else {
-    for (int64_t i = clamp(start, -1, size - 1); i > clamp(end, -1, size - 1); i += step) taken.push_back(static_cast<float>(i));
+    for (int64_t i = clamp(start, -1, size - 1); i > clamp(end, -1, size - 1); i += step)
+      taken.push_back(static_cast<float>(i));
   }
   return taken;
 }
 
 TEST(Slice, AgreesWithPythonForAllBounds) {
-  constexpr auto graph = "g (float[n] x, int64[1] s, int64[1] e, int64[1] a, int64[1] st) => (float[m] y) { y = Slice (x, s, e, a, st) }";
+  constexpr auto graph =
+      "g (float[n] x, int64[1] s, int64[1] e, int64[1] a, int64[1] st) => (float[m] y) { y = Slice "
+      "(x, s, e, a, st) }";
   for (int64_t size : {0, 1, 4}) {
     for (int64_t step : {-2, -1, 1, 3}) {
       for (int64_t start = -6; start <= 6; ++start) {
         for (int64_t end = -6; end <= 6; ++end) {
-          const auto y = run(graph, {counting({size}), row({start}), row({end}), row({0}), row({step})});
-          ASSERT_EQ(elements<float>(y[0]), sliced(size, start, end, step)) << start << ":" << end << ":" << step << " of " << size;
+          const auto y =
+              run(graph, {counting({size}), row({start}), row({end}), row({0}), row({step})});
+          ASSERT_EQ(elements<float>(y[0]), sliced(size, start, end, step))
+              << start << ":" << end << ":" << step << " of " << size;
         }
       }
     }
@@ -44,18 +52,33 @@ TEST(Slice, AgreesWithPythonForAllBounds) {
 }
 
 TEST(Slice, ExtremeBoundsDoNotOverflow) {
-  constexpr auto graph = "g (float[n] x, int64[1] s, int64[1] e, int64[1] a, int64[1] st) => (float[m] y) { y = Slice (x, s, e, a, st) }";
+  constexpr auto graph =
+      "g (float[n] x, int64[1] s, int64[1] e, int64[1] a, int64[1] st) => (float[m] y) { y = Slice "
+      "(x, s, e, a, st) }";
   const int64_t least = INT64_MIN, most = INT64_MAX;
-  EXPECT_EQ(elements<float>(run(graph, {counting({3}), row({least}), row({most}), row({0}), row({1})})[0]), (std::vector<float>{0, 1, 2}));
-  EXPECT_EQ(elements<float>(run(graph, {counting({3}), row({most}), row({least}), row({0}), row({-1})})[0]), (std::vector<float>{2, 1, 0}));
-  EXPECT_EQ(elements<float>(run(graph, {counting({3}), row({most}), row({least}), row({0}), row({least})})[0]), (std::vector<float>{2}));
-  EXPECT_EQ(elements<float>(run(graph, {counting({3}), row({least}), row({most}), row({0}), row({most})})[0]), (std::vector<float>{0}));
-  EXPECT_NE(error_of([&] { run(graph, {counting({3}), row({0}), row({1}), row({0}), row({0})}); }).find("steps must not be 0"), std::string::npos);
+  EXPECT_EQ(elements<float>(
+                run(graph, {counting({3}), row({least}), row({most}), row({0}), row({1})})[0]),
+            (std::vector<float>{0, 1, 2}));
+  EXPECT_EQ(elements<float>(
+                run(graph, {counting({3}), row({most}), row({least}), row({0}), row({-1})})[0]),
+            (std::vector<float>{2, 1, 0}));
+  EXPECT_EQ(elements<float>(
+                run(graph, {counting({3}), row({most}), row({least}), row({0}), row({least})})[0]),
+            (std::vector<float>{2}));
+  EXPECT_EQ(elements<float>(
+                run(graph, {counting({3}), row({least}), row({most}), row({0}), row({most})})[0]),
+            (std::vector<float>{0}));
+  EXPECT_NE(error_of([&] {
+              run(graph, {counting({3}), row({0}), row({1}), row({0}), row({0})});
+            }).find("steps must not be 0"),
+            std::string::npos);
 }
 
 TEST(Reshape, TeachesWhatIsWrong) {
   constexpr auto graph = "g (float[n] x, int64[k] s) => (float[m] y) { y = Reshape (x, s) }";
-  const auto fails = [&](std::vector<int64_t> shape) { return error_of([&] { run(graph, {counting({6}), row(std::move(shape))}); }); };
+  const auto fails = [&](std::vector<int64_t> shape) {
+    return error_of([&] { run(graph, {counting({6}), row(std::move(shape))}); });
+  };
   EXPECT_NE(fails({-1, -1}).find("one -1"), std::string::npos);
   EXPECT_NE(fails({4}).find("as many elements"), std::string::npos);
   EXPECT_NE(fails({-2, 3}).find("must be -1, 0 or a size"), std::string::npos);
@@ -65,7 +88,8 @@ TEST(Reshape, TeachesWhatIsWrong) {
 }
 
 TEST(Reshape, ZeroSizes) {
-  constexpr auto keeps = "g (float[n, m] x, int64[k] s) => (float[a] y) { y = Reshape <allowzero = 1> (x, s) }";
+  constexpr auto keeps =
+      "g (float[n, m] x, int64[k] s) => (float[a] y) { y = Reshape <allowzero = 1> (x, s) }";
   EXPECT_EQ(run(keeps, {counting({0, 3}), row({3, 0, 7})})[0].tensor().shape(), (Shape{3, 0, 7}));
   constexpr auto copies = "g (float[n, m] x, int64[k] s) => (float[a] y) { y = Reshape (x, s) }";
   EXPECT_EQ(run(copies, {counting({0, 3}), row({0, -1})})[0].tensor().shape(), (Shape{0, 3}));
@@ -82,7 +106,9 @@ TEST(Transpose, PackedElementsKeepTheirValues) {
 }
 
 TEST(ConstantOfShape, PackedValueFillsEveryElement) {
-  const auto y = run("g (int64[1] s) => (int4[n] y) { y = ConstantOfShape <value = int4[1] {-3}> (s) }", {row({3})});
+  const auto y =
+      run("g (int64[1] s) => (int4[n] y) { y = ConstantOfShape <value = int4[1] {-3}> (s) }",
+          {row({3})});
   const auto* bytes = static_cast<const uint8_t*>(y[0].tensor().data());
   EXPECT_EQ(bytes[0], 0xdd);
   EXPECT_EQ(bytes[1], 0x0d);  // the bits after the last element are 0
@@ -95,9 +121,12 @@ TEST(Concat, StringsAndManyInputs) {
   for (int i = 1; i < 12; ++i) {
     inputs += fmt::format(", x{}", i);
     formals += fmt::format(", string[n{}] x{}", i, i);
-    values.emplace_back(Tensor::of<std::string>({std::string(40, static_cast<char>('a' + i)), "-"}, {2}));
+    values.emplace_back(
+        Tensor::of<std::string>({std::string(40, static_cast<char>('a' + i)), "-"}, {2}));
   }
-  const auto y = run(fmt::format("g ({}) => (string[m] y) {{ y = Concat <axis = 0> ({}) }}", formals, inputs), std::move(values));
+  const auto y =
+      run(fmt::format("g ({}) => (string[m] y) {{ y = Concat <axis = 0> ({}) }}", formals, inputs),
+          std::move(values));
   const auto joined = elements<std::string>(y[0]);
   ASSERT_EQ(joined.size(), 23u);
   EXPECT_EQ(joined[0], "a");
@@ -105,19 +134,25 @@ TEST(Concat, StringsAndManyInputs) {
 }
 
 TEST(Split, LeavesOutAbsentOutputs) {
-  const auto y = run("g (float[5] x, int64[3] s) => (float[n] c) { , , c = Split (x, s) }", {counting({5}), row({1, 2, 2})});
+  const auto y = run("g (float[5] x, int64[3] s) => (float[n] c) { , , c = Split (x, s) }",
+                     {counting({5}), row({1, 2, 2})});
   EXPECT_EQ(elements<float>(y[0]), (std::vector<float>{3, 4}));
 }
 
 TEST(Gather, RefusesIndicesOutOfRange) {
   constexpr auto graph = "g (float[3] x, int64[n] i) => (float[n] y) { y = Gather (x, i) }";
-  EXPECT_EQ(elements<float>(run(graph, {counting({3}), row({-1, 0})})[0]), (std::vector<float>{2, 0}));
+  EXPECT_EQ(elements<float>(run(graph, {counting({3}), row({-1, 0})})[0]),
+            (std::vector<float>{2, 0}));
   EXPECT_NE(error_of([&] { run(graph, {counting({3}), row({3})}); }).find("3"), std::string::npos);
-  EXPECT_NE(error_of([&] { run(graph, {counting({3}), row({-4})}); }).find("-4"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              run(graph, {counting({3}), row({-4})});
+            }).find("-4"),
+            std::string::npos);
 }
 
 TEST(Scatter, RepeatedIndicesAddUp) {
-  constexpr auto graph = R"(g (float[4] x, int64[n] i, float[n] u) => (float[4] y) { y = ScatterElements <reduction = "add"> (x, i, u) })";
+  constexpr auto graph =
+      R"(g (float[4] x, int64[n] i, float[n] u) => (float[4] y) { y = ScatterElements <reduction = "add"> (x, i, u) })";
   const Value x = Tensor::of<float>({0, 0, 0, 0}, {4});
   const auto y = run(graph, {x, row({1, -3, 3}), Tensor::of<float>({1, 2, 5}, {3})});
   EXPECT_EQ(elements<float>(y[0]), (std::vector<float>{0, 3, 0, 5}));
@@ -125,16 +160,24 @@ TEST(Scatter, RepeatedIndicesAddUp) {
 }
 
 TEST(Pad, CropsAndFillsStrings) {
-  constexpr auto graph = R"(g (string[3] x, int64[2] p, string v) => (string[n] y) { y = Pad (x, p, v) })";
+  constexpr auto graph =
+      R"(g (string[3] x, int64[2] p, string v) => (string[n] y) { y = Pad (x, p, v) })";
   const Value x = Tensor::of<std::string>({"a", "b", "c"}, {3});
-  EXPECT_EQ(elements<std::string>(run(graph, {x, row({-1, 2}), Tensor::scalar<std::string>("*")})[0]), (std::vector<std::string>{"b", "c", "*", "*"}));
-  EXPECT_NE(error_of([&] { run(graph, {x, row({-2, -2}), Tensor::scalar<std::string>("*")}); }).find("dimension 0"), std::string::npos);
+  EXPECT_EQ(
+      elements<std::string>(run(graph, {x, row({-1, 2}), Tensor::scalar<std::string>("*")})[0]),
+      (std::vector<std::string>{"b", "c", "*", "*"}));
+  EXPECT_NE(error_of([&] {
+              run(graph, {x, row({-2, -2}), Tensor::scalar<std::string>("*")});
+            }).find("dimension 0"),
+            std::string::npos);
 }
 
 TEST(Unique, TreatsAllNaNAlike) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const auto y = run("g (float[n] x) => (float[m] y, int64[m] i, int64[n] v, int64[m] c) { y, i, v, c = Unique (x) }",
-                     {Tensor::of<float>({nan, 2, nan, 1, 2}, {5})});
+  const auto y =
+      run("g (float[n] x) => (float[m] y, int64[m] i, int64[n] v, int64[m] c) { y, i, v, c = "
+          "Unique (x) }",
+          {Tensor::of<float>({nan, 2, nan, 1, 2}, {5})});
   ASSERT_EQ(y[0].tensor().size(), 3);
   EXPECT_EQ(elements<float>(y[0])[0], 1);
   EXPECT_EQ(elements<int64_t>(y[1]), (std::vector<int64_t>{3, 1, 0}));
@@ -143,7 +186,10 @@ TEST(Unique, TreatsAllNaNAlike) {
 }
 
 TEST(Unique, EmptyInput) {
-  const auto y = run("g (float[n] x) => (float[m] y, int64[m] i, int64[n] v, int64[m] c) { y, i, v, c = Unique <sorted = 0> (x) }", {counting({0})});
+  const auto y =
+      run("g (float[n] x) => (float[m] y, int64[m] i, int64[n] v, int64[m] c) { y, i, v, c = "
+          "Unique <sorted = 0> (x) }",
+          {counting({0})});
   EXPECT_EQ(y[0].tensor().shape(), Shape{0});
   EXPECT_EQ(y[3].tensor().shape(), Shape{0});
 }
@@ -160,7 +206,8 @@ TEST(Constant, SparseValueIsSpread) {
   attribute.name = "sparse_value";
   attribute.kind = ir::AttributeKind::sparse_tensor;
   attribute.sparse_tensor = sparse;
-  EXPECT_EQ(elements<float>(run(Upgraded{{node}}, {}, "y")), (std::vector<float>{0, 5, 0, 0, 0, 7}));
+  EXPECT_EQ(elements<float>(run(Upgraded{{node}}, {}, "y")),
+            (std::vector<float>{0, 5, 0, 0, 0, 7}));
   sparse->indices = ops::tensor_proto(Tensor::of<int64_t>({0, 1, 2, 2}, {2, 2}));
   EXPECT_NE(error_of([&] { run(Upgraded{{node}}, {}, "y"); }).find("index 2"), std::string::npos);
 }
@@ -168,25 +215,35 @@ TEST(Constant, SparseValueIsSpread) {
 TEST(CenterCropPad, OddRestsAndEmptyResults) {
   constexpr auto graph = "g (float[n] x, int64[1] s) => (float[m] y) { y = CenterCropPad (x, s) }";
   EXPECT_EQ(elements<float>(run(graph, {counting({5}), row({2})})[0]), (std::vector<float>{1, 2}));
-  EXPECT_EQ(elements<float>(run(graph, {counting({2}), row({5})})[0]), (std::vector<float>{0, 0, 1, 0, 0}));
+  EXPECT_EQ(elements<float>(run(graph, {counting({2}), row({5})})[0]),
+            (std::vector<float>{0, 0, 1, 0, 0}));
   EXPECT_EQ(run(graph, {counting({2}), row({0})})[0].tensor().size(), 0);
   EXPECT_EQ(elements<float>(run(graph, {counting({0}), row({2})})[0]), (std::vector<float>{0, 0}));
 }
 
 TEST(Resize, SizesOfARunAndEmptyScales) {
-  constexpr auto graph = "g (float[n] x, float[0] roi, float[0] scales, int64[1] sizes) => (float[m] y) { y = Resize (x, roi, scales, sizes) }";
-  const auto y = run(graph, {counting({2}), Tensor(ElementType::float32, {0}), Tensor(ElementType::float32, {0}), row({4})});
+  constexpr auto graph =
+      "g (float[n] x, float[0] roi, float[0] scales, int64[1] sizes) => (float[m] y) { y = Resize "
+      "(x, roi, scales, sizes) }";
+  const auto y = run(graph, {counting({2}), Tensor(ElementType::float32, {0}),
+                             Tensor(ElementType::float32, {0}), row({4})});
   EXPECT_EQ(elements<float>(y[0]), (std::vector<float>{0, 0, 1, 1}));
 }
 
 TEST(Cast, TextOfNumbersReadsBack) {
-  const auto y = run("g (float[n] x) => (string[n] y) { y = Cast <to = 8> (x) }",
-                     {Tensor::of<float>({0.1f, 3, -1e-7f, 1e20f, std::numeric_limits<float>::infinity(), 1234567}, {6})});
-  EXPECT_EQ(elements<std::string>(y[0]), (std::vector<std::string>{"0.1", "3.0", "-1e-07", "1e+20", "inf", "1234567.0"}));
+  const auto y =
+      run("g (float[n] x) => (string[n] y) { y = Cast <to = 8> (x) }",
+          {Tensor::of<float>(
+              {0.1f, 3, -1e-7f, 1e20f, std::numeric_limits<float>::infinity(), 1234567}, {6})});
+  EXPECT_EQ(elements<std::string>(y[0]),
+            (std::vector<std::string>{"0.1", "3.0", "-1e-07", "1e+20", "inf", "1234567.0"}));
   constexpr auto back = "g (string[n] x) => (int64[n] y) { y = Cast <to = 7> (x) }";
-  EXPECT_EQ(elements<int64_t>(run(back, {Tensor::of<std::string>({"-7", " 2.9", "1e3", "9223372036854775807"}, {4})})[0]),
-            (std::vector<int64_t>{-7, 2, 1000, INT64_MAX}));
-  EXPECT_NE(error_of([&] { run(back, {Tensor::of<std::string>({"seven"}, {1})}); }).find("'seven'"), std::string::npos);
+  EXPECT_EQ(
+      elements<int64_t>(run(
+          back, {Tensor::of<std::string>({"-7", " 2.9", "1e3", "9223372036854775807"}, {4})})[0]),
+      (std::vector<int64_t>{-7, 2, 1000, INT64_MAX}));
+  EXPECT_NE(error_of([&] { run(back, {Tensor::of<std::string>({"seven"}, {1})}); }).find("'seven'"),
+            std::string::npos);
 }
 
 TEST(Sequences, InsertEraseAndStack) {
@@ -198,7 +255,8 @@ TEST(Sequences, InsertEraseAndStack) {
     less = SequenceErase (three)
     count = SequenceLength (less)
     y = ConcatFromSequence <axis = -1, new_axis = 1> (less)
-  })", {counting({2}), Tensor::of<float>({5, 6}, {2})});
+  })",
+                     {counting({2}), Tensor::of<float>({5, 6}, {2})});
   EXPECT_EQ(y[0].tensor().shape(), (Shape{2, 2}));
   EXPECT_EQ(elements<float>(y[0]), (std::vector<float>{5, 0, 6, 1}));
   EXPECT_EQ(elements<int64_t>(y[1]), (std::vector<int64_t>{2}));
@@ -209,7 +267,8 @@ TEST(Sequences, PositionsAreChecked) {
     run(R"(g (float[2] a, int64 p) => (float[n] y) {
       s = SequenceConstruct (a)
       y = SequenceAt (s, p)
-    })", {counting({2}), Tensor::scalar<int64_t>(1)});
+    })",
+        {counting({2}), Tensor::scalar<int64_t>(1)});
   });
   EXPECT_NE(message.find("position must be in [-1, 0]"), std::string::npos) << message;
 }
@@ -221,9 +280,12 @@ TEST(Random, SameNumbersWhateverTheThreads) {
   })";
   const auto one = run(graph, {}, 1, 7), four = run(graph, {}, 4, 7), other = run(graph, {}, 1, 8);
   EXPECT_EQ(elements<float>(one[0]), elements<float>(four[0]));
-  EXPECT_EQ(std::memcmp(one[1].tensor().data(), four[1].tensor().data(), one[1].tensor().byte_size()), 0);
+  EXPECT_EQ(
+      std::memcmp(one[1].tensor().data(), four[1].tensor().data(), one[1].tensor().byte_size()), 0);
   EXPECT_EQ(elements<float>(one[0]), elements<float>(other[0]));  // its own seed decides
-  EXPECT_NE(std::memcmp(one[1].tensor().data(), other[1].tensor().data(), one[1].tensor().byte_size()), 0);
+  EXPECT_NE(
+      std::memcmp(one[1].tensor().data(), other[1].tensor().data(), one[1].tensor().byte_size()),
+      0);
 }
 
 TEST(Random, MomentsAreThoseAskedFor) {
@@ -232,7 +294,8 @@ TEST(Random, MomentsAreThoseAskedFor) {
     u = RandomUniform <shape = [100000], seed = 1.0, dtype = 11> ()
     logits = Constant <value = float[1, 3] {0.0, 1.0986123, -1000.0}> ()
     m = Multinomial <sample_size = 100000, seed = 5.0> (logits)
-  })", {});
+  })",
+                     {});
   double sum = 0, squares = 0, uniform = 0, ones = 0;
   for (const float v : elements<float>(y[0])) sum += v, squares += static_cast<double>(v) * v;
   for (const double v : elements<double>(y[1])) uniform += v;
@@ -250,10 +313,16 @@ TEST(Strings, UnicodeCaseAndRegularExpressions) {
   const auto y = run(R"(g (string[n] x) => (string[m] y, bool[n] z) {
     y = StringNormalizer <case_change_action = "UPPER", stopwords = ["ÄRGER"], is_case_sensitive = 0> (x)
     z = RegexFullMatch <pattern = "[a-zä]+"> (x)
-  })", {Tensor::of<std::string>({"ärger", "žluť", "straße", "ωμέγα", "мир"}, {5})});
-  EXPECT_EQ(elements<std::string>(y[0]), (std::vector<std::string>{"ŽLUŤ", "STRAßE", "ΩΜΈΓΑ", "МИР"}));
+  })",
+                     {Tensor::of<std::string>({"ärger", "žluť", "straße", "ωμέγα", "мир"}, {5})});
+  EXPECT_EQ(elements<std::string>(y[0]),
+            (std::vector<std::string>{"ŽLUŤ", "STRAßE", "ΩΜΈΓΑ", "МИР"}));
   EXPECT_EQ(static_cast<const uint8_t*>(y[1].tensor().data())[0], 1);
-  EXPECT_NE(error_of([] { run(R"(g (string[n] x) => (bool[n] z) { z = RegexFullMatch <pattern = "("> (x) })", {Tensor::of<std::string>({"a"}, {1})}); }).find("RE2"), std::string::npos);
+  EXPECT_NE(error_of([] {
+              run(R"(g (string[n] x) => (bool[n] z) { z = RegexFullMatch <pattern = "("> (x) })",
+                  {Tensor::of<std::string>({"a"}, {1})});
+            }).find("RE2"),
+            std::string::npos);
 }
 
 }  // namespace

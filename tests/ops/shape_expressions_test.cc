@@ -33,7 +33,8 @@ TEST(ShapeExpressions, AttentionReshapeOfAnExportedModel) {
 
 // GPT-2 with a past that grows, as PyTorch writes it: the causal mask is cut out of a constant.
 TEST(ShapeExpressions, CausalMaskWithGrowingPast) {
-  const Inferred g(R"(g (float[batch, 12, seq, 64] q, float[batch, 12, seq, 64] k, float[batch, 12, past, 64] old,
+  const Inferred g(
+      R"(g (float[batch, 12, seq, 64] q, float[batch, 12, seq, 64] k, float[batch, 12, past, 64] old,
                          bool[1, 1, 1024, 1024] bias) => (float[a] y) {
     all = Concat <axis = 2> (old, k)
     turned = Transpose <perm = [0, 1, 3, 2]> (all)
@@ -155,7 +156,8 @@ TEST(ShapeExpressions, OpenSliceSizesHoldForEverySize) {
             ax = Constant <value_ints = [0]> ()
             st = Constant <value_ints = [{}]> ()
             y = Slice (x, s, e, ax, st)
-          }})", size, start, end, step);
+          }})",
+                             size, start, end, step);
         };
         Inferred open(graph("n"));
         const ir::Dim size = (*open["y"].type.shape)[0];
@@ -164,7 +166,8 @@ TEST(ShapeExpressions, OpenSliceSizesHoldForEverySize) {
           const auto expected = (*closed["y"].type.shape)[0].value();
           std::vector<int64_t> sizes(static_cast<size_t>(open.symbols().size()), -1);
           sizes[static_cast<size_t>(open.symbols().find("n")->id)] = n;
-          ASSERT_EQ(size.evaluate(sizes), expected) << start << ":" << end << ":" << step << " of " << n << " is " << size.to_string();
+          ASSERT_EQ(size.evaluate(sizes), expected)
+              << start << ":" << end << ":" << step << " of " << n << " is " << size.to_string();
         }
       }
     }

@@ -55,42 +55,80 @@ TEST(Session, DescribesItsInputsAndOutputs) {
 TEST(Session, BadInputIsNamed) {
   const Session session(model_of(add_one));
   const Tensor good(ElementType::float32, {1, 2});
-  EXPECT_NE(message_of([&] { session.run({{"z", good}}); }, ErrorCode::bad_input).find("it has 'x'"), std::string::npos);
-  EXPECT_NE(message_of([&] { session.run(std::vector<NamedValue>{}); }, ErrorCode::bad_input).find("'x'"), std::string::npos);
+  EXPECT_NE(message_of(
+                [&] {
+                  session.run({{"z", good}});
+                },
+                ErrorCode::bad_input)
+                .find("it has 'x'"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { session.run(std::vector<NamedValue>{}); }, ErrorCode::bad_input).find("'x'"),
+      std::string::npos);
   const Tensor wide(ElementType::float32, {1, 3});
-  EXPECT_NE(message_of([&] { session.run({{"x", wide}}); }, ErrorCode::bad_input).find("dimension 1 must be 2"), std::string::npos);
+  EXPECT_NE(message_of(
+                [&] {
+                  session.run({{"x", wide}});
+                },
+                ErrorCode::bad_input)
+                .find("dimension 1 must be 2"),
+            std::string::npos);
   const Tensor flat(ElementType::float32, {2});
-  EXPECT_NE(message_of([&] { session.run({{"x", flat}}); }, ErrorCode::bad_input).find("rank 1 instead of 2"), std::string::npos);
+  EXPECT_NE(message_of(
+                [&] {
+                  session.run({{"x", flat}});
+                },
+                ErrorCode::bad_input)
+                .find("rank 1 instead of 2"),
+            std::string::npos);
   const Tensor integers(ElementType::int32, {1, 2});
-  EXPECT_NE(message_of([&] { session.run({{"x", integers}}); }, ErrorCode::bad_input).find("int32"), std::string::npos);
-  EXPECT_EQ(floats(session.run({{"x", Tensor::of<float>({1, 2}, {1, 2})}})[0]), (std::vector<float>{2, 3}));
+  EXPECT_NE(message_of(
+                [&] {
+                  session.run({{"x", integers}});
+                },
+                ErrorCode::bad_input)
+                .find("int32"),
+            std::string::npos);
+  EXPECT_EQ(floats(session.run({{"x", Tensor::of<float>({1, 2}, {1, 2})}})[0]),
+            (std::vector<float>{2, 3}));
 }
 
 TEST(Session, SizesOfOneNameMustAgree) {
   const Session session(model_of("g (float[N] a, float[N] b) => (float[N] y) { y = Add(a, b) }"));
   const std::string message = message_of(
-      [&] { session.run({{"a", Tensor(ElementType::float32, {2})}, {"b", Tensor(ElementType::float32, {3})}}); }, ErrorCode::bad_input);
+      [&] {
+        session.run(
+            {{"a", Tensor(ElementType::float32, {2})}, {"b", Tensor(ElementType::float32, {3})}});
+      },
+      ErrorCode::bad_input);
   EXPECT_NE(message.find("'N' is 2 elsewhere"), std::string::npos) << message;
 }
 
 TEST(Session, ShapesThatDoNotFitAreRefusedBeforeAnythingRuns) {
-  const Session session(model_of("g (float[N, K] a, float[L, M] b) => (float[N, M] y) { y = MatMul(a, b) }"));
+  const Session session(
+      model_of("g (float[N, K] a, float[L, M] b) => (float[N, M] y) { y = MatMul(a, b) }"));
   const std::string message = message_of(
-      [&] { session.run({{"a", Tensor(ElementType::float32, {2, 3})}, {"b", Tensor(ElementType::float32, {4, 2})}}); },
+      [&] {
+        session.run({{"a", Tensor(ElementType::float32, {2, 3})},
+                     {"b", Tensor(ElementType::float32, {4, 2})}});
+      },
       ErrorCode::bad_input);
   EXPECT_NE(message.find("MatMul"), std::string::npos) << message;
 }
 
 TEST(Session, UnknownOperatorIsUnsupportedAndDefinedTooLateIsInvalid) {
   EXPECT_THROW(Session(model_of("g (float[1] x) => (float[1] y) { y = Reluu(x) }")), Error);
-  EXPECT_THROW(Session(model_of("g (float[1] x) => (float[1] y) { y = Relu(t) t = Relu(x) }")), Error);
+  EXPECT_THROW(Session(model_of("g (float[1] x) => (float[1] y) { y = Relu(t) t = Relu(x) }")),
+               Error);
 }
 
 TEST(Session, InitializersAreDefaultsThatCallersOverride) {
-  const Session session(model_of(R"(g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { y = Mul(x, w) })"));
+  const Session session(
+      model_of(R"(g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { y = Mul(x, w) })"));
   const Tensor x = Tensor::of<float>({3, 3}, {2});
   EXPECT_EQ(floats(session.run({{"x", x}})[0]), (std::vector<float>{3, 6}));
-  EXPECT_EQ(floats(session.run({{"x", x}, {"w", Tensor::of<float>({5, 5}, {2})}})[0]), (std::vector<float>{15, 15}));
+  EXPECT_EQ(floats(session.run({{"x", x}, {"w", Tensor::of<float>({5, 5}, {2})}})[0]),
+            (std::vector<float>{15, 15}));
   EXPECT_EQ(floats(session.run({{"x", x}})[0]), (std::vector<float>{3, 6}));
 }
 
@@ -105,7 +143,8 @@ TEST(Session, FillsTheCallersBuffer) {
 
 TEST(Session, OutputsOwnTheirMemory) {
   // An input, a constant and one value twice, all handed out.
-  const Session session(model_of(R"(g (float[2] x) => (float[2] a, float[2] b, float[2] c, float[1, 2] d) {
+  const Session session(
+      model_of(R"(g (float[2] x) => (float[2] a, float[2] b, float[2] c, float[1, 2] d) {
     a = Identity(x)
     b = Constant<value = float[2] {7, 8}>()
     c = Relu(x)
@@ -144,13 +183,19 @@ TEST(Session, SizesThatOnlyTheRunDecides) {
 }
 
 TEST(Session, ShapesFromInputs) {
-  const Session session(model_of("g (float[N] x, int64[R] shape) => (float[] y) { y = Reshape(x, shape) }"));
+  const Session session(
+      model_of("g (float[N] x, int64[R] shape) => (float[] y) { y = Reshape(x, shape) }"));
   const Tensor x = Tensor::of<float>({1, 2, 3, 4}, {4});
-  EXPECT_EQ(session.run({{"x", x}, {"shape", Tensor::of<int64_t>({2, -1}, {2})}})[0].tensor().shape(), (Shape{2, 2}));
-  EXPECT_EQ(session.run({{"x", x}, {"shape", Tensor::of<int64_t>({4, 1, 1}, {3})}})[0].tensor().shape(), (Shape{4, 1, 1}));
+  EXPECT_EQ(
+      session.run({{"x", x}, {"shape", Tensor::of<int64_t>({2, -1}, {2})}})[0].tensor().shape(),
+      (Shape{2, 2}));
+  EXPECT_EQ(
+      session.run({{"x", x}, {"shape", Tensor::of<int64_t>({4, 1, 1}, {3})}})[0].tensor().shape(),
+      (Shape{4, 1, 1}));
 }
 
-const std::string loop_model = R"(g (int64 trips, float[2] x, float[2] step) => (float[2] last, float[T, 2] all) {
+const std::string loop_model =
+    R"(g (int64 trips, float[2] x, float[2] step) => (float[2] last, float[T, 2] all) {
   keep = Constant<value = bool {1}>()
   last, all = Loop <body = inner (int64 i, bool go, float[2] state) => (bool go_on, float[2] next, float[2] seen) {
     go_on = Identity(go)
@@ -188,7 +233,8 @@ TEST(Session, LoopWhoseStateGrows) {
     }> (trips, keep, x)
   })"));
   for (const int64_t trips : {5, 0, 2}) {
-    const auto outputs = session.run({{"trips", Tensor::scalar<int64_t>(trips)}, {"x", Tensor::of<float>({1}, {1})}});
+    const auto outputs = session.run(
+        {{"trips", Tensor::scalar<int64_t>(trips)}, {"x", Tensor::of<float>({1}, {1})}});
     EXPECT_EQ(outputs[0].tensor().shape(), (Shape{trips + 1}));
   }
 }
@@ -199,8 +245,10 @@ TEST(Session, IfTakesOneBranch) {
                 else_branch = e () => (float[4] b) { b = Concat<axis = 0>(x, x) }>
   })"));
   const Tensor x = Tensor::of<float>({1, 2}, {2});
-  EXPECT_EQ(floats(session.run({{"c", Tensor::scalar<bool>(true)}, {"x", x}})[0]), (std::vector<float>{-1, -2}));
-  EXPECT_EQ(floats(session.run({{"c", Tensor::scalar<bool>(false)}, {"x", x}})[0]), (std::vector<float>{1, 2, 1, 2}));
+  EXPECT_EQ(floats(session.run({{"c", Tensor::scalar<bool>(true)}, {"x", x}})[0]),
+            (std::vector<float>{-1, -2}));
+  EXPECT_EQ(floats(session.run({{"c", Tensor::scalar<bool>(false)}, {"x", x}})[0]),
+            (std::vector<float>{1, 2, 1, 2}));
 }
 
 TEST(Session, FunctionsNestAndTakeAttributes) {
@@ -214,7 +262,8 @@ Outer <slope> (x) => (y) {
 <domain: "own", opset_import: ["" : 21]>
 Inner <alpha> (x) => (y) { y = LeakyRelu<alpha: float = @alpha>(x) })";
   const Session session(Model::from_text(text));
-  EXPECT_EQ(floats(session.run({{"x", Tensor::of<float>({-2, 2}, {2})}})[0]), (std::vector<float>{-3, 4}));
+  EXPECT_EQ(floats(session.run({{"x", Tensor::of<float>({-2, 2}, {2})}})[0]),
+            (std::vector<float>{-3, 4}));
 }
 
 TEST(Session, ManyThreadsShareOneSession) {
@@ -227,7 +276,8 @@ TEST(Session, ManyThreadsShareOneSession) {
         const int64_t n = 1 + (t + i) % 7;
         Tensor x(ElementType::float32, {n, 2});
         for (float& v : x.mutable_elements<float>()) v = static_cast<float>(t);
-        for (const float v : floats(session.run({{"x", x}})[0])) wrong += v != static_cast<float>(t) + 1;
+        for (const float v : floats(session.run({{"x", x}})[0]))
+          wrong += v != static_cast<float>(t) + 1;
       }
     });
   }
@@ -250,22 +300,31 @@ TEST(Session, CancelAndDeadlineStopARun) {
 }
 
 TEST(Session, MemoryLimitHolds) {
-  const Session session(model_of("g (float[N] x) => (float[N, N] y) { axes = Constant<value = int64[1] {1}>() c = Unsqueeze(x, axes) y = Mul(c, x) }"));
+  const Session session(
+      model_of("g (float[N] x) => (float[N, N] y) { axes = Constant<value = int64[1] {1}>() c = "
+               "Unsqueeze(x, axes) y = Mul(c, x) }"));
   RunOptions options;
   options.memory_limit = 1 << 20;
-  message_of([&] { session.run({{"x", Tensor(ElementType::float32, {2000})}}, options); }, ErrorCode::out_of_memory);
+  message_of(
+      [&] {
+        session.run({{"x", Tensor(ElementType::float32, {2000})}}, options);
+      },
+      ErrorCode::out_of_memory);
   EXPECT_EQ(session.run({{"x", Tensor::of<float>({2, 3}, {2})}}, options)[0].tensor().size(), 4);
 }
 
 TEST(Session, AllOutputsAndSteps) {
-  const Session session(model_of("g (float[2] x) => (float[2] y) { t = Relu(x) y = Neg(t) }"), {.all_outputs = true});
+  const Session session(model_of("g (float[2] x) => (float[2] y) { t = Relu(x) y = Neg(t) }"),
+                        {.all_outputs = true});
   ASSERT_EQ(session.outputs().size(), 2u);
   EXPECT_EQ(session.outputs()[1].name, "t");
   EXPECT_EQ(session.steps().size(), 2u);
 }
 
 TEST(Session, SessionsOfOneModelSharePacks) {
-  const Model model = model_of("g (float[N, 2] x) => (float[N, 2] y) { w = Constant<value = float[2, 2] {1, 2, 3, 4}>() y = MatMul(x, w) }");
+  const Model model = model_of(
+      "g (float[N, 2] x) => (float[N, 2] y) { w = Constant<value = float[2, 2] {1, 2, 3, 4}>() y = "
+      "MatMul(x, w) }");
   const Session first(model), second(model);
   const Tensor x = Tensor::of<float>({1, 1}, {1, 2});
   EXPECT_EQ(floats(first.run({{"x", x}})[0]), (std::vector<float>{4, 6}));

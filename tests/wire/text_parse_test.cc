@@ -133,7 +133,8 @@ TEST(TextParse, Types) {
 }
 
 TEST(TextParse, Tensors) {
-  EXPECT_EQ(wire::parse_tensor("int8[2] {-128, 127}").int32_data, (std::vector<int32_t>{-128, 127}));
+  EXPECT_EQ(wire::parse_tensor("int8[2] {-128, 127}").int32_data,
+            (std::vector<int32_t>{-128, 127}));
   EXPECT_EQ(wire::parse_tensor("uint64 {18446744073709551615}").uint64_data.at(0), ~uint64_t{0});
   EXPECT_EQ(wire::parse_tensor("string[2] {\"a\\\"b\", e\"\\n\\x00\"}").string_data,
             (std::vector<std::string>{"a\"b", std::string("\n\0", 2)}));
@@ -160,33 +161,45 @@ TEST(TextParse, ErrorsSayWhereAndWhat) {
   const SyntaxError cases[] = {
       {"", "line 1, column 1", "expected the name of a graph; found the end of the text"},
       {"<ir_version 7>", "line 1, column 13", "expected ':' after the key 'ir_version'"},
-      {"<ir_versoin: 7> g () => () {}", "line 1, column 2", "'ir_versoin' is no key of the model's header"},
+      {"<ir_versoin: 7> g () => () {}", "line 1, column 2",
+       "'ir_versoin' is no key of the model's header"},
       {"<ir_version: 7.5> g () => () {}", "line 1, column 14", "an integer; found '7.5'"},
-      {"<ir_version: 99999999999999999999> g () => () {}", "line 1, column 14", "does not fit 64 bits"},
-      {"<opset_import: [\"\" 7]> g () => () {}", "line 1, column 20", "expected ':' after a domain"},
+      {"<ir_version: 99999999999999999999> g () => () {}", "line 1, column 14",
+       "does not fit 64 bits"},
+      {"<opset_import: [\"\" 7]> g () => () {}", "line 1, column 20",
+       "expected ':' after a domain"},
       {"g (x) -> (y) {}", "line 1, column 7", "expected '=>' between the inputs and the outputs"},
       {"g (x) = > (y) {}", "line 1, column 7", "expected '=>'"},
       {"g (float x y) => () {}", "line 1, column 12", "expected ')' or ','"},
       {"g () => () {\n  y = Relu(x)\n", "line 3, column 1", "expected '}' after the nodes"},
-      {"g () => () {\n  y Relu(x)\n}", "line 2, column 5", "expected '=' after the outputs of a node; found 'Relu'"},
+      {"g () => () {\n  y Relu(x)\n}", "line 2, column 5",
+       "expected '=' after the outputs of a node; found 'Relu'"},
       {"g () => () { y = Relu x }", "line 1, column 23", "expected '(' before the inputs of Relu"},
-      {"g () => () { y = Relu (x }", "line 1, column 26", "expected ')' or ',' after the inputs of Relu"},
+      {"g () => () { y = Relu (x }", "line 1, column 26",
+       "expected ')' or ',' after the inputs of Relu"},
       {"g () => () { y = a. (x) }", "line 1, column 21", "after '.'"},
-      {"g () => () { y = R <a> (x) }", "line 1, column 22", "expected '=' before the value of the attribute 'a'"},
-      {"g () => () { y = R <a = > (x) }", "line 1, column 25", "expected the value of an attribute"},
+      {"g () => () { y = R <a> (x) }", "line 1, column 22",
+       "expected '=' before the value of the attribute 'a'"},
+      {"g () => () { y = R <a = > (x) }", "line 1, column 25",
+       "expected the value of an attribute"},
       {"g () => () { y = R <a = []> (x) }", "line 1, column 25", "an empty list needs its kind"},
       {"g () => () { y = R <a : int = [1]> (x) }", "line 1, column 31", "is one int, not a list"},
-      {"g () => () { y = R <a : int = 1.5> (x) }", "line 1, column 31", "expected a value of kind int; found one of kind float"},
-      {"g () => () { y = R <a : ints = 1> (x) }", "line 1, column 32", "expected a value of kind ints"},
-      {"g () => () { y = R <a = [1, \"x\"]> (x) }", "line 1, column 29", "a list of int holds a string"},
-      {"g () => () { y = R <a : integer = 1> (x) }", "line 1, column 25", "expected the kind of an attribute"},
+      {"g () => () { y = R <a : int = 1.5> (x) }", "line 1, column 31",
+       "expected a value of kind int; found one of kind float"},
+      {"g () => () { y = R <a : ints = 1> (x) }", "line 1, column 32",
+       "expected a value of kind ints"},
+      {"g () => () { y = R <a = [1, \"x\"]> (x) }", "line 1, column 29",
+       "a list of int holds a string"},
+      {"g () => () { y = R <a : integer = 1> (x) }", "line 1, column 25",
+       "expected the kind of an attribute"},
       {"g () => () { y = R <a = \"x> (x) }", "line 1, column 25", "the closing '\"'"},
       {"g () => () { y = R <a = e\"\\q\"> (x) }", "line 1, column 27", "unknown escape"},
       {"g () => () { y = R <a = 1e> (x) }", "line 1, column 25", "an exponent without digits"},
       {"g () => () { y = R <a = 1e39> (x) }", "line 1, column 25", "too large for 32 bits"},
       {"g (float[-] x) => () {}", "line 1, column 10", "expected a dimension"},
       {"g (seq float x) => () {}", "line 1, column 8", "expected '(' after 'seq'"},
-      {"g (map(seq(float), float) x) => () {}", "line 1, column 8", "expected the key type of a map"},
+      {"g (map(seq(float), float) x) => () {}", "line 1, column 8",
+       "expected the key type of a map"},
       {"g () => () <w = {1}> {}", "line 1, column 17", "expected a type before 'w'"},
       {"g () => () <float[] w = {1}> {}", "line 1, column 25", "a tensor of known shape"},
       {"g () => () <float[N] w = {1}> {}", "line 1, column 26", "dimensions that are numbers"},
@@ -195,10 +208,13 @@ TEST(TextParse, ErrorsSayWhereAndWhat) {
       {"g () => () <int4[1] w = {8}> {}", "line 1, column 26", "must be in [-8, 7]; found 8"},
       {"g () => () <int8[1] w = {4294967296}> {}", "line 1, column 26", "does not fit 32 bits"},
       {"g () => () <float16[1] w = {1.5}> {}", "line 1, column 29", "bit patterns"},
-      {"g () => () <uint64[1] w = {-1}> {}", "line 1, column 28", "an integer in [0, 2^64); found '-1'"},
+      {"g () => () <uint64[1] w = {-1}> {}", "line 1, column 28",
+       "an integer in [0, 2^64); found '-1'"},
       {"g () => () <float[9] w = {1, ...}> {}", "line 1, column 30", "elements that were cut"},
-      {"g () => () {} rest", "line 1, column 19", "expected '(' before the inputs or outputs of a function"},
-      {"g () => () {} {doc: \"x\"}", "line 1, column 16", "'doc' is no key of a graph's annotations"},
+      {"g () => () {} rest", "line 1, column 19",
+       "expected '(' before the inputs or outputs of a function"},
+      {"g () => () {} {doc: \"x\"}", "line 1, column 16",
+       "'doc' is no key of a graph's annotations"},
       {"\x01", "line 1, column 1", "found the byte 0x01"},
   };
   for (const SyntaxError& expected : cases) {
@@ -208,8 +224,8 @@ TEST(TextParse, ErrorsSayWhereAndWhat) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::invalid_model);
       EXPECT_EQ(error.location(), expected.location) << expected.text << "\n" << error.what();
-      EXPECT_NE(error.message().find(expected.message), std::string::npos)
-          << expected.text << "\n" << error.what();
+      EXPECT_NE(error.message().find(expected.message), std::string::npos) << expected.text << "\n"
+                                                                           << error.what();
     }
   }
 }
@@ -312,7 +328,8 @@ TEST(TextPrint, ReadsBackAsItself) {
   EXPECT_EQ(again.graph->nodes.at(1).find("then_branch")->g->doc_string, "inner");
   EXPECT_EQ(again.graph->nodes.at(1).find("else_branch")->doc_string, "of an attribute");
   EXPECT_EQ(again.graph->nodes.at(2).inputs.size() + again.graph->nodes.at(2).outputs.size(), 0u);
-  EXPECT_EQ(again.graph->quantization_annotation.at(0).quant_parameter_tensor_names.at(0).value, "w");
+  EXPECT_EQ(again.graph->quantization_annotation.at(0).quant_parameter_tensor_names.at(0).value,
+            "w");
   EXPECT_EQ(again.configuration.at(0).device.size(), 2u);
   EXPECT_EQ(again.training_info.at(0).algorithm->doc_string, "a\nb");
   EXPECT_EQ(again.training_info.at(0).update_binding.at(0).value, "w1");

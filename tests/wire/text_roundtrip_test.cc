@@ -69,9 +69,12 @@ void normalise(ir::ValueInfo& info) {
 void normalise(ir::Attribute& attribute) {
   attribute.unknown = {};
   const bool reference = !attribute.ref_attr_name.empty();
-  if (!reference && attribute.kind == ir::AttributeKind::int_) attribute.i = attribute.i.value_or(0);
-  if (!reference && attribute.kind == ir::AttributeKind::float_) attribute.f = attribute.f.value_or(0);
-  if (!reference && attribute.kind == ir::AttributeKind::string) attribute.s = attribute.s.value_or("");
+  if (!reference && attribute.kind == ir::AttributeKind::int_)
+    attribute.i = attribute.i.value_or(0);
+  if (!reference && attribute.kind == ir::AttributeKind::float_)
+    attribute.f = attribute.f.value_or(0);
+  if (!reference && attribute.kind == ir::AttributeKind::string)
+    attribute.s = attribute.s.value_or("");
   normalise_shared(attribute.t);
   normalise_shared(attribute.sparse_tensor);
   normalise_shared(attribute.tp);
@@ -145,12 +148,15 @@ std::string normalised_bytes(ir::Model model) {
 // Where models may be found: the project's own, and those of the standard where it is installed.
 std::vector<fs::path> model_files() {
   const fs::path root = SARDONYX_SOURCE_DIR;
-  // every_field.onnx is no model that text can say: its tensors are of element types that don't exist.
+  // every_field.onnx is no model that text can say: its tensors are of element types that don't
+  // exist.
   std::vector<fs::path> files;
-  for (const fs::path& folder : {root / "build/conformance", fs::path("/usr/share/libonnx-testdata/data")}) {
+  for (const fs::path& folder :
+       {root / "build/conformance", fs::path("/usr/share/libonnx-testdata/data")}) {
     if (!fs::exists(folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      if (entry.path().extension() == ".onnx" && entry.file_size() < 200'000) files.push_back(entry.path());
+      if (entry.path().extension() == ".onnx" && entry.file_size() < 200'000)
+        files.push_back(entry.path());
     }
   }
   std::sort(files.begin(), files.end());
@@ -178,7 +184,8 @@ TEST(TextRoundTrip, ModelsOfOthers) {
     }
     if (testing::Test::HasFailure()) break;
   }
-  if (same == 0) GTEST_SKIP() << "no models of others on this machine: ./dev conformance generates them";
+  if (same == 0)
+    GTEST_SKIP() << "no models of others on this machine: ./dev conformance generates them";
 }
 
 }  // namespace

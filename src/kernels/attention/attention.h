@@ -33,7 +33,8 @@ struct AttentionShape {
 
 // A mask is boolean (true: attend) or added to the scores; at most one of them is given. lengths
 // (optional): of each batch the keys that count; the queries are then its last ones. scores
-// (where wanted) is [batch, q_heads, q_length, kv_length]. A query that may attend to nothing gives 0.
+// (where wanted) is [batch, q_heads, q_length, kv_length]. A query that may attend to nothing gives
+// 0.
 template <class T>
 struct AttentionData {
   const T* q = nullptr;

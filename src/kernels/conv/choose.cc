@@ -23,8 +23,9 @@ std::string_view refuses_depthwise_rows(const ConvGeometry& g) {
   if (g.in[0] != 1 || g.out[0] != 1 || g.kernel[0] != 1 || g.pad[0] != 0) {
     return "three spatial dimensions";
   }
-  if (g.kernel[1] != g.kernel[2] || (g.kernel[1] != 3 && g.kernel[1] != 5)) {
-    return "kernel is neither 3x3 nor 5x5";
+  const int64_t size = g.kernel[1];
+  if (g.kernel[2] != size || (size != 3 && size != 5 && size != 7)) {
+    return "kernel is neither 3x3 nor 5x5 nor 7x7";
   }
   if (g.stride[1] != g.stride[2] || g.stride[1] > 2) return "strides are neither 1x1 nor 2x2";
   if (g.dilation[1] != 1 || g.dilation[2] != 1) return "dilated kernel";
@@ -73,16 +74,11 @@ std::string_view refuses_pixel_vectors(const ConvGeometry& g) {
 
 std::string_view name_of(ConvPath path) {
   switch (path) {
-    case ConvPath::depthwise_rows:
-      return "depthwise_rows";
-    case ConvPath::depthwise_any:
-      return "depthwise_any";
-    case ConvPath::winograd:
-      return "winograd";
-    case ConvPath::pixel_vectors:
-      return "pixel_vectors";
-    case ConvPath::channel_vectors:
-      return "channel_vectors";
+    case ConvPath::depthwise_rows: return "depthwise_rows";
+    case ConvPath::depthwise_any: return "depthwise_any";
+    case ConvPath::winograd: return "winograd";
+    case ConvPath::pixel_vectors: return "pixel_vectors";
+    case ConvPath::channel_vectors: return "channel_vectors";
   }
   return "unknown";
 }

@@ -61,14 +61,10 @@ struct WeightFormat {
 int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
   switch (path) {
     case ConvPath::depthwise_rows:
-    case ConvPath::depthwise_any:
-      return depthwise_worker_floats(g);
-    case ConvPath::winograd:
-      return winograd_worker_floats(g);
-    case ConvPath::pixel_vectors:
-      return pixel_worker_floats(g);
-    case ConvPath::channel_vectors:
-      return channel_worker_floats(g);
+    case ConvPath::depthwise_any: return depthwise_worker_floats(g);
+    case ConvPath::winograd: return winograd_worker_floats(g);
+    case ConvPath::pixel_vectors: return pixel_worker_floats(g);
+    case ConvPath::channel_vectors: return channel_worker_floats(g);
   }
   return 0;
 }
@@ -122,14 +118,10 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
   const PackedBlocks spaces(scratch, pool.threads(), worker_floats(path, g));
   switch (path) {
     case ConvPath::depthwise_rows:
-    case ConvPath::depthwise_any:
-      return run_depthwise(call, path, spaces, pool);
-    case ConvPath::winograd:
-      return run_winograd(call, spaces, pool);
-    case ConvPath::pixel_vectors:
-      return run_pixel_vectors(call, spaces, pool);
-    case ConvPath::channel_vectors:
-      return run_channel_vectors(call, spaces, pool);
+    case ConvPath::depthwise_any: return run_depthwise(call, path, spaces, pool);
+    case ConvPath::winograd: return run_winograd(call, spaces, pool);
+    case ConvPath::pixel_vectors: return run_pixel_vectors(call, spaces, pool);
+    case ConvPath::channel_vectors: return run_channel_vectors(call, spaces, pool);
   }
 }
 

@@ -52,7 +52,7 @@ int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilati
 
 // The ways to compute a convolution, best first where they apply.
 enum class ConvPath : uint8_t {
-  depthwise_rows,   // one input channel per output channel, 3x3 or 5x5: several rows in registers
+  depthwise_rows,   // one input channel per output channel, 3x3 to 7x7: several rows in registers
   depthwise_any,    // one input channel per few output channels, any kernel
   winograd,         // 3x3 kernels, 4x4 output pixels at a time, if asked for
   pixel_vectors,    // matrix multiplication, vectors along the pixels of an output channel

@@ -30,18 +30,6 @@ HWY_INLINE TileVec TileClamp(TileVec v, TileVec low, TileVec high) {
 #endif
 }
 
-// Keeps the compiler from loading a vector again for each use: loads that cross cache lines cost as
-// much as two multiply-adds.
-HWY_INLINE void KeepLoaded(TileVec& v) {
-#if HWY_TARGET == HWY_AVX3
-  __asm__("" : "+v"(v.raw));
-#elif HWY_TARGET == HWY_AVX2
-  __asm__("" : "+x"(v.raw));
-#else
-  (void)v;
-#endif
-}
-
 // What becomes of each sum.
 struct Finish {
   explicit Finish(const DepthwiseJob& job)
@@ -55,15 +43,17 @@ struct Finish {
   TileVec alpha, bias, low, high;
 };
 
-// The output lanes whose input column column * stride + shift is inside the row.
-template <int stride>
-HWY_INLINE LanePair<stride> LanesInside(const ConvGeometry& g, int64_t column, int64_t shift,
-                                        int64_t count) {
+// The output lanes whose input column column * stride + shift is inside the row. known_stride 0:
+// any.
+template <int known_stride>
+HWY_INLINE LanePair<known_stride> LanesInside(const ConvGeometry& g, int64_t column, int64_t shift,
+                                              int64_t count) {
+  const int64_t stride = known_stride == 0 ? g.stride[2] : known_stride;
   const int64_t first = column * stride + shift;
   const int64_t begin = first < 0 ? (-first + stride - 1) / stride : 0;
   const int64_t room = g.in[2] - first;
   const int64_t end = room <= 0 ? 0 : std::min(count, (room + stride - 1) / stride);
-  return LanePair<stride>(std::min(begin, end), end);
+  return LanePair<known_stride>(std::min(begin, end), end);
 }
 
 // The inputs of one vector of output columns in one row, for each of the kernel's columns.
@@ -111,8 +101,6 @@ void RowsOfColumn(const DepthwiseJob& job, int64_t begin, int64_t end, int64_t c
     const auto add_row = [&](int i) HWY_ATTR {
       TileVec x[size];
       LoadRow<size, stride, inside>(from + i * g.in[2], lanes, x);
-#pragma GCC unroll 8
-      for (int w = 0; w < size; ++w) KeepLoaded(x[w]);
 #pragma GCC unroll 8
       for (int r = 0; r < step; ++r) {
         const int h = i - r * stride;
@@ -169,13 +157,16 @@ void Rows(const DepthwiseJob& job) {
   }
 }
 
+template <int size>
+void RowsOfSize(const DepthwiseJob& job) {
+  job.geometry->stride[2] == 2 ? Rows<size, 2>(job) : Rows<size, 1>(job);
+}
+
 void DepthwiseRows(const DepthwiseJob& job) {
-  const bool wide = job.geometry->kernel[2] == 5;
-  const bool strided = job.geometry->stride[2] == 2;
-  if (wide) {
-    strided ? Rows<5, 2>(job) : Rows<5, 1>(job);
-  } else {
-    strided ? Rows<3, 2>(job) : Rows<3, 1>(job);
+  switch (job.geometry->kernel[2]) {
+    case 3: return RowsOfSize<3>(job);
+    case 5: return RowsOfSize<5>(job);
+    default: return RowsOfSize<7>(job);
   }
 }
 
@@ -188,6 +179,7 @@ HWY_INLINE void AnyColumns(const DepthwiseJob& job, int64_t depth, int64_t row, 
                            int64_t columns, float* to) {
   const ConvGeometry& g = *job.geometry;
   const int64_t step = stride == 0 ? g.stride[2] : stride;
+  const int vectors = static_cast<int>((columns + tile_lanes - 1) / tile_lanes);
   TileVec sums[any_vectors];
   for (TileVec& sum : sums) sum = TileZero();
   const float* weight = job.weights;
@@ -201,38 +193,25 @@ HWY_INLINE void AnyColumns(const DepthwiseJob& job, int64_t depth, int64_t row, 
         const int64_t shift = kw * g.dilation[2] - g.pad[2];
         const int64_t first = column * step + shift;
         const TileVec factor = TileBroadcast(weight + kw);
-        const int64_t last = first + (any_vectors * tile_lanes - 1) * step + step;
-        if (stride != 0 && columns >= any_vectors * tile_lanes && first >= 0 && last < g.in[2]) {
-          for (int v = 0; v < any_vectors; ++v) {
-            sums[v] = TileMulAdd(
-                factor,
-                LoadEvery < stride == 0 ? 1 : stride > (line + first + v * tile_lanes * step),
-                sums[v]);
-          }
-          continue;
-        }
-        for (int v = 0; v < any_vectors; ++v) {
-          const int64_t count = std::clamp<int64_t>(columns - v * tile_lanes, 0, tile_lanes);
-          const int64_t at = column + v * tile_lanes;
-          if constexpr (stride != 0) {
-            const auto lanes = LanesInside<stride>(g, at, shift, count);
-            sums[v] = TileMulAdd(factor, LoadEvery(lanes, line + at * step + shift), sums[v]);
+        for (int v = 0; v < vectors; ++v) {
+          const int64_t count = std::min<int64_t>(columns - v * tile_lanes, tile_lanes);
+          const int64_t at = first + v * tile_lanes * step;
+          const bool inside = count == tile_lanes && at >= 0 && at + tile_lanes * step <= g.in[2];
+          if (stride != 0 && inside) {
+            sums[v] =
+                TileMulAdd(factor, LoadEvery < stride == 0 ? 1 : stride > (line + at), sums[v]);
           } else {
-            float values[tile_lanes] = {};
-            for (int64_t i = 0; i < count; ++i) {
-              const int64_t w = (at + i) * step + shift;
-              if (w >= 0 && w < g.in[2]) values[i] = line[w];
-            }
-            sums[v] = TileMulAdd(factor, TileLoad(values), sums[v]);
+            const auto lanes = LanesInside<stride>(g, column + v * tile_lanes, shift, count);
+            sums[v] = TileMulAdd(factor, LoadEvery(lanes, line + at, step), sums[v]);
           }
         }
       }
     }
   }
   const Finish finish(job);
-  for (int v = 0; v < any_vectors; ++v) {
+  for (int v = 0; v < vectors; ++v) {
     const int64_t count = std::min<int64_t>(columns - v * tile_lanes, tile_lanes);
-    if (count > 0) StoreLanes(LaneRange(0, count), finish(sums[v]), to + v * tile_lanes);
+    StoreLanes(LaneRange(0, count), finish(sums[v]), to + v * tile_lanes);
   }
 }
 
@@ -250,12 +229,9 @@ void Any(const DepthwiseJob& job) {
 
 void DepthwiseAny(const DepthwiseJob& job) {
   switch (job.geometry->stride[2]) {
-    case 1:
-      return Any<1>(job);
-    case 2:
-      return Any<2>(job);
-    default:
-      return Any<0>(job);
+    case 1: return Any<1>(job);
+    case 2: return Any<2>(job);
+    default: return Any<0>(job);
   }
 }
 

@@ -20,7 +20,7 @@ struct DepthwiseJob {
   float low = 0, high = 0;
 };
 
-// Kernels 3x3 and 5x5, strides 1 and 2, no dilation, one depth.
+// Kernels 3x3, 5x5 and 7x7, strides 1 and 2, no dilation, one depth.
 void depthwise_rows(const DepthwiseJob& job);
 void depthwise_any(const DepthwiseJob& job);
 

@@ -23,7 +23,6 @@ struct Run {
 
 constexpr int max_runs = 8;
 constexpr int64_t tap_batch = 64;
-constexpr int64_t max_gather_stride = int64_t{1} << 26;  // indices of lanes stay 32-bit numbers
 
 // What one kernel position reads for one run: lane i is at offset + i * stride from its channel.
 template <int stride>
@@ -212,8 +211,6 @@ void GatherSpan(const ConvGeometry& g, const float* image, const PixelSpan& span
     GatherRuns<1>(g, runs, run_count, image, begin, end, span.out, out_stride);
   } else if (g.stride[2] == 2) {
     GatherRuns<2>(g, runs, run_count, image, begin, end, span.out, out_stride);
-  } else if (g.stride[2] > max_gather_stride) {
-    GatherEachLane(g, image, span.begin, span.count, begin, end, span.out, out_stride);
   } else {
     GatherRuns<0>(g, runs, run_count, image, begin, end, span.out, out_stride);
   }

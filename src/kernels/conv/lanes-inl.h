@@ -26,6 +26,7 @@ struct LaneRange {
   LaneRange() = default;
   LaneRange(int64_t begin, int64_t end)
       : bits(static_cast<__mmask16>(begin < end ? (1u << end) - (1u << begin) : 0u)) {}
+  bool has(int lane) const { return (bits >> lane & 1) != 0; }
   __mmask16 bits = 0;
 };
 HWY_INLINE TileVec LoadLanes(LaneRange lanes, const float* p) {
@@ -48,6 +49,7 @@ struct LaneRange {
     for (int64_t i = begin; i < end; ++i) bits[i] = -1;
   }
   __m256i mask() const { return _mm256_load_si256(reinterpret_cast<const __m256i*>(bits)); }
+  bool has(int lane) const { return bits[lane] != 0; }
   alignas(32) int32_t bits[8] = {};
 };
 HWY_INLINE TileVec LoadLanes(const LaneRange& lanes, const float* p) {
@@ -68,6 +70,7 @@ struct LaneRange {
   LaneRange() = default;
   LaneRange(int64_t begin, int64_t end)
       : begin(static_cast<int>(begin)), end(static_cast<int>(end)) {}
+  bool has(int lane) const { return begin <= lane && lane < end; }
   int begin = 0, end = 0;
 };
 HWY_INLINE TileVec LoadLanes(LaneRange lanes, const float* p) {
@@ -106,21 +109,27 @@ HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
 
 // p[i * stride] in the lanes of the range, 0 in the others.
 HWY_INLINE TileVec GatherLanes(const LaneRange& lanes, const float* p, int64_t stride) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  if (HWY_LIKELY(stride < (1 << 26))) {  // so that indices are 32-bit numbers
+    const int step = static_cast<int>(stride);
 #if HWY_TARGET == HWY_AVX3
-  const __m512i index =
-      _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-                         _mm512_set1_epi32(static_cast<int>(stride)));
-  return TileVec{_mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes.bits, index, p, 4)};
-#elif HWY_TARGET == HWY_AVX2
-  const __m256i index = _mm256_mullo_epi32(_mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0),
-                                           _mm256_set1_epi32(static_cast<int>(stride)));
-  return TileVec{_mm256_mask_i32gather_ps(_mm256_setzero_ps(), p, index,
-                                          _mm256_castsi256_ps(lanes.mask()), 4)};
+    const __m512i index =
+        _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                           _mm512_set1_epi32(step));
+    return TileVec{_mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes.bits, index, p, 4)};
 #else
-  float v[tile_lanes] = {};
-  for (int i = lanes.begin; i < lanes.end; ++i) v[i] = p[i * stride];
-  return TileLoad(v);
+    const __m256i index =
+        _mm256_mullo_epi32(_mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0), _mm256_set1_epi32(step));
+    return TileVec{_mm256_mask_i32gather_ps(_mm256_setzero_ps(), p, index,
+                                            _mm256_castsi256_ps(lanes.mask()), 4)};
 #endif
+  }
+#endif
+  float v[tile_lanes] = {};
+  for (int i = 0; i < tile_lanes; ++i) {
+    if (lanes.has(i)) v[i] = p[i * stride];
+  }
+  return TileLoad(v);
 }
 
 // The lanes that p[i * stride] fills, for strides 1 and 2; stride 0: any stride.

@@ -11,26 +11,16 @@ double activated(const Epilogue& e, double x) {
   if (std::isnan(x)) return x;
   const double gate = 1 / (1 + std::exp(-x));
   switch (e.activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return std::max(x, 0.0);
-    case Activation::clip:
-      return std::min<double>(std::max<double>(x, e.p0), e.p1);
-    case Activation::leaky_relu:
-      return x < 0 ? x * e.p0 : x;
-    case Activation::hard_sigmoid:
-      return std::clamp(x * e.p0 + e.p1, 0.0, 1.0);
-    case Activation::hard_swish:
-      return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
-    case Activation::sigmoid:
-      return gate;
-    case Activation::silu:
-      return x * gate;
-    case Activation::tanh:
-      return std::tanh(x);
-    case Activation::gelu_erf:
-      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::none: return x;
+    case Activation::relu: return std::max(x, 0.0);
+    case Activation::clip: return std::min<double>(std::max<double>(x, e.p0), e.p1);
+    case Activation::leaky_relu: return x < 0 ? x * e.p0 : x;
+    case Activation::hard_sigmoid: return std::clamp(x * e.p0 + e.p1, 0.0, 1.0);
+    case Activation::hard_swish: return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
+    case Activation::sigmoid: return gate;
+    case Activation::silu: return x * gate;
+    case Activation::tanh: return std::tanh(x);
+    case Activation::gelu_erf: return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::gelu_tanh:
       return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
   }

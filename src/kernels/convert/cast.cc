@@ -239,9 +239,7 @@ void cast(ElementType from, ElementType to, const void* x, void* y, int64_t n,
 
 void to_floats(ElementType type, const void* x, float* y, int64_t n) {
   switch (type) {
-    case ElementType::float32:
-      std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float));
-      return;
+    case ElementType::float32: std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float)); return;
     case ElementType::float16: return half_to_floats(static_cast<const uint16_t*>(x), y, n);
     case ElementType::bfloat16: return bfloat16_to_floats(static_cast<const uint16_t*>(x), y, n);
     default: return float8_to_floats(type, static_cast<const uint8_t*>(x), y, n);
@@ -250,9 +248,7 @@ void to_floats(ElementType type, const void* x, float* y, int64_t n) {
 
 void to_halves(ElementType type, const float* x, void* y, int64_t n) {
   switch (type) {
-    case ElementType::float32:
-      std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float));
-      return;
+    case ElementType::float32: std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float)); return;
     case ElementType::float16: return floats_to_half(x, static_cast<uint16_t*>(y), n);
     case ElementType::bfloat16: return floats_to_bfloat16(x, static_cast<uint16_t*>(y), n);
     default: return floats_to_float8(type, x, static_cast<uint8_t*>(y), n, {});

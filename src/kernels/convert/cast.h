@@ -11,7 +11,7 @@ namespace sardonyx::kernels {
 enum class RoundMode : int32_t { up, down, nearest };  // for float8e8m0
 
 struct CastOptions {
-  bool saturate = true;                // float8 only: out of range gives the largest value
+  bool saturate = true;  // float8 only: out of range gives the largest value
   RoundMode round_mode = RoundMode::up;
 };
 

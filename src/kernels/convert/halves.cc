@@ -90,7 +90,9 @@ HWY_EXPORT(FloatToBrain);
 template <class Format>
 void decode_bytes(const uint8_t* x, float* y, int64_t n) {
   static const auto table = [] {
-    struct Values { float of[256]; } values;
+    struct Values {
+      float of[256];
+    } values;
     for (uint32_t i = 0; i < 256; ++i) values.of[i] = Format::decode(i);
     return values;
   }();

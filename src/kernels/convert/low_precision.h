@@ -9,10 +9,10 @@ namespace sardonyx::kernels {
 
 // What a format does with its topmost patterns.
 enum class Specials : int32_t {
-  ieee,    // exponent all ones: infinity and NaN
-  finite,  // all ones is NaN, no infinity
+  ieee,           // exponent all ones: infinity and NaN
+  finite,         // all ones is NaN, no infinity
   unsigned_zero,  // no infinity, no -0: its pattern is the NaN
-  none,    // every pattern is a number
+  none,           // every pattern is a number
 };
 
 template <int exponent_bits, int mantissa_bits, int bias, Specials specials>

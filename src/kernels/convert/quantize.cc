@@ -42,25 +42,18 @@ void load_floats(ElementType type, const void* data, int64_t first, float* y, in
   }
   const void* from = at_element(type, data, first);
   switch (type) {
-    case ElementType::int8:
-      return convert_integers<int8_t>(from, y, n);
-    case ElementType::uint8:
-      return convert_integers<uint8_t>(from, y, n);
-    case ElementType::int16:
-      return convert_integers<int16_t>(from, y, n);
-    case ElementType::uint16:
-      return convert_integers<uint16_t>(from, y, n);
-    case ElementType::int32:
-      return convert_integers<int32_t>(from, y, n);
-    case ElementType::float64:
-      return convert_integers<double>(from, y, n);
+    case ElementType::int8: return convert_integers<int8_t>(from, y, n);
+    case ElementType::uint8: return convert_integers<uint8_t>(from, y, n);
+    case ElementType::int16: return convert_integers<int16_t>(from, y, n);
+    case ElementType::uint16: return convert_integers<uint16_t>(from, y, n);
+    case ElementType::int32: return convert_integers<int32_t>(from, y, n);
+    case ElementType::float64: return convert_integers<double>(from, y, n);
     case ElementType::float8e8m0: {
       const auto* codes = static_cast<const uint8_t*>(from);
       for (int64_t i = 0; i < n; ++i) y[i] = e8m0_to_float(codes[i]);
       return;
     }
-    default:
-      return to_floats(type, from, y, n);
+    default: return to_floats(type, from, y, n);
   }
 }
 
@@ -123,24 +116,15 @@ struct Range {
 };
 Range range_of(ElementType type) {
   switch (type) {
-    case ElementType::uint8:
-      return {0, 255};
-    case ElementType::int8:
-      return {-128, 127};
-    case ElementType::uint16:
-      return {0, 65535};
-    case ElementType::int16:
-      return {-32768, 32767};
-    case ElementType::uint4:
-      return {0, 15};
-    case ElementType::int4:
-      return {-8, 7};
-    case ElementType::uint2:
-      return {0, 3};
-    case ElementType::int2:
-      return {-2, 1};
-    default:
-      fail(ErrorCode::unsupported, "no quantization to {}", name_of(type));
+    case ElementType::uint8: return {0, 255};
+    case ElementType::int8: return {-128, 127};
+    case ElementType::uint16: return {0, 65535};
+    case ElementType::int16: return {-32768, 32767};
+    case ElementType::uint4: return {0, 15};
+    case ElementType::int4: return {-8, 7};
+    case ElementType::uint2: return {0, 3};
+    case ElementType::int2: return {-2, 1};
+    default: fail(ErrorCode::unsupported, "no quantization to {}", name_of(type));
   }
 }
 
@@ -173,16 +157,12 @@ void store(ElementType type, const float* x, void* y, int64_t n) {
   switch (type) {
     case ElementType::uint8:
     case ElementType::uint4:
-    case ElementType::uint2:
-      return store_integers<uint8_t>(x, y, n);
+    case ElementType::uint2: return store_integers<uint8_t>(x, y, n);
     case ElementType::int8:
     case ElementType::int4:
-    case ElementType::int2:
-      return store_integers<int8_t>(x, y, n);
-    case ElementType::uint16:
-      return store_integers<uint16_t>(x, y, n);
-    default:
-      return store_integers<int16_t>(x, y, n);
+    case ElementType::int2: return store_integers<int8_t>(x, y, n);
+    case ElementType::uint16: return store_integers<uint16_t>(x, y, n);
+    default: return store_integers<int16_t>(x, y, n);
   }
 }
 

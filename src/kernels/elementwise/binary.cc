@@ -234,16 +234,16 @@ void binary(BinaryOp op, ElementType type, const BroadcastPlan& plan, const void
   run_plain(plain_row_of(op, type), type, gives_boolean(op), plan, a, b, y, pool);
 }
 
-void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& plan,
-         const void* a, const void* b, void* y, ThreadPool& pool) {
+void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& plan, const void* a,
+         const void* b, void* y, ThreadPool& pool) {
   if (base_type == exponent_type) return binary(BinaryOp::pow, base_type, plan, a, b, y, pool);
   if (!supports(BinaryOp::pow, base_type)) refuse(base_type);
   if (!supports(BinaryOp::pow, exponent_type)) refuse(exponent_type);
   // Both sides as double, or as integers where both are; then back to the base's type.
   const bool whole = is_integer(base_type) && is_integer(exponent_type);
-  const auto wide = whole ? ElementType::int64
-                          : base_type == ElementType::float32 ? ElementType::float32
-                                                              : ElementType::float64;
+  const auto wide = whole                               ? ElementType::int64
+                    : base_type == ElementType::float32 ? ElementType::float32
+                                                        : ElementType::float64;
   const PlainRow row = plain_row_of(BinaryOp::pow, wide);
   const int64_t sa = row_stride(plan, 0);
   const int64_t sb = row_stride(plan, 1);

@@ -11,17 +11,29 @@
 namespace sardonyx::kernels {
 
 enum class BinaryOp : int32_t {
-  add, sub, mul,
-  div,            // integers: towards zero; x / 0 is 0 and the least / -1 wraps to itself
-  pow,            // same type on both sides; see pow() for mixed ones
-  min, max,       // NaN on either side gives NaN
-  mod,            // sign of the divisor, as Python's %; integers: x mod 0 is 0
-  fmod,           // sign of the dividend, as C's fmod
-  prelu,          // a below 0: a b, else a
-  bit_and, bit_or, bit_xor,
-  shift_left, shift_right,  // from the width on all bits are shifted out; right: the sign moves in
-  logical_and, logical_or, logical_xor,           // boolean
-  equal, less, greater, less_equal, greater_equal,  // boolean output
+  add,
+  sub,
+  mul,
+  div,  // integers: towards zero; x / 0 is 0 and the least / -1 wraps to itself
+  pow,  // same type on both sides; see pow() for mixed ones
+  min,
+  max,    // NaN on either side gives NaN
+  mod,    // sign of the divisor, as Python's %; integers: x mod 0 is 0
+  fmod,   // sign of the dividend, as C's fmod
+  prelu,  // a below 0: a b, else a
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right,  // from the width on all bits are shifted out; right: the sign moves in
+  logical_and,
+  logical_or,
+  logical_xor,  // boolean
+  equal,
+  less,
+  greater,
+  less_equal,
+  greater_equal,  // boolean output
   count_
 };
 
@@ -37,8 +49,8 @@ void binary(BinaryOp op, ElementType type, const BroadcastPlan& plan, const void
 
 // y = a ^ b where y has a's type: floats, int32, int64 on the left (and the other integers),
 // any number type on the right.
-void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& plan,
-         const void* a, const void* b, void* y, ThreadPool& pool);
+void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& plan, const void* a,
+         const void* b, void* y, ThreadPool& pool);
 
 // y = condition ? a : b, `plan` made from (output, {condition, a, b}); condition is one byte an
 // element. Every element type that has a Cell.

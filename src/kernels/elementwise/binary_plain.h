@@ -12,8 +12,7 @@
 namespace sardonyx::kernels {
 
 // One row: inputs begin at a and b and step by sa and sb elements (0 or 1).
-using PlainRow = void (*)(const void* a, const void* b, void* y, int64_t n, int64_t sa,
-                          int64_t sb);
+using PlainRow = void (*)(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb);
 
 // Null where the operator does not take the type. Instantiated in binary_*.cc.
 template <class T>
@@ -130,8 +129,7 @@ PlainRow plain_arithmetic(BinaryOp op) {
     case BinaryOp::max: return row_of<T>([](T a, T b) { return a != a || a > b ? a : b; });
     case BinaryOp::mod: return row_of<T>([](T a, T b) { return remainder_like_python(a, b); });
     case BinaryOp::fmod: return row_of<T>([](T a, T b) { return remainder_like_c(a, b); });
-    case BinaryOp::prelu:
-      return row_of<T>([](T a, T b) { return a < T{0} ? T(W(a) * W(b)) : a; });
+    case BinaryOp::prelu: return row_of<T>([](T a, T b) { return a < T{0} ? T(W(a) * W(b)) : a; });
     default: return nullptr;
   }
 }
@@ -146,9 +144,8 @@ PlainRow plain_bits(BinaryOp op) {
       case BinaryOp::bit_or: return row_of<T>([](T a, T b) { return a | b; });
       case BinaryOp::bit_xor: return row_of<T>([](T a, T b) { return a ^ b; });
       case BinaryOp::shift_left:
-        return row_of<T>([](T a, T b) {
-          return U(b) < width ? U(Wrapping<T>(U(a)) << U(b)) : U{0};
-        });
+        return row_of<T>(
+            [](T a, T b) { return U(b) < width ? U(Wrapping<T>(U(a)) << U(b)) : U{0}; });
       case BinaryOp::shift_right:
         return row_of<T>([](T a, T b) {
           if (U(b) < width) return static_cast<T>(a >> b);  // signed: the sign moves in

@@ -29,8 +29,8 @@ void check(std::span<const int64_t> output, std::span<const int64_t> input) {
     fits = dim == 1 || dim == output[output.size() - 1 - i];
   }
   if (!fits) {
-    fail(ErrorCode::bad_input, "an input of shape {} does not broadcast to {}",
-         shape_text(input), shape_text(output));
+    fail(ErrorCode::bad_input, "an input of shape {} does not broadcast to {}", shape_text(input),
+         shape_text(output));
   }
 }
 

@@ -13,9 +13,9 @@ struct BroadcastPlan {
   static constexpr int max_rank = 12;
   static constexpr int max_inputs = 3;
 
-  int32_t rank = 0;    // 0 for a single element
+  int32_t rank = 0;  // 0 for a single element
   int32_t inputs = 0;
-  int64_t count = 0;   // elements of the output
+  int64_t count = 0;                           // elements of the output
   int64_t dims[max_rank] = {};                 // outermost first
   int64_t strides[max_inputs][max_rank] = {};  // in elements; 0 where the input repeats
 

@@ -6,8 +6,8 @@
 #define SARDONYX_KERNELS_ELEMENTWISE_LOOPS_INL_H_
 #endif
 
-#include <cstdint>
 #include <hwy/highway.h>
+#include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {

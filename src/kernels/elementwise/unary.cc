@@ -168,12 +168,10 @@ void integer_row(UnaryOp op, const T* x, T* y, int64_t n, const UnaryParams& par
       return map_integers(x, y, n, [=](T v) { return std::min(std::max(v, low), high); });
     }
     case UnaryOp::leaky_relu:
-      return map_integers(x, y, n, [=](T v) {
-        return v < T{0} ? held<T>(alpha * static_cast<double>(v)) : v;
-      });
+      return map_integers(
+          x, y, n, [=](T v) { return v < T{0} ? held<T>(alpha * static_cast<double>(v)) : v; });
     case UnaryOp::thresholded_relu:
-      return map_integers(x, y, n,
-                          [=](T v) { return static_cast<double>(v) <= alpha ? T{0} : v; });
+      return map_integers(x, y, n, [=](T v) { return static_cast<double>(v) <= alpha ? T{0} : v; });
     case UnaryOp::shrink:
       return map_integers(x, y, n, [=](T v) {
         const auto d = static_cast<double>(v);
@@ -209,7 +207,8 @@ void classify(UnaryOp op, const F* x, uint8_t* y, int64_t n, const UnaryParams& 
   if (op == UnaryOp::is_nan) {
     for (int64_t i = 0; i < n; ++i) y[i] = x[i] != x[i];
   } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = (low & (x[i] == -infinity)) | (high & (x[i] == infinity));
+    for (int64_t i = 0; i < n; ++i)
+      y[i] = (low & (x[i] == -infinity)) | (high & (x[i] == infinity));
   }
 }
 

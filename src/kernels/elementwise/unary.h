@@ -9,29 +9,51 @@
 namespace sardonyx::kernels {
 
 enum class UnaryOp : int32_t {
-  abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign,
-  relu,               // max(x, 0)
-  leaky_relu,         // alpha x below 0
-  elu,                // alpha (exp(x) - 1) below 0
-  celu,               // alpha (exp(x / alpha) - 1) below 0
-  selu,               // beta x above 0, beta alpha (exp(x) - 1) below (beta is gamma)
-  gelu,               // x Phi(x)
-  gelu_tanh,          // its tanh approximation
-  sigmoid, tanh,
-  hard_sigmoid,       // clamp(alpha x + beta, 0, 1)
-  hard_swish,         // x clamp(x / 6 + 1/2, 0, 1)
-  mish,               // x tanh(softplus(x))
-  softplus, softsign,
-  thresholded_relu,   // x above alpha, else 0
-  shrink,             // x + bias below -lambd, x - bias above lambd, else 0: alpha lambd, beta bias
-  swish,              // x sigmoid(alpha x)
-  erf, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh,
-  clamp,              // min(max(x, alpha), beta), NaN kept
-  square,             // x x
-  is_nan,             // boolean output
-  is_inf,             // boolean output; alpha != 0 takes -inf, beta != 0 takes +inf
-  logical_not,        // boolean
-  bitwise_not,        // integers
+  abs,
+  neg,
+  exp,
+  log,
+  sqrt,
+  reciprocal,
+  floor,
+  ceil,
+  round,
+  sign,
+  relu,        // max(x, 0)
+  leaky_relu,  // alpha x below 0
+  elu,         // alpha (exp(x) - 1) below 0
+  celu,        // alpha (exp(x / alpha) - 1) below 0
+  selu,        // beta x above 0, beta alpha (exp(x) - 1) below (beta is gamma)
+  gelu,        // x Phi(x)
+  gelu_tanh,   // its tanh approximation
+  sigmoid,
+  tanh,
+  hard_sigmoid,  // clamp(alpha x + beta, 0, 1)
+  hard_swish,    // x clamp(x / 6 + 1/2, 0, 1)
+  mish,          // x tanh(softplus(x))
+  softplus,
+  softsign,
+  thresholded_relu,  // x above alpha, else 0
+  shrink,            // x + bias below -lambd, x - bias above lambd, else 0: alpha lambd, beta bias
+  swish,             // x sigmoid(alpha x)
+  erf,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
+  clamp,        // min(max(x, alpha), beta), NaN kept
+  square,       // x x
+  is_nan,       // boolean output
+  is_inf,       // boolean output; alpha != 0 takes -inf, beta != 0 takes +inf
+  logical_not,  // boolean
+  bitwise_not,  // integers
   count_
 };
 

@@ -29,23 +29,20 @@ constexpr auto neg_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn:
 constexpr auto exp_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Exp(d, x); };
 constexpr auto log_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Log(d, x); };
 constexpr auto sqrt_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Sqrt(x); };
-constexpr auto reciprocal_of = [](auto d, auto x, const Constants&) HWY_ATTR {
-  return hn::Div(hn::Set(d, 1.0f), x);
-};
+constexpr auto reciprocal_of = [](auto d, auto x, const Constants&)
+                                   HWY_ATTR { return hn::Div(hn::Set(d, 1.0f), x); };
 constexpr auto floor_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Floor(x); };
 constexpr auto ceil_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Ceil(x); };
 constexpr auto round_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Round(x); };
 constexpr auto square_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Mul(x, x); };
-constexpr auto sigmoid_of = [](auto d, auto x, const Constants&) HWY_ATTR {
-  return sm::Sigmoid(d, x);
-};
+constexpr auto sigmoid_of = [](auto d, auto x, const Constants&)
+                                HWY_ATTR { return sm::Sigmoid(d, x); };
 constexpr auto tanh_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Tanh(d, x); };
 constexpr auto erf_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Erf(d, x); };
 constexpr auto sin_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Sin(d, x); };
 constexpr auto cos_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Cos(d, x); };
-constexpr auto relu_of = [](auto d, auto x, const Constants&) HWY_ATTR {
-  return sm::math::RaiseTo(d, x, 0.0f);
-};
+constexpr auto relu_of = [](auto d, auto x, const Constants&)
+                             HWY_ATTR { return sm::math::RaiseTo(d, x, 0.0f); };
 constexpr auto clamp_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
   return sm::math::LowerTo(d, sm::math::RaiseTo(d, x, c.alpha), c.beta);
 };

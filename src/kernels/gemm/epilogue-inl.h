@@ -9,9 +9,9 @@
 #endif
 
 #include <hwy/highway.h>
-#include <type_traits>
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/gemm/epilogue.h"
 #include "kernels/simd/math-inl.h"
@@ -85,8 +85,7 @@ HWY_INLINE V Activate(D d, V v, const Epilogue& e) {
 template <class F>
 HWY_INLINE void WithActivation(Activation a, F&& f) {
 #define SARDONYX_CASE(name) \
-  case Activation::name:    \
-    return f(std::integral_constant<Activation, Activation::name>());
+  case Activation::name: return f(std::integral_constant<Activation, Activation::name>());
   switch (a) {
     SARDONYX_CASE(none)
     SARDONYX_CASE(relu)

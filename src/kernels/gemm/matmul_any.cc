@@ -84,18 +84,12 @@ void scale_rows(int64_t M, int64_t N, double alpha, double beta, const void* c, 
 template <class Call>
 void by_type(ElementType type, Call&& call) {
   switch (type) {
-    case ElementType::float64:
-      return call(double());
-    case ElementType::int32:
-      return call(int32_t());
-    case ElementType::uint32:
-      return call(uint32_t());
-    case ElementType::int64:
-      return call(int64_t());
-    case ElementType::uint64:
-      return call(uint64_t());
-    default:
-      fail(ErrorCode::unsupported, "no matrix product for {}", name_of(type));
+    case ElementType::float64: return call(double());
+    case ElementType::int32: return call(int32_t());
+    case ElementType::uint32: return call(uint32_t());
+    case ElementType::int64: return call(int64_t());
+    case ElementType::uint64: return call(uint64_t());
+    default: fail(ErrorCode::unsupported, "no matrix product for {}", name_of(type));
   }
 }
 

@@ -119,10 +119,8 @@ bool StoreTurned(const TileStore& s) {
       residual ? StoreTurnedAs<Activation::relu, true>(s)
                : StoreTurnedAs<Activation::relu, false>(s);
       return true;
-    case Activation::clip:
-      return !residual && (StoreTurnedAs<Activation::clip, false>(s), true);
-    default:
-      return false;
+    case Activation::clip: return !residual && (StoreTurnedAs<Activation::clip, false>(s), true);
+    default: return false;
   }
 }
 #else
@@ -203,18 +201,10 @@ void Dot(int64_t k, const float* a, int64_t a_stride, int rows, const float* b, 
       const float* row = a + i * a_stride;
       const float* right = b + j * b_stride;
       switch (std::min(columns - j, 4)) {
-        case 1:
-          DotRow<1>(k, row, right, b_stride, out);
-          break;
-        case 2:
-          DotRow<2>(k, row, right, b_stride, out);
-          break;
-        case 3:
-          DotRow<3>(k, row, right, b_stride, out);
-          break;
-        default:
-          DotRow<4>(k, row, right, b_stride, out);
-          break;
+        case 1: DotRow<1>(k, row, right, b_stride, out); break;
+        case 2: DotRow<2>(k, row, right, b_stride, out); break;
+        case 3: DotRow<3>(k, row, right, b_stride, out); break;
+        default: DotRow<4>(k, row, right, b_stride, out); break;
       }
     }
   }

@@ -32,8 +32,9 @@ void trilu_row(int64_t row, int64_t columns, int64_t k, bool upper, const T* x, 
   // Saturated, since k is any number.
   int64_t diagonal;
   if (__builtin_add_overflow(row, k, &diagonal)) diagonal = columns;
-  const int64_t split = std::clamp<int64_t>(upper ? diagonal : diagonal < columns ? diagonal + 1
-                                                                                  : columns,
+  const int64_t split = std::clamp<int64_t>(upper                ? diagonal
+                                            : diagonal < columns ? diagonal + 1
+                                                                 : columns,
                                             0, columns);
   const int64_t keep_begin = upper ? split : 0;
   const int64_t keep_end = upper ? columns : split;
@@ -90,7 +91,8 @@ constexpr int64_t largest_range = int64_t{1} << 48;
 
 int64_t float_range_count(double start, double limit, double delta) {
   const double count = std::ceil((limit - start) / delta);
-  if (delta == 0 || std::isnan(count) || count > static_cast<double>(largest_range)) endless_range();
+  if (delta == 0 || std::isnan(count) || count > static_cast<double>(largest_range))
+    endless_range();
   return count > 0 ? static_cast<int64_t>(count) : 0;
 }
 
@@ -100,8 +102,8 @@ int64_t integer_range_count(int64_t start, int64_t limit, int64_t delta) {
   // The distance always fits in 64 unsigned bits.
   const uint64_t distance = delta > 0 ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
                                       : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
-  const uint64_t step = delta > 0 ? static_cast<uint64_t>(delta)
-                                  : uint64_t{0} - static_cast<uint64_t>(delta);
+  const uint64_t step =
+      delta > 0 ? static_cast<uint64_t>(delta) : uint64_t{0} - static_cast<uint64_t>(delta);
   const uint64_t count = (distance - 1) / step + 1;
   if (count > static_cast<uint64_t>(largest_range)) endless_range();
   return static_cast<int64_t>(count);
@@ -280,8 +282,8 @@ void range(ElementType type, const void* start, const void* delta, void* y, int6
     case ElementType::int32: return integer_sequence<int32_t>(start, delta, y, n);
     case ElementType::int64: return integer_sequence<int64_t>(start, delta, y, n);
     case ElementType::float64:
-      return float_sequence(number_at(type, start), number_at(type, delta),
-                            static_cast<double*>(y), n);
+      return float_sequence(number_at(type, start), number_at(type, delta), static_cast<double*>(y),
+                            n);
     case ElementType::float32:
       return float_sequence(*static_cast<const float*>(start), *static_cast<const float*>(delta),
                             static_cast<float*>(y), n);

@@ -46,9 +46,8 @@ enum class ScatterReduction : int32_t { none, add, mul, max, min };
 
 // y holds the data and is changed. Reductions take the number types (boolean: add is or, mul is
 // and); `none` takes all that have a Cell. Where indices repeat, updates apply in their order.
-void scatter_elements(ElementType type, ScatterReduction reduction,
-                      std::span<const int64_t> shape, int64_t axis,
-                      std::span<const int64_t> index_shape, const Indices& indices,
+void scatter_elements(ElementType type, ScatterReduction reduction, std::span<const int64_t> shape,
+                      int64_t axis, std::span<const int64_t> index_shape, const Indices& indices,
                       const void* updates, void* y, ThreadPool& pool);
 
 void scatter_nd(ElementType type, ScatterReduction reduction, std::span<const int64_t> shape,

@@ -37,8 +37,8 @@ struct PadAxis {
   // Output positions [begin, end) show consecutive input elements.
   int64_t plain_begin() const { return std::clamp<int64_t>(before, 0, out); }
   int64_t plain_end(PadMode mode) const {
-    const int64_t end = mode == PadMode::constant ? before + in
-                                                  : std::max<int64_t>(before, 0) + kept;
+    const int64_t end =
+        mode == PadMode::constant ? before + in : std::max<int64_t>(before, 0) + kept;
     return std::clamp<int64_t>(end, plain_begin(), out);
   }
 };
@@ -46,9 +46,9 @@ struct PadAxis {
 struct PadPlan {
   static constexpr int max_rank = 16;
   PadMode mode = PadMode::constant;
-  int rank = 0;         // axes that are walked; the last is the one rows run along
+  int rank = 0;  // axes that are walked; the last is the one rows run along
   PadAxis axes[max_rank];
-  int64_t inner = 1;    // elements below the last padded axis
+  int64_t inner = 1;  // elements below the last padded axis
   int64_t rows = 1;
 };
 
@@ -64,8 +64,10 @@ PadAxis make_axis(PadMode mode, int64_t in, int64_t before, int64_t after) {
   axis.first = before < 0 ? -before : 0;
   axis.kept = in - axis.first - (after < 0 ? -after : 0);
   if (axis.kept <= 0) {
-    fail(ErrorCode::bad_input, "padding by {} and {} leaves nothing of an axis of {} elements to "
-         "repeat; use mode constant", before, after, in);
+    fail(ErrorCode::bad_input,
+         "padding by {} and {} leaves nothing of an axis of {} elements to "
+         "repeat; use mode constant",
+         before, after, in);
   }
   return axis;
 }

@@ -24,8 +24,7 @@ double source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
     case CoordinateMode::align_corners: return width == 1 ? 0 : at * (in - 1) / (width - 1);
     case CoordinateMode::asymmetric: return at / a.scale;
     case CoordinateMode::tf_half_pixel_for_nn: return (at + 0.5) / a.scale;
-    case CoordinateMode::pytorch_half_pixel:
-      return width == 1 ? -0.5 : (at + 0.5) / a.scale - 0.5;
+    case CoordinateMode::pytorch_half_pixel: return width == 1 ? -0.5 : (at + 0.5) / a.scale - 0.5;
     case CoordinateMode::half_pixel_symmetric: {
       const double adjustment = static_cast<double>(a.out) / width;
       return in / 2 * (1 - adjustment) + (at + 0.5) / a.scale - 0.5;
@@ -65,9 +64,7 @@ struct Kernel {
     return std::max(0.0, 1 - std::fabs(distance * squeeze));
   }
   // Taps go from floor(x) + first() on.
-  double first() const {
-    return std::floor((mode == ResizeMode::cubic ? -2 : -1) / squeeze) + 1;
-  }
+  double first() const { return std::floor((mode == ResizeMode::cubic ? -2 : -1) / squeeze) + 1; }
 };
 
 void fill_weights(const Kernel& kernel, const ResizeOptions& options, int64_t in, double x,
@@ -105,8 +102,8 @@ void weighted_rows(const int32_t* index, const double* weight, int64_t taps, int
 }
 
 template <class A>
-void weighted_row(const int32_t* index, const double* weight, int64_t taps, int64_t out,
-                  const A* x, A* y) {
+void weighted_row(const int32_t* index, const double* weight, int64_t taps, int64_t out, const A* x,
+                  A* y) {
   for (int64_t o = 0; o < out; ++o, index += taps, weight += taps) {
     A sum = static_cast<A>(weight[0]) * x[index[0]];
     for (int64_t t = 1; t < taps; ++t) sum += static_cast<A>(weight[t]) * x[index[t]];
@@ -158,8 +155,10 @@ Resize::Table Resize::make_table(const ResizeOptions& options, const ResizeAxis&
   for (int64_t o = 0; o < axis.out; ++o) {
     const double x = source_of(options.coordinates, axis, o);
     if (!std::isfinite(x)) {
-      fail(ErrorCode::bad_input, "resizing an axis of {} elements by scale {}: position {} has no "
-           "source", axis.in, axis.scale, o);
+      fail(ErrorCode::bad_input,
+           "resizing an axis of {} elements by scale {}: position {} has no "
+           "source",
+           axis.in, axis.scale, o);
     }
     table.identity = table.identity && x == static_cast<double>(o);
     if (crops) {
@@ -180,8 +179,7 @@ Resize::Table Resize::make_table(const ResizeOptions& options, const ResizeAxis&
   return table;
 }
 
-Resize::Resize(const ResizeOptions& options, std::span<const ResizeAxis> axes)
-    : options_(options) {
+Resize::Resize(const ResizeOptions& options, std::span<const ResizeAxis> axes) : options_(options) {
   std::vector<int64_t> in, out;
   for (const ResizeAxis& axis : axes) {
     in.push_back(axis.in);

@@ -12,8 +12,13 @@ namespace sardonyx::kernels {
 
 enum class ResizeMode : int32_t { nearest, linear, cubic };
 enum class CoordinateMode : int32_t {
-  half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric,
-  tf_half_pixel_for_nn, tf_crop_and_resize
+  half_pixel,
+  half_pixel_symmetric,
+  pytorch_half_pixel,
+  align_corners,
+  asymmetric,
+  tf_half_pixel_for_nn,
+  tf_crop_and_resize
 };
 enum class NearestMode : int32_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
 
@@ -30,7 +35,7 @@ struct ResizeOptions {
 struct ResizeAxis {
   int64_t in = 1;
   int64_t out = 1;
-  double scale = 1;  // as given, or out / in where sizes were given
+  double scale = 1;                   // as given, or out / in where sizes were given
   double roi_start = 0, roi_end = 1;  // tf_crop_and_resize only, normalised
 };
 

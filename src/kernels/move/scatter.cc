@@ -69,8 +69,8 @@ void by_number_type(ElementType type, Run&& run) {
     case ElementType::uint32: return run(uint32_t{});
     case ElementType::uint64: return run(uint64_t{});
     case ElementType::boolean: return run(Truth{});
-    default: fail(ErrorCode::unsupported, "scattering with a reduction does not take {}",
-                  name_of(type));
+    default:
+      fail(ErrorCode::unsupported, "scattering with a reduction does not take {}", name_of(type));
   }
 }
 
@@ -115,14 +115,12 @@ void scatter(ElementType type, ScatterReduction reduction, const void* updates, 
 
 }  // namespace
 
-void scatter_elements(ElementType type, ScatterReduction reduction,
-                      std::span<const int64_t> shape, int64_t axis,
-                      std::span<const int64_t> index_shape, const Indices& indices,
+void scatter_elements(ElementType type, ScatterReduction reduction, std::span<const int64_t> shape,
+                      int64_t axis, std::span<const int64_t> index_shape, const Indices& indices,
                       const void* updates, void* y, ThreadPool&) {
   const AxisWalk walk = walk_axis(shape, axis, index_shape);
   check_index_count(indices, walk.count);
-  scatter(type, reduction, updates, y,
-          [&](auto&& visit) { visit_elements(walk, indices, visit); });
+  scatter(type, reduction, updates, y, [&](auto&& visit) { visit_elements(walk, indices, visit); });
 }
 
 void scatter_nd(ElementType type, ScatterReduction reduction, std::span<const int64_t> shape,

@@ -179,8 +179,8 @@ void global_float(PoolKind kind, const PoolShape& s, const float* x, float* y, T
 
 // Output rows by vectors: for each window row and column one pass over the outputs whose element
 // lies inside, adding or comparing into the row; then the divisor.
-void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y,
-                bool count_include_pad, ThreadPool& pool) {
+void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, bool count_include_pad,
+                ThreadPool& pool) {
   for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
     const float* in = x + plane * volume(s.in);
     float* out = y + (plane * s.out[0] * s.out[1] + row) * s.out[2];
@@ -192,8 +192,8 @@ void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y,
       const int64_t depth = (w.at[0].origin + i * s.dilation[0]) * s.in[1];
       for (int64_t j = w.at[1].begin; j < w.at[1].end; ++j) {
         const float* from = in + (depth + w.at[1].origin + j * s.dilation[1]) * s.in[2];
-        pool_row(kind, s.in[2], s.out[2], s.kernel[2], s.stride[2], s.dilation[2],
-                 s.pad_before[2], from, out);
+        pool_row(kind, s.in[2], s.out[2], s.kernel[2], s.stride[2], s.dilation[2], s.pad_before[2],
+                 from, out);
       }
     }
     if (kind == PoolKind::max) return;
@@ -218,9 +218,8 @@ void by_float_type(const char* op, ElementType type, Call&& call) {
 void check_pool_shape(const PoolShape& s) {
   constexpr int64_t limit = int64_t{1} << 40;
   for (int a = 0; a < PoolShape::axes; ++a) {
-    const bool sound = s.kernel[a] >= 1 && s.stride[a] >= 1 && s.dilation[a] >= 1 &&
-                       s.in[a] >= 0 && s.out[a] >= 0 && s.pad_before[a] >= 0 &&
-                       s.pad_after[a] >= 0;
+    const bool sound = s.kernel[a] >= 1 && s.stride[a] >= 1 && s.dilation[a] >= 1 && s.in[a] >= 0 &&
+                       s.out[a] >= 0 && s.pad_before[a] >= 0 && s.pad_after[a] >= 0;
     const int64_t most = std::max({s.kernel[a], s.stride[a], s.dilation[a], s.in[a], s.out[a],
                                    s.pad_before[a], s.pad_after[a]});
     int64_t reach;
@@ -271,9 +270,8 @@ void average_pool(ElementType type, const PoolShape& shape, const void* x, void*
 void lp_pool(ElementType type, const PoolShape& shape, const void* x, void* y, double p,
              ThreadPool& pool) {
   check_pool_shape(shape);
-  by_float_type("LpPool", type, [&](auto zero) {
-    lp_pool_plain<decltype(zero)>(type, shape, x, y, p, pool);
-  });
+  by_float_type("LpPool", type,
+                [&](auto zero) { lp_pool_plain<decltype(zero)>(type, shape, x, y, p, pool); });
 }
 
 void max_unpool(ElementType type, const void* x, const int64_t* indices, int64_t n, void* y,

@@ -7,8 +7,8 @@ namespace sardonyx::kernels {
 
 enum class PoolKind : int32_t { max, average };
 
-// For each output k: y[k] = max(y[k], …) or y[k] += … of x[k * stride - pad + j * dilation], j below
-// kernel, where that lies in [0, in). NaN wins.
+// For each output k: y[k] = max(y[k], …) or y[k] += … of x[k * stride - pad + j * dilation], j
+// below kernel, where that lies in [0, in). NaN wins.
 void pool_row(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t stride,
               int64_t dilation, int64_t pad, const float* x, float* y);
 

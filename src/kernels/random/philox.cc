@@ -41,7 +41,8 @@ void for_tiles(int64_t n, ThreadPool& pool, Body&& body) {
 // Narrow types are made as float32 and rounded; float64 has twice the random bits. `make` fills
 // y[0, end - begin) with elements [begin, end).
 template <class MakeFloat, class MakeDouble>
-void fill_tiles(ElementType type, void* y, int64_t n, ThreadPool& pool, MakeFloat make_float, MakeDouble make_double) {
+void fill_tiles(ElementType type, void* y, int64_t n, ThreadPool& pool, MakeFloat make_float,
+                MakeDouble make_double) {
   check_type(type);
   for_tiles(n, pool, [&](int64_t begin, int64_t end) {
     if (type == ElementType::float64) {
@@ -70,8 +71,9 @@ void probabilities(ElementType type, const void* p, int64_t begin, int64_t end, 
 }  // namespace
 
 std::array<uint32_t, 4> Philox::operator()(uint64_t position) const {
-  std::array<uint32_t, 4> c = {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
-                               static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)};
+  std::array<uint32_t, 4> c = {
+      static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
+      static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)};
   uint32_t low = static_cast<uint32_t>(key_), high = static_cast<uint32_t>(key_ >> 32);
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
@@ -87,25 +89,30 @@ double Philox::uniform(uint64_t position) const {
   return position % 2 == 0 ? to_unit(bits[0], bits[1]) : to_unit(bits[2], bits[3]);
 }
 
-void fill_uniform(ElementType type, const Philox& random, double low, double high, void* y, int64_t n, ThreadPool& pool) {
+void fill_uniform(ElementType type, const Philox& random, double low, double high, void* y,
+                  int64_t n, ThreadPool& pool) {
   const auto low_float = static_cast<float>(low), span = static_cast<float>(high - low);
   fill_tiles(
       type, y, n, pool,
       [&](float* out, int64_t begin, int64_t end) {
         for (int64_t at = begin; at < end; at += 4) {
           const auto bits = random(static_cast<uint64_t>(at) / 4);
-          for (int64_t i = at; i < std::min(at + 4, end); ++i) out[i - begin] = low_float + span * to_unit(bits[static_cast<size_t>(i - at)]);
+          for (int64_t i = at; i < std::min(at + 4, end); ++i)
+            out[i - begin] = low_float + span * to_unit(bits[static_cast<size_t>(i - at)]);
         }
       },
       [&](double* out, int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) out[i - begin] = low + (high - low) * random.uniform(static_cast<uint64_t>(i));
+        for (int64_t i = begin; i < end; ++i)
+          out[i - begin] = low + (high - low) * random.uniform(static_cast<uint64_t>(i));
       });
 }
 
 // Two uniform numbers give two normal ones (Box and Muller); 1 - u is never 0.
-void fill_normal(ElementType type, const Philox& random, double mean, double deviation, void* y, int64_t n, ThreadPool& pool) {
+void fill_normal(ElementType type, const Philox& random, double mean, double deviation, void* y,
+                 int64_t n, ThreadPool& pool) {
   const auto pair = [&](double u, double v, double* normal) {
-    const double radius = deviation * std::sqrt(-2 * std::log(1 - u)), angle = 2 * std::numbers::pi * v;
+    const double radius = deviation * std::sqrt(-2 * std::log(1 - u)),
+                 angle = 2 * std::numbers::pi * v;
     normal[0] = mean + radius * std::cos(angle);
     normal[1] = mean + radius * std::sin(angle);
   };
@@ -116,31 +123,37 @@ void fill_normal(ElementType type, const Philox& random, double mean, double dev
           const auto bits = random(static_cast<uint64_t>(at) / 4);
           double normal[4];
           // 32 random bits in the radius reach 6.6 deviations.
-          pair(static_cast<double>(bits[0]) * 0x1p-32, static_cast<double>(bits[1]) * 0x1p-32, normal);
-          pair(static_cast<double>(bits[2]) * 0x1p-32, static_cast<double>(bits[3]) * 0x1p-32, normal + 2);
-          for (int64_t i = at; i < std::min(at + 4, end); ++i) out[i - begin] = static_cast<float>(normal[i - at]);
+          pair(static_cast<double>(bits[0]) * 0x1p-32, static_cast<double>(bits[1]) * 0x1p-32,
+               normal);
+          pair(static_cast<double>(bits[2]) * 0x1p-32, static_cast<double>(bits[3]) * 0x1p-32,
+               normal + 2);
+          for (int64_t i = at; i < std::min(at + 4, end); ++i)
+            out[i - begin] = static_cast<float>(normal[i - at]);
         }
       },
       [&](double* out, int64_t begin, int64_t end) {
         for (int64_t at = begin; at < end; at += 2) {
           double normal[2];
-          pair(random.uniform(static_cast<uint64_t>(at)), random.uniform(static_cast<uint64_t>(at) + 1), normal);
+          pair(random.uniform(static_cast<uint64_t>(at)),
+               random.uniform(static_cast<uint64_t>(at) + 1), normal);
           for (int64_t i = at; i < std::min(at + 2, end); ++i) out[i - begin] = normal[i - at];
         }
       });
 }
 
-void bernoulli(ElementType type, const Philox& random, const void* p, uint8_t* y, int64_t n, ThreadPool& pool) {
+void bernoulli(ElementType type, const Philox& random, const void* p, uint8_t* y, int64_t n,
+               ThreadPool& pool) {
   check_type(type);
   for_tiles(n, pool, [&](int64_t begin, int64_t end) {
     double chance[tile];
     probabilities(type, p, begin, end, chance);
-    for (int64_t i = begin; i < end; ++i) y[i] = random.uniform(static_cast<uint64_t>(i)) < chance[i - begin] ? 1 : 0;
+    for (int64_t i = begin; i < end; ++i)
+      y[i] = random.uniform(static_cast<uint64_t>(i)) < chance[i - begin] ? 1 : 0;
   });
 }
 
-void multinomial(ElementType type, const Philox& random, const void* logits, int64_t rows, int64_t classes,
-                 int64_t samples, int64_t* y, ThreadPool& pool) {
+void multinomial(ElementType type, const Philox& random, const void* logits, int64_t rows,
+                 int64_t classes, int64_t samples, int64_t* y, ThreadPool& pool) {
   check_type(type);
   pool.parallel_for(rows, 1, [&](int64_t row_begin, int64_t row_end, int) {
     std::vector<double> sums(static_cast<size_t>(classes));
@@ -152,7 +165,8 @@ void multinomial(ElementType type, const Philox& random, const void* logits, int
       const double top = classes > 0 ? *std::max_element(sums.begin(), sums.end()) : 0;
       double total = 0;
       for (double& sum : sums) sum = total += std::exp(sum - top);
-      if (!(total > 0) || !std::isfinite(total)) fail(ErrorCode::run_failed, "Multinomial: row {} has no class to draw from", row);
+      if (!(total > 0) || !std::isfinite(total))
+        fail(ErrorCode::run_failed, "Multinomial: row {} has no class to draw from", row);
       for (int64_t i = row * samples; i < (row + 1) * samples; ++i) {
         const double drawn = random.uniform(static_cast<uint64_t>(i)) * total;
         const auto found = std::upper_bound(sums.begin(), sums.end(), drawn) - sums.begin();

@@ -28,15 +28,18 @@ class Philox {
 
 // y[i] uniform in [low, high), or normal with this mean and deviation; float32, float64, float16 or
 // bfloat16. Throws Error (unsupported) for other types.
-void fill_uniform(ElementType type, const Philox& random, double low, double high, void* y, int64_t n, ThreadPool& pool);
-void fill_normal(ElementType type, const Philox& random, double mean, double deviation, void* y, int64_t n, ThreadPool& pool);
+void fill_uniform(ElementType type, const Philox& random, double low, double high, void* y,
+                  int64_t n, ThreadPool& pool);
+void fill_normal(ElementType type, const Philox& random, double mean, double deviation, void* y,
+                 int64_t n, ThreadPool& pool);
 
 // y[i] is 1 with probability p[i], else 0; p as above (NaN gives 0).
-void bernoulli(ElementType type, const Philox& random, const void* p, uint8_t* y, int64_t n, ThreadPool& pool);
+void bernoulli(ElementType type, const Philox& random, const void* p, uint8_t* y, int64_t n,
+               ThreadPool& pool);
 
 // Draws `samples` classes for each row of `rows` x `classes` log-probabilities, which need not be
 // normalised. y is rows x samples. Throws Error (run_failed) for a row without a class to draw.
-void multinomial(ElementType type, const Philox& random, const void* logits, int64_t rows, int64_t classes,
-                 int64_t samples, int64_t* y, ThreadPool& pool);
+void multinomial(ElementType type, const Philox& random, const void* logits, int64_t rows,
+                 int64_t classes, int64_t samples, int64_t* y, ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

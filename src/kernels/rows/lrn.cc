@@ -100,24 +100,24 @@ void lrn_float(const float* x, float* y, int64_t n, int64_t channels, int64_t in
   const int64_t blocks = (inner + column_block - 1) / column_block;
   for_rows_of(n * blocks, 4 * channels * std::min(inner, column_block), pool,
               [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = i % blocks * column_block;
-      const int64_t width = std::min(column_block, inner - column);
-      for (int64_t c = 0; c < channels; ++c) {
-        const Window w = window_of(size, c, channels);
-        const int64_t at = (i / blocks * channels + c) * inner + column;
-        const LrnTile tile{inner, w.below, w.above, alpha / static_cast<float>(size), beta, bias};
-        HWY_DYNAMIC_DISPATCH(LrnRow)(tile, x + at, y + at, width);
-      }
-    }
-  });
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t column = i % blocks * column_block;
+                  const int64_t width = std::min(column_block, inner - column);
+                  for (int64_t c = 0; c < channels; ++c) {
+                    const Window w = window_of(size, c, channels);
+                    const int64_t at = (i / blocks * channels + c) * inner + column;
+                    const LrnTile tile{inner, w.below, w.above, alpha / static_cast<float>(size),
+                                       beta,  bias};
+                    HWY_DYNAMIC_DISPATCH(LrnRow)(tile, x + at, y + at, width);
+                  }
+                }
+              });
 }
 
 // The other types, element by element.
 template <class C>
-void lrn_plain(ElementType type, const void* x, void* y, int64_t n, int64_t channels,
-               int64_t inner, int64_t size, float alpha, float beta, float bias,
-               ThreadPool& pool) {
+void lrn_plain(ElementType type, const void* x, void* y, int64_t n, int64_t channels, int64_t inner,
+               int64_t size, float alpha, float beta, float bias, ThreadPool& pool) {
   const C scale = static_cast<C>(alpha) / static_cast<C>(size);
   for_rows_of(n * channels, 8 * inner, pool, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {

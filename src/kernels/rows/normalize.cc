@@ -97,9 +97,8 @@ void rms_norm_all(ElementType type, const void* x, const void* scale, void* y, i
 // y = x * a + b for the `inner` elements of one channel.
 template <class C>
 void affine(ElementType type, const void* x, void* y, int64_t begin, int64_t n, C a, C b) {
-  map_values<C>(type, x, y, begin, n, [&](const C* v, C* to, int64_t, int64_t some) {
-    row_affine(v, a, b, to, some);
-  });
+  map_values<C>(type, x, y, begin, n,
+                [&](const C* v, C* to, int64_t, int64_t some) { row_affine(v, a, b, to, some); });
 }
 
 template <class C>
@@ -125,9 +124,9 @@ void group_norm_all(ElementType type, const void* x, const void* scale, const vo
 
 template <class C>
 void batch_norm_all(ElementType type, const void* x, ElementType scale_type, const void* scale,
-                    const void* bias, ElementType mean_type, const void* mean,
-                    const void* variance, void* y, int64_t n, int64_t channels, int64_t inner,
-                    double epsilon, ThreadPool& pool) {
+                    const void* bias, ElementType mean_type, const void* mean, const void* variance,
+                    void* y, int64_t n, int64_t channels, int64_t inner, double epsilon,
+                    ThreadPool& pool) {
   for_rows_of(n * channels, inner, pool, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t c = r % channels;
@@ -140,8 +139,8 @@ void batch_norm_all(ElementType type, const void* x, ElementType scale_type, con
 }
 
 template <class C>
-void moments_all(ElementType type, const void* x, ElementType mean_type, void* mean,
-                 void* variance, int64_t n, int64_t channels, int64_t inner, ThreadPool& pool) {
+void moments_all(ElementType type, const void* x, ElementType mean_type, void* mean, void* variance,
+                 int64_t n, int64_t channels, int64_t inner, ThreadPool& pool) {
   const auto count = static_cast<C>(n * inner);
   for_rows_of(channels, 2 * n * inner, pool, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
@@ -161,8 +160,8 @@ void moments_all(ElementType type, const void* x, ElementType mean_type, void* m
 
 // One vector of n elements `inner` apart.
 template <class C>
-void lp_norm_one(ElementType type, const void* x, void* y, int64_t begin, int64_t n,
-                 int64_t inner, int p) {
+void lp_norm_one(ElementType type, const void* x, void* y, int64_t begin, int64_t n, int64_t inner,
+                 int p) {
   C sum = 0;
   for (int64_t i = 0; i < n; ++i) {
     const C v = value_at<C>(type, x, begin + i * inner);
@@ -188,8 +187,8 @@ void lp_norm_row(ElementType type, const void* x, void* y, int64_t begin, int64_
 }
 
 template <class C>
-void lp_norm_all(ElementType type, const void* x, void* y, int64_t outer, int64_t n,
-                 int64_t inner, int p, ThreadPool& pool) {
+void lp_norm_all(ElementType type, const void* x, void* y, int64_t outer, int64_t n, int64_t inner,
+                 int p, ThreadPool& pool) {
   for_rows_of(outer * inner, 2 * n, pool, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       if (inner == 1) {
@@ -255,8 +254,7 @@ void batch_norm(ElementType type, const void* x, ElementType scale_type, const v
 }
 
 void channel_moments(ElementType type, const void* x, ElementType mean_type, void* mean,
-                     void* variance, int64_t n, int64_t channels, int64_t inner,
-                     ThreadPool& pool) {
+                     void* variance, int64_t n, int64_t channels, int64_t inner, ThreadPool& pool) {
   by_arithmetic("channel moments", type, [&](auto zero) {
     moments_all<decltype(zero)>(type, x, mean_type, mean, variance, n, channels, inner, pool);
   });

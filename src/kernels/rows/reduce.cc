@@ -24,8 +24,8 @@ struct Steps {
   int64_t index[ReducePlan::max_rank] = {};
   int64_t offset = 0;
 
-  Steps(const int64_t* d, const int64_t* s, int32_t r, int64_t position) : dims(d), strides(s),
-                                                                          rank(r) {
+  Steps(const int64_t* d, const int64_t* s, int32_t r, int64_t position)
+      : dims(d), strides(s), rank(r) {
     for (int32_t i = rank; i-- > 0;) {
       index[i] = position % dims[i];
       position /= dims[i];
@@ -135,8 +135,8 @@ class Reduction {
 
   void run(ThreadPool& pool) const {
     if (plan_.kept == 0) return;
-    const bool along_rows = plan_.reduced_rank > 0 &&
-                            plan_.reduced_strides[plan_.reduced_rank - 1] == 1;
+    const bool along_rows =
+        plan_.reduced_rank > 0 && plan_.reduced_strides[plan_.reduced_rank - 1] == 1;
     if (along_rows && splits()) return run_split(pool);
     if (along_rows || plan_.kept_rank == 0 || plan_.reduced == 0) {
       return for_rows_of(plan_.kept, plan_.reduced, pool,

@@ -10,7 +10,17 @@
 namespace sardonyx::kernels {
 
 enum class ReduceOp : int32_t {
-  sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square, count_
+  sum,
+  mean,
+  max,
+  min,
+  prod,
+  l1,
+  l2,
+  log_sum,
+  log_sum_exp,
+  sum_square,
+  count_
 };
 
 // Which dimensions are kept and which are reduced, after merging neighbours. Trivially copyable.
@@ -28,7 +38,8 @@ struct ReducePlan {
 ReducePlan plan_reduce(std::span<const int64_t> shape, std::span<const int64_t> axes);
 
 // sum, mean, prod, l1, l2, sum_square, log_sum, log_sum_exp: floats (16-bit ones and float8 are
-// reduced in float32), int32, int64, uint32, uint64. max and min also the other integers and boolean.
+// reduced in float32), int32, int64, uint32, uint64. max and min also the other integers and
+// boolean.
 bool supports(ReduceOp op, ElementType type);
 
 // An empty reduction gives the operator's neutral element: sums 0, prod 1, mean NaN, max -inf or

@@ -31,8 +31,7 @@ HWY_INLINE float Fold(D d, V v, const Combine& combine) {
   const hn::CappedTag<float, 1> one;
   for (size_t half = hn::Lanes(d) / 2; half > 0; half /= 2) {
     for (size_t i = 0; i < half; ++i) {
-      lanes[i] = hn::GetLane(
-          combine(one, hn::Set(one, lanes[i]), hn::Set(one, lanes[i + half])));
+      lanes[i] = hn::GetLane(combine(one, hn::Set(one, lanes[i]), hn::Set(one, lanes[i + half])));
     }
   }
   return lanes[0];
@@ -72,7 +71,8 @@ float RowMin(const float* x, int64_t n) {
   return FoldRow(x, n, std::numeric_limits<float>::infinity(), same_of, min_of);
 }
 float RowSumAbs(const float* x, int64_t n) {
-  return FoldRow(x, n, 0.0f, [](auto, auto v) HWY_ATTR { return hn::Abs(v); }, add_of);
+  return FoldRow(
+      x, n, 0.0f, [](auto, auto v) HWY_ATTR { return hn::Abs(v); }, add_of);
 }
 float RowSumSquares(const float* x, float center, int64_t n) {
   const auto map = [center](auto d, auto v) HWY_ATTR {
@@ -82,9 +82,8 @@ float RowSumSquares(const float* x, float center, int64_t n) {
   return FoldRow(x, n, 0.0f, map, add_of);
 }
 float RowSumExp(const float* x, float center, int64_t n) {
-  const auto map = [center](auto d, auto v) HWY_ATTR {
-    return sm::Exp(d, hn::Sub(v, hn::Set(d, center)));
-  };
+  const auto map = [center](auto d, auto v)
+                       HWY_ATTR { return sm::Exp(d, hn::Sub(v, hn::Set(d, center))); };
   return FoldRow(x, n, 0.0f, map, add_of);
 }
 
@@ -112,9 +111,8 @@ float RowExp(const float* x, float center, float* y, int64_t n) {
 }
 
 void RowAffine(const float* x, float a, float b, float* y, int64_t n) {
-  MapRow(x, y, n, [a, b](auto d, auto v) HWY_ATTR {
-    return hn::MulAdd(v, hn::Set(d, a), hn::Set(d, b));
-  });
+  MapRow(x, y, n,
+         [a, b](auto d, auto v) HWY_ATTR { return hn::MulAdd(v, hn::Set(d, a), hn::Set(d, b)); });
 }
 
 template <bool scaled, bool biased>
@@ -140,8 +138,8 @@ HWY_INLINE void NormalizeWith(const float* x, float center, float factor, const 
   }
 }
 
-void RowNormalize(const float* x, float center, float factor, const float* scale,
-                  const float* bias, float* y, int64_t n) {
+void RowNormalize(const float* x, float center, float factor, const float* scale, const float* bias,
+                  float* y, int64_t n) {
   if (scale != nullptr && bias != nullptr) {
     NormalizeWith<true, true>(x, center, factor, scale, bias, y, n);
   } else if (scale != nullptr) {
@@ -163,8 +161,7 @@ void ColumnStep(ColumnOp op, const float* x, float* y, int64_t n) {
       return MapRows(y, x, y, n,
                      [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, hn::Abs(b)); });
     case ColumnOp::sum_squares:
-      return MapRows(y, x, y, n,
-                     [](auto, auto a, auto b) HWY_ATTR { return hn::MulAdd(b, b, a); });
+      return MapRows(y, x, y, n, [](auto, auto a, auto b) HWY_ATTR { return hn::MulAdd(b, b, a); });
   }
 }
 

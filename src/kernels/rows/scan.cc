@@ -119,8 +119,7 @@ void top_of(ElementType type, const void* x, void* y, int64_t* positions, int64_
 
 template <class C>
 void topk_all(ElementType type, const void* x, void* y, int64_t* positions, int64_t outer,
-              int64_t n, int64_t inner, int64_t k, bool largest, void* scratch,
-              ThreadPool& pool) {
+              int64_t n, int64_t inner, int64_t k, bool largest, void* scratch, ThreadPool& pool) {
   const int64_t grain = std::max<int64_t>(1, row_grain / (8 * n));
   pool.parallel_for(outer * inner, grain, [&](int64_t begin, int64_t end, int worker) {
     auto* ranked = static_cast<Ranked<C>*>(scratch) + worker * n;
@@ -154,8 +153,7 @@ void cumulate(ScanOp op, ElementType type, const void* x, void* y, int64_t outer
 
 int64_t topk_scratch_bytes(int64_t n, int threads) {
   int64_t bytes;
-  if (__builtin_mul_overflow(n, threads * static_cast<int64_t>(sizeof(Ranked<int64_t>)),
-                             &bytes)) {
+  if (__builtin_mul_overflow(n, threads * static_cast<int64_t>(sizeof(Ranked<int64_t>)), &bytes)) {
     fail(ErrorCode::out_of_memory, "TopK over {} elements needs too much memory", n);
   }
   return bytes;

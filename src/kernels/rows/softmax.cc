@@ -22,9 +22,8 @@ void softmax_row(ElementType type, const void* x, void* y, int64_t begin, int64_
                   [&](const C* v, int64_t, int64_t some) { top = larger(top, row_max(v, some)); });
   C sum = 0;
   if (log) {
-    visit_values<C>(type, x, begin, n, [&](const C* v, int64_t, int64_t some) {
-      sum += row_sum_exp(v, top, some);
-    });
+    visit_values<C>(type, x, begin, n,
+                    [&](const C* v, int64_t, int64_t some) { sum += row_sum_exp(v, top, some); });
     // x - top first: exact where the two are close, whatever their size.
     const C rest = std::log(sum);
     map_values<C>(type, x, y, begin, n, [&](const C* v, C* to, int64_t, int64_t some) {
@@ -40,9 +39,8 @@ void softmax_row(ElementType type, const void* x, void* y, int64_t begin, int64_
     return;
   }
   // The exponentials are computed twice rather than rounded to 16 bits in between.
-  visit_values<C>(type, x, begin, n, [&](const C* v, int64_t, int64_t some) {
-    sum += row_sum_exp(v, top, some);
-  });
+  visit_values<C>(type, x, begin, n,
+                  [&](const C* v, int64_t, int64_t some) { sum += row_sum_exp(v, top, some); });
   map_values<C>(type, x, y, begin, n, [&](const C* v, C* to, int64_t, int64_t some) {
     row_exp(v, top, to, some);
     row_affine(to, C{1} / sum, C{0}, to, some);
@@ -57,16 +55,15 @@ void softmax_columns(ElementType type, const void* x, void* y, int64_t base, int
   std::fill_n(top, width, least_of<C>());
   std::fill_n(sum, width, C{0});
   for (int64_t i = 0; i < n; ++i) {
-    visit_values<C>(type, x, base + i * inner + column, width, [&](const C* v, int64_t at,
-                                                                  int64_t some) {
-      column_step(ColumnOp::max, v, top + at, some);
-    });
-  }
-  for (int64_t i = 0; i < n; ++i) {
     visit_values<C>(type, x, base + i * inner + column, width,
                     [&](const C* v, int64_t at, int64_t some) {
-                      column_exp(v, top + at, sum + at, some);
+                      column_step(ColumnOp::max, v, top + at, some);
                     });
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    visit_values<C>(
+        type, x, base + i * inner + column, width,
+        [&](const C* v, int64_t at, int64_t some) { column_exp(v, top + at, sum + at, some); });
   }
   for (int64_t j = 0; j < width; ++j) sum[j] = log ? std::log(sum[j]) : C{1} / sum[j];
   for (int64_t i = 0; i < n; ++i) {
@@ -84,8 +81,8 @@ void softmax_columns(ElementType type, const void* x, void* y, int64_t base, int
 }
 
 template <class C>
-void softmax_all(ElementType type, const void* x, void* y, int64_t outer, int64_t n,
-                 int64_t inner, bool log, ThreadPool& pool) {
+void softmax_all(ElementType type, const void* x, void* y, int64_t outer, int64_t n, int64_t inner,
+                 bool log, ThreadPool& pool) {
   if (n == 0 || inner == 0) return;
   if (inner == 1) {
     return for_rows_of(outer, 4 * n, pool, [&](int64_t begin, int64_t end) {
@@ -136,8 +133,8 @@ void softmax(ElementType type, const void* x, void* y, int64_t outer, int64_t n,
   softmax_or_log(type, x, y, outer, n, inner, false, pool);
 }
 
-void log_softmax(ElementType type, const void* x, void* y, int64_t outer, int64_t n,
-                 int64_t inner, ThreadPool& pool) {
+void log_softmax(ElementType type, const void* x, void* y, int64_t outer, int64_t n, int64_t inner,
+                 ThreadPool& pool) {
   softmax_or_log(type, x, y, outer, n, inner, true, pool);
 }
 

@@ -65,12 +65,9 @@ class AxisSampler {
   int64_t element(int64_t i) const {
     if (i >= 0 && i < size_) return i;
     switch (s_.padding) {
-      case SamplePadding::zeros:
-        return -1;
-      case SamplePadding::border:
-        return std::clamp<int64_t>(i, 0, size_ - 1);
-      case SamplePadding::reflection:
-        break;
+      case SamplePadding::zeros: return -1;
+      case SamplePadding::border: return std::clamp<int64_t>(i, 0, size_ - 1);
+      case SamplePadding::reflection: break;
     }
     return std::clamp<int64_t>(static_cast<int64_t>(reflect(static_cast<T>(i), low_, high_)), 0,
                                size_ - 1);

@@ -10,9 +10,9 @@
 #define SARDONYX_KERNELS_SIMD_MATH_INL_H_
 #endif
 
+#include <hwy/highway.h>
 #include <cmath>
 #include <cstdint>
-#include <hwy/highway.h>
 #include <limits>
 
 HWY_BEFORE_NAMESPACE();
@@ -90,7 +90,8 @@ HWY_INLINE V ScaleBy(D d, V v, V biased, V) {
 #endif
 
 constexpr float log2_e = 1.44269504088896341f;
-constexpr float ln2_high = 0.693359375f;  // few bits, so that products with small integers are exact
+constexpr float ln2_high =
+    0.693359375f;  // few bits, so that products with small integers are exact
 constexpr float ln2_low = -2.12194440e-4f;
 
 // exp(x) for x already inside [-104, 89] or NaN.
@@ -146,11 +147,11 @@ HWY_INLINE V SinOrCos(D d, V x) {
   r = hn::NegMulAdd(n, hn::Set(d, -4.37113900018624283e-8f), r);
   r = hn::NegMulAdd(n, hn::Set(d, -1.71512451e-15f), r);
   const V s = hn::Mul(r, r);
-  const V sine = hn::MulAdd(hn::Mul(r, s),
-                            Horner(d, s, -0.16666654873f, 0.0083321735f, -0.00019516655f), r);
-  const V cosine = hn::MulAdd(
-      hn::Mul(s, s), Horner(d, s, 0.0416666466f, -0.00138873614f, 2.44377282e-5f),
-      hn::MulAdd(s, hn::Set(d, -0.5f), hn::Set(d, 1.0f)));
+  const V sine =
+      hn::MulAdd(hn::Mul(r, s), Horner(d, s, -0.16666654873f, 0.0083321735f, -0.00019516655f), r);
+  const V cosine =
+      hn::MulAdd(hn::Mul(s, s), Horner(d, s, 0.0416666466f, -0.00138873614f, 2.44377282e-5f),
+                 hn::MulAdd(s, hn::Set(d, -0.5f), hn::Set(d, 1.0f)));
   const auto quarter = hn::Add(hn::BitCast(di, biased), hn::Set(di, Shift));
   const auto odd = hn::RebindMask(d, hn::TestBit(quarter, hn::Set(di, 1)));
   const V sign = hn::BitCast(d, hn::ShiftLeft<30>(hn::And(quarter, hn::Set(di, 2))));
@@ -203,8 +204,7 @@ HWY_INLINE V Log(D d, V x) {
   // Mantissa in [sqrt(1/2), sqrt(2)).
   const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
   const V mantissa = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
-  const V e = hn::Sub(hn::ConvertTo(d, exponent),
-                      hn::IfThenElseZero(tiny, hn::Set(d, 23.0f)));
+  const V e = hn::Sub(hn::ConvertTo(d, exponent), hn::IfThenElseZero(tiny, hn::Set(d, 23.0f)));
   const V f = hn::Sub(mantissa, hn::Set(d, 1.0f));
   const V f2 = hn::Mul(f, f);
   const V p = Horner(d, f, 0.33333331684f, -0.2500082679f, 0.20001235665f, -0.16623143593f,
@@ -212,8 +212,8 @@ HWY_INLINE V Log(D d, V x) {
   V y = hn::MulAdd(hn::Mul(f2, f), p, hn::Mul(e, hn::Set(d, ln2_low)));
   y = hn::MulAdd(f2, hn::Set(d, -0.5f), y);
   y = hn::MulAdd(e, hn::Set(d, ln2_high), hn::Add(f, y));
-  const V below = hn::IfThenElse(hn::Lt(x, zero),
-                                 hn::Set(d, std::numeric_limits<float>::quiet_NaN()), x);
+  const V below =
+      hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), x);
   const V special = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), below);
   return hn::IfThenElse(hn::And(hn::Gt(x, zero), hn::Lt(x, infinity)), y, special);
 }
@@ -226,8 +226,8 @@ HWY_INLINE V Log1p(D d, V x) {
   const V u = hn::Add(x, one);
   const V y = Log(d, u);
   const V lost = hn::Div(hn::Sub(x, hn::Sub(u, one)), u);
-  const auto ordinary = hn::And(
-      hn::Gt(u, hn::Zero(d)), hn::Lt(u, hn::Set(d, std::numeric_limits<float>::infinity())));
+  const auto ordinary = hn::And(hn::Gt(u, hn::Zero(d)),
+                                hn::Lt(u, hn::Set(d, std::numeric_limits<float>::infinity())));
   const V sum = hn::IfThenElse(ordinary, hn::Add(y, lost), y);
   return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, sum);
 }

@@ -8,7 +8,15 @@
 
 namespace sardonyx::kernels {
 
-enum class TreeTest : uint8_t { less_equal, less, greater_equal, greater, equal, not_equal, member };
+enum class TreeTest : uint8_t {
+  less_equal,
+  less,
+  greater_equal,
+  greater,
+  equal,
+  not_equal,
+  member
+};
 enum class TreeAggregate : int32_t { average, sum, min, max };
 
 // A node as whoever builds a forest describes it. `yes` and `no` are indices of nodes, or of leaves
@@ -21,7 +29,7 @@ struct TreeNode {
   int64_t feature = 0;
   int64_t yes = 0;
   int64_t no = 0;
-  double threshold = 0;         // the split; for member: the index of a set
+  double threshold = 0;  // the split; for member: the index of a set
 };
 
 struct LeafWeight {
@@ -47,7 +55,8 @@ class Forest {
   // together. A target that no leaf names is 0. The sum is the same for every number of threads.
   // T is float or double; columns >= feature_count().
   template <class T>
-  void run(TreeAggregate aggregate, const T* x, int64_t rows, int64_t columns, double* y, ThreadPool& pool) const;
+  void run(TreeAggregate aggregate, const T* x, int64_t rows, int64_t columns, double* y,
+           ThreadPool& pool) const;
 
  private:
   struct Packed {  // children: >= 0 a node, else ~leaf

@@ -10,17 +10,20 @@ namespace {
 
 int64_t element_bytes(ElementType type) {
   if (bit_width(type) % 8 != 0) {
-    fail(ErrorCode::unsupported, "{} tensors cannot be cut or stacked: elements share bytes", name_of(type));
+    fail(ErrorCode::unsupported, "{} tensors cannot be cut or stacked: elements share bytes",
+         name_of(type));
   }
   return bit_width(type) / 8;
 }
 
 // Copies blocks of `inner` elements, `outer` of them, between two strides (in elements).
-void copy_blocks(ElementType type, const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t outer, int64_t inner) {
+void copy_blocks(ElementType type, const void* from, int64_t from_stride, void* to,
+                 int64_t to_stride, int64_t outer, int64_t inner) {
   if (type == ElementType::string) {
     const auto* source = static_cast<const std::string*>(from);
     auto* target = static_cast<std::string*>(to);
-    for (int64_t o = 0; o < outer; ++o) std::copy_n(source + o * from_stride, inner, target + o * to_stride);
+    for (int64_t o = 0; o < outer; ++o)
+      std::copy_n(source + o * from_stride, inner, target + o * to_stride);
     return;
   }
   const int64_t size = element_bytes(type);
@@ -28,7 +31,8 @@ void copy_blocks(ElementType type, const void* from, int64_t from_stride, void* 
   auto* target = static_cast<std::byte*>(to);
   if (inner == 0) return;
   for (int64_t o = 0; o < outer; ++o) {
-    std::memcpy(target + o * to_stride * size, source + o * from_stride * size, static_cast<size_t>(inner * size));
+    std::memcpy(target + o * to_stride * size, source + o * from_stride * size,
+                static_cast<size_t>(inner * size));
   }
 }
 
@@ -46,15 +50,18 @@ bool widen(InferContext& ctx, Known& carried, const Known& made, int first_symbo
     type = {};
     return stable;
   }
-  if (type.kind != next.kind && (type.kind == ir::TypeProto::Kind::optional || next.kind == ir::TypeProto::Kind::optional)) {
+  if (type.kind != next.kind &&
+      (type.kind == ir::TypeProto::Kind::optional || next.kind == ir::TypeProto::Kind::optional)) {
     type = {};  // present in some iterations, perhaps absent in others
     return false;
   }
   if (type.kind != next.kind || (type.is_tensor() && type.element != next.element)) {
-    ctx.fail("a carried value starts as {} and comes out of the body as {}", type.to_string(), next.to_string());
+    ctx.fail("a carried value starts as {} and comes out of the body as {}", type.to_string(),
+             next.to_string());
   }
   if (!type.is_tensor()) {
-    if (type.nested && next.nested && type.nested->is_known() && type.nested->shape && (!next.nested->shape || *next.nested->shape != *type.nested->shape)) {
+    if (type.nested && next.nested && type.nested->is_known() && type.nested->shape &&
+        (!next.nested->shape || *next.nested->shape != *type.nested->shape)) {
       ValueType item = *type.nested;
       item.shape.reset();
       type.nested = std::make_shared<const ValueType>(std::move(item));
@@ -87,8 +94,9 @@ bool widen(InferContext& ctx, Known& carried, const Known& made, int first_symbo
 
 }  // namespace
 
-std::vector<Known> settle_carried(InferContext& ctx, std::vector<Known>& carried, size_t first,
-                                  const std::function<std::vector<Known>(std::span<const Known> carried)>& infer_body) {
+std::vector<Known> settle_carried(
+    InferContext& ctx, std::vector<Known>& carried, size_t first,
+    const std::function<std::vector<Known>(std::span<const Known> carried)>& infer_body) {
   const int first_symbol = ctx.symbols().size();
   for (Known& value : carried) {
     value.constant.reset();
@@ -108,19 +116,22 @@ Tensor slice_at(const Tensor& tensor, int64_t axis, int64_t index) {
   Shape shape = tensor.shape();
   const auto at = static_cast<size_t>(axis);
   const int64_t length = shape[at];
-  const int64_t inner = count_of(std::span(shape).subspan(at + 1)), outer = count_of(std::span(shape).first(at));
+  const int64_t inner = count_of(std::span(shape).subspan(at + 1)),
+                outer = count_of(std::span(shape).first(at));
   shape.erase(shape.begin() + axis);
   const ElementType type = tensor.element_type();
   const void* from = advanced(type, tensor.data(), index * inner);
   if (axis == 0 && type != ElementType::string) {
-    return Tensor::view(type, shape, from, static_cast<size_t>(inner * element_bytes(type)), tensor.owner());
+    return Tensor::view(type, shape, from, static_cast<size_t>(inner * element_bytes(type)),
+                        tensor.owner());
   }
   Tensor slice(type, shape);
   copy_blocks(type, from, length * inner, slice.mutable_data(), inner, outer, inner);
   return slice;
 }
 
-Tensor stacked(std::span<const Value> items, int64_t axis, bool reverse, const ValueType& item_type) {
+Tensor stacked(std::span<const Value> items, int64_t axis, bool reverse,
+               const ValueType& item_type) {
   Shape shape;
   ElementType type = item_type.element;
   if (!items.empty()) {
@@ -130,7 +141,9 @@ Tensor stacked(std::span<const Value> items, int64_t axis, bool reverse, const V
     for (const Dim& dim : *item_type.shape) shape.push_back(dim.value().value_or(0));
   }
   const auto rank = static_cast<int64_t>(shape.size());
-  if (axis < -rank - 1 || axis > rank) fail(ErrorCode::invalid_model, "a scan output axis must be in [{}, {}]; got {}", -rank - 1, rank, axis);
+  if (axis < -rank - 1 || axis > rank)
+    fail(ErrorCode::invalid_model, "a scan output axis must be in [{}, {}]; got {}", -rank - 1,
+         rank, axis);
   if (axis < 0) axis += rank + 1;
   const auto count = static_cast<int64_t>(items.size());
   const int64_t inner = count_of(std::span(shape).subspan(static_cast<size_t>(axis)));
@@ -141,10 +154,12 @@ Tensor stacked(std::span<const Value> items, int64_t axis, bool reverse, const V
   for (int64_t i = 0; i < count; ++i) {
     const Tensor& item = items[static_cast<size_t>(reverse ? count - 1 - i : i)].tensor();
     if (item.shape() != shape || item.element_type() != type) {
-      fail(ErrorCode::run_failed, "scan outputs of iterations differ: {} of {} and {} of {}", name_of(type), to_string(shape),
-           name_of(item.element_type()), to_string(item.shape()));
+      fail(ErrorCode::run_failed, "scan outputs of iterations differ: {} of {} and {} of {}",
+           name_of(type), to_string(shape), name_of(item.element_type()), to_string(item.shape()));
     }
-    copy_blocks(type, item.data(), inner, const_cast<void*>(advanced(type, result.data(), i * inner)), count * inner, outer, inner);
+    copy_blocks(type, item.data(), inner,
+                const_cast<void*>(advanced(type, result.data(), i * inner)), count * inner, outer,
+                inner);
   }
   return result;
 }

@@ -11,14 +11,16 @@ namespace sardonyx::ops {
 // The types that carried values have in every iteration: where a body changes a size, that size is
 // unknown; where it changes the rank, the rank is. `infer_body` infers the body with the carried
 // types it is given and returns its outputs; the carried ones begin at `first`.
-std::vector<Known> settle_carried(InferContext& ctx, std::vector<Known>& carried, size_t first,
-                                  const std::function<std::vector<Known>(std::span<const Known> carried)>& infer_body);
+std::vector<Known> settle_carried(
+    InferContext& ctx, std::vector<Known>& carried, size_t first,
+    const std::function<std::vector<Known>(std::span<const Known> carried)>& infer_body);
 
 // Element `index` along `axis`, that axis removed. Axis 0 is a view of the tensor.
 Tensor slice_at(const Tensor& tensor, int64_t axis, int64_t index);
 
 // Tensors of one shape and type side by side along a new axis, in reverse order if asked. `type`
 // and `shape` say what an item would look like where there is none.
-Tensor stacked(std::span<const Value> items, int64_t axis, bool reverse, const ValueType& item_type);
+Tensor stacked(std::span<const Value> items, int64_t axis, bool reverse,
+               const ValueType& item_type);
 
 }  // namespace sardonyx::ops

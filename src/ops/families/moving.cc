@@ -25,7 +25,9 @@ std::vector<int64_t> integers_of(const Tensor& tensor) {
 
 namespace {
 
-bool is_index_type(ElementType type) { return type == ElementType::int64 || type == ElementType::int32; }
+bool is_index_type(ElementType type) {
+  return type == ElementType::int64 || type == ElementType::int32;
+}
 
 }  // namespace
 
@@ -48,7 +50,8 @@ std::optional<Shape> known_shape(const InferContext& ctx, int i) {
   const auto* elements = ctx.elements(i);
   if (elements == nullptr) return std::nullopt;
   auto shape = ctx.type(i).concrete_shape();
-  if (!shape || checked_count(*shape) != static_cast<int64_t>(elements->size())) return std::nullopt;
+  if (!shape || checked_count(*shape) != static_cast<int64_t>(elements->size()))
+    return std::nullopt;
   return shape;
 }
 
@@ -80,7 +83,8 @@ void copy_known(const kernels::StridedCopy& plan, std::span<const Dim> x, std::s
   }
 }
 
-void move_known(InferContext& ctx, int input, const kernels::StridedCopy& plan, int output, int64_t count) {
+void move_known(InferContext& ctx, int input, const kernels::StridedCopy& plan, int output,
+                int64_t count) {
   std::vector<Dim> moved(static_cast<size_t>(count));
   copy_known(plan, *ctx.elements(input), moved);
   ctx.set_elements(output, std::move(moved));
@@ -110,7 +114,8 @@ Dim agreed(InferContext& ctx, const Dim& a, const Dim& b, std::string_view what)
 }
 
 std::optional<std::vector<int64_t>> constant_numbers(const PrepareContext& ctx, int i) {
-  if (const Tensor* tensor = ctx.constant(i); tensor && is_index_type(tensor->element_type())) return integers_of(*tensor);
+  if (const Tensor* tensor = ctx.constant(i); tensor && is_index_type(tensor->element_type()))
+    return integers_of(*tensor);
   const auto& elements = ctx.known(i).elements;
   if (!elements) return std::nullopt;
   std::vector<int64_t> numbers;

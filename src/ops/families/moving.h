@@ -17,7 +17,8 @@ namespace sardonyx::ops {
 // The most dimensions that steps with fixed arrays in their state take.
 inline constexpr int64_t max_step_rank = 16;
 
-// --- While inferring ------------------------------------------------------------------------------
+// --- While inferring
+// ------------------------------------------------------------------------------
 
 // All elements of an integer input as expressions, however large a constant it is; nullopt where
 // they are not known.
@@ -33,7 +34,8 @@ std::optional<Shape> small_shape(std::span<const Dim> shape);
 // Output 0 has input i's elements, whatever shape was set for it.
 void pass_elements(InferContext& ctx, int i = 0);
 // Output `output` has these elements of input `input`, copied as `plan` says.
-void move_known(InferContext& ctx, int input, const kernels::StridedCopy& plan, int output, int64_t count);
+void move_known(InferContext& ctx, int input, const kernels::StridedCopy& plan, int output,
+                int64_t count);
 void copy_known(const kernels::StridedCopy& plan, std::span<const Dim> x, std::span<Dim> y);
 
 // Sets output 0 to a tensor of which only the rank is known; nothing of a rank that no tensor has.
@@ -46,7 +48,8 @@ Dim product(std::span<const Dim> dims);
 // Of two sizes that must agree, the one that says more.
 Dim agreed(InferContext& ctx, const Dim& a, const Dim& b, std::string_view what);
 
-// --- While preparing and running ------------------------------------------------------------------
+// --- While preparing and running
+// ------------------------------------------------------------------
 
 // The elements of an integer input that never changes; nullopt otherwise.
 std::optional<std::vector<int64_t>> constant_numbers(const PrepareContext& ctx, int i);
@@ -54,7 +57,8 @@ std::optional<std::vector<int64_t>> constant_numbers(const PrepareContext& ctx, 
 std::vector<int64_t> integers_of(const Tensor& tensor);
 // Element i of a running step's int32 or int64 input.
 inline int64_t integer_at(const RunContext& run, int input, int64_t i) {
-  return run.in_type(input) == ElementType::int32 ? run.in<int32_t>(input)[i] : run.in<int64_t>(input)[i];
+  return run.in_type(input) == ElementType::int32 ? run.in<int32_t>(input)[i]
+                                                  : run.in<int64_t>(input)[i];
 }
 
 // The cell that elements are moved in: packed ones are unpacked to bytes first.
@@ -68,7 +72,8 @@ inline int64_t unpacked_bytes(ElementType type, int64_t in, int64_t out) {
 }
 // Calls move(x, y) on memory of moving_cell(type) elements.
 template <class Move>
-void with_cells(ElementType type, const void* x, int64_t in, void* y, int64_t out, void* scratch, Move&& move) {
+void with_cells(ElementType type, const void* x, int64_t in, void* y, int64_t out, void* scratch,
+                Move&& move) {
   if (!kernels::is_packed(type)) {
     move(x, y);
     return;
@@ -99,8 +104,10 @@ std::unique_ptr<Step> make_copy_step(PrepareContext& ctx, std::string kernel, Pl
         bind.need_scratch(unpacked_bytes(type, bind.in_size(0), bind.out_size(0)));
       },
       [type, cell](RunContext& run, const State& state) {
-        with_cells(type, run.data(0), run.in_size(0), run.out_data(0), run.out_size(0), run.scratch(),
-                   [&](const void* x, void* y) { kernels::copy_strided(cell, state.copy, x, y, run.pool()); });
+        with_cells(type, run.data(0), run.in_size(0), run.out_data(0), run.out_size(0),
+                   run.scratch(), [&](const void* x, void* y) {
+                     kernels::copy_strided(cell, state.copy, x, y, run.pool());
+                   });
       });
   for (int i = 1; i < ctx.input_count(); ++i) {
     if (ctx.has_input(i)) step->traits().unread_inputs.push_back(i);

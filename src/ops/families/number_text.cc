@@ -48,7 +48,8 @@ template <class T>
 std::string shortest(T value) {
   if (!std::isfinite(value)) return special(value);
   char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
   return arranged(value, std::string(buffer, end));
 }
 
@@ -60,9 +61,9 @@ std::string_view trimmed(std::string_view text) {
 }
 
 bool is_word(std::string_view text, std::string_view word) {
-  return text.size() == word.size() && std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) {
-           return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b;
-         });
+  return text.size() == word.size() &&
+         std::equal(text.begin(), text.end(), word.begin(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
 }
 
 template <class T>
@@ -76,13 +77,15 @@ std::optional<T> parse_floating(std::string_view text) {
   } else if (is_word(text, "nan")) {
     value = std::numeric_limits<T>::quiet_NaN();
   } else {
-    if (text.empty() || (text.front() != '.' && (text.front() < '0' || text.front() > '9'))) return std::nullopt;
+    if (text.empty() || (text.front() != '.' && (text.front() < '0' || text.front() > '9')))
+      return std::nullopt;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (end != text.data() + text.size()) return std::nullopt;
     if (error == std::errc::result_out_of_range) {
       // Too large or too small: the exponent tells which.
       const size_t mark = text.find_first_of("eE");
-      const bool tiny = mark != std::string_view::npos ? text.substr(mark + 1).starts_with('-') : text.front() == '0' || text.front() == '.';
+      const bool tiny = mark != std::string_view::npos ? text.substr(mark + 1).starts_with('-')
+                                                       : text.front() == '0' || text.front() == '.';
       value = tiny ? 0 : std::numeric_limits<T>::infinity();
     }
   }
@@ -118,7 +121,9 @@ std::string text_of_narrow(float value, int significant_bits) {
   const double unit = value == 0 ? 1 : std::ldexp(1.0, exponent - significant_bits);
   char buffer[64];
   for (int digits = 0; digits < 9; ++digits) {
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific, digits).ptr;
+    const auto end =
+        std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific, digits)
+            .ptr;
     double back = 0;
     std::from_chars(buffer, end, back);
     if (std::fabs(back - static_cast<double>(value)) >= unit / 2 && value != 0) continue;

@@ -23,7 +23,8 @@ char32_t lower_of(char32_t c) {
   if (between(c, 0x391, 0x3AB) && c != 0x3A2) return c + 32;
   if (between(c, 0x400, 0x40F)) return c + 80;
   if (between(c, 0x410, 0x42F)) return c + 32;
-  if (between(c, 0x460, 0x481) || between(c, 0x48A, 0x4BF) || between(c, 0x4D0, 0x52F)) return c | 1;
+  if (between(c, 0x460, 0x481) || between(c, 0x48A, 0x4BF) || between(c, 0x4D0, 0x52F))
+    return c | 1;
   if (between(c, 0x531, 0x556)) return c + 48;
   if (between(c, 0x1E00, 0x1E95) || between(c, 0x1EA0, 0x1EFF)) return c | 1;
   return c;
@@ -39,7 +40,8 @@ char32_t upper_of(char32_t c) {
   for (const int distance : {1, 32, 37, 48, 63, 64, 80}) {
     if (c < static_cast<char32_t>(distance)) continue;
     const char32_t candidate = c - static_cast<char32_t>(distance);
-    if (candidate != c && c >= 0x100 && lower_of(candidate) == c && lower_of(c) == c) return candidate;
+    if (candidate != c && c >= 0x100 && lower_of(candidate) == c && lower_of(c) == c)
+      return candidate;
   }
   return c;
 }
@@ -56,7 +58,8 @@ Decoded decode(std::string_view text) {
   const auto follows = [&](size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
   const uint8_t first = byte(0);
   if (first < 0x80) return {first, 1, true};
-  if (first >= 0xC2 && first < 0xE0 && follows(1)) return {(first & 0x1Fu) << 6 | (byte(1) & 0x3Fu), 2, true};
+  if (first >= 0xC2 && first < 0xE0 && follows(1))
+    return {(first & 0x1Fu) << 6 | (byte(1) & 0x3Fu), 2, true};
   if ((first & 0xF0) == 0xE0 && follows(1) && follows(2)) {
     return {(first & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu), 3, true};
   }

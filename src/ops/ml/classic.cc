@@ -62,8 +62,12 @@ float inverse_erf(float x) {
 
 }  // namespace
 
-void read_numbers(ElementType type, const void* x, int64_t first, int64_t n, double* y) { read_as(type, x, first, n, y); }
-void read_numbers(ElementType type, const void* x, int64_t first, int64_t n, float* y) { read_as(type, x, first, n, y); }
+void read_numbers(ElementType type, const void* x, int64_t first, int64_t n, double* y) {
+  read_as(type, x, first, n, y);
+}
+void read_numbers(ElementType type, const void* x, int64_t first, int64_t n, float* y) {
+  read_as(type, x, first, n, y);
+}
 
 void write_numbers(ElementType type, const double* x, void* y, int64_t first, int64_t n) {
   const auto copy = [&](auto* to) {
@@ -82,11 +86,14 @@ void write_numbers(ElementType type, const double* x, void* y, int64_t first, in
 std::optional<Samples> samples_of(InferContext& ctx) {
   const auto& in = ctx.shape(0);
   if (!in) return std::nullopt;
-  if (in->empty() || in->size() > 2) ctx.fail("the input must have shape [N, F] or [F]; found {}", ir::to_string(*in));
+  if (in->empty() || in->size() > 2)
+    ctx.fail("the input must have shape [N, F] or [F]; found {}", ir::to_string(*in));
   return in->size() == 2 ? Samples{(*in)[0], (*in)[1]} : Samples{Dim(1), (*in)[0]};
 }
 
-Rows rows_of(std::span<const int64_t> shape) { return shape.size() == 2 ? Rows{shape[0], shape[1]} : Rows{1, shape[0]}; }
+Rows rows_of(std::span<const int64_t> shape) {
+  return shape.size() == 2 ? Rows{shape[0], shape[1]} : Rows{1, shape[0]};
+}
 
 Transform transform_of(const NodeView& node) {
   const std::string name = node.attr_string("post_transform", "NONE");
@@ -95,7 +102,8 @@ Transform transform_of(const NodeView& node) {
   if (name == "LOGISTIC") return Transform::logistic;
   if (name == "SOFTMAX_ZERO") return Transform::softmax_zero;
   if (name == "PROBIT") return Transform::probit;
-  node.fail("post_transform must be NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT; got '{}'", name);
+  node.fail("post_transform must be NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT; got '{}'",
+            name);
 }
 
 float logistic(float x) {
@@ -111,8 +119,12 @@ void apply(Transform transform, std::span<float> scores) {
     case Transform::none: break;
     case Transform::softmax: softmax(scores); break;
     case Transform::softmax_zero: softmax_zero(scores); break;
-    case Transform::logistic: std::transform(scores.begin(), scores.end(), scores.begin(), logistic); break;
-    case Transform::probit: std::transform(scores.begin(), scores.end(), scores.begin(), probit); break;
+    case Transform::logistic:
+      std::transform(scores.begin(), scores.end(), scores.begin(), logistic);
+      break;
+    case Transform::probit:
+      std::transform(scores.begin(), scores.end(), scores.begin(), probit);
+      break;
   }
 }
 
@@ -130,8 +142,10 @@ void Labels::write_only(RunContext& run, int64_t row, bool is_member) const {
   if (is_member) {
     write(run, row, 0);
   } else if (run.has_output(0)) {
-    if (text()) run.out<std::string>(0)[row].clear();
-    else run.out<int64_t>(0)[row] = 0;
+    if (text())
+      run.out<std::string>(0)[row].clear();
+    else
+      run.out<int64_t>(0)[row] = 0;
   }
 }
 
@@ -139,7 +153,8 @@ Labels labels_of(const NodeView& node, std::string_view integers, std::string_vi
   Labels labels;
   labels.integers = node.attr_ints(integers).value_or(std::vector<int64_t>());
   labels.strings = node.attr_strings(strings).value_or(std::vector<std::string>());
-  if (!labels.integers.empty() && !labels.strings.empty()) node.fail("attributes '{}' and '{}' exclude each other; keep one", integers, strings);
+  if (!labels.integers.empty() && !labels.strings.empty())
+    node.fail("attributes '{}' and '{}' exclude each other; keep one", integers, strings);
   return labels;
 }
 

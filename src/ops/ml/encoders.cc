@@ -12,7 +12,8 @@
 namespace sardonyx::ops {
 namespace {
 
-// --- LabelEncoder ---------------------------------------------------------------------------------
+// --- LabelEncoder
+// ---------------------------------------------------------------------------------
 
 // A list of keys or values, from whichever attribute holds it.
 std::optional<Tensor> list_of(const NodeView& node, std::string_view what) {
@@ -21,16 +22,22 @@ std::optional<Tensor> list_of(const NodeView& node, std::string_view what) {
     using T = typename std::decay_t<decltype(list)>::value_type;
     return Tensor::of<T>(list, {static_cast<int64_t>(list.size())});
   };
-  if (const auto* proto = node.attr_tensor(name("tensor"))) return ir::aligned(ir::to_tensor(*proto));
-  if (const auto strings = node.attr_strings(name("strings")); strings && !strings->empty()) return row(*strings);
-  if (const auto integers = node.attr_ints(name("int64s")); integers && !integers->empty()) return row(*integers);
-  if (const auto floats = node.attr_floats(name("floats")); floats && !floats->empty()) return row(*floats);
+  if (const auto* proto = node.attr_tensor(name("tensor")))
+    return ir::aligned(ir::to_tensor(*proto));
+  if (const auto strings = node.attr_strings(name("strings")); strings && !strings->empty())
+    return row(*strings);
+  if (const auto integers = node.attr_ints(name("int64s")); integers && !integers->empty())
+    return row(*integers);
+  if (const auto floats = node.attr_floats(name("floats")); floats && !floats->empty())
+    return row(*floats);
   return std::nullopt;
 }
 
 Tensor required_list(const NodeView& node, std::string_view what) {
   auto list = list_of(node, what);
-  if (!list) node.fail("needs one of the attributes {}_strings, {}_int64s, {}_floats and {}_tensor", what, what, what, what);
+  if (!list)
+    node.fail("needs one of the attributes {}_strings, {}_int64s, {}_floats and {}_tensor", what,
+              what, what, what);
   return *list;
 }
 
@@ -39,7 +46,8 @@ Tensor default_value(const NodeView& node) {
   if (const auto* proto = node.attr_tensor("default_tensor")) {
     Tensor tensor = ir::aligned(ir::to_tensor(*proto));
     if (tensor.size() != 1 || tensor.element_type() != element_type_of<T>::value) {
-      node.fail("default_tensor must hold one {}, as the values are", name_of(element_type_of<T>::value));
+      node.fail("default_tensor must hold one {}, as the values are",
+                name_of(element_type_of<T>::value));
     }
     return tensor;
   }
@@ -78,9 +86,11 @@ decltype(auto) by_label_type(ElementType type, Call&& call) {
 
 void infer_label_encoder(InferContext& ctx) {
   const Tensor keys = required_list(ctx, "keys"), values = required_list(ctx, "values");
-  if (keys.size() != values.size()) ctx.fail("there must be as many values as keys, {}; there are {}", keys.size(), values.size());
+  if (keys.size() != values.size())
+    ctx.fail("there must be as many values as keys, {}; there are {}", keys.size(), values.size());
   if (ctx.element(0) != ElementType::undefined && keys.element_type() != ctx.element(0)) {
-    ctx.fail("keys must have the input's type, {}; they are {}", name_of(ctx.element(0)), name_of(keys.element_type()));
+    ctx.fail("keys must have the input's type, {}; they are {}", name_of(ctx.element(0)),
+             name_of(keys.element_type()));
   }
   ValueType type = ctx.type(0);
   type.kind = ir::TypeProto::Kind::tensor;
@@ -122,12 +132,17 @@ void upgrade_label_encoder(UpgradeContext& ctx) {
   const auto old = ctx.old();
   const auto classes = old.attr_strings("classes_strings").value_or(std::vector<std::string>());
   ElementType from = ctx.element(0);
-  if (from == ElementType::undefined) from = old.has_attribute("default_string") && !old.has_attribute("default_int64") ? ElementType::int64 : ElementType::string;
+  if (from == ElementType::undefined)
+    from = old.has_attribute("default_string") && !old.has_attribute("default_int64")
+               ? ElementType::int64
+               : ElementType::string;
   std::vector<std::string> names;
   std::vector<int64_t> places;
   for (size_t i = 0; i < classes.size(); ++i) {
     // A class named twice was found at its first place.
-    if (from == ElementType::string && std::find(names.begin(), names.end(), classes[i]) != names.end()) continue;
+    if (from == ElementType::string &&
+        std::find(names.begin(), names.end(), classes[i]) != names.end())
+      continue;
     names.push_back(classes[i]);
     places.push_back(static_cast<int64_t>(i));
   }
@@ -142,7 +157,8 @@ void upgrade_label_encoder(UpgradeContext& ctx) {
   ctx.set_attribute(to_places ? "values_int64s" : "keys_int64s", std::move(places));
 }
 
-// --- CategoryMapper -------------------------------------------------------------------------------
+// --- CategoryMapper
+// -------------------------------------------------------------------------------
 
 void infer_category_mapper(InferContext& ctx) {
   ValueType type = ctx.type(0);
@@ -154,34 +170,42 @@ void infer_category_mapper(InferContext& ctx) {
 std::unique_ptr<Step> prepare_category_mapper(PrepareContext& ctx) {
   const auto names = ctx.attr_strings("cats_strings").value_or(std::vector<std::string>());
   const auto numbers = ctx.attr_ints("cats_int64s").value_or(std::vector<int64_t>());
-  if (names.size() != numbers.size()) ctx.fail("cats_strings and cats_int64s must have one length; they have {} and {}", names.size(), numbers.size());
+  if (names.size() != numbers.size())
+    ctx.fail("cats_strings and cats_int64s must have one length; they have {} and {}", names.size(),
+             numbers.size());
   if (ctx.in_element(0) == ElementType::string) {
     std::unordered_map<std::string, int64_t> table;
     for (size_t i = 0; i < names.size(); ++i) table.insert_or_assign(names[i], numbers[i]);
-    return make_step("ml.category_mapper", [table, otherwise = ctx.attr_int("default_int64", -1)](RunContext& run) {
-      for (int64_t i = 0; i < run.in_size(0); ++i) {
-        const auto found = table.find(run.in<std::string>(0)[i]);
-        run.out<int64_t>(0)[i] = found != table.end() ? found->second : otherwise;
-      }
-    });
+    return make_step("ml.category_mapper",
+                     [table, otherwise = ctx.attr_int("default_int64", -1)](RunContext& run) {
+                       for (int64_t i = 0; i < run.in_size(0); ++i) {
+                         const auto found = table.find(run.in<std::string>(0)[i]);
+                         run.out<int64_t>(0)[i] = found != table.end() ? found->second : otherwise;
+                       }
+                     });
   }
   std::unordered_map<int64_t, std::string> table;
   for (size_t i = 0; i < names.size(); ++i) table.insert_or_assign(numbers[i], names[i]);
-  return make_step("ml.category_mapper", [table, otherwise = ctx.attr_string("default_string", "_Unused")](RunContext& run) {
-    for (int64_t i = 0; i < run.in_size(0); ++i) {
-      const auto found = table.find(run.in<int64_t>(0)[i]);
-      run.out<std::string>(0)[i] = found != table.end() ? found->second : otherwise;
-    }
-  });
+  return make_step(
+      "ml.category_mapper",
+      [table, otherwise = ctx.attr_string("default_string", "_Unused")](RunContext& run) {
+        for (int64_t i = 0; i < run.in_size(0); ++i) {
+          const auto found = table.find(run.in<int64_t>(0)[i]);
+          run.out<std::string>(0)[i] = found != table.end() ? found->second : otherwise;
+        }
+      });
 }
 
-// --- OneHotEncoder --------------------------------------------------------------------------------
+// --- OneHotEncoder
+// --------------------------------------------------------------------------------
 
 void infer_one_hot(InferContext& ctx) {
   const auto categories = ml::labels_of(ctx, "cats_int64s", "cats_strings");
   if (categories.size() == 0) ctx.fail("needs one of the attributes cats_int64s and cats_strings");
-  if (ctx.element(0) != ElementType::undefined && categories.text() != (ctx.element(0) == ElementType::string)) {
-    ctx.fail("a {} input needs attribute {}", name_of(ctx.element(0)), categories.text() ? "cats_int64s" : "cats_strings");
+  if (ctx.element(0) != ElementType::undefined &&
+      categories.text() != (ctx.element(0) == ElementType::string)) {
+    ctx.fail("a {} input needs attribute {}", name_of(ctx.element(0)),
+             categories.text() ? "cats_int64s" : "cats_strings");
   }
   const auto& in = ctx.shape(0);
   if (!in) {
@@ -194,7 +218,8 @@ void infer_one_hot(InferContext& ctx) {
 }
 
 template <class Key, class At>
-void write_one_hot(RunContext& run, const std::unordered_map<Key, int64_t>& table, int64_t width, bool zeros, At&& at) {
+void write_one_hot(RunContext& run, const std::unordered_map<Key, int64_t>& table, int64_t width,
+                   bool zeros, At&& at) {
   float* y = run.out<float>(0);
   std::fill_n(y, run.out_size(0), 0.0f);
   for (int64_t i = 0; i < run.in_size(0); ++i) {
@@ -202,7 +227,11 @@ void write_one_hot(RunContext& run, const std::unordered_map<Key, int64_t>& tabl
     if (found != table.end()) {
       y[i * width + found->second] = 1;
     } else if (!zeros) {
-      throw Error(ErrorCode::run_failed, fmt::format("OneHotEncoder: element {} is none of the {} categories; set zeros=1 to allow that", i, width));
+      throw Error(
+          ErrorCode::run_failed,
+          fmt::format(
+              "OneHotEncoder: element {} is none of the {} categories; set zeros=1 to allow that",
+              i, width));
     }
   }
 }
@@ -213,13 +242,16 @@ std::unique_ptr<Step> prepare_one_hot(PrepareContext& ctx) {
   const bool zeros = ctx.attr_int("zeros", 1) != 0;
   if (categories.text()) {
     std::unordered_map<std::string, int64_t> table;
-    for (int64_t i = 0; i < width; ++i) table.insert_or_assign(categories.strings[static_cast<size_t>(i)], i);
+    for (int64_t i = 0; i < width; ++i)
+      table.insert_or_assign(categories.strings[static_cast<size_t>(i)], i);
     return make_step("ml.one_hot_encoder", [table, width, zeros](RunContext& run) {
-      write_one_hot(run, table, width, zeros, [&](int64_t i) -> const std::string& { return run.in<std::string>(0)[i]; });
+      write_one_hot(run, table, width, zeros,
+                    [&](int64_t i) -> const std::string& { return run.in<std::string>(0)[i]; });
     });
   }
   std::unordered_map<int64_t, int64_t> table;
-  for (int64_t i = 0; i < width; ++i) table.insert_or_assign(categories.integers[static_cast<size_t>(i)], i);
+  for (int64_t i = 0; i < width; ++i)
+    table.insert_or_assign(categories.integers[static_cast<size_t>(i)], i);
   return make_step("ml.one_hot_encoder", [table, width, zeros](RunContext& run) {
     write_one_hot(run, table, width, zeros, [&](int64_t i) {
       if (run.in_type(0) == ElementType::int64) return run.in<int64_t>(0)[i];
@@ -231,9 +263,19 @@ std::unique_ptr<Step> prepare_one_hot(PrepareContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "LabelEncoder", .domain = ml::domain, .infer = infer_label_encoder, .prepare = prepare_label_encoder, .upgrade = upgrade_label_encoder},
-    {.name = "CategoryMapper", .domain = ml::domain, .infer = infer_category_mapper, .prepare = prepare_category_mapper},
-    {.name = "OneHotEncoder", .domain = ml::domain, .infer = infer_one_hot, .prepare = prepare_one_hot},
+    {.name = "LabelEncoder",
+     .domain = ml::domain,
+     .infer = infer_label_encoder,
+     .prepare = prepare_label_encoder,
+     .upgrade = upgrade_label_encoder},
+    {.name = "CategoryMapper",
+     .domain = ml::domain,
+     .infer = infer_category_mapper,
+     .prepare = prepare_category_mapper},
+    {.name = "OneHotEncoder",
+     .domain = ml::domain,
+     .infer = infer_one_hot,
+     .prepare = prepare_one_hot},
 };
 
 }  // namespace

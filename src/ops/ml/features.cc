@@ -21,7 +21,9 @@ void infer_float(InferContext& ctx) {
 }
 
 // The size of the last dimension, along which features lie; 1 for a scalar.
-int64_t feature_count(const RunContext& run) { return run.in_shape(0).empty() ? 1 : run.in_shape(0).back(); }
+int64_t feature_count(const RunContext& run) {
+  return run.in_shape(0).empty() ? 1 : run.in_shape(0).back();
+}
 
 // Calls row(x, first) for each row of features as doubles.
 template <class Row>
@@ -35,10 +37,12 @@ void for_rows(RunContext& run, Row&& row) {
 }
 
 // A list with one element per feature, or one for all.
-void check_per_feature(const NodeView& node, std::string_view name, size_t size, const std::optional<std::vector<Dim>>& shape) {
+void check_per_feature(const NodeView& node, std::string_view name, size_t size,
+                       const std::optional<std::vector<Dim>>& shape) {
   if (size <= 1 || !shape || shape->empty() || !shape->back().is_constant()) return;
   if (shape->back() != Dim(static_cast<int64_t>(size))) {
-    node.fail("{} must have 1 element or one per feature, {}; it has {}", name, shape->back().to_string(), size);
+    node.fail("{} must have 1 element or one per feature, {}; it has {}", name,
+              shape->back().to_string(), size);
   }
 }
 
@@ -47,50 +51,62 @@ T per_feature(const std::vector<T>& list, size_t i) {
   return list.size() == 1 ? list[0] : list.at(i);
 }
 
-// --- Scaler ---------------------------------------------------------------------------------------
+// --- Scaler
+// ---------------------------------------------------------------------------------------
 
 void infer_scaler(InferContext& ctx) {
-  for (const auto* name : {"scale", "offset"}) check_per_feature(ctx, name, ctx.attr_floats(name).value_or(std::vector<float>()).size(), ctx.shape(0));
+  for (const auto* name : {"scale", "offset"})
+    check_per_feature(ctx, name, ctx.attr_floats(name).value_or(std::vector<float>()).size(),
+                      ctx.shape(0));
   infer_float(ctx);
 }
 
 std::unique_ptr<Step> prepare_scaler(PrepareContext& ctx) {
-  auto offset = ctx.attr_floats("offset").value_or(std::vector<float>()), scale = ctx.attr_floats("scale").value_or(std::vector<float>());
+  auto offset = ctx.attr_floats("offset").value_or(std::vector<float>()),
+       scale = ctx.attr_floats("scale").value_or(std::vector<float>());
   if (offset.empty()) offset = {0};
   if (scale.empty()) scale = {1};
   return make_step("ml.scaler", [offset, scale](RunContext& run) {
     for_rows(run, [&](std::span<double> x, int64_t first) {
       for (size_t i = 0; i < x.size(); ++i) {
-        run.out<float>(0)[first + static_cast<int64_t>(i)] = (static_cast<float>(x[i]) - per_feature(offset, i)) * per_feature(scale, i);
+        run.out<float>(0)[first + static_cast<int64_t>(i)] =
+            (static_cast<float>(x[i]) - per_feature(offset, i)) * per_feature(scale, i);
       }
     });
   });
 }
 
-// --- Normalizer -----------------------------------------------------------------------------------
+// --- Normalizer
+// -----------------------------------------------------------------------------------
 
 std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
   const std::string norm = ctx.attr_string("norm");
-  if (norm != "MAX" && norm != "L1" && norm != "L2") ctx.fail("norm must be MAX, L1 or L2; got '{}'", norm);
+  if (norm != "MAX" && norm != "L1" && norm != "L2")
+    ctx.fail("norm must be MAX, L1 or L2; got '{}'", norm);
   return make_step("ml.normalizer", [norm](RunContext& run) {
     for_rows(run, [&](std::span<double> x, int64_t first) {
       double divisor = 0;
       if (norm == "MAX") divisor = *std::max_element(x.begin(), x.end());
-      for (const double value : x) divisor += norm == "L1" ? std::fabs(value) : norm == "L2" ? value * value : 0;
+      for (const double value : x)
+        divisor += norm == "L1" ? std::fabs(value) : norm == "L2" ? value * value : 0;
       if (norm == "L2") divisor = std::sqrt(divisor);
       if (divisor == 0) divisor = 1;
-      for (size_t i = 0; i < x.size(); ++i) run.out<float>(0)[first + static_cast<int64_t>(i)] = static_cast<float>(x[i] / divisor);
+      for (size_t i = 0; i < x.size(); ++i)
+        run.out<float>(0)[first + static_cast<int64_t>(i)] = static_cast<float>(x[i] / divisor);
     });
   });
 }
 
-// --- Imputer --------------------------------------------------------------------------------------
+// --- Imputer
+// --------------------------------------------------------------------------------------
 
 void infer_imputer(InferContext& ctx) {
   const bool whole = is_integer(ctx.element(0));
   const char* name = whole ? "imputed_value_int64s" : "imputed_value_floats";
-  const size_t size = whole ? ctx.attr_ints(name).value_or(std::vector<int64_t>()).size() : ctx.attr_floats(name).value_or(std::vector<float>()).size();
-  if (size == 0 && ctx.element(0) != ElementType::undefined) ctx.fail("{} elements need attribute '{}'", name_of(ctx.element(0)), name);
+  const size_t size = whole ? ctx.attr_ints(name).value_or(std::vector<int64_t>()).size()
+                            : ctx.attr_floats(name).value_or(std::vector<float>()).size();
+  if (size == 0 && ctx.element(0) != ElementType::undefined)
+    ctx.fail("{} elements need attribute '{}'", name_of(ctx.element(0)), name);
   check_per_feature(ctx, name, size, ctx.shape(0));
   ctx.set(0, ctx.type(0));
 }
@@ -107,7 +123,10 @@ std::unique_ptr<Step> impute(Value replaced, std::vector<Value> imputed) {
     };
     for (int64_t i = 0; i < run.in_size(0); ++i) {
       const T value = run.in<T>(0)[i];
-      run.out<T>(0)[i] = is_missing(value) ? static_cast<T>(per_feature(imputed, static_cast<size_t>(i) % features)) : value;
+      run.out<T>(0)[i] =
+          is_missing(value)
+              ? static_cast<T>(per_feature(imputed, static_cast<size_t>(i) % features))
+              : value;
     }
   });
   step->traits().in_place = {{0, 0}};
@@ -119,14 +138,17 @@ std::unique_ptr<Step> prepare_imputer(PrepareContext& ctx) {
   if (is_integer(type)) {
     const int64_t replaced = ctx.attr_int("replaced_value_int64", 0);
     auto imputed = ctx.attr_ints("imputed_value_int64s").value_or(std::vector<int64_t>());
-    return type == ElementType::int64 ? impute<int64_t>(replaced, std::move(imputed)) : impute<int32_t>(replaced, std::move(imputed));
+    return type == ElementType::int64 ? impute<int64_t>(replaced, std::move(imputed))
+                                      : impute<int32_t>(replaced, std::move(imputed));
   }
   const float replaced = ctx.attr_float("replaced_value_float", 0.0f);
   auto imputed = ctx.attr_floats("imputed_value_floats").value_or(std::vector<float>());
-  return type == ElementType::float64 ? impute<double>(replaced, std::move(imputed)) : impute<float>(replaced, std::move(imputed));
+  return type == ElementType::float64 ? impute<double>(replaced, std::move(imputed))
+                                      : impute<float>(replaced, std::move(imputed));
 }
 
-// --- Binarizer ------------------------------------------------------------------------------------
+// --- Binarizer
+// ------------------------------------------------------------------------------------
 
 void infer_same(InferContext& ctx) { ctx.set(0, ctx.type(0)); }
 
@@ -135,12 +157,14 @@ std::unique_ptr<Step> prepare_binarizer(PrepareContext& ctx) {
   return make_step("ml.binarizer", [threshold](RunContext& run) {
     for_rows(run, [&](std::span<double> x, int64_t first) {
       for (double& value : x) value = value > threshold ? 1 : 0;
-      ml::write_numbers(run.out_type(0), x.data(), run.out_data(0), first, static_cast<int64_t>(x.size()));
+      ml::write_numbers(run.out_type(0), x.data(), run.out_data(0), first,
+                        static_cast<int64_t>(x.size()));
     });
   });
 }
 
-// --- FeatureVectorizer ----------------------------------------------------------------------------
+// --- FeatureVectorizer
+// ----------------------------------------------------------------------------
 
 // Input i takes the columns that inputdimensions says, cut or filled with zeros.
 void infer_vectorizer(InferContext& ctx) {
@@ -151,8 +175,10 @@ void infer_vectorizer(InferContext& ctx) {
   for (int i = 0; i < ctx.input_count(); ++i) {
     const auto& in = ctx.shape(i);
     const bool fixed = static_cast<size_t>(i) < given.size();
-    if (fixed && given[static_cast<size_t>(i)] < 0) ctx.fail("inputdimensions must not be negative; got {}", given[static_cast<size_t>(i)]);
-    if (in && (in->empty() || in->size() > 2)) ctx.fail("inputs must have shape [N, C] or [C]; input {} has {}", i, ir::to_string(*in));
+    if (fixed && given[static_cast<size_t>(i)] < 0)
+      ctx.fail("inputdimensions must not be negative; got {}", given[static_cast<size_t>(i)]);
+    if (in && (in->empty() || in->size() > 2))
+      ctx.fail("inputs must have shape [N, C] or [C]; input {} has {}", i, ir::to_string(*in));
     open |= !in && !fixed;
     if (in || fixed) columns = columns + (fixed ? Dim(given[static_cast<size_t>(i)]) : in->back());
     if (!in) continue;
@@ -169,7 +195,8 @@ std::unique_ptr<Step> prepare_vectorizer(PrepareContext& ctx) {
     int64_t column = 0;
     for (int i = 0; i < run.input_count(); ++i) {
       const int64_t own = run.in_shape(i).back();
-      const int64_t taken = static_cast<size_t>(i) < given.size() ? given[static_cast<size_t>(i)] : own;
+      const int64_t taken =
+          static_cast<size_t>(i) < given.size() ? given[static_cast<size_t>(i)] : own;
       for (int64_t row = 0; row < rows; ++row) {
         float* y = run.out<float>(0) + row * width + column;
         read_numbers(run.in_type(i), run.data(i), row * own, std::min(own, taken), y);
@@ -180,7 +207,8 @@ std::unique_ptr<Step> prepare_vectorizer(PrepareContext& ctx) {
   });
 }
 
-// --- ArrayFeatureExtractor ------------------------------------------------------------------------
+// --- ArrayFeatureExtractor
+// ------------------------------------------------------------------------
 
 void infer_extractor(InferContext& ctx) {
   const auto& in = ctx.shape(0);
@@ -197,20 +225,32 @@ void infer_extractor(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_extractor(PrepareContext& ctx) {
-  return make_step("ml.array_feature_extractor", [cell = kernels::cell_of(ctx.in_element(0))](RunContext& run) {
-    const auto shape = run.in_shape(0);
-    const int64_t outer = count_of(shape.first(shape.size() - 1));
-    kernels::gather(cell, outer, shape.back(), 1, run.data(0), kernels::Indices(run.in<int64_t>(1), run.in_size(1)), run.out_data(0), run.pool());
-  });
+  return make_step("ml.array_feature_extractor",
+                   [cell = kernels::cell_of(ctx.in_element(0))](RunContext& run) {
+                     const auto shape = run.in_shape(0);
+                     const int64_t outer = count_of(shape.first(shape.size() - 1));
+                     kernels::gather(cell, outer, shape.back(), 1, run.data(0),
+                                     kernels::Indices(run.in<int64_t>(1), run.in_size(1)),
+                                     run.out_data(0), run.pool());
+                   });
 }
 
 constexpr Operator operators[] = {
     {.name = "Scaler", .domain = ml::domain, .infer = infer_scaler, .prepare = prepare_scaler},
-    {.name = "Normalizer", .domain = ml::domain, .infer = infer_float, .prepare = prepare_normalizer},
+    {.name = "Normalizer",
+     .domain = ml::domain,
+     .infer = infer_float,
+     .prepare = prepare_normalizer},
     {.name = "Imputer", .domain = ml::domain, .infer = infer_imputer, .prepare = prepare_imputer},
     {.name = "Binarizer", .domain = ml::domain, .infer = infer_same, .prepare = prepare_binarizer},
-    {.name = "FeatureVectorizer", .domain = ml::domain, .infer = infer_vectorizer, .prepare = prepare_vectorizer},
-    {.name = "ArrayFeatureExtractor", .domain = ml::domain, .infer = infer_extractor, .prepare = prepare_extractor},
+    {.name = "FeatureVectorizer",
+     .domain = ml::domain,
+     .infer = infer_vectorizer,
+     .prepare = prepare_vectorizer},
+    {.name = "ArrayFeatureExtractor",
+     .domain = ml::domain,
+     .infer = infer_extractor,
+     .prepare = prepare_extractor},
 };
 
 }  // namespace

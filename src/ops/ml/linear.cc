@@ -16,7 +16,8 @@ struct Weights {
   void score(const double* x, size_t features, float* y) const {
     for (size_t t = 0; t < targets; ++t) {
       double sum = intercepts.empty() ? 0 : intercepts[intercepts.size() == 1 ? 0 : t];
-      for (size_t f = 0; f < features; ++f) sum += x[f] * static_cast<double>(coefficients[t * features + f]);
+      for (size_t f = 0; f < features; ++f)
+        sum += x[f] * static_cast<double>(coefficients[t * features + f]);
       y[t] = static_cast<float>(sum);
     }
   }
@@ -28,15 +29,20 @@ Weights weights_of(const NodeView& node, size_t targets) {
   w.intercepts = node.attr_floats("intercepts").value_or(std::vector<float>());
   w.targets = targets;
   if (targets == 0 || w.coefficients.size() % targets != 0) {
-    node.fail("coefficients must be a multiple of the {} targets; there are {}", targets, w.coefficients.size());
+    node.fail("coefficients must be a multiple of the {} targets; there are {}", targets,
+              w.coefficients.size());
   }
-  if (w.intercepts.size() > 1 && w.intercepts.size() != targets) node.fail("intercepts must have 1 element or one per target, {}; it has {}", targets, w.intercepts.size());
+  if (w.intercepts.size() > 1 && w.intercepts.size() != targets)
+    node.fail("intercepts must have 1 element or one per target, {}; it has {}", targets,
+              w.intercepts.size());
   return w;
 }
 
 void check_features(InferContext& ctx, const Weights& w) {
   if (const auto samples = ml::samples_of(ctx)) {
-    ctx.require_equal(samples->features, Dim(static_cast<int64_t>(w.coefficients.size() / w.targets)), "the input must have one column per coefficient of a target");
+    ctx.require_equal(samples->features,
+                      Dim(static_cast<int64_t>(w.coefficients.size() / w.targets)),
+                      "the input must have one column per coefficient of a target");
   }
 }
 
@@ -56,7 +62,8 @@ void for_samples(RunContext& run, const Weights& w, Row&& row) {
   });
 }
 
-// --- LinearRegressor ------------------------------------------------------------------------------
+// --- LinearRegressor
+// ------------------------------------------------------------------------------
 
 size_t target_count(const NodeView& node) {
   const int64_t targets = node.attr_int("targets", 1);
@@ -68,19 +75,23 @@ void infer_regressor(InferContext& ctx) {
   const Weights w = weights_of(ctx, target_count(ctx));
   check_features(ctx, w);
   const auto samples = ml::samples_of(ctx);
-  ctx.set(0, ElementType::float32, {samples ? samples->rows : ctx.unknown(), Dim(static_cast<int64_t>(w.targets))});
+  ctx.set(0, ElementType::float32,
+          {samples ? samples->rows : ctx.unknown(), Dim(static_cast<int64_t>(w.targets))});
 }
 
 std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
-  return make_step("ml.linear_regressor", [w = weights_of(ctx, target_count(ctx)), transform = ml::transform_of(ctx)](RunContext& run) {
+  return make_step("ml.linear_regressor", [w = weights_of(ctx, target_count(ctx)),
+                                           transform = ml::transform_of(ctx)](RunContext& run) {
     for_samples(run, w, [&](int64_t i, std::vector<float>& scores) {
       ml::apply(transform, scores);
-      std::copy(scores.begin(), scores.end(), run.out<float>(0) + i * static_cast<int64_t>(scores.size()));
+      std::copy(scores.begin(), scores.end(),
+                run.out<float>(0) + i * static_cast<int64_t>(scores.size()));
     });
   });
 }
 
-// --- LinearClassifier -----------------------------------------------------------------------------
+// --- LinearClassifier
+// -----------------------------------------------------------------------------
 
 struct Classifier {
   Weights weights;
@@ -94,9 +105,11 @@ Classifier classifier_of(const NodeView& node) {
   Classifier c;
   c.labels = ml::labels_of(node, "classlabels_ints", "classlabels_strings");
   const auto intercepts = node.attr_floats("intercepts").value_or(std::vector<float>());
-  c.weights = weights_of(node, intercepts.empty() ? std::max<size_t>(c.labels.size(), 1) : intercepts.size());
+  c.weights = weights_of(
+      node, intercepts.empty() ? std::max<size_t>(c.labels.size(), 1) : intercepts.size());
   if (c.labels.size() > 0 && c.labels.size() != c.columns() && c.weights.targets > 1) {
-    node.fail("there must be one label per class, {}; there are {}", c.weights.targets, c.labels.size());
+    node.fail("there must be one label per class, {}; there are {}", c.weights.targets,
+              c.labels.size());
   }
   return c;
 }
@@ -118,16 +131,26 @@ std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
       if (scores.size() == 1) label = scores[0] > 0 ? 1 : 0;
       if (c.single()) scores.insert(scores.begin(), -scores[0]);
       ml::apply(transform, scores);
-      if (c.labels.size() == 1) c.labels.write_only(run, i, label == 1);
-      else c.labels.write(run, i, label);
-      if (run.has_output(1)) std::copy(scores.begin(), scores.end(), run.out<float>(1) + i * static_cast<int64_t>(scores.size()));
+      if (c.labels.size() == 1)
+        c.labels.write_only(run, i, label == 1);
+      else
+        c.labels.write(run, i, label);
+      if (run.has_output(1))
+        std::copy(scores.begin(), scores.end(),
+                  run.out<float>(1) + i * static_cast<int64_t>(scores.size()));
     });
   });
 }
 
 constexpr Operator operators[] = {
-    {.name = "LinearRegressor", .domain = ml::domain, .infer = infer_regressor, .prepare = prepare_regressor},
-    {.name = "LinearClassifier", .domain = ml::domain, .infer = infer_classifier, .prepare = prepare_classifier},
+    {.name = "LinearRegressor",
+     .domain = ml::domain,
+     .infer = infer_regressor,
+     .prepare = prepare_regressor},
+    {.name = "LinearClassifier",
+     .domain = ml::domain,
+     .infer = infer_classifier,
+     .prepare = prepare_classifier},
 };
 
 }  // namespace

@@ -18,44 +18,58 @@ std::unique_ptr<Step> allocating(std::unique_ptr<Step> step) {
   return step;
 }
 
-// --- ZipMap ---------------------------------------------------------------------------------------
+// --- ZipMap
+// ---------------------------------------------------------------------------------------
 
 void infer_zip(InferContext& ctx) {
   const auto labels = ml::labels_of(ctx, "classlabels_int64s", "classlabels_strings");
-  if (labels.size() == 0) ctx.fail("needs one of the attributes classlabels_int64s and classlabels_strings");
+  if (labels.size() == 0)
+    ctx.fail("needs one of the attributes classlabels_int64s and classlabels_strings");
   if (const auto samples = ml::samples_of(ctx)) {
-    ctx.require_equal(samples->features, Dim(static_cast<int64_t>(labels.size())), "there must be one column per class label");
+    ctx.require_equal(samples->features, Dim(static_cast<int64_t>(labels.size())),
+                      "there must be one column per class label");
   }
-  const ValueType map{Kind::map, labels.type(), {}, std::make_shared<const ValueType>(ValueType::tensor(ElementType::float32, {}))};
+  const ValueType map{
+      Kind::map,
+      labels.type(),
+      {},
+      std::make_shared<const ValueType>(ValueType::tensor(ElementType::float32, {}))};
   ctx.set(0, ValueType::sequence_of(map));
 }
 
 std::unique_ptr<Step> prepare_zip(PrepareContext& ctx) {
   const auto labels = ml::labels_of(ctx, "classlabels_int64s", "classlabels_strings");
   const auto n = static_cast<int64_t>(labels.size());
-  const Tensor keys = labels.text() ? Tensor::of<std::string>(labels.strings, {n}) : Tensor::of<int64_t>(labels.integers, {n});
+  const Tensor keys = labels.text() ? Tensor::of<std::string>(labels.strings, {n})
+                                    : Tensor::of<int64_t>(labels.integers, {n});
   return allocating(make_step("ml.zip_map", [keys, n](RunContext& run) {
     const auto [rows, features] = ml::rows_of(run.in_shape(0));
     Sequence sequence;
     for (int64_t row = 0; row < rows; ++row) {
       Map map;
       map.keys = keys;
-      for (int64_t i = 0; i < n; ++i) map.values.emplace_back(Tensor::scalar<float>(run.in<float>(0)[row * features + i]));
+      for (int64_t i = 0; i < n; ++i)
+        map.values.emplace_back(Tensor::scalar<float>(run.in<float>(0)[row * features + i]));
       sequence.items.emplace_back(std::move(map));
     }
     run.set_output(0, std::move(sequence));
   }));
 }
 
-// --- DictVectorizer -------------------------------------------------------------------------------
+// --- DictVectorizer
+// -------------------------------------------------------------------------------
 
-ElementType map_value_type(const ValueType& type) { return type.nested ? type.nested->element : ElementType::undefined; }
+ElementType map_value_type(const ValueType& type) {
+  return type.nested ? type.nested->element : ElementType::undefined;
+}
 
 void infer_dict(InferContext& ctx) {
   const auto vocabulary = ml::labels_of(ctx, "int64_vocabulary", "string_vocabulary");
-  if (vocabulary.size() == 0) ctx.fail("needs one of the attributes int64_vocabulary and string_vocabulary");
+  if (vocabulary.size() == 0)
+    ctx.fail("needs one of the attributes int64_vocabulary and string_vocabulary");
   const ValueType& type = ctx.type(0);
-  if (type.is_known() && type.kind != Kind::map) ctx.fail("the input must be a map; it is {}", type.to_string());
+  if (type.is_known() && type.kind != Kind::map)
+    ctx.fail("the input must be a map; it is {}", type.to_string());
   ctx.set(0, map_value_type(type), {Dim(static_cast<int64_t>(vocabulary.size()))});
 }
 
@@ -65,7 +79,9 @@ void vectorize(const Map& map, const std::unordered_map<Key, int64_t>& places, T
   const auto keys = map.keys.elements<Key>();
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto found = places.find(keys[i]);
-    if (found == places.end()) throw Error(ErrorCode::run_failed, fmt::format("DictVectorizer: key '{}' is not in the vocabulary", keys[i]));
+    if (found == places.end())
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("DictVectorizer: key '{}' is not in the vocabulary", keys[i]));
     y[found->second] = map.values.at(i).tensor().elements<T>()[0];
   }
 }
@@ -73,7 +89,8 @@ void vectorize(const Map& map, const std::unordered_map<Key, int64_t>& places, T
 template <class Key>
 std::unique_ptr<Step> dict_step(const std::vector<Key>& vocabulary, ElementType type) {
   std::unordered_map<Key, int64_t> places;
-  for (size_t i = 0; i < vocabulary.size(); ++i) places.insert_or_assign(vocabulary[i], static_cast<int64_t>(i));
+  for (size_t i = 0; i < vocabulary.size(); ++i)
+    places.insert_or_assign(vocabulary[i], static_cast<int64_t>(i));
   return make_step("ml.dict_vectorizer", [places, type](RunContext& run) {
     const Value input = run.in_value(0);
     const auto fill = [&](auto zero) {
@@ -86,7 +103,9 @@ std::unique_ptr<Step> dict_step(const std::vector<Key>& vocabulary, ElementType 
       case ElementType::float64: fill(0.0); break;
       case ElementType::int64: fill(int64_t{0}); break;
       case ElementType::string: fill(std::string()); break;
-      default: throw Error(ErrorCode::unsupported, fmt::format("DictVectorizer: a map of {}", name_of(type)));
+      default:
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("DictVectorizer: a map of {}", name_of(type)));
     }
   });
 }
@@ -94,10 +113,12 @@ std::unique_ptr<Step> dict_step(const std::vector<Key>& vocabulary, ElementType 
 std::unique_ptr<Step> prepare_dict(PrepareContext& ctx) {
   const auto vocabulary = ml::labels_of(ctx, "int64_vocabulary", "string_vocabulary");
   const ElementType type = map_value_type(ctx.in_type(0));
-  return vocabulary.text() ? dict_step(vocabulary.strings, type) : dict_step(vocabulary.integers, type);
+  return vocabulary.text() ? dict_step(vocabulary.strings, type)
+                           : dict_step(vocabulary.integers, type);
 }
 
-// --- CastMap --------------------------------------------------------------------------------------
+// --- CastMap
+// --------------------------------------------------------------------------------------
 
 ElementType cast_target(const NodeView& node) {
   const std::string to = node.attr_string("cast_to", "TO_FLOAT");
@@ -109,7 +130,8 @@ ElementType cast_target(const NodeView& node) {
 
 bool is_sparse(const NodeView& node) {
   const std::string form = node.attr_string("map_form", "DENSE");
-  if (form != "DENSE" && form != "SPARSE") node.fail("map_form must be DENSE or SPARSE; got '{}'", form);
+  if (form != "DENSE" && form != "SPARSE")
+    node.fail("map_form must be DENSE or SPARSE; got '{}'", form);
   return form == "SPARSE";
 }
 
@@ -132,7 +154,9 @@ T cast_value(const Tensor& value) {
       return text;
     } else {
       const auto number = parse_double(text);
-      if (!number) throw Error(ErrorCode::run_failed, fmt::format("CastMap: '{}' is not a number", text.substr(0, 60)));
+      if (!number)
+        throw Error(ErrorCode::run_failed,
+                    fmt::format("CastMap: '{}' is not a number", text.substr(0, 60)));
       return static_cast<T>(*number);
     }
   }
@@ -159,7 +183,9 @@ void cast_map(RunContext& run, std::optional<int64_t> size) {
   std::fill_n(y, length, T());
   for (size_t i = 0; i < order.size(); ++i) {
     const int64_t key = keys[order[i]];
-    if (size && (key < 0 || key >= *size)) throw Error(ErrorCode::run_failed, fmt::format("CastMap: key must be in [0, {}]; got {}", *size - 1, key));
+    if (size && (key < 0 || key >= *size))
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("CastMap: key must be in [0, {}]; got {}", *size - 1, key));
     y[size ? key : static_cast<int64_t>(i)] = cast_value<T>(map.values.at(order[i]).tensor());
   }
 }
@@ -168,9 +194,12 @@ std::unique_ptr<Step> prepare_cast_map(PrepareContext& ctx) {
   const auto size = is_sparse(ctx) ? std::optional(sparse_size(ctx)) : std::nullopt;
   const ElementType to = cast_target(ctx);
   return allocating(make_step("ml.cast_map", [size, to](RunContext& run) {
-    if (to == ElementType::float32) cast_map<float>(run, size);
-    else if (to == ElementType::int64) cast_map<int64_t>(run, size);
-    else cast_map<std::string>(run, size);
+    if (to == ElementType::float32)
+      cast_map<float>(run, size);
+    else if (to == ElementType::int64)
+      cast_map<int64_t>(run, size);
+    else
+      cast_map<std::string>(run, size);
   }));
 }
 
