@@ -1,4 +1,6 @@
-// Attention.
+// Attention, and its internal form (domain "sardonyx") for attention that a model spells out:
+// attribute transposed says of Q, K, V and Y which are batch x length x heads x size, and a query
+// that may attend to nothing gives NaN, as Softmax does.
 #include "kernels/attention/attention.h"
 
 #include <cmath>
@@ -17,6 +19,15 @@ using kernels::AttentionScores;
 using kernels::AttentionShape;
 using kernels::HeadStrides;
 
+// Which of Q, K, V and Y have their heads after their length.
+struct Transposed {
+  explicit Transposed(const NodeView& node) {
+    const auto given = node.attr_ints("transposed");
+    for (size_t i = 0; given && i < 4 && i < given->size(); ++i) flags[i] = (*given)[i] != 0;
+  }
+  bool flags[4] = {};
+};
+
 // The sizes of Q, K or V whatever its rank: [batch, heads, length, size].
 struct Heads {
   Dim batch, heads, length, size;
@@ -24,6 +35,8 @@ struct Heads {
 
 Heads heads_of(InferContext& ctx, int i, std::string_view attribute) {
   const std::vector<Dim>& shape = *ctx.shape(i);
+  if (shape.size() == 4 && Transposed(ctx).flags[i])
+    return {shape[0], shape[2], shape[1], shape[3]};
   if (shape.size() == 4) return {shape[0], shape[1], shape[2], shape[3]};
   const int64_t heads = ctx.attr_int(attribute, 0);
   if (heads < 1)
@@ -115,7 +128,9 @@ void infer(InferContext& ctx) {
     ctx.require_equal(*count, q.batch, "nonpad_kv_seqlen must have one number for each batch");
   const std::vector<Dim> scores{q.batch, q.heads, q.length, total};
   check_mask(ctx, scores);
-  if (*ctx.rank(0) == 4) {
+  if (*ctx.rank(0) == 4 && Transposed(ctx).flags[3]) {
+    ctx.set(0, ctx.element(0), {q.batch, q.length, q.heads, v.size});
+  } else if (*ctx.rank(0) == 4) {
     ctx.set(0, ctx.element(0), {q.batch, q.heads, q.length, v.size});
   } else {
     ctx.set(0, ctx.element(0), {q.batch, q.length, q.heads * v.size});
@@ -143,7 +158,8 @@ struct State {
   int64_t scratch = 0;
 };
 
-HeadStrides strides(std::span<const int64_t> shape, int64_t heads) {
+HeadStrides strides(std::span<const int64_t> shape, int64_t heads, bool transposed) {
+  if (transposed) return {shape[1] * shape[2] * shape[3], shape[3], shape[2] * shape[3]};
   if (shape.size() == 4) return {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]};
   return {shape[1] * shape[2], heads > 0 ? shape[2] / heads : 0, shape[2]};
 }
@@ -174,6 +190,8 @@ struct Settings {
   double softcap = 0;
   bool causal = false;
   int64_t left = -1, right = -1, mode = 0;
+  Transposed transposed;
+  bool empty_is_nan = false;
 };
 
 void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
@@ -182,26 +200,30 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
   AttentionShape& a = s.shape;
   a = {};
   a.batch = q[0];
-  a.q_heads = four ? q[1] : settings.q_heads, a.kv_heads = four ? k[1] : settings.kv_heads;
-  a.q_length = four ? q[2] : q[1];
+  const bool* turned = settings.transposed.flags;
+  a.q_heads = four ? q[turned[0] ? 2 : 1] : settings.q_heads,
+  a.kv_heads = four ? k[turned[1] ? 2 : 1] : settings.kv_heads;
+  a.q_length = four && !turned[0] ? q[2] : q[1];
   a.head_size = four ? q[3] : q[2] / a.q_heads, a.v_head_size = four ? v[3] : v[2] / a.kv_heads;
   a.past = bind.has_input(4) ? bind.in_shape(4)[2] : 0;
-  a.kv_length = a.past + (four ? k[2] : k[1]);
+  a.kv_length = a.past + (four && !turned[1] ? k[2] : k[1]);
   if (a.kv_heads < 1 || a.q_heads % a.kv_heads != 0) {
     throw Error(ErrorCode::run_failed,
                 fmt::format("the {} heads of Q must be a multiple of the {} heads of K", a.q_heads,
                             a.kv_heads));
   }
-  a.q = strides(q, a.q_heads), a.k = strides(k, a.kv_heads), a.v = strides(v, a.kv_heads);
-  a.y = four ? HeadStrides{a.q_heads * a.q_length * a.v_head_size, a.q_length * a.v_head_size,
-                           a.v_head_size}
-             : HeadStrides{a.q_length * a.q_heads * a.v_head_size, a.v_head_size,
-                           a.q_heads * a.v_head_size};
+  a.q = strides(q, a.q_heads, turned[0]), a.k = strides(k, a.kv_heads, turned[1]),
+  a.v = strides(v, a.kv_heads, turned[2]);
+  a.y = four && !turned[3] ? HeadStrides{a.q_heads * a.q_length * a.v_head_size,
+                                         a.q_length * a.v_head_size, a.v_head_size}
+                           : HeadStrides{a.q_length * a.q_heads * a.v_head_size, a.v_head_size,
+                                         a.q_heads * a.v_head_size};
   a.scale = settings.has_scale ? settings.scale : 1 / std::sqrt(static_cast<double>(a.head_size));
   a.softcap = settings.softcap, a.causal = settings.causal, a.left = settings.left,
   a.right = settings.right;
   a.kind = static_cast<AttentionScores>(settings.mode);
   a.wants_scores = bind.has_output(3);
+  a.empty_is_nan = settings.empty_is_nan;
 }
 
 void bind_mask(const BindContext& bind, AttentionShape& a) {
@@ -304,7 +326,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     ctx.fail(ErrorCode::unsupported, "no attention of {}", name_of(type));
   if (!ctx.has_output(0))
     ctx.fail(ErrorCode::unsupported, "an Attention whose output Y is not used");
-  Settings settings;
+  Settings settings{.transposed = Transposed(ctx), .empty_is_nan = ctx.node().domain == "sardonyx"};
   settings.q_heads = ctx.attr_int("q_num_heads", 0),
   settings.kv_heads = ctx.attr_int("kv_num_heads", 0);
   settings.has_scale = ctx.has_attribute("scale");
@@ -318,7 +340,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
                                       : make_attention<float>(settings);
 }
 
-constexpr Operator operators[] = {{.name = "Attention", .infer = infer, .prepare = prepare}};
+constexpr Operator operators[] = {
+    {.name = "Attention", .infer = infer, .prepare = prepare},
+    {.name = "Attention", .domain = "sardonyx", .infer = infer, .prepare = prepare},
+};
 
 }  // namespace
 

@@ -119,6 +119,26 @@ std::unique_ptr<Step> prepare_lrn(PrepareContext& ctx) {
   });
 }
 
+// The internal form with channels last.
+void infer_lrn_last(InferContext& ctx) { ctx.set(0, ctx.type(0)); }
+
+std::unique_ptr<Step> prepare_lrn_last(PrepareContext& ctx) {
+  const int64_t size = ctx.attr_int("size");
+  if (size < 1) ctx.fail("size must be at least 1; got {}", size);
+  const float alpha = ctx.attr_float("alpha", 1e-4f), beta = ctx.attr_float("beta", 0.75f),
+              bias = ctx.attr_float("bias", 1.0f);
+  return make_step<Channels>(
+      "lrn.last",
+      [](BindContext& bind, Channels& s) {
+        const auto x = bind.in_shape(0);
+        s = {count_of(x.first(x.size() - 1)), x.back(), 1};
+      },
+      [=](RunContext& run, const Channels& s) {
+        kernels::lrn(ElementType::float32, run.data(0), run.out_data(0), s.n, s.channels, s.inner,
+                     size, alpha, beta, bias, run.pool());
+      });
+}
+
 void infer_lp(InferContext& ctx) {
   if (const auto rank = ctx.rank(0)) ctx.normalized_axis(ctx.attr_int("axis", -1), *rank);
   ctx.set(0, ctx.type(0));
@@ -224,6 +244,7 @@ constexpr Operator operators[] = {
      .prepare = prepare_instance,
      .upgrade = upgrade_instance},
     {.name = "LRN", .infer = infer_lrn, .prepare = prepare_lrn},
+    {.name = "LRN", .domain = "sardonyx", .infer = infer_lrn_last, .prepare = prepare_lrn_last},
     {.name = "LpNormalization", .infer = infer_lp, .prepare = prepare_lp},
     {.name = "MeanVarianceNormalization",
      .infer = infer_mean_variance,

@@ -1,5 +1,6 @@
 // Conv, and its fused form (domain "sardonyx"): inputs X, W, B?, residual like Y?, and a constant
-// factor for the weights of each output channel?.
+// factor for the weights of each output channel?; attribute channels_last: X, Y and the residual
+// are N x spatial x C.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_double.h"
 #include "ops/families/conv_shape.h"
@@ -62,12 +63,40 @@ std::string factor_mark(const PrepareContext& ctx) {
   return fmt::format(" times {:x}", std::hash<std::string_view>()(bytes));
 }
 
-std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window, int64_t group) {
+// Whether the weights are packed for Winograd's algorithm, from what is known of the images' sizes.
+bool takes_winograd(PrepareContext& ctx, const Window& window, const ConvShape& weights) {
+  if (ctx.services().exact) {
+    ctx.refuse("winograd", "the session is exact");
+    return false;
+  }
+  constexpr int64_t usual_size = 28;  // where the model leaves it open
+  ConvShape shape = weights;
+  const auto x = channels_first(ctx, ctx.in_type(0).shape);
+  if (shape.rank != 2 || !x || x->size() != 4) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto size = (*x)[i + 2].value();
+    shape.in[i] = shape.out[i] = size ? *size : usual_size;
+    shape.stride[i] = window.stride(i);
+    shape.dilation[i] = window.dilation(i);
+  }
+  if (kernels::winograd_pays(shape)) return true;
+  ctx.refuse("winograd", "not a 3x3 kernel without strides and with work enough");
+  return false;
+}
+
+std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
+                                     const ConvShape& format_of) {
   const Tensor& w = *ctx.constant(1);
-  ConvShape weights;
-  set_weights(weights, w.shape(), group);
-  const std::string format = fmt::format("conv {} {} group {}{}", to_string(w.shape()),
-                                         name_of(w.element_type()), group, factor_mark(ctx));
+  ConvShape weights = format_of;
+  set_weights(weights, w.shape(), weights.group);
+  for (size_t i = 0; i < static_cast<size_t>(weights.rank); ++i) {
+    weights.stride[i] = window.stride(i);
+    weights.dilation[i] = window.dilation(i);
+  }
+  weights.winograd = takes_winograd(ctx, window, weights);
+  const std::string format = fmt::format(
+      "conv {} {} group {}{}{}{}", to_string(w.shape()), name_of(w.element_type()), weights.group,
+      weights.channels_last ? " last" : "", weights.winograd ? " winograd" : "", factor_mark(ctx));
   const auto packed = ctx.packed<Tensor>(1, format, [&] {
     const Tensor values = scaled_weights(ctx);
     ctx.services().packs->count(kernels::conv_packed_size(weights));
@@ -79,9 +108,9 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window, 
   });
   auto step = make_step<State>(
       "conv.packed",
-      [window, group](BindContext& bind, State& s) {
+      [window, weights](BindContext& bind, State& s) {
         ScratchLayout layout;
-        s.shape = conv_shape_at_bind(bind, window, group, 0, 1);
+        s.shape = conv_shape_at_bind(bind, window, weights, 0, 1);
         plan_data(bind, s, layout);
         s.scratch = layout.take(kernels::conv_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
@@ -97,12 +126,13 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window, 
 }
 
 // Weights that another node computes are packed in each run.
-std::unique_ptr<Step> prepare_variable(PrepareContext& ctx, const Window& window, int64_t group) {
+std::unique_ptr<Step> prepare_variable(PrepareContext& ctx, const Window& window,
+                                       const ConvShape& format) {
   return make_step<State>(
       "conv.variable_weights",
-      [window, group](BindContext& bind, State& s) {
+      [window, format](BindContext& bind, State& s) {
         ScratchLayout layout;
-        s.shape = conv_shape_at_bind(bind, window, group, 0, 1);
+        s.shape = conv_shape_at_bind(bind, window, format, 0, 1);
         plan_data(bind, s, layout);
         s.wide.plan_in(bind, 1, ElementType::float32, layout);
         s.packed = layout.take(kernels::conv_packed_size(s.shape));
@@ -120,15 +150,18 @@ std::unique_ptr<Step> prepare_variable(PrepareContext& ctx, const Window& window
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Window window = read_window(ctx, true);
-  const int64_t group = read_group(ctx);
+  ConvShape format;
+  format.group = read_group(ctx);
+  format.channels_last = has_channels_last(ctx);
   const ElementType type = ctx.in_element(0);
   if (type == ElementType::float64) {
-    if (read_epilogue(ctx).activation != kernels::Activation::none || ctx.has_input(3))
+    if (read_epilogue(ctx).activation != kernels::Activation::none || ctx.has_input(3) ||
+        format.channels_last)
       ctx.fail(ErrorCode::unsupported, "no fused convolution of double");
     return make_step<ConvShape>(
         "conv.double",
-        [window, group](BindContext& bind, ConvShape& shape) {
-          shape = conv_shape_at_bind(bind, window, group, 0, 1);
+        [window, format](BindContext& bind, ConvShape& shape) {
+          shape = conv_shape_at_bind(bind, window, format, 0, 1);
         },
         [](RunContext& run, const ConvShape& shape) {
           kernels::conv_double(shape, run.in<double>(0), run.in<double>(1),
@@ -140,10 +173,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
   const Tensor* w = ctx.constant(1);
   const bool packs = w != nullptr && w->rank() >= 3 && w->rank() <= ConvShape::max_rank + 2 &&
-                     w->shape()[0] % group == 0;
+                     w->shape()[0] % format.group == 0;
   if (!packs) ctx.refuse("conv.packed", "W is not constant");
   if (!packs && ctx.has_input(4)) ctx.fail(ErrorCode::internal, "factors need constant weights");
-  auto step = packs ? prepare_packed(ctx, window, group) : prepare_variable(ctx, window, group);
+  auto step = packs ? prepare_packed(ctx, window, format) : prepare_variable(ctx, window, format);
   if (ctx.has_input(3) && type == ElementType::float32) step->traits().in_place = {{0, 3}};
   return step;
 }

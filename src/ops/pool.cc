@@ -1,4 +1,5 @@
-// MaxPool, AveragePool and LpPool.
+// MaxPool, AveragePool and LpPool; MaxPool and AveragePool of float32 also in the internal form
+// (domain "sardonyx", attribute channels_last) on N x spatial x C.
 #include "kernels/pool/pool.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using kernels::PoolShape;
 
 void infer(InferContext& ctx) {
   const Window window = read_window(ctx, false);
-  const auto& x = ctx.shape(0);
+  const auto x = channels_first(ctx, ctx.shape(0));
   const bool indices = ctx.has_output(1);
   if (!x) {
     ctx.set(0, ValueType::tensor(ctx.element(0)));
@@ -32,17 +33,18 @@ void infer(InferContext& ctx) {
   for (size_t i = 0; i + 2 < x->size(); ++i)
     y.push_back(window_output(window, i, (*x)[i + 2], Dim(window.kernel[i])));
   if (indices) ctx.set(1, ElementType::int64, y);
-  ctx.set(0, ctx.element(0), std::move(y));
+  ctx.set(0, ctx.element(0), in_layout(ctx, std::move(y)));
 }
 
-PoolShape shape_at_bind(const BindContext& bind, const Window& window) {
+// `first` is the first spatial axis: 2, or 1 with channels last.
+PoolShape shape_at_bind(const BindContext& bind, const Window& window, size_t first = 2) {
   const auto x = bind.in_shape(0), y = bind.out_shape(0);
   if (x.size() > PoolShape::axes + 2) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("a pool over {} spatial axes; at most 3 are supported", x.size() - 2));
   }
   PoolShape shape;
-  shape.planes = x[0] * x[1];
+  shape.planes = first == 2 ? x[0] * x[1] : x[0];
   if (bind.out_size(0) == 0) {
     shape.planes = 0;  // nothing to do
     return shape;
@@ -50,7 +52,7 @@ PoolShape shape_at_bind(const BindContext& bind, const Window& window) {
   const size_t rank = x.size() - 2;
   for (size_t i = 0; i < rank; ++i) {
     const size_t to = PoolShape::axes - rank + i;
-    const WindowAxis axis = window_axis(window, i, x[i + 2], y[i + 2], window.kernel[i]);
+    const WindowAxis axis = window_axis(window, i, x[i + first], y[i + first], window.kernel[i]);
     shape.in[to] = axis.in, shape.out[to] = axis.out, shape.kernel[to] = axis.kernel;
     shape.stride[to] = axis.stride, shape.dilation[to] = axis.dilation;
     shape.pad_before[to] = axis.pad_begin, shape.pad_after[to] = axis.pad_end;
@@ -91,6 +93,38 @@ std::unique_ptr<Step> prepare_average(PrepareContext& ctx) {
                    });
 }
 
+struct LastState {
+  PoolShape shape;
+  int64_t channels = 0;
+};
+
+template <class Run>
+std::unique_ptr<Step> last_step(PrepareContext& ctx, std::string name, Run run) {
+  return make_step<LastState>(
+      std::move(name),
+      [window = read_window(ctx, false)](BindContext& bind, LastState& s) {
+        s.shape = shape_at_bind(bind, window, 1);
+        s.channels = bind.in_shape(0).back();
+      },
+      [run](RunContext& context, const LastState& s) {
+        if (s.shape.planes > 0) run(context, s);
+      });
+}
+
+std::unique_ptr<Step> prepare_max_last(PrepareContext& ctx) {
+  return last_step(ctx, "pool.max_last", [](RunContext& run, const LastState& s) {
+    kernels::max_pool_last(s.shape, s.channels, run.in<float>(0), run.out<float>(0), run.pool());
+  });
+}
+
+std::unique_ptr<Step> prepare_average_last(PrepareContext& ctx) {
+  const bool include_pad = ctx.attr_int("count_include_pad", 0) != 0;
+  return last_step(ctx, "pool.average_last", [include_pad](RunContext& run, const LastState& s) {
+    kernels::average_pool_last(s.shape, s.channels, run.in<float>(0), run.out<float>(0),
+                               include_pad, run.pool());
+  });
+}
+
 int64_t read_p(const NodeView& node) {
   const int64_t p = node.attr_int("p", 2);
   if (p < 1) node.fail("p must be at least 1; got {}", p);
@@ -129,6 +163,8 @@ void upgrade_lp(UpgradeContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = "AveragePool", .infer = infer, .prepare = prepare_average},
+    {.name = "AveragePool", .domain = "sardonyx", .infer = infer, .prepare = prepare_average_last},
+    {.name = "MaxPool", .domain = "sardonyx", .infer = infer, .prepare = prepare_max_last},
     {.name = "LpPool", .infer = infer, .prepare = prepare_lp, .upgrade = upgrade_lp},
     {.name = "MaxPool", .infer = infer, .prepare = prepare_max},
 };

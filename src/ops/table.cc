@@ -65,6 +65,7 @@
   UNIT(reverse_sequence)              \
   UNIT(roi)                           \
   UNIT(rotary_embedding)              \
+  UNIT(scale_shift)                   \
   UNIT(scan)                          \
   UNIT(scatter)                       \
   UNIT(sequence)                      \

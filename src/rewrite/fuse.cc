@@ -5,6 +5,7 @@
 
 #include "ir/tensor.h"
 #include "ops/upgrade_context.h"
+#include "rewrite/attention.h"
 #include "rewrite/graph_index.h"
 
 namespace sardonyx::rewrite {
@@ -41,6 +42,7 @@ class Fuser {
     each([&](size_t i) { return fold_batch_normalization(i); });
     each([&](size_t i) { return layer_normalization(i); });
     each([&](size_t i) { return gelu(i) || silu(i); });
+    fuse_attention(index_);
     each([&](size_t i) { return epilogue(i); });
     index_.compact();
   }
@@ -59,20 +61,6 @@ class Fuser {
     if (node.inputs[0] == value) return &node.inputs[1];
     if (node.inputs[1] == value) return &node.inputs[0];
     return nullptr;
-  }
-
-  // Kills a chain of nodes whose values nobody but the fused node used.
-  void kill_unused(const std::string& value) {
-    const size_t i = index_.producer_index(value);
-    if (i == index_.size() || index_.uses(value) > 0) return;
-    for (const std::string& output : index_.node(i).outputs) {
-      if (!output.empty() && index_.uses(output) > 0) return;
-    }
-    const std::vector<std::string> inputs = index_.node(i).inputs;
-    index_.kill(i);
-    for (const std::string& input : inputs) {
-      if (!input.empty()) kill_unused(input);
-    }
   }
 
   // BatchNormalization after Conv becomes part of its weights and bias.
@@ -189,7 +177,7 @@ class Fuser {
                         ops::float_attribute("epsilon", static_cast<float>(*epsilon))};
     const std::vector<std::string> old_inputs = index_.node(last).inputs;
     index_.replace(last, std::move(fused));
-    for (const std::string& input : old_inputs) kill_unused(input);
+    for (const std::string& input : old_inputs) index_.kill_unused(input);
     return true;
   }
 
@@ -268,7 +256,7 @@ class Fuser {
     const std::vector<std::string> old_inputs = index_.node(last).inputs;
     index_.replace(last, std::move(fused));
     for (const std::string& input : old_inputs) {
-      if (input != x) kill_unused(input);
+      if (input != x) index_.kill_unused(input);
     }
     return true;
   }
@@ -294,7 +282,7 @@ class Fuser {
       fused.inputs = {mul.inputs[1 - side]};
       fused.outputs = mul.outputs;
       index_.replace(i, std::move(fused));
-      kill_unused(gate);
+      index_.kill_unused(gate);
       return true;
     }
     return false;

@@ -104,6 +104,23 @@ void GraphIndex::kill(size_t i) {
   dead_[i] = 1;
 }
 
+void GraphIndex::kill_unused(const std::string& value) {
+  std::vector<std::string> left{value};
+  while (!left.empty()) {
+    const std::string name = std::move(left.back());
+    left.pop_back();
+    const size_t i = name.empty() ? size() : producer_index(name);
+    if (i == size() || uses(name) > 0) continue;
+    const ir::Node& node = graph_.nodes[i];
+    const bool used = std::ranges::any_of(node.outputs, [&](const std::string& output) {
+      return !output.empty() && uses(output) > 0;
+    });
+    if (used) continue;
+    left.insert(left.end(), node.inputs.begin(), node.inputs.end());
+    kill(i);
+  }
+}
+
 std::string GraphIndex::add_initializer(const Tensor& tensor, std::string_view hint) {
   std::string name;
   for (size_t n = added_.size();; ++n) {

@@ -19,6 +19,7 @@ class GraphIndex {
 
   size_t size() const { return graph_.nodes.size(); }
   ir::Node& node(size_t i) { return graph_.nodes[i]; }
+  const ir::Node& node(size_t i) const { return graph_.nodes[i]; }
   bool is_dead(size_t i) const { return dead_[i] != 0; }
 
   // The node that makes a value; null for inputs, initializers and outer values.
@@ -40,6 +41,9 @@ class GraphIndex {
   // Replaces node i; the uses of its old inputs and those of the new node are counted anew.
   void replace(size_t i, ir::Node node);
   void kill(size_t i);
+  // Kills the node that makes a value, and the chain before it, as far as nothing uses their
+  // outputs any more.
+  void kill_unused(const std::string& value);
   // A new initializer; returns its name.
   std::string add_initializer(const Tensor& tensor, std::string_view hint);
   void compact();

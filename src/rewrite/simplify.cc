@@ -9,6 +9,7 @@
 #include "infer/infer.h"
 #include "ir/tensor.h"
 #include "rewrite/fuse.h"
+#include "rewrite/layout.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -182,6 +183,7 @@ void simplify(ir::Graph& graph, const SimplifyOptions& options) {
   if (options.fuse) {
     fuse(graph, scope);
     remove_unused(graph);
+    lay_out(graph, scope);
   }
 }
 

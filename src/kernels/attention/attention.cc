@@ -135,10 +135,11 @@ class Block {
       run_tile(at, n, fresh);
       fresh = false;
     }
+    const T empty = s_.empty_is_nan ? std::numeric_limits<T>::quiet_NaN() : T(0);
     for (int64_t r = 0; r < rows_; ++r) {
       T* y = y_ + r * y_row_;
       if (fresh || sum_[r] == 0) {
-        std::fill_n(y, s_.v_head_size, T(0));
+        std::fill_n(y, s_.v_head_size, empty);
       } else {
         row_affine(y, T(1) / sum_[r], T(0), y, s_.v_head_size);
       }

@@ -42,6 +42,18 @@ std::string_view refuses_winograd(const ConvGeometry& g) {
   return applies;
 }
 
+std::string_view refuses_depthwise_last(const ConvGeometry& g) {
+  return g.group_in == 1 && g.group_out == 1 ? applies : "several channels in a group";
+}
+
+std::string_view refuses_pointwise_last(const ConvGeometry& g) {
+  if (g.group != 1) return "several groups";
+  if (g.taps != 1) return "the kernel has several taps";
+  if (g.stride != ConvShape::Dims{1, 1, 1}) return "strides";
+  if (g.pad != ConvShape::Dims{} || g.in != g.out) return "pads";
+  return applies;
+}
+
 std::string_view refuses_unasked(const ConvGeometry&) { return "not asked for"; }
 
 // Both ways of multiplying cost about as many units as they do multiply-adds, in vectors that need
@@ -79,6 +91,10 @@ std::string_view name_of(ConvPath path) {
     case ConvPath::winograd: return "winograd";
     case ConvPath::pixel_vectors: return "pixel_vectors";
     case ConvPath::channel_vectors: return "channel_vectors";
+    case ConvPath::depthwise_last: return "depthwise_last";
+    case ConvPath::winograd_last: return "winograd_last";
+    case ConvPath::pointwise_last: return "pointwise_last";
+    case ConvPath::windows_last: return "windows_last";
   }
   return "unknown";
 }
@@ -86,14 +102,22 @@ std::string_view name_of(ConvPath path) {
 ConvChoice choose_conv(const ConvShape& shape) {
   using Refuses = std::string_view (*)(const ConvGeometry&);
   const Refuses refuses_if_wanted = shape.winograd ? refuses_winograd : refuses_unasked;
-  const std::array<std::pair<ConvPath, Refuses>, 4> list{{
+  using Entry = std::pair<ConvPath, Refuses>;
+  const std::array<Entry, 4> first{{
       {ConvPath::depthwise_rows, refuses_depthwise_rows},
       {ConvPath::depthwise_any, refuses_depthwise_any},
       {ConvPath::winograd, refuses_if_wanted},
       {ConvPath::pixel_vectors, refuses_pixel_vectors},
   }};
+  const std::array<Entry, 3> last{{
+      {ConvPath::depthwise_last, refuses_depthwise_last},
+      {ConvPath::winograd_last, refuses_if_wanted},
+      {ConvPath::pointwise_last, refuses_pointwise_last},
+  }};
+  const auto list = shape.channels_last ? std::span<const Entry>(last) : first;
   const ConvGeometry geometry(shape);
   ConvChoice choice;
+  choice.path = shape.channels_last ? ConvPath::windows_last : ConvPath::channel_vectors;
   for (const auto& [path, refuses] : list) {
     const std::string_view reason = refuses(geometry);
     if (reason == applies) {
@@ -107,7 +131,8 @@ ConvChoice choose_conv(const ConvShape& shape) {
 
 bool winograd_pays(const ConvShape& shape) {
   const ConvGeometry g(shape);
-  if (refuses_depthwise_any(g) == applies || refuses_winograd(g) != applies) return false;
+  const auto depthwise = shape.channels_last ? refuses_depthwise_last : refuses_depthwise_any;
+  if (depthwise(g) == applies || refuses_winograd(g) != applies) return false;
   if (g.out_pixels <= 0) return false;
   const TileKernels& kernels = tile_kernels();
   const auto up = [](int64_t n, int64_t to) { return (n + to - 1) / to; };

@@ -2,11 +2,13 @@
 //
 // Packed weights are, group after group, panels of output channels as in gemm/packed_gemm.cc; for
 // Winograd each panel's values of each plane are such a panel; for the depthwise paths weights stay
-// as they came.
+// as they came. With channels last the terms of a sum run over the taps, and in each over the
+// channels; depthwise weights are taps x channels.
 #include "kernels/conv/conv.h"
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/conv/path.h"
@@ -17,7 +19,12 @@ namespace sardonyx::kernels {
 namespace {
 
 bool is_depthwise(ConvPath path) {
-  return path == ConvPath::depthwise_rows || path == ConvPath::depthwise_any;
+  return path == ConvPath::depthwise_rows || path == ConvPath::depthwise_any ||
+         path == ConvPath::depthwise_last;
+}
+
+bool is_winograd(ConvPath path) {
+  return path == ConvPath::winograd || path == ConvPath::winograd_last;
 }
 
 bool is_empty(const ConvGeometry& g) {
@@ -31,7 +38,7 @@ struct WeightFormat {
         path(choose_conv(shape).path),
         kernels(tile_kernels()),
         panels{g.group_out, kernels.panel_columns, kernels.lanes} {
-    if (path == ConvPath::winograd) {
+    if (is_winograd(path)) {
       rows = winograd_planes * g.group_in;
     } else {
       rows = g.terms;
@@ -43,10 +50,22 @@ struct WeightFormat {
     const int64_t first = panel * panels.width;
     const float* from = weights + (group * g.group_out + first) * g.terms;
     float* to = out + (group * columns + first) * rows;
-    if (path == ConvPath::winograd) {
+    if (is_winograd(path)) {
       winograd_weights(from, g.group_in, panels.used(panel), panels.stored(panel), to);
-    } else {
-      pack_panel(kernels, from, 1, g.terms, g.terms, panels.used(panel), to, panels.stored(panel));
+      return;
+    }
+    const int64_t width = panels.stored(panel);
+    if (path != ConvPath::windows_last || g.taps == 1) {
+      pack_panel(kernels, from, 1, g.terms, g.terms, panels.used(panel), to, width);
+      return;
+    }
+    std::vector<float> by_channel(static_cast<size_t>(g.terms * width));
+    pack_panel(kernels, from, 1, g.terms, g.terms, panels.used(panel), by_channel.data(), width);
+    for (int64_t tap = 0; tap < g.taps; ++tap) {
+      for (int64_t c = 0; c < g.group_in; ++c, to += width) {
+        const float* row = by_channel.data() + (c * g.taps + tap) * width;
+        std::copy(row, row + width, to);
+      }
     }
   }
 
@@ -62,9 +81,13 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
   switch (path) {
     case ConvPath::depthwise_rows:
     case ConvPath::depthwise_any: return depthwise_worker_floats(g);
-    case ConvPath::winograd: return winograd_worker_floats(g);
+    case ConvPath::winograd:
+    case ConvPath::winograd_last: return winograd_worker_floats(g);
     case ConvPath::pixel_vectors: return pixel_worker_floats(g);
     case ConvPath::channel_vectors: return channel_worker_floats(g);
+    case ConvPath::depthwise_last: return depthwise_last_worker_floats(g);
+    case ConvPath::windows_last: return windows_last_worker_floats(g);
+    case ConvPath::pointwise_last: return 0;
   }
   return 0;
 }
@@ -84,6 +107,12 @@ void pack_conv_weights(const ConvShape& shape, const float* weights, void* packe
   const ConvGeometry& g = format.g;
   if (g.group_out <= 0 || g.terms <= 0) return;
   auto* out = static_cast<float*>(packed);
+  if (format.path == ConvPath::depthwise_last) {
+    for (int64_t c = 0; c < g.group; ++c) {
+      for (int64_t t = 0; t < g.taps; ++t) out[t * g.group + c] = weights[c * g.taps + t];
+    }
+    return;
+  }
   if (is_depthwise(format.path)) {
     std::memcpy(out, weights, static_cast<size_t>(g.group * g.group_out * g.terms) * sizeof(float));
     return;
@@ -104,8 +133,9 @@ void pack_conv_weights(const ConvShape& shape, const float* weights, void* packe
 int64_t conv_scratch_bytes(const ConvShape& shape, int threads) {
   const ConvGeometry g(shape);
   if (is_empty(g)) return 0;
-  return threads *
-         (scratch_alignment + worker_floats(choose_conv(shape).path, g) * int64_t{sizeof(float)});
+  const ConvPath path = choose_conv(shape).path;
+  if (path == ConvPath::pointwise_last) return pointwise_last_scratch_bytes(g, threads);
+  return threads * (scratch_alignment + worker_floats(path, g) * int64_t{sizeof(float)});
 }
 
 void conv_run(const ConvShape& shape, const float* x, const void* packed, float* y,
@@ -114,14 +144,20 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
   if (is_empty(g)) return;
   const ConvPath path = choose_conv(shape).path;
   Call call{g, x, static_cast<const float*>(packed), y, epilogue};
-  call.epilogue.bias_axis = epilogue.bias != nullptr ? BiasAxis::row : BiasAxis::none;
+  const BiasAxis channels = shape.channels_last ? BiasAxis::column : BiasAxis::row;
+  call.epilogue.bias_axis = epilogue.bias != nullptr ? channels : BiasAxis::none;
+  if (path == ConvPath::pointwise_last) return run_pointwise_last(call, scratch, pool);
   const PackedBlocks spaces(scratch, pool.threads(), worker_floats(path, g));
   switch (path) {
     case ConvPath::depthwise_rows:
     case ConvPath::depthwise_any: return run_depthwise(call, path, spaces, pool);
-    case ConvPath::winograd: return run_winograd(call, spaces, pool);
+    case ConvPath::winograd:
+    case ConvPath::winograd_last: return run_winograd(call, spaces, pool);
     case ConvPath::pixel_vectors: return run_pixel_vectors(call, spaces, pool);
     case ConvPath::channel_vectors: return run_channel_vectors(call, spaces, pool);
+    case ConvPath::depthwise_last: return run_depthwise_last(call, spaces, pool);
+    case ConvPath::windows_last: return run_windows_last(call, spaces, pool);
+    case ConvPath::pointwise_last: return;  // done above
   }
 }
 

@@ -1,8 +1,9 @@
-// fp32 convolution in NCW, NCHW and NCDHW.
+// fp32 convolution in NCW, NCHW and NCDHW, or with channels last: NWC, NHWC and NDHWC.
 //
 // y[n][m][o] = epilogue(sum over c, t of x[n][c][o * stride + t * dilation - pad] * w[m][c][t]);
 // x is batch x in_channels x in..., w is out_channels x in_channels/group x kernel..., y is
-// batch x out_channels x out...; all dense, positions outside x are 0. Nothing here allocates;
+// batch x out_channels x out... (with channels_last: x is batch x in... x in_channels and y is
+// batch x out... x out_channels); all dense, positions outside x are 0. Nothing here allocates;
 // scratch and packed weights are aligned to 64 bytes. Results do not depend on the number of
 // threads.
 #pragma once
@@ -41,6 +42,9 @@ struct ConvShape {
   // fewer multiplications, an error of up to 2e-5 of the output's root mean square instead of 2e-6.
   // Set before packing, as winograd_pays says for the sizes expected, and the same for every run.
   bool winograd = false;
+  // x, y and the residual have their channels innermost. Weights stay as they are; their pack does
+  // not.
+  bool channels_last = false;
 };
 
 // Whether Winograd's algorithm applies and is expected to be faster for these sizes.
@@ -57,6 +61,11 @@ enum class ConvPath : uint8_t {
   winograd,         // 3x3 kernels, 4x4 output pixels at a time, if asked for
   pixel_vectors,    // matrix multiplication, vectors along the pixels of an output channel
   channel_vectors,  // matrix multiplication, vectors along the output channels; takes any shape
+  // With channels last:
+  depthwise_last,  // one input channel per output channel, vectors along the channels
+  winograd_last,   // as winograd
+  pointwise_last,  // one matrix multiplication
+  windows_last,    // matrix multiplication of copied windows; takes any shape
 };
 std::string_view name_of(ConvPath path);
 

@@ -24,7 +24,8 @@ ConvGeometry::ConvGeometry(const ConvShape& s)
       stride(s.stride),
       dilation(s.dilation),
       pad(s.pad_begin),
-      out(s.out) {
+      out(s.out),
+      channels_last(s.channels_last) {
   int rank = s.rank;
   const auto plain = [&](size_t i) {
     return kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 && in[i] == out[i];

@@ -12,7 +12,7 @@
 namespace sardonyx::kernels {
 
 // What all runs of one call share. In the matrices of a group, rows of C are output channels and
-// columns are pixels.
+// columns are pixels; with channels last it is the other way round.
 struct Call {
   const ConvGeometry& g;
   const float* x;
@@ -41,6 +41,29 @@ struct Call {
     }
     return store;
   }
+
+  // With channels last: the group's first channel in the image's first pixel.
+  const float* image_last(int64_t n, int64_t group) const {
+    return x + n * g.in_pixels * g.group * g.group_in + group * g.group_in;
+  }
+  // The store of `pixels` pixels, counted through the whole batch, from `pixel` on.
+  TileStore place_last(int64_t group, int64_t m, int64_t channels, int64_t pixel,
+                       int64_t pixels) const {
+    const int64_t stride = g.group * g.group_out;
+    const int64_t channel = group * g.group_out + m;
+    TileStore store;
+    store.rows = pixels;
+    store.columns = channels;
+    store.epilogue = &epilogue;
+    store.c = y + pixel * stride + channel;
+    store.c_stride = stride;
+    if (epilogue.bias != nullptr) store.bias = epilogue.bias + channel;
+    if (epilogue.residual != nullptr) {
+      store.residual = epilogue.residual + pixel * stride + channel;
+      store.residual_stride = stride;
+    }
+    return store;
+  }
 };
 
 // Runs run(task, worker) for every task.
@@ -62,6 +85,17 @@ void run_pixel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool&
 int64_t channel_worker_floats(const ConvGeometry& g);
 void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
+int64_t depthwise_last_worker_floats(const ConvGeometry& g);
+void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+
+int64_t windows_last_worker_floats(const ConvGeometry& g);
+void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+
+// Takes its scratch as gemm_packed_b does.
+int64_t pointwise_last_scratch_bytes(const ConvGeometry& g, int threads);
+void run_pointwise_last(const Call& call, void* scratch, ThreadPool& pool);
+
+// Both layouts.
 int64_t winograd_worker_floats(const ConvGeometry& g);
 void run_winograd(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 

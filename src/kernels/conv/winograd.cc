@@ -94,12 +94,14 @@ constexpr int64_t LinePixels(int64_t tiles) {
   return winograd_outputs * tiles + winograd_inputs - winograd_outputs;
 }
 
-void TransformTile(const float* lines, int64_t line_floats, float* out, int64_t plane_stride) {
+// load(y, x) gives a vector of channels of one of the tile's 36 pixels.
+template <class Load>
+HWY_INLINE void TransformTile(Load&& load, float* out, int64_t plane_stride) {
   TileVec half[6][6];
   for (int x = 0; x < 6; ++x) {
     TileVec d[6], t[6];
 #pragma GCC unroll 6
-    for (int y = 0; y < 6; ++y) d[y] = TileLoad(lines + y * line_floats + x * tile_lanes);
+    for (int y = 0; y < 6; ++y) d[y] = load(y, x);
     TransformInput(d, t);
 #pragma GCC unroll 6
     for (int y = 0; y < 6; ++y) half[y][x] = t[y];
@@ -112,7 +114,42 @@ void TransformTile(const float* lines, int64_t line_floats, float* out, int64_t 
   }
 }
 
+// One tile with channels last. Edge: some of its pixels are outside the image.
+template <bool edge>
+void TileLast(const WinogradInput& job, int64_t tile) {
+  const int64_t left = job.left + tile * winograd_outputs;
+  const int64_t line = job.width * job.pixel_stride;
+  const float* corner = job.image + job.top * line + left * job.pixel_stride;
+  float* out = job.out + tile * job.tile_stride;
+  for (int64_t c = 0; c < job.channels; c += tile_lanes) {
+    const bool whole = c + tile_lanes <= job.channels;
+    const LaneRange used(0, std::min<int64_t>(tile_lanes, job.channels - c));
+    const auto load = [&](int y, int x) HWY_ATTR {
+      if (edge &&
+          (job.top + y < 0 || job.top + y >= job.height || left + x < 0 || left + x >= job.width)) {
+        return TileZero();
+      }
+      const float* p = corner + y * line + x * job.pixel_stride + c;
+      return whole ? TileLoad(p) : LoadLanes(used, p);
+    };
+    TransformTile(load, out + c, job.plane_stride);
+  }
+}
+
+void InputLast(const WinogradInput& job) {
+  const bool edge_rows = job.top < 0 || job.top + winograd_inputs > job.height;
+  for (int64_t tile = 0; tile < job.tiles; ++tile) {
+    const int64_t left = job.left + tile * winograd_outputs;
+    if (edge_rows || left < 0 || left + winograd_inputs > job.width) {
+      TileLast<true>(job, tile);
+    } else {
+      TileLast<false>(job, tile);
+    }
+  }
+}
+
 void Input(const WinogradInput& job) {
+  if (job.pixel_stride != 0) return InputLast(job);
   const int64_t pixels = LinePixels(job.tiles);
   const int64_t line_floats = (pixels + tile_lanes) * tile_lanes;
   const int64_t begin = std::clamp<int64_t>(-job.left, 0, pixels);
@@ -131,8 +168,11 @@ void Input(const WinogradInput& job) {
       ZeroLine(line + end * tile_lanes, pixels - end);
     }
     for (int64_t tile = 0; tile < job.tiles; ++tile) {
-      TransformTile(job.lines + tile * winograd_outputs * tile_lanes, line_floats,
-                    job.out + tile * job.tile_stride + c, job.plane_stride);
+      const float* corner = job.lines + tile * winograd_outputs * tile_lanes;
+      const auto load = [&](int y, int x) HWY_ATTR {
+        return TileLoad(corner + y * line_floats + x * tile_lanes);
+      };
+      TransformTile(load, job.out + tile * job.tile_stride + c, job.plane_stride);
     }
   }
 }

@@ -86,6 +86,7 @@ void transform_block(const WinogradTiles& t, const float* image, int64_t block, 
     job.channels = g.group_in;
     job.height = g.in[1];
     job.width = g.in[2];
+    job.pixel_stride = g.channels_last ? g.group * g.group_in : 0;
     job.top = s.row * winograd_outputs - g.pad[1];
     job.left = s.column * winograd_outputs - g.pad[2];
     job.tiles = s.count;
@@ -136,6 +137,14 @@ void store_block(const WinogradTiles& t, const Call& call, int64_t n, int64_t gr
     for (int64_t y = 0; y < winograd_outputs; ++y) {
       const int64_t row = s.row * winograd_outputs + y;
       if (row >= g.out[1]) break;
+      if (g.channels_last) {
+        TileStore store = call.place_last(group, panel * t.panels.width, t.panels.used(panel),
+                                          n * g.out_pixels + row * g.out[2] + left, pixels);
+        store.sums = lines + y * t.row_pixels() * width;
+        store.sums_stride = width;
+        t.kernels.store(store);
+        continue;
+      }
       for (int64_t x = 0; x < pixels; x += t.kernels.lanes) {
         TileStore store =
             call.place(n, group, panel * t.panels.width, t.panels.used(panel),
@@ -154,11 +163,13 @@ void run_task(const WinogradTiles& t, const Call& call, int64_t task, const Pack
   const int64_t block = where % t.blocks;
   const int64_t group = where / t.blocks % t.g.group;
   const int64_t n = where / t.blocks / t.g.group;
+  const ConvGeometry& g = t.g;
   float* input = spaces.space(worker);
   float* sums = input + t.input_floats();
   float* lines = sums + t.sums_floats();
   if (spaces.changes(worker, where)) {
-    transform_block(t, call.image(n, group), block, input, lines);
+    const float* image = g.channels_last ? call.image_last(n, group) : call.image(n, group);
+    transform_block(t, image, block, input, lines);
   }
   const int64_t tiles = std::min(t.block, t.rows * t.columns - block * t.block);
   const Strips strips(tiles, t.kernels.tile_rows);

@@ -205,6 +205,57 @@ void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, boo
   });
 }
 
+// One output row with channels last. Windows of many elements are taken in parts.
+void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* in, WindowSpans w,
+              bool count_include_pad, float* out) {
+  constexpr int64_t most = 64;
+  const float* taps[most];
+  for (int64_t k = 0; k < s.out[2]; ++k, out += channels) {
+    w.at[2] = span_of(s, 2, k);
+    const double divisor = count_include_pad ? padded_count(s, w) : inside_count(w);
+    const auto scale = static_cast<float>(divisor == 0 ? 0 : 1 / divisor);
+    int64_t count = 0;
+    bool begun = false;
+    const auto flush = [&] {
+      if (begun) taps[count++] = out;
+      pool_pixel(kind, taps, count, channels, 1.0f, out);
+      begun = true;
+      count = 0;
+    };
+    visit_window(s, w, [&](int64_t at) {
+      taps[count++] = in + at * channels;
+      if (count == most - 1) flush();
+    });
+    if (begun && count > 0) flush();
+    if (begun) {
+      const float* sums[] = {out};
+      pool_pixel(kind, sums, 1, channels, scale, out);
+    } else if (count > 0) {
+      pool_pixel(kind, taps, count, channels, scale, out);
+    } else {
+      std::fill_n(out, channels, kind == PoolKind::max ? least_of<float>() : 0.0f);
+    }
+  }
+}
+
+void pool_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* x, float* y,
+               bool count_include_pad, ThreadPool& pool) {
+  check_pool_shape(s);
+  if (channels < 1) return;
+  int64_t cost = s.out[2] * channels;
+  for (const int64_t size : s.kernel) cost *= std::min<int64_t>(size, 256);
+  const int64_t rows = s.out[0] * s.out[1];
+  for_rows_of(s.planes * rows, cost, pool, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      WindowSpans w;
+      w.at[0] = span_of(s, 0, r % rows / s.out[1]);
+      w.at[1] = span_of(s, 1, r % s.out[1]);
+      row_last(kind, s, channels, x + r / rows * volume(s.in) * channels, w, count_include_pad,
+               y + r * s.out[2] * channels);
+    }
+  });
+}
+
 template <class Call>
 void by_float_type(const char* op, ElementType type, Call&& call) {
   if (is_floating(type) && bit_width(type) >= 8) {
@@ -265,6 +316,16 @@ void average_pool(ElementType type, const PoolShape& shape, const void* x, void*
   by_float_type("AveragePool", type, [&](auto zero) {
     average_pool_plain<decltype(zero)>(type, shape, x, y, count_include_pad, pool);
   });
+}
+
+void max_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
+                   ThreadPool& pool) {
+  pool_last(PoolKind::max, shape, channels, x, y, false, pool);
+}
+
+void average_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
+                       bool count_include_pad, ThreadPool& pool) {
+  pool_last(PoolKind::average, shape, channels, x, y, count_include_pad, pool);
 }
 
 void lp_pool(ElementType type, const PoolShape& shape, const void* x, void* y, double p,

@@ -34,6 +34,12 @@ void max_pool(ElementType type, const PoolShape& shape, const void* x, void* y, 
 void average_pool(ElementType type, const PoolShape& shape, const void* x, void* y,
                   bool count_include_pad, ThreadPool& pool);
 
+// The same for float32 with channels last: x is [planes, in…, channels], planes counting the batch.
+void max_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
+                   ThreadPool& pool);
+void average_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
+                       bool count_include_pad, ThreadPool& pool);
+
 // (sum |x|^p)^(1/p).
 void lp_pool(ElementType type, const PoolShape& shape, const void* x, void* y, double p,
              ThreadPool& pool);

@@ -68,6 +68,37 @@ void PoolRow(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t str
   }
 }
 
+template <class D, class Op>
+HWY_INLINE hn::Vec<D> Join(D d, const float* const* taps, int64_t count, int64_t c, const Op& op) {
+  auto v = hn::LoadU(d, taps[0] + c);
+  for (int64_t i = 1; i < count; ++i) v = op(v, hn::LoadU(d, taps[i] + c));
+  return v;
+}
+
+template <class Op>
+HWY_INLINE void Pixel(const float* const* taps, int64_t count, int64_t channels, float scale,
+                      float* y, const Op& op) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t c = 0;
+  for (; c + lanes <= channels; c += lanes) {
+    hn::StoreU(hn::Mul(Join(d, taps, count, c, op), hn::Set(d, scale)), d, y + c);
+  }
+  for (; c < channels; ++c) {
+    y[c] = hn::GetLane(hn::Mul(Join(one, taps, count, c, op), hn::Set(one, scale)));
+  }
+}
+
+void PoolPixel(PoolKind kind, const float* const* taps, int64_t count, int64_t channels,
+               float scale, float* y) {
+  if (kind == PoolKind::max) {
+    Pixel(taps, count, channels, 1.0f, y, max_of);
+  } else {
+    Pixel(taps, count, channels, scale, y, add_of);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();
@@ -80,6 +111,12 @@ HWY_EXPORT(PoolRow);
 void pool_row(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t stride,
               int64_t dilation, int64_t pad, const float* x, float* y) {
   HWY_DYNAMIC_DISPATCH(PoolRow)(kind, in, out, kernel, stride, dilation, pad, x, y);
+}
+
+HWY_EXPORT(PoolPixel);
+void pool_pixel(PoolKind kind, const float* const* taps, int64_t count, int64_t channels,
+                float scale, float* y) {
+  HWY_DYNAMIC_DISPATCH(PoolPixel)(kind, taps, count, channels, scale, y);
 }
 
 }  // namespace sardonyx::kernels

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "base/fail.h"
 #include "kernels/rows/grain.h"
@@ -114,6 +115,22 @@ void lrn_float(const float* x, float* y, int64_t n, int64_t channels, int64_t in
               });
 }
 
+// One channel next to the other: each pixel is copied between zeros, so that every channel has the
+// same window.
+void lrn_float_last(const float* x, float* y, int64_t pixels, int64_t channels, int64_t size,
+                    float alpha, float beta, float bias, ThreadPool& pool) {
+  const int64_t below = std::min((size - 1) / 2, channels);
+  const int64_t above = std::min(size - 1 - (size - 1) / 2, channels);
+  const LrnTile tile{1, below, above, alpha / static_cast<float>(size), beta, bias};
+  for_rows_of(pixels, 4 * channels, pool, [&](int64_t begin, int64_t end) {
+    std::vector<float> padded(static_cast<size_t>(below + channels + above));
+    for (int64_t p = begin; p < end; ++p) {
+      std::copy_n(x + p * channels, channels, padded.data() + below);
+      HWY_DYNAMIC_DISPATCH(LrnRow)(tile, padded.data() + below, y + p * channels, channels);
+    }
+  });
+}
+
 // The other types, element by element.
 template <class C>
 void lrn_plain(ElementType type, const void* x, void* y, int64_t n, int64_t channels, int64_t inner,
@@ -142,6 +159,10 @@ void lrn(ElementType type, const void* x, void* y, int64_t n, int64_t channels, 
   if (size < 1) fail(ErrorCode::bad_input, "LRN: size must be at least 1, not {}", size);
   switch (type) {
     case ElementType::float32:
+      if (inner == 1 && channels > 1) {
+        return lrn_float_last(static_cast<const float*>(x), static_cast<float*>(y), n, channels,
+                              size, alpha, beta, bias, pool);
+      }
       return lrn_float(static_cast<const float*>(x), static_cast<float*>(y), n, channels, inner,
                        size, alpha, beta, bias, pool);
     case ElementType::float16:

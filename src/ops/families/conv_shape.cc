@@ -34,7 +34,7 @@ void check_channels(InferContext& ctx, const std::vector<Dim>& x, const std::vec
 std::optional<std::vector<Dim>> conv_output(InferContext& ctx, int images, int weights, int bias) {
   const Window window = read_window(ctx, true);
   const int64_t group = read_group(ctx);
-  const auto& x = ctx.shape(images);
+  const auto x = channels_first(ctx, ctx.shape(images));
   const auto& w = ctx.shape(weights);
   const auto rank = x ? ctx.rank(images) : ctx.rank(weights);
   if (!rank) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<std::vector<Dim>> conv_output(InferContext& ctx, int images, int w
       y.push_back(window_output(window, i, (*x)[i + 2], w ? (*w)[i + 2] : Dim(window.kernel[i])));
     }
   }
-  return y;
+  return in_layout(ctx, std::move(y));
 }
 
 void set_weights(ConvShape& shape, std::span<const int64_t> w, int64_t group) {
@@ -69,24 +69,28 @@ void set_weights(ConvShape& shape, std::span<const int64_t> w, int64_t group) {
   std::copy(w.begin() + 2, w.end(), shape.kernel.begin());
 }
 
-ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window, int64_t group,
-                             int images, int weights) {
+ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window,
+                             const ConvShape& pack, int images, int weights) {
   const auto x = bind.in_shape(images), w = bind.in_shape(weights), y = bind.out_shape(0);
   if (x.size() > ConvShape::max_rank + 2) {
     throw Error(
         ErrorCode::unsupported,
         fmt::format("a convolution over {} spatial axes; at most 3 are supported", x.size() - 2));
   }
+  const int64_t group = pack.group;
   ConvShape shape;
   set_weights(shape, w, group);
+  shape.winograd = pack.winograd;
+  shape.channels_last = pack.channels_last;
   shape.batch = x[0];
-  if (x[1] != shape.in_channels || w[0] % group != 0) {
+  const size_t first = shape.channels_last ? 1 : 2;  // spatial axis
+  if (x[shape.channels_last ? x.size() - 1 : 1] != shape.in_channels || w[0] % group != 0) {
     throw Error(ErrorCode::run_failed,
                 fmt::format("X of shape {} does not fit weights of shape {} in {} groups",
                             to_string(x), to_string(w), group));
   }
   for (size_t i = 0; i + 2 < x.size(); ++i) {
-    const WindowAxis axis = window_axis(window, i, x[i + 2], y[i + 2], w[i + 2]);
+    const WindowAxis axis = window_axis(window, i, x[i + first], y[i + first], w[i + 2]);
     shape.in[i] = axis.in, shape.out[i] = axis.out;
     shape.stride[i] = axis.stride, shape.dilation[i] = axis.dilation;
     shape.pad_begin[i] = axis.pad_begin, shape.pad_end[i] = axis.pad_end;

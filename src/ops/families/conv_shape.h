@@ -20,8 +20,15 @@ std::optional<std::vector<Dim>> conv_output(InferContext& ctx, int x, int w, int
 // Channels, group and kernel: all that packed weights depend on.
 void set_weights(kernels::ConvShape& shape, std::span<const int64_t> w, int64_t group);
 
-// The whole geometry of a step whose inputs `x` and `w` are images and weights.
-kernels::ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window, int64_t group,
-                                      int x, int w);
+// The whole geometry of a step whose inputs `x` and `w` are images and weights; `pack` says group,
+// layout and algorithm.
+kernels::ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window,
+                                      const kernels::ConvShape& pack, int x, int w);
+inline kernels::ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window,
+                                             int64_t group, int x, int w) {
+  kernels::ConvShape pack;
+  pack.group = group;
+  return conv_shape_at_bind(bind, window, pack, x, w);
+}
 
 }  // namespace sardonyx::ops

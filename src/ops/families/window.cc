@@ -50,6 +50,23 @@ Window read_window(const NodeView& node, bool negative_pads) {
   return window;
 }
 
+bool has_channels_last(const NodeView& node) { return node.attr_int("channels_last", 0) != 0; }
+
+std::optional<std::vector<Dim>> channels_first(const NodeView& node,
+                                               std::optional<std::vector<Dim>> shape) {
+  if (shape && shape->size() > 2 && has_channels_last(node)) {
+    std::rotate(shape->begin() + 1, shape->end() - 1, shape->end());
+  }
+  return shape;
+}
+
+std::vector<Dim> in_layout(const NodeView& node, std::vector<Dim> shape) {
+  if (shape.size() > 2 && has_channels_last(node)) {
+    std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
+  }
+  return shape;
+}
+
 void check_window_rank(const NodeView& node, const Window& window, int64_t rank) {
   const auto check = [&](const std::vector<int64_t>& list, std::string_view name, int64_t each) {
     if (!list.empty() && static_cast<int64_t>(list.size()) != each * rank) {

@@ -1,6 +1,7 @@
 // The geometry that convolutions and poolings share: kernel, strides, dilations, pads, auto_pad.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,13 @@ struct Window {
 // Reads and checks the attributes (kernel_shape, strides, dilations, pads, auto_pad, ceil_mode).
 // Negative pads crop; only convolutions allow them.
 Window read_window(const NodeView& node, bool negative_pads);
+
+// Whether this is an internal operator on images with channels last (attribute channels_last).
+bool has_channels_last(const NodeView& node);
+// A shape in the node's layout as N x C x spatial, and one of those in the node's layout.
+std::optional<std::vector<Dim>> channels_first(const NodeView& node,
+                                               std::optional<std::vector<Dim>> shape);
+std::vector<Dim> in_layout(const NodeView& node, std::vector<Dim> shape);
 
 // Fails where a list has not one entry (pads: two) for each of `rank` spatial axes.
 void check_window_rank(const NodeView& node, const Window& window, int64_t rank);

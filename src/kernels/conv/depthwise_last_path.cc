@@ -1,0 +1,62 @@
+// Depthwise convolution with channels last, a line of pixels at a time.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/conv/depthwise_last.h"
+#include "kernels/conv/path.h"
+#include "kernels/gemm/blocking.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+int64_t line_floats(const ConvGeometry& g) { return g.out[2] * g.group; }
+
+// Whether the kernel can finish the line itself: scale, bias, and clipping to [low, high].
+bool clips_only(const Epilogue& e, float& low, float& high) {
+  low = -std::numeric_limits<float>::infinity();
+  high = std::numeric_limits<float>::infinity();
+  if (e.activation == Activation::relu) low = 0;
+  if (e.activation == Activation::clip) {
+    low = e.p0;
+    high = e.p1;
+  }
+  return e.residual == nullptr &&
+         (e.activation == Activation::none || e.activation == Activation::relu ||
+          e.activation == Activation::clip);
+}
+
+}  // namespace
+
+int64_t depthwise_last_worker_floats(const ConvGeometry& g) { return round_up(line_floats(g), 16); }
+
+void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
+  const ConvGeometry& g = call.g;
+  const int64_t lines = g.batch * g.out[0] * g.out[1];
+  const int64_t work = std::max<int64_t>(1, line_floats(g) * g.taps);
+  for_tasks(pool, lines, divide_up(task_work, work), [&](int64_t line, int worker) {
+    DepthwiseLastJob job;
+    job.geometry = &g;
+    job.image = call.image_last(line / g.out[1] / g.out[0], 0);
+    job.weights = call.weights;
+    job.depth = line / g.out[1] % g.out[0];
+    job.row = line % g.out[1];
+    if (clips_only(call.epilogue, job.low, job.high)) {
+      job.out = call.y + line * line_floats(g);
+      job.bias = call.epilogue.bias;
+      job.alpha = call.epilogue.alpha;
+      job.beta = call.epilogue.beta;
+      return depthwise_last_line(job);
+    }
+    job.low = -std::numeric_limits<float>::infinity();
+    job.high = std::numeric_limits<float>::infinity();
+    job.out = spaces.space(worker);
+    depthwise_last_line(job);
+    // Channels are the columns of the whole line.
+    TileStore store = call.place_last(0, 0, g.group, line * g.out[2], g.out[2]);
+    store.sums = job.out;
+    store.sums_stride = g.group;
+    tile_kernels().store(store);
+  });
+}
+
+}  // namespace sardonyx::kernels

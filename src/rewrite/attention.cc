@@ -1,0 +1,185 @@
+#include "rewrite/attention.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/upgrade_context.h"
+
+namespace sardonyx::rewrite {
+namespace {
+
+bool is_op(const ir::Node* node, std::string_view op) {
+  return node != nullptr && node->domain.empty() && node->op_type == op;
+}
+
+bool has_perm(const ir::Node* node, std::vector<int64_t> perm) {
+  if (!is_op(node, "Transpose")) return false;
+  const ir::Attribute* given = node->find("perm");
+  return given != nullptr && std::ranges::equal(given->ints, perm);
+}
+
+// The nodes of one attention, from its Softmax.
+class Match {
+ public:
+  Match(GraphIndex& index, size_t softmax) : index_(index), softmax_(softmax) {}
+
+  bool replace() {
+    if (!softmax() || !scores() || !values()) return false;
+    ir::Node fused;
+    fused.domain = "sardonyx";
+    fused.op_type = "Attention";
+    fused.name = index_.node(softmax_).name;
+    fused.origin = "spelled out";
+    std::vector<int64_t> transposed(4, 0);
+    const std::vector<int64_t> swapped{0, 2, 1, 3};
+    for (size_t i = 0; i < 3; ++i) {
+      const ir::Node* turn = index_.producer(operands_[i]);
+      if (i == 1 && keys_swapped_) {
+        transposed[i] = 1;
+      } else if (has_perm(turn, swapped)) {
+        operands_[i] = turn->inputs[0];
+        transposed[i] = 1;
+      }
+      fused.inputs.push_back(operands_[i]);
+    }
+    if (!mask_.empty()) fused.inputs.push_back(mask_);
+    size_t last = product_;
+    const size_t user = index_.only_user(index_.node(product_).outputs[0]);
+    if (user != index_.size() && has_perm(&index_.node(user), swapped)) {
+      transposed[3] = 1;
+      last = user;
+    }
+    fused.outputs = {index_.node(last).outputs[0]};
+    fused.attributes = {ops::float_attribute("scale", static_cast<float>(scale_)),
+                        ops::ints_attribute("transposed", transposed)};
+    if (last != product_) index_.kill(product_);
+    const std::string weights = index_.node(softmax_).outputs[0];
+    index_.replace(last, std::move(fused));
+    index_.kill_unused(weights);
+    for (const std::string& value : spelled_) index_.kill_unused(value);
+    return true;
+  }
+
+ private:
+  const std::vector<ir::Dim>* shape(const std::string& value) const {
+    const infer::Known* known = index_.known(value);
+    return known && known->type.shape ? &*known->type.shape : nullptr;
+  }
+
+  bool softmax() const {
+    const ir::Node& node = index_.node(softmax_);
+    if (!is_op(&node, "Softmax") || !index_.is_float32(node.outputs[0])) return false;
+    const auto* dims = shape(node.outputs[0]);
+    if (dims == nullptr || dims->size() != 4) return false;
+    const ir::Attribute* axis = node.find("axis");
+    return axis == nullptr || !axis->i || *axis->i == -1 || *axis->i == 3;
+  }
+
+  // What the Softmax is of, back to the operands.
+  bool scores() {
+    std::string value = index_.node(softmax_).inputs[0];
+    if (index_.uses(value) != 1) return false;
+    const ir::Node* node = index_.producer(value);
+    if (is_op(node, "Add")) {
+      for (const size_t side : {size_t{0}, size_t{1}}) {
+        if (!is_scaled_product(node->inputs[side]) || !is_mask(node->inputs[1 - side], value))
+          continue;
+        mask_ = node->inputs[1 - side];
+        value = node->inputs[side];
+        break;
+      }
+      if (mask_.empty()) return false;
+      node = index_.producer(value);
+    }
+    if (is_op(node, "Mul") || is_op(node, "Div")) {
+      const bool divides = node->op_type == "Div";
+      const size_t side = !divides && index_.scalar(node->inputs[0]) ? 1 : 0;
+      const auto factor = index_.scalar(node->inputs[1 - side]);
+      if (!factor || *factor == 0 || index_.uses(value) != 1) return false;
+      scale_ = divides ? 1 / *factor : *factor;
+      value = node->inputs[side];
+      node = index_.producer(value);
+    }
+    if (!is_op(node, "MatMul") || index_.uses(value) != 1) return false;
+    spelled_ = node->inputs;
+    operands_[0] = node->inputs[0];
+    return keys(node->inputs[1]);
+  }
+
+  bool is_scaled_product(const std::string& value) const {
+    const ir::Node* node = index_.producer(value);
+    if (index_.uses(value) != 1) return false;
+    if (is_op(node, "Mul") || is_op(node, "Div")) {
+      const bool left = index_.scalar(node->inputs[1]).has_value();
+      node = index_.producer(node->inputs[left ? 0 : 1]);
+    }
+    return is_op(node, "MatMul");
+  }
+
+  // Added to the scores and as wide as they are.
+  bool is_mask(const std::string& mask, const std::string& sum) const {
+    const auto *dims = shape(mask), *scores = shape(sum);
+    if (dims == nullptr || scores == nullptr || dims->empty() || dims->size() > 4 ||
+        !index_.is_float32(mask) || scores->size() != 4)
+      return false;
+    for (size_t back = 1; back <= dims->size(); ++back) {
+      const ir::Dim& dim = (*dims)[dims->size() - back];
+      const bool repeats = back > 1 && dim == 1;
+      if (!repeats && !(dim == (*scores)[4 - back])) return false;
+    }
+    return true;
+  }
+
+  bool keys(const std::string& turned) {
+    const ir::Node* node = index_.producer(turned);
+    keys_swapped_ = has_perm(node, {0, 2, 3, 1});
+    if (!keys_swapped_ && !has_perm(node, {0, 1, 3, 2})) return false;
+    operands_[1] = node->inputs[0];
+    return true;
+  }
+
+  bool values() {
+    const std::string& weights = index_.node(softmax_).outputs[0];
+    product_ = index_.only_user(weights);
+    if (product_ == index_.size() || !is_op(&index_.node(product_), "MatMul") ||
+        index_.node(product_).inputs[0] != weights)
+      return false;
+    operands_[2] = index_.node(product_).inputs[1];
+    spelled_.push_back(operands_[2]);
+    return sizes_fit();
+  }
+
+  // Four dimensions each, and the same batch and heads: nothing is broadcast.
+  bool sizes_fit() const {
+    const auto* q = shape(operands_[0]);
+    const auto* k = shape(operands_[1]);
+    const auto* v = shape(operands_[2]);
+    if (q == nullptr || k == nullptr || v == nullptr || q->size() != 4 || k->size() != 4 ||
+        v->size() != 4)
+      return false;
+    const ir::Dim& k_heads = (*k)[keys_swapped_ ? 2 : 1];
+    return (*q)[0] == (*k)[0] && (*q)[0] == (*v)[0] && (*q)[1] == k_heads && (*q)[1] == (*v)[1] &&
+           (*q)[1].is_constant();
+  }
+
+  GraphIndex& index_;
+  size_t softmax_;
+  size_t product_ = 0;  // of the weights and V
+  std::string operands_[3];
+  std::string mask_;
+  std::vector<std::string> spelled_;  // what the products read
+  double scale_ = 1;
+  bool keys_swapped_ = false;  // K is batch x length x heads x size
+};
+
+}  // namespace
+
+void fuse_attention(GraphIndex& index) {
+  for (size_t i = 0; i < index.size(); ++i) {
+    if (!index.is_dead(i)) Match(index, i).replace();
+  }
+}
+
+}  // namespace sardonyx::rewrite

@@ -1,0 +1,527 @@
+#include "rewrite/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/tensor.h"
+#include "ops/upgrade_context.h"
+
+namespace sardonyx::rewrite {
+namespace {
+
+// One input, one output of its shape; other inputs are scalars.
+const std::set<std::string_view> unary_operators{
+    "Abs",   "Celu",     "Ceil",      "Clip",        "Elu",      "Erf",       "Exp",
+    "Floor", "Gelu",     "HardSwish", "HardSigmoid", "Identity", "LeakyRelu", "Log",
+    "Mish",  "Neg",      "Relu",      "Reciprocal",  "Round",    "Selu",      "Sigmoid",
+    "Sign",  "Softplus", "Softsign",  "Sqrt",        "Swish",    "Tanh",      "ThresholdedRelu"};
+// Inputs broadcast against each other.
+const std::set<std::string_view> broadcasting_operators{"Add", "Div", "Max",   "Mean", "Min",
+                                                        "Mul", "Pow", "PRelu", "Sub",  "Sum"};
+const std::set<std::string_view> reductions{
+    "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare"};
+
+constexpr int64_t largest_turned_constant = 1 << 20;  // elements
+
+class Layout {
+ public:
+  Layout(ir::Graph& graph, const infer::Scope& scope) : graph_(graph), scope_(scope) {}
+
+  void run() {
+    count_uses();
+    std::vector<ir::Node> nodes = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      ir::Node& node = nodes[i];
+      if (size_t used = shuffle(nodes, i); used > 0) {
+        i += used - 1;
+      } else if (!convert(node)) {
+        keep(std::move(node));
+      }
+    }
+    for (const ir::ValueInfo& output : graph_.outputs) need_first(output.name);
+  }
+
+ private:
+  // --- What is known --------------------------------------------------------------------------
+
+  const std::vector<ir::Dim>* shape_of(const std::string& value) const {
+    const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
+    return known && known->type.is_tensor() && known->type.shape ? &*known->type.shape : nullptr;
+  }
+  int64_t rank_of(const std::string& value) const {
+    const auto* shape = shape_of(value);
+    return shape ? static_cast<int64_t>(shape->size()) : -1;
+  }
+  bool is_image(const std::string& value) const {
+    const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
+    const int64_t rank = rank_of(value);
+    return known && known->type.element == ElementType::float32 && rank >= 3 && rank <= 5;
+  }
+  const Tensor* constant(const std::string& value) const {
+    const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
+    return known && known->constant ? &*known->constant : nullptr;
+  }
+  std::optional<std::vector<int64_t>> integers(const std::string& value) const {
+    const Tensor* tensor = constant(value);
+    if (tensor == nullptr || tensor->element_type() != ElementType::int64) return std::nullopt;
+    const Tensor held = ir::aligned(*tensor);
+    const auto list = held.elements<int64_t>();
+    return std::vector<int64_t>(list.begin(), list.end());
+  }
+  // Made in a region and nowhere else.
+  bool is_last(const std::string& value) const { return only_last_.contains(value); }
+
+  void count_uses() {
+    const auto use = [&](const std::string& name) { ++uses_[name]; };
+    for (const ir::Node& node : graph_.nodes) {
+      for (const std::string& input : node.inputs) use(input);
+      for_captured(node, use);
+    }
+    for (const ir::ValueInfo& output : graph_.outputs) use(output.name);
+  }
+  template <class F>
+  static void for_captured(const ir::Node& node, F&& f) {
+    for (const ir::Attribute& attribute : node.attributes) {
+      if (attribute.g) {
+        for (const std::string& name : infer::captured_names(*attribute.g)) f(name);
+      }
+      for (const auto& graph : attribute.graphs) {
+        for (const std::string& name : infer::captured_names(*graph)) f(name);
+      }
+    }
+  }
+
+  // --- Values in both layouts -----------------------------------------------------------------
+
+  static std::vector<int64_t> to_last(int64_t rank) {
+    std::vector<int64_t> perm{0};
+    for (int64_t i = 2; i < rank; ++i) perm.push_back(i);
+    perm.push_back(1);
+    return perm;
+  }
+  static std::vector<int64_t> to_first(int64_t rank) {
+    std::vector<int64_t> perm{0, rank - 1};
+    for (int64_t i = 1; i + 1 < rank; ++i) perm.push_back(i);
+    return perm;
+  }
+  // Where an axis of the standard's layout lies with channels last.
+  static int64_t moved(int64_t axis, int64_t rank) {
+    return axis == 0 ? 0 : axis == 1 ? rank - 1 : axis - 1;
+  }
+
+  std::string new_name(std::string_view value, std::string_view mark) {
+    for (;;) {
+      std::string name = fmt::format("{}__{}_{}", value, mark, counter_++);
+      if (scope_.find(name) == nullptr) return name;
+    }
+  }
+
+  void transpose(const std::string& from, std::string to, std::vector<int64_t> perm) {
+    ir::Node node;
+    node.op_type = "Transpose";
+    node.name = to;
+    node.origin = "layout";
+    node.inputs = {from};
+    node.outputs = {std::move(to)};
+    node.attributes = {ops::ints_attribute("perm", std::move(perm))};
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  void need_first(const std::string& value) {
+    if (only_last_.erase(value) == 0) return;
+    transpose(last_.at(value), value, to_first(rank_of(value)));
+  }
+
+  // The name of a value's twin with channels last, made here if need be.
+  std::string as_last(const std::string& value) {
+    if (const auto found = last_.find(value); found != last_.end()) return found->second;
+    if (const Tensor* tensor = constant(value); tensor && tensor->size() == 1) return value;
+    std::string twin = new_name(value, "last");
+    transpose(value, twin, to_last(rank_of(value)));
+    last_[value] = twin;
+    return twin;
+  }
+
+  // Gives the output of a converted node its twin's name.
+  void make_last(std::string& output) {
+    if (output.empty()) return;
+    std::string twin = new_name(output, "last");
+    last_[output] = twin;
+    only_last_.insert(output);
+    output = std::move(twin);
+  }
+
+  std::string add_constant(const Tensor& tensor, std::string_view hint) {
+    std::string name = new_name(hint, "layout");
+    graph_.initializers.push_back(ir::to_proto(tensor, name));
+    return name;
+  }
+  std::string add_integers(const std::vector<int64_t>& values, std::string_view hint) {
+    Tensor tensor(ElementType::int64, {static_cast<int64_t>(values.size())});
+    std::ranges::copy(values, tensor.mutable_elements<int64_t>().begin());
+    return add_constant(tensor, hint);
+  }
+
+  void emit(ir::Node node) {
+    for (std::string& output : node.outputs) make_last(output);
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  void keep(ir::Node node) {
+    for (const std::string& input : node.inputs) need_first(input);
+    for_captured(node, [&](const std::string& name) { need_first(name); });
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  // --- Operators ------------------------------------------------------------------------------
+
+  bool convert(ir::Node& node) {
+    if (node.inputs.empty() || node.outputs.empty()) return false;
+    const std::string& op = node.op_type;
+    const bool standard = node.domain.empty();
+    if (op == "Conv" && (standard || node.domain == "sardonyx")) return conv(node);
+    if (!standard) return false;
+    if (op == "Transpose") return turned(node);
+    if (!is_any_last(node)) return false;
+    if (unary_operators.contains(op)) return unary(node);
+    if (broadcasting_operators.contains(op)) return broadcasting(node);
+    if (!is_image(node.inputs[0])) return false;
+    if (op == "MaxPool" || op == "AveragePool") return pool(node);
+    if (op == "GlobalAveragePool") return global_pool(node, "ReduceMean");
+    if (op == "GlobalMaxPool") return global_pool(node, "ReduceMax");
+    if (op == "LRN") return internal(node);
+    if (op == "BatchNormalization") return batch_normalization(node);
+    if (op == "Concat") return concat(node);
+    if (op == "Split" || op == "Softmax" || op == "LogSoftmax") return along_axis(node);
+    if (op == "Slice") return slice(node);
+    if (op == "Pad") return pad(node);
+    if (reductions.contains(op)) return reduction(node);
+    return false;
+  }
+
+  bool is_any_last(const ir::Node& node) const {
+    return std::ranges::any_of(node.inputs, [&](const std::string& i) { return is_last(i); });
+  }
+
+  static int64_t attr_int(const ir::Node& node, std::string_view name, int64_t fallback) {
+    const ir::Attribute* a = node.find(name);
+    return a && a->i ? *a->i : fallback;
+  }
+
+  bool conv(ir::Node& node) {
+    const std::string x = node.inputs[0];
+    const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
+    if (!is_image(x) || w == nullptr || w->element_type() != ElementType::float32 ||
+        w->rank() != rank_of(x) || w->size() == 0 || node.find("channels_last") != nullptr)
+      return false;
+    // A border costs two passes over the images: few channels would not pay for it.
+    constexpr int64_t worth_it = 8;
+    if (!is_last(x) && w->shape()[0] < worth_it) return false;
+    const bool residual = node.inputs.size() > 3 && !node.inputs[3].empty();
+    if (residual && !is_image(node.inputs[3])) return false;
+    node.inputs[0] = as_last(x);
+    if (residual) node.inputs[3] = as_last(node.inputs[3]);
+    return internal_form(node);
+  }
+
+  bool internal_form(ir::Node& node) {
+    node.domain = "sardonyx";
+    node.attributes.push_back(ops::int_attribute("channels_last", 1));
+    emit(std::move(node));
+    return true;
+  }
+  bool internal(ir::Node& node) {
+    node.inputs[0] = as_last(node.inputs[0]);
+    return internal_form(node);
+  }
+
+  bool pool(ir::Node& node) {
+    if (node.outputs.size() > 1 && !node.outputs[1].empty()) return false;
+    node.outputs.resize(1);
+    return internal(node);
+  }
+
+  bool global_pool(ir::Node& node, std::string_view reduce) {
+    const int64_t rank = rank_of(node.inputs[0]);
+    std::vector<int64_t> axes(static_cast<size_t>(rank - 2));
+    std::iota(axes.begin(), axes.end(), int64_t{1});
+    node.op_type = reduce;
+    node.inputs = {as_last(node.inputs[0]), add_integers(axes, "axes")};
+    node.attributes = {ops::int_attribute("keepdims", 1)};
+    emit(std::move(node));
+    return true;
+  }
+
+  bool unary(ir::Node& node) {
+    if (!is_last(node.inputs[0])) return false;
+    if (node.op_type == "Relu" && joins_scale_shift(node)) return true;
+    node.inputs[0] = as_last(node.inputs[0]);
+    emit(std::move(node));
+    return true;
+  }
+
+  // An operand of a broadcast against images of that rank, with channels last; nullopt where that
+  // takes too much.
+  bool can_broadcast(const std::string& value, int64_t rank) const {
+    if (value.empty()) return false;
+    const int64_t own = rank_of(value);
+    if (own < 0 || own > rank) return false;
+    if (own == rank || own == 0) return true;
+    const Tensor* tensor = constant(value);
+    return tensor != nullptr && tensor->size() <= largest_turned_constant;
+  }
+  std::string broadcast_operand(const std::string& value, int64_t rank) {
+    const Tensor* tensor = constant(value);
+    if (rank_of(value) == 0 || (tensor && tensor->size() == 1)) return value;
+    if (tensor == nullptr || tensor->size() > largest_turned_constant) return as_last(value);
+    if (const auto found = last_.find(value); found != last_.end()) return found->second;
+    // A constant of one value for each channel is a vector then; of any other shape it is turned.
+    Shape shape(static_cast<size_t>(rank - tensor->rank()), 1);
+    shape.insert(shape.end(), tensor->shape().begin(), tensor->shape().end());
+    const Tensor held = ir::aligned(*tensor);
+    if (shape[1] == tensor->size()) {
+      return last_[value] = add_constant(held.reshaped({tensor->size()}), value);
+    }
+    const std::string full = add_constant(held.reshaped(shape), value);
+    std::string twin = new_name(value, "last");
+    transpose(full, twin, to_last(rank));
+    return last_[value] = twin;
+  }
+
+  bool broadcasting(ir::Node& node) {
+    const int64_t rank = rank_of(node.outputs[0]);
+    if (!is_image(node.outputs[0])) return false;
+    for (const std::string& input : node.inputs) {
+      if (!can_broadcast(input, rank)) return false;
+    }
+    for (std::string& input : node.inputs) input = broadcast_operand(input, rank);
+    emit(std::move(node));
+    return true;
+  }
+
+  // Normalisation by running statistics is a factor and a term for each channel.
+  bool batch_normalization(ir::Node& node) {
+    if (attr_int(node, "training_mode", 0) != 0 || node.inputs.size() < 5) return false;
+    std::vector<Tensor> parameters;
+    for (size_t i = 1; i < 5; ++i) {
+      const Tensor* p = constant(node.inputs[i]);
+      if (p == nullptr || p->element_type() != ElementType::float32) return false;
+      parameters.push_back(ir::aligned(*p));
+      if (parameters.back().size() != parameters[0].size()) return false;
+    }
+    const ir::Attribute* given = node.find("epsilon");
+    const double epsilon = given && given->f ? *given->f : 1e-5f;
+    Tensor factors(ElementType::float32, {parameters[0].size()}),
+        terms(factors.element_type(), factors.shape());
+    const auto factor = factors.mutable_elements<float>(), term = terms.mutable_elements<float>();
+    for (size_t c = 0; c < factor.size(); ++c) {
+      const auto at = [&](size_t i) { return double{parameters[i].elements<float>()[c]}; };
+      const double scale = at(0) / std::sqrt(at(3) + epsilon);
+      factor[c] = static_cast<float>(scale);
+      term[c] = static_cast<float>(at(1) - at(2) * scale);
+    }
+    node.op_type = "ScaleShift";
+    node.domain = "sardonyx";
+    node.inputs = {as_last(node.inputs[0]), add_constant(factors, "factors"),
+                   add_constant(terms, "terms")};
+    node.outputs.resize(1);
+    node.attributes.clear();
+    emit(std::move(node));
+    return true;
+  }
+
+  // Relu right after a ScaleShift that nothing else uses.
+  bool joins_scale_shift(ir::Node& node) {
+    ir::Node& before = graph_.nodes.back();
+    const std::string& x = node.inputs[0];
+    if (before.op_type != "ScaleShift" || uses_[x] != 1 || before.outputs[0] != last_.at(x))
+      return false;
+    only_last_.erase(x);
+    before.attributes.push_back(ops::string_attribute("activation", "relu"));
+    before.outputs[0] = node.outputs[0];
+    make_last(before.outputs[0]);
+    return true;
+  }
+
+  bool concat(ir::Node& node) {
+    const int64_t rank = rank_of(node.outputs[0]);
+    for (const std::string& input : node.inputs) {
+      if (rank_of(input) != rank || constant(input) != nullptr) return false;
+    }
+    if (!rename_axis(node, rank)) return false;
+    for (std::string& input : node.inputs) input = as_last(input);
+    emit(std::move(node));
+    return true;
+  }
+
+  bool rename_axis(ir::Node& node, int64_t rank) {
+    int64_t axis = attr_int(node, "axis", node.op_type == "Split" ? 0 : -1);
+    axis += axis < 0 ? rank : 0;
+    if (axis < 0 || axis >= rank) return false;
+    std::erase_if(node.attributes, [](const ir::Attribute& a) { return a.name == "axis"; });
+    node.attributes.push_back(ops::int_attribute("axis", moved(axis, rank)));
+    return true;
+  }
+
+  bool along_axis(ir::Node& node) {
+    if (!rename_axis(node, rank_of(node.inputs[0]))) return false;
+    node.inputs[0] = as_last(node.inputs[0]);
+    emit(std::move(node));
+    return true;
+  }
+
+  // The list of axes in an input, moved; nullopt where it is no constant.
+  std::optional<std::vector<int64_t>> moved_axes(const ir::Node& node, size_t input, int64_t rank,
+                                                 size_t all) const {
+    std::vector<int64_t> axes(all);
+    if (input < node.inputs.size() && !node.inputs[input].empty()) {
+      const auto given = integers(node.inputs[input]);
+      if (!given) return std::nullopt;
+      axes = *given;
+    } else {
+      std::iota(axes.begin(), axes.end(), int64_t{0});
+    }
+    for (int64_t& axis : axes) {
+      axis += axis < 0 ? rank : 0;
+      if (axis < 0 || axis >= rank) return std::nullopt;
+      axis = moved(axis, rank);
+    }
+    return axes;
+  }
+
+  bool slice(ir::Node& node) {
+    const int64_t rank = rank_of(node.inputs[0]);
+    const auto starts = node.inputs.size() > 2 ? integers(node.inputs[1]) : std::nullopt;
+    if (!starts) return false;
+    const auto axes = moved_axes(node, 3, rank, starts->size());
+    if (!axes) return false;
+    node.inputs.resize(std::max<size_t>(node.inputs.size(), 4));
+    node.inputs[0] = as_last(node.inputs[0]);
+    node.inputs[3] = add_integers(*axes, "axes");
+    emit(std::move(node));
+    return true;
+  }
+
+  bool pad(ir::Node& node) {
+    const int64_t rank = rank_of(node.inputs[0]);
+    const auto pads = node.inputs.size() > 1 ? integers(node.inputs[1]) : std::nullopt;
+    if (!pads) return false;
+    const auto axes = moved_axes(node, 3, rank, pads->size() / 2);
+    if (!axes) return false;
+    node.inputs.resize(4);
+    node.inputs[0] = as_last(node.inputs[0]);
+    node.inputs[3] = add_integers(*axes, "axes");
+    emit(std::move(node));
+    return true;
+  }
+
+  bool reduction(ir::Node& node) {
+    const int64_t rank = rank_of(node.inputs[0]);
+    if (node.inputs.size() < 2 || node.inputs[1].empty()) return false;
+    auto axes = moved_axes(node, 1, rank, 0);
+    if (!axes || axes->empty()) return false;
+    std::ranges::sort(*axes);
+    const bool keeps = attr_int(node, "keepdims", 1) != 0;
+    // Without the spatial axes both layouts are one.
+    std::vector<int64_t> spatial(static_cast<size_t>(rank - 2));
+    std::iota(spatial.begin(), spatial.end(), int64_t{1});
+    if (!keeps && *axes != spatial) return false;
+    node.inputs[0] = as_last(node.inputs[0]);
+    node.inputs[1] = add_integers(*axes, "axes");
+    if (keeps) {
+      emit(std::move(node));
+    } else {
+      graph_.nodes.push_back(std::move(node));
+    }
+    return true;
+  }
+
+  // A Transpose of what is in the other layout anyway, or one that makes it.
+  bool turned(ir::Node& node) {
+    const ir::Attribute* given = node.find("perm");
+    const int64_t rank = rank_of(node.inputs[0]);
+    if (given == nullptr || rank < 3 || static_cast<int64_t>(given->ints.size()) != rank)
+      return false;
+    std::vector<int64_t> perm(given->ints.begin(), given->ints.end());
+    if (!std::ranges::all_of(perm, [&](int64_t axis) { return axis >= 0 && axis < rank; }))
+      return false;
+    if (is_last(node.inputs[0])) {
+      for (int64_t& axis : perm) axis = moved(axis, rank);
+      node.inputs[0] = last_.at(node.inputs[0]);
+      if (std::ranges::is_sorted(perm)) {
+        node.op_type = "Identity";
+        node.attributes.clear();
+      } else {
+        node.attributes = {ops::ints_attribute("perm", perm)};
+      }
+      graph_.nodes.push_back(std::move(node));
+      return true;
+    }
+    // What it was made from is its twin.
+    if (is_image(node.outputs[0]) && perm == to_first(rank)) {
+      need_first(node.inputs[0]);
+      last_[node.outputs[0]] = node.inputs[0];
+      only_last_.insert(node.outputs[0]);
+      return true;
+    }
+    return false;
+  }
+
+  // Channels dealt out anew: Reshape to groups, Transpose of the two, Reshape back. Returns how
+  // many nodes it took.
+  size_t shuffle(std::vector<ir::Node>& nodes, size_t i) {
+    if (i + 2 >= nodes.size() || nodes[i].op_type != "Reshape" || !nodes[i].domain.empty() ||
+        !is_last(nodes[i].inputs[0]) || rank_of(nodes[i].inputs[0]) != 4)
+      return 0;
+    ir::Node &split = nodes[i], &swap = nodes[i + 1], &join = nodes[i + 2];
+    const std::string x = split.inputs[0];
+    const auto follows = [&](const ir::Node& node, std::string_view op, const ir::Node& before) {
+      return node.op_type == op && node.domain.empty() && node.inputs[0] == before.outputs[0] &&
+             uses_[before.outputs[0]] == 1;
+    };
+    if (!follows(swap, "Transpose", split) || !follows(join, "Reshape", swap)) return 0;
+    const auto *groups = shape_of(split.outputs[0]), *before = shape_of(x),
+               *after = shape_of(join.outputs[0]);
+    const ir::Attribute* perm = swap.find("perm");
+    if (groups == nullptr || before == nullptr || after == nullptr || groups->size() != 5 ||
+        *before != *after || perm == nullptr)
+      return 0;
+    const std::vector<int64_t> order(perm->ints.begin(), perm->ints.end());
+    const auto group = (*groups)[1].value(), each = (*groups)[2].value();
+    if (order != std::vector<int64_t>{0, 2, 1, 3, 4} || !group || !each ||
+        (*groups)[0] != (*before)[0] || (*groups)[3] != (*before)[2] ||
+        (*groups)[4] != (*before)[3])
+      return 0;
+    split.inputs = {as_last(x), add_integers({0, 0, 0, *group, *each}, "groups")};
+    split.attributes.clear();
+    swap.attributes = {ops::ints_attribute("perm", {0, 1, 2, 4, 3})};
+    join.inputs[1] = add_integers({0, 0, 0, *group * *each}, "channels");
+    join.attributes.clear();
+    graph_.nodes.push_back(std::move(split));
+    graph_.nodes.push_back(std::move(swap));
+    emit(std::move(join));
+    return 3;
+  }
+
+  ir::Graph& graph_;
+  const infer::Scope& scope_;
+  std::unordered_map<std::string, std::string> last_;  // twins with channels last
+  std::set<std::string> only_last_;                    // values of which only the twin exists
+  std::unordered_map<std::string, int> uses_;
+  int64_t counter_ = 0;
+};
+
+}  // namespace
+
+void lay_out(ir::Graph& graph, const infer::Scope& scope) { Layout(graph, scope).run(); }
+
+}  // namespace sardonyx::rewrite
