@@ -132,7 +132,7 @@ class Bench {
     const Memory x = floats(channels * size * size), w = floats(weights),
                  y = floats(out_channels * out * out + skew), bias = floats(out_channels);
     const Memory packed = floats(conv_packed_size(s) / 4);
-    pack_conv_weights(s, w.get(), packed.get(), &pool_);
+    pack_conv_weights(s, w.get(), nullptr, packed.get(), &pool_);
     const Memory scratch = floats(conv_scratch_bytes(s, pool_.threads()) / 4);
     Epilogue epilogue;
     epilogue.bias = bias.get();

@@ -37,22 +37,13 @@ void plan_data(const BindContext& bind, State& s, ScratchLayout& layout) {
   s.wide.plan_out(bind, 0, ElementType::float32, layout);
 }
 
-// The weights as floats, times the factor of their output channel where the node has one.
-Tensor scaled_weights(const PrepareContext& ctx) {
-  const Tensor values = float_constant(ctx, 1);
-  if (!ctx.has_input(4)) return values;
-  const Tensor factors = float_constant(ctx, 4);
-  const auto factor = factors.elements<float>();
-  if (values.shape()[0] != factors.size())
+// The factors of the output channels, where the node has any.
+Tensor weight_factors(const PrepareContext& ctx) {
+  if (!ctx.has_input(4)) return Tensor();
+  Tensor factors = float_constant(ctx, 4);
+  if (ctx.constant(1)->shape()[0] != factors.size())
     ctx.fail("{} must have one factor for each output channel", ctx.input_name(4));
-  Tensor scaled(ElementType::float32, values.shape());
-  const auto from = values.elements<float>();
-  const auto to = scaled.mutable_elements<float>();
-  const size_t inner = factor.empty() ? 0 : from.size() / factor.size();
-  for (size_t m = 0; m < factor.size(); ++m) {
-    for (size_t k = 0; k < inner; ++k) to[m * inner + k] = from[m * inner + k] * factor[m];
-  }
-  return scaled;
+  return factors;
 }
 
 // Tells apart packs of the same weights with other factors.
@@ -98,12 +89,14 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
       "conv {} {} group {}{}{}{}", to_string(w.shape()), name_of(w.element_type()), weights.group,
       weights.channels_last ? " last" : "", weights.winograd ? " winograd" : "", factor_mark(ctx));
   const auto packed = ctx.packed<Tensor>(1, format, [&] {
-    const Tensor values = scaled_weights(ctx);
+    const Tensor values = packable_constant(ctx, 1), factors = weight_factors(ctx);
     ctx.services().packs->count(kernels::conv_packed_size(weights));
     auto made =
         std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::conv_packed_size(weights)});
-    kernels::pack_conv_weights(weights, static_cast<const float*>(values.data()),
-                               made->mutable_data(), ctx.services().pool);
+    kernels::pack_conv_weights(
+        weights, values.data(),
+        ctx.has_input(4) ? static_cast<const float*>(factors.data()) : nullptr,
+        made->mutable_data(), ctx.services().pool);
     return std::shared_ptr<const Tensor>(std::move(made));
   });
   auto step = make_step<State>(
@@ -141,7 +134,7 @@ std::unique_ptr<Step> prepare_variable(PrepareContext& ctx, const Window& window
       },
       [epilogue = read_epilogue(ctx)](RunContext& run, const State& s) {
         std::byte* packed = scratch_at(run, s.packed);
-        kernels::pack_conv_weights(s.shape, s.wide.in<float>(run, 1), packed, &run.pool());
+        kernels::pack_conv_weights(s.shape, s.wide.in<float>(run, 1), nullptr, packed, &run.pool());
         kernels::conv_run(s.shape, s.wide.in<float>(run, 0), packed, s.wide.out<float>(run, 0),
                           at_run(run, s, epilogue), scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);

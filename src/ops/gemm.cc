@@ -115,10 +115,11 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Settings& settin
   const std::string format = fmt::format("gemm {}x{} {}{}", K, N, name_of(b.element_type()),
                                          settings.trans_b ? " transposed" : "");
   const auto packed = ctx.packed<Tensor>(1, format, [&] {
-    const Tensor values = float_constant(ctx, 1);
+    const Tensor values = packable_constant(ctx, 1);
+    ctx.services().packs->count(kernels::packed_b_size(K, N));
     auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::packed_b_size(K, N)});
-    kernels::pack_b(static_cast<const float*>(values.data()), settings.trans_b ? 1 : N,
-                    settings.trans_b ? K : 1, K, N, made->mutable_data(), ctx.services().pool);
+    kernels::pack_b(values.data(), settings.trans_b ? 1 : N, settings.trans_b ? K : 1, K, N,
+                    made->mutable_data(), ctx.services().pool);
     return std::shared_ptr<const Tensor>(std::move(made));
   });
   auto step = make_step<State>(
@@ -135,6 +136,39 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Settings& settin
         kernels::gemm_packed_b(s.M, s.N, s.K, s.wide.in<float>(run, 0), s.a_row, packed->data(),
                                s.wide.out<float>(run, 0), s.N, at_run(run, s, settings),
                                scratch_at(run, s.scratch), run.pool());
+        s.wide.finish<float>(run, 0);
+      });
+  step->traits().unread_inputs = {1};
+  return step;
+}
+
+// The product of few rows reads B once, as it lies in the file: packing would only cost memory.
+bool reads_in_place(const PrepareContext& ctx, const Settings& settings) {
+  constexpr int64_t few_rows = 4;
+  const Tensor& b = *ctx.constant(1);
+  const auto& a = ctx.in_type(0).shape;
+  const auto rows = a && !a->empty() ? a->front().value() : std::nullopt;
+  return settings.trans_b && rows && *rows <= few_rows &&
+         b.element_type() == ElementType::float32 && ctx.in_element(0) == ElementType::float32;
+}
+
+std::unique_ptr<Step> prepare_in_place(PrepareContext& ctx, const Settings& settings) {
+  auto step = make_step<State>(
+      "gemm.in_place",
+      [settings](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        bind_sizes(bind, s, settings);
+        bind_epilogue(bind, s, layout);
+        s.scratch = layout.take(
+            kernels::gemm_scratch_bytes(s.M, s.N, s.K, {nullptr, s.a_row, s.a_column},
+                                        {nullptr, s.b_row, s.b_column}, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [weights = *ctx.constant(1), settings](RunContext& run, const State& s) {
+        kernels::gemm(s.M, s.N, s.K, {s.wide.in<float>(run, 0), s.a_row, s.a_column},
+                      {static_cast<const float*>(weights.data()), s.b_row, s.b_column},
+                      s.wide.out<float>(run, 0), s.N, at_run(run, s, settings),
+                      scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
   step->traits().unread_inputs = {1};
@@ -189,8 +223,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   settings.epilogue = read_epilogue(ctx);
   if (!computes_in_float(ctx.in_element(0))) return prepare_any(ctx, settings);
   const Tensor* b = ctx.constant(1);
-  if (b != nullptr && b->rank() == 2 && b->size() > 0 && !settings.trans_a)
-    return prepare_packed(ctx, settings);
+  if (b != nullptr && b->rank() == 2 && b->size() > 0 && !settings.trans_a) {
+    return reads_in_place(ctx, settings) ? prepare_in_place(ctx, settings)
+                                         : prepare_packed(ctx, settings);
+  }
   ctx.refuse("gemm.packed", settings.trans_a ? "A is transposed" : "B is not constant");
   return prepare_float(settings);
 }

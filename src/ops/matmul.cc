@@ -45,12 +45,11 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx) {
                 N = rank == 1 ? 1 : b.shape().back();
   const auto packed =
       ctx.packed<Tensor>(1, fmt::format("gemm {}x{} {}", K, N, name_of(b.element_type())), [&] {
-        const Tensor values = float_constant(ctx, 1);
+        const Tensor values = packable_constant(ctx, 1);
         ctx.services().packs->count(kernels::packed_b_size(K, N));
         auto made =
             std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::packed_b_size(K, N)});
-        kernels::pack_b(static_cast<const float*>(values.data()), N, 1, K, N, made->mutable_data(),
-                        ctx.services().pool);
+        kernels::pack_b(values.data(), N, 1, K, N, made->mutable_data(), ctx.services().pool);
         return std::shared_ptr<const Tensor>(std::move(made));
       });
   const kernels::Epilogue epilogue = read_epilogue(ctx);

@@ -88,7 +88,7 @@ class ConvTest : public ::testing::TestWithParam<int64_t> {
     }
 
     Guarded packed(conv_packed_size(s) / 4);
-    pack_conv_weights(s, w.data(), packed.data(), &two_);
+    pack_conv_weights(s, w.data(), nullptr, packed.data(), &two_);
     EXPECT_TRUE(packed.intact());
     for (auto [y, pool] : {std::pair<Guarded*, ThreadPool*>{&one, &one_}, {&two, &two_}}) {
       if (residual) {  // in place
@@ -277,7 +277,7 @@ TEST_P(ConvTest, WinogradStaysNearTheTruth) {
     fill_random(w.data(), w.size(), 2);
     conv_reference(s, x.data(), w.data(), expected.data(), Epilogue());
     Guarded packed(conv_packed_size(s) / 4), scratch(conv_scratch_bytes(s, 1) / 4);
-    pack_conv_weights(s, w.data(), packed.data(), nullptr);
+    pack_conv_weights(s, w.data(), nullptr, packed.data(), nullptr);
     conv_run(s, x.data(), packed.data(), y.data(), Epilogue(), scratch.data(), one_);
     double square_sum = 0, worst = 0;
     for (int64_t i = 0; i < y.size(); ++i) {

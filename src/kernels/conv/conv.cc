@@ -46,24 +46,37 @@ struct WeightFormat {
     columns = is_depthwise(path) ? g.group_out : panels.stored_columns();
   }
 
-  void pack(int64_t group, int64_t panel, const float* weights, float* out) const {
-    const int64_t first = panel * panels.width;
-    const float* from = weights + (group * g.group_out + first) * g.terms;
-    float* to = out + (group * columns + first) * rows;
-    if (is_winograd(path)) {
-      winograd_weights(from, g.group_in, panels.used(panel), panels.stored(panel), to);
-      return;
+  // The weights of `count` output channels from `first` on, times their factors, to aligned memory.
+  void fetch(const void* weights, const float* factors, int64_t first, int64_t count,
+             float* to) const {
+    const auto* from = static_cast<const char*>(weights) + first * g.terms * int64_t{sizeof(float)};
+    std::memcpy(to, from, static_cast<size_t>(count * g.terms) * sizeof(float));
+    for (int64_t m = 0; factors != nullptr && m < count; ++m) {
+      const float factor = factors[first + m];
+      for (int64_t k = 0; k < g.terms; ++k) to[m * g.terms + k] *= factor;
     }
+  }
+
+  // `space` has room for two panels.
+  void pack(int64_t group, int64_t panel, const void* weights, const float* factors, float* space,
+            float* out) const {
+    const int64_t first = panel * panels.width, used = panels.used(panel);
     const int64_t width = panels.stored(panel);
-    if (path != ConvPath::windows_last || g.taps == 1) {
-      pack_panel(kernels, from, 1, g.terms, g.terms, panels.used(panel), to, width);
+    float* to = out + (group * columns + first) * rows;
+    fetch(weights, factors, group * g.group_out + first, used, space);
+    if (is_winograd(path)) {
+      winograd_weights(space, g.group_in, used, width, to);
       return;
     }
-    std::vector<float> by_channel(static_cast<size_t>(g.terms * width));
-    pack_panel(kernels, from, 1, g.terms, g.terms, panels.used(panel), by_channel.data(), width);
+    if (path != ConvPath::windows_last || g.taps == 1) {
+      pack_panel(kernels, space, 1, g.terms, g.terms, used, to, width);
+      return;
+    }
+    float* by_channel = space + panels.width * g.terms;
+    pack_panel(kernels, space, 1, g.terms, g.terms, used, by_channel, width);
     for (int64_t tap = 0; tap < g.taps; ++tap) {
       for (int64_t c = 0; c < g.group_in; ++c, to += width) {
-        const float* row = by_channel.data() + (c * g.taps + tap) * width;
+        const float* row = by_channel + (c * g.taps + tap) * width;
         std::copy(row, row + width, to);
       }
     }
@@ -101,25 +114,32 @@ int64_t conv_packed_size(const ConvShape& shape) {
   return round_up(floats * int64_t{sizeof(float)}, 64);
 }
 
-void pack_conv_weights(const ConvShape& shape, const float* weights, void* packed,
-                       ThreadPool* pool) {
+void pack_conv_weights(const ConvShape& shape, const void* weights, const float* factors,
+                       void* packed, ThreadPool* pool) {
   const WeightFormat format(shape);
   const ConvGeometry& g = format.g;
   if (g.group_out <= 0 || g.terms <= 0) return;
   auto* out = static_cast<float*>(packed);
   if (format.path == ConvPath::depthwise_last) {
+    std::vector<float> values(static_cast<size_t>(g.group * g.taps));
+    format.fetch(weights, factors, 0, g.group, values.data());
     for (int64_t c = 0; c < g.group; ++c) {
-      for (int64_t t = 0; t < g.taps; ++t) out[t * g.group + c] = weights[c * g.taps + t];
+      for (int64_t t = 0; t < g.taps; ++t) {
+        out[t * g.group + c] = values[static_cast<size_t>(c * g.taps + t)];
+      }
     }
     return;
   }
   if (is_depthwise(format.path)) {
-    std::memcpy(out, weights, static_cast<size_t>(g.group * g.group_out * g.terms) * sizeof(float));
+    format.fetch(weights, factors, 0, g.group * g.group_out, out);
     return;
   }
   const int64_t count = format.panels.count();
   const auto pack = [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) format.pack(i / count, i % count, weights, out);
+    std::vector<float> space(static_cast<size_t>(2 * format.panels.width * g.terms));
+    for (int64_t i = begin; i < end; ++i) {
+      format.pack(i / count, i % count, weights, factors, space.data(), out);
+    }
   };
   const int64_t grain =
       std::max<int64_t>(1, (int64_t{64} << 10) / (format.rows * format.panels.width));

@@ -88,8 +88,10 @@ ConvChoice choose_conv(const ConvShape& shape);
 // Bytes of the packed weights. Size and format depend on channels, group, kernel, stride, dilation,
 // `winograd` and the instruction set: not on batch, in, out or pads.
 int64_t conv_packed_size(const ConvShape& shape);
-void pack_conv_weights(const ConvShape& shape, const float* weights, void* packed,
-                       ThreadPool* pool);
+// `weights` may lie at any address. `factors`, if any, are multiplied in: one for each output
+// channel.
+void pack_conv_weights(const ConvShape& shape, const void* weights, const float* factors,
+                       void* packed, ThreadPool* pool);
 
 int64_t conv_scratch_bytes(const ConvShape& shape, int threads);
 

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/gemm/epilogue.h"
@@ -29,7 +30,7 @@ HWY_INLINE hn::Vec<D> LoadFirst(D d, const float* p, size_t count) {
   return hn::MaskedLoad(hn::FirstN(d, count), d, p);
 #else
   HWY_ALIGN float lanes[hn::MaxLanes(D())] = {};
-  for (size_t i = 0; i < count; ++i) lanes[i] = p[i];
+  memcpy(lanes, static_cast<const void*>(p), count * sizeof(float));
   return hn::Load(d, lanes);
 #endif
 }

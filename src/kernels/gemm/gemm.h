@@ -22,9 +22,10 @@ namespace sardonyx::kernels {
 // Bytes of a packed B; 0 when K or N is 0. Depends on K, N and the instruction set only.
 int64_t packed_b_size(int64_t K, int64_t N);
 
-// Packs element (k, n) at b[k * row_stride + n * column_stride]. `packed` is aligned to 64 bytes
-// and may be shared by any number of runs. `pool` may be null.
-void pack_b(const float* b, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
+// Packs element (k, n) at b[k * row_stride + n * column_stride], counting floats; b itself may lie
+// at any address. `packed` is aligned to 64 bytes and may be shared by any number of runs. `pool`
+// may be null.
+void pack_b(const void* b, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
             void* packed, ThreadPool* pool);
 
 int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads);

@@ -1,15 +1,22 @@
 #include "kernels/gemm/pack.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace sardonyx::kernels {
 namespace {
+
+float load_float(const float* at) {
+  float value;
+  std::memcpy(&value, static_cast<const void*>(at), sizeof value);
+  return value;
+}
 
 void pack_any(const float* in, int64_t item_stride, int64_t term_stride, int64_t count, int64_t k,
               float* out, int64_t width) {
   for (int64_t t = 0; t < k; ++t) {
     for (int64_t i = 0; i < width; ++i) {
-      out[t * width + i] = i < count ? in[i * item_stride + t * term_stride] : 0.0f;
+      out[t * width + i] = i < count ? load_float(in + i * item_stride + t * term_stride) : 0.0f;
     }
   }
 }

@@ -142,11 +142,12 @@ int64_t packed_b_size(int64_t K, int64_t N) {
   return K * panels_of(tile_kernels(), N).stored_columns() * int64_t{sizeof(float)};
 }
 
-void pack_b(const float* b, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
+void pack_b(const void* data, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
             void* packed, ThreadPool* pool) {
   if (K <= 0 || N <= 0) return;
   const TileKernels& kernels = tile_kernels();
   const Panels panels = panels_of(kernels, N);
+  const auto* b = static_cast<const float*>(data);  // read through unaligned loads alone
   const auto pack = [&](int64_t begin, int64_t end, int) {
     for (int64_t p = begin; p < end; ++p) {
       pack_panel(kernels, b + p * panels.width * column_stride, row_stride, column_stride, K,

@@ -144,7 +144,9 @@ void TurnKMajor(const float* in, int64_t stride, int count, int64_t k, float* ou
   }
   for (; t < k; ++t) {
     for (int i = 0; i < tile_lanes; ++i) {
-      out[t * out_stride + i] = i < count ? in[i * stride + t] : 0.0f;
+      float value = 0;
+      if (i < count) memcpy(&value, static_cast<const void*>(in + i * stride + t), sizeof value);
+      out[t * out_stride + i] = value;
     }
   }
 }

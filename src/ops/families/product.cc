@@ -64,4 +64,9 @@ Tensor float_constant(const PrepareContext& ctx, int i) {
   return wide;
 }
 
+Tensor packable_constant(const PrepareContext& ctx, int i) {
+  const Tensor& tensor = *ctx.constant(i);
+  return tensor.element_type() == ElementType::float32 ? tensor : float_constant(ctx, i);
+}
+
 }  // namespace sardonyx::ops

@@ -19,6 +19,9 @@ kernels::Epilogue read_epilogue(const NodeView& node);
 // The elements of constant input i as aligned float32; shares the tensor's memory where it can.
 Tensor float_constant(const PrepareContext& ctx, int i);
 
+// The same for packing alone: where the tensor is float32 already its own memory, aligned or not.
+Tensor packable_constant(const PrepareContext& ctx, int i);
+
 // A floating type that is computed in float32.
 bool computes_in_float(ElementType type);
 
