@@ -54,25 +54,33 @@ std::string factor_mark(const PrepareContext& ctx) {
   return fmt::format(" times {:x}", std::hash<std::string_view>()(bytes));
 }
 
-// Whether the weights are packed for Winograd's algorithm, from what is known of the images' sizes.
-bool takes_winograd(PrepareContext& ctx, const Window& window, const ConvShape& weights) {
-  if (ctx.services().exact) {
-    ctx.refuse("winograd", "the session is exact");
-    return false;
-  }
+// The weights' shape with the images' sizes as far as they are known, to choose by.
+ConvShape expected_shape(const PrepareContext& ctx, const Window& window, ConvShape shape) {
   constexpr int64_t usual_size = 28;  // where the model leaves it open
-  ConvShape shape = weights;
   const auto x = channels_first(ctx, ctx.in_type(0).shape);
-  if (shape.rank != 2 || !x || x->size() != 4) return false;
-  for (size_t i = 0; i < 2; ++i) {
-    const auto size = (*x)[i + 2].value();
-    shape.in[i] = shape.out[i] = size ? *size : usual_size;
-    shape.stride[i] = window.stride(i);
-    shape.dilation[i] = window.dilation(i);
+  shape.batch = x && (*x)[0].is_constant() ? *(*x)[0].value() : 1;
+  for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i) {
+    const auto known =
+        x && x->size() == static_cast<size_t>(shape.rank) + 2 ? (*x)[i + 2].value() : std::nullopt;
+    shape.in[i] = known ? *known : usual_size;
+    const auto out = window_output(window, i, Dim(shape.in[i]), Dim(shape.kernel[i])).value();
+    shape.out[i] = out ? std::max<int64_t>(*out, 0) : 0;
+    const WindowAxis axis = window_axis(window, i, shape.in[i], shape.out[i], shape.kernel[i]);
+    shape.pad_begin[i] = axis.pad_begin, shape.pad_end[i] = axis.pad_end;
   }
-  if (kernels::winograd_pays(shape)) return true;
-  ctx.refuse("winograd", "not a 3x3 kernel without strides and with work enough");
-  return false;
+  return shape;
+}
+
+// Decides between the ways to compute it, and names the refused ones.
+std::string choose(PrepareContext& ctx, const Window& window, ConvShape& weights) {
+  ConvShape shape = expected_shape(ctx, window, weights);
+  weights.winograd = shape.winograd =
+      !ctx.services().exact && shape.rank == 2 && kernels::winograd_pays(shape);
+  const kernels::ConvChoice choice = kernels::choose_conv(shape);
+  for (const auto& [path, reason] : choice.refusals()) {
+    ctx.refuse(fmt::format("conv.{}", kernels::name_of(path)), std::string(reason));
+  }
+  return fmt::format("conv.{}", kernels::name_of(choice.path));
 }
 
 std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
@@ -84,7 +92,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
     weights.stride[i] = window.stride(i);
     weights.dilation[i] = window.dilation(i);
   }
-  weights.winograd = takes_winograd(ctx, window, weights);
+  const std::string kernel = choose(ctx, window, weights);
   const std::string format = fmt::format(
       "conv {} {} group {}{}{}{}", to_string(w.shape()), name_of(w.element_type()), weights.group,
       weights.channels_last ? " last" : "", weights.winograd ? " winograd" : "", factor_mark(ctx));
@@ -100,7 +108,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
     return std::shared_ptr<const Tensor>(std::move(made));
   });
   auto step = make_step<State>(
-      "conv.packed",
+      kernel,
       [window, weights](BindContext& bind, State& s) {
         ScratchLayout layout;
         s.shape = conv_shape_at_bind(bind, window, weights, 0, 1);
@@ -167,7 +175,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Tensor* w = ctx.constant(1);
   const bool packs = w != nullptr && w->rank() >= 3 && w->rank() <= ConvShape::max_rank + 2 &&
                      w->shape()[0] % format.group == 0;
-  if (!packs) ctx.refuse("conv.packed", "W is not constant");
+  if (!packs)
+    ctx.refuse("conv.packed", w == nullptr ? "W is not constant" : "W has a form of no kernel");
   if (!packs && ctx.has_input(4)) ctx.fail(ErrorCode::internal, "factors need constant weights");
   auto step = packs ? prepare_packed(ctx, window, format) : prepare_variable(ctx, window, format);
   if (ctx.has_input(3) && type == ElementType::float32) step->traits().in_place = {{0, 3}};

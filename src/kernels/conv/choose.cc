@@ -54,7 +54,10 @@ std::string_view refuses_pointwise_last(const ConvGeometry& g) {
   return applies;
 }
 
-std::string_view refuses_unasked(const ConvGeometry&) { return "not asked for"; }
+std::string_view refuses_unasked(const ConvGeometry& g) {
+  const auto reason = refuses_winograd(g);
+  return reason == applies ? "the session is exact, or it would not pay" : reason;
+}
 
 // Both ways of multiplying cost about as many units as they do multiply-adds, in vectors that need
 // not be full; storing a tile costs as much as some terms of its sums; and the windows must be

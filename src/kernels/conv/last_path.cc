@@ -43,6 +43,11 @@ struct WindowRows {
                          panels.width * g.terms;
     return divide_up(task_work, std::max<int64_t>(1, work));
   }
+  // Windows of one pixel each, one after the other: tiles read x itself.
+  bool reads_images() const {
+    return g.taps == 1 && g.stride == ConvShape::Dims{1, 1, 1} && g.pad == ConvShape::Dims{} &&
+           g.in == g.out && !rows_collide(g.group * g.group_in, kernels.tile_rows);
+  }
   // They stay in the second-level cache.
   bool small_weights() const { return g.terms * g.group_out * 4 <= small_b_bytes; }
   int64_t window_floats() const { return block * kernels.tile_rows * row_stride; }
@@ -107,13 +112,18 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   const int64_t last = std::min(first + t.block, t.strips.count());
   const int64_t group = where / t.blocks;
   float* space = spaces.space(worker);
-  if (spaces.changes(worker, where)) {
+  const bool in_place = t.reads_images();
+  if (!in_place && spaces.changes(worker, where)) {
     float* to = space;
     for (int64_t i = t.strips.begin(first); i < t.strips.begin(last); ++i, to += t.row_stride) {
       copy_window(g, call.image_last(i / g.out_pixels, group), i % g.out_pixels, to);
     }
   }
-  const StripOperand windows{space, t.row_stride, 0, false};
+  const int64_t pixel = g.group * g.group_in;  // floats
+  const StripOperand windows =
+      in_place
+          ? StripOperand{call.image_last(0, group) + t.strips.begin(first) * pixel, pixel, 0, false}
+          : StripOperand{space, t.row_stride, 0, false};
   const float* weights = call.weights + group * t.group_weights();
   const int64_t begin = task % t.panel_groups * t.per_task;
   const int64_t end = std::min(begin + t.per_task, t.panels.count());
