@@ -3,7 +3,10 @@
 
 #include <array>
 
+#include <algorithm>
 #include "ops/families/broadcast_upgrade.h"
+
+#include "ops/families/elementwise.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -232,6 +235,27 @@ const std::span<const Operator> all() {
 }
 
 }  // namespace
+
+std::optional<kernels::RegionStep> binary_region_step(const NodeView& node) {
+  kernels::RegionStep step;
+  step.is_binary = true;
+  if (const auto variadic = variadic_op(node.node().op_type)) {
+    step.binary = *variadic;
+    return step;
+  }
+  const auto found =
+      std::ranges::find(entries, std::string_view(node.node().op_type), &Entry::name);
+  if (found == entries.end()) return std::nullopt;
+  switch (found->op) {
+    case BinaryOp::add:
+    case BinaryOp::sub:
+    case BinaryOp::mul:
+    case BinaryOp::div:
+    case BinaryOp::pow: step.binary = found->op; return step;
+    default: break;
+  }
+  return std::nullopt;
+}
 
 std::span<const Operator> binary_operators() { return all(); }
 

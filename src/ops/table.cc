@@ -60,6 +60,7 @@
   UNIT(range)                         \
   UNIT(recurrent)                     \
   UNIT(reduce)                        \
+  UNIT(region)                        \
   UNIT(reshape)                       \
   UNIT(resize)                        \
   UNIT(reverse_sequence)              \

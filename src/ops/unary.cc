@@ -1,8 +1,10 @@
 // Operators of one input, element by element.
 #include "kernels/elementwise/unary.h"
 
+#include <algorithm>
 #include <array>
 
+#include "ops/families/elementwise.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -157,6 +159,20 @@ constexpr auto operators = [] {
 }();
 
 }  // namespace
+
+std::optional<kernels::RegionStep> unary_region_step(const NodeView& node) {
+  const auto found =
+      std::ranges::find(entries, std::string_view(node.node().op_type), &Entry::name);
+  if (found == entries.end()) return std::nullopt;
+  kernels::RegionStep step;
+  step.unary = found->op;
+  if (gives_boolean(step.unary)) return std::nullopt;
+  if (step.unary == UnaryOp::gelu && node.attr_string("approximate") == "tanh") {
+    step.unary = UnaryOp::gelu_tanh;
+  }
+  step.params = {param(node, found->alpha), param(node, found->beta)};
+  return step;
+}
 
 std::span<const Operator> unary_operators() { return operators; }
 

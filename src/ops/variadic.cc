@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/binary.h"
+#include "ops/families/elementwise.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -136,6 +137,13 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+
+std::optional<kernels::BinaryOp> variadic_op(std::string_view name) {
+  if (name == "Max") return BinaryOp::max;
+  if (name == "Min") return BinaryOp::min;
+  if (name == "Sum") return BinaryOp::add;
+  return std::nullopt;
+}
 
 std::span<const Operator> variadic_operators() { return operators; }
 

@@ -7,6 +7,7 @@
 #include "ops/upgrade_context.h"
 #include "rewrite/attention.h"
 #include "rewrite/graph_index.h"
+#include "rewrite/regions.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -44,6 +45,7 @@ class Fuser {
     each([&](size_t i) { return gelu(i) || silu(i); });
     fuse_attention(index_);
     each([&](size_t i) { return epilogue(i); });
+    form_regions(index_);
     index_.compact();
   }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ir/tensor.h"
+#include "kernels/elementwise/region.h"
 #include "ops/upgrade_context.h"
 
 namespace sardonyx::rewrite {
@@ -189,6 +190,7 @@ class Layout {
     const std::string& op = node.op_type;
     const bool standard = node.domain.empty();
     if (op == "Conv" && (standard || node.domain == "sardonyx")) return conv(node);
+    if (op == "Region" && node.domain == "sardonyx") return is_any_last(node) && region(node);
     if (!standard) return false;
     if (op == "Transpose") return turned(node);
     if (!is_any_last(node)) return false;
@@ -265,6 +267,27 @@ class Layout {
     if (!is_last(node.inputs[0])) return false;
     if (node.op_type == "Relu" && joins_scale_shift(node)) return true;
     node.inputs[0] = as_last(node.inputs[0]);
+    emit(std::move(node));
+    return true;
+  }
+
+  // Inputs of one shape, or of one element.
+  bool region(ir::Node& node) {
+    if (!is_image(node.outputs[0])) return false;
+    const int64_t rank = rank_of(node.outputs[0]);
+    const std::vector<int64_t>& extents = node.find("extents")->ints;
+    constexpr auto whole = static_cast<int64_t>(kernels::RegionExtent::whole);
+    constexpr auto single = static_cast<int64_t>(kernels::RegionExtent::single);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (extents[i] != single && (extents[i] != whole || rank_of(node.inputs[i]) != rank))
+        return false;
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (extents[i] == whole)
+        node.inputs[i] = as_last(node.inputs[i]);
+      else
+        need_first(node.inputs[i]);
+    }
     emit(std::move(node));
     return true;
   }

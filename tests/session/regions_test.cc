@@ -157,6 +157,66 @@ TEST(ChannelsLast, LinesAndVolumes) {
           {1, 2, 4, 5, 6});
 }
 
+TEST(ElementwiseRegions, RunTogether) {
+  const Session session = compare(model_of("(float[2, N] x) => (float[2, N] y, float[2, N] z)",
+                                           R"(
+  half = Constant<value = float {0.5}>()
+  three = Constant<value = float[1, 1] {3.0}>()
+  a = Mul(x, half)
+  b = Tanh(a)
+  c = Sub(three, b)
+  d = Exp(c)
+  e = Sigmoid(x)
+  f = Div(d, e)
+  y = Elu<alpha = 0.7>(f)
+  g = Sin(y)
+  h = Pow(g, three)
+  z = Add(h, h)
+)"),
+                                  {2, 3001});
+  EXPECT_EQ(count(session, "region."), 2);
+  EXPECT_EQ(session.steps().size(), 3u);  // the value that is used twice is one of its own
+}
+
+TEST(ElementwiseRegions, TakeRowsAndBounds) {
+  const Session session =
+      compare(model_of("(float[A, B, 100] x) => (float[A, B, 100] y)",
+                       weights("r", "100", 100) + weights("s", "1,100", 100) + R"(
+  low = Constant<value = float {-0.4}>()
+  a = Mul(x, r)
+  b = Sub(s, a)
+  c = Clip(b, low)
+  d = Min(c, x)
+  y = Max(r, d)
+)"),
+              {3, 20, 100});
+  EXPECT_EQ(session.steps().size(), 1u);
+}
+
+TEST(ElementwiseRegions, LongChainsAreCut) {
+  std::string body = "  half = Constant<value = float {0.9}>()\n  v0 = Mul(x, half)\n";
+  for (int i = 1; i < 200; ++i) body += fmt::format("  v{} = Cos(v{})\n", i, i - 1);
+  const Session session =
+      compare(model_of("(float[5] x) => (float[5] y)", body + "  y = Neg(v199)\n"), {5});
+  EXPECT_LE(session.steps().size(), 5u);
+}
+
+TEST(ElementwiseRegions, StandInsideChannelsLast) {
+  const Session session =
+      compare(model_of("(float[1, 3, 6, 6] x) => (float[1, A, B, C] y)",
+                       weights("w", "16,3,3,3", 432) + weights("v", "8,16,1,1", 128) +
+                           R"(
+  a = Conv(x, w)
+  b = Sin(a)
+  c = Cos(b)
+  d = Mul(c, a)
+  y = Conv(d, v)
+)"),
+              {1, 3, 6, 6});
+  EXPECT_EQ(count(session, "region."), 1);
+  EXPECT_EQ(count(session, "transpose.strided"), 2);
+}
+
 std::string attention_body(std::string_view middle, std::string_view end) {
   return weights("wq", "16,16", 256) + weights("wk", "16,16", 256) + weights("wv", "16,16", 256) +
          R"(
