@@ -65,6 +65,7 @@
   UNIT(pad)                           \
   UNIT(pool)                          \
   UNIT(quantize)                      \
+  UNIT(quantized_matmul)              \
   UNIT(random)                        \
   UNIT(range)                         \
   UNIT(recurrent)                     \

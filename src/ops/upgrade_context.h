@@ -11,9 +11,7 @@
 
 namespace sardonyx::ops {
 
-// The same contract carries a contextual function that has no kernel: a signature of spec/extra
-// with a `builder` and an Operator without `prepare` are rewritten whatever their version. An
-// upgrade function changes node() in place and may emit helper nodes before or after it. It is
+// An upgrade function changes node() in place and may emit helper nodes before or after it. It is
 // called once per node whose bound version is older than the newest one, and goes straight to the
 // newest: the rules of docs/upgrades.md compose. Helpers are emitted in their newest form and are
 // not upgraded again. The rewrite gives what is emitted the origin of the node.
@@ -61,8 +59,6 @@ class UpgradeContext {
   std::string constant_ints(const std::vector<int64_t>& values, std::string_view hint = "constant");
   // A scalar in the element type of `like`: a constant when the type is known, else CastLike.
   std::string scalar_like(float value, size_t like_input, std::string_view hint = "constant");
-  // A name that no value has.
-  std::string fresh_name(std::string_view hint) const { return services_.fresh_name(hint); }
   // Emits a helper before the node; returns its output's name.
   std::string before(std::string_view op, std::vector<std::string> inputs,
                      std::vector<ir::Attribute> attributes = {});

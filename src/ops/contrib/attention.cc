@@ -124,8 +124,8 @@ void attend_projection(Body& body, const Projection& p, size_t mask, size_t past
   }
   const std::string added = additive_mask(body, heads, 3, mask, bias);
   if (!body.wants(1)) return attend(body, heads, 3, added, {ctx.node().outputs[0]});
-  const std::string k = ctx.fresh_name("present"), v = ctx.fresh_name("present");
-  const std::string y = body.wants(0) ? ctx.node().outputs[0] : ctx.fresh_name("unused");
+  const std::string k = body.fresh_name(), v = body.fresh_name();
+  const std::string y = body.wants(0) ? ctx.node().outputs[0] : body.fresh_name();
   attend(body, heads, 3, added, {y, k, v});
   body.give(1, "Concat", {body.unsqueeze(k, {0}), body.unsqueeze(v, {0})},
             {int_attribute("axis", 0)});
@@ -243,7 +243,7 @@ void multi_head(UpgradeContext& ctx) {
   for (size_t i = 0; i < 4; ++i)
     outputs.push_back(body.wants(i) ? ctx.node().outputs[i] : std::string());
   const bool four = rank == 4;
-  if (four || outputs[0].empty()) outputs[0] = ctx.fresh_name("heads");
+  if (four || outputs[0].empty()) outputs[0] = body.fresh_name();
   attend(body, heads, rank, mask, outputs, 2);
   if (four)
     body.give(0, "Reshape", {body.transpose(outputs[0], {0, 2, 1, 3}), body.ints({0, 0, -1})});

@@ -16,9 +16,16 @@ const ir::Dim* Body::dim(size_t i, size_t axis) const {
   return &(*type->shape)[axis];
 }
 
+std::string Body::fresh_name() const {
+  std::string old;
+  const std::string fresh = ctx_.detach_output(0, &old);
+  ctx_.node().outputs[0] = old;
+  return fresh;
+}
+
 Names Body::several(std::string_view op, Names inputs, size_t outputs, Attributes attributes) {
   Names made;
-  for (size_t i = 0; i < outputs; ++i) made.push_back(ctx_.fresh_name(op));
+  for (size_t i = 0; i < outputs; ++i) made.push_back(fresh_name());
   node_for(op, std::move(inputs), made, std::move(attributes));
   return made;
 }

@@ -22,6 +22,8 @@ class Body {
   NodeView node() const { return ctx_.old(); }
   bool has(size_t input) const { return ctx_.has_input(input); }
   std::string input(size_t i) const { return has(i) ? ctx_.node().inputs[i] : std::string(); }
+  // A name that no value has.
+  std::string fresh_name() const;
   bool wants(size_t output) const { return ctx_.has_output(output); }
   // The rank of an input; fails where nobody knows it.
   int64_t rank(size_t i) const;

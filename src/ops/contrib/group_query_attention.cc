@@ -141,7 +141,8 @@ void infer(InferContext& ctx) {
 struct State {
   AttentionShape attention;
   kernels::RotaryShape rotary;
-  WideArguments wide;
+  WideArguments wide;    // of the first inputs
+  int64_t late[6] = {};  // where inputs from `bias` on become floats, or -1
   int64_t batch = 0, length = 0, past = 0, present = 0, size = 0;
   bool packed = false;
   int64_t q = 0, k = 0;          // scratch: the new rows, [batch, length, heads, size]
@@ -227,8 +228,11 @@ void bind_memory(BindContext& bind, State& s, const Settings& settings) {
   const auto floats = [&](int64_t count) { return layout.take(count * 4); };
   s.q = floats(s.batch * s.length * settings.heads * s.size);
   s.k = floats(s.batch * s.length * settings.kv_heads * s.size);
-  for (const int i : {cosine, sine, bias, sink, q_norm, k_norm})
-    s.wide.plan_in(bind, i, ElementType::float32, layout);
+  for (const int i : {cosine, sine}) s.wide.plan_in(bind, i, ElementType::float32, layout);
+  for (const int i : {bias, sink, q_norm, k_norm}) {
+    const bool converts = bind.has_input(i) && bind.in_type(i) != ElementType::float32;
+    s.late[i - bias] = converts ? floats(bind.in_size(i)) : -1;
+  }
   const int64_t count = s.batch * settings.kv_heads * s.present * s.size;
   for (int i = 0; i < 2; ++i) {
     s.whole[i] = bind.has_output(i + 1) ? -1 : layout.take(byte_size(type, count));
@@ -284,6 +288,17 @@ void read_lengths(const RunContext& run, const State& s) {
   }
 }
 
+// An input from `bias` on as floats; null where absent.
+const float* late_floats(const RunContext& run, const State& s, int i) {
+  if (!run.has_input(i)) return nullptr;
+  const int64_t at = s.late[i - bias];
+  if (at < 0) return run.in<float>(i);
+  auto* wide = reinterpret_cast<float*>(scratch_at(run, at));
+  kernels::cast(run.in_type(i), ElementType::float32, run.data(i), wide, run.in_size(i), {},
+                run.pool());
+  return wide;
+}
+
 // `heads` heads of the rows of input i, those from `first` on, as floats; a row of it has `all`.
 void load_heads(const RunContext& run, const State& s, int i, int64_t first, int64_t heads,
                 int64_t all, float* to) {
@@ -306,7 +321,7 @@ void finish_heads(const RunContext& run, const State& s, const Settings& setting
   if (run.has_input(norm)) {
     require(run.in_size(norm) == s.size,
             "the weights of a head's normalisation must have its size");
-    kernels::rms_norm(ElementType::float32, x, s.wide.in<float>(run, norm), x,
+    kernels::rms_norm(ElementType::float32, x, late_floats(run, s, norm), x,
                       s.batch * s.length * heads, s.size, settings.norm_epsilon, run.pool());
   }
   if (!settings.rotary) return;
@@ -386,10 +401,10 @@ void run_all(RunContext& run, const State& s, const Settings& settings, ThreadPo
                           {reinterpret_cast<const std::byte*>(k), ElementType::float32,
                            s.length * k_row, s.size, k_row});
   data.v = present_floats(run, s, 1, value_rows(run, s, settings));
-  data.bias = s.wide.in<float>(run, bias);
+  data.bias = late_floats(run, s, bias);
   data.lengths = reinterpret_cast<const int64_t*>(scratch_at(run, s.counts));
   data.positions = reinterpret_cast<const int64_t*>(scratch_at(run, s.starts));
-  data.sinks = s.wide.in<float>(run, sink);
+  data.sinks = late_floats(run, s, sink);
   if (s.sinks >= 0) {
     auto* none = reinterpret_cast<float*>(scratch_at(run, s.sinks));
     std::fill_n(none, settings.heads, 0.0f);

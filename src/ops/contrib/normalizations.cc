@@ -58,7 +58,7 @@ void skip_layer(UpgradeContext& ctx) {
   for (size_t i = 0; i < 3; ++i)
     outputs.push_back(body.wants(i) ? ctx.node().outputs[i] : std::string());
   while (outputs.size() > 1 && outputs.back().empty()) outputs.pop_back();
-  if (outputs[0].empty()) outputs[0] = ctx.fresh_name("unused");
+  if (outputs[0].empty()) outputs[0] = body.fresh_name();
   body.node_for("LayerNormalization", inputs, outputs,
                 {int_attribute("axis", -1),
                  float_attribute("epsilon", ctx.old().attr_float("epsilon", 1e-12f))});

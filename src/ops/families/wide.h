@@ -35,7 +35,7 @@ inline ElementType compute_type(ElementType type) {
 // Where the converted inputs and outputs of a step lie. Trivially copyable: part of a step's state.
 class WideArguments {
  public:
-  static constexpr int most = 16;
+  static constexpr int most = 10;
 
   void plan_in(const BindContext& bind, int i, ElementType compute, ScratchLayout& layout) {
     const bool convert = bind.has_input(i) && bind.in_type(i) != compute;
