@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 
 import ml_dtypes
@@ -17,10 +18,11 @@ OPSET = 21
 class Engine:
     """`sardonyx bench --serve`: a command a line in, a JSON object a line out."""
 
-    def __init__(self, program: str, folder):
+    def __init__(self, program: str, folder, instruction_set: str | None = None):
         self.folder = folder
+        chosen = {"SARDONYX_CPU": instruction_set} if instruction_set else {}
         self.process = subprocess.Popen([program, "bench", "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
+                                        text=True, env={**os.environ, **chosen})
 
     def ask(self, line: str) -> dict:
         self.process.stdin.write(line + "\n")

@@ -181,7 +181,7 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
   a.q = a.y = {s.length * settings.heads * s.size, s.size, settings.heads * s.size};
   a.scale = settings.scale != 0 ? settings.scale : 1 / std::sqrt(static_cast<double>(s.size));
   a.softcap = settings.softcap, a.causal = settings.causal;
-  a.left = settings.window;
+  a.left = settings.window > 0 ? settings.window - 1 : -1;
 }
 
 // The longest the present may be: its own size where somebody takes it.
