@@ -170,9 +170,10 @@ std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, int64_t group
   ConvShape shape;
   set_weights(shape, w->shape(), group);
   const int64_t channels = shape.out_channels;
-  // Few channels in a group leave most of the four places empty.
-  if (shape.in_channels < 3 * group || (zero->size() != 1 && zero->size() != channels))
-    return nullptr;
+  if (zero->size() != 1 && zero->size() != channels) return nullptr;
+  int64_t taps = 1;
+  for (size_t i = 2; i < w->shape().size(); ++i) taps *= w->shape()[i];
+  if (shape.in_channels == group && taps > kernels::conv_bytes_most_taps) return nullptr;
   return ctx.packed<ByteWeights>(
       scaled.w, fmt::format("conv bytes {} group {}", to_string(w->shape()), group), [&] {
         auto made = std::make_shared<ByteWeights>();
@@ -233,7 +234,7 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   if (const auto weights = pack_bytes(ctx, group))
     return prepare_bytes(read_window(ctx, true), group, weights);
-  ctx.refuse("conv_scaled.bytes", "W is not constant, or has fewer than three channels in a group");
+  ctx.refuse("conv_scaled.bytes", "W is not constant, or its kernel is very large");
   const Packed packed = pack_constant(ctx, scaled, group);
   auto step = make_step<State>(
       "conv_scaled",

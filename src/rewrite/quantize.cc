@@ -46,7 +46,7 @@ class Quantizer {
       if (!index_.is_dead(i)) conv(i) || product_to_bytes(i);
     }
     for (size_t i = 0; i < index_.size(); ++i) {
-      if (!index_.is_dead(i)) product_to_floats(i) || scaled_integers(i);
+      if (!index_.is_dead(i)) product_to_floats(i) || scaled_integers(i) || scaled_product(i);
     }
     index_.compact();
   }
@@ -415,6 +415,33 @@ class Quantizer {
     return true;
   }
 
+  // QLinearMatMul with one scale for A and one for Y.
+  bool scaled_product(size_t i) {
+    const ir::Node& old = index_.node(i);
+    if (!is_op(&old, "QLinearMatMul") || old.inputs.size() != 8) return false;
+    const Tensor* b = index_.constant(old.inputs[3]);
+    if (b == nullptr || b->rank() != 2 || !is_byte(element(old.inputs[0])) ||
+        !is_byte(b->element_type()) || !is_byte(element(old.outputs[0])))
+      return false;
+    for (const size_t one : {1, 2, 6, 7}) {
+      if (!is_one(old.inputs[one])) return false;
+    }
+    for (const size_t scale : {1, 4, 6}) {
+      if (element(old.inputs[scale]) != ElementType::float32) return false;
+    }
+    for (const size_t column : {4, 5}) {
+      if (!is_one(old.inputs[column]) && count(old.inputs[column]) != b->shape()[1]) return false;
+    }
+    ir::Node node;
+    node.domain = "sardonyx";
+    node.op_type = "QuantizedMatMul";
+    node.inputs.assign(old.inputs.begin(), old.inputs.begin() + 6);
+    node.inputs.insert(node.inputs.end(), {"", old.inputs[6], old.inputs[7]});
+    node.outputs = old.outputs;
+    replace(i, std::move(node), {});
+    return true;
+  }
+
   // The scale of the sums as one number times one for each column.
   bool split_scale(const std::string& scale, int64_t columns, ir::Node& node) {
     const auto fits = [&](const std::string& value) {
@@ -447,7 +474,8 @@ class Quantizer {
 
 bool has_quantized_nodes(const ir::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
-    return is_op(&node, "DequantizeLinear") || is_op(&node, "MatMulInteger");
+    return is_op(&node, "DequantizeLinear") || is_op(&node, "MatMulInteger") ||
+           is_op(&node, "QLinearMatMul");
   });
 }
 

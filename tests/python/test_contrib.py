@@ -193,12 +193,22 @@ def test_matmul_nbits_with_a_last_block_that_is_not_whole(engine, bias, k):
         agree(engine, case, tolerance=5e-5)
 
 
-@pytest.mark.parametrize("zeros, groups", [("float", False), (None, True), ("packed", True)])
+@pytest.mark.parametrize("zeros, groups", [("float", False), (None, True)])
 def test_matmul_nbits_in_its_rarer_forms(engine, zeros, groups):
     for rows in ((1,), (3,), (33,)):
         case = Case("MatMulNBits", nbits_inputs(64, 32, 4, 32, rows, zeros, groups=groups), constant=(1, 2, 3, 4), K=64,
                     N=32, bits=4, block_size=32)
         agree(engine, case, tolerance=5e-5)
+
+
+def test_matmul_nbits_takes_scale_and_zero_point_by_group(engine):
+    """ONNX Runtime leaves packed zero points out where there are groups."""
+    a, b, scales, zeros, group, _ = inputs = nbits_inputs(64, 32, 4, 32, (3,), "packed", groups=True)
+    q = np.stack([b & 15, b >> 4], -1).reshape(32, 64).astype(F32)
+    points = np.stack([zeros & 15, zeros >> 4], -1).reshape(32, 2).astype(F32)
+    expected = a @ ((q - points[:, group]) * scales[:, group]).T
+    case = Case("MatMulNBits", inputs, constant=(1, 2, 3, 4), K=64, N=32, bits=4, block_size=32)
+    agree(engine, case, reference=[expected])
 
 
 def test_matmul_nbits_of_halves(engine):
@@ -545,7 +555,8 @@ def test_products_on_each_instruction_set(sardonyx, tmp_path, instruction_set):
                 case = Case("MatMulIntegerToFloat", [a, b, scalar(1.0), scalar(1.0), *zeros], constant=(1, 2, 3, 4, 5))
                 agree(engine, case, reference=[expected], tolerance=1e-6)
     for x_type in BYTES:
-        for group, channels, stride, size, pads in ((1, 8, 1, 3, [1, 1, 1, 1]), (2, 12, 2, 3, [0, 1, 2, 0]), (1, 5, 1, 1, [0] * 4)):
+        for group, channels, stride, size, pads in ((1, 8, 1, 3, [1, 1, 1, 1]), (2, 12, 2, 3, [0, 1, 2, 0]), (1, 5, 1, 1, [0] * 4),
+                                                    (10, 10, 1, 3, [1, 0, 2, 1]), (5, 5, 2, 5, [2, 2, 2, 2]), (5, 5, 3, 2, [0] * 4)):
             inputs = [bytes_of(x_type, 2, channels, 11, 9), scalar(0.1), scalar(17, x_type),
                       bytes_of(x_type, 10, channels // group, size, size), np.abs(numbers(10)) * F32(0.01) + F32(0.001),
                       np.full(10, 3, x_type), scalar(2.0), scalar(60, x_type), integers(-3000, 3000, 10)]

@@ -32,6 +32,40 @@ void InterleaveRow(const uint8_t* const* in, int64_t n, uint8_t mask, uint8_t* o
   }
 }
 
+// sums[j] = sum over t of weights[4 * t] * plane[offsets[t] + j * stride], or, where `ones`, of the
+// plane alone. Floats hold every partial sum exactly: at most conv_bytes_most_taps products below
+// 2^15.
+void TapSums(const uint8_t* plane, const int64_t* offsets, const int8_t* weights, int64_t taps,
+             bool ones, int64_t n, int64_t stride, int32_t* sums) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t j = 0; j < n; j += lanes) {
+    auto sum = hn::Zero(d);
+    for (int64_t t = 0; t < taps; ++t) {
+      const uint8_t* at = plane + offsets[t] + j * stride;
+      auto wide = hn::Zero(du);
+      if (stride == 1) {
+        wide = hn::PromoteTo(du, hn::LoadU(d8, at));
+      } else if (stride == 2) {
+        HWY_ALIGN uint16_t pairs[hn::MaxLanes(d)];
+        std::memcpy(pairs, at, 2 * static_cast<size_t>(lanes));
+        wide = hn::And(hn::PromoteTo(du, hn::LoadU(d16, pairs)), hn::Set(du, 0xff));
+      } else {
+        HWY_ALIGN uint32_t values[hn::MaxLanes(d)] = {};
+        for (int64_t l = 0; l < lanes && j + l < n; ++l) values[l] = at[l * stride];
+        wide = hn::Load(du, values);
+      }
+      const auto x = hn::ConvertTo(d, hn::BitCast(di, wide));
+      sum = hn::MulAdd(x, hn::Set(d, ones ? 1.0f : static_cast<float>(weights[4 * t])), sum);
+    }
+    hn::StoreU(hn::ConvertTo(di, sum), di, sums + j);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();
@@ -40,6 +74,7 @@ HWY_AFTER_NAMESPACE();
 namespace sardonyx::kernels {
 
 HWY_EXPORT(InterleaveRow);
+HWY_EXPORT(TapSums);
 
 namespace {
 
@@ -165,6 +200,103 @@ void fill_panel(const Sizes& z, const Runs& runs, const uint8_t* image, uint8_t*
   }
 }
 
+// What the sums of an output channel become. The terms wrap, as those of the standard's int32 do.
+struct ChannelFinish {
+  int32_t term;
+  ByteFinish how;
+
+  ChannelFinish(const Sizes& z, const ConvBytes& job, int64_t channel, const int32_t* pixel_sums) {
+    const auto w_zero = static_cast<uint32_t>(job.w_zero ? job.w_zero[channel] : 0);
+    const auto terms = static_cast<uint32_t>(z.channels * z.taps);
+    term = static_cast<int32_t>(
+        static_cast<uint32_t>(job.bias ? job.bias[channel] : 0) -
+        static_cast<uint32_t>(job.x_zero) *
+            (static_cast<uint32_t>(job.weight_sums[channel]) - terms * w_zero));
+    how.scale = job.scale + channel;
+    how.type = job.y_type, how.zero = job.zero;
+    if (w_zero != 0) how.factor = pixel_sums;
+  }
+  void operator()(const ConvBytes& job, int64_t channel, const int32_t* sums, int64_t count,
+                  uint8_t* y) const {
+    ByteFinish at = how;
+    at.term = &term;
+    finish_bytes(at, sums, job.w_zero ? job.w_zero[channel] : 0, count, y);
+  }
+};
+
+// --- one input channel in a group
+
+constexpr int64_t plane_slack = 256;  // bytes that whole vectors read beyond the plane
+
+int64_t plane_bytes(const Sizes& z) { return aligned_bytes(z.volume + plane_slack); }
+
+// The part of a plane that is read, with its padding.
+void pad_plane(const Sizes& z, const uint8_t* x, uint8_t mask, uint8_t zero, uint8_t* out) {
+  std::memset(out, zero, static_cast<size_t>(z.volume));
+  const int64_t left = std::clamp<int64_t>(z.pad[2], 0, z.padded[2]),
+                from = std::max<int64_t>(0, -z.pad[2]),
+                inside = std::clamp<int64_t>(z.in[2] - from, 0, z.padded[2] - left);
+  for (int64_t d = 0; d < z.padded[0]; ++d) {
+    for (int64_t h = 0; h < z.padded[1]; ++h) {
+      const int64_t at_d = d - z.pad[0], at_h = h - z.pad[1];
+      if (at_d < 0 || at_d >= z.in[0] || at_h < 0 || at_h >= z.in[1]) continue;
+      const uint8_t* row = x + (at_d * z.in[1] + at_h) * z.in[2] + from;
+      uint8_t* to = out + (d * z.padded[1] + h) * z.padded[2] + left;
+      for (int64_t j = 0; j < inside; ++j) to[j] = static_cast<uint8_t>(row[j] ^ mask);
+    }
+  }
+}
+
+// Every output channel of one input channel.
+void run_plane(const Sizes& z, const ConvBytes& job, int64_t group, const uint8_t* plane,
+               uint8_t* y) {
+  int64_t offsets[conv_bytes_most_taps];
+  int64_t taps = 0;
+  for (int64_t d = 0; d < z.kernel[0]; ++d) {
+    for (int64_t h = 0; h < z.kernel[1]; ++h) {
+      for (int64_t w = 0; w < z.kernel[2]; ++w)
+        offsets[taps++] =
+            (d * z.dilation[0] * z.padded[1] + h * z.dilation[1]) * z.padded[2] + w * z.dilation[2];
+    }
+  }
+  alignas(64) int32_t sums[width], pixel_sums[width];
+  const int8_t* weights = job.weights + group * (z.rows + 1) * z.row_bytes();
+  for (int64_t line = 0; line < z.out[0] * z.out[1]; ++line) {
+    const int64_t d = line / z.out[1], h = line % z.out[1];
+    for (int64_t w = 0; w < z.out[2]; w += width) {
+      const int64_t count = std::min(width, z.out[2] - w);
+      const uint8_t* at =
+          plane + (d * z.stride[0] * z.padded[1] + h * z.stride[1]) * z.padded[2] + w * z.stride[2];
+      if (job.w_zero) HWY_DYNAMIC_DISPATCH(TapSums)
+      (at, offsets, weights, taps, true, count, z.stride[2], pixel_sums);
+      for (int64_t r = 0; r < z.rows; ++r) {
+        const int64_t channel = group * z.rows + r;
+        HWY_DYNAMIC_DISPATCH(TapSums)
+        (at, offsets, weights + r * z.row_bytes(), taps, false, count, z.stride[2], sums);
+        ChannelFinish(z, job, channel, pixel_sums)(
+            job, channel, sums, count, y + channel * z.out_pixels + line * z.out[2] + w);
+      }
+    }
+  }
+}
+
+void run_planes(const Sizes& z, const ConvShape& shape, const ConvBytes& job, uint8_t mask,
+                uint8_t* scratch, ThreadPool& pool) {
+  const int64_t work = z.out_pixels * z.taps * z.rows + z.volume;
+  pool.parallel_for(
+      shape.batch * shape.group, std::max<int64_t>(1, 100000 / std::max<int64_t>(1, work)),
+      [&](int64_t begin, int64_t end, int worker) {
+        uint8_t* plane = scratch + worker * plane_bytes(z);
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t n = i / shape.group;
+          pad_plane(z, static_cast<const uint8_t*>(job.x) + i * z.in_pixels, mask,
+                    static_cast<uint8_t>(job.x_zero), plane);
+          run_plane(z, job, i % shape.group, plane,
+                    static_cast<uint8_t*>(job.y) + n * shape.out_channels * z.out_pixels);
+        }
+      });
+}
+
 struct Task {
   int64_t group, panel, first, end;  // output channels [first, end) of the group
 };
@@ -184,19 +316,8 @@ void run_task(const Sizes& z, const ConvBytes& job, const Task& task, const uint
     byte_panel_product(false, weights + i * bytes, bytes, some, z.quads, panel, sums);
     for (int64_t r = 0; r < some; ++r) {
       const int64_t channel = task.group * z.rows + i + r;
-      const int32_t w_zero = job.w_zero ? job.w_zero[channel] : 0;
-      const auto terms = static_cast<int32_t>(z.channels * z.taps);
-      // The sums wrap, as those of the standard's int32 do.
-      const uint32_t term = static_cast<uint32_t>(job.bias ? job.bias[channel] : 0) -
-                            static_cast<uint32_t>(job.x_zero) *
-                                (static_cast<uint32_t>(job.weight_sums[channel]) -
-                                 static_cast<uint32_t>(terms) * static_cast<uint32_t>(w_zero));
-      const auto signed_term = static_cast<int32_t>(term);
-      ByteFinish how;
-      how.term = &signed_term, how.scale = job.scale + channel;
-      how.type = job.y_type, how.zero = job.zero;
-      if (w_zero != 0) how.factor = pixel_sums;
-      finish_bytes(how, sums + r * width, w_zero, count, y + channel * z.out_pixels + first);
+      ChannelFinish(z, job, channel, pixel_sums)(job, channel, sums + r * width, count,
+                                                 y + channel * z.out_pixels + first);
     }
   }
 }
@@ -232,6 +353,7 @@ void pack_conv_bytes_weights(const ConvShape& shape, ElementType type, const voi
 
 int64_t conv_bytes_scratch_bytes(const ConvShape& shape, int threads) {
   const Sizes z(shape);
+  if (z.channels == 1) return plane_bytes(z) * threads;
   return image_bytes(z, shape.group) + panel_bytes(z) * threads;
 }
 
@@ -241,6 +363,7 @@ void conv_bytes(const ConvShape& shape, const ConvBytes& given, void* scratch, T
   ConvBytes job = given;
   const auto mask = static_cast<uint8_t>(job.x_type == ElementType::int8 ? 0x80 : 0);
   job.x_zero += byte_turn(job.x_type, false);
+  if (z.channels == 1) return run_planes(z, shape, job, mask, static_cast<uint8_t*>(scratch), pool);
   auto* image = static_cast<uint8_t*>(scratch);
   auto* panels = image + image_bytes(z, shape.group);
   const int64_t block = z.block(shape.group), blocks = (z.rows + block - 1) / block;

@@ -30,6 +30,8 @@ struct ConvBytes {
   void* y = nullptr;
 };
 
+// Taps of a kernel that a group of one input channel may have.
+inline constexpr int64_t conv_bytes_most_taps = 512;
 int64_t conv_bytes_scratch_bytes(const ConvShape& shape, int threads);
 void conv_bytes(const ConvShape& shape, const ConvBytes& job, void* scratch, ThreadPool& pool);
 

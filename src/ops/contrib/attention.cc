@@ -175,9 +175,11 @@ void quantized_attention(UpgradeContext& ctx) {
   attend_projection(body, p, 5, 8, 99, 2);
 }
 
-// Q, K or V of three dimensions with its part of the bias.
-std::string biased(Body& body, const std::string& value, int64_t begin, int64_t end) {
-  return body.op("Add", {value, body.slice(body.input(3), begin, end, 0)});
+// Q, K or V of three dimensions with its part of the bias, which begins and ends at vectors of one.
+std::string biased(Body& body, const std::string& value, const std::string& begin,
+                   const std::string& end) {
+  const std::string part = body.op("Slice", {body.input(3), begin, end, body.ints({0})});
+  return body.op("Add", {value, part});
 }
 
 // [batch, length, heads * size] as [batch, heads, length, size].
@@ -207,20 +209,12 @@ int64_t read_operands(Body& body, Heads& heads) {
   heads.q = body.input(0), heads.k = body.input(1), heads.v = body.input(2);
   const bool projected = body.rank(1) == 3;
   if (body.has(3)) {
-    const auto size = [&](size_t i) -> std::optional<int64_t> {
-      const ir::Dim* d = body.dim(i, 2);
-      return d ? d->value() : std::nullopt;
-    };
-    const auto total = body.dim(3, 0) ? body.dim(3, 0)->value() : std::nullopt;
-    auto q = size(0), v = projected ? size(2) : q;
-    if (!q && v && total) q = (*total - *v) / 2;
-    if (!v && q && total) v = *total - 2 * *q;
-    if (!q || !v)
-      ctx.fail(ErrorCode::unsupported, "the hidden sizes of query and value must be known");
-    heads.q = biased(body, heads.q, 0, *q);
+    const std::string size = body.size_of(body.input(0), 2), twice = body.op("Add", {size, size});
+    heads.q = biased(body, heads.q, body.ints({0}), size);
     if (projected) {
-      heads.k = biased(body, heads.k, *q, 2 * *q);
-      heads.v = biased(body, heads.v, 2 * *q, 2 * *q + *v);
+      const std::string all = body.op("Add", {twice, body.size_of(body.input(2), 2)});
+      heads.k = biased(body, heads.k, size, twice);
+      heads.v = biased(body, heads.v, twice, all);
     }
   }
   if (projected) return 3;
