@@ -157,8 +157,9 @@ def read_releases(path):
 def latest_opsets(signatures, releases):
     """{domain: its newest opset version}, "" for ai.onnx."""
     latest = {}
+    with_releases = {domain for domain, _, _, extra in signatures if not extra}
     for domain, _, version, extra in signatures:
-        if not extra:
+        if not extra or domain not in with_releases:
             latest[domain] = max(latest.get(domain, 0), version.since)
     for _, _, pairs in releases:
         for domain, opset in pairs.items():

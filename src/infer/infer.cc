@@ -86,6 +86,8 @@ Binding bind_node(const ir::Node& node) {
   std::string advice;
   if (signature != nullptr) {
     advice = "the operator is known but not implemented yet";
+  } else if (schema::latest_opset(node.domain) > 0 && !schema::is_standard_domain(node.domain)) {
+    advice = fmt::format("it is not among the operators of {} that Sardonyx knows", node.domain);
   } else if (!schema::is_standard_domain(node.domain)) {
     advice = fmt::format("domain '{}' is neither of the standard nor of a function in the model",
                          node.domain);

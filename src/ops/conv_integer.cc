@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "ir/tensor.h"
+#include "kernels/conv/conv_bytes.h"
 #include "kernels/conv/conv_integer.h"
 #include "ops/families/conv_shape.h"
 #include "ops/families/wide.h"
@@ -140,8 +141,100 @@ void run_scaled(RunContext& run, const State& s, const Packed& packed) {
                         scratch_at(run, s.scratch), run.pool());
 }
 
+void check_scaled(const BindContext& bind, int64_t channels) {
+  for (const int i : {1, 6, 7}) {
+    if (bind.in_size(i) != 1)
+      throw Error(ErrorCode::run_failed,
+                  "the scales and zero points of X and Y must be one value each");
+  }
+  const int64_t scales = bind.in_size(4);
+  if (scales != 1 && scales != channels) {
+    throw Error(ErrorCode::run_failed,
+                fmt::format("the scale of W must be one value or one for each of the {} "
+                            "output channels; got {}",
+                            channels, scales));
+  }
+}
+
+// Weights four channels side by side, their sums, and their zero points for signed bytes.
+struct ByteWeights {
+  Tensor values, sums, zeros;
+  bool has_zeros = false;
+};
+
+std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, int64_t group) {
+  const Tensor* w = ctx.constant(scaled.w);
+  const Tensor* zero = ctx.constant(scaled.w_zero);
+  if (w == nullptr || w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 || zero == nullptr)
+    return nullptr;
+  ConvShape shape;
+  set_weights(shape, w->shape(), group);
+  const int64_t channels = shape.out_channels;
+  if (zero->size() != 1 && zero->size() != channels) return nullptr;
+  int64_t taps = 1;
+  for (size_t i = 2; i < w->shape().size(); ++i) taps *= w->shape()[i];
+  if (shape.in_channels == group && taps > kernels::conv_bytes_most_taps) return nullptr;
+  return ctx.packed<ByteWeights>(
+      scaled.w, fmt::format("conv bytes {} group {}", to_string(w->shape()), group), [&] {
+        auto made = std::make_shared<ByteWeights>();
+        made->values = Tensor(ElementType::int8, Shape{kernels::conv_bytes_weights_size(shape)});
+        made->sums = Tensor(ElementType::int32, Shape{channels});
+        made->zeros = Tensor(ElementType::int32, Shape{channels});
+        kernels::pack_conv_bytes_weights(shape, w->element_type(), w->data(),
+                                         static_cast<int8_t*>(made->values.mutable_data()),
+                                         static_cast<int32_t*>(made->sums.mutable_data()));
+        for (int64_t i = 0; i < channels; ++i) {
+          const int32_t value =
+              byte_at(zero->element_type(), zero->data(), zero->size() == 1 ? 0 : i) -
+              (w->element_type() == ElementType::uint8 ? 128 : 0);
+          static_cast<int32_t*>(made->zeros.mutable_data())[i] = value;
+          made->has_zeros |= value != 0;
+        }
+        return std::shared_ptr<const ByteWeights>(std::move(made));
+      });
+}
+
+void run_bytes(RunContext& run, const State& s, const ByteWeights& weights) {
+  auto* scale = reinterpret_cast<float*>(scratch_at(run, s.scale));
+  const float x = *run.in<float>(1), y = *run.in<float>(6);
+  for (int64_t i = 0; i < s.shape.out_channels; ++i)
+    scale[i] = x * run.in<float>(4)[run.in_size(4) == 1 ? 0 : i] / y;
+  kernels::ConvBytes job;
+  job.x_type = run.in_type(0), job.x = run.data(0), job.x_zero = x_zero_at_run(run, scaled);
+  job.weights = static_cast<const int8_t*>(weights.values.data());
+  job.weight_sums = static_cast<const int32_t*>(weights.sums.data());
+  if (weights.has_zeros) job.w_zero = static_cast<const int32_t*>(weights.zeros.data());
+  job.bias = run.has_input(8) ? run.in<int32_t>(8) : nullptr;
+  job.scale = scale;
+  job.y_type = run.out_type(0), job.zero = byte_at(run.in_type(7), run.data(7), 0);
+  job.y = run.out_data(0);
+  kernels::conv_bytes(s.shape, job, scratch_at(run, s.scratch), run.pool());
+}
+
+std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group,
+                                    const std::shared_ptr<const ByteWeights>& weights) {
+  auto step = make_step<State>(
+      "conv_scaled.bytes",
+      [window, group](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        s.shape = conv_shape_at_bind(bind, window, group, scaled.x, scaled.w);
+        check_scaled(bind, s.shape.out_channels);
+        if (bind.in_size(scaled.x_zero) != 1)
+          throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
+        s.scale = layout.take(s.shape.out_channels * 4);
+        s.scratch = layout.take(kernels::conv_bytes_scratch_bytes(s.shape, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [weights](RunContext& run, const State& s) { run_bytes(run, s, *weights); });
+  step->traits().unread_inputs = {scaled.w};
+  return step;
+}
+
 std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
+  if (const auto weights = pack_bytes(ctx, group))
+    return prepare_bytes(read_window(ctx, true), group, weights);
+  ctx.refuse("conv_scaled.bytes", "W is not constant, or its kernel is very large");
   const Packed packed = pack_constant(ctx, scaled, group);
   auto step = make_step<State>(
       "conv_scaled",
@@ -149,18 +242,8 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
                                                                         State& s) {
         ScratchLayout layout;
         bind_conv(bind, s, scaled, window, group, has, layout);
-        for (const int i : {1, 6, 7}) {
-          if (bind.in_size(i) != 1)
-            throw Error(ErrorCode::run_failed,
-                        "the scales and zero points of X and Y must be one value each");
-        }
+        check_scaled(bind, s.shape.out_channels);
         const int64_t scales = bind.in_size(4);
-        if (scales != 1 && scales != s.shape.out_channels) {
-          throw Error(ErrorCode::run_failed,
-                      fmt::format("the scale of W must be one value or one for each of the {} "
-                                  "output channels; got {}",
-                                  s.shape.out_channels, scales));
-        }
         s.scale_each = scales != 1;
         s.scale = layout.take(scales * 4);
         bind.need_scratch(layout.bytes());

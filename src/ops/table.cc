@@ -19,6 +19,15 @@
   UNIT(concat)                        \
   UNIT(constant)                      \
   UNIT(constant_of_shape)             \
+  UNIT(contrib_activations)           \
+  UNIT(contrib_attention)             \
+  UNIT(contrib_gather_quantized)      \
+  UNIT(contrib_group_query)           \
+  UNIT(contrib_integer_products)      \
+  UNIT(contrib_matmul_nbits)          \
+  UNIT(contrib_normalizations)        \
+  UNIT(contrib_products)              \
+  UNIT(contrib_quantized)             \
   UNIT(conv)                          \
   UNIT(conv_integer)                  \
   UNIT(conv_transpose)                \
@@ -56,6 +65,7 @@
   UNIT(pad)                           \
   UNIT(pool)                          \
   UNIT(quantize)                      \
+  UNIT(quantized_matmul)              \
   UNIT(random)                        \
   UNIT(range)                         \
   UNIT(recurrent)                     \

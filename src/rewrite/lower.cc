@@ -150,7 +150,9 @@ class Lowering {
     const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const schema::Signature* newest = schema::newest(node.domain, node.op_type);
     const bool older = bound && newest && (bound->since < newest->since || newest->deprecated);
-    if (!older || op == nullptr || op->upgrade == nullptr) {
+    const bool expands = bound && bound->extra && op && op->prepare == nullptr &&
+                         bound->function == schema::FunctionKind::contextual;
+    if ((!older && !expands) || op == nullptr || op->upgrade == nullptr) {
       emit(std::move(node), scope, depth, out);
       return;
     }

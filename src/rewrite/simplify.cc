@@ -10,6 +10,7 @@
 #include "ir/tensor.h"
 #include "rewrite/fuse.h"
 #include "rewrite/layout.h"
+#include "rewrite/quantize.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -56,6 +57,9 @@ class Folder {
 
   infer::Findings& findings() { return findings_; }
 
+  // Leaves DequantizeLinear in place: its weights are worth more as bytes.
+  bool keeps_bytes = false;
+
  private:
   static const Known* known(const ir::Node& node, const std::string& name, const Scope& scope) {
     const Known* found = scope.find(name);
@@ -99,6 +103,7 @@ class Folder {
     bool inferred = true;
     for (size_t i = 0; i < made.size(); ++i) inferred &= !wanted(i) || made[i].constant.has_value();
     if (binding.signature && binding.signature->nondeterministic) return false;
+    if (keeps_bytes && node.domain.empty() && node.op_type == "DequantizeLinear") return false;
     if (inferred) return true;
     int64_t input_bytes = 0;
     for (const Known* input : inputs) {
@@ -175,6 +180,16 @@ void remove_unused(ir::Graph& graph) {
 }  // namespace
 
 void simplify(ir::Graph& graph, const SimplifyOptions& options) {
+  if (options.fuse && has_quantized_nodes(graph)) {
+    Folder folder(options);
+    folder.keeps_bytes = true;
+    Scope scope;
+    infer::enter(graph, scope, folder.findings());
+    folder.fold(graph, scope);
+    remove_unused(graph);
+    quantize(graph, scope);
+    remove_unused(graph);
+  }
   Folder folder(options);
   Scope scope;
   infer::enter(graph, scope, folder.findings());

@@ -77,7 +77,10 @@ int32_t latest_opset(std::string_view domain) {
   return found != tables::latests.end() ? found->opset : 0;
 }
 
-bool is_standard_domain(std::string_view domain) { return latest_opset(domain) != 0; }
+bool is_standard_domain(std::string_view domain) {
+  domain = canonical(domain);
+  return (domain.empty() || domain.starts_with("ai.onnx")) && latest_opset(domain) != 0;
+}
 
 std::span<const Release> releases() { return tables::releases; }
 

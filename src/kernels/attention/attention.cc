@@ -120,7 +120,7 @@ class Block {
     q_ = d.q + batch * s.q.batch + head_ * s.q.head + query_ * s.q.row;
     y_ = d.y + batch * s.y.batch + head_ * s.y.head + query_ * s.y.row;
     length_ = d.lengths ? std::clamp<int64_t>(d.lengths[batch], 0, s.kv_length) : s.kv_length;
-    offset_ = d.lengths ? length_ - s.q_length : s.past;
+    offset_ = d.positions ? d.positions[batch] : d.lengths ? length_ - s.q_length : s.past;
   }
 
   void run() {
@@ -138,6 +138,7 @@ class Block {
     const T empty = s_.empty_is_nan ? std::numeric_limits<T>::quiet_NaN() : T(0);
     for (int64_t r = 0; r < rows_; ++r) {
       T* y = y_ + r * y_row_;
+      add_sink(r);
       if (fresh || sum_[r] == 0) {
         std::fill_n(y, s_.v_head_size, empty);
       } else {
@@ -186,7 +187,8 @@ class Block {
     if (!s_.wants_scores || s_.kind != AttentionScores::probabilities) return;
     for (int64_t r = 0; r < rows_; ++r) {
       T* row = scores_ + r * ld;
-      if (sum_[r] != 0) row_affine(row, T(1) / sum_[r], T(0), row, n);
+      const T sum = sum_[r] + sink_share(r);
+      if (sum != 0) row_affine(row, T(1) / sum, T(0), row, n);
       copy_out(AttentionScores::probabilities, r, row);
     }
   }
@@ -247,6 +249,11 @@ class Block {
     sum_[r] = sum_[r] * shrink + sum;
     top_[r] = top;
   }
+
+  T sink_share(int64_t r) const {
+    return d_.sinks && sum_[r] != 0 ? std::exp(d_.sinks[head(r)] - top_[r]) : T(0);
+  }
+  void add_sink(int64_t r) { sum_[r] += sink_share(r); }
 
   const AttentionShape& s_;
   const AttentionData<T>& d_;

@@ -33,9 +33,10 @@ struct AttentionShape {
 };
 
 // A mask is boolean (true: attend) or added to the scores; at most one of them is given. lengths
-// (optional): of each batch the keys that count; the queries are then its last ones. scores
-// (where wanted) is [batch, q_heads, q_length, kv_length]. A query that may attend to nothing gives
-// 0.
+// (optional): of each batch the keys that count; the queries are then its last ones, unless
+// positions (optional) say where they begin. sinks (optional): a score that takes its share of the
+// softmax but has no value. scores (where wanted) is [batch, q_heads, q_length, kv_length]. A query
+// that may attend to nothing gives 0.
 template <class T>
 struct AttentionData {
   const T* q = nullptr;
@@ -44,6 +45,8 @@ struct AttentionData {
   const bool* allowed = nullptr;
   const T* bias = nullptr;
   const int64_t* lengths = nullptr;
+  const int64_t* positions = nullptr;  // of each batch's first query among its keys
+  const T* sinks = nullptr;            // of each query head
   T* y = nullptr;
   T* scores = nullptr;
 };

@@ -1,0 +1,389 @@
+#include "kernels/conv/conv_bytes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/gemm/bytes.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/conv/conv_bytes.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// out[4 * i + c] = in[c][i] ^ mask; a channel that is not there is null and gives 0.
+void InterleaveRow(const uint8_t* const* in, int64_t n, uint8_t mask, uint8_t* out) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto turn = hn::Set(d, mask);
+  const auto load = [&](int c, int64_t i) HWY_ATTR {
+    return in[c] ? hn::Xor(hn::LoadU(d, in[c] + i), turn) : hn::Zero(d);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreInterleaved4(load(0, i), load(1, i), load(2, i), load(3, i), d, out + 4 * i);
+  for (; i < n; ++i) {
+    for (int c = 0; c < 4; ++c)
+      out[4 * i + c] = in[c] ? static_cast<uint8_t>(in[c][i] ^ mask) : uint8_t{0};
+  }
+}
+
+// sums[j] = sum over t of weights[4 * t] * plane[offsets[t] + j * stride], or, where `ones`, of the
+// plane alone. Floats hold every partial sum exactly: at most conv_bytes_most_taps products below
+// 2^15.
+void TapSums(const uint8_t* plane, const int64_t* offsets, const int8_t* weights, int64_t taps,
+             bool ones, int64_t n, int64_t stride, int32_t* sums) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t j = 0; j < n; j += lanes) {
+    auto sum = hn::Zero(d);
+    for (int64_t t = 0; t < taps; ++t) {
+      const uint8_t* at = plane + offsets[t] + j * stride;
+      auto wide = hn::Zero(du);
+      if (stride == 1) {
+        wide = hn::PromoteTo(du, hn::LoadU(d8, at));
+      } else if (stride == 2) {
+        HWY_ALIGN uint16_t pairs[hn::MaxLanes(d)];
+        std::memcpy(pairs, at, 2 * static_cast<size_t>(lanes));
+        wide = hn::And(hn::PromoteTo(du, hn::LoadU(d16, pairs)), hn::Set(du, 0xff));
+      } else {
+        HWY_ALIGN uint32_t values[hn::MaxLanes(d)] = {};
+        for (int64_t l = 0; l < lanes && j + l < n; ++l) values[l] = at[l * stride];
+        wide = hn::Load(du, values);
+      }
+      const auto x = hn::ConvertTo(d, hn::BitCast(di, wide));
+      sum = hn::MulAdd(x, hn::Set(d, ones ? 1.0f : static_cast<float>(weights[4 * t])), sum);
+    }
+    hn::StoreU(hn::ConvertTo(di, sum), di, sums + j);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(InterleaveRow);
+HWY_EXPORT(TapSums);
+
+namespace {
+
+constexpr int64_t width = byte_panel_columns;
+constexpr int64_t row_block = 48;
+
+int64_t aligned_bytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+struct Sizes {
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1},
+          dilation[3] = {1, 1, 1}, pad[3] = {};
+  int64_t padded[3];                             // the part of the padded input that is read
+  int64_t channels, rows, taps, quads, columns;  // of one group; channels in quads
+  int64_t in_pixels, out_pixels, volume;         // volume: of the padded input
+
+  explicit Sizes(const ConvShape& s) {
+    for (int i = 0; i < s.rank; ++i) {
+      const int to = 3 - s.rank + i;
+      const auto from = static_cast<size_t>(i);
+      in[to] = s.in[from], out[to] = s.out[from], kernel[to] = s.kernel[from];
+      stride[to] = s.stride[from], dilation[to] = s.dilation[from], pad[to] = s.pad_begin[from];
+    }
+    for (int i = 0; i < 3; ++i)
+      padded[i] =
+          std::max<int64_t>(0, (out[i] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1);
+    channels = s.in_channels / s.group, rows = s.out_channels / s.group;
+    taps = kernel[0] * kernel[1] * kernel[2], columns = (channels + 3) / 4, quads = columns * taps;
+    in_pixels = in[0] * in[1] * in[2], out_pixels = out[0] * out[1] * out[2];
+    volume = padded[0] * padded[1] * padded[2];
+  }
+  int64_t panels() const { return (out_pixels + width - 1) / width; }
+  int64_t row_bytes() const { return 4 * quads; }
+  // Output channels of a task: fewer where there are too few panels for several threads.
+  int64_t block(int64_t groups) const {
+    const int64_t wanted = (8 + panels() * groups - 1) / std::max<int64_t>(1, panels() * groups);
+    const int64_t each = (rows + wanted - 1) / wanted;
+    return std::max<int64_t>(1, (each + row_block - 1) / row_block * row_block);
+  }
+};
+
+int64_t image_bytes(const Sizes& z, int64_t group) {
+  return aligned_bytes(group * z.columns * z.volume * 4);
+}
+int64_t panel_bytes(const Sizes& z) { return z.quads * width * 4; }
+
+// One image with four channels side by side, its padding filled with the zero point.
+void interleave(const Sizes& z, const ConvShape& shape, const uint8_t* x, uint8_t mask,
+                uint8_t zero, uint8_t* image, ThreadPool& pool) {
+  const int64_t line = z.padded[2], lines = z.padded[0] * z.padded[1];
+  pool.parallel_for(
+      shape.group * z.columns * lines, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, line)),
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t column = i / lines % z.columns, g = i / lines / z.columns;
+          const int64_t at[2] = {i % lines / z.padded[1] - z.pad[0], i % z.padded[1] - z.pad[1]};
+          auto* to = image + i * line * 4;
+          const int64_t some = std::min<int64_t>(4, z.channels - 4 * column);
+          const int64_t left = std::clamp<int64_t>(z.pad[2], 0, line),
+                        from = std::max<int64_t>(0, -z.pad[2]),
+                        inside = std::clamp<int64_t>(z.in[2] - from, 0, line - left);
+          const bool outside =
+              at[0] < 0 || at[0] >= z.in[0] || at[1] < 0 || at[1] >= z.in[1] || inside == 0;
+          const auto fill = [&](int64_t first, int64_t count) {
+            for (int64_t j = first; j < first + count; ++j) {
+              for (int64_t c = 0; c < 4; ++c) to[4 * j + c] = c < some ? zero : uint8_t{0};
+            }
+          };
+          if (outside) {
+            fill(0, line);
+            continue;
+          }
+          const uint8_t* planes[4] = {};
+          for (int64_t c = 0; c < some; ++c) {
+            planes[c] = x + (g * z.channels + 4 * column + c) * z.in_pixels +
+                        (at[0] * z.in[1] + at[1]) * z.in[2] + from;
+          }
+          fill(0, left);
+          HWY_DYNAMIC_DISPATCH(InterleaveRow)(planes, inside, mask, to + 4 * left);
+          fill(left + inside, line - left - inside);
+        }
+      });
+}
+
+// Output positions [first, first + count) as runs that lie in one row.
+struct Runs {
+  int64_t count = 0;
+  int64_t at[width], size[width], base[width];  // base: of the first tap, in quads of the image
+
+  Runs(const Sizes& z, int64_t first, int64_t pixels) {
+    for (int64_t j = 0; j < pixels;) {
+      const int64_t p = first + j, w = p % z.out[2], h = p / z.out[2] % z.out[1],
+                    d = p / z.out[2] / z.out[1];
+      at[count] = j;
+      size[count] = std::min(pixels - j, z.out[2] - w);
+      base[count] =
+          (d * z.stride[0] * z.padded[1] + h * z.stride[1]) * z.padded[2] + w * z.stride[2];
+      j += size[count++];
+    }
+  }
+};
+
+void fill_panel(const Sizes& z, const Runs& runs, const uint8_t* image, uint8_t* panel) {
+  const int64_t stride = z.stride[2];
+  for (int64_t column = 0; column < z.columns; ++column) {
+    for (int64_t d = 0; d < z.kernel[0]; ++d) {
+      for (int64_t h = 0; h < z.kernel[1]; ++h) {
+        for (int64_t w = 0; w < z.kernel[2]; ++w, panel += 4 * width) {
+          const int64_t tap = (d * z.dilation[0] * z.padded[1] + h * z.dilation[1]) * z.padded[2] +
+                              w * z.dilation[2];
+          for (int64_t r = 0; r < runs.count; ++r) {
+            const uint8_t* from = image + 4 * (column * z.volume + runs.base[r] + tap);
+            uint8_t* to = panel + 4 * runs.at[r];
+            if (stride == 1) {
+              std::memcpy(to, from, static_cast<size_t>(4 * runs.size[r]));
+              continue;
+            }
+            for (int64_t j = 0; j < runs.size[r]; ++j)
+              std::memcpy(to + 4 * j, from + 4 * j * stride, 4);
+          }
+        }
+      }
+    }
+  }
+}
+
+// What the sums of an output channel become. The terms wrap, as those of the standard's int32 do.
+struct ChannelFinish {
+  int32_t term;
+  ByteFinish how;
+
+  ChannelFinish(const Sizes& z, const ConvBytes& job, int64_t channel, const int32_t* pixel_sums) {
+    const auto w_zero = static_cast<uint32_t>(job.w_zero ? job.w_zero[channel] : 0);
+    const auto terms = static_cast<uint32_t>(z.channels * z.taps);
+    term = static_cast<int32_t>(
+        static_cast<uint32_t>(job.bias ? job.bias[channel] : 0) -
+        static_cast<uint32_t>(job.x_zero) *
+            (static_cast<uint32_t>(job.weight_sums[channel]) - terms * w_zero));
+    how.scale = job.scale + channel;
+    how.type = job.y_type, how.zero = job.zero;
+    if (w_zero != 0) how.factor = pixel_sums;
+  }
+  void operator()(const ConvBytes& job, int64_t channel, const int32_t* sums, int64_t count,
+                  uint8_t* y) const {
+    ByteFinish at = how;
+    at.term = &term;
+    finish_bytes(at, sums, job.w_zero ? job.w_zero[channel] : 0, count, y);
+  }
+};
+
+// --- one input channel in a group
+
+constexpr int64_t plane_slack = 256;  // bytes that whole vectors read beyond the plane
+
+int64_t plane_bytes(const Sizes& z) { return aligned_bytes(z.volume + plane_slack); }
+
+// The part of a plane that is read, with its padding.
+void pad_plane(const Sizes& z, const uint8_t* x, uint8_t mask, uint8_t zero, uint8_t* out) {
+  std::memset(out, zero, static_cast<size_t>(z.volume));
+  const int64_t left = std::clamp<int64_t>(z.pad[2], 0, z.padded[2]),
+                from = std::max<int64_t>(0, -z.pad[2]),
+                inside = std::clamp<int64_t>(z.in[2] - from, 0, z.padded[2] - left);
+  for (int64_t d = 0; d < z.padded[0]; ++d) {
+    for (int64_t h = 0; h < z.padded[1]; ++h) {
+      const int64_t at_d = d - z.pad[0], at_h = h - z.pad[1];
+      if (at_d < 0 || at_d >= z.in[0] || at_h < 0 || at_h >= z.in[1]) continue;
+      const uint8_t* row = x + (at_d * z.in[1] + at_h) * z.in[2] + from;
+      uint8_t* to = out + (d * z.padded[1] + h) * z.padded[2] + left;
+      for (int64_t j = 0; j < inside; ++j) to[j] = static_cast<uint8_t>(row[j] ^ mask);
+    }
+  }
+}
+
+// Every output channel of one input channel.
+void run_plane(const Sizes& z, const ConvBytes& job, int64_t group, const uint8_t* plane,
+               uint8_t* y) {
+  int64_t offsets[conv_bytes_most_taps];
+  int64_t taps = 0;
+  for (int64_t d = 0; d < z.kernel[0]; ++d) {
+    for (int64_t h = 0; h < z.kernel[1]; ++h) {
+      for (int64_t w = 0; w < z.kernel[2]; ++w)
+        offsets[taps++] =
+            (d * z.dilation[0] * z.padded[1] + h * z.dilation[1]) * z.padded[2] + w * z.dilation[2];
+    }
+  }
+  alignas(64) int32_t sums[width], pixel_sums[width];
+  const int8_t* weights = job.weights + group * (z.rows + 1) * z.row_bytes();
+  for (int64_t line = 0; line < z.out[0] * z.out[1]; ++line) {
+    const int64_t d = line / z.out[1], h = line % z.out[1];
+    for (int64_t w = 0; w < z.out[2]; w += width) {
+      const int64_t count = std::min(width, z.out[2] - w);
+      const uint8_t* at =
+          plane + (d * z.stride[0] * z.padded[1] + h * z.stride[1]) * z.padded[2] + w * z.stride[2];
+      if (job.w_zero) HWY_DYNAMIC_DISPATCH(TapSums)
+      (at, offsets, weights, taps, true, count, z.stride[2], pixel_sums);
+      for (int64_t r = 0; r < z.rows; ++r) {
+        const int64_t channel = group * z.rows + r;
+        HWY_DYNAMIC_DISPATCH(TapSums)
+        (at, offsets, weights + r * z.row_bytes(), taps, false, count, z.stride[2], sums);
+        ChannelFinish(z, job, channel, pixel_sums)(
+            job, channel, sums, count, y + channel * z.out_pixels + line * z.out[2] + w);
+      }
+    }
+  }
+}
+
+void run_planes(const Sizes& z, const ConvShape& shape, const ConvBytes& job, uint8_t mask,
+                uint8_t* scratch, ThreadPool& pool) {
+  const int64_t work = z.out_pixels * z.taps * z.rows + z.volume;
+  pool.parallel_for(
+      shape.batch * shape.group, std::max<int64_t>(1, 100000 / std::max<int64_t>(1, work)),
+      [&](int64_t begin, int64_t end, int worker) {
+        uint8_t* plane = scratch + worker * plane_bytes(z);
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t n = i / shape.group;
+          pad_plane(z, static_cast<const uint8_t*>(job.x) + i * z.in_pixels, mask,
+                    static_cast<uint8_t>(job.x_zero), plane);
+          run_plane(z, job, i % shape.group, plane,
+                    static_cast<uint8_t*>(job.y) + n * shape.out_channels * z.out_pixels);
+        }
+      });
+}
+
+struct Task {
+  int64_t group, panel, first, end;  // output channels [first, end) of the group
+};
+
+void run_task(const Sizes& z, const ConvBytes& job, const Task& task, const uint8_t* image,
+              uint8_t* y, uint8_t* panel) {
+  const int64_t first = task.panel * width, count = std::min(width, z.out_pixels - first);
+  const int64_t bytes = z.row_bytes();
+  const int8_t* weights = job.weights + task.group * (z.rows + 1) * bytes;
+  fill_panel(z, Runs(z, first, count), image + task.group * z.columns * z.volume * 4, panel);
+  alignas(64) int32_t pixel_sums[width];
+  if (job.w_zero)
+    byte_panel_product(false, weights + z.rows * bytes, bytes, 1, z.quads, panel, pixel_sums);
+  alignas(64) int32_t sums[row_block * width];
+  for (int64_t i = task.first; i < task.end; i += row_block) {
+    const int64_t some = std::min(row_block, task.end - i);
+    byte_panel_product(false, weights + i * bytes, bytes, some, z.quads, panel, sums);
+    for (int64_t r = 0; r < some; ++r) {
+      const int64_t channel = task.group * z.rows + i + r;
+      ChannelFinish(z, job, channel, pixel_sums)(job, channel, sums + r * width, count,
+                                                 y + channel * z.out_pixels + first);
+    }
+  }
+}
+
+}  // namespace
+
+int64_t conv_bytes_weights_size(const ConvShape& shape) {
+  const Sizes z(shape);
+  return (shape.out_channels + shape.group) * z.row_bytes();
+}
+
+void pack_conv_bytes_weights(const ConvShape& shape, ElementType type, const void* w, int8_t* out,
+                             int32_t* sums) {
+  const Sizes z(shape);
+  const auto* from = static_cast<const uint8_t*>(w);
+  const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
+  std::memset(out, 0, static_cast<size_t>(conv_bytes_weights_size(shape)));
+  for (int64_t m = 0; m < shape.out_channels + shape.group; ++m, out += z.row_bytes()) {
+    const int64_t g = m / (z.rows + 1), row = m % (z.rows + 1);
+    const bool ones = row == z.rows;
+    int32_t sum = 0;
+    for (int64_t c = 0; c < z.channels; ++c) {
+      for (int64_t t = 0; t < z.taps; ++t) {
+        const int64_t at = ((g * z.rows + row) * z.channels + c) * z.taps + t;
+        const auto value = ones ? int8_t{1} : static_cast<int8_t>(from[at] ^ mask);
+        out[(c / 4 * z.taps + t) * 4 + c % 4] = value;
+        sum += value;
+      }
+    }
+    if (!ones) sums[g * z.rows + row] = sum;
+  }
+}
+
+int64_t conv_bytes_scratch_bytes(const ConvShape& shape, int threads) {
+  const Sizes z(shape);
+  if (z.channels == 1) return plane_bytes(z) * threads;
+  return image_bytes(z, shape.group) + panel_bytes(z) * threads;
+}
+
+void conv_bytes(const ConvShape& shape, const ConvBytes& given, void* scratch, ThreadPool& pool) {
+  const Sizes z(shape);
+  if (z.out_pixels == 0 || shape.out_channels == 0) return;
+  ConvBytes job = given;
+  const auto mask = static_cast<uint8_t>(job.x_type == ElementType::int8 ? 0x80 : 0);
+  job.x_zero += byte_turn(job.x_type, false);
+  if (z.channels == 1) return run_planes(z, shape, job, mask, static_cast<uint8_t*>(scratch), pool);
+  auto* image = static_cast<uint8_t*>(scratch);
+  auto* panels = image + image_bytes(z, shape.group);
+  const int64_t block = z.block(shape.group), blocks = (z.rows + block - 1) / block;
+  const int64_t tasks = shape.group * z.panels() * blocks;
+  const int64_t work = z.quads * width * (std::min(block, z.rows) + 8);
+  for (int64_t n = 0; n < shape.batch; ++n) {
+    const auto* x = static_cast<const uint8_t*>(job.x) + n * shape.in_channels * z.in_pixels;
+    auto* y = static_cast<uint8_t*>(job.y) + n * shape.out_channels * z.out_pixels;
+    interleave(z, shape, x, mask, static_cast<uint8_t>(job.x_zero), image, pool);
+    pool.parallel_for(
+        tasks, std::max<int64_t>(1, 400000 / std::max<int64_t>(1, work)),
+        [&](int64_t begin, int64_t end, int worker) {
+          uint8_t* panel = panels + worker * panel_bytes(z);
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t b = i % blocks, p = i / blocks % z.panels(), g = i / blocks / z.panels();
+            run_task(z, job, {g, p, b * block, std::min(z.rows, (b + 1) * block)}, image, y, panel);
+          }
+        });
+  }
+}
+
+}  // namespace sardonyx::kernels
+#endif

@@ -1,0 +1,38 @@
+// Convolution of bytes to bytes, summed exactly in int32, four input channels at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "kernels/conv/conv.h"
+#include "sardonyx/element_type.h"
+
+namespace sardonyx::kernels {
+
+// Bytes of packed weights: signed, four channels side by side, and one row of ones for each group.
+int64_t conv_bytes_weights_size(const ConvShape& shape);
+// `sums` [out_channels]: of each channel's signed weights.
+void pack_conv_bytes_weights(const ConvShape& shape, ElementType type, const void* w, int8_t* out,
+                             int32_t* sums);
+
+// y = saturate(round((sum of (x - x_zero) (w - w_zero) + bias) * scale) + zero).
+struct ConvBytes {
+  ElementType x_type = ElementType::uint8;
+  const void* x = nullptr;
+  int32_t x_zero = 0;
+  const int8_t* weights = nullptr;  // packed
+  const int32_t* weight_sums = nullptr;
+  const int32_t* w_zero = nullptr;  // of each output channel, for signed weights; null: 0
+  const int32_t* bias = nullptr;    // of each output channel; may be null
+  const float* scale = nullptr;     // of each output channel
+  ElementType y_type = ElementType::uint8;
+  int32_t zero = 0;
+  void* y = nullptr;
+};
+
+// Taps of a kernel that a group of one input channel may have.
+inline constexpr int64_t conv_bytes_most_taps = 512;
+int64_t conv_bytes_scratch_bytes(const ConvShape& shape, int threads);
+void conv_bytes(const ConvShape& shape, const ConvBytes& job, void* scratch, ThreadPool& pool);
+
+}  // namespace sardonyx::kernels

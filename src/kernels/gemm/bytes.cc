@@ -1,0 +1,322 @@
+#include "kernels/gemm/bytes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/cpu.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm/bytes.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// sum + the four products of bytes in each 32-bit lane; a is unsigned, b signed.
+template <class D, class V>
+HWY_INLINE V AddQuads(D d, V a, V b, V sum) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<int16_t, D> d16;
+  const hn::Repartition<uint16_t, D> du16;
+  auto unused = hn::Zero(d);
+  const auto a16 = hn::BitCast(du16, a);
+  const auto b16 = hn::BitCast(d16, b);
+  const auto a_even = hn::BitCast(d16, hn::And(a16, hn::Set(du16, 0xff)));
+  const auto a_odd = hn::BitCast(d16, hn::ShiftRight<8>(a16));
+  const auto b_even = hn::ShiftRight<8>(hn::ShiftLeft<8>(b16));
+  const auto b_odd = hn::ShiftRight<8>(b16);
+  sum = hn::ReorderWidenMulAccumulate(d, a_even, b_even, sum, unused);
+  return hn::ReorderWidenMulAccumulate(d, a_odd, b_odd, sum, unused);
+#else
+  const hn::RebindToUnsigned<D> du;
+  const auto byte = hn::Set(du, 0xff);
+  const auto ua = hn::BitCast(du, a);
+  const auto term = [&](V x, V y) HWY_ATTR { return hn::Mul(x, y); };
+  sum = hn::Add(sum,
+                term(hn::BitCast(d, hn::And(ua, byte)), hn::ShiftRight<24>(hn::ShiftLeft<24>(b))));
+  sum = hn::Add(sum, term(hn::BitCast(d, hn::And(hn::ShiftRight<8>(ua), byte)),
+                          hn::ShiftRight<24>(hn::ShiftLeft<16>(b))));
+  sum = hn::Add(sum, term(hn::BitCast(d, hn::And(hn::ShiftRight<16>(ua), byte)),
+                          hn::ShiftRight<24>(hn::ShiftLeft<8>(b))));
+  return hn::Add(sum, term(hn::BitCast(d, hn::ShiftRight<24>(ua)), hn::ShiftRight<24>(b)));
+#endif
+}
+
+template <bool panel_signed, int rows, class D>
+HWY_INLINE void QuadTile(D d, const uint8_t* a, int64_t stride, int64_t quads, const uint8_t* panel,
+                         int32_t* sums) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  hn::Vec<D> acc[rows][2];
+  for (int r = 0; r < rows; ++r) acc[r][0] = acc[r][1] = hn::Zero(d);
+  for (int64_t q = 0; q < quads; ++q) {
+    const auto* at = reinterpret_cast<const int32_t*>(panel + q * byte_panel_columns * 4);
+    const auto b0 = hn::LoadU(d, at), b1 = hn::LoadU(d, at + lanes);
+    for (int r = 0; r < rows; ++r) {
+      int32_t quad;
+      std::memcpy(&quad, a + r * stride + q * 4, 4);
+      const auto x = hn::Set(d, quad);
+      acc[r][0] = panel_signed ? AddQuads(d, x, b0, acc[r][0]) : AddQuads(d, b0, x, acc[r][0]);
+      acc[r][1] = panel_signed ? AddQuads(d, x, b1, acc[r][1]) : AddQuads(d, b1, x, acc[r][1]);
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    hn::StoreU(acc[r][0], d, sums + r * byte_panel_columns);
+    hn::StoreU(acc[r][1], d, sums + r * byte_panel_columns + lanes);
+  }
+}
+
+template <bool panel_signed>
+void QuadPanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads, const uint8_t* panel,
+               int32_t* sums) {
+  const hn::CappedTag<int32_t, byte_panel_columns / 2> d;
+  const int64_t step = 2 * static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t column = 0; column < byte_panel_columns; column += step) {
+    const uint8_t* b = panel + 4 * column;
+    int64_t i = 0;
+    for (; i + 2 <= rows; i += 2)
+      QuadTile<panel_signed, 2>(d, a + i * stride, stride, quads, b,
+                                sums + i * byte_panel_columns + column);
+    if (i < rows)
+      QuadTile<panel_signed, 1>(d, a + i * stride, stride, quads, b,
+                                sums + i * byte_panel_columns + column);
+  }
+}
+
+void PanelSigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads,
+                 const uint8_t* panel, int32_t* sums) {
+  QuadPanel<true>(a, stride, rows, quads, panel, sums);
+}
+void PanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads,
+                   const uint8_t* panel, int32_t* sums) {
+  QuadPanel<false>(a, stride, rows, quads, panel, sums);
+}
+
+template <bool each>
+void FinishRow(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int64_t columns,
+               void* y) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<uint8_t, decltype(d)> du8;
+  const hn::Rebind<int8_t, decltype(d)> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto load_int = [&](const int32_t* p, int64_t j)
+                            HWY_ATTR { return each ? hn::LoadU(di, p + j) : hn::Set(di, *p); };
+  const auto load_float = [&](const float* p, int64_t j)
+                              HWY_ATTR { return each ? hn::LoadU(d, p + j) : hn::Set(d, *p); };
+  const auto value_at = [&](int64_t j) HWY_ATTR {
+    auto sum = hn::Add(hn::LoadU(di, sums + j), load_int(how.term, j));
+    if (how.factor)
+      sum = hn::Sub(sum, hn::Mul(hn::LoadU(di, how.factor + j), hn::Set(di, row_sum)));
+    const auto scale = load_float(how.scale, j);
+    const auto value = hn::ConvertTo(d, sum);
+    return how.bias ? hn::MulAdd(value, scale, load_float(how.bias, j)) : hn::Mul(value, scale);
+  };
+  const bool is_float = how.type == ElementType::float32, is_signed = how.type == ElementType::int8;
+  const auto low = hn::Set(d, -1e9f), high = hn::Set(d, 1e9f);
+  for (int64_t j = 0; j < columns; j += lanes) {
+    const auto value = value_at(j);
+    const auto count = std::min(lanes, columns - j);
+    if (is_float) {
+      float* to = static_cast<float*>(y) + j;
+      if (count == lanes) {
+        hn::StoreU(value, d, to);
+      } else {
+        hn::BlendedStore(value, hn::FirstN(d, static_cast<size_t>(count)), d, to);
+      }
+      continue;
+    }
+    const auto whole =
+        hn::Add(hn::NearestInt(hn::Min(high, hn::Max(low, value))), hn::Set(di, how.zero));
+    HWY_ALIGN uint8_t bytes[hn::MaxLanes(d)];
+    if (is_signed) {
+      hn::StoreU(hn::DemoteTo(d8, whole), d8, reinterpret_cast<int8_t*>(bytes));
+    } else {
+      hn::StoreU(hn::DemoteTo(du8, whole), du8, bytes);
+    }
+    std::memcpy(static_cast<uint8_t*>(y) + j, bytes, static_cast<size_t>(count));
+  }
+}
+
+void Finish(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int64_t columns, void* y) {
+  if (how.each) return FinishRow<true>(how, sums, row_sum, columns, y);
+  FinishRow<false>(how, sums, row_sum, columns, y);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#if HWY_ARCH_X86
+#include <immintrin.h>
+#endif
+
+namespace sardonyx::kernels {
+
+HWY_EXPORT(PanelSigned);
+HWY_EXPORT(PanelUnsigned);
+HWY_EXPORT(Finish);
+
+namespace {
+
+#if HWY_ARCH_X86 && defined(__x86_64__)
+#define SARDONYX_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+
+// `rows` rows against the four vectors of a panel.
+template <bool panel_signed, int rows>
+SARDONYX_VNNI void vnni_tile(const uint8_t* a, int64_t stride, int64_t quads, const uint8_t* panel,
+                             int32_t* sums) {
+  __m512i acc[rows][4];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) acc[r][v] = _mm512_setzero_si512();
+  }
+  for (int64_t q = 0; q < quads; ++q) {
+    __m512i b[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v)
+      b[v] = _mm512_loadu_si512(panel + q * byte_panel_columns * 4 + v * 64);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      int32_t quad;
+      std::memcpy(&quad, a + r * stride + q * 4, 4);
+      const __m512i x = _mm512_set1_epi32(quad);
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) {
+        acc[r][v] = panel_signed ? _mm512_dpbusd_epi32(acc[r][v], x, b[v])
+                                 : _mm512_dpbusd_epi32(acc[r][v], b[v], x);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v)
+      _mm512_storeu_si512(sums + r * byte_panel_columns + v * 16, acc[r][v]);
+  }
+}
+
+template <bool panel_signed>
+void vnni_panel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads, const uint8_t* panel,
+                int32_t* sums) {
+  int64_t i = 0;
+  const auto at = [&](int64_t row) { return a + row * stride; };
+  const auto to = [&](int64_t row) { return sums + row * byte_panel_columns; };
+  for (; i + 6 <= rows; i += 6) vnni_tile<panel_signed, 6>(at(i), stride, quads, panel, to(i));
+  for (; i + 3 <= rows; i += 3) vnni_tile<panel_signed, 3>(at(i), stride, quads, panel, to(i));
+  for (; i < rows; ++i) vnni_tile<panel_signed, 1>(at(i), stride, quads, panel, to(i));
+}
+#endif
+
+constexpr int64_t row_block = 48;
+
+uint8_t turned(ElementType type, uint8_t byte, bool to_signed) {
+  return (type == ElementType::int8) == to_signed ? byte : static_cast<uint8_t>(byte ^ 0x80);
+}
+
+}  // namespace
+
+void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, uint8_t* out,
+                    int32_t* sums, ThreadPool& pool) {
+  const int64_t width = 4 * byte_quads(k);
+  const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0x80 : 0);
+  pool.parallel_for(count, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, width)),
+                    [&](int64_t begin, int64_t end, int) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        const auto* from = static_cast<const uint8_t*>(a) + i * k;
+                        uint8_t* to = out + i * width;
+                        int32_t sum = 0;
+                        for (int64_t t = 0; t < k; ++t) {
+                          to[t] = static_cast<uint8_t>(from[t] ^ mask);
+                          sum += to[t];
+                        }
+                        for (int64_t t = k; t < width; ++t) to[t] = 0;
+                        if (sums) sums[i] = sum;
+                      }
+                    });
+}
+
+void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int64_t column_stride,
+                      int64_t k, int64_t columns, int8_t* out, int32_t* sums, ThreadPool& pool) {
+  const int64_t quads = byte_quads(k), bytes = quads * 4 * byte_panel_columns;
+  const auto* from = static_cast<const uint8_t*>(b);
+  pool.parallel_for((columns + byte_panel_columns - 1) / byte_panel_columns,
+                    std::max<int64_t>(1, 2048 / std::max<int64_t>(1, quads)),
+                    [&](int64_t begin, int64_t end, int) {
+                      for (int64_t p = begin; p < end; ++p) {
+                        const int64_t first = p * byte_panel_columns,
+                                      used = std::min(byte_panel_columns, columns - first);
+                        int8_t* to = out + p * bytes;
+                        std::memset(to, 0, static_cast<size_t>(bytes));
+                        std::fill_n(sums + first, used, 0);
+                        for (int64_t t = 0; t < k; ++t) {
+                          int8_t* quad = to + t / 4 * 4 * byte_panel_columns + t % 4;
+                          for (int64_t j = 0; j < used; ++j) {
+                            const uint8_t byte =
+                                from[t * term_stride + (first + j) * column_stride];
+                            const auto value = static_cast<int8_t>(turned(type, byte, true));
+                            quad[4 * j] = value;
+                            sums[first + j] += value;
+                          }
+                        }
+                      }
+                    });
+}
+
+void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
+                        int64_t quads, const void* panel, int32_t* sums) {
+  const auto* a = static_cast<const uint8_t*>(rows);
+  const auto* b = static_cast<const uint8_t*>(panel);
+#if HWY_ARCH_X86 && defined(__x86_64__)
+  static const bool vnni = cpu_features().avx512_vnni;
+  if (vnni) {
+    return panel_signed ? vnni_panel<true>(a, row_stride, count, quads, b, sums)
+                        : vnni_panel<false>(a, row_stride, count, quads, b, sums);
+  }
+#endif
+  if (panel_signed) {
+    HWY_DYNAMIC_DISPATCH(PanelSigned)(a, row_stride, count, quads, b, sums);
+  } else {
+    HWY_DYNAMIC_DISPATCH(PanelUnsigned)(a, row_stride, count, quads, b, sums);
+  }
+}
+
+void finish_bytes(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int64_t columns,
+                  void* y) {
+  HWY_DYNAMIC_DISPATCH(Finish)(how, sums, row_sum, columns, y);
+}
+
+void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
+                  const int8_t* panels, const ByteFinish& how, void* y, ThreadPool& pool) {
+  const int64_t quads = byte_quads(k), count = (n + byte_panel_columns - 1) / byte_panel_columns;
+  const int64_t blocks = (m + row_block - 1) / row_block, width = 4 * quads;
+  const int64_t size = how.type == ElementType::float32 ? 4 : 1;
+  const int64_t work = std::min(row_block, m) * width * byte_panel_columns;
+  pool.parallel_for(
+      blocks * count, std::max<int64_t>(1, 2000000 / std::max<int64_t>(1, work)),
+      [&](int64_t begin, int64_t end, int) {
+        alignas(64) int32_t sums[row_block * byte_panel_columns];
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t panel = i % count, first = i / count * row_block,
+                        used = std::min(row_block, m - first), column = panel * byte_panel_columns;
+          byte_panel_product(true, rows + first * width, width, used, quads,
+                             panels + panel * width * byte_panel_columns, sums);
+          ByteFinish at = how;
+          at.term += column, at.scale += column;
+          if (at.factor) at.factor += column;
+          if (at.bias) at.bias += column;
+          for (int64_t r = 0; r < used; ++r) {
+            finish_bytes(at, sums + r * byte_panel_columns, row_sums ? row_sums[first + r] : 0,
+                         std::min(byte_panel_columns, n - column),
+                         static_cast<std::byte*>(y) + ((first + r) * n + column) * size);
+          }
+        }
+      });
+}
+
+}  // namespace sardonyx::kernels
+#endif

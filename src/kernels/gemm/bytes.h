@@ -1,0 +1,62 @@
+// Products of bytes, one operand unsigned and the other signed, summed exactly in int32, four terms
+// at a time. Operands of the other sign are turned by their top bit: +128 or -128, which their zero
+// points take up.
+#pragma once
+
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "sardonyx/element_type.h"
+
+namespace sardonyx::kernels {
+
+inline constexpr int64_t byte_panel_columns = 64;
+inline int64_t byte_quads(int64_t k) { return (k + 3) / 4; }
+
+// What turning a byte of type `from` for an operand of the other sign does to its zero point:
+// 128 (int8 read as unsigned), -128 (uint8 read as signed) or 0.
+inline int32_t byte_turn(ElementType from, bool to_signed) {
+  if (from == ElementType::int8) return to_signed ? 0 : 128;
+  return to_signed ? -128 : 0;
+}
+
+// Dense rows [count, k] as unsigned [count, 4 * quads], what is not there 0; sums (may be null) of
+// each row.
+void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, uint8_t* out,
+                    int32_t* sums, ThreadPool& pool);
+
+// Columns of b[t * term_stride + j * column_stride] as signed panels [panels, quads, 64, 4], what
+// is not there 0, and the sum of each column.
+inline int64_t byte_panels_size(int64_t columns, int64_t k) {
+  return (columns + byte_panel_columns - 1) / byte_panel_columns * byte_panel_columns *
+         byte_quads(k) * 4;
+}
+void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int64_t column_stride,
+                      int64_t k, int64_t columns, int8_t* out, int32_t* sums, ThreadPool& pool);
+
+// sums[i * 64 + j] = row i times column j of one panel. Rows are row_stride bytes apart. Exactly
+// one of rows and panel is signed.
+void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
+                        int64_t quads, const void* panel, int32_t* sums);
+
+// What becomes of one row of sums: value = (sum + term - factor * row_sum) * scale + bias; then the
+// value itself (float32), or saturate(round(value) + zero) (uint8, int8). factor has one value a
+// column, the other pointers too where `each`, else one for all; factor and bias may be null. Whole
+// vectors are read beyond the last column: the memory must reach to the panel's end.
+struct ByteFinish {
+  const int32_t* term = nullptr;
+  const int32_t* factor = nullptr;
+  const float* scale = nullptr;
+  const float* bias = nullptr;
+  bool each = false;
+  ElementType type = ElementType::float32;
+  int32_t zero = 0;
+};
+void finish_bytes(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int64_t columns,
+                  void* y);
+
+// y [m, n] of packed rows and panels; how.each. row_sums is needed where how.factor is given.
+void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
+                  const int8_t* panels, const ByteFinish& how, void* y, ThreadPool& pool);
+
+}  // namespace sardonyx::kernels

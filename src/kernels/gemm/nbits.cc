@@ -1,0 +1,301 @@
+#include "kernels/gemm/nbits.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/nbits_job.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm/nbits.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+
+int64_t Lanes() { return static_cast<int64_t>(hn::Lanes(FloatTag())); }
+
+// One row, so that the elements that share a byte with others of their place in it lie side by
+// side: [chunk][place in the byte][lane]. What is beyond k is 0.
+void Arrange(const NBitsMatrix& b, const float* row, float* out, float* sums) {
+  const FloatTag d;
+  const int64_t lanes = Lanes(), places = 8 / b.bits, chunk = lanes * places;
+  const int64_t blocks = b.blocks();
+  for (int64_t i = 0; i < blocks; ++i) {
+    auto sum = hn::Zero(d);
+    for (int64_t c = i * b.block; c < (i + 1) * b.block; c += chunk) {
+      for (int64_t p = 0; p < places; ++p) {
+        float* to = out + c + p * lanes;
+        for (int64_t l = 0; l < lanes; ++l) {
+          const int64_t from = c + l * places + p;
+          to[l] = from < b.k ? row[from] : 0.0f;
+        }
+        sum = hn::Add(sum, hn::LoadU(d, to));
+      }
+    }
+    hn::StoreU(sum, d, sums + i * lanes);
+  }
+}
+
+// The elements at one place in `lanes` bytes, as floats.
+template <int bits, class D, class V>
+HWY_INLINE hn::Vec<D> Elements(D d, V bytes, int place) {
+  const hn::RebindToSigned<D> di;
+  const hn::RebindToUnsigned<D> du;
+  auto q = bytes;
+  if (place > 0) q = hn::ShiftRightSame(q, place * bits);
+  if (bits < 8 && (place + 1) * bits < 8) q = hn::And(q, hn::Set(du, (1u << bits) - 1));
+  return hn::ConvertTo(d, hn::BitCast(di, q));
+}
+
+template <int bits, int rows, int columns>
+void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
+  const FloatTag d;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const hn::Rebind<uint8_t, FloatTag> d8;
+  using V = hn::Vec<FloatTag>;
+  constexpr int places = 8 / bits;
+  const int64_t lanes = Lanes(), blocks = b.blocks(), block_bytes = b.block_bytes();
+  V sums[rows][columns];
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) sums[r][c] = hn::Zero(d);
+  }
+  const float plain_zero = static_cast<float>(1 << (bits - 1));
+  for (int64_t i = 0; i < blocks; ++i) {
+    V dots[rows][columns];
+    for (int c = 0; c < columns; ++c) {
+      const int64_t at = (column + c) * blocks + i;
+      const float zero = b.zeros         ? static_cast<float>(b.zeros[at])
+                         : b.float_zeros ? b.float_zeros[at]
+                                         : plain_zero;
+      for (int r = 0; r < rows; ++r) {
+        dots[r][c] = hn::Mul(hn::Set(d, -zero),
+                             hn::LoadU(d, job.row_sums + r * job.sums_stride + i * lanes));
+      }
+    }
+    const float* a = job.rows + i * b.block;
+    const uint8_t* data = b.data + column * b.column_bytes() + i * block_bytes;
+    for (int64_t byte = 0; byte < block_bytes; byte += lanes) {
+      hn::Vec<decltype(du)> bytes[columns];
+#pragma GCC unroll 4
+      for (int c = 0; c < columns; ++c)
+        bytes[c] = hn::PromoteTo(du, hn::LoadU(d8, data + c * b.column_bytes() + byte));
+#pragma GCC unroll 4
+      for (int p = 0; p < places; ++p) {
+        V x[rows];
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r)
+          x[r] = hn::LoadU(d, a + r * job.row_stride + (byte * places + p * lanes));
+#pragma GCC unroll 4
+        for (int c = 0; c < columns; ++c) {
+          const V w = Elements<bits>(d, bytes[c], p);
+#pragma GCC unroll 4
+          for (int r = 0; r < rows; ++r) dots[r][c] = hn::MulAdd(w, x[r], dots[r][c]);
+        }
+      }
+    }
+    for (int c = 0; c < columns; ++c) {
+      const V scale = hn::Set(d, b.scales[(column + c) * blocks + i]);
+      for (int r = 0; r < rows; ++r) sums[r][c] = hn::MulAdd(scale, dots[r][c], sums[r][c]);
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) {
+      const float bias = job.bias ? job.bias[column + c] : 0.0f;
+      job.y[r * b.n + column + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c])) + bias;
+    }
+  }
+}
+
+template <int bits, int rows>
+void MultiplyRows(const NBitsMatrix& b, const NBitsJob& job) {
+  constexpr int together = rows == 1 ? 4 : 2;
+  int64_t column = job.begin;
+  for (; column + together <= job.end; column += together)
+    Multiply<bits, rows, together>(b, job, column);
+  for (; column < job.end; ++column) Multiply<bits, rows, 1>(b, job, column);
+}
+
+template <int bits>
+void MultiplyBits(const NBitsMatrix& b, int rows, const NBitsJob& job) {
+  switch (rows) {
+    case 1: return MultiplyRows<bits, 1>(b, job);
+    case 2: return MultiplyRows<bits, 2>(b, job);
+    case 3: return MultiplyRows<bits, 3>(b, job);
+    default: return MultiplyRows<bits, 4>(b, job);
+  }
+}
+
+void MultiplyColumns(const NBitsMatrix& b, int rows, const NBitsJob& job) {
+  if (b.bits == 2) return MultiplyBits<2>(b, rows, job);
+  if (b.bits == 4) return MultiplyBits<4>(b, rows, job);
+  MultiplyBits<8>(b, rows, job);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(Lanes);
+HWY_EXPORT(Arrange);
+HWY_EXPORT(MultiplyColumns);
+
+namespace {
+
+constexpr int64_t few_rows = 8;
+constexpr int64_t rows_together = 4;
+constexpr int64_t slice_floats = int64_t{1} << 18;  // of the columns that one task makes floats
+
+int64_t round_up_to(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+bool reads_directly(const NBitsMatrix& b, int64_t m) {
+  return m <= few_rows && b.group == nullptr &&
+         b.block_bytes() % HWY_DYNAMIC_DISPATCH(Lanes)() == 0;
+}
+
+// The arranged rows and their sums, in floats.
+int64_t row_floats(const NBitsMatrix& b) { return round_up_to(b.blocks() * b.block, 16); }
+int64_t sum_floats(const NBitsMatrix& b) {
+  return round_up_to(b.blocks() * HWY_DYNAMIC_DISPATCH(Lanes)(), 16);
+}
+
+void multiply_directly(const NBitsMatrix& b, int64_t m, const float* a, const float* bias, float* y,
+                       float* scratch, ThreadPool& pool) {
+  const int64_t row = row_floats(b), sum = sum_floats(b);
+  float* sums = scratch + m * row;
+  for (int64_t i = 0; i < m; ++i)
+    HWY_DYNAMIC_DISPATCH(Arrange)(b, a + i * b.k, scratch + i * row, sums + i * sum);
+  const int64_t grain =
+      std::max<int64_t>(4, 131072 / std::max<int64_t>(1, b.blocks() * b.block) / 4 * 4);
+  pool.parallel_for(b.n, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = 0; i < m; i += rows_together) {
+      NBitsJob job;
+      job.rows = scratch + i * row, job.row_stride = row;
+      job.row_sums = sums + i * sum, job.sums_stride = sum;
+      job.begin = begin, job.end = end, job.bias = bias, job.y = y + i * b.n;
+      const int rows = static_cast<int>(std::min(rows_together, m - i));
+      HWY_DYNAMIC_DISPATCH(MultiplyColumns)(b, rows, job);
+    }
+  });
+}
+
+class DequantizedColumns : public ColumnSource {
+ public:
+  explicit DequantizedColumns(const NBitsMatrix& b) : b_(b) {}
+  void columns(int64_t begin, int64_t end, float* out) const override {
+    dequantize_columns(b_, begin, end, out);
+  }
+
+ private:
+  const NBitsMatrix& b_;
+};
+
+int64_t slice_columns(int64_t n, int64_t k) {
+  return std::clamp<int64_t>(slice_floats / std::max<int64_t>(1, k) / 32 * 32, 32,
+                             round_up_to(std::max<int64_t>(n, 1), 32));
+}
+
+int64_t slice_product_bytes(int64_t m, int64_t n, int64_t k) {
+  const int64_t columns = std::min(slice_columns(n, k), n), last = n % slice_columns(n, k);
+  int64_t bytes = 0;
+  for (const int64_t width : {columns, last}) {
+    if (width > 0)
+      bytes = std::max(bytes, gemm_scratch_bytes(m, width, k, {nullptr, k, 1}, {nullptr, 1, k}, 1));
+  }
+  return round_up_to(bytes, 64);
+}
+
+int64_t slice_bytes(int64_t n, int64_t k) {
+  return round_up_to(std::min(slice_columns(n, k), n) * k * 4, 64);
+}
+
+}  // namespace
+
+void dequantize_columns(const NBitsMatrix& b, int64_t begin, int64_t end, float* out) {
+  const int64_t blocks = b.blocks(), per_byte = 8 / b.bits;
+  const auto mask = static_cast<uint8_t>((1 << b.bits) - 1);
+  const auto plain_zero = static_cast<float>(1 << (b.bits - 1));
+  const auto zero_of = [&](int64_t at) {
+    if (b.zeros) return static_cast<float>(b.zeros[at]);
+    return b.float_zeros ? b.float_zeros[at] : plain_zero;
+  };
+  for (int64_t j = begin; j < end; ++j, out += b.k) {
+    const uint8_t* data = b.data + j * b.column_bytes();
+    if (b.group != nullptr) {
+      for (int64_t i = 0; i < b.k; ++i) {
+        const int64_t at = j * blocks + b.group[i];
+        const int q = data[i / per_byte] >> (i % per_byte * b.bits) & mask;
+        out[i] = (static_cast<float>(q) - zero_of(at)) * b.scales[at];
+      }
+      continue;
+    }
+    for (int64_t i = 0; i < b.k; i += b.block) {
+      const int64_t at = j * blocks + i / b.block, count = std::min(b.block, b.k - i);
+      const float scale = b.scales[at], zero = zero_of(at);
+      const uint8_t* bytes = data + i / b.block * b.block_bytes();
+      if (b.bits == 4) {
+        for (int64_t t = 0; t < count; ++t) {
+          const int q = bytes[t / 2] >> (t % 2 * 4) & 15;
+          out[i + t] = (static_cast<float>(q) - zero) * scale;
+        }
+      } else if (b.bits == 8) {
+        for (int64_t t = 0; t < count; ++t)
+          out[i + t] = (static_cast<float>(bytes[t]) - zero) * scale;
+      } else {
+        for (int64_t t = 0; t < count; ++t) {
+          const int q = bytes[t / 4] >> (t % 4 * 2) & 3;
+          out[i + t] = (static_cast<float>(q) - zero) * scale;
+        }
+      }
+    }
+  }
+}
+
+int64_t sliced_scratch_bytes(int64_t m, int64_t n, int64_t k, int threads) {
+  return (slice_bytes(n, k) + slice_product_bytes(m, n, k)) * threads;
+}
+
+void sliced_product(const ColumnSource& b, int64_t m, int64_t n, int64_t k, const float* a,
+                    const float* bias, float* y, void* scratch, ThreadPool& alone,
+                    ThreadPool& pool) {
+  const int64_t columns = slice_columns(n, k), floats = slice_bytes(n, k),
+                each = floats + slice_product_bytes(m, n, k);
+  const int64_t slices = (n + columns - 1) / columns;
+  pool.parallel_for(slices, 1, [&](int64_t begin, int64_t end, int worker) {
+    auto* own = static_cast<std::byte*>(scratch) + worker * each;
+    auto* slice = reinterpret_cast<float*>(own);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * columns, last = std::min(n, first + columns);
+      b.columns(first, last, slice);
+      Epilogue epilogue;
+      if (bias) epilogue.bias = bias + first, epilogue.bias_axis = BiasAxis::column;
+      gemm(m, last - first, k, {a, k, 1}, {slice, 1, k}, y + first, n, epilogue, own + floats,
+           alone);
+    }
+  });
+}
+
+int64_t nbits_scratch_bytes(const NBitsMatrix& b, int64_t m, int threads) {
+  if (m <= 0 || b.n <= 0) return 0;
+  if (reads_directly(b, m)) return m * (row_floats(b) + sum_floats(b)) * 4;
+  return sliced_scratch_bytes(m, b.n, b.k, threads);
+}
+
+void nbits_product(const NBitsMatrix& b, int64_t m, const float* a, const float* bias, float* y,
+                   void* scratch, ThreadPool& alone, ThreadPool& pool) {
+  if (m <= 0 || b.n <= 0) return;
+  if (reads_directly(b, m))
+    return multiply_directly(b, m, a, bias, y, static_cast<float*>(scratch), pool);
+  sliced_product(DequantizedColumns(b), m, b.n, b.k, a, bias, y, scratch, alone, pool);
+}
+
+}  // namespace sardonyx::kernels
+#endif

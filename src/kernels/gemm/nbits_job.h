@@ -1,0 +1,19 @@
+// Internal to kernels/gemm/nbits.cc, which is compiled once for each instruction set.
+#pragma once
+
+#include <cstdint>
+
+namespace sardonyx::kernels {
+
+// A few rows times all of some columns. The rows are arranged as the bytes of a column have their
+// elements.
+struct NBitsJob {
+  const float* rows = nullptr;
+  const float* row_sums = nullptr;  // of each block, one partial sum a lane
+  int64_t row_stride = 0, sums_stride = 0;
+  int64_t begin = 0, end = 0;  // columns
+  const float* bias = nullptr;
+  float* y = nullptr;  // [rows, n]
+};
+
+}  // namespace sardonyx::kernels
