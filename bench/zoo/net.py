@@ -131,6 +131,11 @@ class Net:
         self.values[name] = array
         return name
 
+    @staticmethod
+    def tensor(array: np.ndarray) -> onnx.TensorProto:
+        """For attributes."""
+        return numpy_helper.from_array(array)
+
     def ints(self, *values: int) -> str:
         return self.const(list(values), np.int64)
 
