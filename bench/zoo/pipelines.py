@@ -228,16 +228,40 @@ def sentences() -> tuple[np.ndarray, np.ndarray]:
 
 
 def texts() -> Built:
-    """Sentences: cleaned, split, counted by words and pairs of them, weighed, classified."""
+    """Sentences: made lower, split, counted by words and pairs of them, weighed, classified; by hand, as converters
+    write operators of their own for the splitting."""
     x, y = sentences()
-    model = pipeline.make_pipeline(
-        feature_extraction.text.TfidfVectorizer(ngram_range=(1, 2), max_features=800, token_pattern="[a-zA-Z]+"),
-        linear_model.LogisticRegression(C=10.0, max_iter=500)).fit(x, y)
-    built = converted(model, x.reshape(-1, 1), classified(model, x), opset=15)
-    for node in built.model.graph.node:
-        if node.op_type == "StringNormalizer":  # ONNX Runtime wants a locale that the machine has
-            node.attribute.append(helper.make_attribute("locale", "C"))
-    return built
+    counts = feature_extraction.text.TfidfVectorizer(ngram_range=(1, 2), max_features=800, token_pattern="[a-zA-Z]+")
+    last = linear_model.LogisticRegression(C=10.0, max_iter=500)
+    model = pipeline.make_pipeline(counts, last).fit(x, y)
+    grams = sorted(counts.vocabulary_, key=lambda gram: (gram.count(" "), gram))
+    pool = [word for gram in grams for word in gram.split()]
+    singles = sum(" " not in gram for gram in grams)
+
+    def node(kind: str, inputs: list[str], outputs: list[str], domain: str = "", **attributes):
+        return helper.make_node(kind, inputs, outputs, domain=domain, **attributes)
+
+    # ONNX Runtime wants a locale that the machine has.
+    nodes = [
+        node("StringNormalizer", ["text"], ["lower"], case_change_action="LOWER", locale="C"),
+        node("StringSplit", ["lower"], ["words", "lengths"]),
+        node("TfIdfVectorizer", ["words"], ["weighed"], mode="TFIDF", min_gram_length=1, max_gram_length=2,
+             max_skip_count=0, ngram_counts=[0, singles], ngram_indexes=[counts.vocabulary_[gram] for gram in grams],
+             pool_strings=pool, weights=[float(counts.idf_[counts.vocabulary_[gram]]) for gram in grams]),
+        node("Normalizer", ["weighed"], ["unit"], "ai.onnx.ml", norm="L2"),
+        node("LinearClassifier", ["unit"], ["label", "scores"], "ai.onnx.ml", post_transform="SOFTMAX",
+             coefficients=last.coef_.reshape(-1).tolist(), intercepts=last.intercept_.tolist(),
+             classlabels_strings=last.classes_.tolist()),
+        node("ZipMap", ["scores"], ["probabilities"], "ai.onnx.ml", classlabels_strings=last.classes_.tolist()),
+    ]
+    maps = helper.make_sequence_type_proto(helper.make_map_type_proto(
+        TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, [])))
+    graph = helper.make_graph(nodes, "texts", [helper.make_tensor_value_info("text", TensorProto.STRING, ["rows"])],
+                              [helper.make_tensor_value_info("label", TensorProto.STRING, ["rows"]),
+                               helper.make_value_info("probabilities", maps)])
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
+    onx = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version(opsets))
+    return finished(onx, {"text": x[:ROWS]}, classified(model, x))
 
 
 def lightgbm(trees: int = 60) -> Built:
