@@ -169,6 +169,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="the chart to write (default build/bench/ratios.png)")
     parser.add_argument("--write-docs", action="store_true",
                         help="put table and chart into docs/performance.md")
+    parser.add_argument("--write-models", action="store_true", help="put the table of families into docs/models.md")
     parser.add_argument("--seconds", type=float, default=3.0, help="to spend on taking turns, per row (default 3)")
     parser.add_argument("--loads", type=int, default=3, help="sessions created per row (default 3)")
     parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build" / "bench-models",
@@ -205,6 +206,8 @@ def main() -> int:
     print(f"chart: {options.picture}")
     if options.write_docs:
         report.write_docs(rows, machine, ROOT / "docs" / "performance.md")
+    if options.write_models:
+        report.write_models(rows, zoo.ENTRIES, machine, ROOT / "docs" / "models.md")
     wrong = [row for row in rows if "error" in row or not row["same_outputs"]]
     for row in wrong:
         what = row.get("error") or f"outputs differ by {row['max_diff_over_rms']:.2g} of their RMS"
