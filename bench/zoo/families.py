@@ -21,6 +21,7 @@ class Entry:
     small: dict = dataclasses.field(default_factory=dict)  # arguments for a model of a few hundred kilobytes
     sizes: tuple[dict[str, int], ...] = ()  # of named dimensions, beside those of the model's own inputs
     tolerance: float = EXACT
+    unfused: bool = False  # ONNX Runtime's fusions compute something else: compare without them
     rival: str = ""  # the model to time ONNX Runtime on where it can't run this one
 
 
@@ -46,18 +47,18 @@ ENTRIES = {
     "squeezenet": Entry(vision.squeezenet, "SqueezeNet", dict(side=64)),
     "densenet121": Entry(vision.densenet121, "DenseNet", dict(blocks=(2, 3), growth=8, side=64)),
     "inception_v1": Entry(vision.inception_v1, "Inception", dict(side=64)),
-    "inception_v2": Entry(vision.inception_v2, "Inception", dict(side=64)),
-    "shufflenet": Entry(vision.shufflenet, "ShuffleNet", dict(side=64)),
+    "inception_v2": Entry(vision.inception_v2, "Inception", dict(side=160)),
+    "shufflenet": Entry(vision.shufflenet, "ShuffleNet", dict(side=128)),
     "alexnet": Entry(vision.alexnet, "plain network", dict(dense=64)),
     "zfnet512": Entry(vision.zfnet512, "plain network", dict(width=64, dense=64)),
-    "mobilenet_v2": Entry(vision.mobilenet_v2, "MobileNet", dict(side=64)),
+    "mobilenet_v2": Entry(vision.mobilenet_v2, "MobileNet", dict(side=128)),
     "mobilenet_v3": Entry(mobile.mobilenet_v3, "MobileNet", dict(width=0.25, side=64, blocks=9, classes=20), BATCHES),
-    "efficientnet_b0": Entry(vision.efficientnet_b0, "EfficientNet", dict(side=64)),
+    "efficientnet_b0": Entry(vision.efficientnet_b0, "EfficientNet", dict(side=128)),
     "resnext50": Entry(mobile.resnext50, "ResNeXt", dict(blocks=(1, 2), width=16, groups=8, side=64, classes=20)),
     "regnet_y": Entry(mobile.regnet_y, "RegNet", dict(depths=(1, 2), widths=(16, 32), side=64, classes=20), BATCHES),
     "unet": Entry(dense.unet, "U-Net", dict(width=4, levels=3, side=32),
                   sizes((2, 32, 32), (1, 64, 40), names="batch height width")),
-    "yolo": Entry(dense.yolo, "YOLO, end to end", dict(width=4, side=64, classes=5, most=20)),
+    "yolo": Entry(dense.yolo, "YOLO, end to end", dict(width=8, side=128, classes=5, most=20)),
     "ssd": Entry(dense.ssd, "SSD with Loop and If", dict(width=8, side=64, classes=5, threshold=0.95)),
     "detector": Entry(small.detector, "detection head"),
     "vit_b16": Entry(transformers.vit, "ViT", dict(layers=2, hidden=32, heads=4, side=32, patch=8), BATCHES),
@@ -106,15 +107,15 @@ ENTRIES = {
     "resnet50_qlinear": Entry(quantised.resnet50_qlinear, "ResNet in int8, QOperator", RESNET, tolerance=STEPS),
     "bert_qdq": Entry(quantised.bert_qdq, "BERT in int8, QDQ", BERT, TEXT, STEPS),
     "bert_dynamic": Entry(quantised.bert_dynamic, "BERT in int8, dynamic", BERT, TEXT, STEPS),
-    "llama_int4": Entry(quantised.llama_int4, "Llama in 4 bits, blocks", LLAMA, STEP),
+    "llama_int4": Entry(quantised.llama_int4, "Llama in 4 bits, blocks", LLAMA, STEP, unfused=True),
     "resnet50_f16": Entry(twins.MODELS["resnet50_f16"], "ResNet in float16", RESNET, tolerance=HALF),
-    "resnet50_bf16": Entry(twins.MODELS["resnet50_bf16"], "ResNet in bfloat16", RESNET, (), BRAIN, "resnet50"),
+    "resnet50_bf16": Entry(twins.MODELS["resnet50_bf16"], "ResNet in bfloat16", RESNET, (), BRAIN, rival="resnet50"),
     "bert_f16": Entry(twins.MODELS["bert_f16"], "BERT in float16", BERT, TEXT, HALF),
-    "bert_bf16": Entry(twins.MODELS["bert_bf16"], "BERT in bfloat16", BERT, TEXT, BRAIN, "bert"),
+    "bert_bf16": Entry(twins.MODELS["bert_bf16"], "BERT in bfloat16", BERT, TEXT, BRAIN, rival="bert"),
     "gpt2_f16": Entry(twins.MODELS["gpt2_f16"], "GPT-2 in float16", GPT2, STEP, HALF),
-    "gpt2_bf16": Entry(twins.MODELS["gpt2_bf16"], "GPT-2 in bfloat16", GPT2, STEP, BRAIN, "gpt2"),
+    "gpt2_bf16": Entry(twins.MODELS["gpt2_bf16"], "GPT-2 in bfloat16", GPT2, STEP, BRAIN, rival="gpt2"),
     "llama_f16": Entry(twins.MODELS["llama_f16"], "Llama in float16, opset 23", LLAMA, STEP, HALF),
-    "llama_bf16": Entry(twins.MODELS["llama_bf16"], "Llama in bfloat16, opset 23", LLAMA, STEP, BRAIN, "llama"),
+    "llama_bf16": Entry(twins.MODELS["llama_bf16"], "Llama in bfloat16, opset 23", LLAMA, STEP, BRAIN, rival="llama"),
     "loop": Entry(small.loop, "Loop"),
     "scan": Entry(flow.scan, "Scan", dict(hidden=12, features=6, steps=9), sizes((1, 1), (3, 20), names="batch steps")),
     "optional": Entry(flow.optional, "optional values in control flow", {}, sizes((1,), (9,), names="rows")),

@@ -45,10 +45,12 @@ def case(request, tmp_path_factory):
     return Case(zoo.ENTRIES[request.param], built, folder)
 
 
-def session_of(model) -> onnxruntime.InferenceSession:
+def session_of(model, unfused: bool) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
+    if unfused:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(model, options)
 
 
@@ -56,7 +58,7 @@ class Case:
     def __init__(self, entry: zoo.Entry, built: zoo.Built, folder):
         self.entry, self.built, self.folder = entry, built, folder
         self.reference = built.twin if entry.rival else built
-        self.session = session_of(self.reference.model.SerializeToString())
+        self.session = session_of(self.reference.model.SerializeToString(), entry.unfused)
         self.feeds = [built.inputs, *(resized(built, sizes) for sizes in entry.sizes)]
         self.theirs: list[list[np.ndarray]] = []
 
