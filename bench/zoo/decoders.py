@@ -76,6 +76,7 @@ def llama_spelled(layers: int = 8, hidden: int = 512, heads: int = 8, groups: in
     angles = net.op("MatMul", rates, net.op("Cast", net.op("Unsqueeze", net.places, net.ints(1)), to=1))
     angles = net.op("Transpose", angles, perm=[0, 2, 1])
     angles = net.op("Concat", angles, angles, axis=-1)
+    net.rms.clear()  # angles grow with the place
     cosine, sine = (net.op("Unsqueeze", net.op(kind, angles), net.ints(1)) for kind in ("Cos", "Sin"))
 
     total, count = net.scalar_size(mask, 1), net.scalar_size(net.places, 1)

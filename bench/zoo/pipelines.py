@@ -273,6 +273,8 @@ def lightgbm(trees: int = 60) -> Built:
     model = library.LGBMClassifier(n_estimators=trees, n_jobs=1, random_state=8, verbose=-1).fit(x, y)
     onx = convert_lightgbm(model, initial_types=[("X", FloatTensorType([None, x.shape[1]]))], zipmap=False,
                            target_opset=15)
+    label = onx.graph.output[0].type.tensor_type.shape.dim[0]
+    label.dim_param = "rows"  # not 1, as the converter says
     return finished(onx, {"X": x[:ROWS]}, classified(model, x))
 
 

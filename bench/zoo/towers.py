@@ -147,8 +147,9 @@ def clip(layers: int = 12, image_hidden: int = 768, text_hidden: int = 512, side
     rows = net.op("Range", net.const(0, np.int64), net.scalar_size(ids, 0), net.const(1, np.int64))
     index = net.op("Concat", net.op("Unsqueeze", rows, net.ints(1)), net.op("Unsqueeze", end, net.ints(1)), axis=1)
     text = unit(net, net.matmul(net.op("GatherND", x, index), joint))
-    near = net.op("Mul", net.op("MatMul", text, net.op("Transpose", picture, perm=[1, 0])),
-                  net.op("Exp", net.weight(np.array(2.6592, np.float32))))
+    cosines = net.op("MatMul", text, net.op("Transpose", picture, perm=[1, 0]))
+    net.rms.pop(cosines)  # of strangers: small in many dimensions
+    near = net.op("Mul", cosines, net.op("Exp", net.weight(np.array(2.6592, np.float32))))
     return net.finish({net.op("Transpose", near, perm=[1, 0]): ["pictures", "texts"], near: ["texts", "pictures"],
                        text: ["texts", joint], picture: ["pictures", joint]})
 

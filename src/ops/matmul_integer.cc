@@ -1,4 +1,5 @@
-// MatMulInteger and QLinearMatMul.
+// MatMulInteger, its fused form with a scale for the sums (domain "sardonyx": A, B, zero points,
+// scale [] or [N]; gives floats), and QLinearMatMul.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -166,6 +167,54 @@ std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
   return step;
 }
 
+void infer_float(InferContext& ctx) {
+  auto shape = matmul_output(ctx, 0, 1);
+  if (!shape) return ctx.set(0, ValueType::tensor(ElementType::float32));
+  ctx.set(0, ElementType::float32, std::move(*shape));
+}
+
+void scale_sums(RunContext& run, const State& s, const int32_t* sums, int64_t offset) {
+  const int64_t columns = s.plan.N;
+  const float* scale = run.in<float>(4);
+  const bool each = s.b_scale == Each::column;
+  run.pool().parallel_for(s.plan.M, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns)),
+                          [&](int64_t begin, int64_t end, int) {
+                            for (int64_t i = begin; i < end; ++i) {
+                              const int32_t* from = sums + i * columns;
+                              float* to = run.out<float>(0) + offset + i * columns;
+                              if (each) {
+                                for (int64_t j = 0; j < columns; ++j)
+                                  to[j] = static_cast<float>(from[j]) * scale[j];
+                              } else {
+                                const float factor = *scale;
+                                for (int64_t j = 0; j < columns; ++j)
+                                  to[j] = static_cast<float>(from[j]) * factor;
+                              }
+                            }
+                          });
+}
+
+std::unique_ptr<Step> prepare_float(PrepareContext& ctx) {
+  const Packed packed = pack_constant(ctx, plain);
+  auto step = make_step<State>(
+      "matmul_integer.float",
+      [has = packed != nullptr](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        bind_product(bind, s, plain, layout, has);
+        s.b_scale = parameter_kind(bind, 4, s.plan.N, Each::column);
+        s.sums = layout.take(s.plan.M * s.plan.N * 4);
+        bind.need_scratch(layout.bytes());
+      },
+      [packed](RunContext& run, const State& s) {
+        multiply(
+            run, s, plain, panels_of(packed),
+            [&](int64_t) { return reinterpret_cast<int32_t*>(scratch_at(run, s.sums)); },
+            [&](const int32_t* sums, int64_t offset) { scale_sums(run, s, sums, offset); });
+      });
+  if (packed) step->traits().unread_inputs = {1};
+  return step;
+}
+
 void infer_scaled(InferContext& ctx) {
   auto shape = matmul_output(ctx, 0, 3);
   if (!shape) return ctx.set(0, ValueType::tensor(ctx.element(7)));
@@ -284,6 +333,7 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = "MatMulInteger", .infer = infer_plain, .prepare = prepare_plain},
+    {.name = "MatMulInteger", .domain = "sardonyx", .infer = infer_float, .prepare = prepare_float},
     {.name = "QLinearMatMul", .infer = infer_scaled, .prepare = prepare_scaled},
 };
 

@@ -9,6 +9,8 @@
 #include "infer/infer.h"
 #include "ir/tensor.h"
 #include "rewrite/fuse.h"
+#include "rewrite/quantised.h"
+#include "rewrite/widen.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -18,7 +20,8 @@ using infer::Scope;
 
 class Folder {
  public:
-  explicit Folder(const SimplifyOptions& options) : options_(options), environment_(*options.pool) {
+  explicit Folder(const SimplifyOptions& options)
+      : options_(options), environment_(*options.pool), keeps_quantised_(options.fuse) {
     findings_.symbols = &symbols_;
     environment_.memory_limit = int64_t{4} << 30;
   }
@@ -54,6 +57,10 @@ class Folder {
   }
 
   infer::Findings& findings() { return findings_; }
+
+  // From here on quantized constants are folded as others are. Before that whoever fuses the
+  // arithmetic on integers finds them.
+  void fold_all() { keeps_quantised_ = false; }
 
  private:
   static const Known* known(const ir::Node& node, const std::string& name, const Scope& scope) {
@@ -98,6 +105,7 @@ class Folder {
     bool inferred = true;
     for (size_t i = 0; i < made.size(); ++i) inferred &= !wanted(i) || made[i].constant.has_value();
     if (binding.signature && binding.signature->nondeterministic) return false;
+    if (keeps_quantised_ && node.op_type == "DequantizeLinear") return false;
     if (inferred) return true;
     int64_t input_bytes = 0;
     for (const Known* input : inputs) {
@@ -113,7 +121,11 @@ class Folder {
       for (const int64_t dim : *shape) {
         if (__builtin_mul_overflow(count, dim, &count)) return false;
       }
-      if (byte_size(made[i].type.element, count) > input_bytes + options_.max_growth) return false;
+      // Weights in a few bits are unpacked once, not in every run.
+      const int64_t growth = node.op_type == "DequantizeLinear"
+                                 ? std::max(options_.max_growth, 8 * input_bytes)
+                                 : options_.max_growth;
+      if (byte_size(made[i].type.element, count) > input_bytes + growth) return false;
     }
     std::vector<Value> values;
     for (const Known* input : inputs)
@@ -139,6 +151,7 @@ class Folder {
   ir::SymbolTable symbols_;
   infer::Findings findings_;
   eval::Environment environment_;
+  bool keeps_quantised_;
 };
 
 // Removes nodes and initializers whose values nobody uses.
@@ -179,10 +192,19 @@ void simplify(ir::Graph& graph, const SimplifyOptions& options) {
   infer::enter(graph, scope, folder.findings());
   folder.fold(graph, scope);
   remove_unused(graph);
-  if (options.fuse) {
+  if (!options.fuse) return;
+  const bool quantised = fuse_quantised(graph, scope), widened = widen(graph, scope);
+  if (!quantised && !widened) {
     fuse(graph, scope);
+  } else {
     remove_unused(graph);
+    folder.fold_all();
+    Scope changed;
+    infer::enter(graph, changed, folder.findings());
+    folder.fold(graph, changed);
+    fuse(graph, changed);
   }
+  remove_unused(graph);
 }
 
 }  // namespace sardonyx::rewrite
