@@ -39,7 +39,7 @@ int64_t sums_bytes(const Sizes& z) { return aligned_bytes(z.rows * width * 4); }
 struct Tap {
   int64_t first = -1;  // of 32 neighbouring elements inside the plane; -1 where they are not
   int16_t mask[width] = {};
-  int64_t at[width];  // -1 outside
+  int64_t at[width] = {};  // -1 outside
 };
 
 // The input columns of one panel of output positions, two terms side by side.
@@ -59,7 +59,7 @@ class Columns {
     if (z_.taps > most_taps) return fill_singly(x, zero, panel);
     Tap taps[most_taps];
     for (int64_t i = 0; i < z_.taps; ++i) set(taps[i], i);
-    const Tap nothing;
+    static constexpr Tap nothing{};
     int64_t channel = 0, tap = 0;
     for (int64_t term = 0; term < z_.terms; term += 2) {
       const Tap &a = taps[tap], &b = next(channel, tap, term) ? taps[tap] : nothing;
