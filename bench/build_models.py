@@ -11,7 +11,6 @@ import sys
 import time
 
 import numpy as np
-import onnx
 
 import zoo
 
@@ -38,13 +37,15 @@ def build(name: str, folder: pathlib.Path, stamp: str) -> dict:
                if not RMS_RANGE[0] <= value <= RMS_RANGE[1]}
     if outside:
         sys.exit(f"build_models: {name}: layers with an RMS outside {RMS_RANGE}: {outside}")
-    onnx.save(built.model, folder / f"{name}.onnx")
+    built.save(folder / f"{name}.onnx")
     np.savez(folder / f"{name}.npz", **built.inputs)
     known = {
         "stamp": stamp,
         "gflop": round(built.gflop, 4),
         "weights_mb": round(built.megabytes, 2),
         "nodes": len(built.model.graph.node),
+        "outputs": len(built.model.graph.output),
+        "opset": max((opset.version for opset in built.model.opset_import if not opset.domain), default=0),
         "rms_least": round(min(built.rms.values()), 3) if built.rms else None,
         "rms_most": round(max(built.rms.values()), 3) if built.rms else None,
     }
@@ -56,9 +57,11 @@ def build(name: str, folder: pathlib.Path, stamp: str) -> dict:
 
 
 def build_all(names: list[str], folder: pathlib.Path) -> dict[str, dict]:
+    """Those named, and those that ONNX Runtime runs in their place."""
     folder.mkdir(parents=True, exist_ok=True)
     stamp = sources_stamp()
-    return {name: build(name, folder, stamp) for name in names}
+    rivals = [zoo.ENTRIES[name].rival for name in names if name in zoo.ENTRIES]
+    return {name: build(name, folder, stamp) for name in dict.fromkeys([*names, *filter(None, rivals)])}
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
     load MODEL.onnx THREADS   {"create_ms": ...}
     inputs FILE.npz           {}
     run N                     {"ms": [...]}
-    outputs FILE.npz          {}
+    outputs DIR               {}: output_0.npy and so on; a list of maps as a matrix of their values
     memory                    {"peak_mb": ..., "base_mb": ...}
     quit
 """
@@ -12,11 +12,14 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import sys
 import time
 
 import numpy as np
 import onnxruntime
+
+import values
 
 
 def process_memory(field: str) -> float:
@@ -30,7 +33,7 @@ def process_memory(field: str) -> float:
 class Child:
     def __init__(self):
         self.session = None
-        self.binding = None
+        self.binding = self.once = self.results = None
         self.base = 0.0
 
     def load(self, path: str, threads: str) -> dict:
@@ -39,30 +42,45 @@ class Child:
         options.intra_op_num_threads = int(threads)
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        self.binding = None
         start = time.perf_counter_ns()
         self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         return {"create_ms": (time.perf_counter_ns() - start) / 1e6}
 
     def inputs(self, path: str) -> dict:
-        self.binding = self.session.io_binding()
+        """Bound where they lie; strings and outputs that are no tensors can't be."""
         with np.load(path) as arrays:
-            for name in arrays.files:
-                self.binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(arrays[name]))
-        for output in self.session.get_outputs():
-            self.binding.bind_output(output.name)
+            feeds = dict(arrays)
+        results = self.session.get_outputs()
+        if any(array.dtype.kind in "US" for array in feeds.values()) or any(
+                not result.type.startswith("tensor(") or "string" in result.type for result in results):
+            feeds = {name: array.astype(object) if array.dtype.kind in "US" else array
+                     for name, array in feeds.items()}
+            self.once = lambda: setattr(self, "results", self.session.run(None, feeds))
+            return {}
+        binding = self.session.io_binding()
+        for name, array in feeds.items():
+            binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+        for output in results:
+            binding.bind_output(output.name)
+        self.binding = binding
+        self.once = lambda: self.session.run_with_iobinding(binding)
         return {}
 
     def run(self, count: str) -> dict:
         times = []
         for _ in range(int(count)):
             start = time.perf_counter_ns()
-            self.session.run_with_iobinding(self.binding)
+            self.once()
             times.append((time.perf_counter_ns() - start) / 1e6)
         return {"ms": times}
 
     def outputs(self, path: str) -> dict:
-        names = [output.name for output in self.session.get_outputs()]
-        np.savez(path, **dict(zip(names, self.binding.copy_outputs_to_cpu())))
+        folder = pathlib.Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        results = self.binding.copy_outputs_to_cpu() if self.binding else self.results
+        for index, result in enumerate(results):
+            np.save(folder / f"output_{index}.npy", values.plain(result))
         return {}
 
     def memory(self) -> dict:

@@ -102,3 +102,30 @@ def write_docs(rows: list[dict], machine_line: str, file: pathlib.Path) -> None:
             "Ratio: ONNX Runtime's time divided by Sardonyx's, medians of runs in turn. Peak MB: above the bare "
             f"program's.\n\n{table(rows)}\n\n![ratios](performance.png)\n{END}")
     file.write_text(before + body + (after or "\n"))
+
+
+def family_line(row: dict, entry) -> str:
+    """One row of docs/models.md."""
+    size = f"{row['nodes']} | {row['weights_mb']:.3g} | {row['opset']}"
+    if "error" in row:
+        return f"| {entry.family} | {row['model']} | {size} | fails: {row['error']} | | | | |"
+    status = "agrees" if row["same_outputs"] else "**differs**"
+    status += f" (with its float32 twin {row['rival']})" if row["rival"] else ""
+    return (f"| {entry.family} | {row['model']} | {size} | {status} | {row['max_diff_over_rms']:.1e} | "
+            f"{row['sardonyx_ms']:.3g} | {row['onnxruntime_ms']:.3g} | {row['ratio']:.2f} |")
+
+
+def write_models(rows: list[dict], entries: dict, machine_line: str, file: pathlib.Path) -> None:
+    """The table of families, from the rows at the smallest number of threads."""
+    import onnxruntime
+
+    threads = min(row["threads"] for row in rows)
+    lines = ["| family | model | nodes | weights MB | opset | status | diff/RMS | ms | ORT ms | ratio |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
+    lines += [family_line(row, entries[row["model"]]) for row in rows if row["threads"] == threads]
+    text = file.read_text() if file.exists() else f"# Models\n\n{BEGIN}\n{END}\n"
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    body = (f"{BEGIN}\nWith ONNX Runtime {onnxruntime.__version__} on {machine_line}; {threads} thread"
+            f"{'s' if threads > 1 else ''}.\n\n" + "\n".join(lines) + f"\n{END}")
+    file.write_text(before + body + (after or "\n"))

@@ -17,14 +17,12 @@ import sys
 import tempfile
 import time
 
-import numpy as np
-
 import build_models
 import report
+import values
 import zoo
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TOLERANCE = 1e-3  # of the output's RMS
 PAUSE = 0.02  # seconds between turns, so that neither's spinning threads disturb the other
 
 
@@ -77,28 +75,11 @@ def probe(program: str) -> dict:
     return json.loads(result.stdout)
 
 
-def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """The largest difference as a share of the RMS; infinite where type, shape or an integer differs."""
-    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-        return float("inf")
-    if not np.issubdtype(theirs.dtype, np.floating):
-        return 0.0 if np.array_equal(ours, theirs) else float("inf")
-    if not theirs.size:
-        return 0.0
-    largest = float(np.max(np.abs(ours.astype(np.float64) - theirs.astype(np.float64))))
-    return largest / max(zoo.rms(theirs), 1e-30) if np.isfinite(largest) else float("inf")
-
-
-def compare(engines: dict[str, Engine], folder: pathlib.Path) -> float:
-    results = {}
+def compare(engines: dict[str, Engine], folder: pathlib.Path, count: int, twins: bool) -> float:
     for name, engine in engines.items():
-        engine.ask("outputs", folder / f"{name}.npz")
-        with np.load(folder / f"{name}.npz") as arrays:
-            results[name] = dict(arrays)
-    ours, theirs = results["sardonyx"], results["onnxruntime"]
-    if ours.keys() != theirs.keys():
-        raise EngineError(f"outputs {sorted(ours)} where {sorted(theirs)} were expected")
-    return max(difference(ours[name], theirs[name]) for name in theirs)
+        engine.ask("outputs", folder / name)
+    ours, theirs = (values.read(folder / name, count) for name in ("sardonyx", "onnxruntime"))
+    return max(values.difference(*pair, twins) for pair in zip(ours, theirs))
 
 
 def creation_times(command: list[str], model: pathlib.Path, threads: int, count: int) -> list[float]:
@@ -127,25 +108,37 @@ def take_turns(engines: dict[str, Engine], seconds: float) -> dict[str, list[flo
     return times
 
 
-def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.Namespace) -> dict:
-    model, inputs = options.models_folder / f"{name}.onnx", options.models_folder / f"{name}.npz"
-    with model.open("rb") as stream:  # both find the file in memory
+def warm(file: pathlib.Path) -> None:
+    """Both engines find the file in memory."""
+    with file.open("rb") as stream:
         while stream.read(1 << 24):
             pass
-    row = {"model": name, "threads": threads, "gflop": known["gflop"], "weights_mb": known["weights_mb"]}
+
+
+def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.Namespace) -> dict:
+    entry = zoo.ENTRIES.get(name)
+    rival = entry.rival if entry else ""
+    models = {"sardonyx": options.models_folder / f"{name}.onnx",
+              "onnxruntime": options.models_folder / f"{rival or name}.onnx"}
+    for model in set(models.values()):
+        for file in (model, model.with_suffix(".data")):
+            if file.exists():
+                warm(file)
+    row = {"model": name, "threads": threads, "gflop": known["gflop"], "weights_mb": known["weights_mb"],
+           "nodes": known["nodes"], "opset": known["opset"], "rival": rival}
     children = commands(options.program)
     creation = {}
     try:
         for engine in children:
-            creation[engine] = creation_times(children[engine], model, threads, options.loads - 1)
+            creation[engine] = creation_times(children[engine], models[engine], threads, options.loads - 1)
         with Engine(children["sardonyx"]) as ours, Engine(children["onnxruntime"]) as theirs, \
                 tempfile.TemporaryDirectory() as folder:
             engines = {"sardonyx": ours, "onnxruntime": theirs}
             for engine in engines:
-                creation[engine].append(engines[engine].ask("load", model, threads)["create_ms"])
-                engines[engine].ask("inputs", inputs)
+                creation[engine].append(engines[engine].ask("load", models[engine], threads)["create_ms"])
+                engines[engine].ask("inputs", models[engine].with_suffix(".npz"))
             times = take_turns(engines, options.seconds)
-            row["max_diff_over_rms"] = compare(engines, pathlib.Path(folder))
+            row["max_diff_over_rms"] = compare(engines, pathlib.Path(folder), known["outputs"], bool(rival))
             for engine in engines:
                 memory = engines[engine].ask("memory")
                 row[f"{engine}_ms"] = statistics.median(times[engine])
@@ -159,7 +152,7 @@ def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.
     row["memory_ratio"] = row["onnxruntime_peak_mb"] / max(row["sardonyx_peak_mb"], 0.1)
     gflops = peak.get(f"gflops_{threads}", peak["gflops_1"] * threads)
     row["share_of_peak"] = known["gflop"] / (row["sardonyx_ms"] * 1e-3) / gflops
-    row["same_outputs"] = bool(row["max_diff_over_rms"] <= TOLERANCE)
+    row["same_outputs"] = bool(row["max_diff_over_rms"] <= (entry.tolerance if entry else values.TOLERANCE))
     return row
 
 
@@ -176,6 +169,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="the chart to write (default build/bench/ratios.png)")
     parser.add_argument("--write-docs", action="store_true",
                         help="put table and chart into docs/performance.md")
+    parser.add_argument("--write-models", action="store_true", help="put the table of families into docs/models.md")
     parser.add_argument("--seconds", type=float, default=3.0, help="to spend on taking turns, per row (default 3)")
     parser.add_argument("--loads", type=int, default=3, help="sessions created per row (default 3)")
     parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build" / "bench-models",
@@ -212,6 +206,8 @@ def main() -> int:
     print(f"chart: {options.picture}")
     if options.write_docs:
         report.write_docs(rows, machine, ROOT / "docs" / "performance.md")
+    if options.write_models:
+        report.write_models(rows, zoo.ENTRIES, machine, ROOT / "docs" / "models.md")
     wrong = [row for row in rows if "error" in row or not row["same_outputs"]]
     for row in wrong:
         what = row.get("error") or f"outputs differ by {row['max_diff_over_rms']:.2g} of their RMS"

@@ -35,21 +35,23 @@ int number_from(std::string_view text) {
 class Server {
  public:
   json answer(const std::string& command, const std::string& rest) {
-    if (command == "load") return load_model(rest);
+    if (command == "load" || command == "load-plain") return load_model(rest, command != "load");
     if (command == "inputs") return read_inputs(rest);
     if (command == "run") return run(rest);
     if (command == "outputs") return write_outputs(rest);
     if (command == "memory")
       return {{"peak_mb", process_megabytes("VmHWM")}, {"base_mb", base_mb_}};
     fail(ErrorCode::bad_input,
-         "unknown command '{}'; known: load, inputs, run, outputs, memory, quit", command);
+         "unknown command '{}'; known: load, load-plain, inputs, run, outputs, memory, quit",
+         command);
   }
 
  private:
-  json load_model(const std::string& rest) {
+  json load_model(const std::string& rest, bool plain) {
     const size_t blank = rest.rfind(' ');
     if (blank == std::string::npos) fail(ErrorCode::bad_input, "expected: load MODEL THREADS");
     LoadingOptions options;
+    options.plain = plain;
     options.model = rest.substr(0, blank);
     options.threads = number_from(std::string_view(rest).substr(blank + 1));
     loaded_.reset();
@@ -99,7 +101,11 @@ class Server {
   json write_outputs(const std::string& path) const {
     if (outputs_.size() != session().outputs().size() || outputs_.empty())
       fail(ErrorCode::bad_input, "nothing has run yet");
-    write_output_npz(path, session().outputs(), outputs_);
+    if (path.ends_with(".npz")) {
+      write_output_npz(path, session().outputs(), outputs_);
+    } else {
+      write_output_folder(path, outputs_);
+    }
     return json::object();
   }
 

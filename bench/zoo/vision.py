@@ -71,7 +71,7 @@ def densenet121(blocks=(6, 12, 24, 16), growth: int = 32, side: int = 224) -> Bu
     return finish(net, net.classifier(net.op("GlobalAveragePool", x)))
 
 
-def inception_v1() -> Built:
+def inception_v1(side: int = 224) -> Built:
     net = Net("inception_v1", opset=9, seed=1)
 
     def lrn(x: str) -> str:
@@ -83,7 +83,7 @@ def inception_v1() -> Built:
                       net.conv_relu(net.conv_relu(x, c0, 1), c, 5, 1, 2),
                       net.conv_relu(net.maxpool(x, 3, 1, 1), d, 1), axis=1)
 
-    x = net.conv_relu(net.image("image", 224), 64, 7, 2, 3)
+    x = net.conv_relu(net.image("image", side), 64, 7, 2, 3)
     x = lrn(net.maxpool(x, 3, 2))
     x = lrn(net.conv_relu(net.conv_relu(x, 64, 1), 192, 3, 1, 1))
     x = net.maxpool(x, 3, 2)
@@ -97,7 +97,7 @@ def inception_v1() -> Built:
     return finish(net, net.classifier(net.op("GlobalAveragePool", x), softmax=True))
 
 
-def inception_v2() -> Built:
+def inception_v2(side: int = 224) -> Built:
     net = Net("inception_v2", seed=2)
 
     def two(x: str, first: int, second: int, stride: int = 1) -> str:
@@ -115,7 +115,7 @@ def inception_v2() -> Built:
     def reduction(x: str, b0: int, b: int, c0: int, c: int) -> str:
         return net.op("Concat", two(x, b0, b, 2), three(x, c0, c, 2), net.maxpool(x, 3, 2, [0, 0, 1, 1]), axis=1)
 
-    x = net.conv_bn_relu(net.image("image", 224), 64, 7, 2, 3)
+    x = net.conv_bn_relu(net.image("image", side), 64, 7, 2, 3)
     x = net.maxpool(x, 3, 2, [0, 0, 1, 1])
     x = net.conv_bn_relu(net.conv_bn_relu(x, 64, 1), 192, 3, 1, 1)
     x = net.maxpool(x, 3, 2, [0, 0, 1, 1])
@@ -127,10 +127,10 @@ def inception_v2() -> Built:
     x = reduction(x, 128, 192, 192, 256)
     x = module(x, 352, 192, 320, 160, 224, 128)
     x = module(x, 352, 192, 320, 192, 224, 128, pool="max")
-    return finish(net, net.classifier(net.averagepool(x, 7, 1), softmax=True))
+    return finish(net, net.classifier(net.averagepool(x, net.values[x].shape[2], 1), softmax=True))
 
 
-def shufflenet() -> Built:
+def shufflenet(side: int = 224) -> Built:
     """ShuffleNet v1 with 4 groups, without the narrow middle."""
     net = Net("shufflenet", opset=9, seed=4)
     groups = 4
@@ -148,14 +148,14 @@ def shufflenet() -> Built:
             return net.op("Relu", net.op("Concat", y, net.averagepool(x, 3, 2, 1), axis=1))
         return net.op("Relu", net.op("Sum", x, y))
 
-    x = net.maxpool(net.conv_bn_relu(net.image("image", 224), 24, 3, 2, 1), 3, 2, 1)
+    x = net.maxpool(net.conv_bn_relu(net.image("image", side), 24, 3, 2, 1), 3, 2, 1)
     for stage, count in enumerate((4, 8, 4)):
         for block in range(count):
             x = unit(x, 136 << stage, 1 if block else 2)
-    return finish(net, net.classifier(net.averagepool(x, 7, 1), softmax=True))
+    return finish(net, net.classifier(net.averagepool(x, net.values[x].shape[2], 1), softmax=True))
 
 
-def alexnet() -> Built:
+def alexnet(dense: int = 4096) -> Built:
     net = Net("alexnet", opset=9, seed=12)
 
     def lrn_pool(x: str) -> str:
@@ -168,11 +168,11 @@ def alexnet() -> Built:
     x = net.maxpool(net.conv_relu(x, 256, 3, 1, 1, group=2), 3, 2, [0, 0, 1, 1])
     x = net.op("Flatten", x, axis=1)
     for _ in range(2):
-        x = net.op("Dropout", net.op("Relu", net.gemm(x, 4096)), ratio=0.5)
+        x = net.op("Dropout", net.op("Relu", net.gemm(x, dense)), ratio=0.5)
     return finish(net, net.op("Softmax", net.gemm(x, 1000, target=2.0)))
 
 
-def zfnet512() -> Built:
+def zfnet512(width: int = 512, dense: int = 4096) -> Built:
     net = Net("zfnet512", opset=9, seed=512)
 
     def lrn_pool(x: str) -> str:
@@ -181,21 +181,21 @@ def zfnet512() -> Built:
     x = lrn_pool(net.conv_relu(net.image("image", 224), 96, 7, 2))
     x = lrn_pool(net.conv_relu(x, 256, 5, 2))
     for _ in range(3):
-        x = net.conv_relu(x, 512, 3, 1, 1)
+        x = net.conv_relu(x, width, 3, 1, 1)
     x = net.op("Flatten", net.maxpool(x, 2, 2), axis=1)
-    for size in (4096, 1024):
+    for size in (dense, dense // 4):
         x = net.op("Relu", net.gemm(x, size))
     return finish(net, net.op("Softmax", net.gemm(x, 1000, target=2.0)))
 
 
-def mobilenet_v2() -> Built:
+def mobilenet_v2(side: int = 224) -> Built:
     net = Net("mobilenet_v2", seed=22)
 
     def clipped(x: str, outputs: int, kernel: int, stride: int = 1, pad: int = 0, group: int = 1) -> str:
         y = net.batchnorm(net.conv(x, outputs, kernel, stride, pad, group, bias=False), scale=1.5)
         return net.op("Clip", y, net.const(0.0), net.const(6.0))
 
-    x = clipped(net.image("image", 224), 32, 3, 2, 1)
+    x = clipped(net.image("image", side), 32, 3, 2, 1)
     for expand, outputs, count, first_stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
                                                  (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
         for block in range(count):
@@ -209,7 +209,7 @@ def mobilenet_v2() -> Built:
     return finish(net, net.classifier(net.op("GlobalAveragePool", x)))
 
 
-def efficientnet_b0() -> Built:
+def efficientnet_b0(side: int = 224) -> Built:
     net = Net("efficientnet_b0", seed=23)
 
     def swish(x: str) -> str:
@@ -224,7 +224,7 @@ def efficientnet_b0() -> Built:
         y = swish(net.conv(y, squeezed, 1))
         return net.op("Mul", net.op("Sigmoid", net.conv(y, net.values[x].shape[1], 1)), x)
 
-    x = conv_bn_swish(net.image("image", 224), 32, 3, 2)
+    x = conv_bn_swish(net.image("image", side), 32, 3, 2)
     for expand, kernel, first_stride, outputs, count in (
             (1, 3, 1, 16, 1), (6, 3, 2, 24, 2), (6, 5, 2, 40, 2), (6, 3, 2, 80, 3), (6, 5, 1, 112, 3),
             (6, 5, 2, 192, 4), (6, 3, 1, 320, 1)):

@@ -16,6 +16,12 @@ bool is_op(const ir::Node* node, std::string_view op) {
   return node != nullptr && node->domain.empty() && node->op_type == op;
 }
 
+// Of the standard, or the same with weights of another float type (rewrite/widen.h).
+bool is_product(const ir::Node& node, std::string_view op) {
+  return node.op_type == op && (node.domain.empty() || node.domain == "sardonyx") &&
+         node.inputs.size() <= 3 && node.find("activation") == nullptr;
+}
+
 int64_t attr_int(const ir::Node& node, std::string_view name, int64_t fallback) {
   const ir::Attribute* a = node.find(name);
   return a && a->i ? *a->i : fallback;
@@ -71,7 +77,8 @@ class Fuser {
     if (!is_op(&norm, "BatchNormalization") || attr_int(norm, "training_mode", 0) != 0)
       return false;
     const size_t c = index_.producer_index(norm.inputs[0]);
-    if (c == index_.size() || !is_op(&index_.node(c), "Conv") || index_.uses(norm.inputs[0]) != 1)
+    if (c == index_.size() || !is_product(index_.node(c), "Conv") ||
+        index_.uses(norm.inputs[0]) != 1)
       return false;
     const ir::Node& conv = index_.node(c);
     const Tensor* w = index_.constant(conv.inputs[1]);
@@ -83,9 +90,7 @@ class Fuser {
       if (p == nullptr || p->element_type() != ElementType::float32) return false;
       parameters.push_back(ir::aligned(*p));
     }
-    if (w == nullptr || w->element_type() != ElementType::float32 || (has_bias && b == nullptr) ||
-        w->rank() < 3)
-      return false;
+    if (w == nullptr || (has_bias && b == nullptr) || w->rank() < 3) return false;
     const int64_t channels = w->shape()[0];
     for (const Tensor& p : parameters) {
       if (p.size() != channels) return false;
@@ -294,8 +299,8 @@ class Fuser {
   bool epilogue(size_t i) {
     const ir::Node& first = index_.node(i);
     const bool folded = first.domain == "sardonyx" && first.op_type == "Conv";
-    const bool conv = folded || is_op(&first, "Conv"), matmul = is_op(&first, "MatMul"),
-               gemm = is_op(&first, "Gemm");
+    const bool conv = folded || is_op(&first, "Conv"), matmul = is_product(first, "MatMul"),
+               gemm = is_product(first, "Gemm");
     if (!(conv || matmul || gemm) || !index_.is_float32(first.outputs[0])) return false;
     if (matmul) {
       const Tensor* b = index_.constant(first.inputs[1]);

@@ -30,6 +30,12 @@ const std::set<std::string_view> broadcasting_operators{"Add", "Div", "Max",   "
 const std::set<std::string_view> reductions{
     "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare"};
 
+// What weights are packed from.
+bool is_narrow_or_float(ElementType type) {
+  return type == ElementType::float32 || type == ElementType::float16 ||
+         type == ElementType::bfloat16;
+}
+
 constexpr int64_t largest_turned_constant = 1 << 20;  // elements
 
 class Layout {
@@ -222,7 +228,7 @@ class Layout {
   bool conv(ir::Node& node) {
     const std::string x = node.inputs[0];
     const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
-    if (!is_image(x) || w == nullptr || w->element_type() != ElementType::float32 ||
+    if (!is_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
         w->rank() != rank_of(x) || w->size() == 0 || node.find("channels_last") != nullptr)
       return false;
     // A border costs two passes over the images: few channels would not pay for it.

@@ -11,6 +11,7 @@
 #include "rewrite/fuse.h"
 #include "rewrite/layout.h"
 #include "rewrite/quantize.h"
+#include "rewrite/widen.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -20,7 +21,8 @@ using infer::Scope;
 
 class Folder {
  public:
-  explicit Folder(const SimplifyOptions& options) : options_(options), environment_(*options.pool) {
+  explicit Folder(const SimplifyOptions& options)
+      : options_(options), environment_(*options.pool), keeps_quantised_(options.fuse) {
     findings_.symbols = &symbols_;
     environment_.memory_limit = int64_t{4} << 30;
   }
@@ -119,7 +121,11 @@ class Folder {
       for (const int64_t dim : *shape) {
         if (__builtin_mul_overflow(count, dim, &count)) return false;
       }
-      if (byte_size(made[i].type.element, count) > input_bytes + options_.max_growth) return false;
+      // Weights in a few bits are unpacked once, not in every run.
+      const int64_t growth = node.op_type == "DequantizeLinear"
+                                 ? std::max(options_.max_growth, 8 * input_bytes)
+                                 : options_.max_growth;
+      if (byte_size(made[i].type.element, count) > input_bytes + growth) return false;
     }
     std::vector<Value> values;
     for (const Known* input : inputs)
@@ -145,6 +151,7 @@ class Folder {
   ir::SymbolTable symbols_;
   infer::Findings findings_;
   eval::Environment environment_;
+  bool keeps_quantised_;
 };
 
 // Removes nodes and initializers whose values nobody uses.
@@ -195,11 +202,18 @@ void simplify(ir::Graph& graph, const SimplifyOptions& options) {
   infer::enter(graph, scope, folder.findings());
   folder.fold(graph, scope);
   remove_unused(graph);
-  if (options.fuse) {
-    fuse(graph, scope);
+  if (!options.fuse) return;
+  Scope changed;
+  const Scope* known = &scope;
+  if (widen(graph, scope)) {
     remove_unused(graph);
-    lay_out(graph, scope);
+    infer::enter(graph, changed, folder.findings());
+    folder.fold(graph, changed);
+    known = &changed;
   }
+  fuse(graph, *known);
+  remove_unused(graph);
+  lay_out(graph, *known);
 }
 
 }  // namespace sardonyx::rewrite

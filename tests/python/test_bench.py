@@ -36,9 +36,9 @@ def test_it_compares_times_and_draws(sardonyx, tmp_path):
     (np.int64([1, 2]), np.int64([1, 3]), np.inf),
 ])
 def test_difference(ours, theirs, want):
-    import run
+    import values
 
-    assert run.difference(ours, theirs) == want
+    assert values.difference(ours, theirs) == want
 
 
 def test_layers_outside_the_range_are_refused(tmp_path, monkeypatch):

@@ -35,6 +35,13 @@ int64_t panel_bytes(const Sizes& z) {
 }
 int64_t sums_bytes(const Sizes& z) { return aligned_bytes(z.rows * width * 4); }
 
+// Where one position of the kernel lies for each column of a panel, the same in every channel.
+struct Tap {
+  int64_t first = -1;  // of 32 neighbouring elements inside the plane; -1 where they are not
+  int16_t mask[width] = {};
+  int64_t at[width] = {};  // -1 outside
+};
+
 // The input columns of one panel of output positions, two terms side by side.
 template <class X>
 class Columns {
@@ -48,27 +55,86 @@ class Columns {
   }
 
   void fill(const X* x, int32_t zero, int16_t* panel) const {
-    std::fill_n(panel, integer_pairs(z_.terms) * 2 * width, int16_t{0});
-    int64_t term = 0;
-    for (int64_t c = 0; c < z_.channels; ++c) {
-      const X* plane = x + c * z_.in_pixels;
-      for (int64_t d = 0; d < z_.kernel[0]; ++d) {
-        for (int64_t h = 0; h < z_.kernel[1]; ++h) {
-          for (int64_t w = 0; w < z_.kernel[2]; ++w, ++term) {
-            one_term(plane, d * z_.dilation[0], h * z_.dilation[1], w * z_.dilation[2], zero,
-                     panel + term / 2 * 2 * width + term % 2);
-          }
-        }
+    constexpr int64_t most_taps = 49;
+    if (z_.taps > most_taps) return fill_singly(x, zero, panel);
+    Tap taps[most_taps];
+    for (int64_t i = 0; i < z_.taps; ++i) set(taps[i], i);
+    static constexpr Tap nothing{};
+    int64_t channel = 0, tap = 0;
+    for (int64_t term = 0; term < z_.terms; term += 2) {
+      const Tap &a = taps[tap], &b = next(channel, tap, term) ? taps[tap] : nothing;
+      const X* to_a = x + (term / z_.taps) * z_.in_pixels;
+      const X* to_b = x + channel * z_.in_pixels;
+      int16_t* to = panel + term * width;
+      if (a.first >= 0 && (b.first >= 0 || &b == &nothing)) {
+        const bool both = &b != &nothing;
+        pair_terms(to_a + a.first, a.mask, both ? to_b + b.first : to_a + a.first, b.mask, zero,
+                   to);
+      } else {
+        std::fill_n(to, 2 * width, int16_t{0});
+        copy(to_a, a, zero, to);
+        if (&b != &nothing) copy(to_b, b, zero, to + 1);
       }
+      if (++tap == z_.taps) tap = 0, ++channel;
     }
   }
 
  private:
-  void one_term(const X* plane, int64_t d, int64_t h, int64_t w, int32_t zero, int16_t* to) const {
+  // From the first term of a pair to the second; false where there is none.
+  bool next(int64_t& channel, int64_t& tap, int64_t term) const {
+    if (++tap == z_.taps) tap = 0, ++channel;
+    return term + 1 < z_.terms;
+  }
+
+  // A position of the kernel, by how far it is from the origin.
+  struct Offset {
+    int64_t d, h, w;
+  };
+  Offset offset_of(int64_t tap) const {
+    return {tap / (z_.kernel[1] * z_.kernel[2]) * z_.dilation[0],
+            tap / z_.kernel[2] % z_.kernel[1] * z_.dilation[1],
+            tap % z_.kernel[2] * z_.dilation[2]};
+  }
+
+  int64_t place(const Offset& from, int64_t j) const {
+    const int64_t z = origin_[0][j] + from.d, y = origin_[1][j] + from.h,
+                  x = origin_[2][j] + from.w;
+    const bool inside = z >= 0 && z < z_.in[0] && y >= 0 && y < z_.in[1] && x >= 0 && x < z_.in[2];
+    return inside ? (z * z_.in[1] + y) * z_.in[2] + x : -1;
+  }
+
+  void set(Tap& tap, int64_t index) const {
+    const Offset from = offset_of(index);
+    int64_t begin = 0;
+    bool neighbours = true, any = false;
     for (int64_t j = 0; j < count_; ++j) {
-      const int64_t z = origin_[0][j] + d, y = origin_[1][j] + h, x = origin_[2][j] + w;
-      if (z < 0 || z >= z_.in[0] || y < 0 || y >= z_.in[1] || x < 0 || x >= z_.in[2]) continue;
-      to[2 * j] = static_cast<int16_t>(plane[(z * z_.in[1] + y) * z_.in[2] + x] - zero);
+      tap.at[j] = place(from, j);
+      tap.mask[j] = tap.at[j] < 0 ? 0 : -1;
+      if (tap.at[j] < 0) continue;
+      if (!any) begin = tap.at[j] - j;
+      neighbours &= tap.at[j] - j == begin;
+      any = true;
+    }
+    if (!any) begin = 0;
+    if (neighbours && begin >= 0 && begin + width <= z_.in_pixels) tap.first = begin;
+  }
+
+  void copy(const X* plane, const Tap& tap, int32_t zero, int16_t* to) const {
+    for (int64_t j = 0; j < count_; ++j) {
+      if (tap.at[j] >= 0) to[2 * j] = static_cast<int16_t>(plane[tap.at[j]] - zero);
+    }
+  }
+
+  void fill_singly(const X* x, int32_t zero, int16_t* panel) const {
+    std::fill_n(panel, integer_pairs(z_.terms) * 2 * width, int16_t{0});
+    for (int64_t term = 0; term < z_.terms; ++term) {
+      const X* plane = x + term / z_.taps * z_.in_pixels;
+      int16_t* to = panel + term / 2 * 2 * width + term % 2;
+      const Offset from = offset_of(term % z_.taps);
+      for (int64_t j = 0; j < count_; ++j) {
+        const int64_t at = place(from, j);
+        if (at >= 0) to[2 * j] = static_cast<int16_t>(plane[at] - zero);
+      }
     }
   }
 

@@ -15,7 +15,7 @@ void pack_conv_integer_weights(const ConvShape& shape, ElementType type, const v
                                const int32_t* zero, bool zero_each, int16_t* packed,
                                ThreadPool& pool);
 
-// y = saturate(round((sum + bias) * scale + zero)), y of type int8 or uint8; bias may be null.
+// y = saturate(round((sum + bias) * scale) + zero), y of type int8 or uint8; bias may be null.
 struct ConvRequantize {
   ElementType type = ElementType::uint8;
   const float* scale = nullptr;

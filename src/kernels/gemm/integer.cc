@@ -1,7 +1,6 @@
 #include "kernels/gemm/integer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
@@ -72,6 +71,59 @@ void PanelProduct(const int16_t* a, int64_t rows, int64_t pairs, const int16_t* 
   }
 }
 
+template <class X>
+void PairTerms(const X* a, const int16_t* a_mask, const X* b, const int16_t* b_mask, int32_t zero,
+               int16_t* to) {
+  const hn::CappedTag<int16_t, integer_panel_columns> d;
+  const hn::Rebind<X, decltype(d)> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto offset = hn::Set(d, static_cast<int16_t>(zero));
+  for (int64_t j = 0; j < integer_panel_columns; j += lanes) {
+    const auto first = hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, a + j)), offset);
+    const auto second = hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, b + j)), offset);
+    hn::StoreInterleaved2(hn::And(first, hn::LoadU(d, a_mask + j)),
+                          hn::And(second, hn::LoadU(d, b_mask + j)), d, to + 2 * j);
+  }
+}
+
+void PairSigned(const int8_t* a, const int16_t* a_mask, const int8_t* b, const int16_t* b_mask,
+                int32_t zero, int16_t* to) {
+  PairTerms(a, a_mask, b, b_mask, zero, to);
+}
+void PairUnsigned(const uint8_t* a, const int16_t* a_mask, const uint8_t* b, const int16_t* b_mask,
+                  int32_t zero, int16_t* to) {
+  PairTerms(a, a_mask, b, b_mask, zero, to);
+}
+
+// The factor of column j is scale[j * step]. NaN gives `low`.
+void RequantizeRow(const int32_t* sums, const float* scale, int64_t step, int32_t zero, int32_t low,
+                   int32_t high, int64_t n, uint8_t* y) {
+  const hn::CappedTag<float, 16> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::RebindToUnsigned<decltype(df)> du;
+  const hn::Rebind<uint8_t, decltype(df)> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(df));
+  const auto bottom = hn::Set(df, static_cast<float>(low - zero)),
+             top = hn::Set(df, static_cast<float>(high - zero)), same = hn::Set(df, *scale);
+  const auto offset = hn::Set(di, zero);
+  const auto bytes = [&](const int32_t* from, const float* factors) {
+    const auto factor = step == 0 ? same : hn::LoadU(df, factors);
+    const auto value = hn::Mul(hn::ConvertTo(df, hn::LoadU(di, from)), factor);
+    const auto kept = hn::IfThenElse(hn::Gt(value, bottom), hn::Min(value, top), bottom);
+    return hn::TruncateTo(d8, hn::BitCast(du, hn::Add(hn::NearestInt(kept), offset)));
+  };
+  int64_t j = 0;
+  for (; j + lanes <= n; j += lanes) hn::StoreU(bytes(sums + j, scale + j * step), d8, y + j);
+  if (j == n) return;
+  int32_t last[16] = {};
+  float factors[16] = {};
+  uint8_t some[16];
+  std::copy_n(sums + j, n - j, last);
+  if (step != 0) std::copy_n(scale + j, n - j, factors);
+  hn::StoreU(bytes(last, factors), d8, some);
+  std::copy_n(some, n - j, y + j);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();
@@ -80,6 +132,9 @@ HWY_AFTER_NAMESPACE();
 namespace sardonyx::kernels {
 
 HWY_EXPORT(PanelProduct);
+HWY_EXPORT(PairSigned);
+HWY_EXPORT(PairUnsigned);
+HWY_EXPORT(RequantizeRow);
 
 namespace {
 
@@ -167,21 +222,23 @@ void integer_product(const int16_t* rows, int64_t row_count, int64_t k, const in
   });
 }
 
+void pair_terms(const int8_t* a, const int16_t* a_mask, const int8_t* b, const int16_t* b_mask,
+                int32_t zero, int16_t* to) {
+  HWY_DYNAMIC_DISPATCH(PairSigned)(a, a_mask, b, b_mask, zero, to);
+}
+void pair_terms(const uint8_t* a, const int16_t* a_mask, const uint8_t* b, const int16_t* b_mask,
+                int32_t zero, int16_t* to) {
+  HWY_DYNAMIC_DISPATCH(PairUnsigned)(a, a_mask, b, b_mask, zero, to);
+}
+
 void requantize(ElementType y_type, const Requantize& how, const int32_t* sums, int64_t ld,
                 int64_t rows, int64_t columns, void* y, int64_t y_stride) {
-  const double low = y_type == ElementType::int8 ? -128 : 0,
-               high = y_type == ElementType::int8 ? 127 : 255;
+  const int32_t low = y_type == ElementType::int8 ? -128 : 0, high = low + 255;
   for (int64_t i = 0; i < rows; ++i) {
-    const float* scale = how.scale + i * how.scale_row;
-    const auto zero = static_cast<double>(how.zero ? how.zero[i * how.zero_row] : 0);
-    for (int64_t j = 0; j < columns; ++j) {
-      const double value =
-          static_cast<double>(sums[i * ld + j]) * static_cast<double>(scale[j * how.scale_column]) +
-          zero;
-      const auto whole = static_cast<int32_t>(
-          std::clamp(std::nearbyint(std::isnan(value) ? low : value), low, high));
-      static_cast<uint8_t*>(y)[i * y_stride + j] = static_cast<uint8_t>(whole);
-    }
+    HWY_DYNAMIC_DISPATCH(RequantizeRow)
+    (sums + i * ld, how.scale + i * how.scale_row, how.scale_column,
+     how.zero ? how.zero[i * how.zero_row] : 0, low, high, columns,
+     static_cast<uint8_t*>(y) + i * y_stride);
   }
 }
 

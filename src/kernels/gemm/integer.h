@@ -38,8 +38,15 @@ void integer_panel_product(const int16_t* rows, int64_t row_count, int64_t pairs
 void integer_product(const int16_t* rows, int64_t row_count, int64_t k, const int16_t* panels,
                      int64_t columns, int32_t* c, int64_t ldc, ThreadPool& pool);
 
-// y = saturate(round(sum * scale + zero)) for each row; scale and zero have one value, or one a
-// row, or one a column (strides 0 or 1). y_type int8 or uint8.
+// Two terms of all columns of a panel: to[2 * j] = a[j] - zero, to[2 * j + 1] = b[j] - zero; 0
+// where the column's mask is 0 (it is -1 elsewhere). All 32 elements of a and b are read.
+void pair_terms(const int8_t* a, const int16_t* a_mask, const int8_t* b, const int16_t* b_mask,
+                int32_t zero, int16_t* to);
+void pair_terms(const uint8_t* a, const int16_t* a_mask, const uint8_t* b, const int16_t* b_mask,
+                int32_t zero, int16_t* to);
+
+// y = saturate(round(sum * scale) + zero) for each row, ties to even; scale and zero have one
+// value, or one a row, or one a column (strides 0 or 1). y_type int8 or uint8.
 struct Requantize {
   const float* scale = nullptr;
   const int32_t* zero = nullptr;

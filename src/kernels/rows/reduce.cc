@@ -138,6 +138,10 @@ class Reduction {
     const bool along_rows =
         plan_.reduced_rank > 0 && plan_.reduced_strides[plan_.reduced_rank - 1] == 1;
     if (along_rows && splits()) return run_split(pool);
+    if (along_rows && short_rows()) {
+      return for_rows_of(plan_.kept, plan_.reduced, pool,
+                         [&](int64_t begin, int64_t end) { fold_short(begin, end); });
+    }
     if (along_rows || plan_.kept_rank == 0 || plan_.reduced == 0) {
       return for_rows_of(plan_.kept, plan_.reduced, pool,
                          [&](int64_t begin, int64_t end) { rows(begin, end); });
@@ -152,6 +156,37 @@ class Reduction {
 
  private:
   bool logs_exp() const { return op_ == ReduceOp::log_sum_exp; }
+
+  // Rows of a few elements, for which a call each would cost more than what it does.
+  static constexpr int64_t short_row = 16;
+  bool short_rows() const {
+    return plan_.reduced_rank == 1 && plan_.reduced <= short_row && !logs_exp() &&
+           type_ == element_of<C>();
+  }
+
+  template <class Combine>
+  void fold_each(int64_t begin, int64_t end, Combine&& combine) const {
+    Steps at(plan_.kept_dims, plan_.kept_strides, plan_.kept_rank, begin);
+    for (int64_t k = begin; k < end; ++k, at.step()) {
+      const C* x = static_cast<const C*>(x_) + at.offset;
+      C value = neutral<C>(fold_);
+      for (int64_t i = 0; i < plan_.reduced; ++i) value = combine(value, x[i]);
+      static_cast<C*>(y_)[k] = finished(op_, value, plan_.reduced);
+    }
+  }
+
+  void fold_short(int64_t begin, int64_t end) const {
+    switch (fold_) {
+      case Fold::max: return fold_each(begin, end, [](C a, C b) { return larger(a, b); });
+      case Fold::min: return fold_each(begin, end, [](C a, C b) { return smaller(a, b); });
+      case Fold::product: return fold_each(begin, end, [](C a, C b) { return times(a, b); });
+      case Fold::sum_squares:
+        return fold_each(begin, end, [](C a, C b) { return plus(a, times(b, b)); });
+      case Fold::sum_abs:
+        return fold_each(begin, end, [](C a, C b) { return plus(a, magnitude(b)); });
+      case Fold::sum: return fold_each(begin, end, [](C a, C b) { return plus(a, b); });
+    }
+  }
 
   // One long row is cut into parts of a size that depends on its length alone.
   static constexpr int64_t parts = 64;

@@ -69,6 +69,34 @@ void read_numbers(ElementType type, const void* x, int64_t first, int64_t n, flo
   read_as(type, x, first, n, y);
 }
 
+namespace {
+
+// Eight sums side by side: one alone would wait for each addition to end.
+template <class Term>
+double sum_of(size_t n, Term&& term) {
+  constexpr size_t lanes = 8;
+  double sums[lanes] = {};
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (size_t lane = 0; lane < lanes; ++lane) sums[lane] += term(i + lane);
+  }
+  for (size_t lane = 0; i < n; ++i, ++lane) sums[lane] += term(i);
+  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+}
+
+}  // namespace
+
+double sum_of_products(const double* x, const float* y, size_t n) {
+  return sum_of(n, [=](size_t i) { return x[i] * static_cast<double>(y[i]); });
+}
+
+double squared_distance(const double* x, const float* y, size_t n) {
+  return sum_of(n, [=](size_t i) {
+    const double apart = x[i] - static_cast<double>(y[i]);
+    return apart * apart;
+  });
+}
+
 void write_numbers(ElementType type, const double* x, void* y, int64_t first, int64_t n) {
   const auto copy = [&](auto* to) {
     using To = std::remove_pointer_t<decltype(to)>;

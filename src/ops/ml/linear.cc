@@ -15,10 +15,9 @@ struct Weights {
   // The scores of one sample, summed as doubles.
   void score(const double* x, size_t features, float* y) const {
     for (size_t t = 0; t < targets; ++t) {
-      double sum = intercepts.empty() ? 0 : intercepts[intercepts.size() == 1 ? 0 : t];
-      for (size_t f = 0; f < features; ++f)
-        sum += x[f] * static_cast<double>(coefficients[t * features + f]);
-      y[t] = static_cast<float>(sum);
+      const double from = intercepts.empty() ? 0 : intercepts[intercepts.size() == 1 ? 0 : t];
+      const double sum = ml::sum_of_products(x, coefficients.data() + t * features, features);
+      y[t] = static_cast<float>(from + sum);
     }
   }
 };
