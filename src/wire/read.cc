@@ -64,10 +64,10 @@ std::string_view seems_to_be(std::string_view bytes) {
     return "an HTML page; the download went wrong";
   if (text.starts_with("<?xml")) return "an XML document";
   if (text.starts_with("<") && text.find("ir_version") < 40)
-    return "a model in ONNX's textual syntax; parse it as text";
+    return "a model in ONNX's textual syntax, whose file is named .onnxtxt";
   if (text.starts_with("ir_version:"))
-    return "a model in protobuf's text format; write it in binary first";
-  if (text.starts_with("{") || text.starts_with("[")) return "JSON";
+    return "a model in protobuf's text format, whose file is named .textproto";
+  if (text.starts_with("{") || text.starts_with("[")) return "JSON, whose file is named .json";
   return "text";
 }
 
@@ -114,6 +114,16 @@ ir::Model read_model(const Bytes& bytes, std::string folder) {
   ir::Model model = read_model_bytes(bytes);
   model.folder = std::move(folder);
   return model;
+}
+
+ir::OperatorSet read_operator_set(const Bytes& bytes) {
+  auto set = read_message<ir::OperatorSet>(bytes, "OperatorSetProto");
+  if (set.magic != ir::operator_set_magic) {
+    fail(ErrorCode::unreadable,
+         "is no operator set document: its first field must be '{}'; found '{}'",
+         ir::operator_set_magic, set.magic.substr(0, 20));
+  }
+  return set;
 }
 
 ir::TensorProto read_tensor(const Bytes& bytes) {
