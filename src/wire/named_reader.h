@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/fail.h"
 #include "wire/fields.h"
 #include "wire/named_fields.h"
 

@@ -50,7 +50,7 @@ class ProtoReader {
       if (member == T{}) note(number);
     } else if constexpr (Message<T>) {
       note(number);
-    } else if constexpr (is_list_of_numbers<T>) {
+    } else if constexpr (IsListOfNumbers<T>::value) {
       if (is(WireType::length)) note(number);
     }
   }
@@ -213,9 +213,10 @@ class ProtoReader {
   template <class T>
   static constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;
   template <class T>
-  static constexpr bool is_list_of_numbers = false;
+  struct IsListOfNumbers : std::false_type {};
   template <class T>
-  static constexpr bool is_list_of_numbers<std::vector<T>> = is_number<T> || std::is_same_v<T, float>;
+    requires(is_number<T> || std::is_same_v<T, float>)
+  struct IsListOfNumbers<std::vector<T>> : std::true_type {};
 
   template <class T>
   void take(const char* name, T& member) {
