@@ -32,5 +32,6 @@ void add_extract(CLI::App& app, Action& action);
 void add_merge(CLI::App& app, Action& action);
 void add_rename(CLI::App& app, Action& action);
 void add_edit(CLI::App& app, Action& action);
+void add_opset(CLI::App& app, Action& action);
 
 }  // namespace sardonyx::cli

@@ -108,6 +108,7 @@ int run_program(int count, char** arguments) {
   add_merge(app, action);
   add_rename(app, action);
   add_edit(app, action);
+  add_opset(app, action);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "check/check.h"
+#include "session/operator_sets.h"
 #include "session/reading.h"
 #include "wire/store.h"
 #include "wire/text_parse.h"
@@ -16,6 +17,7 @@ std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file,
   if (mapped) made->packs.add_file(file.span());
   made->file = std::move(file);
   made->model = std::move(model);
+  add_operator_sets(made->model, read_operator_sets(options.operator_sets));
   wire::ExternalData external(made->model.folder, {.trusted_folder = options.trusted_folder});
   // External tensors become views of their files; everything after this sees plain tensors.
   wire::bring_in(made->model, external,
