@@ -17,7 +17,7 @@ namespace sardonyx::ir {
 // What a message of a file says beyond its struct, so that it is written back as it was read.
 struct UnknownFields {
   std::string bytes;              // fields a newer edition may have added; written at the end
-  uint32_t written_defaults = 0;  // bit n: n was written though default, or packed as not declared
+  uint32_t written_defaults = 0;  // bit n: field n was written although it holds its default
   bool empty() const { return bytes.empty(); }
 };
 

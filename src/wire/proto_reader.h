@@ -155,7 +155,7 @@ class ProtoReader {
   }
 
   bool is(WireType type) const { return type_ == type; }
-  // The field is written otherwise than its value alone would tell (ir::UnknownFields).
+  // The field holds its default, or its numbers are packed otherwise than declared (UnknownFields).
   void note(uint32_t number) { written_default_ = uint32_t{1} << number; }
   Bytes payload() const {
     return bytes_.slice(static_cast<size_t>(value_start_ - bytes_.data()), length_);
