@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "builder.h"
+#include "random_model.h"
 #include "wire/read.h"
 #include "wire/text_parse.h"
 #include "wire/write.h"
@@ -16,6 +17,7 @@ namespace {
 
 using wire::NamedForm;
 using wire_test::error_of;
+using wire_test::number;
 
 constexpr NamedForm both[] = {NamedForm::json, NamedForm::textproto};
 
@@ -28,6 +30,20 @@ TEST(NamedForms, EveryFieldComesBack) {
     const ir::Model model = wire::read_model(wire_test::fixture(name));
     for (const NamedForm form : both) EXPECT_EQ(round_trip(model, form), wire::write_model(model)) << name;
   }
+}
+
+TEST(NamedForms, RandomModelsComeBack) {
+  size_t bytes = 0;
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    const ir::Model model = wire_test::random_model(seed);
+    const std::string binary = wire::write_model(model);
+    bytes += binary.size();
+    EXPECT_EQ(wire::write_model(wire::read_model(wire_test::bytes_of(binary + number(99, 1)))),
+              binary + number(99, 1))
+        << seed;
+    for (const NamedForm form : both) EXPECT_EQ(round_trip(model, form), binary) << seed;
+  }
+  EXPECT_GT(bytes, 100'000u);
 }
 
 ir::Model with_attribute(float value) {
