@@ -89,7 +89,9 @@ void add_check(CLI::App& app, Action& action) {
   auto command = std::make_shared<CheckCommand>();
   CLI::App* check = app.add_subcommand(
       "check", "Check a model against the rules of the standard; exit 1 for errors");
-  check->add_option("MODEL", command->model, "The model; its external data is not needed but for --data")
+  check
+      ->add_option("MODEL", command->model,
+                   "The model; its external data is not needed but for --data")
       ->required();
   check->add_flag("--strict", command->strict, "What real models often break is an error, too");
   check->add_flag("--unknown-domains", command->unknown_domains,

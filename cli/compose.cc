@@ -45,8 +45,7 @@ struct MergeCommand {
   SavingOptions saving;
 
   int run() {
-    for (const std::string& map : maps)
-      merging.connections.push_back(split_pair(map, "--map"));
+    for (const std::string& map : maps) merging.connections.push_back(split_pair(map, "--map"));
     return carry_out(first, saving, "merging", [&](const SaveOptions& options) {
       return merge_files(first, second, saving.output, merging, options);
     });
@@ -105,7 +104,8 @@ void offer(CLI::App* app, const std::shared_ptr<Command>& command, Action& actio
 
 void add_extract(CLI::App& app, Action& action) {
   auto command = std::make_shared<ExtractCommand>();
-  CLI::App* extract = app.add_subcommand("extract", "Cut a part out of a model, by names of values");
+  CLI::App* extract =
+      app.add_subcommand("extract", "Cut a part out of a model, by names of values");
   extract->add_option("MODEL", command->model, "The model, in any form")->required();
   extract->add_option("--input", command->inputs, "A value that the part is given; repeatable")
       ->allow_extra_args(false)
@@ -129,8 +129,9 @@ void add_merge(CLI::App& app, Action& action) {
       ->type_name("OUT=IN");
   merge->add_option("--prefix1", command->merging.first_prefix, "Before the first model's names");
   merge->add_option("--prefix2", command->merging.second_prefix, "Before the second model's names");
-  merge->add_option("--output", command->merging.outputs,
-                    "An output of the result, by its new name; all that nothing uses up without it")
+  merge
+      ->add_option("--output", command->merging.outputs,
+                   "An output of the result, by its new name; all that nothing uses up without it")
       ->allow_extra_args(false)
       ->type_name("NAME");
   add_saving_options(*merge, command->saving);

@@ -48,17 +48,16 @@ struct OpsetCommand {
     if (as_json) {
       emit_json(to_json(set, found));
     } else {
-      std::string text =
-          fmt::format("{} version {}, IR version {}\n",
-                      set.domain.empty() ? "ai.onnx" : printable(set.domain), set.opset_version,
-                      set.ir_version ? std::to_string(*set.ir_version) : "?");
+      std::string text = fmt::format(
+          "{} version {}, IR version {}\n", set.domain.empty() ? "ai.onnx" : printable(set.domain),
+          set.opset_version, set.ir_version ? std::to_string(*set.ir_version) : "?");
       for (const ir::OperatorDefinition& op : set.operators)
         text += fmt::format("  {}-{}{}\n", printable(op.op_type), op.since_version,
                             op.is_experimental() ? " (experimental)" : "");
       for (const ir::Function& function : set.functions)
-        text += fmt::format("  {}-{} with a body of {} nodes\n", printable(function.name),
-                            function.since_version.value_or(set.opset_version),
-                            function.nodes.size());
+        text +=
+            fmt::format("  {}-{} with a body of {} nodes\n", printable(function.name),
+                        function.since_version.value_or(set.opset_version), function.nodes.size());
       for (const check::Diagnostic& finding : found) text += printable(finding.to_string()) + "\n";
       emit(text);
     }
@@ -66,23 +65,19 @@ struct OpsetCommand {
   }
 
   json to_json(const ir::OperatorSet& set, const std::vector<check::Diagnostic>& found) const {
-    json report = {{"document", document},
-                   {"domain", set.domain},
-                   {"version", set.opset_version},
-                   {"ir_version", set.ir_version.value_or(0)},
-                   {"operators", json::array()},
-                   {"findings", json::array()}};
+    json report = {{"document", document},         {"domain", set.domain},
+                   {"version", set.opset_version}, {"ir_version", set.ir_version.value_or(0)},
+                   {"operators", json::array()},   {"findings", json::array()}};
     for (const ir::OperatorDefinition& op : set.operators)
       report["operators"].push_back({{"name", op.op_type},
                                      {"since", op.since_version},
                                      {"experimental", op.is_experimental()},
                                      {"body", false}});
     for (const ir::Function& function : set.functions)
-      report["operators"].push_back(
-          {{"name", function.name},
-           {"since", function.since_version.value_or(set.opset_version)},
-           {"experimental", function.status.value_or(1) == 0},
-           {"body", true}});
+      report["operators"].push_back({{"name", function.name},
+                                     {"since", function.since_version.value_or(set.opset_version)},
+                                     {"experimental", function.status.value_or(1) == 0},
+                                     {"body", true}});
     for (const check::Diagnostic& finding : found)
       report["findings"].push_back({{"severity", check::name_of(finding.severity)},
                                     {"rule", finding.rule},

@@ -74,12 +74,12 @@ json sarif_log(const std::string& model, const std::vector<check::Diagnostic>& f
                        {"locations", json::array({std::move(location)})}});
   }
   json driver = {{"name", "sardonyx"}, {"version", about().version}, {"rules", std::move(rules)}};
-  return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-          {"version", "2.1.0"},
-          {"runs",
-           json::array({{{"tool", {{"driver", std::move(driver)}}},
-                         {"artifacts", json::array({{{"location", {{"uri", uri_of(model)}}}}})},
-                         {"results", std::move(results)}}})}};
+  return {
+      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+      {"version", "2.1.0"},
+      {"runs", json::array({{{"tool", {{"driver", std::move(driver)}}},
+                             {"artifacts", json::array({{{"location", {{"uri", uri_of(model)}}}}})},
+                             {"results", std::move(results)}}})}};
 }
 
 }  // namespace sardonyx::cli

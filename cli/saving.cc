@@ -15,14 +15,14 @@ void add_saving_options(CLI::App& command, SavingOptions& options) {
       .add_option("OUTPUT", options.output,
                   "The file to write; its ending says how: .onnx, .onnxtxt, .json, .textproto")
       ->required();
-  const auto data =
-      command
-          .add_option("--external-data", save.external_data,
-                      "Put the larger weights into this file beside the output")
-          ->type_name("FILE");
+  const auto data = command
+                        .add_option("--external-data", save.external_data,
+                                    "Put the larger weights into this file beside the output")
+                        ->type_name("FILE");
   command
-      .add_option("--threshold", options.threshold,
-                  "Weights of at least so many bytes go there (1024); 4K, 1M, 1G mean what they say")
+      .add_option(
+          "--threshold", options.threshold,
+          "Weights of at least so many bytes go there (1024); 4K, 1M, 1G mean what they say")
       ->needs(data)
       ->type_name("SIZE");
   command

@@ -39,8 +39,8 @@ class SetCheck {
       definition(place, op.op_type, op.since_version);
       if (!seen.emplace(op.op_type, "", op.since_version).second) twice(place);
       if (op.status && (*op.status < 0 || *op.status > 1))
-        add("O-11", place, "", fmt::format("status is 0 (experimental) or 1 (stable); found {}",
-                                           *op.status));
+        add("O-11", place, "",
+            fmt::format("status is 0 (experimental) or 1 (stable); found {}", *op.status));
       if (op.status && op.is_experimental())
         add("O-11", place, "", "it is experimental and may change in the next version of the set");
     }
@@ -76,13 +76,14 @@ class SetCheck {
                       set_.ir_version ? fmt::format("found {}", *set_.ir_version)
                                       : std::string("it is missing")));
     if (set_.opset_version < 1)
-      add("O-01", "opset_version", "", fmt::format("versions of operator sets start at 1; found {}",
-                                                   set_.opset_version));
+      add("O-01", "opset_version", "",
+          fmt::format("versions of operator sets start at 1; found {}", set_.opset_version));
     const std::string_view domain = ir::canonical_domain(set_.domain);
     if (!domain.empty() && !schema::is_standard_domain(domain) && !is_reversed_dns(domain))
-      add("O-03", "domain", "", fmt::format("domains should be reversed DNS names such as "
-                                            "com.example; found '{}'",
-                                            domain));
+      add("O-03", "domain", "",
+          fmt::format("domains should be reversed DNS names such as "
+                      "com.example; found '{}'",
+                      domain));
   }
 
   void definition(const std::string& place, const std::string& name, int64_t since) {
@@ -122,10 +123,9 @@ class SetCheck {
            std::string message) {
     for (const Rule& rule : set_rules) {
       if (rule.id != id) continue;
-      const Level level =
-          options_.profile == Profile::runnable   ? rule.runnable
-          : options_.profile == Profile::standard ? rule.standard
-                                                  : rule.strict;
+      const Level level = options_.profile == Profile::runnable   ? rule.runnable
+                          : options_.profile == Profile::standard ? rule.standard
+                                                                  : rule.strict;
       if (level == Level::off) return;
       Diagnostic& finding = found_.emplace_back();
       finding.severity = level == Level::error     ? Severity::error

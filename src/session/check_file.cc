@@ -113,9 +113,9 @@ class Documented {
           set.operators.begin(), set.operators.end(),
           [&](const ir::OperatorDefinition& op) { return op.op_type == node.op_type; });
       if (found == set.operators.end()) {
-        findings_.add("O-04", where,
-                      fmt::format("version {} of {} has no operator {}", version, set.domain,
-                                  node.op_type));
+        findings_.add(
+            "O-04", where,
+            fmt::format("version {} of {} has no operator {}", version, set.domain, node.op_type));
       } else if (told_.emplace(set.domain, node.op_type).second) {
         findings_.add("O-22", where,
                       fmt::format("{} is known by name and version {}; the document holds no "
@@ -204,8 +204,8 @@ void check_types(const ir::Model& model, Findings& findings) {
 
 void check_data(ir::Model model, const CheckFileOptions& options, Findings& findings) {
   wire::ExternalData plain(model.folder, {.trusted_folder = options.trusted_folder});
-  wire::ExternalData verified(model.folder, {.trusted_folder = options.trusted_folder,
-                                             .verify_checksums = true});
+  wire::ExternalData verified(model.folder,
+                              {.trusted_folder = options.trusted_folder, .verify_checksums = true});
   std::set<std::string> told;
   const auto look_at = [&](const ir::TensorProto& tensor) {
     if (!tensor.is_external() || tensor.element_type() == ElementType::string) return false;

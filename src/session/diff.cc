@@ -35,9 +35,7 @@ std::string key_of(const ir::SparseTensorProto& m) { return m.values.name; }
 std::string key_of(const ir::ValueInfo& m) { return m.name; }
 std::string key_of(const ir::Attribute& m) { return m.name; }
 std::string key_of(const ir::TensorAnnotation& m) { return m.tensor_name; }
-std::string key_of(const ir::OperatorSetId& m) {
-  return m.domain.empty() ? "ai.onnx" : m.domain;
-}
+std::string key_of(const ir::OperatorSetId& m) { return m.domain.empty() ? "ai.onnx" : m.domain; }
 std::string key_of(const ir::DeviceConfiguration& m) { return m.name; }
 std::string key_of(const ir::NodeDeviceConfiguration& m) { return m.configuration_id; }
 std::string key_of(const ir::ShardingSpec& m) { return m.tensor_name; }
@@ -53,7 +51,9 @@ std::string key_of(const ir::Node& m) {
 }
 
 template <class T>
-concept Keyed = requires(const T& message) { key_of(message); };
+concept Keyed = requires(const T& message) {
+  key_of(message);
+};
 
 std::string text_of(const ir::TypeProto& type) { return wire::print(type); }
 std::string text_of(const ir::Node& node) {
@@ -185,7 +185,8 @@ class Differ {
       const auto& b = other.take<ir::UnknownFields>();
       if (a.bytes != b.bytes)
         differ.add(Kind::changed, differ.inside(place, "unknown fields"),
-                   fmt::format("{} bytes", a.bytes.size()), fmt::format("{} bytes", b.bytes.size()));
+                   fmt::format("{} bytes", a.bytes.size()),
+                   fmt::format("{} bytes", b.bytes.size()));
     }
   };
 
@@ -222,8 +223,7 @@ class Differ {
 
   template <class T>
   void values(const std::string& place, std::string_view name, const T& a, const T& b) {
-    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> ||
-                  std::is_same_v<T, std::string>) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>) {
       if (!same(a, b)) add(Kind::changed, inside(place, singular(name)), text_of(a), text_of(b));
     } else {
       messages(inside(place, singular(name)), a, b);

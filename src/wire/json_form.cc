@@ -201,7 +201,8 @@ uint32_t JsonCursor::hex4() {
   const std::string_view digits = text_.substr(std::min(position_, text_.size()), 4);
   const auto [end, problem] =
       std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (problem != std::errc() || end != digits.data() + 4) error("\\u needs four hexadecimal digits");
+  if (problem != std::errc() || end != digits.data() + 4)
+    error("\\u needs four hexadecimal digits");
   position_ += 4;
   return value;
 }

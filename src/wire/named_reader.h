@@ -143,8 +143,8 @@ class NamedReader {
     } else if constexpr (std::is_same_v<T, uint64_t>) {
       member = cursor_.unsigned_integer();
     } else if constexpr (std::is_enum_v<T>) {
-      member = static_cast<T>(integer(name, std::numeric_limits<int32_t>::min(),
-                                      std::numeric_limits<int32_t>::max()));
+      member = static_cast<T>(
+          integer(name, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
     } else if constexpr (std::is_integral_v<T>) {
       member = static_cast<T>(
           integer(name, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));

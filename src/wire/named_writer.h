@@ -107,12 +107,10 @@ class NamedWriter {
  private:
   static constexpr int max_depth = 100;
   template <class T>
-  static constexpr bool is_scalar = std::is_arithmetic_v<T> || std::is_enum_v<T> ||
-                                    std::is_same_v<T, std::string>;
+  static constexpr bool is_scalar =
+      std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>;
 
-  bool was_written(uint32_t number) const {
-    return (written_defaults_.back() >> number & 1) != 0;
-  }
+  bool was_written(uint32_t number) const { return (written_defaults_.back() >> number & 1) != 0; }
   template <class T>
   static T load(const Bytes& bytes, size_t at) {
     T value;

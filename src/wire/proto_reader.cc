@@ -107,8 +107,7 @@ const char* ProtoReader::skip_group(uint32_t number) {
       case 5: value = 4; break;
       default: return "the wire type of a field in a group is 6 or 7";
     }
-    if (value > static_cast<uint64_t>(end_ - pos_))
-      return "a length in a group runs past the end";
+    if (value > static_cast<uint64_t>(end_ - pos_)) return "a length in a group runs past the end";
     pos_ += value;
   }
   return nullptr;

@@ -21,7 +21,9 @@ namespace sardonyx::wire {
 enum class WireType : uint32_t { varint = 0, fixed64 = 1, length = 2, group = 3, fixed32 = 5 };
 
 template <class T>
-concept Message = requires(T& message) { message.unknown; };
+concept Message = requires(T& message) {
+  message.unknown;
+};
 
 // Reads one field at a time: its tag, then its value whole, then asks the field table who takes
 // it. Lengths are 64 bits wide and checked against the enclosing message before use.
@@ -215,8 +217,9 @@ class ProtoReader {
   template <class T>
   struct IsListOfNumbers : std::false_type {};
   template <class T>
-    requires(is_number<T> || std::is_same_v<T, float>)
-  struct IsListOfNumbers<std::vector<T>> : std::true_type {};
+  requires(is_number<T> || std::is_same_v<T, float>) struct IsListOfNumbers<std::vector<T>>
+      : std::true_type {
+  };
 
   template <class T>
   void take(const char* name, T& member) {

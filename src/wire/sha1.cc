@@ -59,8 +59,7 @@ std::string Sha1::hex() {
   const uint64_t bits = size_ * 8;
   std::array<std::byte, 72> tail{std::byte{0x80}};
   const size_t padding = (rest < 56 ? 56 : 120) - rest;
-  for (size_t i = 0; i < 8; ++i)
-    tail[padding + i] = static_cast<std::byte>(bits >> (8 * (7 - i)));
+  for (size_t i = 0; i < 8; ++i) tail[padding + i] = static_cast<std::byte>(bits >> (8 * (7 - i)));
   add(std::span(tail).first(padding + 8));
   return fmt::format("{:08x}{:08x}{:08x}{:08x}{:08x}", state_[0], state_[1], state_[2], state_[3],
                      state_[4]);

@@ -203,13 +203,12 @@ void write_model_with_data(ir::Model model, const std::string& path, const std::
            bytes_needed(tensor) >= options.at_least;
   };
   change_tensors(model, moves, [&](ir::TensorProto& tensor) { data.take(tensor); });
-  const FileToWrite files[] = {
-      {data_path.string(), [&](Sink& sink) { data.write(sink); }},
-      {path, [&](Sink& sink) {
-         if (options.checksum) state_checksum(model, data.checksum());
-         if (write) return write(model, sink);
-         write_model(model, sink);
-       }}};
+  const FileToWrite files[] = {{data_path.string(), [&](Sink& sink) { data.write(sink); }},
+                               {path, [&](Sink& sink) {
+                                  if (options.checksum) state_checksum(model, data.checksum());
+                                  if (write) return write(model, sink);
+                                  write_model(model, sink);
+                                }}};
   write_files(files);
 }
 

@@ -33,8 +33,8 @@ using ModelWriter = std::function<void(const ir::Model&, Sink&)>;
 
 // Writes the model with its larger tensors in the file `data_name` in the same folder (a plain
 // file name). Tensors that are external already have to be brought in first. Both files appear
-// whole or not at all, the data file before the model. Strings stay in the model file. `write` gives
-// the model file's form; binary where it is empty.
+// whole or not at all, the data file before the model. Strings stay in the model file. `write`
+// gives the model file's form; binary where it is empty.
 void write_model_with_data(ir::Model model, const std::string& path, const std::string& data_name,
                            const DataFileOptions& options = {}, const ModelWriter& write = {});
 

@@ -64,9 +64,8 @@ TEST(Identity, PackingIsKept) {
   const std::string single_floats =
       tag(4, 5) + wire_test::plain(1.0f) + tag(4, 5) + wire_test::plain(2.0f);
   const std::string single_doubles = tag(10, 1) + wire_test::plain(1.0);
-  for (const std::string& field :
-       {packed_dims, number(1, 2) + number(1, 3), single_data, text(5, varint(1) + varint(2)),
-        single_floats, single_doubles}) {
+  for (const std::string& field : {packed_dims, number(1, 2) + number(1, 3), single_data,
+                                   text(5, varint(1) + varint(2)), single_floats, single_doubles}) {
     const std::string model = model_with_tensor(field);
     EXPECT_EQ(again(model), model);
   }
@@ -84,11 +83,12 @@ TEST(Identity, PresenceIsKept) {
 
 TEST(Identity, UnknownFieldsOfEveryKindSurvive) {
   const std::string group = tag(900, 3) + number(1, 5) + text(2, "x") + tag(3, 3) + tag(4, 5) +
-                            wire_test::plain(1.0f) + tag(3, 4) + tag(5, 1) +
-                            wire_test::plain(1.0) + tag(900, 4);
+                            wire_test::plain(1.0f) + tag(3, 4) + tag(5, 1) + wire_test::plain(1.0) +
+                            tag(900, 4);
   const std::string unknown = number(500, 7) + text(501, "later") + tag(502, 5) +
                               wire_test::plain(3.0f) + tag(503, 1) + wire_test::plain(4.0) + group;
-  const std::string model = number(1, 8) + text(7, text(1, text(4, "Relu") + unknown) + unknown) + unknown;
+  const std::string model =
+      number(1, 8) + text(7, text(1, text(4, "Relu") + unknown) + unknown) + unknown;
   EXPECT_EQ(again(model), model);
 }
 

@@ -28,7 +28,8 @@ std::string round_trip(const ir::Model& model, NamedForm form) {
 TEST(NamedForms, EveryFieldComesBack) {
   for (const char* name : {"every_field.onnx", "types.onnx", "small.onnx"}) {
     const ir::Model model = wire::read_model(wire_test::fixture(name));
-    for (const NamedForm form : both) EXPECT_EQ(round_trip(model, form), wire::write_model(model)) << name;
+    for (const NamedForm form : both)
+      EXPECT_EQ(round_trip(model, form), wire::write_model(model)) << name;
   }
 }
 
@@ -55,9 +56,9 @@ ir::Model with_attribute(float value) {
 }
 
 TEST(NamedForms, FloatsKeepTheirValue) {
-  for (const float value : {0.1f, 1.0f, -0.0f, 1e-45f, 3.4028235e38f, 16777217.0f,
-                            std::numeric_limits<float>::infinity(),
-                            -std::numeric_limits<float>::infinity()}) {
+  for (const float value :
+       {0.1f, 1.0f, -0.0f, 1e-45f, 3.4028235e38f, 16777217.0f,
+        std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
     for (const NamedForm form : both) {
       const ir::Model again =
           wire::read_named_model(wire::named_text(with_attribute(value), form), form);
@@ -67,8 +68,8 @@ TEST(NamedForms, FloatsKeepTheirValue) {
     }
   }
   for (const NamedForm form : both) {
-    const ir::Model again = wire::read_named_model(
-        wire::named_text(with_attribute(std::nanf("")), form), form);
+    const ir::Model again =
+        wire::read_named_model(wire::named_text(with_attribute(std::nanf("")), form), form);
     EXPECT_TRUE(std::isnan(again.graph->nodes[0].attributes[0].f.value()));
   }
 }
@@ -122,7 +123,8 @@ TEST(NamedForms, ErrorsSayWhere) {
     const char* part;
   };
   std::string deep_json = "{\"graph\":", deep_text;
-  for (int i = 0; i < 300; ++i) deep_text += "graph { node { attribute { g { node { attribute { t {";
+  for (int i = 0; i < 300; ++i)
+    deep_text += "graph { node { attribute { g { node { attribute { t {";
   for (const Case& c : {
            Case{NamedForm::json, "{\"irVersion\": \"8\", \"grph\": 1}", "no field 'grph'"},
            Case{NamedForm::json, "{\"irVersion\": 8.5}", "integer"},
@@ -142,8 +144,8 @@ TEST(NamedForms, ErrorsSayWhere) {
        }) {
     const Error error = error_of([&] { wire::read_named_model(c.text, c.form); });
     EXPECT_NE(error.code(), ErrorCode::internal) << c.text << ": " << error.what();
-    EXPECT_NE(std::string(error.what()).find(c.part), std::string::npos)
-        << c.text << "\n" << error.what();
+    EXPECT_NE(std::string(error.what()).find(c.part), std::string::npos) << c.text << "\n"
+                                                                         << error.what();
   }
 }
 
@@ -167,8 +169,7 @@ TEST(NamedForms, OperatorSets) {
   set.opset_version = 3;
   set.operators.push_back({"Twice", 2, 1, "doubles", {}});
   for (const NamedForm form : both) {
-    const ir::OperatorSet again =
-        wire::read_named_operator_set(wire::named_text(set, form), form);
+    const ir::OperatorSet again = wire::read_named_operator_set(wire::named_text(set, form), form);
     ASSERT_EQ(again.operators.size(), 1u);
     EXPECT_EQ(again.operators[0].status, 1);
     EXPECT_EQ(again.opset_version, 3);

@@ -85,8 +85,8 @@ class RandomFiller {
   bool chance(uint32_t of) { return random_() % of == 0; }
   template <class T>
   bool room() {
-    constexpr bool is_message =
-        requires(T& m) { m.unknown; } || requires(T& m) { m->unknown; };
+    constexpr bool is_message = requires(T & m) { m.unknown; }
+    || requires(T & m) { m->unknown; };
     return chance(is_message ? 2 : 3) && (!is_message || depth_ < 7);
   }
   float real() { return static_cast<float>(random_() % 2000) / 7 - 100; }

@@ -142,8 +142,7 @@ std::set<std::string> value_names(const ir::Model& model) {
 }
 
 void rename(ir::Model& model, const Renaming& renaming) {
-  if (!renaming.values.empty())
-    require_possible(value_names(model), renaming.values, "value");
+  if (!renaming.values.empty()) require_possible(value_names(model), renaming.values, "value");
   if (!renaming.dimensions.empty())
     require_possible(names_of(model, NameKind::dimension), renaming.dimensions, "dimension");
   require_possible(function_names(model), renaming.functions, "function");
@@ -161,14 +160,17 @@ void rename(ir::Model& model, const Renaming& renaming) {
     const auto found = renames.find(name);
     if (found != renames.end()) name = found->second;
   };
-  Names([&](NameKind kind, std::string& name) {
-    switch (kind) {
-      case NameKind::value: return apply(renaming.values, name);
-      case NameKind::node: return apply(renaming.nodes, name);
-      case NameKind::dimension: return apply(renaming.dimensions, name);
-      case NameKind::function: return apply(renaming.functions, name);
-    }
-  }, std::move(functions)).model(model);
+  Names(
+      [&](NameKind kind, std::string& name) {
+        switch (kind) {
+          case NameKind::value: return apply(renaming.values, name);
+          case NameKind::node: return apply(renaming.nodes, name);
+          case NameKind::dimension: return apply(renaming.dimensions, name);
+          case NameKind::function: return apply(renaming.functions, name);
+        }
+      },
+      std::move(functions))
+      .model(model);
 }
 
 Renaming prefixed(const ir::Model& model, std::string_view prefix,

@@ -40,7 +40,8 @@ void add_inferred(const ir::Model& model, Types& types) {
 Types value_types(const ir::Model& model) {
   Types types;
   if (!model.graph) return types;
-  for (const auto* infos : {&model.graph->inputs, &model.graph->outputs, &model.graph->value_info}) {
+  for (const auto* infos :
+       {&model.graph->inputs, &model.graph->outputs, &model.graph->value_info}) {
     for (const ir::ValueInfo& info : *infos) {
       if (info.type && info.type->kind != ir::TypeProto::Kind::none)
         types.try_emplace(info.name, *info.type);
