@@ -56,6 +56,57 @@ def make_model(path: pathlib.Path, size: int) -> None:
     onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path)
 
 
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def make_large(folder: pathlib.Path, size: int, external: bool) -> pathlib.Path:
+    """A model of one tensor of `size` bytes, which the disk does not hold: a file with a hole."""
+    from onnx import ModelProto, TensorProto, helper
+
+    def field(number: int, length: int) -> bytes:
+        return varint(number << 3 | 2) + varint(length)
+
+    tensor = TensorProto(name="w", dims=[size // 4], data_type=TensorProto.FLOAT)
+    data = b""
+    if external:
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", "w.bin"), ("offset", "0"), ("length", str(size))):
+            tensor.external_data.add(key=key, value=value)
+        with open(folder / "w.bin", "wb") as file:
+            file.truncate(size)
+    else:
+        data = field(9, size)
+    hole = 0 if external else size
+    start = tensor.SerializeToString() + data
+    ports = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [size // 4])]
+    graph = helper.make_graph([helper.make_node("Relu", ["w"], ["y"])], "g", [], ports).SerializeToString()
+    graph += field(5, len(start) + hole) + start
+    header = ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 17)]).SerializeToString()
+    path = folder / "large.onnx"
+    with open(path, "wb") as file:
+        file.write(header + field(7, len(graph) + hole) + graph)
+        file.truncate(file.tell() + hole)
+    return path
+
+
+def time_large(program: str, repeat: int) -> list[dict]:
+    figures = []
+    for name, size, external in (("3GB file", 3 << 30, False), ("10GB external data", 10 << 30, True)):
+        with tempfile.TemporaryDirectory() as folder:
+            path = make_large(pathlib.Path(folder), size, external)
+            command = [program, "check", *(["--data"] if external else []), str(path)]
+            runs = [measure(command)[:2] for _ in range(repeat)]
+        figures.append({"model": name, "what": "open and check", "s": min(s for s, _ in runs), "mb": min(mb for _, mb in runs)})
+        print(f"{name}: opened and checked in {figures[-1]['s']:.4f} s with {figures[-1]['mb']:.0f} MB resident", flush=True)
+    return figures
+
+
 def measure(command: list[str]) -> tuple[float, float, str]:
     """Seconds, MB resident at most, and the output of a process."""
     with tempfile.TemporaryFile() as output:
@@ -96,7 +147,7 @@ def main() -> int:
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"))
     parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file")
     options = parser.parse_args()
-    figures = []
+    figures = time_large(options.program, options.repeat)
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out.onnx"
         for name in options.sizes:

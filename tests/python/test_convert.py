@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 
 import numpy as np
 import onnx
@@ -128,6 +129,21 @@ def test_nothing_is_left_behind_where_writing_fails(sardonyx, weights, tmp_path)
     assert [entry.name for entry in folder.iterdir()] == ["m.onnx"]
 
 
+def test_links_at_the_target_are_replaced_not_followed(sardonyx, weights, tmp_path):  # GHSA-q56x-g2fj-4rj6
+    (tmp_path / "victim").write_text("precious")
+    for name in ("out.onnx", "w.bin"):
+        (tmp_path / name).symlink_to(tmp_path / "victim")
+    sardonyx("convert", weights, tmp_path / "out.onnx", "--external-data", "w.bin")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "w.bin").is_symlink()
+    sardonyx("diff", weights, tmp_path / "out.onnx")
+
+
+@pytest.mark.parametrize("name", ["../w.bin", "a/b", "/tmp/w.bin", ".."])
+def test_data_files_have_plain_names(sardonyx, weights, tmp_path, name):
+    sardonyx("convert", weights, tmp_path / "out.onnx", "--external-data", name, expect=BAD_INPUT)
+
+
 def test_strings_and_unknown_types_stay_inside(sardonyx, tmp_path):
     tensor = helper.make_tensor("s", TensorProto.STRING, [2000], [b"text"] * 2000)
     node = helper.make_node("Identity", ["s"], ["y"])
@@ -135,6 +151,47 @@ def test_strings_and_unknown_types_stay_inside(sardonyx, tmp_path):
     onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
     sardonyx("convert", tmp_path / "m.onnx", tmp_path / "out.onnx", "--external-data", "w.bin")
     assert onnx.load(tmp_path / "out.onnx") == onnx.load(tmp_path / "m.onnx")
+
+
+def varint(number):
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7f | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number, size):
+    return varint(number << 3 | 2) + varint(size)
+
+
+def sparse_model(path, size):
+    """A model in one file whose last field is a tensor of `size` zero bytes that the disk does not hold."""
+    tensor = TensorProto(name="w", dims=[size // 4], data_type=TensorProto.FLOAT).SerializeToString()
+    tensor_size = len(tensor) + len(field(9, size)) + size
+    node = helper.make_node("Relu", ["w"], ["y"])
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [size // 4])
+    graph = helper.make_graph([node], "g", [], [output]).SerializeToString()
+    graph_size = len(graph) + len(field(5, tensor_size)) + tensor_size
+    header = onnx.ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 17)]).SerializeToString()
+    with open(path, "wb") as file:
+        file.write(header + field(7, graph_size) + graph + field(5, tensor_size) + tensor + field(9, size))
+        file.truncate(file.tell() + size)
+
+
+def memory_of(command):
+    """MB that a process had resident at most."""
+    child = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    assert status == 0
+    return usage.ru_maxrss / 1024
+
+
+def test_a_file_longer_than_32_bits_can_count(sardonyx, tmp_path):
+    sparse_model(tmp_path / "m.onnx", 5 << 30)
+    assert memory_of([sardonyx.path, "check", tmp_path / "m.onnx"]) < 100
+    assert memory_of([sardonyx.path, "show", "--max-elements", "4", tmp_path / "m.onnx"]) < 100
 
 
 def test_a_model_beyond_two_gigabytes(sardonyx, tmp_path):

@@ -122,7 +122,7 @@ TEST(NamedForms, ErrorsSayWhere) {
     const char* text;
     const char* part;
   };
-  std::string deep_json = "{\"graph\":", deep_text;
+  std::string deep_text;
   for (int i = 0; i < 300; ++i)
     deep_text += "graph { node { attribute { g { node { attribute { t {";
   for (const Case& c : {
