@@ -380,7 +380,8 @@ DiffResult diff_files(const std::string& first, const std::string& second,
                       const DiffOptions& options, const std::string& trusted_folder) {
   ir::Model a = read_model_file(first), b = read_model_file(second);
   if (options.weights) {
-    const SaveOptions data{.trusted_folder = trusted_folder};
+    SaveOptions data;
+    data.trusted_folder = trusted_folder;
     bring_in_external_data(a, data);
     bring_in_external_data(b, data);
   }
