@@ -69,7 +69,7 @@ def test_tolerance_and_what_to_leave_out(sardonyx, save, chain):
     sardonyx("diff", chain, near, expect=FINDINGS)
     sardonyx("diff", chain, near, "--rtol", "0.01")
     sardonyx("diff", chain, near, "--no-weights")
-    other = save(CHAIN.replace('"p"', '"q"').replace("[first]", "[1st]"), "other.onnx")
+    other = save(CHAIN.replace('"p"', '"q"').replace("[first]", "[start]"), "other.onnx")
     sardonyx("diff", chain, other, "--no-annotations")
 
 
