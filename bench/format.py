@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Times reading, checking, printing and saving of model files beside the onnx package.
 
-Each operation runs in a process of its own; ours is the command line, start included, theirs the call alone, without
-the start of Python and the imports. Memory is the most a process had resident, for theirs above what the imports took.
+Each operation runs in a process of its own, several times; the least time counts, without the start of the process. The
+files lie in the page cache. Memory is the most a process had resident, above what it had before the first run.
 """
 
 from __future__ import annotations
@@ -20,18 +20,25 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = {"1MB": 1 << 20, "100MB": 100 << 20, "2GB": 1900 << 20}
 
 CHILD = """
-import json, resource, sys, time
+import json, sys, time
 import onnx, onnx.checker, onnx.printer
-what, path, out = sys.argv[1:4]
-base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-model = onnx.load(path) if what in ("print", "save") else None
-start = time.perf_counter()
-if what == "load": onnx.load(path)
-if what == "check": onnx.checker.check_model(path)
-if what == "print": open(out, "w").write(onnx.printer.to_text(model))
-if what == "save":
-    onnx.save(model, out)
-print(json.dumps({"s": time.perf_counter() - start, "mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) / 1024}))
+what, path, out, repeat = *sys.argv[1:4], int(sys.argv[4])
+def resident():
+    return next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+base = resident()
+def write(text):
+    with open(out + ".txt", "w") as file:
+        file.write(text)
+operation = {"load": lambda: onnx.load(path),
+             "check": lambda: onnx.checker.check_model(path),
+             "print": lambda: write(onnx.printer.to_text(onnx.load(path))),
+             "save": lambda: onnx.save(onnx.load(path), out)}[what]
+seconds = []
+for _ in range(repeat):
+    start = time.perf_counter()
+    operation()
+    seconds.append(time.perf_counter() - start)
+print(json.dumps({"s": min(seconds), "mb": resident(), "base_mb": base}))
 """
 
 
@@ -95,59 +102,48 @@ def make_large(folder: pathlib.Path, size: int, external: bool) -> pathlib.Path:
     return path
 
 
+def measure(command: list[str]) -> dict:
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise SystemExit(f"{command[0]} failed: {result.stderr[-500:]}")
+    figures = json.loads(result.stdout)
+    return {"s": figures["s"], "mb": figures["mb"] - figures["base_mb"]}
+
+
 def time_large(program: str, repeat: int) -> list[dict]:
     figures = []
     for name, size, external in (("3GB file", 3 << 30, False), ("10GB external data", 10 << 30, True)):
         with tempfile.TemporaryDirectory() as folder:
             path = make_large(pathlib.Path(folder), size, external)
-            command = [program, "check", *(["--data"] if external else []), str(path)]
-            runs = [measure(command)[:2] for _ in range(repeat)]
-        figures.append({"model": name, "what": "open and check", "s": min(s for s, _ in runs), "mb": min(mb for _, mb in runs)})
-        print(f"{name}: opened and checked in {figures[-1]['s']:.4f} s with {figures[-1]['mb']:.0f} MB resident", flush=True)
+            found = measure([program, "load", str(path), "-", str(repeat)])
+        figures.append({"model": name, "what": "load", **found})
+        print(f"{name}: opened in {found['s'] * 1000:.2f} ms with {found['mb']:.1f} MB more resident", flush=True)
     return figures
 
 
-def measure(command: list[str]) -> tuple[float, float, str]:
-    """Seconds, MB resident at most, and the output of a process."""
-    with tempfile.TemporaryFile() as output:
+def raw_write(path: pathlib.Path, out: pathlib.Path, repeat: int) -> float:
+    """Seconds to write the same bytes out of memory and to wait for the disk, as a save does."""
+    content, seconds = path.read_bytes(), []
+    for _ in range(repeat):
         start = time.perf_counter()
-        child = subprocess.Popen(command, stdout=output)
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - start
-        output.seek(0)
-        text = output.read(1 << 16).decode()
-    if status:
-        raise SystemExit(f"{' '.join(command)} failed")
-    return seconds, usage.ru_maxrss / 1024, text
-
-
-def raw_write(path: pathlib.Path, out: pathlib.Path) -> float:
-    """Seconds to write the same bytes to the disk, out of memory."""
-    content = path.read_bytes()
-    start = time.perf_counter()
-    with out.open("wb", buffering=0) as file:
-        view = memoryview(content)
-        while view:
-            view = view[file.write(view[:1 << 30]):]
-        os.fsync(file.fileno())
-    return time.perf_counter() - start
-
-
-def ours(program: str, what: str, path: pathlib.Path, out: pathlib.Path) -> list[str]:
-    return {"load": [program, "info", str(path)],
-            "check": [program, "check", str(path)],
-            "print": [program, "convert", str(path), str(out.with_suffix(".onnxtxt"))],
-            "save": [program, "convert", str(path), str(out)]}[what]
+        with out.open("wb", buffering=0) as file:
+            view = memoryview(content)
+            while view:
+                view = view[file.write(view[:1 << 30]):]
+            os.fsync(file.fileno())
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench --format", description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="*", choices=SIZES, default=list(SIZES))
     parser.add_argument("--repeat", type=int, default=3, help="the best of so many (default 3)")
-    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"))
+    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "format_bench"))
     parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file")
     options = parser.parse_args()
-    figures = time_large(options.program, options.repeat)
+    repeat = options.repeat
+    figures = time_large(options.program, repeat)
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out.onnx"
         for name in options.sizes:
@@ -156,20 +152,17 @@ def main() -> int:
             for what in ("load", "check", "print", "save"):
                 if what == "print" and name == "2GB":
                     continue  # the text of all weights would take tens of gigabytes
-                mine = [measure(ours(options.program, what, path, out))[:2] for _ in range(options.repeat)]
-                theirs = []
-                for _ in range(options.repeat):
-                    _, _, text = measure([sys.executable, "-c", CHILD, what, str(path), str(out)])
-                    theirs.append(json.loads(text))
-                row = {"model": name, "what": what, "s": min(s for s, _ in mine), "mb": min(mb for _, mb in mine),
-                       "onnx_s": min(t["s"] for t in theirs), "onnx_mb": min(t["mb"] for t in theirs)}
+                words = [what, str(path), str(out), str(repeat)]
+                mine = measure([options.program, *words])
+                theirs = measure([sys.executable, "-c", CHILD, *words])
+                row = {"model": name, "what": what, **mine, "onnx_s": theirs["s"], "onnx_mb": theirs["mb"]}
+                line = (f"{name:>6} {what:<6} {mine['s'] * 1000:10.2f} ms {mine['mb']:8.1f} MB   onnx {theirs['s'] * 1000:10.2f} ms "
+                        f"{theirs['mb']:8.1f} MB   {theirs['s'] / mine['s']:8.1f}x")
                 if what == "save":
-                    row["raw_s"] = min(raw_write(path, out) for _ in range(options.repeat))
+                    row["raw_s"] = raw_write(path, out, repeat)
+                    line += f"   raw write {row['raw_s'] * 1000:.2f} ms: {mine['s'] / row['raw_s']:.2f}x of it"
                 figures.append(row)
-                print(f"{name:>6} {what:<6} {row['s']:9.4f} s {row['mb']:8.0f} MB   onnx {row['onnx_s']:9.4f} s "
-                      f"{row['onnx_mb']:8.0f} MB   {row['onnx_s'] / row['s']:7.1f}x"
-                      + (f"   raw write {row['raw_s']:.4f} s, {row['s'] / row['raw_s']:.2f}x" if "raw_s" in row else ""),
-                      flush=True)
+                print(line, flush=True)
             path.unlink()
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")

@@ -190,8 +190,9 @@ def memory_of(command):
 
 def test_a_file_longer_than_32_bits_can_count(sardonyx, tmp_path):
     sparse_model(tmp_path / "m.onnx", 5 << 30)
-    assert memory_of([sardonyx.path, "check", tmp_path / "m.onnx"]) < 100
-    assert memory_of([sardonyx.path, "show", "--max-elements", "4", tmp_path / "m.onnx"]) < 100
+    idle = memory_of([sardonyx.path, "--version"])  # what this process leaves to its children counts, too
+    assert memory_of([sardonyx.path, "check", tmp_path / "m.onnx"]) < idle + 50
+    assert memory_of([sardonyx.path, "show", "--max-elements", "4", tmp_path / "m.onnx"]) < idle + 50
 
 
 def test_a_model_beyond_two_gigabytes(sardonyx, tmp_path):

@@ -130,6 +130,7 @@ class RandomFiller {
 inline ir::Model random_model(uint32_t seed) {
   ir::Model model;
   RandomFiller(seed).fill(model);
+  model.ir_version = 8;  // without it and more, bytes are not taken for a model
   return model;
 }
 
