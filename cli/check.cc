@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "loading.h"
+#include "sarif.h"
 #include "session/check_file.h"
 #include "session/print.h"
 #include "terminal.h"
@@ -19,7 +20,8 @@ struct CheckCommand {
   bool strict = false;
   bool unknown_domains = false;
   size_t most = 1000;
-  bool as_json = false;
+  bool as_json = false, as_sarif = false;
+  CheckFileOptions options;
 
   int run() const;
 };
@@ -43,11 +45,11 @@ int CheckCommand::run() const {
   {
     const Progress progress("checking " + model);
     name_mapped_file(model);
-    check::Options options;
-    options.profile = strict ? check::Profile::strict : check::Profile::standard;
-    options.unknown_domains_are_errors = unknown_domains;
-    options.max_diagnostics = most;
-    diagnostics = check_model_file(model, options);
+    CheckFileOptions chosen = options;
+    chosen.rules.profile = strict ? check::Profile::strict : check::Profile::standard;
+    chosen.rules.unknown_domains_are_errors = unknown_domains;
+    chosen.rules.max_diagnostics = most;
+    diagnostics = check_model_file(model, chosen);
   }
   int64_t counts[3] = {};
   for (const check::Diagnostic& finding : diagnostics)
@@ -55,7 +57,9 @@ int CheckCommand::run() const {
   const auto of = [&](check::Severity severity) { return counts[static_cast<size_t>(severity)]; };
   const int64_t errors = of(check::Severity::error), warnings = of(check::Severity::warning),
                 infos = of(check::Severity::info);
-  if (as_json) {
+  if (as_sarif) {
+    emit_json(sarif_log(model, diagnostics));
+  } else if (as_json) {
     json report = {{"model", model},
                    {"errors", errors},
                    {"warnings", warnings},
@@ -85,14 +89,32 @@ void add_check(CLI::App& app, Action& action) {
   auto command = std::make_shared<CheckCommand>();
   CLI::App* check = app.add_subcommand(
       "check", "Check a model against the rules of the standard; exit 1 for errors");
-  check->add_option("MODEL", command->model, "The model; its external data is not needed")
+  check
+      ->add_option("MODEL", command->model,
+                   "The model; its external data is not needed but for --data")
       ->required();
   check->add_flag("--strict", command->strict, "What real models often break is an error, too");
   check->add_flag("--unknown-domains", command->unknown_domains,
                   "Operators of domains that nobody defines are errors");
   check->add_option("--max", command->most, "List at most N findings of each severity (1000)")
       ->type_name("N");
-  check->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  check->add_flag("--full", command->options.full,
+                  "Also infer types and shapes, and compare them with what is declared");
+  check->add_flag("--data", command->options.data,
+                  "Also look at external data: paths, links, ranges, checksums");
+  check
+      ->add_option("--opset", command->options.operator_sets,
+                   "A document of an operator set that the model imports; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  check
+      ->add_option("--trust-folder", command->options.trusted_folder,
+                   "A folder that links of external data may lead into")
+      ->type_name("DIR");
+  CLI::Option* as_json =
+      check->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  check->add_flag("--sarif", command->as_sarif, "A SARIF log, for continuous integration")
+      ->excludes(as_json);
   check->callback([command, &action] { action = [command] { return command->run(); }; });
 }
 

@@ -26,5 +26,12 @@ void add_info(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_convert(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
+void add_extract(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
+void add_rename(CLI::App& app, Action& action);
+void add_edit(CLI::App& app, Action& action);
+void add_opset(CLI::App& app, Action& action);
 
 }  // namespace sardonyx::cli

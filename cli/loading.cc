@@ -18,6 +18,11 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
       .add_option("--trust-folder", options.trusted_folder,
                   "A folder that links of external data may lead into; links are refused otherwise")
       ->type_name("DIR");
+  command
+      .add_option("--opset", options.operator_sets,
+                  "A document of an operator set that the model imports; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
   command.add_flag("--plain", options.plain,
                    "Node after node, without plan and fusion: the reference");
   command.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
@@ -39,6 +44,7 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
   const double start = now_ms();
   LoadOptions load_options;
   load_options.trusted_folder = options.trusted_folder;
+  load_options.operator_sets = options.operator_sets;
   Model model(options.model, load_options);
   Session session(model, session_options);
   return {std::move(model), std::move(session), threads.count(), now_ms() - start};

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sardonyx/session.h"
 
@@ -13,6 +14,7 @@ struct LoadingOptions {
   std::string model;
   int threads = 0;
   std::string trusted_folder;
+  std::vector<std::string> operator_sets;
   bool plain = false;
   bool exact = false;
   bool assume_inference = false;

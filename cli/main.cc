@@ -102,6 +102,13 @@ int run_program(int count, char** arguments) {
   add_show(app, action);
   add_explain(app, action);
   add_bench(app, action);
+  add_convert(app, action);
+  add_diff(app, action);
+  add_extract(app, action);
+  add_merge(app, action);
+  add_rename(app, action);
+  add_edit(app, action);
+  add_opset(app, action);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

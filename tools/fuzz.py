@@ -14,9 +14,10 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
-TARGETS = ("wire", "wire_formats", "text", "check", "run")
+TARGETS = ("wire", "wire_formats", "text", "check", "run", "named_forms", "operator_set", "external_data")
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
+MADE_SEEDS = ("named_forms", "operator_set", "external_data")
 
 
 def seeds(target: str) -> list[pathlib.Path]:
@@ -24,6 +25,8 @@ def seeds(target: str) -> list[pathlib.Path]:
     if target == "text":
         files = [file for folder in ("spec/functions", "tests") for file in (ROOT / folder).rglob("*.onnxtxt")]
         return sorted(files) + sorted((BUILD / "text-seeds").glob("*"))
+    if target in MADE_SEEDS:
+        return sorted((BUILD / f"{target}-seeds").glob("*"))
     if target == "wire_formats":
         return sorted(file for file in (ROOT / "tests" / "wire" / "data").iterdir() if file.suffix != ".py")
     cases = [ROOT / "build" / "conformance", *SEED_FOLDERS]
@@ -31,21 +34,32 @@ def seeds(target: str) -> list[pathlib.Path]:
     return [file for file in files[::10] if file.stat().st_size < LARGEST_SEED]
 
 
-def make_text_seeds() -> None:
+def make_seeds(target: str) -> None:
+    """Seeds that the program makes: models in other forms, its operator sets, models with external data."""
     program = ROOT / "build" / "release" / "bin" / "sardonyx"
-    folder = BUILD / "text-seeds"
+    folder = BUILD / f"{target}-seeds"
     if not program.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    for number, file in enumerate(seeds("wire")):
-        shown = subprocess.run([program, "show", file], capture_output=True)
-        if shown.returncode == 0:
-            (folder / f"{number}.onnxtxt").write_bytes(shown.stdout)
+    if target == "operator_set":
+        for domain in ("ai.onnx.ml", "ai.onnx.preview.training"):
+            subprocess.run([program, "opset", folder / domain, "--export", domain], capture_output=True)
+        return
+    for number, file in enumerate(seeds("wire")[:400]):
+        if target == "text":
+            subprocess.run([program, "convert", file, folder / f"{number}.onnxtxt"], capture_output=True)
+        elif target == "named_forms":
+            ending = ("json", "textproto")[number % 2]
+            subprocess.run([program, "convert", file, folder / f"{number}.{ending}"], capture_output=True)
+        else:
+            subprocess.run([program, "convert", file, folder / f"{number}.onnx", "--external-data", "w.bin", "--threshold",
+                            "0", "--align", "16", *(["--checksum"] if number % 4 == 0 else [])], capture_output=True)
+            (folder / "w.bin").unlink(missing_ok=True)
 
 
 def fuzz(target: str, seconds: int, seed: int) -> bool:
-    if target == "text":
-        make_text_seeds()
+    if target == "text" or target in MADE_SEEDS:
+        make_seeds(target)
     crashes = BUILD / "crashes"
     crashes.mkdir(parents=True, exist_ok=True)
     current = BUILD / f"{target}.current"

@@ -28,6 +28,9 @@ struct LoadOptions {
   std::string trusted_folder;
   // Read the file instead of mapping it: for files that somebody may truncate meanwhile.
   bool read_into_memory = false;
+  // Operator set documents (files). What they define is there for models that import the domain
+  // and version of the document.
+  std::vector<std::string> operator_sets;
 };
 
 // A model file, read and ready to make sessions of. Cheap to copy; copies and the sessions made

@@ -1,15 +1,35 @@
-// The checker on a model file.
+// The checker on files.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "check/check.h"
+#include "check/operator_set.h"
 
 namespace sardonyx {
 
-// Throws Error as read_model_file does. External data is not read.
+struct CheckFileOptions {
+  check::Options rules;
+  // Also infer types and shapes: what does not fit an operator, or contradicts what is declared.
+  bool full = false;
+  // Also look at external data: paths, links, ranges and, where they are stated, checksums.
+  bool data = false;
+  std::string trusted_folder;
+  // Operator set documents the model's imports may refer to.
+  std::vector<std::string> operator_sets;
+};
+
+// Throws Error as read_model_file does. External data is read only for `data`.
 std::vector<check::Diagnostic> check_model_file(const std::string& path,
-                                                const check::Options& options);
+                                                const CheckFileOptions& options);
+
+// An operator set document.
+std::vector<check::Diagnostic> check_operator_set_file(const std::string& path,
+                                                       const check::Options& options);
+
+// Rules that need more than the model: inference, files, documents.
+std::span<const check::Rule> file_rules();
 
 }  // namespace sardonyx

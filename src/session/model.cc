@@ -2,73 +2,13 @@
 
 #include "base/fail.h"
 #include "check/check.h"
+#include "session/operator_sets.h"
 #include "session/reading.h"
+#include "wire/store.h"
 #include "wire/text_parse.h"
 
 namespace sardonyx {
 namespace {
-
-// External tensors become views of their files; everything after this sees plain tensors.
-class Resolver {
- public:
-  Resolver(wire::ExternalData& external, ops::PackCache& packs)
-      : external_(external), packs_(packs) {}
-
-  void graph(ir::Graph& graph) {
-    for (ir::TensorProto& tensor : graph.initializers) resolve(tensor);
-    for (ir::SparseTensorProto& sparse : graph.sparse_initializers) resolve(sparse);
-    for (ir::Node& node : graph.nodes) attributes(node);
-  }
-
-  void attributes(ir::Node& node) {
-    for (ir::Attribute& attribute : node.attributes) {
-      if (attribute.t) attribute.t = resolved(attribute.t);
-      for (auto& tensor : attribute.tensors) tensor = resolved(tensor);
-      if (attribute.sparse_tensor) attribute.sparse_tensor = resolved(attribute.sparse_tensor);
-      for (auto& sparse : attribute.sparse_tensors) sparse = resolved(sparse);
-      if (attribute.g) attribute.g = inner(attribute.g);
-      for (auto& graph_value : attribute.graphs) graph_value = inner(graph_value);
-    }
-  }
-
- private:
-  void resolve(ir::TensorProto& tensor) {
-    if (!tensor.is_external()) return;
-    const auto needed = [&] {
-      int64_t count = 1;
-      for (const int64_t dim : tensor.dims) {
-        if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) {
-          fail_at(fmt::format("tensor '{}'", tensor.name), ErrorCode::invalid_model,
-                  "its dims are negative or overflow");
-        }
-      }
-      return static_cast<uint64_t>(byte_size(tensor.element_type(), count));
-    }();
-    tensor.raw_data = external_.bytes_of(tensor, needed);
-    tensor.has_raw_data = true;
-    packs_.add_file(tensor.raw_data.span());
-    tensor.data_location = 0;
-    tensor.external_data.clear();
-  }
-  void resolve(ir::SparseTensorProto& sparse) {
-    resolve(sparse.values);
-    resolve(sparse.indices);
-  }
-  template <class T>
-  std::shared_ptr<const T> resolved(const std::shared_ptr<const T>& original) {
-    auto copy = std::make_shared<T>(*original);
-    resolve(*copy);
-    return copy;
-  }
-  std::shared_ptr<const ir::Graph> inner(const std::shared_ptr<const ir::Graph>& original) {
-    auto copy = std::make_shared<ir::Graph>(*original);
-    graph(*copy);
-    return copy;
-  }
-
-  wire::ExternalData& external_;
-  ops::PackCache& packs_;
-};
 
 // `mapped`: the file's bytes are a mapping, not memory of their own.
 std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file, bool mapped,
@@ -77,12 +17,11 @@ std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file,
   if (mapped) made->packs.add_file(file.span());
   made->file = std::move(file);
   made->model = std::move(model);
+  add_operator_sets(made->model, read_operator_sets(options.operator_sets));
   wire::ExternalData external(made->model.folder, {.trusted_folder = options.trusted_folder});
-  Resolver resolver(external, made->packs);
-  if (made->model.graph) resolver.graph(*made->model.graph);
-  for (ir::Function& function : made->model.functions) {
-    for (ir::Node& node : function.nodes) resolver.attributes(node);
-  }
+  // External tensors become views of their files; everything after this sees plain tensors.
+  wire::bring_in(made->model, external,
+                 [&](const Bytes& bytes) { made->packs.add_file(bytes.span()); });
   return made;
 }
 

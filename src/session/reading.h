@@ -5,23 +5,29 @@
 
 #include "base/bytes.h"
 #include "ir/model.h"
+#include "ir/operator_set.h"
 
 namespace sardonyx {
 
 // ".", "/" or whatever leads to the file.
 std::string folder_of(const std::string& path);
 
-// Reads a model from bytes in the standard's binary or textual form. `folder` is where external
-// data is to be looked for later; it is not read here. Throws Error (invalid_model) where the bytes
-// are no model.
-enum class ModelForm { binary, text };
+// The forms of a model file: the standard's binary and textual ones, and protobuf's two readable
+// ones.
+enum class ModelForm { binary, text, json, textproto };
+
+// By the end of the name: .onnxtxt, .json, .textproto (.pbtxt, .prototxt); binary for any other.
+ModelForm form_of(const std::string& path);
+
+// Reads a model from bytes. `folder` is where external data is to be looked for later; it is not
+// read here. Throws Error (invalid_model) where the bytes are no model.
 ir::Model read_model_bytes(const Bytes& bytes, std::string folder,
                            ModelForm form = ModelForm::binary);
 
-// Text where the name ends in ".onnxtxt".
-ModelForm form_of(const std::string& path);
-
 // Maps the file and reads it: (unreadable) where there is none.
 ir::Model read_model_file(const std::string& path);
+
+// An operator set document in any form but the textual syntax, which has no way to say one.
+ir::OperatorSet read_operator_set_file(const std::string& path);
 
 }  // namespace sardonyx

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "ir/model.h"
+#include "ir/operator_set.h"
 #include "wire/data_messages.h"
 
 namespace sardonyx::wire {
@@ -271,6 +272,29 @@ void fields(V& v, M& m) {
   v.field(20, "training_info", m.training_info);
   v.field(25, "functions", m.functions);
   v.field(26, "configuration", m.configuration);
+  v.unknown(m.unknown);
+}
+
+template <class V, Like<ir::OperatorDefinition> M>
+void fields(V& v, M& m) {
+  v.field(1, "op_type", m.op_type);
+  v.field(2, "since_version", m.since_version);
+  v.field(3, "status", m.status);
+  v.field(10, "doc_string", m.doc_string);
+  v.unknown(m.unknown);
+}
+
+template <class V, Like<ir::OperatorSet> M>
+void fields(V& v, M& m) {
+  v.field(1, "magic", m.magic);
+  v.field(2, "ir_version", m.ir_version);
+  v.field(3, "ir_version_prerelease", m.ir_version_prerelease);
+  v.field(4, "domain", m.domain);
+  v.field(5, "opset_version", m.opset_version);
+  v.field(6, "doc_string", m.doc_string);
+  v.field(7, "ir_build_metadata", m.ir_build_metadata);
+  v.field(8, "operator", m.operators);
+  v.field(9, "functions", m.functions);
   v.unknown(m.unknown);
 }
 

@@ -77,8 +77,40 @@ const char* ProtoReader::parse_field() {
       pos_ += length;
       return nullptr;
     }
+    case WireType::group: return skip_group(number_);
   }
-  return "the wire type is none of 0, 1, 2 and 5";
+  return "the wire type is none of 0, 1, 2, 3 and 5";
+}
+
+// Groups are no part of the standard's messages; a field of a newer edition might be one.
+const char* ProtoReader::skip_group(uint32_t number) {
+  std::vector<uint32_t> open{number};
+  while (!open.empty()) {
+    uint64_t tag = 0, value = 0;
+    if (!parse_varint(tag) || tag >> 32 != 0 || tag >> 3 == 0) return "a group does not end";
+    switch (tag & 7) {
+      case 0:
+        if (!parse_varint(value)) return "a number in a group is cut off";
+        continue;
+      case 1: value = 8; break;
+      case 2:
+        if (!parse_varint(value)) return "a length in a group is cut off";
+        break;
+      case 3:
+        if (open.size() >= max_depth) return "groups are nested more than 100 deep";
+        open.push_back(static_cast<uint32_t>(tag >> 3));
+        continue;
+      case 4:
+        if (open.back() != tag >> 3) return "a group ends with the number of another";
+        open.pop_back();
+        continue;
+      case 5: value = 4; break;
+      default: return "the wire type of a field in a group is 6 or 7";
+    }
+    if (value > static_cast<uint64_t>(end_ - pos_)) return "a length in a group runs past the end";
+    pos_ += value;
+  }
+  return nullptr;
 }
 
 void ProtoReader::fixed(uint32_t number, const char* name, Bytes& bytes, size_t width) {
@@ -95,6 +127,7 @@ void ProtoReader::fixed(uint32_t number, const char* name, Bytes& bytes, size_t 
     return;
   }
   taken_ = true;
+  if (is(single)) note(number);
   // A lone number may be followed by more of them; those come out as one block.
   if (bytes.empty() && !is(single)) {
     bytes = more;

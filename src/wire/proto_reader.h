@@ -18,7 +18,12 @@
 
 namespace sardonyx::wire {
 
-enum class WireType : uint32_t { varint = 0, fixed64 = 1, length = 2, fixed32 = 5 };
+enum class WireType : uint32_t { varint = 0, fixed64 = 1, length = 2, group = 3, fixed32 = 5 };
+
+template <class T>
+concept Message = requires(T& message) {
+  message.unknown;
+};
 
 // Reads one field at a time: its tag, then its value whole, then asks the field table who takes
 // it. Lengths are 64 bits wide and checked against the enclosing message before use.
@@ -42,14 +47,21 @@ class ProtoReader {
   void field(uint32_t number, const char* name, T& member) {
     if (!matches(number, name)) return;
     take(name, member);
+    if (!taken_) return;
     if constexpr (is_number<T> || std::is_same_v<T, std::string>) {
-      if (taken_ && member == T{}) written_default_ = uint32_t{1} << number;
+      if (member == T{}) note(number);
+    } else if constexpr (Message<T>) {
+      note(number);
+    } else if constexpr (IsListOfNumbers<T>::value) {
+      if (is(WireType::length)) note(number);
     }
   }
 
   template <class T>
   void packed(uint32_t number, const char* name, std::vector<T>& list) {
-    field(number, name, list);
+    if (!matches(number, name)) return;
+    take(name, list);
+    if (taken_ && !is(WireType::length)) note(number);
   }
 
   void fixed(uint32_t number, const char* name, Bytes& bytes, size_t width);
@@ -145,6 +157,8 @@ class ProtoReader {
   }
 
   bool is(WireType type) const { return type_ == type; }
+  // The field holds its default, or its numbers are packed otherwise than declared (UnknownFields).
+  void note(uint32_t number) { written_default_ = uint32_t{1} << number; }
   Bytes payload() const {
     return bytes_.slice(static_cast<size_t>(value_start_ - bytes_.data()), length_);
   }
@@ -164,6 +178,7 @@ class ProtoReader {
 
   // Parses tag and value at pos_ and moves behind them. Null, or what is wrong.
   const char* parse_field();
+  const char* skip_group(uint32_t number);
   bool parse_varint(uint64_t& value);
   [[noreturn]] void broken(std::string_view trouble) const;
   std::string path() const;
@@ -199,6 +214,12 @@ class ProtoReader {
 
   template <class T>
   static constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;
+  template <class T>
+  struct IsListOfNumbers : std::false_type {};
+  template <class T>
+  requires(is_number<T> || std::is_same_v<T, float>) struct IsListOfNumbers<std::vector<T>>
+      : std::true_type {
+  };
 
   template <class T>
   void take(const char* name, T& member) {
@@ -311,7 +332,7 @@ class ProtoReader {
   uint64_t value_ = 0;  // of a varint or a fixed-size number
   size_t length_ = 0;   // of a length-delimited field
   bool taken_ = false;
-  uint32_t written_default_ = 0;  // the bit of its number, where it holds its type's default
+  uint32_t written_default_ = 0;  // the bit of its number, where note() was called
 
   const char* field_name_ = nullptr;  // null where the message has no such field
   bool naming_ = false;               // the field is broken: the table is walked for its name only

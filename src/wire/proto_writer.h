@@ -52,7 +52,8 @@ class ProtoWriter {
   }
 
   // What the field tables call. Values that are the default of their type are left out, unless
-  // the message was read from bytes that had them.
+  // the message was read from bytes that had them; lists of numbers are packed as declared, unless
+  // they were read the other way.
   template <class T>
   void field(uint32_t number, const char*, const T& member) {
     if constexpr (is_number<T>) {
@@ -60,7 +61,7 @@ class ProtoWriter {
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!member.empty() || was_written(number)) put_text(number, member);
     } else {
-      put_message(number, member, false);
+      put_message(number, member, was_written(number));
     }
   }
 
@@ -74,20 +75,25 @@ class ProtoWriter {
   }
   template <class T>
   void field(uint32_t number, const char*, const std::vector<T>& list) {
+    if constexpr (is_number<T> || std::is_same_v<T, float>) {
+      if (was_written(number)) return put_packed(number, list);
+    }
     for (const T& item : list) put_one(number, item);
   }
 
   template <class T>
   void packed(uint32_t number, const char*, const std::vector<T>& list) {
-    if (list.empty()) return;
-    put_tag(number, 2);
-    enclosed(true, [&] {
-      for (const T item : list) put_varint(wide(item));
-    });
+    if (!was_written(number)) return put_packed(number, list);
+    for (const T& item : list) put_one(number, item);
   }
 
-  void fixed(uint32_t number, const char*, const Bytes& bytes, size_t) {
-    if (!bytes.empty()) put_text(number, bytes.text());
+  void fixed(uint32_t number, const char*, const Bytes& bytes, size_t width) {
+    if (bytes.empty()) return;
+    if (!was_written(number)) return put_text(number, bytes.text());
+    for (size_t at = 0; at + width <= bytes.size(); at += width) {
+      put_tag(number, width == 4 ? 5 : 1);
+      put_bytes(bytes.text().substr(at, width));
+    }
   }
   void raw(uint32_t number, const char*, bool present, const Bytes& bytes) {
     if (present || !bytes.empty()) put_text(number, bytes.text());
@@ -128,6 +134,20 @@ class ProtoWriter {
   template <class M>
   void put_fields(const M& message) {
     with_defaults(message.unknown, [&] { fields(*this, message); });
+  }
+
+  template <class T>
+  void put_packed(uint32_t number, const std::vector<T>& list) {
+    if (list.empty()) return;
+    put_tag(number, 2);
+    if constexpr (std::is_same_v<T, float>) {
+      put_varint(list.size() * sizeof(T));
+      put_bytes({reinterpret_cast<const char*>(list.data()), list.size() * sizeof(T)});
+    } else {
+      enclosed(true, [&] {
+        for (const T item : list) put_varint(wide(item));
+      });
+    }
   }
 
   // Negative numbers are written as 64-bit ones, also where the field is 32 bits wide.

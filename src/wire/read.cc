@@ -29,7 +29,6 @@ constexpr std::array signatures = {
               "a model in ONNX Runtime's own format; convert the .onnx file it was made from"},
     Signature{0, "\x80\x02", "a Python pickle (a PyTorch checkpoint)"},
     Signature{0, "\x80\x04", "a Python pickle"},
-    Signature{2, "ONNXOPSET", "an operator set document, not a model"},
     Signature{0, "\x89PNG", "a PNG image"},
     Signature{0, "\xff\xd8\xff", "a JPEG image"},
     Signature{0, "%PDF", "a PDF document"},
@@ -64,10 +63,10 @@ std::string_view seems_to_be(std::string_view bytes) {
     return "an HTML page; the download went wrong";
   if (text.starts_with("<?xml")) return "an XML document";
   if (text.starts_with("<") && text.find("ir_version") < 40)
-    return "a model in ONNX's textual syntax; parse it as text";
+    return "a model in ONNX's textual syntax, whose file is named .onnxtxt";
   if (text.starts_with("ir_version:"))
-    return "a model in protobuf's text format; write it in binary first";
-  if (text.starts_with("{") || text.starts_with("[")) return "JSON";
+    return "a model in protobuf's text format, whose file is named .textproto";
+  if (text.starts_with("{") || text.starts_with("[")) return "JSON, whose file is named .json";
   return "text";
 }
 
@@ -79,6 +78,11 @@ M read_message(const Bytes& bytes, std::string_view root) {
 }
 
 ir::Model read_model_bytes(const Bytes& bytes) {
+  // Its fields have numbers that a model's have, too.
+  if (bytes.text().starts_with("\n\x09ONNXOPSET"))
+    fail(ErrorCode::unreadable,
+         "is not an ONNX model; it seems to be an operator set document, which 'sardonyx opset' "
+         "shows and --opset uses");
   const std::string_view kind = seems_to_be(bytes.text());
   ir::Model model;
   try {
@@ -114,6 +118,16 @@ ir::Model read_model(const Bytes& bytes, std::string folder) {
   ir::Model model = read_model_bytes(bytes);
   model.folder = std::move(folder);
   return model;
+}
+
+ir::OperatorSet read_operator_set(const Bytes& bytes) {
+  auto set = read_message<ir::OperatorSet>(bytes, "OperatorSetProto");
+  if (set.magic != ir::operator_set_magic) {
+    fail(ErrorCode::unreadable,
+         "is no operator set document: its first field must be '{}'; found '{}'",
+         ir::operator_set_magic, set.magic.substr(0, 20));
+  }
+  return set;
 }
 
 ir::TensorProto read_tensor(const Bytes& bytes) {

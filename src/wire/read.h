@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "ir/model.h"
+#include "ir/operator_set.h"
 #include "sardonyx/value.h"
 
 namespace sardonyx::wire {
@@ -23,6 +24,9 @@ ir::Model read_model(const std::string& path);
 ir::Model read_model(const Bytes& bytes, std::string folder = {});
 
 ir::TensorProto read_tensor(const Bytes& bytes);
+
+// An operator set document, which begins with a word of its own.
+ir::OperatorSet read_operator_set(const Bytes& bytes);
 
 class ExternalData;
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 
 namespace sardonyx::wire {
 namespace {
@@ -39,21 +39,36 @@ void digest_block(const std::byte* block, State& state) {
 
 }  // namespace
 
+void Sha1::add(std::span<const std::byte> bytes) {
+  const size_t waiting = size_ % 64;
+  size_ += bytes.size();
+  if (waiting != 0) {
+    const size_t taken = std::min(64 - waiting, bytes.size());
+    std::copy_n(bytes.begin(), taken, rest_.begin() + static_cast<std::ptrdiff_t>(waiting));
+    bytes = bytes.subspan(taken);
+    if (waiting + taken < 64) return;
+    digest_block(rest_.data(), state_);
+  }
+  for (; bytes.size() >= 64; bytes = bytes.subspan(64)) digest_block(bytes.data(), state_);
+  std::copy(bytes.begin(), bytes.end(), rest_.begin());
+}
+
+// A 1 bit, zeros and the length in bits fill one or two last blocks.
+std::string Sha1::hex() {
+  const size_t rest = size_ % 64;
+  const uint64_t bits = size_ * 8;
+  std::array<std::byte, 72> tail{std::byte{0x80}};
+  const size_t padding = (rest < 56 ? 56 : 120) - rest;
+  for (size_t i = 0; i < 8; ++i) tail[padding + i] = static_cast<std::byte>(bits >> (8 * (7 - i)));
+  add(std::span(tail).first(padding + 8));
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}{:08x}", state_[0], state_[1], state_[2], state_[3],
+                     state_[4]);
+}
+
 std::string sha1_hex(std::span<const std::byte> bytes) {
-  State state = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-  const size_t whole = bytes.size() / 64 * 64;
-  for (size_t i = 0; i < whole; i += 64) digest_block(bytes.data() + i, state);
-  // The rest, a 1 bit, zeros and the length in bits fill one or two last blocks.
-  std::array<std::byte, 128> tail{};
-  const size_t rest = bytes.size() - whole;
-  if (rest != 0) std::memcpy(tail.data(), bytes.data() + whole, rest);
-  tail[rest] = std::byte{0x80};
-  const size_t end = rest < 56 ? 64 : 128;
-  const uint64_t bits = uint64_t{bytes.size()} * 8;
-  for (size_t i = 0; i < 8; ++i) tail[end - 1 - i] = static_cast<std::byte>(bits >> (8 * i));
-  for (size_t i = 0; i < end; i += 64) digest_block(tail.data() + i, state);
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}{:08x}", state[0], state[1], state[2], state[3],
-                     state[4]);
+  Sha1 digest;
+  digest.add(bytes);
+  return digest.hex();
 }
 
 }  // namespace sardonyx::wire

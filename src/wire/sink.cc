@@ -83,9 +83,9 @@ void create_beside(const std::string& path, mode_t mode, Temporary& temporary) {
   fail_at(path, ErrorCode::unreadable, "cannot create a file beside it: {}", std::strerror(errno));
 }
 
-}  // namespace
-
-void write_file(const std::string& path, const std::function<void(Sink&)>& write) {
+// What is no regular file is written at once; `temporary` then stays empty.
+void fill_beside(const FileToWrite& file, Temporary& temporary) {
+  const std::string& path = file.path;
   struct stat info {};
   const bool exists = stat(path.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode))
@@ -94,16 +94,34 @@ void write_file(const std::string& path, const std::function<void(Sink&)>& write
     const Descriptor target(open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!target.is_open())
       fail_at(path, ErrorCode::unreadable, "cannot open for writing: {}", std::strerror(errno));
-    return fill(target.get(), path, write);
+    return fill(target.get(), path, file.write);
   }
-  Temporary temporary;
   create_beside(path, exists ? info.st_mode & 0777 : 0666, temporary);
-  fill(temporary.file.get(), path, write);
-  if (fsync(temporary.file.get()) != 0 || rename(temporary.path.c_str(), path.c_str()) != 0) {
-    fail_at(path, ErrorCode::unreadable, "cannot put the written file in place: {}",
-            std::strerror(errno));
+  fill(temporary.file.get(), path, file.write);
+  if (fsync(temporary.file.get()) != 0) {
+    fail_at(path, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
   }
-  temporary.path.clear();
+}
+
+}  // namespace
+
+void write_file(const std::string& path, const std::function<void(Sink&)>& write) {
+  const FileToWrite file{path, write};
+  write_files({&file, 1});
+}
+
+void write_files(std::span<const FileToWrite> files) {
+  std::vector<Temporary> temporaries(files.size());
+  for (size_t i = 0; i < files.size(); ++i) fill_beside(files[i], temporaries[i]);
+  for (size_t i = 0; i < files.size(); ++i) {
+    Temporary& temporary = temporaries[i];
+    if (temporary.path.empty()) continue;
+    if (rename(temporary.path.c_str(), files[i].path.c_str()) != 0) {
+      fail_at(files[i].path, ErrorCode::unreadable, "cannot put the written file in place: {}",
+              std::strerror(errno));
+    }
+    temporary.path.clear();
+  }
 }
 
 }  // namespace sardonyx::wire

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,5 +33,13 @@ class StringSink : public Sink {
 // error nothing is left behind. What is not a regular file (a pipe) is written to directly.
 // Throws Error (unreadable) with the path.
 void write_file(const std::string& path, const std::function<void(Sink&)>& write);
+
+// The same for files that belong together: all are filled, in this order, before the first one is
+// put in place.
+struct FileToWrite {
+  std::string path;
+  std::function<void(Sink&)> write;
+};
+void write_files(std::span<const FileToWrite> files);
 
 }  // namespace sardonyx::wire

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "wire/sha1.h"
 #include "wire/sink.h"
 #include "wire/tensor.h"
 #include "wire/write.h"
@@ -109,13 +111,19 @@ class DataFile {
                             {"length", std::to_string(bytes.size()), {}}};
   }
 
-  void write(Sink& sink) const {
+  void write(Sink& sink) {
     const std::string zeros(options_.alignment, '\0');
+    const auto put = [&](std::span<const std::byte> bytes) {
+      sink.put(bytes.data(), bytes.size());
+      if (options_.checksum) digest_.add(bytes);
+    };
     for (const Piece& piece : pieces_) {
-      sink.put(zeros.data(), piece.gap);
-      sink.put(piece.bytes.data(), piece.bytes.size());
+      put(std::as_bytes(std::span(zeros).first(piece.gap)));
+      put(piece.bytes.span());
     }
   }
+
+  std::string checksum() { return digest_.hex(); }
 
  private:
   struct Piece {
@@ -126,6 +134,7 @@ class DataFile {
   const DataFileOptions& options_;
   uint64_t size_ = 0;
   std::vector<Piece> pieces_;
+  Sha1 digest_;
 };
 
 }  // namespace
@@ -144,7 +153,8 @@ void change_tensors(ir::Model& model, const std::function<bool(const ir::TensorP
   }
 }
 
-void bring_in(ir::Model& model, ExternalData& external) {
+void bring_in(ir::Model& model, ExternalData& external,
+              const std::function<void(const Bytes&)>& mapped) {
   const auto is_external = [](const ir::TensorProto& tensor) { return tensor.is_external(); };
   change_tensors(model, is_external, [&](ir::TensorProto& tensor) {
     try {
@@ -154,14 +164,26 @@ void bring_in(ir::Model& model, ExternalData& external) {
     } catch (const Error& error) {
       throw error.within(fmt::format("tensor '{}'", tensor.name));
     }
+    if (mapped) mapped(tensor.raw_data);
     tensor.has_raw_data = true;
     tensor.data_location = 0;
     tensor.external_data.clear();
   });
 }
 
+namespace {
+
+void state_checksum(ir::Model& model, const std::string& checksum) {
+  const auto is_external = [](const ir::TensorProto& tensor) { return tensor.is_external(); };
+  change_tensors(model, is_external, [&](ir::TensorProto& tensor) {
+    tensor.external_data.push_back({"checksum", checksum, {}});
+  });
+}
+
+}  // namespace
+
 void write_model_with_data(ir::Model model, const std::string& path, const std::string& data_name,
-                           const DataFileOptions& options) {
+                           const DataFileOptions& options, const ModelWriter& write) {
   if (data_name.empty() || data_name == "." || data_name == ".." ||
       data_name.find('/') != std::string::npos) {
     fail(ErrorCode::bad_input, "'{}' is no plain file name for the model's data", data_name);
@@ -181,8 +203,13 @@ void write_model_with_data(ir::Model model, const std::string& path, const std::
            bytes_needed(tensor) >= options.at_least;
   };
   change_tensors(model, moves, [&](ir::TensorProto& tensor) { data.take(tensor); });
-  write_file(data_path.string(), [&](Sink& sink) { data.write(sink); });
-  write_model(model, path);
+  const FileToWrite files[] = {{data_path.string(), [&](Sink& sink) { data.write(sink); }},
+                               {path, [&](Sink& sink) {
+                                  if (options.checksum) state_checksum(model, data.checksum());
+                                  if (write) return write(model, sink);
+                                  write_model(model, sink);
+                                }}};
+  write_files(files);
 }
 
 }  // namespace sardonyx::wire

@@ -7,6 +7,7 @@
 
 #include "ir/model.h"
 #include "wire/external.h"
+#include "wire/sink.h"
 
 namespace sardonyx::wire {
 
@@ -17,19 +18,24 @@ void change_tensors(ir::Model& model, const std::function<bool(const ir::TensorP
                     const std::function<void(ir::TensorProto&)>& change);
 
 // Makes every external tensor an internal one: a view of its mapped file, nothing is copied.
-// Throws what ExternalData throws, with the tensor's name.
-void bring_in(ir::Model& model, ExternalData& external);
+// Throws what ExternalData throws, with the tensor's name. `mapped` sees the bytes of each.
+void bring_in(ir::Model& model, ExternalData& external,
+              const std::function<void(const Bytes&)>& mapped = {});
 
 struct DataFileOptions {
   uint64_t at_least = 1024;  // bytes; smaller tensors stay in the model file
   // Where each tensor begins: a multiple of this, as the standard recommends for mapping.
   uint64_t alignment = 4096;
+  bool checksum = false;  // state the SHA-1 digest of the data file with each tensor
 };
+
+using ModelWriter = std::function<void(const ir::Model&, Sink&)>;
 
 // Writes the model with its larger tensors in the file `data_name` in the same folder (a plain
 // file name). Tensors that are external already have to be brought in first. Both files appear
-// whole or not at all, the data file before the model. Strings stay in the model file.
+// whole or not at all, the data file before the model. Strings stay in the model file. `write`
+// gives the model file's form; binary where it is empty.
 void write_model_with_data(ir::Model model, const std::string& path, const std::string& data_name,
-                           const DataFileOptions& options = {});
+                           const DataFileOptions& options = {}, const ModelWriter& write = {});
 
 }  // namespace sardonyx::wire

@@ -11,8 +11,11 @@ void write_model(const ir::Model& model, const std::string& path) {
   write_file(path, [&](Sink& sink) { ProtoWriter::write(model, sink); });
 }
 
+void write_model(const ir::Model& model, Sink& sink) { ProtoWriter::write(model, sink); }
 std::string write_model(const ir::Model& model) { return ProtoWriter::text_of(model); }
 std::string write_tensor(const ir::TensorProto& tensor) { return ProtoWriter::text_of(tensor); }
 std::string write_function(const ir::Function& function) { return ProtoWriter::text_of(function); }
+void write_operator_set(const ir::OperatorSet& set, Sink& sink) { ProtoWriter::write(set, sink); }
+std::string write_operator_set(const ir::OperatorSet& set) { return ProtoWriter::text_of(set); }
 
 }  // namespace sardonyx::wire

@@ -7,7 +7,9 @@
 
 #include "base/bytes.h"
 #include "ir/model.h"
+#include "ir/operator_set.h"
 #include "sardonyx/value.h"
+#include "wire/sink.h"
 
 namespace sardonyx::wire {
 
@@ -20,8 +22,11 @@ uint64_t serialized_size(const ir::Model& model);
 void write_model(const ir::Model& model, const std::string& path);
 
 std::string write_model(const ir::Model& model);
+void write_model(const ir::Model& model, Sink& sink);
 std::string write_tensor(const ir::TensorProto& tensor);
 std::string write_function(const ir::Function& function);
+void write_operator_set(const ir::OperatorSet& set, Sink& sink);
+std::string write_operator_set(const ir::OperatorSet& set);
 
 // The message that read_value reads back, and the type it needs for that.
 std::string write_value(const Value& value, const std::string& name = {});

@@ -69,3 +69,37 @@ def test_show_can_be_read_back(sardonyx, tmp_path, name):
     again = parser.parse_model(shown)
     assert [node.op_type for node in again.graph.node] == [node.op_type for node in built.model.graph.node]
     assert len(again.functions) == len(built.model.functions)
+
+
+def test_check_sarif(sardonyx, save):
+    model = save("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,3] x) => (float[2,3] y) { [bad one] y = Relu <slope = 1.0> (x) }""".replace("bad one", "bad"))
+    log = parse_json(sardonyx("check", model, "--sarif", expect=FINDINGS))
+    run = log["runs"][0]
+    assert log["version"] == "2.1.0" and run["tool"]["driver"]["name"] == "sardonyx"
+    result = next(item for item in run["results"] if item["ruleId"] == "D-23")
+    assert result["level"] == "error" and "slope" in result["message"]["text"]
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "D-23"
+    location = result["locations"][0]
+    assert location["physicalLocation"]["artifactLocation"]["uri"].endswith("model.onnx")
+    assert "Relu 'bad'" in location["logicalLocations"][0]["fullyQualifiedName"]
+
+
+@pytest.mark.parametrize("old, new, rule, words", [
+    ("float[2,4] y", "float[2,5] y", "G-20", ["'y'", "float[2, 5]", "float[2, 4]"]),
+    ("float[2,4] y", "int64[2,4] y", "SH-17", ["'y'", "int64[2, 4]"]),
+    ("float[2,3] h", "float[7] h", "G-20", ["'h'"]),
+    ("float[3,4] w", "float[2,4] w", "D-13", ["MatMul 'product'"]),
+    ("float[3,4] w", "int64[3,4] w", "D-13", ["MatMul"]),
+])
+def test_check_full(sardonyx, tmp_path, old, new, rule, words):
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,3] x, float[3,4] w) => (float[2,4] y) <float[2,3] h> { h = Relu (x)  [product] y = MatMul (h, w) }"""
+    file = tmp_path / "m.onnxtxt"
+    file.write_text(text)
+    sardonyx("check", "--full", file)
+    assert old in text
+    file.write_text(text.replace(old, new))
+    result = sardonyx("check", "--full", file, expect=None).stdout
+    line = next((line for line in result.splitlines() if f"[{rule}]" in line), "")
+    assert all(word in line for word in words), result

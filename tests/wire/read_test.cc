@@ -155,7 +155,7 @@ TEST(Read, ErrorsSayWhereAndWhat) {
             "5, wire type 2, length "
             "9000, 2 bytes left in its message); the file is cut off, damaged, or not what its "
             "name says");
-  EXPECT_NE(message_of(number(1, 8) + tag(44, 3)).find("(field 44): byte 2: the wire type"),
+  EXPECT_NE(message_of(number(1, 8) + tag(44, 6)).find("(field 44): byte 2: the wire type"),
             std::string::npos);
   EXPECT_NE(message_of(number(1, 8) + "\x80").find("byte 2: the tag"), std::string::npos);
   EXPECT_NE(message_of(number(1, 8) + std::string(11, '\xff')).find("byte 2: the tag"),

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Times reading, checking, printing and saving of model files beside the onnx package.
+
+Each operation runs in a process of its own, several times; the least time counts, without the start of the process. The
+files lie in the page cache. Memory is the most a process had resident, above what it had before the first run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SIZES = {"1MB": 1 << 20, "100MB": 100 << 20, "2GB": 1900 << 20}
+
+CHILD = """
+import json, sys, time
+import onnx, onnx.checker, onnx.printer
+what, path, out, repeat = *sys.argv[1:4], int(sys.argv[4])
+def resident():
+    return next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+base = resident()
+def write(text):
+    with open(out + ".txt", "w") as file:
+        file.write(text)
+operation = {"load": lambda: onnx.load(path),
+             "check": lambda: onnx.checker.check_model(path),
+             "print": lambda: write(onnx.printer.to_text(onnx.load(path))),
+             "save": lambda: onnx.save(onnx.load(path), out)}[what]
+seconds = []
+for _ in range(repeat):
+    start = time.perf_counter()
+    operation()
+    seconds.append(time.perf_counter() - start)
+print(json.dumps({"s": min(seconds), "mb": resident(), "base_mb": base}))
+"""
+
+
+def make_model(path: pathlib.Path, size: int) -> None:
+    """A chain of matrix products whose weights take about `size` bytes."""
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    layers = 16
+    width = int((size / layers / 4) ** 0.5)
+    rng = np.random.default_rng(0)
+    weights, nodes, value = [], [], "x"
+    for layer in range(layers):
+        array = rng.random((width, width), np.float32)
+        weights.append(numpy_helper.from_array(array, f"w{layer}"))
+        nodes += [helper.make_node("MatMul", [value, f"w{layer}"], [f"h{layer}"], f"product{layer}"),
+                  helper.make_node("Relu", [f"h{layer}"], [f"y{layer}"], f"relu{layer}")]
+        value = f"y{layer}"
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", width]) for name in ("x", value)]
+    graph = helper.make_graph(nodes, "chain", ports[:1], ports[1:], weights)
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path)
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def make_large(folder: pathlib.Path, size: int, external: bool) -> pathlib.Path:
+    """A model of one tensor of `size` bytes, which the disk does not hold: a file with a hole."""
+    from onnx import ModelProto, TensorProto, helper
+
+    def field(number: int, length: int) -> bytes:
+        return varint(number << 3 | 2) + varint(length)
+
+    tensor = TensorProto(name="w", dims=[size // 4], data_type=TensorProto.FLOAT)
+    data = b""
+    if external:
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", "w.bin"), ("offset", "0"), ("length", str(size))):
+            tensor.external_data.add(key=key, value=value)
+        with open(folder / "w.bin", "wb") as file:
+            file.truncate(size)
+    else:
+        data = field(9, size)
+    hole = 0 if external else size
+    start = tensor.SerializeToString() + data
+    ports = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [size // 4])]
+    graph = helper.make_graph([helper.make_node("Relu", ["w"], ["y"])], "g", [], ports).SerializeToString()
+    graph += field(5, len(start) + hole) + start
+    header = ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 17)]).SerializeToString()
+    path = folder / "large.onnx"
+    with open(path, "wb") as file:
+        file.write(header + field(7, len(graph) + hole) + graph)
+        file.truncate(file.tell() + hole)
+    return path
+
+
+def measure(command: list[str]) -> dict:
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise SystemExit(f"{command[0]} failed: {result.stderr[-500:]}")
+    figures = json.loads(result.stdout)
+    return {"s": figures["s"], "mb": figures["mb"] - figures["base_mb"]}
+
+
+def time_large(program: str, repeat: int) -> list[dict]:
+    figures = []
+    for name, size, external in (("3GB file", 3 << 30, False), ("10GB external data", 10 << 30, True)):
+        with tempfile.TemporaryDirectory() as folder:
+            path = make_large(pathlib.Path(folder), size, external)
+            found = measure([program, "load", str(path), "-", str(repeat)])
+        figures.append({"model": name, "what": "load", **found})
+        print(f"{name}: opened in {found['s'] * 1000:.2f} ms with {found['mb']:.1f} MB more resident", flush=True)
+    return figures
+
+
+def raw_write(path: pathlib.Path, out: pathlib.Path, repeat: int) -> float:
+    """Seconds to write the same bytes out of memory and to wait for the disk, as a save does."""
+    content, seconds = path.read_bytes(), []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        with out.open("wb", buffering=0) as file:
+            view = memoryview(content)
+            while view:
+                view = view[file.write(view[:1 << 30]):]
+            os.fsync(file.fileno())
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev bench --format", description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", nargs="*", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--repeat", type=int, default=3, help="the best of so many (default 3)")
+    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "format_bench"))
+    parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file")
+    options = parser.parse_args()
+    repeat = options.repeat
+    figures = time_large(options.program, repeat)
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out.onnx"
+        for name in options.sizes:
+            path = pathlib.Path(folder) / f"{name}.onnx"
+            make_model(path, SIZES[name])
+            for what in ("load", "check", "print", "save"):
+                if what == "print" and name == "2GB":
+                    continue  # the text of all weights would take tens of gigabytes
+                words = [what, str(path), str(out), str(repeat)]
+                mine = measure([options.program, *words])
+                theirs = measure([sys.executable, "-c", CHILD, *words])
+                row = {"model": name, "what": what, **mine, "onnx_s": theirs["s"], "onnx_mb": theirs["mb"]}
+                line = (f"{name:>6} {what:<6} {mine['s'] * 1000:10.2f} ms {mine['mb']:8.1f} MB   onnx {theirs['s'] * 1000:10.2f} ms "
+                        f"{theirs['mb']:8.1f} MB   {theirs['s'] / mine['s']:8.1f}x")
+                if what == "save":
+                    row["raw_s"] = raw_write(path, out, repeat)
+                    line += f"   raw write {row['raw_s'] * 1000:.2f} ms: {mine['s'] / row['raw_s']:.2f}x of it"
+                figures.append(row)
+                print(line, flush=True)
+            path.unlink()
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+// Times one operation on a model file: format_bench load|check|print|save MODEL OUTPUT REPEAT.
+// Prints {"s": the least seconds, "mb": memory resident at most, "base_mb": before the first}.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "session/check_file.h"
+#include "session/reading.h"
+#include "session/saving.h"
+
+namespace {
+
+double resident_mb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
+  }
+  return 0;
+}
+
+int run(const std::string& what, const std::string& model, const std::string& output, int repeat) {
+  using namespace sardonyx;
+  const std::map<std::string, std::function<void()>> operations = {
+      {"load", [&] { read_model_file(model); }},
+      {"check", [&] { check_model_file(model, {}); }},
+      {"print", [&] { convert_model(model, output + ".onnxtxt", {}); }},
+      {"save", [&] { convert_model(model, output, {}); }}};
+  const auto operation = operations.find(what);
+  if (operation == operations.end()) return 2;
+  const double base = resident_mb();
+  double best = 1e9;
+  for (int i = 0; i < repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    operation->second();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    best = std::min(best, taken.count());
+  }
+  std::printf("{\"s\": %.9f, \"mb\": %.1f, \"base_mb\": %.1f}\n", best, resident_mb(), base);
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 5) {
+    std::fprintf(stderr, "usage: format_bench load|check|print|save MODEL OUTPUT REPEAT\n");
+    return 2;
+  }
+  try {
+    return run(words[1], words[2], words[3], std::max(1, std::atoi(words[4])));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "format_bench: %s\n", error.what());
+    return 1;
+  }
+}

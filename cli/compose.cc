@@ -1,0 +1,180 @@
+// sardonyx extract, sardonyx merge, sardonyx rename, sardonyx edit
+#include "session/compose.h"
+
+#include <functional>
+#include <memory>
+
+#include "commands.h"
+#include "loading.h"
+#include "saving.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+// What all four do: `make` gives the result, which is then told.
+int carry_out(const std::string& model, const SavingOptions& saving, std::string_view doing,
+              const std::function<Saved(const SaveOptions&)>& make) {
+  const SaveOptions options = save_options(saving);
+  Saved saved;
+  {
+    const Progress progress(std::string(doing) + " " + model);
+    name_mapped_file(model);
+    saved = make(options);
+  }
+  report_saved(saving, saved);
+  return ok;
+}
+
+struct ExtractCommand {
+  std::string model;
+  std::vector<std::string> inputs, outputs;
+  SavingOptions saving;
+
+  int run() const {
+    return carry_out(model, saving, "extracting from", [&](const SaveOptions& options) {
+      return extract_file(model, saving.output, inputs, outputs, options);
+    });
+  }
+};
+
+struct MergeCommand {
+  std::string first, second;
+  std::vector<std::string> maps;
+  rewrite::MergeOptions merging;
+  SavingOptions saving;
+
+  int run() {
+    for (const std::string& map : maps) merging.connections.push_back(split_pair(map, "--map"));
+    return carry_out(first, saving, "merging", [&](const SaveOptions& options) {
+      return merge_files(first, second, saving.output, merging, options);
+    });
+  }
+};
+
+struct RenameCommand {
+  std::string model, prefix;
+  std::vector<std::string> values, nodes, dimensions, functions;
+  SavingOptions saving;
+
+  int run() const {
+    rewrite::Renaming renaming;
+    const auto add = [](auto& to, const std::vector<std::string>& pairs, std::string_view option) {
+      for (const std::string& pair : pairs) {
+        const auto [from, name] = split_pair(pair, option);
+        if (!to.try_emplace(from, name).second)
+          throw UsageError(std::string(option) + ": '" + from + "' is renamed twice");
+      }
+    };
+    add(renaming.values, values, "--value");
+    add(renaming.nodes, nodes, "--node");
+    add(renaming.dimensions, dimensions, "--dim");
+    add(renaming.functions, functions, "--function");
+    return carry_out(model, saving, "renaming in", [&](const SaveOptions& options) {
+      return rename_in_file(model, saving.output, renaming, prefix, options);
+    });
+  }
+};
+
+struct EditCommand {
+  std::string model;
+  ModelEdits edits;
+  std::vector<std::string> set;
+  SavingOptions saving;
+
+  int run() {
+    for (const std::string& pair : set) {
+      const size_t at = pair.find('=');
+      if (at == std::string::npos || at == 0)
+        throw UsageError("--set-metadata: '" + pair + "' must be of the form KEY=VALUE");
+      edits.set_metadata.emplace_back(pair.substr(0, at), pair.substr(at + 1));
+    }
+    return carry_out(model, saving, "editing", [&](const SaveOptions& options) {
+      return edit_file(model, saving.output, edits, options);
+    });
+  }
+};
+
+template <class Command>
+void offer(CLI::App* app, const std::shared_ptr<Command>& command, Action& action) {
+  app->callback([command, &action] { action = [command] { return command->run(); }; });
+}
+
+}  // namespace
+
+void add_extract(CLI::App& app, Action& action) {
+  auto command = std::make_shared<ExtractCommand>();
+  CLI::App* extract =
+      app.add_subcommand("extract", "Cut a part out of a model, by names of values");
+  extract->add_option("MODEL", command->model, "The model, in any form")->required();
+  extract->add_option("--input", command->inputs, "A value that the part is given; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  extract->add_option("--output", command->outputs, "A value that it makes; repeatable")
+      ->allow_extra_args(false)
+      ->required()
+      ->type_name("NAME");
+  add_saving_options(*extract, command->saving);
+  offer(extract, command, action);
+}
+
+void add_merge(CLI::App& app, Action& action) {
+  auto command = std::make_shared<MergeCommand>();
+  CLI::App* merge =
+      app.add_subcommand("merge", "Join two models: outputs of the first feed the second");
+  merge->add_option("FIRST", command->first, "The first model")->required();
+  merge->add_option("SECOND", command->second, "The second model")->required();
+  merge->add_option("--map", command->maps, "An output of the first and the input it feeds")
+      ->allow_extra_args(false)
+      ->type_name("OUT=IN");
+  merge->add_option("--prefix1", command->merging.first_prefix, "Before the first model's names");
+  merge->add_option("--prefix2", command->merging.second_prefix, "Before the second model's names");
+  merge
+      ->add_option("--output", command->merging.outputs,
+                   "An output of the result, by its new name; all that nothing uses up without it")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  add_saving_options(*merge, command->saving);
+  offer(merge, command, action);
+}
+
+void add_rename(CLI::App& app, Action& action) {
+  auto command = std::make_shared<RenameCommand>();
+  CLI::App* rename = app.add_subcommand("rename", "Give values, nodes or dimensions other names");
+  rename->add_option("MODEL", command->model, "The model, in any form")->required();
+  const auto pairs = [&](const char* option, std::vector<std::string>& to, const char* what) {
+    rename->add_option(option, to, what)->allow_extra_args(false)->type_name("OLD=NEW");
+  };
+  pairs("--value", command->values, "A value, wherever it occurs; repeatable");
+  pairs("--node", command->nodes, "A node");
+  pairs("--dim", command->dimensions, "A named dimension");
+  pairs("--function", command->functions, "A function of the model, with its calls");
+  rename->add_option("--prefix", command->prefix, "Before the names of all values and nodes");
+  add_saving_options(*rename, command->saving);
+  offer(rename, command, action);
+}
+
+void add_edit(CLI::App& app, Action& action) {
+  auto command = std::make_shared<EditCommand>();
+  ModelEdits& edits = command->edits;
+  CLI::App* edit = app.add_subcommand("edit", "Change what a model says of itself");
+  edit->add_option("MODEL", command->model, "The model, in any form")->required();
+  edit->add_option("--producer", edits.producer_name, "What made it");
+  edit->add_option("--producer-version", edits.producer_version, "The version of that");
+  edit->add_option("--domain", edits.domain, "Reversed DNS name of who answers for it");
+  edit->add_option("--model-version", edits.model_version, "The version of the model");
+  edit->add_option("--ir-version", edits.ir_version,
+                   "The IR version it claims; what is in it does not change");
+  edit->add_option("--doc", edits.doc_string, "Its documentation");
+  edit->add_option("--graph-name", edits.graph_name, "The name of the main graph");
+  edit->add_option("--set-metadata", command->set, "Metadata to add or replace; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  edit->add_option("--remove-metadata", edits.remove_metadata, "Metadata to remove; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("KEY");
+  add_saving_options(*edit, command->saving);
+  offer(edit, command, action);
+}
+
+}  // namespace sardonyx::cli

@@ -1,0 +1,102 @@
+// sardonyx diff
+#include "session/diff.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "commands.h"
+#include "loading.h"
+#include "session/print.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+using Kind = ModelDifference::Kind;
+
+struct DiffCommand {
+  std::string first, second, trusted_folder;
+  DiffOptions options;
+  bool no_weights = false, no_annotations = false, as_json = false;
+
+  int run();
+};
+
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::only_in_first: return "only_in_first";
+    case Kind::only_in_second: return "only_in_second";
+    case Kind::changed: break;
+  }
+  return "changed";
+}
+
+std::string line_of(const ModelDifference& difference) {
+  const std::string place = printable(difference.place);
+  switch (difference.kind) {
+    case Kind::only_in_first: return fmt::format("- {}: {}\n", place, printable(difference.first));
+    case Kind::only_in_second:
+      return fmt::format("+ {}: {}\n", place, printable(difference.second));
+    case Kind::changed: break;
+  }
+  return fmt::format("~ {}: {} -> {}\n", place, printable(difference.first),
+                     printable(difference.second));
+}
+
+int DiffCommand::run() {
+  options.weights = !no_weights;
+  options.annotations = !no_annotations;
+  DiffResult result;
+  {
+    const Progress progress("comparing " + first);
+    name_mapped_file(first);
+    result = diff_files(first, second, options, trusted_folder);
+  }
+  if (as_json) {
+    json report = {{"first", first},
+                   {"second", second},
+                   {"same", result.same()},
+                   {"left_out", result.left_out},
+                   {"differences", json::array()}};
+    for (const ModelDifference& d : result.differences)
+      report["differences"].push_back({{"kind", name_of(d.kind)},
+                                       {"place", d.place},
+                                       {"first", d.first},
+                                       {"second", d.second}});
+    emit_json(report);
+  } else {
+    std::string text;
+    for (const ModelDifference& d : result.differences) text += line_of(d);
+    if (result.left_out > 0) text += fmt::format("and {} more\n", result.left_out);
+    if (result.same()) text = "no differences\n";
+    emit(text);
+  }
+  return result.same() ? ok : findings;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Action& action) {
+  auto command = std::make_shared<DiffCommand>();
+  CLI::App* diff =
+      app.add_subcommand("diff", "What distinguishes two models; exit 1 where anything does");
+  diff->add_option("FIRST", command->first, "A model, in any form")->required();
+  diff->add_option("SECOND", command->second, "Another")->required();
+  diff->add_option("--rtol", command->options.relative,
+                   "Weights are equal where |a - b| <= rtol * |b| + atol (0)");
+  diff->add_option("--atol", command->options.absolute, "The absolute part of that (0)");
+  diff->add_flag("--no-weights", command->no_weights, "Types and shapes of weights only");
+  diff->add_flag("--no-annotations", command->no_annotations,
+                 "Not documentation, metadata, producer and names of nodes");
+  diff->add_option("--max", command->options.most, "List at most N differences (1000)")
+      ->type_name("N");
+  diff->add_option("--trust-folder", command->trusted_folder,
+                   "A folder that links of external data may lead into")
+      ->type_name("DIR");
+  diff->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  diff->callback([command, &action] { action = [command] { return command->run(); }; });
+}
+
+}  // namespace sardonyx::cli

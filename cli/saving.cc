@@ -1,0 +1,79 @@
+#include "saving.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "session/print.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+
+void add_saving_options(CLI::App& command, SavingOptions& options) {
+  SaveOptions& save = options.save;
+  command
+      .add_option("OUTPUT", options.output,
+                  "The file to write; its ending says how: .onnx, .onnxtxt, .json, .textproto")
+      ->required();
+  const auto data = command
+                        .add_option("--external-data", save.external_data,
+                                    "Put the larger weights into this file beside the output")
+                        ->type_name("FILE");
+  command
+      .add_option(
+          "--threshold", options.threshold,
+          "Weights of at least so many bytes go there (1024); 4K, 1M, 1G mean what they say")
+      ->needs(data)
+      ->type_name("SIZE");
+  command
+      .add_option("--align", save.alignment,
+                  "Where each of them begins: a multiple of N bytes (4096)")
+      ->needs(data)
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N");
+  command.add_flag("--checksum", save.checksum, "State the SHA-1 digest of that file in the model")
+      ->needs(data);
+  command.add_flag("--embed", save.embed, "Put all external data into the model file")
+      ->excludes(data);
+  command.add_flag("--verify-checksums", save.verify_checksums,
+                   "Compare external data that is read with the digests the model states");
+  command
+      .add_option("--trust-folder", save.trusted_folder,
+                  "A folder that links of external data may lead into; links are refused otherwise")
+      ->type_name("DIR");
+}
+
+SaveOptions save_options(const SavingOptions& options) {
+  SaveOptions save = options.save;
+  uint64_t number = 0;
+  const char* end = options.threshold.data() + options.threshold.size();
+  const auto [stop, problem] = std::from_chars(options.threshold.data(), end, number);
+  std::string_view unit(stop, static_cast<size_t>(end - stop));
+  int shift = 0;
+  if (unit == "K" || unit == "k") shift = 10;
+  if (unit == "M") shift = 20;
+  if (unit == "G") shift = 30;
+  if (problem != std::errc() || (shift == 0 && !unit.empty()) || number >> (63 - shift) != 0)
+    throw UsageError(fmt::format("--threshold: '{}' is no size in bytes", options.threshold));
+  save.threshold = number << shift;
+  return save;
+}
+
+void report_saved(const SavingOptions& options, const Saved& saved) {
+  std::string text = fmt::format("wrote {}, {}", printable(options.output),
+                                 bytes_text(static_cast<double>(saved.model_bytes)));
+  if (!options.save.external_data.empty())
+    text += fmt::format(", and {}, {}", printable(options.save.external_data),
+                        bytes_text(static_cast<double>(saved.data_bytes)));
+  emit(text + "\n");
+  for (const std::string& note : saved.notes) fmt::print(stderr, "sardonyx: note: {}\n", note);
+}
+
+std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option) {
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0)
+    throw UsageError(fmt::format("{}: '{}' must be of the form OLD=NEW", option, text));
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+}  // namespace sardonyx::cli

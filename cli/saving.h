@@ -1,0 +1,31 @@
+// Options of the commands that write a model.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "session/saving.h"
+
+namespace sardonyx::cli {
+
+struct SavingOptions {
+  std::string output;
+  SaveOptions save;
+  std::string threshold = "1024";  // bytes, with K, M, G behind them
+};
+
+// OUTPUT and where the weights go.
+void add_saving_options(CLI::App& command, SavingOptions& options);
+
+// The same as the library takes them. Throws UsageError.
+SaveOptions save_options(const SavingOptions& options);
+
+// "wrote m.onnx, 12.3 MB, and m.data, 1.2 GB"; notes go to standard error.
+void report_saved(const SavingOptions& options, const Saved& saved);
+
+// "OLD=NEW" at the last '=' whose left side is not empty. Throws UsageError that names `option`.
+std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option);
+
+}  // namespace sardonyx::cli

@@ -1,0 +1,116 @@
+#include "session/saving.h"
+
+#include <filesystem>
+#include <optional>
+
+#include "base/fail.h"
+#include "session/reading.h"
+#include "wire/external.h"
+#include "wire/named_forms.h"
+#include "wire/store.h"
+#include "wire/text_print.h"
+#include "wire/write.h"
+
+namespace sardonyx {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr uint64_t protobuf_limit = (uint64_t{1} << 31) - 1;
+
+void write_form(const ir::Model& model, ModelForm form, wire::Sink& sink) {
+  switch (form) {
+    case ModelForm::binary: return wire::write_model(model, sink);
+    case ModelForm::text: {
+      const std::string text = wire::print(model);
+      sink.put(text);
+      if (!text.ends_with('\n')) sink.put("\n");
+      return;
+    }
+    case ModelForm::json: return wire::write_named(model, wire::NamedForm::json, sink);
+    case ModelForm::textproto: return wire::write_named(model, wire::NamedForm::textproto, sink);
+  }
+}
+
+// The first external tensor's name, "" where it has none; nothing where all data is inside.
+std::optional<std::string> external_tensor(ir::Model model) {
+  std::optional<std::string> found;
+  const auto needs = [&](const ir::TensorProto& tensor) {
+    if (tensor.is_external() && !found) found = tensor.name;
+    return false;
+  };
+  wire::change_tensors(model, needs, [](ir::TensorProto&) {});
+  return found;
+}
+
+bool same_folder(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return a == b || fs::equivalent(a, b, ignored);
+}
+
+uint64_t size_of(const fs::path& path) {
+  std::error_code problem;
+  const uint64_t size = fs::file_size(path, problem);
+  return problem ? 0 : size;
+}
+
+}  // namespace
+
+void bring_in_external_data(ir::Model& model, const SaveOptions& options) {
+  wire::ExternalData external(model.folder, {.trusted_folder = options.trusted_folder,
+                                             .verify_checksums = options.verify_checksums});
+  try {
+    wire::bring_in(model, external);
+  } catch (const Error& error) {
+    throw model.path.empty() ? error : error.within(model.path);
+  }
+}
+
+void require_data_in(const ir::Model& model, const std::string& folder) {
+  if (same_folder(folder, model.folder)) return;
+  if (const auto tensor = external_tensor(model)) {
+    fail(ErrorCode::bad_input,
+         "tensor '{}' is external data in the folder '{}', where a model in '{}' would not find "
+         "it; put the data into the model file (--embed) or a file beside it (--external-data "
+         "FILE)",
+         *tensor, model.folder, folder);
+  }
+}
+
+Saved save_model(ir::Model model, const std::string& path, const SaveOptions& options) {
+  if (options.embed && !options.external_data.empty())
+    fail(ErrorCode::bad_input, "data goes into the model file or into one beside it, not both");
+  const ModelForm form = form_of(path);
+  const std::string folder = folder_of(path);
+  if (options.moves_data()) {
+    bring_in_external_data(model, options);
+  } else {
+    require_data_in(model, folder);
+  }
+  Saved saved;
+  const auto write = [form](const ir::Model& written, wire::Sink& sink) {
+    write_form(written, form, sink);
+  };
+  if (options.external_data.empty()) {
+    wire::write_file(path, [&](wire::Sink& sink) { write(model, sink); });
+  } else {
+    wire::write_model_with_data(std::move(model), path, options.external_data,
+                                {.at_least = options.threshold,
+                                 .alignment = options.alignment,
+                                 .checksum = options.checksum},
+                                write);
+    saved.data_bytes = size_of(fs::path(folder) / options.external_data);
+  }
+  saved.model_bytes = size_of(path);
+  if (form == ModelForm::binary && saved.model_bytes > protobuf_limit) {
+    saved.notes.push_back(
+        "the file is larger than 2 GiB, where readers built on protobuf stop; --external-data FILE "
+        "keeps weights outside");
+  }
+  return saved;
+}
+
+Saved convert_model(const std::string& from, const std::string& to, const SaveOptions& options) {
+  return save_model(read_model_file(from), to, options);
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,194 @@
+// The visitor that fills messages from text that names their fields. Internal to wire.
+#pragma once
+
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fail.h"
+#include "wire/fields.h"
+#include "wire/named_fields.h"
+
+namespace sardonyx::wire {
+
+// `Cursor` offers open, next_key, close_message, each, integer, unsigned_integer, number, text,
+// bytes and error: JsonCursor and TextFormatCursor.
+template <class Cursor>
+class NamedReader {
+ public:
+  explicit NamedReader(Cursor& cursor) : cursor_(cursor) {}
+
+  // The fields up to the end of the message, whose opening has been read.
+  template <class M>
+  void read(M& message) {
+    parse([&] { fields(*this, message); });
+  }
+
+  template <class T>
+  void field(uint32_t number, const char* name, T& member) {
+    if (!matches(name)) return;
+    take(name, member);
+    taken_ = true;
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>) {
+      if (member == T{}) written_default_ = uint32_t{1} << number;
+    }
+  }
+  template <class T>
+  void packed(uint32_t number, const char* name, std::vector<T>& list) {
+    field(number, name, list);
+  }
+  void fixed(uint32_t, const char* name, Bytes& bytes, size_t width) {
+    if (!matches(name)) return;
+    std::string gathered(bytes.text());
+    cursor_.each([&] {
+      const double value = cursor_.number();
+      if (width == 4) {
+        append(gathered, static_cast<float>(value));
+      } else {
+        append(gathered, value);
+      }
+    });
+    bytes = Bytes::copy_of(std::as_bytes(std::span(gathered.data(), gathered.size())));
+    taken_ = true;
+  }
+  void raw(uint32_t, const char* name, bool& present, Bytes& bytes) {
+    if (!matches(name)) return;
+    const std::string text = cursor_.bytes();
+    bytes = Bytes::copy_of(std::as_bytes(std::span(text.data(), text.size())));
+    present = taken_ = true;
+  }
+  template <class T>
+  void flagged(uint32_t number, const char* name, bool& present, T& member) {
+    if (!matches(name)) return;
+    field(number, name, member);
+    present = true;
+  }
+  template <class A, class B>
+  void either(uint32_t, const char* first_name, std::optional<A>& a, uint32_t,
+              const char* second_name, std::optional<B>& b) {
+    if (matches(first_name)) {
+      take(first_name, a);
+      b.reset();
+      taken_ = true;
+    } else if (matches(second_name)) {
+      take(second_name, b);
+      a.reset();
+      taken_ = true;
+    }
+  }
+  template <class Visit>
+  void choice(uint32_t, const char* name, ir::TypeProto& type, ir::TypeProto::Kind kind,
+              const Visit& visit) {
+    if (!matches(name)) return;
+    if (type.kind != kind) {
+      ir::TypeProto fresh;
+      fresh.denotation = std::move(type.denotation);
+      fresh.unknown = std::move(type.unknown);
+      type = std::move(fresh);
+      type.kind = kind;
+    }
+    message([&] { parse([&] { visit(*this); }); });
+    taken_ = true;
+  }
+  void unknown(ir::UnknownFields& kept) {
+    kept.written_defaults |= std::exchange(written_default_, 0);
+  }
+
+ private:
+  static constexpr int max_depth = 100;
+
+  template <class Visit>
+  void parse(const Visit& visit) {
+    std::string key;
+    while (cursor_.next_key(key)) {
+      const std::string outer = std::exchange(key_, key);
+      taken_ = false;
+      written_default_ = 0;
+      visit();
+      if (!taken_) cursor_.error(fmt::format("the message has no field '{}'", key_));
+      key_ = outer;
+    }
+  }
+
+  template <class Body>
+  void message(const Body& body) {
+    if (++depth_ > max_depth) cursor_.error("messages are nested more than 100 deep");
+    const std::string outer = key_;
+    cursor_.open();
+    body();
+    key_ = outer;
+    --depth_;
+  }
+
+  bool matches(const char* name) const { return !taken_ && cursor_.is_name(key_, name); }
+
+  template <class T>
+  static void append(std::string& bytes, T value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+
+  template <class T>
+  void take(const char* name, T& member) {
+    if constexpr (std::is_same_v<T, float>) {
+      member = static_cast<float>(cursor_.number());
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      member = holds_bytes(name) ? cursor_.bytes() : cursor_.text();
+    } else if constexpr (std::is_same_v<T, uint64_t>) {
+      member = cursor_.unsigned_integer();
+    } else if constexpr (std::is_enum_v<T>) {
+      member = static_cast<T>(
+          integer(name, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+    } else if constexpr (std::is_integral_v<T>) {
+      member = static_cast<T>(
+          integer(name, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+    } else {
+      message([&] { read(member); });
+    }
+  }
+  template <class T>
+  void take(const char* name, std::optional<T>& member) {
+    if (!member) member.emplace();
+    take(name, *member);
+  }
+  template <class T>
+  void take(const char* name, std::shared_ptr<const T>& member) {
+    auto made = member ? std::make_shared<T>(*member) : std::make_shared<T>();
+    take(name, *made);
+    member = std::move(made);
+  }
+  template <class T>
+  void take(const char* name, std::vector<T>& list) {
+    cursor_.each([&] {
+      list.emplace_back();
+      take(name, list.back());
+    });
+  }
+
+  int64_t integer(const char* name, int64_t least, int64_t most) {
+    if (!words_of(name).empty() && cursor_.next_is_word()) {
+      const std::string word = cursor_.word();
+      const auto number = number_of_word(name, word);
+      if (!number) cursor_.error(fmt::format("'{}' is no value of '{}'", word, name));
+      return *number;
+    }
+    const int64_t value = cursor_.integer();
+    if (value < least || value > most)
+      cursor_.error(fmt::format("{} is outside the range of '{}'", value, name));
+    return value;
+  }
+
+  Cursor& cursor_;
+  std::string key_;  // of the field at hand
+  bool taken_ = false;
+  uint32_t written_default_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace sardonyx::wire
