@@ -28,7 +28,8 @@ std::string little(uint32_t value, int bytes) {
 // How Pillow decodes each picture, to RGB.
 std::map<std::string, Tensor> expected() {
   std::map<std::string, Tensor> pixels;
-  for (NamedTensor& t : wire::read_npz(read_file(fixture("pixels.npz")))) pixels[t.name] = t.tensor;
+  for (wire::NamedTensor& t : wire::read_npz(read_file(fixture("pixels.npz"))))
+    pixels[t.name] = t.tensor;
   return pixels;
 }
 

@@ -176,5 +176,27 @@ TEST(ImageDecoder, WhatIsNoImageGivesNoPixels) {
             std::string::npos);
 }
 
+// Rows of packed elements that begin and end inside bytes.
+TEST(TensorScatter, PackedRowsOfAnyLength) {
+  const Tensor cache =
+      converted(Tensor::of<float>({1, 2, 3, 4, 5, 6, 7, 0, 1}, {1, 3, 3}), ElementType::int4);
+  const Tensor update = converted(Tensor::of<float>({-1, -2, -3}, {1, 1, 3}), ElementType::int4);
+  const auto y = run_node("TensorScatter", {cache, update, Tensor::of<int64_t>({1}, {1})})[0];
+  EXPECT_EQ(elements<float>(as_float(y)), (std::vector<float>{1, 2, 3, -1, -2, -3, 7, 0, 1}));
+}
+
+TEST(Complex, ScatterAddsAndNonZeroFinds) {
+  const float numbers[] = {1, 2, 0, 0, 0, 3}, added[] = {10, 20};
+  const auto pairs = [](const float* data, int64_t n) {
+    return Tensor::view(ElementType::complex64, {n}, data, static_cast<size_t>(n) * 8);
+  };
+  const auto sum = run_node("ScatterElements <reduction = \"add\">",
+                            {pairs(numbers, 3), Tensor::of<int64_t>({2}, {1}), pairs(added, 1)})[0];
+  EXPECT_EQ(static_cast<const float*>(sum.tensor().data())[4], 10);
+  EXPECT_EQ(static_cast<const float*>(sum.tensor().data())[5], 23);
+  EXPECT_EQ(elements<int64_t>(run_node("NonZero", {pairs(numbers, 3)})[0]),
+            (std::vector<int64_t>{0, 2}));
+}
+
 }  // namespace
 }  // namespace sardonyx::ops_test
