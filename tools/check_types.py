@@ -31,7 +31,7 @@ from onnx import TensorProto, defs, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CASES = 3  # models of each operator
+CASES = 2  # models of each operator
 # Attributes that say the type of an output.
 TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype", "output_dtype")
 # Whose attributes hold tensors of the inputs' types, or whose two types must have one width.
@@ -41,7 +41,8 @@ NOT_COMPARED = [
     (r"Bernoulli|Random\w*|Multinomial", r".*"),  # random numbers
     (r"(Blackman|Hann|Hamming)Window|Gemm", r"u?int\d+"),  # a fraction next to an integer
     (r"CenterCropPad", r"string"),  # it pads with the text of a number
-    (r"QLinearMatMul", r"float8\w+"),  # it multiplies the bit patterns
+    (r"QLinearMatMul", r"float8\w+|uint8"),  # it multiplies the bit patterns; a half rounded the other way
+    (r"STFT", r"b?float16"),  # it rounds after every step
     (r"DequantizeLinear", r"float[468]\w+"),  # a zero point that is not zero
     (r"CastLike", r"float8e8m0"),  # negative numbers, which the type does not have
 ]
@@ -182,9 +183,9 @@ def is_compared(op: str, name: str, inputs) -> bool:
     """Not where the reference answers otherwise with reason, nor for what is not finite."""
     if any(re.fullmatch(ops, op) and re.fullmatch(types, name) for ops, types in NOT_COMPARED):
         return False
-    kinds = (TensorProto.FLOAT, TensorProto.DOUBLE)
+    kinds = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
     floats = [proto for proto in inputs if proto.data_type in kinds and not proto.HasField("segment")]
-    return all(np.isfinite(numpy_helper.to_array(proto)).all() for proto in floats)
+    return all(np.isfinite(numpy_helper.to_array(proto).astype(np.float64)).all() for proto in floats)
 
 
 def write_variant(target: pathlib.Path, model, inputs, name: str) -> None:

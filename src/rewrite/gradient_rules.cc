@@ -67,19 +67,20 @@ std::optional<int64_t> GradientEmitter::rank(std::string_view value) const {
   return static_cast<int64_t>(known->type.shape->size());
 }
 
+int64_t GradientEmitter::required_rank(const GradientCall& call, size_t input) const {
+  const auto known = rank(call.node.inputs[input]);
+  if (!known)
+    view_of(call).fail(ErrorCode::unsupported, "has no gradient where the rank of input {} is open",
+                       input);
+  return *known;
+}
+
 std::optional<Shape> GradientEmitter::shape(std::string_view value) const {
   const infer::Known* known = services_.known(value);
   return known == nullptr ? std::nullopt : known->type.concrete_shape();
 }
 
 namespace {
-
-// The one gradient of a node with one output.
-const std::string& flow(const GradientCall& call) { return call.of_outputs[0]; }
-
-ops::NodeView view_of(const GradientCall& call) {
-  return {call.node, schema::newest(call.node.domain, call.node.op_type)};
-}
 
 void sum_rule(const GradientCall& call, GradientEmitter& e) {
   std::string each = flow(call);
@@ -151,14 +152,6 @@ void transpose_rule(const GradientCall& call, GradientEmitter& e) {
   call.of_inputs[0] = e.emit("Transpose", {flow(call)}, {ints_attribute("perm", back)});
 }
 
-int64_t required_rank(const GradientCall& call, const GradientEmitter& e, size_t input) {
-  const auto rank = e.rank(call.node.inputs[input]);
-  if (!rank)
-    view_of(call).fail(ErrorCode::unsupported, "has no gradient where the rank of input {} is open",
-                       input);
-  return *rank;
-}
-
 // The last two dimensions exchanged.
 std::string turned(GradientEmitter& e, const std::string& value, int64_t rank) {
   std::vector<int64_t> order(static_cast<size_t>(rank));
@@ -169,7 +162,7 @@ std::string turned(GradientEmitter& e, const std::string& value, int64_t rank) {
 
 void matmul_rule(const GradientCall& call, GradientEmitter& e) {
   const std::string &a = call.node.inputs[0], &b = call.node.inputs[1];
-  const int64_t a_rank = required_rank(call, e, 0), b_rank = required_rank(call, e, 1);
+  const int64_t a_rank = e.required_rank(call, 0), b_rank = e.required_rank(call, 1);
   // Vectors become matrices of one row or column, and the gradient with them.
   std::string left = a, right = b, out = flow(call);
   if (b_rank == 1) {
@@ -239,125 +232,24 @@ void dropout_rule(const GradientCall& call, GradientEmitter& e) {
   call.of_inputs[0] = e.emit("Mul", {dy, kept});
 }
 
-struct Window {
-  std::vector<int64_t> kernel, strides, dilations, begins, ends;
-  int64_t groups = 1;
-};
-
-Window window_of(const GradientCall& call, const Shape& x, const Shape& w) {
-  const ops::NodeView view = view_of(call);
-  const size_t rank = x.size() - 2;
-  Window window;
-  window.kernel.assign(w.begin() + 2, w.end());
-  const auto list = [&](std::string_view name, int64_t fallback, size_t count) {
-    auto values = view.attr_ints(name).value_or(std::vector<int64_t>());
-    if (values.empty()) values.assign(count, fallback);
-    if (values.size() != count) view.fail("{} must have {} entries", name, count);
-    return values;
-  };
-  window.strides = list("strides", 1, rank), window.dilations = list("dilations", 1, rank);
-  const auto pads = list("pads", 0, 2 * rank);
-  window.groups = view.attr_int("group", 1);
-  const std::string automatic = view.attr_string("auto_pad", "NOTSET");
-  for (size_t d = 0; d < rank; ++d) {
-    int64_t begin = pads[d], end = pads[rank + d];
-    if (automatic != "NOTSET") {
-      const int64_t span = (window.kernel[d] - 1) * window.dilations[d] + 1,
-                    outputs = (x[d + 2] + window.strides[d] - 1) /
-                              std::max<int64_t>(1, window.strides[d]);
-      const int64_t total =
-          std::max<int64_t>(0, (outputs - 1) * window.strides[d] + span - x[d + 2]);
-      begin = automatic == "VALID" ? 0 : automatic == "SAME_LOWER" ? (total + 1) / 2 : total / 2;
-      end = automatic == "VALID" ? 0 : total - begin;
-    }
-    window.begins.push_back(begin), window.ends.push_back(end);
-  }
-  return window;
-}
-
-// The convolution the other way; what the strides left over at the end gets no gradient.
-std::string conv_input(const GradientCall& call, GradientEmitter& e, const Window& w,
-                       const Shape& x, const Shape& y) {
-  std::vector<int64_t> rest, pads = w.begins;
-  for (size_t d = 0; d < w.kernel.size(); ++d) {
-    const int64_t covered = (y[d + 2] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
-    // The transposed convolution gives covered - begin - end + rest elements.
-    const int64_t end = std::max<int64_t>(0, covered - w.begins[d] - x[d + 2]);
-    pads.push_back(end);
-    rest.push_back(x[d + 2] - (covered - w.begins[d] - end));
-  }
-  const auto simple = [&](size_t d) { return rest[d] < std::max(w.strides[d], w.dilations[d]); };
-  bool all_simple = true;
-  for (size_t d = 0; d < rest.size(); ++d) all_simple = all_simple && simple(d);
-  std::vector<ir::Attribute> attributes{
-      ints_attribute("strides", w.strides), ints_attribute("dilations", w.dilations),
-      ints_attribute("pads", pads), ints_attribute("kernel_shape", w.kernel),
-      int_attribute("group", w.groups)};
-  if (all_simple) {
-    attributes.push_back(ints_attribute("output_padding", rest));
-    return e.emit("ConvTranspose", {flow(call), call.node.inputs[1]}, attributes);
-  }
-  const std::string inner = e.emit("ConvTranspose", {flow(call), call.node.inputs[1]}, attributes);
-  std::vector<int64_t> wider(2 * x.size(), 0);
-  std::copy(rest.begin(), rest.end(), wider.begin() + static_cast<std::ptrdiff_t>(x.size() + 2));
-  return e.emit("Pad", {inner, e.ints(wider)});
-}
-
-// A convolution of the input with the gradient as its kernel: samples take the place of channels.
-std::string conv_weights(const GradientCall& call, GradientEmitter& e, const Window& w,
-                         const Shape& x) {
-  const auto rank = static_cast<int64_t>(x.size());
-  std::vector<int64_t> grouped{x[0], w.groups, x[1] / w.groups};
-  grouped.insert(grouped.end(), x.begin() + 2, x.end());
-  std::vector<int64_t> order{2, 1, 0}, swapped{1, 0};
-  for (int64_t d = 3; d <= rank; ++d) order.push_back(d);
-  for (int64_t d = 2; d < rank; ++d) swapped.push_back(d);
-  std::vector<int64_t> flat{x[1] / w.groups, w.groups * x[0]};
-  flat.insert(flat.end(), x.begin() + 2, x.end());
-  const std::string parted = e.emit("Reshape", {call.node.inputs[0], e.ints(grouped)});
-  const std::string turned_x = e.emit("Transpose", {parted}, {ints_attribute("perm", order)});
-  const std::string samples = e.emit("Reshape", {turned_x, e.ints(flat)});
-  const std::string kernel = e.emit("Transpose", {flow(call)}, {ints_attribute("perm", swapped)});
-  std::vector<int64_t> pads = w.begins;
-  pads.insert(pads.end(), w.ends.begin(), w.ends.end());
-  const std::string sums =
-      e.emit("Conv", {samples, kernel},
-             {ints_attribute("strides", w.dilations), ints_attribute("dilations", w.strides),
-              ints_attribute("pads", pads), int_attribute("group", w.groups)});
-  const std::string turned_w = e.emit("Transpose", {sums}, {ints_attribute("perm", swapped)});
-  std::vector<int64_t> starts(w.kernel.size(), 0), axes;
-  for (int64_t d = 2; d < rank; ++d) axes.push_back(d);
-  return e.emit("Slice", {turned_w, e.ints(starts), e.ints(w.kernel), e.ints(axes)});
-}
-
-void conv_rule(const GradientCall& call, GradientEmitter& e) {
-  const auto x = e.shape(call.node.inputs[0]), w = e.shape(call.node.inputs[1]),
-             y = e.shape(call.node.outputs[0]);
-  if (call.wanted.size() > 2 && call.wanted[2]) {
-    const int64_t rank = required_rank(call, e, 0);
-    std::vector<int64_t> axes{0};
-    for (int64_t d = 2; d < rank; ++d) axes.push_back(d);
-    call.of_inputs[2] =
-        e.emit("ReduceSum", {flow(call), e.ints(axes)}, {int_attribute("keepdims", 0)});
-  }
-  if (!call.wanted[0] && !call.wanted[1]) return;
-  if (!x || !w || !y) {
-    view_of(call).fail(ErrorCode::unsupported,
-                       "has no gradient where sizes are open; give the graph's inputs their sizes");
-  }
-  const Window window = window_of(call, *x, *w);
-  if (call.wanted[0]) call.of_inputs[0] = conv_input(call, e, window, *x, *y);
-  if (call.wanted[1]) call.of_inputs[1] = conv_weights(call, e, window, *x);
-}
-
 }  // namespace
 
 GradientRule gradient_rule(std::string_view domain, std::string_view op) {
   static const std::map<std::string_view, GradientRule> rules{
-      {"Concat", concat_rule}, {"Conv", conv_rule},           {"Dropout", dropout_rule},
-      {"Gemm", gemm_rule},     {"MatMul", matmul_rule},       {"Max", extreme_rule},
-      {"Mean", sum_rule},      {"Min", extreme_rule},         {"Split", split_rule},
-      {"Sum", sum_rule},       {"Transpose", transpose_rule},
+      {"AveragePool", average_pool_gradient},
+      {"Concat", concat_rule},
+      {"Conv", conv_gradient},
+      {"Dropout", dropout_rule},
+      {"Gemm", gemm_rule},
+      {"MatMul", matmul_rule},
+      {"Max", extreme_rule},
+      {"Mean", sum_rule},
+      {"NegativeLogLikelihoodLoss", loss_gradient},
+      {"SoftmaxCrossEntropyLoss", loss_gradient},
+      {"Min", extreme_rule},
+      {"Split", split_rule},
+      {"Sum", sum_rule},
+      {"Transpose", transpose_rule},
   };
   const auto found = rules.find(op);
   return domain.empty() && found != rules.end() ? found->second : nullptr;

@@ -7,9 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/node_view.h"
 #include "rewrite/gradient.h"
+#include "schema/schema.h"
 
 namespace sardonyx::rewrite {
+
+struct GradientCall;
 
 // Emits nodes of the newest opset version.
 class GradientEmitter {
@@ -32,7 +36,8 @@ class GradientEmitter {
   std::string filled_like(float value, const std::string& like);
   std::string sum_like(const std::string& value, const std::string& like);
   std::optional<int64_t> rank(std::string_view value) const;
-  std::optional<Shape> shape(std::string_view value) const;  // where all of it is known
+  int64_t required_rank(const GradientCall& call, size_t input) const;  // fails where it is open
+  std::optional<Shape> shape(std::string_view value) const;             // where all of it is known
 
   std::vector<ir::Node> take() { return std::move(made_); }
 
@@ -50,6 +55,17 @@ struct GradientCall {
   std::span<std::string> of_inputs;
   std::span<const char> wanted;
 };
+
+// The one gradient of a node with one output.
+inline const std::string& flow(const GradientCall& call) { return call.of_outputs[0]; }
+inline ops::NodeView view_of(const GradientCall& call) {
+  return {call.node, schema::newest(call.node.domain, call.node.op_type)};
+}
+
+// gradient_windows.cc, gradient_losses.cc
+void conv_gradient(const GradientCall& call, GradientEmitter& e);
+void average_pool_gradient(const GradientCall& call, GradientEmitter& e);
+void loss_gradient(const GradientCall& call, GradientEmitter& e);
 
 using GradientRule = void (*)(const GradientCall& call, GradientEmitter& emitter);
 

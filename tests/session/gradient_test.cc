@@ -205,6 +205,38 @@ TEST(Gradient, Layers) {
   check("y = Conv<group = 3, strides = [2, 2]>(x, w)", {x, {"w", spread({6, 1, 2, 2}, -1, 1)}});
 }
 
+TEST(Gradient, Windows) {
+  const Input x{"x", spread({2, 3, 5, 4}, -1, 1)};
+  for (const char* form :
+       {"kernel_shape = [2, 2]", "kernel_shape = [2, 3], strides = [2, 1], pads = [1, 0, 0, 2]",
+        "kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1",
+        "kernel_shape = [3, 2], dilations = [2, 1], auto_pad = \"SAME_LOWER\""}) {
+    check("y = MaxPool<" + std::string(form) + ">(x)", {x});
+    check("y = AveragePool<" + std::string(form) + ">(x)", {x});
+  }
+  check("y = AveragePool<kernel_shape = [2, 2], pads = [1, 1, 0, 1], count_include_pad = 1>(x)",
+        {x});
+  const Input blocks{"x", spread({1, 8, 2, 3}, -1, 1)};
+  check("y = DepthToSpace<blocksize = 2, mode = \"CRD\">(x)", {blocks});
+  check("y = SpaceToDepth<blocksize = 2>(x)", {{"x", spread({1, 2, 4, 2}, -1, 1)}});
+}
+
+TEST(Gradient, Losses) {
+  const Input x{"x", spread({3, 4, 2}, -2, 2)};
+  const std::string labels =
+      "t = Constant<value = int64[3, 2] {0, 3, 1, 1, 2, 0}>()\n"
+      " w = Constant<value = double[4] {0.5, 2.0, 1.0, 3.0}>()\n ";
+  for (const char* form : {"", "<reduction = \"none\">", "<reduction = \"sum\">",
+                           "<ignore_index = 1>", "<ignore_index = 1, reduction = \"sum\">"}) {
+    for (const char* weights : {"", ", w"}) {
+      const std::string call = std::string(form) + "(x, t" + weights + ")";
+      check(labels + "y = SoftmaxCrossEntropyLoss" + call, {x});
+      check(labels + "y = NegativeLogLikelihoodLoss" + call, {x});
+    }
+  }
+  check(labels + "l, p = SoftmaxCrossEntropyLoss(x, t, w)\n y = Mul(l, p)", {x});
+}
+
 TEST(Gradient, ValuesOfItsOwnAndSecondOrder) {
   // At another place than where y stands, and with respect to a value in between.
   const std::string text = std::string(header) +
