@@ -176,6 +176,18 @@ TEST(ImageDecoder, WhatIsNoImageGivesNoPixels) {
             std::string::npos);
 }
 
+TEST(StringNormalizer, LocalesWithADotlessI) {
+  const auto normalized = [](const std::string& attributes, std::string word) {
+    Tensor x(ElementType::string, {1});
+    x.mutable_elements<std::string>()[0] = std::move(word);
+    return elements<std::string>(
+        run_node("StringNormalizer <case_change_action = " + attributes + ">", {x})[0])[0];
+  };
+  EXPECT_EQ(normalized("\"UPPER\", locale = \"tr_TR\"", "iı"), "İI");
+  EXPECT_EQ(normalized("\"LOWER\", locale = \"az-AZ\"", "Iİ"), "ıi");
+  EXPECT_EQ(normalized("\"UPPER\", locale = \"en_US\"", "iı"), "II");
+}
+
 // Rows of packed elements that begin and end inside bytes.
 TEST(TensorScatter, PackedRowsOfAnyLength) {
   const Tensor cache =
