@@ -17,17 +17,18 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ALLOWED = {
     "base": "",
     "kernels": "base",
+    "image": "base",
     "ir": "base",
-    "wire": "ir base",
+    "wire": "ir image base",
     "schema": "ir base",
     "check": "schema ir base",
-    "ops": "schema ir kernels base",
-    "infer": "ops schema ir kernels base",
-    "eval": "infer ops schema ir kernels base",
-    "rewrite": "eval infer ops wire schema ir kernels base",
-    "run": "rewrite eval infer ops schema ir kernels base",
-    "train": "run rewrite eval infer ops schema ir kernels base",
-    "session": "train run rewrite eval infer ops check wire schema ir kernels base",
+    "ops": "schema ir kernels image base",
+    "infer": "ops schema ir kernels image base",
+    "eval": "infer ops schema ir kernels image base",
+    "rewrite": "eval infer ops wire schema ir kernels image base",
+    "run": "rewrite eval infer ops schema ir kernels image base",
+    "train": "run rewrite eval infer ops schema ir kernels image base",
+    "session": "train run rewrite eval infer ops check wire schema ir kernels image base",
 }
 FACES = {"cli": "session base", "capi": "session base", "python": "session base capi"}
 

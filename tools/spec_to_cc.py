@@ -188,6 +188,7 @@ def generate(folder):
     rows = [tables.signature(*entry) for entry in signatures]
     releases = read_releases(folder / "releases.txt")
     functions = read_functions(folder / "functions")
+    gradients = read_functions(folder / "gradients")
     out = ["// Generated from spec/ by tools/spec_to_cc.py.", '#include "schema/tables.h"', ""]
     out += ["namespace sardonyx::schema::tables {", "namespace {"]
     out += ["constexpr TypeId V(uint32_t bits) { return TypeId::from_bits(bits); }"]
@@ -201,14 +202,16 @@ def generate(folder):
     )
     latest = latest_opsets(signatures, releases)
     out += array("DomainOpset", "latest_rows", [f"{{{quoted(domain)}, {opset}}}" for domain, opset in latest.items()])
-    bodies = [f"{{{quoted(d)}, {quoted(n)},\n   {long_literal(text)}}}" for d, n, text in functions]
-    out += array("FunctionText", "function_rows", bodies)
+    for name, texts in (("function", functions), ("gradient", gradients)):
+        bodies = [f"{{{quoted(d)}, {quoted(n)},\n   {long_literal(text)}}}" for d, n, text in texts]
+        out += array("FunctionText", f"{name}_rows", bodies)
     out += ["}  // namespace", ""]
     for type_, name, filled in (
         ("Signature", "signature", signatures),
         ("Release", "release", releases),
         ("DomainOpset", "latest", latest),
         ("FunctionText", "function", functions),
+        ("FunctionText", "gradient", gradients),
     ):
         rows_or_none = f"{name}_rows" if filled else ""
         out.append(f"constinit const std::span<const {type_}> {name}s{{{rows_or_none}}};")

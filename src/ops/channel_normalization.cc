@@ -234,6 +234,25 @@ void upgrade_instance(UpgradeContext& ctx) {
   if (ctx.since() < 6) ctx.remove_attribute("consumed_inputs");
 }
 
+// The experimental first version has no formula; as ONNX Runtime reads it, the batch is pooled.
+void upgrade_mean_variance(UpgradeContext& ctx) {
+  if (ctx.since() >= 9) return;
+  const bool across = ctx.old().attr_int("across_channels") != 0;
+  const bool divides = ctx.old().attr_int("normalize_variance") != 0;
+  const std::vector<int64_t> axes =
+      across ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{0, 2, 3};
+  ctx.remove_attribute("across_channels");
+  ctx.remove_attribute("normalize_variance");
+  if (divides) {
+    ctx.set_attribute("axes", axes);
+    return;
+  }
+  const std::string mean =
+      ctx.before("ReduceMean", {ctx.node().inputs[0], ctx.constant_ints(axes)});
+  ctx.after("Sub", {ctx.node().inputs[0], mean}, ctx.node().outputs[0]);
+  ctx.drop_node();
+}
+
 constexpr Operator operators[] = {
     {.name = "GroupNormalization",
      .infer = infer_group,
@@ -248,7 +267,8 @@ constexpr Operator operators[] = {
     {.name = "LpNormalization", .infer = infer_lp, .prepare = prepare_lp},
     {.name = "MeanVarianceNormalization",
      .infer = infer_mean_variance,
-     .prepare = prepare_mean_variance},
+     .prepare = prepare_mean_variance,
+     .upgrade = upgrade_mean_variance},
 };
 
 }  // namespace

@@ -20,13 +20,15 @@ ScatterReduction reduction_of(const NodeView& node) {
   node.fail("reduction must be none, add, mul, max or min; got '{}'", name);
 }
 
-bool takes_reduction(ElementType type) {
-  return type != ElementType::string && type != ElementType::complex64 &&
-         type != ElementType::complex128;
+// Complex numbers have no order.
+bool takes_reduction(ElementType type, ScatterReduction reduction) {
+  const bool is_complex = type == ElementType::complex64 || type == ElementType::complex128;
+  const bool orders = reduction == ScatterReduction::max || reduction == ScatterReduction::min;
+  return type != ElementType::string && !(is_complex && orders);
 }
 
 void check_type(const PrepareContext& ctx, ScatterReduction reduction) {
-  if (reduction != ScatterReduction::none && !takes_reduction(ctx.in_element(0))) {
+  if (reduction != ScatterReduction::none && !takes_reduction(ctx.in_element(0), reduction)) {
     ctx.fail(ErrorCode::unsupported, "no reduction of {} elements", name_of(ctx.in_element(0)));
   }
 }

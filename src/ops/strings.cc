@@ -140,6 +140,14 @@ Case case_of(const NodeView& node) {
   node.fail("case_change_action must be LOWER, UPPER or NONE; got '{}'", action);
 }
 
+// Locales are names such as tr_TR or tr-TR.UTF-8; only these two languages map letters of their
+// own.
+bool has_dotted_i(const NodeView& node) {
+  const std::string locale = node.attr_string("locale", "en_US");
+  const std::string language = to_lower(locale.substr(0, locale.find_first_of("_-.@")));
+  return language == "tr" || language == "az";
+}
+
 // [C] or [1, C]; what is left when all are stop words is one empty string.
 void infer_normalizer(InferContext& ctx) {
   case_of(ctx);
@@ -162,19 +170,19 @@ void infer_normalizer(InferContext& ctx) {
 
 std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
   const Case action = case_of(ctx);
-  const bool exact = ctx.attr_int("is_case_sensitive") != 0;
+  const bool exact = ctx.attr_int("is_case_sensitive") != 0, dotted = has_dotted_i(ctx);
   std::unordered_set<std::string> stops;
   for (const std::string& word :
        ctx.attr_strings("stopwords").value_or(std::vector<std::string>())) {
-    stops.insert(exact ? word : to_lower(word));
+    stops.insert(exact ? word : to_lower(word, dotted));
   }
-  auto step = make_step("string_normalizer", [action, exact, stops](RunContext& run) {
+  auto step = make_step("string_normalizer", [action, exact, dotted, stops](RunContext& run) {
     const auto* x = run.in<std::string>(0);
     std::vector<std::string> kept;
     for (int64_t i = 0; i < run.in_size(0); ++i) {
-      if (!stops.empty() && stops.contains(exact ? x[i] : to_lower(x[i]))) continue;
-      kept.push_back(action == Case::lower   ? to_lower(x[i])
-                     : action == Case::upper ? to_upper(x[i])
+      if (!stops.empty() && stops.contains(exact ? x[i] : to_lower(x[i], dotted))) continue;
+      kept.push_back(action == Case::lower   ? to_lower(x[i], dotted)
+                     : action == Case::upper ? to_upper(x[i], dotted)
                                              : x[i]);
     }
     if (kept.empty()) kept.emplace_back();

@@ -12,6 +12,7 @@
   UNIT(batch_normalization)           \
   UNIT(binary)                        \
   UNIT(cast)                          \
+  UNIT(causal_conv)                   \
   UNIT(center_crop_pad)               \
   UNIT(channel_normalization)         \
   UNIT(clip)                          \
@@ -38,14 +39,18 @@
   UNIT(dropout)                       \
   UNIT(einsum)                        \
   UNIT(expand)                        \
+  UNIT(flex_attention)                \
   UNIT(fourier)                       \
   UNIT(gather)                        \
   UNIT(gemm)                          \
   UNIT(global_pool)                   \
+  UNIT(gradient)                      \
   UNIT(grid_sample)                   \
   UNIT(identity)                      \
   UNIT(if)                            \
+  UNIT(image_decoder)                 \
   UNIT(layer_normalization)           \
+  UNIT(linear_attention)              \
   UNIT(loop)                          \
   UNIT(loss)                          \
   UNIT(matmul)                        \
@@ -62,6 +67,7 @@
   UNIT(non_zero)                      \
   UNIT(one_hot)                       \
   UNIT(optional)                      \
+  UNIT(optimizers)                    \
   UNIT(pad)                           \
   UNIT(pool)                          \
   UNIT(quantize)                      \
@@ -71,6 +77,7 @@
   UNIT(recurrent)                     \
   UNIT(reduce)                        \
   UNIT(region)                        \
+  UNIT(removed)                       \
   UNIT(reshape)                       \
   UNIT(resize)                        \
   UNIT(reverse_sequence)              \
@@ -80,6 +87,7 @@
   UNIT(scan)                          \
   UNIT(scatter)                       \
   UNIT(sequence)                      \
+  UNIT(sequence_map)                  \
   UNIT(shape)                         \
   UNIT(signal_window)                 \
   UNIT(slice)                         \

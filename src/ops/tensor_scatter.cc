@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "ops/families/axis.h"
+#include "ops/families/moving.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -66,18 +67,35 @@ void scatter(const RunContext& run, const State& s, bool circular, Copy&& copy) 
   }
 }
 
-void bind(BindContext& context, State& s, int64_t axis, ElementType type) {
+void bind(BindContext& context, State& s, int64_t axis) {
   const auto x = context.in_shape(0);
   const auto at = static_cast<size_t>(from_front(axis, x.size()));
   if (at == 0 || at >= x.size())
     throw Error(ErrorCode::run_failed, fmt::format("axis must be in [1, {}]", x.size()));
   s.batches = x[0], s.prefixes = count_of(x.subspan(1, at - 1));
   s.cache = x[at], s.update = context.in_shape(1)[at], s.row = count_of(x.subspan(at + 1));
-  if (type != ElementType::string && s.row * bit_width(type) % 8 != 0) {
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("rows of {} elements of {} do not end at a byte", s.row, name_of(type)));
-  }
+}
+
+// Rows of packed elements need not end at a byte: they are moved unpacked.
+template <class Bind>
+std::unique_ptr<Step> prepare_packed(ElementType type, bool circular, Bind bind_it) {
+  return make_step<State>(
+      "tensor_scatter.packed",
+      [bind_it](BindContext& context, State& s) {
+        bind_it(context, s);
+        context.need_scratch(unpacked_stride(context.in_size(0)) +
+                             unpacked_stride(context.in_size(1)));
+      },
+      [type, circular](RunContext& run, const State& s) {
+        auto* cache = static_cast<uint8_t*>(run.scratch());
+        uint8_t* update = cache + unpacked_stride(run.in_size(0));
+        kernels::unpack(type, run.data(0), 0, cache, run.in_size(0));
+        kernels::unpack(type, run.data(1), 0, update, run.in_size(1));
+        scatter(run, s, circular, [&](int64_t from, int64_t to, int64_t rows) {
+          std::copy_n(update + from * s.row, rows * s.row, cache + to * s.row);
+        });
+        kernels::pack(type, cache, run.out_data(0), 0, run.in_size(0));
+      });
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
@@ -86,9 +104,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     ctx.fail("mode must be linear or circular; got '{}'", mode);
   const ElementType type = ctx.in_element(0);
   const bool circular = mode == "circular";
-  const auto bind_it = [axis = ctx.attr_int("axis", -2), type](BindContext& context, State& s) {
-    bind(context, s, axis, type);
+  const auto bind_it = [axis = ctx.attr_int("axis", -2)](BindContext& context, State& s) {
+    bind(context, s, axis);
   };
+  if (kernels::is_packed(type)) return prepare_packed(type, circular, bind_it);
   if (type == ElementType::string) {
     return make_step<State>(
         "tensor_scatter.strings", bind_it, [circular](RunContext& run, const State& s) {

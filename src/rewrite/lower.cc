@@ -9,6 +9,7 @@
 #include "infer/infer.h"
 #include "ir/tensor.h"
 #include "ops/operator.h"
+#include "rewrite/gradient.h"
 #include "rewrite/instantiate.h"
 #include "wire/text_parse.h"
 
@@ -74,6 +75,17 @@ class Lowering {
     std::vector<ir::Node> nodes = std::move(graph.nodes);
     graph.nodes.clear();
     for (ir::Node& node : nodes) lower_node(std::move(node), imports, scope, depth, graph.nodes);
+    expand_gradients(graph.nodes, scope, depth);
+  }
+
+  void expand_gradients(std::vector<ir::Node>& nodes, infer::Scope& scope, int depth) {
+    GradientServices services;
+    services.fresh_name = services_.fresh_name;
+    services.known = [&](std::string_view name) { return scope.find(name); };
+    services.lower = [&](ir::Node node, const Imports& imports, std::vector<ir::Node>& out) {
+      lower_node(std::move(node), imports, scope, depth + 1, out);
+    };
+    rewrite::expand_gradients(nodes, services);
   }
 
   void lower_node(ir::Node node, const Imports& imports, infer::Scope& scope, int depth,
@@ -149,7 +161,8 @@ class Lowering {
                std::vector<ir::Node>& out) {
     const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const schema::Signature* newest = schema::newest(node.domain, node.op_type);
-    const bool older = bound && newest && (bound->since < newest->since || newest->deprecated);
+    const bool older = bound && newest &&
+                       (bound->since < newest->since || newest->deprecated || newest->until > 0);
     const bool expands = bound && bound->extra && op && op->prepare == nullptr &&
                          bound->function == schema::FunctionKind::contextual;
     if ((!older && !expands) || op == nullptr || op->upgrade == nullptr) {

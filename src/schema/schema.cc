@@ -4,6 +4,7 @@
 #include <array>
 #include <tuple>
 
+#include "schema/gradients.h"
 #include "schema/tables.h"
 
 namespace sardonyx::schema {
@@ -107,6 +108,13 @@ std::span<const FunctionText> function_texts() { return tables::functions; }
 
 const FunctionText* function_text(std::string_view domain, std::string_view name) {
   const auto rows = rows_of(tables::functions, domain, name);
+  return rows.empty() ? nullptr : &rows.front();
+}
+
+std::span<const FunctionText> gradient_texts() { return tables::gradients; }
+
+const FunctionText* gradient_text(std::string_view domain, std::string_view name) {
+  const auto rows = rows_of(tables::gradients, domain, name);
   return rows.empty() ? nullptr : &rows.front();
 }
 

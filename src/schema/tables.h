@@ -14,5 +14,6 @@ extern const std::span<const Signature> signatures;    // by domain, name, since
 extern const std::span<const Release> releases;        // oldest first
 extern const std::span<const DomainOpset> latests;     // by domain
 extern const std::span<const FunctionText> functions;  // by domain, name
+extern const std::span<const FunctionText> gradients;  // by domain, name
 
 }  // namespace sardonyx::schema::tables

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/fail.h"
-#include "wire/image_codecs.h"
+#include "image/decode.h"
 
 namespace sardonyx::wire {
 namespace {
@@ -84,36 +84,9 @@ void require_per_channel(const std::vector<float>& values, int channels, std::st
 
 }  // namespace
 
-void require_sound_image(int64_t height, int64_t width, size_t bytes) {
-  require_sound_size(height, width);
-  // Neither format packs more pixels into a byte.
-  if (height * width / 10000 > static_cast<int64_t>(bytes) + 100) {
-    fail(ErrorCode::unreadable, "the image claims {} x {} pixels, more than its {} bytes can hold",
-         width, height, bytes);
-  }
-}
+bool has_image_support() { return image::supports_any_library(); }
 
-bool has_image_support() {
-#ifdef SARDONYX_WITH_IMAGES
-  return true;
-#else
-  return false;
-#endif
-}
-
-Tensor decode_image(const Bytes& bytes, int channels) {
-  if (channels != 1 && channels != 3)
-    fail(ErrorCode::unsupported, "images are read with 1 or 3 channels, not {}", channels);
-#ifdef SARDONYX_WITH_IMAGES
-  if (bytes.text().starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, channels);
-  if (bytes.text().starts_with("\xff\xd8\xff")) return decode_jpeg(bytes, channels);
-  fail(ErrorCode::unsupported, "the file is neither a PNG nor a JPEG image");
-#else
-  fail(ErrorCode::unsupported,
-       "this build of Sardonyx reads no images (SARDONYX_IMAGES is off): {} bytes are not decoded",
-       bytes.size());
-#endif
-}
+Tensor decode_image(const Bytes& bytes, int channels) { return image::decode(bytes, channels); }
 
 Tensor resize_image(const Tensor& pixels, int64_t height, int64_t width) {
   if (pixels.element_type() != ElementType::uint8 || pixels.rank() != 3) {

@@ -1,4 +1,4 @@
-// Pictures as tensors: PNG and JPEG files (an optional component of the build: SARDONYX_IMAGES).
+// Pictures as inputs of models: decoded (image/decode.h), resized, scaled.
 #pragma once
 
 #include <string>
@@ -9,12 +9,9 @@
 
 namespace sardonyx::wire {
 
-bool has_image_support();
+bool has_image_support();  // PNG and JPEG at least (SARDONYX_IMAGES)
 
-// The pixels as uint8 of shape [height, width, channels]; `channels` is 1 (grey) or 3 (RGB).
-// Transparency is dropped, 16 bits become 8, as Pillow's convert does. Throws Error: (unreadable)
-// for what is no sound image, (unsupported) for other formats and for images of more than 100
-// million pixels, or where the build has no image support.
+// image::decode: [height, width, channels] of uint8; `channels` is 1 (grey) or 3 (RGB).
 Tensor decode_image(const Bytes& bytes, int channels);
 
 // The pixels at another size: linear between the neighbours, averaged over all covered pixels

@@ -83,7 +83,7 @@ TEST_F(Image, HostileImagesAreRefused) {
   const auto refused = [](const Bytes& bytes) {
     return std::string(error_of([&] { decode_image(bytes, 3); }).what());
   };
-  EXPECT_NE(refused(bytes_of("GIF89a")).find("neither a PNG nor a JPEG"), std::string::npos);
+  EXPECT_NE(refused(bytes_of("GIF89a")).find("no image that is read"), std::string::npos);
   // A header that claims 60000 x 60000 pixels, its checksum made right.
   const std::string chunk = std::string("IHDR\0\0\xea\x60\0\0\xea\x60\x08\x02\0\0\0", 17);
   uint32_t crc = 0xffffffff;

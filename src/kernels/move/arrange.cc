@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -78,6 +79,10 @@ void visit_nonzero(ElementType type, const void* x, int64_t n, Visit&& visit) {
     case ElementType::uint32: return each(uint32_t{}, is_nonzero<uint32_t>);
     case ElementType::int64:
     case ElementType::uint64: return each(uint64_t{}, is_nonzero<uint64_t>);
+    case ElementType::complex64:
+      return each(std::complex<float>{}, is_nonzero<std::complex<float>>);
+    case ElementType::complex128:
+      return each(std::complex<double>{}, is_nonzero<std::complex<double>>);
     default: fail(ErrorCode::unsupported, "NonZero does not take {}", name_of(type));
   }
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <complex>
 #include <string>
 #include <type_traits>
 
@@ -47,6 +48,11 @@ void apply(ScatterReduction reduction, T& old, T update) {
     old.byte = both ? (old.byte && update.byte) : (old.byte || update.byte);
   } else if constexpr (std::is_arithmetic_v<T>) {
     old = combined(reduction, old, update);
+  } else if constexpr (requires { old.imag(); }) {  // complex numbers have no order
+    if (reduction == ScatterReduction::add)
+      old += update;
+    else
+      old *= update;
   } else {
     old = T::store(combined(reduction, T::load(old), T::load(update)));
   }
@@ -69,6 +75,8 @@ void by_number_type(ElementType type, Run&& run) {
     case ElementType::uint32: return run(uint32_t{});
     case ElementType::uint64: return run(uint64_t{});
     case ElementType::boolean: return run(Truth{});
+    case ElementType::complex64: return run(std::complex<float>{});
+    case ElementType::complex128: return run(std::complex<double>{});
     default:
       fail(ErrorCode::unsupported, "scattering with a reduction does not take {}", name_of(type));
   }

@@ -98,7 +98,15 @@ std::string mapped(std::string_view text, Map map) {
 
 }  // namespace
 
-std::string to_lower(std::string_view text) { return mapped(text, lower_of); }
-std::string to_upper(std::string_view text) { return mapped(text, upper_of); }
+std::string to_lower(std::string_view text, bool dotted_i) {
+  if (!dotted_i) return mapped(text, lower_of);
+  return mapped(text, [](char32_t c) {
+    return c == 'I' ? char32_t{0x131} : c == 0x130 ? char32_t{'i'} : lower_of(c);
+  });
+}
+std::string to_upper(std::string_view text, bool dotted_i) {
+  if (!dotted_i) return mapped(text, upper_of);
+  return mapped(text, [](char32_t c) { return c == 'i' ? char32_t{0x130} : upper_of(c); });
+}
 
 }  // namespace sardonyx::ops

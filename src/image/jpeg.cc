@@ -1,4 +1,4 @@
-#ifdef SARDONYX_WITH_IMAGES
+#ifdef SARDONYX_WITH_JPEG
 #include <cstdio>  // jpeglib.h needs it first
 
 #include <jerror.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "base/fail.h"
-#include "wire/image_codecs.h"
+#include "image/codecs.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::image {
 namespace {
 
 // A progressive image of many scans over a large size takes very long to decode.
@@ -50,7 +50,7 @@ void on_progress(j_common_ptr jpeg) {
   std::longjmp(decoder_of(jpeg).target, 1);
 }
 
-bool read_header(Decoder& d, const Bytes& bytes, int channels) {
+bool read_header(Decoder& d, const Bytes& bytes) {
   d.jpeg.err = jpeg_std_error(&d.errors);
   d.errors.error_exit = on_error;
   d.errors.emit_message = on_message;
@@ -63,7 +63,10 @@ bool read_header(Decoder& d, const Bytes& bytes, int channels) {
   jpeg_mem_src(&d.jpeg, reinterpret_cast<const unsigned char*>(bytes.data()),
                static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&d.jpeg, TRUE);
-  d.jpeg.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  const J_COLOR_SPACE own = d.jpeg.jpeg_color_space;
+  d.jpeg.out_color_space = own == JCS_GRAYSCALE                 ? JCS_GRAYSCALE
+                           : own == JCS_CMYK || own == JCS_YCCK ? JCS_CMYK
+                                                                : JCS_RGB;
   return true;
 }
 
@@ -79,22 +82,39 @@ bool read_rows(Decoder& d, uint8_t* pixels, int channels) {
   return true;
 }
 
+// Adobe's files hold the complement of each ink.
+Tensor rgb_of_inks(const Tensor& inks, bool complement) {
+  Tensor out(ElementType::uint8, {inks.shape()[0], inks.shape()[1], 3});
+  const uint8_t* from = inks.elements<uint8_t>().data();
+  uint8_t* to = out.mutable_elements<uint8_t>().data();
+  const int flip = complement ? 0 : 255;
+  for (int64_t i = 0; i < inks.size() / 4; ++i) {
+    for (int c = 0; c < 3; ++c) {
+      const int light = (from[4 * i + c] ^ flip) * (from[4 * i + 3] ^ flip);
+      to[3 * i + c] = static_cast<uint8_t>((light + 127) / 255);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-Tensor decode_jpeg(const Bytes& bytes, int channels) {
+Tensor decode_jpeg(const Bytes& bytes) {
   Decoder decoder;
-  if (!read_header(decoder, bytes, channels))
+  if (!read_header(decoder, bytes))
     fail(ErrorCode::unreadable, "not a sound JPEG image: {}", decoder.error);
   const int64_t height = decoder.jpeg.image_height, width = decoder.jpeg.image_width;
   require_sound_image(height, width, bytes.size());
+  const J_COLOR_SPACE colors = decoder.jpeg.out_color_space;
+  const int channels = colors == JCS_GRAYSCALE ? 1 : colors == JCS_CMYK ? 4 : 3;
   Tensor out(ElementType::uint8, {height, width, channels});
   if (!read_rows(decoder, out.mutable_elements<uint8_t>().data(), channels)) {
     fail(ErrorCode::unreadable, "not a sound JPEG image: {}", decoder.error);
   }
   if (decoder.cut_off)
     fail(ErrorCode::unreadable, "not a sound JPEG image: the file is cut off or damaged");
-  return out;
+  return channels == 4 ? rgb_of_inks(out, decoder.jpeg.saw_Adobe_marker != 0) : out;
 }
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::image
 #endif

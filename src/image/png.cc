@@ -1,15 +1,14 @@
-#ifdef SARDONYX_WITH_IMAGES
+#ifdef SARDONYX_WITH_PNG
 #include <png.h>
 
-#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 #include <vector>
 
 #include "base/fail.h"
-#include "wire/image_codecs.h"
+#include "image/codecs.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::image {
 namespace {
 
 // libpng reports errors by a jump, over which no destructor runs. So everything that has one is
@@ -77,7 +76,7 @@ bool read_rows(Decoder& d, png_bytepp rows) {
 
 }  // namespace
 
-Tensor decode_png(const Bytes& bytes, int channels) {
+Tensor decode_png(const Bytes& bytes) {
   Decoder decoder(bytes);
   if (!read_header(decoder))
     fail(ErrorCode::unreadable, "not a sound PNG image: {}", decoder.error);
@@ -92,21 +91,8 @@ Tensor decode_png(const Bytes& bytes, int channels) {
   for (int64_t y = 0; y < height; ++y) rows.push_back(pixels + y * width * decoder.channels);
   if (!read_rows(decoder, rows.data()))
     fail(ErrorCode::unreadable, "not a sound PNG image: {}", decoder.error);
-  if (decoder.channels == channels) return own;
-
-  Tensor out(ElementType::uint8, {height, width, channels});
-  uint8_t* to = out.mutable_elements<uint8_t>().data();
-  for (int64_t i = 0; i < height * width; ++i) {
-    if (channels == 3) {
-      std::fill_n(to + 3 * i, 3, pixels[i]);
-    } else {  // luma of ITU-R 601
-      const uint8_t* rgb = pixels + 3 * i;
-      to[i] =
-          static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
-    }
-  }
-  return out;
+  return own;
 }
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::image
 #endif

@@ -1,0 +1,44 @@
+"""Writes the pictures of this folder and pixels.npz, how Pillow decodes each of them.
+
+    pip install pillow numpy; python make_fixtures.py
+"""
+
+import pathlib
+
+import numpy as np
+from PIL import Image
+
+HERE = pathlib.Path(__file__).resolve().parent
+random = np.random.default_rng(5)
+ramp = np.add.outer(np.arange(10) * 9, np.arange(14) * 11)
+rgb = np.stack([ramp, 255 - ramp, (ramp * 3) % 256], axis=2).astype(np.uint8)
+picture = Image.fromarray(rgb)
+grey = picture.convert("L")
+
+FILES = {
+    "rgb.bmp": (picture, {}),
+    "grey.bmp": (grey, {}),
+    "palette.bmp": (picture.quantize(7), {}),
+    "bits.bmp": (picture.convert("1"), {}),
+    "rgba.bmp": (picture.convert("RGBA"), {}),
+    "lossy.webp": (picture, {"quality": 80}),
+    "lossless.webp": (picture, {"lossless": True}),
+    "plain.tif": (picture, {}),
+    "lzw.tif": (picture, {"compression": "tiff_lzw"}),
+    "deflate.tif": (grey, {"compression": "tiff_adobe_deflate"}),
+    "bits.tif": (picture.convert("1"), {"compression": "group4"}),
+    "palette.tif": (picture.quantize(7), {}),
+    "lossless.jp2": (picture, {}),
+    "lossy.jp2": (picture, {"irreversible": True, "quality_mode": "dB", "quality_layers": [40]}),
+    "grey.j2k": (grey, {"no_jp2": True}),
+    "rgb.ppm": (picture, {}),
+    "grey.pgm": (grey, {}),
+    "bits.pbm": (picture.convert("1"), {}),
+    "inks.jpg": (picture.convert("CMYK"), {"quality": 95}),
+}
+
+pixels = {}
+for name, (image, options) in FILES.items():
+    image.save(HERE / name, **options)
+    pixels[name] = np.asarray(Image.open(HERE / name).convert("RGB"))
+np.savez_compressed(HERE / "pixels.npz", **pixels)

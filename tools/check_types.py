@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Runs every operator with every element type its newest signature allows, and tells which do not work.
+
+The cases are the standard's own node cases with their types exchanged: of each operator a few small
+models, and for each type constraint of the signature one variant for each type of its set. Expected
+outputs come from the reference evaluator, where it can; where it cannot, that the model runs is all that
+is asked. The conformance runner runs them in bulk.
+
+  tools/check_types.py [--filter RE] [--docs]
+
+--docs writes docs/operators.md from the outcome. Exit code 0 when nothing failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import TensorProto, defs, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CASES = 2  # models of each operator
+# Attributes that say the type of an output.
+TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype", "output_dtype")
+# Whose attributes hold tensors of the inputs' types, or whose two types must have one width.
+LEFT_OUT = {"LabelEncoder", "TfIdfVectorizer", "BitCast"}
+# A scale of this type needs an output type of its own.
+LEFT_OUT_TYPES = {("DequantizeLinear", "T2", "float8e8m0")}
+# Where the reference and we may differ: its evaluator's own choices, and integers cut from fractions.
+NOT_COMPARED = [
+    (r"Bernoulli|Random\w*|Multinomial", r".*"),  # random numbers
+    (r"(Blackman|Hann|Hamming)Window|Gemm", r"u?int\d+"),  # a fraction next to an integer
+    (r"CenterCropPad", r"string"),  # it pads with the text of a number
+    (r"QLinearMatMul", r"float8\w+|uint8"),  # it multiplies the bit patterns; a half rounded the other way
+    (r"STFT", r"b?float16"),  # it rounds after every step
+    (r"DequantizeLinear", r"float[468]\w+"),  # a zero point that is not zero
+    (r"Cast|CastLike", r"float8e8m0"),  # negative numbers, which the type does not have
+    (r"GridSample", r"u?int\d+"),  # it cuts the weights to integers, too
+]
+# How far the reference's own rounding may be away, by the coarsest type of a variant.
+TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float8": 0.3, "float6": 0.5, "float4": 0.6, "other": 1e-3}
+
+
+def element_of(type_text: str) -> str | None:
+    """'tensor(float)' -> 'float'."""
+    match = re.fullmatch(r"tensor\((\w+)\)", type_text)
+    return match.group(1) if match else None
+
+
+def number_of(name: str) -> int:
+    names = {"float": "FLOAT", "double": "DOUBLE", "string": "STRING", "bool": "BOOL"}
+    return getattr(TensorProto, names.get(name, name.upper()))
+
+
+def converted(array: np.ndarray, name: str) -> np.ndarray:
+    """The same numbers as another type, as far as it holds them."""
+    kind = number_of(name)
+    if name == "string":
+        return np.vectorize(str, otypes=[object])(array)
+    if array.dtype == object:
+        array = np.arange(array.size).reshape(array.shape)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    if name == "bool":
+        return array.astype(np.float64) > 0 if array.dtype != bool else array
+    if name.startswith("complex"):
+        return array.astype(dtype)
+    wide = np.real(array).astype(np.float64)
+    if name.startswith(("int", "uint")):
+        bits = int(re.sub(r"\D", "", name))
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if name[0] == "i" else (0, 2**bits - 1)
+        return np.clip(np.nan_to_num(np.round(wide)), low, high).astype(np.int64 if bits < 64 else dtype).astype(dtype)
+    if name in ("float8e4m3fnuz", "float8e5m2fnuz", "float8e8m0"):
+        wide = np.abs(np.nan_to_num(wide)) + (name == "float8e8m0")
+    return wide.astype(np.float32).astype(dtype) if name != "double" else wide
+
+
+def as_proto(array: np.ndarray, name: str) -> TensorProto:
+    if name == "string":
+        return helper.make_tensor("", TensorProto.STRING, array.shape, [str(s).encode() for s in array.ravel()])
+    return numpy_helper.from_array(np.asarray(array, order="C"))
+
+
+class Case:
+    """A model of one node, its inputs, and which constraint each of them is under."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self.model = onnx.load(folder / "model.onnx")
+        self.node = self.model.graph.node[0]
+        self.schema = defs.get_schema(self.node.op_type, domain=self.node.domain)
+        files = sorted((folder / "test_data_set_0").glob("input_*.pb"), key=lambda f: int(f.stem.split("_")[1]))
+        self.protos = [onnx.load_tensor(file) for file in files]
+        self.size = sum(int(np.prod(proto.dims)) for proto in self.protos)
+
+    @staticmethod
+    def constraint(formals, position: int):
+        if position >= len(formals):
+            return formals[-1].type_str if formals and formals[-1].option == defs.OpSchema.FormalParameterOption.Variadic else None
+        return formals[position].type_str
+
+    def set_type_attribute(self, node, constraint: str, kind: int) -> bool:
+        """Asks for an output of that type, where an attribute of the operator can."""
+        found = [name for name in TYPE_ATTRIBUTES if name in self.schema.attributes]
+        if not found or self.constraint(self.schema.outputs, 0) != constraint:
+            return False
+        kept = [attribute for attribute in node.attribute if attribute.name != found[0]]
+        del node.attribute[:]
+        node.attribute.extend([*kept, helper.make_attribute(found[0], kind)])
+        return True
+
+    def variant(self, constraint: str, name: str):
+        """(model, inputs) with all values of the constraint of that type; None where none has it."""
+        inputs, touched = [], False
+        values = {}
+        for position, value in enumerate(self.node.input):
+            under = self.constraint(self.schema.inputs, position)
+            values[value] = under
+        for proto, info in zip(self.protos, self.model.graph.input):
+            if values.get(info.name) == constraint:
+                array = numpy_helper.to_array(proto)
+                inputs.append(as_proto(converted(array, name), name))
+                touched = True
+            else:
+                inputs.append(proto)
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        kind = number_of(name)
+        if not touched and not self.set_type_attribute(model.graph.node[0], constraint, kind):
+            return None
+        for info, proto in zip(model.graph.input, inputs):
+            if info.type.HasField("tensor_type"):
+                info.type.tensor_type.elem_type = proto.data_type
+        for position, value in enumerate(self.node.output):
+            if self.constraint(self.schema.outputs, position) == constraint:
+                for info in model.graph.output:
+                    if info.name == value and info.type.HasField("tensor_type"):
+                        info.type.tensor_type.elem_type = kind
+        model.ir_version = 13
+        for opset in model.opset_import:
+            if opset.domain in ("", "ai.onnx"):
+                opset.version = defs.onnx_opset_version()
+        return model, inputs
+
+
+def expected_outputs(model, inputs):
+    """What the reference evaluator gives; None where it cannot, or gives another type than declared."""
+    try:
+        feeds = {info.name: numpy_helper.to_array(proto) for info, proto in zip(model.graph.input, inputs)}
+        outputs = ReferenceEvaluator(model).run(None, feeds)
+    except Exception:  # noqa: BLE001: whatever it is, there is nothing to compare with
+        return None
+    protos = []
+    for info, value in zip(model.graph.output, outputs):
+        if not isinstance(value, np.ndarray) or not info.type.HasField("tensor_type"):
+            return None
+        declared = info.type.tensor_type.elem_type
+        if declared == TensorProto.STRING:
+            protos.append(as_proto(value, "string"))
+            continue
+        proto = as_proto(value, "")
+        if proto.data_type != declared:
+            return None
+        protos.append(proto)
+    return protos
+
+
+def tolerance_of(inputs, outputs) -> float:
+    names = {TensorProto.DataType.Name(proto.data_type).lower() for proto in [*inputs, *(outputs or [])]}
+    found = [value for key, value in TOLERANCE.items() if any(name.startswith(key) for name in names)]
+    return max(found, default=TOLERANCE["other"])
+
+
+def is_compared(op: str, name: str, inputs) -> bool:
+    """Not where the reference answers otherwise with reason, nor for what is not finite."""
+    if any(re.fullmatch(ops, op) and re.fullmatch(types, name) for ops, types in NOT_COMPARED):
+        return False
+    kinds = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    floats = [proto for proto in inputs if proto.data_type in kinds and not proto.HasField("segment")]
+    return all(np.isfinite(numpy_helper.to_array(proto).astype(np.float64)).all() for proto in floats)
+
+
+def write_variant(target: pathlib.Path, model, inputs, name: str) -> None:
+    compared = is_compared(model.graph.node[0].op_type, name, inputs)
+    outputs = expected_outputs(model, inputs) if compared else None
+    data = target / "test_data_set_0"
+    data.mkdir(parents=True)
+    (target / "model.onnx").write_bytes(model.SerializeToString())
+    relative = tolerance_of(inputs, outputs)
+    (target / "tolerance.json").write_text(json.dumps({"rtol": relative, "atol": relative if relative > 1e-3 else 1e-5}))
+    for prefix, protos in (("input", inputs), ("output", outputs or [])):
+        for number, proto in enumerate(protos):
+            (data / f"{prefix}_{number}.pb").write_bytes(proto.SerializeToString())
+
+
+def node_cases(folder: pathlib.Path, pattern: str):
+    """{operator: its smallest cases}; one case of each number of inputs first."""
+    found = collections.defaultdict(list)
+    for path in sorted((folder / "node").iterdir()):
+        try:
+            case = Case(path)
+        except Exception:  # noqa: BLE001: sequences and maps as inputs, operators of one case only
+            continue
+        model = case.model
+        opset = next((o.version for o in model.opset_import if o.domain == case.node.domain), 1)
+        bound = defs.get_schema(case.node.op_type, opset, case.node.domain)
+        has_graphs = any(attribute.HasField("g") for attribute in case.node.attribute)
+        simple = len(model.graph.node) == 1 and case.protos and not model.functions and not has_graphs
+        simple = simple and bound.since_version == case.schema.since_version
+        if simple and case.node.op_type not in LEFT_OUT and re.search(pattern, case.node.op_type):
+            found[case.node.domain, case.node.op_type].append(case)
+    chosen = {}
+    for key, cases in sorted(found.items()):
+        cases.sort(key=lambda case: case.size)
+        kinds = {}
+        for case in cases:
+            kinds.setdefault((len(case.node.input), len(case.node.attribute)), case)
+        chosen[key] = list(kinds.values())[:CASES]
+    return chosen
+
+
+def write_all(cases, target: pathlib.Path):
+    """{case name: (domain, operator, constraint, type)}."""
+    written = {}
+    for (domain, op), models in cases.items():
+        schema = models[0].schema
+        for constraint in schema.type_constraints:
+            for allowed in sorted(constraint.allowed_type_strs):
+                name = element_of(allowed)
+                if name is None or (op, constraint.type_param_str, name) in LEFT_OUT_TYPES:
+                    continue
+                for number, case in enumerate(models):
+                    try:
+                        variant = case.variant(constraint.type_param_str, name)
+                    except Exception as error:  # noqa: BLE001
+                        print(f"{op} {name}: no case: {error}", file=sys.stderr)
+                        continue
+                    if variant is None:
+                        continue
+                    label = f"types_{op}_{constraint.type_param_str}_{name}_{number}"
+                    write_variant(target / label, *variant, name)
+                    written[label] = (domain, op, constraint.type_param_str, name)
+    return written
+
+
+def write_docs(written, outcomes, path: pathlib.Path) -> None:
+    # Refusing some forms of an operator (a largest string) is no gap; refusing all is.
+    states = collections.defaultdict(set)
+    for label, key in written.items():
+        states[tuple(key)].add(outcomes[label]["state"])
+    table = collections.defaultdict(lambda: (set(), set()))
+    for (domain, op, constraint, name), found in states.items():
+        table[domain, op, constraint]["passed" not in found or "failed" in found].add(name)
+    lines = [
+        "# Operators and element types", "",
+        "Written by `tools/check_types.py --docs`: the newest version of each operator that has a case of its own in the",
+        "standard's suite, run with each type its signature allows and compared with the reference evaluator where that",
+        "runs it.", "", "| operator | constraint | runs with | does not |", "|---|---|---|---|",
+    ]
+    for (domain, op, constraint), (good, bad) in sorted(table.items()):
+        shown = f"{domain}.{op}" if domain else op
+        lines.append(f"| {shown} | {constraint} | {' '.join(sorted(good))} | {' '.join(sorted(bad))} |")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--filter", default=".*", help="operators whose name this matches")
+    parser.add_argument("--cases", type=pathlib.Path, default=None, help="a folder of the standard's cases")
+    parser.add_argument("--runner", type=pathlib.Path, default=ROOT / "build/release/bin/conformance_runner")
+    parser.add_argument("--keep", type=pathlib.Path, help="leave the cases in this folder")
+    parser.add_argument("--docs", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    source = options.cases or ROOT / "build/conformance" / onnx.__version__
+    folder = options.keep or pathlib.Path(tempfile.mkdtemp())
+    shutil.rmtree(folder, ignore_errors=True)
+    written = write_all(node_cases(source, options.filter), folder)
+    report = folder / "report.json"
+    subprocess.run([options.runner, "--cases", folder, "--json", report, "--quiet"], stdout=subprocess.DEVNULL, check=False)
+    rows = json.loads(report.read_text())
+    outcomes = {row["name"]: row for row in (rows["cases"] if isinstance(rows, dict) else rows)}
+    for label, row in sorted(outcomes.items()):
+        if row["state"] != "passed":
+            print(f"{row['state']:8} {label}: {row['reason']}")
+    counts = collections.Counter(row["state"] for row in outcomes.values())
+    print(f"{len(written)} cases: " + ", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+    if options.docs:
+        write_docs(written, outcomes, ROOT / "docs/operators.md")
+    if options.keep is None:
+        shutil.rmtree(folder)
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
