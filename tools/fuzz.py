@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
-TARGETS = ("wire", "wire_formats", "text", "check", "run")
+TARGETS = ("wire", "wire_formats", "text", "check", "infer", "run")
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
 

@@ -73,6 +73,7 @@ class Merger {
   }
 
   Agreement with_name(Dim& size, const std::string& name) {
+    if (size.to_string() == name) return Agreement::yes;  // written by an inference like this one
     const bool fresh = symbols_.find(name) == nullptr;
     const Dim declared(symbols_.named(name));
     const Dim known = symbols_.resolved(size), meant = symbols_.resolved(declared);

@@ -71,8 +71,8 @@ class InferContext : public NodeView {
         symbols_(symbols),
         constraints_(constraints),
         subgraph_(subgraph),
-        mode_(mode),
-        outputs_(node.outputs.size()) {}
+        outputs_(node.outputs.size()),
+        mode_(mode) {}
 
   // Inputs. An absent or unknown input has a type of kind none.
   const ValueType& type(int i) const;
@@ -127,8 +127,8 @@ class InferContext : public NodeView {
   ir::SymbolTable& symbols_;
   std::vector<Constraint>* constraints_;
   const InferSubgraph* subgraph_;
-  InferMode mode_;
   std::vector<Known> outputs_;
+  InferMode mode_;
 };
 
 }  // namespace sardonyx::ops
