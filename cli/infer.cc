@@ -135,7 +135,7 @@ int InferCommand::run() const {
   {
     const Progress progress("inferring " + model);
     name_mapped_file(model);
-    inference = output.empty() ? infer(model, options) : infer_file(model, output, options);
+    inference = output.empty() ? infer_types(model, options) : infer_file(model, output, options);
   }
   if (as_json) {
     emit_json(to_json(*this, inference));

@@ -1,6 +1,6 @@
 // Types and shapes of a model's values, without running it.
 //
-//   sardonyx::Inference inference = sardonyx::infer("model.onnx");
+//   sardonyx::Inference inference = sardonyx::infer_types("model.onnx");
 //   for (const auto& value : inference.values) std::cout << value.name << ": " << value.type;
 //
 #pragma once
@@ -73,9 +73,9 @@ struct Inference {
 
 // Infers the model of a file; external data need not be there. Throws Error (unreadable,
 // invalid_model) where the file can't be read as a model; what is wrong inside it is a finding.
-Inference infer(const std::string& path, const InferOptions& options = {});
+Inference infer_types(const std::string& path, const InferOptions& options = {});
 
-Inference infer(const Model& model, const InferOptions& options = {});
+Inference infer_types(const Model& model, const InferOptions& options = {});
 
 // The same, and writes the model with all it learned as value_info, types of outputs and of the
 // values of subgraphs included, to `output`, which may be the model's own path. Weights are copied

@@ -54,6 +54,19 @@ Known known_of(const ir::TensorProto& tensor) {
   return Known::of(ops::ValueType::tensor(tensor.element_type(), std::move(shape)));
 }
 
+// The elements of a small integer tensor that nothing is known of get a name each.
+void name_elements(Known& value, ir::SymbolTable& symbols) {
+  constexpr int64_t most = 16;
+  if (value.elements || !value.type.is_tensor()) return;
+  if (value.type.element != ElementType::int64 && value.type.element != ElementType::int32) return;
+  const auto shape = value.type.concrete_shape();
+  const auto count = shape ? checked_count(*shape) : std::nullopt;
+  if (!count || *count > most) return;
+  std::vector<ir::Dim> elements;
+  for (int64_t i = 0; i < *count; ++i) elements.push_back(ir::Dim(symbols.unknown_value()));
+  value.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
+}
+
 // Kernels read their inputs as the signature's types say: no other may reach them.
 void check_input_types(const ops::InferContext& context, const schema::Signature& signature) {
   std::vector<int> first(signature.constraints.size(), -1);
@@ -122,42 +135,41 @@ namespace {
 class Resolved {
  public:
   Resolved(std::span<const Known* const> inputs, const ir::SymbolTable& symbols)
-      : pointers_(inputs.begin(), inputs.end()) {
+      : symbols_(symbols), pointers_(inputs.begin(), inputs.end()) {
     if (!symbols.has_learned()) return;
     for (const Known*& input : pointers_) {
-      if (input == nullptr) continue;
-      Known& copy = copies_.emplace_back(*input);
-      if (copy.type.shape) {
-        for (ir::Dim& dim : *copy.type.shape) dim = symbols.resolved(dim);
-      }
-      if (copy.elements && !copy.constant) {
-        auto elements = *copy.elements;
-        for (ir::Dim& element : elements) element = symbols.resolved(element);
-        copy.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
-      }
-      input = &copy;
+      if (input != nullptr) input = resolved(*input);
     }
   }
   std::span<const Known* const> inputs() const { return pointers_; }
 
  private:
+  const Known* resolved(const Known& known) {
+    std::vector<ir::Dim> shape, elements;
+    const bool other_shape = known.type.shape && differ(*known.type.shape, shape);
+    const bool other_elements =
+        known.elements && !known.constant && differ(*known.elements, elements);
+    if (!other_shape && !other_elements) return &known;
+    Known& copy = copies_.emplace_back(known);
+    if (other_shape) copy.type.shape = std::move(shape);
+    if (other_elements)
+      copy.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
+    return &copy;
+  }
+
+  bool differ(const std::vector<ir::Dim>& dims, std::vector<ir::Dim>& resolved) const {
+    bool any = false;
+    for (const ir::Dim& dim : dims) {
+      resolved.push_back(symbols_.resolved(dim));
+      any |= resolved.back() != dim;
+    }
+    return any;
+  }
+
+  const ir::SymbolTable& symbols_;
   std::vector<const Known*> pointers_;
   std::deque<Known> copies_;
 };
-
-// The elements of a small integer tensor that nothing is known of get a name each.
-void name_elements(ops::InferContext& context, Known& output) {
-  constexpr int64_t most = 16;
-  if (output.elements || !output.type.is_tensor()) return;
-  if (output.type.element != ElementType::int64 && output.type.element != ElementType::int32)
-    return;
-  const auto shape = output.type.concrete_shape();
-  const auto count = shape ? checked_count(*shape) : std::nullopt;
-  if (!count || *count > most) return;
-  std::vector<ir::Dim> elements;
-  for (int64_t i = 0; i < *count; ++i) elements.push_back(*context.unknown_element());
-  output.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
-}
 
 std::string reason_for(const ops::InferContext& context) {
   for (int i = 0; i < context.input_count(); ++i) {
@@ -240,7 +252,7 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
   binding.op->infer(context);
   std::vector<Known> outputs = context.take_outputs();
   for (Known& output : outputs) {
-    if (findings.thorough) name_elements(context, output);
+    if (findings.thorough) name_elements(output, *findings.symbols);
     charge(context, output, budget);
     if (!output.constant) output.constant = materialized(output);
   }
@@ -275,6 +287,7 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
     if (const Known* initializer = scope.find_here(input.name); initializer && i >= inputs.size()) {
       if (!known.type.is_known()) known = Known::of(initializer->type);
     }
+    if (findings.thorough) name_elements(known, *findings.symbols);
     scope.set(input.name, std::move(known));
   }
 }

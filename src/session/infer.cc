@@ -247,12 +247,12 @@ bool Inference::has_errors() const {
                      [](const InferFinding& finding) { return finding.is_error; });
 }
 
-Inference infer(const std::string& path, const InferOptions& options) {
+Inference infer_types(const std::string& path, const InferOptions& options) {
   ir::Model model = read_model_file(path);
   return infer_into(model, options);
 }
 
-Inference infer(const Model& model, const InferOptions& options) {
+Inference infer_types(const Model& model, const InferOptions& options) {
   ir::Model copy = model.implementation().model;
   return infer_into(copy, options);
 }

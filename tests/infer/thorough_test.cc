@@ -1,8 +1,6 @@
 // What inference says where it may learn from the graph and name what only the run knows.
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "infer/infer.h"
 #include "wire/text_parse.h"
 
@@ -158,15 +156,15 @@ std::string nested_loops(int depth) {
   return "g (float[n] c) => (float[k] w" + std::to_string(depth - 1) + ") {\n" + body + "}";
 }
 
+// Two rounds at each level would be 2^30 inferences.
 TEST(Thorough, NestedLoopsTakeBoundedTime) {
-  const auto begin = std::chrono::steady_clock::now();
   const Thorough g(nested_loops(30));
   EXPECT_TRUE(g.problems.empty()) << g.problems[0];
   EXPECT_LE(g.budget().nodes, 0);
+  EXPECT_GT(g.budget().nodes, -100'000);
   EXPECT_EQ(g["w29"].type.element, ElementType::float32);
   const Thorough shallow(nested_loops(2));
   EXPECT_EQ(shallow["w1"].type.rank(), 1u);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 TEST(Thorough, ChainsOfSizeArithmeticTakeBoundedTime) {
