@@ -52,13 +52,18 @@ def reference_types(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
     return {value.name: value.type for value in (*inferred.graph.value_info, *inferred.graph.output)}
 
 
+def element_type(kind: onnx.TypeProto, field: str) -> onnx.TypeProto | None:
+    held = getattr(kind, field)
+    return held.value_type if field == "map_type" else held.elem_type
+
+
 def reference_value(kind: onnx.TypeProto | None, inputs: set[str]) -> dict:
     """One type in the form infer_runner writes; names that onnx made up count as unknown sizes."""
     if kind is None or kind.WhichOneof("value") is None:
         return {"class": "nothing"}
     field = kind.WhichOneof("value")
     if field not in ("tensor_type", "sparse_tensor_type"):
-        return {"class": "full", "shape": None}
+        return {"class": reference_value(element_type(kind, field), inputs)["class"], "shape": None}
     tensor = getattr(kind, field)
     if not tensor.elem_type:
         return {"class": "nothing"}

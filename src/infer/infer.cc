@@ -264,6 +264,13 @@ ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings) {
   return [&scope, &findings](const ir::Graph& graph, std::span<const Known> inputs) {
     Findings inner = findings;
     inner.constraints = nullptr;  // a branch may not run, a body's sizes are its own
+    // What can't be in a branch is an error only where that branch is taken: If decides.
+    if (findings.problem) {
+      inner.problem = [&findings](const ir::Node& node, const Error& error) {
+        if (error.code() != ErrorCode::unsupported) throw error;
+        findings.problem(node, error);
+      };
+    }
     findings.budget->nodes -= static_cast<int64_t>(graph.nodes.size()) + 1;
     Scope inside(&scope);
     enter(graph, inside, inner, inputs);

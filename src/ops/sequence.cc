@@ -149,6 +149,17 @@ std::unique_ptr<Step> prepare_length(PrepareContext&) {
 // --- SplitToSequence
 // ------------------------------------------------------------------------------
 
+// The size that all parts of a dimension have, where they have one.
+std::optional<Dim> common_part(const InferContext& ctx, const Dim& size) {
+  const auto split = ctx.integers(1);
+  if (!split || split->empty()) return std::nullopt;
+  const Dim part((*split)[0]);
+  if (ctx.rank(1) == 0) return exact_div(size, part) ? std::optional(part) : std::nullopt;
+  const bool equal =
+      std::all_of(split->begin(), split->end(), [&](int64_t other) { return part == other; });
+  return equal ? std::optional(part) : std::nullopt;
+}
+
 void infer_split(InferContext& ctx) {
   ValueType item = ctx.type(0);
   if (item.shape) {
@@ -160,7 +171,9 @@ void infer_split(InferContext& ctx) {
       else
         item.shape->erase(item.shape->begin() + static_cast<std::ptrdiff_t>(at));
     } else {
-      (*item.shape)[at] = ctx.unknown((*item.shape)[at]);
+      Dim& size = (*item.shape)[at];
+      const auto part = common_part(ctx, size);
+      size = part ? *part : ctx.unknown(size);
     }
   }
   ctx.set(0, ValueType::sequence_of(std::move(item)));

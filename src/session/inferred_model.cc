@@ -10,6 +10,8 @@ namespace {
 
 using State = InferredValue::State;
 
+constexpr size_t most_problems = 1000;
+
 void fix(std::optional<ir::TypeProto>& type, const InferOptions& options) {
   if (!type || !type->shape) return;
   for (ir::Dimension& dim : type->shape->dims) {
@@ -90,9 +92,17 @@ void infer_model(const ir::Model& model, const InferOptions& options, InferredMo
   findings.constraints = &made.constraints;
   findings.thorough = true;
   findings.unknowns = &made.unknowns;
+  // A body that is inferred in several rounds reports the same each time.
+  const auto is_new = [&](const InferFinding& found) {
+    return std::none_of(made.problems.begin(), made.problems.end(), [&](const InferFinding& other) {
+      return other.place == found.place && other.message == found.message;
+    });
+  };
   findings.problem = [&](const ir::Node& node, const Error& error) {
-    made.problems.push_back(
-        {true, error.location().empty() ? ir::describe(node) : error.location(), error.message()});
+    InferFinding found{true, error.location().empty() ? ir::describe(node) : error.location(),
+                       error.message()};
+    if (made.problems.size() < most_problems && is_new(found))
+      made.problems.push_back(std::move(found));
   };
   findings.disagreement = [&](infer::Disagreement found) {
     made.disagreements.push_back(std::move(found));

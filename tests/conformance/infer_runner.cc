@@ -278,7 +278,7 @@ int main(int argc, char** argv) {
       ++(state[0] == 'w' ? totals.wrong : totals.skipped);
       fmt::print("{} {}: {}\n", state, folder.string(), report[state].get<std::string>());
     }
-    if (report.contains("problems")) {
+    if (report.contains("problems") && !report.contains("skipped")) {
       ++totals.wrong;
       fmt::print("problem {}: {}\n", folder.string(), report["problems"][0].get<std::string>());
     }
