@@ -89,7 +89,8 @@ class Merger {
     const Dim difference = known - meant;
     if (difference.lower().value_or(0) > 0 || difference.upper().value_or(0) < 0)
       return Agreement::no;
-    return Agreement::open;
+    // The model says what its own names mean: total = past + seq.
+    return symbols_.learn_equal(known, meant) ? Agreement::yes : Agreement::open;
   }
 
   ir::SymbolTable& symbols_;

@@ -151,6 +151,19 @@ Dim quotient_by_number(const Dim& a, int64_t b) {
   return outside + operation(AtomKind::floor_div, inside, Dim(divisor));
 }
 
+// True for min(whole, k) with k > 1: where that broadcasts with `whole` at all, the two are equal.
+bool is_cut_of(const Dim& part, const Dim& whole) {
+  const Expression* e = DimAccess::expression(part);
+  if (e == nullptr || e->terms.size() != 1 || e->terms[0].coefficient != 1 ||
+      e->terms[0].atoms.size() != 1) {
+    return false;
+  }
+  const Atom& atom = *e->terms[0].atoms[0];
+  if (atom.kind != AtomKind::min) return false;
+  const auto more_than_one = [](const Dim& side) { return side.value().value_or(0) > 1; };
+  return (atom.a == whole && more_than_one(atom.b)) || (atom.b == whole && more_than_one(atom.a));
+}
+
 }  // namespace
 
 bool same(const AtomRef& x, const AtomRef& y) {
@@ -357,6 +370,8 @@ Dim broadcast(const Dim& a, const Dim& b) {
   // A known size other than 1 decides: the unknown one is 1 or equal to it.
   if (a.is_constant()) return a;
   if (b.is_constant()) return b;
+  if (is_cut_of(a, b)) return b;
+  if (is_cut_of(b, a)) return a;
   return symmetric(AtomKind::broadcast, a, b);
 }
 

@@ -117,12 +117,14 @@ bool SymbolTable::explain(const Dim& symbol, const Dim& by) {
   const Symbol* s = symbol.as_symbol();
   if (s == nullptr || explained_.contains(s->id) || by.is_indefinite() || mentions(by, s->id))
     return false;
-  // A name is not explained by what only the run knows, a size not by what may be negative or by an
-  // element.
-  if (!s->decided_by_run && by.depends_on_run()) return false;
-  if (s->is_size && by.lower().value_or(-1) < 0) return false;
   std::vector<int> ids;
   by.collect_symbols(ids);
+  // A name is not explained by what only the run knows, unless it was met later (as that of an
+  // output); a size not by what may be negative or by an element.
+  const auto is_older = [&](int id) { return id < s->id; };
+  if (!s->decided_by_run && by.depends_on_run() && !std::all_of(ids.begin(), ids.end(), is_older))
+    return false;
+  if (s->is_size && by.lower().value_or(-1) < 0) return false;
   const auto is_size = [&](int id) { return (*this)[id].is_size; };
   if (s->is_size && !std::all_of(ids.begin(), ids.end(), is_size)) return false;
   // Of two symbols the later one is explained.

@@ -45,6 +45,8 @@ TEST_F(DimTest, BroadcastTakesTheOtherOfOne) {
   const int64_t sizes_ok[] = {1, 7}, sizes_bad[] = {2, 7};
   EXPECT_EQ(both.evaluate(sizes_ok), 7);
   EXPECT_EQ(both.evaluate(sizes_bad), std::nullopt);
+  EXPECT_EQ(broadcast(min(n, Dim(512)), n), n);  // a table of 512 positions, cut to n
+  EXPECT_FALSE(broadcast(min(n, Dim(1)), n) == n);
 }
 
 TEST_F(DimTest, UnboundAndOverflowingSizesHaveNoValue) {

@@ -81,11 +81,12 @@ def test_written_types_are_those_the_reference_infers(sardonyx, tmp_path):
 
 
 def test_what_stays_unknown_has_a_reason(sardonyx, tmp_path):
-    path = save(model_of("""g (float[n] x, int64[2] target) => (float[a, b] y) {
+    model = model_of("""g (float[n] x, int64[2] target) => (float[a, b] y) {
         hits = NonZero(x)
         y = Reshape(x, target)
-        z = Custom.Thing(x)
-    }""".replace("Custom.Thing", "Abs")), tmp_path)
+    }""")
+    model.graph.output[0].type.tensor_type.ClearField("shape")  # or its names would be believed
+    path = save(model, tmp_path)
     report = infer(sardonyx, path)
     states = {value["name"]: value["state"] for value in report["values"]}
     assert states["hits"] == "bounded" and states["y"] == "open"
@@ -185,6 +186,9 @@ def test_every_size_of_the_zoo_is_an_expression_or_has_a_bound(sardonyx, tmp_pat
     for value in model.graph.input:
         for axis, dim_name in FREE.get(name, {}).items():
             value.type.tensor_type.shape.dim[axis].dim_param = dim_name
+    if name in FREE:
+        for value in model.graph.output:
+            value.type.tensor_type.ClearField("shape")
     report = infer(sardonyx, save(model, tmp_path))
     left = [value for value in report["values"] if value["state"] not in ("known", "bounded")]
     assert left == [] and report["findings"] == []
