@@ -177,6 +177,11 @@ std::optional<std::string> check_run(const fs::path& folder, const InferredModel
     if (!fs::exists(file)) continue;
     Value value = wire::read_value(read_file(file.string()), input.type.value_or(ir::TypeProto()));
     if (value.kind() == Value::Kind::none) continue;
+    const infer::Known* declared = made.scope.find_here(input.name);
+    if (declared && declared->type.is_tensor() && value.is_tensor() &&
+        declared->type.element != value.tensor().element_type()) {
+      throw Error(ErrorCode::unsupported, "the data of an input are not of its type");
+    }
     check(input.name, value);
     frame.set(input.name, std::move(value));
   }
