@@ -23,6 +23,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
+void add_infer(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);

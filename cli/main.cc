@@ -65,6 +65,7 @@ constexpr const char* description =
     "  sardonyx run digits.onnx --input image=seven.png --labels labels.txt\n"
     "  sardonyx run model.onnx --inputs test_data_set_0 --expect test_data_set_0\n"
     "  sardonyx info model.onnx                           what is in it\n"
+    "  sardonyx infer model.onnx -o typed.onnx            type and shape of every value\n"
     "  sardonyx check model.onnx --strict                 what is wrong with it";
 
 constexpr const char* closing =
@@ -99,6 +100,7 @@ int run_program(int count, char** arguments) {
   add_run(app, action);
   add_check(app, action);
   add_info(app, action);
+  add_infer(app, action);
   add_show(app, action);
   add_explain(app, action);
   add_bench(app, action);

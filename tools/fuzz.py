@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
-TARGETS = ("wire", "wire_formats", "text", "check", "run", "named_forms", "operator_set", "external_data")
+TARGETS = ("wire", "wire_formats", "text", "check", "infer", "run", "named_forms", "operator_set", "external_data")
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
 MADE_SEEDS = ("named_forms", "operator_set", "external_data")

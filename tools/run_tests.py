@@ -157,6 +157,28 @@ def conformance_suite(options: argparse.Namespace) -> Result:
         result.failures.append(f"conformance: the runner exited with {code}")
     if not result.passed and not result.failures:
         result.failures.append(f"conformance: no case found in {options.cases}")
+    result.add(inference_result(options, "infer"))
+    result.add(inference_result(options, "infer symbolic", "--symbolic"))
+    return result
+
+
+def inference_result(options: argparse.Namespace, label: str, *arguments: str) -> Result:
+    """What inference says of the same cases against what they compute."""
+    report = options.build / "test-reports" / f"{label.replace(' ', '-')}.json"
+    report.unlink(missing_ok=True)
+    run([str(options.build / "bin" / "infer_runner"), "--cases", options.cases, "--json", str(report), *arguments],
+        log=report.with_suffix(".log"))
+    if not report.exists():
+        return Result(failures=[f"{label}: the runner stopped before its end"])
+    result = Result()
+    for case in json.loads(report.read_text()):
+        name = f"{label} {pathlib.Path(case['case']).name}"
+        if "skipped" in case:
+            result.skips.append((name, reason_of_skip(case["skipped"])))
+        elif "wrong" in case or "problems" in case:
+            result.failures.append(f"{name}: {case.get('wrong') or case['problems'][0]}")
+        else:
+            result.passed += 1
     return result
 
 

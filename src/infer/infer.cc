@@ -1,10 +1,12 @@
 #include "infer/infer.h"
 
 #include <algorithm>
+#include <deque>
 #include <unordered_set>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "infer/declared.h"
 #include "ir/tensor.h"
 
 namespace sardonyx::infer {
@@ -36,6 +38,33 @@ std::optional<Tensor> materialized(const Known& known) {
       return integer_tensor<uint8_t>(ElementType::boolean, elements, *shape);
     default: return std::nullopt;
   }
+}
+
+// Of external data that was not read, the type is known.
+Known known_of(const ir::TensorProto& tensor) {
+  if (!tensor.is_external()) return Known::of(ir::to_tensor(tensor));
+  std::vector<ir::Dim> shape;
+  for (const int64_t dim : tensor.dims) {
+    if (dim < 0) {
+      fail_at(fmt::format("tensor '{}'", tensor.name), ErrorCode::invalid_model,
+              "dims must not be negative; found {}", dim);
+    }
+    shape.push_back(ir::Dim(dim));
+  }
+  return Known::of(ops::ValueType::tensor(tensor.element_type(), std::move(shape)));
+}
+
+// The elements of a small integer tensor that nothing is known of get a name each.
+void name_elements(Known& value, ir::SymbolTable& symbols) {
+  constexpr int64_t most = 16;
+  if (value.elements || !value.type.is_tensor()) return;
+  if (value.type.element != ElementType::int64 && value.type.element != ElementType::int32) return;
+  const auto shape = value.type.concrete_shape();
+  const auto count = shape ? checked_count(*shape) : std::nullopt;
+  if (!count || *count > most) return;
+  std::vector<ir::Dim> elements;
+  for (int64_t i = 0; i < *count; ++i) elements.push_back(ir::Dim(symbols.unknown_value()));
+  value.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
 }
 
 // Kernels read their inputs as the signature's types say: no other may reach them.
@@ -102,11 +131,107 @@ Binding bind_node(const ir::Node& node) {
   fail_at(place, ErrorCode::unsupported, "operator {} cannot run: {}", node.op_type, advice);
 }
 
+namespace {
+
+// Inputs with what has been learned of their sizes put in its place.
+class Resolved {
+ public:
+  Resolved(std::span<const Known* const> inputs, const ir::SymbolTable& symbols)
+      : symbols_(symbols), pointers_(inputs.begin(), inputs.end()) {
+    if (!symbols.has_learned()) return;
+    for (const Known*& input : pointers_) {
+      if (input != nullptr) input = resolved(*input);
+    }
+  }
+  std::span<const Known* const> inputs() const { return pointers_; }
+
+ private:
+  const Known* resolved(const Known& known) {
+    std::vector<ir::Dim> shape, elements;
+    const bool other_shape = known.type.shape && differ(*known.type.shape, shape);
+    const bool other_elements =
+        known.elements && !known.constant && differ(*known.elements, elements);
+    if (!other_shape && !other_elements) return &known;
+    Known& copy = copies_.emplace_back(known);
+    if (other_shape) copy.type.shape = std::move(shape);
+    if (other_elements)
+      copy.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
+    return &copy;
+  }
+
+  bool differ(const std::vector<ir::Dim>& dims, std::vector<ir::Dim>& resolved) const {
+    bool any = false;
+    for (const ir::Dim& dim : dims) {
+      resolved.push_back(symbols_.resolved(dim));
+      any |= resolved.back() != dim;
+    }
+    return any;
+  }
+
+  const ir::SymbolTable& symbols_;
+  std::vector<const Known*> pointers_;
+  std::deque<Known> copies_;
+};
+
+std::string reason_for(const ops::InferContext& context) {
+  for (int i = 0; i < context.input_count(); ++i) {
+    if (!context.has_input(i)) continue;
+    const ops::ValueType& type = context.type(i);
+    if (!type.is_known() || (type.is_tensor() && !type.shape))
+      return fmt::format("{} of {} is unknown", type.is_known() ? "the rank" : "the type",
+                         context.input_name(i));
+  }
+  for (int i = 1; i < context.input_count(); ++i) {
+    if (!context.has_input(i) || context.constant(i) != nullptr) continue;
+    const auto* elements = context.elements(i);
+    const bool open =
+        elements == nullptr || std::any_of(elements->begin(), elements->end(),
+                                           [](const ir::Dim& e) { return e.depends_on_run(); });
+    if (open && is_integer(context.element(i)))
+      return fmt::format("the elements of {} are known only to the run", context.input_name(i));
+  }
+  return "its data decide";
+}
+
+void note_unknowns(const ops::InferContext& context, int first, const Findings& findings) {
+  if (findings.unknowns == nullptr || findings.symbols->size() == first) return;
+  const Unknown unknown{context.place(), reason_for(context)};
+  for (int id = first; id < findings.symbols->size(); ++id) findings.unknowns->emplace(id, unknown);
+}
+
+// Charges what the outputs hold of expressions; leaves none where the budget is spent.
+void charge(ops::InferContext& context, Known& output, Budget& budget) {
+  const auto cost_of = [](const std::vector<ir::Dim>& dims) {
+    int64_t cost = 0;
+    for (const ir::Dim& dim : dims) cost += dim.complexity();
+    return cost;
+  };
+  if (output.type.shape) budget.symbols -= cost_of(*output.type.shape);
+  if (output.elements) budget.symbols -= cost_of(*output.elements);
+  if (budget.symbols >= 0) return;
+  budget.symbols = -1;
+  const auto simple = [](const ir::Dim& dim) { return dim.is_constant() || dim.as_symbol(); };
+  if (output.type.shape) {
+    for (ir::Dim& dim : *output.type.shape) {
+      if (!simple(dim)) dim = context.unknown();
+    }
+  }
+  if (output.elements && !std::all_of(output.elements->begin(), output.elements->end(), simple))
+    output.elements = nullptr;
+}
+
+}  // namespace
+
 std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
                               std::span<const Known* const> inputs, const Findings& findings,
                               const ops::InferSubgraph* subgraph) {
+  std::optional<Resolved> resolved;
+  if (findings.thorough) inputs = resolved.emplace(inputs, *findings.symbols).inputs();
+  const int first_symbol = findings.symbols->size();
+  Budget& budget = *findings.budget;
   ops::InferContext context(node, binding.signature, inputs, *findings.symbols,
-                            findings.constraints, subgraph);
+                            findings.constraints, subgraph,
+                            {.thorough = findings.thorough, .budget = &budget.nodes});
   const auto* signature = binding.signature;
   if (signature != nullptr) {
     const int given = context.input_count(), made = context.output_count();
@@ -129,15 +254,38 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
   binding.op->infer(context);
   std::vector<Known> outputs = context.take_outputs();
   for (Known& output : outputs) {
+    if (findings.thorough) name_elements(output, *findings.symbols);
+    charge(context, output, budget);
     if (!output.constant) output.constant = materialized(output);
   }
+  note_unknowns(context, first_symbol, findings);
   return outputs;
+}
+
+ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings) {
+  return [&scope, &findings](const ir::Graph& graph, std::span<const Known> inputs) {
+    Findings inner = findings;
+    inner.constraints = nullptr;  // a branch may not run, a body's sizes are its own
+    // What can't be in a branch is an error only where that branch is taken: If decides.
+    if (findings.problem) {
+      inner.problem = [&findings](const ir::Node& node, const Error& error) {
+        if (error.code() != ErrorCode::unsupported) throw error;
+        findings.problem(node, error);
+      };
+    }
+    findings.budget->nodes -= static_cast<int64_t>(graph.nodes.size()) + 1;
+    Scope inside(&scope);
+    enter(graph, inside, inner, inputs);
+    infer_graph(graph, inside, inner);
+    if (inner.inferred) inner.inferred(graph, inside);
+    return outputs_of(graph, inside, inner);
+  };
 }
 
 void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
            std::span<const Known> inputs) {
   for (const ir::TensorProto& initializer : graph.initializers) {
-    scope.set(initializer.name, Known::of(ir::to_tensor(initializer)));
+    scope.set(initializer.name, known_of(initializer));
   }
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const ir::ValueInfo& input = graph.inputs[i];
@@ -148,17 +296,14 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
     if (const Known* initializer = scope.find_here(input.name); initializer && i >= inputs.size()) {
       if (!known.type.is_known()) known = Known::of(initializer->type);
     }
+    if (findings.thorough) name_elements(known, *findings.symbols);
     scope.set(input.name, std::move(known));
   }
 }
 
 void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings) {
-  const ops::InferSubgraph subgraph = [&](const ir::Graph& inner, std::span<const Known> inputs) {
-    Scope inside(&scope);
-    enter(inner, inside, findings, inputs);
-    infer_graph(inner, inside, findings);
-    return outputs_of(inner, inside, findings);
-  };
+  const ops::InferSubgraph subgraph = subgraphs_of(scope, findings);
+  const Declared declared(graph, findings);
   std::vector<const Known*> inputs;
   for (const ir::Node& node : graph.nodes) {
     std::vector<Known> outputs;
@@ -169,8 +314,7 @@ void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings)
         if (!name.empty() && known == nullptr) {
           fail_at(ir::describe(node), ErrorCode::invalid_model,
                   "input '{}' is not defined before the node: it is neither a graph input, an "
-                  "initializer nor an "
-                  "output of an earlier node",
+                  "initializer nor an output of an earlier node",
                   name);
         }
         inputs.push_back(known);
@@ -182,7 +326,9 @@ void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings)
       outputs.assign(node.outputs.size(), Known());
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (!node.outputs[i].empty()) scope.set(node.outputs[i], std::move(outputs[i]));
+      if (node.outputs[i].empty()) continue;
+      declared.merge(node, node.outputs[i], outputs[i]);
+      scope.set(node.outputs[i], std::move(outputs[i]));
     }
   }
 }

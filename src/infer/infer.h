@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,11 @@ class Scope {
   const Known* find_here(std::string_view name) const;
   // The reference stays valid as long as the scope does.
   Known& set(std::string name, Known known);
+  // All values of this graph, in no order.
+  template <class Visit>
+  void for_each_here(Visit&& visit) const {
+    for (const auto& [name, known] : values_) visit(name, known);
+  }
 
  private:
   struct Hash : std::hash<std::string_view> {
@@ -36,6 +42,30 @@ class Scope {
   const Scope* outer_;
 };
 
+// What the inference of one model may still cost. Loops within loops and long chains of arithmetic
+// on sizes would take time without bound; when the budget is spent, what is left is inferred in one
+// round, with open sizes.
+struct Budget {
+  int64_t nodes = 500'000;      // inferred inside subgraphs
+  int64_t symbols = 4'000'000;  // in the expressions that nodes make
+};
+
+// Why a size or an element is unknown.
+struct Unknown {
+  std::string node;    // "NonZero 'hits'": the node that makes it
+  std::string reason;  // "its data decide"
+};
+
+// What a model declares of a value and inference can't confirm.
+struct Disagreement {
+  std::string value;
+  std::string declared, inferred;  // types as text
+  std::string node;                // "Add 'sum'": the node that makes the value
+  // False: the declaration names or numbers a size that inference knows as an expression, which
+  // may hold for some inputs; true: both can't be.
+  bool contradiction = true;
+};
+
 // What inference collects while it walks.
 struct Findings {
   ir::SymbolTable* symbols = nullptr;              // never null
@@ -43,6 +73,15 @@ struct Findings {
   // Given an error of a node, decides: return to go on (the node's outputs stay unknown). Empty:
   // the error is thrown.
   std::function<void(const ir::Node&, const Error&)> problem;
+  std::shared_ptr<Budget> budget = std::make_shared<Budget>();  // never null
+
+  // Thorough inference (ops::InferMode) also believes the types that the graphs declare where it
+  // can't tell itself, and reports those that it can't confirm.
+  bool thorough = false;
+  std::function<void(Disagreement)> disagreement = {};
+  std::unordered_map<int, Unknown>* unknowns = nullptr;  // by symbol id; null: not recorded
+  // Called with each subgraph and what is known of its values, each time it has been inferred.
+  std::function<void(const ir::Graph&, const Scope&)> inferred = {};
 };
 
 // The signature and the operator a node of the newest version has. Throws Error (unsupported)
@@ -71,6 +110,9 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
 
 // What is known of the graph's outputs, after infer_graph.
 std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope, const Findings& findings);
+
+// Infers subgraphs of nodes whose graph's values are in `scope`. Borrows both.
+ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings);
 
 // The names a graph reads from around it: not defined in it, in order of first use, subgraphs
 // included.

@@ -1,62 +1,170 @@
+// The arithmetic of expressions.
 #include "ir/dim.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
+#include <numeric>
+
+#include "ir/dim_expression.h"
 
 namespace sardonyx::ir {
 
 namespace {
 
-enum class AtomKind : uint8_t { symbol, floor_div, min, max, broadcast };
-
-struct Atom {
-  AtomKind kind = AtomKind::symbol;
-  const Symbol* symbol = nullptr;
-  Dim a, b;
-  uint64_t hash = 0;
-};
-
-using AtomRef = std::shared_ptr<const Atom>;
+using Expression = DimAccess::Expression;
+using Term = DimAccess::Term;
 
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
   return hash * 0xff51afd7ed558ccdull;
 }
 
-}  // namespace
-
-// Sum over terms of coefficient * product of atoms; the constant term has no atoms.
-struct Dim::Expression {
-  struct Term {
-    int64_t coefficient = 0;
-    std::vector<AtomRef> atoms;  // sorted
-    uint64_t hash = 0;
-  };
-  std::vector<Term> terms;  // sorted by hash, no zero coefficients
-  uint64_t hash = 0;
-};
-
-namespace {
-
-using Expression = Dim::Expression;
-using Term = Expression::Term;
-
-}  // namespace
-
-// The canonical form's comparisons need the private parts of Dim, through these two.
-struct DimAccess {
-  static const Expression* expression(const Dim& dim);
-  static Dim make(std::vector<Term> terms, bool overflow);
-};
-
-namespace {
-
 uint64_t hash_of(const Dim& dim) {
   const Expression* e = DimAccess::expression(dim);
   return e ? e->hash : mix(17, static_cast<uint64_t>(*dim.value()));
 }
+
+bool same_product(const Term& x, const Term& y) {
+  return x.hash == y.hash &&
+         std::equal(x.atoms.begin(), x.atoms.end(), y.atoms.begin(), y.atoms.end(), same);
+}
+
+// Adds what an operand knows of itself to what the whole does.
+void include(DimFacts& facts, const DimFacts& part) {
+  facts.symbols |= part.symbols;
+  facts.depth = std::max(facts.depth, part.depth);
+  facts.size = std::min(facts.size + part.size, 4 * Dim::max_size);  // no overflow
+  facts.depends_on_run |= part.depends_on_run;
+}
+
+void include(DimFacts& facts, const Dim& part) {
+  if (const Expression* e = DimAccess::expression(part)) include(facts, e->facts);
+}
+
+Dim from_atom(AtomRef atom) {
+  Term term{1, {std::move(atom)}, 0};
+  DimAccess::finish(term);
+  return DimAccess::make({std::move(term)});
+}
+
+bool any_indefinite(const Dim& a, const Dim& b) { return a.is_indefinite() || b.is_indefinite(); }
+
+Dim operation(AtomKind kind, const Dim& a, const Dim& b) {
+  const DimRange range = operation_range(kind, range_of(a), range_of(b));
+  if (any_indefinite(a, b)) return DimAccess::indefinite(range);
+  auto atom = std::make_shared<Atom>();
+  atom->kind = kind;
+  atom->a = a;
+  atom->b = b;
+  atom->hash = mix(mix(mix(29, static_cast<uint64_t>(kind)), hash_of(a)), hash_of(b));
+  include(atom->facts, a);
+  include(atom->facts, b);
+  atom->facts.range = range;
+  if (++atom->facts.depth > Dim::max_depth || ++atom->facts.size > Dim::max_size)
+    return DimAccess::indefinite(range);
+  return from_atom(std::move(atom));
+}
+
+Dim symmetric(AtomKind kind, const Dim& a, const Dim& b) {
+  return hash_of(a) <= hash_of(b) ? operation(kind, a, b) : operation(kind, b, a);
+}
+
+// The order in which a polynomial division takes its terms: a symbol's higher power comes first,
+// the symbols ordered by hash.
+bool leads(const Term& x, const Term& y) {
+  size_t i = 0, k = 0;
+  while (i < x.atoms.size() && k < y.atoms.size()) {
+    const uint64_t p = x.atoms[i]->hash, q = y.atoms[k]->hash;
+    if (p != q) return p < q;
+    ++i, ++k;
+  }
+  return i < x.atoms.size() && k == y.atoms.size();
+}
+
+// One term divided by another, where that leaves no rest.
+std::optional<Term> divided(const Term& term, const Term& divisor) {
+  const auto coefficient = floor_division(term.coefficient, divisor.coefficient);
+  if (!coefficient || (divisor.coefficient != -1 && term.coefficient % divisor.coefficient != 0))
+    return std::nullopt;
+  Term quotient{*coefficient, term.atoms, 0};
+  for (const AtomRef& atom : divisor.atoms) {
+    const auto found = std::find_if(quotient.atoms.begin(), quotient.atoms.end(),
+                                    [&](const AtomRef& x) { return same(x, atom); });
+    if (found == quotient.atoms.end()) return std::nullopt;
+    quotient.atoms.erase(found);
+  }
+  DimAccess::finish(quotient);
+  return quotient;
+}
+
+// floor(a / b) for a sum that may hold floor(c / d) as its only part that is no number, both
+// divisors positive numbers: one quotient instead of two.
+std::optional<Dim> merged_quotients(const Dim& a, int64_t b) {
+  const std::vector<Term> terms = DimAccess::terms(a);
+  const Atom* inner = nullptr;
+  int64_t number = 0;
+  for (const Term& term : terms) {
+    if (term.atoms.empty()) {
+      number = term.coefficient;
+    } else if (inner == nullptr && term.coefficient == 1 && term.atoms.size() == 1 &&
+               term.atoms[0]->kind == AtomKind::floor_div) {
+      inner = term.atoms[0].get();
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (inner == nullptr || !inner->b.is_constant() || *inner->b.value() <= 0) return std::nullopt;
+  int64_t divisor = 0, shift = 0;
+  if (__builtin_mul_overflow(*inner->b.value(), b, &divisor) ||
+      __builtin_mul_overflow(*inner->b.value(), number, &shift)) {
+    return std::nullopt;
+  }
+  return floor_div(inner->a + Dim(shift), Dim(divisor));
+}
+
+// floor of a sum over a positive number: whole multiples of the number come out, what is common to
+// the rest and the number cancels. floor((5*n + 3)/2) = 2*n + floor((n + 1)/2) + 1,
+// floor((2*n + 1)/4) = floor(n/2).
+Dim quotient_by_number(const Dim& a, int64_t b) {
+  std::vector<Term> whole, rest;
+  int64_t number = 0, common = b;
+  for (Term& t : DimAccess::terms(a)) {
+    int64_t left = t.coefficient % b;
+    if (left < 0 && t.atoms.empty()) left += b;
+    const int64_t q =
+        left == 0 || t.atoms.empty() || t.coefficient > 0 ? *floor_division(t.coefficient, b) : 0;
+    if (q != 0) whole.push_back({q, t.atoms, t.hash});
+    if (t.atoms.empty()) {
+      number = left;
+    } else if (left != 0) {
+      if (q != 0) t.coefficient = left;
+      common = std::gcd(common, t.coefficient);
+      rest.push_back(std::move(t));
+    }
+  }
+  const Dim outside = DimAccess::make(std::move(whole));
+  if (rest.empty()) return outside;
+  for (Term& t : rest) t.coefficient /= common;
+  const Dim inside = DimAccess::make(std::move(rest)) + Dim(number / common);
+  const int64_t divisor = b / common;
+  if (divisor == 1) return outside + inside;
+  if (const auto merged = merged_quotients(inside, divisor)) return outside + *merged;
+  return outside + operation(AtomKind::floor_div, inside, Dim(divisor));
+}
+
+// True for min(whole, k) with k > 1: where that broadcasts with `whole` at all, the two are equal.
+bool is_cut_of(const Dim& part, const Dim& whole) {
+  const Expression* e = DimAccess::expression(part);
+  if (e == nullptr || e->terms.size() != 1 || e->terms[0].coefficient != 1 ||
+      e->terms[0].atoms.size() != 1) {
+    return false;
+  }
+  const Atom& atom = *e->terms[0].atoms[0];
+  if (atom.kind != AtomKind::min) return false;
+  const auto more_than_one = [](const Dim& side) { return side.value().value_or(0) > 1; };
+  return (atom.a == whole && more_than_one(atom.b)) || (atom.b == whole && more_than_one(atom.a));
+}
+
+}  // namespace
 
 bool same(const AtomRef& x, const AtomRef& y) {
   if (x == y) return true;
@@ -65,12 +173,13 @@ bool same(const AtomRef& x, const AtomRef& y) {
   return x->a == y->a && x->b == y->b;
 }
 
-bool same_product(const Term& x, const Term& y) {
-  return x.hash == y.hash &&
-         std::equal(x.atoms.begin(), x.atoms.end(), y.atoms.begin(), y.atoms.end(), same);
+std::vector<Term> DimAccess::terms(const Dim& dim) {
+  if (const Expression* e = expression(dim)) return e->terms;
+  if (*dim.value() == 0) return {};
+  return {Term{*dim.value(), {}, 0}};
 }
 
-void finish(Term& term) {
+void DimAccess::finish(Term& term) {
   std::sort(term.atoms.begin(), term.atoms.end(),
             [](const AtomRef& x, const AtomRef& y) { return x->hash < y->hash; });
   term.hash = 7;
@@ -78,48 +187,12 @@ void finish(Term& term) {
   if (term.atoms.empty()) term.hash = 0;
 }
 
-// The terms of any dimension, constants included.
-std::vector<Term> terms_of(const Dim& dim) {
-  if (const Expression* e = DimAccess::expression(dim)) return e->terms;
-  if (*dim.value() == 0) return {};
-  return {Term{*dim.value(), {}, 0}};
+Dim DimAccess::indefinite(const DimRange& range) {
+  auto expression = std::make_shared<Expression>();
+  expression->facts.range = range;
+  expression->facts.depends_on_run = true;
+  return Dim::from(std::move(expression));
 }
-
-AtomRef make_atom(AtomKind kind, const Dim& a, const Dim& b) {
-  auto atom = std::make_shared<Atom>();
-  atom->kind = kind;
-  atom->a = a;
-  atom->b = b;
-  atom->hash = mix(mix(mix(29, static_cast<uint64_t>(kind)), hash_of(a)), hash_of(b));
-  return atom;
-}
-
-Dim from_atom(AtomRef atom) {
-  Term term{1, {std::move(atom)}, 0};
-  finish(term);
-  return DimAccess::make({std::move(term)}, false);
-}
-
-int64_t floor_division(int64_t a, int64_t b) {
-  int64_t q = a / b;
-  if ((a % b != 0) && ((a < 0) != (b < 0))) --q;
-  return q;
-}
-
-Dim symmetric(AtomKind kind, const Dim& a, const Dim& b) {
-  return hash_of(a) <= hash_of(b) ? from_atom(make_atom(kind, a, b))
-                                  : from_atom(make_atom(kind, b, a));
-}
-
-// True where a - b is >= 0 for all sizes.
-bool surely_at_least(const Dim& a, const Dim& b) {
-  const auto low = (a - b).lower();
-  return low && *low >= 0;
-}
-
-}  // namespace
-
-const Expression* DimAccess::expression(const Dim& dim) { return dim.expression_.get(); }
 
 Dim DimAccess::make(std::vector<Term> terms, bool overflow) {
   std::sort(terms.begin(), terms.end(),
@@ -133,16 +206,22 @@ Dim DimAccess::make(std::vector<Term> terms, bool overflow) {
       merged.push_back(std::move(term));
     }
   }
+  if (overflow) return indefinite({});
   std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
-  if (overflow) return Dim(-1);  // no size: whoever evaluates it refuses
   if (merged.empty()) return Dim(0);
   if (merged.size() == 1 && merged[0].atoms.empty()) return Dim(merged[0].coefficient);
   auto expression = std::make_shared<Expression>();
-  expression->terms = std::move(merged);
   expression->hash = 43;
-  for (const Term& t : expression->terms) {
+  size_t uses = 0;
+  for (const Term& t : merged) {
     expression->hash = mix(mix(expression->hash, t.hash), static_cast<uint64_t>(t.coefficient));
+    for (const AtomRef& atom : t.atoms) include(expression->facts, atom->facts);
+    uses += std::max<size_t>(t.atoms.size(), 1);
   }
+  expression->facts.range = range_of(merged);
+  const bool plain = uses == 1;  // a name, however long
+  if (!plain && expression->facts.size > Dim::max_size) return indefinite(expression->facts.range);
+  expression->terms = std::move(merged);
   return Dim::from(std::move(expression));
 }
 
@@ -156,13 +235,21 @@ Dim::Dim(const Symbol* symbol) {
   auto atom = std::make_shared<Atom>();
   atom->symbol = symbol;
   atom->hash = mix(3, static_cast<uint64_t>(symbol->id) + 1);
+  atom->facts.symbols = uint64_t{1} << (symbol->id % 64);
+  atom->facts.size = 1 + static_cast<int>(std::min<size_t>(symbol->name.size() / 64, max_size));
+  atom->facts.depends_on_run = symbol->decided_by_run;
+  if (symbol->is_size) atom->facts.range.low = 0;
+  if (symbol->upper) atom->facts.range.high = symbol->upper->upper();
   *this = from_atom(std::move(atom));
 }
+
+bool Dim::is_indefinite() const { return expression_ != nullptr && expression_->is_indefinite(); }
 
 bool Dim::operator==(const Dim& other) const {
   if (is_constant() || other.is_constant()) {
     return is_constant() && other.is_constant() && constant_ == other.constant_;
   }
+  if (is_indefinite() || other.is_indefinite()) return false;
   if (expression_ == other.expression_) return true;
   if (expression_->hash != other.expression_->hash) return false;
   const auto& x = expression_->terms;
@@ -193,158 +280,34 @@ void Dim::collect_symbols(std::vector<int>& ids) const {
   }
 }
 
-bool Dim::depends_on_run() const {
-  if (is_constant()) return false;
-  for (const Term& term : expression_->terms) {
-    for (const AtomRef& atom : term.atoms) {
-      if (atom->kind == AtomKind::symbol ? atom->symbol->decided_by_run
-                                         : atom->a.depends_on_run() || atom->b.depends_on_run()) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
+int Dim::complexity() const { return is_constant() ? 0 : expression_->facts.size; }
 
-namespace {
-
-struct Range {
-  std::optional<int64_t> low, high;
-};
-
-Range range_of(const Dim& dim);
-
-Range range_of(const Atom& atom) {
-  if (atom.kind == AtomKind::symbol) {
-    return {0, atom.symbol->upper ? atom.symbol->upper->upper() : std::nullopt};
-  }
-  const Range a = range_of(atom.a), b = range_of(atom.b);
-  switch (atom.kind) {
-    case AtomKind::floor_div: {
-      Range r;
-      if (a.low && *a.low >= 0 && b.low && *b.low > 0) {
-        r.low = b.high ? *a.low / *b.high : 0;
-        if (a.high) r.high = *a.high / *b.low;
-      } else if (b.low && b.high && *b.low == *b.high && *b.low > 0) {
-        if (a.low) r.low = floor_division(*a.low, *b.low);
-        if (a.high) r.high = floor_division(*a.high, *b.low);
-      }
-      return r;
-    }
-    case AtomKind::min: {
-      Range r;
-      if (a.low && b.low) r.low = std::min(*a.low, *b.low);
-      if (a.high && b.high)
-        r.high = std::min(*a.high, *b.high);
-      else
-        r.high = a.high ? a.high : b.high;
-      return r;
-    }
-    case AtomKind::max: {
-      Range r;
-      if (a.low && b.low)
-        r.low = std::max(*a.low, *b.low);
-      else
-        r.low = a.low ? a.low : b.low;
-      if (a.high && b.high) r.high = std::max(*a.high, *b.high);
-      return r;
-    }
-    default: {
-      Range r{0, std::nullopt};
-      if (a.high && b.high) r.high = std::max(*a.high, *b.high);
-      return r;
-    }
-  }
-}
-
-Range range_of(const Dim& dim) {
-  if (dim.is_constant()) return {dim.value(), dim.value()};
-  Range sum{0, 0};
-  for (const Term& term : terms_of(dim)) {
-    Range product{1, 1};
-    for (const AtomRef& atom : term.atoms) {
-      const Range r = range_of(*atom);
-      int64_t low = 0, high = 0;
-      const bool sound = product.low && *product.low >= 0 && r.low && *r.low >= 0;
-      if (!sound || __builtin_mul_overflow(*product.low, *r.low, &low)) return {};
-      product.high =
-          product.high && r.high && !__builtin_mul_overflow(*product.high, *r.high, &high)
-              ? std::optional(high)
-              : std::nullopt;
-      product.low = low;
-    }
-    if (term.coefficient < 0) std::swap(product.low, product.high);
-    const auto add = [&](std::optional<int64_t>& into, std::optional<int64_t> part) {
-      int64_t scaled = 0, total = 0;
-      if (!into || !part || __builtin_mul_overflow(*part, term.coefficient, &scaled) ||
-          __builtin_add_overflow(*into, scaled, &total)) {
-        into.reset();
-      } else {
-        into = total;
-      }
-    };
-    add(sum.low, product.low);
-    add(sum.high, product.high);
-  }
-  return sum;
-}
-
-}  // namespace
-
-std::optional<int64_t> Dim::lower() const { return range_of(*this).low; }
-std::optional<int64_t> Dim::upper() const { return range_of(*this).high; }
-
-std::optional<int64_t> Dim::evaluate(std::span<const int64_t> sizes) const {
-  if (is_constant()) return constant_;
-  int64_t sum = 0;
-  for (const Term& term : expression_->terms) {
-    int64_t product = term.coefficient;
-    for (const AtomRef& atom : term.atoms) {
-      int64_t factor = 0;
-      if (atom->kind == AtomKind::symbol) {
-        const auto id = static_cast<size_t>(atom->symbol->id);
-        if (id >= sizes.size() || sizes[id] < 0) return std::nullopt;
-        factor = sizes[id];
-      } else {
-        const auto a = atom->a.evaluate(sizes), b = atom->b.evaluate(sizes);
-        if (!a || !b) return std::nullopt;
-        switch (atom->kind) {
-          case AtomKind::floor_div:
-            if (*b == 0) return std::nullopt;
-            factor = floor_division(*a, *b);
-            break;
-          case AtomKind::min: factor = std::min(*a, *b); break;
-          case AtomKind::max: factor = std::max(*a, *b); break;
-          default:
-            if (*a != *b && *a != 1 && *b != 1) return std::nullopt;
-            factor = *a == 1 ? *b : *a;
-        }
-      }
-      if (__builtin_mul_overflow(product, factor, &product)) return std::nullopt;
-    }
-    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
-  }
-  return sum;
-}
+bool Dim::depends_on_run() const { return !is_constant() && expression_->facts.depends_on_run; }
 
 Dim operator+(const Dim& a, const Dim& b) {
-  std::vector<Term> terms = terms_of(a);
-  for (Term& t : terms_of(b)) terms.push_back(std::move(t));
-  return DimAccess::make(std::move(terms), false);
+  if (any_indefinite(a, b)) return DimAccess::indefinite(sum_range(range_of(a), range_of(b)));
+  std::vector<Term> terms = DimAccess::terms(a);
+  for (Term& term : DimAccess::terms(b)) terms.push_back(std::move(term));
+  return DimAccess::make(std::move(terms));
 }
 
 Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
 
 Dim operator*(const Dim& a, const Dim& b) {
+  const DimRange range = product_range(range_of(a), range_of(b));
+  if (any_indefinite(a, b)) return DimAccess::indefinite(range);
+  const std::vector<Term> left = DimAccess::terms(a), right = DimAccess::terms(b);
+  if (left.size() * right.size() > static_cast<size_t>(Dim::max_size))
+    return DimAccess::indefinite(range);
   std::vector<Term> terms;
   bool overflow = false;
-  for (const Term& x : terms_of(a)) {
-    for (const Term& y : terms_of(b)) {
+  for (const Term& x : left) {
+    for (const Term& y : right) {
       Term term;
       overflow |= __builtin_mul_overflow(x.coefficient, y.coefficient, &term.coefficient);
       term.atoms = x.atoms;
       term.atoms.insert(term.atoms.end(), y.atoms.begin(), y.atoms.end());
-      finish(term);
+      DimAccess::finish(term);
       terms.push_back(std::move(term));
     }
   }
@@ -352,48 +315,35 @@ Dim operator*(const Dim& a, const Dim& b) {
 }
 
 std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
-  const std::vector<Term> divisor = terms_of(b);
-  if (divisor.size() != 1) return a == b && !divisor.empty() ? std::optional(Dim(1)) : std::nullopt;
-  std::vector<Term> terms;
-  for (Term& t : terms_of(a)) {
-    if (t.coefficient % divisor[0].coefficient != 0) return std::nullopt;
-    t.coefficient /= divisor[0].coefficient;
-    for (const AtomRef& atom : divisor[0].atoms) {
-      const auto found = std::find_if(t.atoms.begin(), t.atoms.end(),
-                                      [&](const AtomRef& x) { return same(x, atom); });
-      if (found == t.atoms.end()) return std::nullopt;
-      t.atoms.erase(found);
-    }
-    finish(t);
-    terms.push_back(std::move(t));
+  if (any_indefinite(a, b)) return std::nullopt;
+  const std::vector<Term> divisor = DimAccess::terms(b);
+  if (divisor.empty()) return std::nullopt;
+  if (a == b) return Dim(1);
+  const Term& first = *std::min_element(divisor.begin(), divisor.end(), leads);
+  Dim rest = a, quotient(0);
+  for (int step = 0; step < Dim::max_size; ++step) {
+    const std::vector<Term> left = DimAccess::terms(rest);
+    if (left.empty()) return quotient;
+    const auto part = divided(*std::min_element(left.begin(), left.end(), leads), first);
+    if (!part) return std::nullopt;
+    const Dim taken = DimAccess::make({*part});
+    quotient = quotient + taken;
+    rest = rest - taken * b;
+    if (any_indefinite(quotient, rest)) return std::nullopt;
   }
-  return DimAccess::make(std::move(terms), false);
+  return std::nullopt;
 }
 
 Dim floor_div(const Dim& a, const Dim& b) {
   if (b == 1) return a;
-  if (a.is_constant() && b.is_constant() && *b.value() != 0)
-    return floor_division(*a.value(), *b.value());
-  if (const auto exact = exact_div(a, b)) return *exact;
-  if (b.is_constant() && *b.value() > 0) {
-    // Whole multiples of the divisor come out: floor((4*n + 3)/2) = 2*n + floor(3/2).
-    std::vector<Term> whole, rest;
-    for (Term& t : terms_of(a)) {
-      const int64_t q = floor_division(t.coefficient, *b.value());
-      const int64_t r = t.coefficient - q * *b.value();
-      if (t.atoms.empty() || r == 0) {
-        if (q != 0) whole.push_back({q, t.atoms, t.hash});
-        if (r != 0) rest.push_back({r, t.atoms, t.hash});
-      } else {
-        rest.push_back(std::move(t));
-      }
-    }
-    const Dim outside = DimAccess::make(std::move(whole), false);
-    const Dim inside = DimAccess::make(std::move(rest), false);
-    if (inside.is_constant()) return outside + Dim(floor_division(*inside.value(), *b.value()));
-    return outside + from_atom(make_atom(AtomKind::floor_div, inside, b));
+  if (a.is_constant() && b.is_constant()) {
+    if (const auto quotient = floor_division(*a.value(), *b.value())) return Dim(*quotient);
+    return DimAccess::indefinite({});
   }
-  return from_atom(make_atom(AtomKind::floor_div, a, b));
+  if (const auto exact = exact_div(a, b)) return *exact;
+  if (!a.is_indefinite() && b.is_constant() && *b.value() > 0)
+    return quotient_by_number(a, *b.value());
+  return operation(AtomKind::floor_div, a, b);
 }
 
 Dim ceil_div(const Dim& a, const Dim& b) {
@@ -420,125 +370,9 @@ Dim broadcast(const Dim& a, const Dim& b) {
   // A known size other than 1 decides: the unknown one is 1 or equal to it.
   if (a.is_constant()) return a;
   if (b.is_constant()) return b;
+  if (is_cut_of(a, b)) return b;
+  if (is_cut_of(b, a)) return a;
   return symmetric(AtomKind::broadcast, a, b);
-}
-
-Dim Dim::substitute(int id, const Dim& replacement) const {
-  if (is_constant()) return *this;
-  Dim sum(0);
-  for (const Term& term : expression_->terms) {
-    Dim product(term.coefficient);
-    for (const AtomRef& atom : term.atoms) {
-      if (atom->kind == AtomKind::symbol) {
-        product = product * (atom->symbol->id == id ? replacement : Dim(atom->symbol));
-        continue;
-      }
-      const Dim a = atom->a.substitute(id, replacement), b = atom->b.substitute(id, replacement);
-      switch (atom->kind) {
-        case AtomKind::floor_div: product = product * floor_div(a, b); break;
-        case AtomKind::min: product = product * min(a, b); break;
-        case AtomKind::max: product = product * max(a, b); break;
-        default: product = product * broadcast(a, b);
-      }
-    }
-    sum = sum + product;
-  }
-  return sum;
-}
-
-std::string Dim::to_string() const {
-  if (is_constant()) return fmt::format("{}", constant_);
-  const auto text_of = [](const Atom& atom) {
-    switch (atom.kind) {
-      case AtomKind::symbol: return atom.symbol->name;
-      case AtomKind::floor_div: {
-        const std::string a = atom.a.to_string();
-        const bool sum = a.find(' ') != std::string::npos;
-        return fmt::format("floor({}/{})", sum ? "(" + a + ")" : a, atom.b.to_string());
-      }
-      default: {
-        // Arguments in the order of their texts, a number last.
-        std::string a = atom.a.to_string(), b = atom.b.to_string();
-        if (atom.a.is_constant() || (!atom.b.is_constant() && b < a)) std::swap(a, b);
-        const char* name = atom.kind == AtomKind::min   ? "min"
-                           : atom.kind == AtomKind::max ? "max"
-                                                        : "broadcast";
-        return fmt::format("{}({}, {})", name, a, b);
-      }
-    }
-  };
-  // Printed in the order of names, the constant last, so that texts are stable.
-  std::map<std::string, int64_t> products;
-  int64_t constant = 0;
-  for (const Term& term : expression_->terms) {
-    if (term.atoms.empty()) {
-      constant = term.coefficient;
-      continue;
-    }
-    std::vector<std::string> names;
-    for (const AtomRef& atom : term.atoms) names.push_back(text_of(*atom));
-    std::sort(names.begin(), names.end());
-    products[fmt::format("{}", fmt::join(names, "*"))] = term.coefficient;
-  }
-  std::string text;
-  const auto append = [&](int64_t coefficient, const std::string& product) {
-    const bool negative = coefficient < 0;
-    text += text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
-    const uint64_t size =
-        negative ? 0 - static_cast<uint64_t>(coefficient) : static_cast<uint64_t>(coefficient);
-    if (product.empty()) {
-      text += fmt::format("{}", size);
-    } else {
-      text += size == 1 ? product : fmt::format("{}*{}", size, product);
-    }
-  };
-  for (const auto& [product, coefficient] : products) {
-    if (coefficient > 0) append(coefficient, product);
-  }
-  const bool number_first = text.empty() && constant > 0;  // 1024 - past
-  if (number_first) append(constant, "");
-  for (const auto& [product, coefficient] : products) {
-    if (coefficient < 0) append(coefficient, product);
-  }
-  if (constant != 0 && !number_first) append(constant, "");
-  return text;
-}
-
-std::string to_string(std::span<const Dim> shape) {
-  std::string text = "[";
-  for (const Dim& dim : shape) {
-    if (text.size() > 1) text += ",";
-    text += dim.to_string();
-  }
-  return text + "]";
-}
-
-const Symbol* SymbolTable::named(std::string_view name) {
-  if (const Symbol* known = find(name)) return known;
-  Symbol& symbol = symbols_.emplace_back();
-  symbol.id = size() - 1;
-  symbol.name = name;
-  by_name_.emplace(name, &symbol);
-  return &symbol;
-}
-
-const Symbol* SymbolTable::unknown(std::shared_ptr<const Dim> upper) {
-  std::string name;
-  do {
-    name = fmt::format("u{}", unknowns_++);
-  } while (find(name) != nullptr);
-  Symbol& symbol = symbols_.emplace_back();
-  symbol.id = size() - 1;
-  symbol.name = name;
-  symbol.decided_by_run = true;
-  symbol.upper = std::move(upper);
-  by_name_.emplace(std::move(name), &symbol);
-  return &symbol;
-}
-
-const Symbol* SymbolTable::find(std::string_view name) const {
-  const auto found = by_name_.find(std::string(name));
-  return found == by_name_.end() ? nullptr : found->second;
 }
 
 }  // namespace sardonyx::ir

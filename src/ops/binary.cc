@@ -63,9 +63,8 @@ std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b) {
   };
   // Whether a < b, where that can be told for all sizes.
   const auto less = [](const Dim& x, const Dim& y) -> std::optional<bool> {
-    const Dim difference = x - y;
-    if (const auto high = difference.upper(); high && *high < 0) return true;
-    if (const auto low = difference.lower(); low && *low >= 0) return false;
+    if (surely_at_least(y, x + Dim(1))) return true;
+    if (surely_at_least(x, y)) return false;
     return std::nullopt;
   };
   const auto negated = [](std::optional<bool> known) {
@@ -121,6 +120,7 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
   std::vector<Dim> out;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     auto element = combined(op, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
+    if (!element) element = ctx.unknown_element();
     if (!element) return;
     out.push_back(std::move(*element));
   }

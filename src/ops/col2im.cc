@@ -32,6 +32,10 @@ void infer(InferContext& ctx) {
     if (!rank && shape && shape->size() == 1 && (*shape)[0].value())
       rank = static_cast<size_t>(*(*shape)[0].value());
   }
+  for (const std::string_view name : {"dilations", "pads", "strides"}) {
+    if (rank || !ctx.has_attribute(name)) continue;
+    rank = ctx.attr_ints(name)->size() / (name == "pads" ? 2 : 1);
+  }
   if (!rank) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (*rank == 0 || *rank > 64) ctx.fail("image_shape must have 1 to 64 entries; got {}", *rank);
   check_window_rank(ctx, window, static_cast<int64_t>(*rank));

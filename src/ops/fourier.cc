@@ -54,6 +54,8 @@ void infer_dft(InferContext& ctx) {
     if (axis == rank - 1)
       ctx.fail("axis must not be the last dimension, which holds real and imaginary parts");
   }
+  // Whatever the axis is, it keeps its size.
+  if (!axis && !onesided && !ctx.has_input(1)) return ctx.set(0, ctx.element(0), std::move(y));
   if (!axis) {
     for (int64_t i = 0; i + 1 < rank; ++i) y[static_cast<size_t>(i)] = ctx.unknown();
     return ctx.set(0, ctx.element(0), std::move(y));

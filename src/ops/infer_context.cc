@@ -74,6 +74,69 @@ std::optional<std::vector<int64_t>> InferContext::integers(int i) const {
   return numbers;
 }
 
+namespace {
+
+// The values an integer or boolean type can hold, as far as int64 goes.
+struct Limits {
+  int64_t low, high;
+};
+std::optional<Limits> limits_of(ElementType type) {
+  if (type == ElementType::boolean) return Limits{0, 1};
+  if (type == ElementType::int64) return Limits{INT64_MIN, INT64_MAX};
+  if (type == ElementType::uint64) return Limits{0, INT64_MAX};
+  if (!is_integer(type)) return std::nullopt;
+  const int bits = bit_width(type);
+  if (name_of(type).starts_with("uint")) return Limits{0, (int64_t{1} << bits) - 1};
+  return Limits{-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
+}
+
+// True where the type holds the element as it is. Sizes are taken to fit 32 bits where a model
+// puts them there.
+bool fits(const Dim& element, ElementType type, const Limits& limits) {
+  if (element.is_constant())
+    return *element.value() >= limits.low && *element.value() <= limits.high;
+  if (type == ElementType::int64 || type == ElementType::int32) return true;
+  if (const ir::Symbol* symbol = element.as_symbol(); symbol && !symbol->is_size) return true;
+  const auto low = element.lower(), high = element.upper();
+  return low && *low >= limits.low && high && *high <= limits.high;
+}
+
+}  // namespace
+
+Dim InferContext::definite(const Dim& dim) {
+  if (!dim.is_indefinite()) return dim;
+  const auto high = dim.upper();
+  return high && *high >= 0 ? unknown(Dim(*high)) : unknown();
+}
+
+void InferContext::settle(Known& output) {
+  if (output.type.shape) {
+    for (Dim& dim : *output.type.shape) dim = definite(dim);
+  }
+  if (!output.elements) return;
+  const auto limits =
+      output.type.is_tensor() ? limits_of(output.type.element) : std::optional<Limits>();
+  const auto is_sound = [&](const Dim& element) {
+    return limits && !element.is_indefinite() && fits(element, output.type.element, *limits);
+  };
+  const auto& elements = *output.elements;
+  if (std::all_of(elements.begin(), elements.end(), is_sound)) return;
+  if (!limits || !mode_.thorough) {
+    output.elements = nullptr;
+    return;
+  }
+  auto named = std::make_shared<std::vector<Dim>>(elements);
+  for (Dim& element : *named) {
+    if (!is_sound(element)) element = *unknown_element();
+  }
+  output.elements = std::move(named);
+}
+
+std::vector<Known> InferContext::take_outputs() {
+  for (Known& output : outputs_) settle(output);
+  return std::move(outputs_);
+}
+
 void InferContext::set(int i, ValueType type) {
   if (i < static_cast<int>(outputs_.size())) output(i).type = std::move(type);
 }
@@ -96,6 +159,10 @@ Dim InferContext::unknown(std::optional<Dim> upper) {
   return Dim(symbols_.unknown(upper ? std::make_shared<const Dim>(std::move(*upper)) : nullptr));
 }
 
+std::optional<Dim> InferContext::unknown_element() {
+  return mode_.thorough ? std::optional(Dim(symbols_.unknown_value())) : std::nullopt;
+}
+
 std::vector<Dim> InferContext::unknown_shape(int64_t rank) {
   std::vector<Dim> shape;
   for (int64_t i = 0; i < rank; ++i) shape.push_back(unknown());
@@ -109,14 +176,15 @@ void InferContext::require_equal(const Dim& a, const Dim& b, std::string_view wh
   if ((low && *low > 0) || (high && *high < 0)) {
     fail("{}: {} and {} differ", what, a.to_string(), b.to_string());
   }
-  if (constraints_)
-    constraints_->push_back({Constraint::Kind::equal, a, b, fmt::format("{}: {}", place(), what)});
+  if (!constraints_) return;
+  if (mode_.thorough) symbols_.learn_equal(a, b);
+  constraints_->push_back({Constraint::Kind::equal, a, b, fmt::format("{}: {}", place(), what)});
 }
 
 void InferContext::require_at_least(const Dim& a, const Dim& b, std::string_view what) {
   const Dim difference = a - b;
   const auto low = difference.lower(), high = difference.upper();
-  if (low && *low >= 0) return;
+  if ((low && *low >= 0) || surely_at_least(a, b)) return;
   if (high && *high < 0) fail("{}: {} is less than {}", what, a.to_string(), b.to_string());
   if (constraints_)
     constraints_->push_back(

@@ -47,6 +47,15 @@ struct Constraint {
 using InferSubgraph =
     std::function<std::vector<Known>(const ir::Graph& graph, std::span<const Known> inputs)>;
 
+// How far inference goes.
+struct InferMode {
+  // Unknown elements of small integer tensors get names, too, and sizes that must be equal are
+  // taken to be: what holds if the model runs at all. A plan may not build on that.
+  bool thorough = false;
+  // What inference may still cost; null: anything. At 0, what would take rounds is left open.
+  const int64_t* budget = nullptr;
+};
+
 // Reports by throwing Error through fail(); the walk turns that into a diagnostic with the node's
 // place. One thread at a time.
 class InferContext : public NodeView {
@@ -55,13 +64,15 @@ class InferContext : public NodeView {
   // `subgraph` may be null.
   InferContext(const ir::Node& node, const schema::Signature* signature,
                std::span<const Known* const> inputs, ir::SymbolTable& symbols,
-               std::vector<Constraint>* constraints, const InferSubgraph* subgraph)
+               std::vector<Constraint>* constraints, const InferSubgraph* subgraph,
+               InferMode mode = {})
       : NodeView(node, signature),
         inputs_(inputs),
         symbols_(symbols),
         constraints_(constraints),
         subgraph_(subgraph),
-        outputs_(node.outputs.size()) {}
+        outputs_(node.outputs.size()),
+        mode_(mode) {}
 
   // Inputs. An absent or unknown input has a type of kind none.
   const ValueType& type(int i) const;
@@ -85,13 +96,18 @@ class InferContext : public NodeView {
   void set_constant(int i, Tensor tensor);              // sets type and elements too
   void set_known(int i, Known known);
   Known& output(int i) { return outputs_[static_cast<size_t>(i)]; }
-  std::vector<Known> take_outputs() { return std::move(outputs_); }
+  // The outputs, brought to what the rest may rely on: no size is indefinite, no element lies
+  // outside its type, all of a tensor's elements are known or none.
+  std::vector<Known> take_outputs();
 
   // Sizes.
   Dim unknown(std::optional<Dim> upper = {});  // decided by the run
+  // An element that only the run decides; nullopt where such are not named.
+  std::optional<Dim> unknown_element();
   std::vector<Dim> unknown_shape(int64_t rank);
   // a and b must be equal (at least): fails where they surely aren't, records a constraint where
-  // that is open. `what`: "the inner dimensions of A and B must agree".
+  // that is open, and learned in thorough mode. `what`: "the inner dimensions of A and B must
+  // agree".
   void require_equal(const Dim& a, const Dim& b, std::string_view what);
   void require_at_least(const Dim& a, const Dim& b, std::string_view what);
   // Numpy's multidirectional broadcasting of known-rank shapes; incompatible sizes fail.
@@ -100,13 +116,19 @@ class InferContext : public NodeView {
   // Infers a graph attribute's graph with these inputs; fails where the context has none.
   std::vector<Known> infer_subgraph(const ir::Graph& graph, std::span<const Known> inputs);
   ir::SymbolTable& symbols() { return symbols_; }
+  const InferMode& mode() const { return mode_; }
+  bool is_hurried() const { return mode_.budget != nullptr && *mode_.budget <= 0; }
 
  private:
+  Dim definite(const Dim& dim);
+  void settle(Known& output);
+
   std::span<const Known* const> inputs_;
   ir::SymbolTable& symbols_;
   std::vector<Constraint>* constraints_;
   const InferSubgraph* subgraph_;
   std::vector<Known> outputs_;
+  InferMode mode_;
 };
 
 }  // namespace sardonyx::ops

@@ -23,8 +23,9 @@ void check_parameters(InferContext& ctx) {
         fmt::format("scale and zero point must have the same shape; got {} and {}",
                     ir::to_string(*scale), ir::to_string(*ctx.shape(2)));
     if (scale->size() != ctx.shape(2)->size()) {
-      const auto a = ctx.type(1).element_count(), b = ctx.type(2).element_count();
-      if (!(*a == 1 && *b == 1)) ctx.fail("{}", what);  // [] and [1] say the same
+      // [] and [1] say the same.
+      ctx.require_equal(*ctx.type(1).element_count(), Dim(1), what);
+      ctx.require_equal(*ctx.type(2).element_count(), Dim(1), what);
     } else {
       for (size_t i = 0; i < scale->size(); ++i)
         ctx.require_equal((*scale)[i], (*ctx.shape(2))[i], what);

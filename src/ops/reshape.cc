@@ -56,15 +56,34 @@ Dim inferred_size(InferContext& ctx, std::vector<Dim> in, const std::vector<Dim>
   return size;
 }
 
+// An element that only the run decides: it may be -1 or 0, which are no sizes.
+bool may_be_no_size(InferContext& ctx, const Dim& asked) {
+  if (asked.is_constant() || asked.lower().value_or(-1) >= 0) return false;
+  std::vector<int> ids;
+  asked.collect_symbols(ids);
+  return std::any_of(ids.begin(), ids.end(),
+                     [&](int id) { return !ctx.symbols()[id].is_size; });
+}
+
 // The meaning of the shape input, where the data's rank is known.
 std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked,
                           const std::vector<Dim>& in, bool allow_zero) {
   std::vector<Dim> out;
   std::optional<size_t> open;
   bool zero = false;
+  const auto undecided = std::count_if(asked.begin(), asked.end(), [&](const Dim& size) {
+    return size == -1 || may_be_no_size(ctx, size);
+  });
   for (size_t i = 0; i < asked.size(); ++i) {
     Dim size = asked[i];
-    if (size == -1) {
+    if (may_be_no_size(ctx, size)) {
+      // The only one is what the others leave, whatever it is.
+      if (undecided == 1) {
+        open = i;
+      } else {
+        size = ctx.unknown();
+      }
+    } else if (size == -1) {
       if (open)
         ctx.fail("shape may hold one -1; found them at {} and {} of {}", *open, i,
                  ir::to_string(asked));
@@ -86,7 +105,7 @@ std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked,
     std::vector<Dim> known = out;
     known.erase(known.begin() + static_cast<std::ptrdiff_t>(*open));
     out[*open] = inferred_size(ctx, in, known);
-  } else {
+  } else if (undecided == 0) {
     ctx.require_equal(product(in), product(out),
                       "the asked shape must hold as many elements as the input");
   }
@@ -104,7 +123,9 @@ void infer_reshape(InferContext& ctx) {
   } else {
     std::vector<Dim> out;
     for (const Dim& size : *asked)
-      out.push_back(size == -1 || (size == 0 && !allow_zero) ? ctx.unknown() : size);
+      out.push_back(size == -1 || (size == 0 && !allow_zero) || may_be_no_size(ctx, size)
+                        ? ctx.unknown()
+                        : size);
     ctx.set(0, type, std::move(out));
   }
   pass_elements(ctx);

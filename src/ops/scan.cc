@@ -48,6 +48,18 @@ Layout layout_of(const NodeView& node) {
   return layout;
 }
 
+// The standard asks states to have one shape in all iterations, which a run does not insist on.
+template <class InferBody>
+std::vector<Known> with_kept_shapes(std::vector<Known>& states, const InferBody& infer_body) {
+  for (Known& state : states) state = Known::of(state.type);
+  std::vector<Known> made = infer_body(states);
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (!states[i].type.is_known() || (states[i].type.is_tensor() && !states[i].type.shape))
+      states[i].type = made[i].type;
+  }
+  return made;
+}
+
 void infer(InferContext& ctx) {
   const ir::Graph& body = body_of(ctx);
   const Layout layout = layout_of(ctx);
@@ -74,7 +86,8 @@ void infer(InferContext& ctx) {
     inputs.insert(inputs.end(), slices.begin(), slices.end());
     return ctx.infer_subgraph(body, inputs);
   };
-  const std::vector<Known> made = settle_carried(ctx, states, 0, infer_body);
+  const std::vector<Known> made = ctx.mode().thorough ? with_kept_shapes(states, infer_body)
+                                                      : settle_carried(ctx, states, 0, infer_body);
   for (size_t i = 0; i < layout.states; ++i) ctx.set(static_cast<int>(i), states[i].type);
   for (size_t i = 0; i < layout.scanned_out; ++i) {
     ValueType type = made[layout.states + i].type;

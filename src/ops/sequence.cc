@@ -16,11 +16,18 @@ std::unique_ptr<Step> allocating(std::unique_ptr<Step> step) {
 }
 
 // The type of an item that may be either; sizes that differ are not said.
-ValueType merged(const ValueType& a, const ValueType& b) {
+ValueType merged(InferContext& ctx, const ValueType& a, const ValueType& b) {
   if (!a.is_known()) return b;
   if (!b.is_known()) return a;
   ValueType type = a;
-  if (!a.shape || !b.shape || *a.shape != *b.shape) type.shape.reset();
+  if (!a.shape || !b.shape || a.shape->size() != b.shape->size()) {
+    type.shape.reset();
+    return type;
+  }
+  for (size_t i = 0; i < a.shape->size(); ++i) {
+    const Dim &one = (*a.shape)[i], &other = (*b.shape)[i];
+    if (one != other) (*type.shape)[i] = ctx.unknown(max(one, other));
+  }
   return type;
 }
 
@@ -60,7 +67,7 @@ size_t position_of(int64_t given, size_t count, bool inserting) {
 void infer_construct(InferContext& ctx) {
   ValueType item;
   for (int i = 0; i < ctx.input_count(); ++i)
-    item = i == 0 ? ctx.type(0) : merged(item, ctx.type(i));
+    item = i == 0 ? ctx.type(0) : merged(ctx, item, ctx.type(i));
   ctx.set(0, ValueType::sequence_of(std::move(item)));
 }
 
@@ -87,7 +94,7 @@ std::unique_ptr<Step> prepare_empty(PrepareContext&) {
 void infer_insert(InferContext& ctx) {
   check_sequence(ctx);
   const ValueType& sequence = ctx.type(0);
-  ctx.set(0, ValueType::sequence_of(sequence.nested ? merged(*sequence.nested, ctx.type(1))
+  ctx.set(0, ValueType::sequence_of(sequence.nested ? merged(ctx, *sequence.nested, ctx.type(1))
                                                     : ctx.type(1)));
 }
 
@@ -149,6 +156,17 @@ std::unique_ptr<Step> prepare_length(PrepareContext&) {
 // --- SplitToSequence
 // ------------------------------------------------------------------------------
 
+// The size that all parts of a dimension have, where they have one.
+std::optional<Dim> common_part(const InferContext& ctx, const Dim& size) {
+  const auto split = ctx.integers(1);
+  if (!split || split->empty()) return std::nullopt;
+  const Dim part((*split)[0]);
+  if (ctx.rank(1) == 0) return exact_div(size, part) ? std::optional(part) : std::nullopt;
+  const bool equal =
+      std::all_of(split->begin(), split->end(), [&](int64_t other) { return part == other; });
+  return equal ? std::optional(part) : std::nullopt;
+}
+
 void infer_split(InferContext& ctx) {
   ValueType item = ctx.type(0);
   if (item.shape) {
@@ -160,7 +178,9 @@ void infer_split(InferContext& ctx) {
       else
         item.shape->erase(item.shape->begin() + static_cast<std::ptrdiff_t>(at));
     } else {
-      (*item.shape)[at] = ctx.unknown((*item.shape)[at]);
+      Dim& size = (*item.shape)[at];
+      const auto part = common_part(ctx, size);
+      size = part ? *part : ctx.unknown(size);
     }
   }
   ctx.set(0, ValueType::sequence_of(std::move(item)));

@@ -96,6 +96,10 @@ void infer(InferContext& ctx) {
       out.push_back(x);
     } else if (op == UnaryOp::logical_not && x.is_constant()) {
       out.push_back(Dim(x == 0 ? 1 : 0));
+    } else if (op == UnaryOp::relu) {
+      out.push_back(max(x, 0));
+    } else if (auto unknown = ctx.unknown_element()) {
+      out.push_back(std::move(*unknown));
     } else {
       return;
     }

@@ -27,10 +27,14 @@ void pass_known(InferContext& ctx, const std::vector<Dim>& shape) {
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const bool decided = condition && (*condition)[i].is_constant();
     const bool same = x && y && (*x)[i] == (*y)[i];
-    if (!decided && !same) return;
-    const auto& from = same || !((*condition)[i] == 0) ? x : y;
-    if (!from) return;
-    chosen.push_back((*from)[i]);
+    const auto& from = same || (decided && !((*condition)[i] == 0)) ? x : y;
+    if ((decided || same) && from) {
+      chosen.push_back((*from)[i]);
+    } else if (auto unknown = ctx.unknown_element()) {
+      chosen.push_back(std::move(*unknown));
+    } else {
+      return;
+    }
   }
   ctx.set_elements(0, std::move(chosen));
 }

@@ -20,7 +20,8 @@ using Imports = std::vector<ir::OperatorSetId>;
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 
 constexpr int max_call_depth = 64;
-constexpr size_t max_nodes = 4'000'000;  // after inlining: exponential nests of calls end here
+// Nodes and calls of all graphs together: exponential nests of calls end here.
+constexpr int64_t max_nodes = 500'000;
 
 class Lowering {
  public:
@@ -95,14 +96,18 @@ class Lowering {
               "functions and subgraphs nest deeper than {}; functions must not call themselves",
               max_call_depth);
     }
-    if (out.size() > max_nodes) {
+    if (++made_ > max_nodes) {
       fail_at(place(node), ErrorCode::invalid_model,
-              "the graph grows beyond {} nodes when functions are inlined", max_nodes);
+              "the model grows beyond {} nodes when functions are inlined", max_nodes);
     }
     const auto called =
         functions_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
     if (called != functions_.end()) {
       inline_call(*called->second, node, scope, depth, out);
+      return;
+    }
+    if (options_.keep_unknown && !is_known(node, imports)) {
+      out.push_back(std::move(node));
       return;
     }
     const int64_t opset = opset_of(node, imports);
@@ -122,6 +127,14 @@ class Lowering {
     infer::Scope scope(&outer);
     lower_graph(*copy, imports, scope, depth + 1);
     return copy;
+  }
+
+  static bool is_known(const ir::Node& node, const Imports& imports) {
+    const int64_t version = ir::imported_version(imports, node.domain);
+    const std::string_view domain = ir::canonical_domain(node.domain);
+    if (version <= 0 || !schema::is_standard_domain(domain)) return version > 0;
+    return version <= schema::latest_opset(domain) &&
+           schema::find(domain, node.op_type, version) != nullptr;
   }
 
   int64_t opset_of(const ir::Node& node, const Imports& imports) const {
@@ -221,13 +234,7 @@ class Lowering {
       std::vector<const infer::Known*> inputs;
       for (const std::string& name : node.inputs)
         inputs.push_back(name.empty() ? nullptr : scope.find(name));
-      const ops::InferSubgraph subgraph = [&](const ir::Graph& graph,
-                                              std::span<const infer::Known> given) {
-        infer::Scope inside(&scope);
-        infer::enter(graph, inside, findings_, given);
-        infer::infer_graph(graph, inside, findings_);
-        return infer::outputs_of(graph, inside, findings_);
-      };
+      const ops::InferSubgraph subgraph = infer::subgraphs_of(scope, findings_);
       outputs = infer::infer_node(node, infer::bind_node(node), inputs, findings_, &subgraph);
     } catch (const Error&) {
       return;  // unknown here; reported later with all that is known then
@@ -248,6 +255,7 @@ class Lowering {
   std::map<std::pair<std::string_view, std::string_view>, std::unique_ptr<ir::Function>> bodies_;
   std::unordered_set<std::string> names_;
   uint64_t counter_ = 0;
+  int64_t made_ = 0;
   ir::SymbolTable symbols_;
   infer::Findings findings_;
   ops::UpgradeContext::Services services_;

@@ -13,6 +13,8 @@ struct LowerOptions {
   bool assume_inference = false;
   // Expand standard functions even where a kernel exists (tests compare body and kernel).
   bool prefer_function_bodies = false;
+  // Nodes of operators that nobody knows stay as they are instead of being errors.
+  bool keep_unknown = false;
 };
 
 // The main graph of `model` with calls of model-local functions inlined, every node carried up to

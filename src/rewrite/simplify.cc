@@ -38,13 +38,7 @@ class Folder {
       for (const std::string& name : node.inputs)
         inputs.push_back(name.empty() ? nullptr : known(node, name, scope));
       const infer::Binding binding = infer::bind_node(node);
-      const ops::InferSubgraph subgraph = [&](const ir::Graph& inner,
-                                              std::span<const Known> given) {
-        Scope inside(&scope);
-        infer::enter(inner, inside, findings_, given);
-        infer::infer_graph(inner, inside, findings_);
-        return infer::outputs_of(inner, inside, findings_);
-      };
+      const ops::InferSubgraph subgraph = infer::subgraphs_of(scope, findings_);
       std::vector<Known> made = infer::infer_node(node, binding, inputs, findings_, &subgraph);
       const bool folds = !has_graph && fold_node(node, binding, inputs, made);
       for (size_t i = 0; i < node.outputs.size(); ++i) {

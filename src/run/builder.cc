@@ -86,6 +86,7 @@ void Builder::build(std::span<const Known> inputs,
                     std::vector<std::pair<std::string, Known>> captured) {
   findings_.symbols = &plan_.symbols_;
   findings_.constraints = &constraints_;
+  findings_.budget = services_.budget;
   const ir::Graph& graph = plan_.graph_;
 
   std::vector<Known> entering;
@@ -186,14 +187,8 @@ void Builder::add_node(const ir::Node& node) {
     const int value = step.inputs[static_cast<size_t>(i)];
     known.push_back(value < 0 ? nullptr : &plan_.values_[static_cast<size_t>(value)].known);
   }
-  const ops::InferSubgraph subgraph = [&](const ir::Graph& graph, std::span<const Known> given) {
-    infer::Scope inside(&scope_);
-    infer::Findings findings = findings_;
-    findings.constraints = nullptr;  // the subgraph's own plan checks them
-    infer::enter(graph, inside, findings, given);
-    infer::infer_graph(graph, inside, findings);
-    return infer::outputs_of(graph, inside, findings);
-  };
+  // A subgraph's own plan checks what its sizes must be.
+  const ops::InferSubgraph subgraph = infer::subgraphs_of(scope_, findings_);
   std::vector<Known> outputs = infer::infer_node(node, binding, known, findings_, &subgraph);
   name_late_sizes(outputs);
 

@@ -206,6 +206,10 @@ void Context::evaluate_dims(const Segment& segment) {
 
 void Context::check_constraints(const Segment& segment) {
   for (const ops::Constraint& c : segment.constraints) {
+    if (c.a.is_indefinite() || c.b.is_indefinite()) {
+      fail(ErrorCode::unsupported, "{}: the sizes are too large or too intricate to tell",
+           c.message);
+    }
     const auto a = c.a.evaluate(sizes_), b = c.b.evaluate(sizes_);
     if (!a || !b) continue;  // decided by the run: the step that learns it checks again
     bool holds = true;

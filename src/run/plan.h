@@ -22,6 +22,8 @@ struct PlanServices {
   ops::PackCache* packs = nullptr;  // never null
   bool exact = false;
   uint64_t seed = 0;
+  // Of the inference of all plans within one another; never null.
+  std::shared_ptr<infer::Budget> budget = std::make_shared<infer::Budget>();
 };
 
 // A value of the planned graph.

@@ -103,6 +103,11 @@ std::vector<Known> settle_carried(
     value.elements = nullptr;
   }
   for (;;) {  // every round opens at least one size, rank or type
+    if (ctx.is_hurried()) {  // any type a body could give
+      for (Known& value : carried)
+        value.type = value.type.is_tensor() ? ValueType::tensor(value.type.element) : ValueType();
+      return infer_body(carried);
+    }
     std::vector<Known> made = infer_body(carried);
     bool stable = true;
     for (size_t i = 0; i < carried.size() && first + i < made.size(); ++i) {

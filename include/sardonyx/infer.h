@@ -1,0 +1,87 @@
+// Types and shapes of a model's values, without running it.
+//
+//   sardonyx::Inference inference = sardonyx::infer_types("model.onnx");
+//   for (const auto& value : inference.values) std::cout << value.name << ": " << value.type;
+//
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sardonyx/element_type.h"
+
+namespace sardonyx {
+
+class Model;
+
+struct InferOptions {
+  std::map<std::string, int64_t, std::less<>> sizes;  // named dimensions that are to be numbers
+  // Declarations that contradict what was inferred are errors instead of warnings.
+  bool strict = false;
+};
+
+// A value of the model: a graph's input, an initializer that is an input, or a node's output.
+struct InferredValue {
+  enum class State {
+    known,    // type and shape are known; sizes are numbers or expressions of the model's names
+    bounded,  // some sizes are unknowns that the run decides, each with an upper bound
+    open,     // some sizes are unknowns without a bound
+    partial,  // the rank, or a part of the type, is unknown
+    unknown,  // nothing is known
+  };
+  std::string graph;  // "" for the main graph, "If 'choice' then_branch" for subgraphs
+  std::string name;
+  State state = State::unknown;
+  std::string type;  // "float[batch,2*h + 1]"
+  ElementType element = ElementType::undefined;
+  // Dimensions of a tensor as text: numbers, names, expressions, "u3" for unknowns.
+  std::optional<std::vector<std::string>> shape;
+};
+
+// A size that only a run decides.
+struct InferredUnknown {
+  std::string name;   // "u3", as it stands in the types
+  std::string bound;  // "batch*seq"; "" where none is known
+  std::string node;   // what makes it: "NonZero 'hits'"
+  std::string reason;
+};
+
+// A name that the model declares, explained by others: seq = past + 1.
+struct InferredName {
+  std::string name;
+  std::string expression;
+};
+
+struct InferFinding {
+  bool is_error = false;
+  std::string place;  // "Add 'sum'"
+  std::string message;
+};
+
+struct Inference {
+  std::vector<InferredValue> values;  // in the order of the file, subgraphs after the main graph
+  std::vector<InferredUnknown> unknowns;
+  std::vector<InferredName> names;
+  std::vector<InferFinding> findings;  // nodes that can't run, declarations that can't be confirmed
+
+  int64_t count(InferredValue::State state) const;
+  bool has_errors() const;
+};
+
+// Infers the model of a file; external data need not be there. Throws Error (unreadable,
+// invalid_model) where the file can't be read as a model; what is wrong inside it is a finding.
+Inference infer_types(const std::string& path, const InferOptions& options = {});
+
+Inference infer_types(const Model& model, const InferOptions& options = {});
+
+// The same, and writes the model with all it learned as value_info, types of outputs and of the
+// values of subgraphs included, to `output`, which may be the model's own path. Weights are copied
+// from file to file without being held in memory; external data stays where it is, so that a model
+// that has some can only be written to its own folder: Error (bad_input) otherwise.
+Inference infer_file(const std::string& path, const std::string& output,
+                     const InferOptions& options = {});
+
+}  // namespace sardonyx

@@ -1,0 +1,79 @@
+// How ir::Dim keeps an expression. For the dim_*.cc files only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ir/dim.h"
+
+namespace sardonyx::ir {
+
+// An interval; nullopt: open on that side.
+struct DimRange {
+  std::optional<int64_t> low, high;
+};
+
+enum class AtomKind : uint8_t { symbol, floor_div, min, max, broadcast };
+
+// What an atom and an expression know of themselves from their parts, so that nothing walks down
+// for it again.
+struct DimFacts {
+  DimRange range;
+  uint64_t symbols = 0;  // bit id % 64 of every symbol inside
+  int depth = 0;
+  int size = 0;
+  bool depends_on_run = false;
+};
+
+struct Atom {
+  AtomKind kind = AtomKind::symbol;
+  const Symbol* symbol = nullptr;
+  Dim a, b;
+  uint64_t hash = 0;
+  DimFacts facts;
+};
+
+using AtomRef = std::shared_ptr<const Atom>;
+
+// Sum over terms of coefficient * product of atoms; the constant term has no atoms.
+struct Dim::Expression {
+  struct Term {
+    int64_t coefficient = 0;
+    std::vector<AtomRef> atoms;  // sorted by hash
+    uint64_t hash = 0;
+  };
+  std::vector<Term> terms;  // sorted by hash, no zero coefficients; none: indefinite
+  uint64_t hash = 0;
+  DimFacts facts;
+
+  bool is_indefinite() const { return terms.empty(); }
+};
+
+struct DimAccess {
+  using Expression = Dim::Expression;
+  using Term = Expression::Term;
+
+  static const Expression* expression(const Dim& dim) { return dim.expression_.get(); }
+  // The sum of terms, brought into canonical form; indefinite where that overflows or is too large.
+  static Dim make(std::vector<Term> terms, bool overflow = false);
+  static Dim indefinite(const DimRange& range);
+  // The terms of a definite dimension, constants included.
+  static std::vector<Term> terms(const Dim& dim);
+  // Sorts a term's atoms and computes its hash.
+  static void finish(Term& term);
+};
+
+bool same(const AtomRef& x, const AtomRef& y);
+DimRange range_of(const Dim& dim);
+DimRange range_of(const std::vector<DimAccess::Term>& terms);
+DimRange sum_range(const DimRange& a, const DimRange& b);
+DimRange product_range(const DimRange& a, const DimRange& b);
+// Of any operation an atom stands for but symbol.
+DimRange operation_range(AtomKind kind, const DimRange& a, const DimRange& b);
+
+// floor(a / b); nullopt where b is 0 or the quotient overflows.
+std::optional<int64_t> floor_division(int64_t a, int64_t b);
+
+}  // namespace sardonyx::ir

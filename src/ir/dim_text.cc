@@ -1,0 +1,115 @@
+// Expressions as text, and their values under a binding.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ir/dim_expression.h"
+
+namespace sardonyx::ir {
+
+namespace {
+
+std::string text_of(const Atom& atom) {
+  if (atom.kind == AtomKind::symbol) return atom.symbol->name;
+  std::string a = atom.a.to_string(), b = atom.b.to_string();
+  if (atom.kind == AtomKind::floor_div) {
+    if (a.find(' ') != std::string::npos) a = "(" + a + ")";
+    if (!atom.b.is_constant() && !atom.b.as_symbol()) b = "(" + b + ")";
+    return fmt::format("floor({}/{})", a, b);
+  }
+  // Arguments in the order of their texts, a number last.
+  if (atom.a.is_constant() || (!atom.b.is_constant() && b < a)) std::swap(a, b);
+  const char* name = atom.kind == AtomKind::min   ? "min"
+                     : atom.kind == AtomKind::max ? "max"
+                                                  : "broadcast";
+  return fmt::format("{}({}, {})", name, a, b);
+}
+
+// The value of an operation; nullopt where it has none.
+std::optional<int64_t> computed(AtomKind kind, int64_t a, int64_t b) {
+  switch (kind) {
+    case AtomKind::floor_div: return floor_division(a, b);
+    case AtomKind::min: return std::min(a, b);
+    case AtomKind::max: return std::max(a, b);
+    default:
+      if (a != b && a != 1 && b != 1) return std::nullopt;
+      return a == 1 ? b : a;
+  }
+}
+
+}  // namespace
+
+std::optional<int64_t> Dim::evaluate(std::span<const int64_t> sizes) const {
+  if (is_constant()) return constant_;
+  if (is_indefinite()) return std::nullopt;
+  int64_t sum = 0;
+  for (const DimAccess::Term& term : expression_->terms) {
+    int64_t product = term.coefficient;
+    for (const AtomRef& atom : term.atoms) {
+      std::optional<int64_t> factor;
+      if (atom->kind == AtomKind::symbol) {
+        const auto id = static_cast<size_t>(atom->symbol->id);
+        const int64_t unbound = atom->symbol->is_size ? -1 : INT64_MIN;
+        if (id < sizes.size() && sizes[id] > unbound) factor = sizes[id];
+      } else {
+        const auto a = atom->a.evaluate(sizes), b = atom->b.evaluate(sizes);
+        if (a && b) factor = computed(atom->kind, *a, *b);
+      }
+      if (!factor || __builtin_mul_overflow(product, *factor, &product)) return std::nullopt;
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+  }
+  return sum;
+}
+
+std::string Dim::to_string() const {
+  if (is_constant()) return fmt::format("{}", constant_);
+  if (is_indefinite()) return "?";
+  // Printed in the order of names, the constant last, so that texts are stable.
+  std::map<std::string, int64_t> products;
+  int64_t constant = 0;
+  for (const DimAccess::Term& term : expression_->terms) {
+    if (term.atoms.empty()) {
+      constant = term.coefficient;
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const AtomRef& atom : term.atoms) names.push_back(text_of(*atom));
+    std::sort(names.begin(), names.end());
+    products[fmt::format("{}", fmt::join(names, "*"))] = term.coefficient;
+  }
+  std::string text;
+  const auto append = [&](int64_t coefficient, const std::string& product) {
+    const bool negative = coefficient < 0;
+    text += text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
+    const uint64_t size =
+        negative ? 0 - static_cast<uint64_t>(coefficient) : static_cast<uint64_t>(coefficient);
+    if (product.empty()) {
+      text += fmt::format("{}", size);
+    } else {
+      text += size == 1 ? product : fmt::format("{}*{}", size, product);
+    }
+  };
+  for (const auto& [product, coefficient] : products) {
+    if (coefficient > 0) append(coefficient, product);
+  }
+  const bool number_first = text.empty() && constant > 0;  // 1024 - past
+  if (number_first) append(constant, "");
+  for (const auto& [product, coefficient] : products) {
+    if (coefficient < 0) append(coefficient, product);
+  }
+  if (constant != 0 && !number_first) append(constant, "");
+  return text;
+}
+
+std::string to_string(std::span<const Dim> shape) {
+  std::string text = "[";
+  for (const Dim& dim : shape) {
+    if (text.size() > 1) text += ",";
+    text += dim.to_string();
+  }
+  return text + "]";
+}
+
+}  // namespace sardonyx::ir

@@ -1,0 +1,187 @@
+// What inference says where it may learn from the graph and name what only the run knows.
+#include <gtest/gtest.h>
+
+#include "infer/infer.h"
+#include "wire/text_parse.h"
+
+namespace sardonyx::infer {
+namespace {
+
+class Thorough {
+ public:
+  explicit Thorough(std::string_view text) : graph_(wire::parse_graph(text)) {
+    findings_.symbols = &symbols_;
+    findings_.constraints = &constraints_;
+    findings_.thorough = true;
+    findings_.unknowns = &unknowns;
+    findings_.disagreement = [&](Disagreement found) { disagreements.push_back(std::move(found)); };
+    findings_.problem = [&](const ir::Node&, const Error& error) {
+      problems.push_back(error.what());
+    };
+    enter(graph_, scope_, findings_);
+    infer_graph(graph_, scope_, findings_);
+  }
+
+  std::string shape(std::string_view name) const {
+    const auto& shape = scope_.find(name)->type.shape;
+    if (!shape) return "?";
+    std::vector<ir::Dim> dims;
+    for (const ir::Dim& dim : *shape) dims.push_back(symbols_.resolved(dim));
+    return ir::to_string(dims);
+  }
+  std::string elements(std::string_view name) const {
+    const auto& elements = scope_.find(name)->elements;
+    return elements ? ir::to_string(*elements) : "?";
+  }
+  const Known& operator[](std::string_view name) const { return *scope_.find(name); }
+  const Budget& budget() const { return *findings_.budget; }
+
+  std::unordered_map<int, Unknown> unknowns;
+  std::vector<Disagreement> disagreements;
+  std::vector<std::string> problems;
+
+ private:
+  ir::Graph graph_;
+  ir::SymbolTable symbols_;
+  std::vector<Constraint> constraints_;
+  Findings findings_;
+  Scope scope_;
+};
+
+TEST(Thorough, SizesThatMustAgreeAreOne) {
+  const Thorough g(R"(g (float[N, K] a, float[M, 64] b, float[L, 64] c) => (float[x, y] y) {
+    y = MatMul (a, b)
+    z = Concat <axis = 1> (y, c)
+  })");
+  EXPECT_EQ(g.shape("a"), "[N,K]");
+  EXPECT_EQ(g.shape("y"), "[N,64]");
+  EXPECT_EQ(g.shape("z"), "[N,128]");
+}
+
+TEST(Thorough, UnknownElementsKeepTheirIdentity) {
+  const Thorough g(R"(g (float[n, 4] x, int64[n] lengths) => (float[a] y) {
+    longest = ReduceMax <keepdims = 0> (lengths)
+    zero = Constant <value_int = 0> ()
+    one = Constant <value_int = 1> ()
+    first = Range (zero, longest, one)
+    second = Range (zero, longest, one)
+    both = Add (first, second)
+    count = Unsqueeze (longest, axis)
+    axis2 = Constant <value_ints = [0]> ()
+  })");
+  EXPECT_EQ(g.shape("first"), g.shape("second"));
+  EXPECT_EQ(g.shape("both"), g.shape("first"));
+  EXPECT_EQ(g.problems.size(), 1u);  // axis is not defined
+}
+
+TEST(Thorough, OneUnknownElementDoesNotHideTheOthers) {
+  const Thorough g(R"(g (float[batch, 6, 4] x, int64[1] groups) => (float[a] y) {
+    shape = Shape (x)
+    zero = Constant <value_ints = [0]> ()
+    b = Gather (shape, zero)
+    four = Constant <value_ints = [4]> ()
+    target = Concat <axis = 0> (b, groups, four)
+    y = Expand (x, target)
+    z = ConstantOfShape (target)
+  })");
+  EXPECT_EQ(g.shape("z").substr(0, 7), "[batch,");
+  EXPECT_EQ(g["z"].type.shape->at(2), ir::Dim(4));
+}
+
+TEST(Thorough, ReshapeToAnUnknownElementIsNotTakenForASize) {
+  // The element may be -1.
+  const Thorough g(R"(g (float[8, 4] x, int64[1] rows) => (float[a, b] y) {
+    four = Constant <value_ints = [4]> ()
+    target = Concat <axis = 0> (rows, four)
+    y = Reshape (x, target)
+  })");
+  ASSERT_EQ(g["y"].type.rank(), 2u);
+  EXPECT_TRUE(g["y"].type.shape->at(0).lower().has_value());
+  EXPECT_EQ(g["y"].type.shape->at(1), ir::Dim(4));
+}
+
+TEST(Thorough, BelievesDeclarationsOnlyWhereItKnowsNothing) {
+  const Thorough g(R"(g (float[n, 4] x) => (float[hits, 2] y)
+      <float[n, 5] wrong, int64[2, found] indices, float[rows, 4] same, float[3, 4] fixed> {
+    wrong = Relu (x)
+    indices = NonZero (x)
+    same = Relu (x)
+    fixed = Relu (x)
+    there = Transpose (indices)
+    odd = Custom (x)
+    y = Relu (odd)
+  })");
+  EXPECT_EQ(g.shape("wrong"), "[n,4]");
+  EXPECT_EQ(g.shape("there"), "[found,2]");
+  EXPECT_EQ(g.shape("fixed"), "[n,4]");
+  EXPECT_EQ(g.shape("y"), "[hits,2]");
+  ASSERT_EQ(g.disagreements.size(), 2u);
+  EXPECT_EQ(g.disagreements[0].value, "wrong");
+  EXPECT_TRUE(g.disagreements[0].contradiction);
+  EXPECT_EQ(g.disagreements[0].declared, "float[n,5]");
+  EXPECT_EQ(g.disagreements[0].inferred, "float[n,4]");
+  EXPECT_EQ(g.disagreements[1].value, "fixed");
+  EXPECT_FALSE(g.disagreements[1].contradiction);
+}
+
+TEST(Thorough, SaysWhyASizeIsUnknown) {
+  const Thorough g(R"(g (float[n] x, int64 k) => (float[a] y) {
+    hits = NonZero (x)
+  })");
+  ASSERT_FALSE(g.unknowns.empty());
+  const ir::Symbol* u = g["hits"].type.shape->at(1).as_symbol();
+  ASSERT_NE(u, nullptr);
+  EXPECT_EQ(u->upper->to_string(), "n");
+  EXPECT_EQ(g.unknowns.at(u->id).node, "NonZero");
+  EXPECT_EQ(g.unknowns.at(u->id).reason, "its data decide");
+}
+
+// Loop in Loop in Loop …, each with a carried value that grows.
+std::string nested_loops(int depth) {
+  std::string body = "w = Concat <axis = 0> (c, c)\n";
+  for (int i = 0; i < depth; ++i) {
+    const std::string level = std::to_string(i);
+    body = "trips" + level + " = Constant <value_int = 2> ()\n" + "w" + level + " = Loop (trips" +
+           level + ", , c) <body = b" + level + " (int64 i" + level + ", bool t" + level +
+           ", float[m] c" + level + ") => (bool o" + level + ", float[m] w" +
+           (i == 0 ? std::string("_in") : std::to_string(i - 1)) + ") {\n o" + level +
+           " = Identity (t" + level + ")\n" +
+           (i == 0 ? "w_in = Concat <axis = 0> (c0, c0)\n" : body) + "}>\n";
+    // Each body reads its own carried value.
+    const std::string reads = "(trips" + level + ", , c)";
+    body.replace(
+        body.find(reads), reads.size(),
+        "(trips" + level + ", , " + (i + 1 == depth ? "c" : "c" + std::to_string(i + 1)) + ")");
+  }
+  return "g (float[n] c) => (float[k] w" + std::to_string(depth - 1) + ") {\n" + body + "}";
+}
+
+// Two rounds at each level would be 2^30 inferences.
+TEST(Thorough, NestedLoopsTakeBoundedTime) {
+  const Thorough g(nested_loops(30));
+  EXPECT_TRUE(g.problems.empty()) << g.problems[0];
+  EXPECT_LE(g.budget().nodes, 0);
+  EXPECT_GT(g.budget().nodes, -100'000);
+  EXPECT_EQ(g["w29"].type.element, ElementType::float32);
+  const Thorough shallow(nested_loops(2));
+  EXPECT_EQ(shallow["w1"].type.rank(), 1u);
+}
+
+TEST(Thorough, ChainsOfSizeArithmeticTakeBoundedTime) {
+  std::string text =
+      "g (float[n] x, float[m] y) => (float[k] z) {\n s = Shape (x)\n m = Shape (y)\n";
+  std::string last = "s";
+  for (int i = 0; i < 3000; ++i) {
+    const std::string made = "a" + std::to_string(i);
+    text += " p" + made + " = Mul (" + last + ", " + last + ")\n q" + made + " = Div (" + last +
+            ", m)\n " + made + " = Max (p" + made + ", q" + made + ")\n";
+    last = made;
+  }
+  text += " z = ConstantOfShape (" + last + ")\n}";
+  const Thorough g(text);
+  EXPECT_TRUE(g.problems.empty());
+  EXPECT_EQ(g["z"].type.rank(), 1u);
+}
+
+}  // namespace
+}  // namespace sardonyx::infer
