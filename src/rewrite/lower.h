@@ -13,6 +13,8 @@ struct LowerOptions {
   bool assume_inference = false;
   // Expand standard functions even where a kernel exists (tests compare body and kernel).
   bool prefer_function_bodies = false;
+  // Replace standard functions without a kernel by their bodies. A conversion keeps them.
+  bool expand_bodies = true;
 };
 
 // The main graph of `model` with calls of model-local functions inlined, every node carried up to
