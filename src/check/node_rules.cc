@@ -148,14 +148,22 @@ void check_signature_attributes(Context& context, const Where& where,
     }
     const ir::AttributeKind kind = attribute.effective_kind();
     const auto wanted = static_cast<ir::AttributeKind>(formal->kind);
-    if (kind != ir::AttributeKind::undefined && kind != wanted) {
+    if (kind == ir::AttributeKind::undefined || kind == wanted) continue;
+    // Releases 1.0 and 1.1 declared some lists of ai.onnx.ml as one number.
+    if (kind == ir::AttributeKind::int_ && wanted == ir::AttributeKind::ints) {
+      report.not_fatal("D-10", place, "", "it is of type ints; found int");
+    } else {
       report("D-10", place, "", "it is of type {}; found {}", name_of(wanted), name_of(kind));
     }
   }
   for (const schema::Attribute& formal : signature.attributes) {
     if (!formal.required || node.find(formal.name)) continue;
-    report("D-22", where.in(fmt::format("attribute '{}'", formal.name)), "give it",
-           "{} requires it; it is missing", node.op_type);
+    const Where place = where.in(fmt::format("attribute '{}'", formal.name));
+    if (formal.name == "consumed_inputs") {  // a hint that releases 1.0 and 1.1 did not know
+      report.not_fatal("D-22", place, "give it", "{} requires it; it is missing", node.op_type);
+    } else {
+      report("D-22", place, "give it", "{} requires it; it is missing", node.op_type);
+    }
   }
 }
 

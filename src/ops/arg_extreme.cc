@@ -1,6 +1,7 @@
 // ArgMax and ArgMin.
 #include "kernels/rows/reduce.h"
 #include "ops/families/axis.h"
+#include "ops/families/declared_int32.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -38,9 +39,14 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       });
 }
 
+// In release 1.0 the positions were int32.
+void upgrade(UpgradeContext& ctx) {
+  if (ctx.since() < 11) keep_int32(ctx, 0);
+}
+
 constexpr Operator operators[] = {
-    {.name = "ArgMax", .infer = infer, .prepare = prepare<true>},
-    {.name = "ArgMin", .infer = infer, .prepare = prepare<false>},
+    {.name = "ArgMax", .infer = infer, .prepare = prepare<true>, .upgrade = upgrade},
+    {.name = "ArgMin", .infer = infer, .prepare = prepare<false>, .upgrade = upgrade},
 };
 
 }  // namespace

@@ -134,15 +134,21 @@ bool trains(const UpgradeContext& ctx) {
   return ctx.old().attr_int("is_test", 0) == 0;
 }
 
+// Outputs 3 and 4 served the gradient. The text does not say whether saved_var is the variance or
+// its inverse root: nothing makes it, so that only a model that reads it is refused.
+void save_mean(UpgradeContext& ctx) {
+  if (!ctx.has_output(3)) return;
+  const std::string rows =
+      ctx.before("Reshape", {ctx.node().inputs[0], ctx.constant_ints({0, 0, -1}, "shape")});
+  ctx.after("ReduceMean", {rows, ctx.constant_ints({0, 2}, "axes")}, ctx.node().outputs[3],
+            {int_attribute("keepdims", 0)});
+}
+
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 14) return;
-  if (ctx.has_output(3) || ctx.has_output(4)) {
-    ctx.fail(ErrorCode::unsupported,
-             "outputs saved_mean and saved_var of version {} were never defined; remove their uses",
-             ctx.since());
-  }
   const bool training = trains(ctx);
   const bool by_element = ctx.since() < 9 && ctx.old().attr_int("spatial", 1) == 0;
+  if (!by_element) save_mean(ctx);
   for (const char* name : {"consumed_inputs", "is_test", "spatial"}) ctx.remove_attribute(name);
   ctx.node().outputs.resize(std::min<size_t>(ctx.node().outputs.size(), training ? 3 : 1));
   ctx.set_attribute("training_mode", int64_t{training});

@@ -61,6 +61,10 @@ std::string NodeView::attr_string(std::string_view name, std::string_view fallba
 }
 
 std::optional<std::vector<int64_t>> NodeView::attr_ints(std::string_view name) const {
+  // One number where a list is meant: how releases 1.0 and 1.1 declared some.
+  const ir::Attribute* one = node_.find(name);
+  if (one && one->ref_attr_name.empty() && one->effective_kind() == ir::AttributeKind::int_)
+    return std::vector<int64_t>{one->i.value_or(0)};
   if (const auto* a = attribute(name, ir::AttributeKind::ints)) return a->ints;
   const auto* d = declared(name);
   if (d == nullptr || !d->has_default) return std::nullopt;

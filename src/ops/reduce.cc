@@ -148,9 +148,22 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return step;
 }
 
+// Logarithms of integers left with version 28: computed in double, truncated.
+void compute_in_double(UpgradeContext& ctx) {
+  const ElementType element = ctx.element(0);
+  if (!is_integer(element)) return;
+  const auto to = [](ElementType type) { return int_attribute("to", static_cast<int64_t>(type)); };
+  ctx.set_input(0, ctx.before("Cast", {ctx.node().inputs[0]}, {to(ElementType::float64)}));
+  std::string result;
+  const std::string wide = ctx.detach_output(0, &result);
+  ctx.after("Cast", {wide}, result, {to(element)});
+}
+
 // The axes were an attribute: up to version 17, of ReduceSum up to 12.
 void upgrade(UpgradeContext& ctx) {
-  const int64_t first = ctx.node().op_type == "ReduceSum" ? 13 : 18;
+  const std::string& op = ctx.node().op_type;
+  if (ctx.since() < 28 && (op == "ReduceLogSum" || op == "ReduceLogSumExp")) compute_in_double(ctx);
+  const int64_t first = op == "ReduceSum" ? 13 : 18;
   if (ctx.since() >= first) return;
   const auto axes = ctx.old().attr_ints("axes");
   ctx.remove_attribute("axes");

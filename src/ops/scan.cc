@@ -177,49 +177,127 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return step;
 }
 
-// The batch dimension of version 8: an outer Scan over the batch runs an inner one over the
-// sequence.
+// --- Version 8
+// ----------------------------------------------------------------------------------
+
+// Names that nothing else has: made from that of an output, which is the model's only one.
+class Names {
+ public:
+  explicit Names(const ir::Node& node) {
+    for (const std::string& output : node.outputs) {
+      if (prefix_.empty()) prefix_ = output;
+    }
+  }
+  std::string operator()(std::string_view hint) {
+    return fmt::format("{}__{}_{}", prefix_, hint, count_++);
+  }
+
+ private:
+  std::string prefix_;
+  int count_ = 0;
+};
+
+ir::Node helper(std::string op, std::vector<std::string> inputs, std::string output,
+                std::vector<ir::Attribute> attributes = {}) {
+  ir::Node node;
+  node.op_type = std::move(op);
+  node.inputs = std::move(inputs);
+  node.outputs = {std::move(output)};
+  node.attributes = std::move(attributes);
+  return node;
+}
+
+void add_value(std::vector<ir::ValueInfo>& list, const std::string& name) {
+  list.emplace_back().name = name;
+}
+
+// The body of a sequence that may end before the scan does: what it carries stands still from
+// position `length` on.
+ir::Graph until(Names& fresh_name, const ir::Graph& body, size_t states,
+                const std::string& length) {
+  ir::Graph bounded = body;
+  const std::string position = fresh_name("position"), inside = fresh_name("inside");
+  add_value(bounded.inputs, position);
+  bounded.nodes.push_back(helper("Less", {position, length}, inside));
+  for (size_t i = 0; i < states && i < body.inputs.size() && i < body.outputs.size(); ++i) {
+    const std::string next = fresh_name(body.outputs[i].name);
+    bounded.nodes.push_back(
+        helper("Where", {inside, body.outputs[i].name, body.inputs[i].name}, next));
+    bounded.outputs[i].name = next;
+  }
+  return bounded;
+}
+
+// Adds what feeds the bounded body with its positions: 0, 1 … of the first scan input.
+void scan_positions(Names& fresh_name, ir::Node& inner, ir::Graph& around,
+                    const std::string& first_scan) {
+  const auto constant = [&](int64_t value, Shape shape) {
+    std::string name = fresh_name("constant");
+    const Tensor tensor = Tensor::of<int64_t>({value}, std::move(shape));
+    around.nodes.push_back(helper("Constant", {}, name, {tensor_attribute("value", tensor)}));
+    return name;
+  };
+  const std::string size = fresh_name("size"), count = fresh_name("count");
+  around.nodes.push_back(
+      helper("Shape", {first_scan}, size, {int_attribute("start", 0), int_attribute("end", 1)}));
+  around.nodes.push_back(helper("Squeeze", {size, constant(0, {1})}, count));
+  inner.inputs.push_back(fresh_name("positions"));
+  around.nodes.push_back(
+      helper("Range", {constant(0, {}), count, constant(1, {})}, inner.inputs.back()));
+}
+
+// The batch dimension: an outer Scan over the batch runs an inner one over the sequence.
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 9) return;
   const NodeView old = ctx.old();
-  if (ctx.has_input(0)) {
-    ctx.fail(
-        ErrorCode::unsupported,
-        "Scan-8 with sequence_lens is not supported; drop the input where all sequences are whole");
-  }
   const ir::Graph& body = body_of(old);
   const int64_t scans = old.attr_int("num_scan_inputs");
-  const auto operands = ctx.node().inputs.size() - 1;
-  if (scans < 1 || scans > static_cast<int64_t>(operands)) {
-    ctx.fail(ErrorCode::invalid_model, "num_scan_inputs must be in [1, {}]; got {}", operands,
-             scans);
+  if (ctx.node().inputs.empty() || scans < 1 ||
+      scans > static_cast<int64_t>(ctx.node().inputs.size() - 1)) {
+    ctx.fail(ErrorCode::invalid_model, "num_scan_inputs must be in [1, {}]; got {}",
+             std::max<int64_t>(0, static_cast<int64_t>(ctx.node().inputs.size()) - 1), scans);
   }
+  const size_t operands = ctx.node().inputs.size() - 1;
+  const bool bounded = ctx.has_input(0);
+  auto directions = old.attr_ints("directions").value_or(std::vector<int64_t>());
+  if (bounded && std::any_of(directions.begin(), directions.end(), [](int64_t d) { return d; })) {
+    ctx.fail(ErrorCode::unsupported,
+             "Scan-8 does not say where a reversed sequence begins that sequence_lens cuts short; "
+             "drop sequence_lens where all sequences are whole, or reverse before the Scan");
+  }
+  Names fresh_name(ctx.node());
+  ir::Graph over_batch;
+  over_batch.name = body.name + "_batch";
   ir::Node inner;
   inner.op_type = "Scan";
   inner.name = ctx.node().name;
-  inner.attributes = {int_attribute("num_scan_inputs", scans), graph_attribute("body", body)};
-  if (const auto directions = old.attr_ints("directions"); directions && !directions->empty()) {
-    inner.attributes.push_back(ints_attribute("scan_input_directions", *directions));
-  }
-  ir::Graph over_batch;
-  over_batch.name = body.name + "_batch";
-  const auto add_value = [](std::vector<ir::ValueInfo>& list, std::string name) {
-    ir::ValueInfo info;
-    info.name = std::move(name);
-    list.push_back(std::move(info));
-  };
   for (size_t i = 0; i < operands; ++i) {
-    inner.inputs.push_back(fmt::format("{}__operand_{}", over_batch.name, i));
+    inner.inputs.push_back(fresh_name("operand"));
     add_value(over_batch.inputs, inner.inputs.back());
   }
   for (size_t i = 0; i < body.outputs.size(); ++i) {
-    inner.outputs.push_back(fmt::format("{}__result_{}", over_batch.name, i));
+    inner.outputs.push_back(fresh_name("result"));
     add_value(over_batch.outputs, inner.outputs.back());
   }
-  over_batch.nodes.push_back(std::move(inner));
+  const std::string lengths = ctx.node().inputs[0];
   ctx.node().inputs.erase(ctx.node().inputs.begin());
-  ctx.node().attributes = {int_attribute("num_scan_inputs", static_cast<int64_t>(operands)),
-                           graph_attribute("body", std::move(over_batch))};
+  if (bounded) {
+    const size_t states = operands - static_cast<size_t>(scans);
+    const std::string length = fresh_name("length");
+    scan_positions(fresh_name, inner, over_batch, inner.inputs[states]);
+    inner.attributes = {int_attribute("num_scan_inputs", scans + 1),
+                        graph_attribute("body", until(fresh_name, body, states, length))};
+    add_value(over_batch.inputs, length);
+    ctx.node().inputs.push_back(lengths);
+  } else {
+    inner.attributes = {int_attribute("num_scan_inputs", scans), graph_attribute("body", body)};
+    if (!directions.empty())
+      inner.attributes.push_back(ints_attribute("scan_input_directions", std::move(directions)));
+  }
+  over_batch.nodes.push_back(std::move(inner));
+  ctx.node().attributes = {
+      int_attribute("num_scan_inputs", static_cast<int64_t>(ctx.node().inputs.size())),
+      graph_attribute("body", std::move(over_batch))};
 }
 
 constexpr Operator operators[] = {

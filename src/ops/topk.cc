@@ -1,6 +1,7 @@
 // TopK.
 #include "kernels/rows/scan.h"
 #include "ops/families/axis.h"
+#include "ops/families/declared_int32.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
 
@@ -75,12 +76,13 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return step;
 }
 
-// Version 1 has k as an attribute.
+// Version 1 has k as an attribute; up to 1.1 its indices could be int32.
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 10) return;
   const int64_t k = ctx.old().attr_int("k");
   ctx.remove_attribute("k");
   ctx.set_input(1, ctx.constant_ints({k}, "k"));
+  keep_int32(ctx, 1);
 }
 
 constexpr Operator operators[] = {

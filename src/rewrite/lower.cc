@@ -69,8 +69,10 @@ class Lowering {
   }
 
   void lower_graph(ir::Graph& graph, const Imports& imports, infer::Scope& scope, int depth) {
-    for (const ir::ValueInfo& info : graph.value_info) {
-      if (info.type) scope.set(info.name, infer::Known::of(ir::value_type(*info.type, symbols_)));
+    for (const auto* declared : {&graph.value_info, &graph.outputs}) {
+      for (const ir::ValueInfo& info : *declared) {
+        if (info.type) scope.set(info.name, infer::Known::of(ir::value_type(*info.type, symbols_)));
+      }
     }
     infer::enter(graph, scope, findings_);
     std::vector<ir::Node> nodes = std::move(graph.nodes);
@@ -203,7 +205,7 @@ class Lowering {
   void emit(ir::Node node, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
     const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const bool has_kernel = op != nullptr && op->prepare != nullptr;
-    if (!has_kernel || options_.prefer_function_bodies) {
+    if (options_.expand_bodies && (!has_kernel || options_.prefer_function_bodies)) {
       if (const ir::Function* body = standard_body(node)) {
         inline_call(*body, node, scope, depth, out);
         return;

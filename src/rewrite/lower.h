@@ -15,6 +15,8 @@ struct LowerOptions {
   bool prefer_function_bodies = false;
   // Nodes of operators that nobody knows stay as they are instead of being errors.
   bool keep_unknown = false;
+  // Replace standard functions without a kernel by their bodies. A conversion keeps them.
+  bool expand_bodies = true;
 };
 
 // The main graph of `model` with calls of model-local functions inlined, every node carried up to

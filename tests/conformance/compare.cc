@@ -143,7 +143,9 @@ std::optional<std::string> difference(const Value& actual, const Value& expected
 }
 
 std::optional<std::string> difference_in_form(const Value& actual, const Value& expected) {
-  if (!actual.is_tensor() || !expected.is_tensor()) return difference(actual, expected, {});
+  if (actual.kind() != expected.kind())
+    return fmt::format("a {} instead of a {}", name_of(actual.kind()), name_of(expected.kind()));
+  if (!actual.is_tensor()) return std::nullopt;
   const Tensor &a = actual.tensor(), &e = expected.tensor();
   if (a.element_type() == e.element_type() && a.shape() == e.shape()) return std::nullopt;
   return fmt::format("{} of {} instead of {} of {}", name_of(a.element_type()),

@@ -21,7 +21,7 @@ struct Tolerance {
 std::optional<std::string> difference(const Value& actual, const Value& expected,
                                       const Tolerance& tolerance);
 
-// The same kinds, types and shapes, whatever the elements: for cases whose outputs are random.
+// The same kinds, and of tensors the same types and shapes, whatever the elements.
 std::optional<std::string> difference_in_form(const Value& actual, const Value& expected);
 
 }  // namespace sardonyx::conformance

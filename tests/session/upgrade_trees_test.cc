@@ -1,0 +1,63 @@
+// The tree ensembles that TreeEnsemble replaced, and LabelEncoder of its first version.
+#include "upgrade_support.h"
+
+namespace sardonyx::upgrade_test {
+namespace {
+
+// One tree: x <= 0.5 to node 1, else to node 2.
+const std::string stump =
+    "nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2], nodes_featureids = [0, 0, 0], "
+    "nodes_modes = [\"BRANCH_LEQ\", \"LEAF\", \"LEAF\"], nodes_values = [0.5, 0.0, 0.0], "
+    "nodes_truenodeids = [1, 0, 0], nodes_falsenodeids = [2, 0, 0]";
+
+TEST(TreeEnsemble, OldOperatorsRunOnTheSameForest) {
+  const std::vector<NamedValue> x = {{"x", Tensor::of<float>({0, 1}, {2, 1})}};
+  // The left leaf has a weight for each target, the right one for the first alone.
+  const auto targets = run_old(
+      9,
+      "g (float[2, 1] x) => (float[2, 2] y) { y = ai.onnx.ml.TreeEnsembleRegressor<" + stump +
+          ", n_targets = 2, target_treeids = [0, 0, 0], target_nodeids = [1, 1, 2], target_ids = "
+          "[0, 1, 0], target_weights = [1.0, 2.0, 3.0], base_values = [100.0, 200.0]>(x) }",
+      x);
+  expect_floats(targets[0], {101, 202, 103, 200});
+  const auto classes = run_old(
+      9,
+      "g (float[2, 1] x) => (int64[2] label, float[2, 2] score) { label, score = "
+      "ai.onnx.ml.TreeEnsembleClassifier<" +
+          stump +
+          ", classlabels_int64s = [7, 8], class_treeids = [0, 0, 0], class_nodeids = [1, 1, 2], "
+          "class_ids = [0, 1, 1], class_weights = [0.75, 0.25, 1.0]>(x) }",
+      x);
+  EXPECT_EQ(values<int64_t>(classes[0]), (std::vector<int64_t>{7, 8}));
+  expect_floats(classes[1], {0.75, 0.25, 0, 1});
+}
+
+TEST(UpgradeLabelEncoder, FirstOfEqualClassesCounts) {
+  const auto places = run_old(9,
+                              "g (string[3] x) => (int64[3] y) { y = ai.onnx.ml.LabelEncoder<"
+                              "classes_strings = [\"a\", \"b\", \"a\"], default_int64 = -9>(x) }",
+                              {{"x", Tensor::of<std::string>({"a", "b", "z"}, {3})}});
+  EXPECT_EQ(values<int64_t>(places[0]), (std::vector<int64_t>{0, 1, -9}));
+  const auto names = run_old(9,
+                             "g (int64[3] x) => (string[3] y) { y = ai.onnx.ml.LabelEncoder<"
+                             "classes_strings = [\"a\", \"b\", \"a\"]>(x) }",
+                             {{"x", Tensor::of<int64_t>({2, 1, 3}, {3})}});
+  EXPECT_EQ(values<std::string>(names[0]), (std::vector<std::string>{"a", "b", "_Unused"}));
+}
+
+// Releases 1.0 and 1.1 declared these lists as one number.
+TEST(UpgradeClassic, OneNumberWhereAListIsMeant) {
+  const auto joined = run_old(9,
+                              "g (float[2, 1] x) => (float[2, 1] y) { y = "
+                              "ai.onnx.ml.FeatureVectorizer<inputdimensions = 1>(x) }",
+                              {{"x", counted({2, 1})}});
+  expect_floats(joined[0], {0, 1});
+  const auto hot = run_old(9,
+                           "g (int64[2] x) => (float[2, 1] y) { y = "
+                           "ai.onnx.ml.OneHotEncoder<cats_int64s = 7, zeros = 1>(x) }",
+                           {{"x", Tensor::of<int64_t>({7, 8}, {2})}});
+  expect_floats(hot[0], {1, 0});
+}
+
+}  // namespace
+}  // namespace sardonyx::upgrade_test
