@@ -26,5 +26,6 @@ void add_info(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_convert(CLI::App& app, Action& action);
 
 }  // namespace sardonyx::cli

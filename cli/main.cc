@@ -102,6 +102,7 @@ int run_program(int count, char** arguments) {
   add_show(app, action);
   add_explain(app, action);
   add_bench(app, action);
+  add_convert(app, action);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {
