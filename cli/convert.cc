@@ -1,4 +1,6 @@
 // sardonyx convert
+#include "session/convert.h"
+
 #include <memory>
 
 #include "commands.h"
@@ -12,6 +14,7 @@ namespace {
 struct ConvertCommand {
   std::string model;
   SavingOptions saving;
+  ConvertOptions upgrade;
 
   int run() const {
     const SaveOptions options = save_options(saving);
@@ -19,7 +22,9 @@ struct ConvertCommand {
     {
       const Progress progress("converting " + model);
       name_mapped_file(model);
-      saved = convert_model(model, saving.output, options);
+      saved = upgrade.opset == 0
+                  ? convert_model(model, saving.output, options)
+                  : save_model(convert(Model(model), upgrade), saving.output, options);
     }
     report_saved(saving, saved);
     return ok;
@@ -31,9 +36,18 @@ struct ConvertCommand {
 void add_convert(CLI::App& app, Action& action) {
   auto command = std::make_shared<ConvertCommand>();
   CLI::App* convert = app.add_subcommand(
-      "convert", "Write a model in another form, or with its weights in another place");
+      "convert", "Write a model in another form, in a newer opset, or with its weights elsewhere");
   convert->add_option("MODEL", command->model, "The model, in any form")->required();
   add_saving_options(*convert, command->saving);
+  const auto opset = convert
+                         ->add_option("--opset", command->upgrade.opset,
+                                      "Carry every node up to this version of ai.onnx")
+                         ->check(CLI::PositiveNumber)
+                         ->type_name("N");
+  convert
+      ->add_flag("--assume-inference", command->upgrade.assume_inference,
+                 "BatchNormalization and Dropout up to opset 6 without is_test do not train")
+      ->needs(opset);
   convert->callback([command, &action] { action = [command] { return command->run(); }; });
 }
 

@@ -66,7 +66,8 @@ constexpr const char* description =
     "  sardonyx run model.onnx --inputs test_data_set_0 --expect test_data_set_0\n"
     "  sardonyx info model.onnx                           what is in it\n"
     "  sardonyx infer model.onnx -o typed.onnx            type and shape of every value\n"
-    "  sardonyx check model.onnx --strict                 what is wrong with it";
+    "  sardonyx check model.onnx --strict                 what is wrong with it\n"
+    "  sardonyx convert old.onnx new.onnx --opset 21      the same model in a newer opset";
 
 constexpr const char* closing =
     "Exit codes: 0 ok, 1 findings or mismatch, 2 usage, 3 unreadable, 4 invalid model,\n"

@@ -1,0 +1,183 @@
+#include "session/convert.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/fail.h"
+#include "ops/operator.h"
+#include "rewrite/lower.h"
+#include "session/model.h"
+
+namespace sardonyx {
+namespace {
+
+bool same(const ir::Attribute& a, const ir::Attribute& b) {
+  return a.kind == b.kind && a.f == b.f && a.i == b.i && a.s == b.s && a.floats == b.floats &&
+         a.ints == b.ints && a.strings == b.strings && a.t == b.t && a.g == b.g;
+}
+
+bool same(const ir::Node& a, const ir::Node& b) {
+  if (a.op_type != b.op_type || a.inputs != b.inputs || a.outputs != b.outputs ||
+      a.attributes.size() != b.attributes.size())
+    return false;
+  return std::all_of(a.attributes.begin(), a.attributes.end(), [&](const ir::Attribute& x) {
+    const ir::Attribute* y = b.find(x.name);
+    return y != nullptr && same(x, *y);
+  });
+}
+
+// Whether upgrading would leave a node of the newest form as it is: then it means the same in the
+// older version.
+bool means_the_same(const ir::Node& node, const schema::Signature& older) {
+  const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
+  if (op == nullptr || op->upgrade == nullptr) return true;
+  ir::Node copy = node;
+  ops::UpgradeContext::Services services;
+  services.fresh_name = [](std::string_view hint) { return std::string(hint); };
+  ops::UpgradeContext context(copy, older.since, &older, services);
+  try {
+    op->upgrade(context);
+  } catch (const Error&) {
+    return false;
+  }
+  return !context.dropped() && context.take_before().empty() && context.take_after().empty() &&
+         same(node, copy);
+}
+
+// Why a node of the newest form cannot stand in a model that imports `version` of its domain;
+// empty where it can.
+std::string obstacle(const ir::Node& node, int64_t version) {
+  if (!schema::is_standard_domain(node.domain)) return {};
+  const schema::Signature* bound = schema::find(node.domain, node.op_type, version);
+  if (bound == nullptr) return "that has no such operator";
+  if (bound->deprecated) return "there the operator is deprecated";
+  if (bound == schema::newest(node.domain, node.op_type)) return {};
+  if (static_cast<int64_t>(node.inputs.size()) > bound->max_inputs)
+    return fmt::format("it takes at most {} inputs there", bound->max_inputs);
+  if (static_cast<int64_t>(node.outputs.size()) > bound->max_outputs)
+    return fmt::format("it gives at most {} outputs there", bound->max_outputs);
+  for (const ir::Attribute& attribute : node.attributes) {
+    if (bound->attribute(attribute.name) == nullptr)
+      return fmt::format("it has no attribute '{}' there", attribute.name);
+  }
+  if (!means_the_same(node, *bound)) return "the same node means something else there";
+  return {};
+}
+
+void for_each_graph(ir::Graph& graph, const std::function<void(ir::Graph&)>& visit);
+
+void for_each_subgraph(ir::Node& node, const std::function<void(ir::Graph&)>& visit) {
+  const auto inside = [&](std::shared_ptr<const ir::Graph>& held) {
+    auto copy = std::make_shared<ir::Graph>(*held);
+    for_each_graph(*copy, visit);
+    held = std::move(copy);
+  };
+  for (ir::Attribute& attribute : node.attributes) {
+    if (attribute.g) inside(attribute.g);
+    for (auto& graph : attribute.graphs) inside(graph);
+  }
+}
+
+// Lowering has bounded how deep graphs nest.
+void for_each_graph(ir::Graph& graph, const std::function<void(ir::Graph&)>& visit) {
+  visit(graph);
+  for (ir::Node& node : graph.nodes) for_each_subgraph(node, visit);
+}
+
+struct Refusal {
+  const ir::Node* node = nullptr;
+  std::string reason;
+};
+
+// The first of the nodes of a domain that a version of it cannot say.
+Refusal refusal_of(const std::vector<const ir::Node*>& nodes, std::string_view domain,
+                   int64_t version) {
+  for (const ir::Node* node : nodes) {
+    if (ir::canonical_domain(node->domain) != domain) continue;
+    if (std::string reason = obstacle(*node, version); !reason.empty())
+      return {node, std::move(reason)};
+  }
+  return {};
+}
+
+// The least version from `first` on that can say all nodes; 0 where none can.
+int64_t least_version(const std::vector<const ir::Node*>& nodes, std::string_view domain,
+                      int64_t first) {
+  for (int64_t version = std::max<int64_t>(first, 1); version <= schema::latest_opset(domain);
+       ++version) {
+    if (refusal_of(nodes, domain, version).node == nullptr) return version;
+  }
+  return 0;
+}
+
+int64_t own_opset(const ir::Model& model) {
+  const int64_t version = ir::imported_version(model.opset_imports, "");
+  return version == 0 && model.opset_imports.empty() ? 1 : version;
+}
+
+int64_t checked_target(const ir::Model& model, int64_t asked) {
+  const int64_t newest = schema::latest_opset("");
+  const int64_t target = asked == 0 ? newest : asked;
+  if (target < own_opset(model) || target > newest) {
+    fail_at(model.path, ErrorCode::bad_input,
+            "the opset to convert to must be in [{}, {}], from the model's own to the newest; got "
+            "{}",
+            own_opset(model), newest, asked);
+  }
+  return target;
+}
+
+void set_import(ir::Model& model, std::string_view domain, int64_t version) {
+  std::erase_if(model.opset_imports, [&](const ir::OperatorSetId& import) {
+    return ir::canonical_domain(import.domain) == domain;
+  });
+  model.opset_imports.push_back({std::string(domain), version, {}});
+  model.ir_version = std::max<int64_t>(model.ir_version.value_or(0),
+                                       schema::ir_version_for_opset(domain, version));
+}
+
+void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes, int64_t target) {
+  if (const Refusal refusal = refusal_of(nodes, "", target); refusal.node != nullptr) {
+    const int64_t least = least_version(nodes, "", target);
+    fail_at(ir::describe(*refusal.node), ErrorCode::bad_input, "cannot be said in opset {}: {}; {}",
+            target, refusal.reason,
+            least > 0 ? fmt::format("opset {} is the least that can say the whole model", least)
+                      : "no opset can");
+  }
+  const std::vector<ir::OperatorSetId> imports = model.opset_imports;
+  set_import(model, "", target);
+  for (const ir::OperatorSetId& import : imports) {
+    const std::string_view domain = ir::canonical_domain(import.domain);
+    if (domain.empty() || !schema::is_standard_domain(domain)) continue;
+    const int64_t least = least_version(nodes, domain, import.version);
+    if (least == 0) {
+      const Refusal refusal = refusal_of(nodes, domain, schema::latest_opset(domain));
+      fail_at(ir::describe(*refusal.node), ErrorCode::unsupported,
+              "no version of {} can say what the upgraded node means: {}", domain, refusal.reason);
+    }
+    set_import(model, domain, least);
+  }
+}
+
+}  // namespace
+
+ir::Model convert(const Model& given, const ConvertOptions& options) {
+  ir::Model model = given.implementation().model;
+  if (!model.training_info.empty()) {
+    fail_at(model.path, ErrorCode::unsupported,
+            "the model holds training information, whose graphs are not converted; remove it");
+  }
+  const int64_t target = checked_target(model, options.opset);
+  model.graph =
+      rewrite::lower(model, {.assume_inference = options.assume_inference, .expand_bodies = false});
+  model.functions.clear();
+  std::vector<const ir::Node*> nodes;
+  for_each_graph(*model.graph, [&](ir::Graph& graph) { graph.value_info.clear(); });
+  for_each_graph(*model.graph, [&](ir::Graph& graph) {
+    for (const ir::Node& node : graph.nodes) nodes.push_back(&node);
+  });
+  import_versions(model, nodes, target);
+  return model;
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,24 @@
+// Carrying a model up to a newer opset.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/model.h"
+#include "sardonyx/session.h"
+
+namespace sardonyx {
+
+struct ConvertOptions {
+  int64_t opset = 0;  // of ai.onnx; 0: the newest there is
+  // BatchNormalization and Dropout up to opset 6 without is_test mean inference, not training.
+  bool assume_inference = false;
+};
+
+// The model with every node in the form that `opset` of ai.onnx and the least sufficient versions
+// of the standard's other domains have: the same rules that carry old nodes up before a run.
+// Functions of the model are inlined, external data becomes data of the model, declared types of
+// inner values are dropped. Throws Error (bad_input) where `opset` is below the model's own, or
+// cannot say what some node means: the message names the least that can.
+ir::Model convert(const Model& model, const ConvertOptions& options = {});
+
+}  // namespace sardonyx

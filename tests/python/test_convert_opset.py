@@ -1,0 +1,93 @@
+"""`sardonyx convert`: the converted model is valid and gives the outputs of the old one, in ONNX Runtime too."""
+
+import numpy
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+ort = pytest.importorskip("onnxruntime")
+
+
+def model_of(nodes, inputs, outputs, opset, initializers=(), imports=()):
+    def infos(items):
+        return [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in items]
+
+    graph = helper.make_graph(nodes, "g", infos(inputs), infos(outputs),
+                              [numpy_helper.from_array(array, name) for name, array in initializers])
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(*entry) for entry in imports)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=7)
+
+
+def convert(sardonyx, tmp_path, model, opset):
+    onnx.save(model, tmp_path / "old.onnx")
+    sardonyx("convert", tmp_path / "old.onnx", tmp_path / "new.onnx", "--opset", opset)
+    new = onnx.load(tmp_path / "new.onnx")
+    onnx.checker.check_model(new, full_check=True)
+    assert {entry.domain: entry.version for entry in new.opset_import}[""] == opset
+    return new
+
+
+def outputs(model, feeds):
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+FLOAT = TensorProto.FLOAT
+X = numpy.linspace(-2, 3, 24, dtype=numpy.float32).reshape(1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("opset", [18, 21])
+@pytest.mark.parametrize("node, old", [
+    (helper.make_node("Softmax", ["x"], ["y"]), 11),
+    (helper.make_node("Hardmax", ["x"], ["y"], axis=2), 11),
+    (helper.make_node("Clip", ["x"], ["y"], min=-1.0, max=1.5), 7),
+    (helper.make_node("Pad", ["x"], ["y"], pads=[0, 0, 1, 0, 0, 0, 0, 2], value=7.0), 10),
+    (helper.make_node("Slice", ["x"], ["y"], starts=[1], ends=[3], axes=[3]), 9),
+    (helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3]), 13),
+    (helper.make_node("Unsqueeze", ["x"], ["y"], axes=[0]), 11),
+    (helper.make_node("Upsample", ["x"], ["y"], scales=[1.0, 1.0, 2.0, 1.5], mode="linear"), 7),
+    (helper.make_node("Dropout", ["x"], ["y"], ratio=0.25), 10),
+])
+def test_nodes_keep_their_meaning(sardonyx, tmp_path, node, old, opset):
+    rank = 5 if node.op_type == "Unsqueeze" else 4
+    model = model_of([node], [("x", FLOAT, [1, 2, 3, 4])], [("y", FLOAT, [None] * rank)], old)
+    new = convert(sardonyx, tmp_path, model, opset)
+    for was, now in zip(outputs(model, {"x": X}), outputs(new, {"x": X})):
+        numpy.testing.assert_allclose(now, was, rtol=1e-5, atol=1e-6)
+
+
+def test_what_onnx_runtime_no_longer_runs(sardonyx, tmp_path):
+    """Opset 6: expected values from the definition."""
+    node = helper.make_node("Add", ["x", "b"], ["y"], broadcast=1, axis=1)
+    model = model_of([node], [("x", FLOAT, [1, 2, 3, 4]), ("b", FLOAT, [2])], [("y", FLOAT, [1, 2, 3, 4])], 6)
+    new = convert(sardonyx, tmp_path, model, 21)
+    b = numpy.array([10, 20], numpy.float32)
+    numpy.testing.assert_allclose(outputs(new, {"x": X, "b": b})[0], X + b.reshape(1, 2, 1, 1))
+
+
+def test_subgraphs_are_converted(sardonyx, tmp_path):
+    branches = [helper.make_graph([helper.make_node("Squeeze", ["x"], [name], axes=[0])], name, [],
+                                  [helper.make_tensor_value_info(name, FLOAT, [2])]) for name in ("p", "q")]
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
+    model = model_of([node], [("c", TensorProto.BOOL, []), ("x", FLOAT, [1, 2])], [("y", FLOAT, [2])], 11)
+    new = convert(sardonyx, tmp_path, model, 21)
+    x = numpy.ones((1, 2), numpy.float32)
+    assert outputs(new, {"c": numpy.array(True), "x": x})[0].shape == (2,)
+
+
+def test_other_domains_get_the_least_that_suffices(sardonyx, tmp_path):
+    node = helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", classes_strings=["a", "b"])
+    model = model_of([node], [("x", TensorProto.STRING, [2])], [("y", TensorProto.INT64, [2])], 9,
+                     imports=[("ai.onnx.ml", 1)])
+    new = convert(sardonyx, tmp_path, model, 21)
+    assert {entry.domain: entry.version for entry in new.opset_import}["ai.onnx.ml"] == 2
+    assert outputs(new, {"x": numpy.array(["b", "z"], object)})[0].tolist() == [1, -1]
+
+
+def test_an_opset_that_cannot_say_it_is_refused(sardonyx, tmp_path):
+    node = helper.make_node("ReduceMean", ["x"], ["y"], axes=[1])
+    onnx.save(model_of([node], [("x", FLOAT, [1, 2])], [("y", FLOAT, [1, 1])], 11), tmp_path / "m.onnx")
+    paths = tmp_path / "m.onnx", tmp_path / "n.onnx"
+    sardonyx.fails(6, "convert", *paths, "--opset", 17, mentions=["ReduceMean", "opset 18 is the least"])
+    sardonyx.fails(6, "convert", *paths, "--opset", 9, mentions=["must be in [11, 28]"])
+    assert not paths[1].exists()
