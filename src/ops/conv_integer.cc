@@ -106,26 +106,6 @@ void infer(InferContext& ctx) {
   ctx.set(0, type, std::move(*shape));
 }
 
-std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
-  const int64_t group = read_group(ctx);
-  const Packed packed = pack_constant(ctx, plain, group);
-  auto step = make_step<State>(
-      "conv_integer",
-      [window = read_window(ctx, true), group, has = packed != nullptr](BindContext& bind,
-                                                                        State& s) {
-        ScratchLayout layout;
-        bind_conv(bind, s, plain, window, group, has, layout);
-        bind.need_scratch(layout.bytes());
-      },
-      [packed](RunContext& run, const State& s) {
-        kernels::conv_integer(s.shape, run.in_type(0), run.data(0), x_zero_at_run(run, plain),
-                              weights_at_run(run, s, plain, packed), run.out<int32_t>(0), nullptr,
-                              scratch_at(run, s.scratch), run.pool());
-      });
-  if (packed) step->traits().unread_inputs = {1};
-  return step;
-}
-
 void run_scaled(RunContext& run, const State& s, const Packed& packed) {
   auto* scale = reinterpret_cast<float*>(scratch_at(run, s.scale));
   const float x = *run.in<float>(1), y = *run.in<float>(6);
@@ -139,6 +119,11 @@ void run_scaled(RunContext& run, const State& s, const Packed& packed) {
   kernels::conv_integer(s.shape, run.in_type(0), run.data(0), x_zero_at_run(run, scaled),
                         weights_at_run(run, s, scaled, packed), nullptr, &how,
                         scratch_at(run, s.scratch), run.pool());
+}
+
+std::string zero_text(const Tensor& zero) {
+  const auto* bytes = static_cast<const uint8_t*>(zero.data());
+  return fmt::format("{}", fmt::join(bytes, bytes + zero.size(), " "));
 }
 
 void check_scaled(const BindContext& bind, int64_t channels) {
@@ -162,11 +147,16 @@ struct ByteWeights {
   bool has_zeros = false;
 };
 
-std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, int64_t group) {
-  const Tensor* w = ctx.constant(scaled.w);
-  const Tensor* zero = ctx.constant(scaled.w_zero);
-  if (w == nullptr || w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 || zero == nullptr)
+std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, const Operands& o,
+                                              int64_t group) {
+  const Tensor* w = ctx.constant(o.w);
+  const Tensor* given = ctx.has_input(o.w_zero) ? ctx.constant(o.w_zero) : nullptr;
+  if (w == nullptr || w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 ||
+      (ctx.has_input(o.w_zero) && given == nullptr))
     return nullptr;
+  Tensor none(w->element_type(), {});
+  *static_cast<uint8_t*>(none.mutable_data()) = 0;
+  const Tensor* zero = given ? given : &none;
   ConvShape shape;
   set_weights(shape, w->shape(), group);
   const int64_t channels = shape.out_channels;
@@ -175,7 +165,9 @@ std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, int64_t group
   for (size_t i = 2; i < w->shape().size(); ++i) taps *= w->shape()[i];
   if (shape.in_channels == group && taps > kernels::conv_bytes_most_taps) return nullptr;
   return ctx.packed<ByteWeights>(
-      scaled.w, fmt::format("conv bytes {} group {}", to_string(w->shape()), group), [&] {
+      o.w,
+      fmt::format("conv bytes {} group {} zero {}", to_string(w->shape()), group, zero_text(*zero)),
+      [&] {
         auto made = std::make_shared<ByteWeights>();
         made->values = Tensor(ElementType::int8, Shape{kernels::conv_bytes_weights_size(shape)});
         made->sums = Tensor(ElementType::int32, Shape{channels});
@@ -194,16 +186,22 @@ std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, int64_t group
       });
 }
 
+// What both forms have in common.
+kernels::ConvBytes byte_job(const RunContext& run, const Operands& o, const ByteWeights& weights) {
+  kernels::ConvBytes job;
+  job.x_type = run.in_type(o.x), job.x = run.data(o.x), job.x_zero = x_zero_at_run(run, o);
+  job.weights = static_cast<const int8_t*>(weights.values.data());
+  job.weight_sums = static_cast<const int32_t*>(weights.sums.data());
+  if (weights.has_zeros) job.w_zero = static_cast<const int32_t*>(weights.zeros.data());
+  return job;
+}
+
 void run_bytes(RunContext& run, const State& s, const ByteWeights& weights) {
   auto* scale = reinterpret_cast<float*>(scratch_at(run, s.scale));
   const float x = *run.in<float>(1), y = *run.in<float>(6);
   for (int64_t i = 0; i < s.shape.out_channels; ++i)
     scale[i] = x * run.in<float>(4)[run.in_size(4) == 1 ? 0 : i] / y;
-  kernels::ConvBytes job;
-  job.x_type = run.in_type(0), job.x = run.data(0), job.x_zero = x_zero_at_run(run, scaled);
-  job.weights = static_cast<const int8_t*>(weights.values.data());
-  job.weight_sums = static_cast<const int32_t*>(weights.sums.data());
-  if (weights.has_zeros) job.w_zero = static_cast<const int32_t*>(weights.zeros.data());
+  kernels::ConvBytes job = byte_job(run, scaled, weights);
   job.bias = run.has_input(8) ? run.in<int32_t>(8) : nullptr;
   job.scale = scale;
   job.y_type = run.out_type(0), job.zero = byte_at(run.in_type(7), run.data(7), 0);
@@ -230,9 +228,53 @@ std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group,
   return step;
 }
 
+std::unique_ptr<Step> prepare_byte_sums(const Window& window, int64_t group,
+                                        const std::shared_ptr<const ByteWeights>& weights) {
+  auto step = make_step<State>(
+      "conv_integer.bytes",
+      [window, group](BindContext& bind, State& s) {
+        ScratchLayout layout;
+        s.shape = conv_shape_at_bind(bind, window, group, plain.x, plain.w);
+        if (bind.has_input(plain.x_zero) && bind.in_size(plain.x_zero) != 1)
+          throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
+        s.scratch = layout.take(kernels::conv_bytes_scratch_bytes(s.shape, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [weights](RunContext& run, const State& s) {
+        kernels::ConvBytes job = byte_job(run, plain, *weights);
+        job.sums = run.out<int32_t>(0);
+        kernels::conv_bytes(s.shape, job, scratch_at(run, s.scratch), run.pool());
+      });
+  step->traits().unread_inputs = {plain.w};
+  return step;
+}
+
+std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
+  const int64_t group = read_group(ctx);
+  if (const auto weights = pack_bytes(ctx, plain, group))
+    return prepare_byte_sums(read_window(ctx, true), group, weights);
+  ctx.refuse("conv_integer.bytes", "W is not constant, or its kernel is very large");
+  const Packed packed = pack_constant(ctx, plain, group);
+  auto step = make_step<State>(
+      "conv_integer",
+      [window = read_window(ctx, true), group, has = packed != nullptr](BindContext& bind,
+                                                                        State& s) {
+        ScratchLayout layout;
+        bind_conv(bind, s, plain, window, group, has, layout);
+        bind.need_scratch(layout.bytes());
+      },
+      [packed](RunContext& run, const State& s) {
+        kernels::conv_integer(s.shape, run.in_type(0), run.data(0), x_zero_at_run(run, plain),
+                              weights_at_run(run, s, plain, packed), run.out<int32_t>(0), nullptr,
+                              scratch_at(run, s.scratch), run.pool());
+      });
+  if (packed) step->traits().unread_inputs = {1};
+  return step;
+}
+
 std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
-  if (const auto weights = pack_bytes(ctx, group))
+  if (const auto weights = pack_bytes(ctx, scaled, group))
     return prepare_bytes(read_window(ctx, true), group, weights);
   ctx.refuse("conv_scaled.bytes", "W is not constant, or its kernel is very large");
   const Packed packed = pack_constant(ctx, scaled, group);

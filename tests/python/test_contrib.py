@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
+from conftest import FINDINGS, OK, UNSUPPORTED
 from contrib_support import Case, Engine, agree, compare
 
 RANDOM = np.random.default_rng(11)
@@ -535,6 +537,74 @@ def test_group_query_attention_of_halves(engine):
     agree(engine, Grouped(length=3, past=4, rotary=True, dtype=F16).case(), tolerance=5e-3)
 
 
+# --- what is wrong with a model ---
+
+
+def nbits_case(inputs, **attributes):
+    return Case("MatMulNBits", inputs, constant=(1, 2, 3, 4), **{**dict(K=64, N=32, bits=4, block_size=32), **attributes})
+
+
+def refusal(engine, case, output=numbers(1)):
+    with pytest.raises(RuntimeError) as error:
+        engine.run(case.typed([output] * len(case.model.graph.output)), case.feeds)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("attributes, says", [
+    (dict(bits=3), "bits must be 2, 4 or 8; got 3"), (dict(block_size=24), "power of two"),
+    (dict(block_size=1 << 40), "too large"), (dict(K=128), "must have"), (dict(N=1 << 39, K=1 << 39), "too large"),
+    (dict(K=-64), "attribute 'K' must be at least 1"), (dict(weight_prepacked=1), "weight_prepacked")])
+def test_matmul_nbits_says_what_is_wrong(engine, attributes, says):
+    message = refusal(engine, nbits_case(nbits_inputs(64, 32, 4, 32, (2,)), **attributes))
+    assert "MatMulNBits 'node'" in message and says in message
+
+
+def test_groups_beyond_the_blocks_are_refused(engine):
+    inputs = nbits_inputs(64, 32, 4, 32, (2,), groups=True)
+    inputs[4][5] = 2
+    assert "g_idx[5] is 2; there are 2 blocks" in refusal(engine, nbits_case(inputs))
+
+
+@pytest.mark.parametrize("lengths", [[40], [-3], [2**31 - 1]])
+def test_group_query_attention_refuses_lengths_beyond_its_memory(engine, lengths):
+    message = refusal(engine, Grouped(length=2, past=4, lengths=lengths).case())
+    assert "seqlens_k says that batch 0 has" in message
+
+
+def test_group_query_attention_says_what_is_not_supported(engine):
+    message = refusal(engine, Grouped(length=2).case(k_quant_type="PER_TENSOR"))
+    assert "quantised past" in message
+
+
+@pytest.mark.parametrize("op, attributes, says", [
+    ("FusedConv", dict(activation="Wobble"), "activation 'Wobble' is not known"),
+    ("Attention", dict(num_heads=5), "num_heads 5 must divide")])
+def test_builders_say_what_is_wrong(engine, op, attributes, says):
+    inputs = [numbers(1, 4, 8, 8), numbers(6, 4, 3, 3)] if op == "FusedConv" else [numbers(1, 2, 8), numbers(8, 24), numbers(24)]
+    assert says in refusal(engine, Case(op, inputs, constant=(1, 2) if op == "Attention" else (1,), **attributes))
+
+
+def test_the_checker_knows_the_domain(sardonyx, tmp_path):
+    def check(case, version=1):
+        for imported in case.model.opset_import:
+            if imported.domain:
+                imported.version = version
+        onnx.save(case.typed([numbers(1)]), tmp_path / "model.onnx")
+        return sardonyx("check", tmp_path / "model.onnx", expect=None)
+
+    inputs = nbits_inputs(64, 32, 4, 32, (2,))
+    good = check(nbits_case(inputs))
+    assert good.returncode == OK, good.stdout
+    without = check(Case("MatMulNBits", inputs, constant=(1, 2), N=32, block_size=32))
+    assert without.returncode == FINDINGS and "'K'" in without.stdout
+    assert "newest known version is 1" in check(nbits_case(inputs), version=2).stdout
+    unknown = Case("BeamSearch", inputs[:1])
+    found = check(unknown)
+    assert "nothing is known of com.microsoft.BeamSearch" in found.stdout
+    failed = sardonyx("run", tmp_path / "model.onnx", "--input", "x0=ones", expect=None)
+    assert failed.returncode == UNSUPPORTED and "not among the operators of com.microsoft" in failed.stderr
+
+
 # --- every instruction set ---
 
 
@@ -563,17 +633,23 @@ def test_products_on_each_instruction_set(sardonyx, tmp_path, instruction_set):
             case = Case("QLinearConv", inputs, domain="", constant=(1, 2, 3, 4, 5, 6, 7, 8), pads=pads, group=group,
                         strides=[stride, stride])
             x, w = inputs[0].astype(np.int64) - 17, inputs[3].astype(np.int64) - 3
-            agree(engine, case, reference=[convolved(x, w, inputs, pads, stride, group, x_type)], steps=1)
+            sums = convolved(x, w, pads, stride, group)
+            agree(engine, case, reference=[requantized(sums, inputs, x_type)], steps=1)
+            case = Case("ConvInteger", [inputs[0], inputs[3], inputs[2], scalar(3, x_type)], domain="", constant=(1, 3),
+                        pads=pads, group=group, strides=[stride, stride])
+            agree(engine, case, reference=[sums.astype(np.int32)], steps=0)
     engine.close()
 
 
-def convolved(x, w, inputs, pads, stride, group, dtype):
+def convolved(x, w, pads, stride, group):
     x = np.pad(x, ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))[:, :, ::stride, ::stride]
     windows = windows.reshape(x.shape[0], group, -1, *windows.shape[2:])
     kernels = w.reshape(group, -1, *w.shape[1:])
-    sums = np.einsum("ngchwij,gmcij->ngmhw", windows, kernels).reshape(x.shape[0], w.shape[0], *windows.shape[3:5])
-    sums = sums + inputs[8][:, None, None]
+    return np.einsum("ngchwij,gmcij->ngmhw", windows, kernels).reshape(x.shape[0], w.shape[0], *windows.shape[3:5])
+
+
+def requantized(sums, inputs, dtype):
     info = np.iinfo(dtype)
-    scaled = np.rint(sums * (0.1 * inputs[4].astype(F64) / 2.0)[:, None, None]) + 60
+    scaled = np.rint((sums + inputs[8][:, None, None]) * (0.1 * inputs[4].astype(F64) / 2.0)[:, None, None]) + 60
     return np.clip(scaled, info.min, info.max).astype(dtype)

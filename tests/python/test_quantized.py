@@ -125,3 +125,16 @@ def test_dynamic(engine, tmp_path, build, weight_type, per_channel):
     quantization.quantize_dynamic(str(tmp_path / "float.onnx"), str(tmp_path / "q.onnx"), per_channel=per_channel,
                                   weight_type=getattr(quantization.QuantType, weight_type))
     agree(engine, tmp_path / "q.onnx", model)
+
+
+def test_a_static_model_computes_in_bytes(sardonyx, tmp_path):
+    """Its convolutions and products take bytes and give bytes, behind DequantizeLinear or not."""
+    for build, expected in ((convolutional, {"conv_scaled.bytes": 4, "quantized_matmul.packed": 1, "conv.packed": 0}),
+                            (encoder, {"quantized_matmul.packed": 6, "quantized_matmul": 2, "matmul.batched": 0})):
+        model = build()
+        onnx.save(model, tmp_path / "float.onnx")
+        quantization.quantize_static(str(tmp_path / "float.onnx"), str(tmp_path / "q.onnx"), Reader(input_shape(model)),
+                                     quant_format=quantization.QuantFormat.QDQ)
+        steps = sardonyx("explain", tmp_path / "q.onnx").stdout.splitlines()
+        kernels = [line.split()[1] for line in steps if line.split() and line.split()[0].isdigit()]
+        assert {kernel: kernels.count(kernel) for kernel in expected} == expected

@@ -234,6 +234,7 @@ TEST(Schema, Releases) {
   EXPECT_EQ(latest_opset("ai.onnx.training"), 1);
   EXPECT_EQ(latest_opset("ai.onnx.preview.training"), 1);
   EXPECT_EQ(latest_opset("ai.onnx.preview"), 1);
+  EXPECT_EQ(latest_opset("com.microsoft"), 1);
   EXPECT_EQ(latest_opset("com.example"), 0);
   EXPECT_EQ(releases().front().name, "1.0");
   EXPECT_EQ(releases().back().name, "1.23.0");

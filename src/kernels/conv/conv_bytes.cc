@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/conv/tap_lines.h"
 #include "kernels/gemm/bytes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -32,37 +33,39 @@ void InterleaveRow(const uint8_t* const* in, int64_t n, uint8_t mask, uint8_t* o
   }
 }
 
-// sums[j] = sum over t of weights[4 * t] * plane[offsets[t] + j * stride], or, where `ones`, of the
-// plane alone. Floats hold every partial sum exactly: at most conv_bytes_most_taps products below
-// 2^15.
-void TapSums(const uint8_t* plane, const int64_t* offsets, const int8_t* weights, int64_t taps,
-             bool ones, int64_t n, int64_t stride, int32_t* sums) {
+// Of each line: sums[j] = sum over t of weights[4 * t] * plane[offsets[t] + j * stride], or, where
+// `ones`, of the plane alone. Floats hold every partial sum exactly: at most conv_bytes_most_taps
+// products below 2^15.
+void TapSums(const uint8_t* plane, const TapLines& at, const int8_t* weights, bool ones,
+             int32_t* sums) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
   const hn::RebindToUnsigned<decltype(d)> du;
   const hn::Rebind<uint8_t, decltype(d)> d8;
   const hn::Rebind<uint16_t, decltype(d)> d16;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t j = 0; j < n; j += lanes) {
-    auto sum = hn::Zero(d);
-    for (int64_t t = 0; t < taps; ++t) {
-      const uint8_t* at = plane + offsets[t] + j * stride;
-      auto wide = hn::Zero(du);
-      if (stride == 1) {
-        wide = hn::PromoteTo(du, hn::LoadU(d8, at));
-      } else if (stride == 2) {
-        HWY_ALIGN uint16_t pairs[hn::MaxLanes(d)];
-        std::memcpy(pairs, at, 2 * static_cast<size_t>(lanes));
-        wide = hn::And(hn::PromoteTo(du, hn::LoadU(d16, pairs)), hn::Set(du, 0xff));
-      } else {
-        HWY_ALIGN uint32_t values[hn::MaxLanes(d)] = {};
-        for (int64_t l = 0; l < lanes && j + l < n; ++l) values[l] = at[l * stride];
-        wide = hn::Load(du, values);
-      }
-      const auto x = hn::ConvertTo(d, hn::BitCast(di, wide));
-      sum = hn::MulAdd(x, hn::Set(d, ones ? 1.0f : static_cast<float>(weights[4 * t])), sum);
+  const auto load = [&](const uint8_t* from, int64_t left) HWY_ATTR {
+    if (at.stride == 1) return hn::PromoteTo(du, hn::LoadU(d8, from));
+    if (at.stride == 2) {
+      HWY_ALIGN uint16_t pairs[hn::MaxLanes(d)];
+      std::memcpy(pairs, from, sizeof pairs);
+      return hn::And(hn::PromoteTo(du, hn::LoadU(d16, pairs)), hn::Set(du, 0xff));
     }
-    hn::StoreU(hn::ConvertTo(di, sum), di, sums + j);
+    HWY_ALIGN uint32_t values[hn::MaxLanes(d)] = {};
+    for (int64_t l = 0; l < std::min(lanes, left); ++l) values[l] = from[l * at.stride];
+    return hn::Load(du, values);
+  };
+  for (int64_t line = 0; line < at.lines; ++line, plane += at.line_stride, sums += at.count) {
+    for (int64_t j = 0; j < at.count; j += lanes) {
+      auto sum = hn::Zero(d);
+      for (int64_t t = 0; t < at.taps; ++t) {
+        const auto wide = load(plane + at.offsets[t] + j * at.stride, at.count - j);
+        const auto x = hn::ConvertTo(d, hn::BitCast(di, wide));
+        const float weight = ones ? 1.0f : static_cast<float>(weights[4 * t]);
+        sum = hn::MulAdd(x, hn::Set(d, weight), sum);
+      }
+      hn::StoreU(hn::ConvertTo(di, sum), di, sums + j);
+    }
   }
 }
 
@@ -212,15 +215,26 @@ struct ChannelFinish {
         static_cast<uint32_t>(job.bias ? job.bias[channel] : 0) -
         static_cast<uint32_t>(job.x_zero) *
             (static_cast<uint32_t>(job.weight_sums[channel]) - terms * w_zero));
-    how.scale = job.scale + channel;
+    how.scale = job.scale ? job.scale + channel : nullptr;
     how.type = job.y_type, how.zero = job.zero;
     if (w_zero != 0) how.factor = pixel_sums;
   }
+  // `to`: where the channel's output begins, in elements.
   void operator()(const ConvBytes& job, int64_t channel, const int32_t* sums, int64_t count,
-                  uint8_t* y) const {
+                  int64_t to) const {
+    const int32_t w_zero = job.w_zero ? job.w_zero[channel] : 0;
+    if (job.sums) {
+      for (int64_t j = 0; j < count; ++j) {
+        const uint32_t pixels = how.factor ? static_cast<uint32_t>(how.factor[j]) : 0;
+        job.sums[to + j] =
+            static_cast<int32_t>(static_cast<uint32_t>(sums[j]) + static_cast<uint32_t>(term) -
+                                 pixels * static_cast<uint32_t>(w_zero));
+      }
+      return;
+    }
     ByteFinish at = how;
     at.term = &term;
-    finish_bytes(at, sums, job.w_zero ? job.w_zero[channel] : 0, count, y);
+    finish_bytes(at, sums, w_zero, count, static_cast<uint8_t*>(job.y) + to);
   }
 };
 
@@ -249,7 +263,7 @@ void pad_plane(const Sizes& z, const uint8_t* x, uint8_t mask, uint8_t zero, uin
 
 // Every output channel of one input channel.
 void run_plane(const Sizes& z, const ConvBytes& job, int64_t group, const uint8_t* plane,
-               uint8_t* y) {
+               int64_t y) {
   int64_t offsets[conv_bytes_most_taps];
   int64_t taps = 0;
   for (int64_t d = 0; d < z.kernel[0]; ++d) {
@@ -259,22 +273,31 @@ void run_plane(const Sizes& z, const ConvBytes& job, int64_t group, const uint8_
             (d * z.dilation[0] * z.padded[1] + h * z.dilation[1]) * z.padded[2] + w * z.dilation[2];
     }
   }
-  alignas(64) int32_t sums[width], pixel_sums[width];
+  // Short lines are finished several at a time; whole vectors are written beyond the last.
+  alignas(64) int32_t sums[2 * width], pixel_sums[2 * width];
   const int8_t* weights = job.weights + group * (z.rows + 1) * z.row_bytes();
-  for (int64_t line = 0; line < z.out[0] * z.out[1]; ++line) {
-    const int64_t d = line / z.out[1], h = line % z.out[1];
-    for (int64_t w = 0; w < z.out[2]; w += width) {
-      const int64_t count = std::min(width, z.out[2] - w);
-      const uint8_t* at =
-          plane + (d * z.stride[0] * z.padded[1] + h * z.stride[1]) * z.padded[2] + w * z.stride[2];
-      if (job.w_zero) HWY_DYNAMIC_DISPATCH(TapSums)
-      (at, offsets, weights, taps, true, count, z.stride[2], pixel_sums);
+  const int64_t lines = z.out[0] * z.out[1], piece = std::min(width, z.out[2]);
+  const bool flat = z.out[0] == 1 && z.out[2] <= width;
+  const int64_t together = flat ? width / z.out[2] : 1;
+  const auto compute = [&](const int8_t* taps_of_row, bool ones, int64_t first, int64_t end,
+                           int64_t w, int64_t count, int32_t* to) {
+    const int64_t d = first / z.out[1], h = first % z.out[1];
+    const int64_t row = d * z.stride[0] * z.padded[1] + h * z.stride[1];
+    const TapLines at{offsets, taps, end - first, z.stride[1] * z.padded[2], count, z.stride[2]};
+    HWY_DYNAMIC_DISPATCH(TapSums)
+    (plane + row * z.padded[2] + w * z.stride[2], at, taps_of_row, ones, to);
+  };
+  for (int64_t line = 0; line < lines; line += together) {
+    const int64_t end = std::min(lines, line + together);
+    for (int64_t w = 0; w < z.out[2]; w += piece) {
+      const int64_t count = std::min(piece, z.out[2] - w);
+      if (job.w_zero) compute(weights, true, line, end, w, count, pixel_sums);
       for (int64_t r = 0; r < z.rows; ++r) {
         const int64_t channel = group * z.rows + r;
-        HWY_DYNAMIC_DISPATCH(TapSums)
-        (at, offsets, weights + r * z.row_bytes(), taps, false, count, z.stride[2], sums);
+        compute(weights + r * z.row_bytes(), false, line, end, w, count, sums);
         ChannelFinish(z, job, channel, pixel_sums)(
-            job, channel, sums, count, y + channel * z.out_pixels + line * z.out[2] + w);
+            job, channel, sums, (end - line) * count,
+            y + channel * z.out_pixels + line * z.out[2] + w);
       }
     }
   }
@@ -291,8 +314,7 @@ void run_planes(const Sizes& z, const ConvShape& shape, const ConvBytes& job, ui
           const int64_t n = i / shape.group;
           pad_plane(z, static_cast<const uint8_t*>(job.x) + i * z.in_pixels, mask,
                     static_cast<uint8_t>(job.x_zero), plane);
-          run_plane(z, job, i % shape.group, plane,
-                    static_cast<uint8_t*>(job.y) + n * shape.out_channels * z.out_pixels);
+          run_plane(z, job, i % shape.group, plane, n * shape.out_channels * z.out_pixels);
         }
       });
 }
@@ -302,7 +324,7 @@ struct Task {
 };
 
 void run_task(const Sizes& z, const ConvBytes& job, const Task& task, const uint8_t* image,
-              uint8_t* y, uint8_t* panel) {
+              int64_t y, uint8_t* panel) {
   const int64_t first = task.panel * width, count = std::min(width, z.out_pixels - first);
   const int64_t bytes = z.row_bytes();
   const int8_t* weights = job.weights + task.group * (z.rows + 1) * bytes;
@@ -371,7 +393,7 @@ void conv_bytes(const ConvShape& shape, const ConvBytes& given, void* scratch, T
   const int64_t work = z.quads * width * (std::min(block, z.rows) + 8);
   for (int64_t n = 0; n < shape.batch; ++n) {
     const auto* x = static_cast<const uint8_t*>(job.x) + n * shape.in_channels * z.in_pixels;
-    auto* y = static_cast<uint8_t*>(job.y) + n * shape.out_channels * z.out_pixels;
+    const int64_t y = n * shape.out_channels * z.out_pixels;
     interleave(z, shape, x, mask, static_cast<uint8_t>(job.x_zero), image, pool);
     pool.parallel_for(
         tasks, std::max<int64_t>(1, 400000 / std::max<int64_t>(1, work)),

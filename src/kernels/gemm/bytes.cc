@@ -130,13 +130,15 @@ void FinishRow(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int6
     }
     const auto whole =
         hn::Add(hn::NearestInt(hn::Min(high, hn::Max(low, value))), hn::Set(di, how.zero));
-    HWY_ALIGN uint8_t bytes[hn::MaxLanes(d)];
+    auto* to = static_cast<uint8_t*>(y) + j;
+    HWY_ALIGN uint8_t some[hn::MaxLanes(d)];
+    uint8_t* direct = count == lanes ? to : some;
     if (is_signed) {
-      hn::StoreU(hn::DemoteTo(d8, whole), d8, reinterpret_cast<int8_t*>(bytes));
+      hn::StoreU(hn::DemoteTo(d8, whole), d8, reinterpret_cast<int8_t*>(direct));
     } else {
-      hn::StoreU(hn::DemoteTo(du8, whole), du8, bytes);
+      hn::StoreU(hn::DemoteTo(du8, whole), du8, direct);
     }
-    std::memcpy(static_cast<uint8_t*>(y) + j, bytes, static_cast<size_t>(count));
+    if (count < lanes) std::memcpy(to, some, static_cast<size_t>(count));
   }
 }
 
