@@ -20,12 +20,7 @@ constexpr uint64_t protobuf_limit = (uint64_t{1} << 31) - 1;
 void write_form(const ir::Model& model, ModelForm form, wire::Sink& sink) {
   switch (form) {
     case ModelForm::binary: return wire::write_model(model, sink);
-    case ModelForm::text: {
-      const std::string text = wire::print(model);
-      sink.put(text);
-      if (!text.ends_with('\n')) sink.put("\n");
-      return;
-    }
+    case ModelForm::text: return wire::print(model, sink);
     case ModelForm::json: return wire::write_named(model, wire::NamedForm::json, sink);
     case ModelForm::textproto: return wire::write_named(model, wire::NamedForm::textproto, sink);
   }

@@ -37,7 +37,7 @@ void bring_in_external_data(ir::Model& model, const SaveOptions& options);
 void require_data_in(const ir::Model& model, const std::string& folder);
 
 // Writes the model in the form of the path's ending. Files appear whole or not at all. The memory
-// used does not grow with the weights (the textual syntax excepted). A model whose external data
+// used does not grow with the weights. A model whose external data
 // is to stay outside can be written only into the folder that the data is in. Throws Error.
 Saved save_model(ir::Model model, const std::string& path, const SaveOptions& options = {});
 

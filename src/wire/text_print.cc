@@ -48,6 +48,13 @@ void TextPrinter::new_line() {
   out_.append(indent_, ' ');
 }
 
+// Annotations are put together apart and have to stay in one piece.
+void TextPrinter::spill() {
+  if (sink_ == nullptr || in_annotation_ || out_.size() < (1 << 20)) return;
+  sink_->put(out_);
+  out_.clear();
+}
+
 std::string TextPrinter::apart(const std::function<void()>& write) {
   std::string before;
   before.swap(out_);
@@ -447,6 +454,13 @@ constexpr auto print_with = [](TextPrinter& printer, const auto& what) { printer
 
 std::string print(const ir::Model& model, const PrintOptions& options) {
   return printed(model, options, print_with);
+}
+void print(const ir::Model& model, Sink& sink, const PrintOptions& options) {
+  TextPrinter printer(options, &sink);
+  printer.print(model);
+  const std::string rest = printer.take();
+  sink.put(rest);
+  if (!rest.ends_with('\n')) sink.put("\n");
 }
 std::string print(const ir::Graph& graph, const PrintOptions& options) {
   return printed(graph, options, print_with);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "ir/model.h"
+#include "wire/sink.h"
 
 namespace sardonyx::wire {
 
@@ -22,6 +23,8 @@ struct PrintOptions {
 };
 
 std::string print(const ir::Model& model, const PrintOptions& options = {});
+// The same piece by piece, ending in a new line: the memory used does not grow with the weights.
+void print(const ir::Model& model, Sink& sink, const PrintOptions& options = {});
 std::string print(const ir::Graph& graph, const PrintOptions& options = {});
 std::string print(const ir::Function& function, const PrintOptions& options = {});
 std::string print(const ir::Node& node, const PrintOptions& options = {});

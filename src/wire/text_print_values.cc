@@ -162,6 +162,7 @@ void TextPrinter::each(size_t count, Write write) {
   for (size_t i = 0; i < shown; ++i) {
     if (i > 0) out_ += ", ";
     write(i);
+    if (i % 4096 == 0) spill();
   }
   if (cut) out_ += shown > 0 ? ", ..." : "...";
   out_ += '}';
@@ -250,8 +251,13 @@ void TextPrinter::print(const ir::Attribute& attribute) {
   bare_or_quoted(attribute.name);
   annotate([&](Record& record) { record.text("doc_string", attribute.doc_string); });
   const AttributeKind kind = attribute.effective_kind();
+  // Said before the value, which may be too long to stay here until it is known.
+  const bool unsaid = attribute.kind == AttributeKind::undefined && attribute.ref_attr_name.empty();
+  if (unsaid) out_ += ": undefined";
   const size_t start = out_.size();
-  const auto say_kind = [&] { out_.insert(start, fmt::format(": {}", name_of(attribute.kind))); };
+  const auto say_kind = [&] {
+    if (!unsaid) out_.insert(start, fmt::format(": {}", name_of(attribute.kind)));
+  };
   out_ += " = ";
   if (!attribute.ref_attr_name.empty()) {
     out_ += '@';
@@ -272,13 +278,11 @@ void TextPrinter::print(const ir::Attribute& attribute) {
       if (!single_value(attribute)) {
         out_ += "{}";
         say_kind();
-      } else if (attribute.kind == AttributeKind::undefined) {
-        say_kind();
       }
       return;
   }
   list_value(attribute);
-  if (empty_list || attribute.kind == AttributeKind::undefined) say_kind();
+  if (empty_list) say_kind();
 }
 
 // Writes the one value of a kind that is no list; false where the attribute lacks the message.

@@ -9,13 +9,16 @@
 #include <vector>
 
 #include "ir/model.h"
+#include "wire/sink.h"
 #include "wire/text_print.h"
 
 namespace sardonyx::wire {
 
 class TextPrinter {
  public:
-  explicit TextPrinter(const PrintOptions& options) : options_(options) {}
+  // What is printed goes to `sink` piece by piece, where there is one; `take` gives the rest.
+  explicit TextPrinter(const PrintOptions& options, Sink* sink = nullptr)
+      : options_(options), sink_(sink) {}
 
   void print(const ir::Model& model);
   void print(const ir::Graph& graph);
@@ -52,6 +55,7 @@ class TextPrinter {
   // What `write` writes, apart.
   std::string apart(const std::function<void()>& write);
   void new_line();
+  void spill();
 
   void quoted(std::string_view text);
   void name(std::string_view text);
@@ -97,6 +101,7 @@ class TextPrinter {
   void each_of(std::span<const std::byte> bytes);
 
   const PrintOptions& options_;
+  Sink* sink_;
   std::string out_;
   size_t indent_ = 0;
   int depth_ = 0;
