@@ -51,6 +51,15 @@ def rms(array: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(array, dtype=np.float64)))) if array.size else 0.0
 
 
+def share_apart(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> float:
+    """The share of elements that differ: integers at all, floats by more than the tolerance."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return 1.0
+    if not is_float(theirs):
+        return float(np.mean(ours != theirs)) if theirs.size else 0.0
+    return float(np.mean(np.abs(ours - theirs) > tolerance * rms(theirs))) if theirs.size else 0.0
+
+
 def difference(ours: np.ndarray, theirs: np.ndarray, twins: bool = False) -> float:
     """The largest difference as a share of the RMS; infinite where type, shape or an integer differs. Of `twins` the
     float types may differ."""

@@ -10,7 +10,7 @@ from . import (decoders, dense, diffusion, flow, mobile, pipelines, quantised, s
                transformers, twins, vision)
 from .net import Built
 
-EXACT, HALF, BRAIN = 1e-3, 1e-2, 6e-2  # largest difference as a share of the RMS, by the arithmetic
+EXACT, HALF, BRAIN = 1e-3, 2e-2, 2e-1  # largest difference as a share of the RMS, by the arithmetic
 STEPS = 2e-2  # where both engines round to small integers many times over
 
 
@@ -22,6 +22,8 @@ class Entry:
     sizes: tuple[dict[str, int], ...] = ()  # of named dimensions, beside those of the model's own inputs
     tolerance: float = EXACT
     unfused: bool = False  # ONNX Runtime's fusions compute something else: compare without them
+    drift: float = 0.0  # largest difference at real size, where roundings add up over many layers
+    loose: float = 0.0  # share of elements that may be others at real size: places of nearly equal scores
     rival: str = ""  # the model to time ONNX Runtime on where it can't run this one
 
 
@@ -57,8 +59,8 @@ ENTRIES = {
     "resnext50": Entry(mobile.resnext50, "ResNeXt", dict(blocks=(1, 2), width=16, groups=8, side=64, classes=20)),
     "regnet_y": Entry(mobile.regnet_y, "RegNet", dict(depths=(1, 2), widths=(16, 32), side=64, classes=20), BATCHES),
     "unet": Entry(dense.unet, "U-Net", dict(width=4, levels=3, side=32),
-                  sizes((2, 32, 32), (1, 64, 40), names="batch height width")),
-    "yolo": Entry(dense.yolo, "YOLO, end to end", dict(width=8, side=128, classes=5, most=20)),
+                  sizes((2, 32, 32), (1, 64, 40), names="batch height width"), loose=1e-3),
+    "yolo": Entry(dense.yolo, "YOLO, end to end", dict(width=8, side=128, classes=5, most=20), loose=0.1),
     "ssd": Entry(dense.ssd, "SSD with Loop and If", dict(width=8, side=64, classes=5, threshold=0.95)),
     "detector": Entry(small.detector, "detection head"),
     "vit_b16": Entry(transformers.vit, "ViT", dict(layers=2, hidden=32, heads=4, side=32, patch=8), BATCHES),
@@ -105,9 +107,9 @@ ENTRIES = {
     "mlp": Entry(small.mlp, "perceptron", {}, BATCHES),
     "resnet50_qdq": Entry(quantised.resnet50_qdq, "ResNet in int8, QDQ", RESNET, tolerance=STEPS),
     "resnet50_qlinear": Entry(quantised.resnet50_qlinear, "ResNet in int8, QOperator", RESNET, tolerance=STEPS),
-    "bert_qdq": Entry(quantised.bert_qdq, "BERT in int8, QDQ", BERT, TEXT, STEPS),
-    "bert_dynamic": Entry(quantised.bert_dynamic, "BERT in int8, dynamic", BERT, TEXT, STEPS),
-    "llama_int4": Entry(quantised.llama_int4, "Llama in 4 bits, blocks", LLAMA, STEP, unfused=True),
+    "bert_qdq": Entry(quantised.bert_qdq, "BERT in int8, QDQ", BERT, TEXT, STEPS, drift=0.25),
+    "bert_dynamic": Entry(quantised.bert_dynamic, "BERT in int8, dynamic", BERT, TEXT, STEPS, drift=0.25),
+    "llama_int4": Entry(quantised.llama_int4, "Llama in 4 bits, blocks", LLAMA, STEP, unfused=True, drift=0.2),
     "resnet50_f16": Entry(twins.MODELS["resnet50_f16"], "ResNet in float16", RESNET, tolerance=HALF),
     "resnet50_bf16": Entry(twins.MODELS["resnet50_bf16"], "ResNet in bfloat16", RESNET, (), BRAIN, rival="resnet50"),
     "bert_f16": Entry(twins.MODELS["bert_f16"], "BERT in float16", BERT, TEXT, HALF),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 
@@ -26,7 +27,8 @@ CACHE = ROOT / "build" / "zoo-small" / build_models.sources_stamp()
 
 def small(name: str) -> zoo.Built:
     """Built once for each state of the builders."""
-    file = CACHE / f"{name}.pickle"
+    arguments = hashlib.sha256(repr(zoo.ENTRIES[name].small).encode()).hexdigest()[:8]
+    file = CACHE / f"{name}-{arguments}.pickle"
     if file.exists():
         return pickle.loads(file.read_bytes())
     built = zoo.ENTRIES[name].build(**zoo.ENTRIES[name].small)

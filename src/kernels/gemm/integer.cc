@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+// One instruction multiplies and adds pairs there.
+#define HWY_WANT_AVX3_DL
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/integer.cc"
 #include <hwy/foreach_target.h>
@@ -16,7 +18,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 // sum + a0 * b0 + a1 * b1 in each 32-bit lane, of the two 16-bit halves.
 template <class D, class V>
 HWY_INLINE V AddPairs(D d, V a, V b, V sum) {
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+#if HWY_TARGET == HWY_AVX3_DL
+  // The intrinsic needs a flag that Highway does not set for this target.
+  (void)d;
+  asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+  return sum;
+#elif HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
   const hn::Repartition<int16_t, D> d16;
   auto unused = hn::Zero(d);
   return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, a), hn::BitCast(d16, b), sum, unused);
@@ -64,6 +71,10 @@ void PanelProduct(const int16_t* a, int64_t rows, int64_t pairs, const int16_t* 
   for (int64_t column = 0; column < integer_panel_columns; column += step) {
     const int16_t* b = panel + 2 * column;
     int64_t i = 0;
+#if HWY_TARGET <= HWY_AVX3  // 32 registers
+    for (; i + 8 <= rows; i += 8)
+      Tile<8>(d, a + i * a_stride, a_stride, pairs, b, c + i * ldc + column, ldc);
+#endif
     for (; i + 4 <= rows; i += 4)
       Tile<4>(d, a + i * a_stride, a_stride, pairs, b, c + i * ldc + column, ldc);
     for (; i < rows; ++i)
@@ -100,17 +111,18 @@ void RequantizeRow(const int32_t* sums, const float* scale, int64_t step, int32_
                    int32_t high, int64_t n, uint8_t* y) {
   const hn::CappedTag<float, 16> df;
   const hn::RebindToSigned<decltype(df)> di;
-  const hn::RebindToUnsigned<decltype(df)> du;
   const hn::Rebind<uint8_t, decltype(df)> d8;
   const auto lanes = static_cast<int64_t>(hn::Lanes(df));
   const auto bottom = hn::Set(df, static_cast<float>(low - zero)),
              top = hn::Set(df, static_cast<float>(high - zero)), same = hn::Set(df, *scale);
-  const auto offset = hn::Set(di, zero);
+  // Counted from the lowest value; of signed bytes that turns the highest bit.
+  const auto offset = hn::Set(di, zero - low);
+  const auto sign = hn::Set(d8, static_cast<uint8_t>(low == 0 ? 0 : 0x80));
   const auto bytes = [&](const int32_t* from, const float* factors) {
     const auto factor = step == 0 ? same : hn::LoadU(df, factors);
     const auto value = hn::Mul(hn::ConvertTo(df, hn::LoadU(di, from)), factor);
     const auto kept = hn::IfThenElse(hn::Gt(value, bottom), hn::Min(value, top), bottom);
-    return hn::TruncateTo(d8, hn::BitCast(du, hn::Add(hn::NearestInt(kept), offset)));
+    return hn::Xor(hn::DemoteTo(d8, hn::Add(hn::NearestInt(kept), offset)), sign);
   };
   int64_t j = 0;
   for (; j + lanes <= n; j += lanes) hn::StoreU(bytes(sums + j, scale + j * step), d8, y + j);
