@@ -8,6 +8,7 @@
 #include "eval/eval.h"
 #include "infer/infer.h"
 #include "ir/tensor.h"
+#include "ir/walk.h"
 #include "rewrite/fuse.h"
 #include "rewrite/layout.h"
 
@@ -17,32 +18,53 @@ namespace {
 using infer::Known;
 using infer::Scope;
 
-class Folder {
+constexpr int64_t most_folding_bytes = int64_t{4} << 30;  // of one node that is folded
+
+// Removes nodes and initializers whose values nobody uses.
+void remove_unused(ir::Graph& graph);
+
+class Simplifier {
  public:
-  explicit Folder(const SimplifyOptions& options) : options_(options), environment_(*options.pool) {
+  explicit Simplifier(const SimplifyOptions& options) : options_(options) {
     findings_.symbols = &symbols_;
-    environment_.memory_limit = int64_t{4} << 30;
   }
 
+  // `scope` holds what is known of the graph's inputs and initializers, and of what it captures.
+  void simplify(ir::Graph& graph, Scope& scope) {
+    fold(graph, scope);
+    remove_unused(graph);
+    if (!options_.fuse) return;
+    fuse(graph, scope);
+    remove_unused(graph);
+    lay_out(graph, scope);
+  }
+
+  infer::Findings& findings() { return findings_; }
+
+ private:
+  // What the last inference of each subgraph of a node gave it as inputs: for a loop's body, types
+  // that hold in every iteration.
+  using Given = std::unordered_map<const ir::Graph*, std::vector<Known>>;
+
   void fold(ir::Graph& graph, Scope& scope) {
-    std::unordered_set<std::string_view> outputs;
-    for (const auto& output : graph.outputs) outputs.insert(output.name);
     std::vector<ir::Node> kept;
     kept.reserve(graph.nodes.size());
     for (ir::Node& node : graph.nodes) {
-      const bool has_graph = fold_subgraphs(node, scope);
       std::vector<const Known*> inputs;
       for (const std::string& name : node.inputs)
         inputs.push_back(name.empty() ? nullptr : known(node, name, scope));
       const infer::Binding binding = infer::bind_node(node);
+      Given entering;
       const ops::InferSubgraph subgraph = [&](const ir::Graph& inner,
                                               std::span<const Known> given) {
+        entering[&inner].assign(given.begin(), given.end());
         Scope inside(&scope);
         infer::enter(inner, inside, findings_, given);
         infer::infer_graph(inner, inside, findings_);
         return infer::outputs_of(inner, inside, findings_);
       };
       std::vector<Known> made = infer::infer_node(node, binding, inputs, findings_, &subgraph);
+      const bool has_graph = simplify_subgraphs(node, scope, entering);
       const bool folds = !has_graph && fold_node(node, binding, inputs, made);
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i].empty()) continue;
@@ -54,13 +76,10 @@ class Folder {
     graph.nodes = std::move(kept);
   }
 
-  infer::Findings& findings() { return findings_; }
-
- private:
   static const Known* known(const ir::Node& node, const std::string& name, const Scope& scope) {
     const Known* found = scope.find(name);
     if (found == nullptr) {
-      fail_at(ir::describe(node), ErrorCode::invalid_model,
+      fail_at(ir::place_of(node), ErrorCode::invalid_model,
               "input '{}' is not defined before the node: it is neither a graph input, an "
               "initializer nor an output of "
               "an earlier node",
@@ -69,23 +88,25 @@ class Folder {
     return found;
   }
 
-  bool fold_subgraphs(ir::Node& node, const Scope& scope) {
-    bool any = false;
+  // Bodies keep their inputs and outputs; those that no inference reached stay as they are.
+  bool simplify_subgraphs(ir::Node& node, const Scope& scope, const Given& entering) {
     const auto inner = [&](std::shared_ptr<const ir::Graph>& graph) {
-      any = true;
+      const auto given = entering.find(graph.get());
+      if (given == entering.end()) return;
       auto copy = std::make_shared<ir::Graph>(*graph);
       Scope inside(&scope);
-      infer::enter(*copy, inside, findings_);
-      // Types of a body's inputs may be undeclared: what cannot be inferred here stays as it is.
-      infer::Findings lenient = findings_;
       try {
-        fold(*copy, inside);
+        infer::enter(*copy, inside, findings_, given->second);
+        simplify(*copy, inside);
         graph = std::move(copy);
       } catch (const Error& error) {
+        // A branch that these inputs make impossible is an error only if it is taken.
         if (error.code() == ErrorCode::unsupported) throw;
       }
     };
+    bool any = false;
     for (ir::Attribute& attribute : node.attributes) {
+      any |= attribute.g != nullptr || !attribute.graphs.empty();
       if (attribute.g) inner(attribute.g);
       for (auto& graph : attribute.graphs) inner(graph);
     }
@@ -121,7 +142,9 @@ class Folder {
       values.push_back(input ? Value(ir::aligned(*input->constant)) : Value());
     std::vector<Value> results;
     try {
-      results = eval::run_node(node, values, eval::Frame(), environment_);
+      eval::Environment environment(*options_.pool);
+      environment.memory_limit = most_folding_bytes;
+      results = eval::run_node(node, values, eval::Frame(), environment);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::unsupported) throw;
       return false;  // fails again, with its place, when the run reaches it
@@ -139,10 +162,8 @@ class Folder {
   const SimplifyOptions& options_;
   ir::SymbolTable symbols_;
   infer::Findings findings_;
-  eval::Environment environment_;
 };
 
-// Removes nodes and initializers whose values nobody uses.
 void remove_unused(ir::Graph& graph) {
   std::unordered_set<std::string> used;
   for (const auto& output : graph.outputs) used.insert(output.name);
@@ -158,12 +179,9 @@ void remove_unused(ir::Graph& graph) {
     }
     while (node->outputs.size() > 1 && node->outputs.back().empty()) node->outputs.pop_back();
     for (const std::string& name : node->inputs) used.insert(name);
-    for (const ir::Attribute& attribute : node->attributes) {
-      if (attribute.g)
-        for (const std::string& name : infer::captured_names(*attribute.g)) used.insert(name);
-      for (const auto& inner : attribute.graphs)
-        for (const std::string& name : infer::captured_names(*inner)) used.insert(name);
-    }
+    ir::for_each_subgraph(*node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
+      for (const std::string& name : infer::captured_names(inner)) used.insert(name);
+    });
     kept.push_back(std::move(*node));
   }
   std::reverse(kept.begin(), kept.end());
@@ -175,16 +193,10 @@ void remove_unused(ir::Graph& graph) {
 }  // namespace
 
 void simplify(ir::Graph& graph, const SimplifyOptions& options) {
-  Folder folder(options);
+  Simplifier simplifier(options);
   Scope scope;
-  infer::enter(graph, scope, folder.findings());
-  folder.fold(graph, scope);
-  remove_unused(graph);
-  if (options.fuse) {
-    fuse(graph, scope);
-    remove_unused(graph);
-    lay_out(graph, scope);
-  }
+  infer::enter(graph, scope, simplifier.findings());
+  simplifier.simplify(graph, scope);
 }
 
 }  // namespace sardonyx::rewrite
