@@ -26,8 +26,7 @@ ALLOWED = {
     "eval": "infer ops schema ir kernels base",
     "rewrite": "eval infer ops wire schema ir kernels base",
     "run": "rewrite eval infer ops schema ir kernels base",
-    "train": "run rewrite eval infer ops schema ir kernels base",
-    "session": "train run rewrite eval infer ops check wire schema ir kernels base",
+    "session": "run rewrite eval infer ops check wire schema ir kernels base",
 }
 FACES = {"cli": "session base", "capi": "session base", "python": "session base capi"}
 
