@@ -21,7 +21,6 @@ struct PlanServices {
   ThreadPool* pool = nullptr;       // never null
   ops::PackCache* packs = nullptr;  // never null
   bool exact = false;
-  uint64_t seed = 0;
 };
 
 // A value of the planned graph.
@@ -55,6 +54,7 @@ struct PlanStep {
   std::unique_ptr<ops::Step> step;  // null where deferred
   Mode mode = Mode::planned;
   const ir::Node* node = nullptr;
+  infer::Binding binding{};
   std::vector<int> inputs;  // values; -1: absent; what subgraphs capture comes after the node's own
   std::vector<int> outputs;
   std::vector<std::string> captured;  // names of the inputs after the node's own
