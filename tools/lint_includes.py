@@ -27,8 +27,7 @@ ALLOWED = {
     "eval": "infer ops schema ir kernels image base",
     "rewrite": "eval infer ops wire schema ir kernels image base",
     "run": "rewrite eval infer ops schema ir kernels image base",
-    "train": "run rewrite eval infer ops schema ir kernels image base",
-    "session": "train run rewrite eval infer ops check wire schema ir kernels image base",
+    "session": "run rewrite eval infer ops check wire schema ir kernels image base",
 }
 FACES = {"cli": "session base", "capi": "session base", "python": "session base capi"}
 

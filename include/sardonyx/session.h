@@ -23,6 +23,8 @@
 
 namespace sardonyx {
 
+class ThreadPool;
+
 struct LoadOptions {
   // A folder that links of external data may lead into; links are refused otherwise.
   std::string trusted_folder;
@@ -47,6 +49,7 @@ class Model {
   // Parses ONNX's textual syntax.
   static Model from_text(std::string_view text);
 
+  // For the library's own programs; not part of the stable interface.
   struct Implementation;
   const Implementation& implementation() const { return *implementation_; }
   std::shared_ptr<const Implementation> share() const { return implementation_; }
@@ -81,7 +84,7 @@ class Threads {
 
  private:
   friend class Session;
-  std::shared_ptr<void> pool_;
+  std::shared_ptr<ThreadPool> pool_;
 };
 
 struct SessionOptions {
@@ -91,7 +94,8 @@ struct SessionOptions {
   bool fuse = true;               // combine operators into one step where that is exact enough
   bool exact = false;             // no algorithm that trades accuracy for speed
   bool assume_inference = false;  // old BatchNormalization/Dropout without is_test: inference
-  uint64_t seed = 0;              // of random operators that have none
+  // Of random operators without a seed of their own, which go on from run to run of a session.
+  uint64_t seed = 0;
   // All values the graph makes become outputs, after the model's own, in order of their making.
   bool all_outputs = false;
 };
@@ -99,7 +103,10 @@ struct SessionOptions {
 struct RunOptions {
   const std::atomic<bool>* cancel = nullptr;  // set it from any thread to stop the run
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  int64_t memory_limit = INT64_MAX;  // bytes the run may allocate
+  // Most bytes the run may have in use at a time: the working memory of the graph and of the bodies
+  // being run (also what earlier runs left for it), the outputs it makes, and values that loops
+  // hold between iterations. The caller's tensors and the weights do not count.
+  int64_t memory_limit = INT64_MAX;
 };
 
 using NamedValue = std::pair<std::string, Value>;
@@ -126,19 +133,23 @@ class Session {
   const std::vector<ValueDescription>& outputs() const;
 
   // Runs with inputs by name and returns the outputs in the model's order. Input tensors are used
-  // where they lie, for the time of the call. Throws Error: (bad_input) for wrong names, shapes,
-  // types or missing inputs, (run_failed), (cancelled), (out_of_memory).
+  // where they lie, for the time of the call; an output that is an input handed on is copied where
+  // the input is a view of memory without an owner, and shares its memory otherwise. Throws Error:
+  // (bad_input) for wrong names, shapes, types or missing inputs, (run_failed), (cancelled),
+  // (out_of_memory).
   std::vector<Value> run(const std::vector<NamedValue>& inputs,
                          const RunOptions& options = {}) const;
 
   // Runs with inputs in order (kind none: not given) into outputs. An output that is a tensor on
-  // entry, of the right type and shape, is filled where it lies; others are made new.
+  // entry, of the right type and shape, is filled where it lies, and must not be an input of the
+  // same run; others are made new.
   void run(std::span<const Value> inputs, std::span<Value> outputs,
            const RunOptions& options = {}) const;
 
   // What running consists of.
   std::vector<StepDescription> steps() const;
-  // Bytes of packed weights, and of working memory of the last binding.
+  // Bytes of packed weights, and of working memory that ended runs have left for later ones (one
+  // block for each run that there was at the same time).
   int64_t packed_bytes() const;
   int64_t arena_bytes() const;
 

@@ -1,14 +1,9 @@
 #include "base/cpu.h"
 
-#include <unistd.h>
-
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 #include <cstdlib>
 #include <string_view>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 namespace sardonyx {
 namespace {
@@ -38,32 +33,6 @@ InstructionSet detect() {
 // Decided while the library is loaded, so that every dispatch table sees it.
 const InstructionSet chosen_set = detect();
 
-CpuFeatures detect_features() {
-  CpuFeatures features;
-#if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  const bool wide = chosen_set == InstructionSet::avx512;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) features.avx512_vnni = wide && (c & (1u << 11));
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) {
-    features.avx512_bf16 = wide && (a & (1u << 5));
-    features.avx_vnni = chosen_set >= InstructionSet::avx2 && (a & (1u << 4));
-  }
-#endif
-  return features;
-}
-
-CacheSizes detect_caches() {
-  CacheSizes sizes;
-  const auto ask = [](int name, int64_t& size) {
-    const long found = sysconf(name);
-    if (found > 0) size = found;
-  };
-  ask(_SC_LEVEL1_DCACHE_SIZE, sizes.l1);
-  ask(_SC_LEVEL2_CACHE_SIZE, sizes.l2);
-  ask(_SC_LEVEL3_CACHE_SIZE, sizes.l3);
-  return sizes;
-}
-
 }  // namespace
 
 std::string_view name_of(InstructionSet set) {
@@ -75,15 +44,5 @@ std::string_view name_of(InstructionSet set) {
 }
 
 InstructionSet instruction_set() { return chosen_set; }
-
-CpuFeatures cpu_features() {
-  static const CpuFeatures features = detect_features();
-  return features;
-}
-
-CacheSizes cache_sizes() {
-  static const CacheSizes sizes = detect_caches();
-  return sizes;
-}
 
 }  // namespace sardonyx

@@ -15,19 +15,4 @@ std::string_view name_of(InstructionSet set);
 // dispatch is held to the same choice. Kernels that are not written with Highway ask this.
 InstructionSet instruction_set();
 
-struct CpuFeatures {
-  bool avx512_vnni = false;
-  bool avx512_bf16 = false;
-  bool avx_vnni = false;
-};
-// All false below avx512 when SARDONYX_CPU lowers the set.
-CpuFeatures cpu_features();
-
-struct CacheSizes {  // bytes, of one core; shared L3 whole
-  int64_t l1 = 32 << 10;
-  int64_t l2 = 1 << 20;
-  int64_t l3 = 8 << 20;
-};
-CacheSizes cache_sizes();
-
 }  // namespace sardonyx

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "ir/tensor.h"
+#include "ir/walk.h"
 
 namespace sardonyx::eval {
 namespace {
@@ -30,8 +31,8 @@ class PlainGraph final : public ops::PreparedGraph {
     }
     Frame inside(&frame_);
     for (size_t i = 0; i < inputs.size(); ++i) inside.set(graph_.inputs[i].name, inputs[i]);
-    auto& environment = static_cast<Environment&>(outer.environment());
-    return run_graph(graph_, inside, environment, options_);
+    const Environment::Scope scope(outer.environment());
+    return run_graph(graph_, inside, outer.environment(), options_);
   }
 
  private:
@@ -72,12 +73,10 @@ void allocate(ops::Slot& slot, const Known& known, bool step_allocates,
   if (step_allocates) return;
   const auto shape = known.type.concrete_shape();
   if (!known.type.is_tensor() || !shape) {
-    fail_at(ir::describe(node), ErrorCode::internal, "inference left an output open: {}",
+    fail_at(ir::place_of(node), ErrorCode::internal, "inference left an output open: {}",
             known.type.to_string());
   }
-  Tensor tensor(known.type.element, *shape);
-  environment.charge(static_cast<int64_t>(tensor.byte_size()));
-  slot.value = Value(tensor);
+  slot.value = Value(ops::charged_tensor(environment, known.type.element, *shape));
   const Tensor& held = slot.value.tensor();
   slot.data = held.data();
   slot.dims = held.shape().data();
@@ -86,21 +85,6 @@ void allocate(ops::Slot& slot, const Known& known, bool step_allocates,
 }
 
 }  // namespace
-
-void Environment::check_cancelled() {
-  if (cancel && cancel->load(std::memory_order_relaxed))
-    fail(ErrorCode::cancelled, "the run was cancelled");
-  if (deadline && std::chrono::steady_clock::now() > *deadline) {
-    fail(ErrorCode::cancelled, "the run's deadline has passed");
-  }
-}
-
-void Environment::charge(int64_t bytes) {
-  const int64_t total = charged_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (total > memory_limit) {
-    fail(ErrorCode::out_of_memory, "the run needs more than its limit of {} bytes", memory_limit);
-  }
-}
 
 const Value* Frame::find(std::string_view name) const {
   for (const Frame* frame = this; frame != nullptr; frame = frame->outer_) {
@@ -138,14 +122,16 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
   std::vector<Known> made = infer::infer_node(node, binding, known_pointers, findings, &subgraph);
 
   // Nothing is packed for a single run: prepare sees types only, as for values that change.
-  for (Known& value : known) value.constant.reset();
+  // Internal operators may ask for constants, which fusion gave them.
+  if (node.domain != "sardonyx") {
+    for (Known& value : known) value.constant.reset();
+  }
   std::vector<const Known*> made_pointers;
   for (const Known& value : made) made_pointers.push_back(&value);
   ops::PackCache packs;
   ops::PrepareServices services;
   services.pool = &environment.pool();
   services.packs = &packs;
-  services.seed = options.seed;
   services.prepare_graph = [&](const ir::Graph& graph,
                                std::span<const Known>) -> std::unique_ptr<ops::PreparedGraph> {
     return std::make_unique<PlainGraph>(graph, frame, options);
@@ -169,10 +155,12 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
   ops::BindContext bind(in.pointers.data(), in_count, out.pointers.data(), out_count,
                         state.mutable_data(), environment.pool().threads());
   step->bind(bind);
+  environment.charge(bind.scratch());
   Bytes scratch = Bytes::allocate(static_cast<size_t>(bind.scratch()));
   ops::RunContext run(in.pointers.data(), in_count, out.pointers.data(), out_count, state.data(),
                       scratch.mutable_data(), environment);
   step->run(run);
+  environment.give_back(bind.scratch());
 
   std::vector<Value> outputs;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -199,7 +187,7 @@ std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& 
     for (const std::string& name : node.inputs) {
       const Value* value = name.empty() ? nullptr : frame.find(name);
       if (!name.empty() && value == nullptr) {
-        fail_at(ir::describe(node), ErrorCode::invalid_model,
+        fail_at(ir::place_of(node), ErrorCode::invalid_model,
                 "input '{}' is not defined before the node", name);
       }
       inputs.push_back(value ? *value : Value());
@@ -209,7 +197,7 @@ std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& 
       outputs = run_node(node, inputs, frame, environment, options);
     } catch (const Error& error) {
       if (!error.location().empty()) throw;
-      throw Error(error.code(), error.message(), ir::describe(node));
+      throw Error(error.code(), error.message(), ir::place_of(node));
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;

@@ -2,11 +2,8 @@
 // run is tested against it.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,22 +16,7 @@
 
 namespace sardonyx::eval {
 
-// What a run may use and when it has to stop.
-class Environment : public ops::RunEnvironment {
- public:
-  explicit Environment(ThreadPool& pool) : pool_(pool) {}
-  ThreadPool& pool() override { return pool_; }
-  void check_cancelled() override;
-  void charge(int64_t bytes) override;
-
-  const std::atomic<bool>* cancel = nullptr;  // set by anyone to stop the run
-  std::optional<std::chrono::steady_clock::time_point> deadline;
-  int64_t memory_limit = INT64_MAX;  // bytes of outputs that the run allocates one by one
-
- private:
-  ThreadPool& pool_;
-  std::atomic<int64_t> charged_{0};
-};
+using Environment = ops::RunEnvironment;
 
 // Values by name, with those of the graphs around.
 class Frame {
@@ -52,7 +34,6 @@ class Frame {
 };
 
 struct Options {
-  uint64_t seed = 0;  // of random operators without a seed of their own
   // Called with every value a node made, in order.
   std::function<void(const ir::Node&, size_t output, const Value&)> observe;
 };

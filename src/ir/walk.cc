@@ -193,4 +193,8 @@ void walk_mutable(Graph& graph, const std::function<void(std::vector<Node>&)>& c
   change_all({&graph.nodes}, change);
 }
 
+std::string place_of(const Node& node) {
+  return node.origin.empty() ? describe(node) : fmt::format("{} ({})", describe(node), node.origin);
+}
+
 }  // namespace sardonyx::ir

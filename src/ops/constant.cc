@@ -138,11 +138,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       make_dense(sparse, run.out_data(0));
     });
   }
-  auto step = make_step("constant.shared", [tensor = tensor_of(ctx, form)](RunContext& run) {
+  return make_allocating_step("constant.shared", [tensor = tensor_of(ctx, form)](RunContext& run) {
     run.set_output(0, tensor);
   });
-  step->traits().allocates_outputs = true;
-  return step;
 }
 
 constexpr Operator operators[] = {{.name = "Constant", .infer = infer, .prepare = prepare}};

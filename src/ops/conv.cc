@@ -46,12 +46,11 @@ Tensor weight_factors(const PrepareContext& ctx) {
   return factors;
 }
 
-// Tells apart packs of the same weights with other factors.
+// Tells apart packs of the same weights with other factors: the factors' bytes.
 std::string factor_mark(const PrepareContext& ctx) {
   if (!ctx.has_input(4)) return "";
   const Tensor factors = float_constant(ctx, 4);
-  const std::string_view bytes(static_cast<const char*>(factors.data()), factors.byte_size());
-  return fmt::format(" times {:x}", std::hash<std::string_view>()(bytes));
+  return " times " + std::string(static_cast<const char*>(factors.data()), factors.byte_size());
 }
 
 // The weights' shape with the images' sizes as far as they are known, to choose by.

@@ -1,6 +1,5 @@
 // Dropout.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <random>
 
@@ -103,15 +102,18 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     ctx.fail(ErrorCode::unsupported, "a training Dropout whose output is not used");
   // With a seed every run draws the same mask; without one, each run of this step another.
   const bool seeded = ctx.has_attribute("seed");
-  const auto seed = static_cast<uint64_t>(seeded ? ctx.attr_int("seed")
-                                                 : static_cast<int64_t>(ctx.services().seed));
-  const auto runs = std::make_shared<std::atomic<uint64_t>>(0);
-  auto step = make_step("dropout.training", [seed, seeded, runs](RunContext& run) {
+  const uint64_t number = seeded ? static_cast<uint64_t>(ctx.attr_int("seed"))
+                                 : RandomStreams::step_number(ctx.node().outputs[0]);
+  auto step = make_step("dropout.training", [number, seeded](RunContext& run) {
     if (!*run.in<bool>(2)) return keep(run);
-    const uint64_t turn = seeded ? 0 : runs->fetch_add(1);
     const double ratio = read_ratio(run);
     if (ratio == 0) return keep(run);
-    drop(run, ratio, static_cast<uint32_t>(seed + turn * 0x9e3779b9u));
+    auto seed = static_cast<uint32_t>(number);
+    if (!seeded) {
+      const auto [key, turn] = run.environment().random().next(number);
+      seed = static_cast<uint32_t>((key ^ (key >> 32)) + turn * 0x9e3779b9u);
+    }
+    drop(run, ratio, seed);
   });
   step->traits().in_place = {{0, 0}};
   return step;

@@ -8,10 +8,8 @@ void infer(InferContext& ctx) { ctx.set_known(0, ctx.known(0)); }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (ctx.in_type(0).is_tensor()) return make_view_step("identity.view");
-  auto step =
-      make_step("identity.value", [](RunContext& run) { run.set_output(0, run.in_value(0)); });
-  step->traits().allocates_outputs = true;
-  return step;
+  return make_allocating_step("identity.value",
+                              [](RunContext& run) { run.set_output(0, run.in_value(0)); });
 }
 
 constexpr Operator operators[] = {{.name = "Identity", .infer = infer, .prepare = prepare}};

@@ -1,5 +1,5 @@
 // If: one of two graphs, chosen by a condition.
-#include "ops/operator.h"
+#include "ops/families/iteration.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -72,7 +72,7 @@ void infer(InferContext& ctx) {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   std::shared_ptr<PreparedGraph> then = ctx.prepare_graph(branch(ctx, "then_branch"), {});
   std::shared_ptr<PreparedGraph> otherwise = ctx.prepare_graph(branch(ctx, "else_branch"), {});
-  auto step = make_step("if", [then, otherwise](RunContext& run) {
+  return make_allocating_step("if", [then, otherwise](RunContext& run) {
     if (run.in_size(0) != 1) {
       throw Error(ErrorCode::run_failed,
                   fmt::format("the condition must be one boolean; it has shape {}",
@@ -80,11 +80,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     }
     std::vector<Value> made = (*run.in<bool>(0) ? *then : *otherwise).run(run, {});
     for (int i = 0; i < run.output_count(); ++i) {
-      if (run.has_output(i)) run.set_output(i, std::move(made[static_cast<size_t>(i)]));
+      if (run.has_output(i)) set_made_output(run, i, std::move(made[static_cast<size_t>(i)]));
     }
   });
-  step->traits().allocates_outputs = true;
-  return step;
 }
 
 constexpr Operator operators[] = {{.name = "If", .infer = infer, .prepare = prepare}};

@@ -99,7 +99,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     item_types.push_back(std::move(type));
   }
   std::shared_ptr<PreparedGraph> prepared = ctx.prepare_graph(body, inputs);
-  auto step = make_step("loop", [prepared, arity, item_types](RunContext& run) {
+  return make_allocating_step("loop", [prepared, arity, item_types](RunContext& run) {
     const int64_t limit = run.has_input(0) && run.in_size(0) == 1 ? *run.in<int64_t>(0) : INT64_MAX;
     std::vector<Value> values(arity.carried + 2);
     bool go_on = !run.has_input(1) || run.in_size(1) != 1 || *run.in<bool>(1);
@@ -108,29 +108,35 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       if (run.has_input(input)) values[2 + i] = run.in_value(input);
     }
     std::vector<std::vector<Value>> scanned(arity.scanned);
-    for (int64_t trip = 0; trip < limit && go_on; ++trip) {
-      run.environment().check_cancelled();
-      values[0] = Tensor::scalar<int64_t>(trip);
-      values[1] = Tensor::scalar<bool>(go_on);
-      std::vector<Value> made = prepared->run(run, values);
-      go_on = truth_of(made[0]);
-      for (size_t i = 0; i < arity.carried; ++i) values[2 + i] = std::move(made[1 + i]);
-      for (size_t i = 0; i < arity.scanned; ++i)
-        scanned[i].push_back(std::move(made[1 + arity.carried + i]));
+    {
+      HeldValues held(run.environment(), arity.carried);
+      for (int64_t trip = 0; trip < limit && go_on; ++trip) {
+        run.environment().check_cancelled();
+        values[0] = Tensor::scalar<int64_t>(trip);
+        values[1] = Tensor::scalar<bool>(go_on);
+        std::vector<Value> made = prepared->run(run, values);
+        go_on = truth_of(made[0]);
+        for (size_t i = 0; i < arity.carried; ++i) {
+          held.carry(i, made[1 + i]);
+          values[2 + i] = std::move(made[1 + i]);
+        }
+        for (size_t i = 0; i < arity.scanned; ++i) {
+          held.add(made[1 + arity.carried + i]);
+          scanned[i].push_back(std::move(made[1 + arity.carried + i]));
+        }
+      }
     }
     for (int i = 0; i < run.output_count(); ++i) {
       if (!run.has_output(i)) continue;
       const auto at = static_cast<size_t>(i);
       if (at < arity.carried) {
-        run.set_output(i, to_owned(values[2 + at]));
+        set_made_output(run, i, to_owned(values[2 + at]));
       } else {
-        run.set_output(
-            i, stacked(scanned[at - arity.carried], 0, false, item_types[at - arity.carried]));
+        run.set_output(i, stacked(run.environment(), scanned[at - arity.carried], 0, false,
+                                  item_types[at - arity.carried]));
       }
     }
   });
-  step->traits().allocates_outputs = true;
-  return step;
 }
 
 constexpr Operator operators[] = {{.name = "Loop", .infer = infer, .prepare = prepare}};

@@ -1,4 +1,5 @@
 #include "ops/node_view.h"
+#include "ir/walk.h"
 
 namespace sardonyx::ops {
 
@@ -100,10 +101,7 @@ const ir::TypeProto* NodeView::attr_type(std::string_view name) const {
   return a ? a->tp.get() : nullptr;
 }
 
-std::string NodeView::place() const {
-  return node_.origin.empty() ? ir::describe(node_)
-                              : fmt::format("{} ({})", ir::describe(node_), node_.origin);
-}
+std::string NodeView::place() const { return ir::place_of(node_); }
 
 std::string NodeView::input_name(int i) const {
   return has_input(i) ? fmt::format("input {} '{}'", i, node_.inputs[static_cast<size_t>(i)])

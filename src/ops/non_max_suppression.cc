@@ -40,7 +40,7 @@ void infer(InferContext& ctx) {
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const bool centers = ctx.attr_int("center_point_box", 0) != 0;
-  auto step = make_step("non_max_suppression", [centers](RunContext& run) {
+  return make_allocating_step("non_max_suppression", [centers](RunContext& run) {
     kernels::SuppressionOptions options;
     options.center_point_box = centers;
     if (run.has_input(2)) options.max_per_class = std::max<int64_t>(0, *run.in<int64_t>(2));
@@ -53,8 +53,6 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     void* y = run.allocate_output(0, {static_cast<int64_t>(kept.size()) / 3, 3});
     std::copy(kept.begin(), kept.end(), static_cast<int64_t*>(y));
   });
-  step->traits().allocates_outputs = true;
-  return step;
 }
 
 constexpr Operator operators[] = {

@@ -41,7 +41,7 @@ void infer_non_zero(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_non_zero(PrepareContext& ctx) {
-  auto step = make_step("non_zero", [type = ctx.in_element(0)](RunContext& run) {
+  return make_allocating_step("non_zero", [type = ctx.in_element(0)](RunContext& run) {
     const int64_t found = kernels::count_nonzero(type, run.data(0), run.in_size(0));
     const int64_t one = 1;
     const auto shape = run.in_shape(0).empty() ? std::span(&one, 1) : run.in_shape(0);
@@ -49,8 +49,6 @@ std::unique_ptr<Step> prepare_non_zero(PrepareContext& ctx) {
         static_cast<int64_t*>(run.allocate_output(0, {static_cast<int64_t>(shape.size()), found}));
     kernels::nonzero(type, shape, run.data(0), found, y);
   });
-  step->traits().allocates_outputs = true;
-  return step;
 }
 
 // How many of the condition's elements are true, where they are known.
@@ -116,10 +114,8 @@ void run_compress(RunContext& run, kernels::Cell cell, std::optional<int64_t> gi
 
 std::unique_ptr<Step> prepare_compress(PrepareContext& ctx) {
   const auto axis = ctx.has_attribute("axis") ? std::optional(ctx.attr_int("axis")) : std::nullopt;
-  auto step = make_step("compress", [cell = kernels::cell_of(ctx.in_element(0)),
-                                     axis](RunContext& run) { run_compress(run, cell, axis); });
-  step->traits().allocates_outputs = true;
-  return step;
+  return make_allocating_step("compress", [cell = kernels::cell_of(ctx.in_element(0)), axis](
+                                              RunContext& run) { run_compress(run, cell, axis); });
 }
 
 constexpr Operator operators[] = {

@@ -6,11 +6,6 @@ namespace {
 
 using Kind = ir::TypeProto::Kind;
 
-std::unique_ptr<Step> allocating(std::unique_ptr<Step> step) {
-  step->traits().allocates_outputs = true;
-  return step;
-}
-
 void infer_optional(InferContext& ctx) {
   if (ctx.has_input(0)) {
     ctx.set(0, ValueType::optional_of(ctx.type(0)));
@@ -22,11 +17,11 @@ void infer_optional(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_optional(PrepareContext&) {
-  return allocating(make_step("optional.wrap", [](RunContext& run) {
+  return make_allocating_step("optional.wrap", [](RunContext& run) {
     Optional optional;
     if (run.has_input(0)) optional.held = std::make_unique<Value>(to_owned(run.in_value(0)));
     run.set_output(0, std::move(optional));
-  }));
+  });
 }
 
 void infer_get(InferContext& ctx) {
@@ -45,7 +40,7 @@ void infer_get(InferContext& ctx) {
 
 std::unique_ptr<Step> prepare_get(PrepareContext& ctx) {
   if (ctx.in_type(0).is_tensor()) return make_view_step("optional.view");
-  return allocating(make_step("optional.get", [](RunContext& run) {
+  return make_allocating_step("optional.get", [](RunContext& run) {
     const Value value = run.in_value(0);
     if (value.kind() != Value::Kind::optional) {
       run.set_output(0, value);
@@ -55,7 +50,7 @@ std::unique_ptr<Step> prepare_get(PrepareContext& ctx) {
       throw Error(ErrorCode::run_failed,
                   "the optional is empty; test it with OptionalHasElement first");
     run.set_output(0, *value.optional().held);
-  }));
+  });
 }
 
 void infer_has(InferContext& ctx) {

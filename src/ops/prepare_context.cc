@@ -18,17 +18,27 @@ const Known& at(std::span<const Known* const> values, int i) {
 
 std::any PackCache::get_any(const Tensor& constant, const std::string& format,
                             const std::function<std::any()>& make) {
-  const std::lock_guard lock(mutex_);
-  Entry& entry = entries_[Key{constant.data(), format}];
-  if (!entry.packed.has_value() || entry.owner.expired()) {
-    // Other packs of tensors that are gone would never be asked for again.
-    std::erase_if(entries_, [&](const auto& item) {
-      return &item.second != &entry && item.second.owner.expired();
-    });
-    entry = {make(), constant.owner()};
+  std::shared_ptr<Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    const Key key{constant.data(), format};
+    const auto found = entries_.find(key);
+    if (found != entries_.end() && !found->second->owner.expired()) {
+      entry = found->second;
+    } else {
+      // Packs of tensors that are gone would never be asked for again.
+      std::erase_if(entries_, [](const auto& item) { return item.second->owner.expired(); });
+      entry = std::make_shared<Entry>();
+      entry->owner = constant.owner();
+      entries_[key] = entry;
+    }
+  }
+  const std::lock_guard lock(entry->mutex);
+  if (!entry->packed.has_value()) {
+    entry->packed = make();
     give_back(constant);
   }
-  return entry.packed;
+  return entry->packed;
 }
 
 void PackCache::give_back(const Tensor& constant) const {

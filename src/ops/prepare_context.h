@@ -25,8 +25,9 @@ class PackCache {
   // give their pages back once they are packed. Said before the first plan is made.
   void add_file(std::span<const std::byte> mapped) { files_.push_back(mapped); }
 
-  // What `make` built for this tensor in this format; built at most once while the tensor's memory,
-  // which identifies it, lives. Gives the tensor's pages back where they are a file's.
+  // What `make` built for this tensor in this format, which names everything else the pack depends
+  // on; built at most once while the tensor's memory, which identifies it, lives. Different packs
+  // may be made at the same time. Gives the tensor's pages back where they are a file's.
   template <class Packed>
   std::shared_ptr<const Packed> get(const Tensor& constant, const std::string& format,
                                     const std::function<std::shared_ptr<const Packed>()>& make) {
@@ -50,6 +51,7 @@ class PackCache {
     auto operator<=>(const Key&) const = default;
   };
   struct Entry {
+    std::mutex mutex;  // held while packing
     std::any packed;
     std::weak_ptr<const void> owner;
   };
@@ -58,7 +60,7 @@ class PackCache {
   std::atomic<int64_t> bytes_{0};
   std::vector<std::span<const std::byte>> files_;
   std::mutex mutex_;
-  std::map<Key, Entry> entries_;
+  std::map<Key, std::shared_ptr<Entry>> entries_;
 };
 
 // A subgraph ready to run inside a control-flow step. Outer values it captures reach it as extra
@@ -84,7 +86,6 @@ struct PrepareServices {
   ThreadPool* pool = nullptr;  // for packing; may be null
   PackCache* packs = nullptr;  // never null
   bool exact = false;          // no algorithm that trades accuracy for speed (Winograd)
-  uint64_t seed = 0;           // of random operators without a seed of their own
   // Prepares a graph attribute of the node; null where control flow cannot occur.
   std::function<std::unique_ptr<PreparedGraph>(const ir::Graph&, std::span<const Known> inputs)>
       prepare_graph;

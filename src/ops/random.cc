@@ -2,7 +2,6 @@
 //
 // With a seed every run gives the same numbers. Without one, a run goes on where the last one
 // stopped, beginning with the session's seed: the k-th run of a step is the same in every session.
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -16,28 +15,26 @@ namespace {
 
 using kernels::Philox;
 
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
-  return hash;
-}
-
 // Where a step's numbers come from.
 class Source {
  public:
   // Steps without a seed are told apart by the name of their output.
   explicit Source(const PrepareContext& ctx) : seeded_(ctx.has_attribute("seed")) {
-    const uint64_t own = ctx.has_output(0) ? hash_of(ctx.node().outputs[0]) : 0;
-    key_ = seeded_ ? std::bit_cast<uint32_t>(ctx.attr_float("seed")) : ctx.services().seed ^ own;
+    if (seeded_) {
+      key_ = std::bit_cast<uint32_t>(ctx.attr_float("seed"));
+    } else if (ctx.has_output(0)) {
+      key_ = RandomStreams::step_number(ctx.node().outputs[0]);
+    }
   }
-  Philox next() const {
-    return Philox(key_, seeded_ ? 0 : runs_.fetch_add(1, std::memory_order_relaxed) + 1);
+  Philox next(const RunContext& run) const {
+    if (seeded_) return Philox(key_, 0);
+    const auto [key, turn] = run.environment().random().next(key_);
+    return Philox(key, turn + 1);
   }
 
  private:
   bool seeded_;
-  uint64_t key_;
-  mutable std::atomic<uint64_t> runs_{0};
+  uint64_t key_ = 0;
 };
 
 std::shared_ptr<const Source> source_of(const PrepareContext& ctx) {
@@ -92,7 +89,7 @@ std::unique_ptr<Step> prepare_uniform(PrepareContext& ctx) {
   const ElementType type = ctx.out_element(0);
   check_floating(ctx, type);
   auto step = make_step("random.uniform", [=, source = source_of(ctx)](RunContext& run) {
-    kernels::fill_uniform(type, source->next(), low, high, run.out_data(0), run.out_size(0),
+    kernels::fill_uniform(type, source->next(run), low, high, run.out_data(0), run.out_size(0),
                           run.pool());
   });
   return without_reading(std::move(step), ctx);
@@ -103,7 +100,7 @@ std::unique_ptr<Step> prepare_normal(PrepareContext& ctx) {
   const ElementType type = ctx.out_element(0);
   check_floating(ctx, type);
   auto step = make_step("random.normal", [=, source = source_of(ctx)](RunContext& run) {
-    kernels::fill_normal(type, source->next(), mean, scale, run.out_data(0), run.out_size(0),
+    kernels::fill_normal(type, source->next(run), mean, scale, run.out_data(0), run.out_size(0),
                          run.pool());
   });
   return without_reading(std::move(step), ctx);
@@ -128,7 +125,7 @@ std::unique_ptr<Step> prepare_bernoulli(PrepareContext& ctx) {
       "random.bernoulli", [](BindContext& bind, Nothing&) { bind.need_scratch(bind.in_size(0)); },
       [=, source = source_of(ctx)](RunContext& run, const Nothing&) {
         auto* drawn = static_cast<uint8_t*>(run.scratch());
-        kernels::bernoulli(from, source->next(), run.data(0), drawn, run.in_size(0), run.pool());
+        kernels::bernoulli(from, source->next(run), run.data(0), drawn, run.in_size(0), run.pool());
         kernels::cast(ElementType::uint8, to, drawn, run.out_data(0), run.in_size(0), {},
                       run.pool());
       });
@@ -162,7 +159,7 @@ std::unique_ptr<Step> prepare_multinomial(PrepareContext& ctx) {
         const bool narrow = to != ElementType::int64;
         auto* drawn = narrow ? static_cast<int64_t*>(run.scratch()) : run.out<int64_t>(0);
         const auto shape = run.in_shape(0);
-        kernels::multinomial(from, source->next(), run.data(0), shape[0], shape[1],
+        kernels::multinomial(from, source->next(run), run.data(0), shape[0], shape[1],
                              run.out_shape(0)[1], drawn, run.pool());
         if (narrow)
           kernels::cast(ElementType::int64, to, drawn, run.out_data(0), run.out_size(0), {},

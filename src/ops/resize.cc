@@ -372,6 +372,7 @@ std::unique_ptr<Step> changing_step(std::shared_ptr<const Tables> tables, Elemen
     const kernels::Resize resize =
         tables->make(read_values(run, tables->settings()), run.in_shape(0), run.out_shape(0));
     const int64_t bytes = resize.scratch_bytes(type);
+    const RunEnvironment::Scope scope(run.environment());
     run.environment().charge(bytes);
     const Bytes scratch = Bytes::allocate(static_cast<size_t>(bytes));
     resize.run(type, run.data(0), run.out_data(0), const_cast<std::byte*>(scratch.data()),

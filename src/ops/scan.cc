@@ -131,6 +131,7 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
   std::vector<Value> values(layout.states + layout.scanned_in);
   for (size_t i = 0; i < layout.states; ++i) values[i] = run.in_value(static_cast<int>(i));
   std::vector<std::vector<Value>> scanned(layout.scanned_out);
+  std::optional<HeldValues> held(std::in_place, run.environment(), layout.states);
   for (int64_t t = 0; t < length; ++t) {
     run.environment().check_cancelled();
     for (size_t i = 0; i < layout.scanned_in; ++i) {
@@ -138,19 +139,25 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
           slice_at(inputs[i], axes[i], layout.in_directions[i] != 0 ? length - 1 - t : t);
     }
     std::vector<Value> made = body.run(run, values);
-    for (size_t i = 0; i < layout.states; ++i) values[i] = std::move(made[i]);
-    for (size_t i = 0; i < layout.scanned_out; ++i)
+    for (size_t i = 0; i < layout.states; ++i) {
+      held->carry(i, made[i]);
+      values[i] = std::move(made[i]);
+    }
+    for (size_t i = 0; i < layout.scanned_out; ++i) {
+      held->add(made[layout.states + i]);
       scanned[i].push_back(std::move(made[layout.states + i]));
+    }
   }
+  held.reset();
   for (int i = 0; i < run.output_count(); ++i) {
     if (!run.has_output(i)) continue;
     const auto at = static_cast<size_t>(i);
     if (at < layout.states) {
-      run.set_output(i, to_owned(values[at]));
+      set_made_output(run, i, to_owned(values[at]));
     } else {
       const size_t k = at - layout.states;
-      run.set_output(
-          i, stacked(scanned[k], layout.out_axes[k], layout.out_directions[k] != 0, item_types[k]));
+      run.set_output(i, stacked(run.environment(), scanned[k], layout.out_axes[k],
+                                layout.out_directions[k] != 0, item_types[k]));
     }
   }
 }
@@ -170,11 +177,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         without_axis(ctx.out_type(static_cast<int>(layout.states + i)), layout.out_axes[i]));
   }
   std::shared_ptr<PreparedGraph> body = ctx.prepare_graph(body_of(ctx), inputs);
-  auto step = make_step("scan", [body, layout, item_types](RunContext& run) {
+  return make_allocating_step("scan", [body, layout, item_types](RunContext& run) {
     run_scan(run, *body, layout, item_types);
   });
-  step->traits().allocates_outputs = true;
-  return step;
 }
 
 // --- Version 8

@@ -10,11 +10,6 @@ namespace {
 
 using Kind = ir::TypeProto::Kind;
 
-std::unique_ptr<Step> allocating(std::unique_ptr<Step> step) {
-  step->traits().allocates_outputs = true;
-  return step;
-}
-
 // The type of an item that may be either; sizes that differ are not said.
 ValueType merged(InferContext& ctx, const ValueType& a, const ValueType& b) {
   if (!a.is_known()) return b;
@@ -72,11 +67,11 @@ void infer_construct(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_construct(PrepareContext&) {
-  return allocating(make_step("sequence.construct", [](RunContext& run) {
+  return make_allocating_step("sequence.construct", [](RunContext& run) {
     Sequence sequence;
     for (int i = 0; i < run.input_count(); ++i) sequence.items.push_back(to_owned(run.in_value(i)));
     run.set_output(0, std::move(sequence));
-  }));
+  });
 }
 
 void infer_empty(InferContext& ctx) {
@@ -87,8 +82,8 @@ void infer_empty(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_empty(PrepareContext&) {
-  return allocating(
-      make_step("sequence.empty", [](RunContext& run) { run.set_output(0, Sequence()); }));
+  return make_allocating_step("sequence.empty",
+                              [](RunContext& run) { run.set_output(0, Sequence()); });
 }
 
 void infer_insert(InferContext& ctx) {
@@ -99,7 +94,7 @@ void infer_insert(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_insert(PrepareContext&) {
-  return allocating(make_step("sequence.insert", [](RunContext& run) {
+  return make_allocating_step("sequence.insert", [](RunContext& run) {
     const Value input = run.in_value(0);
     Sequence sequence = input.sequence();
     const size_t count = sequence.items.size();
@@ -107,7 +102,7 @@ std::unique_ptr<Step> prepare_insert(PrepareContext&) {
     sequence.items.insert(sequence.items.begin() + static_cast<std::ptrdiff_t>(at),
                           to_owned(run.in_value(1)));
     run.set_output(0, std::move(sequence));
-  }));
+  });
 }
 
 void infer_erase(InferContext& ctx) {
@@ -116,14 +111,14 @@ void infer_erase(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_erase(PrepareContext&) {
-  return allocating(make_step("sequence.erase", [](RunContext& run) {
+  return make_allocating_step("sequence.erase", [](RunContext& run) {
     const Value input = run.in_value(0);
     Sequence sequence = input.sequence();
     const int64_t given = run.has_input(1) ? integer_at(run, 1, 0) : -1;
     const size_t at = position_of(given, sequence.items.size(), false);
     sequence.items.erase(sequence.items.begin() + static_cast<std::ptrdiff_t>(at));
     run.set_output(0, std::move(sequence));
-  }));
+  });
 }
 
 // --- Reading
@@ -135,11 +130,11 @@ void infer_at(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_at(PrepareContext&) {
-  return allocating(make_step("sequence.at", [](RunContext& run) {
+  return make_allocating_step("sequence.at", [](RunContext& run) {
     const Value input = run.in_value(0);
     const auto& items = input.sequence().items;
     run.set_output(0, items[position_of(integer_at(run, 1, 0), items.size(), false)]);
-  }));
+  });
 }
 
 void infer_length(InferContext& ctx) {
@@ -220,8 +215,8 @@ std::vector<int64_t> part_sizes(const RunContext& run, int64_t dim) {
 std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
   const int64_t given_axis = ctx.attr_int("axis");
   const bool drops = !ctx.has_input(1) && ctx.attr_int("keepdims") == 0;
-  return allocating(
-      make_step("sequence.split", [=, cell = kernels::cell_of(ctx.in_element(0))](RunContext& run) {
+  return make_allocating_step(
+      "sequence.split", [=, cell = kernels::cell_of(ctx.in_element(0))](RunContext& run) {
         const auto shape = run.in_shape(0);
         const int64_t axis =
             given_axis < 0 ? given_axis + static_cast<int64_t>(shape.size()) : given_axis;
@@ -231,8 +226,7 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
         for (const int64_t size : part_sizes(run, shape[at])) {
           Shape part(shape.begin(), shape.end());
           part[at] = size;
-          Tensor tensor(run.in_type(0), part);
-          run.environment().charge(static_cast<int64_t>(tensor.byte_size()));
+          Tensor tensor = charged_tensor(run.environment(), run.in_type(0), part);
           kernels::copy_strided(cell, kernels::plan_split(shape, axis, position, size), run.data(0),
                                 tensor.mutable_data(), run.pool());
           if (drops) part.erase(part.begin() + axis);
@@ -240,7 +234,7 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
           position += size;
         }
         run.set_output(0, std::move(sequence));
-      }));
+      });
 }
 
 // --- ConcatFromSequence
@@ -298,14 +292,14 @@ Shape joined_shape(const std::vector<Value>& items, int64_t given_axis, bool sta
 std::unique_ptr<Step> prepare_concat(PrepareContext& ctx) {
   const int64_t given_axis = ctx.attr_int("axis");
   const bool stacks = ctx.attr_int("new_axis") != 0;
-  return allocating(make_step("sequence.concat", [=](RunContext& run) {
+  return make_allocating_step("sequence.concat", [=](RunContext& run) {
     const Value input = run.in_value(0);
     const auto& items = input.sequence().items;
     size_t axis = 0;
     const Shape out = joined_shape(items, given_axis, stacks, axis);
     const ElementType type = items.front().tensor().element_type();
+    run.environment().require(byte_size(type, count_of(out)));
     Tensor result(type, out);
-    run.environment().charge(static_cast<int64_t>(result.byte_size()));
     int64_t position = 0;
     for (const Value& item : items) {
       const Tensor& tensor = item.tensor();
@@ -317,7 +311,7 @@ std::unique_ptr<Step> prepare_concat(PrepareContext& ctx) {
       position += part[axis];
     }
     run.set_output(0, std::move(result));
-  }));
+  });
 }
 
 constexpr Operator operators[] = {

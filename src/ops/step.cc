@@ -1,5 +1,6 @@
 #include "ops/step.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/fail.h"
@@ -21,6 +22,17 @@ Value RunContext::in_value(int i) const {
 }
 
 void RunContext::set_output(int i, Value value) {
+  if (value.is_tensor() && value.tensor().owner()) {
+    const void* data = value.tensor().data();
+    const bool shared = std::any_of(inputs_, inputs_ + input_count_, [&](const Slot* input) {
+      return input != nullptr && input->data == data;
+    });
+    if (!shared) environment_.charge(static_cast<int64_t>(value.tensor().byte_size()));
+  }
+  hold_output(i, std::move(value));
+}
+
+void RunContext::hold_output(int i, Value value) {
   Slot& slot = *outputs_[i];
   slot.value = std::move(value);
   if (slot.value.is_tensor()) {
@@ -34,10 +46,7 @@ void RunContext::set_output(int i, Value value) {
 }
 
 void* RunContext::allocate_output(int i, Shape shape) {
-  const ElementType element = outputs_[i]->element;
-  Tensor tensor(element, std::move(shape));
-  environment_.charge(static_cast<int64_t>(tensor.byte_size()));
-  set_output(i, Value(std::move(tensor)));
+  hold_output(i, Value(charged_tensor(environment_, outputs_[i]->element, std::move(shape))));
   return const_cast<void*>(outputs_[i]->data);
 }
 

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "ops/environment.h"
 #include "sardonyx/value.h"
 
 namespace sardonyx::ops {
@@ -28,17 +28,6 @@ struct Slot {
   Value value;
 
   std::span<const int64_t> shape() const { return {dims, static_cast<size_t>(rank)}; }
-};
-
-// What a run carries from step to step. Implemented by the executor.
-class RunEnvironment {
- public:
-  virtual ~RunEnvironment() = default;
-  virtual ThreadPool& pool() = 0;
-  // Throws Error (cancelled) once the caller has cancelled the run or its deadline has passed.
-  virtual void check_cancelled() = 0;
-  // Throws Error (out_of_memory) where `bytes` more would pass the run's memory limit.
-  virtual void charge(int64_t bytes) = 0;
 };
 
 // Sizes of a step's inputs and outputs. Absent inputs and outputs have slot null.
@@ -111,7 +100,9 @@ class RunContext : public StepShapes {
   // The input as a value of any kind. A tensor in the arena comes as a borrowed view that is
   // valid during this step only: copy what must live longer (to_owned).
   Value in_value(int i) const;
-  // For outputs that are not dense tensors, and for steps with traits.allocates_outputs.
+  // For outputs that are not dense tensors, and for steps with traits.allocates_outputs. Charges
+  // the run for a tensor that is not an input's memory; the items of other values were charged
+  // when they were made.
   void set_output(int i, Value value);
   // Makes output i a new tensor of this shape and returns its memory; only for steps with
   // traits.allocates_outputs.
@@ -124,12 +115,13 @@ class RunContext : public StepShapes {
   void* scratch() const { return scratch_; }
   ThreadPool& pool() const { return environment_.pool(); }
   RunEnvironment& environment() const { return environment_; }
-  // For PreparedGraph implementations: the slots behind the inputs and outputs.
+  // For PreparedGraph implementations: the slots behind the inputs.
   Slot* const* input_slots() const { return inputs_; }
-  Slot* const* output_slots() const { return outputs_; }
 
  private:
   const void* state_;
+  void hold_output(int i, Value value);
+
   void* scratch_;
   RunEnvironment& environment_;
 };
@@ -216,6 +208,14 @@ std::unique_ptr<Step> make_step(std::string kernel, Bind bind, Run run) {
     Run run_;
   };
   return std::make_unique<Made>(std::move(kernel), std::move(bind), std::move(run));
+}
+
+// A step that makes its own outputs (traits.allocates_outputs).
+template <class Run>
+std::unique_ptr<Step> make_allocating_step(std::string kernel, Run run) {
+  auto step = make_step(std::move(kernel), std::move(run));
+  step->traits().allocates_outputs = true;
+  return step;
 }
 
 // A step whose output 0 is input `input` under another shape.

@@ -103,7 +103,7 @@ void infer_split(InferContext& ctx) {
 std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
   const std::string delimiter = ctx.attr_string("delimiter", "");
   const int64_t most = ctx.attr_int("maxsplit", -1);
-  auto step = make_step("string_split", [delimiter, most](RunContext& run) {
+  return make_allocating_step("string_split", [delimiter, most](RunContext& run) {
     const int64_t n = run.in_size(0);
     const auto* x = run.in<std::string>(0);
     std::vector<Parts> parts;
@@ -123,8 +123,6 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
       if (y) std::copy(parts[i].begin(), parts[i].end(), y + i * longest);
     }
   });
-  step->traits().allocates_outputs = true;
-  return step;
 }
 
 // --- StringNormalizer
@@ -176,7 +174,7 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
        ctx.attr_strings("stopwords").value_or(std::vector<std::string>())) {
     stops.insert(exact ? word : to_lower(word, dotted));
   }
-  auto step = make_step("string_normalizer", [action, exact, dotted, stops](RunContext& run) {
+  return make_allocating_step("string_normalizer", [action, exact, dotted, stops](RunContext& run) {
     const auto* x = run.in<std::string>(0);
     std::vector<std::string> kept;
     for (int64_t i = 0; i < run.in_size(0); ++i) {
@@ -191,8 +189,6 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
     std::move(kept.begin(), kept.end(),
               static_cast<std::string*>(run.allocate_output(0, std::move(shape))));
   });
-  step->traits().allocates_outputs = true;
-  return step;
 }
 
 // --- RegexFullMatch

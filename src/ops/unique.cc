@@ -173,7 +173,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       ctx.has_attribute("axis") ? std::optional(ctx.attr_int("axis")) : std::nullopt;
   const bool sorted = ctx.attr_int("sorted", 1) != 0;
   const ElementType type = ctx.in_element(0);
-  auto step = make_step("unique.sort", [=](RunContext& run) {
+  return make_allocating_step("unique.sort", [=](RunContext& run) {
     const auto shape = run.in_shape(0);
     Slices s{.items = run.in_size(0)};
     Shape out{0};
@@ -191,8 +191,6 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     write(run, 2, groups.inverse);
     write(run, 3, groups.counts);
   });
-  step->traits().allocates_outputs = true;
-  return step;
 }
 
 constexpr Operator operators[] = {{.name = "Unique", .infer = infer, .prepare = prepare}};

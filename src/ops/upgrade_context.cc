@@ -106,10 +106,6 @@ void UpgradeContext::set_attribute(std::string_view name, std::vector<int64_t> v
   replace_attribute(name, ir::AttributeKind::ints).ints = std::move(value);
 }
 
-void UpgradeContext::rename_attribute(std::string_view name, std::string_view to) {
-  if (ir::Attribute* attribute = node_.find(name)) attribute->name = to;
-}
-
 void UpgradeContext::set_input(size_t i, std::string value) {
   if (node_.inputs.size() <= i) node_.inputs.resize(i + 1);
   node_.inputs[i] = std::move(value);

@@ -50,7 +50,6 @@ class UpgradeContext {
   void set_attribute(std::string_view name, float value);
   void set_attribute(std::string_view name, std::string_view value);
   void set_attribute(std::string_view name, std::vector<int64_t> value);
-  void rename_attribute(std::string_view name, std::string_view to);
 
   // Makes input i (the list grows with absent inputs as needed).
   void set_input(size_t i, std::string value);

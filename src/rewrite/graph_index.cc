@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/tensor.h"
+#include "ir/walk.h"
 
 namespace sardonyx::rewrite {
 
@@ -32,12 +33,9 @@ void GraphIndex::count(const ir::Node& node, size_t i, int by) {
     }
   };
   for (const std::string& input : node.inputs) use(input);
-  for (const ir::Attribute& attribute : node.attributes) {
-    if (attribute.g)
-      for (const std::string& name : infer::captured_names(*attribute.g)) use(name);
-    for (const auto& graph : attribute.graphs)
-      for (const std::string& name : infer::captured_names(*graph)) use(name);
-  }
+  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
+    for (const std::string& name : infer::captured_names(graph)) use(name);
+  });
 }
 
 size_t GraphIndex::producer_index(std::string_view value) const {

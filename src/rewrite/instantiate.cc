@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "ir/walk.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -61,10 +62,7 @@ class Instance {
   void rename(ir::Node& node) {
     for (std::string& input : node.inputs) input = renamed(input);
     for (std::string& output : node.outputs) output = renamed(output);
-    const std::string by = call_.origin.empty()
-                               ? ir::describe(call_)
-                               : fmt::format("{} ({})", ir::describe(call_), call_.origin);
-    node.origin = fmt::format("in function {}, called by {}", function_.name, by);
+    node.origin = fmt::format("in function {}, called by {}", function_.name, ir::place_of(call_));
     substitute_attributes(node);
   }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ir/tensor.h"
+#include "ir/walk.h"
 #include "kernels/elementwise/region.h"
 #include "ops/upgrade_context.h"
 
@@ -97,14 +98,9 @@ class Layout {
   }
   template <class F>
   static void for_captured(const ir::Node& node, F&& f) {
-    for (const ir::Attribute& attribute : node.attributes) {
-      if (attribute.g) {
-        for (const std::string& name : infer::captured_names(*attribute.g)) f(name);
-      }
-      for (const auto& graph : attribute.graphs) {
-        for (const std::string& name : infer::captured_names(*graph)) f(name);
-      }
-    }
+    ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
+      for (const std::string& name : infer::captured_names(graph)) f(name);
+    });
   }
 
   // --- Values in both layouts -----------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "infer/infer.h"
 #include "ir/tensor.h"
+#include "ir/walk.h"
 #include "ops/operator.h"
 #include "rewrite/gradient.h"
 #include "rewrite/instantiate.h"
@@ -53,10 +54,8 @@ class Lowering {
     for (const auto& initializer : graph.initializers) names_.insert(initializer.name);
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& output : node.outputs) names_.insert(output);
-      for (const ir::Attribute& attribute : node.attributes) {
-        if (attribute.g) collect_names(*attribute.g);
-        for (const auto& inner : attribute.graphs) collect_names(*inner);
-      }
+      ir::for_each_subgraph(
+          node, [&](const ir::Graph& inner, const ir::Attribute&, int) { collect_names(inner); });
     }
   }
 
@@ -94,12 +93,12 @@ class Lowering {
   void lower_node(ir::Node node, const Imports& imports, infer::Scope& scope, int depth,
                   std::vector<ir::Node>& out) {
     if (depth > max_call_depth) {
-      fail_at(place(node), ErrorCode::invalid_model,
+      fail_at(ir::place_of(node), ErrorCode::invalid_model,
               "functions and subgraphs nest deeper than {}; functions must not call themselves",
               max_call_depth);
     }
     if (++made_ > max_nodes) {
-      fail_at(place(node), ErrorCode::invalid_model,
+      fail_at(ir::place_of(node), ErrorCode::invalid_model,
               "the model grows beyond {} nodes when functions are inlined", max_nodes);
     }
     const auto called =
@@ -144,12 +143,12 @@ class Lowering {
     const int32_t newest = schema::latest_opset(node.domain);
     if (newest > 0 && version > newest) {
       fail_at(
-          place(node), ErrorCode::unsupported,
+          ir::place_of(node), ErrorCode::unsupported,
           "the model imports opset {} of {}; the newest that this version of Sardonyx knows is {}",
           version, node.domain.empty() ? "ai.onnx" : node.domain, newest);
     }
     if (version > 0) return version;
-    fail_at(place(node), ErrorCode::invalid_model,
+    fail_at(ir::place_of(node), ErrorCode::invalid_model,
             "the node's domain '{}' is not imported; add it to opset_import with the version the "
             "node was written for",
             node.domain.empty() ? "ai.onnx" : node.domain);
@@ -158,16 +157,16 @@ class Lowering {
   [[noreturn]] void unknown_operator(const ir::Node& node, int64_t opset) const {
     const auto versions = schema::versions(node.domain, node.op_type);
     if (!versions.empty() && versions.front().since > opset) {
-      fail_at(place(node), ErrorCode::invalid_model,
+      fail_at(ir::place_of(node), ErrorCode::invalid_model,
               "operator {} exists from opset {} on; the model imports opset {} of its domain",
               node.op_type, versions.front().since, opset);
     }
     if (!versions.empty()) {
-      fail_at(place(node), ErrorCode::unsupported,
+      fail_at(ir::place_of(node), ErrorCode::unsupported,
               "operator {} is not in opset {}, which the model imports", node.op_type, opset);
     }
     const std::string_view close = schema::closest_name(node.domain, node.op_type);
-    fail_at(place(node), ErrorCode::unsupported, "no operator or function has this name{}",
+    fail_at(ir::place_of(node), ErrorCode::unsupported, "no operator or function has this name{}",
             close.empty() ? std::string() : fmt::format("; did you mean {}?", close));
   }
 
@@ -244,11 +243,6 @@ class Lowering {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (!node.outputs[i].empty()) scope.set(node.outputs[i], std::move(outputs[i]));
     }
-  }
-
-  static std::string place(const ir::Node& node) {
-    return node.origin.empty() ? ir::describe(node)
-                               : fmt::format("{} ({})", ir::describe(node), node.origin);
   }
 
   const ir::Model& model_;

@@ -1,6 +1,7 @@
 #include "rewrite/simplify.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -8,10 +9,12 @@
 #include "eval/eval.h"
 #include "infer/infer.h"
 #include "ir/tensor.h"
+#include "ir/walk.h"
 #include "rewrite/fuse.h"
 #include "rewrite/layout.h"
 #include "rewrite/quantize.h"
 #include "rewrite/widen.h"
+#include "schema/schema.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -19,28 +22,72 @@ namespace {
 using infer::Known;
 using infer::Scope;
 
-class Folder {
+// Removes nodes and initializers whose values nobody uses.
+void remove_unused(ir::Graph& graph);
+
+class Simplifier {
  public:
-  explicit Folder(const SimplifyOptions& options)
-      : options_(options), environment_(*options.pool), keeps_quantised_(options.fuse) {
+  explicit Simplifier(const SimplifyOptions& options) : options_(options) {
     findings_.symbols = &symbols_;
-    environment_.memory_limit = int64_t{4} << 30;
   }
 
-  void fold(ir::Graph& graph, Scope& scope) {
-    std::unordered_set<std::string_view> outputs;
-    for (const auto& output : graph.outputs) outputs.insert(output.name);
+  // Gives a scope that holds what is known of the graph's inputs and initializers, and of what it
+  // captures.
+  using Enter = std::function<Scope()>;
+
+  void simplify(ir::Graph& graph, const Enter& enter) {
+    if (options_.fuse && has_quantized_nodes(graph)) {
+      Scope bytes = enter();
+      fold(graph, bytes, {.bodies = false, .keeps_bytes = true});
+      remove_unused(graph);
+      quantize(graph, bytes);
+      remove_unused(graph);
+    }
+    Scope scope = enter();
+    fold(graph, scope, {});
+    remove_unused(graph);
+    if (!options_.fuse) return;
+    if (widen(graph, scope)) {
+      remove_unused(graph);
+      scope = enter();
+      fold(graph, scope, {.bodies = false});
+    }
+    fuse(graph, scope);
+    remove_unused(graph);
+    lay_out(graph, scope);
+  }
+
+  infer::Findings& findings() { return findings_; }
+
+ private:
+  // What the last inference of each subgraph of a node gave it as inputs: for a loop's body, types
+  // that hold in every iteration.
+  using Given = std::unordered_map<const ir::Graph*, std::vector<Known>>;
+
+  struct Folding {
+    bool bodies = true;  // simplify subgraphs; once is enough
+    // Leave DequantizeLinear in place: its weights are worth more as bytes.
+    bool keeps_bytes = false;
+  };
+
+  void fold(ir::Graph& graph, Scope& scope, const Folding& folding) {
     std::vector<ir::Node> kept;
     kept.reserve(graph.nodes.size());
     for (ir::Node& node : graph.nodes) {
-      const bool has_graph = fold_subgraphs(node, scope);
       std::vector<const Known*> inputs;
       for (const std::string& name : node.inputs)
         inputs.push_back(name.empty() ? nullptr : known(node, name, scope));
       const infer::Binding binding = infer::bind_node(node);
-      const ops::InferSubgraph subgraph = infer::subgraphs_of(scope, findings_);
+      Given entering;
+      const ops::InferSubgraph inferred = infer::subgraphs_of(scope, findings_);
+      const ops::InferSubgraph subgraph = [&](const ir::Graph& inner,
+                                              std::span<const Known> given) {
+        entering[&inner].assign(given.begin(), given.end());
+        return inferred(inner, given);
+      };
       std::vector<Known> made = infer::infer_node(node, binding, inputs, findings_, &subgraph);
-      const bool folds = !has_graph && fold_node(node, binding, inputs, made);
+      if (folding.bodies) simplify_subgraphs(node, scope, entering);
+      const bool folds = fold_node(node, binding, inputs, made, folding.keeps_bytes);
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i].empty()) continue;
         if (folds) graph.initializers.push_back(ir::to_proto(*made[i].constant, node.outputs[i]));
@@ -51,16 +98,10 @@ class Folder {
     graph.nodes = std::move(kept);
   }
 
-  infer::Findings& findings() { return findings_; }
-
-  // Leaves DequantizeLinear in place: its weights are worth more as bytes.
-  bool keeps_bytes = false;
-
- private:
   static const Known* known(const ir::Node& node, const std::string& name, const Scope& scope) {
     const Known* found = scope.find(name);
     if (found == nullptr) {
-      fail_at(ir::describe(node), ErrorCode::invalid_model,
+      fail_at(ir::place_of(node), ErrorCode::invalid_model,
               "input '{}' is not defined before the node: it is neither a graph input, an "
               "initializer nor an output of "
               "an earlier node",
@@ -69,19 +110,21 @@ class Folder {
     return found;
   }
 
-  bool fold_subgraphs(ir::Node& node, const Scope& scope) {
-    bool any = false;
+  // Bodies keep their inputs and outputs; those that no inference reached stay as they are.
+  void simplify_subgraphs(ir::Node& node, const Scope& scope, const Given& entering) {
     const auto inner = [&](std::shared_ptr<const ir::Graph>& graph) {
-      any = true;
+      const auto given = entering.find(graph.get());
+      if (given == entering.end()) return;
       auto copy = std::make_shared<ir::Graph>(*graph);
-      Scope inside(&scope);
-      infer::enter(*copy, inside, findings_);
-      // Types of a body's inputs may be undeclared: what cannot be inferred here stays as it is.
-      infer::Findings lenient = findings_;
       try {
-        fold(*copy, inside);
+        simplify(*copy, [&] {
+          Scope inside(&scope);
+          infer::enter(*copy, inside, findings_, given->second);
+          return inside;
+        });
         graph = std::move(copy);
       } catch (const Error& error) {
+        // A branch that these inputs make impossible is an error only if it is taken.
         if (error.code() == ErrorCode::unsupported) throw;
       }
     };
@@ -89,12 +132,15 @@ class Folder {
       if (attribute.g) inner(attribute.g);
       for (auto& graph : attribute.graphs) inner(graph);
     }
-    return any;
   }
 
   // Computes the node's outputs into `made` where they never change and are worth keeping.
   bool fold_node(const ir::Node& node, const infer::Binding& binding,
-                 std::span<const Known* const> inputs, std::vector<Known>& made) {
+                 std::span<const Known* const> inputs, std::vector<Known>& made, bool keeps_bytes) {
+    if (std::ranges::any_of(node.attributes, [](const ir::Attribute& attribute) {
+          return attribute.g != nullptr || !attribute.graphs.empty();
+        }))
+      return false;
     const auto wanted = [&](size_t i) { return !node.outputs[i].empty(); };
     bool inferred = true;
     for (size_t i = 0; i < made.size(); ++i) inferred &= !wanted(i) || made[i].constant.has_value();
@@ -126,7 +172,9 @@ class Folder {
       values.push_back(input ? Value(ir::aligned(*input->constant)) : Value());
     std::vector<Value> results;
     try {
-      results = eval::run_node(node, values, eval::Frame(), environment_);
+      eval::Environment environment(*options_.pool);
+      environment.memory_limit = options_.folding_memory;
+      results = eval::run_node(node, values, eval::Frame(), environment);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::unsupported) throw;
       return false;  // fails again, with its place, when the run reaches it
@@ -144,11 +192,14 @@ class Folder {
   const SimplifyOptions& options_;
   ir::SymbolTable symbols_;
   infer::Findings findings_;
-  eval::Environment environment_;
-  bool keeps_quantised_;
 };
 
-// Removes nodes and initializers whose values nobody uses.
+bool ends_in_list(const ir::Node& node) {
+  const schema::Signature* signature = schema::newest(node.domain, node.op_type);
+  return signature != nullptr && !signature->outputs.empty() &&
+         signature->outputs.back().option == schema::FormalOption::variadic;
+}
+
 void remove_unused(ir::Graph& graph) {
   std::unordered_set<std::string> used;
   for (const auto& output : graph.outputs) used.insert(output.name);
@@ -162,14 +213,13 @@ void remove_unused(ir::Graph& graph) {
       if (!used.contains(name) && &name != &node->outputs.front())
         name.clear();  // optional outputs nobody reads
     }
-    while (node->outputs.size() > 1 && node->outputs.back().empty()) node->outputs.pop_back();
+    // How many a list of outputs has may mean something: Split shares out by it.
+    while (!ends_in_list(*node) && node->outputs.size() > 1 && node->outputs.back().empty())
+      node->outputs.pop_back();
     for (const std::string& name : node->inputs) used.insert(name);
-    for (const ir::Attribute& attribute : node->attributes) {
-      if (attribute.g)
-        for (const std::string& name : infer::captured_names(*attribute.g)) used.insert(name);
-      for (const auto& inner : attribute.graphs)
-        for (const std::string& name : infer::captured_names(*inner)) used.insert(name);
-    }
+    ir::for_each_subgraph(*node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
+      for (const std::string& name : infer::captured_names(inner)) used.insert(name);
+    });
     kept.push_back(std::move(*node));
   }
   std::reverse(kept.begin(), kept.end());
@@ -181,33 +231,12 @@ void remove_unused(ir::Graph& graph) {
 }  // namespace
 
 void simplify(ir::Graph& graph, const SimplifyOptions& options) {
-  if (options.fuse && has_quantized_nodes(graph)) {
-    Folder folder(options);
-    folder.keeps_bytes = true;
+  Simplifier simplifier(options);
+  simplifier.simplify(graph, [&] {
     Scope scope;
-    infer::enter(graph, scope, folder.findings());
-    folder.fold(graph, scope);
-    remove_unused(graph);
-    quantize(graph, scope);
-    remove_unused(graph);
-  }
-  Folder folder(options);
-  Scope scope;
-  infer::enter(graph, scope, folder.findings());
-  folder.fold(graph, scope);
-  remove_unused(graph);
-  if (!options.fuse) return;
-  Scope changed;
-  const Scope* known = &scope;
-  if (widen(graph, scope)) {
-    remove_unused(graph);
-    infer::enter(graph, changed, folder.findings());
-    folder.fold(graph, changed);
-    known = &changed;
-  }
-  fuse(graph, *known);
-  remove_unused(graph);
-  lay_out(graph, *known);
+    infer::enter(graph, scope, simplifier.findings());
+    return scope;
+  });
 }
 
 }  // namespace sardonyx::rewrite

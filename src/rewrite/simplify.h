@@ -14,7 +14,7 @@ struct SimplifyOptions {
   int64_t max_growth = int64_t{1} << 20;
 };
 
-// Keeps the graph's inputs and outputs and their meaning.
+// Keeps the graph's inputs and outputs and their meaning; subgraphs likewise.
 void simplify(ir::Graph& graph, const SimplifyOptions& options);
 
 }  // namespace sardonyx::rewrite

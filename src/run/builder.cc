@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "ir/tensor.h"
+#include "ir/walk.h"
 #include "run/subgraph.h"
 
 namespace sardonyx::run {
@@ -55,7 +56,7 @@ int Builder::value_of(const ir::Node& node, const std::string& name) const {
   if (name.empty()) return -1;
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) {
-    fail_at(ir::describe(node), ErrorCode::invalid_model,
+    fail_at(ir::place_of(node), ErrorCode::invalid_model,
             "input '{}' is not defined before the node: it is neither a graph input, an "
             "initializer nor an output of "
             "an earlier node",
@@ -169,19 +170,16 @@ void Builder::add_node(const ir::Node& node) {
   for (const std::string& name : node.inputs) step.inputs.push_back(value_of(node, name));
   const int own_inputs = static_cast<int>(step.inputs.size());
   std::unordered_set<std::string> seen;
-  for (const ir::Attribute& attribute : node.attributes) {
-    const auto capture = [&](const ir::Graph& graph) {
-      for (const std::string& name : infer::captured_names(graph)) {
-        if (!seen.insert(name).second) continue;
-        step.inputs.push_back(value_of(node, name));
-        step.captured.push_back(name);
-      }
-    };
-    if (attribute.g) capture(*attribute.g);
-    for (const auto& graph : attribute.graphs) capture(*graph);
-  }
+  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
+    for (const std::string& name : infer::captured_names(graph)) {
+      if (!seen.insert(name).second) continue;
+      step.inputs.push_back(value_of(node, name));
+      step.captured.push_back(name);
+    }
+  });
 
   const infer::Binding binding = infer::bind_node(node);
+  step.binding = binding;
   std::vector<const Known*> known;
   for (int i = 0; i < own_inputs; ++i) {
     const int value = step.inputs[static_cast<size_t>(i)];
@@ -201,7 +199,6 @@ void Builder::add_node(const ir::Node& node) {
     services.pool = services_.pool;
     services.packs = services_.packs;
     services.exact = services_.exact;
-    services.seed = services_.seed;
     services.prepare_graph = [&](const ir::Graph& graph, std::span<const Known> given) {
       return prepare_graph(graph, given, step, own_inputs);
     };
@@ -232,7 +229,7 @@ void Builder::add_node(const ir::Node& node) {
     step.outputs.push_back(value);
     if (step.mode == PlanStep::Mode::planned) segment_.values.push_back(value);
   }
-  if (step.mode == PlanStep::Mode::planned) share_memory(step);
+  if (step.step) share_memory(step);
   const bool ends = step.mode != PlanStep::Mode::planned;
   plan_.steps_.push_back(std::move(step));
   if (ends) end_segment();
@@ -264,6 +261,7 @@ void Builder::share_memory(PlanStep& step) {
       plan_.values_[static_cast<size_t>(step.inputs[static_cast<size_t>(from)])];
   if (!fixed_width_tensor(input.known.type) && input.known.type.element != ElementType::string)
     return;
+  if (!output.has_rank()) return;  // nowhere to keep its sizes
   output.root = input.root;
   output.boxed = plan_.values_[static_cast<size_t>(input.root)].boxed;
 }

@@ -20,32 +20,38 @@ class Context {
   int64_t arena_bytes() const;
 
  private:
+  const PlanStep& step(int index) const { return plan_.steps()[static_cast<size_t>(index)]; }
   const PlanValue& value(int index) const { return plan_.values()[static_cast<size_t>(index)]; }
   ops::Slot& slot(int index) { return slots_[static_cast<size_t>(index)]; }
   int64_t* dims_of(int index) { return dims_.data() + value(index).dims_offset; }
 
   // Takes the inputs; true where their shapes are those of the last run.
   bool take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured);
-  bool take_slot(int index, const ops::Slot& from, bool changed);
   void match(int index, std::span<const int64_t> shape);
   // Evaluates sizes, checks constraints, lays out memory and binds the steps of a segment.
   void bind_segment(size_t index, eval::Environment& environment);
   void evaluate_dims(const Segment& segment);
   void check_constraints(const Segment& segment);
-  void lay_out(const Segment& segment, size_t index);
-  void bind_step(const PlanStep& step, eval::Environment& environment);
+  void lay_out(const Segment& segment, size_t index, eval::Environment& environment);
+  void bind_step(int index, eval::Environment& environment);
 
   void run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment);
   void allocate_outputs(const Segment& segment, std::span<Value> outputs,
                         eval::Environment& environment);
-  void run_planned(const PlanStep& step, eval::Environment& environment);
-  void run_late(const PlanStep& step, eval::Environment& environment);
-  void run_deferred(const PlanStep& step, eval::Environment& environment);
+  ops::RunContext context_of(int index, Bytes& scratch, eval::Environment& environment);
+  void run_planned(int index, eval::Environment& environment);
+  void run_late(int index, eval::Environment& environment);
+  void run_deferred(int index, eval::Environment& environment);
+  bool is_view(const PlanStep& step) const;  // its output is its input's memory
   void make_view(const PlanStep& step);
+  void make_late_view(const PlanStep& step);
   void allocate_boxed(const PlanStep& step, eval::Environment& environment);
+  void make_late_outputs(int index, eval::Environment& environment);
+  std::vector<Known> infer_late(int index, eval::Environment& environment);
   void check_made_shapes(const PlanStep& step);
-  // Binds the sizes that a late or deferred step decided.
+  // Bind the sizes that a late or deferred step decided.
   void learn_sizes(const PlanStep& step);
+  void learn_shape(const PlanStep& step, int index, std::span<const int64_t> shape);
   void give_outputs(std::span<Value> outputs);
   Value owned_value(int index);
   void drop_run_values();

@@ -21,7 +21,6 @@ struct PlanServices {
   ThreadPool* pool = nullptr;       // never null
   ops::PackCache* packs = nullptr;  // never null
   bool exact = false;
-  uint64_t seed = 0;
   // Of the inference of all plans within one another; never null.
   std::shared_ptr<infer::Budget> budget = std::make_shared<infer::Budget>();
 };
@@ -57,6 +56,7 @@ struct PlanStep {
   std::unique_ptr<ops::Step> step;  // null where deferred
   Mode mode = Mode::planned;
   const ir::Node* node = nullptr;
+  infer::Binding binding{};
   std::vector<int> inputs;  // values; -1: absent; what subgraphs capture comes after the node's own
   std::vector<int> outputs;
   std::vector<std::string> captured;  // names of the inputs after the node's own

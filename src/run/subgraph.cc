@@ -24,13 +24,15 @@ std::vector<Value> PlannedGraph::run(ops::RunContext& outer, std::span<const Val
     fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed,
             "takes {} inputs; got {}", graph_.inputs.size(), inputs.size());
   }
+  // What outlives the body is charged by who holds it.
+  const eval::Environment::Scope scope(outer.environment());
   if (!plan_) return run_plainly(outer, inputs);
   std::vector<ops::Slot*> captured;
   for (const int position : positions_)
     captured.push_back(position < 0 ? nullptr : outer.input_slots()[position]);
   std::vector<Value> outputs(graph_.outputs.size());
   try {
-    plan_->run(inputs, captured, outputs, static_cast<eval::Environment&>(outer.environment()));
+    plan_->run(inputs, captured, outputs, outer.environment());
   } catch (const ShapeMismatch&) {
     return run_plainly(outer, inputs);  // the node feeds other shapes than inference foresaw
   }
@@ -45,7 +47,7 @@ std::vector<Value> PlannedGraph::run_plainly(ops::RunContext& outer,
   }
   eval::Frame frame(&around);
   for (size_t i = 0; i < inputs.size(); ++i) frame.set(graph_.inputs[i].name, inputs[i]);
-  return eval::run_graph(graph_, frame, static_cast<eval::Environment&>(outer.environment()));
+  return eval::run_graph(graph_, frame, outer.environment());
 }
 
 }  // namespace sardonyx::run

@@ -1,7 +1,8 @@
 #include "sardonyx/session.h"
 
 #include <algorithm>
-#include <map>
+#include <future>
+#include <list>
 #include <mutex>
 #include <set>
 
@@ -68,7 +69,7 @@ void refuse_broken(const ir::Model& model) {
 }  // namespace
 
 Threads::Threads(int count) : pool_(std::make_shared<ThreadPool>(count)) {}
-int Threads::count() const { return static_cast<ThreadPool*>(pool_.get())->threads(); }
+int Threads::count() const { return pool_->threads(); }
 
 // The plan for one choice of which initializers the caller overrides: those it names are inputs,
 // the others constants.
@@ -76,6 +77,7 @@ struct Session::Implementation {
   std::shared_ptr<const Model::Implementation> model;
   SessionOptions options;
   std::shared_ptr<ThreadPool> pool;
+  std::unique_ptr<ops::RandomStreams> random;
   std::vector<ValueDescription> inputs, outputs;
   Names defaults;  // inputs with an initializer
 
@@ -83,25 +85,60 @@ struct Session::Implementation {
     ir::Graph graph;                  // lowered; what the plain run walks
     std::unique_ptr<run::Plan> plan;  // null for plain sessions
     std::vector<std::string> input_names;
+    std::vector<size_t> positions;  // of its inputs among the session's
   };
-  mutable std::mutex mutex;
-  mutable std::map<Names, std::shared_ptr<const Variant>> variants;
+  using SharedVariant = std::shared_ptr<const Variant>;
+  SharedVariant main;  // nothing overridden; made with the session
 
-  std::shared_ptr<const Variant> variant(const Names& overridden) const;
-  std::shared_ptr<const Variant> make_variant(const Names& overridden) const;
+  // The others, the last used first; a caller that wants one being made waits for it alone.
+  struct Other {
+    std::vector<bool> overridden;  // by position among the session's inputs
+    std::shared_future<SharedVariant> variant;
+  };
+  static constexpr size_t most_others = 16;
+  mutable std::mutex mutex;
+  mutable std::list<Other> others;
+
+  SharedVariant variant(const std::vector<bool>& overridden) const;
+  SharedVariant make_variant(const Names& overridden) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
 };
 
-std::shared_ptr<const Session::Implementation::Variant> Session::Implementation::variant(
-    const Names& overridden) const {
-  const std::lock_guard lock(mutex);
-  auto& found = variants[overridden];
-  if (!found) found = make_variant(overridden);
-  return found;
+Session::Implementation::SharedVariant Session::Implementation::variant(
+    const std::vector<bool>& overridden) const {
+  std::promise<SharedVariant> promise;
+  std::shared_future<SharedVariant> future;
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = std::find_if(others.begin(), others.end(),
+                                    [&](const Other& o) { return o.overridden == overridden; });
+    if (found != others.end()) {
+      others.splice(others.begin(), others, found);
+      future = found->variant;
+    } else {
+      others.push_front({overridden, promise.get_future().share()});
+      if (others.size() > most_others) others.pop_back();
+    }
+  }
+  if (future.valid()) return future.get();
+  try {
+    Names names;
+    for (size_t i = 0; i < overridden.size(); ++i) {
+      if (overridden[i]) names.insert(inputs[i].name);
+    }
+    SharedVariant made = make_variant(names);
+    promise.set_value(made);
+    return made;
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+    const std::lock_guard lock(mutex);
+    others.remove_if([&](const Other& o) { return o.overridden == overridden; });
+    throw;
+  }
 }
 
-std::shared_ptr<const Session::Implementation::Variant> Session::Implementation::make_variant(
+Session::Implementation::SharedVariant Session::Implementation::make_variant(
     const Names& overridden) const {
   auto made = std::make_shared<Variant>();
   ir::Model copy;
@@ -116,7 +153,12 @@ std::shared_ptr<const Session::Implementation::Variant> Session::Implementation:
   });
   std::erase_if(graph.initializers,
                 [&](const ir::TensorProto& t) { return overridden.contains(t.name); });
-  for (const ir::ValueInfo& input : graph.inputs) made->input_names.push_back(input.name);
+  for (const ir::ValueInfo& input : graph.inputs) {
+    const auto at = std::find_if(inputs.begin(), inputs.end(),
+                                 [&](const ValueDescription& d) { return d.name == input.name; });
+    made->input_names.push_back(input.name);
+    made->positions.push_back(static_cast<size_t>(at - inputs.begin()));
+  }
 
   made->graph = rewrite::lower(copy, {.assume_inference = options.assume_inference});
   if (options.all_outputs) {
@@ -132,7 +174,7 @@ std::shared_ptr<const Session::Implementation::Variant> Session::Implementation:
   rewrite::simplify(made->graph,
                     {.pool = pool.get(), .fuse = options.fuse && !options.all_outputs});
   model->packs.give_back_files();
-  const run::PlanServices services{pool.get(), &model->packs, options.exact, options.seed};
+  const run::PlanServices services{pool.get(), &model->packs, options.exact};
   made->plan =
       std::make_unique<run::Plan>(std::move(made->graph), std::span<const ops::Known>(),
                                   std::vector<std::pair<std::string, ops::Known>>(), services);
@@ -142,7 +184,7 @@ std::shared_ptr<const Session::Implementation::Variant> Session::Implementation:
 
 void Session::Implementation::run(const Variant& variant, std::span<const Value> given,
                                   std::span<Value> made, const RunOptions& run_options) const {
-  eval::Environment environment(*pool);
+  eval::Environment environment(*pool, random.get());
   environment.cancel = run_options.cancel;
   environment.deadline = run_options.deadline;
   environment.memory_limit = run_options.memory_limit;
@@ -152,9 +194,7 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   }
   eval::Frame frame;
   for (size_t i = 0; i < given.size(); ++i) frame.set(variant.input_names[i], given[i]);
-  eval::Options eval_options;
-  eval_options.seed = options.seed;
-  std::vector<Value> results = eval::run_graph(variant.graph, frame, environment, eval_options);
+  std::vector<Value> results = eval::run_graph(variant.graph, frame, environment);
   for (size_t i = 0; i < made.size() && i < results.size(); ++i) made[i] = std::move(results[i]);
 }
 
@@ -166,11 +206,12 @@ Session::Session(const Model& model, const SessionOptions& options)
   Implementation& s = *implementation_;
   s.model = model.share();
   s.options = options;
+  s.random = std::make_unique<ops::RandomStreams>(options.seed);
   if (!s.model->model.graph)
     fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
   refuse_broken(s.model->model);
   if (options.shared_threads) {
-    s.pool = std::static_pointer_cast<ThreadPool>(options.shared_threads->pool_);
+    s.pool = options.shared_threads->pool_;
   } else {
     s.pool = std::make_shared<ThreadPool>(options.threads);
   }
@@ -186,8 +227,8 @@ Session::Session(const Model& model, const SessionOptions& options)
   }
   std::stable_partition(s.inputs.begin(), s.inputs.end(),
                         [](const ValueDescription& d) { return !d.optional; });
-  const auto main = s.variant({});
-  const ir::Graph& lowered = main->plan ? main->plan->graph() : main->graph;
+  s.main = s.make_variant({});
+  const ir::Graph& lowered = s.main->plan ? s.main->plan->graph() : s.main->graph;
   for (const ir::ValueInfo& output : lowered.outputs) s.outputs.push_back(describe(output));
 }
 
@@ -226,28 +267,31 @@ void Session::run(std::span<const Value> inputs, std::span<Value> outputs,
     fail(ErrorCode::bad_input, "the model has {} inputs and {} outputs; got {} and {}",
          s.inputs.size(), s.outputs.size(), inputs.size(), outputs.size());
   }
-  Names overridden;
+  std::vector<bool> overridden;
   for (size_t i = 0; i < s.inputs.size(); ++i) {
     const bool given = i < inputs.size() && inputs[i].kind() != Value::Kind::none;
-    if (given && s.inputs[i].optional) overridden.insert(s.inputs[i].name);
+    if (given && s.inputs[i].optional) {
+      overridden.resize(s.inputs.size());
+      overridden[i] = true;
+    }
     if (!given && !s.inputs[i].optional && s.inputs[i].kind != Value::Kind::optional) {
       fail_at(fmt::format("input '{}'", s.inputs[i].name), ErrorCode::bad_input,
               "is missing; the model takes {}", s.inputs[i].type);
     }
   }
-  const auto variant = s.variant(overridden);
+  const auto variant = overridden.empty() ? s.main : s.variant(overridden);
+  const auto& positions = variant->positions;
+  bool in_order = positions.size() <= inputs.size();
+  for (size_t i = 0; in_order && i < positions.size(); ++i) in_order = positions[i] == i;
+  if (in_order) return s.run(*variant, inputs.first(positions.size()), outputs, options);
   std::vector<Value> ordered;
-  for (const std::string& name : variant->input_names) {
-    for (size_t i = 0; i < s.inputs.size(); ++i) {
-      if (s.inputs[i].name == name) ordered.push_back(i < inputs.size() ? inputs[i] : Value());
-    }
-  }
+  for (const size_t i : positions) ordered.push_back(i < inputs.size() ? inputs[i] : Value());
   s.run(*variant, ordered, outputs, options);
 }
 
 std::vector<StepDescription> Session::steps() const {
   std::vector<StepDescription> steps;
-  const auto variant = implementation_->variant({});
+  const auto& variant = implementation_->main;
   if (!variant->plan) return steps;
   for (const run::PlanStep& step : variant->plan->steps()) {
     StepDescription& description = steps.emplace_back();
@@ -264,7 +308,7 @@ std::vector<StepDescription> Session::steps() const {
 int64_t Session::packed_bytes() const { return implementation_->model->packs.bytes(); }
 
 int64_t Session::arena_bytes() const {
-  const auto variant = implementation_->variant({});
+  const auto& variant = implementation_->main;
   return variant->plan ? variant->plan->arena_bytes() : 0;
 }
 

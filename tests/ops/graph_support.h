@@ -52,13 +52,12 @@ inline std::vector<Value> run(std::string_view text, std::vector<Value> inputs, 
                               uint64_t seed = 0) {
   const ir::Graph graph = wire::parse_graph(text);
   ThreadPool pool(threads);
-  eval::Environment environment(pool);
+  ops::RandomStreams random(seed);
+  eval::Environment environment(pool, &random);
   eval::Frame frame;
   for (size_t i = 0; i < inputs.size(); ++i)
     frame.set(graph.inputs.at(i).name, std::move(inputs[i]));
-  eval::Options options;
-  options.seed = seed;
-  return eval::run_graph(graph, frame, environment, options);
+  return eval::run_graph(graph, frame, environment);
 }
 
 template <class T>

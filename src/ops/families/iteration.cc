@@ -135,8 +135,21 @@ Tensor slice_at(const Tensor& tensor, int64_t axis, int64_t index) {
   return slice;
 }
 
-Tensor stacked(std::span<const Value> items, int64_t axis, bool reverse,
-               const ValueType& item_type) {
+void HeldValues::carry(size_t i, const Value& value) {
+  environment_.give_back(carried_[i]);
+  carried_[i] = 0;
+  const int64_t bytes = owned_bytes(value);
+  environment_.charge(bytes);
+  carried_[i] = bytes;
+}
+
+void set_made_output(RunContext& run, int i, Value value) {
+  if (!value.is_tensor()) run.environment().charge(owned_bytes(value));
+  run.set_output(i, std::move(value));
+}
+
+Tensor stacked(const RunEnvironment& environment, std::span<const Value> items, int64_t axis,
+               bool reverse, const ValueType& item_type) {
   Shape shape;
   ElementType type = item_type.element;
   if (!items.empty()) {
@@ -155,6 +168,7 @@ Tensor stacked(std::span<const Value> items, int64_t axis, bool reverse,
   const int64_t outer = count_of(std::span(shape).first(static_cast<size_t>(axis)));
   Shape whole = shape;
   whole.insert(whole.begin() + axis, count);
+  if (const auto elements = checked_count(whole)) environment.require(byte_size(type, *elements));
   Tensor result(type, whole);
   for (int64_t i = 0; i < count; ++i) {
     const Tensor& item = items[static_cast<size_t>(reverse ? count - 1 - i : i)].tensor();

@@ -13,11 +13,6 @@ namespace {
 
 using Kind = ir::TypeProto::Kind;
 
-std::unique_ptr<Step> allocating(std::unique_ptr<Step> step) {
-  step->traits().allocates_outputs = true;
-  return step;
-}
-
 // --- ZipMap
 // ---------------------------------------------------------------------------------------
 
@@ -42,7 +37,7 @@ std::unique_ptr<Step> prepare_zip(PrepareContext& ctx) {
   const auto n = static_cast<int64_t>(labels.size());
   const Tensor keys = labels.text() ? Tensor::of<std::string>(labels.strings, {n})
                                     : Tensor::of<int64_t>(labels.integers, {n});
-  return allocating(make_step("ml.zip_map", [keys, n](RunContext& run) {
+  return make_allocating_step("ml.zip_map", [keys, n](RunContext& run) {
     const auto [rows, features] = ml::rows_of(run.in_shape(0));
     Sequence sequence;
     for (int64_t row = 0; row < rows; ++row) {
@@ -53,7 +48,7 @@ std::unique_ptr<Step> prepare_zip(PrepareContext& ctx) {
       sequence.items.emplace_back(std::move(map));
     }
     run.set_output(0, std::move(sequence));
-  }));
+  });
 }
 
 // --- DictVectorizer
@@ -193,14 +188,14 @@ void cast_map(RunContext& run, std::optional<int64_t> size) {
 std::unique_ptr<Step> prepare_cast_map(PrepareContext& ctx) {
   const auto size = is_sparse(ctx) ? std::optional(sparse_size(ctx)) : std::nullopt;
   const ElementType to = cast_target(ctx);
-  return allocating(make_step("ml.cast_map", [size, to](RunContext& run) {
+  return make_allocating_step("ml.cast_map", [size, to](RunContext& run) {
     if (to == ElementType::float32)
       cast_map<float>(run, size);
     else if (to == ElementType::int64)
       cast_map<int64_t>(run, size);
     else
       cast_map<std::string>(run, size);
-  }));
+  });
 }
 
 constexpr Operator operators[] = {

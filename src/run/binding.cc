@@ -1,0 +1,251 @@
+// Binding a context to the sizes of its inputs: shapes, memory, steps.
+#include <algorithm>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "ir/tensor.h"
+#include "ir/walk.h"
+#include "run/arena.h"
+#include "run/context.h"
+
+namespace sardonyx::run {
+namespace {
+
+void reserve(Bytes& block, int64_t bytes, eval::Environment& environment) {
+  const auto size = static_cast<int64_t>(block.size());
+  if (size >= bytes) return;
+  environment.charge(bytes - size);
+  block = {};
+  block = Bytes::allocate(static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
+void Context::match(int index, std::span<const int64_t> shape) {
+  const PlanValue& v = value(index);
+  if (!v.has_rank()) return;
+  const auto complain = [&](const std::string& why) {
+    throw ShapeMismatch(ErrorCode::bad_input,
+                        fmt::format("has shape {}, the model takes {}: {}", to_string(shape),
+                                    v.known.type.to_string(), why),
+                        fmt::format("input '{}'", v.name));
+  };
+  const auto& expected = *v.known.type.shape;
+  if (shape.size() != expected.size())
+    complain(fmt::format("rank {} instead of {}", shape.size(), expected.size()));
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (const ir::Symbol* symbol = expected[d].as_symbol()) {
+      int64_t& size = sizes_[static_cast<size_t>(symbol->id)];
+      if (size < 0) size = shape[d];
+      if (size != shape[d]) {
+        complain(fmt::format("dimension {} is {}, but '{}' is {} elsewhere", d, shape[d],
+                             symbol->name, size));
+      }
+    } else if (expected[d].is_constant() && shape[d] != *expected[d].value()) {
+      complain(fmt::format("dimension {} must be {}", d, *expected[d].value()));
+    }
+  }
+  std::copy(shape.begin(), shape.end(), dims_of(index));
+}
+
+bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured) {
+  std::vector<int64_t> shapes;
+  shapes.reserve(input_shapes_.size());
+  const auto note = [&](std::span<const int64_t> shape) {
+    shapes.push_back(static_cast<int64_t>(shape.size()));
+    shapes.insert(shapes.end(), shape.begin(), shape.end());
+  };
+  held_inputs_.assign(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int index = plan_.inputs()[i];
+    const PlanValue& v = value(index);
+    ops::Slot& s = slot(index);
+    Value& given = held_inputs_[i];
+    if (!given.is_tensor() || !v.known.type.is_tensor()) {
+      const auto kind = ir::type_of(given).kind;
+      if (v.known.type.is_known() && kind != v.known.type.kind &&
+          given.kind() != Value::Kind::none) {
+        throw ShapeMismatch(ErrorCode::bad_input,
+                            fmt::format("is a {}, the model takes {}", name_of(given.kind()),
+                                        v.known.type.to_string()),
+                            fmt::format("input '{}'", v.name));
+      }
+      s.value = given;
+      if (!given.is_tensor()) continue;
+    }
+    const Tensor& raw = given.tensor();
+    if (v.known.type.is_tensor() && v.known.type.element != raw.element_type()) {
+      throw ShapeMismatch(ErrorCode::bad_input,
+                          fmt::format("holds {}, the model takes {}", name_of(raw.element_type()),
+                                      v.known.type.to_string()),
+                          fmt::format("input '{}'", v.name));
+    }
+    if (raw.element_type() != ElementType::string) given = Value(ir::aligned(raw));
+    const Tensor& tensor = given.tensor();
+    note(tensor.shape());
+    s.data = tensor.data();
+    s.element = tensor.element_type();
+    s.count = tensor.size();
+    s.value = v.boxed ? given : Value();
+    if (!v.has_rank()) {
+      s.dims = tensor.shape().data();
+      s.rank = static_cast<int32_t>(tensor.rank());
+    }
+  }
+  for (size_t i = 0; i < captured.size(); ++i) {
+    const int index = plan_.captured()[i];
+    if (captured[i] == nullptr || value(index).source == PlanValue::Source::constant) continue;
+    const ops::Slot& from = *captured[i];
+    ops::Slot& s = slot(index);
+    s.data = from.data;
+    s.element = from.element;
+    s.count = from.count;
+    s.value = from.value;
+    if (!value(index).has_rank()) {
+      s.dims = from.dims;
+      s.rank = from.rank;
+    }
+    if (from.element != ElementType::undefined) note(from.shape());
+  }
+  if (shapes == input_shapes_ && segment_bound_[0]) return true;
+  std::fill(sizes_.begin(), sizes_.end(), -1);
+  std::fill(segment_bound_.begin(), segment_bound_.end(), 0);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (held_inputs_[i].is_tensor()) match(plan_.inputs()[i], held_inputs_[i].tensor().shape());
+  }
+  for (size_t i = 0; i < captured.size(); ++i) {
+    if (captured[i] != nullptr && captured[i]->element != ElementType::undefined)
+      match(plan_.captured()[i], captured[i]->shape());
+  }
+  input_shapes_ = std::move(shapes);
+  return false;
+}
+
+void Context::evaluate_dims(const Segment& segment) {
+  for (const int index : segment.values) {
+    const PlanValue& v = value(index);
+    if (!v.has_rank() || v.source != PlanValue::Source::step) continue;
+    int64_t* out = dims_of(index);
+    int64_t count = 1;
+    for (size_t d = 0; d < v.known.type.shape->size(); ++d) {
+      const ir::Dim& dim = (*v.known.type.shape)[d];
+      const auto size = dim.evaluate(sizes_);
+      if (!size || *size < 0) {
+        const int step = v.made_by;
+        fail_at(step < 0 ? fmt::format("value '{}'", v.name) : ir::place_of(*this->step(step).node),
+                ErrorCode::bad_input,
+                "these input shapes leave dimension {} of '{}' ({}) without a sound size{}", d,
+                v.name, dim.to_string(), size ? fmt::format(": {}", *size) : std::string());
+      }
+      out[d] = *size;
+      if (*size == 0)
+        count = 0;
+      else if (count != 0 && __builtin_mul_overflow(count, *size, &count)) {
+        fail_at(fmt::format("value '{}'", v.name), ErrorCode::bad_input,
+                "its number of elements overflows");
+      }
+    }
+    slot(index).count = count;
+  }
+}
+
+void Context::check_constraints(const Segment& segment) {
+  for (const ops::Constraint& c : segment.constraints) {
+    if (c.a.is_indefinite() || c.b.is_indefinite()) {
+      fail(ErrorCode::unsupported, "{}: the sizes are too large or too intricate to tell",
+           c.message);
+    }
+    const auto a = c.a.evaluate(sizes_), b = c.b.evaluate(sizes_);
+    if (!a || !b) continue;  // decided by the run: the step that learns it checks again
+    bool holds = true;
+    switch (c.kind) {
+      case ops::Constraint::Kind::equal: holds = *a == *b; break;
+      case ops::Constraint::Kind::at_least: holds = *a >= *b; break;
+      case ops::Constraint::Kind::broadcast: holds = *a == *b || *a == 1 || *b == 1; break;
+    }
+    if (!holds)
+      fail(ErrorCode::bad_input, "{}: {} is {}, {} is {}", c.message, c.a.to_string(), *a,
+           c.b.to_string(), *b);
+  }
+}
+
+void Context::lay_out(const Segment& segment, size_t index, eval::Environment& environment) {
+  ArenaLayout layout;
+  struct Block {
+    int64_t offset, bytes, exact;
+  };
+  std::vector<std::vector<Block>> dying(static_cast<size_t>(segment.end - segment.begin));
+  std::vector<int> placed;
+  for (int s = segment.begin; s < segment.end; ++s) {
+    const PlanStep& step = this->step(s);
+    for (size_t o = 0; o < step.outputs.size(); ++o) {
+      const int v = step.outputs[o];
+      if (v < 0 || value(v).root != v || value(v).boxed || value(v).output_storage >= 0) continue;
+      const int64_t exact = byte_size(value(v).known.type.element, slot(v).count);
+      const int64_t bytes = ArenaLayout::rounded(exact);
+      int64_t offset = -1;
+      for (const auto& pair : step.in_place) {
+        if (pair.output != static_cast<int>(o)) continue;
+        const int root = value(step.inputs[static_cast<size_t>(pair.input)]).root;
+        auto& ends = dying[static_cast<size_t>(s - segment.begin)];
+        const auto same = std::find_if(ends.begin(), ends.end(), [&](const Block& b) {
+          return b.offset == offsets_[static_cast<size_t>(root)] && b.exact == exact;
+        });
+        if (value(root).made_by < segment.begin || same == ends.end()) continue;
+        offset = same->offset;  // the output takes the input's block over
+        ends.erase(same);
+        break;
+      }
+      if (offset < 0) offset = layout.take(bytes);
+      offsets_[static_cast<size_t>(v)] = offset;
+      placed.push_back(v);
+      const int last = value(v).last_use;
+      if (last < segment.end)
+        dying[static_cast<size_t>(last - segment.begin)].push_back({offset, bytes, exact});
+    }
+    for (const Block& block : dying[static_cast<size_t>(s - segment.begin)])
+      layout.give(block.offset, block.bytes);
+  }
+  Bytes& arena = arenas_[index];
+  const int64_t needed = layout.end();
+  // A burst of large sizes does not keep its memory once sizes are small again.
+  if (static_cast<int64_t>(arena.size()) > 4 * needed + (int64_t{16} << 20)) {
+    environment.give_back(static_cast<int64_t>(arena.size()));
+    arena = {};
+  }
+  reserve(arena, needed, environment);
+  for (const int v : placed) slot(v).data = arena.data() + offsets_[static_cast<size_t>(v)];
+}
+
+void Context::bind_step(int index, eval::Environment& environment) {
+  const PlanStep& step = this->step(index);
+  const StepSlots& at = step_slots_[static_cast<size_t>(index)];
+  ops::BindContext bind(pointers_.data() + at.inputs, static_cast<int>(step.inputs.size()),
+                        pointers_.data() + at.outputs, static_cast<int>(step.outputs.size()),
+                        state_.mutable_data() + step.state_offset, environment.pool().threads());
+  step.step->bind(bind);
+  reserve(step.mode == PlanStep::Mode::planned ? scratch_ : late_scratch_, bind.scratch(),
+          environment);
+}
+
+void Context::bind_segment(size_t index, eval::Environment& environment) {
+  const Segment& segment = plan_.segments()[index];
+  evaluate_dims(segment);
+  check_constraints(segment);
+  lay_out(segment, index, environment);
+  for (int s = segment.begin; s < segment.end; ++s) {
+    const PlanStep& step = this->step(s);
+    if (step.mode != PlanStep::Mode::planned || step.step->traits().view_of_input >= 0) continue;
+    try {
+      bind_step(s, environment);
+    } catch (const Error& error) {
+      if (!error.location().empty()) throw;
+      throw Error(error.code(), error.message(), ir::place_of(*step.node));
+    }
+  }
+  segment_bound_[index] = 1;
+  late_sizes_[index] = sizes_;
+}
+
+}  // namespace sardonyx::run

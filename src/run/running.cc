@@ -1,0 +1,226 @@
+// Running the steps of a bound context, one kind after the other.
+#include <algorithm>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "ir/walk.h"
+#include "run/context.h"
+
+namespace sardonyx::run {
+void Context::make_view(const PlanStep& step) {
+  const ops::Slot& from = slot(step.inputs[static_cast<size_t>(step.step->traits().view_of_input)]);
+  ops::Slot& to = slot(step.outputs[0]);
+  to.data = from.data;
+  to.value = from.value;
+  if (to.value.is_tensor() && to.element != from.element) {  // the same bits as another type
+    const Tensor& tensor = from.value.tensor();
+    to.value = Tensor::view(to.element, Shape(to.dims, to.dims + to.rank), tensor.data(),
+                            tensor.byte_size(), tensor.owner());
+  }
+}
+
+// Outputs that are planned but live in their slots: strings.
+void Context::allocate_boxed(const PlanStep& step, eval::Environment& environment) {
+  for (const int index : step.outputs) {
+    if (index < 0 || !value(index).boxed) continue;
+    ops::Slot& s = slot(index);
+    s.value = Value(ops::charged_tensor(environment, value(index).known.type.element,
+                                        Shape(s.dims, s.dims + s.rank)));
+    s.data = s.value.tensor().data();
+  }
+}
+
+bool Context::is_view(const PlanStep& step) const {
+  return step.step->traits().view_of_input >= 0 && step.outputs[0] >= 0 &&
+         value(step.outputs[0]).root != step.outputs[0];
+}
+
+ops::RunContext Context::context_of(int index, Bytes& scratch, eval::Environment& environment) {
+  const PlanStep& step = this->step(index);
+  const StepSlots& at = step_slots_[static_cast<size_t>(index)];
+  return {pointers_.data() + at.inputs,
+          static_cast<int>(step.inputs.size()),
+          pointers_.data() + at.outputs,
+          static_cast<int>(step.outputs.size()),
+          state_.data() + step.state_offset,
+          scratch.mutable_data(),
+          environment};
+}
+
+void Context::run_planned(int index, eval::Environment& environment) {
+  const PlanStep& step = this->step(index);
+  if (is_view(step)) return make_view(step);
+  const bool allocates = step.step->traits().allocates_outputs;
+  if (!allocates) allocate_boxed(step, environment);
+  ops::RunContext run = context_of(index, scratch_, environment);
+  step.step->run(run);
+  if (allocates) check_made_shapes(step);
+}
+
+// A step that makes its own outputs must keep to the sizes the plan has counted on.
+void Context::check_made_shapes(const PlanStep& step) {
+  for (const int index : step.outputs) {
+    if (index < 0 || !value(index).known.type.is_tensor()) continue;
+    ops::Slot& s = slot(index);
+    const PlanValue& v = value(index);
+    if (!s.value.is_tensor())
+      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "made no tensor for output '{}'",
+              v.name);
+    if (s.value.tensor().element_type() != v.known.type.element) {
+      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' holds {} instead of {}",
+              v.name, name_of(s.value.tensor().element_type()), name_of(v.known.type.element));
+    }
+    if (!v.has_rank()) continue;
+    const Shape& shape = s.value.tensor().shape();
+    if (!std::equal(shape.begin(), shape.end(), dims_of(index), dims_of(index) + v.rank())) {
+      fail_at(ir::place_of(*step.node), ErrorCode::run_failed,
+              "output '{}' has shape {}, inference said {}", v.name, to_string(shape),
+              to_string(std::span<const int64_t>(dims_of(index), static_cast<size_t>(v.rank()))));
+    }
+    s.dims = dims_of(index);
+  }
+}
+
+void Context::learn_sizes(const PlanStep& step) {
+  for (const int index : step.outputs) {
+    if (index < 0 || !slot(index).value.is_tensor()) continue;
+    const PlanValue& v = value(index);
+    ops::Slot& s = slot(index);
+    const Tensor& tensor = s.value.tensor();
+    if (v.known.type.is_tensor() && v.known.type.element != ElementType::undefined &&
+        tensor.element_type() != v.known.type.element) {
+      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' holds {} instead of {}",
+              v.name, name_of(tensor.element_type()), name_of(v.known.type.element));
+    }
+    if (v.has_rank()) {
+      learn_shape(step, index, tensor.shape());
+    } else {
+      s.dims = tensor.shape().data();
+      s.rank = static_cast<int32_t>(tensor.rank());
+      s.element = tensor.element_type();
+      s.count = tensor.size();
+    }
+  }
+}
+
+void Context::learn_shape(const PlanStep& step, int index, std::span<const int64_t> shape) {
+  const PlanValue& v = value(index);
+  const auto& expected = *v.known.type.shape;
+  bool fits = shape.size() == expected.size();
+  for (size_t d = 0; fits && d < expected.size(); ++d) {
+    if (const ir::Symbol* symbol = expected[d].as_symbol()) {
+      int64_t& bound = sizes_[static_cast<size_t>(symbol->id)];
+      if (bound < 0) bound = shape[d];
+      fits = bound == shape[d];
+    } else {
+      const auto known = expected[d].evaluate(sizes_);
+      fits = known && *known == shape[d];
+    }
+  }
+  if (!fits) {
+    fail_at(ir::place_of(*step.node), ErrorCode::run_failed,
+            "output '{}' has shape {}, inference said {}", v.name, to_string(shape),
+            v.known.type.to_string());
+  }
+  std::copy(shape.begin(), shape.end(), dims_of(index));
+  ops::Slot& s = slot(index);
+  s.dims = dims_of(index);
+  s.rank = v.rank();
+  s.count = count_of(shape);
+}
+
+// The same inference as before the run, now with all sizes and values at hand.
+std::vector<Known> Context::infer_late(int index, eval::Environment& environment) {
+  const PlanStep& step = this->step(index);
+  ir::SymbolTable symbols;
+  std::vector<ops::Constraint> constraints;
+  const infer::Findings findings{&symbols, &constraints, {}};
+  const size_t own = step.node->inputs.size();
+  std::vector<Known> known(own);
+  std::vector<const Known*> pointers(own, nullptr);
+  const ops::RunContext view = context_of(index, late_scratch_, environment);
+  for (size_t i = 0; i < own; ++i) {
+    if (step.inputs[i] < 0) continue;
+    const Value given = view.in_value(static_cast<int>(i));
+    known[i] = given.is_tensor() ? Known::of(given.tensor()) : Known::of(ir::type_of(given));
+    pointers[i] = &known[i];
+  }
+  return infer::infer_node(*step.node, step.binding, pointers, findings, nullptr);
+}
+
+void Context::make_late_outputs(int index, eval::Environment& environment) {
+  const PlanStep& step = this->step(index);
+  const std::vector<Known> made = infer_late(index, environment);
+  for (size_t o = 0; o < step.outputs.size(); ++o) {
+    const int output = step.outputs[o];
+    if (output < 0) continue;
+    const auto shape = made[o].type.concrete_shape();
+    if (!shape)
+      fail_at(ir::place_of(*step.node), ErrorCode::internal, "inference left output {} open: {}", o,
+              made[o].type.to_string());
+    if (o == 0 && is_view(step)) {
+      learn_shape(step, output, *shape);
+      continue;
+    }
+    ops::Slot& s = slot(output);
+    s.value = Value(ops::charged_tensor(environment, made[o].type.element, *shape));
+    s.data = s.value.tensor().data();
+  }
+  learn_sizes(step);
+}
+
+void Context::run_late(int index, eval::Environment& environment) {
+  const PlanStep& step = this->step(index);
+  for (const int output : step.outputs) {
+    if (output >= 0) slot(output).value = Value();
+  }
+  const bool allocates = step.step->traits().allocates_outputs;
+  if (!allocates) make_late_outputs(index, environment);
+  if (is_view(step)) return make_late_view(step);
+  bind_step(index, environment);
+  ops::RunContext run = context_of(index, late_scratch_, environment);
+  step.step->run(run);
+  if (allocates) learn_sizes(step);
+}
+
+void Context::make_late_view(const PlanStep& step) {
+  const ops::Slot& from = slot(step.inputs[static_cast<size_t>(step.step->traits().view_of_input)]);
+  const ops::Slot& to = slot(step.outputs[0]);
+  if (byte_size(from.element, from.count) != byte_size(to.element, to.count)) {
+    fail_at(ir::place_of(*step.node), ErrorCode::run_failed,
+            "the input has {} elements, the output's shape {} holds {}", from.count,
+            to_string(to.shape()), to.count);
+  }
+  make_view(step);
+}
+
+void Context::run_deferred(int index, eval::Environment& environment) {
+  const PlanStep& step = this->step(index);
+  eval::Frame frame;
+  std::vector<Value> inputs;
+  const size_t own = step.node->inputs.size();
+  const ops::RunContext view = context_of(index, late_scratch_, environment);
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    Value given = step.inputs[i] < 0 ? Value() : view.in_value(static_cast<int>(i));
+    if (i < own)
+      inputs.push_back(given);
+    else
+      frame.set(step.captured[i - own], std::move(given));
+  }
+  std::vector<Value> made = eval::run_node(*step.node, inputs, frame, environment);
+  for (size_t o = 0; o < step.outputs.size(); ++o) {
+    if (step.outputs[o] < 0) continue;
+    ops::Slot& s = slot(step.outputs[o]);
+    s.value = std::move(made[o]);
+    if (!s.value.is_tensor()) continue;
+    const Tensor& tensor = s.value.tensor();
+    s.data = tensor.data();
+    s.dims = tensor.shape().data();
+    s.rank = static_cast<int32_t>(tensor.rank());
+    s.element = tensor.element_type();
+    s.count = tensor.size();
+  }
+  learn_sizes(step);
+}
+
+}  // namespace sardonyx::run

@@ -1,0 +1,57 @@
+// Arithmetic on sizes from files, and the pool that kernels share.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/thread_pool.h"
+
+namespace sardonyx {
+namespace {
+
+TEST(Checked, NoticesOverflow) {
+  EXPECT_EQ(checked_add(INT64_MAX, 0), INT64_MAX);
+  EXPECT_EQ(checked_add(INT64_MAX, 1), std::nullopt);
+  EXPECT_EQ(checked_mul(int64_t{1} << 32, int64_t{1} << 31), std::nullopt);
+  EXPECT_EQ(checked_mul(-3, 5), -15);
+}
+
+TEST(Checked, CountsElements) {
+  const auto count = [](std::vector<int64_t> shape) { return checked_count(shape); };
+  EXPECT_EQ(count({}), 1);
+  EXPECT_EQ(count({2, 3, 4}), 24);
+  EXPECT_EQ(count({INT64_MAX, 0, 2}), 0);
+  EXPECT_EQ(count({2, -1}), std::nullopt);
+  EXPECT_EQ(count({int64_t{1} << 40, int64_t{1} << 40}), std::nullopt);
+}
+
+TEST(ThreadPool, RunsEachElementOnce) {
+  for (const int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    for (const int64_t count : {0, 1, 7, 1000}) {
+      std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
+      pool.parallel_for(count, 3, [&](int64_t begin, int64_t end, int worker) {
+        EXPECT_LT(worker, pool.threads());
+        for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
+      });
+      for (const auto& visited : visits) EXPECT_EQ(visited.load(), 1);
+    }
+  }
+}
+
+TEST(ThreadPool, ThrowsWhatABodyThrows) {
+  ThreadPool pool(2);
+  EXPECT_THROW(pool.parallel_for(100, 1,
+                                 [](int64_t begin, int64_t, int) {
+                                   if (begin == 50) throw std::runtime_error("no");
+                                 }),
+               std::runtime_error);
+  int64_t sum = 0;  // and works on
+  pool.parallel_for(4, 4, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
+  EXPECT_EQ(sum, 4);
+}
+
+}  // namespace
+}  // namespace sardonyx

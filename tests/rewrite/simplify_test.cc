@@ -1,0 +1,91 @@
+// Folding, cleaning and fusing of graphs and of the bodies in them.
+#include "rewrite/simplify.h"
+
+#include <gtest/gtest.h>
+
+#include "rewrite/lower.h"
+#include "wire/text_parse.h"
+
+namespace sardonyx {
+namespace {
+
+ir::Graph simplified(std::string_view graph) {
+  const ir::Model model =
+      wire::parse_model("<ir_version: 10, opset_import: [\"\" : 21]>\n" + std::string(graph));
+  ir::Graph lowered = rewrite::lower(model);
+  ThreadPool pool(1);
+  rewrite::simplify(lowered, {.pool = &pool});
+  return lowered;
+}
+
+const ir::Node* node(const ir::Graph& graph, std::string_view op) {
+  for (const ir::Node& n : graph.nodes) {
+    if (n.op_type == op) return &n;
+  }
+  return nullptr;
+}
+
+TEST(Simplify, BodiesAreCleanedAndFused) {
+  const ir::Graph graph = simplified(R"(g (bool c, float[N, 2] x) => (float[N, 2] y) {
+    w = Constant<value = float[2, 2] {1, 2, 3, 4}>()
+    b = Constant<value = float[2] {5, 6}>()
+    dead = Exp(x)
+    y = If(c) <then_branch = then () => (t) {
+      unused = Log(x)
+      m = MatMul(x, w)
+      s = Add(m, b)
+      t = Relu(s)
+    }, else_branch = otherwise () => (e) {
+      two = Constant<value = float {2.0}>()
+      four = Mul(two, two)
+      e = Mul(x, four)
+    }>
+  })");
+  EXPECT_EQ(node(graph, "Exp"), nullptr);
+  const ir::Node* branch = node(graph, "If");
+  ASSERT_NE(branch, nullptr);
+  const ir::Graph &then = *branch->find("then_branch")->g, &other = *branch->find("else_branch")->g;
+  ASSERT_EQ(then.nodes.size(), 1u);  // the product with its bias and activation
+  EXPECT_EQ(then.nodes[0].outputs[0], "t");
+  EXPECT_EQ(then.outputs[0].name, "t");
+  EXPECT_EQ(other.nodes.size(), 1u);
+  ASSERT_EQ(other.initializers.size(), 1u);  // four; two was spent
+  EXPECT_EQ(other.initializers[0].name, "four");
+}
+
+TEST(Simplify, BodiesOfLoopsKeepTheirInputs) {
+  const ir::Graph graph = simplified(R"(g (int64 n, float[2] x) => (float[2] y) {
+    keep = Constant<value = bool {1}>()
+    y = Loop(n, keep, x) <body = body (int64 i, bool go, state) => (go_on, next) {
+      go_on = Identity(go)
+      unused = Neg(state)
+      next = Add(state, x)
+    }>
+  })");
+  const ir::Graph& body = *node(graph, "Loop")->find("body")->g;
+  EXPECT_EQ(body.inputs.size(), 3u);
+  EXPECT_EQ(body.outputs.size(), 2u);
+  EXPECT_EQ(node(body, "Neg"), nullptr);
+  EXPECT_NE(node(body, "Add"), nullptr);
+}
+
+TEST(Simplify, ManyLargeFoldsDoNotStopIt) {
+  // Each fold makes more than a quarter of what one node may make.
+  std::string text =
+      "g (float[1] x) => (float[1] y) {\n"
+      "  big = Constant<value = int64[1] {65536}>()\n";
+  std::string sum = "x";
+  for (int i = 0; i < 80; ++i) {
+    const std::string k = std::to_string(i);
+    text += "  one" + k + " = Constant<value = float {1.0}>() e" + k + " = Expand(one" + k +
+            ", big) s" + k + " = ReduceSum<keepdims = 0>(e" + k + ") y" + k + " = Add(" + sum +
+            ", s" + k + ")\n";
+    sum = "y" + k;
+  }
+  text += "  y = Identity(" + sum + ")\n}";
+  const ir::Graph graph = simplified(text);
+  EXPECT_EQ(node(graph, "ReduceSum"), nullptr);
+}
+
+}  // namespace
+}  // namespace sardonyx

@@ -1,0 +1,186 @@
+// What runs of a session share and what bounds them: random numbers, memory, variants of the plan.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "sardonyx/session.h"
+
+namespace sardonyx {
+namespace {
+
+Model model_of(const std::string& body) {
+  return Model::from_text("<ir_version: 10, opset_import: [\"\" : 21]>\n" + body);
+}
+
+std::vector<float> floats(const Value& value) {
+  const auto elements = value.tensor().elements<float>();
+  return {elements.begin(), elements.end()};
+}
+
+const std::string random_model = R"(g (int64 trips, int64[R] shape) => (a, b, c) {
+  keep = Constant<value = bool {1}>()
+  a = RandomNormal<shape = [4]>()
+  first, b = Loop(trips, keep, a) <body = body (int64 i, bool go, float[4] state) => (
+      bool go_on, float[4] next, float[4] drawn) {
+    go_on = Identity(go)
+    drawn = RandomUniform<shape = [4]>()
+    next = Add(state, drawn)
+  }>
+  zero = Constant<value = float {0.0}>()
+  open = Expand(zero, shape)
+  c = RandomUniformLike(open)
+})";
+
+TEST(RandomNumbers, GoOnFromRunToRunHoweverTheyAreRun) {
+  const Model model = model_of(random_model);
+  const Session planned(model, {.seed = 5}), plain(model, {.plain = true, .seed = 5}),
+      other(model, {.seed = 6});
+  const std::vector<NamedValue> inputs = {{"trips", Tensor::scalar<int64_t>(3)},
+                                          {"shape", Tensor::of<int64_t>({2, 2}, {2})}};
+  std::vector<std::vector<float>> before(3);
+  for (int run = 0; run < 3; ++run) {
+    const auto x = planned.run(inputs), y = plain.run(inputs), z = other.run(inputs);
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(floats(x[i]), floats(y[i])) << "output " << i << ", run " << run;
+      EXPECT_NE(floats(x[i]), floats(z[i]));
+      EXPECT_NE(floats(x[i]), before[i]);  // another part of the stream
+      before[i] = floats(x[i]);
+    }
+    const auto drawn = floats(x[1]);  // each trip draws anew
+    ASSERT_EQ(drawn.size(), 12u);
+    EXPECT_NE(std::vector<float>(drawn.begin(), drawn.begin() + 4),
+              std::vector<float>(drawn.begin() + 4, drawn.begin() + 8));
+  }
+}
+
+std::string error_of(const Session& session, const std::vector<NamedValue>& inputs, int64_t limit) {
+  RunOptions options;
+  options.memory_limit = limit;
+  try {
+    session.run(inputs, options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
+    return error.what();
+  }
+  return {};
+}
+
+TEST(MemoryLimit, CountsWorkingMemory) {
+  const Session session(model_of(R"(g (float[N] x) => (float[1] y) {
+    axes = Constant<value = int64[1] {1}>()
+    c = Unsqueeze(x, axes)
+    square = Mul(c, x)
+    more = Exp(square)
+    y = ReduceSum<keepdims = 0>(more)
+  })"));
+  const std::vector<NamedValue> inputs = {{"x", Tensor(ElementType::float32, {1000})}};
+  EXPECT_NE(error_of(session, inputs, 1 << 20), "");
+  EXPECT_EQ(error_of(session, inputs, 16 << 20), "");
+  EXPECT_NE(error_of(session, inputs, 1 << 20), "");  // also what an earlier run left
+}
+
+const std::string busy_loop = R"(g (int64 trips, float[N] x) => (float[N] y) {
+  keep = Constant<value = bool {1}>()
+  y = Loop(trips, keep, x) <body = body (int64 i, bool go, float[N] state) => (
+      bool go_on, float[N] next) {
+    go_on = Identity(go)
+    e = Tanh(state)
+    next = Add(e, x)
+  }>
+})";
+
+TEST(MemoryLimit, IterationsGiveBackWhatTheyTook) {
+  for (const bool plain : {false, true}) {
+    const Session session(model_of(busy_loop), {.plain = plain});
+    const std::vector<NamedValue> inputs = {{"trips", Tensor::scalar<int64_t>(1000)},
+                                            {"x", Tensor(ElementType::float32, {25'000})}};
+    EXPECT_EQ(error_of(session, inputs, 2 << 20), "") << plain;  // 0.1 MB a trip
+    EXPECT_NE(error_of(session, inputs, 50'000), "") << plain;
+  }
+}
+
+TEST(MemoryLimit, ScanOutputsAddUp) {
+  for (const bool plain : {false, true}) {
+    const Session session(model_of(R"(g (int64 trips, float[N] x) => (float[T, N] y) {
+      keep = Constant<value = bool {1}>()
+      y = Loop(trips, keep) <body = body (int64 i, bool go) => (bool go_on, float[N] piece) {
+        go_on = Identity(go)
+        piece = Tanh(x)
+      }>
+    })"),
+                          {.plain = plain});
+    const std::vector<NamedValue> inputs = {{"trips", Tensor::scalar<int64_t>(1000)},
+                                            {"x", Tensor(ElementType::float32, {2'500})}};
+    EXPECT_NE(error_of(session, inputs, 5 << 20), "") << plain;  // 10 MB in all
+    EXPECT_EQ(error_of(session, inputs, 64 << 20), "") << plain;
+  }
+}
+
+// Six inputs with defaults 1, 2, 4 …; the output is their sum.
+Model model_with_defaults() {
+  std::string inputs, sum = "x", nodes;
+  for (int i = 0; i < 6; ++i) {
+    inputs += fmt::format(", float d{} = {{{}.0}}", i, 1 << i);
+    nodes += fmt::format("  s{0} = Add({1}, d{0})\n", i, sum);
+    sum = fmt::format("s{}", i);
+  }
+  return model_of("g (float x" + inputs + ") => (float " + sum + ") {\n" + nodes + "}");
+}
+
+TEST(Variants, AnyChoiceOfDefaultsRuns) {
+  const Model model = model_with_defaults();
+  const Session session(model);
+  ASSERT_EQ(session.inputs().size(), 7u);
+  const auto check = [&](int chosen) {
+    std::vector<NamedValue> inputs = {{"x", Tensor::scalar<float>(100)}};
+    float expected = 100;
+    for (int i = 0; i < 6; ++i) {
+      const bool overridden = (chosen >> i) & 1;
+      if (overridden) inputs.emplace_back(fmt::format("d{}", i), Tensor::scalar<float>(1000));
+      expected += overridden ? 1000 : static_cast<float>(1 << i);
+    }
+    EXPECT_EQ(floats(session.run(inputs)[0]), std::vector<float>{expected}) << chosen;
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (int chosen = 0; chosen < 64; ++chosen) check(chosen);
+  }
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 64; ++i) check((i * 7 + t) % 8);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(LateSteps, ShareTheMemoryOfTheirInputs) {
+  const std::string text = R"(g (float[N, M] x, int64[2] shape) => (float[A, B] y, float[C, D] z) {
+    one = Constant<value = float {1.0}>()
+    t = Add(x, one)
+    r = Reshape(t, shape)
+    y = Mul(r, r)
+    u = Mul(x, x)
+    v = Reshape(u, shape)
+    w = Exp(x)
+    z = Identity(v)
+    q = Add(y, z)
+  })";
+  for (const bool plain : {false, true}) {
+    const Session session(model_of(text), {.plain = plain});
+    for (const std::vector<int64_t>& shape :
+         {std::vector<int64_t>{3, 2}, {1, 6}, {2, -1}, {6, 1}, {3, 2}}) {
+      const auto outputs = session.run({{"x", Tensor::of<float>({1, 2, 3, 4, 5, 6}, {2, 3})},
+                                        {"shape", Tensor::of<int64_t>(shape, {2})}});
+      EXPECT_EQ(floats(outputs[0]), (std::vector<float>{4, 9, 16, 25, 36, 49}));
+      EXPECT_EQ(floats(outputs[1]), (std::vector<float>{1, 4, 9, 16, 25, 36}));
+      EXPECT_EQ(outputs[1].tensor().shape()[0], shape[0]);
+    }
+    EXPECT_THROW(session.run({{"x", Tensor::of<float>({1, 2, 3, 4, 5, 6}, {2, 3})},
+                              {"shape", Tensor::of<int64_t>({2, 2}, {2})}}),
+                 Error);
+  }
+}
+
+}  // namespace
+}  // namespace sardonyx
