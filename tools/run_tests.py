@@ -163,7 +163,7 @@ def conformance_of(cases: str, options: argparse.Namespace) -> Result:
         elif case["state"] == "skipped":
             result.skips.append((name, reason_of_skip(reason)))
         elif case["state"] == "superseded":
-            result.skips.append((name, "only the form of the outputs was compared: " + reason))
+            result.skips.append((name, "superseded: " + reason))
         else:
             result.failures.append(f"{name}: {reason}")
     if code and not result.failures:

@@ -1,4 +1,6 @@
 // Scan: a body run along axes of its inputs, with carried state.
+#include <algorithm>
+
 #include "ops/families/iteration.h"
 
 namespace sardonyx::ops {
@@ -251,32 +253,47 @@ void scan_positions(Names& fresh_name, ir::Node& inner, ir::Graph& around,
       helper("Range", {constant(0, {}), count, constant(1, {})}, inner.inputs.back()));
 }
 
-// The batch dimension: an outer Scan over the batch runs an inner one over the sequence.
-void upgrade(UpgradeContext& ctx) {
-  if (ctx.since() >= 9) return;
-  const NodeView old = ctx.old();
-  const ir::Graph& body = body_of(old);
+// What version 8 says, checked.
+struct Batched {
+  size_t operands = 0, scans = 0;
+  bool bounded = false;  // by sequence_lens
+  std::vector<int64_t> directions;
+};
+
+Batched read_batched(const UpgradeContext& ctx, const NodeView& old) {
+  Batched batched;
   const int64_t scans = old.attr_int("num_scan_inputs");
-  if (ctx.node().inputs.empty() || scans < 1 ||
-      scans > static_cast<int64_t>(ctx.node().inputs.size() - 1)) {
-    ctx.fail(ErrorCode::invalid_model, "num_scan_inputs must be in [1, {}]; got {}",
-             std::max<int64_t>(0, static_cast<int64_t>(ctx.node().inputs.size()) - 1), scans);
+  const int64_t operands = std::max<int64_t>(old.input_count() - 1, 0);
+  if (scans < 1 || scans > operands) {
+    ctx.fail(ErrorCode::invalid_model, "num_scan_inputs must be in [1, {}]; got {}", operands,
+             scans);
   }
-  const size_t operands = ctx.node().inputs.size() - 1;
-  const bool bounded = ctx.has_input(0);
-  auto directions = old.attr_ints("directions").value_or(std::vector<int64_t>());
-  if (bounded && std::any_of(directions.begin(), directions.end(), [](int64_t d) { return d; })) {
+  batched.operands = static_cast<size_t>(operands);
+  batched.scans = static_cast<size_t>(scans);
+  batched.bounded = ctx.has_input(0);
+  batched.directions = old.attr_ints("directions").value_or(std::vector<int64_t>());
+  const auto& directions = batched.directions;
+  if (batched.bounded &&
+      std::any_of(directions.begin(), directions.end(), [](int64_t d) { return d != 0; })) {
     ctx.fail(ErrorCode::unsupported,
              "Scan-8 does not say where a reversed sequence begins that sequence_lens cuts short; "
              "drop sequence_lens where all sequences are whole, or reverse before the Scan");
   }
+  return batched;
+}
+
+// The batch dimension: an outer Scan over the batch runs an inner one over the sequence.
+void upgrade(UpgradeContext& ctx) {
+  if (ctx.since() >= 9) return;
+  const ir::Graph& body = body_of(ctx.old());
+  Batched old = read_batched(ctx, ctx.old());
   Names fresh_name(ctx.node());
   ir::Graph over_batch;
   over_batch.name = body.name + "_batch";
   ir::Node inner;
   inner.op_type = "Scan";
   inner.name = ctx.node().name;
-  for (size_t i = 0; i < operands; ++i) {
+  for (size_t i = 0; i < old.operands; ++i) {
     inner.inputs.push_back(fresh_name("operand"));
     add_value(over_batch.inputs, inner.inputs.back());
   }
@@ -284,25 +301,27 @@ void upgrade(UpgradeContext& ctx) {
     inner.outputs.push_back(fresh_name("result"));
     add_value(over_batch.outputs, inner.outputs.back());
   }
-  const std::string lengths = ctx.node().inputs[0];
-  ctx.node().inputs.erase(ctx.node().inputs.begin());
-  if (bounded) {
-    const size_t states = operands - static_cast<size_t>(scans);
+  auto& inputs = ctx.node().inputs;
+  std::rotate(inputs.begin(), inputs.begin() + 1, inputs.end());  // sequence_lens goes last
+  auto scans = static_cast<int64_t>(old.scans);
+  if (old.bounded) {
+    const size_t states = old.operands - old.scans;
     const std::string length = fresh_name("length");
-    scan_positions(fresh_name, inner, over_batch, inner.inputs[states]);
-    inner.attributes = {int_attribute("num_scan_inputs", scans + 1),
-                        graph_attribute("body", until(fresh_name, body, states, length))};
     add_value(over_batch.inputs, length);
-    ctx.node().inputs.push_back(lengths);
+    scan_positions(fresh_name, inner, over_batch, inner.inputs[states]);
+    inner.attributes = {graph_attribute("body", until(fresh_name, body, states, length))};
+    ++scans;
   } else {
-    inner.attributes = {int_attribute("num_scan_inputs", scans), graph_attribute("body", body)};
-    if (!directions.empty())
-      inner.attributes.push_back(ints_attribute("scan_input_directions", std::move(directions)));
+    inputs.pop_back();
+    inner.attributes = {graph_attribute("body", body)};
+    if (!old.directions.empty())
+      inner.attributes.push_back(
+          ints_attribute("scan_input_directions", std::move(old.directions)));
   }
+  inner.attributes.push_back(int_attribute("num_scan_inputs", scans));
   over_batch.nodes.push_back(std::move(inner));
-  ctx.node().attributes = {
-      int_attribute("num_scan_inputs", static_cast<int64_t>(ctx.node().inputs.size())),
-      graph_attribute("body", std::move(over_batch))};
+  ctx.node().attributes = {int_attribute("num_scan_inputs", static_cast<int64_t>(inputs.size())),
+                           graph_attribute("body", std::move(over_batch))};
 }
 
 constexpr Operator operators[] = {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/fail.h"
+#include "check/check.h"
 #include "ops/operator.h"
 #include "rewrite/lower.h"
 #include "session/model.h"
@@ -127,6 +128,16 @@ int64_t checked_target(const ir::Model& model, int64_t asked) {
   return target;
 }
 
+// The rules rely on what makes a model able to run at all.
+void refuse_broken(const ir::Model& model) {
+  for (const check::Diagnostic& finding :
+       check::check(model, {.profile = check::Profile::runnable})) {
+    if (finding.severity != check::Severity::error) continue;
+    fail_at(finding.place.to_string(), ErrorCode::invalid_model,
+            "{} [{}]; `sardonyx check` lists all that is wrong", finding.message, finding.rule);
+  }
+}
+
 void set_import(ir::Model& model, std::string_view domain, int64_t version) {
   std::erase_if(model.opset_imports, [&](const ir::OperatorSetId& import) {
     return ir::canonical_domain(import.domain) == domain;
@@ -167,6 +178,7 @@ ir::Model convert(const Model& given, const ConvertOptions& options) {
     fail_at(model.path, ErrorCode::unsupported,
             "the model holds training information, whose graphs are not converted; remove it");
   }
+  refuse_broken(model);
   const int64_t target = checked_target(model, options.opset);
   model.graph =
       rewrite::lower(model, {.assume_inference = options.assume_inference, .expand_bodies = false});

@@ -91,3 +91,9 @@ def test_an_opset_that_cannot_say_it_is_refused(sardonyx, tmp_path):
     sardonyx.fails(6, "convert", *paths, "--opset", 17, mentions=["ReduceMean", "opset 18 is the least"])
     sardonyx.fails(6, "convert", *paths, "--opset", 9, mentions=["must be in [11, 28]"])
     assert not paths[1].exists()
+
+
+def test_broken_models_are_refused(sardonyx, tmp_path):
+    node = helper.make_node("Softmax", [], ["y"])
+    onnx.save(model_of([node], [], [("y", FLOAT, [1])], 11), tmp_path / "m.onnx")
+    sardonyx.fails(4, "convert", tmp_path / "m.onnx", tmp_path / "n.onnx", mentions=["Softmax", "D-10"])
