@@ -150,6 +150,9 @@ void run_product(RunContext& run, const State& s, const Packed* packed, bool tra
   auto* rows = memory<uint8_t>(run, s.rows);
   auto* row_sums = memory<int32_t>(run, s.row_sums);
   const int64_t size = byte_size(run.out_type(0), 1);
+  bool factors = kernels::byte_turn(run.in_type(b), true) != 0;
+  for (int64_t j = 0; run.has_input(b_zero) && j < run.in_size(b_zero); ++j)
+    factors |= byte_at(run, b_zero, j) != 0;
   for (int64_t i = 0; i < p.batch.count(); ++i) {
     int64_t rest = i, at_a = 0, at_b = 0, at_y = 0;
     for (int d = p.batch.rank - 1; d >= 0; --d) {
@@ -158,8 +161,8 @@ void run_product(RunContext& run, const State& s, const Packed* packed, bool tra
       at_a += at * p.batch.a_stride[d], at_b += at * p.batch.b_stride[d],
           at_y += at * p.batch.c_stride[d];
     }
-    kernels::pack_byte_rows(run.in_type(a), run.in<uint8_t>(a) + at_a, p.M, p.K, rows, row_sums,
-                            run.pool());
+    kernels::pack_byte_rows(run.in_type(a), run.in<uint8_t>(a) + at_a, p.M, p.K, rows,
+                            factors ? row_sums : nullptr, run.pool());
     const int8_t* panels = packed ? static_cast<const int8_t*>(packed->panels.data()) : nullptr;
     const int32_t* sums = packed ? static_cast<const int32_t*>(packed->sums.data()) : nullptr;
     if (!packed) {

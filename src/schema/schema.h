@@ -103,7 +103,7 @@ std::span<const Signature> all_signatures();
 // The operator name of `domain` closest to a misspelt one, or "" where none is close.
 std::string_view closest_name(std::string_view domain, std::string_view name);
 
-// The newest opset version of a domain of the standard; 0 for other domains.
+// The newest opset version of a domain that spec/ describes; 0 for other domains.
 int32_t latest_opset(std::string_view domain);
 bool is_standard_domain(std::string_view domain);
 

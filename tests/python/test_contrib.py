@@ -618,14 +618,14 @@ def test_products_on_each_instruction_set(sardonyx, tmp_path, instruction_set):
             agree(engine, case, tolerance=5e-5)
     for a_type in BYTES:
         for b_type in BYTES:
-            for m, k, n in ((1, 4, 64), (2, 33, 65), (7, 130, 200), (50, 5, 3)):
+            for m, k, n in ((1, 4, 64), (2, 33, 65), (7, 130, 200), (50, 5, 3), (21, 128, 70), (64, 64, 64)):
                 a, b = bytes_of(a_type, m, k), bytes_of(b_type, k, n)
                 zeros = scalar(11, a_type), bytes_of(b_type, n)
                 expected = ((a.astype(np.int64) - 11) @ (b.astype(np.int64) - zeros[1])).astype(F32)
                 case = Case("MatMulIntegerToFloat", [a, b, scalar(1.0), scalar(1.0), *zeros], constant=(1, 2, 3, 4, 5))
                 agree(engine, case, reference=[expected], tolerance=1e-6)
     for x_type in BYTES:
-        for group, channels, stride, size, pads in ((1, 8, 1, 3, [1, 1, 1, 1]), (2, 12, 2, 3, [0, 1, 2, 0]), (1, 5, 1, 1, [0] * 4),
+        for group, channels, stride, size, pads in ((1, 8, 1, 3, [1, 1, 1, 1]), (2, 12, 2, 3, [0, 1, 2, 0]), (1, 5, 1, 1, [0] * 4), (1, 64, 1, 3, [1] * 4),
                                                     (10, 10, 1, 3, [1, 0, 2, 1]), (5, 5, 2, 5, [2, 2, 2, 2]), (5, 5, 3, 2, [0] * 4)):
             inputs = [bytes_of(x_type, 2, channels, 11, 9), scalar(0.1), scalar(17, x_type),
                       bytes_of(x_type, 10, channels // group, size, size), np.abs(numbers(10)) * F32(0.01) + F32(0.001),

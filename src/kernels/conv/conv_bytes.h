@@ -15,8 +15,8 @@ int64_t conv_bytes_weights_size(const ConvShape& shape);
 void pack_conv_bytes_weights(const ConvShape& shape, ElementType type, const void* w, int8_t* out,
                              int32_t* sums);
 
-// y = saturate(round((sum of (x - x_zero) (w - w_zero) + bias) * scale) + zero); or, where `sums` is
-// given, sums = sum of (x - x_zero) (w - w_zero).
+// y = saturate(round((sum of (x - x_zero) (w - w_zero) + bias) * scale) + zero); or, where `sums`
+// is given, sums = sum of (x - x_zero) (w - w_zero).
 struct ConvBytes {
   ElementType x_type = ElementType::uint8;
   const void* x = nullptr;

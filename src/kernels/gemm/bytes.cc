@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/cpu.h"
+#include "kernels/gemm/amx.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/bytes.cc"
@@ -231,13 +232,17 @@ void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, u
                       for (int64_t i = begin; i < end; ++i) {
                         const auto* from = static_cast<const uint8_t*>(a) + i * k;
                         uint8_t* to = out + i * width;
-                        int32_t sum = 0;
-                        for (int64_t t = 0; t < k; ++t) {
-                          to[t] = static_cast<uint8_t>(from[t] ^ mask);
-                          sum += to[t];
+                        if (mask == 0) {
+                          std::memcpy(to, from, static_cast<size_t>(k));
+                        } else {
+                          for (int64_t t = 0; t < k; ++t)
+                            to[t] = static_cast<uint8_t>(from[t] ^ mask);
                         }
                         for (int64_t t = k; t < width; ++t) to[t] = 0;
-                        if (sums) sums[i] = sum;
+                        if (sums == nullptr) continue;
+                        int32_t sum = 0;
+                        for (int64_t t = 0; t < k; ++t) sum += to[t];
+                        sums[i] = sum;
                       }
                     });
 }
@@ -273,6 +278,9 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
                         int64_t quads, const void* panel, int32_t* sums) {
   const auto* a = static_cast<const uint8_t*>(rows);
   const auto* b = static_cast<const uint8_t*>(panel);
+  constexpr int64_t few_rows = 4;  // which vectors finish before the tiles are set up
+  if (quads % 16 == 0 && quads > 0 && count > few_rows && has_byte_tiles())
+    return byte_tiles_product(panel_signed, a, row_stride, count, quads, b, sums);
 #if HWY_ARCH_X86 && defined(__x86_64__)
   static const bool vnni = cpu_features().avx512_vnni;
   if (vnni) {

@@ -53,6 +53,38 @@ HWY_INLINE hn::Vec<D> Elements(D d, V bytes, int place) {
   return hn::ConvertTo(d, hn::BitCast(di, q));
 }
 
+// The whole vectors of one block as floats, side by side; returns how many elements that were.
+template <int bits>
+int64_t WidenBlock(const uint8_t* bytes, int64_t count, float zero, float scale, float* out) {
+  const FloatTag d;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const hn::Rebind<uint8_t, FloatTag> d8;
+  constexpr int places = 8 / bits;
+  const int64_t lanes = Lanes(), chunk = lanes * places;
+  const auto zeros = hn::Set(d, zero), scales = hn::Set(d, scale);
+  int64_t i = 0;
+  for (; i + chunk <= count; i += chunk) {
+    const auto q = hn::PromoteTo(du, hn::LoadU(d8, bytes + i / places));
+    const auto value = [&](int place) HWY_ATTR {
+      return hn::Mul(hn::Sub(Elements<bits>(d, q, place), zeros), scales);
+    };
+    if constexpr (bits == 8) {
+      hn::StoreU(value(0), d, out + i);
+    } else if constexpr (bits == 4) {
+      hn::StoreInterleaved2(value(0), value(1), d, out + i);
+    } else {
+      hn::StoreInterleaved4(value(0), value(1), value(2), value(3), d, out + i);
+    }
+  }
+  return i;
+}
+
+int64_t Widen(int bits, const uint8_t* bytes, int64_t count, float zero, float scale, float* out) {
+  if (bits == 2) return WidenBlock<2>(bytes, count, zero, scale, out);
+  if (bits == 4) return WidenBlock<4>(bytes, count, zero, scale, out);
+  return WidenBlock<8>(bytes, count, zero, scale, out);
+}
+
 template <int bits, int rows, int columns>
 void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
   const FloatTag d;
@@ -147,6 +179,7 @@ namespace sardonyx::kernels {
 HWY_EXPORT(Lanes);
 HWY_EXPORT(Arrange);
 HWY_EXPORT(MultiplyColumns);
+HWY_EXPORT(Widen);
 
 namespace {
 
@@ -241,19 +274,10 @@ void dequantize_columns(const NBitsMatrix& b, int64_t begin, int64_t end, float*
       const int64_t at = j * blocks + i / b.block, count = std::min(b.block, b.k - i);
       const float scale = b.scales[at], zero = zero_of(at);
       const uint8_t* bytes = data + i / b.block * b.block_bytes();
-      if (b.bits == 4) {
-        for (int64_t t = 0; t < count; ++t) {
-          const int q = bytes[t / 2] >> (t % 2 * 4) & 15;
-          out[i + t] = (static_cast<float>(q) - zero) * scale;
-        }
-      } else if (b.bits == 8) {
-        for (int64_t t = 0; t < count; ++t)
-          out[i + t] = (static_cast<float>(bytes[t]) - zero) * scale;
-      } else {
-        for (int64_t t = 0; t < count; ++t) {
-          const int q = bytes[t / 4] >> (t % 4 * 2) & 3;
-          out[i + t] = (static_cast<float>(q) - zero) * scale;
-        }
+      const int64_t done = HWY_DYNAMIC_DISPATCH(Widen)(b.bits, bytes, count, zero, scale, out + i);
+      for (int64_t t = done; t < count; ++t) {
+        const int q = bytes[t / per_byte] >> (t % per_byte * b.bits) & mask;
+        out[i + t] = (static_cast<float>(q) - zero) * scale;
       }
     }
   }

@@ -1,0 +1,111 @@
+#include "kernels/gemm/amx.h"
+
+#include "base/cpu.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace sardonyx::kernels {
+namespace {
+
+#define SARDONYX_AMX __attribute__((target("amx-tile,amx-int8")))
+
+bool detect() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const unsigned wanted = 1u << 24 | 1u << 25;  // tiles, products of bytes
+  if (instruction_set() != InstructionSet::avx512 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
+      (d & wanted) != wanted)
+    return false;
+  constexpr long request_permission = 0x1023, tile_data = 18;
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+
+  // Tiles 0 to 3 hold sums, 4 the rows, 5 to 7 parts of the panel.
+  explicit TileConfig(int64_t count) {
+    for (int i = 0; i < 8; ++i) {
+      row_bytes[i] = 64;
+      rows[i] = static_cast<uint8_t>(i < 5 ? count : 16);
+    }
+  }
+};
+
+constexpr int64_t panel_stride = 256;  // bytes of a quad of 64 columns, and of a row of sums
+
+template <bool panel_signed>
+SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t quads, const uint8_t* panel,
+                           int32_t* sums) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t q = 0; q < quads; q += 16, panel += 16 * panel_stride) {
+    _tile_loadd(4, a + 4 * q, stride);
+    _tile_loadd(5, panel, panel_stride);
+    _tile_loadd(6, panel + 64, panel_stride);
+    if (panel_signed) {
+      _tile_dpbusd(0, 4, 5);
+      _tile_loadd(7, panel + 128, panel_stride);
+      _tile_dpbusd(1, 4, 6);
+      _tile_loadd(5, panel + 192, panel_stride);
+      _tile_dpbusd(2, 4, 7);
+      _tile_dpbusd(3, 4, 5);
+    } else {
+      _tile_dpbsud(0, 4, 5);
+      _tile_loadd(7, panel + 128, panel_stride);
+      _tile_dpbsud(1, 4, 6);
+      _tile_loadd(5, panel + 192, panel_stride);
+      _tile_dpbsud(2, 4, 7);
+      _tile_dpbsud(3, 4, 5);
+    }
+  }
+  _tile_stored(0, sums, panel_stride);
+  _tile_stored(1, sums + 16, panel_stride);
+  _tile_stored(2, sums + 32, panel_stride);
+  _tile_stored(3, sums + 48, panel_stride);
+}
+
+}  // namespace
+
+bool has_byte_tiles() {
+  static const bool has = detect();
+  return has;
+}
+
+SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int64_t row_stride,
+                                     int64_t count, int64_t quads, const uint8_t* panel,
+                                     int32_t* sums) {
+  int64_t configured = 0;
+  for (int64_t i = 0; i < count; i += 16) {
+    const int64_t some = std::min<int64_t>(16, count - i);
+    if (some != configured) {
+      const TileConfig config(some);
+      _tile_loadconfig(&config);
+      configured = some;
+    }
+    const auto product = panel_signed ? &multiply<true> : &multiply<false>;
+    product(rows + i * row_stride, row_stride, quads, panel, sums + i * 64);
+  }
+  _tile_release();
+}
+
+}  // namespace sardonyx::kernels
+#else
+namespace sardonyx::kernels {
+
+bool has_byte_tiles() { return false; }
+void byte_tiles_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int32_t*) {
+}
+
+}  // namespace sardonyx::kernels
+#endif
