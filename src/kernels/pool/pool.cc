@@ -91,21 +91,33 @@ int64_t lowest_integer(ElementType type) {
   return std::numeric_limits<int64_t>::min() >> (64 - bit_width(type));
 }
 
-template <class C>
+// `Stored`: what the elements are, where that is known; void where `type` alone tells.
+template <class C, class Stored = void>
 void max_pool_plain(ElementType type, const PoolShape& s, const void* x, void* y, int64_t* indices,
                     bool column_major, ThreadPool& pool) {
+  const auto read = [=](int64_t i) {
+    if constexpr (std::is_void_v<Stored>) {
+      return value_at<C>(type, x, i);
+    } else {
+      return static_cast<C>(static_cast<const Stored*>(x)[i]);
+    }
+  };
   for_outputs(s, pool, [&](const WindowSpans& w, int64_t base, int64_t to) {
     C best = least_of<C>();
     int64_t found = -1;
     visit_window(s, w, [&](int64_t at) {
-      const C v = value_at<C>(type, x, base + at);
+      const C v = read(base + at);
       if (found < 0 || v > best || (v != v && best == best)) {
         best = v;
         found = at;
       }
     });
     if (found < 0 && std::is_integral_v<C>) best = static_cast<C>(lowest_integer(type));
-    put_value<C>(type, y, to, best);
+    if constexpr (std::is_void_v<Stored>) {
+      put_value<C>(type, y, to, best);
+    } else {
+      static_cast<Stored*>(y)[to] = static_cast<Stored>(best);
+    }
     if (indices == nullptr) return;
     if (found >= 0) found = base + (column_major ? column_major_of(s, found) : found);
     indices[to] = found;
@@ -297,6 +309,10 @@ void max_pool(ElementType type, const PoolShape& shape, const void* x, void* y, 
     return rows_float(PoolKind::max, shape, from, to, false, pool);
   }
   if (is_integer(type) && bit_width(type) >= 8 && type != ElementType::uint64) {
+    if (type == ElementType::uint8)
+      return max_pool_plain<int64_t, uint8_t>(type, shape, x, y, indices, column_major, pool);
+    if (type == ElementType::int8)
+      return max_pool_plain<int64_t, int8_t>(type, shape, x, y, indices, column_major, pool);
     return max_pool_plain<int64_t>(type, shape, x, y, indices, column_major, pool);
   }
   by_float_type("MaxPool", type, [&](auto zero) {

@@ -16,8 +16,8 @@ struct Kernel {
   double gamma = 0, coef0 = 0, degree = 0;
 
   double operator()(const double* x, const float* y, size_t n) const {
-    const double sum = type == KernelType::rbf ? ml::squared_distance(x, y, n)
-                                               : ml::sum_of_products(x, y, n);
+    const double sum =
+        type == KernelType::rbf ? ml::squared_distance(x, y, n) : ml::sum_of_products(x, y, n);
     switch (type) {
       case KernelType::poly: return std::pow(gamma * sum + coef0, degree);
       case KernelType::rbf: return std::exp(-gamma * sum);
