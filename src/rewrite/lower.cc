@@ -22,7 +22,7 @@ using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_v
 
 constexpr int max_call_depth = 64;
 // Nodes and calls of all graphs together: exponential nests of calls end here.
-constexpr int64_t max_nodes = 500'000;
+constexpr int64_t max_nodes = 250'000;
 
 class Lowering {
  public:
