@@ -11,14 +11,13 @@
 #include "ir/walk.h"
 #include "rewrite/fuse.h"
 #include "rewrite/layout.h"
+#include "schema/schema.h"
 
 namespace sardonyx::rewrite {
 namespace {
 
 using infer::Known;
 using infer::Scope;
-
-constexpr int64_t most_folding_bytes = int64_t{4} << 30;  // of one node that is folded
 
 // Removes nodes and initializers whose values nobody uses.
 void remove_unused(ir::Graph& graph);
@@ -143,7 +142,7 @@ class Simplifier {
     std::vector<Value> results;
     try {
       eval::Environment environment(*options_.pool);
-      environment.memory_limit = most_folding_bytes;
+      environment.memory_limit = options_.folding_memory;
       results = eval::run_node(node, values, eval::Frame(), environment);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::unsupported) throw;
@@ -164,6 +163,12 @@ class Simplifier {
   infer::Findings findings_;
 };
 
+bool ends_in_list(const ir::Node& node) {
+  const schema::Signature* signature = schema::newest(node.domain, node.op_type);
+  return signature != nullptr && !signature->outputs.empty() &&
+         signature->outputs.back().option == schema::FormalOption::variadic;
+}
+
 void remove_unused(ir::Graph& graph) {
   std::unordered_set<std::string> used;
   for (const auto& output : graph.outputs) used.insert(output.name);
@@ -177,7 +182,9 @@ void remove_unused(ir::Graph& graph) {
       if (!used.contains(name) && &name != &node->outputs.front())
         name.clear();  // optional outputs nobody reads
     }
-    while (node->outputs.size() > 1 && node->outputs.back().empty()) node->outputs.pop_back();
+    // How many a list of outputs has may mean something: Split shares out by it.
+    while (!ends_in_list(*node) && node->outputs.size() > 1 && node->outputs.back().empty())
+      node->outputs.pop_back();
     for (const std::string& name : node->inputs) used.insert(name);
     ir::for_each_subgraph(*node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
       for (const std::string& name : infer::captured_names(inner)) used.insert(name);
