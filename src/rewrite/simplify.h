@@ -12,6 +12,8 @@ struct SimplifyOptions {
   bool fuse = true;
   // A folded constant may be at most this many bytes larger than what it was made from.
   int64_t max_growth = int64_t{1} << 20;
+  // Most bytes that folding one node may take.
+  int64_t folding_memory = int64_t{4} << 30;
 };
 
 // Keeps the graph's inputs and outputs and their meaning; subgraphs likewise.

@@ -9,12 +9,12 @@
 namespace sardonyx {
 namespace {
 
-ir::Graph simplified(std::string_view graph) {
+ir::Graph simplified(std::string_view graph, int64_t folding_memory = INT64_MAX) {
   const ir::Model model =
       wire::parse_model("<ir_version: 10, opset_import: [\"\" : 21]>\n" + std::string(graph));
   ir::Graph lowered = rewrite::lower(model);
   ThreadPool pool(1);
-  rewrite::simplify(lowered, {.pool = &pool});
+  rewrite::simplify(lowered, {.pool = &pool, .folding_memory = folding_memory});
   return lowered;
 }
 
@@ -69,8 +69,18 @@ TEST(Simplify, BodiesOfLoopsKeepTheirInputs) {
   EXPECT_NE(node(body, "Add"), nullptr);
 }
 
+TEST(Simplify, PartsOfASplitStayCounted) {
+  for (const char* attributes : {"<num_outputs = 3>", ""}) {
+    const ir::Graph graph = simplified("g (float[6] x) => (float[2] y) { y, b, c = Split " +
+                                       std::string(attributes) + "(x) }");
+    const ir::Node* split = node(graph, "Split");
+    ASSERT_NE(split, nullptr);
+    EXPECT_EQ(split->outputs, (std::vector<std::string>{"y", "", ""}));
+  }
+}
+
 TEST(Simplify, ManyLargeFoldsDoNotStopIt) {
-  // Each fold makes more than a quarter of what one node may make.
+  // Each fold makes a quarter of what one node may take.
   std::string text =
       "g (float[1] x) => (float[1] y) {\n"
       "  big = Constant<value = int64[1] {65536}>()\n";
@@ -83,7 +93,7 @@ TEST(Simplify, ManyLargeFoldsDoNotStopIt) {
     sum = "y" + k;
   }
   text += "  y = Identity(" + sum + ")\n}";
-  const ir::Graph graph = simplified(text);
+  const ir::Graph graph = simplified(text, 1 << 20);
   EXPECT_EQ(node(graph, "ReduceSum"), nullptr);
 }
 
