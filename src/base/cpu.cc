@@ -4,6 +4,9 @@
 #include <hwy/targets.h>
 #include <cstdlib>
 #include <string_view>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace sardonyx {
 namespace {
@@ -44,5 +47,18 @@ std::string_view name_of(InstructionSet set) {
 }
 
 InstructionSet instruction_set() { return chosen_set; }
+
+bool has_avx512_vnni() {
+#if defined(__x86_64__)
+  static const bool found = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return chosen_set == InstructionSet::avx512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+           (c & (1u << 11)) != 0;
+  }();
+  return found;
+#else
+  return false;
+#endif
+}
 
 }  // namespace sardonyx

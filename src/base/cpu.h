@@ -15,4 +15,7 @@ std::string_view name_of(InstructionSet set);
 // dispatch is held to the same choice. Kernels that are not written with Highway ask this.
 InstructionSet instruction_set();
 
+// Dot products of bytes on vectors of AVX-512 (VNNI). False where SARDONYX_CPU lowers the set.
+bool has_avx512_vnni();
+
 }  // namespace sardonyx

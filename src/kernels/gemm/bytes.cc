@@ -282,8 +282,7 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
   if (quads % 16 == 0 && quads > 0 && count > few_rows && has_byte_tiles())
     return byte_tiles_product(panel_signed, a, row_stride, count, quads, b, sums);
 #if HWY_ARCH_X86 && defined(__x86_64__)
-  static const bool vnni = cpu_features().avx512_vnni;
-  if (vnni) {
+  if (has_avx512_vnni()) {
     return panel_signed ? vnni_panel<true>(a, row_stride, count, quads, b, sums)
                         : vnni_panel<false>(a, row_stride, count, quads, b, sums);
   }
