@@ -160,7 +160,8 @@ std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, const Operand
   ConvShape shape;
   set_weights(shape, w->shape(), group);
   const int64_t channels = shape.out_channels;
-  if (zero->size() != 1 && zero->size() != channels) return nullptr;
+  if (w->size() == 0 || channels % group != 0 || (zero->size() != 1 && zero->size() != channels))
+    return nullptr;
   int64_t taps = 1;
   for (size_t i = 2; i < w->shape().size(); ++i) taps *= w->shape()[i];
   if (shape.in_channels == group && taps > kernels::conv_bytes_most_taps) return nullptr;
