@@ -61,8 +61,7 @@ bool may_be_no_size(InferContext& ctx, const Dim& asked) {
   if (asked.is_constant() || asked.lower().value_or(-1) >= 0) return false;
   std::vector<int> ids;
   asked.collect_symbols(ids);
-  return std::any_of(ids.begin(), ids.end(),
-                     [&](int id) { return !ctx.symbols()[id].is_size; });
+  return std::any_of(ids.begin(), ids.end(), [&](int id) { return !ctx.symbols()[id].is_size; });
 }
 
 // The meaning of the shape input, where the data's rank is known.

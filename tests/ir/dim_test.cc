@@ -58,7 +58,8 @@ TEST_F(DimTest, UnboundAndOverflowingSizesHaveNoValue) {
 TEST_F(DimTest, DividesPolynomials) {
   const Dim b{symbols.named("b")};
   EXPECT_EQ(exact_div(b * n + b * m, n + m), b);
-  EXPECT_EQ(exact_div((n + m) * (n - m) * Dim(6), Dim(2) * n + Dim(2) * m), Dim(3) * n - Dim(3) * m);
+  EXPECT_EQ(exact_div((n + m) * (n - m) * Dim(6), Dim(2) * n + Dim(2) * m),
+            Dim(3) * n - Dim(3) * m);
   EXPECT_EQ(exact_div(n * n + m, n + m), std::nullopt);
 }
 

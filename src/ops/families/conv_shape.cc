@@ -69,8 +69,8 @@ void set_weights(ConvShape& shape, std::span<const int64_t> w, int64_t group) {
   std::copy(w.begin() + 2, w.end(), shape.kernel.begin());
 }
 
-ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window,
-                             const ConvShape& pack, int images, int weights) {
+ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window, const ConvShape& pack,
+                             int images, int weights) {
   const auto x = bind.in_shape(images), w = bind.in_shape(weights), y = bind.out_shape(0);
   if (x.size() > ConvShape::max_rank + 2) {
     throw Error(

@@ -102,7 +102,7 @@ std::vector<Known> settle_carried(
     value.constant.reset();
     value.elements = nullptr;
   }
-  for (;;) {  // every round opens at least one size, rank or type
+  for (;;) {                 // every round opens at least one size, rank or type
     if (ctx.is_hurried()) {  // any type a body could give
       for (Known& value : carried)
         value.type = value.type.is_tensor() ? ValueType::tensor(value.type.element) : ValueType();
