@@ -146,7 +146,7 @@ def conformance_suite(options: argparse.Namespace) -> Result:
 
 
 def conformance_of(cases: str, options: argparse.Namespace) -> Result:
-    release = pathlib.Path(cases).name
+    release = options.release if options.release and cases == options.cases else pathlib.Path(cases).name
     report = options.build / "test-reports" / f"conformance-{release}.json"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
@@ -244,6 +244,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve(), required=True, help="the built tree")
     parser.add_argument("--cases", required=True, help="the folder of backend test cases")
+    parser.add_argument("--release", help="of onnx that the cases are of, where their folder does not say")
     parser.add_argument("--historic", action="append", default=[],
                         help="a folder of a historic release's cases, named after it; repeatable")
     parser.add_argument("--python", help="a Python with the packages of tools/requirements.txt")
