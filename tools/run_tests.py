@@ -21,7 +21,7 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITES = ("cpp", "conformance", "python", "sanitize")
-SANITIZED = ("base", "ir", "wire", "schema", "check", "infer")
+SANITIZED = ("base", "ir", "wire", "schema", "check", "infer", "ops", "rewrite", "session")
 
 
 @dataclasses.dataclass

@@ -74,7 +74,8 @@ TEST(Upgrade, StepsThatChangeNothing) {
     ir::Node node = least_node(signature);
     const size_t attributes = node.attributes.size(), inputs = node.inputs.size();
     const std::string name = node.op_type;
-    ops::UpgradeContext context(node, signature.since, &signature, {});
+    const ops::UpgradeContext::Services services;
+    ops::UpgradeContext context(node, signature.since, &signature, services);
     op->upgrade(context);
     EXPECT_FALSE(context.dropped());
     EXPECT_TRUE(context.take_before().empty());
