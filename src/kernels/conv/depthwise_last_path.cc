@@ -1,6 +1,5 @@
 // Depthwise convolution with channels last, a line of pixels at a time.
 #include <algorithm>
-#include <limits>
 
 #include "kernels/conv/depthwise_last.h"
 #include "kernels/conv/path.h"
@@ -10,20 +9,6 @@ namespace sardonyx::kernels {
 namespace {
 
 int64_t line_floats(const ConvGeometry& g) { return g.out[2] * g.group; }
-
-// Whether the kernel can finish the line itself: scale, bias, and clipping to [low, high].
-bool clips_only(const Epilogue& e, float& low, float& high) {
-  low = -std::numeric_limits<float>::infinity();
-  high = std::numeric_limits<float>::infinity();
-  if (e.activation == Activation::relu) low = 0;
-  if (e.activation == Activation::clip) {
-    low = e.p0;
-    high = e.p1;
-  }
-  return e.residual == nullptr &&
-         (e.activation == Activation::none || e.activation == Activation::relu ||
-          e.activation == Activation::clip);
-}
 
 }  // namespace
 

@@ -29,20 +29,6 @@ struct DepthwiseTiles {
   int64_t worker_floats() const { return depthwise_row_step * line_floats(); }
 };
 
-// Whether the kernels can finish the rows themselves: scale, bias, and clipping to [low, high].
-bool clips_only(const Epilogue& e, float& low, float& high) {
-  low = -std::numeric_limits<float>::infinity();
-  high = std::numeric_limits<float>::infinity();
-  if (e.activation == Activation::relu) low = 0;
-  if (e.activation == Activation::clip) {
-    low = e.p0;
-    high = e.p1;
-  }
-  return e.residual == nullptr &&
-         (e.activation == Activation::none || e.activation == Activation::relu ||
-          e.activation == Activation::clip);
-}
-
 void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path, int64_t task,
                         float* lines) {
   const ConvGeometry& g = t.g;
@@ -83,6 +69,19 @@ void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path
 }
 
 }  // namespace
+
+bool clips_only(const Epilogue& e, float& low, float& high) {
+  low = -std::numeric_limits<float>::infinity();
+  high = std::numeric_limits<float>::infinity();
+  if (e.activation == Activation::relu) low = 0;
+  if (e.activation == Activation::clip) {
+    low = e.p0;
+    high = e.p1;
+  }
+  return e.residual == nullptr &&
+         (e.activation == Activation::none || e.activation == Activation::relu ||
+          e.activation == Activation::clip);
+}
 
 int64_t depthwise_worker_floats(const ConvGeometry& g) { return DepthwiseTiles(g).worker_floats(); }
 

@@ -74,6 +74,10 @@ void for_tasks(ThreadPool& pool, int64_t tasks, int64_t grain, Run&& run) {
   });
 }
 
+// Whether the depthwise kernels can finish their sums themselves: scale, bias, and clipping to
+// [low, high].
+bool clips_only(const Epilogue& e, float& low, float& high);
+
 // Each way: the floats of scratch that one worker needs, and the run, whose `spaces` have that
 // size. Geometries are not empty.
 int64_t depthwise_worker_floats(const ConvGeometry& g);
