@@ -1,5 +1,6 @@
 // Depthwise convolution with channels last, a line of pixels at a time.
 #include <algorithm>
+#include <limits>
 
 #include "kernels/conv/depthwise_last.h"
 #include "kernels/conv/path.h"
