@@ -238,7 +238,7 @@ const std::span<const Operator> all() {
 
 std::optional<kernels::RegionStep> binary_region_step(const NodeView& node) {
   kernels::RegionStep step;
-  step.is_binary = true;
+  step.kind = kernels::RegionStep::Kind::binary;
   if (const auto variadic = variadic_op(node.node().op_type)) {
     step.binary = *variadic;
     return step;

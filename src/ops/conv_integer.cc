@@ -1,9 +1,11 @@
-// ConvInteger and QLinearConv.
+// ConvInteger and QLinearConv; QLinearConv of constant weights also in the internal form (domain
+// "sardonyx", attribute channels_last) on N x spatial x C.
 #include <algorithm>
 
 #include "base/checked.h"
 #include "ir/tensor.h"
 #include "kernels/conv/conv_bytes.h"
+#include "kernels/conv/conv_bytes_last.h"
 #include "kernels/conv/conv_integer.h"
 #include "ops/families/conv_shape.h"
 #include "ops/families/wide.h"
@@ -147,8 +149,27 @@ struct ByteWeights {
   bool has_zeros = false;
 };
 
-std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, const Operands& o,
-                                              int64_t group) {
+void pack_first(const ConvShape& shape, const Tensor& w, ByteWeights& made) {
+  made.values = Tensor(ElementType::int8, Shape{kernels::conv_bytes_weights_size(shape)});
+  made.sums = Tensor(ElementType::int32, Shape{shape.out_channels});
+  kernels::pack_conv_bytes_weights(shape, w.element_type(), w.data(),
+                                   static_cast<int8_t*>(made.values.mutable_data()),
+                                   made.sums.mutable_elements<int32_t>().data());
+}
+
+// `pool` may be null.
+void pack_last(const ConvShape& shape, const Tensor& w, ThreadPool* pool, ByteWeights& made) {
+  ThreadPool alone(1);
+  made.values = Tensor(ElementType::int8, Shape{kernels::conv_bytes_last_weights_size(shape)});
+  made.sums = Tensor(ElementType::int32, Shape{kernels::conv_bytes_last_channels(shape)});
+  kernels::pack_conv_bytes_last_weights(
+      shape, w.element_type(), w.data(), made.zeros.elements<int32_t>().data(),
+      made.values.mutable_data(), made.sums.mutable_elements<int32_t>().data(),
+      pool ? *pool : alone);
+}
+
+std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group,
+                                              bool last = false) {
   const Tensor* w = ctx.constant(o.w);
   const Tensor* given = ctx.has_input(o.w_zero) ? ctx.constant(o.w_zero) : nullptr;
   if (w == nullptr || w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 ||
@@ -162,26 +183,30 @@ std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, const Operand
   const int64_t channels = shape.out_channels;
   if (w->size() == 0 || channels % group != 0 || (zero->size() != 1 && zero->size() != channels))
     return nullptr;
+  shape.channels_last = last;
   int64_t taps = 1;
   for (size_t i = 2; i < w->shape().size(); ++i) taps *= w->shape()[i];
-  if (shape.in_channels == group && taps > kernels::conv_bytes_most_taps) return nullptr;
+  if (!last && shape.in_channels == group && taps > kernels::conv_bytes_most_taps) return nullptr;
   return ctx.packed<ByteWeights>(
       o.w,
-      fmt::format("conv bytes {} group {} zero {}", to_string(w->shape()), group, zero_text(*zero)),
+      fmt::format("conv bytes{} {} group {} zero {}", last ? " last" : "", to_string(w->shape()),
+                  group, zero_text(*zero)),
       [&] {
         auto made = std::make_shared<ByteWeights>();
-        made->values = Tensor(ElementType::int8, Shape{kernels::conv_bytes_weights_size(shape)});
-        made->sums = Tensor(ElementType::int32, Shape{channels});
-        made->zeros = Tensor(ElementType::int32, Shape{channels});
-        kernels::pack_conv_bytes_weights(shape, w->element_type(), w->data(),
-                                         static_cast<int8_t*>(made->values.mutable_data()),
-                                         static_cast<int32_t*>(made->sums.mutable_data()));
+        made->zeros = Tensor(ElementType::int32, Shape{kernels::conv_bytes_last_channels(shape)});
+        const auto zeros = made->zeros.mutable_elements<int32_t>();
+        std::ranges::fill(zeros, 0);
         for (int64_t i = 0; i < channels; ++i) {
           const int32_t value =
               byte_at(zero->element_type(), zero->data(), zero->size() == 1 ? 0 : i) -
               (w->element_type() == ElementType::uint8 ? 128 : 0);
-          static_cast<int32_t*>(made->zeros.mutable_data())[i] = value;
+          zeros[static_cast<size_t>(i)] = value;
           made->has_zeros |= value != 0;
+        }
+        if (last) {
+          pack_last(shape, *w, ctx.services().pool, *made);
+        } else {
+          pack_first(shape, *w, *made);
         }
         return std::shared_ptr<const ByteWeights>(std::move(made));
       });
@@ -197,31 +222,41 @@ kernels::ConvBytes byte_job(const RunContext& run, const Operands& o, const Byte
   return job;
 }
 
+// Scales have room for whole panels.
 void run_bytes(RunContext& run, const State& s, const ByteWeights& weights) {
   auto* scale = reinterpret_cast<float*>(scratch_at(run, s.scale));
   const float x = *run.in<float>(1), y = *run.in<float>(6);
   for (int64_t i = 0; i < s.shape.out_channels; ++i)
     scale[i] = x * run.in<float>(4)[run.in_size(4) == 1 ? 0 : i] / y;
+  std::fill(scale + s.shape.out_channels, scale + kernels::conv_bytes_last_channels(s.shape), 0.0f);
   kernels::ConvBytes job = byte_job(run, scaled, weights);
   job.bias = run.has_input(8) ? run.in<int32_t>(8) : nullptr;
   job.scale = scale;
   job.y_type = run.out_type(0), job.zero = byte_at(run.in_type(7), run.data(7), 0);
   job.y = run.out_data(0);
-  kernels::conv_bytes(s.shape, job, scratch_at(run, s.scratch), run.pool());
+  if (s.shape.channels_last) {
+    kernels::conv_bytes_last(s.shape, job, scratch_at(run, s.scratch), run.pool());
+  } else {
+    kernels::conv_bytes(s.shape, job, scratch_at(run, s.scratch), run.pool());
+  }
 }
 
-std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group,
+std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group, bool last,
                                     const std::shared_ptr<const ByteWeights>& weights) {
   auto step = make_step<State>(
-      "conv_scaled.bytes",
-      [window, group](BindContext& bind, State& s) {
+      last ? "conv_scaled.bytes_last" : "conv_scaled.bytes",
+      [window, group, last](BindContext& bind, State& s) {
         ScratchLayout layout;
-        s.shape = conv_shape_at_bind(bind, window, group, scaled.x, scaled.w);
+        ConvShape pack;
+        pack.group = group, pack.channels_last = last;
+        s.shape = conv_shape_at_bind(bind, window, pack, scaled.x, scaled.w);
         check_scaled(bind, s.shape.out_channels);
         if (bind.in_size(scaled.x_zero) != 1)
           throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
-        s.scale = layout.take(s.shape.out_channels * 4);
-        s.scratch = layout.take(kernels::conv_bytes_scratch_bytes(s.shape, bind.threads()));
+        s.scale = layout.take(kernels::conv_bytes_last_channels(s.shape) * 4);
+        s.scratch =
+            layout.take(last ? kernels::conv_bytes_last_scratch_bytes(s.shape, bind.threads())
+                             : kernels::conv_bytes_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
       [weights](RunContext& run, const State& s) { run_bytes(run, s, *weights); });
@@ -276,7 +311,7 @@ std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
 std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   if (const auto weights = pack_bytes(ctx, scaled, group))
-    return prepare_bytes(read_window(ctx, true), group, weights);
+    return prepare_bytes(read_window(ctx, true), group, false, weights);
   ctx.refuse("conv_scaled.bytes", "W is not constant, or its kernel is very large");
   const Packed packed = pack_constant(ctx, scaled, group);
   auto step = make_step<State>(
@@ -296,9 +331,17 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
   return step;
 }
 
+std::unique_ptr<Step> prepare_last(PrepareContext& ctx) {
+  const int64_t group = read_group(ctx);
+  const auto weights = pack_bytes(ctx, scaled, group, true);
+  if (weights == nullptr) ctx.fail(ErrorCode::internal, "channels last take constant weights");
+  return prepare_bytes(read_window(ctx, true), group, true, weights);
+}
+
 constexpr Operator operators[] = {
     {.name = "ConvInteger", .infer = infer<0, 1, -1>, .prepare = prepare_plain},
     {.name = "QLinearConv", .infer = infer<0, 3, 7>, .prepare = prepare_scaled},
+    {.name = "QLinearConv", .domain = "sardonyx", .infer = infer<0, 3, 7>, .prepare = prepare_last},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// MaxPool, AveragePool and LpPool; MaxPool and AveragePool of float32 also in the internal form
-// (domain "sardonyx", attribute channels_last) on N x spatial x C.
+// MaxPool, AveragePool and LpPool; MaxPool (of bytes too) and AveragePool of float32 also in the
+// internal form (domain "sardonyx", attribute channels_last) on N x spatial x C.
 #include "kernels/pool/pool.h"
 
 #include <algorithm>
@@ -113,7 +113,8 @@ std::unique_ptr<Step> last_step(PrepareContext& ctx, std::string name, Run run) 
 
 std::unique_ptr<Step> prepare_max_last(PrepareContext& ctx) {
   return last_step(ctx, "pool.max_last", [](RunContext& run, const LastState& s) {
-    kernels::max_pool_last(s.shape, s.channels, run.in<float>(0), run.out<float>(0), run.pool());
+    kernels::max_pool_last(run.in_type(0), s.shape, s.channels, run.data(0), run.out_data(0),
+                           run.pool());
   });
 }
 

@@ -1,8 +1,8 @@
 // Region (internal, domain "sardonyx"): float32 inputs of one shape, of one element, or one row of
-// that shape, through a program of element-wise operators. Attribute extents says which input is
-// what. Attribute program holds eight numbers a step: whether it is
-// binary, the operator's number, and kind and index of the operands a and b and of the result;
-// attribute params its two parameters.
+// that shape, or bytes of that shape, through a program of element-wise operators to float32 or
+// bytes. Attribute extents says which input is what. Attribute program holds eight numbers a step:
+// its kind, the operator's number or the type of the bytes, and kind and index of the operands a
+// and b and of the result; attribute params its two parameters or scale and zero point.
 #include "ops/families/elementwise.h"
 #include "ops/operator.h"
 
@@ -38,11 +38,17 @@ RegionProgram read_program(const NodeView& node) {
                            static_cast<int>(code[i + at + 1])};
     };
     RegionStep step;
-    step.is_binary = code[i] != 0;
-    step.unary = static_cast<kernels::UnaryOp>(step.is_binary ? 0 : code[i + 1]);
-    step.binary = static_cast<kernels::BinaryOp>(step.is_binary ? code[i + 1] : 0);
+    step.kind = static_cast<RegionStep::Kind>(code[i]);
     step.a = operand(2), step.b = operand(4), step.to = operand(6);
-    step.params = {params[i / numbers * 2], params[i / numbers * 2 + 1]};
+    const float first = params[i / numbers * 2], second = params[i / numbers * 2 + 1];
+    if (step.kind == RegionStep::Kind::unary) {
+      step.unary = static_cast<kernels::UnaryOp>(code[i + 1]);
+      step.params = {first, second};
+    } else if (step.kind == RegionStep::Kind::binary) {
+      step.binary = static_cast<kernels::BinaryOp>(code[i + 1]);
+    } else {
+      step.bytes = {static_cast<ElementType>(code[i + 1]), first, static_cast<int32_t>(second)};
+    }
     program.steps.push_back(step);
   }
   if (program.steps.empty() || !kernels::bind_region(program) ||
@@ -52,11 +58,14 @@ RegionProgram read_program(const NodeView& node) {
 }
 
 void infer(InferContext& ctx) {
-  const auto extents = ctx.attr_ints("extents").value_or(std::vector<int64_t>());
+  const RegionProgram program = read_program(ctx);
+  const ElementType type =
+      kernels::gives_bytes(program) ? program.steps.back().bytes.type : ElementType::float32;
   for (int i = 0; i < ctx.input_count(); ++i) {
-    if (static_cast<size_t>(i) < extents.size() && extents[static_cast<size_t>(i)] == 0) {
-      return ctx.set(0, ctx.type(i));
-    }
+    if (program.extents[static_cast<size_t>(i)] != kernels::RegionExtent::whole) continue;
+    ValueType same = ctx.type(i);
+    same.element = type;
+    return ctx.set(0, std::move(same));
   }
 }
 
@@ -65,14 +74,15 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const auto count = static_cast<int>(program.extents.size());
   auto step =
       make_step(fmt::format("region.{}", program.steps.size()), [program, count](RunContext& run) {
-        const float* inputs[RegionProgram::max_inputs];
-        for (int i = 0; i < count; ++i) inputs[i] = run.in<float>(i);
+        const void* inputs[RegionProgram::max_inputs];
+        for (int i = 0; i < count; ++i) inputs[i] = run.data(i);
         const auto shape = run.out_shape(0);
-        kernels::run_region(program, inputs, run.out<float>(0), run.out_size(0),
+        kernels::run_region(program, inputs, run.out_data(0), run.out_size(0),
                             shape.empty() ? 1 : shape.back(), run.pool());
       });
   for (int i = 0; i < count; ++i) {
-    if (program.extents[static_cast<size_t>(i)] == kernels::RegionExtent::whole)
+    if (program.extents[static_cast<size_t>(i)] == kernels::RegionExtent::whole &&
+        kernels::takes_bytes(program, i) == kernels::gives_bytes(program))
       step->traits().in_place.push_back({0, i});
   }
   return step;

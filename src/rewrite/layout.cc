@@ -13,6 +13,7 @@
 
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "kernels/conv/conv_bytes_last.h"
 #include "kernels/elementwise/region.h"
 #include "ops/upgrade_context.h"
 
@@ -30,6 +31,8 @@ const std::set<std::string_view> broadcasting_operators{"Add", "Div", "Max",   "
                                                         "Mul", "Pow", "PRelu", "Sub",  "Sum"};
 const std::set<std::string_view> reductions{
     "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare"};
+
+bool is_byte(ElementType type) { return type == ElementType::int8 || type == ElementType::uint8; }
 
 // What weights are packed from.
 bool is_narrow_or_float(ElementType type) {
@@ -72,7 +75,11 @@ class Layout {
   bool is_image(const std::string& value) const {
     const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
     const int64_t rank = rank_of(value);
-    return known && known->type.element == ElementType::float32 && rank >= 3 && rank <= 5;
+    return known && (known->type.element == ElementType::float32 || is_byte(known->type.element)) &&
+           rank >= 3 && rank <= 5;
+  }
+  bool is_float_image(const std::string& value) const {
+    return is_image(value) && !is_byte(scope_.find(value)->type.element);
   }
   const Tensor* constant(const std::string& value) const {
     const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
@@ -192,18 +199,21 @@ class Layout {
     const std::string& op = node.op_type;
     const bool standard = node.domain.empty();
     if (op == "Conv" && (standard || node.domain == "sardonyx")) return conv(node);
+    if (op == "QLinearConv" && standard) return conv_bytes(node);
     if (op == "Region" && node.domain == "sardonyx") return is_any_last(node) && region(node);
     if (!standard) return false;
     if (op == "Transpose") return turned(node);
     if (!is_any_last(node)) return false;
     if (unary_operators.contains(op)) return unary(node);
+    if (op == "QuantizeLinear" || op == "DequantizeLinear") return scaling(node);
     if (broadcasting_operators.contains(op)) return broadcasting(node);
     if (!is_image(node.inputs[0])) return false;
     if (op == "MaxPool" || op == "AveragePool") return pool(node);
     if (op == "GlobalAveragePool") return global_pool(node, "ReduceMean");
     if (op == "GlobalMaxPool") return global_pool(node, "ReduceMax");
-    if (op == "LRN") return internal(node);
-    if (op == "BatchNormalization") return batch_normalization(node);
+    if (op == "LRN") return is_float_image(node.inputs[0]) && internal(node);
+    if (op == "BatchNormalization")
+      return is_float_image(node.inputs[0]) && batch_normalization(node);
     if (op == "Concat") return concat(node);
     if (op == "Split" || op == "Softmax" || op == "LogSoftmax") return along_axis(node);
     if (op == "Slice") return slice(node);
@@ -224,17 +234,39 @@ class Layout {
   bool conv(ir::Node& node) {
     const std::string x = node.inputs[0];
     const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
-    if (!is_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
-        w->rank() != rank_of(x) || w->size() == 0 || node.find("channels_last") != nullptr)
+    if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
+        w->rank() != rank_of(x) || w->size() == 0 || node.find("channels_last") != nullptr ||
+        !pays(x, *w))
       return false;
-    // A border costs two passes over the images: few channels would not pay for it.
-    constexpr int64_t worth_it = 8;
-    if (!is_last(x) && w->shape()[0] < worth_it) return false;
     const bool residual = node.inputs.size() > 3 && !node.inputs[3].empty();
-    if (residual && !is_image(node.inputs[3])) return false;
+    if (residual && !is_float_image(node.inputs[3])) return false;
     node.inputs[0] = as_last(x);
     if (residual) node.inputs[3] = as_last(node.inputs[3]);
     return internal_form(node);
+  }
+
+  // A border costs two passes over the images: few channels would not pay for it.
+  bool pays(const std::string& x, const Tensor& weights) const {
+    constexpr int64_t least = 8;
+    return is_last(x) || weights.shape()[0] >= least;
+  }
+
+  // Of bytes: one group, or one input channel for each output channel.
+  bool conv_bytes(ir::Node& node) {
+    if (node.inputs.size() < 8) return false;
+    const std::string x = node.inputs[0];
+    const Tensor *w = constant(node.inputs[3]), *zero = constant(node.inputs[5]);
+    if (!is_image(x) || w == nullptr || zero == nullptr || w->rank() != rank_of(x) ||
+        w->size() == 0 || (zero->size() != 1 && zero->size() != w->shape()[0]) || !pays(x, *w))
+      return false;
+    kernels::ConvShape shape;
+    shape.rank = static_cast<int>(w->rank()) - 2;
+    shape.group = attr_int(node, "group", 1);
+    shape.out_channels = w->shape()[0];
+    shape.in_channels = w->shape()[1] * shape.group;
+    std::copy(w->shape().begin() + 2, w->shape().end(), shape.kernel.begin());
+    if (!kernels::conv_bytes_last_applies(shape)) return false;
+    return internal(node);
   }
 
   bool internal_form(ir::Node& node) {
@@ -268,6 +300,18 @@ class Layout {
   bool unary(ir::Node& node) {
     if (!is_last(node.inputs[0])) return false;
     if (node.op_type == "Relu" && joins_scale_shift(node)) return true;
+    node.inputs[0] = as_last(node.inputs[0]);
+    emit(std::move(node));
+    return true;
+  }
+
+  // Quantised or back, by one scale.
+  bool scaling(ir::Node& node) {
+    if (!is_last(node.inputs[0]) || node.inputs.size() < 2 || attr_int(node, "block_size", 0) != 0)
+      return false;
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      if (!node.inputs[i].empty() && rank_of(node.inputs[i]) != 0) return false;
+    }
     node.inputs[0] = as_last(node.inputs[0]);
     emit(std::move(node));
     return true;

@@ -43,8 +43,11 @@ class Region {
   std::optional<RegionStep> step_of(size_t i) const {
     const ir::Node& node = index_.node(i);
     if (!node.domain.empty() || node.outputs.size() != 1 || node.inputs.empty() ||
-        !index_.is_float32(node.outputs[0]) || index_.constant(node.outputs[0]) != nullptr)
+        index_.constant(node.outputs[0]) != nullptr)
       return std::nullopt;
+    if (node.op_type == "QuantizeLinear") return i == last_ ? to_bytes(node) : std::nullopt;
+    if (!index_.is_float32(node.outputs[0])) return std::nullopt;
+    if (node.op_type == "DequantizeLinear") return from_bytes(node);
     if (node.op_type == "Clip") return clip_step(node);
     if (node.inputs.size() > 2) return std::nullopt;
     bool any_whole = false;
@@ -73,6 +76,38 @@ class Region {
                                                                              : std::nullopt;
   }
 
+  std::optional<RegionStep> from_bytes(const ir::Node& node) const {
+    return byte_step(node, RegionStep::Kind::from_bytes, node.inputs[0]);
+  }
+  std::optional<RegionStep> to_bytes(const ir::Node& node) const {
+    if (!index_.is_float32(node.inputs[0])) return std::nullopt;
+    return byte_step(node, RegionStep::Kind::to_bytes, node.outputs[0]);
+  }
+  // QuantizeLinear or DequantizeLinear by one constant scale and zero point.
+  std::optional<RegionStep> byte_step(const ir::Node& node, RegionStep::Kind kind,
+                                      const std::string& bytes) const {
+    static constexpr std::string_view meant[] = {"axis", "saturate", "output_dtype"};
+    for (const ir::Attribute& a : node.attributes) {
+      if (std::ranges::find(meant, a.name) == std::end(meant) && a.i.value_or(0) != 0)
+        return std::nullopt;
+    }
+    if (node.inputs.size() < 2 || !index_.is_float32(node.inputs[1]) || is_single(bytes) ||
+        !index_.same_shape(node.inputs[0], node.outputs[0]))
+      return std::nullopt;
+    const auto scale = index_.scalar(node.inputs[1]);
+    const ElementType type = index_.known(bytes)->type.element;
+    if (!scale || (type != ElementType::uint8 && type != ElementType::int8)) return std::nullopt;
+    RegionStep step;
+    step.kind = kind;
+    step.bytes = {type, static_cast<float>(*scale), 0};
+    if (node.inputs.size() < 3 || node.inputs[2].empty()) return step;
+    const Tensor* zero = index_.constant(node.inputs[2]);
+    if (zero == nullptr || zero->size() != 1 || zero->element_type() != type) return std::nullopt;
+    step.bytes.zero = type == ElementType::int8 ? *static_cast<const int8_t*>(zero->data())
+                                                : *static_cast<const uint8_t*>(zero->data());
+    return step;
+  }
+
   // How a float32 value goes with one of the shape of `output`.
   std::optional<RegionExtent> extent_of(const std::string& value, const std::string& output) const {
     const infer::Known* known = index_.known(value);
@@ -90,8 +125,10 @@ class Region {
     return row ? std::optional(RegionExtent::row) : std::nullopt;
   }
 
+  // Inputs that are not part of the step itself.
   static size_t operand_count(const ir::Node& node) {
-    return node.op_type == "Clip" ? 1 : node.inputs.size();
+    static constexpr std::string_view single[] = {"Clip", "QuantizeLinear", "DequantizeLinear"};
+    return std::ranges::find(single, node.op_type) != std::end(single) ? 1 : node.inputs.size();
   }
 
   bool is_single(const std::string& value) const {
@@ -102,7 +139,7 @@ class Region {
   // Whether the one user of node i would take it into its own region.
   bool continues(size_t i) const {
     const size_t user = index_.only_user(index_.node(i).outputs[0]);
-    return user != index_.size() && step_of(user).has_value();
+    return user != index_.size() && Region(index_, user).step_of(user).has_value();
   }
 
   // Emits node i after what it needs; `result` says where its value is then.
@@ -138,8 +175,16 @@ class Region {
     to = {Kind::input, static_cast<int>(found - inputs_.begin())};
     if (found != inputs_.end()) return true;
     inputs_.push_back(value);
-    program_.extents.push_back(*extent_of(value, output));
+    program_.extents.push_back(extent_of(value, output).value_or(RegionExtent::whole));
     return inputs_.size() <= RegionProgram::max_inputs;
+  }
+
+  static int64_t number_of(const RegionStep& step) {
+    switch (step.kind) {
+      case RegionStep::Kind::unary: return static_cast<int64_t>(step.unary);
+      case RegionStep::Kind::binary: return static_cast<int64_t>(step.binary);
+      default: return static_cast<int64_t>(step.bytes.type);
+    }
   }
 
   void replace() {
@@ -148,13 +193,15 @@ class Region {
     params.name = "params";
     params.kind = ir::AttributeKind::floats;
     for (const RegionStep& s : program_.steps) {
-      code.insert(code.end(), {s.is_binary, s.is_binary ? static_cast<int64_t>(s.binary)
-                                                        : static_cast<int64_t>(s.unary)});
+      code.insert(code.end(), {static_cast<int64_t>(s.kind), number_of(s)});
       for (const RegionOperand& o : {s.a, s.b, s.to}) {
         code.insert(code.end(), {static_cast<int64_t>(o.kind), o.index});
       }
-      params.floats.push_back(static_cast<float>(s.params.alpha));
-      params.floats.push_back(static_cast<float>(s.params.beta));
+      const bool bytes =
+          s.kind == RegionStep::Kind::from_bytes || s.kind == RegionStep::Kind::to_bytes;
+      params.floats.push_back(bytes ? s.bytes.scale : static_cast<float>(s.params.alpha));
+      params.floats.push_back(bytes ? static_cast<float>(s.bytes.zero)
+                                    : static_cast<float>(s.params.beta));
     }
     for (const RegionExtent extent : program_.extents) {
       extents.push_back(static_cast<int64_t>(extent));

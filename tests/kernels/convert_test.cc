@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
+#include "kernels/convert/byte_scale.h"
 #include "kernels/convert/low_precision.h"
 #include "kernels/convert/packed.h"
 #include "kernels/rows_support.h"
@@ -316,6 +318,47 @@ TEST(Convert, EveryPairRunsAndThreadsDoNotMatter) {
   }
   EXPECT_FALSE(supports_cast(ElementType::string, ElementType::float32));
   EXPECT_FALSE(supports_cast(ElementType::float32, ElementType::complex64));
+}
+
+// The quotient is not computed by division, but comes out as if it were.
+TEST(ByteScale, RoundsTheExactQuotient) {
+  std::mt19937 random(5);
+  std::vector<float> x;
+  for (const float scale : {0.1f, 1.0f / 3, 0.0078125f, 3.7e-5f, 1.9e30f, 1e-39f, 3e38f}) {
+    for (int i = -700; i <= 700; ++i) {
+      const float middle = (static_cast<float>(i) + 0.5f) * scale;
+      x.insert(x.end(), {middle, std::nextafter(middle, 1e30f), std::nextafter(middle, -1e30f)});
+      x.push_back(std::uniform_real_distribution<float>(-300, 300)(random) * scale);
+    }
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    x.insert(x.end(), {infinity, -infinity, 0.0f, -0.0f, 3e38f, -3e38f});
+    x.push_back(std::numeric_limits<float>::quiet_NaN());
+    for (const ElementType type : {ElementType::uint8, ElementType::int8}) {
+      const bool is_signed = type == ElementType::int8;
+      const int low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
+      for (const int zero : {low, 3, high}) {
+        std::vector<int> expected;
+        for (const float v : x) {
+          const float q = v / scale;
+          const double whole = q == q ? std::nearbyint(static_cast<double>(q)) + zero : low;
+          expected.push_back(static_cast<int>(std::clamp<double>(whole, low, high)));
+        }
+        each_target([&] {
+          std::vector<uint8_t> y(x.size());
+          floats_to_bytes({type, scale, zero}, x.data(), y.data(), static_cast<int64_t>(y.size()));
+          std::vector<float> back(x.size());
+          bytes_to_floats({type, scale, zero}, y.data(), back.data(),
+                          static_cast<int64_t>(y.size()));
+          for (size_t i = 0; i < y.size(); ++i) {
+            const int byte = is_signed ? static_cast<int8_t>(y[i]) : y[i];
+            ASSERT_EQ(byte, expected[i]) << x[i] << " by " << scale << " at " << zero;
+            ASSERT_EQ(back[i], static_cast<float>(byte - zero) * scale);
+          }
+        });
+      }
+    }
+    x.clear();
+  }
 }
 
 }  // namespace

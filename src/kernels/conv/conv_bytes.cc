@@ -234,7 +234,7 @@ struct ChannelFinish {
     }
     ByteFinish at = how;
     at.term = &term;
-    finish_bytes(at, sums, w_zero, count, static_cast<uint8_t*>(job.y) + to);
+    finish_bytes(at, {sums, &w_zero, 1}, count, static_cast<uint8_t*>(job.y) + to, count);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/fail.h"
+#include "kernels/convert/byte_scale.h"
 #include "kernels/convert/cast.h"
 #include "kernels/convert/low_precision.h"
 #include "kernels/convert/packed.h"
@@ -202,16 +203,30 @@ void quantize_run(const QuantizeTypes& t, const void* x, const void* scale, cons
   store(t.y, whole, y, n);
 }
 
+bool is_byte(ElementType type) { return type == ElementType::int8 || type == ElementType::uint8; }
+
+// The parameters of a run that has one pair of them.
+ByteScale byte_scale(ElementType type, const void* scale, const void* zero, int64_t parameter) {
+  float offset = 0;
+  if (zero != nullptr) load_floats(type, zero, parameter, &offset, 1);
+  return {type, static_cast<const float*>(scale)[parameter], static_cast<int32_t>(offset)};
+}
+
 }  // namespace
 
 void quantize(const QuantizeTypes& types, const QuantizeLayout& layout, const void* x,
               const void* scale, const void* zero, void* y, ThreadPool& pool) {
   const bool packed = is_packed(types.y), wide = types.precision == ElementType::float64;
+  const bool bytes = is_byte(types.y) && types.x == ElementType::float32 &&
+                     types.scale == ElementType::float32 && types.precision == ElementType::float32;
   pool.parallel_for(layout.size(), chunk_size, [&](int64_t begin, int64_t end, int) {
     uint8_t codes[chunk_size];
     for_runs(layout, begin, end, [&](int64_t at, int64_t parameter, int64_t step, int64_t n) {
       void* to = packed ? static_cast<void*>(codes + (at - begin)) : at_element(types.y, y, at);
-      if (wide)
+      if (bytes && step == 0)
+        floats_to_bytes(byte_scale(types.y, scale, zero, parameter),
+                        static_cast<const float*>(x) + at, to, n);
+      else if (wide)
         quantize_run<double>(types, x, scale, zero, at, parameter, step, n, to);
       else
         quantize_run<float>(types, x, scale, zero, at, parameter, step, n, to);
@@ -223,8 +238,13 @@ void quantize(const QuantizeTypes& types, const QuantizeLayout& layout, const vo
 void dequantize(ElementType x_type, ElementType scale_type, ElementType y_type,
                 const QuantizeLayout& layout, const void* x, const void* scale, const void* zero,
                 void* y, ThreadPool& pool) {
+  const bool bytes =
+      is_byte(x_type) && scale_type == ElementType::float32 && y_type == ElementType::float32;
   pool.parallel_for(layout.size(), chunk_size, [&](int64_t begin, int64_t end, int) {
     for_runs(layout, begin, end, [&](int64_t at, int64_t parameter, int64_t step, int64_t n) {
+      if (bytes && step == 0)
+        return bytes_to_floats(byte_scale(x_type, scale, zero, parameter),
+                               at_element(x_type, x, at), static_cast<float*>(y) + at, n);
       float values[tile_size], scales[tile_size], zeros[tile_size];
       load_floats(x_type, x, at, values, n);
       load_parameters(scale_type, scale, parameter, step, n, scales);

@@ -1,9 +1,10 @@
-// Several element-wise operators of float32 in one pass over memory.
+// Several element-wise operators of float32 in one pass over memory; bytes may go in and come out.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "kernels/convert/byte_scale.h"
 #include "kernels/elementwise/binary.h"
 #include "kernels/elementwise/unary.h"
 
@@ -17,11 +18,18 @@ struct RegionOperand {
 };
 
 struct RegionStep {
-  bool is_binary = false;
+  enum class Kind : int32_t {
+    unary,
+    binary,
+    from_bytes,  // a is a whole input of bytes, which only such steps read
+    to_bytes,    // only as the last step: the output is bytes
+  };
+  Kind kind = Kind::unary;
   UnaryOp unary = UnaryOp::abs;
   UnaryParams params;
   BinaryOp binary = BinaryOp::add;
-  RegionOperand a, b, to;            // b only where is_binary; `to` may be an operand
+  ByteScale bytes;                   // from_bytes, to_bytes
+  RegionOperand a, b, to;            // b only where binary; `to` may be an operand
   UnaryTile unary_kernel = nullptr;  // set by bind_region
   BinaryTile binary_kernel = nullptr;
 };
@@ -45,9 +53,13 @@ struct RegionProgram {
 // Finds the kernels of all steps; false where one has no form that works tile by tile.
 bool bind_region(RegionProgram& program);
 
+// Whether input i is of bytes, and whether the output is.
+bool takes_bytes(const RegionProgram& program, int input);
+bool gives_bytes(const RegionProgram& program);
+
 // After bind_region: y[i] for i < n, in rows of `row` elements (any divisor of n where no input is
-// a row). y may be a whole input.
-void run_region(const RegionProgram& program, const float* const* inputs, float* y, int64_t n,
+// a row). Inputs and y are float32 or bytes; y may be a whole input of its type.
+void run_region(const RegionProgram& program, const void* const* inputs, void* y, int64_t n,
                 int64_t row, ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

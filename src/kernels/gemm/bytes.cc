@@ -96,8 +96,8 @@ void PanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads
 }
 
 template <bool each>
-void FinishRow(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int64_t columns,
-               void* y) {
+void FinishRows(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
+                int64_t y_stride) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
   const hn::Rebind<uint8_t, decltype(d)> du8;
@@ -107,45 +107,47 @@ void FinishRow(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int6
                             HWY_ATTR { return each ? hn::LoadU(di, p + j) : hn::Set(di, *p); };
   const auto load_float = [&](const float* p, int64_t j)
                               HWY_ATTR { return each ? hn::LoadU(d, p + j) : hn::Set(d, *p); };
-  const auto value_at = [&](int64_t j) HWY_ATTR {
-    auto sum = hn::Add(hn::LoadU(di, sums + j), load_int(how.term, j));
-    if (how.factor)
-      sum = hn::Sub(sum, hn::Mul(hn::LoadU(di, how.factor + j), hn::Set(di, row_sum)));
-    const auto scale = load_float(how.scale, j);
-    const auto value = hn::ConvertTo(d, sum);
-    return how.bias ? hn::MulAdd(value, scale, load_float(how.bias, j)) : hn::Mul(value, scale);
-  };
   const bool is_float = how.type == ElementType::float32, is_signed = how.type == ElementType::int8;
   const auto low = hn::Set(d, -1e9f), high = hn::Set(d, 1e9f);
+  const auto zero = hn::Set(di, how.zero);
   for (int64_t j = 0; j < columns; j += lanes) {
-    const auto value = value_at(j);
+    const auto term = load_int(how.term, j);
+    const auto scale = load_float(how.scale, j);
+    const auto bias = how.bias ? load_float(how.bias, j) : hn::Zero(d);
+    const auto factor = how.factor ? hn::LoadU(di, how.factor + j) : hn::Zero(di);
     const auto count = std::min(lanes, columns - j);
-    if (is_float) {
-      float* to = static_cast<float*>(y) + j;
-      if (count == lanes) {
-        hn::StoreU(value, d, to);
-      } else {
-        hn::BlendedStore(value, hn::FirstN(d, static_cast<size_t>(count)), d, to);
+    for (int64_t r = 0; r < from.rows; ++r) {
+      auto sum = hn::Add(hn::LoadU(di, from.sums + r * byte_panel_columns + j), term);
+      if (how.factor) sum = hn::Sub(sum, hn::Mul(factor, hn::Set(di, from.row_sums[r])));
+      auto value = hn::ConvertTo(d, sum);
+      value = how.bias ? hn::MulAdd(value, scale, bias) : hn::Mul(value, scale);
+      if (is_float) {
+        float* to = static_cast<float*>(y) + r * y_stride + j;
+        if (count == lanes) {
+          hn::StoreU(value, d, to);
+        } else {
+          hn::BlendedStore(value, hn::FirstN(d, static_cast<size_t>(count)), d, to);
+        }
+        continue;
       }
-      continue;
+      const auto whole = hn::Add(hn::NearestInt(hn::Min(high, hn::Max(low, value))), zero);
+      auto* to = static_cast<uint8_t*>(y) + r * y_stride + j;
+      HWY_ALIGN uint8_t some[hn::MaxLanes(d)];
+      uint8_t* direct = count == lanes ? to : some;
+      if (is_signed) {
+        hn::StoreU(hn::DemoteTo(d8, whole), d8, reinterpret_cast<int8_t*>(direct));
+      } else {
+        hn::StoreU(hn::DemoteTo(du8, whole), du8, direct);
+      }
+      if (count < lanes) std::memcpy(to, some, static_cast<size_t>(count));
     }
-    const auto whole =
-        hn::Add(hn::NearestInt(hn::Min(high, hn::Max(low, value))), hn::Set(di, how.zero));
-    auto* to = static_cast<uint8_t*>(y) + j;
-    HWY_ALIGN uint8_t some[hn::MaxLanes(d)];
-    uint8_t* direct = count == lanes ? to : some;
-    if (is_signed) {
-      hn::StoreU(hn::DemoteTo(d8, whole), d8, reinterpret_cast<int8_t*>(direct));
-    } else {
-      hn::StoreU(hn::DemoteTo(du8, whole), du8, direct);
-    }
-    if (count < lanes) std::memcpy(to, some, static_cast<size_t>(count));
   }
 }
 
-void Finish(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int64_t columns, void* y) {
-  if (how.each) return FinishRow<true>(how, sums, row_sum, columns, y);
-  FinishRow<false>(how, sums, row_sum, columns, y);
+void Finish(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
+            int64_t y_stride) {
+  if (how.each) return FinishRows<true>(how, from, columns, y, y_stride);
+  FinishRows<false>(how, from, columns, y, y_stride);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -294,9 +296,9 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
   }
 }
 
-void finish_bytes(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int64_t columns,
-                  void* y) {
-  HWY_DYNAMIC_DISPATCH(Finish)(how, sums, row_sum, columns, y);
+void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
+                  int64_t y_stride) {
+  HWY_DYNAMIC_DISPATCH(Finish)(how, from, columns, y, y_stride);
 }
 
 void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
@@ -305,26 +307,24 @@ void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64
   const int64_t blocks = (m + row_block - 1) / row_block, width = 4 * quads;
   const int64_t size = how.type == ElementType::float32 ? 4 : 1;
   const int64_t work = std::min(row_block, m) * width * byte_panel_columns;
-  pool.parallel_for(
-      blocks * count, std::max<int64_t>(1, 2000000 / std::max<int64_t>(1, work)),
-      [&](int64_t begin, int64_t end, int) {
-        alignas(64) int32_t sums[row_block * byte_panel_columns];
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t panel = i % count, first = i / count * row_block,
-                        used = std::min(row_block, m - first), column = panel * byte_panel_columns;
-          byte_panel_product(true, rows + first * width, width, used, quads,
-                             panels + panel * width * byte_panel_columns, sums);
-          ByteFinish at = how;
-          at.term += column, at.scale += column;
-          if (at.factor) at.factor += column;
-          if (at.bias) at.bias += column;
-          for (int64_t r = 0; r < used; ++r) {
-            finish_bytes(at, sums + r * byte_panel_columns, row_sums ? row_sums[first + r] : 0,
-                         std::min(byte_panel_columns, n - column),
-                         static_cast<std::byte*>(y) + ((first + r) * n + column) * size);
-          }
-        }
-      });
+  pool.parallel_for(blocks * count, std::max<int64_t>(1, 2000000 / std::max<int64_t>(1, work)),
+                    [&](int64_t begin, int64_t end, int) {
+                      alignas(64) int32_t sums[row_block * byte_panel_columns];
+                      for (int64_t i = begin; i < end; ++i) {
+                        const int64_t panel = i % count, first = i / count * row_block,
+                                      used = std::min(row_block, m - first),
+                                      column = panel * byte_panel_columns;
+                        byte_panel_product(true, rows + first * width, width, used, quads,
+                                           panels + panel * width * byte_panel_columns, sums);
+                        ByteFinish at = how;
+                        at.term += column, at.scale += column;
+                        if (at.factor) at.factor += column;
+                        if (at.bias) at.bias += column;
+                        finish_bytes(at, {sums, row_sums ? row_sums + first : nullptr, used},
+                                     std::min(byte_panel_columns, n - column),
+                                     static_cast<std::byte*>(y) + (first * n + column) * size, n);
+                      }
+                    });
 }
 
 }  // namespace sardonyx::kernels

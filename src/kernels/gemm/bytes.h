@@ -39,10 +39,10 @@ void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int6
 void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
                         int64_t quads, const void* panel, int32_t* sums);
 
-// What becomes of one row of sums: value = (sum + term - factor * row_sum) * scale + bias; then the
-// value itself (float32), or saturate(round(value) + zero) (uint8, int8). factor has one value a
-// column, the other pointers too where `each`, else one for all; factor and bias may be null. Whole
-// vectors are read beyond the last column: the memory must reach to the panel's end.
+// What becomes of sums: value = (sum + term - factor * row_sum) * scale + bias; then the value
+// itself (float32), or saturate(round(value) + zero) (uint8, int8). factor has one value a column,
+// the other pointers too where `each`, else one for all; factor and bias may be null. Whole vectors
+// are read beyond the last column: the memory must reach to the panel's end.
 struct ByteFinish {
   const int32_t* term = nullptr;
   const int32_t* factor = nullptr;
@@ -52,8 +52,16 @@ struct ByteFinish {
   ElementType type = ElementType::float32;
   int32_t zero = 0;
 };
-void finish_bytes(const ByteFinish& how, const int32_t* sums, int32_t row_sum, int64_t columns,
-                  void* y);
+// Rows of a panel's sums, and the sum of each row of the first operand, needed where there is a
+// factor.
+struct ByteSums {
+  const int32_t* sums = nullptr;  // [rows, 64]
+  const int32_t* row_sums = nullptr;
+  int64_t rows = 1;
+};
+// Rows of y are y_stride elements apart.
+void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
+                  int64_t y_stride);
 
 // y [m, n] of packed rows and panels; how.each. row_sums is needed where how.factor is given.
 void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,

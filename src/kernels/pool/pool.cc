@@ -250,8 +250,10 @@ void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* 
   }
 }
 
-void pool_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* x, float* y,
-               bool count_include_pad, ThreadPool& pool) {
+// body(first element of the plane, window with its column still open, first element of the output
+// row) for each output row with channels last.
+template <class Body>
+void for_rows_last(const PoolShape& s, int64_t channels, ThreadPool& pool, Body&& body) {
   check_pool_shape(s);
   if (channels < 1) return;
   int64_t cost = s.out[2] * channels;
@@ -262,8 +264,29 @@ void pool_last(PoolKind kind, const PoolShape& s, int64_t channels, const float*
       WindowSpans w;
       w.at[0] = span_of(s, 0, r % rows / s.out[1]);
       w.at[1] = span_of(s, 1, r % s.out[1]);
-      row_last(kind, s, channels, x + r / rows * volume(s.in) * channels, w, count_include_pad,
-               y + r * s.out[2] * channels);
+      body(r / rows * volume(s.in) * channels, w, r * s.out[2] * channels);
+    }
+  });
+}
+
+void pool_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* x, float* y,
+               bool count_include_pad, ThreadPool& pool) {
+  for_rows_last(s, channels, pool, [&](int64_t in, const WindowSpans& w, int64_t out) {
+    row_last(kind, s, channels, x + in, w, count_include_pad, y + out);
+  });
+}
+
+template <class T>
+void max_bytes_last(const PoolShape& s, int64_t channels, const T* x, T* y, ThreadPool& pool) {
+  for_rows_last(s, channels, pool, [&](int64_t in, WindowSpans w, int64_t out) {
+    T* to = y + out;
+    std::fill_n(to, s.out[2] * channels, std::numeric_limits<T>::lowest());
+    for (int64_t k = 0; k < s.out[2]; ++k, to += channels) {
+      w.at[2] = span_of(s, 2, k);
+      visit_window(s, w, [&](int64_t at) {
+        const T* from = x + in + at * channels;
+        for (int64_t c = 0; c < channels; ++c) to[c] = std::max(to[c], from[c]);
+      });
     }
   });
 }
@@ -334,9 +357,18 @@ void average_pool(ElementType type, const PoolShape& shape, const void* x, void*
   });
 }
 
-void max_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
-                   ThreadPool& pool) {
-  pool_last(PoolKind::max, shape, channels, x, y, false, pool);
+void max_pool_last(ElementType type, const PoolShape& shape, int64_t channels, const void* x,
+                   void* y, ThreadPool& pool) {
+  if (type == ElementType::uint8) {
+    return max_bytes_last(shape, channels, static_cast<const uint8_t*>(x), static_cast<uint8_t*>(y),
+                          pool);
+  }
+  if (type == ElementType::int8) {
+    return max_bytes_last(shape, channels, static_cast<const int8_t*>(x), static_cast<int8_t*>(y),
+                          pool);
+  }
+  pool_last(PoolKind::max, shape, channels, static_cast<const float*>(x), static_cast<float*>(y),
+            false, pool);
 }
 
 void average_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,

@@ -34,9 +34,10 @@ void max_pool(ElementType type, const PoolShape& shape, const void* x, void* y, 
 void average_pool(ElementType type, const PoolShape& shape, const void* x, void* y,
                   bool count_include_pad, ThreadPool& pool);
 
-// The same for float32 with channels last: x is [planes, in…, channels], planes counting the batch.
-void max_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
-                   ThreadPool& pool);
+// The same with channels last: x is [planes, in…, channels], planes counting the batch. float32;
+// the largest also of int8 and uint8.
+void max_pool_last(ElementType type, const PoolShape& shape, int64_t channels, const void* x,
+                   void* y, ThreadPool& pool);
 void average_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
                        bool count_include_pad, ThreadPool& pool);
 

@@ -1,0 +1,305 @@
+#include "kernels/conv/conv_bytes_last.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kernels/conv/depthwise_bytes.h"
+#include "kernels/conv/geometry.h"
+#include "kernels/gemm/amx.h"
+#include "kernels/gemm/blocking.h"
+#include "kernels/gemm/bytes.h"
+#include "kernels/gemm/pack.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+constexpr int64_t most_depthwise_taps = 256;  // whose sums floats hold exactly
+constexpr int64_t row_block = 48;             // rows of one product
+
+bool is_depthwise(const ConvShape& s) {
+  return s.group > 1 && s.group == s.in_channels && s.group == s.out_channels;
+}
+
+struct ByteRows {
+  explicit ByteRows(const ConvGeometry& g)
+      : g(g),
+        quads(row_quads(g.terms)),
+        pixels(g.batch * g.out_pixels),
+        panels(divide_up(g.group_out, byte_panel_columns)) {}
+
+  const ConvGeometry& g;
+  int64_t quads, pixels, panels;
+
+  int64_t row_bytes() const { return 4 * quads; }
+  int64_t panel_bytes() const { return row_bytes() * byte_panel_columns; }
+
+  // Tiles of bytes take 16 quads at a time: worth some multiplications by 0.
+  static int64_t row_quads(int64_t terms) {
+    constexpr int64_t step = 16, least = 12;
+    const int64_t quads = byte_quads(terms);
+    return has_byte_tiles() && quads >= least ? round_up(quads, step) : quads;
+  }
+  // Windows of one pixel each, one after the other.
+  bool reads_images() const {
+    return g.taps == 1 && g.stride == ConvShape::Dims{1, 1, 1} && g.pad == ConvShape::Dims{} &&
+           g.in == g.out;
+  }
+};
+
+// How the pixels and panels are shared out.
+struct RowTasks {
+  RowTasks(const ByteRows& rows, int threads) {
+    constexpr int64_t near_bytes = 256 << 10;  // windows that stay in the second-level cache
+    const int64_t fitting = near_bytes / rows.row_bytes() / row_block * row_block;
+    block = std::clamp<int64_t>(fitting, row_block, 4 * row_block);
+    if (threads > 1) {
+      const int64_t share = round_up(divide_up(rows.pixels, 2 * threads), 16);
+      block = std::clamp<int64_t>(share, 16, block);
+    }
+    blocks = divide_up(rows.pixels, block);
+    const int64_t wanted = threads == 1 ? 1 : divide_up(2 * threads, blocks);
+    per_task = divide_up(rows.panels, std::min(wanted, rows.panels));
+    panel_groups = divide_up(rows.panels, per_task);
+  }
+  int64_t block, blocks, per_task, panel_groups;
+  int64_t tasks() const { return blocks * panel_groups; }
+};
+
+int64_t worker_floats(const ByteRows& rows, const RowTasks& tasks) {
+  return round_up(divide_up(tasks.block * (rows.row_bytes() + 4), 4), 16);
+}
+
+// One line of a window: kernel[2] pixels from column `left` of an input line on.
+void copy_line(const ConvGeometry& g, const uint8_t* line, int64_t left, uint8_t zero,
+               uint8_t* to) {
+  const int64_t channels = g.group_in;
+  const auto copy = [&](int64_t from, int64_t count, uint8_t* out) {
+    std::memcpy(out, line + from * channels, static_cast<size_t>(count * channels));
+  };
+  const auto fill = [&](int64_t count, uint8_t* out) {
+    std::memset(out, zero, static_cast<size_t>(count * channels));
+  };
+  if (g.dilation[2] == 1) {
+    const int64_t begin = std::clamp<int64_t>(-left, 0, g.kernel[2]);
+    const int64_t end = std::clamp<int64_t>(g.in[2] - left, begin, g.kernel[2]);
+    if (begin > 0) fill(begin, to);
+    if (end > begin) copy(left + begin, end - begin, to + begin * channels);
+    if (end < g.kernel[2]) fill(g.kernel[2] - end, to + end * channels);
+    return;
+  }
+  for (int64_t w = 0; w < g.kernel[2]; ++w, to += channels) {
+    const int64_t column = left + w * g.dilation[2];
+    if (column < 0 || column >= g.in[2]) {
+      fill(1, to);
+    } else {
+      copy(column, 1, to);
+    }
+  }
+}
+
+// The window of one output pixel: its taps one after the other, of each all channels.
+void copy_window(const ConvGeometry& g, const uint8_t* image, int64_t pixel, uint8_t zero,
+                 uint8_t* to) {
+  const int64_t left = pixel % g.out[2] * g.stride[2] - g.pad[2];
+  const int64_t top = pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1];
+  const int64_t front = pixel / g.out[2] / g.out[1] * g.stride[0] - g.pad[0];
+  const int64_t line_bytes = g.kernel[2] * g.group_in;
+  for (int64_t d = 0; d < g.kernel[0]; ++d) {
+    const int64_t depth = front + d * g.dilation[0];
+    for (int64_t h = 0; h < g.kernel[1]; ++h, to += line_bytes) {
+      const int64_t row = top + h * g.dilation[1];
+      if (depth < 0 || depth >= g.in[0] || row < 0 || row >= g.in[1]) {
+        std::memset(to, zero, static_cast<size_t>(line_bytes));
+      } else {
+        copy_line(g, image + (depth * g.in[1] + row) * g.in[2] * g.group_in, left, zero, to);
+      }
+    }
+  }
+}
+
+// Windows of pixels [first, end), read as unsigned.
+void copy_windows(const ByteRows& rows, const ConvBytes& job, int64_t first, int64_t end,
+                  uint8_t* to) {
+  const ConvGeometry& g = rows.g;
+  const bool is_signed = job.x_type == ElementType::int8;
+  const auto zero = static_cast<uint8_t>(is_signed ? job.x_zero ^ 0x80 : job.x_zero);
+  for (int64_t i = first; i < end; ++i, to += rows.row_bytes()) {
+    const auto* image =
+        static_cast<const uint8_t*>(job.x) + i / g.out_pixels * g.in_pixels * g.group_in;
+    copy_window(g, image, i % g.out_pixels, zero, to);
+    std::memset(to + g.terms, 0, static_cast<size_t>(rows.row_bytes() - g.terms));
+    if (!is_signed) continue;
+    for (int64_t k = 0; k < g.terms; ++k) to[k] = static_cast<uint8_t>(to[k] ^ 0x80);
+  }
+}
+
+void sum_rows(const uint8_t* rows, int64_t stride, int64_t count, int64_t terms, int32_t* sums) {
+  for (int64_t i = 0; i < count; ++i, rows += stride) {
+    uint32_t sum = 0;
+    for (int64_t k = 0; k < terms; ++k) sum += rows[k];
+    sums[i] = static_cast<int32_t>(sum);
+  }
+}
+
+// What the sums of each output channel begin with, wrapping as the standard's int32 do: `term`.
+void fill_terms(const ConvShape& shape, const ConvBytes& job, int64_t terms, int32_t* to) {
+  const int64_t channels = conv_bytes_last_channels(shape);
+  for (int64_t m = 0; m < channels; ++m) {
+    const bool used = m < shape.out_channels;
+    const auto w_zero = static_cast<uint32_t>(used && job.w_zero ? job.w_zero[m] : 0);
+    const auto bias = static_cast<uint32_t>(used && job.bias ? job.bias[m] : 0);
+    const auto sum = static_cast<uint32_t>(used ? job.weight_sums[m] : 0);
+    to[m] = static_cast<int32_t>(bias - static_cast<uint32_t>(job.x_zero) *
+                                            (sum - static_cast<uint32_t>(terms) * w_zero));
+  }
+}
+
+void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes& job,
+                   const ByteFinish& finish, int64_t task, const PackedBlocks& spaces, int worker) {
+  const ConvGeometry& g = rows.g;
+  const int64_t where = task / tasks.panel_groups, first = where * tasks.block,
+                end = std::min(first + tasks.block, rows.pixels);
+  const int64_t total = g.batch * g.in_pixels * g.group_in;
+  // Bytes of the next pixel meet weights of 0; behind the last pixel there are none.
+  const bool in_place = rows.reads_images() && job.x_type == ElementType::uint8 &&
+                        (end - 1) * g.group_in + rows.row_bytes() <= total;
+  auto* space = reinterpret_cast<uint8_t*>(spaces.space(worker));
+  auto* row_sums = reinterpret_cast<int32_t*>(space + tasks.block * rows.row_bytes());
+  const uint8_t* windows =
+      in_place ? static_cast<const uint8_t*>(job.x) + first * g.group_in : space;
+  const int64_t stride = in_place ? g.group_in : rows.row_bytes();
+  if (spaces.changes(worker, where)) {
+    if (!in_place) copy_windows(rows, job, first, end, space);
+    if (finish.factor) sum_rows(windows, stride, end - first, g.terms, row_sums);
+  }
+  const int64_t begin = task % tasks.panel_groups * tasks.per_task;
+  // Equal parts: a single last row would take as long as a tile.
+  const int64_t parts = divide_up(end - first, row_block),
+                part = round_up(divide_up(end - first, parts), 16);
+  alignas(64) int32_t sums[row_block * byte_panel_columns];
+  for (int64_t p = begin; p < std::min(begin + tasks.per_task, rows.panels); ++p) {
+    const int64_t column = p * byte_panel_columns;
+    ByteFinish at = finish;
+    at.term += column, at.scale += column;
+    if (at.factor) at.factor += column;
+    for (int64_t i = 0; i < end - first; i += part) {
+      const int64_t some = std::min(part, end - first - i);
+      byte_panel_product(true, windows + i * stride, stride, some, rows.quads,
+                         job.weights + p * rows.panel_bytes(), sums);
+      finish_bytes(at, {sums, finish.factor ? row_sums + i : nullptr, some},
+                   std::min(byte_panel_columns, g.group_out - column),
+                   static_cast<uint8_t*>(job.y) + (first + i) * g.group_out + column, g.group_out);
+    }
+  }
+}
+
+void run_depthwise(const ConvGeometry& g, const ConvBytes& job, ThreadPool& pool) {
+  const int64_t lines = g.batch * g.out[0] * g.out[1], line = g.out[2] * g.group;
+  pool.parallel_for(
+      lines, divide_up(int64_t{1} << 16, std::max<int64_t>(1, line * g.taps)),
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t image = i / g.out[1] / g.out[0];
+          depthwise_bytes_line(
+              g, job, static_cast<const uint8_t*>(job.x) + image * g.in_pixels * g.group,
+              i / g.out[1] % g.out[0], i % g.out[1], static_cast<uint8_t*>(job.y) + i * line);
+        }
+      });
+}
+
+// Weights [out_channels, channels, taps] as signed rows [out_channels, row_bytes], taps before
+// channels, filled up with 0.
+std::vector<int8_t> weight_rows(const ConvGeometry& g, int64_t row_bytes, ElementType type,
+                                const void* w) {
+  const auto* from = static_cast<const uint8_t*>(w);
+  const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
+  std::vector<int8_t> rows(static_cast<size_t>(g.group_out * row_bytes));
+  for (int64_t m = 0; m < g.group_out; ++m) {
+    int8_t* to = rows.data() + m * row_bytes;
+    for (int64_t t = 0; t < g.taps; ++t) {
+      for (int64_t c = 0; c < g.group_in; ++c)
+        *to++ = static_cast<int8_t>(from[(m * g.group_in + c) * g.taps + t] ^ mask);
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+bool conv_bytes_last_applies(const ConvShape& shape) {
+  if (shape.group == 1) return shape.in_channels > 0;
+  return is_depthwise(shape) && ConvGeometry(shape).taps <= most_depthwise_taps;
+}
+
+int64_t conv_bytes_last_channels(const ConvShape& shape) {
+  return round_up(shape.out_channels, byte_panel_columns);
+}
+
+int64_t conv_bytes_last_weights_size(const ConvShape& shape) {
+  const ConvGeometry g(shape);
+  if (is_depthwise(shape)) return g.taps * g.group * int64_t{sizeof(float)};
+  const ByteRows rows(g);
+  return rows.panels * rows.panel_bytes();
+}
+
+void pack_conv_bytes_last_weights(const ConvShape& shape, ElementType type, const void* w,
+                                  const int32_t* zeros, void* out, int32_t* sums,
+                                  ThreadPool& pool) {
+  const ConvGeometry g(shape);
+  std::fill_n(sums, conv_bytes_last_channels(shape), 0);
+  if (is_depthwise(shape)) {
+    const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
+    for (int64_t c = 0; c < g.group; ++c) {
+      for (int64_t t = 0; t < g.taps; ++t) {
+        const auto byte = static_cast<const uint8_t*>(w)[c * g.taps + t];
+        static_cast<float*>(out)[t * g.group + c] =
+            static_cast<float>(static_cast<int8_t>(byte ^ mask) - zeros[c]);
+      }
+    }
+    return;
+  }
+  const ByteRows rows(g);
+  const std::vector<int8_t> by_row = weight_rows(g, rows.row_bytes(), type, w);
+  pack_byte_panels(ElementType::int8, by_row.data(), 1, rows.row_bytes(), rows.row_bytes(),
+                   g.group_out, static_cast<int8_t*>(out), sums, pool);
+}
+
+int64_t conv_bytes_last_scratch_bytes(const ConvShape& shape, int threads) {
+  if (is_depthwise(shape)) return 0;
+  const ConvGeometry g(shape);
+  const ByteRows rows(g);
+  if (rows.pixels == 0 || rows.panels == 0) return 0;
+  return conv_bytes_last_channels(shape) * 4 +
+         threads * (scratch_alignment +
+                    worker_floats(rows, RowTasks(rows, threads)) * int64_t{sizeof(float)});
+}
+
+void conv_bytes_last(const ConvShape& shape, const ConvBytes& given, void* scratch,
+                     ThreadPool& pool) {
+  const ConvGeometry g(shape);
+  if (g.batch * g.out_pixels == 0 || shape.out_channels == 0) return;
+  ConvBytes job = given;
+  if (is_depthwise(shape)) return run_depthwise(g, job, pool);
+  job.x_zero += byte_turn(job.x_type, false);
+  const ByteRows rows(g);
+  const RowTasks tasks(rows, pool.threads());
+  auto* terms = static_cast<int32_t*>(scratch);
+  fill_terms(shape, job, g.terms, terms);
+  ByteFinish finish;
+  finish.term = terms;
+  finish.factor = job.w_zero;
+  finish.scale = job.scale;
+  finish.each = true;
+  finish.type = job.y_type, finish.zero = job.zero;
+  const PackedBlocks spaces(terms + conv_bytes_last_channels(shape), pool.threads(),
+                            worker_floats(rows, tasks));
+  const int64_t work = tasks.block * rows.row_bytes() * tasks.per_task * byte_panel_columns;
+  pool.parallel_for(tasks.tasks(), std::max<int64_t>(1, 2000000 / std::max<int64_t>(1, work)),
+                    [&](int64_t begin, int64_t end, int worker) {
+                      for (int64_t i = begin; i < end; ++i)
+                        run_rows_task(rows, tasks, job, finish, i, spaces, worker);
+                    });
+}
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,108 @@
+#include "kernels/convert/byte_scale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/convert/byte_scale.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Multiplying by 1 / scale is off by less than 2^-11 for quotients near the range; only those that
+// come so near the middle between two integers must be divided. `factor` is 0 where the inverse is
+// of no use.
+template <class T>
+void ToBytes(const ByteScale& how, float factor, const float* x, T* y, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<T, decltype(d)> db;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto least = static_cast<float>(hwy::LimitsMin<T>() - how.zero - 1),
+             most = static_cast<float>(hwy::LimitsMax<T>() - how.zero + 1);
+  const auto low = hn::Set(d, least), high = hn::Set(d, most);
+  const auto near_middle = hn::Set(d, 0.5f - 0x1p-11f);
+  const auto zero = hn::Set(di, how.zero);
+  const auto near = [&](auto q)
+                        HWY_ATTR { return hn::Min(hn::IfThenElse(hn::Gt(q, low), q, low), high); };
+  HWY_ALIGN float some[hn::MaxLanes(d)] = {};
+  HWY_ALIGN T bytes[hn::MaxLanes(d)];
+  for (int64_t i = 0; i < n; i += lanes) {
+    const bool whole = i + lanes <= n;
+    const auto count = static_cast<size_t>(std::min(lanes, n - i));
+    if (!whole) std::memcpy(some, x + i, count * sizeof(float));
+    const auto v = hn::LoadU(d, whole ? x + i : some);
+    const auto q = near(hn::Mul(v, hn::Set(d, factor)));
+    auto rounded = hn::NearestInt(q);
+    const auto rest = hn::Abs(hn::Sub(q, hn::ConvertTo(d, rounded)));
+    if (HWY_UNLIKELY(factor == 0 || !hn::AllFalse(d, hn::Gt(rest, near_middle))))
+      rounded = hn::NearestInt(near(hn::Div(v, hn::Set(d, how.scale))));
+    const auto result = hn::DemoteTo(db, hn::Add(rounded, zero));
+    hn::StoreU(result, db, whole ? y + i : bytes);
+    if (!whole) std::memcpy(y + i, bytes, count);
+  }
+}
+
+template <class T>
+void ToFloats(const ByteScale& how, const T* x, float* y, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<T, decltype(d)> db;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto zero = hn::Set(di, how.zero);
+  const auto scale = hn::Set(d, how.scale);
+  const auto convert = [&](const T* from) HWY_ATTR {
+    const auto whole = hn::Sub(hn::PromoteTo(di, hn::LoadU(db, from)), zero);
+    return hn::Mul(hn::ConvertTo(d, whole), scale);
+  };
+  HWY_ALIGN T bytes[hn::MaxLanes(d)] = {};
+  HWY_ALIGN float some[hn::MaxLanes(d)];
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto count = static_cast<size_t>(std::min(lanes, n - i));
+    if (i + lanes <= n) {
+      hn::StoreU(convert(x + i), d, y + i);
+    } else {
+      std::memcpy(bytes, x + i, count);
+      hn::Store(convert(bytes), d, some);
+      std::memcpy(y + i, some, count * sizeof(float));
+    }
+  }
+}
+
+void FloatsToBytes(const ByteScale& how, float factor, const float* x, void* y, int64_t n) {
+  if (how.type == ElementType::int8) return ToBytes(how, factor, x, static_cast<int8_t*>(y), n);
+  ToBytes(how, factor, x, static_cast<uint8_t*>(y), n);
+}
+
+void BytesToFloats(const ByteScale& how, const void* x, float* y, int64_t n) {
+  if (how.type == ElementType::int8) return ToFloats(how, static_cast<const int8_t*>(x), y, n);
+  ToFloats(how, static_cast<const uint8_t*>(x), y, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(FloatsToBytes);
+HWY_EXPORT(BytesToFloats);
+
+void floats_to_bytes(const ByteScale& how, const float* x, void* y, int64_t n) {
+  const float inverse = 1 / how.scale;
+  const bool usable = std::isnormal(inverse) && std::isnormal(how.scale);
+  HWY_DYNAMIC_DISPATCH(FloatsToBytes)(how, usable ? inverse : 0, x, y, n);
+}
+
+void bytes_to_floats(const ByteScale& how, const void* x, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(BytesToFloats)(how, x, y, n);
+}
+
+}  // namespace sardonyx::kernels
+#endif

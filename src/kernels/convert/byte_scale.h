@@ -1,0 +1,21 @@
+// Bytes to float32 and back, with one scale and zero point.
+#pragma once
+
+#include <cstdint>
+
+#include "sardonyx/element_type.h"
+
+namespace sardonyx::kernels {
+
+struct ByteScale {
+  ElementType type = ElementType::uint8;  // or int8
+  float scale = 1;
+  int32_t zero = 0;
+};
+
+// y = saturate(round(x / scale) + zero), ties to even; NaN gives the lowest value.
+void floats_to_bytes(const ByteScale& how, const float* x, void* y, int64_t n);
+// y = (x - zero) * scale.
+void bytes_to_floats(const ByteScale& how, const void* x, float* y, int64_t n);
+
+}  // namespace sardonyx::kernels

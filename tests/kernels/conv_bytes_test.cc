@@ -1,0 +1,184 @@
+// Convolutions of bytes in both layouts, against sums of integers one by one.
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "kernels/conv/conv_bytes.h"
+#include "kernels/conv/conv_bytes_last.h"
+#include "kernels/rows_support.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+using test::each_target;
+using test::one_thread;
+using test::two_threads;
+
+struct Case {
+  ConvShape shape;
+  ElementType x_type, w_type, y_type;
+  std::vector<uint8_t> x, w;  // N x C x spatial
+  std::vector<int32_t> bias, w_zero;
+  std::vector<float> scale;
+  int32_t x_zero = 0, y_zero = 0;
+};
+
+int32_t value(ElementType type, uint8_t byte) {
+  return type == ElementType::int8 ? static_cast<int8_t>(byte) : byte;
+}
+
+int64_t in_pixels(const ConvShape& s) { return s.in[0] * s.in[1]; }
+int64_t out_pixels(const ConvShape& s) { return s.out[0] * s.out[1]; }
+
+// y [batch, out_channels, pixels], straight from the definition.
+std::vector<uint8_t> expected(const Case& c) {
+  const ConvShape& s = c.shape;
+  const int64_t group_in = s.in_channels / s.group, group_out = s.out_channels / s.group;
+  std::vector<uint8_t> y;
+  for (int64_t i = 0; i < s.batch * s.out_channels * out_pixels(s); ++i) {
+    const int64_t pixel = i % out_pixels(s), m = i / out_pixels(s) % s.out_channels,
+                  n = i / out_pixels(s) / s.out_channels;
+    int64_t sum = c.bias[static_cast<size_t>(m)];
+    for (int64_t k = 0; k < group_in; ++k) {
+      for (int64_t t = 0; t < s.kernel[0] * s.kernel[1]; ++t) {
+        const int64_t h = pixel / s.out[1] * s.stride[0] + t / s.kernel[1] * s.dilation[0] -
+                          s.pad_begin[0],
+                      w = pixel % s.out[1] * s.stride[1] + t % s.kernel[1] * s.dilation[1] -
+                          s.pad_begin[1];
+        if (h < 0 || h >= s.in[0] || w < 0 || w >= s.in[1]) continue;
+        const int64_t channel = m / group_out * group_in + k;
+        const auto at = (n * s.in_channels + channel) * in_pixels(s) + h * s.in[1] + w;
+        const auto wt = (m * group_in + k) * s.kernel[0] * s.kernel[1] + t;
+        sum += int64_t{value(c.x_type, c.x[static_cast<size_t>(at)]) - c.x_zero} *
+               (value(c.w_type, c.w[static_cast<size_t>(wt)]) - c.w_zero[static_cast<size_t>(m)]);
+      }
+    }
+    const float scaled = static_cast<float>(sum) * c.scale[static_cast<size_t>(m)];
+    const auto whole = static_cast<int64_t>(std::nearbyint(scaled)) + c.y_zero;
+    const bool is_signed = c.y_type == ElementType::int8;
+    y.push_back(static_cast<uint8_t>(
+        std::clamp<int64_t>(whole, is_signed ? -128 : 0, is_signed ? 127 : 255)));
+  }
+  return y;
+}
+
+// [n, channels, pixels] as [n, pixels, channels], or back.
+std::vector<uint8_t> turned(const std::vector<uint8_t>& from, int64_t n, int64_t rows,
+                            int64_t columns) {
+  std::vector<uint8_t> to(from.size());
+  for (int64_t i = 0; i < n * rows * columns; ++i) {
+    const int64_t image = i / (rows * columns), r = i / columns % rows, c = i % columns;
+    to[static_cast<size_t>((image * columns + c) * rows + r)] = from[static_cast<size_t>(i)];
+  }
+  return to;
+}
+
+template <class T>
+T* aligned(std::vector<std::byte>& memory, int64_t bytes) {
+  memory.assign(static_cast<size_t>(bytes) + 64, std::byte{0xa5});
+  auto at = reinterpret_cast<uintptr_t>(memory.data());
+  return reinterpret_cast<T*>((at + 63) / 64 * 64);
+}
+
+std::vector<uint8_t> run(const Case& c, bool last, ThreadPool& pool) {
+  ConvShape s = c.shape;
+  s.channels_last = last;
+  const int64_t channels = conv_bytes_last_channels(s);
+  std::vector<int32_t> sums(static_cast<size_t>(channels)), zeros(sums.size());
+  std::vector<float> scale(sums.size());
+  std::copy(c.scale.begin(), c.scale.end(), scale.begin());
+  bool any = false;
+  for (size_t m = 0; m < c.w_zero.size(); ++m) {
+    zeros[m] = c.w_zero[m] - (c.w_type == ElementType::uint8 ? 128 : 0);
+    any = any || zeros[m] != 0;
+  }
+  std::vector<std::byte> weight_memory, scratch_memory;
+  auto* weights = aligned<int8_t>(
+      weight_memory, last ? conv_bytes_last_weights_size(s) : conv_bytes_weights_size(s));
+  if (last) {
+    pack_conv_bytes_last_weights(s, c.w_type, c.w.data(), zeros.data(), weights, sums.data(), pool);
+  } else {
+    pack_conv_bytes_weights(s, c.w_type, c.w.data(), weights, sums.data());
+  }
+  auto* scratch =
+      aligned<std::byte>(scratch_memory, last ? conv_bytes_last_scratch_bytes(s, pool.threads())
+                                              : conv_bytes_scratch_bytes(s, pool.threads()));
+  // Nothing may be read behind the input, nor written behind the output.
+  const std::vector<uint8_t> x = last ? turned(c.x, s.batch, s.in_channels, in_pixels(s)) : c.x;
+  std::vector<uint8_t> y(static_cast<size_t>(s.batch * s.out_channels * out_pixels(s)));
+  ConvBytes job;
+  job.x_type = c.x_type, job.x = x.data(), job.x_zero = c.x_zero;
+  job.weights = weights, job.weight_sums = sums.data();
+  job.w_zero = any ? zeros.data() : nullptr;
+  job.bias = c.bias.data(), job.scale = scale.data();
+  job.y_type = c.y_type, job.zero = c.y_zero, job.y = y.data();
+  (last ? conv_bytes_last : conv_bytes)(s, job, scratch, pool);
+  return last ? turned(y, s.batch, out_pixels(s), s.out_channels) : y;
+}
+
+Case draw(std::mt19937& random) {
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  const auto type = [&] { return pick(0, 1) ? ElementType::int8 : ElementType::uint8; };
+  const auto zero = [&](ElementType t) {
+    return static_cast<int32_t>(t == ElementType::int8 ? pick(-128, 127) : pick(0, 255));
+  };
+  Case c;
+  ConvShape& s = c.shape;
+  const bool depthwise = pick(0, 2) == 0;
+  s.batch = pick(1, 2);
+  s.in_channels = pick(0, 3) == 0 ? pick(60, 140) : pick(1, 40);
+  s.group = depthwise ? s.in_channels : 1;
+  s.out_channels = depthwise ? s.in_channels : pick(1, 150);
+  for (size_t i = 0; i < 2; ++i) {
+    s.kernel[i] = pick(0, 1) ? pick(1, 5) : 1;
+    s.stride[i] = pick(1, 2), s.dilation[i] = pick(1, 2);
+    s.pad_begin[i] = pick(0, 3), s.pad_end[i] = pick(0, 3);
+    s.in[i] = pick(1, 14);
+    s.out[i] = conv_out_size(s.in[i], s.kernel[i], s.stride[i], s.dilation[i], s.pad_begin[i],
+                             s.pad_end[i]);
+  }
+  c.x_type = type(), c.w_type = type(), c.y_type = type();
+  c.x_zero = zero(c.x_type), c.y_zero = zero(c.y_type);
+  c.x.resize(static_cast<size_t>(s.batch * s.in_channels * in_pixels(s)));
+  c.w.resize(
+      static_cast<size_t>(s.out_channels * (s.in_channels / s.group) * s.kernel[0] * s.kernel[1]));
+  for (uint8_t& b : c.x) b = static_cast<uint8_t>(pick(0, 255));
+  for (uint8_t& b : c.w) b = static_cast<uint8_t>(pick(0, 255));
+  const bool zeros = pick(0, 1) == 1;
+  for (int64_t m = 0; m < s.out_channels; ++m) {
+    c.bias.push_back(static_cast<int32_t>(pick(-5000, 5000)));
+    c.w_zero.push_back(zeros ? zero(c.w_type) : c.w_type == ElementType::uint8 ? 128 : 0);
+    c.scale.push_back(static_cast<float>(pick(1, 100)) * 1e-5f);
+  }
+  return c;
+}
+
+TEST(ConvBytes, BothLayoutsGiveTheExactSums) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 60; ++i) {
+    const Case c = draw(random);
+    const std::vector<uint8_t> y = expected(c);
+    each_target([&] {
+      for (ThreadPool* pool : {&one_thread(), &two_threads()}) {
+        ASSERT_TRUE(conv_bytes_last_applies(c.shape));
+        EXPECT_EQ(run(c, true, *pool), y) << "channels last, case " << i;
+        EXPECT_EQ(run(c, false, *pool), y) << "channels first, case " << i;
+      }
+    });
+  }
+}
+
+TEST(ConvBytes, OtherGroupsHaveNoFormWithChannelsLast) {
+  ConvShape s;
+  s.in_channels = 8, s.out_channels = 8, s.group = 2, s.kernel = {3, 3, 1};
+  EXPECT_FALSE(conv_bytes_last_applies(s));
+  s.group = 8;
+  EXPECT_TRUE(conv_bytes_last_applies(s));
+  s.kernel = {17, 17, 1};
+  EXPECT_FALSE(conv_bytes_last_applies(s));
+}
+
+}  // namespace
+}  // namespace sardonyx::kernels
