@@ -6,6 +6,7 @@
 
 #include "ir/tensor.h"
 #include "ops/upgrade_context.h"
+#include "rewrite/blocked_matrix.h"
 #include "rewrite/graph_index.h"
 
 namespace sardonyx::rewrite {
@@ -46,7 +47,8 @@ class Quantizer {
       if (!index_.is_dead(i)) conv(i) || product_to_bytes(i);
     }
     for (size_t i = 0; i < index_.size(); ++i) {
-      if (!index_.is_dead(i)) product_to_floats(i) || scaled_integers(i) || scaled_product(i);
+      if (index_.is_dead(i)) continue;
+      product_to_floats(i) || block_product(i) || scaled_integers(i) || scaled_product(i);
     }
     index_.compact();
   }
@@ -368,6 +370,40 @@ class Quantizer {
     node->outputs = index_.node(last).outputs;
     trim(*node);
     replace(last, std::move(*node), covered);
+    return true;
+  }
+
+  // MatMul with a constant matrix that has scales block by block along its rows: its elements stay
+  // as few bits as they are.
+  bool block_product(size_t i) {
+    const ir::Node& made = index_.node(i);
+    const ir::Node* source = is_op(&made, "MatMul") ? index_.producer(made.inputs[1]) : nullptr;
+    if (!is_op(source, "DequantizeLinear")) return false;
+    BlockedMatrix b;
+    b.block = attr_int(*source, "block_size", 0);
+    b.values = index_.constant(source->inputs[0]);
+    b.scales = index_.constant(source->inputs[1]);
+    const std::string zeros = input(*source, 2);
+    b.zeros = zeros.empty() ? nullptr : index_.constant(zeros);
+    const auto axis = attr_int(*source, "axis", 1);
+    if (b.values == nullptr || b.scales == nullptr || b.values->rank() != 2 ||
+        (axis != 0 && axis != -2) || (!zeros.empty() && b.zeros == nullptr) || !fits_blocks(b) ||
+        b.scales->element_type() != element(made.inputs[0]) ||
+        element(made.outputs[0]) != element(made.inputs[0]) ||
+        rank(made.inputs[0]).value_or(0) == 0)
+      return false;
+    ir::Node node;
+    node.domain = "com.microsoft";
+    node.op_type = "MatMulNBits";
+    node.attributes = {ops::int_attribute("K", b.rows()), ops::int_attribute("N", b.columns()),
+                       ops::int_attribute("bits", bit_width(b.values->element_type())),
+                       ops::int_attribute("block_size", b.block)};
+    node.inputs = {made.inputs[0], index_.add_initializer(columns_of_bits(b), "bits"),
+                   index_.add_initializer(columns_of_scales(b), "scales")};
+    if (b.zeros != nullptr || !is_signed_integer(b.values->element_type()))
+      node.inputs.push_back(index_.add_initializer(columns_of_zeros(b), "zeros"));
+    node.outputs = made.outputs;
+    replace(i, std::move(node), {});
     return true;
   }
 

@@ -144,13 +144,94 @@ void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
   }
 }
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 && HWY_MAX_BYTES >= 64
+#define SARDONYX_NBITS_TABLES 1
+// The same for 4 bits: the 16 values that elements of a block can have are a vector, from which the
+// elements are looked up. Of the bits of an index only the lowest four count.
+template <int rows, int columns>
+void LookUp(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> di;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const hn::Rebind<uint8_t, FloatTag> d8;
+  using V = hn::Vec<FloatTag>;
+  constexpr int64_t lanes = 16, most = 64;  // blocks at a time
+  const int64_t blocks = b.blocks(), block_bytes = b.block_bytes();
+  HWY_ALIGN float zeros[columns][most];
+  V sums[rows][columns];
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) sums[r][c] = hn::Zero(d);
+  }
+  const V steps = hn::ConvertTo(d, hn::Iota(di, 0));
+  for (int64_t first = 0; first < blocks; first += most) {
+    const int64_t count = HWY_MIN(most, blocks - first);
+    for (int c = 0; c < columns; ++c) {
+      const int64_t at = (column + c) * blocks + first;
+      for (int64_t i = 0; i < count; ++i) {
+        zeros[c][i] = b.zeros         ? static_cast<float>(b.zeros[at + i])
+                      : b.float_zeros ? b.float_zeros[at + i]
+                                      : 8.0f;
+      }
+    }
+    for (int64_t i = first; i < first + count; ++i) {
+      V values[columns];
+#pragma GCC unroll 4
+      for (int c = 0; c < columns; ++c) {
+        const V from_zero = hn::Sub(steps, hn::Set(d, zeros[c][i - first]));
+        values[c] = hn::Mul(from_zero, hn::Set(d, b.scales[(column + c) * blocks + i]));
+      }
+      const float* a = job.rows + i * b.block;
+      const uint8_t* data = b.data + column * b.column_bytes() + i * block_bytes;
+      // As much of columns further on as of these.
+      const uint8_t* next =
+          b.data + (column + 3 * columns) * b.column_bytes() + i * block_bytes * columns;
+      for (int64_t byte = 0; byte < block_bytes * columns; byte += 64)
+        __builtin_prefetch(next + byte, 0, 3);
+      for (int64_t byte = 0; byte < block_bytes; byte += lanes) {
+        V low[rows], high[rows];
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r) {
+          low[r] = hn::LoadU(d, a + r * job.row_stride + 2 * byte);
+          high[r] = hn::LoadU(d, a + r * job.row_stride + 2 * byte + lanes);
+        }
+#pragma GCC unroll 4
+        for (int c = 0; c < columns; ++c) {
+          const auto q = hn::PromoteTo(du, hn::LoadU(d8, data + c * b.column_bytes() + byte));
+          const V even{_mm512_permutexvar_ps(q.raw, values[c].raw)};
+          const V odd{_mm512_permutexvar_ps(hn::ShiftRight<4>(q).raw, values[c].raw)};
+#pragma GCC unroll 4
+          for (int r = 0; r < rows; ++r) {
+            sums[r][c] = hn::MulAdd(even, low[r], sums[r][c]);
+            sums[r][c] = hn::MulAdd(odd, high[r], sums[r][c]);
+          }
+        }
+      }
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) {
+      const float bias = job.bias ? job.bias[column + c] : 0.0f;
+      job.y[r * b.n + column + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c])) + bias;
+    }
+  }
+}
+#endif
+
+template <int bits, int rows, int columns>
+HWY_INLINE void Product(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
+#ifdef SARDONYX_NBITS_TABLES
+  if constexpr (bits == 4) return LookUp<rows, columns>(b, job, column);
+#endif
+  Multiply<bits, rows, columns>(b, job, column);
+}
+
 template <int bits, int rows>
 void MultiplyRows(const NBitsMatrix& b, const NBitsJob& job) {
   constexpr int together = rows == 1 ? 4 : 2;
   int64_t column = job.begin;
   for (; column + together <= job.end; column += together)
-    Multiply<bits, rows, together>(b, job, column);
-  for (; column < job.end; ++column) Multiply<bits, rows, 1>(b, job, column);
+    Product<bits, rows, together>(b, job, column);
+  for (; column < job.end; ++column) Product<bits, rows, 1>(b, job, column);
 }
 
 template <int bits>
@@ -162,6 +243,8 @@ void MultiplyBits(const NBitsMatrix& b, int rows, const NBitsJob& job) {
     default: return MultiplyRows<bits, 4>(b, job);
   }
 }
+
+#undef SARDONYX_NBITS_TABLES
 
 void MultiplyColumns(const NBitsMatrix& b, int rows, const NBitsJob& job) {
   if (b.bits == 2) return MultiplyBits<2>(b, rows, job);
