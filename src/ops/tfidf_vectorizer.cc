@@ -9,24 +9,44 @@
 namespace sardonyx::ops {
 namespace {
 
-// The n-grams as a tree: one level per item, a leaf's number is the n-gram's place in the pool.
+// The n-grams as a tree of numbered items: one level per item, the node of an n-gram's last item
+// knows the n-gram's place in the pool.
 template <class Item>
 struct Tree {
-  struct Node {
-    std::unordered_map<Item, int32_t> next;
-    int64_t gram = -1;
-  };
-  std::vector<Node> nodes{1};
+  static constexpr int32_t none = -1;
+  std::unordered_map<Item, int32_t> items;  // all that occur in n-grams, numbered
+  std::vector<int32_t> first;               // of each item, the node that it leads to from the root
+  std::unordered_map<uint64_t, int32_t> next;  // of a node and an item
+  std::vector<int64_t> grams{none};            // of each node; none: it ends no n-gram
 
-  void add(const Item* items, int64_t length, int64_t gram) {
+  static uint64_t edge(int32_t node, int32_t item) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(node)) << 32 | static_cast<uint32_t>(item);
+  }
+  int32_t number(const Item& item) const {
+    const auto found = items.find(item);
+    return found == items.end() ? none : found->second;
+  }
+  int32_t follow(int32_t node, int32_t item) const {
+    if (node == 0) return first[static_cast<size_t>(item)];
+    const auto found = next.find(edge(node, item));
+    return found == next.end() ? none : found->second;
+  }
+
+  void add(const Item* gram, int64_t length, int64_t place) {
     int32_t at = 0;
     for (int64_t i = 0; i < length; ++i) {
-      const auto [found, is_new] = nodes[static_cast<size_t>(at)].next.try_emplace(
-          items[i], static_cast<int32_t>(nodes.size()));
-      at = found->second;
-      if (is_new) nodes.emplace_back();
+      const int32_t item =
+          items.try_emplace(gram[i], static_cast<int32_t>(items.size())).first->second;
+      first.resize(items.size(), none);
+      int32_t& to = at == 0 ? first[static_cast<size_t>(item)]
+                            : next.try_emplace(edge(at, item), none).first->second;
+      if (to == none) {
+        to = static_cast<int32_t>(grams.size());
+        grams.push_back(none);
+      }
+      at = to;
     }
-    nodes[static_cast<size_t>(at)].gram = gram;
+    grams[static_cast<size_t>(at)] = place;
   }
 };
 
@@ -94,21 +114,18 @@ std::shared_ptr<const Tree<Item>> tree_of(const NodeView& node, const Settings& 
   return tree;
 }
 
-// Counts the n-grams of one row. Items of an n-gram are 1 to max_skip + 1 places apart, always the
-// same distance; a single item has no distance and counts once.
-template <class Item, class At>
-void count_grams(const Tree<Item>& tree, const Settings& s, int64_t length, At&& at,
+// Counts the n-grams of one row of items' numbers. Items of an n-gram are 1 to max_skip + 1 places
+// apart, always the same distance; a single item has no distance and counts once.
+template <class Item>
+void count_grams(const Tree<Item>& tree, const Settings& s, const int32_t* items, int64_t length,
                  int64_t* counts) {
   for (int64_t distance = 1; distance <= s.max_skip + 1; ++distance) {
     if (distance > 1 && distance >= length) break;
     for (int64_t begin = 0; begin < length; ++begin) {
       int32_t node = 0;
       for (int64_t n = 1, i = begin; n <= s.max_length && i < length; ++n, i += distance) {
-        const auto& next = tree.nodes[static_cast<size_t>(node)].next;
-        const auto found = next.find(at(i));
-        if (found == next.end()) break;
-        node = found->second;
-        const int64_t gram = tree.nodes[static_cast<size_t>(node)].gram;
+        if (items[i] < 0 || (node = tree.follow(node, items[i])) < 0) break;
+        const int64_t gram = tree.grams[static_cast<size_t>(node)];
         if (gram >= 0 && (n > 1 || distance == 1)) ++counts[gram];
       }
     }
@@ -116,9 +133,9 @@ void count_grams(const Tree<Item>& tree, const Settings& s, int64_t length, At&&
 }
 
 // An n-gram's weight belongs to its place in the pool, as the standard's text has it.
-void write_row(const Settings& s, const std::vector<int64_t>& counts, float* y) {
+void write_row(const Settings& s, const int64_t* counts, float* y) {
   std::fill_n(y, s.width, 0.0f);
-  for (size_t gram = 0; gram < counts.size(); ++gram) {
+  for (size_t gram = 0; gram < s.columns.size(); ++gram) {
     if (counts[gram] == 0) continue;
     const float weight = s.mode == "TF" || s.weights.empty() ? 1.0f : s.weights[gram];
     const auto times = s.mode == "IDF" ? 1.0f : static_cast<float>(counts[gram]);
@@ -141,23 +158,36 @@ void infer(InferContext& ctx) {
   ctx.set(0, ElementType::float32, std::move(out));
 }
 
+struct State {
+  int64_t worker_bytes = 0;
+};
+
 template <class Item, class Read>
 std::unique_ptr<Step> make(Settings s, std::shared_ptr<const Tree<Item>> tree, Read read) {
-  return make_step("tfidf_vectorizer", [s = std::move(s), tree, read](RunContext& run) {
-    const auto shape = run.in_shape(0);
-    const int64_t length = shape.back(), rows = shape.size() == 2 ? shape[0] : 1;
-    run.pool().parallel_for(rows, 1, [&](int64_t begin, int64_t end, int) {
-      std::vector<int64_t> counts(s.columns.size());
-      for (int64_t row = begin; row < end; ++row) {
-        std::fill(counts.begin(), counts.end(), 0);
-        count_grams(
-            *tree, s, length,
-            [&](int64_t i) -> decltype(auto) { return read(run, row * length + i); },
-            counts.data());
-        write_row(s, counts, run.out<float>(0) + row * s.width);
-      }
-    });
-  });
+  const auto grams = static_cast<int64_t>(s.columns.size());
+  return make_step<State>(
+      "tfidf_vectorizer",
+      [grams](BindContext& bind, State& state) {
+        const int64_t numbers = (bind.in_shape(0).back() + 1) / 2 * 2;
+        state.worker_bytes = (grams * 8 + numbers * 4 + 63) / 64 * 64;
+        bind.need_scratch(bind.threads() * state.worker_bytes);
+      },
+      [s = std::move(s), tree, read, grams](RunContext& run, const State& state) {
+        const auto shape = run.in_shape(0);
+        const int64_t length = shape.back(), rows = shape.size() == 2 ? shape[0] : 1;
+        auto* scratch = static_cast<std::byte*>(run.scratch());
+        run.pool().parallel_for(rows, 8, [&](int64_t begin, int64_t end, int worker) {
+          auto* counts = reinterpret_cast<int64_t*>(scratch + worker * state.worker_bytes);
+          auto* items = reinterpret_cast<int32_t*>(counts + grams);
+          for (int64_t row = begin; row < end; ++row) {
+            std::fill_n(counts, grams, int64_t{0});
+            for (int64_t i = 0; i < length; ++i)
+              items[i] = tree->number(read(run, row * length + i));
+            count_grams(*tree, s, items, length, counts);
+            write_row(s, counts, run.out<float>(0) + row * s.width);
+          }
+        });
+      });
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {

@@ -90,13 +90,6 @@ double sum_of_products(const double* x, const float* y, size_t n) {
   return sum_of(n, [=](size_t i) { return x[i] * static_cast<double>(y[i]); });
 }
 
-double squared_distance(const double* x, const float* y, size_t n) {
-  return sum_of(n, [=](size_t i) {
-    const double apart = x[i] - static_cast<double>(y[i]);
-    return apart * apart;
-  });
-}
-
 void write_numbers(ElementType type, const double* x, void* y, int64_t first, int64_t n) {
   const auto copy = [&](auto* to) {
     using To = std::remove_pointer_t<decltype(to)>;

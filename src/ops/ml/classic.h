@@ -15,9 +15,8 @@ inline constexpr std::string_view domain = "ai.onnx.ml";
 // Elements [first, first + n) of a float, double, int64 or int32 tensor (other number types too).
 void read_numbers(ElementType type, const void* x, int64_t first, int64_t n, double* y);
 void read_numbers(ElementType type, const void* x, int64_t first, int64_t n, float* y);
-// The sums of products, and of squared differences, of n numbers each.
+// The sum of n products.
 double sum_of_products(const double* x, const float* y, size_t n);
-double squared_distance(const double* x, const float* y, size_t n);
 // The inverse of read_numbers, for float, double, int64 and int32.
 void write_numbers(ElementType type, const double* x, void* y, int64_t first, int64_t n);
 

@@ -2,6 +2,7 @@
 // numbers.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/checked.h"
 #include "kernels/move/gather.h"
@@ -79,21 +80,50 @@ std::unique_ptr<Step> prepare_scaler(PrepareContext& ctx) {
 // --- Normalizer
 // -----------------------------------------------------------------------------------
 
+enum class Norm { max, l1, l2 };
+
+// Sums are doubles whatever the features are.
+template <class T>
+double norm_of(Norm norm, const T* x, int64_t n) {
+  if (norm == Norm::max) return n == 0 ? 0 : static_cast<double>(*std::max_element(x, x + n));
+  constexpr int64_t lanes = 8;
+  double sums[lanes] = {};
+  const auto term = [&](int64_t i) {
+    const auto v = static_cast<double>(x[i]);
+    return norm == Norm::l1 ? std::fabs(v) : v * v;
+  };
+  for (int64_t i = 0; i + lanes <= n; i += lanes) {
+    for (int64_t lane = 0; lane < lanes; ++lane) sums[lane] += term(i + lane);
+  }
+  for (int64_t i = n / lanes * lanes; i < n; ++i) sums[i % lanes] += term(i);
+  const double sum = std::accumulate(sums, sums + lanes, 0.0);
+  return norm == Norm::l2 ? std::sqrt(sum) : sum;
+}
+
+template <class T>
+void normalize_row(Norm norm, const T* x, int64_t n, float* y) {
+  const double length = norm_of(norm, x, n), factor = length == 0 ? 1 : 1 / length;
+  if (!std::isfinite(factor)) {
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) / length);
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
+}
+
 std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
-  const std::string norm = ctx.attr_string("norm");
-  if (norm != "MAX" && norm != "L1" && norm != "L2")
-    ctx.fail("norm must be MAX, L1 or L2; got '{}'", norm);
+  const std::string name = ctx.attr_string("norm");
+  if (name != "MAX" && name != "L1" && name != "L2")
+    ctx.fail("norm must be MAX, L1 or L2; got '{}'", name);
+  const Norm norm = name == "MAX" ? Norm::max : name == "L1" ? Norm::l1 : Norm::l2;
   return make_step("ml.normalizer", [norm](RunContext& run) {
-    for_rows(run, [&](std::span<double> x, int64_t first) {
-      double divisor = 0;
-      if (norm == "MAX") divisor = *std::max_element(x.begin(), x.end());
-      for (const double value : x)
-        divisor += norm == "L1" ? std::fabs(value) : norm == "L2" ? value * value : 0;
-      if (norm == "L2") divisor = std::sqrt(divisor);
-      if (divisor == 0) divisor = 1;
-      for (size_t i = 0; i < x.size(); ++i)
-        run.out<float>(0)[first + static_cast<int64_t>(i)] = static_cast<float>(x[i] / divisor);
-    });
+    float* y = run.out<float>(0);
+    if (run.in_type(0) != ElementType::float32) {
+      return for_rows(run, [&](std::span<double> x, int64_t first) {
+        normalize_row(norm, x.data(), static_cast<int64_t>(x.size()), y + first);
+      });
+    }
+    const int64_t n = feature_count(run), rows = n == 0 ? 0 : run.in_size(0) / n;
+    for (int64_t i = 0; i < rows; ++i) normalize_row(norm, run.in<float>(0) + i * n, n, y + i * n);
   });
 }
 

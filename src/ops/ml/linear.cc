@@ -1,7 +1,9 @@
 // LinearRegressor and LinearClassifier: scores that are weighted sums of features.
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 
+#include "kernels/rows/support_vectors.h"
 #include "ops/ml/classic.h"
 
 namespace sardonyx::ops {
@@ -13,10 +15,17 @@ struct Weights {
   size_t targets = 0;
 
   // The scores of one sample, summed as doubles.
-  void score(const double* x, size_t features, float* y) const {
+  template <class T>
+  void score(const T* x, size_t features, float* y) const {
     for (size_t t = 0; t < targets; ++t) {
       const double from = intercepts.empty() ? 0 : intercepts[intercepts.size() == 1 ? 0 : t];
-      const double sum = ml::sum_of_products(x, coefficients.data() + t * features, features);
+      const float* row = coefficients.data() + t * features;
+      double sum = 0;
+      if constexpr (std::is_same_v<T, float>) {
+        sum = kernels::weighted_sum(x, row, static_cast<int64_t>(features));
+      } else {
+        sum = ml::sum_of_products(x, row, features);
+      }
       y[t] = static_cast<float>(from + sum);
     }
   }
@@ -50,12 +59,18 @@ template <class Row>
 void for_samples(RunContext& run, const Weights& w, Row&& row) {
   const auto [rows, features] = ml::rows_of(run.in_shape(0));
   run.pool().parallel_for(rows, 256, [&, features = features](int64_t begin, int64_t end, int) {
-    std::vector<double> x(static_cast<size_t>(features));
+    const auto count = static_cast<size_t>(features);
+    const float* floats = run.in_type(0) == ElementType::float32 ? run.in<float>(0) : nullptr;
+    std::vector<double> x(floats ? 0 : count);
     std::vector<float> scores;
     for (int64_t i = begin; i < end; ++i) {
       scores.resize(w.targets);
-      ml::read_numbers(run.in_type(0), run.data(0), i * features, features, x.data());
-      w.score(x.data(), x.size(), scores.data());
+      if (floats) {
+        w.score(floats + i * features, count, scores.data());
+      } else {
+        ml::read_numbers(run.in_type(0), run.data(0), i * features, features, x.data());
+        w.score(x.data(), count, scores.data());
+      }
       row(i, scores);
     }
   });

@@ -3,42 +3,26 @@
 #include <cmath>
 #include <memory>
 
+#include "kernels/rows/support_vectors.h"
 #include "ops/ml/classic.h"
 
 namespace sardonyx::ops {
 namespace {
 
-enum class KernelType { linear, poly, rbf, sigmoid };
+using kernels::SupportVectors;
 
-// A kernel function with its parameters.
-struct Kernel {
-  KernelType type = KernelType::linear;
-  double gamma = 0, coef0 = 0, degree = 0;
-
-  double operator()(const double* x, const float* y, size_t n) const {
-    const double sum =
-        type == KernelType::rbf ? ml::squared_distance(x, y, n) : ml::sum_of_products(x, y, n);
-    switch (type) {
-      case KernelType::poly: return std::pow(gamma * sum + coef0, degree);
-      case KernelType::rbf: return std::exp(-gamma * sum);
-      case KernelType::sigmoid: return std::tanh(gamma * sum + coef0);
-      case KernelType::linear: break;
-    }
-    return sum;
-  }
-};
-
-Kernel kernel_of(const NodeView& node) {
-  Kernel kernel;
+// The kernel function's kind and parameters.
+SupportVectors kernel_of(const NodeView& node) {
+  SupportVectors made;
   const std::string name = node.attr_string("kernel_type", "LINEAR");
   if (name == "LINEAR")
-    kernel.type = KernelType::linear;
+    made.kernel = SupportVectors::Kernel::linear;
   else if (name == "POLY")
-    kernel.type = KernelType::poly;
+    made.kernel = SupportVectors::Kernel::poly;
   else if (name == "RBF")
-    kernel.type = KernelType::rbf;
+    made.kernel = SupportVectors::Kernel::rbf;
   else if (name == "SIGMOID")
-    kernel.type = KernelType::sigmoid;
+    made.kernel = SupportVectors::Kernel::sigmoid;
   else
     node.fail("kernel_type must be LINEAR, POLY, RBF or SIGMOID; got '{}'", name);
   const auto parameters = node.attr_floats("kernel_params").value_or(std::vector<float>());
@@ -46,29 +30,48 @@ Kernel kernel_of(const NodeView& node) {
     node.fail("kernel_params must hold gamma, coef0 and degree; it has {} elements",
               parameters.size());
   if (parameters.size() == 3)
-    kernel.gamma = parameters[0], kernel.coef0 = parameters[1], kernel.degree = parameters[2];
-  return kernel;
+    made.gamma = parameters[0], made.coef0 = parameters[1], made.degree = parameters[2];
+  return made;
 }
 
 std::vector<float> floats_of(const NodeView& node, std::string_view name) {
   return node.attr_floats(name).value_or(std::vector<float>());
 }
 
+// Floats that a worker needs for the sample, its kernels and `more`.
+int64_t worker_floats(const SupportVectors& v, size_t features, int64_t more) {
+  return (static_cast<int64_t>(features) + 15) / 16 * 16 + v.padded() + more;
+}
+
+struct State {
+  int64_t worker_floats = 0;
+};
+
+auto bind_workers(const SupportVectors& v, size_t features, int64_t more) {
+  return [floats = (worker_floats(v, features, more) + 15) / 16 * 16](BindContext& bind, State& s) {
+    s.worker_floats = floats;
+    bind.need_scratch(bind.threads() * floats * 4);
+  };
+}
+
+// row(i, sample, memory): memory has room for v.padded() floats and what else was asked for.
 template <class Row>
-void for_samples(RunContext& run, size_t expected, Row&& row) {
+void for_samples(RunContext& run, const State& s, size_t expected, Row&& row) {
   const auto [rows, features] = ml::rows_of(run.in_shape(0));
   if (static_cast<size_t>(features) != expected) {
     throw Error(
         ErrorCode::run_failed,
         fmt::format("the support vectors have {} features; the input has {}", expected, features));
   }
-  run.pool().parallel_for(rows, 64, [&, features = features](int64_t begin, int64_t end, int) {
-    std::vector<double> x(static_cast<size_t>(features));
-    for (int64_t i = begin; i < end; ++i) {
-      ml::read_numbers(run.in_type(0), run.data(0), i * features, features, x.data());
-      row(i, x.data());
-    }
-  });
+  auto* scratch = static_cast<float*>(run.scratch());
+  run.pool().parallel_for(
+      rows, 64, [&, features = features](int64_t begin, int64_t end, int worker) {
+        float* x = scratch + worker * s.worker_floats;
+        for (int64_t i = begin; i < end; ++i) {
+          ml::read_numbers(run.in_type(0), run.data(0), i * features, features, x);
+          row(i, x, x + (features + 15) / 16 * 16);
+        }
+      });
 }
 
 // --- SVMRegressor
@@ -80,9 +83,9 @@ void infer_regressor(InferContext& ctx) {
 }
 
 struct Regressor {
-  Kernel kernel;
-  std::vector<float> vectors, coefficients;
-  size_t count = 0, features = 0;
+  SupportVectors vectors;  // none: one vector of weights
+  std::vector<float> coefficients;
+  size_t features = 0;
   double rho = 0;
   bool one_class = false;
 };
@@ -90,54 +93,63 @@ struct Regressor {
 Regressor regressor_of(const NodeView& node) {
   Regressor r;
   const int64_t supports = node.attr_int("n_supports", 0);
-  r.coefficients = floats_of(node, "coefficients"), r.vectors = floats_of(node, "support_vectors");
+  const std::vector<float> vectors = floats_of(node, "support_vectors");
+  r.coefficients = floats_of(node, "coefficients");
   const auto rho = floats_of(node, "rho");
   if (rho.empty()) node.fail("attribute 'rho' is required and absent; add it to the node");
   r.rho = rho[0];
   r.one_class = node.attr_int("one_class", 0) != 0;
   if (supports < 0) node.fail("n_supports must not be negative; got {}", supports);
-  if (supports == 0) {  // one vector of weights
+  if (supports == 0) {
     r.features = r.coefficients.size();
     return r;
   }
-  r.kernel = kernel_of(node);
-  r.count = static_cast<size_t>(supports);
-  if (r.vectors.size() % r.count != 0 || r.coefficients.size() < r.count) {
+  r.vectors = kernel_of(node);
+  const auto count = static_cast<size_t>(supports);
+  if (vectors.size() % count != 0 || r.coefficients.size() < count) {
     node.fail(
         "{} support vectors need as many coefficients and a multiple of numbers; found {} and {}",
-        supports, r.coefficients.size(), r.vectors.size());
+        supports, r.coefficients.size(), vectors.size());
   }
-  r.features = r.vectors.size() / r.count;
+  r.features = vectors.size() / count;
+  r.vectors.count = supports, r.vectors.features = static_cast<int64_t>(r.features);
+  r.vectors.arrange(vectors.data());
   return r;
 }
 
+float score_of(const Regressor& r, const float* x, float* memory) {
+  const auto weighted = [&](const float* values, int64_t n) {
+    return static_cast<float>(r.rho + kernels::weighted_sum(r.coefficients.data(), values, n));
+  };
+  if (r.vectors.count == 0) return weighted(x, static_cast<int64_t>(r.features));
+  kernels::support_kernels(r.vectors, x, memory);
+  return weighted(memory, r.vectors.count);
+}
+
 std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
-  return make_step("ml.svm_regressor",
-                   [r = regressor_of(ctx), transform = ml::transform_of(ctx)](RunContext& run) {
-                     for_samples(run, r.features, [&](int64_t i, const double* x) {
-                       double sum = r.rho;
-                       if (r.count == 0) sum += Kernel()(x, r.coefficients.data(), r.features);
-                       for (size_t j = 0; j < r.count; ++j)
-                         sum += static_cast<double>(r.coefficients[j]) *
-                                r.kernel(x, r.vectors.data() + j * r.features, r.features);
-                       auto score = static_cast<float>(sum);
-                       if (r.one_class)
-                         score = score > 0 ? 1.0f : -1.0f;
-                       else
-                         ml::apply(transform, std::span(&score, 1));
-                       run.out<float>(0)[i] = score;
-                     });
-                   });
+  const Regressor regressor = regressor_of(ctx);
+  return make_step<State>(
+      "ml.svm_regressor", bind_workers(regressor.vectors, regressor.features, 0),
+      [r = regressor, transform = ml::transform_of(ctx)](RunContext& run, const State& s) {
+        for_samples(run, s, r.features, [&](int64_t i, const float* x, float* memory) {
+          float score = score_of(r, x, memory);
+          if (r.one_class)
+            score = score > 0 ? 1.0f : -1.0f;
+          else
+            ml::apply(transform, std::span(&score, 1));
+          run.out<float>(0)[i] = score;
+        });
+      });
 }
 
 // --- SVMClassifier
 // --------------------------------------------------------------------------------
 
 struct Classifier {
-  Kernel kernel;
+  SupportVectors support;
   ml::Labels labels;
   ml::Transform transform = ml::Transform::none;
-  std::vector<float> vectors, coefficients, rho, prob_a, prob_b;
+  std::vector<float> coefficients, rho, prob_a, prob_b;
   std::vector<size_t> begins;  // of each class, its first support vector; and the end
   size_t classes = 1, features = 0;
   bool positive = true;  // no coefficient is negative
@@ -152,7 +164,8 @@ struct Classifier {
   }
 };
 
-void check(const NodeView& node, const Classifier& c) {
+// `numbers`: of all support vectors together.
+void check(const NodeView& node, const Classifier& c, size_t numbers) {
   const size_t vectors = c.vector_count();
   if (vectors == 0) {
     if (c.coefficients.empty() || c.coefficients.size() % c.classes != 0)
@@ -163,9 +176,9 @@ void check(const NodeView& node, const Classifier& c) {
   if (c.begins.size() != c.classes + 1)
     node.fail("vectors_per_class must have one element per class, {}; it has {}", c.classes,
               c.begins.size() - 1);
-  if (c.vectors.size() % vectors != 0)
+  if (numbers % vectors != 0)
     node.fail("support_vectors must be a multiple of the {} vectors; it has {} numbers", vectors,
-              c.vectors.size());
+              numbers);
   if (c.classes > 1 && c.coefficients.size() < (c.classes - 1) * vectors)
     node.fail("coefficients must have {} elements; it has {}", (c.classes - 1) * vectors,
               c.coefficients.size());
@@ -184,7 +197,8 @@ Classifier classifier_of(const NodeView& node) {
   c.labels = ml::labels_of(node, "classlabels_ints", "classlabels_strings");
   c.transform = ml::transform_of(node);
   c.classes = std::max<size_t>(c.labels.size(), 1);
-  c.coefficients = floats_of(node, "coefficients"), c.vectors = floats_of(node, "support_vectors");
+  const std::vector<float> numbers = floats_of(node, "support_vectors");
+  c.coefficients = floats_of(node, "coefficients");
   c.rho = floats_of(node, "rho"), c.prob_a = floats_of(node, "prob_a"),
   c.prob_b = floats_of(node, "prob_b");
   if (c.rho.empty()) node.fail("attribute 'rho' is required and absent; add it to the node");
@@ -196,10 +210,14 @@ Classifier classifier_of(const NodeView& node) {
     c.begins.push_back(total += static_cast<size_t>(count));
   }
   for (const float coefficient : c.coefficients) c.positive &= coefficient >= 0;
-  check(node, c);
+  check(node, c, numbers.size());
   const size_t vectors = c.vector_count();
-  if (vectors > 0) c.kernel = kernel_of(node);
-  c.features = vectors > 0 ? c.vectors.size() / vectors : c.coefficients.size() / c.classes;
+  c.features = vectors > 0 ? numbers.size() / vectors : c.coefficients.size() / c.classes;
+  if (vectors == 0) return c;
+  c.support = kernel_of(node);
+  c.support.count = static_cast<int64_t>(vectors);
+  c.support.features = static_cast<int64_t>(c.features);
+  c.support.arrange(numbers.data());
   return c;
 }
 
@@ -211,34 +229,60 @@ void infer_classifier(InferContext& ctx) {
   ctx.set(1, ElementType::float32, {rows, Dim(static_cast<int64_t>(c.columns()))});
 }
 
+// What one sample needs beside its kernels.
+struct Work {
+  explicit Work(const Classifier& c, float* memory) {
+    const size_t k = c.classes;
+    const auto take = [&](size_t doubles) {
+      auto* at = reinterpret_cast<double*>(memory);
+      memory += 2 * doubles;
+      return at;
+    };
+    if (c.has_probabilities()) p = take(k), qp = take(k), pairwise = take(k * k), q = take(k * k);
+    scores = memory, votes = memory + most_scores(c);
+  }
+  // In floats; the memory is aligned for doubles.
+  static int64_t size(const Classifier& c) {
+    const size_t k = c.classes, doubles = c.has_probabilities() ? 2 * k + 2 * k * k : 0;
+    return static_cast<int64_t>(2 * doubles + most_scores(c) + k);
+  }
+  // One more than there are, for two columns.
+  static size_t most_scores(const Classifier& c) {
+    return 1 + std::max(c.classes, c.vector_count() > 0 ? c.pairs() : 0);
+  }
+  double *p = nullptr, *qp = nullptr, *pairwise = nullptr, *q = nullptr;
+  float* scores;
+  float* votes;  // of each class
+};
+
 // A score for each pair of classes, and the votes they give.
-void score_pairs(const Classifier& c, const double* x, std::vector<double>& kernels,
-                 std::vector<float>& scores, std::vector<int>& votes) {
-  const size_t vectors = c.vector_count();
-  kernels.resize(vectors);
-  for (size_t j = 0; j < vectors; ++j)
-    kernels[j] = c.kernel(x, c.vectors.data() + j * c.features, c.features);
-  votes.assign(c.classes, 0);
-  scores.clear();
+void score_pairs(const Classifier& c, const float* kernels, const Work& work) {
+  const auto vectors = static_cast<int64_t>(c.vector_count());
+  std::fill_n(work.votes, c.classes, 0.0f);
   const auto part = [&](size_t row, size_t of) {
-    double sum = 0;
-    for (size_t j = c.begins[of]; j < c.begins[of + 1]; ++j)
-      sum += static_cast<double>(c.coefficients[row * vectors + j]) * kernels[j];
-    return sum;
+    const auto first = static_cast<int64_t>(c.begins[of]),
+               end = static_cast<int64_t>(c.begins[of + 1]);
+    return kernels::weighted_sum(
+        c.coefficients.data() + static_cast<int64_t>(row) * vectors + first, kernels + first,
+        end - first);
   };
+  size_t pair = 0;
   for (size_t i = 0; i < c.classes; ++i) {
-    for (size_t j = i + 1; j < c.classes; ++j) {
-      const double score = static_cast<double>(c.rho[scores.size()]) + part(j - 1, i) + part(i, j);
-      scores.push_back(static_cast<float>(score));
-      ++votes[score > 0 ? i : j];
+    for (size_t j = i + 1; j < c.classes; ++j, ++pair) {
+      const double score = static_cast<double>(c.rho[pair]) + part(j - 1, i) + part(i, j);
+      work.scores[pair] = static_cast<float>(score);
+      work.votes[score > 0 ? i : j] += 1;
     }
   }
 }
 
 // Probabilities of the classes from those of the pairs: the second method of Wu, Lin and Weng
 // (2004), by their iteration.
-std::vector<float> coupled(const std::vector<double>& pairwise, size_t k) {
-  std::vector<double> q(k * k, 0), p(k, 1.0 / static_cast<double>(k)), qp(k);
+void couple(const Work& work, size_t k) {
+  double *q = work.q, *p = work.p, *qp = work.qp;
+  const double* pairwise = work.pairwise;
+  std::fill_n(q, k * k, 0.0);
+  std::fill_n(p, k, 1.0 / static_cast<double>(k));
   for (size_t t = 0; t < k; ++t) {
     for (size_t j = 0; j < k; ++j) {
       if (j == t) continue;
@@ -266,43 +310,40 @@ std::vector<float> coupled(const std::vector<double>& pairwise, size_t k) {
       }
     }
   }
-  return {p.begin(), p.end()};
 }
 
-std::vector<float> probabilities(const Classifier& c, const std::vector<float>& scores) {
-  std::vector<double> pairwise(c.classes * c.classes, 0);
+// The scores of the pairs become probabilities of the classes.
+void scores_to_probabilities(const Classifier& c, const Work& work) {
   size_t at = 0;
   for (size_t i = 0; i < c.classes; ++i) {
     for (size_t j = i + 1; j < c.classes; ++j, ++at) {
-      const float fitted = 1 - ml::logistic(scores[at] * c.prob_a[at] + c.prob_b[at]);
+      const float fitted = 1 - ml::logistic(work.scores[at] * c.prob_a[at] + c.prob_b[at]);
       const double chance = std::clamp<double>(fitted, 1e-7, 1 - 1e-7);
-      pairwise[i * c.classes + j] = chance;
-      pairwise[j * c.classes + i] = 1 - chance;
+      work.pairwise[i * c.classes + j] = chance;
+      work.pairwise[j * c.classes + i] = 1 - chance;
     }
   }
-  return coupled(pairwise, c.classes);
+  couple(work, c.classes);
+  std::copy_n(work.p, c.classes, work.scores);
 }
 
 // One sample's scores and the index of its label.
-int64_t classify(const Classifier& c, const double* x, std::vector<float>& scores) {
-  std::vector<double> kernels;
-  std::vector<int> votes;
-  int64_t best = 0;
-  float weight = 0;
+int64_t classify(const Classifier& c, const float* x, float* memory, const Work& work) {
+  const float* deciding = work.votes;
   if (c.vector_count() == 0) {
-    scores.clear();
     for (size_t k = 0; k < c.classes; ++k)
-      scores.push_back(
+      work.scores[k] =
           static_cast<float>(static_cast<double>(c.rho[0]) +
-                             Kernel()(x, c.coefficients.data() + k * c.features, c.features)));
-    best = std::max_element(scores.begin(), scores.end()) - scores.begin();
-    weight = scores[static_cast<size_t>(best)];
+                             kernels::weighted_sum(x, c.coefficients.data() + k * c.features,
+                                                   static_cast<int64_t>(c.features)));
+    deciding = work.scores;
   } else {
-    score_pairs(c, x, kernels, scores, votes);
-    if (c.has_probabilities()) scores = probabilities(c, scores);
-    best = std::max_element(votes.begin(), votes.end()) - votes.begin();
-    weight = static_cast<float>(votes[static_cast<size_t>(best)]);
+    kernels::support_kernels(c.support, x, memory);
+    score_pairs(c, memory, work);
+    if (c.has_probabilities()) scores_to_probabilities(c, work);
   }
+  int64_t best = std::max_element(deciding, deciding + c.classes) - deciding;
+  const float weight = deciding[best];
   const bool single = c.rho.size() == 1;
   if (single && c.labels.size() == 2 && !c.has_probabilities() && c.positive && weight >= 0.5f)
     best = 1;
@@ -311,21 +352,29 @@ int64_t classify(const Classifier& c, const double* x, std::vector<float>& score
 }
 
 std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
-  return make_step("ml.svm_classifier", [c = classifier_of(ctx)](RunContext& run) {
-    const auto columns = static_cast<int64_t>(c.columns());
-    for_samples(run, c.features, [&](int64_t i, const double* x) {
-      std::vector<float> scores;
-      const int64_t label = classify(c, x, scores);
-      if (c.labels.size() == 1)
-        c.labels.write_only(run, i, label == 1);
-      else
-        c.labels.write(run, i, label);
-      if (scores.size() == 1 && columns == 2) scores.insert(scores.begin(), -scores[0]);
-      ml::apply(c.transform, scores);
-      if (run.has_output(1))
-        std::copy(scores.begin(), scores.end(), run.out<float>(1) + i * columns);
-    });
-  });
+  const Classifier classifier = classifier_of(ctx);
+  return make_step<State>(
+      "ml.svm_classifier",
+      bind_workers(classifier.support, classifier.features, Work::size(classifier)),
+      [c = classifier](RunContext& run, const State& s) {
+        const size_t columns = c.columns();
+        for_samples(run, s, c.features, [&](int64_t i, const float* x, float* memory) {
+          const Work work(c, memory + c.support.padded());
+          const int64_t label = classify(c, x, memory, work);
+          if (c.labels.size() == 1)
+            c.labels.write_only(run, i, label == 1);
+          else
+            c.labels.write(run, i, label);
+          if (c.scores() == 1 && columns == 2) {
+            work.scores[1] = work.scores[0];
+            work.scores[0] = -work.scores[1];
+          }
+          ml::apply(c.transform, std::span(work.scores, columns));
+          if (run.has_output(1))
+            std::copy_n(work.scores, columns,
+                        run.out<float>(1) + i * static_cast<int64_t>(columns));
+        });
+      });
 }
 
 constexpr Operator operators[] = {
