@@ -30,19 +30,31 @@ void relax() {
 #endif
 }
 
-constexpr auto spin_time = std::chrono::microseconds(50);
+// Between two loops of a run there may be as much work for one thread; waking a worker that sleeps
+// would take as long.
+constexpr auto spin_time = std::chrono::microseconds(300);
 constexpr int loop_slots = 8;  // loops that may be under way in one pool at the same time
 
 // True on a thread that is inside a body: loops nested in it run there alone.
 thread_local bool inside_body = false;
 
+// The chunks that a thread takes first, so that what it wrote in one loop it often reads in the
+// next one. They are taken from the front, by others too when they have no more of their own.
+struct alignas(64) Share {
+  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> end{0};
+
+  bool has_work() const {
+    return next.load(std::memory_order_relaxed) < end.load(std::memory_order_relaxed);
+  }
+};
+
 // One loop under way. A worker may touch `body` only between joining (users + 1, while open)
 // and leaving, so the caller can return as soon as the slot is closed and users is 0.
-struct Loop {
+struct alignas(64) Loop {
   std::atomic<uint32_t> state{0};  // bit 31: open; low bits: workers inside
-  std::atomic<int64_t> next{0};
-  std::atomic<int> next_worker{0};
-  std::atomic<int64_t> count{0};
+  std::vector<Share> shares;       // one for each thread
+  int64_t count = 0;
   int64_t grain = 1;
   void* body = nullptr;
   void (*call)(void*, int64_t, int64_t, int) = nullptr;
@@ -54,21 +66,42 @@ struct Loop {
 
   bool has_work() const {
     return (state.load(std::memory_order_acquire) & open) != 0 &&
-           next.load(std::memory_order_relaxed) < count.load(std::memory_order_relaxed);
+           std::any_of(shares.begin(), shares.end(), [](const Share& s) { return s.has_work(); });
+  }
+
+  void share_out() {
+    const int64_t chunks = (count - 1) / grain + 1, n = static_cast<int64_t>(shares.size());
+    // Shares differ by one chunk at most.
+    const int64_t each = chunks / n, more = chunks % n;
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      Share& share = shares[static_cast<size_t>(i)];
+      share.next.store(at, std::memory_order_relaxed);
+      at += each + (i < more ? 1 : 0);
+      share.end.store(at, std::memory_order_relaxed);
+    }
+  }
+
+  void drop_the_rest() {
+    for (Share& share : shares) share.next.store(share.end.load(), std::memory_order_relaxed);
   }
 
   void claim_chunks(int worker) {
     const bool outer = inside_body;
     inside_body = true;
-    const int64_t end = count.load(std::memory_order_relaxed);
-    for (;;) {
-      const int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-      if (begin >= end) break;
-      try {
-        call(body, begin, std::min(begin + grain, end), worker);
-      } catch (...) {
-        if (!failed.exchange(true)) error = std::current_exception();
-        next.store(end, std::memory_order_relaxed);  // what is left is not worth starting
+    const size_t n = shares.size();
+    for (size_t i = 0; i < n; ++i) {
+      Share& share = shares[(static_cast<size_t>(worker) + i) % n];
+      const int64_t end = share.end.load(std::memory_order_relaxed);
+      while (share.has_work()) {
+        const int64_t chunk = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk >= end) break;
+        try {
+          call(body, chunk * grain, std::min((chunk + 1) * grain, count), worker);
+        } catch (...) {
+          if (!failed.exchange(true)) error = std::current_exception();
+          drop_the_rest();  // not worth starting
+        }
       }
     }
     inside_body = outer;
@@ -103,21 +136,22 @@ int usable_cpus() {
 
 struct ThreadPool::Shared {
   Loop loops[loop_slots];
-  std::atomic<uint64_t> wake_count{0};
-  std::atomic<int> sleepers{0};
+  alignas(64) std::atomic<uint64_t> wake_count{
+      0};  // loops begun; the one line that idle ones watch
+  alignas(64) std::atomic<int> sleepers{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::condition_variable wake;
   std::vector<std::thread> workers;
 
   // Takes part in any loop that has chunks left; false where there was none.
-  bool help() {
+  bool help(int worker) {
     for (Loop& loop : loops) {
       if (!loop.has_work()) continue;
       uint32_t seen = loop.state.load(std::memory_order_acquire);
       while (seen & Loop::open) {
         if (loop.state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
-          loop.claim_chunks(loop.next_worker.fetch_add(1, std::memory_order_relaxed));
+          loop.claim_chunks(worker);
           loop.state.fetch_sub(1, std::memory_order_release);
           return true;
         }
@@ -126,15 +160,15 @@ struct ThreadPool::Shared {
     return false;
   }
 
-  void work() {
+  void work(int worker) {
     auto idle_since = std::chrono::steady_clock::now();
     while (!stop.load(std::memory_order_relaxed)) {
-      if (help()) {
+      const uint64_t seen = wake_count.load(std::memory_order_acquire);
+      if (help(worker)) {
         idle_since = std::chrono::steady_clock::now();
         continue;
       }
-      const uint64_t seen = wake_count.load(std::memory_order_acquire);
-      for (int i = 0; i < 64; ++i) relax();
+      for (int i = 0; i < 64 && wake_count.load(std::memory_order_relaxed) == seen; ++i) relax();
       if (std::chrono::steady_clock::now() - idle_since < spin_time) continue;
       std::unique_lock lock(mutex);
       sleepers.fetch_add(1);
@@ -147,8 +181,9 @@ struct ThreadPool::Shared {
 
 ThreadPool::ThreadPool(int threads)
     : threads_(threads > 0 ? threads : usable_cpus()), shared_(std::make_unique<Shared>()) {
+  for (Loop& loop : shared_->loops) loop.shares = std::vector<Share>(static_cast<size_t>(threads_));
   for (int i = 1; i < threads_; ++i) {
-    shared_->workers.emplace_back([shared = shared_.get()] { shared->work(); });
+    shared_->workers.emplace_back([shared = shared_.get(), i] { shared->work(i); });
   }
 }
 
@@ -187,14 +222,13 @@ void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
     inside_body = outer;
     return;
   }
-  slot->count.store(count, std::memory_order_relaxed);
+  slot->count = count;
   slot->grain = grain;
   slot->body = body;
   slot->call = call;
-  slot->next_worker.store(1, std::memory_order_relaxed);
   slot->failed.store(false, std::memory_order_relaxed);
   slot->error = nullptr;
-  slot->next.store(0, std::memory_order_relaxed);
+  slot->share_out();
   slot->state.store(Loop::open, std::memory_order_release);
   shared_->wake_count.fetch_add(1);
   if (shared_->sleepers.load() > 0) {
