@@ -10,6 +10,9 @@
 namespace sardonyx::kernels {
 namespace {
 
+// Short lines are copied in one piece of this size.
+constexpr int64_t short_floats = 16;
+
 struct WindowRows {
   WindowRows(const TileKernels& kernels, const ConvGeometry& g)
       : kernels(kernels),
@@ -50,7 +53,8 @@ struct WindowRows {
   }
   // They stay in the second-level cache.
   bool small_weights() const { return g.terms * g.group_out * 4 <= small_b_bytes; }
-  int64_t window_floats() const { return block * kernels.tile_rows * row_stride; }
+  // With room for the whole piece that the last short copy writes.
+  int64_t window_floats() const { return block * kernels.tile_rows * row_stride + short_floats; }
   int64_t group_weights() const { return g.terms * panels.stored_columns(); }
   int64_t worker_floats() const {
     return round_up(window_floats() + partial_floats(chunks, block, kernels), 16);
@@ -64,15 +68,23 @@ void zero_floats(int64_t count, float* to) {
   if (count > 0) std::memset(to, 0, static_cast<size_t>(count) * sizeof(float));
 }
 
-// One line of a window: kernel[2] pixels from column `left` of an input line on.
-void copy_line(const ConvGeometry& g, const float* line, int64_t left, float* to) {
+// One line of a window: kernel[2] pixels from column `left` of an input line on; `end` is that of
+// all images. What follows the line in `to` may be overwritten, up to short_floats from its begin.
+void copy_line(const ConvGeometry& g, const float* line, const float* end, int64_t left,
+               float* to) {
   const int64_t channels = g.group * g.group_in;
   if (g.dilation[2] == 1 && g.group == 1) {
-    const int64_t begin = std::clamp<int64_t>(-left, 0, g.kernel[2]);
-    const int64_t end = std::clamp<int64_t>(g.in[2] - left, begin, g.kernel[2]);
-    zero_floats(begin * channels, to);
-    copy_floats(line + (left + begin) * channels, (end - begin) * channels, to + begin * channels);
-    zero_floats((g.kernel[2] - end) * channels, to + end * channels);
+    const float* from = line + left * channels;
+    if (g.kernel[2] * channels <= short_floats && left >= 0 && left + g.kernel[2] <= g.in[2] &&
+        end - from >= short_floats) {
+      std::memcpy(to, from, short_floats * sizeof(float));
+      return;
+    }
+    const int64_t first = std::clamp<int64_t>(-left, 0, g.kernel[2]);
+    const int64_t last = std::clamp<int64_t>(g.in[2] - left, first, g.kernel[2]);
+    zero_floats(first * channels, to);
+    copy_floats(line + (left + first) * channels, (last - first) * channels, to + first * channels);
+    zero_floats((g.kernel[2] - last) * channels, to + last * channels);
     return;
   }
   for (int64_t w = 0; w < g.kernel[2]; ++w, to += g.group_in) {
@@ -86,7 +98,8 @@ void copy_line(const ConvGeometry& g, const float* line, int64_t left, float* to
 }
 
 // The window of one output pixel: its taps one after the other, of each the group's channels.
-void copy_window(const ConvGeometry& g, const float* image, int64_t pixel, float* to) {
+void copy_window(const ConvGeometry& g, const float* image, const float* end, int64_t pixel,
+                 float* to) {
   const int64_t left = pixel % g.out[2] * g.stride[2] - g.pad[2];
   const int64_t top = pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1];
   const int64_t front = pixel / g.out[2] / g.out[1] * g.stride[0] - g.pad[0];
@@ -98,7 +111,8 @@ void copy_window(const ConvGeometry& g, const float* image, int64_t pixel, float
       if (depth < 0 || depth >= g.in[0] || row < 0 || row >= g.in[1]) {
         zero_floats(line_terms, to);
       } else {
-        copy_line(g, image + (depth * g.in[1] + row) * g.in[2] * g.group * g.group_in, left, to);
+        copy_line(g, image + (depth * g.in[1] + row) * g.in[2] * g.group * g.group_in, end, left,
+                  to);
       }
     }
   }
@@ -107,16 +121,17 @@ void copy_window(const ConvGeometry& g, const float* image, int64_t pixel, float
 void run_window_task(const WindowRows& t, const Call& call, int64_t task,
                      const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = t.g;
-  const int64_t where = task / t.panel_groups;  // group and block
-  const int64_t first = where % t.blocks * t.block;
+  const int64_t where = task / t.panel_groups;  // block and group
+  const int64_t first = where / g.group * t.block;
   const int64_t last = std::min(first + t.block, t.strips.count());
-  const int64_t group = where / t.blocks;
+  const int64_t group = where % g.group;
   float* space = spaces.space(worker);
   const bool in_place = t.reads_images();
   if (!in_place && spaces.changes(worker, where)) {
     float* to = space;
+    const float* end = call.image_last(g.batch, 0);
     for (int64_t i = t.strips.begin(first); i < t.strips.begin(last); ++i, to += t.row_stride) {
-      copy_window(g, call.image_last(i / g.out_pixels, group), i % g.out_pixels, to);
+      copy_window(g, call.image_last(i / g.out_pixels, group), end, i % g.out_pixels, to);
     }
   }
   const int64_t pixel = g.group * g.group_in;  // floats

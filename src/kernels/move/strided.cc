@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/checked.h"
@@ -78,8 +79,16 @@ void copy_block(const Blocks& b, const T* x, T* y, int64_t rows, int64_t columns
     for (int64_t r = 0; r < rows; ++r) std::fill_n(y + r * b.y_row, columns, x[r * b.x_row]);
     return;
   }
+  const bool turned = b.y_column == 1 && b.x_row == 1;
+  if constexpr (sizeof(T) == 1 || sizeof(T) == 4) {
+    using Plain = std::conditional_t<sizeof(T) == 1, uint8_t, uint32_t>;
+    if (turned && columns == b.y_row && columns >= 2 && columns <= 4) {
+      return interleave_columns(reinterpret_cast<const Plain*>(x), b.x_column,
+                                reinterpret_cast<Plain*>(y), rows, columns);
+    }
+  }
   if constexpr (sizeof(T) == 4) {
-    if (b.y_column == 1 && b.x_row == 1) {
+    if (turned) {
       return transpose_block(reinterpret_cast<const uint32_t*>(x), b.x_column,
                              reinterpret_cast<uint32_t*>(y), b.y_row, rows, columns);
     }

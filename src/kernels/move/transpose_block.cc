@@ -30,6 +30,38 @@ HWY_INLINE void Square(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t
 }
 #endif
 
+template <class T>
+void Interleave(const T* x, int64_t x_column, T* y, int64_t rows, int64_t columns) {
+  int64_t r = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; r + lanes <= rows; r += lanes) {
+    const auto column = [&](int64_t c) HWY_ATTR { return hn::LoadU(d, x + c * x_column + r); };
+    T* to = y + r * columns;
+    if (columns == 2) {
+      hn::StoreInterleaved2(column(0), column(1), d, to);
+    } else if (columns == 3) {
+      hn::StoreInterleaved3(column(0), column(1), column(2), d, to);
+    } else {
+      hn::StoreInterleaved4(column(0), column(1), column(2), column(3), d, to);
+    }
+  }
+#endif
+  for (; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) y[r * columns + c] = x[c * x_column + r];
+  }
+}
+
+void InterleaveWords(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t rows,
+                     int64_t columns) {
+  Interleave(x, x_column, y, rows, columns);
+}
+void InterleaveBytes(const uint8_t* x, int64_t x_column, uint8_t* y, int64_t rows,
+                     int64_t columns) {
+  Interleave(x, x_column, y, rows, columns);
+}
+
 void TransposeBlock(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t y_row, int64_t rows,
                     int64_t columns) {
   int64_t r = 0;
@@ -56,7 +88,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sardonyx::kernels {
 
+HWY_EXPORT(InterleaveWords);
+HWY_EXPORT(InterleaveBytes);
 HWY_EXPORT(TransposeBlock);
+
+void interleave_columns(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t rows,
+                        int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(InterleaveWords)(x, x_column, y, rows, columns);
+}
+void interleave_columns(const uint8_t* x, int64_t x_column, uint8_t* y, int64_t rows,
+                        int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(InterleaveBytes)(x, x_column, y, rows, columns);
+}
 
 void transpose_block(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t y_row, int64_t rows,
                      int64_t columns) {
