@@ -196,6 +196,10 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : shared_->workers) worker.join();
 }
 
+bool ThreadPool::asleep() const {
+  return shared_->sleepers.load(std::memory_order_relaxed) == threads_ - 1;
+}
+
 void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);

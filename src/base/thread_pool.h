@@ -21,6 +21,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
+  // Whether all workers sleep, so that a short loop would end before one of them has woken up.
+  bool asleep() const;
 
   // Calls body(begin, end, worker) for the chunks [0,grain), [grain,2*grain) … of [0,count), each
   // exactly once, in any order, on several threads. The chunks depend on count and grain alone,

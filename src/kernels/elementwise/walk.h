@@ -9,13 +9,19 @@
 
 namespace sardonyx::kernels {
 
-// Elements a chunk takes: enough to pay for a fork even where an element costs 0.1 ns.
-inline constexpr int64_t element_grain = 32768;
+// Elements a chunk takes, about a microsecond's work where an element costs 0.1 ns.
+inline constexpr int64_t element_grain = 8192;
+
+// Whether so many elements had better stay on the caller's thread.
+inline bool stays_alone(int64_t elements, const ThreadPool& pool) {
+  constexpr int64_t worth_waking = 4 * element_grain;
+  return elements <= 2 * element_grain || (elements <= worth_waking && pool.asleep());
+}
 
 // Calls body(begin, end) for chunks of [0, n), on several threads.
 template <class Body>
 void for_chunks(int64_t n, ThreadPool& pool, Body&& body) {
-  if (n <= element_grain) {
+  if (stays_alone(n, pool)) {
     if (n > 0) body(int64_t{0}, n);
     return;
   }

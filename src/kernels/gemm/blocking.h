@@ -61,8 +61,8 @@ struct Chunks {
   int64_t size() const { return divide_up(k, count()); }
 };
 
-// Multiply-adds worth handing to another thread, about ten microseconds.
-constexpr int64_t task_work = 400'000;
+// Multiply-adds worth handing to another thread, about three microseconds.
+constexpr int64_t task_work = 128'000;
 // What of the second-level cache a block of A may take; and below which size all of B stays there.
 constexpr int64_t block_bytes = 768 << 10;
 constexpr int64_t small_b_bytes = 512 << 10;
@@ -75,7 +75,10 @@ inline int64_t strips_per_block(int64_t strips, int64_t tile_rows, int64_t k, in
   const int64_t strip_bytes = std::max<int64_t>(1, tile_rows * k * 4);
   const bool small_b = k * b_columns * 4 <= small_b_bytes;
   const int64_t fit = (small_b ? near_block_bytes : block_bytes) / strip_bytes;
-  const int64_t most = std::clamp<int64_t>(fit, 1, std::max<int64_t>(strips, 1));
+  // Blocks rather than panels are shared out among threads: rows stay where they were made.
+  constexpr int64_t wanted_blocks = 4, least_strips = 2;
+  const int64_t even = small_b ? std::max(least_strips, divide_up(strips, wanted_blocks)) : strips;
+  const int64_t most = std::clamp<int64_t>(std::min(fit, even), 1, std::max<int64_t>(strips, 1));
   const int64_t blocks = std::max<int64_t>(1, divide_up(strips, most));
   return std::max<int64_t>(1, divide_up(strips, blocks));  // blocks of equal size
 }

@@ -163,7 +163,7 @@ void copy_all(const StridedCopy& plan, const T* x, T* y, ThreadPool& pool) {
   }
   const Blocks b = choose_blocks(plan);
   const int64_t units = b.outer * b.row_blocks * b.column_blocks;
-  if (plan.count <= element_grain) return copy_units(plan, b, x, y, 0, units);
+  if (stays_alone(plan.count, pool)) return copy_units(plan, b, x, y, 0, units);
   const int64_t grain = std::max<int64_t>(1, element_grain / (b.block_rows * b.block_columns));
   pool.parallel_for(units, grain, [&](int64_t begin, int64_t end, int) {
     copy_units(plan, b, x, y, begin, end);

@@ -147,6 +147,7 @@ class Reduction {
                          [&](int64_t begin, int64_t end) { rows(begin, end); });
     }
     const int64_t inner = plan_.kept_dims[plan_.kept_rank - 1];
+    if (splits_columns(inner)) return run_split_columns(inner, pool);
     const int64_t blocks = (inner + block - 1) / block;
     for_rows_of(plan_.kept / inner * blocks, plan_.reduced * std::min(inner, block), pool,
                 [&](int64_t begin, int64_t end) {
@@ -209,6 +210,35 @@ class Reduction {
     put_value(type_, y_, 0, finished(op_, value, plan_.reduced));
   }
 
+  // Many rows of one matrix are cut into parts, so that each thread reads what it wrote itself.
+  static constexpr int64_t row_parts = 8;
+  static constexpr int64_t part_values = 65536 / sizeof(C);
+  bool splits_columns(int64_t inner) const {
+    constexpr int64_t fewest = 16;  // rows in a part
+    return plan_.kept == inner && !logs_exp() && plan_.reduced >= row_parts * fewest &&
+           plan_.reduced * inner >= 2 * row_grain && inner * row_parts <= part_values;
+  }
+
+  void run_split_columns(int64_t inner, ThreadPool& pool) const {
+    alignas(64) C parts_of[part_values];
+    const int64_t size = (plan_.reduced + row_parts - 1) / row_parts;
+    pool.parallel_for(row_parts, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t p = begin; p < end; ++p) {
+        C* value = parts_of + p * inner;
+        std::fill_n(value, inner, neutral<C>(fold_));
+        const int64_t first = std::min(p * size, plan_.reduced),
+                      last = std::min(first + size, plan_.reduced);
+        for (int64_t column = 0; column < inner; column += block)
+          columns_folded(column, std::min(block, inner - column), first, last, value + column);
+      }
+    });
+    for (int64_t i = 0; i < inner; ++i) {
+      C value = neutral<C>(fold_);
+      for (int64_t p = 0; p < row_parts; ++p) value = joined(fold_, value, parts_of[p * inner + i]);
+      put_value(type_, y_, i, finished(op_, value, plan_.reduced));
+    }
+  }
+
   C fold_run(int64_t offset, int64_t n) const {
     C value = neutral<C>(fold_);
     visit_values<C>(type_, x_, offset, n, [&](const C* v, int64_t, int64_t some) {
@@ -267,7 +297,7 @@ class Reduction {
     alignas(64) C value[block];
     if (!logs_exp() || std::is_integral_v<C>) {
       std::fill_n(value, width, neutral<C>(fold_));
-      columns_folded(base, width, value);
+      columns_folded(base, width, 0, plan_.reduced, value);
       for (int64_t i = 0; i < width; ++i) value[i] = finished(op_, value[i], plan_.reduced);
     } else {
       columns_log_sum_exp(base, width, value);
@@ -275,14 +305,15 @@ class Reduction {
     for (int64_t i = 0; i < width; ++i) put_value(type_, y_, outer * inner + column + i, value[i]);
   }
 
-  // Groups of rows are summed apart, so that rounding does not grow with their number.
-  void columns_folded(int64_t base, int64_t width, C* value) const {
+  // Rows [first, last). Groups of them are summed apart, so that rounding does not grow with their
+  // number.
+  void columns_folded(int64_t base, int64_t width, int64_t first, int64_t last, C* value) const {
     constexpr int64_t group = 128;
     alignas(64) C part[block];
-    Steps at(plan_.reduced_dims, plan_.reduced_strides, plan_.reduced_rank, 0);
-    for (int64_t begin = 0; begin < plan_.reduced; begin += group) {
+    Steps at(plan_.reduced_dims, plan_.reduced_strides, plan_.reduced_rank, first);
+    for (int64_t begin = first; begin < last; begin += group) {
       std::fill_n(part, width, neutral<C>(fold_));
-      const int64_t end = std::min(begin + group, plan_.reduced);
+      const int64_t end = std::min(begin + group, last);
       for (int64_t i = begin; i < end; ++i, at.step()) {
         visit_values<C>(type_, x_, base + at.offset, width,
                         [&](const C* v, int64_t j, int64_t some) {
