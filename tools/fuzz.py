@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Builds the fuzz targets under ASan and UBSan and runs them on mutations of real models.
 
+What goes new ways through the code is kept in build/fuzz/corpus/TARGET, from where the next run goes on.
 What makes a target crash is left in build/fuzz/crashes; `build/fuzz/bin/fuzz_TARGET FILE` repeats it.
 """
 
@@ -68,7 +69,7 @@ def fuzz(target: str, seconds: int, seed: int) -> bool:
     environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
     print(f"== {target}: {seconds} s, seed {seed}", flush=True)
     code = subprocess.run([BUILD / "bin" / f"fuzz_{target}", "--seconds", str(seconds), "--seed", str(seed),
-                           "--current", current, *seeds(target)], env=environment).returncode
+                           "--current", current, "--corpus", BUILD / "corpus" / target, *seeds(target)], env=environment).returncode
     if code == 0:
         return True
     content = current.read_bytes()
