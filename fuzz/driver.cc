@@ -11,6 +11,7 @@
 // crash. An input that takes longer than twenty seconds counts as a crash, too.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ using Input = std::vector<uint8_t>;
 using Random = std::mt19937_64;
 
 constexpr size_t largest_input = 1 << 20;
-constexpr unsigned longest_seconds = 20;
+constexpr int longest_seconds = 20;
 
 // How often each step from one block of code to another was taken by the input under test; steps
 // that share a counter are few enough at this size.
@@ -159,6 +160,12 @@ uint8_t* share(const std::string& path) {
   return memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
 }
 
+// Of the processor, not of the clock: the machine may have other work. SIGPROF ends the program.
+void limit_seconds(int seconds) {
+  const itimerval limit = {.it_interval = {}, .it_value = {seconds, 0}};
+  setitimer(ITIMER_PROF, &limit, nullptr);
+}
+
 void keep(const std::filesystem::path& corpus, const Input& input) {
   if (corpus.empty()) return;
   uint64_t hash = 0xcbf29ce484222325;
@@ -182,7 +189,7 @@ int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current
     const uint64_t size = input.size();
     std::memcpy(current, &size, sizeof size);
     std::copy(input.begin(), input.end(), current + 8);
-    alarm(longest_seconds);
+    limit_seconds(longest_seconds);
     took_new_steps();
     LLVMFuzzerTestOneInput(input.data(), input.size());
     if (took_new_steps() && !is_seed) {
@@ -190,7 +197,7 @@ int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current
       inputs.push_back(std::move(input));
     }
   }
-  alarm(0);
+  limit_seconds(0);
   std::printf("%llu inputs, %zu seeds, %zu found, %zu steps\n",
               static_cast<unsigned long long>(count), seeds, inputs.size() - seeds, steps_seen());
   return 0;

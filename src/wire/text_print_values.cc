@@ -141,12 +141,12 @@ void TextPrinter::tensor(const ir::TensorProto& tensor, std::string_view name, b
   });
 }
 
-void TextPrinter::sparse_tensor(const ir::SparseTensorProto& sparse) {
+void TextPrinter::sparse_tensor(const ir::SparseTensorProto& sparse, bool named) {
   out_ += "sparse_tensor(";
   element_type(sparse.values.data_type);
   dims(sparse.dims);
   out_ += ')';
-  if (!sparse.values.name.empty()) {
+  if (named || !sparse.values.name.empty()) {
     out_ += ' ';
     bare_or_quoted(sparse.values.name);
   }

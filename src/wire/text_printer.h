@@ -93,7 +93,7 @@ class TextPrinter {
   void shape(const std::optional<ir::TensorShape>& shape);
   void dims(const std::vector<int64_t>& dims);
   void tensor(const ir::TensorProto& tensor, std::string_view name, bool equals);
-  void sparse_tensor(const ir::SparseTensorProto& tensor);
+  void sparse_tensor(const ir::SparseTensorProto& tensor, bool named = false);
   void elements(const ir::TensorProto& tensor);
   void raw_elements(const ir::TensorProto& tensor);
   void packed_elements(ElementType type, size_t count, const std::function<uint8_t(size_t)>& byte);
