@@ -8,7 +8,7 @@
 // begin. The ways are seen where the code was compiled with -fsanitize-coverage=trace-pc; without
 // it mutations start from the seeds alone. The input under test stands in the file that --current
 // names (eight bytes of length, then the input), in memory shared with it, so that it outlives a
-// crash. An input that takes longer than twenty seconds counts as a crash, too.
+// crash. An input that takes twenty seconds of the processor counts as a crash, too.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/time.h>
