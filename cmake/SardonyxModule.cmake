@@ -21,6 +21,10 @@ if(SARDONYX_SANITIZE)
     -fsanitize=${SARDONYX_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(sardonyx_options INTERFACE -fsanitize=${SARDONYX_SANITIZE})
 endif()
+if(SARDONYX_BUILD_FUZZERS)  # what steers the mutations: see fuzz/driver.cc
+  target_compile_options(sardonyx_options INTERFACE $<IF:$<CXX_COMPILER_ID:GNU>,
+    -fsanitize-coverage=trace-pc,-fsanitize=fuzzer-no-link>)
+endif()
 
 function(sardonyx_module name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})

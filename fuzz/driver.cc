@@ -1,23 +1,30 @@
-// Runs a fuzz target without libFuzzer: it mutates seeds and calls the target on the results.
+// Runs a fuzz target without libFuzzer: it mutates seeds, calls the target on the results, and
+// keeps what went a way through the code that no input went before, to be mutated further.
 //
 //   fuzz_X FILE...                      calls the target on each file once
-//   fuzz_X --seconds N --seed S --current FILE SEED...
+//   fuzz_X --seconds N --seed S --current FILE [--corpus FOLDER] SEED...
 //
-// The input under test stands in the file that --current names (eight bytes of length, then the
-// input), in memory shared with it, so that it outlives a crash. An input that takes longer than
-// twenty seconds counts as a crash, too.
+// What is kept is written to the corpus folder, and what stands there is read before the mutations
+// begin. The ways are seen where the code was compiled with -fsanitize-coverage=trace-pc; without
+// it mutations start from the seeds alone. The input under test stands in the file that --current
+// names (eight bytes of length, then the input), in memory shared with it, so that it outlives a
+// crash. An input that takes twenty seconds of the processor counts as a crash, too.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "target.h"
@@ -28,7 +35,39 @@ using Input = std::vector<uint8_t>;
 using Random = std::mt19937_64;
 
 constexpr size_t largest_input = 1 << 20;
-constexpr unsigned longest_seconds = 20;
+constexpr int longest_seconds = 20;
+
+// How often each step from one block of code to another was taken by the input under test; steps
+// that share a counter are few enough at this size.
+constexpr size_t step_count = 1 << 18;
+std::array<uint8_t, step_count> steps;
+// The powers of two of such counts that any input has shown.
+std::array<uint8_t, step_count> seen;
+uintptr_t last_block = 0;
+
+// Whether the input under test took a step never seen, or one far more often; begins the next
+// input.
+bool took_new_steps() {
+  bool found = false;
+  for (size_t at = 0; at < step_count; at += sizeof(uint64_t)) {
+    uint64_t eight;
+    std::memcpy(&eight, steps.data() + at, sizeof eight);
+    if (eight == 0) continue;
+    for (size_t i = at; i < at + sizeof eight; ++i) {
+      if (steps[i] == 0) continue;
+      const auto bit = static_cast<uint8_t>(1u << (31 - __builtin_clz(steps[i])));
+      found |= (seen[i] & bit) == 0;
+      seen[i] |= bit;
+      steps[i] = 0;
+    }
+  }
+  last_block = 0;
+  return found;
+}
+
+size_t steps_seen() {
+  return step_count - static_cast<size_t>(std::count(seen.begin(), seen.end(), uint8_t{0}));
+}
 
 Input read(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -90,13 +129,20 @@ void write_number(Input& input, Random& random) {
   }
 }
 
-Input mutate(const std::vector<Input>& seeds, Random& random) {
-  Input input = seeds[below(random, seeds.size())];
+// Half of the time one of those found last: they are where new ways begin.
+const Input& choose(const std::vector<Input>& inputs, Random& random) {
+  const size_t recent = std::min<size_t>(inputs.size(), 1 + inputs.size() / 16);
+  return below(random, 2) == 0 ? inputs[below(random, inputs.size())]
+                               : inputs[inputs.size() - 1 - below(random, recent)];
+}
+
+Input mutate(const std::vector<Input>& inputs, Random& random) {
+  Input input = choose(inputs, random);
   const size_t count = 1 + below(random, 6);
   for (size_t i = 0; i < count; ++i) {
     switch (below(random, 6)) {
       case 0: erase(input, random); break;
-      case 1: splice(input, seeds[below(random, seeds.size())], random); break;
+      case 1: splice(input, inputs[below(random, inputs.size())], random); break;
       case 2: splice(input, Input(input), random); break;
       case 3: write_number(input, random); break;
       default: change_bytes(input, random); break;
@@ -114,29 +160,66 @@ uint8_t* share(const std::string& path) {
   return memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
 }
 
-int fuzz(const std::vector<Input>& seeds, uint64_t seed, int seconds, uint8_t* current) {
+// Of the processor, not of the clock: the machine may have other work. SIGPROF ends the program.
+void limit_seconds(int seconds) {
+  const itimerval limit = {.it_interval = {}, .it_value = {seconds, 0}};
+  setitimer(ITIMER_PROF, &limit, nullptr);
+}
+
+void keep(const std::filesystem::path& corpus, const Input& input) {
+  if (corpus.empty()) return;
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const uint8_t byte : input) hash = (hash ^ byte) * 0x100000001b3;
+  char name[17];
+  std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(hash));
+  std::ofstream(corpus / name, std::ios::binary)
+      .write(reinterpret_cast<const char*>(input.data()),
+             static_cast<std::streamsize>(input.size()));
+}
+
+int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current,
+         const std::filesystem::path& corpus) {
   Random random(seed);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  const size_t seeds = inputs.size();
   uint64_t count = 0;
   for (; std::chrono::steady_clock::now() < end; ++count) {
-    const Input input = count < seeds.size() ? seeds[count] : mutate(seeds, random);
+    const bool is_seed = count < seeds;
+    Input input = is_seed ? inputs[count] : mutate(inputs, random);
     const uint64_t size = input.size();
     std::memcpy(current, &size, sizeof size);
     std::copy(input.begin(), input.end(), current + 8);
-    alarm(longest_seconds);
+    limit_seconds(longest_seconds);
+    took_new_steps();
     LLVMFuzzerTestOneInput(input.data(), input.size());
+    if (took_new_steps() && !is_seed) {
+      keep(corpus, input);
+      inputs.push_back(std::move(input));
+    }
   }
-  alarm(0);
-  std::printf("%llu inputs\n", static_cast<unsigned long long>(count));
+  limit_seconds(0);
+  std::printf("%llu inputs, %zu seeds, %zu found, %zu steps\n",
+              static_cast<unsigned long long>(count), seeds, inputs.size() - seeds, steps_seen());
   return 0;
 }
 
 }  // namespace
 
+// Called at the begin of every block of instrumented code.
+extern "C" __attribute__((visibility("default"))) void __sanitizer_cov_trace_pc() {
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) -
+                    reinterpret_cast<uintptr_t>(&LLVMFuzzerTestOneInput);
+  const uintptr_t block = here * 0x9e3779b97f4a7c15 >> 32;
+  uint8_t& step = steps[(block ^ last_block) % step_count];
+  if (step != 255) ++step;
+  last_block = block >> 1;
+}
+
 int main(int argc, char** argv) {
   int seconds = 0;
   uint64_t seed = 1;
   std::string current;
+  std::filesystem::path corpus;
   std::vector<Input> inputs;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -147,6 +230,8 @@ int main(int argc, char** argv) {
       seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--current" && has_value) {
       current = argv[++i];
+    } else if (word == "--corpus" && has_value) {
+      corpus = argv[++i];
     } else {
       inputs.push_back(read(word));
     }
@@ -156,11 +241,16 @@ int main(int argc, char** argv) {
     for (const Input& input : inputs) LLVMFuzzerTestOneInput(input.data(), input.size());
     return 0;
   }
+  if (!corpus.empty()) {
+    std::filesystem::create_directories(corpus);
+    for (const auto& file : std::filesystem::directory_iterator(corpus))
+      inputs.push_back(read(file.path()));
+  }
   if (inputs.empty()) inputs.emplace_back();
   uint8_t* memory = share(current);
   if (memory == nullptr) {
     std::fprintf(stderr, "fuzz: cannot write '%s'\n", current.c_str());
     return 2;
   }
-  return fuzz(inputs, seed, seconds, memory);
+  return fuzz(std::move(inputs), seed, seconds, memory, corpus);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Builds the fuzz targets under ASan and UBSan and runs them on mutations of real models.
 
+What goes new ways through the code is kept in build/fuzz/corpus/TARGET, from where the next run goes on.
 What makes a target crash is left in build/fuzz/crashes; `build/fuzz/bin/fuzz_TARGET FILE` repeats it.
 """
 
@@ -38,8 +39,8 @@ def make_seeds(target: str) -> None:
     """Seeds that the program makes: models in other forms, its operator sets, models with external data."""
     program = ROOT / "build" / "release" / "bin" / "sardonyx"
     folder = BUILD / f"{target}-seeds"
-    if not program.exists():
-        return
+    if not program.exists() or (folder.exists() and any(folder.iterdir())):
+        return  # those of an earlier run will do
     folder.mkdir(parents=True, exist_ok=True)
     if target == "operator_set":
         for domain in ("ai.onnx.ml", "ai.onnx.preview.training"):
@@ -67,8 +68,9 @@ def fuzz(target: str, seconds: int, seed: int) -> bool:
     environment.setdefault("ASAN_OPTIONS", "max_allocation_size_mb=2048:detect_leaks=1")
     environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
     print(f"== {target}: {seconds} s, seed {seed}", flush=True)
-    code = subprocess.run([BUILD / "bin" / f"fuzz_{target}", "--seconds", str(seconds), "--seed", str(seed),
-                           "--current", current, *seeds(target)], env=environment).returncode
+    words = ["--seconds", str(seconds), "--seed", str(seed), "--current", current]
+    words += ["--corpus", BUILD / "corpus" / target, *seeds(target)]
+    code = subprocess.run([BUILD / "bin" / f"fuzz_{target}", *words], env=environment).returncode
     if code == 0:
         return True
     content = current.read_bytes()

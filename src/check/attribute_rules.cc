@@ -132,6 +132,7 @@ void check_attribute(Context& context, const Unit& unit, const Where& where,
                      const ir::Attribute& attribute) {
   Report& report = context.report;
   if (attribute.name.empty()) report("A-01", where, "", "an attribute has a name; it is empty");
+  check_utf8(context, where, "attribute", attribute.name);
   const std::vector<AttributeKind> held = held_kinds(attribute);
   if (!attribute.ref_attr_name.empty()) {
     check_reference(context, unit, where, attribute, !held.empty());

@@ -24,6 +24,8 @@ std::vector<Diagnostic> check(const ir::Model& model, const Options& options) {
   check_functions(context);
   check_training(context, names);
   check_external_overlaps(context);
+  check_denotations(context);
+  check_shardings(context);
   return context.report.take();
 }
 

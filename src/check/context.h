@@ -43,6 +43,9 @@ struct Context {
   // What is reported once for each.
   std::unordered_set<std::string> reported;
   std::vector<ExternalRange> external_ranges;
+  // Whether there is anything for the rules of denotation_rules.cc and sharding_rules.cc.
+  bool has_denotations = false;
+  bool has_device_annotations = false;
 
   bool first_time(std::string key) { return reported.insert(std::move(key)).second; }
 };
@@ -75,7 +78,7 @@ NameSet check_graph(Context& context, const Unit& unit, const ir::Graph& graph,
 void check_body(Context& context, const Unit& unit, const ir::Function& function);
 // Inputs, outputs, initializers and annotations of a graph, without its nodes.
 void check_interface(Context& context, const ir::WalkPlace& place);
-void check_subgraph_arity(Context& context, const ir::WalkPlace& place);
+void check_subgraph_arity(Context& context, const Unit& unit, const ir::WalkPlace& place);
 // node_rules.cc
 void check_node(Context& context, const Unit& unit, const Where& where);
 // attribute_rules.cc
@@ -91,12 +94,17 @@ void check_type(Context& context, const Where& where, const ir::TypeProto& type,
 void check_element_version(Context& context, const Where& where, int32_t element_type);
 // training_rules.cc
 void check_training(Context& context, const NameSet& main_names);
+// denotation_rules.cc, sharding_rules.cc: after all graphs and functions
+void check_denotations(Context& context);
+void check_shardings(Context& context);
 // metadata
 void check_distinct_keys(Context& context, RuleId rule, const Where& where,
                          const std::vector<ir::StringEntry>& entries);
 
 // text.cc
 bool is_utf8(std::string_view text);
+// Reports a name that is no UTF-8; `what` says what has it.
+void check_utf8(Context& context, const Where& where, std::string_view what, std::string_view name);
 bool is_c_identifier(std::string_view text);
 bool is_reversed_dns(std::string_view text);
 // The candidate closest to `text`, or "" where none is close.

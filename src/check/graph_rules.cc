@@ -100,7 +100,7 @@ bool ScopePass::enter(const ir::WalkPlace& place) {
   }
   if (place.graph) {
     check_interface(context_, place);
-    if (place.outer) check_subgraph_arity(context_, place);
+    if (place.outer) check_subgraph_arity(context_, unit_, place);
     define_inputs(frame);
     define_initializers(frame);
   } else {
@@ -122,6 +122,7 @@ void ScopePass::define_inputs(Frame& frame) {
     if (!frame.defined.emplace(input.name, Origin::input).second) {
       report_("G-22", where, "rename one", "two inputs have this name");
     }
+    check_utf8(context_, where, "value", input.name);
     report_shadowing(where, input.name, "S-05");
   }
 }
@@ -138,6 +139,7 @@ void ScopePass::define_initializers(Frame& frame) {
     }
     const auto [entry, is_new] = frame.defined.emplace(name, Origin::initializer);
     if (is_new) {
+      check_utf8(context_, where, "value", name);
       report_("G-13", where, "list it among the inputs",
               "up to IR version 3 an initializer is a graph input, too");
       report_shadowing(where, name, "S-05");
@@ -192,7 +194,9 @@ void ScopePass::define_output(Frame& frame, const Where& where, const std::strin
     return;
   }
   if (frames_.size() > 1 || outer_.names) report_shadowing(place(), name, "S-04");
-  if (!is_c_identifier(name)) ++odd_names_;
+  if (is_c_identifier(name)) return;
+  ++odd_names_;
+  if (!is_utf8(name)) check_utf8(context_, place(), "value", name);
 }
 
 void ScopePass::node(const ir::WalkPlace& place, const ir::Node& node, size_t index) {
@@ -205,6 +209,7 @@ void ScopePass::node(const ir::WalkPlace& place, const ir::Node& node, size_t in
   if (!node.name.empty() && !frame.node_names.insert(node.name).second) {
     report_("N-05", where, "", "another node of the graph has this name");
   }
+  check_utf8(context_, where, "node", node.name);
   check_node(context_, unit_, where);
   frame.pending = &node;
   frame.pending_index = index;

@@ -129,14 +129,46 @@ struct Arity {
   std::optional<size_t> inputs, outputs;
 };
 
-Arity expected_arity(const ir::Node& node) {
+Arity expected_arity(const ir::Node& node, int64_t version) {
   const size_t inputs = node.inputs.size(), outputs = node.outputs.size();
   if (is_standard(node, "If")) return {0, outputs};
   if (is_standard(node, "Loop")) return {std::max<size_t>(inputs, 2), outputs + 1};
   if (is_standard(node, "SequenceMap")) return {inputs, outputs};
   // Scan of opset 8 has an input more, which it keeps to itself.
-  if (is_standard(node, "Scan")) return {std::nullopt, outputs};
+  if (is_standard(node, "Scan") && version != 0 && inputs > 0) {
+    return {version < 9 ? inputs - 1 : inputs, outputs};
+  }
   return {};
+}
+
+// Up to IR version 3 the inputs of a nested graph may go on after those that its operator gives:
+// with its constants.
+void check_constants_as_inputs(Context& context, const ir::WalkPlace& place, size_t given) {
+  const ir::Graph& graph = *place.graph;
+  std::unordered_set<std::string_view> constants;
+  for (const ir::TensorProto& tensor : graph.initializers) constants.insert(tensor.name);
+  for (const ir::SparseTensorProto& sparse : graph.sparse_initializers) {
+    constants.insert(sparse.values.name);
+  }
+  const Where where{.graph = &place};
+  if (graph.inputs.size() < given) {
+    context.report("S-09", where, "", "{} gives the graph {} inputs; it has {}",
+                   place.holder->op_type, given, graph.inputs.size());
+  }
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const std::string& name = graph.inputs[i].name;
+    if (constants.contains(name) != (i < given)) continue;
+    const Where input = where.in(fmt::format("input '{}'", name));
+    if (i < given) {
+      context.report("S-09", input, "remove the initializer, or move the input after the others",
+                     "{} gives the first {} inputs their values; this is an initializer, too",
+                     place.holder->op_type, given);
+    } else {
+      context.report("S-09", input, "remove it, or add an initializer of its name",
+                     "{} gives the graph {} inputs; one after them is a constant",
+                     place.holder->op_type, given);
+    }
+  }
 }
 
 }  // namespace
@@ -150,6 +182,7 @@ void check_interface(Context& context, const ir::WalkPlace& place) {
   } else if (!context.first_time("graph " + graph.name)) {
     report("N-06", where, "", "another graph of the model has this name");
   }
+  check_utf8(context, where, "graph", graph.name);
   if (has_markup(graph.doc_string)) {
     report("G-26", where.in("doc_string"), "", "documentation is Markdown without HTML");
   }
@@ -164,11 +197,13 @@ void check_interface(Context& context, const ir::WalkPlace& place) {
   check_initializers(context, place);
 }
 
-void check_subgraph_arity(Context& context, const ir::WalkPlace& place) {
-  const Arity expected = expected_arity(*place.holder);
+void check_subgraph_arity(Context& context, const Unit& unit, const ir::WalkPlace& place) {
+  const Arity expected = expected_arity(*place.holder, ir::imported_version(unit.imports, ""));
   const ir::Graph& graph = *place.graph;
   const Where where{.graph = &place};
-  if (expected.inputs && *expected.inputs != graph.inputs.size()) {
+  if (expected.inputs && context.ir_version < 4) {
+    check_constants_as_inputs(context, place, *expected.inputs);
+  } else if (expected.inputs && *expected.inputs != graph.inputs.size()) {
     context.report("S-11", where, "", "{} gives the graph {} inputs; it has {}",
                    place.holder->op_type, *expected.inputs, graph.inputs.size());
   }

@@ -242,59 +242,6 @@ void check_call(Context& context, const Where& where, const ir::Function& functi
 
 // ---- annotations
 
-void check_sharding(Context& context, const Where& where, const ir::ShardingSpec& spec,
-                    const ir::DeviceConfiguration* configuration) {
-  Report& report = context.report;
-  const ir::Node& node = *where.node;
-  const auto among = [&](const std::vector<std::string>& names) {
-    return std::ranges::find(names, spec.tensor_name) != names.end();
-  };
-  if (spec.tensor_name.empty() || (!among(node.inputs) && !among(node.outputs))) {
-    report("MD-07", where, "", "a sharding names an input or output of its node; found '{}'",
-           spec.tensor_name);
-  }
-  for (const int64_t device : spec.device) {
-    const auto in_map = [&](const ir::IntIntListEntry& entry) { return entry.key == device; };
-    if (std::ranges::any_of(spec.index_to_device_group_map, in_map)) continue;
-    if (!configuration || (device >= 0 && device < configuration->num_devices)) continue;
-    report("MD-08", where, "", "device {} is not one of the {} devices", device,
-           configuration->num_devices);
-  }
-  int64_t shards = 1;
-  for (const ir::ShardedDim& dim : spec.sharded_dim) {
-    if (dim.axis < -64 || dim.axis > 63) {
-      report("MD-09", where, "", "an axis lies in [-rank, rank); found {}", dim.axis);
-    }
-    for (const ir::SimpleShardedDim& sharding : dim.simple_sharding) {
-      if (sharding.num_shards < 1) {
-        report("MD-11", where, "", "there is at least one shard; found {}", sharding.num_shards);
-      }
-      if (__builtin_mul_overflow(shards, std::max<int64_t>(sharding.num_shards, 1), &shards))
-        shards = 0;
-    }
-  }
-  if (!spec.sharded_dim.empty() && !spec.device.empty() &&
-      shards != static_cast<int64_t>(spec.device.size())) {
-    report("MD-12", where, "", "there are {} shards for {} devices", shards, spec.device.size());
-  }
-}
-
-void check_device_annotations(Context& context, const Where& where) {
-  const std::vector<ir::DeviceConfiguration>& known = context.model.configuration;
-  for (const ir::NodeDeviceConfiguration& own : where.node->device_configurations) {
-    const Where place = where.in(fmt::format("device configuration '{}'", own.configuration_id));
-    const auto found =
-        std::ranges::find(known, own.configuration_id, &ir::DeviceConfiguration::name);
-    if (own.configuration_id.empty() || found == known.end()) {
-      context.report("MD-04", place, "", "no configuration of the model has this name");
-    }
-    for (const ir::ShardingSpec& spec : own.sharding_spec) {
-      check_sharding(context, place.in(fmt::format("sharding of '{}'", spec.tensor_name)), spec,
-                     found == known.end() ? nullptr : &*found);
-    }
-  }
-}
-
 void check_annotations(Context& context, const Where& where) {
   const ir::Node& node = *where.node;
   const auto needs = [&](bool has, int version, std::string_view what) {
@@ -307,7 +254,7 @@ void check_annotations(Context& context, const Where& where) {
   needs(!node.metadata_props.empty(), 10, "metadata of nodes");
   needs(!node.device_configurations.empty(), 11, "device_configurations");
   check_distinct_keys(context, "D-24", where, node.metadata_props);
-  check_device_annotations(context, where);
+  if (!node.device_configurations.empty()) context.has_device_annotations = true;
 }
 
 void bind(Context& context, const Unit& unit, const Where& where) {

@@ -75,8 +75,12 @@ void Report::push(const Rule& rule, Level level, const Where& where, std::string
   diagnostic.severity = severity_of(level);
   diagnostic.rule = rule.id;
   diagnostic.place = where.to_place();
-  diagnostic.message = std::move(message);
-  diagnostic.advice = advice;
+  diagnostic.place.graph = as_utf8(std::move(diagnostic.place.graph));
+  diagnostic.place.node_name = as_utf8(std::move(diagnostic.place.node_name));
+  diagnostic.place.op = as_utf8(std::move(diagnostic.place.op));
+  diagnostic.place.detail = as_utf8(std::move(diagnostic.place.detail));
+  diagnostic.message = as_utf8(std::move(message));
+  diagnostic.advice = as_utf8(std::string(advice));
 }
 
 std::vector<Diagnostic> Report::take() {

@@ -17,6 +17,9 @@
 
 namespace sardonyx::check {
 
+// The text with bytes that are no UTF-8 spelled out, \xff.
+std::string as_utf8(std::string text);
+
 // A place as the checker carries it about; made into text only for what is reported.
 struct Where {
   std::string_view root = {};            // where there is no graph: "model", "function 'a.F'"

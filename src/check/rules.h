@@ -100,6 +100,7 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("N-05", levels::warning, "names of nodes are distinct in a graph"),
     row("N-06", levels::info, "names of graphs are distinct"),
     row("N-09", levels::fatal, "values have non-empty names"),
+    row("N-11", levels::warning, "names are UTF-8"),
     // Nodes
     row("D-01", levels::fatal, "a node has an op_type"),
     row("D-07", levels::warning, "a node has outputs"),
@@ -132,6 +133,8 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("S-05", levels::lax, "inputs and initializers of nested graphs differ from outer names"),
     row("S-07", levels::error, "outputs of a nested graph are values of it"),
     row("S-08", levels::error, "an input of a nested graph is no initializer", 4),
+    row("S-09", levels::fatal,
+        "further inputs of a nested graph are constants, after the actual ones", 1, 3),
     row("S-11", levels::fatal,
         "a nested graph has the inputs and outputs its operator gives and takes", 4),
     // Types
@@ -188,6 +191,7 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("SH-07", levels::warning, "dimensions are not negative"),
     row("SH-08", levels::advice, "names of dimensions are C identifiers"),
     row("SH-14", levels::info, "denotations of dimensions are the standard's"),
+    row("SH-15", levels::warning, "operators carry denotations along and are given their layout"),
     // Training
     row("TR-01", levels::warning, "training information exists from IR version 7", 1, 6),
     row("TR-05", levels::error, "an initialization graph has no inputs"),
@@ -209,6 +213,9 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("MD-09", levels::error, "a sharded axis lies in the rank"),
     row("MD-11", levels::error, "a sharding has at least one shard"),
     row("MD-12", levels::warning, "there are as many devices as shards"),
+    row("MD-18", levels::warning, "the inputs of an operator are split in ways that fit together"),
+    row("MD-19", levels::info,
+        "the operators whose tensors are split are those the standard covers"),
     // Metadata
     row("MP-03", levels::warning,
         "metadata of graphs, functions, values and tensors exists from IR "

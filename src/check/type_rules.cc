@@ -60,6 +60,7 @@ void check_dimension(Context& context, const Where& where, const ir::Dimension& 
     report("SH-07", where, "leave it open with '?' or a name",
            "dimensions are not negative; found {}", *dim.value);
   }
+  if (dim.param) check_utf8(context, where, "dimension", *dim.param);
   if (dim.param && dim.param->empty()) {
     report("SH-06", where, "leave both value and name out for an unknown size",
            "the name of a dimension is empty");
@@ -74,7 +75,9 @@ void check_dimension(Context& context, const Where& where, const ir::Dimension& 
   static constexpr std::array<std::string_view, 7> known = {
       "DATA_BATCH",        "DATA_CHANNEL",       "DATA_TIME",     "DATA_FEATURE",
       "FILTER_IN_CHANNEL", "FILTER_OUT_CHANNEL", "FILTER_SPATIAL"};
-  if (!dim.denotation.empty() && !is_one_of(dim.denotation, known)) {
+  if (dim.denotation.empty()) return;
+  context.has_denotations = true;
+  if (!is_one_of(dim.denotation, known)) {
     report("SH-14", where, "", "the denotation '{}' is not the standard's", dim.denotation);
   }
 }

@@ -1,5 +1,6 @@
 #include "rewrite/lower.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -125,6 +126,13 @@ class Lowering {
   std::shared_ptr<const ir::Graph> lower_subgraph(const ir::Graph& graph, const Imports& imports,
                                                   const infer::Scope& outer, int depth) {
     auto copy = std::make_shared<ir::Graph>(graph);
+    // Up to IR version 3 constants stand among the inputs, too, after those the operator gives.
+    if (model_.ir_version.value_or(4) < 4) {
+      std::erase_if(copy->inputs, [&](const ir::ValueInfo& input) {
+        return std::ranges::find(graph.initializers, input.name, &ir::TensorProto::name) !=
+               graph.initializers.end();
+      });
+    }
     infer::Scope scope(&outer);
     lower_graph(*copy, imports, scope, depth + 1);
     return copy;

@@ -346,7 +346,7 @@ void TextPrinter::values_and_initializers(const ir::Graph& graph) {
   }
   for (const ir::SparseTensorProto& initializer : graph.sparse_initializers) {
     next();
-    sparse_tensor(initializer);
+    sparse_tensor(initializer, true);
     after();
   }
   for (const ir::ValueInfo& info : graph.value_info) {

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 
 #include "base/checked.h"
@@ -138,12 +141,12 @@ void TextPrinter::tensor(const ir::TensorProto& tensor, std::string_view name, b
   });
 }
 
-void TextPrinter::sparse_tensor(const ir::SparseTensorProto& sparse) {
+void TextPrinter::sparse_tensor(const ir::SparseTensorProto& sparse, bool named) {
   out_ += "sparse_tensor(";
   element_type(sparse.values.data_type);
   dims(sparse.dims);
   out_ += ')';
-  if (!sparse.values.name.empty()) {
+  if (named || !sparse.values.name.empty()) {
     out_ += ' ';
     bare_or_quoted(sparse.values.name);
   }
@@ -168,15 +171,86 @@ void TextPrinter::each(size_t count, Write write) {
   out_ += '}';
 }
 
+namespace {
+
+constexpr size_t number_room = 40;  // of the longest number, and a separator
+
+template <class T>
+char* write_number(char* to, T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(value)) {
+      const std::string_view text = std::signbit(value) ? "-nan" : "nan";
+      return std::copy(text.begin(), text.end(), to);
+    }
+  }
+  return std::to_chars(to, to + number_room, value).ptr;
+}
+
+// Appends the numbers [begin, end), each but the very first with a comma before it.
+template <class T>
+void append_numbers(std::string& text, std::span<const std::byte> bytes, size_t begin, size_t end) {
+  std::array<char, 1 << 14> buffer;
+  char* at = buffer.data();
+  for (size_t i = begin; i < end; ++i) {
+    if (i > 0) {
+      *at++ = ',';
+      *at++ = ' ';
+    }
+    at = write_number(at, load<T>(bytes, i));
+    if (buffer.data() + buffer.size() - at > static_cast<ptrdiff_t>(2 * number_room)) continue;
+    text.append(buffer.data(), at);
+    at = buffer.data();
+  }
+  text.append(buffer.data(), at);
+}
+
+constexpr size_t chunk_of_numbers = 1 << 15;
+constexpr int most_threads = 8;
+
+}  // namespace
+
+// Chunks are made into text on several threads, a round of them while the round before is written.
+template <class T>
+void TextPrinter::each_of_many(std::span<const std::byte> bytes) {
+  if (!pool_) pool_ = std::make_unique<ThreadPool>(std::min(usable_cpus(), most_threads));
+  const size_t count = bytes.size() / sizeof(T);
+  const size_t in_round = static_cast<size_t>(pool_->threads()) * 4;
+  std::vector<std::string> made(in_round), before(in_round);
+  out_ += '{';
+  before[0] = std::exchange(out_, {});
+  const auto write = [&](std::vector<std::string>& texts) {
+    for (std::string& text : texts) {
+      if (!text.empty()) sink_->put(text);
+      text.clear();
+    }
+  };
+  for (size_t begin = 0; begin < count; begin += in_round * chunk_of_numbers) {
+    pool_->parallel_for(static_cast<int64_t>(in_round) + 1, 1, [&](int64_t index, int64_t, int) {
+      if (index == 0) return write(before);
+      const auto chunk = static_cast<size_t>(index) - 1;
+      const size_t first = std::min(begin + chunk * chunk_of_numbers, count);
+      append_numbers<T>(made[chunk], bytes, first, std::min(first + chunk_of_numbers, count));
+    });
+    made.swap(before);
+  }
+  write(before);
+  out_ += '}';
+}
+
 template <class T>
 void TextPrinter::each_of(std::span<const std::byte> bytes) {
-  each(bytes.size() / sizeof(T), [&](size_t i) {
-    if constexpr (std::is_floating_point_v<T>) {
-      number(load<T>(bytes, i));
-    } else {
-      out_ += std::to_string(load<T>(bytes, i));
-    }
-  });
+  const size_t count = bytes.size() / sizeof(T);
+  if (count > options_.max_elements)
+    return each(count,
+                [&](size_t i) { append_numbers<T>(out_, bytes.subspan(i * sizeof(T)), 0, 1); });
+  if (sink_ != nullptr && !in_annotation_ && count >= 4 * chunk_of_numbers)
+    return each_of_many<T>(bytes);
+  out_ += '{';
+  for (size_t i = 0; i < count; i += chunk_of_numbers) {
+    append_numbers<T>(out_, bytes, i, std::min(i + chunk_of_numbers, count));
+    spill();
+  }
+  out_ += '}';
 }
 
 // Several elements in each byte; the last byte may be partly used.

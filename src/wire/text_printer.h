@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "ir/model.h"
 #include "wire/sink.h"
 #include "wire/text_print.h"
@@ -91,7 +93,7 @@ class TextPrinter {
   void shape(const std::optional<ir::TensorShape>& shape);
   void dims(const std::vector<int64_t>& dims);
   void tensor(const ir::TensorProto& tensor, std::string_view name, bool equals);
-  void sparse_tensor(const ir::SparseTensorProto& tensor);
+  void sparse_tensor(const ir::SparseTensorProto& tensor, bool named = false);
   void elements(const ir::TensorProto& tensor);
   void raw_elements(const ir::TensorProto& tensor);
   void packed_elements(ElementType type, size_t count, const std::function<uint8_t(size_t)>& byte);
@@ -99,9 +101,12 @@ class TextPrinter {
   void each(size_t count, Write write);
   template <class T>
   void each_of(std::span<const std::byte> bytes);
+  template <class T>
+  void each_of_many(std::span<const std::byte> bytes);
 
   const PrintOptions& options_;
   Sink* sink_;
+  std::unique_ptr<ThreadPool> pool_;  // made when a large tensor is met
   std::string out_;
   size_t indent_ = 0;
   int depth_ = 0;

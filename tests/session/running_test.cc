@@ -18,6 +18,22 @@ std::vector<float> floats(const Value& value) {
   return {elements.begin(), elements.end()};
 }
 
+TEST(NestedGraphs, ConstantsStandAmongTheInputsUpToIrVersion3) {
+  const Model model = Model::from_text(R"(<ir_version: 3, opset_import: ["" : 8]>
+    g (bool c, float[2] x) => (float[2] y) {
+      y = If (c) <
+        then_branch = t (float[2] k) => (float[2] v) <float[2] k = {1, 2}> { v = Add (x, k) },
+        else_branch = e () => (float[2] v) { v = Neg (x) }
+      >
+    })");
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.plain = plain});
+    const auto y = session.run({{"c", Tensor::scalar<bool>(true)},
+                                {"x", Tensor::of<float>({10, 20}, {2})}});
+    EXPECT_EQ(floats(y[0]), (std::vector<float>{11, 22}));
+  }
+}
+
 const std::string random_model = R"(g (int64 trips, int64[R] shape) => (a, b, c) {
   keep = Constant<value = bool {1}>()
   a = RandomNormal<shape = [4]>()

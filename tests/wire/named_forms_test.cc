@@ -47,6 +47,17 @@ TEST(NamedForms, RandomModelsComeBack) {
   EXPECT_GT(bytes, 100'000u);
 }
 
+TEST(NamedForms, RandomFieldsOfNewerEditionsSurvive) {
+  size_t bytes = 0;
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    const ir::Model model = wire_test::random_model(seed, wire_test::Content::unknown);
+    const std::string binary = wire::write_model(model);
+    bytes += binary.size();
+    EXPECT_EQ(wire::write_model(wire::read_model(wire_test::bytes_of(binary))), binary) << seed;
+  }
+  EXPECT_GT(bytes, 100'000u);
+}
+
 ir::Model with_attribute(float value) {
   ir::Model model = wire::parse_model(
       R"(<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y)

@@ -401,6 +401,34 @@ TEST(TextPrint, FloatsKeepTheirBits) {
   }
 }
 
+// Large tensors become text on several threads where it goes to a file.
+TEST(TextPrint, PieceByPieceItIsTheSame) {
+  std::mt19937 random(1);
+  const auto tensor = [&](int32_t type, size_t count, size_t width) {
+    ir::TensorProto made;
+    made.name = "t" + std::to_string(type) + "_" + std::to_string(count);
+    made.data_type = type;
+    made.dims = {static_cast<int64_t>(count)};
+    made.has_raw_data = true;
+    std::vector<std::byte> bytes(count * width);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    made.raw_data = Bytes::copy_of(bytes);
+    return made;
+  };
+  ir::Model model;
+  model.graph.emplace().name = "g";
+  for (const size_t count : {131'071, 131'072, 131'073, 1'000'003}) {
+    model.graph->initializers.push_back(tensor(1, count, 4));
+    model.graph->initializers.push_back(tensor(7, count, 8));
+    model.graph->initializers.push_back(tensor(3, count, 1));
+  }
+  wire::StringSink sink;
+  wire::print(model, sink);
+  const std::string pieces = sink.take();
+  EXPECT_TRUE(pieces == wire::print(model));
+  EXPECT_TRUE(pieces == wire::print(wire::parse_model(pieces)));
+}
+
 // Whatever the text is: a model, or an Error.
 TEST(TextParse, MutationsNeverCrash) {
   std::mt19937 random(7);

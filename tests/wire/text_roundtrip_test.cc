@@ -5,11 +5,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string_view>
 #include <unordered_set>
 
 #include "ir/walk.h"
+#include "random_model.h"
 #include "sardonyx/error.h"
+#include "wire/named_forms.h"
 #include "wire/read.h"
 #include "wire/tensor.h"
 #include "wire/text_parse.h"
@@ -29,6 +32,7 @@ void normalise(ir::TensorProto& tensor) {
   ir::TensorProto plain = wire::to_proto(wire::to_tensor(tensor), tensor.name);
   plain.doc_string = tensor.doc_string;
   plain.metadata_props = tensor.metadata_props;
+  plain.segment = tensor.segment;
   tensor = std::move(plain);
 }
 
@@ -81,6 +85,8 @@ void normalise(ir::Attribute& attribute) {
   normalise_shared(attribute.t);
   normalise_shared(attribute.sparse_tensor);
   normalise_shared(attribute.tp);
+  normalise_shared(attribute.g);
+  for (auto& graph : attribute.graphs) normalise_shared(graph);
   for (auto& tensor : attribute.tensors) normalise_shared(tensor);
   for (auto& tensor : attribute.sparse_tensors) normalise_shared(tensor);
   for (auto& type : attribute.type_protos) normalise_shared(type);
@@ -101,11 +107,7 @@ void normalise(std::vector<ir::Node>& nodes) {
         }
       }
     }
-    for (ir::Attribute& attribute : node.attributes) {
-      normalise(attribute);
-      normalise_shared(attribute.g);
-      for (auto& graph : attribute.graphs) normalise_shared(graph);
-    }
+    for (ir::Attribute& attribute : node.attributes) normalise(attribute);
   }
 }
 
@@ -188,6 +190,42 @@ TEST(TextRoundTrip, ModelsOfOthers) {
   }
   if (same == 0)
     GTEST_SKIP() << "no models of others on this machine: ./dev conformance generates them";
+}
+
+// The first lines that differ in the text format, and those before them.
+std::string first_difference(const std::string& a, const std::string& b) {
+  std::istringstream lines[2];
+  for (int i = 0; i < 2; ++i) {
+    const std::string& binary = i == 0 ? a : b;
+    lines[i].str(
+        wire::named_text(wire::read_model(Bytes::copy_of(std::as_bytes(std::span(binary)))),
+                         wire::NamedForm::textproto));
+  }
+  std::string before, x, y;
+  while (std::getline(lines[0], x) && std::getline(lines[1], y)) {
+    if (x != y) break;
+    before += x + "\n";
+  }
+  return before.substr(before.size() - std::min<size_t>(before.size(), 400)) + "- " + x + "\n+ " +
+         y;
+}
+
+TEST(TextRoundTrip, RandomModels) {
+  size_t bytes = 0;
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    const ir::Model model = wire_test::random_model(seed, wire_test::Content::sound);
+    const std::string text = wire::print(model), binary = normalised_bytes(model);
+    bytes += binary.size();
+    try {
+      const ir::Model again = wire::parse_model(text);
+      if (normalised_bytes(again) == binary) continue;
+      ADD_FAILURE() << "seed " << seed << ": " << first_difference(binary, normalised_bytes(again));
+    } catch (const Error& error) {
+      ADD_FAILURE() << "seed " << seed << ": " << error.what() << "\n" << text;
+    }
+    break;
+  }
+  EXPECT_GT(bytes, 100'000u);
 }
 
 }  // namespace
