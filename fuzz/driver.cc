@@ -3,6 +3,9 @@
 //   fuzz_X FILE...                      calls the target on each file once
 //   fuzz_X --seconds N --seed S --current FILE SEED...
 //
+// Without seeds every input is made of random bytes: for targets that draw what they test from
+// them.
+//
 // The input under test stands in the file that --current names (eight bytes of length, then the
 // input), in memory shared with it, so that it outlives a crash. An input that takes longer than
 // twenty seconds counts as a crash, too.
@@ -106,6 +109,12 @@ Input mutate(const std::vector<Input>& seeds, Random& random) {
   return input;
 }
 
+Input random_bytes(Random& random) {
+  Input input(64 + below(random, 700));
+  for (uint8_t& byte : input) byte = static_cast<uint8_t>(random());
+  return input;
+}
+
 uint8_t* share(const std::string& path) {
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);
   if (file < 0 || ftruncate(file, largest_input + 8) != 0) return nullptr;
@@ -119,7 +128,9 @@ int fuzz(const std::vector<Input>& seeds, uint64_t seed, int seconds, uint8_t* c
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   uint64_t count = 0;
   for (; std::chrono::steady_clock::now() < end; ++count) {
-    const Input input = count < seeds.size() ? seeds[count] : mutate(seeds, random);
+    const Input input = seeds.empty()          ? random_bytes(random)
+                        : count < seeds.size() ? seeds[count]
+                                               : mutate(seeds, random);
     const uint64_t size = input.size();
     std::memcpy(current, &size, sizeof size);
     std::copy(input.begin(), input.end(), current + 8);
@@ -156,7 +167,6 @@ int main(int argc, char** argv) {
     for (const Input& input : inputs) LLVMFuzzerTestOneInput(input.data(), input.size());
     return 0;
   }
-  if (inputs.empty()) inputs.emplace_back();
   uint8_t* memory = share(current);
   if (memory == nullptr) {
     std::fprintf(stderr, "fuzz: cannot write '%s'\n", current.c_str());
