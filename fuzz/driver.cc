@@ -9,6 +9,9 @@
 // it mutations start from the seeds alone. The input under test stands in the file that --current
 // names (eight bytes of length, then the input), in memory shared with it, so that it outlives a
 // crash. An input that takes twenty seconds of the processor counts as a crash, too.
+//
+// Without seeds every other input is made of random bytes: for targets that draw what they test
+// from them.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -152,6 +155,12 @@ Input mutate(const std::vector<Input>& inputs, Random& random) {
   return input;
 }
 
+Input random_bytes(Random& random) {
+  Input input(64 + below(random, 700));
+  for (uint8_t& byte : input) byte = static_cast<uint8_t>(random());
+  return input;
+}
+
 uint8_t* share(const std::string& path) {
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);
   if (file < 0 || ftruncate(file, largest_input + 8) != 0) return nullptr;
@@ -185,7 +194,10 @@ int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current
   uint64_t count = 0;
   for (; std::chrono::steady_clock::now() < end; ++count) {
     const bool is_seed = count < seeds;
-    Input input = is_seed ? inputs[count] : mutate(inputs, random);
+    const bool is_random = seeds == 0 && (inputs.empty() || count % 2 == 0);
+    Input input = is_seed     ? inputs[count]
+                  : is_random ? random_bytes(random)
+                              : mutate(inputs, random);
     const uint64_t size = input.size();
     std::memcpy(current, &size, sizeof size);
     std::copy(input.begin(), input.end(), current + 8);
@@ -246,7 +258,6 @@ int main(int argc, char** argv) {
     for (const auto& file : std::filesystem::directory_iterator(corpus))
       inputs.push_back(read(file.path()));
   }
-  if (inputs.empty()) inputs.emplace_back();
   uint8_t* memory = share(current);
   if (memory == nullptr) {
     std::fprintf(stderr, "fuzz: cannot write '%s'\n", current.c_str());

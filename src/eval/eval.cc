@@ -73,8 +73,8 @@ void allocate(ops::Slot& slot, const Known& known, bool step_allocates,
   if (step_allocates) return;
   const auto shape = known.type.concrete_shape();
   if (!known.type.is_tensor() || !shape) {
-    fail_at(ir::place_of(node), ErrorCode::internal, "inference left an output open: {}",
-            known.type.to_string());
+    fail_at(ir::place_of(node), ErrorCode::run_failed,
+            "its inputs do not decide the shape of an output");
   }
   slot.value = Value(ops::charged_tensor(environment, known.type.element, *shape));
   const Tensor& held = slot.value.tensor();

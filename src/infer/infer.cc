@@ -244,7 +244,7 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
     }
     for (int i = 0; i < given || i < signature->min_inputs; ++i) {
       const schema::Formal* formal = signature->input(static_cast<size_t>(i));
-      if (formal && formal->option == schema::FormalOption::single && !context.has_input(i)) {
+      if (formal && formal->option != schema::FormalOption::optional && !context.has_input(i)) {
         context.fail("input {} '{}' is required and absent", i, formal->name);
       }
     }

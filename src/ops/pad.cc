@@ -68,16 +68,24 @@ struct Counts {
   std::array<int64_t, max_step_rank> before{}, after{};
 };
 
-// One count per dimension. `pads(i)` is element i of the pads input, whose size was checked.
-template <class Pads>
-Counts counts_of(Pads&& pads, const std::optional<std::vector<int64_t>>& axes, int64_t rank) {
+// One count per dimension. Pads of a scalar, which change no shape, come here unchecked.
+Counts counts_of(std::span<const int64_t> pads, const std::optional<std::vector<int64_t>>& axes,
+                 int64_t rank) {
   Counts counts;
   const int64_t named = axes ? static_cast<int64_t>(axes->size()) : rank;
+  if (static_cast<int64_t>(pads.size()) != 2 * named) {
+    throw Error(ErrorCode::run_failed,
+                fmt::format("pads must have {} elements; it has {}", 2 * named, pads.size()));
+  }
   for (int64_t i = 0; i < named; ++i) {
     int64_t axis = axes ? (*axes)[static_cast<size_t>(i)] : i;
+    if (axis < -rank || axis >= rank) {
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("axes[{}] is {}; the input has rank {}", i, axis, rank));
+    }
     axis += axis < 0 ? rank : 0;
-    counts.before.at(static_cast<size_t>(axis)) = pads(i);
-    counts.after.at(static_cast<size_t>(axis)) = pads(i + named);
+    counts.before[static_cast<size_t>(axis)] = pads[static_cast<size_t>(i)];
+    counts.after[static_cast<size_t>(axis)] = pads[static_cast<size_t>(i + named)];
   }
   return counts;
 }
@@ -127,8 +135,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
           }
           if (run.has_input(3) && !named) named.emplace();
           const auto rank = static_cast<int64_t>(run.in_shape(0).size());
-          run_pad(run, mode,
-                  counts_of([&](int64_t i) { return run.in<int64_t>(1)[i]; }, named, rank));
+          run_pad(
+              run, mode,
+              counts_of({run.in<int64_t>(1), static_cast<size_t>(run.in_size(1))}, named, rank));
         });
   }
   if (std::all_of(pads->begin(), pads->end(), [](int64_t count) { return count == 0; })) {
@@ -141,7 +150,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       [pads = *pads, axes, type](BindContext& bind, Counts& counts) {
         check_rank(bind.in_shape(0));
         const auto rank = static_cast<int64_t>(bind.in_shape(0).size());
-        counts = counts_of([&](int64_t i) { return pads.at(static_cast<size_t>(i)); }, axes, rank);
+        counts = counts_of(pads, axes, rank);
         bind.need_scratch(unpacked_bytes(type, bind.in_size(0), bind.out_size(0)));
       },
       [mode](RunContext& run, const Counts& counts) { run_pad(run, mode, counts); });

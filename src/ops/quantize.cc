@@ -32,7 +32,8 @@ void check_parameters(InferContext& ctx) {
     }
   }
   if (!x || !scale || scale->empty()) return;
-  if (scale->size() == 1 && (*scale)[0] == 1) return;
+  // One value is for the whole tensor; binding checks a vector whose length only a run knows.
+  if (scale->size() == 1 && ((*scale)[0] == 1 || !(*scale)[0].is_constant())) return;
   const int64_t axis =
       ctx.normalized_axis(ctx.attr_int("axis", 1), static_cast<int64_t>(x->size()));
   if (block == 0) {

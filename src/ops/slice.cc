@@ -191,19 +191,40 @@ void infer(InferContext& ctx) {
 
 using Numbers = std::optional<std::vector<int64_t>>;
 
-// The copy for known sizes and bounds. The bounds were checked when the sizes were inferred.
+// Inference sees no bounds that are computed where they can't change the shape: of a scalar, or of
+// dimensions of size 0.
+void check_bounds(size_t rank, size_t starts, size_t ends, const Numbers& axes,
+                  const Numbers& steps) {
+  const auto fail = [](std::string message) {
+    throw Error(ErrorCode::run_failed, std::move(message));
+  };
+  if (ends != starts || (axes && axes->size() != starts) || (steps && steps->size() != starts))
+    fail(fmt::format("starts, ends, axes and steps must have as many elements; starts has {}",
+                     starts));
+  if (!axes && starts > rank)
+    fail(fmt::format("starts has {} elements; the input has rank {}", starts, rank));
+  const auto limit = static_cast<int64_t>(rank);
+  for (size_t i = 0; i < starts; ++i) {
+    if (axes && ((*axes)[i] < -limit || (*axes)[i] >= limit))
+      fail(fmt::format("axes[{}] is {}; the input has rank {}", i, (*axes)[i], rank));
+    if (steps && (*steps)[i] == 0) fail("steps must not be 0");
+  }
+}
+
+// The copy for known sizes and bounds.
 kernels::StridedCopy plan(const StepShapes& shapes, const std::vector<int64_t>& starts,
                           const std::vector<int64_t>& ends, const Numbers& axes,
                           const Numbers& steps) {
   const auto shape = shapes.in_shape(0);
   const auto rank = static_cast<int64_t>(shape.size());
+  check_bounds(shape.size(), starts.size(), ends.size(), axes, steps);
   std::vector<int64_t> from(shape.size(), 0), by(shape.size(), 1);
   for (size_t i = 0; i < starts.size(); ++i) {
-    int64_t axis = axes ? axes->at(i) : static_cast<int64_t>(i);
+    int64_t axis = axes ? (*axes)[i] : static_cast<int64_t>(i);
     axis += axis < 0 ? rank : 0;
     const auto at = static_cast<size_t>(axis);
-    by.at(at) = steps ? steps->at(i) : 1;
-    from[at] = taken(shape[at], starts[i], ends.at(i), by[at]).start;
+    by[at] = steps ? (*steps)[i] : 1;
+    from[at] = taken(shape[at], starts[i], ends[i], by[at]).start;
   }
   return kernels::plan_slice(shape, from, by, shapes.out_shape(0));
 }

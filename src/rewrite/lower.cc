@@ -178,6 +178,28 @@ class Lowering {
             close.empty() ? std::string() : fmt::format("; did you mean {}?", close));
   }
 
+  // Upgrade rules rely on the inputs and outputs that a node of its version must have.
+  static void require_signature(const ir::Node& node, const schema::Signature& bound) {
+    const auto check = [&](const std::vector<std::string>& names, int32_t least, int32_t most,
+                           std::string_view what) {
+      size_t count = names.size();
+      while (count > 0 && names[count - 1].empty()) --count;
+      if (count >= static_cast<size_t>(least) && count <= static_cast<size_t>(most)) return;
+      fail_at(ir::place_of(node), ErrorCode::invalid_model,
+              "version {} of {} has {} to {} {}s; the node has {}", bound.since, node.op_type,
+              least, most, what, count);
+    };
+    check(node.inputs, bound.min_inputs, bound.max_inputs, "input");
+    check(node.outputs, bound.min_outputs, bound.max_outputs, "output");
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const schema::Formal* formal = bound.input(i);
+      if (!node.inputs[i].empty() || !formal || formal->option == schema::FormalOption::optional)
+        continue;
+      fail_at(ir::place_of(node), ErrorCode::invalid_model, "input {} '{}' is required and absent",
+              i, formal->name);
+    }
+  }
+
   // To the newest version; then to the body where there is no kernel.
   void upgrade(ir::Node node, const schema::Signature* bound, infer::Scope& scope, int depth,
                std::vector<ir::Node>& out) {
@@ -191,6 +213,7 @@ class Lowering {
       emit(std::move(node), scope, depth, out);
       return;
     }
+    require_signature(node, *bound);
     services_.known = [&](std::string_view name) { return scope.find(name); };
     const std::string origin = fmt::format("from {}-{}{}", node.op_type, bound->since,
                                            node.origin.empty() ? "" : " " + node.origin);

@@ -102,6 +102,40 @@ std::optional<std::string> list_difference(const std::vector<Value>& actual,
   return std::nullopt;
 }
 
+// The places of the keys in ascending order: a map has no order of its own.
+std::vector<size_t> order_of(const Tensor& keys) {
+  std::vector<size_t> order(static_cast<size_t>(keys.size()));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto sort = [&](auto elements) {
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return elements[a] < elements[b]; });
+  };
+  if (keys.element_type() == ElementType::string) sort(keys.elements<std::string>());
+  if (keys.element_type() == ElementType::int64) sort(keys.elements<int64_t>());
+  return order;
+}
+
+std::optional<std::string> map_difference(const Map& actual, const Map& expected,
+                                          const Tolerance& tolerance) {
+  if (actual.keys.element_type() != expected.keys.element_type() ||
+      actual.values.size() != expected.values.size())
+    return fmt::format("{} keys of type {} instead of {} of type {}", actual.values.size(),
+                       name_of(actual.keys.element_type()), expected.values.size(),
+                       name_of(expected.keys.element_type()));
+  const std::vector<size_t> found = order_of(actual.keys), wanted = order_of(expected.keys);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto same = [&](auto tag) {
+      using T = decltype(tag);
+      return actual.keys.elements<T>()[found[i]] == expected.keys.elements<T>()[wanted[i]];
+    };
+    const bool text = actual.keys.element_type() == ElementType::string;
+    if (!(text ? same(std::string()) : same(int64_t{}))) return "it has other keys";
+    if (auto one = difference(actual.values[found[i]], expected.values[wanted[i]], tolerance))
+      return fmt::format("the value of key {}: {}", wanted[i], *one);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> difference(const Value& actual, const Value& expected,
@@ -118,10 +152,7 @@ std::optional<std::string> difference(const Value& actual, const Value& expected
       return tensor_difference(actual.tensor(), expected.tensor(), tolerance);
     case Value::Kind::sequence:
       return list_difference(actual.sequence().items, expected.sequence().items, tolerance);
-    case Value::Kind::map:
-      if (auto found = tensor_difference(actual.map().keys, expected.map().keys, tolerance))
-        return "keys: " + *found;
-      return list_difference(actual.map().values, expected.map().values, tolerance);
+    case Value::Kind::map: return map_difference(actual.map(), expected.map(), tolerance);
     case Value::Kind::optional: {
       const auto& a = actual.optional().held;
       const auto& e = expected.optional().held;

@@ -305,7 +305,7 @@ void check_pool_shape(const PoolShape& s) {
   constexpr int64_t limit = int64_t{1} << 40;
   for (int a = 0; a < PoolShape::axes; ++a) {
     const bool sound = s.kernel[a] >= 1 && s.stride[a] >= 1 && s.dilation[a] >= 1 && s.in[a] >= 0 &&
-                       s.out[a] >= 0 && s.pad_before[a] >= 0 && s.pad_after[a] >= 0;
+                       s.out[a] >= 0 && s.pad_before[a] >= -s.in[a] && s.pad_after[a] >= -s.in[a];
     const int64_t most = std::max({s.kernel[a], s.stride[a], s.dilation[a], s.in[a], s.out[a],
                                    s.pad_before[a], s.pad_after[a]});
     int64_t reach;
@@ -315,7 +315,8 @@ void check_pool_shape(const PoolShape& s) {
         reach > (int64_t{1} << 61)) {
       fail(ErrorCode::bad_input,
            "pooling window of {} (stride {}, dilation {}, padding {} and {}) over an axis of {} "
-           "with {} outputs: sizes must be at least 1, padding at least 0, none beyond 2^40",
+           "with {} outputs: sizes must be at least 1, what is cropped at most the axis, none "
+           "beyond 2^40",
            s.kernel[a], s.stride[a], s.dilation[a], s.pad_before[a], s.pad_after[a], s.in[a],
            s.out[a]);
     }

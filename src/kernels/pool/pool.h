@@ -21,7 +21,8 @@ struct PoolShape {
   int64_t pad_after[axes] = {};
 };
 
-// Throws Error (bad_input) for sizes below 1 (padding below 0) or beyond 2^40.
+// Padding below 0 crops. Throws Error (bad_input) for sizes below 1, cropping of more than an axis,
+// and what lies beyond 2^40.
 void check_pool_shape(const PoolShape& shape);
 
 // Padding never wins; a window with nothing but padding gives the lowest value and index -1.

@@ -105,11 +105,12 @@ WindowAxis window_axis(const Window& window, size_t axis, int64_t in, int64_t ou
                     window.pad_end(axis)};
   if (is_same(window.auto_pad)) {
     const int64_t extent = (kernel - 1) * result.dilation + 1;
-    const int64_t total = std::max<int64_t>(0, (out - 1) * result.stride + extent - in);
+    // Below zero where windows leave gaps: the input is cropped on both sides, less at the begin.
+    const int64_t total = (out - 1) * result.stride + extent - in;
     const int64_t less = total / 2;
-    const bool upper = window.auto_pad == Window::AutoPad::same_upper;
-    result.pad_begin = upper ? less : total - less;
-    result.pad_end = upper ? total - less : less;
+    const bool begin_less = total < 0 || window.auto_pad == Window::AutoPad::same_upper;
+    result.pad_begin = begin_less ? less : total - less;
+    result.pad_end = begin_less ? total - less : less;
   }
   return result;
 }

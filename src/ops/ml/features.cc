@@ -38,18 +38,21 @@ void for_rows(RunContext& run, Row&& row) {
 }
 
 // A list with one element per feature, or one for all.
-void check_per_feature(const NodeView& node, std::string_view name, size_t size,
+void check_per_feature(InferContext& ctx, std::string_view name, size_t size,
                        const std::optional<std::vector<Dim>>& shape) {
-  if (size <= 1 || !shape || shape->empty() || !shape->back().is_constant()) return;
-  if (shape->back() != Dim(static_cast<int64_t>(size))) {
-    node.fail("{} must have 1 element or one per feature, {}; it has {}", name,
-              shape->back().to_string(), size);
+  if (size <= 1 || !shape) return;
+  const Dim features = shape->empty() ? Dim(1) : shape->back();
+  if (features.is_constant() && features != Dim(static_cast<int64_t>(size))) {
+    ctx.fail("{} must have 1 element or one per feature, {}; it has {}", name, features.to_string(),
+             size);
   }
+  ctx.require_equal(features, Dim(static_cast<int64_t>(size)),
+                    fmt::format("{} must have 1 element or one per feature", name));
 }
 
 template <class T>
 T per_feature(const std::vector<T>& list, size_t i) {
-  return list.size() == 1 ? list[0] : list.at(i);
+  return list.size() == 1 ? list[0] : list[i];
 }
 
 // --- Scaler

@@ -1,0 +1,168 @@
+// A node of any operator, drawn from the bytes: planned and plain, both refuse or both give the
+// same kinds, types, shapes and integers, which are what inference says; and no error is a defect
+// of our own.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sardonyx/session.h"
+#include "schema/schema.h"
+#include "session/inferred_model.h"
+#include "single_node.h"
+#include "target.h"
+#include "wire/text_print.h"
+#include "wire/write.h"
+
+namespace {
+
+using namespace sardonyx;
+using fuzzing::SingleNode;
+
+// How often each definition was run to its end, told when the program ends.
+class Tally {
+ public:
+  static Tally& get() {
+    static Tally tally;
+    return tally;
+  }
+  void add(const schema::Signature* signature, bool ran) {
+    ++drawn_;
+    if (ran) ++ran_[signature];
+  }
+
+ private:
+  Tally() {
+    std::atexit([] { get().print(); });
+  }
+  void print() const {
+    long long runs = 0;
+    for (const auto& [signature, count] : ran_) runs += count;
+    std::printf("%lld nodes drawn, %lld ran; of %zu definitions %zu\n", drawn_, runs,
+                schema::all_signatures().size(), ran_.size());
+    if (std::getenv("SARDONYX_FUZZ_TALLY") == nullptr) return;
+    for (const schema::Signature& signature : schema::all_signatures()) {
+      const auto found = ran_.find(&signature);
+      std::printf("%8lld %s %s %d\n", found == ran_.end() ? 0 : found->second,
+                  std::string(signature.domain).c_str(), std::string(signature.name).c_str(),
+                  signature.since);
+    }
+  }
+
+  long long drawn_ = 0;
+  std::map<const schema::Signature*, long long> ran_;
+};
+
+// With SARDONYX_FUZZ_SHOW set: what a crash's file stands for.
+void show(const SingleNode& drawn) {
+  std::fprintf(stderr, "%s\n", wire::print(drawn.model).c_str());
+}
+
+struct Outcome {
+  std::optional<std::vector<Value>> outputs;
+  bool limited = false;  // a limit of time or memory was met
+  std::string error;
+};
+
+Outcome run(const Model& model, const std::vector<NamedValue>& inputs, bool plain) {
+  SessionOptions options;
+  options.threads = 1;
+  options.plain = plain;
+  RunOptions limits;
+  limits.memory_limit = 64 << 20;
+  limits.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  Outcome outcome;
+  try {
+    const Session session(model, options);
+    outcome.outputs = session.run(inputs, limits);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::internal) std::fprintf(stderr, "%s\n", error.what());
+    require(error.code() != ErrorCode::internal, "no error is a defect of our own");
+    outcome.limited =
+        error.code() == ErrorCode::out_of_memory || error.code() == ErrorCode::cancelled;
+    outcome.error = error.what();
+  }
+  return outcome;
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (a.element_type() == ElementType::string) {
+    const auto left = a.elements<std::string>(), right = b.elements<std::string>();
+    return std::equal(left.begin(), left.end(), right.begin(), right.end());
+  }
+  return a.byte_size() == 0 || std::memcmp(a.data(), b.data(), a.byte_size()) == 0;
+}
+
+void compare(const Value& a, const Value& b, bool exact) {
+  require(a.kind() == b.kind(), "planned and plain give the same kinds");
+  if (!a.is_tensor()) return;
+  const Tensor &left = a.tensor(), &right = b.tensor();
+  require(left.element_type() == right.element_type(), "the same element types");
+  require(left.shape() == right.shape(), "the same shapes");
+  const ElementType type = left.element_type();
+  if (exact && (is_integer(type) || type == ElementType::boolean || type == ElementType::string))
+    require(same_bytes(left, right), "the same integers");
+}
+
+void hold_against(const ir::ValueType& inferred, const Value& value) {
+  if (!inferred.is_tensor() || !value.is_tensor()) return;
+  const Tensor& tensor = value.tensor();
+  require(inferred.element == ElementType::undefined || inferred.element == tensor.element_type(),
+          "the element type is the inferred one");
+  if (!inferred.shape) return;
+  require(inferred.shape->size() == tensor.shape().size(), "the rank is the inferred one");
+  for (size_t i = 0; i < tensor.shape().size(); ++i) {
+    const auto low = (*inferred.shape)[i].lower(), high = (*inferred.shape)[i].upper();
+    require((!low || *low <= tensor.shape()[i]) && (!high || *high >= tensor.shape()[i]),
+            "the sizes are the inferred ones");
+  }
+}
+
+void check_inference(const ir::Model& model, const std::vector<Value>* outputs) {
+  InferredModel made;
+  try {
+    infer_model(model, {}, made);
+  } catch (const Error& error) {
+    require(error.code() != ErrorCode::internal, "inference meets no defect of our own");
+    return;
+  }
+  if (outputs == nullptr) return;
+  for (size_t i = 0; i < outputs->size(); ++i)
+    hold_against(made.type(model.graph->outputs[i].name), (*outputs)[i]);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const SingleNode drawn = fuzzing::draw_single_node(data, size);
+  const std::string bytes = wire::write_model(drawn.model);
+  if (std::getenv("SARDONYX_FUZZ_SHOW") != nullptr) show(drawn);
+  bool ran = false;
+  try {
+    const Model model(bytes.data(), bytes.size());
+    const Outcome planned = run(model, drawn.inputs, false);
+    const Outcome plain = run(model, drawn.inputs, true);
+    ran = plain.outputs.has_value();
+    if (!planned.limited && !plain.limited) {
+      if (planned.outputs.has_value() != plain.outputs.has_value())
+        std::fprintf(stderr, "planned: %s\nplain: %s\n", planned.error.c_str(),
+                     plain.error.c_str());
+      require(planned.outputs.has_value() == plain.outputs.has_value(),
+              "planned and plain both refuse");
+    }
+    if (planned.outputs && plain.outputs) {
+      require(planned.outputs->size() == plain.outputs->size(),
+              "planned and plain give as many outputs");
+      for (size_t i = 0; i < plain.outputs->size(); ++i)
+        compare((*planned.outputs)[i], (*plain.outputs)[i], !drawn.signature->nondeterministic);
+    }
+    check_inference(drawn.model, plain.outputs ? &*plain.outputs : nullptr);
+  } catch (const Error&) {
+  }
+  Tally::get().add(drawn.signature, ran);
+  return 0;
+}
