@@ -361,5 +361,25 @@ TEST(ByteScale, RoundsTheExactQuotient) {
   }
 }
 
+TEST(ByteScale, RangesHoldZeroAndNoNan) {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t n : {0, 1, 7, 31, 64, 100}) {
+    std::vector<float> x(static_cast<size_t>(n), 2.0f);
+    for (int64_t at = 0; at < n; ++at) {
+      const auto i = static_cast<size_t>(at);
+      each_target([&] {
+        x[i] = nan;
+        EXPECT_EQ(range_with_zero(x.data(), n).low, 0);
+        EXPECT_EQ(range_with_zero(x.data(), n).high, n > 1 ? 2 : 0);
+        x[i] = -5;
+        EXPECT_EQ(range_with_zero(x.data(), n).low, -5);
+        x[i] = 9;
+        EXPECT_EQ(range_with_zero(x.data(), n).high, 9);
+        x[i] = 2;
+      });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sardonyx::kernels

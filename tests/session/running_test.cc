@@ -28,8 +28,8 @@ TEST(NestedGraphs, ConstantsStandAmongTheInputsUpToIrVersion3) {
     })");
   for (const bool plain : {false, true}) {
     const Session session(model, {.plain = plain});
-    const auto y = session.run({{"c", Tensor::scalar<bool>(true)},
-                                {"x", Tensor::of<float>({10, 20}, {2})}});
+    const auto y =
+        session.run({{"c", Tensor::scalar<bool>(true)}, {"x", Tensor::of<float>({10, 20}, {2})}});
     EXPECT_EQ(floats(y[0]), (std::vector<float>{11, 22}));
   }
 }

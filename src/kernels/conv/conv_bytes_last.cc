@@ -15,7 +15,7 @@ namespace sardonyx::kernels {
 namespace {
 
 constexpr int64_t most_depthwise_taps = 256;  // whose sums floats hold exactly
-constexpr int64_t row_block = 48;             // rows of one product
+constexpr int64_t row_block = 64;             // rows of one product
 
 bool is_depthwise(const ConvShape& s) {
   return s.group > 1 && s.group == s.in_channels && s.group == s.out_channels;
@@ -183,10 +183,13 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
     ByteFinish at = finish;
     at.term += column, at.scale += column;
     if (at.factor) at.factor += column;
+    const int8_t* panel = job.weights + p * rows.panel_bytes();
+    const int64_t next_bytes = p + 1 < rows.panels ? rows.panel_bytes() : 0;
+    const BytesAhead next{panel + next_bytes, next_bytes};
     for (int64_t i = 0; i < end - first; i += part) {
       const int64_t some = std::min(part, end - first - i);
-      byte_panel_product(true, windows + i * stride, stride, some, rows.quads,
-                         job.weights + p * rows.panel_bytes(), sums);
+      byte_panel_product(true, windows + i * stride, stride, some, rows.quads, panel, sums,
+                         next.part(i / part, parts));
       finish_bytes(at, {sums, finish.factor ? row_sums + i : nullptr, some},
                    std::min(byte_panel_columns, g.group_out - column),
                    static_cast<uint8_t*>(job.y) + (first + i) * g.group_out + column, g.group_out);

@@ -74,6 +74,27 @@ void ToFloats(const ByteScale& how, const T* x, float* y, int64_t n) {
   }
 }
 
+FloatRange RangeWithZero(const float* x, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  hn::Vec<decltype(d)> low[2] = {hn::Zero(d), hn::Zero(d)}, high[2] = {hn::Zero(d), hn::Zero(d)};
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    for (int k = 0; k < 2; ++k) {
+      const auto v = hn::LoadU(d, x + i + k * lanes);
+      low[k] = hn::IfThenElse(hn::Lt(v, low[k]), v, low[k]);
+      high[k] = hn::IfThenElse(hn::Gt(v, high[k]), v, high[k]);
+    }
+  }
+  FloatRange range{hn::GetLane(hn::MinOfLanes(d, hn::Min(low[0], low[1]))),
+                   hn::GetLane(hn::MaxOfLanes(d, hn::Max(high[0], high[1])))};
+  for (; i < n; ++i) {
+    range.low = x[i] < range.low ? x[i] : range.low;
+    range.high = x[i] > range.high ? x[i] : range.high;
+  }
+  return range;
+}
+
 void FloatsToBytes(const ByteScale& how, float factor, const float* x, void* y, int64_t n) {
   if (how.type == ElementType::int8) return ToBytes(how, factor, x, static_cast<int8_t*>(y), n);
   ToBytes(how, factor, x, static_cast<uint8_t*>(y), n);
@@ -91,6 +112,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sardonyx::kernels {
 
+HWY_EXPORT(RangeWithZero);
 HWY_EXPORT(FloatsToBytes);
 HWY_EXPORT(BytesToFloats);
 
@@ -98,6 +120,10 @@ void floats_to_bytes(const ByteScale& how, const float* x, void* y, int64_t n) {
   const float inverse = 1 / how.scale;
   const bool usable = std::isnormal(inverse) && std::isnormal(how.scale);
   HWY_DYNAMIC_DISPATCH(FloatsToBytes)(how, usable ? inverse : 0, x, y, n);
+}
+
+FloatRange range_with_zero(const float* x, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(RangeWithZero)(x, n);
 }
 
 void bytes_to_floats(const ByteScale& how, const void* x, float* y, int64_t n) {

@@ -15,6 +15,12 @@ struct ByteScale {
 
 // y = saturate(round(x / scale) + zero), ties to even; NaN gives the lowest value.
 void floats_to_bytes(const ByteScale& how, const float* x, void* y, int64_t n);
+// The least and the largest of x and 0; NaN counts for nothing.
+struct FloatRange {
+  float low = 0, high = 0;
+};
+FloatRange range_with_zero(const float* x, int64_t n);
+
 // y = (x - zero) * scale.
 void bytes_to_floats(const ByteScale& how, const void* x, float* y, int64_t n);
 

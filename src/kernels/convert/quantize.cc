@@ -261,35 +261,16 @@ void dequantize(ElementType x_type, ElementType scale_type, ElementType y_type,
 
 namespace {
 
-struct ValueRange {
-  float low = 0, high = 0;
-};
-
-// Of all values and 0; NaN counts for nothing.
-ValueRange range_of(const float* x, int64_t n) {
-  constexpr int64_t strands = 16;
-  float low[strands] = {}, high[strands] = {};
-  int64_t i = 0;
-  for (; i + strands <= n; i += strands) {
-    for (int64_t s = 0; s < strands; ++s) {
-      low[s] = x[i + s] < low[s] ? x[i + s] : low[s];
-      high[s] = x[i + s] > high[s] ? x[i + s] : high[s];
-    }
-  }
-  for (; i < n; ++i) low[0] = std::min(low[0], x[i]), high[0] = std::max(high[0], x[i]);
-  return {*std::min_element(low, low + strands), *std::max_element(high, high + strands)};
-}
-
-ValueRange range_of(const float* x, int64_t n, ThreadPool& pool) {
+FloatRange range_of(const float* x, int64_t n, ThreadPool& pool) {
   constexpr int64_t most = 64;
   const int64_t each = std::max<int64_t>(16384, (n + most - 1) / most),
                 count = (n + each - 1) / each;
-  ValueRange parts[most];
+  FloatRange parts[most];
   pool.parallel_for(count, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i)
-      parts[i] = range_of(x + i * each, std::min(each, n - i * each));
+      parts[i] = range_with_zero(x + i * each, std::min(each, n - i * each));
   });
-  ValueRange all;
+  FloatRange all;
   for (int64_t i = 0; i < count; ++i)
     all = {std::min(all.low, parts[i].low), std::max(all.high, parts[i].high)};
   return all;
@@ -299,7 +280,7 @@ ValueRange range_of(const float* x, int64_t n, ThreadPool& pool) {
 
 void dynamic_quantize(const float* x, int64_t n, uint8_t* y, float* scale, uint8_t* zero,
                       ThreadPool& pool) {
-  const ValueRange range = range_of(x, n, pool);
+  const FloatRange range = range_of(x, n, pool);
   const float low = range.low, high = range.high;
   *scale = (low == high ? 1.0f : high - low) / 255.0f;
   const float wanted = 0.0f - low / *scale;  // NaN where the range is infinite

@@ -31,7 +31,8 @@ struct alignas(64) TileConfig {
   uint16_t row_bytes[16] = {};
   uint8_t rows[16] = {};
 
-  // Tiles 0 to 3 hold sums, 4 the rows, 5 to 7 parts of the panel.
+  // Tiles 0 to 3 hold sums; of the others, 4 holds rows alone, and what is left parts of the panel,
+  // or rows where all tiles are whole.
   explicit TileConfig(int64_t count) {
     for (int i = 0; i < 8; ++i) {
       row_bytes[i] = 64;
@@ -75,6 +76,42 @@ SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t quads, cons
   _tile_stored(3, sums + 48, panel_stride);
 }
 
+// 32 rows with 32 columns of the panel: half of it stays in the first-level cache. In every step
+// `lines` lines from `ahead` on are brought near; returns what follows them.
+template <bool panel_signed>
+SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64_t quads,
+                                         const uint8_t* panel, int32_t* sums, const char* ahead,
+                                         int64_t lines) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  const uint8_t* below = a + 16 * stride;
+  for (int64_t q = 0; q < quads; q += 16, panel += 16 * panel_stride) {
+    _tile_loadd(4, a + 4 * q, stride);
+    _tile_loadd(6, panel, panel_stride);
+    _tile_loadd(7, panel + 64, panel_stride);
+    _tile_loadd(5, below + 4 * q, stride);
+    for (int64_t line = 0; line < lines; ++line, ahead += 64) __builtin_prefetch(ahead, 0, 2);
+    if (panel_signed) {
+      _tile_dpbusd(0, 4, 6);
+      _tile_dpbusd(1, 4, 7);
+      _tile_dpbusd(2, 5, 6);
+      _tile_dpbusd(3, 5, 7);
+    } else {
+      _tile_dpbsud(0, 4, 6);
+      _tile_dpbsud(1, 4, 7);
+      _tile_dpbsud(2, 5, 6);
+      _tile_dpbsud(3, 5, 7);
+    }
+  }
+  _tile_stored(0, sums, panel_stride);
+  _tile_stored(1, sums + 16, panel_stride);
+  _tile_stored(2, sums + 16 * 64, panel_stride);
+  _tile_stored(3, sums + 16 * 64 + 16, panel_stride);
+  return ahead;
+}
+
 }  // namespace
 
 bool has_byte_tiles() {
@@ -84,9 +121,23 @@ bool has_byte_tiles() {
 
 SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int64_t row_stride,
                                      int64_t count, int64_t quads, const uint8_t* panel,
-                                     int32_t* sums) {
+                                     int32_t* sums, BytesAhead ahead) {
   int64_t configured = 0;
-  for (int64_t i = 0; i < count; i += 16) {
+  const int64_t pairs = count / 32 * 32;
+  if (pairs > 0) {
+    const TileConfig config(configured = 16);
+    _tile_loadconfig(&config);
+    const auto product = panel_signed ? &multiply_square<true> : &multiply_square<false>;
+    const int64_t steps = pairs / 16 * (quads / 16);
+    const int64_t lines = ((ahead.size + 63) / 64 + steps - 1) / steps;
+    const char* next = static_cast<const char*>(ahead.data);
+    for (const int64_t column : {0, 32}) {
+      for (int64_t i = 0; i < pairs; i += 32)
+        next = product(rows + i * row_stride, row_stride, quads, panel + 4 * column,
+                       sums + i * 64 + column, next, lines);
+    }
+  }
+  for (int64_t i = pairs; i < count; i += 16) {
     const int64_t some = std::min<int64_t>(16, count - i);
     if (some != configured) {
       const TileConfig config(some);
@@ -104,8 +155,8 @@ SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int
 namespace sardonyx::kernels {
 
 bool has_byte_tiles() { return false; }
-void byte_tiles_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int32_t*) {
-}
+void byte_tiles_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int32_t*,
+                        BytesAhead) {}
 
 }  // namespace sardonyx::kernels
 #endif

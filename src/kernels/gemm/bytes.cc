@@ -217,7 +217,7 @@ void vnni_panel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads, c
 }
 #endif
 
-constexpr int64_t row_block = 48;
+constexpr int64_t row_block = 64;
 
 uint8_t turned(ElementType type, uint8_t byte, bool to_signed) {
   return (type == ElementType::int8) == to_signed ? byte : static_cast<uint8_t>(byte ^ 0x80);
@@ -277,12 +277,12 @@ void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int6
 }
 
 void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
-                        int64_t quads, const void* panel, int32_t* sums) {
+                        int64_t quads, const void* panel, int32_t* sums, BytesAhead ahead) {
   const auto* a = static_cast<const uint8_t*>(rows);
   const auto* b = static_cast<const uint8_t*>(panel);
   constexpr int64_t few_rows = 4;  // which vectors finish before the tiles are set up
   if (quads % 16 == 0 && quads > 0 && count > few_rows && has_byte_tiles())
-    return byte_tiles_product(panel_signed, a, row_stride, count, quads, b, sums);
+    return byte_tiles_product(panel_signed, a, row_stride, count, quads, b, sums, ahead);
 #if HWY_ARCH_X86 && defined(__x86_64__)
   if (has_avx512_vnni()) {
     return panel_signed ? vnni_panel<true>(a, row_stride, count, quads, b, sums)
@@ -304,27 +304,38 @@ void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, 
 void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
                   const int8_t* panels, const ByteFinish& how, void* y, ThreadPool& pool) {
   const int64_t quads = byte_quads(k), count = (n + byte_panel_columns - 1) / byte_panel_columns;
-  const int64_t blocks = (m + row_block - 1) / row_block, width = 4 * quads;
+  const int64_t width = 4 * quads;
+  // Rows of a task: as many as stay in the second-level cache while a panel is read once for them.
+  constexpr int64_t near_bytes = 512 << 10;
+  const int64_t most = std::max<int64_t>(1, near_bytes / std::max<int64_t>(width, 1) / row_block),
+                together = most * row_block, blocks = (m + together - 1) / together;
   const int64_t size = how.type == ElementType::float32 ? 4 : 1;
-  const int64_t work = std::min(row_block, m) * width * byte_panel_columns;
-  pool.parallel_for(blocks * count, std::max<int64_t>(1, 2000000 / std::max<int64_t>(1, work)),
-                    [&](int64_t begin, int64_t end, int) {
-                      alignas(64) int32_t sums[row_block * byte_panel_columns];
-                      for (int64_t i = begin; i < end; ++i) {
-                        const int64_t panel = i % count, first = i / count * row_block,
-                                      used = std::min(row_block, m - first),
-                                      column = panel * byte_panel_columns;
-                        byte_panel_product(true, rows + first * width, width, used, quads,
-                                           panels + panel * width * byte_panel_columns, sums);
-                        ByteFinish at = how;
-                        at.term += column, at.scale += column;
-                        if (at.factor) at.factor += column;
-                        if (at.bias) at.bias += column;
-                        finish_bytes(at, {sums, row_sums ? row_sums + first : nullptr, used},
-                                     std::min(byte_panel_columns, n - column),
-                                     static_cast<std::byte*>(y) + (first * n + column) * size, n);
-                      }
-                    });
+  const int64_t work = std::min(together, m) * width * byte_panel_columns;
+  pool.parallel_for(
+      blocks * count, std::max<int64_t>(1, 2000000 / std::max<int64_t>(1, work)),
+      [&](int64_t begin, int64_t end, int) {
+        alignas(64) int32_t sums[row_block * byte_panel_columns];
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t panel = i % count, column = panel * byte_panel_columns;
+          ByteFinish at = how;
+          at.term += column, at.scale += column;
+          if (at.factor) at.factor += column;
+          if (at.bias) at.bias += column;
+          const int64_t begin_row = i / count * together, last = std::min(m, begin_row + together);
+          const int8_t* at_panel = panels + panel * width * byte_panel_columns;
+          const int64_t panel_bytes = panel + 1 < count ? width * byte_panel_columns : 0;
+          const BytesAhead next{at_panel + panel_bytes, panel_bytes};
+          for (int64_t first = begin_row; first < last; first += row_block) {
+            const int64_t used = std::min(row_block, last - first);
+            byte_panel_product(true, rows + first * width, width, used, quads, at_panel, sums,
+                               next.part((first - begin_row) / row_block,
+                                         (last - begin_row + row_block - 1) / row_block));
+            finish_bytes(at, {sums, row_sums ? row_sums + first : nullptr, used},
+                         std::min(byte_panel_columns, n - column),
+                         static_cast<std::byte*>(y) + (first * n + column) * size, n);
+          }
+        }
+      });
 }
 
 }  // namespace sardonyx::kernels

@@ -3,6 +3,7 @@
 // points take up.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/thread_pool.h"
@@ -34,10 +35,22 @@ inline int64_t byte_panels_size(int64_t columns, int64_t k) {
 void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int64_t column_stride,
                       int64_t k, int64_t columns, int8_t* out, int32_t* sums, ThreadPool& pool);
 
+// Memory to bring near while something else is multiplied.
+struct BytesAhead {
+  const void* data = nullptr;
+  int64_t size = 0;
+
+  // Part i of n equal ones.
+  BytesAhead part(int64_t i, int64_t n) const {
+    const int64_t each = (size + n - 1) / n, begin = std::min(size, i * each);
+    return {static_cast<const char*>(data) + begin, std::min(each, size - begin)};
+  }
+};
+
 // sums[i * 64 + j] = row i times column j of one panel. Rows are row_stride bytes apart. Exactly
 // one of rows and panel is signed.
 void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
-                        int64_t quads, const void* panel, int32_t* sums);
+                        int64_t quads, const void* panel, int32_t* sums, BytesAhead ahead = {});
 
 // What becomes of sums: value = (sum + term - factor * row_sum) * scale + bias; then the value
 // itself (float32), or saturate(round(value) + zero) (uint8, int8). factor has one value a column,
