@@ -8,11 +8,14 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "session/check_file.h"
 #include "session/reading.h"
 #include "session/saving.h"
+#include "session/show.h"
 
 namespace {
 
@@ -24,12 +27,22 @@ double resident_mb() {
   return 0;
 }
 
+// As `sardonyx show MODEL > OUTPUT` does.
+void print(const std::string& model, const std::string& output) {
+  std::FILE* file = std::fopen(output.c_str(), "wb");
+  if (file == nullptr) throw std::runtime_error("cannot write " + output);
+  sardonyx::show_model(model, {}, [&](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), file);
+  });
+  std::fclose(file);
+}
+
 int run(const std::string& what, const std::string& model, const std::string& output, int repeat) {
   using namespace sardonyx;
   const std::map<std::string, std::function<void()>> operations = {
       {"load", [&] { read_model_file(model); }},
       {"check", [&] { check_model_file(model, {}); }},
-      {"print", [&] { convert_model(model, output + ".onnxtxt", {}); }},
+      {"print", [&] { print(model, output + ".onnxtxt"); }},
       {"save", [&] { convert_model(model, output, {}); }}};
   const auto operation = operations.find(what);
   if (operation == operations.end()) return 2;

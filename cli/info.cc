@@ -172,9 +172,7 @@ struct ShowCommand {
     name_mapped_file(model);
     if (most >= 0) options.max_elements = static_cast<size_t>(most);
     options.annotations = !bare;
-    std::string text = show_model(model, options);
-    if (!text.ends_with('\n')) text += '\n';
-    emit(text);
+    show_model(model, options, emit);
     return ok;
   }
 };

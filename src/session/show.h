@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace sardonyx {
 
@@ -12,7 +14,10 @@ struct ShowOptions {
   bool annotations = true;  // what models hold beyond the standard's syntax, on "#@" lines
 };
 
-// Throws Error as read_model_file does. External data is not needed.
-std::string show_model(const std::string& path, const ShowOptions& options);
+// Gives the text piece by piece to `write`: the memory used does not grow with the weights. It ends
+// in a new line. Throws Error as read_model_file does, before the first piece. External data is not
+// needed.
+void show_model(const std::string& path, const ShowOptions& options,
+                const std::function<void(std::string_view)>& write);
 
 }  // namespace sardonyx

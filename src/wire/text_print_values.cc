@@ -204,7 +204,7 @@ void append_numbers(std::string& text, std::span<const std::byte> bytes, size_t 
   text.append(buffer.data(), at);
 }
 
-constexpr size_t chunk_of_numbers = 1 << 15;
+constexpr size_t chunk_of_numbers = 1 << 13;
 constexpr int most_threads = 8;
 
 }  // namespace
@@ -214,7 +214,7 @@ template <class T>
 void TextPrinter::each_of_many(std::span<const std::byte> bytes) {
   if (!pool_) pool_ = std::make_unique<ThreadPool>(std::min(usable_cpus(), most_threads));
   const size_t count = bytes.size() / sizeof(T);
-  const size_t in_round = static_cast<size_t>(pool_->threads()) * 4;
+  const size_t in_round = static_cast<size_t>(pool_->threads()) * 8;
   std::vector<std::string> made(in_round), before(in_round);
   out_ += '{';
   before[0] = std::exchange(out_, {});
@@ -243,7 +243,7 @@ void TextPrinter::each_of(std::span<const std::byte> bytes) {
   if (count > options_.max_elements)
     return each(count,
                 [&](size_t i) { append_numbers<T>(out_, bytes.subspan(i * sizeof(T)), 0, 1); });
-  if (sink_ != nullptr && !in_annotation_ && count >= 4 * chunk_of_numbers)
+  if (sink_ != nullptr && !in_annotation_ && count >= 2 * chunk_of_numbers)
     return each_of_many<T>(bytes);
   out_ += '{';
   for (size_t i = 0; i < count; i += chunk_of_numbers) {
