@@ -37,9 +37,11 @@ enum class ElementType : int32_t {
   float8e8m0 = 24,
   uint2 = 25,
   int2 = 26,
+  float6e2m3 = 27,
+  float6e3m2 = 28,
 };
 
-inline constexpr int32_t element_type_count = 27;
+inline constexpr int32_t element_type_count = 29;
 
 // True for the numbers of the enumeration but `undefined`.
 constexpr bool is_known(ElementType type) {
@@ -48,7 +50,8 @@ constexpr bool is_known(ElementType type) {
 }
 
 // Bits one element takes in memory and in TensorProto.raw_data; 0 for string and undefined.
-// The types below 8 bits are packed, first element in the lowest bits.
+// The types below 8 bits are packed, first element in the lowest bits; those of 6 bits go on
+// over the end of a byte, four elements in three.
 int bit_width(ElementType type);
 
 // Bytes of `count` elements; packed types round up to whole bytes. 0 for string. Throws Error

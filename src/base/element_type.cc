@@ -43,6 +43,8 @@ constexpr std::array<Facts, element_type_count> facts = {{
     {"float8e8m0", "float8e8m0", 8, Facts::floating},
     {"uint2", "uint2", 2, Facts::unsigned_integer},
     {"int2", "int2", 2, Facts::signed_integer},
+    {"float6e2m3", "float6e2m3", 6, Facts::floating},
+    {"float6e3m2", "float6e3m2", 6, Facts::floating},
 }};
 
 const Facts& facts_of(ElementType type) {

@@ -57,12 +57,14 @@ RuleId rule_of(Field field) {
   }
 }
 
+// Types of which one entry of int32_data holds a byte of several elements.
+bool shares_entries(ElementType type) { return bit_width(type) == 4 || bit_width(type) == 2; }
+
 // Entries that `count` elements take in a field.
 int64_t entries_for(Field field, ElementType type, int64_t count) {
   if (field == Field::raw) return byte_size(type, count);
   if (type == ElementType::complex64 || type == ElementType::complex128) return 2 * count;
-  const int bits = bit_width(type);
-  return bits > 0 && bits < 8 ? byte_size(type, count) : count;
+  return shares_entries(type) ? byte_size(type, count) : count;
 }
 
 void check_count(Context& context, const Where& where, const ir::TensorProto& tensor,
@@ -74,7 +76,7 @@ void check_count(Context& context, const Where& where, const ir::TensorProto& te
   const auto found = static_cast<int64_t>(held.entries);
   if (found == needed) return;
   const bool is_raw = held.field == Field::raw;
-  const bool is_packed = bit_width(type) > 0 && bit_width(type) < 8 && !is_raw;
+  const bool is_packed = shares_entries(type) && !is_raw;
   constexpr std::string_view format = "shape {} of {} needs {} {} in {}; found {}";
   const std::string shape = to_string(tensor.dims);
   const std::string_view unit = is_raw ? "bytes" : "entries";
@@ -94,6 +96,8 @@ std::pair<int64_t, int64_t> range_of(ElementType type) {
     case ElementType::int16: return {-32768, 32767};
     case ElementType::uint16: return {0, 65535};
     case ElementType::boolean: return {0, 1};
+    case ElementType::float6e2m3:
+    case ElementType::float6e3m2: return {0, 63};
     default: return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
   }
 }

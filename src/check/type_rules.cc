@@ -29,6 +29,8 @@ int ir_version_of(ElementType type) {
     case ElementType::float8e8m0: return 12;
     case ElementType::int2:
     case ElementType::uint2: return 13;
+    case ElementType::float6e2m3:
+    case ElementType::float6e3m2: return 14;
     default: return 1;
   }
 }

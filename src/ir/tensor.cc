@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
 
@@ -91,7 +92,8 @@ int64_t entries_for(ElementType type, int64_t count) {
       fail(ErrorCode::invalid_model, "{} complex elements are more than memory can address", count);
     return *twice;
   }
-  return bit_width(type) < 8 && type != ElementType::string ? byte_size(type, count) : count;
+  const int bits = bit_width(type);
+  return bits == 4 || bits == 2 ? byte_size(type, count) : count;
 }
 
 void require_entries(const Stored& sizes, ElementType type, int64_t count) {
@@ -129,6 +131,13 @@ Tensor from_int32_data(const TensorProto& proto, ElementType type) {
   switch (bit_width(type)) {
     case 32: narrow<int32_t>(proto.int32_data, tensor); break;
     case 16: narrow<uint16_t>(proto.int32_data, tensor); break;
+    case 6:  // one an entry, unlike in memory
+      std::fill_n(static_cast<uint8_t*>(tensor.mutable_data()), tensor.byte_size(), uint8_t{0});
+      for (size_t i = 0; i < proto.int32_data.size(); ++i) {
+        put_element_bits(static_cast<uint8_t*>(tensor.mutable_data()), i, 6,
+                         static_cast<unsigned>(proto.int32_data[i]) & 0x3f);
+      }
+      break;
     default:
       narrow<uint8_t>(proto.int32_data, tensor);
       break;  // and the packed types, a byte an entry

@@ -36,12 +36,13 @@ void infer(InferContext& ctx) {
   }
 }
 
-// A packed value repeated over a byte.
-uint8_t repeated(ElementType type, uint8_t bits) {
-  const int width = bit_width(type);
-  unsigned pattern = 0;
-  for (int at = 0; at < 8; at += width) pattern |= (bits & ((1u << width) - 1)) << at;
-  return static_cast<uint8_t>(pattern);
+// Eight packed elements of one value fill whole bytes, whatever their width.
+std::array<uint8_t, 8> repeated(ElementType type, const void* value) {
+  std::array<uint8_t, 8> codes{}, bytes{};
+  kernels::unpack(type, value, 0, codes.data(), 1);
+  codes.fill(codes[0]);
+  kernels::pack(type, codes.data(), bytes.data(), 0, 8);
+  return bytes;
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
@@ -50,10 +51,12 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   std::unique_ptr<Step> step;
   if (type == ElementType::string) ctx.fail("attribute 'value' must not be a string");
   if (kernels::is_packed(type)) {
-    const uint8_t pattern = repeated(type, *static_cast<const uint8_t*>(value.data()));
+    const auto pattern = repeated(type, value.data());
     step = make_step("constant_of_shape.packed", [type, pattern](RunContext& run) {
       const int64_t n = run.out_size(0), bytes = byte_size(type, n);
-      std::memset(run.out_data(0), pattern, static_cast<size_t>(bytes));
+      const int period = bit_width(type);  // bytes of eight elements
+      for (int64_t i = 0; i < bytes; ++i)
+        run.out<uint8_t>(0)[i] = pattern[static_cast<size_t>(i % period)];
       const int64_t used = n * bit_width(type) % 8;
       if (used != 0) run.out<uint8_t>(0)[bytes - 1] &= static_cast<uint8_t>((1u << used) - 1);
     });

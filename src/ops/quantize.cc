@@ -113,6 +113,8 @@ bool is_quantized(ElementType type) {
     case ElementType::uint2:
     case ElementType::int2:
     case ElementType::float4e2m1:
+    case ElementType::float6e2m3:
+    case ElementType::float6e3m2:
     case ElementType::float8e4m3fn:
     case ElementType::float8e4m3fnuz:
     case ElementType::float8e5m2:

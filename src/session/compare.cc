@@ -24,6 +24,8 @@ double default_relative(ElementType type) {
     case ElementType::float8e4m3fnuz: return 4.0 / (1 << 3);
     case ElementType::float8e5m2:
     case ElementType::float8e5m2fnuz: return 4.0 / (1 << 2);
+    case ElementType::float6e2m3: return 4.0 / (1 << 3);
+    case ElementType::float6e3m2: return 4.0 / (1 << 2);
     case ElementType::float4e2m1:
     case ElementType::float8e8m0: return 1.0;
     default: return 1e-3;

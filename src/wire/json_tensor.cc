@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "wire/low_precision.h"
@@ -94,11 +95,8 @@ void put_bits(Tensor& tensor, size_t i, uint64_t bits) {
     case 8: return put(tensor, i, static_cast<uint8_t>(bits));
     default: break;
   }
-  const auto width = static_cast<size_t>(bit_width(tensor.element_type()));
-  const size_t per_byte = 8 / width, shift = i % per_byte * width;
-  const auto mask = static_cast<uint8_t>(((1u << width) - 1) << shift);
-  auto& byte = static_cast<uint8_t*>(tensor.mutable_data())[i / per_byte];
-  byte = static_cast<uint8_t>((byte & ~mask) | (bits << shift & mask));
+  put_element_bits(static_cast<uint8_t*>(tensor.mutable_data()), i,
+                   bit_width(tensor.element_type()), static_cast<unsigned>(bits));
 }
 
 void put_element(Tensor& tensor, size_t i, const Json& json) {
@@ -298,14 +296,12 @@ T get(const Tensor& tensor, size_t i) {
 }
 
 uint64_t bits_at(const Tensor& tensor, size_t i) {
-  switch (const auto width = static_cast<size_t>(bit_width(tensor.element_type())); width) {
+  switch (const int width = bit_width(tensor.element_type()); width) {
     case 64: return get<uint64_t>(tensor, i);
     case 32: return get<uint32_t>(tensor, i);
     case 16: return get<uint16_t>(tensor, i);
     case 8: return get<uint8_t>(tensor, i);
-    default:
-      return get<uint8_t>(tensor, i / (8 / width)) >> (i % (8 / width) * width) &
-             ((1u << width) - 1);
+    default: return element_bits(static_cast<const uint8_t*>(tensor.data()), i, width);
   }
 }
 

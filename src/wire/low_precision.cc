@@ -23,6 +23,8 @@ Format format_of(ElementType type) {
     case ElementType::float8e4m3fn: return {4, 3, 7, Special::one_nan};
     case ElementType::float8e4m3fnuz: return {4, 3, 8, Special::negative_zero_is_nan};
     case ElementType::float8e5m2fnuz: return {5, 2, 16, Special::negative_zero_is_nan};
+    case ElementType::float6e2m3: return {2, 3, 1, Special::none};
+    case ElementType::float6e3m2: return {3, 2, 3, Special::none};
     default: return {2, 1, 1, Special::none};  // float4e2m1
   }
 }

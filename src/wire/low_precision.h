@@ -8,7 +8,8 @@
 
 namespace sardonyx::wire {
 
-// The value of the lowest bits of `bits`; `type` is float16, bfloat16, a float8 or float4e2m1.
+// The value of the lowest bits of `bits`; `type` is float16, bfloat16, a float8, float6 or
+// float4e2m1.
 double decode_low(ElementType type, uint32_t bits);
 
 // The nearest number of `type`, ties to even. What is too large becomes infinity where the type

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "wire/utf.h"
@@ -175,7 +176,7 @@ size_t raw_item(ElementType type) { return static_cast<size_t>(std::max(bit_widt
 
 bool is_stored_raw(ElementType type) {
   return type == ElementType::bfloat16 || (is_floating(type) && bit_width(type) <= 8) ||
-         bit_width(type) == 4 || bit_width(type) == 2;
+         (bit_width(type) > 0 && bit_width(type) < 8);
 }
 
 Dtype dtype_of(const std::string& descr, ElementType expected) {
@@ -311,7 +312,6 @@ Tensor packed(ElementType type, const Shape& shape, const Bytes& bytes, bool is_
   Tensor tensor(type, shape);
   auto* out = static_cast<uint8_t*>(tensor.mutable_data());
   std::memset(out, 0, tensor.byte_size());
-  const size_t per_byte = 8 / static_cast<size_t>(width);
   for (size_t i = 0; i < bytes.size(); ++i) {
     const auto byte = static_cast<uint8_t>(bytes.data()[i]);
     const int value = is_signed_integer(type) ? static_cast<int8_t>(byte) : byte;
@@ -319,9 +319,7 @@ Tensor packed(ElementType type, const Shape& shape, const Bytes& bytes, bool is_
       fail(ErrorCode::unreadable, "element {} is {}, which {} cannot hold", i, value,
            name_of(type));
     }
-    const auto bits = static_cast<uint8_t>(byte & ((1 << width) - 1));
-    out[i / per_byte] = static_cast<uint8_t>(out[i / per_byte] |
-                                             bits << (i % per_byte * static_cast<size_t>(width)));
+    put_element_bits(out, i, width, byte & ((1u << width) - 1));
   }
   return tensor;
 }
@@ -408,13 +406,11 @@ NpyFile file_of_strings(const Tensor& tensor) {
 
 Bytes unpacked(const Tensor& tensor) {
   const int width = bit_width(tensor.element_type());
-  const auto per_byte = static_cast<size_t>(8 / width);
   const auto* in = static_cast<const uint8_t*>(tensor.data());
   Bytes data = Bytes::allocate(static_cast<size_t>(tensor.size()));
   auto* out = reinterpret_cast<int8_t*>(data.mutable_data());
   for (size_t i = 0; i < data.size(); ++i) {
-    const int bits =
-        in[i / per_byte] >> (i % per_byte * static_cast<size_t>(width)) & ((1 << width) - 1);
+    const auto bits = static_cast<int>(element_bits(in, i, width));
     const bool negative = is_signed_integer(tensor.element_type()) && bits >> (width - 1) != 0;
     out[i] = static_cast<int8_t>(negative ? bits - (1 << width) : bits);
   }
@@ -469,7 +465,7 @@ Tensor read_npy(const Bytes& bytes, ElementType expected) {
     return read_strings(header, dtype, data, *count);
   }
   const Bytes elements = ordered(header, dtype, data, *count);
-  const bool narrow = bit_width(expected) == 4 || bit_width(expected) == 2;
+  const bool narrow = bit_width(expected) > 0 && bit_width(expected) < 8;
   const bool from_raw = dtype.type == expected;
   const bool from_bytes =
       dtype.type == (is_signed_integer(expected) ? ElementType::int8 : ElementType::uint8);

@@ -248,7 +248,7 @@ void TextParser::elements(ir::TensorProto& tensor) {
     scan_.expected(fmt::format("a tensor of a known element type; {} has no elements to write",
                                tensor.data_type));
   }
-  if (bit_width(type) < 8) return packed_elements(tensor, bit_width(type));
+  if (bit_width(type) == 4 || bit_width(type) == 2) return packed_elements(tensor, bit_width(type));
   int32_elements(tensor);
 }
 

@@ -260,7 +260,10 @@ void TextPrinter::packed_elements(ElementType type, size_t count,
   const int mask = (1 << bits) - 1;
   const int sign = is_signed_integer(type) ? 1 << (bits - 1) : 0;
   each(count, [&](size_t i) {
-    const int pattern = (byte(i * bits / 8) >> (i * bits % 8)) & mask;
+    const size_t at = i * bits / 8, shift = i * bits % 8;
+    int pattern = byte(at) >> shift;
+    if (shift + bits > 8) pattern |= byte(at + 1) << (8 - shift);
+    pattern &= mask;
     integer((pattern ^ sign) - sign);
   });
 }
@@ -284,7 +287,7 @@ void TextPrinter::elements(const ir::TensorProto& tensor) {
     default: break;
   }
   const int bits = bit_width(type);
-  if (bits == 0 || bits >= 8) return integers(tensor.int32_data);
+  if (bits != 4 && bits != 2) return integers(tensor.int32_data);
   const size_t held = tensor.int32_data.size() * (8 / static_cast<size_t>(bits));
   const int64_t count = checked_count(tensor.dims).value_or(0);
   packed_elements(type, std::min(held, static_cast<size_t>(count)),
@@ -313,7 +316,7 @@ void TextPrinter::raw_elements(const ir::TensorProto& tensor) {
     case 0: out_ += "{...}"; return;  // no elements that bytes could hold
     default: break;
   }
-  const size_t held = bytes.size() * (8 / static_cast<size_t>(bit_width(type)));
+  const size_t held = bytes.size() * 8 / static_cast<size_t>(bit_width(type));
   const int64_t count = checked_count(tensor.dims).value_or(0);
   packed_elements(type, std::min(held, static_cast<size_t>(count)),
                   [&](size_t i) { return static_cast<uint8_t>(bytes[i]); });

@@ -196,6 +196,47 @@ TEST(Convert, Float4) {
   }
 }
 
+TEST(Convert, Float6) {
+  const std::vector<float> x{0, 0.0625f, 0.1f, 0.125f,   1,         1.0625f, 1.1875f, 7.4f, 7.5f,
+                             9, -0.3f,   -100, INFINITY, -INFINITY, -0.0f,   3.3f,    28};
+  const std::vector<float> e2m3{0,    0,      0.125f, 0.125f, 1,     1,     1.25f, 7.5f, 7.5f,
+                                7.5f, -0.25f, -7.5f,  7.5f,   -7.5f, -0.0f, 3.25f, 7.5f};
+  const std::vector<float> e3m2{0, 0.0625f,  0.125f, 0.125f, 1,   1,     1.25f, 7, 8,
+                                8, -0.3125f, -28,    28,     -28, -0.0f, 3.5f,  28};
+  for (const auto type : {ElementType::float6e2m3, ElementType::float6e3m2}) {
+    const auto& expected = type == ElementType::float6e2m3 ? e2m3 : e3m2;
+    std::vector<uint8_t> packed((x.size() * 6 + 7) / 8);
+    std::vector<float> y(x.size());
+    cast(ElementType::float32, type, x.data(), packed.data(), 17, {}, one_thread());
+    cast(type, ElementType::float32, packed.data(), y.data(), 17, {}, one_thread());
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], expected[i]) << name_of(type) << x[i];
+  }
+}
+
+// Every code of every place in a group, and groups that end early; on threads that share bytes with
+// nobody.
+TEST(Convert, Float6KeepsItsCodesWhereverTheyLie) {
+  for (const auto type : {ElementType::float6e2m3, ElementType::float6e3m2}) {
+    for (const int64_t n : {1, 2, 3, 4, 5, 63, 64, 2049, 70003}) {
+      std::vector<uint8_t> codes(static_cast<size_t>(n)), found(codes.size()),
+          packed(static_cast<size_t>(byte_size(type, n)), 0xff), again(packed.size(), 0xff);
+      for (size_t i = 0; i < codes.size(); ++i)
+        codes[i] = static_cast<uint8_t>((i * 29 + i / 4) & 63);
+      pack(type, codes.data(), packed.data(), 0, n);
+      unpack(type, packed.data(), 0, found.data(), n);
+      ASSERT_EQ(found, codes) << n;
+      if (n > 5) {
+        unpack(type, packed.data(), 5, found.data(), n - 5);
+        EXPECT_TRUE(std::equal(codes.begin() + 5, codes.end(), found.begin()));
+      }
+      std::vector<float> values(codes.size());
+      cast(type, ElementType::float32, packed.data(), values.data(), n, {}, two_threads());
+      cast(ElementType::float32, type, values.data(), again.data(), n, {}, two_threads());
+      EXPECT_EQ(again, packed) << n;
+    }
+  }
+}
+
 TEST(Convert, Float8e8m0) {
   const auto code = [](float v, RoundMode mode, bool saturate) {
     uint8_t y;
@@ -297,7 +338,7 @@ TEST(Convert, EveryPairRunsAndThreadsDoNotMatter) {
       types.push_back(static_cast<ElementType>(i));
     }
   }
-  EXPECT_EQ(types.size(), 23u);
+  EXPECT_EQ(types.size(), 25u);
   constexpr int64_t n = 70003;
   std::vector<float> x(n);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 4) * 0.5f;

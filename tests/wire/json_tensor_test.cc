@@ -108,10 +108,17 @@ TEST(JsonTensor, WhatDoesNotFitIsRefused) {
             "nested more than");
 }
 
+TEST(JsonTensor, SixBitElementsGoOverTheEndsOfBytes) {
+  const Tensor tensor = parsed("[0.125, 7.5, -7.5, 1.0, -0.25]", {E::float6e2m3, {}});
+  EXPECT_EQ(tensor.byte_size(), 4u);
+  EXPECT_EQ(json_from_tensor(tensor).dump(), "[0.125,7.5,-7.5,1.0,-0.25]");
+}
+
 TEST(LowPrecision, EveryCodeRoundTrips) {
   const std::pair<E, int> types[] = {
       {E::float16, 16},   {E::bfloat16, 16},      {E::float8e4m3fn, 8}, {E::float8e4m3fnuz, 8},
-      {E::float8e5m2, 8}, {E::float8e5m2fnuz, 8}, {E::float8e8m0, 8},   {E::float4e2m1, 4}};
+      {E::float8e5m2, 8}, {E::float8e5m2fnuz, 8}, {E::float8e8m0, 8},   {E::float4e2m1, 4},
+      {E::float6e2m3, 6}, {E::float6e3m2, 6}};
   for (const auto& [type, bits] : types) {
     for (uint32_t code = 0; code < 1u << bits; ++code) {
       const double value = decode_low(type, code);
@@ -139,6 +146,8 @@ TEST(LowPrecision, RoundsToNearestEven) {
   EXPECT_EQ(encode_low(E::float8e4m3fnuz, -0.0), 0u);
   EXPECT_EQ(encode_low(E::float4e2m1, 5.0), 6u);
   EXPECT_EQ(encode_low(E::float4e2m1, -100.0), 15u);
+  EXPECT_EQ(encode_low(E::float6e2m3, 100.0), 31u);
+  EXPECT_EQ(encode_low(E::float6e3m2, -0.0625), 33u);
 }
 
 }  // namespace

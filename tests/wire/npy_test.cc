@@ -23,6 +23,8 @@ ElementType type_by_name(std::string_view name) {
       {"int4", ElementType::int4},
       {"uint4", ElementType::uint4},
       {"float4_e2m1fn", ElementType::float4e2m1},
+      {"float6_e2m3fn", ElementType::float6e2m3},
+      {"float6_e3m2fn", ElementType::float6e3m2},
       {"float64", ElementType::float64},
       {"float32", ElementType::float32}};
   const auto found = types.find(name);
@@ -43,8 +45,8 @@ void expect_arrays(const std::map<std::string, Tensor>& all) {
                            "int4", "uint4"}) {
     EXPECT_EQ(json(all.at(name)), "[[0,1,2],[3,4,5]]") << name;
   }
-  for (const char* name :
-       {"float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz"}) {
+  for (const char* name : {"float16", "float32", "float64", "bfloat16", "float8_e4m3fn",
+                           "float8_e4m3fnuz", "float6_e2m3fn", "float6_e3m2fn"}) {
     EXPECT_EQ(json(all.at(name)), "[[0.0,1.0,2.0],[3.0,4.0,5.0]]") << name;
   }
   EXPECT_EQ(json(all.at("float8_e5m2")), "[[0.0,1.0,2.0],[3.0,4.0,5.0]]");

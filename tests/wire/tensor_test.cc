@@ -57,6 +57,8 @@ TEST(TensorProto, Int32DataHoldsTheSmallTypes) {
       {E::float4e2m1, {0x21}, 2, "\x21"},
       {E::int2, {0xe4, 0x01}, 5, "\xe4\x01"},
       {E::uint2, {0xe4}, 4, "\xe4"},
+      {E::float6e2m3, {1, 2, 3, 4, 0x45}, 5, "\x81\x30\x10\x05"},
+      {E::float6e3m2, {0x3f, 0x20}, 2, "\x3f\x08"},
   };
   for (const Case& c : cases) {
     ir::TensorProto proto = proto_of(c.type, {c.count});

@@ -369,6 +369,7 @@ TEST(TextPrint, RawDataOfEveryType) {
     raw.has_raw_data = true;
     std::vector<std::byte> bytes(static_cast<size_t>(byte_size(type, 5)));
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 + 11);
+    if (bit_width(type) == 6) bytes.back() &= std::byte{0x3f};
     if (bit_width(type) == 4) bytes.back() &= std::byte{0x0f};
     if (bit_width(type) == 2) bytes.back() &= std::byte{0x03};
     raw.raw_data = Bytes::copy_of(bytes);

@@ -133,7 +133,7 @@ const uint8_t* at_element(const void* x, ElementType type, int64_t i) {
 }
 
 void narrow_to_floats(ElementType type, const void* x, int64_t first, float* y, int64_t n) {
-  if (type == ElementType::float4e2m1) {
+  if (is_packed(type)) {
     uint8_t codes[tile];
     unpack(type, x, first, codes, n);
     return float8_to_floats(type, codes, y, n);
@@ -148,7 +148,7 @@ void floats_to_narrow(ElementType type, const float* x, void* y, int64_t first, 
     floats_to_half(x, reinterpret_cast<uint16_t*>(out), n);
   } else if (type == ElementType::bfloat16) {
     floats_to_bfloat16(x, reinterpret_cast<uint16_t*>(out), n);
-  } else if (type == ElementType::float4e2m1) {
+  } else if (is_packed(type)) {
     uint8_t codes[tile];
     floats_to_float8(type, x, codes, n, options);
     pack(type, codes, y, first, n);

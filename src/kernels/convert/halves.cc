@@ -126,6 +126,8 @@ void float8_to_floats(ElementType type, const uint8_t* x, float* y, int64_t n) {
     case ElementType::float8e5m2: return decode_bytes<Float8e5m2>(x, y, n);
     case ElementType::float8e5m2fnuz: return decode_bytes<Float8e5m2fnuz>(x, y, n);
     case ElementType::float4e2m1: return decode_bytes<Float4e2m1>(x, y, n);
+    case ElementType::float6e2m3: return decode_bytes<Float6e2m3>(x, y, n);
+    case ElementType::float6e3m2: return decode_bytes<Float6e3m2>(x, y, n);
     default:
       for (int64_t i = 0; i < n; ++i) y[i] = e8m0_to_float(x[i]);
   }
@@ -140,6 +142,8 @@ void floats_to_float8(ElementType type, const float* x, uint8_t* y, int64_t n,
     case ElementType::float8e5m2: return encode_bytes<Float8e5m2>(x, y, n, saturate);
     case ElementType::float8e5m2fnuz: return encode_bytes<Float8e5m2fnuz>(x, y, n, saturate);
     case ElementType::float4e2m1: return encode_bytes<Float4e2m1>(x, y, n, saturate);
+    case ElementType::float6e2m3: return encode_bytes<Float6e2m3>(x, y, n, saturate);
+    case ElementType::float6e3m2: return encode_bytes<Float6e3m2>(x, y, n, saturate);
     default: {
       const bool up = options.round_mode == RoundMode::up;
       const bool nearest = options.round_mode == RoundMode::nearest;

@@ -94,6 +94,8 @@ using Float8e4m3fn = SmallFloat<4, 3, 7, Specials::finite>;
 using Float8e4m3fnuz = SmallFloat<4, 3, 8, Specials::unsigned_zero>;
 using Float8e5m2 = SmallFloat<5, 2, 15, Specials::ieee>;
 using Float8e5m2fnuz = SmallFloat<5, 2, 16, Specials::unsigned_zero>;
+using Float6e2m3 = SmallFloat<2, 3, 1, Specials::none>;
+using Float6e3m2 = SmallFloat<3, 2, 3, Specials::none>;
 using Float4e2m1 = SmallFloat<2, 1, 1, Specials::none>;
 
 inline float half_to_float(uint16_t bits) { return Float16::decode(bits); }

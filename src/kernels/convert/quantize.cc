@@ -37,7 +37,7 @@ void load_floats(ElementType type, const void* data, int64_t first, float* y, in
   if (is_packed(type)) {
     uint8_t codes[tile_size];
     unpack(type, data, first, codes, n);
-    if (type == ElementType::float4e2m1) return to_floats(type, codes, y, n);
+    if (is_floating(type)) return to_floats(type, codes, y, n);
     if (is_signed_integer(type)) return convert_integers<int8_t>(codes, y, n);
     return convert_integers<uint8_t>(codes, y, n);
   }
@@ -170,7 +170,7 @@ void store(ElementType type, const float* x, void* y, int64_t n) {
 void store_small_floats(const QuantizeTypes& types, const float* x, void* y, int64_t n) {
   CastOptions options;
   options.saturate = types.saturate;
-  if (types.y == ElementType::float4e2m1) return to_halves(types.y, x, y, n);
+  if (is_packed(types.y)) return to_halves(types.y, x, y, n);
   floats_to_float8(types.y, x, static_cast<uint8_t*>(y), n, options);
 }
 

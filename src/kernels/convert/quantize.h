@@ -28,12 +28,12 @@ struct QuantizeTypes {
 };
 
 // y = saturate(round(x / scale) + zero). x: float32, float64, float16, bfloat16, int32; y: integers
-// of 2 to 16 bits, float8, float4e2m1; zero (of y's type) may be null.
+// of 2 to 16 bits, float8, float6, float4e2m1; zero (of y's type) may be null.
 void quantize(const QuantizeTypes& types, const QuantizeLayout& layout, const void* x,
               const void* scale, const void* zero, void* y, ThreadPool& pool);
 
-// y = (x - zero) * scale. x: integers of 2 to 32 bits, float8, float4e2m1; y: float32, float16,
-// bfloat16; zero (of x's type) may be null.
+// y = (x - zero) * scale. x: integers of 2 to 32 bits, float8, float6, float4e2m1; y: float32,
+// float16, bfloat16; zero (of x's type) may be null.
 void dequantize(ElementType x_type, ElementType scale_type, ElementType y_type,
                 const QuantizeLayout& layout, const void* x, const void* scale, const void* zero,
                 void* y, ThreadPool& pool);

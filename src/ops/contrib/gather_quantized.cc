@@ -133,8 +133,11 @@ float element_at(const Settings& s, const void* data, int64_t i) {
     const int64_t each = 8 / s.bits;
     return static_cast<float>(bytes[i / each] >> (i % each * s.bits) & ((1 << s.bits) - 1));
   }
-  uint8_t code = bytes[i];
-  if (kernels::is_packed(s.type)) kernels::unpack(s.type, data, i, &code, 1);
+  uint8_t code;
+  if (kernels::is_packed(s.type))
+    kernels::unpack(s.type, data, i, &code, 1);
+  else
+    code = bytes[i];
   if (s.type == ElementType::uint4) return code;
   if (s.type == ElementType::int4) return static_cast<int8_t>(code);
   float value;

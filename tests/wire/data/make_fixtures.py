@@ -90,7 +90,7 @@ def arrays():
     for name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split():
         all_arrays[name] = base.astype(name)
         all_arrays[name + "_big_fortran"] = np.asfortranarray(base.astype(np.dtype(name).newbyteorder(">")))
-    for name in "bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int4 uint4 float4_e2m1fn".split():
+    for name in "bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int4 uint4 float4_e2m1fn float6_e2m3fn float6_e3m2fn".split():
         all_arrays[name] = base.astype(getattr(ml_dtypes, name))
     all_arrays["bool"] = base % 2 == 1
     all_arrays["unicode"] = np.array([["a", "bc", ""], ["\u00e9", "\u4e2d", "\U0001f600"]])
