@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "base/checked.h"
@@ -51,6 +52,40 @@ TEST(ThreadPool, ThrowsWhatABodyThrows) {
   int64_t sum = 0;  // and works on
   pool.parallel_for(4, 4, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
   EXPECT_EQ(sum, 4);
+}
+
+// More callers than the pool has room for loops, loops inside bodies, and bodies that throw.
+TEST(ThreadPool, ManyCallersShareIt) {
+  for (const int threads : {2, 3, 5}) {
+    ThreadPool pool(threads);
+    std::atomic<int> wrong = 0;
+    const auto call = [&](int caller) {
+      for (int k = 1; k <= 200; ++k) {
+        const int64_t count = (caller + 1) * k % 190 + 1, grain = k % 7 + 1;
+        std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
+        std::vector<std::atomic<int>> busy(static_cast<size_t>(threads));
+        const bool throws = k % 17 == 0;
+        const auto body = [&](int64_t begin, int64_t end, int worker) {
+          if (++busy[static_cast<size_t>(worker)] != 1) ++wrong;
+          for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
+          pool.parallel_for(3, 1, [&](int64_t, int64_t, int inner) { wrong += inner != 0; });
+          --busy[static_cast<size_t>(worker)];
+          if (throws && end == count) throw std::runtime_error("the last chunk");
+        };
+        try {
+          pool.parallel_for(count, grain, body);
+          if (throws) ++wrong;
+        } catch (const std::runtime_error&) {
+          if (!throws) ++wrong;
+        }
+        for (const auto& visited : visits) wrong += throws ? visited > 1 : visited != 1;
+      }
+    };
+    std::vector<std::thread> callers;
+    for (int i = 0; i < 12; ++i) callers.emplace_back(call, i);
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(wrong.load(), 0);
+  }
 }
 
 }  // namespace
