@@ -139,6 +139,11 @@ Case draw(std::mt19937& random) {
     s.out[i] = conv_out_size(s.in[i], s.kernel[i], s.stride[i], s.dilation[i], s.pad_begin[i],
                              s.pad_end[i]);
   }
+  if (pick(0, 4) == 0) {
+    s.rank = 1;
+    s.kernel[1] = s.stride[1] = s.dilation[1] = s.in[1] = s.out[1] = 1;
+    s.pad_begin[1] = s.pad_end[1] = 0;
+  }
   c.x_type = type(), c.w_type = type(), c.y_type = type();
   c.x_zero = zero(c.x_type), c.y_zero = zero(c.y_type);
   c.x.resize(static_cast<size_t>(s.batch * s.in_channels * in_pixels(s)));
