@@ -99,11 +99,9 @@ void copy_line(const ConvGeometry& g, const uint8_t* line, int64_t left, uint8_t
 }
 
 // The window of one output pixel: its taps one after the other, of each all channels.
-void copy_window(const ConvGeometry& g, const uint8_t* image, int64_t pixel, uint8_t zero,
-                 uint8_t* to) {
-  const int64_t left = pixel % g.out[2] * g.stride[2] - g.pad[2];
-  const int64_t top = pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1];
-  const int64_t front = pixel / g.out[2] / g.out[1] * g.stride[0] - g.pad[0];
+void copy_window(const ConvGeometry& g, const uint8_t* image, const OutputPixel& pixel,
+                 uint8_t zero, uint8_t* to) {
+  const int64_t left = pixel.left(), top = pixel.top(), front = pixel.front();
   const int64_t line_bytes = g.kernel[2] * g.group_in;
   for (int64_t d = 0; d < g.kernel[0]; ++d) {
     const int64_t depth = front + d * g.dilation[0];
@@ -124,10 +122,11 @@ void copy_windows(const ByteRows& rows, const ConvBytes& job, int64_t first, int
   const ConvGeometry& g = rows.g;
   const bool is_signed = job.x_type == ElementType::int8;
   const auto zero = static_cast<uint8_t>(is_signed ? job.x_zero ^ 0x80 : job.x_zero);
-  for (int64_t i = first; i < end; ++i, to += rows.row_bytes()) {
+  OutputPixel pixel(g, first);
+  for (int64_t i = first; i < end; ++i, pixel.next(), to += rows.row_bytes()) {
     const auto* image =
-        static_cast<const uint8_t*>(job.x) + i / g.out_pixels * g.in_pixels * g.group_in;
-    copy_window(g, image, i % g.out_pixels, zero, to);
+        static_cast<const uint8_t*>(job.x) + pixel.image() * g.in_pixels * g.group_in;
+    copy_window(g, image, pixel, zero, to);
     std::memset(to + g.terms, 0, static_cast<size_t>(rows.row_bytes() - g.terms));
     if (!is_signed) continue;
     for (int64_t k = 0; k < g.terms; ++k) to[k] = static_cast<uint8_t>(to[k] ^ 0x80);

@@ -26,4 +26,34 @@ struct ConvGeometry {
   }
 };
 
+// Output pixels one after the other, through the whole batch.
+class OutputPixel {
+ public:
+  OutputPixel(const ConvGeometry& g, int64_t index)
+      : g_(g),
+        column_(index % g.out[2]),
+        row_(index / g.out[2] % g.out[1]),
+        depth_(index / g.out[2] / g.out[1] % g.out[0]),
+        image_(index / g.out_pixels) {}
+
+  void next() {
+    if (++column_ < g_.out[2]) return;
+    column_ = 0;
+    if (++row_ < g_.out[1]) return;
+    row_ = 0;
+    if (++depth_ < g_.out[0]) return;
+    depth_ = 0;
+    ++image_;
+  }
+  int64_t image() const { return image_; }
+  // The input position of the window's first element along an axis; it may lie outside.
+  int64_t front() const { return depth_ * g_.stride[0] - g_.pad[0]; }
+  int64_t top() const { return row_ * g_.stride[1] - g_.pad[1]; }
+  int64_t left() const { return column_ * g_.stride[2] - g_.pad[2]; }
+
+ private:
+  const ConvGeometry& g_;
+  int64_t column_, row_, depth_, image_;
+};
+
 }  // namespace sardonyx::kernels

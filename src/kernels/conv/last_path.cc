@@ -98,11 +98,9 @@ void copy_line(const ConvGeometry& g, const float* line, const float* end, int64
 }
 
 // The window of one output pixel: its taps one after the other, of each the group's channels.
-void copy_window(const ConvGeometry& g, const float* image, const float* end, int64_t pixel,
-                 float* to) {
-  const int64_t left = pixel % g.out[2] * g.stride[2] - g.pad[2];
-  const int64_t top = pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1];
-  const int64_t front = pixel / g.out[2] / g.out[1] * g.stride[0] - g.pad[0];
+void copy_window(const ConvGeometry& g, const float* image, const float* end,
+                 const OutputPixel& pixel, float* to) {
+  const int64_t left = pixel.left(), top = pixel.top(), front = pixel.front();
   const int64_t line_terms = g.kernel[2] * g.group_in;
   for (int64_t d = 0; d < g.kernel[0]; ++d) {
     const int64_t depth = front + d * g.dilation[0];
@@ -130,8 +128,10 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   if (!in_place && spaces.changes(worker, where)) {
     float* to = space;
     const float* end = call.image_last(g.batch, 0);
+    OutputPixel pixel(g, t.strips.begin(first));
     for (int64_t i = t.strips.begin(first); i < t.strips.begin(last); ++i, to += t.row_stride) {
-      copy_window(g, call.image_last(i / g.out_pixels, group), end, i % g.out_pixels, to);
+      copy_window(g, call.image_last(pixel.image(), group), end, pixel, to);
+      pixel.next();
     }
   }
   const int64_t pixel = g.group * g.group_in;  // floats
