@@ -46,6 +46,16 @@ std::string_view refuses_depthwise_last(const ConvGeometry& g) {
   return g.group_in == 1 && g.group_out == 1 ? applies : "several channels in a group";
 }
 
+std::string_view refuses_grouped_last(const ConvGeometry& g) {
+  const int64_t lanes = tile_kernels().lanes;
+  if (lanes < 8) return "vectors of fewer than 8 floats";
+  if (g.group == 1 || g.group_in != g.group_out) return "groups change their number of channels";
+  if (g.group_in < 2 || g.group_in > lanes || lanes % g.group_in != 0 ||
+      g.group * g.group_in % lanes != 0)
+    return "groups do not fill vectors";
+  return applies;
+}
+
 std::string_view refuses_pointwise_last(const ConvGeometry& g) {
   if (g.group != 1) return "several groups";
   if (g.taps != 1) return "the kernel has several taps";
@@ -95,6 +105,7 @@ std::string_view name_of(ConvPath path) {
     case ConvPath::pixel_vectors: return "pixel_vectors";
     case ConvPath::channel_vectors: return "channel_vectors";
     case ConvPath::depthwise_last: return "depthwise_last";
+    case ConvPath::grouped_last: return "grouped_last";
     case ConvPath::winograd_last: return "winograd_last";
     case ConvPath::pointwise_last: return "pointwise_last";
     case ConvPath::windows_last: return "windows_last";
@@ -112,8 +123,9 @@ ConvChoice choose_conv(const ConvShape& shape) {
       {ConvPath::winograd, refuses_if_wanted},
       {ConvPath::pixel_vectors, refuses_pixel_vectors},
   }};
-  const std::array<Entry, 3> last{{
+  const std::array<Entry, 4> last{{
       {ConvPath::depthwise_last, refuses_depthwise_last},
+      {ConvPath::grouped_last, refuses_grouped_last},
       {ConvPath::winograd_last, refuses_if_wanted},
       {ConvPath::pointwise_last, refuses_pointwise_last},
   }};
@@ -135,7 +147,9 @@ ConvChoice choose_conv(const ConvShape& shape) {
 bool winograd_pays(const ConvShape& shape) {
   const ConvGeometry g(shape);
   const auto depthwise = shape.channels_last ? refuses_depthwise_last : refuses_depthwise_any;
-  if (depthwise(g) == applies || refuses_winograd(g) != applies) return false;
+  if (depthwise(g) == applies || refuses_winograd(g) != applies ||
+      (shape.channels_last && refuses_grouped_last(g) == applies))
+    return false;
   if (g.out_pixels <= 0) return false;
   const TileKernels& kernels = tile_kernels();
   const auto up = [](int64_t n, int64_t to) { return (n + to - 1) / to; };

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/conv/depthwise_last.h"
+#include "kernels/conv/grouped_last.h"
 #include "kernels/conv/path.h"
 #include "kernels/conv/winograd.h"
 #include "kernels/gemm/blocking.h"
@@ -43,7 +45,8 @@ struct WeightFormat {
     } else {
       rows = g.terms;
     }
-    columns = is_depthwise(path) ? g.group_out : panels.stored_columns();
+    const bool dense = is_depthwise(path) || path == ConvPath::grouped_last;
+    columns = dense ? g.group_out : panels.stored_columns();
   }
 
   // The weights of `count` output channels from `first` on, times their factors, to aligned memory.
@@ -82,6 +85,19 @@ struct WeightFormat {
     }
   }
 
+  // As grouped_last_line takes them.
+  void pack_grouped(const void* weights, const float* factors, float* out) const {
+    std::vector<float> row(static_cast<size_t>(g.terms));
+    for (int64_t m = 0; m < g.group * g.group_out; ++m) {
+      fetch(weights, factors, m, 1, row.data());
+      float* block = out + m / kernels.lanes * kernels.lanes * g.terms + m % kernels.lanes;
+      for (int64_t c = 0; c < g.group_in; ++c) {
+        for (int64_t t = 0; t < g.taps; ++t)
+          block[(t * g.group_in + c) * kernels.lanes] = row[static_cast<size_t>(c * g.taps + t)];
+      }
+    }
+  }
+
   ConvGeometry g;
   ConvPath path;
   const TileKernels& kernels;
@@ -98,7 +114,8 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
     case ConvPath::winograd_last: return winograd_worker_floats(g);
     case ConvPath::pixel_vectors: return pixel_worker_floats(g);
     case ConvPath::channel_vectors: return channel_worker_floats(g);
-    case ConvPath::depthwise_last: return depthwise_last_worker_floats(g);
+    case ConvPath::depthwise_last:
+    case ConvPath::grouped_last: return depthwise_last_worker_floats(g);
     case ConvPath::windows_last: return windows_last_worker_floats(g);
     case ConvPath::pointwise_last: return 0;
   }
@@ -130,6 +147,7 @@ void pack_conv_weights(const ConvShape& shape, const void* weights, const float*
     }
     return;
   }
+  if (format.path == ConvPath::grouped_last) return format.pack_grouped(weights, factors, out);
   if (is_depthwise(format.path)) {
     format.fetch(weights, factors, 0, g.group * g.group_out, out);
     return;
@@ -175,7 +193,9 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
     case ConvPath::winograd_last: return run_winograd(call, spaces, pool);
     case ConvPath::pixel_vectors: return run_pixel_vectors(call, spaces, pool);
     case ConvPath::channel_vectors: return run_channel_vectors(call, spaces, pool);
-    case ConvPath::depthwise_last: return run_depthwise_last(call, spaces, pool);
+    case ConvPath::depthwise_last:
+      return run_depthwise_last(call, depthwise_last_line, spaces, pool);
+    case ConvPath::grouped_last: return run_depthwise_last(call, grouped_last_line, spaces, pool);
     case ConvPath::windows_last: return run_windows_last(call, spaces, pool);
     case ConvPath::pointwise_last: return;  // done above
   }

@@ -63,6 +63,7 @@ enum class ConvPath : uint8_t {
   channel_vectors,  // matrix multiplication, vectors along the output channels; takes any shape
   // With channels last:
   depthwise_last,  // one input channel per output channel, vectors along the channels
+  grouped_last,    // groups of a few channels, vectors along the channels
   winograd_last,   // as winograd
   pointwise_last,  // one matrix multiplication
   windows_last,    // matrix multiplication of copied windows; takes any shape

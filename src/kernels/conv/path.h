@@ -11,6 +11,8 @@
 
 namespace sardonyx::kernels {
 
+struct DepthwiseLastJob;
+
 // What all runs of one call share. In the matrices of a group, rows of C are output channels and
 // columns are pixels; with channels last it is the other way round.
 struct Call {
@@ -89,8 +91,10 @@ void run_pixel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool&
 int64_t channel_worker_floats(const ConvGeometry& g);
 void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
+// `line` computes one line of output pixels: depthwise_last_line or grouped_last_line.
 int64_t depthwise_last_worker_floats(const ConvGeometry& g);
-void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+void run_depthwise_last(const Call& call, void (*line)(const DepthwiseLastJob&),
+                        const PackedBlocks& spaces, ThreadPool& pool);
 
 int64_t windows_last_worker_floats(const ConvGeometry& g);
 void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
