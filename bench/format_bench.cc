@@ -31,9 +31,8 @@ double resident_mb() {
 void print(const std::string& model, const std::string& output) {
   std::FILE* file = std::fopen(output.c_str(), "wb");
   if (file == nullptr) throw std::runtime_error("cannot write " + output);
-  sardonyx::show_model(model, {}, [&](std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), file);
-  });
+  sardonyx::show_model(
+      model, {}, [&](std::string_view text) { std::fwrite(text.data(), 1, text.size(), file); });
   std::fclose(file);
 }
 
