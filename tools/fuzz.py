@@ -87,11 +87,13 @@ def fuzz(target: str, seconds: int, seed: int) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__.splitlines()[0])
-    parser.add_argument("target", nargs="?", choices=TARGETS, help="only this one")
+    parser.add_argument("target", nargs="*", help=f"only these, of {', '.join(TARGETS)}")
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default 60)")
     parser.add_argument("--seed", type=int, default=1, help="of the mutations (default 1)")
     options = parser.parse_args()
-    targets = [options.target] if options.target else list(TARGETS)
+    targets = options.target or list(TARGETS)
+    if unknown := [target for target in targets if target not in TARGETS]:
+        parser.error(f"no target {', '.join(unknown)}; there are {', '.join(TARGETS)}")
     build = ["cmake", "--build", str(BUILD), "--parallel", str(os.cpu_count()), "--target"]
     if subprocess.run(build + [f"fuzz_{target}" for target in targets]).returncode:
         return 1

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from conftest import BAD_INPUT, INVALID_MODEL, UNREADABLE, USAGE
 from google.protobuf import json_format, text_format
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 FORMS = ("onnx", "onnxtxt", "json", "textproto")
 
@@ -209,3 +209,48 @@ def test_a_model_beyond_two_gigabytes(sardonyx, tmp_path):
     sardonyx("check", "--data", tmp_path / "m.onnx")
     sardonyx("rename", tmp_path / "m.onnx", tmp_path / "n.onnx", "--value", "w=weights")
     assert onnx.load(tmp_path / "n.onnx", load_external_data=False).graph.initializer[0].name == "weights"
+
+
+BRANCHES = """<ir_version: 8, opset_import: ["" : 17]>
+g (bool c, float[4] x) => (float[4] y, float[4] z) {
+  k = Abs (x)
+  y = If (c) <
+    then_branch = t () => (float[4] v) { s = Add (w, k)  v = Neg (s) },
+    else_branch = e () => (float[4] v) { v = Identity (w) }
+  >
+  z = Neg (x)
+}"""
+
+
+def with_large_weight(path, file, count):
+    """A branch captures a weight of `count` floats, which lies in a file beside the model."""
+    model = parser.parse_model(BRANCHES)
+    weight = TensorProto(name="w", dims=[count], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", file), ("offset", "0"), ("length", str(4 * count))):
+        weight.external_data.add(key=key, value=value)
+    model.graph.initializer.append(weight)
+    onnx.save(model, path)
+    with open(path.parent / file, "wb") as data:
+        data.truncate(4 * count)
+
+
+def test_tools_on_weights_beyond_two_gigabytes(sardonyx, tmp_path):
+    first, second = tmp_path / "a.onnx", tmp_path / "b.onnx"
+    for path, file in ((first, "a.bin"), (second, "b.bin")):
+        with_large_weight(path, file, (5 << 29) // 4)
+    idle = memory_of([sardonyx.path, "--version"])
+    part, both, renamed = tmp_path / "part.onnx", tmp_path / "both.onnx", tmp_path / "renamed.onnx"
+    for command in (["extract", first, part, "--input", "c", "--input", "x", "--output", "y"],
+                    ["merge", first, second, both, "--map", "y=x", "--prefix1", "one_", "--prefix2", "two_"],
+                    ["rename", first, renamed, "--value", "w=weight"],
+                    ["edit", first, tmp_path / "edited.onnx", "--producer", "somebody"]):
+        assert memory_of([sardonyx.path, *command]) < idle + 50, command[0]
+    names = {path: [tensor.name for tensor in onnx.load(path, load_external_data=False).graph.initializer]
+             for path in (part, both, renamed)}
+    assert names == {part: ["w"], both: ["one_w", "two_w"], renamed: ["weight"]}
+    branch = onnx.load(renamed, load_external_data=False).graph.node[1].attribute[0].g
+    assert branch.node[0].input[0] == "weight"
+    assert [node.op_type for node in onnx.load(part, load_external_data=False).graph.node] == ["Abs", "If"]
+    changed = tmp_path / "changed.onnx"
+    sardonyx("edit", first, changed, "--producer", "somebody")
+    sardonyx("diff", "--no-annotations", first, changed)  # all weights are compared
