@@ -1,7 +1,7 @@
 // CumSum and CumProd.
 #include "kernels/rows/scan.h"
 #include "ops/families/axis.h"
-#include "ops/families/one_number.h"
+#include "ops/families/element_counts.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {

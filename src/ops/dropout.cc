@@ -4,7 +4,7 @@
 #include <random>
 
 #include "kernels/convert/cast.h"
-#include "ops/families/one_number.h"
+#include "ops/families/element_counts.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {

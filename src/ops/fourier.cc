@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "ops/families/axis.h"
-#include "ops/families/one_number.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/product.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"

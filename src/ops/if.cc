@@ -1,6 +1,6 @@
 // If: one of two graphs, chosen by a condition.
+#include "ops/families/element_counts.h"
 #include "ops/families/iteration.h"
-#include "ops/families/one_number.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -17,8 +17,7 @@ bool known_indices(InferContext& ctx) {
   for (size_t i = 0; i < values->size(); ++i) {
     if ((*values)[i] != 0) found.push_back(static_cast<int64_t>(i));
   }
-  const auto count = static_cast<int64_t>(found.size()),
-             rank = static_cast<int64_t>(shape->size());
+  const auto count = static_cast<int64_t>(found.size()), rank = static_cast<int64_t>(shape->size());
   ctx.set(0, ElementType::int64, {Dim(rank), Dim(count)});
   if (rank * count > max_known_elements) return true;
   std::vector<Dim> indices(static_cast<size_t>(rank * count), Dim(0));
@@ -36,8 +35,7 @@ void infer_non_zero(InferContext& ctx) {
   if (known_indices(ctx)) return;
   const auto rank = ctx.rank(0);
   const auto count = ctx.type(0).element_count();
-  ctx.set(0, ElementType::int64,
-          {rank ? Dim(*rank) : ctx.unknown(), ctx.unknown(count)});
+  ctx.set(0, ElementType::int64, {rank ? Dim(*rank) : ctx.unknown(), ctx.unknown(count)});
 }
 
 std::unique_ptr<Step> prepare_non_zero(PrepareContext& ctx) {

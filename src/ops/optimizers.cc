@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/elementwise/optimizer.h"
-#include "ops/families/one_number.h"
+#include "ops/families/element_counts.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {

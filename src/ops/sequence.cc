@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/moving.h"
-#include "ops/families/one_number.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -187,6 +187,31 @@ TEST(SingleNode, AScaleMayTurnOutToBeOneForAll) {
   EXPECT_EQ(std::vector<int>(bytes.begin(), bytes.end()), (std::vector<int>{3, 5, 7}));
 }
 
+TEST(SingleNode, UpdatesFitIndicesWhoseDepthOnlyTheRunKnows) {
+  const std::string graph =
+      "g (float[4] x, int64[a,b] i, float[c] u) => (y) { y = ScatterND(x, i, u) }";
+  const Tensor x = floats({1, 2, 3, 4}, {4});
+  EXPECT_EQ(floats_of(run(16, graph,
+                          {{"x", x}, {"i", integers({2, 0}, {2, 1})}, {"u", floats({7, 8}, {2})}})),
+            (std::vector<float>{8, 2, 7, 4}));
+  expect_refused(16, graph, {{"x", x}, {"i", integers({2, 0, 1}, {3, 1})}, {"u", floats({7}, {1})}},
+                 "updates must have shape");
+  expect_refused(16, graph, {{"x", x}, {"i", integers({0, 0}, {1, 2})}, {"u", floats({7}, {1})}},
+                 "rank");
+}
+
+TEST(SingleNode, NumbersForEachDimensionAreCountedForScalarsToo) {
+  const Tensor x = floats({1}, {}), one = integers({1}, {1});
+  expect_refused(13, "g (float[] x, int64[n] r) => (y) { y = Tile(x, r) }", {{"x", x}, {"r", one}},
+                 "0 elements");
+  expect_refused(18, "g (float[] x, int64[n] r) => (y) { y = CenterCropPad(x, r) }",
+                 {{"x", x}, {"r", one}}, "0 elements");
+  expect_refused(19, "g (float[] x, int64[n] r) => (y) { y = Resize(x, , , r) }",
+                 {{"x", x}, {"r", one}}, "0 elements");
+  expect_refused(19, "g (float[] x, float[n] r) => (y) { y = Resize(x, , r) }",
+                 {{"x", x}, {"r", floats({1}, {1})}}, "0 elements");
+}
+
 // --- Meaning
 
 TEST(SingleNode, NonZeroOfAScalarHasNoRows) {
