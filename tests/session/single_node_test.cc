@@ -161,6 +161,14 @@ TEST(SingleNode, UpgradesOfNodesWithTooFewInputsAreRefused) {
   }
 }
 
+TEST(SingleNode, AnAxisBeyondAllRanksIsRefusedAtOnce) {
+  expect_refused(
+      1,
+      "g (float[2] x, float[2] s) => (y, z) { y, z = SimplifiedLayerNormalization<axis = "
+      "-2359397994630469242>(x, s) }",
+      {{"x", floats({1, 2}, {2})}, {"s", floats({1, 2}, {2})}}, "axis");
+}
+
 // --- Sizes that only the run knows
 
 TEST(SingleNode, ListsOfFeaturesFitTheWidthThatTheRunBrings) {
