@@ -508,6 +508,15 @@ size_t Drawing::count_of(std::span<const schema::Formal> formals, int32_t least,
   return low + choices_.below(high - std::min(high, low) + 1);
 }
 
+// The items of a sequence need not have the first one's shape.
+ir::TypeProto without_inner_shapes(ir::TypeProto type) {
+  if (!type.nested) return type;
+  ir::TypeProto inner = without_inner_shapes(*type.nested);
+  inner.shape.reset();
+  type.nested = std::make_shared<const ir::TypeProto>(std::move(inner));
+  return type;
+}
+
 void Drawing::add_input(size_t position, const Value& value) {
   const std::string name = "x" + std::to_string(position);
   node_.inputs.push_back(name);
@@ -518,7 +527,7 @@ void Drawing::add_input(size_t position, const Value& value) {
   }
   ir::ValueInfo info;
   info.name = name;
-  info.type = wire::type_of(value);
+  info.type = without_inner_shapes(wire::type_of(value));
   if (info.type->kind == ir::TypeProto::Kind::tensor && how == 7) info.type->shape.reset();
   if (info.type->shape && how >= 5) {
     for (size_t i = 0; i < info.type->shape->dims.size(); ++i) {

@@ -3,8 +3,8 @@
 
 Nodes are drawn from the signatures by a seed (tools/differential/), evaluated by both, written as
 backend cases to build/differential and run by the conformance runner, planned and plain. Sardonyx
-has to agree with one of the two that could run the node; where they disagree, or neither can, that
-is told. Cases that both have wrong stand in tests/conformance/differential.txt with the reason.
+has to agree with one of the two that could run the node: where they differ, two of three decide.
+tools/differential/wrong.py says, with the reason, where one of them is not asked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "differential"))
-LIST = ROOT / "tests" / "conformance" / "differential.txt"
 ATTEMPTS = 8  # at drawing one valid node
 
 
@@ -191,20 +190,6 @@ def make_case(task) -> tuple[str, str, str]:
     return case, "undrawn" if "refer" not in said else "nobody", said
 
 
-def exceptions() -> list[tuple[re.Pattern, str]]:
-    """(cases, reason) of the list."""
-    entries, reason, fresh = [], "", True
-    for line in LIST.read_text().splitlines() if LIST.exists() else []:
-        if not line.strip() or line.startswith("#"):
-            continue
-        if line[0].isspace():
-            entries += [(re.compile(pattern + r"-\d+"), reason) for pattern in line.split()]
-            fresh = True
-        else:
-            reason, fresh = (line if fresh else f"{reason} {line}"), False
-    return entries
-
-
 def run_cases(runner: pathlib.Path, folder: pathlib.Path, threads: int) -> dict[str, tuple[str, str]]:
     report = folder.parent / f"differential-{threads}.json"
     report.unlink(missing_ok=True)
@@ -217,7 +202,6 @@ def run_cases(runner: pathlib.Path, folder: pathlib.Path, threads: int) -> dict[
 
 def judge(made: list, results: list[dict]) -> tuple[collections.Counter, list[str]]:
     """How many cases were tested against what, and the failures."""
-    known = exceptions()
     counts, failures = collections.Counter(), []
     for case, state, said in made:
         counts[state] += 1
@@ -229,12 +213,7 @@ def judge(made: list, results: list[dict]) -> tuple[collections.Counter, list[st
             reasons = [result.get(name, ("failed", "not run")) for name in names]
             if not any(outcome == "passed" for outcome, _ in reasons):
                 wrong = [f"{name}: {reason}" for name, (_, reason) in zip(names, reasons)]
-        if not wrong:
-            continue
-        excused = next((reason for pattern, reason in known if pattern.fullmatch(case)), None)
-        if excused:
-            counts["excused"] += 1
-        else:
+        if wrong:
             failures.append(f"{case} ({state}{': ' + said if state == 'disputed' else ''})\n    " + "\n    ".join(wrong))
     return counts, failures
 
@@ -264,6 +243,7 @@ def main() -> int:
         made = sorted(pool.imap_unordered(make_case, tasks, chunksize=8))
     results = [run_cases(options.runner, options.out, threads) for threads in options.threads or (1, 2)]
     counts, failures = judge(made, results)
+    tested = sum(counts[state] for state in ("both", "reference", "runtime", "disputed"))
     if options.verbose:
         for case, state, said in made:
             if state in ("nobody", "undrawn"):
@@ -271,12 +251,11 @@ def main() -> int:
     for failure in failures:
         print(f"failed {failure}")
     if options.json:
-        options.json.write_text(json.dumps({"counts": counts, "failures": failures}, indent=1))
-    tested = sum(counts[state] for state in ("both", "reference", "runtime", "disputed"))
+        options.json.write_text(json.dumps({"counts": counts, "passed": tested - len(failures), "failures": failures}, indent=1))
     print(f"{tested} nodes of {len({t[:3] for t in tasks})} definitions: {counts['both']} against both evaluators, "
           f"{counts['reference']} against the reference alone, {counts['runtime']} against ONNX Runtime alone, "
           f"{counts['disputed']} where the two differ; {counts['nobody'] + counts['undrawn']} that neither runs")
-    print(f"{tested - len(failures) - counts['excused']} passed, {len(failures)} failed, {counts['excused']} excused")
+    print(f"{tested - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 

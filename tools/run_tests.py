@@ -142,7 +142,22 @@ def conformance_suite(options: argparse.Namespace) -> Result:
         result.add(conformance_of(cases, options))
     result.add(inference_result(options, "infer"))
     result.add(inference_result(options, "infer symbolic", "--symbolic"))
+    result.add(differential_result(options))
     return result
+
+
+def differential_result(options: argparse.Namespace) -> Result:
+    """Random nodes against other evaluators, the same ones each time."""
+    if options.python is None:
+        return Result(skips=[("differential", "its packages could not be installed")])
+    report = options.build / "test-reports" / "differential.json"
+    report.unlink(missing_ok=True)
+    run([options.python, str(ROOT / "tools" / "differential.py"), "--runner", str(options.build / "bin" / "conformance_runner"),
+         "--cases", "3", "--json", str(report)], log=report.with_suffix(".log"))
+    if not report.exists():
+        return Result(failures=["differential: stopped before its end"])
+    found = json.loads(report.read_text())
+    return Result(passed=found["passed"], failures=[f"differential {failure}" for failure in found["failures"]])
 
 
 def conformance_of(cases: str, options: argparse.Namespace) -> Result:

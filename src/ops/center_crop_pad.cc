@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "ops/families/element_counts.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -23,6 +24,7 @@ void infer(InferContext& ctx) {
   const auto asked = values_of(ctx, 1);
   if (asked && asked->size() != axes.size())
     ctx.fail("shape must have {} elements, one per axis; it has {}", axes.size(), asked->size());
+  if (!asked) require_elements(ctx, 1, axes.size());
   std::vector<Dim> out = *in;
   for (size_t i = 0; i < axes.size(); ++i) {
     Dim& size = out[static_cast<size_t>(ctx.normalized_axis(axes[i], rank, "axes"))];

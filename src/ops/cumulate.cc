@@ -1,12 +1,14 @@
 // CumSum and CumProd.
 #include "kernels/rows/scan.h"
 #include "ops/families/axis.h"
+#include "ops/families/element_counts.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
 void infer(InferContext& ctx) {
+  require_one(ctx, 1);
   ctx.set(0, ctx.type(0));
   if (const auto count = ctx.type(1).element_count())
     ctx.require_equal(*count, Dim(1), "axis must be one number");

@@ -4,12 +4,15 @@
 #include <random>
 
 #include "kernels/convert/cast.h"
+#include "ops/families/element_counts.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
 void infer(InferContext& ctx) {
+  require_one(ctx, 1);
+  require_one(ctx, 2);
   ctx.set(0, ctx.type(0));
   ValueType mask = ctx.type(0);
   mask.element = ElementType::boolean;

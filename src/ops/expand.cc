@@ -1,6 +1,7 @@
 // Expand and Tile: a tensor repeated.
 #include <algorithm>
 
+#include "ops/families/element_counts.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -46,6 +47,7 @@ void infer_tile(InferContext& ctx) {
   const auto& in = ctx.shape(0);
   const auto repeats = values_of(ctx, 1);
   if (!in || !repeats) {
+    if (in) require_elements(ctx, 1, in->size());
     const auto length = length_of(ctx, 1);
     set_rank(ctx, type, in ? std::optional(static_cast<int64_t>(in->size())) : length);
     return;

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "ops/families/axis.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/product.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
@@ -29,6 +30,8 @@ void require_positive(const NodeView& node, const Dim& value, std::string_view w
 }
 
 void infer_dft(InferContext& ctx) {
+  require_one(ctx, 1);
+  require_one(ctx, 2);
   const bool inverse = ctx.attr_int("inverse", 0) != 0, onesided = ctx.attr_int("onesided", 0) != 0;
   const auto& x = ctx.shape(0);
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
@@ -174,6 +177,8 @@ void upgrade_dft(UpgradeContext& ctx) {
 }
 
 void infer_stft(InferContext& ctx) {
+  require_one(ctx, 1);
+  require_one(ctx, 3);
   const auto& x = ctx.shape(0);
   const std::optional<Dim> step = scalar(ctx, 1);
   if (step) require_positive(ctx, *step, "frame_step");

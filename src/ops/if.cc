@@ -1,4 +1,5 @@
 // If: one of two graphs, chosen by a condition.
+#include "ops/families/element_counts.h"
 #include "ops/families/iteration.h"
 
 namespace sardonyx::ops {
@@ -44,6 +45,7 @@ ValueType united(InferContext& ctx, const ValueType& a, const ValueType& b) {
 }
 
 void infer(InferContext& ctx) {
+  require_one(ctx, 0);
   // A branch that these inputs make impossible is an error only if it is taken.
   std::optional<Error> problem;
   const auto outputs_of = [&](std::string_view name) {

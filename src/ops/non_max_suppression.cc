@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/families/element_counts.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
 void infer(InferContext& ctx) {
+  require_one(ctx, 2);
+  require_one(ctx, 3);
+  require_one(ctx, 4);
   const auto& boxes = ctx.shape(0);
   const auto& scores = ctx.shape(1);
   for (int i = 0; i < 2; ++i) {

@@ -17,8 +17,7 @@ bool known_indices(InferContext& ctx) {
   for (size_t i = 0; i < values->size(); ++i) {
     if ((*values)[i] != 0) found.push_back(static_cast<int64_t>(i));
   }
-  const auto count = static_cast<int64_t>(found.size()),
-             rank = std::max<int64_t>(static_cast<int64_t>(shape->size()), 1);
+  const auto count = static_cast<int64_t>(found.size()), rank = static_cast<int64_t>(shape->size());
   ctx.set(0, ElementType::int64, {Dim(rank), Dim(count)});
   if (rank * count > max_known_elements) return true;
   std::vector<Dim> indices(static_cast<size_t>(rank * count), Dim(0));
@@ -31,23 +30,21 @@ bool known_indices(InferContext& ctx) {
   return true;
 }
 
-// A scalar counts as one dimension, as where numpy finds the non-zero elements of one.
+// A scalar has no dimension to give an index in: [0, 1] or [0, 0], as the standard says.
 void infer_non_zero(InferContext& ctx) {
   if (known_indices(ctx)) return;
   const auto rank = ctx.rank(0);
   const auto count = ctx.type(0).element_count();
-  ctx.set(0, ElementType::int64,
-          {rank ? Dim(std::max<int64_t>(*rank, 1)) : ctx.unknown(), ctx.unknown(count)});
+  ctx.set(0, ElementType::int64, {rank ? Dim(*rank) : ctx.unknown(), ctx.unknown(count)});
 }
 
 std::unique_ptr<Step> prepare_non_zero(PrepareContext& ctx) {
   return make_allocating_step("non_zero", [type = ctx.in_element(0)](RunContext& run) {
     const int64_t found = kernels::count_nonzero(type, run.data(0), run.in_size(0));
-    const int64_t one = 1;
-    const auto shape = run.in_shape(0).empty() ? std::span(&one, 1) : run.in_shape(0);
+    const auto shape = run.in_shape(0);
     auto* y =
         static_cast<int64_t*>(run.allocate_output(0, {static_cast<int64_t>(shape.size()), found}));
-    kernels::nonzero(type, shape, run.data(0), found, y);
+    if (!shape.empty()) kernels::nonzero(type, shape, run.data(0), found, y);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/elementwise/optimizer.h"
+#include "ops/families/element_counts.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -38,6 +39,8 @@ Layout layout_of(const NodeView& node, int averages) {
 }
 
 void infer_with(InferContext& ctx, int averages) {
+  require_one(ctx, 0);
+  require_one(ctx, 1);
   const Layout layout = layout_of(ctx, averages);
   for (const int i : {0, 1}) {
     if (const auto count = ctx.type(i).element_count())

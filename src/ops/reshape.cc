@@ -116,7 +116,11 @@ void infer_reshape(InferContext& ctx) {
   const bool allow_zero = ctx.attr_int("allowzero", 0) != 0;
   const auto asked = values_of(ctx, 1);
   if (!asked) {
-    set_rank(ctx, type, length_of(ctx, 1));
+    const auto length = length_of(ctx, 1);
+    set_rank(ctx, type, length);
+    const auto count = ctx.type(0).element_count();
+    if (length && *length == 0 && count)
+      ctx.require_equal(*count, Dim(1), "the input of a Reshape to a scalar must hold one element");
   } else if (const auto& in = ctx.shape(0)) {
     ctx.set(0, type, reshaped(ctx, *asked, *in, allow_zero));
   } else {

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "kernels/convert/cast.h"
 #include "kernels/move/resize.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -183,6 +184,7 @@ bool is_given(const InferContext& ctx, int i) {
 void infer_sizes(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes,
                  std::vector<Dim>& out) {
   const auto sizes = values_of(ctx, s.sizes_input);
+  if (!sizes) require_elements(ctx, s.sizes_input, axes.size());
   if (sizes && sizes->size() != axes.size())
     ctx.fail("sizes must have {} elements, one per axis; it has {}", axes.size(), sizes->size());
   std::vector<int64_t> in, asked;
@@ -208,6 +210,8 @@ void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_
   const bool crops = s.options.coordinates == CoordinateMode::tf_crop_and_resize;
   const Tensor* roi = crops ? ctx.constant(s.roi_input) : nullptr;
   const size_t n = axes.size();
+  if (!scales) require_elements(ctx, s.scales_input, n);
+  if (crops && !roi) require_elements(ctx, s.roi_input, 2 * n);
   if (scales && static_cast<size_t>(scales->size()) != n)
     ctx.fail("scales must have {} elements, one per axis; it has {}", n, scales->size());
   if (roi && static_cast<size_t>(roi->size()) != 2 * n)

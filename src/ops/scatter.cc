@@ -124,11 +124,27 @@ void infer_scatter_nd(InferContext& ctx) {
   }
 }
 
+// Inference can't hold updates against indices whose depth only the run knows.
+void check_updates(const RunContext& run) {
+  const auto data = run.in_shape(0), indices = run.in_shape(1), updates = run.in_shape(2);
+  if (data.empty() || indices.empty() || indices.back() > static_cast<int64_t>(data.size()))
+    throw Error(ErrorCode::run_failed,
+                fmt::format("the last dimension of indices must be at most the data's rank, {}; "
+                            "the shape of indices is {}",
+                            data.size(), to_string(indices)));
+  Shape expected(indices.begin(), indices.end() - 1);
+  expected.insert(expected.end(), data.begin() + indices.back(), data.end());
+  if (std::ranges::equal(expected, updates)) return;
+  throw Error(ErrorCode::run_failed, fmt::format("updates must have shape {}; found {}",
+                                                 to_string(expected), to_string(updates)));
+}
+
 std::unique_ptr<Step> prepare_scatter_nd(PrepareContext& ctx) {
   const ScatterReduction reduction = reduction_of(ctx);
   const ElementType type = ctx.in_element(0);
   check_type(ctx, reduction);
   auto step = make_step("scatter_nd", [=](RunContext& run) {
+    check_updates(run);
     copy_plain(type, run.data(0), run.out_data(0), run.in_size(0));
     kernels::scatter_nd(type, reduction, run.in_shape(0), run.in_shape(1),
                         Indices(run.in_type(1), run.data(1), run.in_size(1)), run.data(2),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -88,6 +89,7 @@ std::unique_ptr<Step> prepare_empty(PrepareContext&) {
 
 void infer_insert(InferContext& ctx) {
   check_sequence(ctx);
+  require_one(ctx, 2);
   const ValueType& sequence = ctx.type(0);
   ctx.set(0, ValueType::sequence_of(sequence.nested ? merged(ctx, *sequence.nested, ctx.type(1))
                                                     : ctx.type(1)));
@@ -107,6 +109,7 @@ std::unique_ptr<Step> prepare_insert(PrepareContext&) {
 
 void infer_erase(InferContext& ctx) {
   check_sequence(ctx);
+  require_one(ctx, 1);
   ctx.set(0, ctx.type(0));
 }
 
@@ -126,6 +129,7 @@ std::unique_ptr<Step> prepare_erase(PrepareContext&) {
 
 void infer_at(InferContext& ctx) {
   check_sequence(ctx);
+  require_one(ctx, 1);
   ctx.set(0, item_type(ctx, ctx.type(0)));
 }
 

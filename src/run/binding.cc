@@ -236,9 +236,13 @@ void Context::bind_segment(size_t index, eval::Environment& environment) {
   lay_out(segment, index, environment);
   for (int s = segment.begin; s < segment.end; ++s) {
     const PlanStep& step = this->step(s);
-    if (step.mode != PlanStep::Mode::planned || step.step->traits().view_of_input >= 0) continue;
+    if (step.mode != PlanStep::Mode::planned) continue;
     try {
-      bind_step(s, environment);
+      if (step.step->traits().view_of_input >= 0) {
+        check_view(step);
+      } else {
+        bind_step(s, environment);
+      }
     } catch (const Error& error) {
       if (!error.location().empty()) throw;
       throw Error(error.code(), error.message(), ir::place_of(*step.node));

@@ -45,6 +45,7 @@ class Context {
   bool is_view(const PlanStep& step) const;  // its output is its input's memory
   void make_view(const PlanStep& step);
   void make_late_view(const PlanStep& step);
+  void check_view(const PlanStep& step);
   void allocate_boxed(const PlanStep& step, eval::Environment& environment);
   void make_late_outputs(int index, eval::Environment& environment);
   std::vector<Known> infer_late(int index, eval::Environment& environment);

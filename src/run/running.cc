@@ -7,6 +7,21 @@
 #include "run/context.h"
 
 namespace sardonyx::run {
+// Whatever inference said, no step may read beyond what it views.
+void Context::check_view(const PlanStep& step) {
+  const int input = step.inputs[static_cast<size_t>(step.step->traits().view_of_input)];
+  const int output = step.outputs[0];
+  if (input < 0 || output < 0 || !value(input).has_rank() || !value(output).has_rank()) return;
+  const ops::Slot &from = slot(input), &to = slot(output);
+  if (from.count == to.count && from.element == to.element) return;
+  if (from.element != to.element &&
+      byte_size(from.element, from.count) == byte_size(to.element, to.count))
+    return;
+  fail_at(ir::place_of(*step.node), ErrorCode::run_failed,
+          "the input has {} elements, the output's shape {} holds {}", from.count,
+          to_string(to.shape()), to.count);
+}
+
 void Context::make_view(const PlanStep& step) {
   const ops::Slot& from = slot(step.inputs[static_cast<size_t>(step.step->traits().view_of_input)]);
   ops::Slot& to = slot(step.outputs[0]);
@@ -184,13 +199,7 @@ void Context::run_late(int index, eval::Environment& environment) {
 }
 
 void Context::make_late_view(const PlanStep& step) {
-  const ops::Slot& from = slot(step.inputs[static_cast<size_t>(step.step->traits().view_of_input)]);
-  const ops::Slot& to = slot(step.outputs[0]);
-  if (byte_size(from.element, from.count) != byte_size(to.element, to.count)) {
-    fail_at(ir::place_of(*step.node), ErrorCode::run_failed,
-            "the input has {} elements, the output's shape {} holds {}", from.count,
-            to_string(to.shape()), to.count);
-  }
+  check_view(step);
   make_view(step);
 }
 

@@ -11,6 +11,22 @@ Tensor floats(std::initializer_list<float> elements, Shape shape) {
   return Tensor::of<float>(elements, std::move(shape));
 }
 
+// --- Pad
+
+// The attribute's text: all begins first. Its example has a begin and an end for each axis.
+TEST(UpgradePad, BeginsOfAllAxesComeFirst) {
+  for (const bool first : {true, false}) {
+    const auto y =
+        run_old(first ? 1 : 2,
+                fmt::format("g (float[1, 2] x) => (float[a, b] y) {{ y = Pad<{} = [1, 0, "
+                            "0, 2], value = 9.0>(x) }}",
+                            first ? "paddings" : "pads"),
+                {{"x", floats({1, 2}, {1, 2})}});
+    EXPECT_EQ(y[0].shape(), (Shape{2, 4}));
+    expect_floats(y[0], {9, 9, 9, 9, 1, 2, 9, 9});
+  }
+}
+
 // --- BatchNormalization, Dropout
 
 const std::vector<NamedValue>& two_samples() {
@@ -130,7 +146,9 @@ TEST(UpgradePool, CeilModeMakesNoWindowBeyondTheInput) {
   const std::vector<NamedValue> x = {{"x", floats({1, 2}, {1, 1, 2})}};
   for (const char* op : {"MaxPool", "AveragePool", "LpPool"}) {
     const auto y = run_old(
-        std::string(op) == "LpPool" ? 18 : 10,
+        std::string(op) == "LpPool"    ? 18
+        : std::string(op) == "MaxPool" ? 12
+                                       : 19,
         fmt::format("g (float[1, 1, 2] x) => (float[1, 1, n] y) {{ y = {}<kernel_shape = [1], "
                     "strides = [3], ceil_mode = 1>(x) }}",
                     op),

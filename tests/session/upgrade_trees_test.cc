@@ -32,6 +32,24 @@ TEST(TreeEnsemble, OldOperatorsRunOnTheSameForest) {
   expect_floats(classes[1], {0.75, 0.25, 0, 1});
 }
 
+// Version 3 brought doubles in tensors. 0.1 as a double lies below the 0.1 that a float holds.
+TEST(TreeEnsemble, DoublesOfVersion3AreComparedAsDoubles) {
+  const std::string tree =
+      "nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2], nodes_featureids = [0, 0, 0], "
+      "nodes_modes = [\"BRANCH_LT\", \"LEAF\", \"LEAF\"], nodes_values_as_tensor = double[3] {0.1, "
+      "0, 0}, "
+      "nodes_truenodeids = [1, 0, 0], nodes_falsenodeids = [2, 0, 0]";
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 15, \"ai.onnx.ml\" : 3]>\n"
+      "g (double[3, 1] x) => (float[3, 1] y) { y = ai.onnx.ml.TreeEnsembleRegressor<" +
+      tree +
+      ", n_targets = 1, target_treeids = [0, 0], target_nodeids = [1, 2], target_ids = [0, 0], "
+      "target_weights_as_tensor = double[2] {1, 2}>(x) }");
+  const Tensor x = Tensor::of<double>({0.09999999999, 0.1, static_cast<double>(0.1f)}, {3, 1});
+  for (const bool plain : {false, true})
+    expect_floats(Session(model, {.plain = plain}).run({{"x", x}})[0].tensor(), {1, 2, 2});
+}
+
 TEST(UpgradeLabelEncoder, FirstOfEqualClassesCounts) {
   const auto places = run_old(9,
                               "g (string[3] x) => (int64[3] y) { y = ai.onnx.ml.LabelEncoder<"

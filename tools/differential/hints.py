@@ -206,7 +206,7 @@ def string_normalizer(d: Draw) -> Node:
 def reduce(d: Draw) -> Node:
     shape = d.shape(0, 4)
     low = 0.1 if d.name == "ReduceLogSum" else -3
-    x = d.array(d.dtype("data"), shape, low, 3, edges=0.1 if d.name in ("ReduceMax", "ReduceMin") else 0.03)
+    x = d.array(d.dtype("data"), shape, low, 3, edges=0.1 if d.name in ("ReduceMax", "ReduceMin") else 0.0)
     axes = d.axes(len(shape))
     if d.version < 11:
         axes = [axis % len(shape) for axis in axes]
@@ -933,6 +933,8 @@ def quantize(d: Draw) -> Node:
     names = [formal.name for formal in d.schema.inputs]
     x = d.array(d.dtype(names[0]), shape, -60, 60, edges=0)
     scale = np.asarray(d.numpy.uniform(0.1, 0.5, scales)).astype(d.dtype(names[1], "float", "float16", "bfloat16"))
+    if x.dtype == np.int32 and d.dtype(names[1]) == np.int32:
+        scale = d.array(np.int32, scales, 1, 3, edges=0)
     zero = d.array(d.dtype(names[2]), scales, -10, 10, edges=0.1)
     if is_float(zero.dtype):
         zero = np.zeros_like(zero)
@@ -1012,7 +1014,7 @@ def resize(d: Draw) -> Node:
     roi = None
     if transformation == "tf_crop_and_resize":
         roi = np.array([0.0] * (rank - 2) + [0.07, 0.19] + [1.0] * (rank - 2) + [0.93, 1.11], np.float32)
-        made.update(d.attributes(extrapolation_value=d.real()))
+        made.update(d.attributes(extrapolation_value=float(d.between(0, 3))))
     elif d.version == 11:
         roi = np.array([], np.float32)
     if d.maybe(0.6) and roi is None or d.version == 11 and roi is not None and roi.size == 0:

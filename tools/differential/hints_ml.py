@@ -165,7 +165,7 @@ def svm_classifier(d: Draw) -> Node:
     made = {"kernel_type": d.one_of("LINEAR", "POLY", "RBF", "SIGMOID"), **labels,
             "kernel_params": [d.real(0.1, 1), d.real(-1, 1), float(d.between(1, 3))], "vectors_per_class": each,
             "support_vectors": reals(d, supports * width), "coefficients": reals(d, supports * (classes - 1)),
-            "rho": reals(d, pairs), "post_transform": d.one_of("NONE", "LOGISTIC", "SOFTMAX")}
+            "rho": reals(d, pairs), "post_transform": d.one_of("NONE", "LOGISTIC", "SOFTMAX") if classes > 2 else "NONE"}
     if d.maybe(0.4):
         made.update(prob_a=reals(d, pairs), prob_b=reals(d, pairs), post_transform="NONE")
     return Node([matrix(d, d.dtype("X", "float"), width)], made, 2)
@@ -233,7 +233,9 @@ def tree_classifier(d: Draw) -> Node:
             "class_nodeids": [leaf[1] for leaf in leaves], "class_ids": [leaf[2] for leaf in leaves],
             "class_weights": reals(d, len(leaves), -1 if not binary else 0, 1),
             "post_transform": d.one_of("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")}
-    if not binary:
+    if binary:  # no text says what becomes of one score for two classes
+        made["post_transform"] = d.one_of("NONE", "LOGISTIC")
+    else:
         made.update(d.attributes(base_values=reals(d, classes)))
     return Node([features_of(d, width)], made, 2)
 

@@ -81,7 +81,7 @@ F apply(UnaryOp op, F x, F alpha, F beta) {
     }
     case UnaryOp::softplus: return std::max(x, F{0}) + std::log1p(std::exp(-std::fabs(x)));
     case UnaryOp::softsign: return x / (one + std::fabs(x));
-    case UnaryOp::thresholded_relu: return x <= alpha ? F{0} : x;
+    case UnaryOp::thresholded_relu: return x > alpha ? x : F{0};
     case UnaryOp::shrink: return x < -alpha ? x + beta : x > alpha ? x - beta : F{0};
     case UnaryOp::swish: return x / (one + std::exp(-alpha * x));
     case UnaryOp::erf: return std::erf(x);

@@ -92,7 +92,7 @@ constexpr auto softsign_of = [](auto d, auto x, const Constants&) HWY_ATTR {
   return hn::Div(x, hn::Add(hn::Abs(x), hn::Set(d, 1.0f)));
 };
 constexpr auto thresholded_relu_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
-  return hn::IfThenZeroElse(hn::Le(x, hn::Set(d, c.alpha)), x);
+  return hn::IfThenElseZero(hn::Gt(x, hn::Set(d, c.alpha)), x);
 };
 constexpr auto shrink_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
   const auto limit = hn::Set(d, c.alpha);

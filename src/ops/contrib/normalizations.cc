@@ -11,6 +11,10 @@ void give_inverse_rms(Body& body, size_t output, const std::string& x, int64_t a
                       ElementType stash) {
   if (!body.wants(output)) return;
   const std::string wide = body.cast(x, stash);
+  // No tensor has as many dimensions; the axis is held against the rank where the node runs.
+  constexpr int64_t most = 256;
+  if (axis < -most || axis >= most)
+    body.context().fail(ErrorCode::invalid_model, "axis must be less than the rank; got {}", axis);
   std::vector<int64_t> axes;
   for (int64_t i = axis < 0 ? axis : axis - body.rank(0); i < 0; ++i) axes.push_back(i);
   const std::string mean = body.op("ReduceMean", {body.op("Mul", {wide, wide}), body.ints(axes)});

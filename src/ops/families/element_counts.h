@@ -1,0 +1,20 @@
+// Inputs that hold a certain number of elements, which a run checks where it is not known before.
+#pragma once
+
+#include "ops/infer_context.h"
+
+namespace sardonyx::ops {
+
+// Input i, where it is given, holds `count` elements, in whatever shape.
+inline void require_elements(InferContext& ctx, int i, size_t count) {
+  if (!ctx.has_input(i)) return;
+  if (const auto found = ctx.type(i).element_count()) {
+    ctx.require_equal(*found, Dim(static_cast<int64_t>(count)),
+                      fmt::format("{} must hold {}", ctx.input_name(i),
+                                  count == 1 ? "one element" : fmt::format("{} elements", count)));
+  }
+}
+
+inline void require_one(InferContext& ctx, int i) { require_elements(ctx, i, 1); }
+
+}  // namespace sardonyx::ops

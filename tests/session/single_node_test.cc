@@ -1,0 +1,256 @@
+// Nodes that random tests and fuzzing found refused, wrong or fatal: planned and plain.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "sardonyx/infer.h"
+#include "sardonyx/session.h"
+
+namespace sardonyx {
+namespace {
+
+Model model_of(int opset, const std::string& graph) {
+  return Model::from_text("<ir_version: 10, opset_import: [\"\" : " + std::to_string(opset) +
+                          ", \"ai.onnx.ml\" : 3]>\n" + graph);
+}
+
+Tensor floats(std::vector<float> values, Shape shape) {
+  return Tensor::of<float>(values, std::move(shape));
+}
+
+Tensor integers(std::vector<int64_t> values, Shape shape) {
+  return Tensor::of<int64_t>(values, std::move(shape));
+}
+
+std::vector<float> floats_of(const Value& value) {
+  const auto elements = value.tensor().elements<float>();
+  return {elements.begin(), elements.end()};
+}
+
+// The first output, which the planned and the plain run give alike.
+Value run(int opset, const std::string& graph, const std::vector<NamedValue>& inputs) {
+  const Model model = model_of(opset, graph);
+  const Value planned = Session(model).run(inputs)[0];
+  const Value plain = Session(model, {.plain = true}).run(inputs)[0];
+  EXPECT_EQ(planned.tensor().shape(), plain.tensor().shape());
+  return planned;
+}
+
+// Both runs end with an Error, whose kind is not a defect of our own.
+void expect_refused(int opset, const std::string& graph, const std::vector<NamedValue>& inputs,
+                    const std::string& mentions) {
+  for (const bool plain : {false, true}) {
+    SCOPED_TRACE(plain ? "plain" : "planned");
+    try {
+      (void)Session(model_of(opset, graph), {.plain = plain}).run(inputs);
+      ADD_FAILURE() << "it ran";
+    } catch (const Error& error) {
+      EXPECT_NE(error.code(), ErrorCode::internal) << error.what();
+      EXPECT_NE(std::string(error.what()).find(mentions), std::string::npos) << error.what();
+    }
+  }
+}
+
+// --- Bounds of scalars, which change no shape
+
+TEST(SingleNode, SliceOfAScalarChecksBoundsThatOnlyTheRunKnows) {
+  const std::string graph =
+      "g (float[] x, int64[n] s, int64[m] e) => (float[] y) { y = Slice(x, s, e) }";
+  expect_refused(13, graph,
+                 {{"x", floats({1}, {})}, {"s", integers({0}, {1})}, {"e", integers({1}, {1})}},
+                 "starts");
+  const std::string stepped =
+      "g (float[0] x, int64[1] s, int64[1] e, int64[1] a, int64[1] st) => (y)"
+      " { y = Slice(x, s, e, a, st) }";
+  const Tensor one = integers({1}, {1}), zero = integers({0}, {1});
+  expect_refused(
+      13, stepped,
+      {{"x", floats({}, {0})}, {"s", zero}, {"e", one}, {"a", zero}, {"st", integers({0}, {1})}},
+      "steps must not be 0");
+}
+
+TEST(SingleNode, PadOfAScalarChecksPadsThatOnlyTheRunKnows) {
+  const std::string graph =
+      "g (float[] x, int64[n] p, int64[m] a) => (float[] y) { y = Pad(x, p, , a) }";
+  expect_refused(
+      18, graph,
+      {{"x", floats({1}, {})}, {"p", integers({1, 1}, {2})}, {"a", integers({700'000'000}, {1})}},
+      "");
+  expect_refused(18, "g (float[] x, int64[n] p) => (float[] y) { y = Pad(x, p) }",
+                 {{"x", floats({1}, {})}, {"p", integers({1, 1}, {2})}}, "pads must have 0");
+}
+
+TEST(SingleNode, ReshapeToAScalarNeedsOneElement) {
+  const std::string graph = "g (float[n] x, int64[0] s) => (float[] y) { y = Reshape(x, s) }";
+  for (const int64_t n : {0, 5}) {
+    expect_refused(21, graph, {{"x", Tensor(ElementType::float32, {n})}, {"s", integers({}, {0})}},
+                   "must hold");
+  }
+  EXPECT_EQ(run(21, graph, {{"x", floats({7}, {1})}, {"s", integers({}, {0})}})
+                .tensor()
+                .elements<float>()[0],
+            7);
+}
+
+TEST(SingleNode, ValuesThatDecideNoShapeAreNoDefect) {
+  // Axes of rank 5, more of them than inference looks at.
+  const std::string graph =
+      "g (float[2,3] x, int64[a,b,c,d,e] axes) => (y) { y = ReduceL2(x, axes) }";
+  expect_refused(18, graph,
+                 {{"x", Tensor(ElementType::float32, {2, 3})},
+                  {"axes", Tensor(ElementType::int64, {2, 3, 4, 20, 33})}},
+                 "");
+}
+
+// --- Inputs that are one number
+
+TEST(SingleNode, PositionsAreOneElement) {
+  Sequence items;
+  items.items = {floats({1}, {1}), floats({2}, {1})};
+  for (const char* op : {"SequenceAt(s, p)", "SequenceErase(s, p)", "SequenceInsert(s, x, p)"}) {
+    SCOPED_TRACE(op);
+    const std::string graph =
+        std::string("g (seq(float) s, int64[n] p, float[1] x) => (y) { y = ") + op + " }";
+    expect_refused(11, graph, {{"s", items}, {"p", integers({}, {0})}, {"x", floats({3}, {1})}},
+                   "must hold one element");
+  }
+}
+
+TEST(SingleNode, AxisOfCumSumIsOneElement) {
+  const std::string graph = "g (float[3] x, int64[n] a) => (y) { y = CumSum(x, a) }";
+  expect_refused(14, graph, {{"x", floats({1, 2, 3}, {3})}, {"a", integers({}, {0})}},
+                 "must hold one element");
+  EXPECT_EQ(floats_of(run(14, graph, {{"x", floats({1, 2, 3}, {3})}, {"a", integers({0}, {1})}})),
+            (std::vector<float>{1, 3, 6}));
+}
+
+TEST(SingleNode, ThresholdsOfSuppressionAreOneElement) {
+  const std::string graph =
+      "g (float[1,1,4] b, float[1,1,1] s, int64[n] m, float[k] t) => (y)"
+      " { y = NonMaxSuppression(b, s, m, t) }";
+  expect_refused(11, graph,
+                 {{"b", floats({0, 0, 1, 1}, {1, 1, 4})},
+                  {"s", floats({1}, {1, 1, 1})},
+                  {"m", integers({}, {0})},
+                  {"t", floats({}, {0})}},
+                 "must hold one element");
+}
+
+// --- Absent inputs
+
+TEST(SingleNode, VariadicInputsAreNotLeftOut) {
+  expect_refused(25, "g (float[2] x) => (y) { y = Sum(x, , x) }", {{"x", floats({1, 2}, {2})}}, "");
+  const std::string scan =
+      "g (float[2] x) => (y, z) { y, z = Scan<num_scan_inputs = 2,"
+      " body = b (p, q) => (r, s) { r = Identity(p) s = Identity(p) }>(x, \"\") }";
+  expect_refused(9, scan, {{"x", floats({1, 2}, {2})}}, "");
+}
+
+TEST(SingleNode, UpgradesOfNodesWithTooFewInputsAreRefused) {
+  const char* const nodes[] = {"OneHot(x)", "PRelu(x)", "Upsample(x)", "BatchNormalization(x)",
+                               "Scatter(x)"};
+  const int opsets[] = {9, 6, 9, 8, 9};
+  for (size_t i = 0; i < std::size(nodes); ++i) {
+    SCOPED_TRACE(nodes[i]);
+    const std::string graph = std::string("g (float[2,2] x) => (y) { y = ") + nodes[i] + " }";
+    expect_refused(opsets[i], graph, {{"x", floats({1, 2, 3, 4}, {2, 2})}}, "");
+    // Inference lowers without the checker before it.
+    EXPECT_THROW((void)infer_types(model_of(opsets[i], graph)), Error);
+  }
+}
+
+TEST(SingleNode, AnAxisBeyondAllRanksIsRefusedAtOnce) {
+  expect_refused(
+      1,
+      "g (float[2] x, float[2] s) => (y, z) { y, z = SimplifiedLayerNormalization<axis = "
+      "-2359397994630469242>(x, s) }",
+      {{"x", floats({1, 2}, {2})}, {"s", floats({1, 2}, {2})}}, "axis");
+}
+
+// --- Sizes that only the run knows
+
+TEST(SingleNode, ListsOfFeaturesFitTheWidthThatTheRunBrings) {
+  const std::string scaler =
+      "g (float[n,k] x) => (y) { y = ai.onnx.ml.Scaler<offset = [1.0, 2.0], scale = [3.0, 4.0]>(x) "
+      "}";
+  EXPECT_EQ(floats_of(run(21, scaler, {{"x", floats({2, 4}, {1, 2})}})),
+            (std::vector<float>{3, 8}));
+  expect_refused(21, scaler, {{"x", floats({1, 2, 3}, {1, 3})}}, "one per feature");
+  const std::string imputer =
+      "g (float[n] x) => (y) { y = ai.onnx.ml.Imputer<imputed_value_floats = [1.0, 2.0],"
+      " replaced_value_float = 0.0>(x) }";
+  expect_refused(21, imputer, {{"x", floats({0, 0, 0}, {3})}}, "one per feature");
+}
+
+TEST(SingleNode, AScaleMayTurnOutToBeOneForAll) {
+  const std::string graph =
+      "g (float[3] x, float[n] s, uint8[n] z) => (y) { y = QuantizeLinear<axis = 0>(x, s, z) }";
+  const Value y = run(13, graph,
+                      {{"x", floats({1, 2, 3}, {3})},
+                       {"s", floats({0.5f}, {1})},
+                       {"z", Tensor::of<uint8_t>({1}, {1})}});
+  const auto bytes = y.tensor().elements<uint8_t>();
+  EXPECT_EQ(std::vector<int>(bytes.begin(), bytes.end()), (std::vector<int>{3, 5, 7}));
+}
+
+TEST(SingleNode, UpdatesFitIndicesWhoseDepthOnlyTheRunKnows) {
+  const std::string graph =
+      "g (float[4] x, int64[a,b] i, float[c] u) => (y) { y = ScatterND(x, i, u) }";
+  const Tensor x = floats({1, 2, 3, 4}, {4});
+  EXPECT_EQ(floats_of(run(16, graph,
+                          {{"x", x}, {"i", integers({2, 0}, {2, 1})}, {"u", floats({7, 8}, {2})}})),
+            (std::vector<float>{8, 2, 7, 4}));
+  expect_refused(16, graph, {{"x", x}, {"i", integers({2, 0, 1}, {3, 1})}, {"u", floats({7}, {1})}},
+                 "updates must have shape");
+  expect_refused(16, graph, {{"x", x}, {"i", integers({0, 0}, {1, 2})}, {"u", floats({7}, {1})}},
+                 "rank");
+}
+
+TEST(SingleNode, NumbersForEachDimensionAreCountedForScalarsToo) {
+  const Tensor x = floats({1}, {}), one = integers({1}, {1});
+  expect_refused(13, "g (float[] x, int64[n] r) => (y) { y = Tile(x, r) }", {{"x", x}, {"r", one}},
+                 "0 elements");
+  expect_refused(18, "g (float[] x, int64[n] r) => (y) { y = CenterCropPad(x, r) }",
+                 {{"x", x}, {"r", one}}, "0 elements");
+  expect_refused(19, "g (float[] x, int64[n] r) => (y) { y = Resize(x, , , r) }",
+                 {{"x", x}, {"r", one}}, "0 elements");
+  expect_refused(19, "g (float[] x, float[n] r) => (y) { y = Resize(x, , r) }",
+                 {{"x", x}, {"r", floats({1}, {1})}}, "0 elements");
+}
+
+// --- Meaning
+
+TEST(SingleNode, NonZeroOfAScalarHasNoRows) {
+  const std::string graph = "g (float[] x) => (y) { y = NonZero(x) }";
+  EXPECT_EQ(run(13, graph, {{"x", floats({2}, {})}}).tensor().shape(), (Shape{0, 1}));
+  EXPECT_EQ(run(13, graph, {{"x", floats({0}, {})}}).tensor().shape(), (Shape{0, 0}));
+}
+
+TEST(SingleNode, ThresholdedReluOfNanIsZero) {
+  for (const char* type : {"float", "double"}) {
+    const std::string graph = std::string("g (float[2] x) => (float[2] y) { w = Cast<to = ") +
+                              (std::string(type) == "float" ? "1" : "11") +
+                              ">(x) v = ThresholdedRelu<alpha = 1.0>(w) y = Cast<to = 1>(v) }";
+    EXPECT_EQ(floats_of(run(22, graph, {{"x", floats({NAN, 2}, {2})}})),
+              (std::vector<float>{0, 2}));
+  }
+}
+
+// total = (2 - 1) * 3 + 1 - 6 = -2: one row less on both sides.
+TEST(SingleNode, SamePaddingCropsWhereWindowsLeaveGaps) {
+  const std::string pool =
+      "g (float[1,1,6] x) => (y) { y = MaxPool<kernel_shape = [1], strides = [3],"
+      " auto_pad = \"SAME_UPPER\">(x) }";
+  const Tensor x = floats({0, 1, 2, 3, 4, 5}, {1, 1, 6});
+  EXPECT_EQ(floats_of(run(12, pool, {{"x", x}})), (std::vector<float>{1, 4}));
+  const std::string conv =
+      "g (float[1,1,6] x, float[1,1,1] w) => (y) { y = Conv<strides = [3],"
+      " auto_pad = \"SAME_UPPER\">(x, w) }";
+  EXPECT_EQ(floats_of(run(11, conv, {{"x", x}, {"w", floats({2}, {1, 1, 1})}})),
+            (std::vector<float>{2, 8}));
+}
+
+}  // namespace
+}  // namespace sardonyx
