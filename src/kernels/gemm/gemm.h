@@ -30,10 +30,12 @@ void pack_b(const void* b, int64_t row_stride, int64_t column_stride, int64_t K,
 
 int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads);
 
-// A is row-major with row stride lda, C with ldc.
+// A is row-major with row stride lda, C with ldc. Who multiplies with one large matrix again and
+// again asks for every second product `backwards`: what was read last is still near then. It only
+// concerns time.
 void gemm_packed_b(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
                    const void* packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
-                   void* scratch, ThreadPool& pool);
+                   void* scratch, ThreadPool& pool, bool backwards = false);
 
 // --- Both operands known only when it runs ------------------------------------------------------
 

@@ -170,15 +170,18 @@ int64_t packed_scratch_bytes(int64_t M, int64_t N, int64_t K, const StridedMatri
 }
 
 void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, const void* packed_b,
-                float* c, int64_t ldc, const Epilogue& epilogue, void* scratch, ThreadPool& pool) {
+                float* c, int64_t ldc, const Epilogue& epilogue, void* scratch, ThreadPool& pool,
+                bool backwards) {
   if (M <= 0 || N <= 0) return;
   const PackedGemm g(tile_kernels(), M, N, std::max<int64_t>(K, 0), a);
   const auto* b = static_cast<const float*>(packed_b);
   if (takes_wide(g.kernels, M, a)) {
-    const int64_t step = g.kernels.wide_panels[M];
-    pool.parallel_for(
-        g.panels.count(), round_up(g.group, step),
-        [&](int64_t begin, int64_t end, int) { run_wide(g, begin, end, b, c, ldc, epilogue); });
+    const int64_t step = g.kernels.wide_panels[M], count = g.panels.count();
+    // With several threads each would turn to what another one has near.
+    const bool turned = backwards && pool.threads() == 1;
+    pool.parallel_for(count, round_up(g.group, step), [&](int64_t begin, int64_t end, int) {
+      run_wide(g, turned ? count - end : begin, turned ? count - begin : end, b, c, ldc, epilogue);
+    });
     return;
   }
   const PackedBlocks packed_blocks(scratch, pool.threads(), g.worker_floats());
@@ -195,8 +198,8 @@ int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda
 
 void gemm_packed_b(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
                    const void* packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
-                   void* scratch, ThreadPool& pool) {
-  run_packed(M, N, K, {a, lda, 1}, packed_b, c, ldc, epilogue, scratch, pool);
+                   void* scratch, ThreadPool& pool, bool backwards) {
+  run_packed(M, N, K, {a, lda, 1}, packed_b, c, ldc, epilogue, scratch, pool, backwards);
 }
 
 }  // namespace sardonyx::kernels

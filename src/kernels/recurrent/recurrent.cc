@@ -36,12 +36,12 @@ struct Weights<float> {
   // c = a * w^T + bias + residual (each optional).
   static void multiply(int64_t M, int64_t N, int64_t K, const float* a, const void* w, float* c,
                        int64_t ldc, const float* bias, const float* residual,
-                       int64_t residual_stride, void* scratch, ThreadPool& pool) {
+                       int64_t residual_stride, void* scratch, ThreadPool& pool, bool backwards) {
     Epilogue epilogue;
     epilogue.bias = bias;
     epilogue.bias_axis = bias ? BiasAxis::column : BiasAxis::none;
     epilogue.residual = residual, epilogue.residual_stride = residual_stride;
-    gemm_packed_b(M, N, K, a, K, w, c, ldc, epilogue, scratch, pool);
+    gemm_packed_b(M, N, K, a, K, w, c, ldc, epilogue, scratch, pool, backwards);
   }
 };
 
@@ -54,7 +54,7 @@ struct Weights<double> {
   static int64_t scratch(int64_t M, int64_t N, int64_t, int) { return aligned_bytes(M * N * 8); }
   static void multiply(int64_t M, int64_t N, int64_t K, const double* a, const void* w, double* c,
                        int64_t ldc, const double* bias, const double* residual,
-                       int64_t residual_stride, void* scratch, ThreadPool& pool) {
+                       int64_t residual_stride, void* scratch, ThreadPool& pool, bool) {
     double* sums = static_cast<double*>(scratch);
     matmul_any(ElementType::float64, {}, M, N, K, {a, K, 1}, {w, 1, K}, sums, N, pool);
     for (int64_t i = 0; i < M; ++i) {
@@ -117,8 +117,8 @@ class Layer {
     start(d_.h0, h_);
     if (s_.kind == RecurrentKind::lstm) start(d_.c0, c_);
     Weights<T>::multiply(s_.steps * s_.batch, s_.gate_columns(), s_.input, d_.x, w_, projected_,
-                         s_.gate_columns(), d_.bias ? bias_ : nullptr, nullptr, 0, products_,
-                         pool_);
+                         s_.gate_columns(), d_.bias ? bias_ : nullptr, nullptr, 0, products_, pool_,
+                         false);
     int64_t longest = 0, shortest = s_.steps;
     for (int64_t b = 0; b < s_.batch; ++b)
       longest = std::max(longest, length(b)), shortest = std::min(shortest, length(b));
@@ -191,10 +191,10 @@ class Layer {
           std::copy_n(projected_ + row(time(step, b), b) * n, first, gates_ + b * n);
       }
       Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr, gates_, n,
-                           products_, pool_);
+                           products_, pool_, step % 2 == 1);
     } else {
       Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr,
-                           apart ? nullptr : projected, distance, products_, pool_);
+                           apart ? nullptr : projected, distance, products_, pool_, step % 2 == 1);
     }
     if (s_.kind == RecurrentKind::gru) return advance_gru(step, apart);
     for_rows([&](int64_t b) {
@@ -269,7 +269,7 @@ class Layer {
     if (!apart) {
       T* candidate = gates_ + 2 * n;
       Weights<T>::multiply(s_.batch, n, n, reset_, r_last_, candidate, 3 * n, nullptr, candidate,
-                           3 * n, products_, pool_);
+                           3 * n, products_, pool_, step % 2 == 1);
     }
     for_rows([&](int64_t b) {
       if (step >= length(b)) return;
