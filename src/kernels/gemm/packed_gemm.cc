@@ -102,6 +102,21 @@ void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* b, f
   }
 }
 
+// Each thread goes through its part of B from the end on.
+void run_wide_backwards(const PackedGemm& g, int64_t step, const float* b, float* c, int64_t ldc,
+                        const Epilogue& epilogue, ThreadPool& pool) {
+  constexpr int64_t pieces = 8;  // of each thread's part
+  const int64_t count = g.panels.count(), all = pool.threads() * pieces,
+                size = round_up(divide_up(count, all), step);
+  pool.parallel_for(all, 1, [&](int64_t first, int64_t last, int) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t piece = i / pieces * pieces + pieces - 1 - i % pieces;
+      run_wide(g, std::min(count, piece * size), std::min(count, (piece + 1) * size), b, c, ldc,
+               epilogue);
+    }
+  });
+}
+
 // One block of strips times one group of panels.
 void run_task(const PackedGemm& g, int64_t task, const float* b, float* c, int64_t ldc,
               const Epilogue& epilogue, const PackedBlocks& packed_blocks, int worker) {
@@ -177,10 +192,9 @@ void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, const v
   const auto* b = static_cast<const float*>(packed_b);
   if (takes_wide(g.kernels, M, a)) {
     const int64_t step = g.kernels.wide_panels[M], count = g.panels.count();
-    // With several threads each would turn to what another one has near.
-    const bool turned = backwards && pool.threads() == 1;
+    if (backwards) return run_wide_backwards(g, step, b, c, ldc, epilogue, pool);
     pool.parallel_for(count, round_up(g.group, step), [&](int64_t begin, int64_t end, int) {
-      run_wide(g, turned ? count - end : begin, turned ? count - begin : end, b, c, ldc, epilogue);
+      run_wide(g, begin, end, b, c, ldc, epilogue);
     });
     return;
   }
