@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -19,15 +20,25 @@ namespace {
 
 class FileSink : public Sink {
  public:
-  FileSink(int descriptor, const std::string& path) : descriptor_(descriptor), path_(path) {
+  FileSink(int descriptor, const std::string& path, const MappedFile* source)
+      : descriptor_(descriptor), path_(path), source_(source) {
     buffer_.reserve(capacity);
   }
 
   using Sink::put;
   void put(const void* data, size_t size) override {
     if (buffer_.size() + size > capacity) flush();
-    if (size >= capacity) return write_all(static_cast<const char*>(data), size);
-    buffer_.append(static_cast<const char*>(data), size);
+    if (size < capacity) {
+      buffer_.append(static_cast<const char*>(data), size);
+      return;
+    }
+    const char* text = static_cast<const char*>(data);
+    if (const auto offset = offset_in_source(text, size)) {
+      const size_t done = copy_from_source(*offset, size);
+      text += done;
+      size -= done;
+    }
+    write_all(text, size);
   }
 
   void flush() {
@@ -37,6 +48,40 @@ class FileSink : public Sink {
 
  private:
   static constexpr size_t capacity = 1 << 16;
+  static constexpr size_t block = 4096;
+
+  std::optional<size_t> offset_in_source(const char* data, size_t size) const {
+    if (source_ == nullptr) return std::nullopt;
+    const auto begin = reinterpret_cast<uintptr_t>(source_->bytes().data());
+    const auto at = reinterpret_cast<uintptr_t>(data);
+    const size_t length = source_->bytes().size();
+    if (at < begin || at - begin > length || length - (at - begin) < size) return std::nullopt;
+    return at - begin;
+  }
+
+  // How much of the part was copied: all of it, or nothing where the system cannot.
+  size_t copy_from_source(size_t offset, size_t size) {
+#ifdef __linux__
+    size_t done = 0;
+    const char* bytes = reinterpret_cast<const char*>(source_->bytes().data());
+    if (offset % block == written_ % block) {  // whole blocks may be clones
+      done = std::min(size, (block - offset % block) % block);
+      write_all(bytes + offset, done);
+    }
+    while (done < size) {
+      auto from = static_cast<off64_t>(offset + done);
+      const ssize_t copied = copy_file_range(source_->descriptor(), &from, descriptor_, nullptr,
+                                             std::min(size - done, size_t{1} << 30), 0);
+      if (copied < 0 && errno == EINTR) continue;
+      if (copied <= 0) break;  // another file system, a pipe, an old kernel
+      written_ += static_cast<size_t>(copied);
+      done += static_cast<size_t>(copied);
+    }
+    return done;
+#else
+    return 0;
+#endif
+  }
 
   void write_all(const char* data, size_t size) {
     while (size > 0) {
@@ -46,17 +91,20 @@ class FileSink : public Sink {
       if (done < 0) fail_at(path_, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
       data += done;
       size -= static_cast<size_t>(done);
+      written_ += static_cast<size_t>(done);
     }
   }
 
   int descriptor_;
   const std::string& path_;
+  const MappedFile* source_;
+  size_t written_ = 0;
   std::string buffer_;
 };
 
-void fill(int descriptor, const std::string& path, const std::function<void(Sink&)>& write) {
-  FileSink sink(descriptor, path);
-  write(sink);
+void fill(int descriptor, const FileToWrite& file) {
+  FileSink sink(descriptor, file.path, file.source);
+  file.write(sink);
   sink.flush();
 }
 
@@ -94,10 +142,10 @@ void fill_beside(const FileToWrite& file, Temporary& temporary) {
     const Descriptor target(open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!target.is_open())
       fail_at(path, ErrorCode::unreadable, "cannot open for writing: {}", std::strerror(errno));
-    return fill(target.get(), path, file.write);
+    return fill(target.get(), file);
   }
   create_beside(path, exists ? info.st_mode & 0777 : 0666, temporary);
-  fill(temporary.file.get(), path, file.write);
+  fill(temporary.file.get(), file);
   if (fsync(temporary.file.get()) != 0) {
     fail_at(path, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
   }
@@ -105,8 +153,9 @@ void fill_beside(const FileToWrite& file, Temporary& temporary) {
 
 }  // namespace
 
-void write_file(const std::string& path, const std::function<void(Sink&)>& write) {
-  const FileToWrite file{path, write};
+void write_file(const std::string& path, const std::function<void(Sink&)>& write,
+                const MappedFile* source) {
+  const FileToWrite file{path, write, source};
   write_files({&file, 1});
 }
 
