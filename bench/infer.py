@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Times type and shape inference beside onnx.shape_inference, from file to file.
+"""Times type and shape inference beside onnx.shape_inference.
 
-Both read NAME.onnx and write it again with what they inferred. Times are processor time, so that other work on the
-machine counts less. Sardonyx is a process of its own, its start included; onnx runs in a warm Python process, with
-data propagation. "Without writing" is inference of the file alone. Memory is what a process holds at most, beyond what onnx's holds when nothing has been inferred yet.
+Three ways: inside one warm process, from the path of a model to the types of its values; from file to file, where both
+write NAME.onnx again with what they inferred; and in place, where Sardonyx appends that to the file. In the last two
+Sardonyx is a process of its own, its start included, while onnx is warm. onnx runs with data propagation. Times are
+processor time, so that other work on the machine counts less. Memory is what a process holds at most, beyond what
+onnx's holds when nothing has been inferred yet.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 import build_models
 import zoo
@@ -51,7 +55,7 @@ def peak_memory(pid: int) -> float:
     return next((int(line.split()[1]) / 1e3 for line in status.splitlines() if line.startswith("VmHWM")), 0.0)
 
 
-def time_program(command: list[str], count: int) -> dict:
+def time_program(command: list[str], count: int, after: Callable[[], None] = lambda: None) -> dict:
     times, peak = [], 0
     for _ in range(count):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -64,6 +68,7 @@ def time_program(command: list[str], count: int) -> dict:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in (0, 1):
             raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+        after()
     return {"ms": statistics.median(times), "mb": peak}
 
 
@@ -77,6 +82,21 @@ def time_reference(model: pathlib.Path, output: pathlib.Path, count: int) -> dic
             "alone_ms": statistics.median(answer["alone_ms"])}
 
 
+def time_inside(bench: str, model: pathlib.Path, output: pathlib.Path, count: int) -> float:
+    command = [bench, "types", str(model), str(output), str(max(count, 20))]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["ms"]
+
+
+def time_in_place(program: str, model: pathlib.Path, copy: pathlib.Path, count: int) -> float:
+    """On a copy that is as it was before each repetition."""
+    shutil.copyfile(model, copy)
+    size = copy.stat().st_size
+    try:
+        return time_program([program, "infer", str(copy), "--in-place"], count, lambda: os.truncate(copy, size))["ms"]
+    finally:
+        copy.unlink()
+
+
 def states(program: str, model: pathlib.Path) -> dict:
     result = subprocess.run([program, "infer", str(model), "--json"], capture_output=True, text=True)
     return json.loads(result.stdout)["counts"]
@@ -85,33 +105,37 @@ def states(program: str, model: pathlib.Path) -> dict:
 def measure(name: str, model: pathlib.Path, options: argparse.Namespace) -> dict:
     row = {"model": name, "file_mb": model.stat().st_size / 1e6}
     with tempfile.TemporaryDirectory(dir=model.parent) as folder:
-        command = [options.program, "infer", str(model)]
-        ours = time_program(command + ["-o", str(pathlib.Path(folder) / "ours.onnx")], options.count)
+        output = pathlib.Path(folder) / "ours.onnx"
+        ours = time_program([options.program, "infer", str(model), "-o", str(output)], options.count)
         row |= {"sardonyx_ms": ours["ms"], "sardonyx_mb": ours["mb"],
-                "sardonyx_alone_ms": time_program(command, options.count)["ms"]}
+                "sardonyx_alone_ms": time_inside(options.bench, model, output, options.count),
+                "sardonyx_place_ms": time_in_place(options.program, model, output, options.count)}
         row["states"] = states(options.program, model)
         try:
             theirs = time_reference(model, pathlib.Path(folder) / "theirs.onnx", options.count)
             row |= {"onnx_ms": theirs["ms"], "onnx_mb": theirs["mb"], "onnx_alone_ms": theirs["alone_ms"]}
-            row["ratio"] = row["onnx_ms"] / row["sardonyx_ms"]
-            row["alone_ratio"] = row["onnx_alone_ms"] / row["sardonyx_alone_ms"]
         except RuntimeError as error:
             row["onnx_error"] = str(error)
     return row
 
 
 def table(rows: list[dict]) -> str:
-    lines = ["| model | file, MB | Sardonyx, ms | onnx, ms | ratio | without writing | onnx | ratio | Sardonyx, MB "
-             "| onnx, MB | known / bounded / open |", "|---" * 11 + "|"]
+    lines = ["| model | file, MB | in process, ms | onnx | ratio | file to file, ms | onnx | ratio | in place, ms | ratio "
+             "| memory, MB | onnx | known / bounded / open |", "|---" * 13 + "|"]
     for row in rows:
         state = row["states"]
-        counts = f"{state['known']} / {state['bounded']} / {state['open'] + state['partial'] + state['unknown']}"
-        failed = "ratio" not in row
-        theirs = ["failed", "", "", "", ""] if failed else [
-            f"{row[key]:.1f}" for key in ("onnx_ms", "ratio", "onnx_alone_ms", "alone_ratio", "onnx_mb")]
-        lines.append(f"| {row['model']} | {row['file_mb']:.1f} | {row['sardonyx_ms']:.1f} | {theirs[0]} | {theirs[1]} "
-                     f"| {row['sardonyx_alone_ms']:.1f} | {theirs[2]} | {theirs[3]} | {row['sardonyx_mb']:.0f} "
-                     f"| {theirs[4]} | {counts} |")
+        failed = "onnx_ms" not in row
+
+        def beside(ours: str, theirs: str) -> str:
+            ratio = "" if failed else f"{row[theirs] / row[ours]:.1f}"
+            return f"{row[ours]:.2f} | {'failed' if failed else format(row[theirs], '.1f')} | {ratio}"
+
+        place = "" if failed else f"{row['onnx_ms'] / row['sardonyx_place_ms']:.1f}"
+        lines.append(
+            f"| {row['model']} | {row['file_mb']:.1f} | {beside('sardonyx_alone_ms', 'onnx_alone_ms')} "
+            f"| {beside('sardonyx_ms', 'onnx_ms')} | {row['sardonyx_place_ms']:.1f} | {place} "
+            f"| {row['sardonyx_mb']:.0f} | {'' if failed else format(row['onnx_mb'], '.0f')} "
+            f"| {state['known']} / {state['bounded']} / {state['open'] + state['partial'] + state['unknown']} |")
     return "\n".join(lines)
 
 
@@ -119,6 +143,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench --infer", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"))
+    parser.add_argument("--bench", default=str(ROOT / "build" / "release" / "bin" / "infer_bench"))
     parser.add_argument("--models", default="all",
                         help="names with commas between them, or all: " + ", ".join(zoo.MODELS))
     parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build" / "bench-models")

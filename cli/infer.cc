@@ -22,6 +22,7 @@ struct InferCommand {
   std::string model;
   std::string output;
   std::vector<std::string> sets;
+  bool in_place = false;
   bool strict = false;
   bool all = false;
   bool as_json = false;
@@ -135,7 +136,9 @@ int InferCommand::run() const {
   {
     const Progress progress("inferring " + model);
     name_mapped_file(model);
-    inference = output.empty() ? infer_types(model, options) : infer_file(model, output, options);
+    inference = in_place         ? infer_in_place(model, options)
+                : output.empty() ? infer_types(model, options)
+                                 : infer_file(model, output, options);
   }
   if (as_json) {
     emit_json(to_json(*this, inference));
@@ -157,6 +160,10 @@ void add_infer(CLI::App& app, Action& action) {
       ->add_option("-o,--output", command->output,
                    "Write the model with all that was inferred to this file, MODEL itself allowed")
       ->type_name("FILE");
+  infer
+      ->add_flag("--in-place", command->in_place,
+                 "Append what MODEL does not declare yet to its own file; weights stay untouched")
+      ->excludes("--output");
   infer->add_option("--set", command->sets, "Sizes of named dimensions: batch=8,seq=128")
       ->type_name("DIM=N")
       ->delimiter(',')

@@ -3,9 +3,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <string_view>
 
 #include "commands.h"
 #include "loading.h"
@@ -90,6 +93,18 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error) {
   return fail_with(usage, fmt::format("{}; see 'sardonyx --help'", printable(error.what())));
 }
 
+struct Command {
+  std::string_view name;
+  void (*add)(CLI::App& app, Action& action);
+};
+
+constexpr Command commands[] = {
+    {"run", add_run},   {"check", add_check},     {"info", add_info},   {"infer", add_infer},
+    {"show", add_show}, {"explain", add_explain}, {"bench", add_bench}, {"convert", add_convert},
+    {"diff", add_diff}, {"extract", add_extract}, {"merge", add_merge}, {"rename", add_rename},
+    {"edit", add_edit}, {"opset", add_opset},
+};
+
 int run_program(int count, char** arguments) {
   CLI::App app(description, "sardonyx");
   app.footer(closing);
@@ -98,20 +113,12 @@ int run_program(int count, char** arguments) {
   app.set_help_flag("-h,--help", "This help, and exit");
   app.require_subcommand(1);
   Action action;
-  add_run(app, action);
-  add_check(app, action);
-  add_info(app, action);
-  add_infer(app, action);
-  add_show(app, action);
-  add_explain(app, action);
-  add_bench(app, action);
-  add_convert(app, action);
-  add_diff(app, action);
-  add_extract(app, action);
-  add_merge(app, action);
-  add_rename(app, action);
-  add_edit(app, action);
-  add_opset(app, action);
+  // Declaring all commands takes longer than small models do: the one that is named is enough.
+  const std::string_view named = count > 1 ? arguments[1] : "";
+  const auto* only = std::ranges::find(commands, named, &Command::name);
+  for (const Command& command : commands) {
+    if (only == std::end(commands) || only == &command) command.add(app, action);
+  }
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

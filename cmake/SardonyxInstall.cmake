@@ -18,6 +18,10 @@ foreach(module base kernels image ir wire schema check ops infer eval rewrite ru
   get_target_property(module_libraries sardonyx_${module} LINK_LIBRARIES)
   list(APPEND library_needs ${module_libraries})
 endforeach()
+get_target_property(highway_library sardonyx_highway INTERFACE_LINK_LIBRARIES)
+if(highway_library)
+  list(APPEND library_needs ${highway_library})
+endif()
 list(FILTER library_needs EXCLUDE REGEX "^sardonyx_|^nlohmann_json::")
 list(REMOVE_DUPLICATES library_needs)
 

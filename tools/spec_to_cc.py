@@ -143,6 +143,28 @@ def read_signatures(folder):
     return [found[key] for key in sorted(found)]
 
 
+def operator_hash(domain, name):
+    """schema::tables::operator_hash."""
+    value = 2166136261
+    for byte in f"{name}.{domain}".encode():
+        value = (value ^ byte) * 16777619 & 0xFFFFFFFF
+    return value
+
+
+def operator_slots(signatures):
+    """The hash table of operators: [(first row, number of rows)], (0, 0) where a slot is empty."""
+    groups = {}
+    for row, (domain, name, _, _) in enumerate(signatures):
+        groups.setdefault((domain, name), []).append(row)
+    slots = [(0, 0)] * (1 << (2 * len(groups)).bit_length())
+    for (domain, name), rows in groups.items():
+        slot = operator_hash(domain, name) % len(slots)
+        while slots[slot][1]:
+            slot = (slot + 1) % len(slots)
+        slots[slot] = rows[0], len(rows)
+    return slots
+
+
 def read_releases(path):
     """[(release, IR version, {domain: opset})]."""
     releases = []
@@ -194,6 +216,8 @@ def generate(folder):
     out += ["constexpr TypeId V(uint32_t bits) { return TypeId::from_bits(bits); }"]
     out += tables.lines
     out += array("Signature", "signature_rows", rows)
+    slots = operator_slots(signatures)
+    out += array("OperatorRows", "operator_rows", [f"{{{first}, {count}}}" for first, count in slots])
     columns = ("ai.onnx", "ai.onnx.ml", "ai.onnx.training")
     out += array(
         "Release",
@@ -208,6 +232,7 @@ def generate(folder):
     out += ["}  // namespace", ""]
     for type_, name, filled in (
         ("Signature", "signature", signatures),
+        ("OperatorRows", "operator", slots),
         ("Release", "release", releases),
         ("DomainOpset", "latest", latest),
         ("FunctionText", "function", functions),

@@ -84,4 +84,12 @@ Inference infer_types(const Model& model, const InferOptions& options = {});
 Inference infer_file(const std::string& path, const std::string& output,
                      const InferOptions& options = {});
 
+// The same in the file itself, without reading or writing its weights: what the main graph does not
+// declare yet is appended, as a second `graph` field that readers of protobuf join to the first.
+// Whatever interrupts it, the file stays sound: it holds some or all of what was added; on an error
+// it has its old length. Declarations that the file holds already stay as they are, subgraphs and
+// functions get none; a finding counts those that know less than was inferred. Throws Error:
+// bad_input with `sizes`, unsupported for other forms than the binary one.
+Inference infer_in_place(const std::string& path, const InferOptions& options = {});
+
 }  // namespace sardonyx

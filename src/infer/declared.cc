@@ -107,10 +107,12 @@ std::string text_of(const ir::TypeProto& type) {
 Declared::Declared(const ir::Graph& graph, const Findings& findings) : findings_(findings) {
   if (!findings.thorough) return;
   for (const auto* list : {&graph.value_info, &graph.outputs}) {
-    for (const ir::ValueInfo& info : *list) {
-      if (info.type) types_[info.name] = &*info.type;
-    }
+    for (const ir::ValueInfo& info : *list) add(info);
   }
+}
+
+void Declared::add(const ir::ValueInfo& info) {
+  if (findings_.thorough && info.type) types_[info.name] = &*info.type;
 }
 
 void Declared::merge(const ir::Node& node, std::string_view name, Known& known) const {

@@ -13,6 +13,9 @@ class Declared {
  public:
   Declared(const ir::Graph& graph, const Findings& findings);
 
+  // One more declaration, which must outlive this.
+  void add(const ir::ValueInfo& info);
+
   // Completes what is known of a node's output by its declaration; a declaration that can't be
   // confirmed is reported, and what was inferred stays.
   void merge(const ir::Node& node, std::string_view name, Known& known) const;

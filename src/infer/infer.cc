@@ -40,9 +40,18 @@ std::optional<Tensor> materialized(const Known& known) {
   }
 }
 
+// Weights, whose elements decide no shape: reading them would touch the file and, where they lie
+// unaligned, copy them.
+bool is_weight(const ir::TensorProto& tensor) {
+  constexpr size_t least = size_t{1} << 16;
+  return tensor.has_raw_data && tensor.raw_data.size() >= least &&
+         is_floating(tensor.element_type());
+}
+
 // Of external data that was not read, the type is known.
-Known known_of(const ir::TensorProto& tensor) {
-  if (!tensor.is_external()) return Known::of(ir::to_tensor(tensor));
+Known known_of(const ir::TensorProto& tensor, bool thorough) {
+  if (!tensor.is_external() && !(thorough && is_weight(tensor)))
+    return Known::of(ir::to_tensor(tensor));
   std::vector<ir::Dim> shape;
   for (const int64_t dim : tensor.dims) {
     if (dim < 0) {
@@ -282,10 +291,30 @@ ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings) {
   };
 }
 
+namespace {
+
+// Sizes that the model leaves open in its inputs get the names of their places: "image.2". The
+// caller decides them, not the run.
+void name_open_sizes(const ir::ValueInfo& input, ops::ValueType& type, ir::SymbolTable& symbols) {
+  if (!type.shape || !input.type || !input.type->shape) return;
+  for (size_t d = 0; d < type.shape->size(); ++d) {
+    const ir::Dimension& declared = input.type->shape->dims[d];
+    if ((declared.value && *declared.value >= 0) || (declared.param && !declared.param->empty()))
+      continue;
+    std::string name = fmt::format("{}.{}", input.name, d);
+    while (symbols.find(name) != nullptr) name += '_';
+    (*type.shape)[d] = ir::Dim(symbols.named(name));
+  }
+}
+
+}  // namespace
+
 void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
            std::span<const Known> inputs) {
+  // A model's own inputs, not what a node hands to its subgraph.
+  const bool names_sizes = findings.thorough && findings.constraints != nullptr;
   for (const ir::TensorProto& initializer : graph.initializers) {
-    scope.set(initializer.name, known_of(initializer));
+    scope.set(initializer.name, known_of(initializer, findings.thorough));
   }
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const ir::ValueInfo& input = graph.inputs[i];
@@ -299,38 +328,75 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
     if (findings.thorough) name_elements(known, *findings.symbols);
     scope.set(input.name, std::move(known));
   }
+  if (!names_sizes) return;
+  // After all names that inputs declare are known.
+  for (const ir::ValueInfo& input : graph.inputs) {
+    const Known* known = scope.find_here(input.name);
+    if (known == nullptr || !known->type.is_tensor()) continue;
+    Known named = *known;
+    name_open_sizes(input, named.type, *findings.symbols);
+    scope.set(input.name, std::move(named));
+  }
+}
+
+struct Walk::State {
+  State(const ir::Graph& graph, Scope& scope, const Findings& findings)
+      : scope(scope),
+        findings(findings),
+        subgraph(subgraphs_of(scope, findings)),
+        declared(graph, findings) {}
+
+  void gather(const ir::Node& node) {
+    inputs.clear();
+    for (const std::string& name : node.inputs) {
+      const Known* known = name.empty() ? nullptr : scope.find(name);
+      if (!name.empty() && known == nullptr) {
+        fail_at(ir::describe(node), ErrorCode::invalid_model,
+                "input '{}' is not defined before the node: it is neither a graph input, an "
+                "initializer nor an output of an earlier node",
+                name);
+      }
+      inputs.push_back(known);
+    }
+  }
+
+  Scope& scope;
+  const Findings& findings;
+  const ops::InferSubgraph subgraph;
+  Declared declared;
+  std::deque<ir::ValueInfo> added;  // to what is declared
+  std::vector<const Known*> inputs;
+};
+
+Walk::Walk(const ir::Graph& graph, Scope& scope, const Findings& findings)
+    : state_(std::make_unique<State>(graph, scope, findings)) {}
+Walk::~Walk() = default;
+
+void Walk::declare(ir::ValueInfo info) {
+  state_->declared.add(state_->added.emplace_back(std::move(info)));
+}
+
+void Walk::step(const ir::Node& node) {
+  State& state = *state_;
+  std::vector<Known> outputs;
+  try {
+    state.gather(node);
+    outputs = infer_node(node, bind_node(node), state.inputs, state.findings, &state.subgraph);
+  } catch (const Error& error) {
+    if (!state.findings.problem) throw;
+    state.findings.problem(node, error);
+    outputs.assign(node.outputs.size(), Known());
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    state.declared.merge(node, node.outputs[i], outputs[i]);
+    state.scope.set(node.outputs[i], std::move(outputs[i]));
+  }
 }
 
 void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings) {
-  const ops::InferSubgraph subgraph = subgraphs_of(scope, findings);
-  const Declared declared(graph, findings);
-  std::vector<const Known*> inputs;
-  for (const ir::Node& node : graph.nodes) {
-    std::vector<Known> outputs;
-    try {
-      inputs.clear();
-      for (const std::string& name : node.inputs) {
-        const Known* known = name.empty() ? nullptr : scope.find(name);
-        if (!name.empty() && known == nullptr) {
-          fail_at(ir::describe(node), ErrorCode::invalid_model,
-                  "input '{}' is not defined before the node: it is neither a graph input, an "
-                  "initializer nor an output of an earlier node",
-                  name);
-        }
-        inputs.push_back(known);
-      }
-      outputs = infer_node(node, bind_node(node), inputs, findings, &subgraph);
-    } catch (const Error& error) {
-      if (!findings.problem) throw;
-      findings.problem(node, error);
-      outputs.assign(node.outputs.size(), Known());
-    }
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i].empty()) continue;
-      declared.merge(node, node.outputs[i], outputs[i]);
-      scope.set(node.outputs[i], std::move(outputs[i]));
-    }
-  }
+  Walk walk(graph, scope, findings);
+  for (const ir::Node& node : graph.nodes) walk.step(node);
 }
 
 std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope,

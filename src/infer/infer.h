@@ -98,8 +98,23 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
                               std::span<const Known* const> inputs, const Findings& findings,
                               const ops::InferSubgraph* subgraph);
 
-// Infers all nodes of a graph in order, each of the newest version, into `scope`, which must hold
-// the graph's inputs already (see enter). Called for subgraphs by itself.
+// Infers a graph's nodes one by one, in order and each of the newest version, into `scope`, which
+// must hold the graph's inputs already (see enter). Borrows all three; of the graph it reads what
+// is declared of values.
+class Walk {
+ public:
+  Walk(const ir::Graph& graph, Scope& scope, const Findings& findings);
+  ~Walk();
+  // Declares a value that later steps make, as the graph's value_info does.
+  void declare(ir::ValueInfo info);
+  void step(const ir::Node& node);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Walks over all nodes of the graph. Called for subgraphs by itself.
 void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings);
 
 // Puts a graph's initializers and inputs into the scope. `inputs`: what is known of them, in

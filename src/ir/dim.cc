@@ -284,16 +284,31 @@ int Dim::complexity() const { return is_constant() ? 0 : expression_->facts.size
 
 bool Dim::depends_on_run() const { return !is_constant() && expression_->facts.depends_on_run; }
 
+// Numbers are most of what there is: they are computed with as such.
 Dim operator+(const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant()) {
+    int64_t sum = 0;
+    return __builtin_add_overflow(a.constant_, b.constant_, &sum) ? DimAccess::indefinite({})
+                                                                  : Dim(sum);
+  }
+  if (b == 0) return a;
+  if (a == 0) return b;
   if (any_indefinite(a, b)) return DimAccess::indefinite(sum_range(range_of(a), range_of(b)));
   std::vector<Term> terms = DimAccess::terms(a);
   for (Term& term : DimAccess::terms(b)) terms.push_back(std::move(term));
   return DimAccess::make(std::move(terms));
 }
 
-Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
+Dim operator-(const Dim& a, const Dim& b) { return b == 0 ? a : a + Dim(-1) * b; }
 
 Dim operator*(const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant()) {
+    int64_t product = 0;
+    return __builtin_mul_overflow(a.constant_, b.constant_, &product) ? DimAccess::indefinite({})
+                                                                      : Dim(product);
+  }
+  if (b == 1) return a;
+  if (a == 1) return b;
   const DimRange range = product_range(range_of(a), range_of(b));
   if (any_indefinite(a, b)) return DimAccess::indefinite(range);
   const std::vector<Term> left = DimAccess::terms(a), right = DimAccess::terms(b);
@@ -316,6 +331,11 @@ Dim operator*(const Dim& a, const Dim& b) {
 
 std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
   if (any_indefinite(a, b)) return std::nullopt;
+  if (a.is_constant() && b.is_constant()) {
+    const int64_t n = *a.value(), d = *b.value();
+    if (d == 0 || (d == -1 && n == INT64_MIN) || n % d != 0) return std::nullopt;
+    return Dim(n / d);
+  }
   const std::vector<Term> divisor = DimAccess::terms(b);
   if (divisor.empty()) return std::nullopt;
   if (a == b) return Dim(1);

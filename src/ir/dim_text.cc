@@ -64,8 +64,9 @@ std::optional<int64_t> Dim::evaluate(std::span<const int64_t> sizes) const {
 }
 
 std::string Dim::to_string() const {
-  if (is_constant()) return fmt::format("{}", constant_);
+  if (is_constant()) return fmt::format_int(constant_).str();
   if (is_indefinite()) return "?";
+  if (const Symbol* symbol = as_symbol()) return symbol->name;
   // Printed in the order of names, the constant last, so that texts are stable.
   std::map<std::string, int64_t> products;
   int64_t constant = 0;

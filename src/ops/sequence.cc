@@ -27,14 +27,17 @@ ValueType merged(InferContext& ctx, const ValueType& a, const ValueType& b) {
   return type;
 }
 
-// An item's type as the type of one value: only sizes that are numbers are the same in every item,
-// even a name in a declared seq(float[N]) may stand for several.
+// An item's type as the type of one value. Sizes that the run decides may be others in each item;
+// what a model declares of items has come in with such sizes for its names.
 ValueType item_type(InferContext& ctx, const ValueType& sequence) {
   if (!sequence.nested) return {};
   ValueType type = *sequence.nested;
   if (!type.shape) return type;
   for (Dim& size : *type.shape) {
-    if (!size.is_constant()) size = ctx.unknown();
+    if (!size.depends_on_run()) continue;
+    const ir::Symbol* symbol = size.as_symbol();
+    const bool bounded = symbol && symbol->upper && !symbol->upper->depends_on_run();
+    size = bounded ? ctx.unknown(*symbol->upper) : ctx.unknown();
   }
   return type;
 }

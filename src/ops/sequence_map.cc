@@ -52,8 +52,13 @@ void infer(InferContext& ctx) {
   }
   const std::vector<Known> made = ctx.infer_subgraph(body, inputs);
   for (int i = 0; i < ctx.output_count(); ++i) {
-    ctx.set(i, ValueType::sequence_of(
-                   ir::with_open_sizes(made[static_cast<size_t>(i)].type, ctx.symbols())));
+    ValueType item = made[static_cast<size_t>(i)].type;
+    if (item.shape) {  // what a call decides need not be the same in the next one
+      for (Dim& size : *item.shape) {
+        if (size.depends_on_run()) size = ctx.unknown();
+      }
+    }
+    ctx.set(i, ValueType::sequence_of(std::move(item)));
   }
 }
 

@@ -1,5 +1,6 @@
-#include <algorithm>
-#include <tuple>
+#include <bit>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "ops/operator.h"
@@ -112,36 +113,54 @@ SARDONYX_OPERATOR_UNITS(DECLARE)
 
 namespace {
 
-using Key = std::tuple<std::string_view, std::string_view>;
-Key key_of(const Operator* op) { return {op->domain, op->name}; }
-
-// Sorted by domain and name.
-const std::vector<const Operator*>& table() {
-  static const std::vector<const Operator*> sorted = [] {
-    std::vector<const Operator*> all;
+// All operators, and a hash table of them.
+class Table {
+ public:
+  Table() {
     const auto add = [&](std::span<const Operator> unit) {
-      for (const Operator& op : unit) all.push_back(&op);
+      for (const Operator& op : unit) all_.push_back(&op);
     };
 #define ADD(name) add(name##_operators());
     SARDONYX_OPERATOR_UNITS(ADD)
 #undef ADD
-    std::sort(all.begin(), all.end(),
-              [](const Operator* a, const Operator* b) { return key_of(a) < key_of(b); });
-    return all;
-  }();
-  return sorted;
+    slots_.resize(std::bit_ceil(all_.size() * 2));
+    for (const Operator* op : all_) {
+      size_t slot = hash(op->domain, op->name);
+      while (slots_[slot] != nullptr) slot = next(slot);
+      slots_[slot] = op;
+    }
+  }
+
+  std::span<const Operator* const> all() const { return all_; }
+
+  const Operator* find(std::string_view domain, std::string_view name) const {
+    size_t slot = hash(domain, name);
+    while (slots_[slot] && (slots_[slot]->name != name || slots_[slot]->domain != domain))
+      slot = next(slot);
+    return slots_[slot];
+  }
+
+ private:
+  size_t hash(std::string_view domain, std::string_view name) const {
+    return (std::hash<std::string_view>()(name) + domain.size()) & (slots_.size() - 1);
+  }
+  size_t next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
+
+  std::vector<const Operator*> all_;
+  std::vector<const Operator*> slots_;  // null: empty
+};
+
+const Table& table() {
+  static const Table made;
+  return made;
 }
 
 }  // namespace
 
-std::span<const Operator* const> all_operators() { return table(); }
+std::span<const Operator* const> all_operators() { return table().all(); }
 
 const Operator* find_operator(std::string_view domain, std::string_view name) {
-  const Key key{ir::canonical_domain(domain), name};
-  const auto& all = table();
-  const auto found = std::lower_bound(
-      all.begin(), all.end(), key, [](const Operator* op, const Key& k) { return key_of(op) < k; });
-  return found != all.end() && key_of(*found) == key ? *found : nullptr;
+  return table().find(ir::canonical_domain(domain), name);
 }
 
 }  // namespace sardonyx::ops

@@ -45,6 +45,8 @@ class Instance {
     return nodes;
   }
 
+  Renamed take_names() { return std::move(names_); }
+
  private:
   ir::Node copy_of(const std::string& from, const std::string& to) const {
     ir::Node node;
@@ -118,15 +120,18 @@ class Instance {
   const ir::Function& function_;
   const ir::Node& call_;
   const std::function<std::string(std::string_view)>& fresh_name_;
-  std::unordered_map<std::string, std::string> names_;
+  Renamed names_;
 };
 
 }  // namespace
 
 std::vector<ir::Node> instantiate(
     const ir::Function& function, const ir::Node& call,
-    const std::function<std::string(std::string_view hint)>& fresh_name) {
-  return Instance(function, call, fresh_name).make();
+    const std::function<std::string(std::string_view hint)>& fresh_name, Renamed* renamed) {
+  Instance instance(function, call, fresh_name);
+  std::vector<ir::Node> nodes = instance.make();
+  if (renamed != nullptr) *renamed = instance.take_names();
+  return nodes;
 }
 
 }  // namespace sardonyx::rewrite

@@ -5,6 +5,7 @@
 #include <memory>
 #include <tuple>
 #include <unordered_set>
+#include <utility>
 
 #include "base/fail.h"
 #include "infer/infer.h"
@@ -12,7 +13,6 @@
 #include "ir/walk.h"
 #include "ops/operator.h"
 #include "rewrite/gradient.h"
-#include "rewrite/instantiate.h"
 #include "wire/text_parse.h"
 
 namespace sardonyx::rewrite {
@@ -40,13 +40,25 @@ class Lowering {
   }
 
   ir::Graph run() {
-    ir::Graph graph = *model_.graph;
-    collect_names(graph);
-    Imports imports = model_.opset_imports;
-    if (imports.empty() && model_.ir_version.value_or(0) < 3) imports.push_back({"", 1, {}});
+    ir::Graph graph = interface_of(*model_.graph);
+    collect_names(*model_.graph);
     infer::Scope scope;
-    lower_graph(graph, imports, scope, 0);
+    enter(graph, scope);
+    lower_nodes(*model_.graph, graph, imports(), scope, 0);
     return graph;
+  }
+
+  std::vector<InlinedCall> run(ir::Graph& graph, const infer::Findings& findings,
+                               infer::Scope& scope) {
+    collect_names(*model_.graph);
+    findings_.symbols = findings.symbols;
+    infer::enter(graph, scope, findings);
+    infer::Walk walk(graph, scope, findings);
+    main_scope_ = &scope;
+    main_walk_ = &walk;
+    lower_nodes(*model_.graph, graph, imports(), scope, 0);
+    main_scope_ = nullptr;
+    return std::move(calls_);
   }
 
  private:
@@ -68,17 +80,27 @@ class Lowering {
     return name;
   }
 
-  void lower_graph(ir::Graph& graph, const Imports& imports, infer::Scope& scope, int depth) {
+  Imports imports() const {
+    Imports imports = model_.opset_imports;
+    if (imports.empty() && model_.ir_version.value_or(0) < 3) imports.push_back({"", 1, {}});
+    return imports;
+  }
+
+  void enter(const ir::Graph& graph, infer::Scope& scope) {
     for (const auto* declared : {&graph.value_info, &graph.outputs}) {
       for (const ir::ValueInfo& info : *declared) {
         if (info.type) scope.set(info.name, infer::Known::of(ir::value_type(*info.type, symbols_)));
       }
     }
     infer::enter(graph, scope, findings_);
-    std::vector<ir::Node> nodes = std::move(graph.nodes);
-    graph.nodes.clear();
-    for (ir::Node& node : nodes) lower_node(std::move(node), imports, scope, depth, graph.nodes);
-    expand_gradients(graph.nodes, scope, depth);
+  }
+
+  // The nodes of `from` become those of `to`.
+  void lower_nodes(const ir::Graph& from, ir::Graph& to, const Imports& imports,
+                   infer::Scope& scope, int depth) {
+    to.nodes.reserve(from.nodes.size());
+    for (const ir::Node& node : from.nodes) lower_node(node, imports, scope, depth, to.nodes);
+    expand_gradients(to.nodes, scope, depth);
   }
 
   void expand_gradients(std::vector<ir::Node>& nodes, infer::Scope& scope, int depth) {
@@ -91,6 +113,14 @@ class Lowering {
     rewrite::expand_gradients(nodes, services);
   }
 
+  void charge(size_t nodes, const ir::Node& at) {
+    made_ += static_cast<int64_t>(nodes);
+    if (made_ > max_nodes) {
+      fail_at(ir::place_of(at), ErrorCode::invalid_model,
+              "the model grows beyond {} nodes when functions are inlined", max_nodes);
+    }
+  }
+
   void lower_node(ir::Node node, const Imports& imports, infer::Scope& scope, int depth,
                   std::vector<ir::Node>& out) {
     if (depth > max_call_depth) {
@@ -98,17 +128,17 @@ class Lowering {
               "functions and subgraphs nest deeper than {}; functions must not call themselves",
               max_call_depth);
     }
-    if (++made_ > max_nodes) {
-      fail_at(ir::place_of(node), ErrorCode::invalid_model,
-              "the model grows beyond {} nodes when functions are inlined", max_nodes);
-    }
+    charge(1, node);
     const auto called =
         functions_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
     if (called != functions_.end()) {
-      inline_call(*called->second, node, scope, depth, out);
+      Renamed names;
+      inline_call(*called->second, node, scope, depth, out, main_walk_ ? &names : nullptr);
+      if (main_walk_) calls_.push_back({called->second, inside_, std::move(names)});
       return;
     }
     if (options_.keep_unknown && !is_known(node, imports)) {
+      if (&scope == main_scope_) main_walk_->step(node);
       out.push_back(std::move(node));
       return;
     }
@@ -125,17 +155,20 @@ class Lowering {
 
   std::shared_ptr<const ir::Graph> lower_subgraph(const ir::Graph& graph, const Imports& imports,
                                                   const infer::Scope& outer, int depth) {
-    auto copy = std::make_shared<ir::Graph>(graph);
+    auto lowered = std::make_shared<ir::Graph>(interface_of(graph));
     // Up to IR version 3 constants stand among the inputs, too, after those the operator gives.
     if (model_.ir_version.value_or(4) < 4) {
-      std::erase_if(copy->inputs, [&](const ir::ValueInfo& input) {
+      std::erase_if(lowered->inputs, [&](const ir::ValueInfo& input) {
         return std::ranges::find(graph.initializers, input.name, &ir::TensorProto::name) !=
                graph.initializers.end();
       });
     }
     infer::Scope scope(&outer);
-    lower_graph(*copy, imports, scope, depth + 1);
-    return copy;
+    enter(*lowered, scope);
+    const ir::Graph* around = std::exchange(inside_, lowered.get());
+    lower_nodes(graph, *lowered, imports, scope, depth + 1);
+    inside_ = around;
+    return lowered;
   }
 
   static bool is_known(const ir::Node& node, const Imports& imports) {
@@ -241,7 +274,11 @@ class Lowering {
         return;
       }
     }
-    infer_into(node, scope);
+    if (&scope == main_scope_) {
+      main_walk_->step(node);
+    } else {
+      infer_into(node, scope);
+    }
     out.push_back(std::move(node));
   }
 
@@ -254,9 +291,28 @@ class Lowering {
   }
 
   void inline_call(const ir::Function& function, const ir::Node& call, infer::Scope& scope,
-                   int depth, std::vector<ir::Node>& out) {
-    for (ir::Node& node : instantiate(function, call, services_.fresh_name)) {
+                   int depth, std::vector<ir::Node>& out, Renamed* names = nullptr) {
+    // What every call walks over besides nodes costs, too.
+    charge((function.inputs.size() + function.outputs.size() + function.value_info.size()) / 8,
+           call);
+    std::vector<ir::Node> nodes = instantiate(function, call, services_.fresh_name, names);
+    if (names && &scope == main_scope_) declare(function, *names);
+    for (ir::Node& node : nodes)
       lower_node(std::move(node), function.opset_imports, scope, depth + 1, out);
+  }
+
+  // What a function declares of its values holds for all calls, so that the names of sizes in it
+  // say nothing.
+  void declare(const ir::Function& function, const Renamed& names) {
+    for (const ir::ValueInfo& declared : function.value_info) {
+      const auto name = names.find(declared.name);
+      if (name == names.end() || name->second.empty() || !declared.type) continue;
+      ir::ValueInfo info = declared;
+      info.name = name->second;
+      if (info.type->shape) {
+        for (ir::Dimension& dim : info.type->shape->dims) dim.param.reset();
+      }
+      main_walk_->declare(std::move(info));
     }
   }
 
@@ -285,6 +341,11 @@ class Lowering {
   int64_t made_ = 0;
   ir::SymbolTable symbols_;
   infer::Findings findings_;
+  // Where the main graph's values are inferred for good; null: types only serve the upgrade rules.
+  infer::Scope* main_scope_ = nullptr;
+  infer::Walk* main_walk_ = nullptr;
+  const ir::Graph* inside_ = nullptr;  // the lowered subgraph at hand; null: the main graph
+  std::vector<InlinedCall> calls_;
   ops::UpgradeContext::Services services_;
 };
 
@@ -293,6 +354,28 @@ class Lowering {
 ir::Graph lower(const ir::Model& model, const LowerOptions& options) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
   return Lowering(model, options).run();
+}
+
+ir::Graph interface_of(const ir::Graph& graph) {
+  ir::Graph made;
+  made.name = graph.name;
+  made.inputs = graph.inputs;
+  made.outputs = graph.outputs;
+  made.value_info = graph.value_info;
+  made.initializers = graph.initializers;
+  made.sparse_initializers = graph.sparse_initializers;
+  made.doc_string = graph.doc_string;
+  made.quantization_annotation = graph.quantization_annotation;
+  made.metadata_props = graph.metadata_props;
+  made.unknown = graph.unknown;
+  return made;
+}
+
+std::vector<InlinedCall> lower_and_infer(const ir::Model& model, ir::Graph& graph,
+                                         const LowerOptions& options,
+                                         const infer::Findings& findings, infer::Scope& scope) {
+  if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
+  return Lowering(model, options).run(graph, findings, scope);
 }
 
 }  // namespace sardonyx::rewrite

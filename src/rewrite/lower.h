@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "infer/infer.h"
 #include "ir/model.h"
+#include "rewrite/instantiate.h"
 
 namespace sardonyx::rewrite {
 
@@ -25,5 +27,22 @@ struct LowerOptions {
 // where it came from when it is not in the file as such. Throws Error (invalid_model, unsupported)
 // with the node's place.
 ir::Graph lower(const ir::Model& model, const LowerOptions& options = {});
+
+// Everything of a graph but its nodes.
+ir::Graph interface_of(const ir::Graph& graph);
+
+// A call of a model's own function that was inlined, and what became of its values.
+struct InlinedCall {
+  const ir::Function* function;
+  const ir::Graph* graph;  // where it stands when lowered; null: the main graph
+  Renamed names;
+};
+
+// Lowers and infers in one walk: the main graph's inputs, outputs, declarations and initializers
+// are those of `graph` (see interface_of), which gets the nodes of the model's. What is inferred of
+// its values is put into `scope`. Returns the calls of the model's functions.
+std::vector<InlinedCall> lower_and_infer(const ir::Model& model, ir::Graph& graph,
+                                         const LowerOptions& options,
+                                         const infer::Findings& findings, infer::Scope& scope);
 
 }  // namespace sardonyx::rewrite

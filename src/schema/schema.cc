@@ -67,7 +67,15 @@ const Signature* newest(std::string_view domain, std::string_view name) {
 }
 
 std::span<const Signature> versions(std::string_view domain, std::string_view name) {
-  return rows_of(tables::signatures, domain, name);
+  domain = canonical(domain);
+  const size_t slots = tables::operators.size();
+  for (size_t slot = tables::operator_hash(domain, name);; ++slot) {
+    const tables::OperatorRows rows = tables::operators[slot & (slots - 1)];
+    if (rows.count == 0) return {};
+    const Signature& first = tables::signatures[rows.first];
+    if (first.name == name && first.domain == domain)
+      return tables::signatures.subspan(rows.first, rows.count);
+  }
 }
 
 std::span<const Signature> all_signatures() { return tables::signatures; }

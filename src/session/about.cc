@@ -1,8 +1,5 @@
 #include "session/about.h"
 
-#include <set>
-#include <utility>
-
 #include "base/cpu.h"
 #include "sardonyx/session.h"
 #include "schema/schema.h"
@@ -19,11 +16,13 @@ About about() {
   about.opset = release.onnx_opset;
   about.ml_opset = release.ml_opset;
   about.training_opset = release.training_opset;
-  std::set<std::pair<std::string_view, std::string_view>> names;
+  const schema::Signature* before = nullptr;  // versions of one operator stand together
   for (const schema::Signature& signature : schema::all_signatures()) {
-    if (!signature.extra) names.emplace(signature.domain, signature.name);
+    if (signature.extra) continue;
+    if (!before || before->name != signature.name || before->domain != signature.domain)
+      ++about.operators;
+    before = &signature;
   }
-  about.operators = static_cast<int>(names.size());
   about.instruction_set = name_of(instruction_set());
   about.images = wire::has_image_support();
   return about;

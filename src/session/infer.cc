@@ -2,43 +2,24 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/fail.h"
+#include "base/mapped_file.h"
 #include "ir/walk.h"
 #include "session/inferred_model.h"
 #include "session/model.h"
 #include "session/reading.h"
-#include "wire/external.h"
+#include "wire/append.h"
 #include "wire/write.h"
 
 namespace sardonyx {
 namespace {
 
 using State = InferredValue::State;
-
-// Small integer tensors may be shapes: they are read where their file is there.
-void read_small_tensors(ir::Model& model) {
-  constexpr int64_t most = 1024;
-  wire::ExternalData external(model.folder);
-  for (ir::TensorProto& tensor : model.graph->initializers) {
-    if (!tensor.is_external()) continue;
-    int64_t count = 1;
-    for (const int64_t dim : tensor.dims) {
-      if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) count = most + 1;
-    }
-    const ElementType type = tensor.element_type();
-    if (count > most || (type != ElementType::int64 && type != ElementType::int32)) continue;
-    try {
-      tensor.raw_data = external.bytes_of(tensor, static_cast<uint64_t>(byte_size(type, count)));
-    } catch (const Error&) {
-      continue;  // its type is enough
-    }
-    tensor.has_raw_data = true;
-    tensor.data_location = 0;
-    tensor.external_data.clear();
-  }
-}
 
 bool has_external_data(const ir::Model& model) {
   bool found = false;
@@ -67,64 +48,149 @@ class Reporter {
   Reporter(const InferredModel& inferred, Inference& inference)
       : inferred_(inferred), inference_(inference) {}
 
+  // What is known is also written into the graph, subgraphs included.
+  void main_graph_written(ir::Graph& graph) { report_main(graph, &graph); }
+  // Into the bodies of functions goes what holds in all their calls.
+  void functions_written(std::vector<ir::Function>& functions) {
+    std::unordered_map<const ir::Function*, std::vector<const rewrite::InlinedCall*>> calls;
+    for (const rewrite::InlinedCall& call : inferred_.calls) calls[call.function].push_back(&call);
+    for (ir::Function& function : functions) {
+      const auto found = calls.find(&function);
+      if (found != calls.end()) write(function, found->second);
+    }
+  }
+  void main_graph(const ir::Graph& graph) { report_main(graph, nullptr); }
+
+ private:
   using Types = std::function<ir::ValueType(const std::string&)>;
 
-  void main_graph(ir::Graph& graph) {
-    report(graph, inferred_.graph, {},
+  void report_main(const ir::Graph& graph, ir::Graph* into) {
+    report(graph, into, inferred_.graph, {},
            [&](const std::string& name) { return inferred_.type(name); });
   }
 
- private:
-  // Lists the graph's values and writes what is known of them into it.
-  void report(ir::Graph& graph, const ir::Graph& lowered, const std::string& label,
-              const Types& type_of) {
-    std::set<std::string_view> outputs;
-    for (const ir::ValueInfo& output : graph.outputs) outputs.insert(output.name);
-    std::unordered_map<std::string, size_t> declared;
-    for (size_t i = 0; i < graph.value_info.size(); ++i) declared[graph.value_info[i].name] = i;
+  // Lists the graph's values; `into` is null or the graph itself, to be written into.
+  void report(const ir::Graph& graph, ir::Graph* into, const ir::Graph& lowered,
+              const std::string& label, const Types& type_of) {
     for (const ir::ValueInfo& input : graph.inputs) list(label, input.name, type_of(input.name));
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& name : node.outputs) {
-        if (name.empty()) continue;
+        if (!name.empty()) list(label, name, type_of(name));
+      }
+    }
+    if (into != nullptr) write(*into, type_of);
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      subgraphs(graph.nodes[i], into ? &into->nodes[i] : nullptr, lowered, label);
+  }
+
+  static void write(ir::Graph& graph, const Types& type_of) {
+    std::unordered_set<std::string_view> outputs;
+    for (const ir::ValueInfo& output : graph.outputs) outputs.insert(output.name);
+    std::unordered_map<std::string, size_t> declared;
+    for (size_t i = 0; i < graph.value_info.size(); ++i) declared[graph.value_info[i].name] = i;
+    for (const ir::Node& node : graph.nodes) {
+      for (const std::string& name : node.outputs) {
+        if (name.empty() || outputs.contains(name)) continue;
         const ir::ValueType type = type_of(name);
-        list(label, name, type);
-        if (outputs.contains(name) || !type.is_known()) continue;
+        if (!type.is_known()) continue;
         const auto [at, fresh] = declared.emplace(name, graph.value_info.size());
         if (fresh) graph.value_info.emplace_back().name = name;
         write(graph.value_info[at->second], type);
       }
     }
     for (ir::ValueInfo& output : graph.outputs) write(output, type_of(output.name));
-    for (ir::Node& node : graph.nodes) subgraphs(node, lowered, label);
+    for (ir::ValueInfo& input : graph.inputs) write(input, type_of(input.name));
   }
 
-  void subgraphs(ir::Node& node, const ir::Graph& lowered, const std::string& label) {
+  void subgraphs(const ir::Node& node, ir::Node* into, const ir::Graph& lowered,
+                 const std::string& label) {
+    const bool has_graphs = std::ranges::any_of(
+        node.attributes, [](const auto& a) { return a.g != nullptr || !a.graphs.empty(); });
+    if (!has_graphs) return;
     const auto holder = std::find_if(
         lowered.nodes.begin(), lowered.nodes.end(),
         [&](const auto& n) { return n.op_type == node.op_type && n.outputs == node.outputs; });
     if (holder == lowered.nodes.end()) return;
-    const auto go = [&](std::shared_ptr<const ir::Graph>& graph, const ir::Graph* inner,
-                        const std::string& attribute) {
-      const auto types = inner ? inferred_.subgraphs.find(inner) : inferred_.subgraphs.end();
-      if (types == inferred_.subgraphs.end()) return;
-      auto copy = std::make_shared<ir::Graph>(*graph);
-      report(
-          *copy, *inner,
-          fmt::format("{}{}{} {}", label, label.empty() ? "" : ", ", ir::describe(node), attribute),
-          [&](const std::string& name) {
-            const auto found = types->second.find(name);
-            return found == types->second.end() ? ir::ValueType()
-                                                : inferred_.resolved(found->second);
-          });
-      graph = std::move(copy);
+    const auto go = [&](const ir::Graph& graph, std::shared_ptr<const ir::Graph>* written,
+                        const ir::Graph* inner, const std::string& attribute) {
+      if (inner == nullptr || !inferred_.subgraphs.contains(inner)) return;
+      const std::string name =
+          fmt::format("{}{}{} {}", label, label.empty() ? "" : ", ", ir::describe(node), attribute);
+      const auto type_of = [&](const std::string& value) {
+        return inferred_.type_in(inner, value);
+      };
+      if (written == nullptr) return report(graph, nullptr, *inner, name, type_of);
+      auto copy = std::make_shared<ir::Graph>(graph);
+      report(*copy, copy.get(), *inner, name, type_of);
+      *written = std::move(copy);
     };
-    for (ir::Attribute& attribute : node.attributes) {
+    for (size_t a = 0; a < node.attributes.size(); ++a) {
+      const ir::Attribute& attribute = node.attributes[a];
+      ir::Attribute* written = into ? &into->attributes[a] : nullptr;
       if (!attribute.g && attribute.graphs.empty()) continue;
       const ir::Attribute* made = holder->find(attribute.name);
       if (made == nullptr) continue;
-      if (attribute.g) go(attribute.g, made->g.get(), attribute.name);
-      for (size_t i = 0; i < attribute.graphs.size() && i < made->graphs.size(); ++i)
-        go(attribute.graphs[i], made->graphs[i].get(), attribute.name);
+      if (attribute.g)
+        go(*attribute.g, written ? &written->g : nullptr, made->g.get(), attribute.name);
+      for (size_t i = 0; i < attribute.graphs.size() && i < made->graphs.size(); ++i) {
+        go(*attribute.graphs[i], written ? &written->graphs[i] : nullptr, made->graphs[i].get(),
+           attribute.name);
+      }
+    }
+  }
+
+  // What holds of a function's values in all calls.
+  static void join(ir::TypeProto& type, const ir::TypeProto& other) {
+    if (type.kind != other.kind || type.elem_type != other.elem_type) {
+      type = {};
+      return;
+    }
+    if (!type.shape || !other.shape || type.shape->dims.size() != other.shape->dims.size()) {
+      type.shape.reset();
+    } else {
+      for (size_t d = 0; d < type.shape->dims.size(); ++d) {
+        ir::Dimension& dim = type.shape->dims[d];
+        const ir::Dimension& with = other.shape->dims[d];
+        if (dim.value != with.value || dim.param != with.param) dim = {};
+      }
+    }
+    if (type.nested && other.nested) {
+      ir::TypeProto nested = *type.nested;
+      join(nested, *other.nested);
+      type.nested = std::make_shared<const ir::TypeProto>(std::move(nested));
+    }
+  }
+
+  ir::TypeProto type_in_all(std::span<const rewrite::InlinedCall* const> calls,
+                            const std::string& value) const {
+    std::optional<ir::TypeProto> type;
+    for (const rewrite::InlinedCall* call : calls) {
+      const auto name = call->names.find(value);
+      if (name == call->names.end() || name->second.empty()) continue;
+      const ir::ValueType known = inferred_.type_in(call->graph, name->second);
+      if (!known.is_known()) return {};
+      ir::TypeProto made = ir::to_proto(known);
+      if (!type) {
+        type = std::move(made);
+      } else {
+        join(*type, made);
+      }
+    }
+    return type.value_or(ir::TypeProto());
+  }
+
+  void write(ir::Function& function, std::span<const rewrite::InlinedCall* const> calls) const {
+    std::unordered_map<std::string, size_t> declared;
+    for (size_t i = 0; i < function.value_info.size(); ++i)
+      declared[function.value_info[i].name] = i;
+    for (const ir::Node& node : function.nodes) {
+      for (const std::string& name : node.outputs) {
+        const ir::TypeProto type = name.empty() ? ir::TypeProto() : type_in_all(calls, name);
+        if (type.kind == ir::TypeProto::Kind::none) continue;
+        const auto [at, fresh] = declared.emplace(name, function.value_info.size());
+        if (fresh) function.value_info.emplace_back().name = name;
+        write(function.value_info[at->second], type);
+      }
     }
   }
 
@@ -132,17 +198,27 @@ class Reporter {
     InferredValue& value = inference_.values.emplace_back();
     value.graph = label;
     value.name = name;
-    value.state = state_of(type);
-    value.type = type.to_string();
+    value.state = state_of(type, inferred_.symbols);
     value.element = type.element;
-    if (!type.shape) return;
+    if (!type.shape) {
+      value.type = type.to_string();
+      return;
+    }
     value.shape.emplace();
+    value.shape->reserve(type.shape->size());
+    std::string text;
     for (const ir::Dim& dim : *type.shape) {
       value.shape->push_back(dim.to_string());
+      text += text.empty() ? "[" : ",";
+      text += value.shape->back();
+      if (!dim.depends_on_run()) continue;
       std::vector<int> ids;
       dim.collect_symbols(ids);
       for (const int id : ids) note(id);
     }
+    value.type = type.kind == ir::TypeProto::Kind::tensor
+                     ? fmt::format("{}{}]", name_of(type.element), text.empty() ? "[" : text)
+                     : type.to_string();
   }
 
   void note(int id) {
@@ -162,8 +238,10 @@ class Reporter {
 
   // Numbers and names that the model declares stay; what it leaves out is filled in.
   static void write(ir::ValueInfo& info, const ir::ValueType& type) {
-    if (!type.is_known()) return;
-    const ir::TypeProto made = ir::to_proto(type);
+    if (type.is_known()) write(info, ir::to_proto(type));
+  }
+
+  static void write(ir::ValueInfo& info, const ir::TypeProto& made) {
     if (!info.type || info.type->kind != made.kind || info.type->elem_type != made.elem_type) {
       info.type = made;
       return;
@@ -189,7 +267,7 @@ class Reporter {
 
   const InferredModel& inferred_;
   Inference& inference_;
-  std::set<int> noted_;
+  std::unordered_set<int> noted_;
 };
 
 void report_findings(const InferredModel& inferred, const InferOptions& options,
@@ -215,15 +293,22 @@ void report_findings(const InferredModel& inferred, const InferOptions& options,
   }
 }
 
-// Infers the model and writes what is known into it.
 Inference infer_into(ir::Model& model, const InferOptions& options) {
-  if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
+  constexpr int64_t functions_have_value_info = 10;
   InferredModel inferred;
-  {
-    ir::Model readable = model;
-    read_small_tensors(readable);
-    infer_model(readable, options, inferred);
-  }
+  infer_model(model, options, inferred);
+  Inference inference;
+  Reporter reporter(inferred, inference);
+  reporter.main_graph_written(*model.graph);
+  if (model.ir_version.value_or(0) >= functions_have_value_info)
+    reporter.functions_written(model.functions);
+  report_findings(inferred, options, inference);
+  return inference;
+}
+
+Inference infer_only(const ir::Model& model, const InferOptions& options) {
+  InferredModel inferred;
+  infer_model(model, options, inferred);
   Inference inference;
   Reporter(inferred, inference).main_graph(*model.graph);
   report_findings(inferred, options, inference);
@@ -248,38 +333,79 @@ bool Inference::has_errors() const {
 }
 
 Inference infer_types(const std::string& path, const InferOptions& options) {
-  ir::Model model = read_model_file(path);
-  return infer_into(model, options);
+  return infer_only(read_model_file(path), options);
 }
 
 Inference infer_types(const Model& model, const InferOptions& options) {
-  ir::Model copy = model.implementation().model;
-  return infer_into(copy, options);
+  return infer_only(model.implementation().model, options);
 }
 
 Inference infer_file(const std::string& path, const std::string& output,
                      const InferOptions& options) {
-  ir::Model model = read_model_file(path);
+  const MappedFile file(path);
+  ir::Model model = read_model_file(file);
   if (folder_at(path) != folder_at(output) && has_external_data(model)) {
     fail_at(output, ErrorCode::bad_input,
             "the model has external data beside it and can only be written to its own folder, {}",
             folder_of(path));
   }
   Inference inference = infer_into(model, options);
-  if (model.graph) {
-    for (auto* list : {&model.graph->inputs}) {
-      for (ir::ValueInfo& info : *list) {
-        if (!info.type || !info.type->shape) continue;
-        for (ir::Dimension& dim : info.type->shape->dims) {
-          const auto found = dim.param ? options.sizes.find(*dim.param) : options.sizes.end();
-          if (found == options.sizes.end()) continue;
-          dim.value = found->second;
-          dim.param.reset();
-        }
-      }
+  for (ir::ValueInfo& info : model.graph->inputs) {
+    if (!info.type || !info.type->shape) continue;
+    for (ir::Dimension& dim : info.type->shape->dims) {
+      const auto found = dim.param ? options.sizes.find(*dim.param) : options.sizes.end();
+      if (found == options.sizes.end()) continue;
+      dim.value = found->second;
+      dim.param.reset();
     }
   }
-  wire::write_model(model, output);
+  wire::write_model(model, output, &file);
+  return inference;
+}
+
+namespace {
+
+// What can only be said by changing bytes of the file: declarations that know less.
+int64_t count_left_out(const ir::Model& model, const ir::Model& typed) {
+  const auto differ = [](const std::vector<ir::ValueInfo>& a, const std::vector<ir::ValueInfo>& b) {
+    int64_t count = 0;
+    for (size_t i = 0; i < a.size() && i < b.size(); ++i)
+      count += wire::write_value_info(a[i]) != wire::write_value_info(b[i]);
+    return count;
+  };
+  return differ(model.graph->value_info, typed.graph->value_info) +
+         differ(model.graph->outputs, typed.graph->outputs);
+}
+
+}  // namespace
+
+Inference infer_in_place(const std::string& path, const InferOptions& options) {
+  if (!options.sizes.empty()) {
+    fail_at(path, ErrorCode::bad_input,
+            "sizes for named dimensions change what the file declares; adding to it cannot");
+  }
+  if (form_of(path) != ModelForm::binary)
+    fail_at(path, ErrorCode::unsupported, "only a file in the binary form can be added to");
+  const MappedFile file(path, MappedFile::Access::append);
+  const uint64_t size = file.bytes().size();
+  const ir::Model model = read_model_file(file);
+  ir::Model typed = model;
+  Inference inference = infer_into(typed, options);
+  const size_t before = model.graph->value_info.size();
+  const auto added = std::span<const ir::ValueInfo>(typed.graph->value_info).subspan(before);
+  if (!added.empty() && !wire::can_append(size)) {
+    wire::write_model(typed, path, &file);
+    return inference;
+  }
+  const size_t written = wire::append_value_info(file.descriptor(), path, size, added);
+  const int64_t left = count_left_out(model, typed) + static_cast<int64_t>(added.size() - written);
+  if (left > 0) {
+    inference.findings.push_back(
+        {false, path,
+         fmt::format("{} values are declared already with less than was inferred; adding to the "
+                     "file cannot change that, writing it anew (-o) does",
+                     left)});
+  }
   return inference;
 }
 

@@ -1,9 +1,11 @@
 #include "session/inferred_model.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "rewrite/lower.h"
+#include "wire/external.h"
 
 namespace sardonyx {
 namespace {
@@ -22,23 +24,41 @@ void fix(std::optional<ir::TypeProto>& type, const InferOptions& options) {
   }
 }
 
-// The part of a model that inference reads, with the given sizes put in.
-ir::Model prepared(const ir::Model& model, const InferOptions& options) {
-  ir::Model copy;
-  copy.ir_version = model.ir_version;
-  copy.opset_imports = model.opset_imports;
-  copy.functions = model.functions;
-  copy.graph = model.graph;
-  copy.path = model.path;
-  ir::Graph& graph = *copy.graph;
-  std::unordered_map<std::string_view, bool> defaults;
-  for (const ir::TensorProto& tensor : graph.initializers) defaults[tensor.name] = true;
+// What inference reads of the main graph besides its nodes, with the given sizes put in.
+ir::Graph prepared(const ir::Graph& of, const InferOptions& options) {
+  ir::Graph graph = rewrite::interface_of(of);
+  std::unordered_set<std::string_view> defaults;
+  for (const ir::TensorProto& tensor : graph.initializers) defaults.insert(tensor.name);
   std::erase_if(graph.inputs,
                 [&](const ir::ValueInfo& input) { return defaults.contains(input.name); });
+  if (options.sizes.empty()) return graph;
   for (auto* list : {&graph.inputs, &graph.outputs, &graph.value_info}) {
     for (ir::ValueInfo& info : *list) fix(info.type, options);
   }
-  return copy;
+  return graph;
+}
+
+// Small integer tensors may be shapes: they are read where their file is there.
+void read_small_tensors(ir::Graph& graph, const std::string& folder) {
+  constexpr int64_t most = 1024;
+  wire::ExternalData external(folder);
+  for (ir::TensorProto& tensor : graph.initializers) {
+    if (!tensor.is_external()) continue;
+    int64_t count = 1;
+    for (const int64_t dim : tensor.dims) {
+      if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) count = most + 1;
+    }
+    const ElementType type = tensor.element_type();
+    if (count > most || (type != ElementType::int64 && type != ElementType::int32)) continue;
+    try {
+      tensor.raw_data = external.bytes_of(tensor, static_cast<uint64_t>(byte_size(type, count)));
+    } catch (const Error&) {
+      continue;  // its type is enough
+    }
+    tensor.has_raw_data = true;
+    tensor.data_location = 0;
+    tensor.external_data.clear();
+  }
 }
 
 // What a graph's values are, copied out of a scope that will not last.
@@ -51,27 +71,34 @@ std::unordered_map<std::string, ir::ValueType> types_of(const infer::Scope& scop
 
 State worse(State a, State b) { return std::max(a, b); }
 
-State state_of(const ir::Dim& dim) {
+// An expression is bounded where all that the run decides of it is.
+State state_of(const ir::Dim& dim, const ir::SymbolTable& symbols) {
   if (!dim.depends_on_run()) return State::known;
-  return dim.upper() || (dim.as_symbol() && dim.as_symbol()->upper) ? State::bounded : State::open;
+  if (dim.upper()) return State::bounded;
+  std::vector<int> ids;
+  dim.collect_symbols(ids);
+  const bool bounded = std::ranges::all_of(
+      ids, [&](int id) { return !symbols[id].decided_by_run || symbols[id].upper; });
+  return bounded ? State::bounded : State::open;
 }
 
 }  // namespace
 
-State state_of(const ir::ValueType& type) {
+State state_of(const ir::ValueType& type, const ir::SymbolTable& symbols) {
   using Kind = ir::TypeProto::Kind;
   if (!type.is_known()) return State::unknown;
   if (type.kind == Kind::opaque) return State::known;
   if (type.kind == Kind::tensor || type.kind == Kind::sparse_tensor) {
     if (type.element == ElementType::undefined || !type.shape) return State::partial;
     State state = State::known;
-    for (const ir::Dim& dim : *type.shape) state = worse(state, state_of(dim));
+    for (const ir::Dim& dim : *type.shape) state = worse(state, state_of(dim, symbols));
     return state;
   }
-  return type.nested ? std::min(state_of(*type.nested), State::partial) : State::partial;
+  return type.nested ? std::min(state_of(*type.nested, symbols), State::partial) : State::partial;
 }
 
 ir::ValueType InferredModel::resolved(ir::ValueType type) const {
+  if (!symbols.has_learned()) return type;
   if (type.shape) {
     for (ir::Dim& dim : *type.shape) dim = symbols.resolved(dim);
   }
@@ -84,9 +111,18 @@ ir::ValueType InferredModel::type(const std::string& name) const {
   return known ? resolved(known->type) : ir::ValueType();
 }
 
+ir::ValueType InferredModel::type_in(const ir::Graph* graph, const std::string& name) const {
+  if (graph == nullptr) return type(name);
+  const auto types = subgraphs.find(graph);
+  if (types == subgraphs.end()) return {};
+  const auto found = types->second.find(name);
+  return found == types->second.end() ? ir::ValueType() : resolved(found->second);
+}
+
 void infer_model(const ir::Model& model, const InferOptions& options, InferredModel& made) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
-  made.graph = rewrite::lower(prepared(model, options), {.keep_unknown = true});
+  made.graph = prepared(*model.graph, options);
+  read_small_tensors(made.graph, model.folder);
   infer::Findings findings;
   findings.symbols = &made.symbols;
   findings.constraints = &made.constraints;
@@ -110,8 +146,8 @@ void infer_model(const ir::Model& model, const InferOptions& options, InferredMo
   findings.inferred = [&](const ir::Graph& graph, const infer::Scope& scope) {
     made.subgraphs[&graph] = types_of(scope);
   };
-  infer::enter(made.graph, made.scope, findings);
-  infer::infer_graph(made.graph, made.scope, findings);
+  made.calls =
+      rewrite::lower_and_infer(model, made.graph, {.keep_unknown = true}, findings, made.scope);
 }
 
 }  // namespace sardonyx

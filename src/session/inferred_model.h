@@ -8,6 +8,7 @@
 
 #include "infer/infer.h"
 #include "ir/model.h"
+#include "rewrite/lower.h"
 #include "sardonyx/infer.h"
 
 namespace sardonyx {
@@ -22,16 +23,19 @@ struct InferredModel {
   std::vector<InferFinding> problems;
   // What is known of the values of lowered subgraphs.
   std::unordered_map<const ir::Graph*, std::unordered_map<std::string, ir::ValueType>> subgraphs;
+  std::vector<rewrite::InlinedCall> calls;  // of the model's own functions
 
   // The type of a value of the main graph with all that was learned in it.
   ir::ValueType type(const std::string& name) const;
   ir::ValueType resolved(ir::ValueType type) const;
+  // The type of a value of a lowered subgraph; of the main graph where `graph` is null.
+  ir::ValueType type_in(const ir::Graph* graph, const std::string& name) const;
 };
 
 // Infers `model` into `made`, which must be fresh. External data need not be resolved. Initializers
 // that are inputs are taken to keep their values. Throws Error where the model can't be lowered.
 void infer_model(const ir::Model& model, const InferOptions& options, InferredModel& made);
 
-InferredValue::State state_of(const ir::ValueType& type);
+InferredValue::State state_of(const ir::ValueType& type, const ir::SymbolTable& symbols);
 
 }  // namespace sardonyx

@@ -55,8 +55,9 @@ ir::Model read_model_bytes(const Bytes& bytes, std::string folder, ModelForm for
   return model;
 }
 
-ir::Model read_model_file(const std::string& path) {
-  const Bytes bytes = map_file(path);
+namespace {
+
+ir::Model read_mapped(const Bytes& bytes, const std::string& path) {
   try {
     ir::Model model = read_model_bytes(bytes, folder_of(path), form_of(path));
     model.path = path;
@@ -65,6 +66,11 @@ ir::Model read_model_file(const std::string& path) {
     throw error.within(path);
   }
 }
+
+}  // namespace
+
+ir::Model read_model_file(const std::string& path) { return read_mapped(map_file(path), path); }
+ir::Model read_model_file(const MappedFile& file) { return read_mapped(file.bytes(), file.path()); }
 
 ir::OperatorSet read_operator_set_file(const std::string& path) {
   const Bytes bytes = map_file(path);

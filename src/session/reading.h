@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/mapped_file.h"
 #include "ir/model.h"
 #include "ir/operator_set.h"
 
@@ -26,6 +27,7 @@ ir::Model read_model_bytes(const Bytes& bytes, std::string folder,
 
 // Maps the file and reads it: (unreadable) where there is none.
 ir::Model read_model_file(const std::string& path);
+ir::Model read_model_file(const MappedFile& file);
 
 // An operator set document in any form but the textual syntax, which has no way to say one.
 ir::OperatorSet read_operator_set_file(const std::string& path);

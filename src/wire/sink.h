@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/mapped_file.h"
+
 namespace sardonyx::wire {
 
 class Sink {
@@ -32,13 +34,18 @@ class StringSink : public Sink {
 // Lets `write` fill a new file beside `path` and renames it over `path` when it is whole; on an
 // error nothing is left behind. What is not a regular file (a pipe) is written to directly.
 // Throws Error (unreadable) with the path.
-void write_file(const std::string& path, const std::function<void(Sink&)>& write);
+//
+// Large parts of `source` that are put are copied from file to file by the system, as clones of
+// the blocks where the file system can: at the same distance from a block's start in both.
+void write_file(const std::string& path, const std::function<void(Sink&)>& write,
+                const MappedFile* source = nullptr);
 
 // The same for files that belong together: all are filled, in this order, before the first one is
 // put in place.
 struct FileToWrite {
   std::string path;
   std::function<void(Sink&)> write;
+  const MappedFile* source = nullptr;  // see write_file
 };
 void write_files(std::span<const FileToWrite> files);
 

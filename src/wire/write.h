@@ -19,11 +19,14 @@ uint64_t serialized_size(const ir::Model& model);
 // Writes the model to a file that appears whole or not at all: a temporary file beside it is
 // renamed over it. Memory use does not grow with the weights. Throws Error (unreadable) with the
 // path where the file cannot be written.
-void write_model(const ir::Model& model, const std::string& path);
+// What the model holds as views of `source` goes from file to file.
+void write_model(const ir::Model& model, const std::string& path,
+                 const MappedFile* source = nullptr);
 
 std::string write_model(const ir::Model& model);
 void write_model(const ir::Model& model, Sink& sink);
 std::string write_tensor(const ir::TensorProto& tensor);
+std::string write_value_info(const ir::ValueInfo& info);
 std::string write_function(const ir::Function& function);
 void write_operator_set(const ir::OperatorSet& set, Sink& sink);
 std::string write_operator_set(const ir::OperatorSet& set);

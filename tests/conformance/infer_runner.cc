@@ -204,7 +204,7 @@ nlohmann::json values_of(const ir::Graph& original, const InferredModel& made, T
     for (const std::string& name : node.outputs) {
       if (name.empty()) continue;
       const ir::ValueType type = made.type(name);
-      const State state = state_of(type);
+      const State state = state_of(type, made.symbols);
       ++totals.states[static_cast<size_t>(state)];
       nlohmann::json value = {{"op", node.op_type},
                               {"state", state_names[static_cast<size_t>(state)]},

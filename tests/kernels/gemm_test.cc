@@ -89,12 +89,28 @@ class GemmTest : public ::testing::TestWithParam<int64_t> {
       gemm_packed_b(p.M, p.N, p.K, a.view.data, a.view.row_stride, panels.data(), c.data(), ldc,
                     epilogue, scratch.data(), pool);
       EXPECT_TRUE(scratch.intact());
+      if (epilogue.residual == nullptr) check_backwards(p, a, panels, c, ldc, epilogue, scratch, pool);
     } else {
       Guarded scratch(gemm_scratch_bytes(p.M, p.N, p.K, a.view, b.view, pool.threads()) / 4);
       gemm(p.M, p.N, p.K, a.view, b.view, c.data(), ldc, epilogue, scratch.data(), pool);
       EXPECT_TRUE(scratch.intact());
     }
     EXPECT_TRUE(c.intact());
+  }
+
+  // The order of the work changes nothing.
+  static void check_backwards(const Problem& p, Operand& a, Guarded& panels, Guarded& c,
+                              int64_t ldc, const Epilogue& epilogue, Guarded& scratch,
+                              ThreadPool& pool) {
+    Guarded again(c.size());
+    gemm_packed_b(p.M, p.N, p.K, a.view.data, a.view.row_stride, panels.data(), again.data(), ldc,
+                  epilogue, scratch.data(), pool, true);
+    EXPECT_TRUE(again.intact());
+    for (int64_t i = 0; i < p.M; ++i) {
+      EXPECT_EQ(std::memcmp(again.data() + i * ldc, c.data() + i * ldc,
+                            sizeof(float) * static_cast<size_t>(p.N)),
+                0);
+    }
   }
 
   void compare(const Problem& p, Operand& a, Operand& b, Guarded& c, int64_t ldc,

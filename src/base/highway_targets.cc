@@ -1,0 +1,74 @@
+// What Highway's dispatch tables ask its library for. That library calibrates timers while it is
+// loaded, which takes longer than all else that a start does; nothing else of it is used, so the
+// answers are given here and it is not linked. They are weak: who links it besides gets its own.
+#include <hwy/targets.h>
+
+#include <atomic>
+
+#if HWY_ARCH_X86_64
+
+namespace {
+
+// `__builtin_cpu_supports` also asks whether the system saves the registers.
+int64_t targets_of_machine() {
+  __builtin_cpu_init();
+  const auto all = [](auto... has) { return (... && (has != 0)); };
+  int64_t targets = HWY_ENABLED_BASELINE;
+  if (all(__builtin_cpu_supports("ssse3"))) targets |= HWY_SSSE3;
+  if (!all(__builtin_cpu_supports("ssse3"), __builtin_cpu_supports("sse4.1"),
+           __builtin_cpu_supports("sse4.2"), __builtin_cpu_supports("pclmul"),
+           __builtin_cpu_supports("aes"))) {
+    return targets;
+  }
+  targets |= HWY_SSE4;
+  if (!all(__builtin_cpu_supports("avx"), __builtin_cpu_supports("avx2"),
+           __builtin_cpu_supports("lzcnt"), __builtin_cpu_supports("bmi"),
+           __builtin_cpu_supports("bmi2"), __builtin_cpu_supports("fma"),
+           __builtin_cpu_supports("f16c"))) {
+    return targets;
+  }
+  targets |= HWY_AVX2;
+  if (!all(__builtin_cpu_supports("avx512f"), __builtin_cpu_supports("avx512vl"),
+           __builtin_cpu_supports("avx512dq"), __builtin_cpu_supports("avx512bw"),
+           __builtin_cpu_supports("avx512cd"))) {
+    return targets;
+  }
+  targets |= HWY_AVX3;
+  if (all(__builtin_cpu_supports("avx512vnni"), __builtin_cpu_supports("vpclmulqdq"),
+          __builtin_cpu_supports("avx512vbmi"), __builtin_cpu_supports("avx512vbmi2"),
+          __builtin_cpu_supports("vaes"), __builtin_cpu_supports("avx512vpopcntdq"),
+          __builtin_cpu_supports("avx512bitalg"), __builtin_cpu_supports("gfni"))) {
+    targets |= HWY_AVX3_DL;
+  }
+  return targets;
+}
+
+std::atomic<int64_t>& instead_of_the_machines() {
+  static std::atomic<int64_t> targets{0};
+  return targets;
+}
+
+}  // namespace
+
+namespace hwy {
+
+[[gnu::weak]] ChosenTarget& GetChosenTarget() {
+  static ChosenTarget chosen;
+  return chosen;
+}
+
+[[gnu::weak]] int64_t SupportedTargets() {
+  static const int64_t found = targets_of_machine();
+  const int64_t wanted = instead_of_the_machines().load();
+  return wanted != 0 ? wanted : found;
+}
+
+// 0: those of the machine again.
+[[gnu::weak]] void SetSupportedTargetsForTest(int64_t targets) {
+  instead_of_the_machines().store(targets);
+  GetChosenTarget().DeInit();
+}
+
+}  // namespace hwy
+
+#endif  // HWY_ARCH_X86_64
