@@ -1,5 +1,6 @@
 #include "wire/text_scan.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -281,6 +282,31 @@ void Scanner::expected(std::string_view what) {
   error_at(position_, fmt::format("expected {}; found {}", what, seen));
 }
 
+namespace {
+
+// The line around a position of the text and, below it, a caret: two lines, each after a new line.
+std::string excerpt(std::string_view text, size_t line_start, size_t position) {
+  constexpr size_t shown_before = 60, shown_after = 30;
+  const auto is_inside = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  const size_t end = std::min(text.find('\n', line_start), text.size());
+  position = std::min(position, end);
+  size_t begin = position - std::min(position - line_start, shown_before);
+  size_t last = std::min(end, position + shown_after);
+  while (begin > line_start && is_inside(text[begin])) --begin;
+  while (last < end && is_inside(text[last])) ++last;
+  std::string shown = begin > line_start ? "..." : "";
+  std::string below(shown.size(), ' ');
+  for (size_t i = begin; i < last; ++i) {
+    const bool is_control = static_cast<unsigned char>(text[i]) < 0x20 || text[i] == 0x7f;
+    shown += is_control ? ' ' : text[i];
+    if (i < position && !is_inside(text[i])) below += ' ';
+  }
+  if (last < end) shown += "...";
+  return fmt::format("\n    {}\n    {}^", shown, below);
+}
+
+}  // namespace
+
 void Scanner::error_at(size_t position, std::string message) const {
   size_t line = 1, start = 0;
   for (size_t i = 0; i < position && i < text_.size(); ++i) {
@@ -289,6 +315,7 @@ void Scanner::error_at(size_t position, std::string message) const {
       start = i + 1;
     }
   }
+  message += excerpt(text_, start, position);
   throw Error(ErrorCode::invalid_model, std::move(message),
               fmt::format("line {}, column {}", line, position - start + 1));
 }

@@ -230,6 +230,26 @@ TEST(TextParse, ErrorsSayWhereAndWhat) {
   }
 }
 
+TEST(TextParse, ErrorsShowTheLine) {
+  const auto shown = [](std::string_view text) {
+    try {
+      wire::parse_model(text);
+      return std::string("no error");
+    } catch (const Error& error) {
+      const std::string& message = error.message();
+      return message.substr(std::min(message.find('\n'), message.size()));
+    }
+  };
+  EXPECT_EQ(shown("g () => () {\n  y Relu(x)\n}"), "\n      y Relu(x)\n        ^");
+  EXPECT_EQ(shown(""), "\n    \n    ^");
+  EXPECT_EQ(shown("g () => () {\n\t\"\u00e9\u00e9\" Relu(x)\n}"),
+            "\n     \"\u00e9\u00e9\" Relu(x)\n          ^");
+  const std::string long_line =
+      "g () => () { y = Relu(" + std::string(500, 'x') + "!" + std::string(500, 'x');
+  EXPECT_EQ(shown(long_line), "\n    ..." + std::string(60, 'x') + "!" + std::string(29, 'x') +
+                                  "...\n    " + std::string(63, ' ') + "^");
+}
+
 std::string repeated(std::string_view text, int count) {
   std::string result;
   for (int i = 0; i < count; ++i) result += text;
