@@ -25,7 +25,12 @@ std::string to_string(std::span<const int64_t> shape) {
 Tensor::Tensor(ElementType type, Shape shape) : type_(type), shape_(std::move(shape)) {
   size_ = sound_count(shape_);
   if (type == ElementType::string) {
-    const auto strings = std::make_shared<std::vector<std::string>>(static_cast<size_t>(size_));
+    const auto strings = std::make_shared<std::vector<std::string>>();
+    try {
+      strings->resize(static_cast<size_t>(size_));
+    } catch (const std::exception&) {  // too many for memory, or for a vector
+      fail(ErrorCode::out_of_memory, "cannot allocate {} strings", size_);
+    }
     data_ = strings->data();
     owner_ = strings;
     return;

@@ -169,6 +169,13 @@ TEST(SingleNode, AnAxisBeyondAllRanksIsRefusedAtOnce) {
       {{"x", floats({1, 2}, {2})}, {"s", floats({1, 2}, {2})}}, "axis");
 }
 
+TEST(SingleNode, MoreStringsThanMemoryHoldsAreRefused) {
+  expect_refused(
+      8, "g (string[1] x, int64[1] s) => (y) { y = Expand(x, s) }",
+      {{"x", Tensor::of<std::string>({"a"}, {1})}, {"s", integers({2873458867690720655}, {1})}},
+      "");
+}
+
 // --- Sizes that only the run knows
 
 TEST(SingleNode, ListsOfFeaturesFitTheWidthThatTheRunBrings) {

@@ -977,7 +977,7 @@ def qlinear_matmul(d: Draw) -> Node:
 def upsample(d: Draw) -> Node:
     shape = d.shape(2, 4, 1, 4)
     scales = [1.0] * (len(shape) - 2) + [d.one_of(1.0, 2.0, 1.5, 3.0) for _ in range(2)]
-    x = d.array(d.dtype("X"), shape, edges=0)
+    x = d.array(d.dtype("X", "float", "double", "float16"), shape, edges=0)
     made = d.attributes(mode="nearest" if d.maybe() else "linear")
     if made.get("mode") == "linear" and len(shape) not in (2, 4):
         made["mode"] = "nearest"

@@ -94,6 +94,8 @@ WRONG = [
     (RUNTIME, "GridSample", lambda c: c.attribute("mode") in ("bicubic", "cubic") and c.attribute("padding_mode", "zeros") != "zeros",
      "takes each neighbour to the border by itself; the text speaks of the location"),
     (REFERENCE, "TreeEnsembleRegressor", lambda c: c.dtype() != "float32", "gives doubles"),
+    (REFERENCE, "ConvInteger", lambda c: c.has(3) and c.inputs[3].ndim == 1, "leaves out zero points of channels"),
+    (REFERENCE, "ReduceMean", lambda c: "int" in c.dtype() and c.inputs[0].size == 0, "no integer is the mean of nothing"),
     (REFERENCE, "Unique", lambda c: "axis" in c.attributes, "the other axes are lost"),
     (REFERENCE, "NonZero", lambda c: c.version < 13 and c.inputs[0].ndim == 0, "has version 13 alone, which made scalars an exception"),
     (REFERENCE, "QuantizeLinear", lambda c: "float16" in c.dtype(1), "does not divide in the precision of the scale"),
