@@ -89,7 +89,8 @@ class GemmTest : public ::testing::TestWithParam<int64_t> {
       gemm_packed_b(p.M, p.N, p.K, a.view.data, a.view.row_stride, panels.data(), c.data(), ldc,
                     epilogue, scratch.data(), pool);
       EXPECT_TRUE(scratch.intact());
-      if (epilogue.residual == nullptr) check_backwards(p, a, panels, c, ldc, epilogue, scratch, pool);
+      if (epilogue.residual == nullptr)
+        check_backwards(p, a, panels, c, ldc, epilogue, scratch, pool);
     } else {
       Guarded scratch(gemm_scratch_bytes(p.M, p.N, p.K, a.view, b.view, pool.threads()) / 4);
       gemm(p.M, p.N, p.K, a.view, b.view, c.data(), ldc, epilogue, scratch.data(), pool);
