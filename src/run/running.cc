@@ -156,8 +156,8 @@ void Context::make_late_outputs(int index, eval::Environment& environment) {
     if (output < 0) continue;
     const auto shape = made[o].type.concrete_shape();
     if (!shape)
-      fail_at(ir::place_of(*step.node), ErrorCode::internal, "inference left output {} open: {}", o,
-              made[o].type.to_string());
+      fail_at(ir::place_of(*step.node), ErrorCode::internal,
+              "inference leaves sizes of output {} open, and the kernel does not allocate it", o);
     if (o == 0 && is_view(step)) {
       learn_shape(step, output, *shape);
       continue;

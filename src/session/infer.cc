@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "ir/walk.h"
+#include "session/custom.h"
 #include "session/inferred_model.h"
 #include "session/model.h"
 #include "session/reading.h"
@@ -216,13 +217,14 @@ void report_findings(const InferredModel& inferred, const InferOptions& options,
 }
 
 // Infers the model and writes what is known into it.
-Inference infer_into(ir::Model& model, const InferOptions& options) {
+Inference infer_into(ir::Model& model, const InferOptions& options,
+                     const ops::CustomTable& custom) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
   InferredModel inferred;
   {
     ir::Model readable = model;
     read_small_tensors(readable);
-    infer_model(readable, options, inferred);
+    infer_model(readable, options, custom, inferred);
   }
   Inference inference;
   Reporter(inferred, inference).main_graph(*model.graph);
@@ -249,12 +251,13 @@ bool Inference::has_errors() const {
 
 Inference infer_types(const std::string& path, const InferOptions& options) {
   ir::Model model = read_model_file(path);
-  return infer_into(model, options);
+  return infer_into(model, options,
+                    custom_table(options.custom_operators.get(), options.libraries));
 }
 
 Inference infer_types(const Model& model, const InferOptions& options) {
   ir::Model copy = model.implementation().model;
-  return infer_into(copy, options);
+  return infer_into(copy, options, model.implementation().custom);
 }
 
 Inference infer_file(const std::string& path, const std::string& output,
@@ -265,7 +268,8 @@ Inference infer_file(const std::string& path, const std::string& output,
             "the model has external data beside it and can only be written to its own folder, {}",
             folder_of(path));
   }
-  Inference inference = infer_into(model, options);
+  Inference inference =
+      infer_into(model, options, custom_table(options.custom_operators.get(), options.libraries));
   if (model.graph) {
     for (auto* list : {&model.graph->inputs}) {
       for (ir::ValueInfo& info : *list) {

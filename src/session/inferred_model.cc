@@ -84,9 +84,10 @@ ir::ValueType InferredModel::type(const std::string& name) const {
   return known ? resolved(known->type) : ir::ValueType();
 }
 
-void infer_model(const ir::Model& model, const InferOptions& options, InferredModel& made) {
+void infer_model(const ir::Model& model, const InferOptions& options,
+                 const ops::CustomTable& custom, InferredModel& made) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
-  made.graph = rewrite::lower(prepared(model, options), {.keep_unknown = true});
+  made.graph = rewrite::lower(prepared(model, options), {.keep_unknown = true, .custom = &custom});
   infer::Findings findings;
   findings.symbols = &made.symbols;
   findings.constraints = &made.constraints;
