@@ -107,6 +107,7 @@ void add_check(CLI::App& app, Action& action) {
                    "A document of an operator set that the model imports; repeatable")
       ->allow_extra_args(false)
       ->type_name("FILE");
+  add_library_option(*check, command->options.libraries);
   check
       ->add_option("--trust-folder", command->options.trusted_folder,
                    "A folder that links of external data may lead into")

@@ -23,6 +23,7 @@ struct InferCommand {
   std::string output;
   std::vector<std::string> sets;
   bool in_place = false;
+  std::vector<std::string> libraries;
   bool strict = false;
   bool all = false;
   bool as_json = false;
@@ -132,6 +133,7 @@ int InferCommand::run() const {
   InferOptions options;
   options.strict = strict;
   options.sizes = parse_sizes(sets);
+  options.libraries = libraries;
   Inference inference;
   {
     const Progress progress("inferring " + model);
@@ -168,6 +170,7 @@ void add_infer(CLI::App& app, Action& action) {
       ->type_name("DIM=N")
       ->delimiter(',')
       ->allow_extra_args(false);
+  add_library_option(*infer, command->libraries);
   infer->add_flag("--strict", command->strict,
                   "Declarations that contradict what is inferred are errors");
   infer->add_flag("--all", command->all, "List the values that are known, too");

@@ -6,6 +6,15 @@
 
 namespace sardonyx::cli {
 
+void add_library_option(CLI::App& command, std::vector<std::string>& libraries) {
+  command
+      .add_option("--library", libraries,
+                  "A library of operators (docs/custom_operators.md), whose code then runs here; "
+                  "repeatable")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+}
+
 void add_loading_options(CLI::App& command, LoadingOptions& options) {
   command.add_option("MODEL", options.model, "The model: .onnx, or .onnxtxt in textual syntax")
       ->required();
@@ -23,6 +32,7 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
                   "A document of an operator set that the model imports; repeatable")
       ->allow_extra_args(false)
       ->type_name("FILE");
+  add_library_option(command, options.libraries);
   command.add_flag("--plain", options.plain,
                    "Node after node, without plan and fusion: the reference");
   command.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
@@ -45,6 +55,7 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
   LoadOptions load_options;
   load_options.trusted_folder = options.trusted_folder;
   load_options.operator_sets = options.operator_sets;
+  load_options.libraries = options.libraries;
   Model model(options.model, load_options);
   Session session(model, session_options);
   return {std::move(model), std::move(session), threads.count(), now_ms() - start};

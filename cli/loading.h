@@ -15,12 +15,15 @@ struct LoadingOptions {
   int threads = 0;
   std::string trusted_folder;
   std::vector<std::string> operator_sets;
+  std::vector<std::string> libraries;
   bool plain = false;
   bool exact = false;
   bool assume_inference = false;
 };
 
 void add_loading_options(CLI::App& command, LoadingOptions& options);
+// --library, as all commands that look at operators take it.
+void add_library_option(CLI::App& command, std::vector<std::string>& libraries);
 
 struct Loaded {
   Model model;

@@ -37,6 +37,13 @@ target_compile_features(sardonyx_library PUBLIC cxx_std_20)
 target_include_directories(sardonyx_library PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(sardonyx_library PRIVATE ${library_needs})
+# The headers alone: all that a library of operators needs (docs/custom_operators.md).
+add_library(sardonyx_headers INTERFACE)
+add_library(sardonyx::headers ALIAS sardonyx_headers)
+set_target_properties(sardonyx_headers PROPERTIES EXPORT_NAME headers)
+target_compile_features(sardonyx_headers INTERFACE cxx_std_20)
+target_include_directories(sardonyx_headers INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 if(BUILD_SHARED_LIBS)  # names of the libraries inside stay inside
   target_link_options(sardonyx_library PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/sardonyx.map)
   set_target_properties(sardonyx_library PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/sardonyx.map)
@@ -98,7 +105,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sardonyx-config.cmake.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 
-install(TARGETS sardonyx_library EXPORT sardonyx-targets)
+install(TARGETS sardonyx_library sardonyx_headers EXPORT sardonyx-targets)
 install(EXPORT sardonyx-targets NAMESPACE sardonyx:: DESTINATION ${config_folder})
 install(FILES ${PROJECT_BINARY_DIR}/sardonyx-config.cmake ${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake
   DESTINATION ${config_folder})
@@ -115,6 +122,7 @@ if(SARDONYX_BUILD_TESTS AND NOT SARDONYX_SANITIZE)
     -D build=${PROJECT_BINARY_DIR}
     -D work=${PROJECT_BINARY_DIR}/install-test
     -D source=${PROJECT_SOURCE_DIR}/tests/install
+    -D operators=${PROJECT_SOURCE_DIR}/examples/custom_operators
     -D model=${PROJECT_SOURCE_DIR}/examples/digits/digits.onnx
     -D generator=${CMAKE_GENERATOR}
     -D compiler=${CMAKE_CXX_COMPILER}

@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const ir::Model model = parsed(data, size);
     if (!model.graph) return 0;
     InferredModel made;
-    infer_model(model, {}, made);
+    infer_model(model, {}, {}, made);
     for (const ir::Node& node : made.graph.nodes) {
       for (const std::string& name : node.outputs) {
         if (name.empty()) continue;

@@ -125,7 +125,7 @@ void hold_against(const ir::ValueType& inferred, const Value& value) {
 void check_inference(const ir::Model& model, const std::vector<Value>* outputs) {
   InferredModel made;
   try {
-    infer_model(model, {}, made);
+    infer_model(model, {}, {}, made);
   } catch (const Error& error) {
     require(error.code() != ErrorCode::internal, "inference meets no defect of our own");
     return;

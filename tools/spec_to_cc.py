@@ -211,6 +211,8 @@ def generate(folder):
     releases = read_releases(folder / "releases.txt")
     functions = read_functions(folder / "functions")
     gradients = read_functions(folder / "gradients")
+    sets = spec.TypeSets(folder / "type_sets.txt").sets
+    set_rows = [f"{{{quoted(n)}, {tables.types(f'tensor({e})' for e in elements)}}}" for n, elements in sets.items()]
     out = ["// Generated from spec/ by tools/spec_to_cc.py.", '#include "schema/tables.h"', ""]
     out += ["namespace sardonyx::schema::tables {", "namespace {"]
     out += ["constexpr TypeId V(uint32_t bits) { return TypeId::from_bits(bits); }"]
@@ -229,6 +231,7 @@ def generate(folder):
     for name, texts in (("function", functions), ("gradient", gradients)):
         bodies = [f"{{{quoted(d)}, {quoted(n)},\n   {long_literal(text)}}}" for d, n, text in texts]
         out += array("FunctionText", f"{name}_rows", bodies)
+    out += array("TypeSet", "type_set_rows", set_rows)
     out += ["}  // namespace", ""]
     for type_, name, filled in (
         ("Signature", "signature", signatures),
@@ -237,6 +240,7 @@ def generate(folder):
         ("DomainOpset", "latest", latest),
         ("FunctionText", "function", functions),
         ("FunctionText", "gradient", gradients),
+        ("TypeSet", "type_set", sets),
     ):
         rows_or_none = f"{name}_rows" if filled else ""
         out.append(f"constinit const std::span<const {type_}> {name}s{{{rows_or_none}}};")

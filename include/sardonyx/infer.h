@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,12 +16,16 @@
 
 namespace sardonyx {
 
+class CustomOperators;
 class Model;
 
 struct InferOptions {
   std::map<std::string, int64_t, std::less<>> sizes;  // named dimensions that are to be numbers
   // Declarations that contradict what was inferred are errors instead of warnings.
   bool strict = false;
+  // As in LoadOptions, for models that are read from a file here.
+  std::shared_ptr<const CustomOperators> custom_operators;
+  std::vector<std::string> libraries;
 };
 
 // A value of the model: a graph's input, an initializer that is an input, or a node's output.

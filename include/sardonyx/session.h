@@ -23,6 +23,7 @@
 
 namespace sardonyx {
 
+class CustomOperators;
 class ThreadPool;
 
 struct LoadOptions {
@@ -33,6 +34,11 @@ struct LoadOptions {
   // Operator set documents (files). What they define is there for models that import the domain
   // and version of the document.
   std::vector<std::string> operator_sets;
+  // Operators beside those of Sardonyx that the model may call (sardonyx/custom.h), and libraries
+  // (files) with more of them: code of a library runs from here on, so only ever name what you
+  // trust. A model never names one itself.
+  std::shared_ptr<const CustomOperators> custom_operators;
+  std::vector<std::string> libraries;
 };
 
 // A model file, read and ready to make sessions of. Cheap to copy; copies and the sessions made
@@ -47,7 +53,7 @@ class Model {
   Model(const void* data, size_t size, std::string folder = {},
         std::shared_ptr<const void> owner = nullptr, const LoadOptions& options = {});
   // Parses ONNX's textual syntax.
-  static Model from_text(std::string_view text);
+  static Model from_text(std::string_view text, const LoadOptions& options = {});
 
   // For the library's own programs; not part of the stable interface.
   struct Implementation;

@@ -12,6 +12,10 @@
 
 #include "ir/model.h"
 
+namespace sardonyx::schema {
+class MoreSignatures;
+}
+
 namespace sardonyx::check {
 
 enum class Severity : uint8_t { info, warning, error };
@@ -51,6 +55,8 @@ struct Options {
   // An operator of a domain that neither the standard nor the model defines is an error, not
   // information.
   bool unknown_domains_are_errors = false;
+  // Signatures of operators from outside; null: none. Borrowed for the call.
+  const schema::MoreSignatures* more = nullptr;
   // Of each severity. What comes after is counted, not listed; a last finding says how many.
   size_t max_diagnostics = 1000;
 };

@@ -15,6 +15,7 @@
 #include "ir/model.h"
 #include "sardonyx/value.h"
 #include "schema/schema.h"
+#include "schema/signature_text.h"
 
 namespace sardonyx::check {
 

@@ -45,11 +45,12 @@ int64_t version_in(const ir::Function& function, std::string_view domain) {
 }
 
 // Parameters that an operator of the body requires and that have no default.
-std::vector<std::string_view> needed_parameters(const ir::Function& function) {
+std::vector<std::string_view> needed_parameters(const Context& context,
+                                                const ir::Function& function) {
   std::vector<std::string_view> needed;
   for_each_node(function, [&](const ir::Node& node) {
-    const schema::Signature* signature =
-        schema::find(node.domain, node.op_type, version_in(function, node.domain));
+    const schema::Signature* signature = schema::find(
+        node.domain, node.op_type, version_in(function, node.domain), context.options.more);
     if (!signature) return;
     for (const ir::Attribute& attribute : node.attributes) {
       if (attribute.ref_attr_name.empty()) continue;
@@ -212,7 +213,7 @@ void index_functions(Context& context) {
       context.report("F-03", place_of(function, storage), "rename one or give it an overload",
                      "two functions have this domain, name and overload");
     }
-    std::vector<std::string_view> needed = needed_parameters(function);
+    std::vector<std::string_view> needed = needed_parameters(context, function);
     if (!needed.empty()) context.needed_parameters.emplace(&function, std::move(needed));
   }
 }

@@ -47,7 +47,9 @@ void report_unknown_operator(Context& context, const Where& where, const ir::Nod
                              int64_t version) {
   Report& report = context.report;
   const std::string_view domain = shown_domain(node.domain);
-  const auto versions = schema::versions(node.domain, node.op_type);
+  const schema::MoreSignatures* more = context.options.more;
+  auto versions = schema::versions(node.domain, node.op_type);
+  if (versions.empty() && more) versions = more->versions(node.domain, node.op_type);
   if (!versions.empty()) {
     const schema::Signature& newest = versions.back();
     if (version < versions.front().since) {
@@ -70,6 +72,7 @@ void report_unknown_operator(Context& context, const Where& where, const ir::Nod
     return;
   }
   std::vector<std::string_view> names;
+  if (more) names = more->names(node.domain);
   for (const auto& [key, function] : context.functions) {
     if (std::get<0>(key) == ir::canonical_domain(node.domain)) names.push_back(std::get<1>(key));
   }
@@ -196,7 +199,8 @@ void check_signature(Context& context, const Unit& unit, const Where& where,
   check_signature_attributes(context, where, signature);
   if (!unit.function || &unit.imports == &context.model.opset_imports) return;
   const int64_t outside = version_of(context, {context.model.opset_imports}, node.domain);
-  if (outside > 0 && schema::find(node.domain, node.op_type, outside) != &signature) {
+  if (outside > 0 &&
+      schema::find(node.domain, node.op_type, outside, context.options.more) != &signature) {
     report("F-17", where, "import the same version in both",
            "{} means version {} here and another under the model's version {} of {}", node.op_type,
            signature.since, outside, shown_domain(node.domain));
@@ -268,7 +272,8 @@ void bind(Context& context, const Unit& unit, const Where& where) {
                    node.overload);
   }
   if (version < 1) return;
-  const schema::Signature* signature = schema::find(node.domain, node.op_type, version);
+  const schema::Signature* signature =
+      schema::find(node.domain, node.op_type, version, context.options.more);
   if (signature) {
     check_signature(context, unit, where, *signature);
   } else {

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "infer/declared.h"
 #include "ir/tensor.h"
+#include "ops/custom.h"
 
 namespace sardonyx::infer {
 namespace {
@@ -118,6 +119,7 @@ Known& Scope::set(std::string name, Known known) {
 }
 
 Binding bind_node(const ir::Node& node) {
+  if (node.custom) return {ops::custom_signature(node), &ops::custom_operator()};
   const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
   const schema::Signature* signature = schema::newest(node.domain, node.op_type);
   if (op != nullptr) return {signature, op};
@@ -127,8 +129,10 @@ Binding bind_node(const ir::Node& node) {
   } else if (schema::latest_opset(node.domain) > 0 && !schema::is_standard_domain(node.domain)) {
     advice = fmt::format("it is not among the operators of {} that Sardonyx knows", node.domain);
   } else if (!schema::is_standard_domain(node.domain)) {
-    advice = fmt::format("domain '{}' is neither of the standard nor of a function in the model",
-                         node.domain);
+    advice = fmt::format(
+        "domain '{}' is neither of the standard nor of a function in the model; a library with the "
+        "operator can be named when the model is loaded",
+        node.domain);
   } else {
     const auto close = schema::closest_name(node.domain, node.op_type);
     advice = close.empty() ? "no operator of the standard has this name"

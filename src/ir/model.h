@@ -183,6 +183,14 @@ struct NodeDeviceConfiguration {
   UnknownFields unknown;
 };
 
+// What a node of an operator from outside is bound to; only ops/custom.h looks inside.
+struct CustomBinding {
+  CustomBinding() = default;
+  CustomBinding(const CustomBinding&) = delete;
+  CustomBinding& operator=(const CustomBinding&) = delete;
+  virtual ~CustomBinding() = default;
+};
+
 struct Node {
   std::string op_type;
   std::string domain;  // "" and "ai.onnx" are the same
@@ -198,6 +206,8 @@ struct Node {
 
   // Set by rewrites, never written: where in the file the node came from, for messages.
   std::string origin;
+  // Set by lowering, never written; null for the operators that Sardonyx has itself.
+  std::shared_ptr<const CustomBinding> custom;
 
   const Attribute* find(std::string_view attribute) const;
   Attribute* find(std::string_view attribute);

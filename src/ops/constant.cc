@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bits.h"
 #include "base/checked.h"
 #include "ir/tensor.h"
 #include "ops/operator.h"
@@ -81,8 +82,16 @@ void make_dense(const SparseTensor& sparse, void* y) {
       static_cast<std::string*>(y)[dense_position(sparse, i)] = values[static_cast<size_t>(i)];
     return;
   }
-  const auto bytes = static_cast<size_t>(byte_size(type, 1));
   std::memset(y, 0, static_cast<size_t>(byte_size(type, count_of(sparse.shape))));
+  if (const int width = bit_width(type); width < 8) {
+    const auto* codes = static_cast<const uint8_t*>(sparse.values.data());
+    for (int64_t i = 0; i < found; ++i) {
+      put_element_bits(static_cast<uint8_t*>(y), static_cast<size_t>(dense_position(sparse, i)),
+                       width, element_bits(codes, static_cast<size_t>(i), width));
+    }
+    return;
+  }
+  const auto bytes = static_cast<size_t>(byte_size(type, 1));
   for (int64_t i = 0; i < found; ++i) {
     std::memcpy(
         static_cast<std::byte*>(y) + static_cast<size_t>(dense_position(sparse, i)) * bytes,
@@ -106,10 +115,6 @@ SparseTensor sparse_of(const NodeView& node) {
   if (!fits) {
     node.fail("sparse_value: indices must have shape [{}] or [{}, {}]; found {}", found, found,
               rank, to_string(sparse.indices.shape()));
-  }
-  if (bit_width(sparse.values.element_type()) % 8 != 0) {
-    node.fail(ErrorCode::unsupported, "sparse_value of {} elements",
-              name_of(sparse.values.element_type()));
   }
   return sparse;
 }

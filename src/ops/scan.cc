@@ -1,5 +1,6 @@
 // Scan: a body run along axes of its inputs, with carried state.
 #include <algorithm>
+#include <span>
 
 #include "ops/families/iteration.h"
 
@@ -235,9 +236,12 @@ ir::Graph until(Names& fresh_name, const ir::Graph& body, size_t states,
   return bounded;
 }
 
-// Adds what feeds the bounded body with its positions: 0, 1 … of the first scan input.
-void scan_positions(Names& fresh_name, ir::Node& inner, ir::Graph& around,
-                    const std::string& first_scan) {
+// Adds what feeds the bounded body with its positions: 0, 1 … of the first scan input. A scan input
+// in reverse begins with the last element of its sequence: what lies before `length` is turned
+// around, what lies after stays.
+void scan_positions(Names& fresh_name, ir::Node& inner, ir::Graph& around, size_t states,
+                    const std::string& length, std::span<const int64_t> directions) {
+  const std::string& first_scan = inner.inputs[states];
   const auto constant = [&](int64_t value, Shape shape) {
     std::string name = fresh_name("constant");
     const Tensor tensor = Tensor::of<int64_t>({value}, std::move(shape));
@@ -248,9 +252,26 @@ void scan_positions(Names& fresh_name, ir::Node& inner, ir::Graph& around,
   around.nodes.push_back(
       helper("Shape", {first_scan}, size, {int_attribute("start", 0), int_attribute("end", 1)}));
   around.nodes.push_back(helper("Squeeze", {size, constant(0, {1})}, count));
-  inner.inputs.push_back(fresh_name("positions"));
-  around.nodes.push_back(
-      helper("Range", {constant(0, {}), count, constant(1, {})}, inner.inputs.back()));
+  const std::string positions = fresh_name("positions");
+  around.nodes.push_back(helper("Range", {constant(0, {}), count, constant(1, {})}, positions));
+  inner.inputs.push_back(positions);
+  std::string turned;
+  for (size_t i = 0; i < directions.size(); ++i) {
+    if (directions[i] == 0) continue;
+    if (turned.empty()) {
+      const std::string inside = fresh_name("inside"), last = fresh_name("last"),
+                        mirrored = fresh_name("mirrored");
+      turned = fresh_name("turned");
+      around.nodes.push_back(helper("Less", {positions, length}, inside));
+      around.nodes.push_back(helper("Sub", {length, constant(1, {})}, last));
+      around.nodes.push_back(helper("Sub", {last, positions}, mirrored));
+      around.nodes.push_back(helper("Where", {inside, mirrored, positions}, turned));
+    }
+    std::string& input = inner.inputs[states + i];
+    const std::string backward = fresh_name("backward");
+    around.nodes.push_back(helper("Gather", {input, turned}, backward));
+    input = backward;
+  }
 }
 
 // What version 8 says, checked.
@@ -272,12 +293,9 @@ Batched read_batched(const UpgradeContext& ctx, const NodeView& old) {
   batched.scans = static_cast<size_t>(scans);
   batched.bounded = ctx.has_input(0);
   batched.directions = old.attr_ints("directions").value_or(std::vector<int64_t>());
-  const auto& directions = batched.directions;
-  if (batched.bounded &&
-      std::any_of(directions.begin(), directions.end(), [](int64_t d) { return d != 0; })) {
-    ctx.fail(ErrorCode::unsupported,
-             "Scan-8 does not say where a reversed sequence begins that sequence_lens cuts short; "
-             "drop sequence_lens where all sequences are whole, or reverse before the Scan");
+  if (!batched.directions.empty() && batched.directions.size() != batched.scans) {
+    ctx.fail(ErrorCode::invalid_model, "directions must have {} entries; it has {}", batched.scans,
+             batched.directions.size());
   }
   return batched;
 }
@@ -308,7 +326,7 @@ void upgrade(UpgradeContext& ctx) {
     const size_t states = old.operands - old.scans;
     const std::string length = fresh_name("length");
     add_value(over_batch.inputs, length);
-    scan_positions(fresh_name, inner, over_batch, inner.inputs[states]);
+    scan_positions(fresh_name, inner, over_batch, states, length, old.directions);
     inner.attributes = {graph_attribute("body", until(fresh_name, body, states, length))};
     ++scans;
   } else {

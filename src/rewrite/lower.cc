@@ -11,6 +11,7 @@
 #include "infer/infer.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "ops/custom.h"
 #include "ops/operator.h"
 #include "rewrite/gradient.h"
 #include "wire/text_parse.h"
@@ -150,6 +151,8 @@ class Lowering {
     }
     const schema::Signature* bound = schema::find(node.domain, node.op_type, opset);
     if (bound == nullptr && schema::is_standard_domain(node.domain)) unknown_operator(node, opset);
+    if (bound == nullptr && options_.custom != nullptr)
+      node.custom = options_.custom->bind(node.domain, node.op_type, opset);
     upgrade(std::move(node), bound, scope, depth, out);
   }
 
@@ -266,6 +269,11 @@ class Lowering {
 
   // A node of the newest version.
   void emit(ir::Node node, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+    if (node.custom) {
+      infer_into(node, scope);
+      out.push_back(std::move(node));
+      return;
+    }
     const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const bool has_kernel = op != nullptr && op->prepare != nullptr;
     if (options_.expand_bodies && (!has_kernel || options_.prefer_function_bodies)) {

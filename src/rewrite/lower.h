@@ -8,6 +8,10 @@
 #include "ir/model.h"
 #include "rewrite/instantiate.h"
 
+namespace sardonyx::ops {
+class CustomTable;
+}
+
 namespace sardonyx::rewrite {
 
 struct LowerOptions {
@@ -19,6 +23,8 @@ struct LowerOptions {
   bool keep_unknown = false;
   // Replace standard functions without a kernel by their bodies. A conversion keeps them.
   bool expand_bodies = true;
+  // Operators from outside that nodes may call; null: none. Borrowed for the call.
+  const ops::CustomTable* custom = nullptr;
 };
 
 // The main graph of `model` with calls of model-local functions inlined, every node carried up to

@@ -10,6 +10,7 @@
 #include "infer/infer.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "ops/custom.h"
 #include "rewrite/fuse.h"
 #include "rewrite/layout.h"
 #include "rewrite/quantize.h"
@@ -195,7 +196,8 @@ class Simplifier {
 };
 
 bool ends_in_list(const ir::Node& node) {
-  const schema::Signature* signature = schema::newest(node.domain, node.op_type);
+  const schema::Signature* signature =
+      node.custom ? ops::custom_signature(node) : schema::newest(node.domain, node.op_type);
   return signature != nullptr && !signature->outputs.empty() &&
          signature->outputs.back().option == schema::FormalOption::variadic;
 }

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "schema/gradients.h"
+#include "schema/signature_text.h"
 #include "schema/tables.h"
 
 namespace sardonyx::schema {
@@ -53,12 +54,22 @@ bool allows(std::span<const TypeId> types, TypeId type) {
   return std::ranges::binary_search(types, type);
 }
 
-const Signature* find(std::string_view domain, std::string_view name, int64_t opset) {
-  const auto rows = versions(domain, name);
-  const auto after = std::ranges::upper_bound(rows, opset, {}, &Signature::since);
-  if (after == rows.begin()) return nullptr;
+const Signature* bound_version(std::span<const Signature> versions, int64_t opset) {
+  const auto after = std::ranges::upper_bound(versions, opset, {}, &Signature::since);
+  if (after == versions.begin()) return nullptr;
   const Signature& bound = *(after - 1);
   return bound.until != 0 && opset > bound.until ? nullptr : &bound;
+}
+
+const Signature* find(std::string_view domain, std::string_view name, int64_t opset) {
+  return bound_version(versions(domain, name), opset);
+}
+
+const Signature* find(std::string_view domain, std::string_view name, int64_t opset,
+                      const MoreSignatures* more) {
+  const Signature* known = find(domain, name, opset);
+  if (known != nullptr || more == nullptr) return known;
+  return bound_version(more->versions(domain, name), opset);
 }
 
 const Signature* newest(std::string_view domain, std::string_view name) {

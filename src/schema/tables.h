@@ -14,6 +14,11 @@ struct DomainOpset {
   int32_t opset;
 };
 
+struct TypeSet {
+  std::string_view name;          // "float_ieee"
+  std::span<const TypeId> types;  // tensors of its element types, ascending
+};
+
 // The signatures of one operator: the rows [first, first + count) of `signatures`.
 struct OperatorRows {
   uint16_t first, count;
@@ -36,5 +41,6 @@ extern const std::span<const Release> releases;        // oldest first
 extern const std::span<const DomainOpset> latests;     // by domain
 extern const std::span<const FunctionText> functions;  // by domain, name
 extern const std::span<const FunctionText> gradients;  // by domain, name
+extern const std::span<const TypeSet> type_sets;       // in the order of spec/type_sets.txt
 
 }  // namespace sardonyx::schema::tables

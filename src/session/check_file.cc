@@ -13,6 +13,7 @@
 #include "ir/walk.h"
 #include "rewrite/lower.h"
 #include "sardonyx/error.h"
+#include "session/custom.h"
 #include "session/operator_sets.h"
 #include "session/reading.h"
 #include "wire/external.h"
@@ -161,11 +162,11 @@ int contradiction(const ir::TypeProto& declared, const ir::TypeProto& inferred) 
   return 0;
 }
 
-void check_types(const ir::Model& model, Findings& findings) {
+void check_types(const ir::Model& model, const ops::CustomTable& custom, Findings& findings) {
   if (!model.graph) return;
   ir::Graph graph;
   try {
-    graph = rewrite::lower(model);
+    graph = rewrite::lower(model, {.custom = &custom});
   } catch (const Error& error) {
     findings.add("D-13", error.location(), error.message());
     return;
@@ -235,7 +236,10 @@ std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFil
   ir::Model model = read_model_file(path);
   const std::vector<ir::OperatorSet> sets = read_operator_sets(options.operator_sets);
   add_operator_sets(model, sets);
-  std::vector<Diagnostic> found = check::check(model, options.rules);
+  const ops::CustomTable custom = custom_table(nullptr, options.libraries);
+  check::Options rules = options.rules;
+  rules.more = &custom;
+  std::vector<Diagnostic> found = check::check(model, rules);
   Findings findings(found, options.rules);
   Documented documented(model, sets, findings);
   // What documents say of an operator replaces that nothing is known of it.
@@ -246,7 +250,7 @@ std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFil
   });
   documented.run();
   const bool sound = !check::has_errors(found);
-  if (options.full && sound) check_types(model, findings);
+  if (options.full && sound) check_types(model, custom, findings);
   if (options.data) check_data(std::move(model), options, findings);
   return found;
 }

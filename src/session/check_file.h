@@ -19,6 +19,8 @@ struct CheckFileOptions {
   std::string trusted_folder;
   // Operator set documents the model's imports may refer to.
   std::vector<std::string> operator_sets;
+  // Libraries of operators, whose code runs.
+  std::vector<std::string> libraries;
 };
 
 // Throws Error as read_model_file does. External data is read only for `data`.

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/mapped_file.h"
 #include "ir/walk.h"
+#include "session/custom.h"
 #include "session/inferred_model.h"
 #include "session/model.h"
 #include "session/reading.h"
@@ -293,10 +294,12 @@ void report_findings(const InferredModel& inferred, const InferOptions& options,
   }
 }
 
-Inference infer_into(ir::Model& model, const InferOptions& options) {
+// Infers the model and writes what is known into it.
+Inference infer_into(ir::Model& model, const InferOptions& options,
+                     const ops::CustomTable& custom) {
   constexpr int64_t functions_have_value_info = 10;
   InferredModel inferred;
-  infer_model(model, options, inferred);
+  infer_model(model, options, custom, inferred);
   Inference inference;
   Reporter reporter(inferred, inference);
   reporter.main_graph_written(*model.graph);
@@ -306,9 +309,10 @@ Inference infer_into(ir::Model& model, const InferOptions& options) {
   return inference;
 }
 
-Inference infer_only(const ir::Model& model, const InferOptions& options) {
+Inference infer_only(const ir::Model& model, const InferOptions& options,
+                     const ops::CustomTable& custom) {
   InferredModel inferred;
-  infer_model(model, options, inferred);
+  infer_model(model, options, custom, inferred);
   Inference inference;
   Reporter(inferred, inference).main_graph(*model.graph);
   report_findings(inferred, options, inference);
@@ -333,11 +337,12 @@ bool Inference::has_errors() const {
 }
 
 Inference infer_types(const std::string& path, const InferOptions& options) {
-  return infer_only(read_model_file(path), options);
+  return infer_only(read_model_file(path), options,
+                    custom_table(options.custom_operators.get(), options.libraries));
 }
 
 Inference infer_types(const Model& model, const InferOptions& options) {
-  return infer_only(model.implementation().model, options);
+  return infer_only(model.implementation().model, options, model.implementation().custom);
 }
 
 Inference infer_file(const std::string& path, const std::string& output,
@@ -349,7 +354,8 @@ Inference infer_file(const std::string& path, const std::string& output,
             "the model has external data beside it and can only be written to its own folder, {}",
             folder_of(path));
   }
-  Inference inference = infer_into(model, options);
+  Inference inference =
+      infer_into(model, options, custom_table(options.custom_operators.get(), options.libraries));
   for (ir::ValueInfo& info : model.graph->inputs) {
     if (!info.type || !info.type->shape) continue;
     for (ir::Dimension& dim : info.type->shape->dims) {
@@ -390,7 +396,8 @@ Inference infer_in_place(const std::string& path, const InferOptions& options) {
   const uint64_t size = file.bytes().size();
   const ir::Model model = read_model_file(file);
   ir::Model typed = model;
-  Inference inference = infer_into(typed, options);
+  Inference inference =
+      infer_into(typed, options, custom_table(options.custom_operators.get(), options.libraries));
   const size_t before = model.graph->value_info.size();
   const auto added = std::span<const ir::ValueInfo>(typed.graph->value_info).subspan(before);
   if (!added.empty() && !wire::can_append(size)) {

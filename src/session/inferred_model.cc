@@ -119,7 +119,8 @@ ir::ValueType InferredModel::type_in(const ir::Graph* graph, const std::string& 
   return found == types->second.end() ? ir::ValueType() : resolved(found->second);
 }
 
-void infer_model(const ir::Model& model, const InferOptions& options, InferredModel& made) {
+void infer_model(const ir::Model& model, const InferOptions& options,
+                 const ops::CustomTable& custom, InferredModel& made) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
   made.graph = prepared(*model.graph, options);
   read_small_tensors(made.graph, model.folder);
@@ -146,8 +147,8 @@ void infer_model(const ir::Model& model, const InferOptions& options, InferredMo
   findings.inferred = [&](const ir::Graph& graph, const infer::Scope& scope) {
     made.subgraphs[&graph] = types_of(scope);
   };
-  made.calls =
-      rewrite::lower_and_infer(model, made.graph, {.keep_unknown = true}, findings, made.scope);
+  made.calls = rewrite::lower_and_infer(
+      model, made.graph, {.keep_unknown = true, .custom = &custom}, findings, made.scope);
 }
 
 }  // namespace sardonyx

@@ -8,6 +8,7 @@
 
 #include "infer/infer.h"
 #include "ir/model.h"
+#include "ops/custom.h"
 #include "rewrite/lower.h"
 #include "sardonyx/infer.h"
 
@@ -33,8 +34,10 @@ struct InferredModel {
 };
 
 // Infers `model` into `made`, which must be fresh. External data need not be resolved. Initializers
-// that are inputs are taken to keep their values. Throws Error where the model can't be lowered.
-void infer_model(const ir::Model& model, const InferOptions& options, InferredModel& made);
+// that are inputs are taken to keep their values. `custom` is borrowed for the call. Throws Error
+// where the model can't be lowered.
+void infer_model(const ir::Model& model, const InferOptions& options,
+                 const ops::CustomTable& custom, InferredModel& made);
 
 InferredValue::State state_of(const ir::ValueType& type, const ir::SymbolTable& symbols);
 

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "check/check.h"
+#include "session/custom.h"
 #include "session/operator_sets.h"
 #include "session/reading.h"
 #include "wire/store.h"
@@ -17,6 +18,7 @@ std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file,
   if (mapped) made->packs.add_file(file.span());
   made->file = std::move(file);
   made->model = std::move(model);
+  made->custom = custom_table(options.custom_operators.get(), options.libraries);
   add_operator_sets(made->model, read_operator_sets(options.operator_sets));
   wire::ExternalData external(made->model.folder, {.trusted_folder = options.trusted_folder});
   // External tensors become views of their files; everything after this sees plain tensors.
@@ -45,9 +47,9 @@ Model::Model(const void* data, size_t size, std::string folder, std::shared_ptr<
   implementation_ = finish(read_model_bytes(file, std::move(folder)), {}, false, options);
 }
 
-Model Model::from_text(std::string_view text) {
+Model Model::from_text(std::string_view text, const LoadOptions& options) {
   Model model;
-  model.implementation_ = finish(wire::parse_model(text), {}, false, {});
+  model.implementation_ = finish(wire::parse_model(text), {}, false, options);
   return model;
 }
 

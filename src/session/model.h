@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ir/model.h"
+#include "ops/custom.h"
 #include "ops/prepare_context.h"
 #include "sardonyx/session.h"
 #include "wire/external.h"
@@ -13,8 +14,9 @@
 namespace sardonyx {
 
 struct Model::Implementation {
-  ir::Model model;  // as the file says, external data resolved to views of its files
-  Bytes file;       // the mapped file; empty for models from text
+  ir::Model model;          // as the file says, external data resolved to views of its files
+  Bytes file;               // the mapped file; empty for models from text
+  ops::CustomTable custom;  // operators from outside that it may call
   mutable ops::PackCache packs;
 };
 

@@ -51,8 +51,9 @@ ValueDescription describe(const ir::ValueInfo& info) {
 using Names = std::set<std::string>;
 
 // Refuses what cannot run, with the first finding and how many there are.
-void refuse_broken(const ir::Model& model) {
-  const auto findings = check::check(model, {.profile = check::Profile::runnable});
+void refuse_broken(const Model::Implementation& model) {
+  const auto findings =
+      check::check(model.model, {.profile = check::Profile::runnable, .more = &model.custom});
   size_t errors = 0;
   const check::Diagnostic* first = nullptr;
   for (const check::Diagnostic& finding : findings) {
@@ -160,7 +161,8 @@ Session::Implementation::SharedVariant Session::Implementation::make_variant(
     made->positions.push_back(static_cast<size_t>(at - inputs.begin()));
   }
 
-  made->graph = rewrite::lower(copy, {.assume_inference = options.assume_inference});
+  made->graph = rewrite::lower(
+      copy, {.assume_inference = options.assume_inference, .custom = &model->custom});
   if (options.all_outputs) {
     for (const ir::Node& node : made->graph.nodes) {
       for (const std::string& name : node.outputs) {
@@ -209,7 +211,7 @@ Session::Session(const Model& model, const SessionOptions& options)
   s.random = std::make_unique<ops::RandomStreams>(options.seed);
   if (!s.model->model.graph)
     fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
-  refuse_broken(s.model->model);
+  refuse_broken(*s.model);
   if (options.shared_threads) {
     s.pool = options.shared_threads->pool_;
   } else {

@@ -231,7 +231,7 @@ nlohmann::json infer_case(const fs::path& folder, const Settings& settings, Tota
     forget_declarations(*model.graph);
     if (settings.symbolic) open_inputs(*model.graph);
     InferredModel made;
-    infer_model(model, {}, made);
+    infer_model(model, {}, {}, made);
     for (const InferFinding& problem : made.problems)
       report["problems"].push_back(problem.place + ": " + problem.message);
     report["values"] = values_of(*model.graph, made, totals);

@@ -18,6 +18,15 @@ step(${CMAKE_COMMAND} -S ${source} -B ${work}/cmake -G ${generator} -D CMAKE_PRE
 step(${CMAKE_COMMAND} --build ${work}/cmake)
 step(${work}/cmake/outside ${model})
 
+# A library of operators, which needs the headers alone, and a program with one of its own.
+step(${CMAKE_COMMAND} -S ${operators} -B ${work}/operators -G ${generator}
+  -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_CXX_COMPILER=${compiler}
+  -D CMAKE_EXE_LINKER_FLAGS=${linker_flags})
+step(${CMAKE_COMMAND} --build ${work}/operators)
+step(${work}/operators/own_operator ${work}/operators/example_operators.so)
+step(${work}/prefix/bin/sardonyx run ${operators}/model.onnxtxt --input "x=ones"
+  --library ${work}/operators/example_operators.so)
+
 file(GLOB_RECURSE pc ${work}/prefix/*/sardonyx.pc)
 get_filename_component(pc_folder ${pc} DIRECTORY)
 get_filename_component(library_folder ${pc_folder} DIRECTORY)

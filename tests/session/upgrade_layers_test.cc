@@ -357,8 +357,48 @@ TEST(UpgradeScan, SequencesMayEndEarly) {
   expect_floats(y[0], {11, 27});
   EXPECT_EQ(values<float>(y[1])[0], 11);
   EXPECT_EQ(values<float>(y[1])[3], 27);
-  const auto message = refusal(8, batched_scan("lengths", ", directions = [1]"), inputs);
-  EXPECT_NE(message.find("reversed sequence"), std::string::npos) << message;
+}
+
+// A sequence in reverse begins with its own last element, wherever the padding ends: of three
+// sequences in a batch, one ends early, one fills it, one is empty.
+TEST(UpgradeScan, SequencesThatEndEarlyMayBeReversed) {
+  const std::vector<NamedValue> inputs = {{"lengths", Tensor::of<int64_t>({2, 3, 0}, {3})},
+                                          {"s", floats({10, 20, 30}, {3})},
+                                          {"x", floats({1, 2, 90, 3, 4, 5, 91, 92, 93}, {3, 3})}};
+  const auto y = run_old(8,
+                         fmt::format("g (int64[3] lengths, float[3] s, float[3, 3] x) => (float[3] "
+                                     "f, float[3, 3] y) {{ f, y = Scan<num_scan_inputs = 1, "
+                                     "directions = [1], body = {}>(lengths, s, x) }}",
+                                     running_sum),
+                         inputs);
+  expect_floats(y[0], {13, 32, 30});
+  const auto sums = values<float>(y[1]);
+  EXPECT_EQ(std::vector<float>(sums.begin(), sums.begin() + 2), (std::vector<float>{12, 13}));
+  EXPECT_EQ(std::vector<float>(sums.begin() + 3, sums.begin() + 6),
+            (std::vector<float>{25, 29, 32}));
+}
+
+// Both directions of one input at once, the sequences of different lengths.
+TEST(UpgradeScan, DirectionsAreThoseOfEachInput) {
+  const auto y = run_old(
+      8,
+      "g (int64[2] lengths, float[2] s, float[2, 3] x) => (float[2] f, float[2, 3] y) { f, y = "
+      "Scan<num_scan_inputs = 2, directions = [0, 1], body = b (float s_in, float a, float b) => "
+      "(float s_out, float y_out) { s_out = Add(s_in, a) y_out = Sub(a, b) }>(lengths, s, x, x) }",
+      {{"lengths", Tensor::of<int64_t>({2, 3}, {2})},
+       {"s", floats({0, 0}, {2})},
+       {"x", floats({1, 5, 90, 1, 2, 4}, {2, 3})}});
+  expect_floats(y[0], {6, 7});
+  const auto differences = values<float>(y[1]);
+  EXPECT_EQ(std::vector<float>(differences.begin(), differences.begin() + 2),
+            (std::vector<float>{-4, 4}));
+  EXPECT_EQ(std::vector<float>(differences.begin() + 3, differences.end()),
+            (std::vector<float>{-3, 0, 3}));
+  const auto message = refusal(8, batched_scan("lengths", ", directions = [1, 0]"),
+                               {{"lengths", Tensor::of<int64_t>({1, 2}, {2})},
+                                {"s", floats({10, 20}, {2})},
+                                {"x", floats({1, 2, 3, 4}, {2, 2})}});
+  EXPECT_NE(message.find("directions must have 1 entries; it has 2"), std::string::npos) << message;
 }
 
 // --- transforms

@@ -1,4 +1,4 @@
-// Decision trees: nodes in arrays, walked for many samples at a time.
+// Decision trees: nodes in arrays, walked for many samples or many trees at a time.
 #pragma once
 
 #include <cstdint>
@@ -37,47 +37,66 @@ struct LeafWeight {
   double weight;
 };
 
-// Built once, run from many threads.
+struct ForestParts {
+  std::vector<TreeNode> nodes;
+  std::vector<int64_t> roots;
+  std::vector<bool> root_is_leaf;
+  std::vector<int64_t> leaf_begins;  // leaf i owns weights [leaf_begins[i], leaf_begins[i + 1])
+  std::vector<LeafWeight> weights;
+  std::vector<std::vector<double>> sets;  // of member nodes
+};
+
+// Trees for samples of T, float or double. Built once, run from many threads.
+template <class T>
 class Forest {
  public:
-  // Leaf i owns weights [leaf_begins[i], leaf_begins[i + 1]). Throws Error (invalid_model) for an
-  // index out of range, a target outside [0, targets), or a tree that leads back to a node above.
-  Forest(std::vector<TreeNode> nodes, std::vector<int64_t> roots, std::vector<bool> root_is_leaf,
-         std::vector<int64_t> leaf_begins, std::vector<LeafWeight> weights,
-         std::vector<std::vector<double>> sets, int64_t targets);
+  // Throws Error (invalid_model) for an index out of range, a target outside [0, targets), or a
+  // tree that leads back to a node above.
+  Forest(ForestParts parts, int64_t targets);
 
   int64_t targets() const { return targets_; }
   int64_t tree_count() const { return static_cast<int64_t>(roots_.size()); }
   // Features a sample must have.
   int64_t feature_count() const { return features_; }
 
+  // Entries of `leaves` that a run of so many rows needs.
+  int64_t leaves_needed(int64_t rows) const { return rows < lanes ? rows * tree_count() : 0; }
   // y[rows, targets]: the weights of the leaves that each row of x[rows, columns] reaches, put
-  // together. A target that no leaf names is 0. The sum is the same for every number of threads.
-  // T is float or double; columns >= feature_count().
-  template <class T>
+  // together tree after tree. A target that no leaf names is 0. The sum is the same for every
+  // number of threads and rows. columns >= feature_count().
   void run(TreeAggregate aggregate, const T* x, int64_t rows, int64_t columns, double* y,
-           ThreadPool& pool) const;
+           int32_t* leaves, ThreadPool& pool) const;
 
  private:
-  struct Packed {  // children: >= 0 a node, else ~leaf
-    double threshold;
-    uint32_t feature;  // the top bit: missing_is_yes
-    int32_t yes, no;
-    uint32_t test;
-  };
-  template <class T>
-  int32_t leaf_of(int32_t at, const T* row) const;
-  bool passes(const Packed& node, double value) const;
-  void check_acyclic() const;
+  static constexpr int lanes = 8;
 
-  std::vector<Packed> nodes_;
+  // One test for every kind of node: the second of the two nodes at `next` where the value, its
+  // sign turned where the top bit of `feature` says so, is at most `bound`; else the first, NaN
+  // too. A leaf's bound is NaN and its `next` is itself, so that a walk may go on below it.
+  struct Node {
+    T bound;
+    uint32_t feature;
+    int32_t next;
+    int32_t leaf;  // -1: no leaf
+  };
+  class Builder;
+
+  template <class SampleOf>
+  void walk(int32_t (&at)[lanes], int steps, SampleOf&& sample) const;
+  void walk_rows(size_t tree, const T* x, int64_t columns, int64_t count,
+                 int32_t (&leaves)[lanes]) const;
+  void walk_trees(size_t first, size_t count, const T* x, int32_t* leaves) const;
+  void add(TreeAggregate aggregate, int32_t leaf, double* y) const;
+  void finish(TreeAggregate aggregate, double* y) const;
+
+  std::vector<Node> nodes_;
   std::vector<int32_t> roots_;
+  std::vector<int32_t> heights_;  // of the trees: 0 for a leaf alone
   std::vector<int64_t> leaf_begins_;
   std::vector<LeafWeight> weights_;
-  std::vector<std::vector<double>> sets_;  // sorted
+  std::vector<double> values_;  // of the leaves, where each has one weight and there is one target
   int64_t targets_;
   int64_t features_ = 0;
-  bool only_less_equal_ = true;
 };
 
 }  // namespace sardonyx::kernels

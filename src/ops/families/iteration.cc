@@ -2,43 +2,46 @@
 
 #include <cstring>
 
+#include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
 
 namespace sardonyx::ops {
 namespace {
 
-int64_t element_bytes(ElementType type) {
-  if (bit_width(type) % 8 != 0) {
-    fail(ErrorCode::unsupported, "{} tensors cannot be cut or stacked: elements share bytes",
-         name_of(type));
-  }
-  return bit_width(type) / 8;
-}
+// Elements of a tensor in blocks: the first one, and from one block to the next.
+struct Blocks {
+  int64_t first, stride;
+};
 
-// Copies blocks of `inner` elements, `outer` of them, between two strides (in elements).
-void copy_blocks(ElementType type, const void* from, int64_t from_stride, void* to,
-                 int64_t to_stride, int64_t outer, int64_t inner) {
-  if (type == ElementType::string) {
-    const auto* source = static_cast<const std::string*>(from);
-    auto* target = static_cast<std::string*>(to);
-    for (int64_t o = 0; o < outer; ++o)
-      std::copy_n(source + o * from_stride, inner, target + o * to_stride);
-    return;
-  }
-  const int64_t size = element_bytes(type);
-  const auto* source = static_cast<const std::byte*>(from);
-  auto* target = static_cast<std::byte*>(to);
-  if (inner == 0) return;
+// Copies `outer` blocks of `inner` elements.
+void copy_blocks(ElementType type, const void* from, Blocks at, void* to, Blocks target,
+                 int64_t outer, int64_t inner) {
+  const int width = bit_width(type);
   for (int64_t o = 0; o < outer; ++o) {
-    std::memcpy(target + o * to_stride * size, source + o * from_stride * size,
-                static_cast<size_t>(inner * size));
+    const int64_t source = at.first + o * at.stride, place = target.first + o * target.stride;
+    if (type == ElementType::string) {
+      std::copy_n(static_cast<const std::string*>(from) + source, inner,
+                  static_cast<std::string*>(to) + place);
+    } else if (width % 8 == 0) {
+      if (inner == 0) return;
+      std::memcpy(static_cast<std::byte*>(to) + place * (width / 8),
+                  static_cast<const std::byte*>(from) + source * (width / 8),
+                  static_cast<size_t>(inner * (width / 8)));
+    } else {  // elements that share bytes with their neighbours
+      const auto* bytes = static_cast<const uint8_t*>(from);
+      for (int64_t i = 0; i < inner; ++i) {
+        put_element_bits(static_cast<uint8_t*>(to), static_cast<size_t>(place + i), width,
+                         element_bits(bytes, static_cast<size_t>(source + i), width));
+      }
+    }
   }
 }
 
-const void* advanced(ElementType type, const void* data, int64_t elements) {
-  if (type == ElementType::string) return static_cast<const std::string*>(data) + elements;
-  return static_cast<const std::byte*>(data) + elements * element_bytes(type);
+// Elements that share bytes are put in one at a time: the others of a byte are 0 until then.
+void clear_packed(Tensor& tensor) {
+  if (bit_width(tensor.element_type()) % 8 != 0 && tensor.byte_size() != 0)
+    std::memset(tensor.mutable_data(), 0, tensor.byte_size());
 }
 
 // True where `made` can stand for `carried` in the next iteration; widens `carried` otherwise.
@@ -125,13 +128,15 @@ Tensor slice_at(const Tensor& tensor, int64_t axis, int64_t index) {
                 outer = count_of(std::span(shape).first(at));
   shape.erase(shape.begin() + axis);
   const ElementType type = tensor.element_type();
-  const void* from = advanced(type, tensor.data(), index * inner);
-  if (axis == 0 && type != ElementType::string) {
-    return Tensor::view(type, shape, from, static_cast<size_t>(inner * element_bytes(type)),
-                        tensor.owner());
+  if (axis == 0 && type != ElementType::string && inner * bit_width(type) % 8 == 0) {
+    const int64_t bytes = byte_size(type, inner);
+    return Tensor::view(type, shape, static_cast<const std::byte*>(tensor.data()) + index * bytes,
+                        static_cast<size_t>(bytes), tensor.owner());
   }
   Tensor slice(type, shape);
-  copy_blocks(type, from, length * inner, slice.mutable_data(), inner, outer, inner);
+  clear_packed(slice);
+  copy_blocks(type, tensor.data(), {index * inner, length * inner}, slice.mutable_data(),
+              {0, inner}, outer, inner);
   return slice;
 }
 
@@ -170,15 +175,15 @@ Tensor stacked(const RunEnvironment& environment, std::span<const Value> items, 
   whole.insert(whole.begin() + axis, count);
   if (const auto elements = checked_count(whole)) environment.require(byte_size(type, *elements));
   Tensor result(type, whole);
+  clear_packed(result);
   for (int64_t i = 0; i < count; ++i) {
     const Tensor& item = items[static_cast<size_t>(reverse ? count - 1 - i : i)].tensor();
     if (item.shape() != shape || item.element_type() != type) {
       fail(ErrorCode::run_failed, "scan outputs of iterations differ: {} of {} and {} of {}",
            name_of(type), to_string(shape), name_of(item.element_type()), to_string(item.shape()));
     }
-    copy_blocks(type, item.data(), inner,
-                const_cast<void*>(advanced(type, result.data(), i * inner)), count * inner, outer,
-                inner);
+    copy_blocks(type, item.data(), {0, inner}, result.mutable_data(), {i * inner, count * inner},
+                outer, inner);
   }
   return result;
 }

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <span>
 
+#include "base/checked.h"
 #include "ir/tensor.h"
 #include "kernels/convert/cast.h"
 #include "kernels/trees/forest.h"
@@ -14,6 +16,7 @@ namespace sardonyx::ops {
 namespace {
 
 using kernels::Forest;
+using kernels::ForestParts;
 using kernels::LeafWeight;
 using kernels::TreeAggregate;
 using kernels::TreeNode;
@@ -54,22 +57,16 @@ void check_lengths(const NodeView& node, size_t expected,
 // ---------------------------------------------------------------------------------
 
 // Trees whose nodes, leaves among them, have numbers of their own in each tree.
-struct OldForm {
-  std::vector<TreeNode> nodes;
-  Integers roots, leaf_begins{0};
-  std::vector<bool> root_is_leaf;
-  std::vector<LeafWeight> weights;
-};
-
 class OldFormReader {
  public:
   OldFormReader(const NodeView& node, const std::string& prefix) : node_(node), prefix_(prefix) {}
 
-  std::shared_ptr<const Forest> read(int64_t targets) {
+  ForestParts read() {
     read_attributes();
     number_nodes();
     std::map<Key, std::vector<LeafWeight>> leaves = leaf_weights();
-    OldForm form;
+    ForestParts form;
+    form.leaf_begins.push_back(0);
     for (size_t i = 0; i < modes_.size(); ++i) {
       if (modes_[i] == "LEAF") {
         // A leaf without a weight adds nothing.
@@ -87,10 +84,7 @@ class OldFormReader {
       form.roots.push_back(position_[first]);
       form.root_is_leaf.push_back(modes_[first] == "LEAF");
     }
-    return std::make_shared<const Forest>(std::move(form.nodes), std::move(form.roots),
-                                          std::move(form.root_is_leaf), std::move(form.leaf_begins),
-                                          std::move(form.weights),
-                                          std::vector<std::vector<double>>(), targets);
+    return form;
   }
 
  private:
@@ -177,21 +171,96 @@ class OldFormReader {
 // --- Walking
 // --------------------------------------------------------------------------------------
 
-// All samples' scores, as doubles.
-std::vector<double> scores_of(RunContext& run, const Forest& forest, TreeAggregate aggregate) {
-  const auto [rows, features] = ml::rows_of(run.in_shape(0));
-  std::vector<double> scores(static_cast<size_t>(rows * forest.targets()));
-  const ElementType type = run.in_type(0);
-  if (type == ElementType::float32) {
-    forest.run(aggregate, run.in<float>(0), rows, features, scores.data(), run.pool());
-  } else if (type == ElementType::float64) {
-    forest.run(aggregate, run.in<double>(0), rows, features, scores.data(), run.pool());
-  } else {
-    std::vector<double> x(static_cast<size_t>(rows * features));
-    ml::read_numbers(type, run.data(0), 0, rows * features, x.data());
-    forest.run(aggregate, x.data(), rows, features, scores.data(), run.pool());
+// A forest for the samples of one node, and the memory its runs take.
+class Trees {
+ public:
+  Trees(ForestParts parts, int64_t targets, ElementType samples) : targets_(targets) {
+    if (samples == ElementType::float32 || samples == ElementType::float16 ||
+        samples == ElementType::bfloat16)
+      narrow_ = std::make_shared<const Forest<float>>(std::move(parts), targets);
+    else
+      wide_ = std::make_shared<const Forest<double>>(std::move(parts), targets);
   }
-  return scores;
+
+  int64_t targets() const { return targets_; }
+
+  // Where things lie in the scratch memory of a run.
+  struct State {
+    int64_t rows, columns;
+    int64_t row, leaves, samples;  // after the scores of all rows
+  };
+  void bind(BindContext& context, State& state) const {
+    const auto [rows, columns] = ml::rows_of(context.in_shape(0));
+    state.rows = rows, state.columns = columns;
+    int64_t bytes = 0;
+    const auto take = [&](int64_t count, int64_t size) {
+      const int64_t at = bytes;
+      const auto needed = checked_mul(count, size);
+      const auto end = needed ? checked_add(bytes, *needed + 63) : std::nullopt;
+      if (!end) throw Error(ErrorCode::run_failed, "the scores do not fit into memory");
+      bytes = *end / 64 * 64;
+      return at;
+    };
+    const auto scores = checked_mul(rows, targets_);
+    take(scores.value_or(INT64_MAX), sizeof(double));
+    state.row = take(std::max<int64_t>(2, targets_), sizeof(float));
+    state.leaves =
+        take(narrow_ ? narrow_->leaves_needed(rows) : wide_->leaves_needed(rows), sizeof(int32_t));
+    state.samples = is_plain(context.in_type(0)) ? 0 : take(rows * columns, sizeof(double));
+    context.need_scratch(bytes);
+  }
+
+  // All samples' scores.
+  std::span<double> scores(RunContext& run, const State& state, TreeAggregate aggregate) const {
+    auto* const scratch = static_cast<std::byte*>(run.scratch());
+    auto* const scores = reinterpret_cast<double*>(scratch);
+    auto* const leaves = reinterpret_cast<int32_t*>(scratch + state.leaves);
+    const ElementType type = run.in_type(0);
+    const int64_t count = state.rows * state.columns;
+    if (narrow_) {
+      const float* x = run.in<float>(0);
+      if (!is_plain(type)) {
+        auto* const samples = reinterpret_cast<float*>(scratch + state.samples);
+        kernels::to_floats(type, run.data(0), samples, count);
+        x = samples;
+      }
+      narrow_->run(aggregate, x, state.rows, state.columns, scores, leaves, run.pool());
+    } else {
+      const double* x = run.in<double>(0);
+      if (!is_plain(type)) {
+        auto* const samples = reinterpret_cast<double*>(scratch + state.samples);
+        ml::read_numbers(type, run.data(0), 0, count, samples);
+        x = samples;
+      }
+      wide_->run(aggregate, x, state.rows, state.columns, scores, leaves, run.pool());
+    }
+    return {scores, static_cast<size_t>(state.rows * targets_)};
+  }
+  // Room for the results of one row: two at least.
+  static float* row(RunContext& run, const State& state) {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(run.scratch()) + state.row);
+  }
+
+ private:
+  static bool is_plain(ElementType type) {
+    return type == ElementType::float32 || type == ElementType::float64;
+  }
+
+  std::shared_ptr<const Forest<float>> narrow_;  // one of the two
+  std::shared_ptr<const Forest<double>> wide_;
+  int64_t targets_;
+};
+
+// A step of a forest: write(run, state, scores).
+template <class Write>
+std::unique_ptr<Step> make_tree_step(std::string kernel, Trees trees, TreeAggregate aggregate,
+                                     Write write) {
+  return make_step<Trees::State>(
+      std::move(kernel),
+      [trees](BindContext& context, Trees::State& state) { trees.bind(context, state); },
+      [trees, aggregate, write](RunContext& run, const Trees::State& state) {
+        write(run, state, trees.scores(run, state, aggregate));
+      });
 }
 
 void write_scores(RunContext& run, int output, std::span<const float> row, int64_t at) {
@@ -211,19 +280,18 @@ void write_scores(RunContext& run, int output, std::span<const float> row, int64
 
 // Regression: scores with base values added, transformed, as the output. Without a transform
 // doubles stay doubles.
-void write_regression(RunContext& run, std::vector<double> scores, const std::vector<double>& base,
-                      ml::Transform transform, size_t targets) {
+void write_regression(RunContext& run, std::span<float> row, std::span<double> scores,
+                      std::span<const double> base, ml::Transform transform) {
+  const size_t targets = row.size();
   for (size_t i = 0; i < scores.size() && !base.empty(); ++i)
     scores[i] += base[base.size() == 1 ? 0 : i % targets];
   if (transform == ml::Transform::none && run.out_type(0) == ElementType::float64) {
     std::copy(scores.begin(), scores.end(), run.out<double>(0));
     return;
   }
-  std::vector<float> row(targets);
   for (size_t at = 0; at < scores.size(); at += targets) {
-    std::transform(scores.begin() + static_cast<std::ptrdiff_t>(at),
-                   scores.begin() + static_cast<std::ptrdiff_t>(at + targets), row.begin(),
-                   [](double s) { return static_cast<float>(s); });
+    std::ranges::transform(scores.subspan(at, targets), row.begin(),
+                           [](double s) { return static_cast<float>(s); });
     ml::apply(transform, row);
     write_scores(run, 0, row, static_cast<int64_t>(at));
   }
@@ -262,13 +330,14 @@ std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
   if (base.size() > 1 && static_cast<int64_t>(base.size()) != targets)
     ctx.fail("base_values must have 1 element or one per target, {}; it has {}", targets,
              base.size());
-  return make_step(
-      "ml.trees.regressor",
-      [forest = OldFormReader(ctx, "target").read(targets), aggregate = aggregate_named(ctx),
-       transform = ml::transform_of(ctx), base, targets](RunContext& run) {
-        write_regression(run, scores_of(run, *forest, aggregate), base, transform,
-                         static_cast<size_t>(targets));
-      });
+  Trees trees(OldFormReader(ctx, "target").read(), targets, ctx.in_element(0));
+  return make_tree_step("ml.trees.regressor", std::move(trees), aggregate_named(ctx),
+                        [transform = ml::transform_of(ctx), base, targets](
+                            RunContext& run, const Trees::State& state, std::span<double> scores) {
+                          write_regression(run,
+                                           {Trees::row(run, state), static_cast<size_t>(targets)},
+                                           scores, base, transform);
+                        });
 }
 
 // --- TreeEnsembleClassifier
@@ -312,10 +381,11 @@ bool is_second(const Classes& classes, float score) {
 // The standard does not say how one score becomes two. As runtimes have it: a probability leaves
 // the rest to the first class, any other score gives it the opposite, and so does one that is
 // transformed.
-void spread(const Classes& classes, ml::Transform transform, float score, std::vector<float>& row) {
+void spread(const Classes& classes, ml::Transform transform, float score, std::span<float> row) {
   const bool rest =
       transform == ml::Transform::probit || (transform == ml::Transform::none && classes.positive);
-  row = {rest ? 1 - score : -score, score};
+  row[0] = rest ? 1 - score : -score;
+  row[1] = score;
   ml::apply(transform, row);
 }
 
@@ -329,13 +399,13 @@ std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
     ctx.fail("base_values must have 1 element or one per class, {}; it has {}", targets,
              base.size());
   const auto transform = ml::transform_of(ctx);
-  const auto forest = OldFormReader(ctx, "class").read(std::max<int64_t>(targets, only + 1));
-  return make_step("ml.trees.classifier", [=](RunContext& run) {
-    const std::vector<double> scores = scores_of(run, *forest, TreeAggregate::sum);
-    const auto width = static_cast<size_t>(forest->targets());
-    std::vector<float> row;
+  Trees trees(OldFormReader(ctx, "class").read(), std::max<int64_t>(targets, only + 1),
+              ctx.in_element(0));
+  const auto width = static_cast<size_t>(trees.targets());
+  const auto write = [=](RunContext& run, const Trees::State& state, std::span<double> scores) {
+    float* const memory = Trees::row(run, state);
     for (size_t at = 0, i = 0; at < scores.size(); at += width, ++i) {
-      row.resize(width);
+      std::span<float> row(memory, width);
       for (size_t k = 0; k < width; ++k)
         row[k] = static_cast<float>(scores[at + k] +
                                     (base.empty() ? 0 : base[base.size() == 1 ? 0 : k]));
@@ -343,10 +413,12 @@ std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
       if (classes.single || classes.second) {
         const float score = row[static_cast<size_t>(only)];
         label = classes.labels.size() == 2 && is_second(classes, score);
-        if (classes.single)
+        if (classes.single) {
+          row = {memory, 2};
           spread(classes, transform, score, row);
-        else
+        } else {
           ml::apply(transform, row);
+        }
       } else {
         ml::apply(transform, row);
       }
@@ -359,7 +431,8 @@ std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
       }
       write_scores(run, 1, row, static_cast<int64_t>(i * row.size()));
     }
-  });
+  };
+  return make_tree_step("ml.trees.classifier", std::move(trees), TreeAggregate::sum, write);
 }
 
 // --- TreeEnsemble
@@ -423,7 +496,7 @@ std::vector<TreeNode> new_nodes(const NodeView& node) {
   return nodes;
 }
 
-std::shared_ptr<const Forest> new_forest(const NodeView& node, int64_t targets) {
+ForestParts new_forest(const NodeView& node, int64_t targets) {
   const auto weights = doubles_of(tensor_of(node, "leaf_weights"));
   const Integers ids = ints_of(node, "leaf_targetids");
   if (ids.size() != weights.size())
@@ -437,10 +510,14 @@ std::shared_ptr<const Forest> new_forest(const NodeView& node, int64_t targets) 
     leaves.push_back({static_cast<int32_t>(ids[i]), weights[i]});
     begins.push_back(static_cast<int64_t>(leaves.size()));
   }
-  const Integers roots = ints_of(node, "tree_roots");
-  return std::make_shared<const Forest>(new_nodes(node), roots,
-                                        std::vector<bool>(roots.size(), false), std::move(begins),
-                                        std::move(leaves), member_sets(node), targets);
+  ForestParts parts;
+  parts.nodes = new_nodes(node);
+  parts.roots = ints_of(node, "tree_roots");
+  parts.root_is_leaf.assign(parts.roots.size(), false);
+  parts.leaf_begins = std::move(begins);
+  parts.weights = std::move(leaves);
+  parts.sets = member_sets(node);
+  return parts;
 }
 
 TreeAggregate aggregate_numbered(const NodeView& node) {
@@ -465,12 +542,14 @@ void infer_ensemble(InferContext& ctx) { infer_rows(ctx, ctx.element(0), target_
 
 std::unique_ptr<Step> prepare_ensemble(PrepareContext& ctx) {
   const int64_t targets = target_count(ctx);
-  return make_step("ml.trees.ensemble",
-                   [forest = new_forest(ctx, targets), aggregate = aggregate_numbered(ctx),
-                    transform = transform_numbered(ctx), targets](RunContext& run) {
-                     write_regression(run, scores_of(run, *forest, aggregate), {}, transform,
-                                      static_cast<size_t>(targets));
-                   });
+  Trees trees(new_forest(ctx, targets), targets, ctx.in_element(0));
+  return make_tree_step("ml.trees.ensemble", std::move(trees), aggregate_numbered(ctx),
+                        [transform = transform_numbered(ctx), targets](
+                            RunContext& run, const Trees::State& state, std::span<double> scores) {
+                          write_regression(run,
+                                           {Trees::row(run, state), static_cast<size_t>(targets)},
+                                           scores, {}, transform);
+                        });
 }
 
 constexpr Operator operators[] = {

@@ -1,0 +1,57 @@
+"""`--library`: operators from outside on the command line."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+from conftest import ROOT, UNREADABLE, UNSUPPORTED
+
+MODEL = ROOT / "examples" / "custom_operators" / "model.onnxtxt"
+
+
+@pytest.fixture(scope="module")
+def library(sardonyx) -> pathlib.Path:
+    built = pathlib.Path(sardonyx.path).parent.parent / "examples/custom_operators/example_operators.so"
+    if not built.exists():
+        pytest.skip("the examples are not built")
+    return built
+
+
+def test_run(sardonyx, library, tmp_path):
+    x = np.array([1, 2, 3, -10, -20], np.float32)
+    for more in ([], ["--plain"]):
+        [y] = sardonyx.outputs(MODEL, {"x": x}, tmp_path, "--library", library, *more)
+        np.testing.assert_array_equal(y, np.array([12, -5, -27], np.float32))
+
+
+def test_explain_shows_the_kernels(sardonyx, library):
+    text = sardonyx("explain", MODEL, "--library", library).stdout
+    assert "example.window_sum" in text and "example.leaky" in text
+
+
+def test_infer_and_check(sardonyx, library):
+    report = json.loads(sardonyx("infer", MODEL, "--json", "--library", library).stdout)
+    types = {value["name"]: value["type"] for value in report["values"]}
+    assert types["sums"] == "float[3]" and not report["findings"]
+    assert "WindowSum" in sardonyx("check", MODEL).stdout + sardonyx("check", MODEL).stderr
+    assert "nothing is known" not in sardonyx("check", MODEL, "--full", "--library", library).stdout
+
+
+def test_check_holds_nodes_against_the_signature(sardonyx, library, tmp_path):
+    broken = tmp_path / "broken.onnxtxt"
+    broken.write_text(MODEL.read_text().replace("<width = 3>", ""))
+    assert "width" in sardonyx("check", broken, "--library", library, expect=1).stdout
+
+
+def test_without_the_library(sardonyx):
+    sardonyx.fails(UNSUPPORTED, "run", MODEL, "--input", "x=ones", mentions=["com.example", "WindowSum", "library"])
+
+
+def test_no_library(sardonyx, tmp_path):
+    sardonyx.fails(UNREADABLE, "run", MODEL, "--input", "x=ones", "--library", tmp_path / "none.so", mentions=["none.so"])
+    text = tmp_path / "text.so"
+    text.write_text("no library")
+    sardonyx.fails(UNREADABLE, "run", MODEL, "--input", "x=ones", "--library", text, mentions=["cannot be loaded"])

@@ -1,0 +1,378 @@
+// Operators from outside: added by the program, and from the example's library.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "check/check.h"
+#include "sardonyx/custom.h"
+#include "sardonyx/infer.h"
+#include "sardonyx/session.h"
+#include "session/convert.h"
+#include "session/model.h"
+
+namespace sardonyx {
+namespace {
+
+using InferCall = void (*)(CustomInference&);
+using RunCall = void (*)(CustomRun&);
+using PrepareCall = void (*)(CustomPreparation&);
+
+struct Kernel final : CustomKernel {
+  explicit Kernel(RunCall run) : run_(run) {}
+  std::string name() const override { return "test.kernel"; }
+  int64_t scratch_bytes(const CustomShapes& shapes) const override {
+    return shapes.has_input(0) && !shapes.input_shape(0).empty() ? shapes.input_shape(0)[0] : 0;
+  }
+  void run(CustomRun& run) const override { run_(run); }
+  RunCall run_;
+};
+
+struct Operator final : CustomOperator {
+  Operator(InferCall infer, RunCall run, PrepareCall prepare = nullptr)
+      : infer_(infer), run_(run), prepare_(prepare) {}
+  void infer(CustomInference& context) const override { infer_(context); }
+  std::unique_ptr<CustomKernel> prepare(CustomPreparation& context) const override {
+    if (prepare_ != nullptr) prepare_(context);
+    return std::make_unique<Kernel>(run_);
+  }
+  InferCall infer_;
+  RunCall run_;
+  PrepareCall prepare_;
+};
+
+constexpr const char* unary = "Op\n since 1\n in x: T\n out y: T\n where T in float int32";
+
+void same(CustomInference& context) { context.set_output_like(0, 0); }
+void plus_one(CustomRun& run) {
+  const auto x = run.input(0).elements<float>();
+  const auto y = run.output(0).mutable_elements<float>();
+  run.parallel_for(static_cast<int64_t>(x.size()), 2, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) y[i] = x[i] + 1;
+  });
+}
+
+std::shared_ptr<CustomOperators> one_operator(InferCall infer, RunCall run,
+                                              PrepareCall prepare = nullptr,
+                                              const char* signature = unary) {
+  auto operators = std::make_shared<CustomOperators>();
+  operators->add("com.example", signature, std::make_shared<Operator>(infer, run, prepare));
+  return operators;
+}
+
+Model model_of(const std::string& graph, std::shared_ptr<const CustomOperators> operators) {
+  LoadOptions options;
+  options.custom_operators = std::move(operators);
+  return Model::from_text(
+      "<ir_version: 10, opset_import: [\"\" : 21, \"com.example\" : 1]>\n" + graph, options);
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return std::string(name_of(error.code())) + ": " + error.what();
+  }
+  return "";
+}
+
+const Tensor three = Tensor::of<float>({1, 2, 3}, {3});
+
+std::vector<float> floats(const Value& value) {
+  const auto elements = value.tensor().elements<float>();
+  return {elements.begin(), elements.end()};
+}
+
+TEST(CustomOperators, RunBetweenOthersPlannedAndPlain) {
+  const Model model = model_of(
+      "g (float[N] x) => (float[N] y) {\n a = Mul (x, x)\n b = com.example.Op (a)\n y = Neg (b)\n}",
+      one_operator(same, plus_one));
+  for (const bool plain : {false, true}) {
+    for (const int threads : {1, 3}) {
+      const Session session(model, {.threads = threads, .plain = plain});
+      EXPECT_EQ(floats(session.run({{"x", three}})[0]), (std::vector<float>{-2, -5, -10}));
+      EXPECT_EQ(floats(session.run({{"x", Tensor::of<float>({}, {0})}})[0]), std::vector<float>());
+      if (plain) continue;
+      bool found = false;
+      for (const StepDescription& step : session.steps()) found |= step.kernel == "test.kernel";
+      EXPECT_TRUE(found);
+    }
+  }
+}
+
+TEST(CustomOperators, ConstantsAreFoldedUnlessRandom) {
+  const std::string graph =
+      "g () => (float[2] y) {\n a = Constant <value = float[2] {1, 2}> ()\n y = com.example.Op "
+      "(a)\n}";
+  const Session folded(model_of(graph, one_operator(same, plus_one)));
+  EXPECT_TRUE(folded.steps().empty());
+  EXPECT_EQ(floats(folded.run({})[0]), (std::vector<float>{2, 3}));
+  const Session random(model_of(graph, one_operator(same, plus_one, nullptr,
+                                                    "Op\n since 1\n in x: T\n out y: T\n where T "
+                                                    "in float\n nondeterministic")));
+  EXPECT_EQ(random.steps().size(), 1u);
+}
+
+TEST(CustomOperators, InsideFunctionsAndSubgraphs) {
+  const Model model = model_of(
+      R"(g (bool c, float[N] x) => (float[N] y) {
+  y = If (c) <then_branch = yes () => (t) { t = com.example.Op (x) },
+              else_branch = no () => (e) { e = own.Twice (x) }>
+}
+<domain: "own", opset_import: ["com.example" : 1]>
+Twice (x) => (y) { h = com.example.Op (x)
+ y = com.example.Op (h) })",
+      one_operator(same, plus_one));
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.plain = plain});
+    const auto run = [&](bool c) {
+      return floats(session.run({{"c", Tensor::scalar(c)}, {"x", three}})[0]);
+    };
+    EXPECT_EQ(run(true), (std::vector<float>{2, 3, 4}));
+    EXPECT_EQ(run(false), (std::vector<float>{3, 4, 5}));
+  }
+}
+
+TEST(CustomOperators, SizesAreExpressions) {
+  const auto infer = [](CustomInference& context) {
+    const CustomSize n = context.size(0, 0), m = context.size(0, -1);
+    context.require_equal(n, m, "x must be square");
+    context.set_output(0, context.element(0),
+                       {n * 2 + 1, floor_div(m, 2), ceil_div(m, 2), min(n, 7), max(n, 2),
+                        context.broadcast(m, 1)});
+  };
+  const Model model = model_of("g (float[N,M] x) => (y) {\n y = com.example.Op (x)\n}",
+                               one_operator(infer, [](CustomRun&) {}));
+  const Inference inferred = infer_types(model);
+  EXPECT_FALSE(inferred.has_errors());
+  EXPECT_EQ(inferred.values.back().type,
+            "float[2*N + 1,floor(N/2),floor((N + 1)/2),min(N, 7),max(N, 2),N]");
+  const Session session(model);
+  EXPECT_EQ(session.run({{"x", Tensor(ElementType::float32, {3, 3})}})[0].tensor().shape(),
+            (Shape{7, 1, 2, 3, 3, 3}));
+  EXPECT_NE(message_of([&] {
+              session.run({{"x", Tensor(ElementType::float32, {3, 4})}});
+            }).find("x must be square"),
+            std::string::npos);
+}
+
+TEST(CustomOperators, AttributesComeFromTheNodeOrTheSignature) {
+  const auto prepare = [](CustomPreparation& context) {
+    if (context.attribute_int("i") != 4 || context.attribute_float("f") != 0.5f ||
+        context.attribute_string("s") != "text" ||
+        context.attribute_ints("is") != std::vector<int64_t>{1, 2} ||
+        context.attribute_floats("fs") != std::vector<float>{2.5f} ||
+        context.attribute_strings("ss") != std::vector<std::string>{"a", "b"} ||
+        context.attribute_tensor("t").elements<float>()[1] != 8 || context.has_attribute("s") ||
+        context.since() != 1)
+      context.fail("an attribute is not what it should be");
+  };
+  const char* signature =
+      "Op\n since 1\n in x: T\n out y: T\n where T in float\n attr i: int = 3\n attr f: float\n"
+      "attr s: string = \"text\"\n attr is: ints = [1, 2]\n attr fs: floats\n attr t: tensor\n"
+      "attr ss: strings = [\"a\", \"b\"]";
+  const std::string graph =
+      "g (float[3] x) => (float[3] y) {\n y = com.example.Op <i = 4, f = 0.5, fs = [2.5], t = "
+      "float[2] {7, 8}> (x)\n}";
+  EXPECT_EQ(
+      message_of([&] {
+        const Session session(model_of(graph, one_operator(same, plus_one, prepare, signature)));
+      }),
+      "");
+  const std::string missing = message_of([&] {
+    const Session session(
+        model_of("g (float[3] x) => (float[3] y) {\n y = com.example.Op <i = 4> "
+                 "(x)\n}",
+                 one_operator(same, plus_one, prepare, signature)));
+  });
+  EXPECT_NE(missing.find("attribute 'f' is required and absent"), std::string::npos) << missing;
+}
+
+TEST(CustomOperators, WhatTheirCodeThrowsNamesTheNode) {
+  const std::string graph = "g (float[N] x) => (y) {\n [\"here\"] y = com.example.Op (x)\n}";
+  const auto refused = [&](InferCall infer, RunCall run, PrepareCall prepare = nullptr) {
+    return message_of([&] {
+      const Session session(model_of(graph, one_operator(infer, run, prepare)));
+      session.run({{"x", three}});
+    });
+  };
+  const auto nothing = [](CustomRun&) {};
+  EXPECT_EQ(refused([](CustomInference& c) { c.fail("no"); }, nothing),
+            "invalid model: com.example.Op 'here': no");
+  EXPECT_EQ(refused([](CustomInference&) { throw std::runtime_error("thrown"); }, nothing),
+            "invalid model: com.example.Op 'here': thrown");
+  EXPECT_EQ(refused(same, nothing, [](CustomPreparation&) { throw 3; }),
+            "invalid model: com.example.Op 'here': the operator's code threw something that is no "
+            "std::exception");
+  EXPECT_EQ(refused(same, [](CustomRun& run) { run.fail("values"); }),
+            "run failed: com.example.Op 'here': values");
+  EXPECT_EQ(refused(same, [](CustomRun& run) { run.input(0).elements<int32_t>(); }),
+            "run failed: com.example.Op 'here': the elements of a tensor are read as another type "
+            "than they have");
+  EXPECT_EQ(refused(same, [](CustomRun& run) { run.allocate(0, {3}); }),
+            "run failed: com.example.Op 'here': the kernel allocates an output without having said "
+            "so when it was prepared");
+  EXPECT_EQ(refused([](CustomInference& c) { c.set_output(0, ElementType::int8, {1}); }, nothing),
+            "invalid model: com.example.Op 'here': the operator's inference makes output 0 ('y') "
+            "tensor(int8), which its signature does not allow");
+  EXPECT_EQ(
+      refused([](CustomInference& c) { c.set_output(0, ElementType::float32, {-1}); }, nothing),
+      "invalid model: com.example.Op 'here': dimension 0 of output 0 comes out as -1");
+  EXPECT_NE(refused([](CustomInference& c) { c.set_output_like(3, 0); }, nothing), "");
+  EXPECT_NE(refused(same, nothing, [](CustomPreparation& c) { c.may_share(0, 5); }), "");
+  const auto allocates = [](CustomPreparation& c) { c.allocates_outputs(); };
+  const auto unknown = [](CustomInference& c) {
+    c.set_output(0, ElementType::float32, {c.unknown(c.size(0, 0))});
+  };
+  EXPECT_EQ(refused(unknown, nothing, allocates),
+            "run failed: com.example.Op 'here': the kernel has not allocated output 0");
+  EXPECT_NE(refused(
+                unknown,
+                [](CustomRun& run) {
+                  run.allocate(0, {1, 1});
+                },
+                allocates),
+            "");
+  EXPECT_NE(refused(
+                unknown, [](CustomRun& run) { run.allocate(0, {-1}); }, allocates),
+            "");
+  EXPECT_NE(refused(unknown, nothing), "");
+}
+
+TEST(CustomOperators, TypesAndArityAreThoseOfTheSignature) {
+  const auto refused = [&](const std::string& graph) {
+    return message_of(
+        [&] { const Session session(model_of(graph, one_operator(same, plus_one))); });
+  };
+  EXPECT_NE(refused("g (int8[3] x) => (y) {\n y = com.example.Op (x)\n}")
+                .find("must be of type that the operator takes; it is tensor(int8)"),
+            std::string::npos);
+  EXPECT_NE(refused("g (float[3] x) => (y) {\n y = com.example.Op (x, x)\n}"), "");
+  EXPECT_NE(refused("g (float[3] x) => (y) {\n y = com.example.Op <quux = 3> (x)\n}"), "x");
+}
+
+TEST(CustomOperators, TheCheckerKnowsThem) {
+  const auto operators = one_operator(same, plus_one);
+  const Model model = model_of(
+      "g (float[3] x) => (float[3] y) {\n a = com.example.Op <quux = 3> (x)\n y = com.example.Opp "
+      "(a)\n}",
+      operators);
+  std::string all;
+  for (const auto& finding :
+       check::check(model.implementation().model, {.more = &model.implementation().custom}))
+    all += finding.to_string() + "\n";
+  EXPECT_NE(all.find("quux"), std::string::npos) << all;
+  EXPECT_NE(all.find("did you mean 'Op'?"), std::string::npos) << all;
+}
+
+TEST(CustomOperators, NamesThatAreTakenAreRefused) {
+  CustomOperators operators;
+  const auto op = std::make_shared<Operator>(same, plus_one);
+  const auto refused = [&](const char* domain, const char* signature) {
+    return message_of([&] { operators.add(domain, signature, op); });
+  };
+  const char* gelu = "Gelu\n since 1\n in x: float\n out y: float";
+  EXPECT_NE(refused("", unary).find("is not free"), std::string::npos);
+  EXPECT_NE(refused("ai.onnx", unary).find("is not free"), std::string::npos);
+  EXPECT_NE(refused("ai.onnx.ml", unary).find("is not free"), std::string::npos);
+  EXPECT_NE(refused("sardonyx", unary).find("is not free"), std::string::npos);
+  EXPECT_EQ(refused("com.microsoft", gelu),
+            "bad input: Sardonyx has the operator com.microsoft.Gelu itself");
+  EXPECT_EQ(refused("com.microsoft", unary), "");
+  EXPECT_EQ(refused("com.microsoft", unary),
+            "bad input: the operator com.microsoft.Op has been added before");
+  EXPECT_NE(message_of([&] { operators.add("com.example", unary, nullptr); }), "");
+}
+
+TEST(CustomOperators, WithoutThemTheModelIsRefused) {
+  const std::string message = message_of([] {
+    const Session session(model_of("g (float[3] x) => (y) {\n y = com.example.Op (x)\n}", nullptr));
+  });
+  EXPECT_NE(message.find("a library with the operator can be named when the model is loaded"),
+            std::string::npos)
+      << message;
+}
+
+// ---- the example's library
+
+const std::string library = EXAMPLE_OPERATORS;
+
+LoadOptions with_library() {
+  LoadOptions options;
+  options.libraries = {library};
+  return options;
+}
+
+TEST(OperatorLibrary, ItsOperatorsRun) {
+  const Model model = Model::from_text(
+      R"(<ir_version: 10, opset_import: ["" : 21, "com.example" : 1]>
+g (float[R,C] x, float t) => (float[K] kept, int64 count, float[R,D] sums) {
+  soft = com.example.Leaky <slope = 0.5> (x)
+  sums = com.example.WindowSum (soft)
+  kept, count = com.example.Above (sums, t)
+})",
+      with_library());
+  const Tensor x = Tensor::of<float>({1, -2, 3, -4, 5, 6}, {2, 3});
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.plain = plain});
+    const auto outputs = session.run({{"x", x}, {"t", Tensor::scalar(1.0f)}});
+    EXPECT_EQ(floats(outputs[2]), (std::vector<float>{0, 2, 3, 11}));
+    EXPECT_EQ(floats(outputs[0]), (std::vector<float>{2, 3, 11}));
+    EXPECT_EQ(outputs[1].tensor().elements<int64_t>()[0], 3);
+  }
+}
+
+TEST(OperatorLibrary, ManyThreadsAndLongerThanTheModel) {
+  std::optional<Session> session;
+  {
+    const Model model = Model::from_text(
+        "<ir_version: 10, opset_import: [\"com.example\" : 1]>\ng (float[N] x) => (float[N] y) {\n "
+        "y = com.example.Leaky <slope = 2.0> (x)\n}",
+        with_library());
+    session.emplace(model);
+  }
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i)
+        wrong += floats(session->run({{"x", Tensor::of<float>({-1, 1}, {2})}})[0]) !=
+                 std::vector<float>{-2, 1};
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(OperatorLibrary, WhatIsNoneIsRefused) {
+  const auto refused = [](const std::string& path) {
+    return message_of([&] { CustomOperators().load(path); });
+  };
+  EXPECT_EQ(refused("/nowhere/x.so"), "unreadable: /nowhere/x.so: there is no such file");
+  EXPECT_EQ(refused("libm.so.6"), "unreadable: libm.so.6: there is no such file");
+  const std::string text = std::filesystem::temp_directory_path() / "sardonyx-no-library.so";
+  std::ofstream(text) << "text";
+  EXPECT_NE(refused(text).find("the library cannot be loaded"), std::string::npos);
+  std::filesystem::remove(text);
+  EXPECT_EQ(refused(OPERATORS_none),
+            "unreadable: " OPERATORS_none
+            ": it is no library of operators: it exports no sardonyx_operators_abi; "
+            "SARDONYX_OPERATOR_LIBRARY of sardonyx/custom.h defines all that is needed");
+  EXPECT_EQ(refused(OPERATORS_old_interface),
+            "unsupported: " OPERATORS_old_interface
+            ": it was built for version 0 of the interface of operators, this Sardonyx has version "
+            "1; build it again with the headers of Sardonyx " +
+                std::string(version()));
+  EXPECT_NE(refused(OPERATORS_other_cxx).find("it was built with another one, this Sardonyx with"),
+            std::string::npos);
+  EXPECT_EQ(refused(OPERATORS_throws), "bad input: " OPERATORS_throws
+                                       ": the library failed to add its operators: no luck today");
+  CustomOperators twice;
+  twice.load(library);
+  EXPECT_NE(message_of([&] { twice.load(library); }).find("has been added before"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace sardonyx
