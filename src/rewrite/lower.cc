@@ -269,11 +269,7 @@ class Lowering {
 
   // A node of the newest version.
   void emit(ir::Node node, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
-    if (node.custom) {
-      infer_into(node, scope);
-      out.push_back(std::move(node));
-      return;
-    }
+    if (node.custom) return place(std::move(node), scope, out);
     const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const bool has_kernel = op != nullptr && op->prepare != nullptr;
     if (options_.expand_bodies && (!has_kernel || options_.prefer_function_bodies)) {
@@ -282,6 +278,10 @@ class Lowering {
         return;
       }
     }
+    place(std::move(node), scope, out);
+  }
+
+  void place(ir::Node node, infer::Scope& scope, std::vector<ir::Node>& out) {
     if (&scope == main_scope_) {
       main_walk_->step(node);
     } else {
