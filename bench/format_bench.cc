@@ -12,20 +12,13 @@
 #include <string>
 #include <string_view>
 
+#include "memory.h"
 #include "session/check_file.h"
 #include "session/reading.h"
 #include "session/saving.h"
 #include "session/show.h"
 
 namespace {
-
-double resident_mb() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
-  }
-  return 0;
-}
 
 // As `sardonyx show MODEL > OUTPUT` does.
 void print(const std::string& model, const std::string& output) {

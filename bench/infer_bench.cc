@@ -7,21 +7,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "memory.h"
 #include "sardonyx/infer.h"
 
 namespace {
-
-double resident_mb() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
-  }
-  return 0;
-}
 
 double processor_ms() {
   timespec now{};

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "check/context.h"
+#include "check/operator_groups.h"
 #include "check/scopes.h"
 
 namespace sardonyx::check {
@@ -16,19 +17,6 @@ namespace {
 using Layout = std::vector<std::string_view>;
 
 constexpr int max_visits = 100;
-
-template <size_t N>
-bool is_one_of(std::string_view text, const std::array<std::string_view, N>& choices) {
-  return std::ranges::find(choices, text) != choices.end();
-}
-
-// The output has the axes of all inputs, aligned from the last one.
-constexpr auto broadcasting = std::to_array<std::string_view>(
-    {"Add",        "And",         "BitShift", "BitwiseAnd", "BitwiseOr",
-     "BitwiseXor", "Div",         "Equal",    "Greater",    "GreaterOrEqual",
-     "Less",       "LessOrEqual", "Max",      "Mean",       "Min",
-     "Mod",        "Mul",         "Or",       "Pow",        "PRelu",
-     "Sub",        "Sum",         "Where",    "Xor"});
 
 // The outputs have the axes of the first input.
 constexpr auto like_first = std::to_array<std::string_view>({"Abs",

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "check/context.h"
+#include "check/operator_groups.h"
 #include "check/scopes.h"
 
 namespace sardonyx::check {
@@ -13,18 +14,6 @@ namespace {
 constexpr int max_visits = 100;
 // Output shards that are looked at one by one; real models have as many as devices.
 constexpr int64_t max_shards = 4096;
-
-template <size_t N>
-bool is_one_of(std::string_view text, const std::array<std::string_view, N>& choices) {
-  return std::ranges::find(choices, text) != choices.end();
-}
-
-constexpr auto broadcasting = std::to_array<std::string_view>(
-    {"Add",        "And",         "BitShift", "BitwiseAnd", "BitwiseOr",
-     "BitwiseXor", "Div",         "Equal",    "Greater",    "GreaterOrEqual",
-     "Less",       "LessOrEqual", "Max",      "Mean",       "Min",
-     "Mod",        "Mul",         "Or",       "Pow",        "PRelu",
-     "Sub",        "Sum",         "Where",    "Xor"});
 
 // What the standard's text on sharding leaves open.
 constexpr auto not_covered = std::to_array<std::string_view>({"AveragePool",

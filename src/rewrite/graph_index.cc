@@ -78,6 +78,16 @@ std::optional<double> GraphIndex::scalar(std::string_view value) const {
   return std::nullopt;
 }
 
+std::optional<int32_t> GraphIndex::byte(std::string_view value) const {
+  const Tensor* tensor = constant(value);
+  if (tensor == nullptr || tensor->size() != 1) return std::nullopt;
+  if (tensor->element_type() == ElementType::int8)
+    return *static_cast<const int8_t*>(tensor->data());
+  if (tensor->element_type() == ElementType::uint8)
+    return *static_cast<const uint8_t*>(tensor->data());
+  return std::nullopt;
+}
+
 bool GraphIndex::is_float32(std::string_view value) const {
   const infer::Known* found = known(value);
   return found && found->type.is_tensor() && found->type.element == ElementType::float32;

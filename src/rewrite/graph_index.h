@@ -35,6 +35,8 @@ class GraphIndex {
   const Tensor* constant(std::string_view value) const;
   // The one element of a constant float32 or float64 scalar (any rank).
   std::optional<double> scalar(std::string_view value) const;
+  // The one element of a constant of int8 or uint8 (any rank).
+  std::optional<int32_t> byte(std::string_view value) const;
   bool is_float32(std::string_view value) const;
   bool same_shape(std::string_view a, std::string_view b) const;
 

@@ -112,22 +112,15 @@ class Quantizer {
     return q;
   }
 
-  std::optional<int32_t> byte(const std::string& value) const {
-    if (value.empty()) return 0;
-    const Tensor* tensor = index_.constant(value);
-    if (tensor == nullptr || tensor->size() != 1) return std::nullopt;
-    if (tensor->element_type() == ElementType::int8)
-      return *static_cast<const int8_t*>(tensor->data());
-    if (tensor->element_type() == ElementType::uint8)
-      return *static_cast<const uint8_t*>(tensor->data());
-    return std::nullopt;
+  std::optional<int32_t> zero_point(const std::string& value) const {
+    return value.empty() ? 0 : index_.byte(value);
   }
 
   bool same_parameters(const Quantized& a, const Quantized& b) const {
     if (a.type != b.type) return false;
     const auto scale_a = index_.scalar(a.scale), scale_b = index_.scalar(b.scale);
     if (a.scale != b.scale && (!scale_a || scale_a != scale_b)) return false;
-    const auto zero_a = byte(a.zero), zero_b = byte(b.zero);
+    const auto zero_a = zero_point(a.zero), zero_b = zero_point(b.zero);
     return a.zero == b.zero || (zero_a && zero_a == zero_b);
   }
 
@@ -179,7 +172,7 @@ class Quantizer {
   std::string before_relu(const Quantized& to, std::vector<size_t>& covered) {
     const size_t at = sole_producer(to.value);
     if (at == index_.size() || !is_op(&index_.node(at), "Relu")) return to.value;
-    const auto zero = byte(to.zero);
+    const auto zero = zero_point(to.zero);
     if (!zero || *zero != (to.type == ElementType::int8 ? -128 : 0)) return to.value;
     covered.push_back(at);
     return index_.node(at).inputs[0];

@@ -101,10 +101,9 @@ class Region {
     step.kind = kind;
     step.bytes = {type, static_cast<float>(*scale), 0};
     if (node.inputs.size() < 3 || node.inputs[2].empty()) return step;
-    const Tensor* zero = index_.constant(node.inputs[2]);
-    if (zero == nullptr || zero->size() != 1 || zero->element_type() != type) return std::nullopt;
-    step.bytes.zero = type == ElementType::int8 ? *static_cast<const int8_t*>(zero->data())
-                                                : *static_cast<const uint8_t*>(zero->data());
+    const auto zero = index_.byte(node.inputs[2]);
+    if (!zero || index_.known(node.inputs[2])->type.element != type) return std::nullopt;
+    step.bytes.zero = *zero;
     return step;
   }
 

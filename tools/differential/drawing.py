@@ -208,3 +208,21 @@ def type_proto(value, shape=None) -> onnx.TypeProto:
         kinds = {str: TensorProto.STRING, float: TensorProto.FLOAT, int: TensorProto.INT64}
         return helper.make_map_type_proto(keys, helper.make_tensor_type_proto(kinds[type(held)], []))
     raise Invalid(f"no type of {type(value)}")
+
+
+class Hints(dict):
+    """By operator, the function that draws its nodes."""
+
+    def of(self, *names: str):
+        def add(function):
+            self.update({name: function for name in names})
+            return function
+        return add
+
+
+def ints(*values) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def listed(values) -> np.ndarray:
+    return np.array(list(values), np.int64)

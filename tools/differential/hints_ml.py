@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from drawing import Draw, Node
+from drawing import Draw, Hints, Node
 
-HINTS: dict[str, callable] = {}
+HINTS = Hints()
+of = HINTS.of
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 KEYS = ["a", "b", "c", "d"]
-
-
-def of(*names: str):
-    def add(function):
-        HINTS.update({name: function for name in names})
-        return function
-    return add
 
 
 def matrix(d: Draw, dtype, columns: int, low: float = -4, high: float = 4):

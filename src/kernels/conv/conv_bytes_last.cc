@@ -6,6 +6,7 @@
 
 #include "kernels/conv/depthwise_bytes.h"
 #include "kernels/conv/geometry.h"
+#include "kernels/conv/windows.h"
 #include "kernels/gemm/amx.h"
 #include "kernels/gemm/blocking.h"
 #include "kernels/gemm/bytes.h"
@@ -67,53 +68,8 @@ struct RowTasks {
 };
 
 int64_t worker_floats(const ByteRows& rows, const RowTasks& tasks) {
-  return round_up(divide_up(tasks.block * (rows.row_bytes() + 4), 4), 16);
-}
-
-// One line of a window: kernel[2] pixels from column `left` of an input line on.
-void copy_line(const ConvGeometry& g, const uint8_t* line, int64_t left, uint8_t zero,
-               uint8_t* to) {
-  const int64_t channels = g.group_in;
-  const auto copy = [&](int64_t from, int64_t count, uint8_t* out) {
-    std::memcpy(out, line + from * channels, static_cast<size_t>(count * channels));
-  };
-  const auto fill = [&](int64_t count, uint8_t* out) {
-    std::memset(out, zero, static_cast<size_t>(count * channels));
-  };
-  if (g.dilation[2] == 1) {
-    const int64_t begin = std::clamp<int64_t>(-left, 0, g.kernel[2]);
-    const int64_t end = std::clamp<int64_t>(g.in[2] - left, begin, g.kernel[2]);
-    if (begin > 0) fill(begin, to);
-    if (end > begin) copy(left + begin, end - begin, to + begin * channels);
-    if (end < g.kernel[2]) fill(g.kernel[2] - end, to + end * channels);
-    return;
-  }
-  for (int64_t w = 0; w < g.kernel[2]; ++w, to += channels) {
-    const int64_t column = left + w * g.dilation[2];
-    if (column < 0 || column >= g.in[2]) {
-      fill(1, to);
-    } else {
-      copy(column, 1, to);
-    }
-  }
-}
-
-// The window of one output pixel: its taps one after the other, of each all channels.
-void copy_window(const ConvGeometry& g, const uint8_t* image, const OutputPixel& pixel,
-                 uint8_t zero, uint8_t* to) {
-  const int64_t left = pixel.left(), top = pixel.top(), front = pixel.front();
-  const int64_t line_bytes = g.kernel[2] * g.group_in;
-  for (int64_t d = 0; d < g.kernel[0]; ++d) {
-    const int64_t depth = front + d * g.dilation[0];
-    for (int64_t h = 0; h < g.kernel[1]; ++h, to += line_bytes) {
-      const int64_t row = top + h * g.dilation[1];
-      if (depth < 0 || depth >= g.in[0] || row < 0 || row >= g.in[1]) {
-        std::memset(to, zero, static_cast<size_t>(line_bytes));
-      } else {
-        copy_line(g, image + (depth * g.in[1] + row) * g.in[2] * g.group_in, left, zero, to);
-      }
-    }
-  }
+  // Windows, which a short line may overrun, and their sums.
+  return round_up(divide_up(tasks.block * (rows.row_bytes() + 4) + short_line_bytes, 4), 16);
 }
 
 // Windows of pixels [first, end), read as unsigned.
@@ -122,11 +78,12 @@ void copy_windows(const ByteRows& rows, const ConvBytes& job, int64_t first, int
   const ConvGeometry& g = rows.g;
   const bool is_signed = job.x_type == ElementType::int8;
   const auto zero = static_cast<uint8_t>(is_signed ? job.x_zero ^ 0x80 : job.x_zero);
+  const auto* images = static_cast<const uint8_t*>(job.x);
+  const int64_t image_bytes = g.in_pixels * g.group_in;
+  const Windows<uint8_t> windows{g, images + g.batch * image_bytes, zero};
   OutputPixel pixel(g, first);
   for (int64_t i = first; i < end; ++i, pixel.next(), to += rows.row_bytes()) {
-    const auto* image =
-        static_cast<const uint8_t*>(job.x) + pixel.image() * g.in_pixels * g.group_in;
-    copy_window(g, image, pixel, zero, to);
+    windows.copy(images + pixel.image() * image_bytes, pixel, to);
     std::memset(to + g.terms, 0, static_cast<size_t>(rows.row_bytes() - g.terms));
     if (!is_signed) continue;
     for (int64_t k = 0; k < g.terms; ++k) to[k] = static_cast<uint8_t>(to[k] ^ 0x80);

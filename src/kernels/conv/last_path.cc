@@ -1,17 +1,14 @@
 // Convolution with channels last as matrix multiplication: pixels are the rows of tiles, output
 // channels their columns, so that tiles are stored as they are.
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/conv/path.h"
+#include "kernels/conv/windows.h"
 #include "kernels/gemm/block.h"
 #include "kernels/gemm/gemm.h"
 
 namespace sardonyx::kernels {
 namespace {
-
-// Short lines are copied in one piece of this size.
-constexpr int64_t short_floats = 16;
 
 struct WindowRows {
   WindowRows(const TileKernels& kernels, const ConvGeometry& g)
@@ -54,67 +51,14 @@ struct WindowRows {
   // They stay in the second-level cache.
   bool small_weights() const { return g.terms * g.group_out * 4 <= small_b_bytes; }
   // With room for the whole piece that the last short copy writes.
-  int64_t window_floats() const { return block * kernels.tile_rows * row_stride + short_floats; }
+  int64_t window_floats() const {
+    return block * kernels.tile_rows * row_stride + short_line_bytes / 4;
+  }
   int64_t group_weights() const { return g.terms * panels.stored_columns(); }
   int64_t worker_floats() const {
     return round_up(window_floats() + partial_floats(chunks, block, kernels), 16);
   }
 };
-
-void copy_floats(const float* from, int64_t count, float* to) {
-  if (count > 0) std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
-}
-void zero_floats(int64_t count, float* to) {
-  if (count > 0) std::memset(to, 0, static_cast<size_t>(count) * sizeof(float));
-}
-
-// One line of a window: kernel[2] pixels from column `left` of an input line on; `end` is that of
-// all images. What follows the line in `to` may be overwritten, up to short_floats from its begin.
-void copy_line(const ConvGeometry& g, const float* line, const float* end, int64_t left,
-               float* to) {
-  const int64_t channels = g.group * g.group_in;
-  if (g.dilation[2] == 1 && g.group == 1) {
-    const float* from = line + left * channels;
-    if (g.kernel[2] * channels <= short_floats && left >= 0 && left + g.kernel[2] <= g.in[2] &&
-        end - from >= short_floats) {
-      std::memcpy(to, from, short_floats * sizeof(float));
-      return;
-    }
-    const int64_t first = std::clamp<int64_t>(-left, 0, g.kernel[2]);
-    const int64_t last = std::clamp<int64_t>(g.in[2] - left, first, g.kernel[2]);
-    zero_floats(first * channels, to);
-    copy_floats(line + (left + first) * channels, (last - first) * channels, to + first * channels);
-    zero_floats((g.kernel[2] - last) * channels, to + last * channels);
-    return;
-  }
-  for (int64_t w = 0; w < g.kernel[2]; ++w, to += g.group_in) {
-    const int64_t column = left + w * g.dilation[2];
-    if (column < 0 || column >= g.in[2]) {
-      zero_floats(g.group_in, to);
-    } else {
-      copy_floats(line + column * channels, g.group_in, to);
-    }
-  }
-}
-
-// The window of one output pixel: its taps one after the other, of each the group's channels.
-void copy_window(const ConvGeometry& g, const float* image, const float* end,
-                 const OutputPixel& pixel, float* to) {
-  const int64_t left = pixel.left(), top = pixel.top(), front = pixel.front();
-  const int64_t line_terms = g.kernel[2] * g.group_in;
-  for (int64_t d = 0; d < g.kernel[0]; ++d) {
-    const int64_t depth = front + d * g.dilation[0];
-    for (int64_t h = 0; h < g.kernel[1]; ++h, to += line_terms) {
-      const int64_t row = top + h * g.dilation[1];
-      if (depth < 0 || depth >= g.in[0] || row < 0 || row >= g.in[1]) {
-        zero_floats(line_terms, to);
-      } else {
-        copy_line(g, image + (depth * g.in[1] + row) * g.in[2] * g.group * g.group_in, end, left,
-                  to);
-      }
-    }
-  }
-}
 
 void run_window_task(const WindowRows& t, const Call& call, int64_t task,
                      const PackedBlocks& spaces, int worker) {
@@ -127,10 +71,10 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   const bool in_place = t.reads_images();
   if (!in_place && spaces.changes(worker, where)) {
     float* to = space;
-    const float* end = call.image_last(g.batch, 0);
+    const Windows<float> windows{g, call.image_last(g.batch, 0), 0.0f};
     OutputPixel pixel(g, t.strips.begin(first));
     for (int64_t i = t.strips.begin(first); i < t.strips.begin(last); ++i, to += t.row_stride) {
-      copy_window(g, call.image_last(pixel.image(), group), end, pixel, to);
+      windows.copy(call.image_last(pixel.image(), group), pixel, to);
       pixel.next();
     }
   }

@@ -85,6 +85,17 @@ int64_t Widen(int bits, const uint8_t* bytes, int64_t count, float zero, float s
   return WidenBlock<8>(bytes, count, zero, scale, out);
 }
 
+template <int rows, int columns>
+HWY_INLINE void Finish(const NBitsMatrix& b, const NBitsJob& job, int64_t column,
+                       const hn::Vec<FloatTag> (&sums)[rows][columns]) {
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) {
+      const float bias = job.bias ? job.bias[column + c] : 0.0f;
+      job.y[r * b.n + column + c] = hn::GetLane(hn::SumOfLanes(FloatTag(), sums[r][c])) + bias;
+    }
+  }
+}
+
 template <int bits, int rows, int columns>
 void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
   const FloatTag d;
@@ -136,12 +147,7 @@ void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
       for (int r = 0; r < rows; ++r) sums[r][c] = hn::MulAdd(scale, dots[r][c], sums[r][c]);
     }
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int c = 0; c < columns; ++c) {
-      const float bias = job.bias ? job.bias[column + c] : 0.0f;
-      job.y[r * b.n + column + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c])) + bias;
-    }
-  }
+  Finish(b, job, column, sums);
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 && HWY_MAX_BYTES >= 64
@@ -208,12 +214,7 @@ void LookUp(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
       }
     }
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int c = 0; c < columns; ++c) {
-      const float bias = job.bias ? job.bias[column + c] : 0.0f;
-      job.y[r * b.n + column + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c])) + bias;
-    }
-  }
+  Finish(b, job, column, sums);
 }
 #endif
 
