@@ -39,8 +39,10 @@ bool fits_blocks(const BlockedMatrix& b) {
                        type == ElementType::int4 || type == ElementType::uint4 ||
                        type == ElementType::int2 || type == ElementType::uint2;
   constexpr int64_t least = 16, most = 1 << 20;
+  // Columns are filled up to whole blocks: a block longer than they are would let a small file take
+  // any amount of memory.
   if (!integer || b.block < least || b.block > most || (b.block & (b.block - 1)) != 0 ||
-      b.values->size() == 0)
+      b.values->size() == 0 || b.rows() < b.block)
     return false;
   const Shape shape{b.blocks(), b.columns()};
   return b.scales->shape() == shape &&

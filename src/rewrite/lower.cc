@@ -38,6 +38,7 @@ class Lowering {
     findings_.symbols = &symbols_;
     // Types serve the upgrade rules here; what is wrong is reported by the inference proper.
     findings_.problem = [](const ir::Node&, const Error&) {};
+    refuse_internal_operators();
   }
 
   ir::Graph run() {
@@ -63,6 +64,19 @@ class Lowering {
   }
 
  private:
+  // Operators of our own trust their attributes: only bodies and rewriting make them.
+  void refuse_internal_operators() const {
+    const auto check = [this](const ir::WalkPlace&, const ir::Node& node, size_t) {
+      if (node.domain != "sardonyx" ||
+          functions_.contains({node.domain, node.op_type, node.overload}))
+        return;
+      fail_at(ir::place_of(node), ErrorCode::unsupported,
+              "the domain 'sardonyx' is kept for what a session makes of a model; a model may have "
+              "functions of that domain, but no other operators");
+    };
+    ir::walk(model_, {.node = check});
+  }
+
   void collect_names(const ir::Graph& graph) {
     for (const auto& input : graph.inputs) names_.insert(input.name);
     for (const auto& initializer : graph.initializers) names_.insert(initializer.name);

@@ -259,5 +259,34 @@ TEST(SingleNode, SamePaddingCropsWhereWindowsLeaveGaps) {
             (std::vector<float>{2, 8}));
 }
 
+// Operators that a session makes trust their attributes: no file may name them.
+TEST(SingleNode, ModelsCannotNameInternalOperators) {
+  const std::string program =
+      "program = [2, 2, 0, 900, 0, 0, 2, 0], extents = [0], params = [1.0, 2.0]";
+  const Model model = Model::from_text(
+      "<ir_version: 10, opset_import: [\"\" : 22, \"sardonyx\" : 1]>\n"
+      "g (float[4] x) => (float[4] y) { y = sardonyx.Region<" +
+      program + ">(x) }");
+  for (const bool plain : {false, true}) {
+    try {
+      Session(model, {.plain = plain}).run({{"x", floats({1, 2, 3, 4}, {4})}});
+      FAIL() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported);
+      EXPECT_NE(std::string(error.what()).find("kept for what a session makes"), std::string::npos);
+    }
+  }
+}
+
+// A block longer than the columns of a small matrix: it is not filled up.
+TEST(SingleNode, BlocksLongerThanTheMatrix) {
+  const std::string graph =
+      "g (float[1,3] x) => (float[1,2] y) <int8[3,2] q = {1, 2, 3, 4, 5, 6}, float[1,2] s = {0.5, "
+      "2}>"
+      " { w = DequantizeLinear<axis = 0, block_size = 1048576>(q, s) y = MatMul(x, w) }";
+  EXPECT_EQ(floats_of(run(21, graph, {{"x", floats({1, 1, 1}, {1, 3})}})),
+            (std::vector<float>{4.5f, 24}));
+}
+
 }  // namespace
 }  // namespace sardonyx
