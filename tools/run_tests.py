@@ -114,7 +114,7 @@ def run_gtest(program: pathlib.Path, label: str, **variables: str) -> Result:
 def cpp_suite(options: argparse.Namespace) -> Result:
     """All of ctest, and the kernels once more as machines with less run them."""
     result = ctest(options.build, "cpp", options.cases)
-    for variant in ("avx2", "baseline"):
+    for variant in ("avx512", "avx2", "baseline"):
         result.add(run_gtest(options.build / "bin" / "test_kernels", f"cpp kernels {variant}", SARDONYX_CPU=variant))
     return result
 

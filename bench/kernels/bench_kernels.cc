@@ -81,7 +81,8 @@ class Bench {
     epilogue.bias_axis = BiasAxis::column;
     epilogue.activation = Activation::relu;
     const double time = best([&] {
-      gemm_packed_b(M, N, K, a.get(), K, packed.get(), c.get(), N, epilogue, scratch.get(), pool_);
+      gemm_packed_b(M, N, K, a.get(), K, {packed.get()}, c.get(), N, epilogue, scratch.get(),
+                    pool_);
     });
     char name[64];
     std::snprintf(name, sizeof name, "gemm packed %lldx%lldx%lld", static_cast<long long>(M),

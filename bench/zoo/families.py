@@ -49,7 +49,8 @@ ENTRIES = {
     "squeezenet": Entry(vision.squeezenet, "SqueezeNet", dict(side=64)),
     "densenet121": Entry(vision.densenet121, "DenseNet", dict(blocks=(2, 3), growth=8, side=64)),
     "inception_v1": Entry(vision.inception_v1, "Inception", dict(side=64)),
-    "inception_v2": Entry(vision.inception_v2, "Inception", dict(side=160)),
+    # Half a unit in the last place of every pixel moves its output by 5e-4 of the RMS, in either engine.
+    "inception_v2": Entry(vision.inception_v2, "Inception", dict(side=160), tolerance=2e-3),
     "shufflenet": Entry(vision.shufflenet, "ShuffleNet", dict(side=128)),
     "alexnet": Entry(vision.alexnet, "plain network", dict(dense=64)),
     "zfnet512": Entry(vision.zfnet512, "plain network", dict(width=64, dense=64)),

@@ -7,22 +7,40 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace sardonyx {
 namespace {
+
+// Tiles of bytes and of bfloat16, which the system lets this process use.
+bool detect_amx() {
+#if defined(__x86_64__) && defined(__linux__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned wanted = 1u << 22 | 1u << 24 | 1u << 25;  // bfloat16, tiles, bytes
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & wanted) != wanted) return false;
+  constexpr long request_permission = 0x1023, tile_data = 18;
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
+}
 
 InstructionSet detect() {
   const int64_t targets = hwy::SupportedTargets();
   auto widest = InstructionSet::baseline;
 #if HWY_ARCH_X86
   if (targets & HWY_AVX2) widest = InstructionSet::avx2;
-  if (targets & HWY_AVX3) widest = InstructionSet::avx512;
+  if (targets & HWY_AVX3) widest = detect_amx() ? InstructionSet::amx : InstructionSet::avx512;
 #endif
   const char* wish = std::getenv("SARDONYX_CPU");
   if (wish == nullptr) return widest;
   auto chosen = widest;
   if (std::string_view(wish) == "baseline") chosen = InstructionSet::baseline;
   if (std::string_view(wish) == "avx2") chosen = InstructionSet::avx2;
+  if (std::string_view(wish) == "avx512") chosen = InstructionSet::avx512;
   if (chosen > widest) chosen = widest;
 #if HWY_ARCH_X86
   int64_t kept = targets;
@@ -40,6 +58,7 @@ const InstructionSet chosen_set = detect();
 
 std::string_view name_of(InstructionSet set) {
   switch (set) {
+    case InstructionSet::amx: return "amx";
     case InstructionSet::avx512: return "avx512";
     case InstructionSet::avx2: return "avx2";
     default: return "baseline";
@@ -52,7 +71,7 @@ bool has_avx512_vnni() {
 #if defined(__x86_64__)
   static const bool found = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return chosen_set == InstructionSet::avx512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+    return chosen_set >= InstructionSet::avx512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
            (c & (1u << 11)) != 0;
   }();
   return found;

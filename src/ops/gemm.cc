@@ -112,30 +112,22 @@ kernels::Epilogue at_run(const RunContext& run, const State& s, const Settings& 
 std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Settings& settings) {
   const Tensor& b = *ctx.constant(1);
   const int64_t K = b.shape()[settings.trans_b ? 1 : 0], N = b.shape()[settings.trans_b ? 0 : 1];
-  const std::string format = fmt::format("gemm {}x{} {}{}", K, N, name_of(b.element_type()),
-                                         settings.trans_b ? " transposed" : "");
-  const auto packed = ctx.packed<Tensor>(1, format, [&] {
-    const Tensor values = packable_constant(ctx, 1);
-    ctx.services().packs->count(kernels::packed_b_size(K, N));
-    auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::packed_b_size(K, N)});
-    kernels::pack_b(values.data(), settings.trans_b ? 1 : N, settings.trans_b ? K : 1, K, N,
-                    made->mutable_data(), ctx.services().pool);
-    return std::shared_ptr<const Tensor>(std::move(made));
-  });
+  const auto packed = pack_matrix(ctx, 1, K, N, settings.trans_b);
+  const ElementType type = packed_type(b.element_type());
   auto step = make_step<State>(
       "gemm.packed",
-      [settings](BindContext& bind, State& s) {
+      [settings, type](BindContext& bind, State& s) {
         ScratchLayout layout;
         bind_sizes(bind, s, settings);
         bind_epilogue(bind, s, layout);
         s.scratch = layout.take(
-            kernels::gemm_packed_b_scratch_bytes(s.M, s.N, s.K, s.a_row, bind.threads()));
+            kernels::gemm_packed_b_scratch_bytes(s.M, s.N, s.K, s.a_row, bind.threads(), type));
         bind.need_scratch(layout.bytes());
       },
-      [packed, settings](RunContext& run, const State& s) {
-        kernels::gemm_packed_b(s.M, s.N, s.K, s.wide.in<float>(run, 0), s.a_row, packed->data(),
-                               s.wide.out<float>(run, 0), s.N, at_run(run, s, settings),
-                               scratch_at(run, s.scratch), run.pool());
+      [packed, type, settings](RunContext& run, const State& s) {
+        kernels::gemm_packed_b(s.M, s.N, s.K, s.wide.in<float>(run, 0), s.a_row,
+                               {packed->data(), type}, s.wide.out<float>(run, 0), s.N,
+                               at_run(run, s, settings), scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
   step->traits().unread_inputs = {1};

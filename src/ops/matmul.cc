@@ -43,19 +43,12 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx) {
   const Tensor& b = *ctx.constant(1);
   const int64_t rank = b.rank(), K = b.shape()[static_cast<size_t>(rank == 1 ? 0 : rank - 2)],
                 N = rank == 1 ? 1 : b.shape().back();
-  const auto packed =
-      ctx.packed<Tensor>(1, fmt::format("gemm {}x{} {}", K, N, name_of(b.element_type())), [&] {
-        const Tensor values = packable_constant(ctx, 1);
-        ctx.services().packs->count(kernels::packed_b_size(K, N));
-        auto made =
-            std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::packed_b_size(K, N)});
-        kernels::pack_b(values.data(), N, 1, K, N, made->mutable_data(), ctx.services().pool);
-        return std::shared_ptr<const Tensor>(std::move(made));
-      });
+  const auto packed = pack_matrix(ctx, 1, K, N, false);
+  const ElementType type = packed_type(b.element_type());
   const kernels::Epilogue epilogue = read_epilogue(ctx);
   auto step = make_step<State>(
       "matmul.packed",
-      [](BindContext& bind, State& s) {
+      [type](BindContext& bind, State& s) {
         ScratchLayout layout;
         s.plan = plan_matmul(bind.in_shape(0), bind.in_shape(1));
         s.wide.plan_in(bind, 0, ElementType::float32, layout);
@@ -63,15 +56,15 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx) {
         s.wide.plan_in(bind, 3, ElementType::float32, layout);
         s.wide.plan_out(bind, 0, ElementType::float32, layout);
         const MatMulPlan& p = s.plan;
-        s.scratch =
-            layout.take(kernels::gemm_packed_b_scratch_bytes(p.M, p.N, p.K, p.lda, bind.threads()));
+        s.scratch = layout.take(
+            kernels::gemm_packed_b_scratch_bytes(p.M, p.N, p.K, p.lda, bind.threads(), type));
         bind.need_scratch(layout.bytes());
       },
-      [packed, epilogue](RunContext& run, const State& s) {
+      [packed, type, epilogue](RunContext& run, const State& s) {
         const MatMulPlan& p = s.plan;
-        kernels::gemm_packed_b(p.M, p.N, p.K, s.wide.in<float>(run, 0), p.lda, packed->data(),
-                               s.wide.out<float>(run, 0), p.N, at_run(run, s, epilogue),
-                               scratch_at(run, s.scratch), run.pool());
+        kernels::gemm_packed_b(p.M, p.N, p.K, s.wide.in<float>(run, 0), p.lda,
+                               {packed->data(), type}, s.wide.out<float>(run, 0), p.N,
+                               at_run(run, s, epilogue), scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
   step->traits().unread_inputs = {1};

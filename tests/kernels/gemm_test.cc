@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "gemm_support.h"
+#include "kernels/convert/cast.h"
 
 namespace sardonyx::kernels::test {
 namespace {
@@ -86,7 +87,7 @@ class GemmTest : public ::testing::TestWithParam<int64_t> {
       EXPECT_TRUE(panels.intact());
       Guarded scratch(
           gemm_packed_b_scratch_bytes(p.M, p.N, p.K, a.view.row_stride, pool.threads()) / 4);
-      gemm_packed_b(p.M, p.N, p.K, a.view.data, a.view.row_stride, panels.data(), c.data(), ldc,
+      gemm_packed_b(p.M, p.N, p.K, a.view.data, a.view.row_stride, {panels.data()}, c.data(), ldc,
                     epilogue, scratch.data(), pool);
       EXPECT_TRUE(scratch.intact());
       if (epilogue.residual == nullptr)
@@ -104,13 +105,48 @@ class GemmTest : public ::testing::TestWithParam<int64_t> {
                               int64_t ldc, const Epilogue& epilogue, Guarded& scratch,
                               ThreadPool& pool) {
     Guarded again(c.size());
-    gemm_packed_b(p.M, p.N, p.K, a.view.data, a.view.row_stride, panels.data(), again.data(), ldc,
+    gemm_packed_b(p.M, p.N, p.K, a.view.data, a.view.row_stride, {panels.data()}, again.data(), ldc,
                   epilogue, scratch.data(), pool, true);
     EXPECT_TRUE(again.intact());
     for (int64_t i = 0; i < p.M; ++i) {
       EXPECT_EQ(std::memcmp(again.data() + i * ldc, c.data() + i * ldc,
                             sizeof(float) * static_cast<size_t>(p.N)),
                 0);
+    }
+  }
+
+  void check_halves(ElementType type, int64_t M, int64_t N, int64_t K, bool turned) {
+    Operand a(M, K, false, 1, 0, 1), b(K, N, false, 1, 0, 2);
+    std::vector<uint16_t> halves(static_cast<size_t>(K * N));
+    for (int64_t k = 0; k < K; ++k) {
+      for (int64_t j = 0; j < N; ++j) {
+        uint16_t& half = halves[static_cast<size_t>(turned ? j * K + k : k * N + j)];
+        to_halves(type, &b.at(k, j), &half, 1);
+        to_floats(type, &half, &b.at(k, j), 1);
+      }
+    }
+    Guarded panels((packed_b_size(K, N, type) + 3) / 4);
+    pack_b(halves.data(), turned ? 1 : N, turned ? K : 1, K, N, panels.data(), &two_, type);
+    EXPECT_TRUE(panels.intact());
+    Guarded one(M * N), two(M * N);
+    for (auto [c, pool] : {std::pair<Guarded*, ThreadPool*>{&one, &one_}, {&two, &two_}}) {
+      Guarded scratch(gemm_packed_b_scratch_bytes(M, N, K, K, pool->threads(), type) / 4);
+      gemm_packed_b(M, N, K, a.view.data, K, {panels.data(), type}, c->data(), N, {},
+                    scratch.data(), *pool);
+      EXPECT_TRUE(scratch.intact());
+      EXPECT_TRUE(c->intact());
+    }
+    EXPECT_EQ(std::memcmp(one.data(), two.data(), sizeof(float) * static_cast<size_t>(M * N)), 0);
+    for (int64_t i = 0; i < M; ++i) {
+      for (int64_t j = 0; j < N; ++j) {
+        double sum = 0, magnitude = 0;
+        for (int64_t k = 0; k < K; ++k) {
+          const double product = double{a.at(i, k)} * b.at(k, j);
+          sum += product;
+          magnitude += std::abs(product);
+        }
+        ASSERT_NEAR(one[i * N + j], sum, 0x1p-15 * magnitude) << "at " << i << ", " << j;
+      }
     }
   }
 
@@ -251,6 +287,77 @@ TEST_P(GemmTest, NanAndInfinityStayWhereTheyBelong) {
           EXPECT_EQ(std::isnan(c[i * N + j]), i == 4) << i << ", " << j;
           if (activation == Activation::none && i != 4) {
             EXPECT_EQ(std::isinf(c[i * N + j]), j == 44);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Rows and columns whose magnitudes are extreme, beside ordinary ones: whatever multiplies them
+// loses no more than float32 does, but for what is nothing beside its 32 rows.
+TEST_P(GemmTest, ExtremeMagnitudes) {
+  const int64_t M = 100, N = 130, K = 800;
+  for (const float row_scale : {1e-42f, 1e-30f, 1e18f, 1e36f}) {
+    for (const float column_scale : {1.0f, 1e-30f, 1e-12f, 1e-39f}) {
+      for (const bool whole : {false, true}) {  // all rows of a strip, or one
+        SCOPED_TRACE(::testing::Message() << row_scale << " " << column_scale << " " << whole);
+        Operand a(M, K, false, 1, 0, 1), b(K, N, false, 1, 0, 2);
+        float largest_b = 0;
+        for (int64_t k = 0; k < K; ++k) {
+          for (int64_t i = 32; i < (whole ? 64 : 33); ++i) a.at(i, k) *= row_scale;
+          for (int64_t j = 64; j < 96; ++j) b.at(k, j) *= column_scale;
+          for (int64_t j = 0; j < N; ++j) largest_b = std::max(largest_b, std::abs(b.at(k, j)));
+        }
+        Guarded c(M * N);
+        run({M, N, K}, true, a, b, c, N, {}, two_);
+        for (int64_t i = 0; i < M; ++i) {
+          for (int64_t j = 0; j < N; ++j) {
+            double sum = 0, magnitude = 0;
+            for (int64_t k = 0; k < K; ++k) {
+              const double product = double{a.at(i, k)} * b.at(k, j);
+              sum += product;
+              magnitude += std::abs(product);
+            }
+            const double lost = 0x1p-125 * static_cast<double>(K) * (whole ? 1 : largest_b);
+            ASSERT_NEAR(c[i * N + j], sum, 0x1p-19 * magnitude + lost) << i << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, NoNumbersAmongManyRows) {
+  const int64_t M = 100, N = 130, K = 40;
+  Operand a(M, K, false, 1, 0, 1), b(K, N, false, 1, 0, 2);
+  a.at(40, 3) = std::numeric_limits<float>::quiet_NaN();
+  a.at(77, 39) = std::numeric_limits<float>::infinity();
+  b.at(20, 129) = -std::numeric_limits<float>::infinity();
+  Guarded c(M * N);
+  run({M, N, K}, true, a, b, c, N, {}, two_);
+  for (int64_t i = 0; i < M; ++i) {
+    for (int64_t j = 0; j < N; ++j) {
+      const double sum = sum_at(a, b, i, j);
+      if (std::isfinite(sum)) {
+        ASSERT_NEAR(c[i * N + j], sum, 1e-5);
+      } else {
+        ASSERT_EQ(std::isnan(c[i * N + j]), std::isnan(sum)) << i << ", " << j;
+        ASSERT_EQ(std::isinf(c[i * N + j]), std::isinf(sum)) << i << ", " << j;
+      }
+    }
+  }
+}
+
+// B in half precision: few rows read it as it is, more make floats of it or split it.
+TEST_P(GemmTest, HalvesStayHalves) {
+  for (const ElementType type : {ElementType::float16, ElementType::bfloat16}) {
+    for (const int64_t M : {1, 2, 3, 4, 5, 20, 33, 70}) {
+      for (const int64_t N : {1, 16, 33, 64, 300}) {
+        for (const int64_t K : {1, 31, 100, 1030}) {
+          for (const bool turned : {false, true}) {
+            SCOPED_TRACE(::testing::Message() << name_of(type) << " " << M << "x" << N << "x" << K);
+            check_halves(type, M, N, K, turned);
           }
         }
       }

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <vector>
 
+#include "base/cpu.h"
 #include "kernels/conv/depthwise_bytes.h"
 #include "kernels/conv/geometry.h"
 #include "kernels/conv/windows.h"
-#include "kernels/gemm/amx.h"
 #include "kernels/gemm/blocking.h"
 #include "kernels/gemm/bytes.h"
 #include "kernels/gemm/pack.h"
@@ -39,7 +39,7 @@ struct ByteRows {
   static int64_t row_quads(int64_t terms) {
     constexpr int64_t step = 16, least = 12;
     const int64_t quads = byte_quads(terms);
-    return has_byte_tiles() && quads >= least ? round_up(quads, step) : quads;
+    return has_amx() && quads >= least ? round_up(quads, step) : quads;
   }
   // Windows of one pixel each, one after the other.
   bool reads_images() const {

@@ -6,6 +6,7 @@
 #include "kernels/conv/windows.h"
 #include "kernels/gemm/block.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/split_block.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -16,19 +17,25 @@ struct WindowRows {
         g(g),
         // Rows an odd number of cache lines apart never fall into the same sets.
         row_stride((divide_up(g.terms, 16) | 1) * 16),
-        strips(g.batch * g.out_pixels, kernels.tile_rows),
+        splits(split_pays(kernels.lanes, g.batch * g.out_pixels, g.group_out, g.terms)),
+        tile_rows(splits ? split_size : kernels.tile_rows),
+        strips(g.batch * g.out_pixels, tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
-        chunks{g.terms},
-        block(strips_per_block(strips.count(), kernels.tile_rows, g.terms, g.group_out)),
+        chunks(splits ? split_chunks(g.terms) : Chunks{g.terms}),
+        block(splits ? split_strips_per_block(strips.count(), chunks)
+                     : strips_per_block(strips.count(), tile_rows, g.terms, g.group_out)),
         blocks(divide_up(strips.count(), block)),
-        per_task(panels_per_task(panels.count(), blocks * g.group,
-                                 std::min(g.batch * g.out_pixels, block * kernels.tile_rows),
-                                 g.terms, panels.width)),
+        per_task(splits ? split_panels_per_task()
+                        : panels_per_task(panels.count(), blocks * g.group,
+                                          std::min(g.batch * g.out_pixels, block * tile_rows),
+                                          g.terms, panels.width)),
         panel_groups(divide_up(panels.count(), per_task)) {}
 
   const TileKernels& kernels;
   const ConvGeometry& g;
   int64_t row_stride;
+  bool splits;  // the products go through matrix tiles
+  int64_t tile_rows;
   Strips strips;
   Panels panels;
   Chunks chunks;
@@ -38,25 +45,31 @@ struct WindowRows {
   int64_t panel_groups;
 
   int64_t tasks() const { return g.group * blocks * panel_groups; }
+  int64_t split_panels_per_task() const {
+    constexpr int64_t tasks = 12, least = 4;
+    const int64_t wanted = divide_up(panels.count(), divide_up(tasks, blocks * g.group));
+    return std::min(std::max(least, wanted), split_panels_at_once(block, chunks, panels));
+  }
   int64_t grain() const {
-    const int64_t work = std::min(g.batch * g.out_pixels, block * kernels.tile_rows) * per_task *
-                         panels.width * g.terms;
+    const int64_t work =
+        std::min(g.batch * g.out_pixels, block * tile_rows) * per_task * panels.width * g.terms;
     return divide_up(task_work, std::max<int64_t>(1, work));
   }
   // Windows of one pixel each, one after the other: tiles read x itself.
   bool reads_images() const {
     return g.taps == 1 && g.stride == ConvShape::Dims{1, 1, 1} && g.pad == ConvShape::Dims{} &&
-           g.in == g.out && !rows_collide(g.group * g.group_in, kernels.tile_rows);
+           g.in == g.out && (splits || !rows_collide(g.group * g.group_in, tile_rows));
   }
   // They stay in the second-level cache.
   bool small_weights() const { return g.terms * g.group_out * 4 <= small_b_bytes; }
   // With room for the whole piece that the last short copy writes.
   int64_t window_floats() const {
-    return block * kernels.tile_rows * row_stride + short_line_bytes / 4;
+    return round_up(block * tile_rows * row_stride + short_line_bytes / 4, 16);
   }
   int64_t group_weights() const { return g.terms * panels.stored_columns(); }
   int64_t worker_floats() const {
-    return round_up(window_floats() + partial_floats(chunks, block, kernels), 16);
+    return window_floats() + (splits ? SplitSpace::floats(block, chunks, panels)
+                                     : round_up(partial_floats(chunks, block, kernels), 16));
   }
 };
 
@@ -69,7 +82,8 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   const int64_t group = where % g.group;
   float* space = spaces.space(worker);
   const bool in_place = t.reads_images();
-  if (!in_place && spaces.changes(worker, where)) {
+  const bool fresh = (!in_place || t.splits) && spaces.changes(worker, where);
+  if (!in_place && fresh) {
     float* to = space;
     const Windows<float> windows{g, call.image_last(g.batch, 0), 0.0f};
     OutputPixel pixel(g, t.strips.begin(first));
@@ -79,13 +93,23 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
     }
   }
   const int64_t pixel = g.group * g.group_in;  // floats
-  const StripOperand windows =
-      in_place
-          ? StripOperand{call.image_last(0, group) + t.strips.begin(first) * pixel, pixel, 0, false}
-          : StripOperand{space, t.row_stride, 0, false};
+  StripOperand windows{space, t.row_stride, 0, false};
+  if (in_place) {
+    windows.data = call.image_last(0, group) + t.strips.begin(first) * pixel;
+    windows.stride = pixel;
+  }
   const float* weights = call.weights + group * t.group_weights();
   const int64_t begin = task % t.panel_groups * t.per_task;
   const int64_t end = std::min(begin + t.per_task, t.panels.count());
+  const auto place = [&](int64_t panel, int64_t strip) {
+    return call.place_last(group, panel * t.panels.width, t.panels.used(panel),
+                           t.strips.begin(strip), t.strips.height(strip));
+  };
+  if (t.splits) {
+    const SplitSpace split(space + t.window_floats(), t.block, t.chunks);
+    return multiply_split(t.kernels, {t.strips, first, last, windows.data, windows.stride, split},
+                          {t.panels, begin, end, {weights}}, t.chunks, !fresh, place);
+  }
   for (int64_t p = begin; p < end; ++p) {
     const int64_t width = t.panels.stored(p);
     for (int64_t i = 0; i < t.chunks.count(); ++i) {
@@ -96,10 +120,8 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
                               ? Ahead()
                               : Ahead::piece(panel.data + terms.size * width, terms.size * width);
       multiply_panel<false>(t.kernels, t.strips, first, last, windows, panel, terms, ahead,
-                            space + t.window_floats(), [&](int64_t strip) {
-                              return call.place_last(group, p * t.panels.width, t.panels.used(p),
-                                                     t.strips.begin(strip), t.strips.height(strip));
-                            });
+                            space + t.window_floats(),
+                            [&](int64_t strip) { return place(p, strip); });
     }
   }
 }
@@ -125,7 +147,7 @@ void run_pointwise_last(const Call& call, void* scratch, ThreadPool& pool) {
   const ConvGeometry& g = call.g;
   Epilogue epilogue = call.epilogue;
   epilogue.residual_stride = g.group_out;
-  gemm_packed_b(g.batch * g.out_pixels, g.group_out, g.group_in, call.x, g.group_in, call.weights,
+  gemm_packed_b(g.batch * g.out_pixels, g.group_out, g.group_in, call.x, g.group_in, {call.weights},
                 call.y, g.group_out, epilogue, scratch, pool);
 }
 

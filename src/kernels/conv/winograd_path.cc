@@ -108,8 +108,9 @@ void multiply_planes(const WinogradTiles& t, const Strips& strips, const float* 
   job.a_stride = t.tile_stride;
   job.b_stride = width;
   for (int64_t plane = 0; plane < planes; ++plane) {
-    job.b = weights + plane * plane_weights;
-    const Ahead ahead = Ahead::piece(job.b + plane_weights, plane_weights);
+    const float* b = weights + plane * plane_weights;
+    job.b = b;
+    const Ahead ahead = Ahead::piece(b + plane_weights, plane_weights);
     for (int64_t s = 0; s < strips.count(); ++s) {
       plan_prefetch(job, ahead, s, strips.count());
       job.a = input + plane * t.input_plane() + strips.begin(s) * t.tile_stride;

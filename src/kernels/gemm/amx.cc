@@ -1,12 +1,7 @@
 #include "kernels/gemm/amx.h"
 
-#include "base/cpu.h"
-
 #if defined(__x86_64__) && defined(__linux__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -14,16 +9,6 @@ namespace sardonyx::kernels {
 namespace {
 
 #define SARDONYX_AMX __attribute__((target("amx-tile,amx-int8")))
-
-bool detect() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  const unsigned wanted = 1u << 24 | 1u << 25;  // tiles, products of bytes
-  if (instruction_set() != InstructionSet::avx512 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
-      (d & wanted) != wanted)
-    return false;
-  constexpr long request_permission = 0x1023, tile_data = 18;
-  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-}
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0;
@@ -33,13 +18,23 @@ struct alignas(64) TileConfig {
 
   // Tiles 0 to 3 hold sums; of the others, 4 holds rows alone, and what is left parts of the panel,
   // or rows where all tiles are whole.
-  explicit TileConfig(int64_t count) {
+  constexpr explicit TileConfig(int count = 0) {
     for (int i = 0; i < 8; ++i) {
       row_bytes[i] = 64;
       rows[i] = static_cast<uint8_t>(i < 5 ? count : 16);
     }
   }
 };
+
+// For every number of rows. Not on the stack: the compiler takes the instruction that loads a
+// configuration to read its first bytes alone.
+struct TileConfigs {
+  TileConfig of[17];
+  constexpr TileConfigs() {
+    for (int i = 0; i < 17; ++i) of[i] = TileConfig(i);
+  }
+};
+constexpr TileConfigs tile_configs;
 
 constexpr int64_t panel_stride = 256;  // bytes of a quad of 64 columns, and of a row of sums
 
@@ -114,19 +109,13 @@ SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64
 
 }  // namespace
 
-bool has_byte_tiles() {
-  static const bool has = detect();
-  return has;
-}
-
 SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int64_t row_stride,
                                      int64_t count, int64_t quads, const uint8_t* panel,
                                      int32_t* sums, BytesAhead ahead) {
   int64_t configured = 0;
   const int64_t pairs = count / 32 * 32;
   if (pairs > 0) {
-    const TileConfig config(configured = 16);
-    _tile_loadconfig(&config);
+    _tile_loadconfig(&tile_configs.of[configured = 16]);
     const auto product = panel_signed ? &multiply_square<true> : &multiply_square<false>;
     const int64_t steps = pairs / 16 * (quads / 16);
     const int64_t lines = ((ahead.size + 63) / 64 + steps - 1) / steps;
@@ -140,8 +129,7 @@ SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int
   for (int64_t i = pairs; i < count; i += 16) {
     const int64_t some = std::min<int64_t>(16, count - i);
     if (some != configured) {
-      const TileConfig config(some);
-      _tile_loadconfig(&config);
+      _tile_loadconfig(&tile_configs.of[some]);
       configured = some;
     }
     const auto product = panel_signed ? &multiply<true> : &multiply<false>;
@@ -154,7 +142,6 @@ SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int
 #else
 namespace sardonyx::kernels {
 
-bool has_byte_tiles() { return false; }
 void byte_tiles_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int32_t*,
                         BytesAhead) {}
 

@@ -7,11 +7,8 @@
 
 namespace sardonyx::kernels {
 
-// Whether the processor has them, the system lets this process use them, and SARDONYX_CPU does not
-// lower the instruction set.
-bool has_byte_tiles();
-
-// byte_panel_product where has_byte_tiles(), for a number of quads that is a multiple of 16.
+// byte_panel_product where has_amx(), for a number of quads that is a multiple
+// of 16.
 void byte_tiles_product(bool panel_signed, const uint8_t* rows, int64_t row_stride, int64_t count,
                         int64_t quads, const uint8_t* panel, int32_t* sums, BytesAhead ahead);
 

@@ -55,10 +55,11 @@ struct Panels {
 
 // Long sums are cut so that a panel's part stays in the second-level cache.
 struct Chunks {
-  static constexpr int64_t most = 4096;
   int64_t k;
+  int64_t most = 4096;
+  int64_t granule = 1;  // all but the last are a multiple of it
   int64_t count() const { return std::max<int64_t>(1, divide_up(k, most)); }
-  int64_t size() const { return divide_up(k, count()); }
+  int64_t size() const { return round_up(divide_up(k, count()), granule); }
 };
 
 // Multiply-adds worth handing to another thread, about three microseconds.

@@ -281,7 +281,7 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
   const auto* a = static_cast<const uint8_t*>(rows);
   const auto* b = static_cast<const uint8_t*>(panel);
   constexpr int64_t few_rows = 4;  // which vectors finish before the tiles are set up
-  if (quads % 16 == 0 && quads > 0 && count > few_rows && has_byte_tiles())
+  if (quads % 16 == 0 && quads > 0 && count > few_rows && has_amx())
     return byte_tiles_product(panel_signed, a, row_stride, count, quads, b, sums, ahead);
 #if HWY_ARCH_X86 && defined(__x86_64__)
   if (has_avx512_vnni()) {

@@ -216,14 +216,15 @@ void run_wide(const Gemm& g, const Operands& at, int64_t column, float* c, int64
     job.a_stride = g.a.row_stride;
     job.resume = k > 0;
     for_pieces([&](int64_t j, int64_t count, float* piece_sums) {
-      job.b = at.b + k * g.b.row_stride + j;
+      const float* piece = at.b + k * g.b.row_stride + j;
+      job.b = piece;
       job.b_stride = g.b.row_stride;
       job.panel_distance = g.panels.width;
       job.sums = piece_sums;
       if (count == step && step > g.panels.width) return g.kernels.wide[g.M](job);
       const int64_t width = round_up(count, g.kernels.lanes);
       if (count < g.panels.width) {
-        pack_panel(g.kernels, job.b, g.b.row_stride, 1, job.k, count, ragged, width);
+        pack_panel(g.kernels, piece, g.b.row_stride, 1, job.k, count, ragged, width);
         job.b = ragged;
         job.b_stride = width;
       }
@@ -311,7 +312,7 @@ void batched_gemm(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const
   const Gemm g(tile_kernels(), batch, M, N, std::max<int64_t>(K, 0), a, b);
   if (g.way == Way::packed) {
     pack_b(b.data, b.row_stride, b.column_stride, K, N, scratch, &pool);
-    return run_packed(M, N, K, a, scratch, c, ldc, epilogue,
+    return run_packed(M, N, K, a, {scratch}, c, ldc, epilogue,
                       static_cast<char*>(scratch) + g.packed_bytes(), pool);
   }
   const PackedBlocks spaces(scratch, pool.threads(), g.worker_floats());

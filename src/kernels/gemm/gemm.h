@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/epilogue.h"
+#include "sardonyx/element_type.h"
 
 namespace sardonyx {
 class ThreadPool;
@@ -19,22 +20,31 @@ namespace sardonyx::kernels {
 
 // --- B known beforehand -------------------------------------------------------------------------
 
-// Bytes of a packed B; 0 when K or N is 0. Depends on K, N and the instruction set only.
-int64_t packed_b_size(int64_t K, int64_t N);
+// B is packed in its own type: float32, float16 or bfloat16. Few rows of A read it as it is. On
+// matrix tiles the products with a half-precision B are as precise as its type, not as float32.
 
-// Packs element (k, n) at b[k * row_stride + n * column_stride], counting floats; b itself may lie
-// at any address. `packed` is aligned to 64 bytes and may be shared by any number of runs. `pool`
-// may be null.
+// Bytes of a packed B; 0 when K or N is 0. Depends on K, N, the type and the instruction set only.
+int64_t packed_b_size(int64_t K, int64_t N, ElementType type = ElementType::float32);
+
+// Packs element (k, n) at b[k * row_stride + n * column_stride], counting elements; b itself may
+// lie at any address. `packed` is aligned to 64 bytes and may be shared by any number of runs.
+// `pool` may be null.
 void pack_b(const void* b, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
-            void* packed, ThreadPool* pool);
+            void* packed, ThreadPool* pool, ElementType type = ElementType::float32);
 
-int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads);
+struct PackedMatrix {
+  const void* data = nullptr;
+  ElementType type = ElementType::float32;
+};
+
+int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads,
+                                    ElementType type = ElementType::float32);
 
 // A is row-major with row stride lda, C with ldc. Who multiplies with one large matrix again and
 // again asks for every second product `backwards`: what was read last is still near then. It only
 // concerns time.
 void gemm_packed_b(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
-                   const void* packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
+                   const PackedMatrix& packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
                    void* scratch, ThreadPool& pool, bool backwards = false);
 
 // --- Both operands known only when it runs ------------------------------------------------------

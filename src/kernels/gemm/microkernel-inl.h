@@ -15,6 +15,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/convert/low_precision.h"
 #include "kernels/gemm/tiles.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -49,6 +50,38 @@ HWY_INLINE TileVec TileLoad(const float* p) {
 HWY_INLINE TileVec TileBroadcast(const float* p) { return TileVec{*p, *p, *p, *p}; }
 HWY_INLINE void TileStoreVec(TileVec v, float* p) { memcpy(p, &v, sizeof v); }
 HWY_INLINE TileVec TileMulAdd(TileVec a, TileVec b, TileVec sum) { return a * b + sum; }
+#endif
+
+// Halves as vectors of floats. The types stand for what 16 bits mean.
+struct HalfBits {
+  uint16_t bits;
+};
+struct BrainBits {
+  uint16_t bits;
+};
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+HWY_INLINE TileVec TileLoad(const HalfBits* p) {
+  const hn::Rebind<hwy::float16_t, TileTag> d;
+  return hn::PromoteTo(TileTag(), hn::BitCast(d, hn::LoadU(hn::Rebind<uint16_t, TileTag>(),
+                                                           reinterpret_cast<const uint16_t*>(p))));
+}
+HWY_INLINE TileVec TileLoad(const BrainBits* p) {
+  const hn::Rebind<uint32_t, TileTag> d;
+  const auto bits =
+      hn::LoadU(hn::Rebind<uint16_t, TileTag>(), reinterpret_cast<const uint16_t*>(p));
+  return hn::BitCast(TileTag(), hn::ShiftLeft<16>(hn::PromoteTo(d, bits)));
+}
+#else
+HWY_INLINE TileVec TileLoad(const HalfBits* p) {
+  TileVec v;
+  for (int i = 0; i < tile_lanes; ++i) v[i] = half_to_float(p[i].bits);
+  return v;
+}
+HWY_INLINE TileVec TileLoad(const BrainBits* p) {
+  TileVec v;
+  for (int i = 0; i < tile_lanes; ++i) v[i] = bfloat16_to_float(p[i].bits);
+  return v;
+}
 #endif
 
 // One term: `rows` x `vectors` multiply-adds. `at` gives the address of A's element in a row, `b`
@@ -135,8 +168,8 @@ HWY_INLINE void FinishTile(TileVec (&)[rows][vectors], const TileStore&) {}
 #endif
 
 // k_major: A's rows side by side, term after term; otherwise row after row.
-// panel_vectors < vectors: B comes in several panels of that many vectors each.
-template <int rows, int vectors, bool k_major, int panel_vectors = vectors>
+// panel_vectors < vectors: B comes in several panels of that many vectors each. B: what it holds.
+template <int rows, int vectors, bool k_major, int panel_vectors = vectors, class B = float>
 void TileProduct(const TileJob& job) {
   TileVec sums[rows][vectors];
   constexpr int width = vectors * tile_lanes;
@@ -148,14 +181,14 @@ void TileProduct(const TileJob& job) {
     }
   }
   const float* a = job.a;
-  const float* b = job.b;
+  const B* b = reinterpret_cast<const B*>(job.b);
   const float* ahead = job.prefetch;
   const int64_t a_stride = job.a_stride;
   const int64_t b_stride = job.b_stride;
   const int64_t panel_distance = job.panel_distance;
   const int64_t ahead_stride = job.prefetch_stride;
   const int lines = job.prefetch_lines;
-  const auto term = [&](const float* at_a, const float* at_b) HWY_ATTR {
+  const auto term = [&](const float* at_a, const B* at_b) HWY_ATTR {
     TileTerm<rows, vectors>(
         sums, [&](int i) HWY_ATTR { return k_major ? at_a + i : at_a + i * a_stride; },
         [&](int v) HWY_ATTR {
@@ -187,6 +220,26 @@ void TileProduct(const TileJob& job) {
 template <bool k_major, int vectors, int... row>
 void FillTiles(TileKernels::Table& table, std::integer_sequence<int, row...>) {
   ((table[row + 1][vectors] = &TileProduct<row + 1, vectors, k_major>), ...);
+}
+
+// Few rows times panels of halves, several at a time where there are as many.
+template <class B>
+HalfTiles MakeHalfTiles() {
+  constexpr int few = tile_lanes == 16 ? 8 : 4;
+  HalfTiles t;
+  t.wide[1] = &TileProduct<1, few, false, 2, B>;
+  t.wide[2] = &TileProduct<2, few, false, 2, B>;
+  t.wide[3] = &TileProduct<3, 4, false, 2, B>;
+  t.wide[4] = &TileProduct<4, 4, false, 2, B>;
+  t.one[1][1] = &TileProduct<1, 1, false, 1, B>;
+  t.one[1][2] = &TileProduct<1, 2, false, 2, B>;
+  t.one[2][1] = &TileProduct<2, 1, false, 1, B>;
+  t.one[2][2] = &TileProduct<2, 2, false, 2, B>;
+  t.one[3][1] = &TileProduct<3, 1, false, 1, B>;
+  t.one[3][2] = &TileProduct<3, 2, false, 2, B>;
+  t.one[4][1] = &TileProduct<4, 1, false, 1, B>;
+  t.one[4][2] = &TileProduct<4, 2, false, 2, B>;
+  return t;
 }
 
 }  // namespace HWY_NAMESPACE

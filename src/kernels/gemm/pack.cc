@@ -40,6 +40,30 @@ void pack_panel(const TileKernels& kernels, const float* b, int64_t row_stride,
   }
 }
 
+void pack_halves(const void* b, int64_t row_stride, int64_t column_stride, int64_t k,
+                 int64_t columns, uint16_t* out, int64_t width) {
+  const auto* in = static_cast<const char*>(b);
+  if (column_stride == 1) {
+    for (int64_t t = 0; t < k; ++t, out += width) {
+      std::memcpy(out, in + 2 * t * row_stride, static_cast<size_t>(2 * columns));
+      std::fill(out + columns, out + width, uint16_t{0});
+    }
+    return;
+  }
+  // As many terms as a line of memory holds, column after column.
+  constexpr int64_t terms = 32;
+  for (int64_t begin = 0; begin < k; begin += terms) {
+    const int64_t end = std::min(k, begin + terms);
+    for (int64_t j = 0; j < width; ++j) {
+      for (int64_t t = begin; t < end; ++t) {
+        uint16_t value = 0;
+        if (j < columns) std::memcpy(&value, in + 2 * (j * column_stride + t * row_stride), 2);
+        out[t * width + j] = value;
+      }
+    }
+  }
+}
+
 void pack_strips(const TileKernels& kernels, const Strips& strips, int64_t first, int64_t last,
                  const float* a, int64_t row_stride, int64_t column_stride, int64_t k, float* out) {
   for (int64_t s = first; s < last; ++s) {

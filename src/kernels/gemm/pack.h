@@ -18,6 +18,10 @@ bool rows_collide(int64_t stride, int64_t rows);
 void pack_panel(const TileKernels& kernels, const float* b, int64_t row_stride,
                 int64_t column_stride, int64_t k, int64_t columns, float* out, int64_t width);
 
+// The same for elements of 16 bits; `width` is any.
+void pack_halves(const void* b, int64_t row_stride, int64_t column_stride, int64_t k,
+                 int64_t columns, uint16_t* out, int64_t width);
+
 // Strips [first, last) of A, each term after term, kernels.lanes floats each: a StripOperand of
 // stride kernels.lanes and distance k * kernels.lanes.
 void pack_strips(const TileKernels& kernels, const Strips& strips, int64_t first, int64_t last,

@@ -1,16 +1,20 @@
 // Matrix multiplication with a B that was packed beforehand.
 //
 // A packed B is its panels one after the other, each term after term: whole panels two vectors
-// wide, the last as wide as its columns rounded up to vectors, filled up with zeros.
+// wide, the last as wide as its columns rounded up to vectors, filled up with zeros. Those of
+// halves are read as they are by few rows and by the matrix tiles; other products make floats of a
+// panel before they multiply with it.
 #include "kernels/gemm/packed_gemm.h"
 
 #include <algorithm>
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "kernels/convert/cast.h"
 #include "kernels/gemm/block.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/pack.h"
+#include "kernels/gemm/split_block.h"
 #include "kernels/gemm/tiles.h"
 
 namespace sardonyx::kernels {
@@ -22,27 +26,38 @@ Panels panels_of(const TileKernels& kernels, int64_t N) {
 
 // The shape of one call, and how it is cut.
 struct PackedGemm {
-  PackedGemm(const TileKernels& kernels, int64_t M, int64_t N, int64_t K, const StridedMatrix& a)
+  PackedGemm(const TileKernels& kernels, int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
+             ElementType type)
       : kernels(kernels),
+        type(type),
         M(M),
         N(N),
         K(K),
         a(K > 0 ? a : StridedMatrix{a.data, 0, 1}),
-        strips(M, kernels.tile_rows),
+        splits(this->a.column_stride == 1 && split_pays(kernels.lanes, M, N, K)),
+        tile_rows(splits ? split_size : kernels.tile_rows),
+        strips(M, tile_rows),
         panels(panels_of(kernels, N)),
-        chunks{K},
-        block(strips_per_block(strips.count(), kernels.tile_rows, K, N)),
+        chunks(splits ? split_chunks(K) : Chunks{K, widens() ? widened_terms : Chunks().most}),
+        block(splits ? split_strips_per_block(strips.count(), chunks)
+                     : strips_per_block(strips.count(), tile_rows, K, N)),
         blocks(divide_up(strips.count(), block)),
-        group(panels_per_task(panels.count(), blocks, std::min(M, block * kernels.tile_rows), K,
-                              panels.width)),
+        group(splits ? 1
+                     : panels_per_task(panels.count(), blocks, std::min(M, block * tile_rows), K,
+                                       panels.width)),
         groups(divide_up(panels.count(), group)),
-        packs_a((a.column_stride != 1 && K > 1) ||
-                (panels.count() > 1 &&
-                 rows_collide(a.row_stride, std::min<int64_t>(M, kernels.tile_rows)))) {}
+        packs_a(!splits && ((a.column_stride != 1 && K > 1) ||
+                            (panels.count() > 1 &&
+                             rows_collide(a.row_stride, std::min<int64_t>(M, tile_rows))))) {}
+
+  static constexpr int64_t widened_terms = 1024;  // at once
 
   const TileKernels& kernels;
+  ElementType type;
   int64_t M, N, K;
   StridedMatrix a;
+  bool splits;  // the products go through matrix tiles
+  int64_t tile_rows;
   Strips strips;
   Panels panels;
   Chunks chunks;
@@ -52,14 +67,30 @@ struct PackedGemm {
   int64_t groups;
   bool packs_a;
 
+  int64_t element_bytes() const { return widens() ? 2 : 4; }
+  const void* at(const void* b, int64_t element) const {
+    return static_cast<const char*>(b) + element * element_bytes();
+  }
   // Tasks that one claim takes.
-  int64_t grain() const {
-    const int64_t rows = std::min(M, block * kernels.tile_rows);
+  int64_t grain(int threads) const {
+    // In the middle of a claim the next panel is split for nothing.
+    constexpr int64_t least = 4, claims = 4;
+    if (splits) {
+      return threads == 1 ? blocks * groups
+                          : std::max(least, divide_up(blocks * groups, threads * claims));
+    }
+    const int64_t rows = std::min(M, block * tile_rows);
     return divide_up(task_work, std::max<int64_t>(1, rows * group * panels.width * K));
+  }
+  bool widens() const { return type != ElementType::float32; }
+  int64_t widened_floats() const {
+    return widens() ? round_up(std::min(K, chunks.size()) * panels.width, 16) : 0;
   }
   int64_t packed_floats() const { return packs_a ? block * K * kernels.lanes : 0; }
   int64_t worker_floats() const {
-    return round_up(packed_floats() + partial_floats(chunks, block, kernels), 16);
+    if (splits) return SplitSpace::floats(block, chunks, panels);
+    return round_up(packed_floats() + partial_floats(chunks, block, kernels), 16) +
+           widened_floats();
   }
   int64_t scratch_bytes(int threads) const {
     return threads * (scratch_alignment + worker_floats() * int64_t{sizeof(float)});
@@ -70,25 +101,30 @@ bool takes_wide(const TileKernels& kernels, int64_t M, const StridedMatrix& a) {
   return a.column_stride == 1 && M <= max_wide_rows && kernels.wide[M] != nullptr;
 }
 
+// For several panels, or for one of that many vectors.
+TileKernel wide_kernel(const PackedGemm& g, int rows, int vectors) {
+  if (!g.widens()) return vectors == 0 ? g.kernels.wide[rows] : g.kernels.by_rows[rows][vectors];
+  const HalfTiles& halves = g.type == ElementType::float16 ? g.kernels.float16 : g.kernels.bfloat16;
+  return vectors == 0 ? halves.wide[rows] : halves.one[rows][vectors];
+}
+
 // Very few rows: all of B is read once, so several panels at a time keep the sums and the memory
 // busy. `begin` and `end` count panels; a narrower last panel is left to the caller.
-void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* b, float* c,
-              int64_t ldc, const Epilogue& epilogue) {
+void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const void* b, float* c, int64_t ldc,
+              const Epilogue& epilogue) {
   alignas(64) float sums[max_wide_rows * max_wide_columns];
   const int64_t width = g.panels.width;
   const int rows = static_cast<int>(g.M);
   while (begin < end) {
     int64_t count = g.kernels.wide_panels[rows];
-    TileKernel kernel = g.kernels.wide[rows];
-    if (end - begin < count || g.panels.stored(begin + count - 1) < width) {
-      count = 1;
-      kernel = g.kernels.by_rows[rows][g.panels.vectors(begin)];
-    }
+    const bool one = end - begin < count || g.panels.stored(begin + count - 1) < width;
+    if (one) count = 1;
+    const TileKernel kernel = wide_kernel(g, rows, one ? g.panels.vectors(begin) : 0);
     TileJob job;
     job.k = g.K;
     job.a = g.a.data;
     job.a_stride = g.a.row_stride;
-    job.b = b + begin * width * g.K;
+    job.b = g.at(b, begin * width * g.K);
     job.b_stride = g.panels.stored(begin);
     job.panel_distance = width * g.K;
     job.sums = sums;
@@ -103,7 +139,7 @@ void run_wide(const PackedGemm& g, int64_t begin, int64_t end, const float* b, f
 }
 
 // Each thread goes through its part of B from the end on.
-void run_wide_backwards(const PackedGemm& g, int64_t step, const float* b, float* c, int64_t ldc,
+void run_wide_backwards(const PackedGemm& g, int64_t step, const void* b, float* c, int64_t ldc,
                         const Epilogue& epilogue, ThreadPool& pool) {
   constexpr int64_t pieces = 8;  // of each thread's part
   const int64_t count = g.panels.count(), all = pool.threads() * pieces,
@@ -118,7 +154,7 @@ void run_wide_backwards(const PackedGemm& g, int64_t step, const float* b, float
 }
 
 // One block of strips times one group of panels.
-void run_task(const PackedGemm& g, int64_t task, const float* b, float* c, int64_t ldc,
+void run_task(const PackedGemm& g, int64_t task, const void* b, float* c, int64_t ldc,
               const Epilogue& epilogue, const PackedBlocks& packed_blocks, int worker) {
   const int64_t first = task / g.groups * g.block;
   const int64_t last = std::min(first + g.block, g.strips.count());
@@ -131,15 +167,22 @@ void run_task(const PackedGemm& g, int64_t task, const float* b, float* c, int64
                   g.K, space);
     }
   }
+  float* widened = space == nullptr ? nullptr : space + g.worker_floats() - g.widened_floats();
   const int64_t first_panel = task % g.groups * g.group;
   const int64_t end_panel = std::min(first_panel + g.group, g.panels.count());
   for (int64_t p = first_panel; p < end_panel; ++p) {
     const int64_t width = g.panels.stored(p);
-    const float* panel = b + p * g.panels.width * g.K;
     for (int64_t i = 0; i < g.chunks.count(); ++i) {
       const Terms terms = chunk_terms(g.chunks, i);
-      const PanelOperand right{panel + terms.begin * width, width, g.panels.vectors(p)};
-      const Ahead ahead = Ahead::piece(right.data + terms.size * width, terms.size * width);
+      const int64_t at = p * g.panels.width * g.K + terms.begin * width, size = terms.size * width;
+      const auto* panel = static_cast<const float*>(g.at(b, at));
+      if (g.widens()) {
+        to_floats(g.type, panel, widened, size);
+        panel = widened;
+      }
+      const PanelOperand right{panel, width, g.panels.vectors(p)};
+      const Ahead ahead =
+          Ahead::piece(static_cast<const float*>(g.at(b, at + size)), size * g.element_bytes() / 4);
       multiply_panel<false>(g.kernels, g.strips, first, last, left, right, terms, ahead,
                             space + g.packed_floats(), [&](int64_t strip) {
                               return store_at(epilogue, c, ldc, g.strips.begin(strip),
@@ -150,24 +193,51 @@ void run_task(const PackedGemm& g, int64_t task, const float* b, float* c, int64
   }
 }
 
+// Tasks [begin, end), the same through matrix tiles.
+void run_split_tasks(const PackedGemm& g, int64_t begin, int64_t end, const void* b, float* c,
+                     int64_t ldc, const Epilogue& epilogue, const PackedBlocks& blocks,
+                     int worker) {
+  const SplitSpace space(blocks.space(worker), g.block, g.chunks);
+  const int64_t most = split_panels_at_once(g.block, g.chunks, g.panels);
+  while (begin < end) {
+    const int64_t block = begin / g.groups;
+    const int64_t stop = std::min({end, (block + 1) * g.groups, begin + most});
+    const int64_t first = block * g.block, last = std::min(first + g.block, g.strips.count());
+    const float* rows = g.a.data + g.strips.begin(first) * g.a.row_stride;
+    const int64_t panel = begin % g.groups;
+    multiply_split(g.kernels, {g.strips, first, last, rows, g.a.row_stride, space},
+                   {g.panels, panel, panel + stop - begin, {b, g.type}}, g.chunks,
+                   !blocks.changes(worker, block), [&](int64_t p, int64_t strip) {
+                     return store_at(epilogue, c, ldc, g.strips.begin(strip), p * g.panels.width,
+                                     g.strips.height(strip), g.panels.used(p));
+                   });
+    begin = stop;
+  }
+}
+
 }  // namespace
 
-int64_t packed_b_size(int64_t K, int64_t N) {
+int64_t packed_b_size(int64_t K, int64_t N, ElementType type) {
   if (K <= 0 || N <= 0) return 0;
-  return K * panels_of(tile_kernels(), N).stored_columns() * int64_t{sizeof(float)};
+  return K * panels_of(tile_kernels(), N).stored_columns() *
+         (type == ElementType::float32 ? int64_t{4} : int64_t{2});
 }
 
 void pack_b(const void* data, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
-            void* packed, ThreadPool* pool) {
+            void* packed, ThreadPool* pool, ElementType type) {
   if (K <= 0 || N <= 0) return;
   const TileKernels& kernels = tile_kernels();
   const Panels panels = panels_of(kernels, N);
-  const auto* b = static_cast<const float*>(data);  // read through unaligned loads alone
   const auto pack = [&](int64_t begin, int64_t end, int) {
     for (int64_t p = begin; p < end; ++p) {
-      pack_panel(kernels, b + p * panels.width * column_stride, row_stride, column_stride, K,
-                 panels.used(p), static_cast<float*>(packed) + p * panels.width * K,
-                 panels.stored(p));
+      const int64_t from = p * panels.width * column_stride, to = p * panels.width * K;
+      if (type == ElementType::float32) {
+        pack_panel(kernels, static_cast<const float*>(data) + from, row_stride, column_stride, K,
+                   panels.used(p), static_cast<float*>(packed) + to, panels.stored(p));
+      } else {
+        pack_halves(static_cast<const char*>(data) + 2 * from, row_stride, column_stride, K,
+                    panels.used(p), static_cast<uint16_t*>(packed) + to, panels.stored(p));
+      }
     }
   };
   const int64_t grain = std::max<int64_t>(1, (int64_t{64} << 10) / (K * panels.width));
@@ -178,18 +248,19 @@ void pack_b(const void* data, int64_t row_stride, int64_t column_stride, int64_t
   }
 }
 
-int64_t packed_scratch_bytes(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, int threads) {
+int64_t packed_scratch_bytes(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, int threads,
+                             ElementType type) {
   const TileKernels& kernels = tile_kernels();
   if (M <= 0 || N <= 0 || takes_wide(kernels, M, a)) return 0;
-  return PackedGemm(kernels, M, N, std::max<int64_t>(K, 0), a).scratch_bytes(threads);
+  return PackedGemm(kernels, M, N, std::max<int64_t>(K, 0), a, type).scratch_bytes(threads);
 }
 
-void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, const void* packed_b,
-                float* c, int64_t ldc, const Epilogue& epilogue, void* scratch, ThreadPool& pool,
-                bool backwards) {
+void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
+                const PackedMatrix& packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
+                void* scratch, ThreadPool& pool, bool backwards) {
   if (M <= 0 || N <= 0) return;
-  const PackedGemm g(tile_kernels(), M, N, std::max<int64_t>(K, 0), a);
-  const auto* b = static_cast<const float*>(packed_b);
+  const PackedGemm g(tile_kernels(), M, N, std::max<int64_t>(K, 0), a, packed_b.type);
+  const void* b = packed_b.data;
   if (takes_wide(g.kernels, M, a)) {
     const int64_t step = g.kernels.wide_panels[M], count = g.panels.count();
     if (backwards) return run_wide_backwards(g, step, b, c, ldc, epilogue, pool);
@@ -199,19 +270,23 @@ void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a, const v
     return;
   }
   const PackedBlocks packed_blocks(scratch, pool.threads(), g.worker_floats());
-  pool.parallel_for(g.blocks * g.groups, g.grain(), [&](int64_t begin, int64_t end, int worker) {
-    for (int64_t task = begin; task < end; ++task) {
-      run_task(g, task, b, c, ldc, epilogue, packed_blocks, worker);
-    }
-  });
+  pool.parallel_for(
+      g.blocks * g.groups, g.grain(pool.threads()), [&](int64_t begin, int64_t end, int worker) {
+        if (g.splits)
+          return run_split_tasks(g, begin, end, b, c, ldc, epilogue, packed_blocks, worker);
+        for (int64_t task = begin; task < end; ++task) {
+          run_task(g, task, b, c, ldc, epilogue, packed_blocks, worker);
+        }
+      });
 }
 
-int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads) {
-  return packed_scratch_bytes(M, N, K, {nullptr, lda, 1}, threads);
+int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads,
+                                    ElementType type) {
+  return packed_scratch_bytes(M, N, K, {nullptr, lda, 1}, threads, type);
 }
 
 void gemm_packed_b(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
-                   const void* packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
+                   const PackedMatrix& packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
                    void* scratch, ThreadPool& pool, bool backwards) {
   run_packed(M, N, K, {a, lda, 1}, packed_b, c, ldc, epilogue, scratch, pool, backwards);
 }

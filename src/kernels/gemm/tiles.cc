@@ -237,6 +237,8 @@ TileKernels MakeTable() {
     table.wide[4] = &TileProduct<4, 4, false, 2>;
     table.wide_panels[4] = 2;
   }
+  table.float16 = MakeHalfTiles<HalfBits>();
+  table.bfloat16 = MakeHalfTiles<BrainBits>();
   table.finishes = &TileFinishes;
   table.dot = &Dot;
   table.store = &StoreTile;

@@ -26,10 +26,10 @@ struct TileStore {
 struct TileJob {
   int64_t k = 0;
   const float* a = nullptr;
-  int64_t a_stride = 0;  // floats between rows; in k-major kernels, between terms
-  const float* b = nullptr;
-  int64_t b_stride = 0;        // floats between terms
-  int64_t panel_distance = 0;  // floats between panels, for the wide kernels
+  int64_t a_stride = 0;        // floats between rows; in k-major kernels, between terms
+  const void* b = nullptr;     // floats, or halves in the kernels of HalfTiles
+  int64_t b_stride = 0;        // elements between terms
+  int64_t panel_distance = 0;  // elements between panels, for the wide kernels
   // Brought into the second-level cache meanwhile: `prefetch_lines` lines every two terms, that
   // many floats apart.
   const float* prefetch = nullptr;
@@ -52,6 +52,12 @@ constexpr int max_lanes = 16;
 constexpr int max_wide_rows = 4;
 constexpr int max_wide_columns = 128;
 
+// The kernels of few rows for panels of float16 or bfloat16, A by rows.
+struct HalfTiles {
+  TileKernel wide[max_wide_rows + 1] = {};    // as TileKernels::wide
+  TileKernel one[max_wide_rows + 1][3] = {};  // [rows][vectors]: a single panel
+};
+
 struct TileKernels {
   int lanes = 0;          // floats in a vector
   int tile_rows = 0;      // most rows of one tile
@@ -64,6 +70,7 @@ struct TileKernels {
   // [rows]: wide_panels[rows] panels at a time, A by rows.
   TileKernel wide[max_wide_rows + 1] = {};
   int wide_panels[max_wide_rows + 1] = {};
+  HalfTiles float16, bfloat16;
   // Whether the tile kernels know this epilogue themselves.
   bool (*finishes)(const Epilogue& epilogue) = nullptr;
   // Several dot products: c[i][j] = A row i · B row j, for rows of A and of B that are dense.

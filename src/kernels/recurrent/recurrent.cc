@@ -41,7 +41,7 @@ struct Weights<float> {
     epilogue.bias = bias;
     epilogue.bias_axis = bias ? BiasAxis::column : BiasAxis::none;
     epilogue.residual = residual, epilogue.residual_stride = residual_stride;
-    gemm_packed_b(M, N, K, a, K, w, c, ldc, epilogue, scratch, pool, backwards);
+    gemm_packed_b(M, N, K, a, K, {w}, c, ldc, epilogue, scratch, pool, backwards);
   }
 };
 

@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "ir/tensor.h"
 #include "kernels/convert/cast.h"
+#include "kernels/gemm/gemm.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -67,6 +68,28 @@ Tensor float_constant(const PrepareContext& ctx, int i) {
 Tensor packable_constant(const PrepareContext& ctx, int i) {
   const Tensor& tensor = *ctx.constant(i);
   return tensor.element_type() == ElementType::float32 ? tensor : float_constant(ctx, i);
+}
+
+ElementType packed_type(ElementType type) {
+  const bool half = type == ElementType::float16 || type == ElementType::bfloat16;
+  return half ? type : ElementType::float32;
+}
+
+std::shared_ptr<const Tensor> pack_matrix(PrepareContext& ctx, int i, int64_t K, int64_t N,
+                                          bool turned) {
+  const Tensor& matrix = *ctx.constant(i);
+  const ElementType type = packed_type(matrix.element_type());
+  const std::string format = fmt::format("gemm {}x{} {}{}", K, N, name_of(matrix.element_type()),
+                                         turned ? " transposed" : "");
+  return ctx.packed<Tensor>(i, format, [&] {
+    const Tensor values = type == ElementType::float32 ? packable_constant(ctx, i) : matrix;
+    const int64_t bytes = kernels::packed_b_size(K, N, type);
+    ctx.services().packs->count(bytes);
+    auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{bytes});
+    kernels::pack_b(values.data(), turned ? 1 : N, turned ? K : 1, K, N, made->mutable_data(),
+                    ctx.services().pool, type);
+    return std::shared_ptr<const Tensor>(std::move(made));
+  });
 }
 
 }  // namespace sardonyx::ops

@@ -22,6 +22,14 @@ Tensor float_constant(const PrepareContext& ctx, int i);
 // The same for packing alone: where the tensor is float32 already its own memory, aligned or not.
 Tensor packable_constant(const PrepareContext& ctx, int i);
 
+// The type in which a matrix of that type is packed: half precision stays so.
+ElementType packed_type(ElementType type);
+
+// Constant input i, a matrix of K x N (N x K where `turned`), packed for kernels::gemm_packed_b in
+// its packed_type; shared by all steps and sessions that pack it so.
+std::shared_ptr<const Tensor> pack_matrix(PrepareContext& ctx, int i, int64_t K, int64_t N,
+                                          bool turned);
+
 // A floating type that is computed in float32.
 bool computes_in_float(ElementType type);
 

@@ -1,0 +1,306 @@
+#include "kernels/gemm/split.h"
+
+#include "base/cpu.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <immintrin.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace sardonyx::kernels {
+namespace {
+
+#define SARDONYX_SPLIT __attribute__((target("avx512f,avx512bw,avx512dq,amx-tile,amx-bf16")))
+
+constexpr int64_t tile_floats = 256;              // 16 rows of 64 bytes
+constexpr int64_t part_floats = 2 * tile_floats;  // of a step
+constexpr int64_t step_floats = 3 * part_floats;
+
+// Two vectors of floats as three vectors of bfloat16: in each of 32 bits, the first one's below the
+// second one's. All operands are cut so, terms t and t + 16 of a step becoming neighbours.
+struct Parts {
+  __m512i part[3];
+};
+
+SARDONYX_SPLIT inline __m512i rounded(__m512 x) {
+  return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
+}
+SARDONYX_SPLIT inline __m512i joined(__m512i low, __m512i high) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000));
+  // (low >> 16) | (high & upper)
+  return _mm512_ternarylogic_epi32(_mm512_srli_epi32(low, 16), high, upper, 0xf8);
+}
+SARDONYX_SPLIT inline __m512 rest(__m512 x, __m512i near) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000));
+  return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(near, upper)));
+}
+
+// Into `count` parts: where they are fewer than three, the last is the nearest to what is left.
+template <int count>
+SARDONYX_SPLIT inline Parts split(__m512 x, __m512 y) {
+  Parts out;
+  for (int i = 0; i < 2; ++i) {
+    const __m512i near_x = rounded(x), near_y = rounded(y);
+    out.part[i] = joined(near_x, near_y);
+    if (i + 1 == count) return out;
+    x = rest(x, near_x);
+    y = rest(y, near_y);
+  }
+  out.part[2] = joined(_mm512_castps_si512(x), _mm512_castps_si512(y));
+  return out;
+}
+
+SARDONYX_SPLIT inline __m512i larger(__m512i most, __m512 x) {
+  const __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+  return _mm512_max_epu32(most, magnitude);
+}
+
+float as_magnitude(const uint32_t* most) {
+  const uint32_t bits = *std::max_element(most, most + 16);
+  if (bits >= 0x7f800000) return std::numeric_limits<float>::infinity();
+  float value;
+  static_assert(sizeof value == sizeof bits);
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+template <ElementType type>
+struct Source;
+template <>
+struct Source<ElementType::float32> {
+  static constexpr int parts = 3, bytes = 4;
+  SARDONYX_SPLIT static __m512 load(const char* at) { return _mm512_loadu_ps(at); }
+};
+template <>
+struct Source<ElementType::float16> {
+  static constexpr int parts = 2, bytes = 2;
+  SARDONYX_SPLIT static __m512 load(const char* at) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+  }
+};
+template <>
+struct Source<ElementType::bfloat16> {
+  static constexpr int parts = 1, bytes = 2;
+  SARDONYX_SPLIT static __m512 load(const char* at) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+};
+
+template <ElementType type>
+SARDONYX_SPLIT inline void split_some(SplitPanel& p, int64_t count) {
+  using From = Source<type>;
+  const int64_t end = std::min(p.done + count, p.pairs());
+  __m512i most = _mm512_load_si512(p.most);
+  for (; p.done < end; ++p.done) {
+    const int64_t step = p.done / 16, i = p.done % 16, t = step * split_terms + i;
+    const char* row = static_cast<const char*>(p.from.data) + t * p.stride * From::bytes;
+    float* out = p.parts + step * step_floats + i * 16;
+    for (int v = 0; v < p.vectors; ++v) {
+      const char* at = row + v * 16 * From::bytes;
+      const __m512 x = t < p.terms ? From::load(at) : _mm512_setzero_ps();
+      const __m512 y =
+          t + 16 < p.terms ? From::load(at + 16 * p.stride * From::bytes) : _mm512_setzero_ps();
+      most = larger(larger(most, x), y);
+      const Parts parts = split<From::parts>(x, y);
+      for (int part = 0; part < From::parts; ++part) {
+        _mm512_store_si512(out + part * part_floats + v * tile_floats, parts.part[part]);
+      }
+    }
+  }
+  _mm512_store_si512(p.most, most);
+}
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+
+  constexpr TileConfig() {
+    for (int i = 0; i < 8; ++i) {
+      row_bytes[i] = 64;
+      rows[i] = 16;
+    }
+  }
+};
+
+// Not on the stack: the compiler takes the instruction to read its first bytes alone.
+constexpr TileConfig tile_config;
+
+SARDONYX_SPLIT void set_up() { _tile_loadconfig(&tile_config); }
+SARDONYX_SPLIT void give_back() { _tile_release(); }
+
+constexpr int64_t tile_stride = 64;  // bytes
+
+// Tiles 0 to 3 hold the sums, 4 and 5 rows, 6 and 7 columns.
+template <bool two_rows, bool two_columns>
+SARDONYX_SPLIT inline void multiply() {
+  _tile_dpbf16ps(0, 4, 6);
+  if constexpr (two_columns) _tile_dpbf16ps(1, 4, 7);
+  if constexpr (two_rows) _tile_dpbf16ps(2, 5, 6);
+  if constexpr (two_rows && two_columns) _tile_dpbf16ps(3, 5, 7);
+}
+template <bool two>
+SARDONYX_SPLIT inline void load_rows(const float* at) {
+  _tile_loadd(4, at, tile_stride);
+  if constexpr (two) _tile_loadd(5, at + tile_floats, tile_stride);
+}
+template <bool two>
+SARDONYX_SPLIT inline void load_columns(const float* at) {
+  _tile_loadd(6, at, tile_stride);
+  if constexpr (two) _tile_loadd(7, at + tile_floats, tile_stride);
+}
+
+template <ElementType type, bool two_rows, bool two_columns>
+SARDONYX_SPLIT void product(const SplitJob& job) {
+  constexpr int64_t width = two_columns ? 32 : 16;
+  constexpr int64_t sums_stride = width * 4;
+  float* below = job.sums + 16 * width;
+  if (job.resume) {
+    _tile_loadd(0, job.sums, sums_stride);
+    if constexpr (two_columns) _tile_loadd(1, job.sums + 16, sums_stride);
+    if constexpr (two_rows) _tile_loadd(2, below, sums_stride);
+    if constexpr (two_rows && two_columns) _tile_loadd(3, below + 16, sums_stride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  const float* a = job.strip;
+  const float* b = job.panel;
+  const char* ahead = job.ahead;
+  const auto bring = [&] {
+    for (int64_t i = 0; i < job.ahead_lines; ++i, ahead += 64) __builtin_prefetch(ahead, 0, 2);
+  };
+  const auto times_columns = [&](int part) SARDONYX_SPLIT {
+    load_columns<two_columns>(b + part * part_floats);
+    multiply<two_rows, two_columns>();
+    bring();
+  };
+  const auto times_rows = [&](int part) SARDONYX_SPLIT {
+    load_rows<two_rows>(a + part * part_floats);
+    multiply<two_rows, two_columns>();
+    bring();
+  };
+  constexpr bool full = type == ElementType::float32;
+  for (int64_t t = 0; t < job.terms; t += split_terms, a += step_floats, b += step_floats) {
+    load_rows<two_rows>(a);
+    if constexpr (full) times_columns(2);
+    if constexpr (type != ElementType::bfloat16) times_columns(1);
+    if (job.next_pairs > 0) split_some<type>(*job.next, job.next_pairs);
+    times_columns(0);
+    if constexpr (full) times_rows(2);
+    times_rows(1);
+    if constexpr (full) times_columns(1);
+  }
+  _tile_stored(0, job.sums, sums_stride);
+  if constexpr (two_columns) _tile_stored(1, job.sums + 16, sums_stride);
+  if constexpr (two_rows) _tile_stored(2, below, sums_stride);
+  if constexpr (two_rows && two_columns) _tile_stored(3, below + 16, sums_stride);
+}
+
+}  // namespace
+
+bool split_pays(int64_t lanes, int64_t M, int64_t N, int64_t K) {
+  return lanes == 16 && has_amx() && M >= 32 && N >= 16 && K >= 24;
+}
+
+namespace {
+
+template <int count>
+SARDONYX_SPLIT float split_rows(const float* a, int64_t stride, int64_t rows, int64_t terms,
+                                float* parts) {
+  __m512i most = _mm512_setzero_si512();
+  const int64_t tiles = rows > 16 ? 2 : 1;
+  for (int64_t row = 0; row < tiles * 16; ++row) {
+    float* out = parts + row / 16 * tile_floats + row % 16 * 16;
+    const float* in = a + row * stride;
+    for (int64_t t = 0; t < terms; t += split_terms, out += step_floats) {
+      __m512 x = _mm512_setzero_ps(), y = x;
+      if (row < rows) {
+        const int64_t left = terms - t;
+        if (left >= split_terms) {
+          x = _mm512_loadu_ps(in + t);
+          y = _mm512_loadu_ps(in + t + 16);
+        } else {
+          const auto mask = static_cast<uint32_t>((uint64_t{1} << left) - 1);
+          x = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), in + t);
+          y = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), in + t + 16);
+        }
+        most = larger(larger(most, x), y);
+      }
+      const Parts p = split<count>(x, y);
+      for (int i = 0; i < count; ++i) _mm512_store_si512(out + i * part_floats, p.part[i]);
+    }
+  }
+  alignas(64) uint32_t lanes[16];
+  _mm512_store_si512(lanes, most);
+  return as_magnitude(lanes);
+}
+
+template <ElementType type>
+SARDONYX_SPLIT void product_of(const SplitJob& job) {
+  if (job.rows > 16) {
+    job.vectors == 2 ? product<type, true, true>(job) : product<type, true, false>(job);
+  } else {
+    job.vectors == 2 ? product<type, false, true>(job) : product<type, false, false>(job);
+  }
+}
+
+template <ElementType type>
+SARDONYX_SPLIT void split_all(SplitPanel& panel, int64_t count) {
+  split_some<type>(panel, count);
+}
+
+}  // namespace
+
+float split_strip(const float* a, int64_t stride, int64_t rows, int64_t terms, int count,
+                  float* parts) {
+  return (count == 3 ? &split_rows<3> : &split_rows<2>)(a, stride, rows, terms, parts);
+}
+
+void split_pairs(SplitPanel& panel, int64_t count) {
+  switch (panel.from.type) {
+    case ElementType::float16: return split_all<ElementType::float16>(panel, count);
+    case ElementType::bfloat16: return split_all<ElementType::bfloat16>(panel, count);
+    default: return split_all<ElementType::float32>(panel, count);
+  }
+}
+
+float split_magnitude(const SplitPanel& panel) { return as_magnitude(panel.most); }
+
+bool split_suits(float strip, float panel) {
+  constexpr float large = 0x1p60f, small = 0x1p-40f;
+  const auto fine = [](float x) { return x == 0 || (x > small && x < large); };
+  return fine(strip) && fine(panel);
+}
+
+SplitTiles::SplitTiles() { set_up(); }
+SplitTiles::~SplitTiles() { give_back(); }
+
+void split_product(const SplitJob& job) {
+  switch (job.type) {
+    case ElementType::float16: return product_of<ElementType::float16>(job);
+    case ElementType::bfloat16: return product_of<ElementType::bfloat16>(job);
+    default: return product_of<ElementType::float32>(job);
+  }
+}
+
+}  // namespace sardonyx::kernels
+#else
+namespace sardonyx::kernels {
+
+bool split_pays(int64_t, int64_t, int64_t, int64_t) { return false; }
+float split_strip(const float*, int64_t, int64_t, int64_t, int, float*) { return 0; }
+void split_pairs(SplitPanel&, int64_t) {}
+float split_magnitude(const SplitPanel&) { return 0; }
+bool split_suits(float, float) { return false; }
+SplitTiles::SplitTiles() {}
+SplitTiles::~SplitTiles() {}
+void split_product(const SplitJob&) {}
+
+}  // namespace sardonyx::kernels
+#endif

@@ -1,0 +1,100 @@
+// Products of floats on the matrix tiles of AMX, which multiply bfloat16. Internal to kernels/gemm
+// and kernels/conv.
+//
+// A float is the sum of three bfloat16 values: the nearest one, the nearest to what is left, and
+// the rest. a * b is the sum of nine products of such parts, each exact in float32; the three
+// smallest, below 2^-25 of a * b, are left out. What results is as precise as a sum of float32
+// products, at up to three times their speed.
+//
+// A B of float16 has two parts, one of bfloat16 one. Its products are as precise as its type: of
+// A's parts two count, and of the products those above 2^-16.
+//
+// Parts fall below what bfloat16 tells from zero where magnitudes are extreme, and infinities have
+// no remainder: split_suits says which operands may be multiplied so.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/gemm.h"
+#include "sardonyx/element_type.h"
+
+namespace sardonyx::kernels {
+
+// Rows of a strip of A and columns of a panel of B: two tiles each.
+constexpr int64_t split_size = 32;
+// Terms of one step. Strips and panels are filled up with zeros to whole steps.
+constexpr int64_t split_terms = 32;
+// Most terms of a panel that is split at once.
+constexpr int64_t split_chunk = 768;
+
+// Floats of memory that the parts of a strip or panel take: 6 bytes for each value.
+constexpr int64_t split_floats(int64_t terms) {
+  return (terms + split_terms - 1) / split_terms * (split_terms * split_size * 6 / 4);
+}
+
+// Whether a product of M rows, N columns and K terms is faster so, and the tiles stand beside
+// vectors of `lanes` floats.
+bool split_pays(int64_t lanes, int64_t M, int64_t N, int64_t K);
+
+// Parts that count.
+constexpr int split_parts_a(ElementType b) { return b == ElementType::float32 ? 3 : 2; }
+
+// Products of tiles in a step.
+constexpr int split_products(ElementType b) {
+  return b == ElementType::float32 ? 6 : b == ElementType::float16 ? 3 : 2;
+}
+
+// Splits `rows` (1 to 32) rows of A, `stride` floats apart. `parts`: 64-byte aligned, of
+// split_floats(terms); rows beyond the last are zeros. `count`: the parts that
+// are wanted. Returns the largest magnitude, infinity where an element is no number.
+float split_strip(const float* a, int64_t stride, int64_t rows, int64_t terms, int count,
+                  float* parts);
+
+// A panel of B that is being split, a few terms at a time: `vectors` (1 or 2) times 16 columns,
+// term after term.
+struct SplitPanel {
+  PackedMatrix from;   // at its first term
+  int64_t stride = 0;  // elements
+  int vectors = 2;
+  int64_t terms = 0;
+  float* parts = nullptr;  // 64-byte aligned, of split_floats(terms)
+  int64_t done = 0;        // pairs of terms, of 16 in a step
+  alignas(64) uint32_t most[16] = {};
+
+  int64_t pairs() const { return (terms + split_terms - 1) / split_terms * 16; }
+};
+void split_pairs(SplitPanel& panel, int64_t count);
+// Of a panel that is done: as split_strip.
+float split_magnitude(const SplitPanel& panel);
+
+// Whether a strip and a panel of those largest magnitudes keep their precision.
+bool split_suits(float strip, float panel);
+
+// Tiles must be set up before split_product runs on a thread, and given back afterwards.
+class SplitTiles {
+ public:
+  SplitTiles();
+  ~SplitTiles();
+  SplitTiles(const SplitTiles&) = delete;
+  SplitTiles& operator=(const SplitTiles&) = delete;
+};
+
+struct SplitJob {
+  ElementType type = ElementType::float32;  // of B
+  int64_t terms = 0;
+  const float* strip = nullptr;
+  const float* panel = nullptr;
+  int64_t rows = 0;
+  int vectors = 0;
+  bool resume = false;    // `sums` holds sums to be continued
+  float* sums = nullptr;  // rows rounded up to 16, 16 * vectors floats each
+  // What is split meanwhile, so many pairs in every step: the arithmetic hides behind the tiles'.
+  SplitPanel* next = nullptr;
+  int64_t next_pairs = 0;
+  // What is split after that: this many lines are brought near with every product of tiles.
+  const char* ahead = nullptr;
+  int64_t ahead_lines = 0;
+};
+void split_product(const SplitJob& job);
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,197 @@
+// A block of strips of A times panels of a packed B, through matrix tiles. Internal to kernels/gemm
+// and kernels/conv.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/convert/cast.h"
+#include "kernels/gemm/block.h"
+#include "kernels/gemm/blocking.h"
+#include "kernels/gemm/split.h"
+#include "kernels/gemm/tiles.h"
+
+namespace sardonyx::kernels {
+
+// Where the sums are cut: whole steps, whose panels leave room in the second-level cache.
+inline Chunks split_chunks(int64_t k) { return {k, split_chunk, split_terms}; }
+
+// Strips in one block: every block splits its panels anew.
+inline int64_t split_strips_per_block(int64_t strips, const Chunks& chunks) {
+  constexpr int64_t bytes = 3 << 19, wanted_blocks = 4, least_strips = 8;
+  const int64_t fit = bytes / std::max<int64_t>(1, split_floats(chunks.size()) * 4);
+  const int64_t even = std::max(least_strips, divide_up(strips, wanted_blocks));
+  const int64_t most = std::clamp<int64_t>(std::min(fit, even), 1, std::max<int64_t>(strips, 1));
+  return divide_up(strips, divide_up(strips, most));
+}
+
+// Most panels that a block is multiplied with at a time: between chunks the sums of all are kept.
+inline int64_t split_panels_at_once(int64_t strips, const Chunks& chunks, const Panels& panels) {
+  constexpr int64_t sums = 192 << 10;  // floats
+  if (chunks.count() == 1) return std::max<int64_t>(1, panels.count());
+  return std::clamp<int64_t>(sums / (strips * split_size * split_size), 1, panels.count());
+}
+
+// The memory of one worker, aligned to 64 bytes: a chunk of the block's split strips with their
+// largest magnitudes, two panels, and sums between chunks.
+class SplitSpace {
+ public:
+  SplitSpace(float* space, int64_t strips, const Chunks& chunks)
+      : strips_(strips),
+        distance_(split_floats(chunks.size())),
+        parts_(space),
+        magnitudes_(parts_ + strips * distance_),
+        panels_(magnitudes_ + round_up(strips, 16)),
+        sums_(panels_ + 2 * distance_) {}
+
+  static int64_t floats(int64_t strips, const Chunks& chunks, const Panels& panels) {
+    const int64_t sums = chunks.count() == 1 ? 0 : split_panels_at_once(strips, chunks, panels);
+    return (strips + 2) * split_floats(chunks.size()) + round_up(strips, 16) +
+           sums * strips * split_size * split_size;
+  }
+
+  // Splits some terms of strips [first, last) of rows that lie `stride` floats apart, `a` being the
+  // first one's first term, for a B of that type.
+  void fill(const Strips& strips, int64_t first, int64_t last, const float* a, int64_t stride,
+            int64_t terms, ElementType b) const {
+    for (int64_t s = first; s < last; ++s) {
+      magnitudes_[s - first] =
+          split_strip(a + (strips.begin(s) - strips.begin(first)) * stride, stride,
+                      strips.height(s), terms, split_parts_a(b), parts_ + (s - first) * distance_);
+    }
+  }
+
+  const float* strip(int64_t index) const { return parts_ + index * distance_; }
+  float magnitude(int64_t index) const { return magnitudes_[index]; }
+  float* panel(int64_t turn) const { return panels_ + turn % 2 * distance_; }
+  float* sums(int64_t panel, int64_t strip) const {
+    return sums_ + (panel * strips_ + strip) * split_size * split_size;
+  }
+
+ private:
+  int64_t strips_;
+  int64_t distance_;  // floats between strips, and between panels
+  float* parts_;
+  float* magnitudes_;
+  float* panels_;
+  float* sums_;
+};
+
+// The rows of a block: where they lie, and where they lie split.
+struct SplitRows {
+  const Strips& strips;
+  int64_t first, last;  // of the block's strips
+  const float* data;    // the first strip's
+  int64_t stride;
+  const SplitSpace& space;
+};
+
+// What a packed B holds, and the panels of it that are wanted.
+struct SplitColumns {
+  const Panels& panels;
+  int64_t begin, end;
+  PackedMatrix packed;
+};
+
+// The sums of a strip that cannot be split, in the strip's shape.
+inline void multiply_whole(const TileKernels& kernels, const float* a, int64_t stride, int64_t rows,
+                           const SplitPanel& b, bool resume, float* sums) {
+  constexpr int64_t most = 64;  // terms at once, where B is made floats first
+  alignas(64) float widened[most * split_size];
+  const bool widens = b.from.type != ElementType::float32;
+  const int64_t step = widens ? most : b.terms;
+  for (int64_t k = 0; k < b.terms; k += step) {
+    TileJob job;
+    job.k = std::min(step, b.terms - k);
+    job.a_stride = stride;
+    job.b = b.from.data;
+    job.b_stride = b.stride;
+    job.resume = resume || k > 0;
+    if (widens) {
+      to_floats(b.from.type, static_cast<const uint16_t*>(b.from.data) + k * b.stride, widened,
+                job.k * b.stride);
+      job.b = widened;
+    }
+    for (int64_t row = 0; row < rows; row += kernels.tile_rows) {
+      job.a = a + row * stride + k;
+      job.sums = sums + row * b.stride;
+      kernels.by_rows[std::min<int64_t>(kernels.tile_rows, rows - row)][b.vectors](job);
+    }
+  }
+}
+
+// All products of those rows and columns, no more than split_panels_at_once. place(panel, strip)
+// says where a tile's sums go (its sums and sums_stride are filled in here). `filled`: the space
+// holds these rows already, where there is but one chunk. While a panel is multiplied the next is
+// split.
+template <class Place>
+void multiply_split(const TileKernels& kernels, const SplitRows& a, const SplitColumns& b,
+                    const Chunks& chunks, bool filled, Place&& place) {
+  alignas(64) float near_sums[split_size * split_size];
+  const int64_t panels = b.end - b.begin, strips = a.last - a.first;
+  const int64_t count = panels * chunks.count();
+  const int64_t element_bytes = b.packed.type == ElementType::float32 ? 4 : 2;
+  const auto panel_at = [&](int64_t index) {
+    const int64_t p = b.begin + index % panels;
+    const Terms terms = chunk_terms(chunks, index / panels);
+    SplitPanel panel;
+    panel.stride = b.panels.stored(p);
+    const int64_t element = p * b.panels.width * chunks.k + terms.begin * panel.stride;
+    panel.from = {static_cast<const char*>(b.packed.data) + element * element_bytes, b.packed.type};
+    panel.vectors = b.panels.vectors(p);
+    panel.terms = terms.size;
+    panel.parts = a.space.panel(index);
+    return panel;
+  };
+  const bool chunked = chunks.count() > 1;
+  const SplitTiles tiles;
+  SplitPanel panel = panel_at(0);
+  for (int64_t index = 0; index < count; ++index) {
+    const int64_t p = index % panels;
+    const Terms terms = chunk_terms(chunks, index / panels);
+    if (p == 0 && (chunked || !filled))
+      a.space.fill(a.strips, a.first, a.last, a.data + terms.begin, a.stride, terms.size,
+                   b.packed.type);
+    split_pairs(panel, panel.pairs());
+    const float magnitude = split_magnitude(panel);
+    SplitPanel next;
+    SplitJob job;
+    job.type = b.packed.type;
+    job.terms = panel.terms;
+    job.panel = panel.parts;
+    job.vectors = panel.vectors;
+    job.resume = !terms.first;
+    const int64_t steps = divide_up(terms.size, split_terms);
+    if (index + 1 < count) {
+      next = panel_at(index + 1);
+      job.next = &next;
+      job.next_pairs = divide_up(next.pairs(), steps * strips);
+    }
+    if (index + 2 < count) {
+      job.ahead = static_cast<const char*>(panel_at(index + 2).from.data);
+      job.ahead_lines = divide_up(next.terms * next.stride * element_bytes / 64,
+                                  split_products(b.packed.type) * steps * strips);
+    }
+    for (int64_t s = 0; s < strips; ++s) {
+      job.rows = a.strips.height(a.first + s);
+      job.sums = chunked ? a.space.sums(p, s) : near_sums;
+      if (split_suits(a.space.magnitude(s), magnitude)) {
+        job.strip = a.space.strip(s);
+        split_product(job);
+        job.ahead += steps * split_products(b.packed.type) * job.ahead_lines * 64;
+      } else {
+        const int64_t row = a.strips.begin(a.first + s) - a.strips.begin(a.first);
+        multiply_whole(kernels, a.data + row * a.stride + terms.begin, a.stride, job.rows, panel,
+                       job.resume, job.sums);
+      }
+      if (!terms.last) continue;
+      TileStore store = place(b.begin + p, a.first + s);
+      store.sums = job.sums;
+      store.sums_stride = panel.stride;
+      kernels.store(store);
+    }
+    panel = next;
+  }
+}
+
+}  // namespace sardonyx::kernels
