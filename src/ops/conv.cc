@@ -87,6 +87,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
   const Tensor& w = *ctx.constant(1);
   ConvShape weights = format_of;
   set_weights(weights, w.shape(), weights.group);
+  weights.coarse = !ctx.services().exact && packed_type(w.element_type()) != ElementType::float32;
   for (size_t i = 0; i < static_cast<size_t>(weights.rank); ++i) {
     weights.stride[i] = window.stride(i);
     weights.dilation[i] = window.dilation(i);

@@ -105,6 +105,7 @@ class ConvTest : public ::testing::TestWithParam<int64_t> {
     const ConvPath path = choose_conv(s).path;
     double tolerance = 3e-6 + 2e-6 * std::sqrt(static_cast<double>(terms));
     if (path == ConvPath::winograd || path == ConvPath::winograd_last) tolerance *= 10;
+    if (s.coarse) tolerance += 0x1p-15 * std::sqrt(static_cast<double>(terms));
     for (int64_t i = 0; i < out; ++i) {
       ASSERT_NEAR(one[i], expected[i], tolerance) << "at " << i;
     }
@@ -140,6 +141,14 @@ TEST_P(ConvTest, LayersOfResidualNetworks) {
   check(square(33, 28, 48, 1, 2));
   check(square(200, 7, 120, 1));
   check(square(500, 3, 40, 3, 1, 1));
+}
+
+TEST_P(ConvTest, ProductsAsPreciseAsHalves) {
+  for (ConvShape shape :
+       {square(96, 14, 96, 1), square(48, 14, 64, 3, 2, 1), square(33, 7, 40, 5)}) {
+    shape.coarse = true;
+    check(shape);
+  }
 }
 
 TEST_P(ConvTest, Depthwise) {

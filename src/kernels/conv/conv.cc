@@ -181,7 +181,7 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
   const ConvGeometry g(shape);
   if (is_empty(g)) return;
   const ConvPath path = choose_conv(shape).path;
-  Call call{g, x, static_cast<const float*>(packed), y, epilogue};
+  Call call{g, x, static_cast<const float*>(packed), y, epilogue, shape.coarse};
   const BiasAxis channels = shape.channels_last ? BiasAxis::column : BiasAxis::row;
   call.epilogue.bias_axis = epilogue.bias != nullptr ? channels : BiasAxis::none;
   if (path == ConvPath::pointwise_last) return run_pointwise_last(call, scratch, pool);

@@ -45,6 +45,9 @@ struct ConvShape {
   // x, y and the residual have their channels innermost. Weights stay as they are; their pack does
   // not.
   bool channels_last = false;
+  // The model's numbers are float16 or bfloat16, and products need be no more precise. Packs do not
+  // depend on it.
+  bool coarse = false;
 };
 
 // Whether Winograd's algorithm applies and is expected to be faster for these sizes.

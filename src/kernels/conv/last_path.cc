@@ -17,7 +17,9 @@ struct WindowRows {
         g(g),
         // Rows an odd number of cache lines apart never fall into the same sets.
         row_stride((divide_up(g.terms, 16) | 1) * 16),
-        splits(split_pays(kernels.lanes, g.batch * g.out_pixels, g.group_out, g.terms)),
+        // Groups have few columns for the rows that are split for each.
+        splits(g.group == 1 &&
+               split_pays(kernels.lanes, g.batch * g.out_pixels, g.group_out, g.terms)),
         tile_rows(splits ? split_size : kernels.tile_rows),
         strips(g.batch * g.out_pixels, tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
@@ -108,7 +110,8 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   if (t.splits) {
     const SplitSpace split(space + t.window_floats(), t.block, t.chunks);
     return multiply_split(t.kernels, {t.strips, first, last, windows.data, windows.stride, split},
-                          {t.panels, begin, end, {weights}}, t.chunks, !fresh, place);
+                          {t.panels, begin, end, {weights, ElementType::float32, call.coarse}},
+                          t.chunks, !fresh, place);
   }
   for (int64_t p = begin; p < end; ++p) {
     const int64_t width = t.panels.stored(p);

@@ -21,6 +21,7 @@ struct Call {
   const float* weights;
   float* y;
   Epilogue epilogue;
+  bool coarse = false;  // as ConvShape says
 
   const float* image(int64_t n, int64_t group) const {
     return x + (n * g.group + group) * g.group_in * g.in_pixels;

@@ -35,6 +35,8 @@ void pack_b(const void* b, int64_t row_stride, int64_t column_stride, int64_t K,
 struct PackedMatrix {
   const void* data = nullptr;
   ElementType type = ElementType::float32;
+  // float32 values that stand for half precision: products need be no more precise than float16's.
+  bool coarse = false;
 };
 
 int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads,

@@ -194,8 +194,8 @@ void run_task(const PackedGemm& g, int64_t task, const void* b, float* c, int64_
 }
 
 // Tasks [begin, end), the same through matrix tiles.
-void run_split_tasks(const PackedGemm& g, int64_t begin, int64_t end, const void* b, float* c,
-                     int64_t ldc, const Epilogue& epilogue, const PackedBlocks& blocks,
+void run_split_tasks(const PackedGemm& g, int64_t begin, int64_t end, const PackedMatrix& b,
+                     float* c, int64_t ldc, const Epilogue& epilogue, const PackedBlocks& blocks,
                      int worker) {
   const SplitSpace space(blocks.space(worker), g.block, g.chunks);
   const int64_t most = split_panels_at_once(g.block, g.chunks, g.panels);
@@ -206,7 +206,7 @@ void run_split_tasks(const PackedGemm& g, int64_t begin, int64_t end, const void
     const float* rows = g.a.data + g.strips.begin(first) * g.a.row_stride;
     const int64_t panel = begin % g.groups;
     multiply_split(g.kernels, {g.strips, first, last, rows, g.a.row_stride, space},
-                   {g.panels, panel, panel + stop - begin, {b, g.type}}, g.chunks,
+                   {g.panels, panel, panel + stop - begin, b}, g.chunks,
                    !blocks.changes(worker, block), [&](int64_t p, int64_t strip) {
                      return store_at(epilogue, c, ldc, g.strips.begin(strip), p * g.panels.width,
                                      g.strips.height(strip), g.panels.used(p));
@@ -273,7 +273,7 @@ void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
   pool.parallel_for(
       g.blocks * g.groups, g.grain(pool.threads()), [&](int64_t begin, int64_t end, int worker) {
         if (g.splits)
-          return run_split_tasks(g, begin, end, b, c, ldc, epilogue, packed_blocks, worker);
+          return run_split_tasks(g, begin, end, packed_b, c, ldc, epilogue, packed_blocks, worker);
         for (int64_t task = begin; task < end; ++task) {
           run_task(g, task, b, c, ldc, epilogue, packed_blocks, worker);
         }

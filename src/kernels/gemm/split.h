@@ -36,12 +36,20 @@ constexpr int64_t split_floats(int64_t terms) {
 // vectors of `lanes` floats.
 bool split_pays(int64_t lanes, int64_t M, int64_t N, int64_t K);
 
-// Parts that count.
-constexpr int split_parts_a(ElementType b) { return b == ElementType::float32 ? 3 : 2; }
+// What a packed B holds. Coarse: float32 values that are multiplied as precisely as float16.
+enum class SplitFrom : uint8_t { float32, coarse, float16, bfloat16 };
+
+inline SplitFrom split_from(const PackedMatrix& b) {
+  if (b.type == ElementType::float16) return SplitFrom::float16;
+  if (b.type == ElementType::bfloat16) return SplitFrom::bfloat16;
+  return b.coarse ? SplitFrom::coarse : SplitFrom::float32;
+}
+// The parts of A that count.
+constexpr int split_parts_a(SplitFrom b) { return b == SplitFrom::float32 ? 3 : 2; }
 
 // Products of tiles in a step.
-constexpr int split_products(ElementType b) {
-  return b == ElementType::float32 ? 6 : b == ElementType::float16 ? 3 : 2;
+constexpr int split_products(SplitFrom b) {
+  return b == SplitFrom::float32 ? 6 : b == SplitFrom::bfloat16 ? 2 : 3;
 }
 
 // Splits `rows` (1 to 32) rows of A, `stride` floats apart. `parts`: 64-byte aligned, of
@@ -80,7 +88,7 @@ class SplitTiles {
 };
 
 struct SplitJob {
-  ElementType type = ElementType::float32;  // of B
+  SplitFrom from = SplitFrom::float32;
   int64_t terms = 0;
   const float* strip = nullptr;
   const float* panel = nullptr;

@@ -51,9 +51,9 @@ class SplitSpace {
   }
 
   // Splits some terms of strips [first, last) of rows that lie `stride` floats apart, `a` being the
-  // first one's first term, for a B of that type.
+  // first one's first term, for such a B.
   void fill(const Strips& strips, int64_t first, int64_t last, const float* a, int64_t stride,
-            int64_t terms, ElementType b) const {
+            int64_t terms, SplitFrom b) const {
     for (int64_t s = first; s < last; ++s) {
       magnitudes_[s - first] =
           split_strip(a + (strips.begin(s) - strips.begin(first)) * stride, stride,
@@ -137,26 +137,27 @@ void multiply_split(const TileKernels& kernels, const SplitRows& a, const SplitC
     SplitPanel panel;
     panel.stride = b.panels.stored(p);
     const int64_t element = p * b.panels.width * chunks.k + terms.begin * panel.stride;
-    panel.from = {static_cast<const char*>(b.packed.data) + element * element_bytes, b.packed.type};
+    panel.from = b.packed;
+    panel.from.data = static_cast<const char*>(b.packed.data) + element * element_bytes;
     panel.vectors = b.panels.vectors(p);
     panel.terms = terms.size;
     panel.parts = a.space.panel(index);
     return panel;
   };
   const bool chunked = chunks.count() > 1;
+  const SplitFrom from = split_from(b.packed);
   const SplitTiles tiles;
   SplitPanel panel = panel_at(0);
   for (int64_t index = 0; index < count; ++index) {
     const int64_t p = index % panels;
     const Terms terms = chunk_terms(chunks, index / panels);
     if (p == 0 && (chunked || !filled))
-      a.space.fill(a.strips, a.first, a.last, a.data + terms.begin, a.stride, terms.size,
-                   b.packed.type);
+      a.space.fill(a.strips, a.first, a.last, a.data + terms.begin, a.stride, terms.size, from);
     split_pairs(panel, panel.pairs());
     const float magnitude = split_magnitude(panel);
     SplitPanel next;
     SplitJob job;
-    job.type = b.packed.type;
+    job.from = from;
     job.terms = panel.terms;
     job.panel = panel.parts;
     job.vectors = panel.vectors;
@@ -170,7 +171,7 @@ void multiply_split(const TileKernels& kernels, const SplitRows& a, const SplitC
     if (index + 2 < count) {
       job.ahead = static_cast<const char*>(panel_at(index + 2).from.data);
       job.ahead_lines = divide_up(next.terms * next.stride * element_bytes / 64,
-                                  split_products(b.packed.type) * steps * strips);
+                                  split_products(from) * steps * strips);
     }
     for (int64_t s = 0; s < strips; ++s) {
       job.rows = a.strips.height(a.first + s);
@@ -178,7 +179,7 @@ void multiply_split(const TileKernels& kernels, const SplitRows& a, const SplitC
       if (split_suits(a.space.magnitude(s), magnitude)) {
         job.strip = a.space.strip(s);
         split_product(job);
-        job.ahead += steps * split_products(b.packed.type) * job.ahead_lines * 64;
+        job.ahead += steps * split_products(from) * job.ahead_lines * 64;
       } else {
         const int64_t row = a.strips.begin(a.first + s) - a.strips.begin(a.first);
         multiply_whole(kernels, a.data + row * a.stride + terms.begin, a.stride, job.rows, panel,
