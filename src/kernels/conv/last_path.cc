@@ -48,9 +48,9 @@ struct WindowRows {
 
   int64_t tasks() const { return g.group * blocks * panel_groups; }
   int64_t split_panels_per_task() const {
-    constexpr int64_t tasks = 12, least = 4;
+    constexpr int64_t tasks = 12;
     const int64_t wanted = divide_up(panels.count(), divide_up(tasks, blocks * g.group));
-    return std::min(std::max(least, wanted), split_panels_at_once(block, chunks, panels));
+    return std::min(wanted, split_panels_at_once(block, chunks, panels));
   }
   int64_t grain() const {
     const int64_t work =

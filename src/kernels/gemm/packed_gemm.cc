@@ -73,12 +73,10 @@ struct PackedGemm {
   }
   // Tasks that one claim takes.
   int64_t grain(int threads) const {
-    // In the middle of a claim the next panel is split for nothing.
-    constexpr int64_t least = 4, claims = 4;
-    if (splits) {
-      return threads == 1 ? blocks * groups
-                          : std::max(least, divide_up(blocks * groups, threads * claims));
-    }
+    // Within a claim the next panel is split for nothing; and each claim splits chunks of A anew.
+    const int64_t claims = chunks.count() > 1 ? 1 : 4;
+    if (splits)
+      return threads == 1 ? blocks * groups : divide_up(blocks * groups, threads * claims);
     const int64_t rows = std::min(M, block * tile_rows);
     return divide_up(task_work, std::max<int64_t>(1, rows * group * panels.width * K));
   }

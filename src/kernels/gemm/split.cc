@@ -212,7 +212,10 @@ SARDONYX_SPLIT void product(const SplitJob& job) {
 // 32 terms take 100; a value of A takes 0.8 to split, B is split meanwhile but for its first panel;
 // and a stored tile costs a little more than one that never left its registers.
 bool split_pays(int64_t lanes, int64_t M, int64_t N, int64_t K) {
+  // Less is done before its operands have come: networks of small products gain nothing.
+  constexpr int64_t least_work = 12'000'000;
   if (lanes != 16 || !has_amx() || M < 32 || N < 32 || K < 24) return false;
+  if (M < least_work / (N * K)) return false;
   const auto up = [](int64_t n, int64_t to) { return static_cast<double>((n + to - 1) / to * to); };
   const double rows = up(M, 16), columns = up(N, 16), terms = up(K, 32);
   const double vectors = static_cast<double>(M) * columns * static_cast<double>(K) / 27;
