@@ -88,10 +88,14 @@ constexpr uint64_t top_of_power10(int64_t n) {
 
 constexpr Scales make_scales() {
   Scales scales;
+  int64_t last = least_exponent;
+  uint64_t power = 0;
   for (int64_t e = 1; e < 255; ++e) {
     const int64_t q = e - 150;
     const int64_t k = floor_log10_of_power2(q);
-    scales.power[e] = top_of_power10(-k);
+    if (k != last) power = top_of_power10(-k);
+    last = k;
+    scales.power[e] = power;
     scales.shift[e] = static_cast<uint64_t>(q + floor_log2_of_power10(-k) + 1);
     scales.exponent[e] = static_cast<uint64_t>(k - least_exponent);
   }

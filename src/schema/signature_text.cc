@@ -149,8 +149,7 @@ std::vector<TypeId> types_of(std::string_view text) {
     text = rest;
   }
   std::ranges::sort(types);
-  const auto repeated = std::ranges::unique(types);
-  types.erase(repeated.begin(), repeated.end());
+  types.erase(std::unique(types.begin(), types.end()), types.end());
   if (types.empty()) wrong("expected types");
   return types;
 }
