@@ -8,7 +8,8 @@
 // begin. The ways are seen where the code was compiled with -fsanitize-coverage=trace-pc; without
 // it mutations start from the seeds alone. The input under test stands in the file that --current
 // names (eight bytes of length, then the input), in memory shared with it, so that it outlives a
-// crash. An input that takes twenty seconds of the processor counts as a crash, too.
+// crash. An input that takes twenty seconds of the processor counts as a crash, too. SIGINT and
+// SIGTERM end a run early, with its figures.
 //
 // Without seeds every other input is made of random bytes: for targets that draw what they test
 // from them.
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -36,6 +38,9 @@ namespace {
 
 using Input = std::vector<uint8_t>;
 using Random = std::mt19937_64;
+
+// Set by SIGINT and SIGTERM: the run ends as if its time were over.
+volatile std::sig_atomic_t is_over = 0;
 
 constexpr size_t largest_input = 1 << 20;
 constexpr int longest_seconds = 20;
@@ -198,7 +203,7 @@ int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current
   Random random(seed);
   const size_t seeds = inputs.size();
   uint64_t count = 0;
-  for (; processor_seconds() < seconds; ++count) {
+  for (; is_over == 0 && processor_seconds() < seconds; ++count) {
     const bool is_seed = count < seeds;
     const bool is_random = seeds == 0 && (inputs.empty() || count % 2 == 0);
     Input input = is_seed     ? inputs[count]
@@ -270,5 +275,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "fuzz: cannot write '%s'\n", current.c_str());
     return 2;
   }
+  std::signal(SIGINT, [](int) { is_over = 1; });
+  std::signal(SIGTERM, [](int) { is_over = 1; });
   return fuzz(std::move(inputs), seed, seconds, memory, corpus);
 }
