@@ -213,7 +213,8 @@ def markdown(figures: list[dict]) -> str:
     names = {"load": "load", "check": "check", "print": "print, all weights as numbers", "show": "the same into a file",
              "save": "save"}
     models = [name for name in SIZES if any(row["model"] == name for row in figures)]
-    lines = ["| | " + " | ".join(name.replace("MB", " MB").replace("GB", " GB") for name in models) + " |",
+    lines = [f"The least of several runs, in one go, on {len(os.sched_getaffinity(0))} cores:", "",
+             "| | " + " | ".join(name.replace("MB", " MB").replace("GB", " GB") for name in models) + " |",
              "|---" * (len(models) + 1) + "|"]
     for form, what in [("library", what) for what in names] + [("program", "check"), ("program", "print")]:
         cells = []
