@@ -2,7 +2,8 @@
 """Times reading, checking, printing and saving of model files beside the onnx package.
 
 Each operation runs in a process of its own, several times; the least time counts, without the start of the process. The
-files lie in the page cache. Memory is the most a process had resident, above what it had before the first run.
+files lie in the page cache. Memory is the most a process had resident, above what it had before the first run. `print`
+makes the text in memory, `show` writes it to a file. Checking and printing are also timed as whole programs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def write(text):
         file.write(text)
 operation = {"load": lambda: onnx.load(path),
              "check": lambda: onnx.checker.check_model(path),
-             "print": lambda: write(onnx.printer.to_text(onnx.load(path))),
+             "print": lambda: onnx.printer.to_text(onnx.load(path)),
+             "show": lambda: write(onnx.printer.to_text(onnx.load(path))),
              "save": lambda: onnx.save(onnx.load(path), out)}[what]
 seconds = []
 for _ in range(repeat):
@@ -146,48 +148,129 @@ def raw_write(path: pathlib.Path, out: pathlib.Path, repeat: int) -> float:
     return min(seconds)
 
 
+def program_seconds(command: list[str], repeat: int) -> float:
+    """Seconds of a whole program, its start included; its output goes nowhere."""
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def time_model(options: argparse.Namespace, name: str, path: pathlib.Path, out: pathlib.Path) -> list[dict]:
+    """All operations on one model, in both libraries; then as programs."""
+    rows = []
+    for what in ("load", "check", "print", "show", "save"):
+        repeat = options.repeat or REPEAT[name]
+        if what in ("print", "show"):
+            repeat = min(repeat, 10)
+        row = {"model": name, "what": what, "form": "library"}
+        line = f"{name:>6} {what:<6}"
+        if name == "2GB" and what == "show":
+            continue  # 6 GB of text say nothing that 100 MB do not
+        mine = measure([options.program, what, str(path), str(out), str(repeat)])
+        row |= mine
+        line += f" {mine['s'] * 1000:10.3f} ms {mine['mb']:8.1f} MB"
+        if name == "2GB" and what == "print":
+            line += "   onnx would hold the text twice in memory, 12 GB"
+        else:
+            theirs = measure([sys.executable, "-c", CHILD, what, str(path), str(out), str(repeat)])
+            row |= {"onnx_s": theirs["s"], "onnx_mb": theirs["mb"]}
+            line += (f"   onnx {theirs['s'] * 1000:10.3f} ms {theirs['mb']:8.1f} MB"
+                     f"   {theirs['s'] / mine['s']:8.1f}x")
+        raw = {"save": path, "show": pathlib.Path(f"{out}.onnxtxt")}.get(what)
+        if raw is not None:
+            row["raw_s"] = raw_write(raw, out, repeat)
+            line += f"   raw write and fsync {row['raw_s'] * 1000:.2f} ms: {mine['s'] / row['raw_s']:.2f}x of it"
+        for ending in (".txt", ".onnxtxt"):
+            pathlib.Path(f"{out}{ending}").unlink(missing_ok=True)
+        rows.append(row)
+        print(line, flush=True)
+    for what, command in (("check", "check"), ("print", "show")):
+        if name == "2GB" and what == "print":
+            continue
+        repeat = min(options.repeat or REPEAT[name], 10)
+        script = {"check": "import onnx, sys; onnx.checker.check_model(sys.argv[1])",
+                  "print": "import onnx, onnx.printer, sys; print(onnx.printer.to_text(onnx.load(sys.argv[1])))"}[what]
+        mine = program_seconds([options.sardonyx, command, str(path)], repeat)
+        theirs = program_seconds([sys.executable, "-c", script, str(path)], repeat)
+        rows.append({"model": name, "what": what, "form": "program", "s": mine, "onnx_s": theirs})
+        print(f"{name:>6} {what:<6} {mine * 1000:10.3f} ms as a program"
+              f"   onnx {theirs * 1000:10.3f} ms   {theirs / mine:8.1f}x", flush=True)
+    return rows
+
+
+def shown_time(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    milliseconds = seconds * 1000
+    return f"{milliseconds:.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"
+
+
+def markdown(figures: list[dict]) -> str:
+    """The table of docs/format.md."""
+    names = {"load": "load", "check": "check", "print": "print, all weights as numbers", "show": "the same into a file",
+             "save": "save"}
+    models = [name for name in SIZES if any(row["model"] == name for row in figures)]
+    lines = [f"The least of several runs, in one go, on {len(os.sched_getaffinity(0))} cores:", "",
+             "| | " + " | ".join(name.replace("MB", " MB").replace("GB", " GB") for name in models) + " |",
+             "|---" * (len(models) + 1) + "|"]
+    for form, what in [("library", what) for what in names] + [("program", "check"), ("program", "print")]:
+        cells = []
+        for model in models:
+            row = next((r for r in figures if (r["model"], r["what"], r.get("form")) == (model, what, form)), None)
+            if row is None:
+                cells.append("")
+                continue
+            cell = shown_time(row["s"])
+            if row.get("mb", 0) > 20:
+                cell += f" and {row['mb']:.0f} MB"
+            if "onnx_s" in row:
+                cell += f"; onnx {shown_time(row['onnx_s'])}"
+                if row.get("onnx_mb", 0) > 20:
+                    cell += f" and {row['onnx_mb']:.0f} MB"
+                cell += f": {row['onnx_s'] / row['s']:.{0 if row['onnx_s'] / row['s'] >= 10 else 1}f}x"
+            if "raw_s" in row:
+                cell += f"; raw write and fsync {shown_time(row['raw_s'])}"
+            cells.append(cell)
+        label = names[what] if form == "library" else f"`sardonyx {'show' if what == 'print' else what}` as a program"
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def write_docs(figures: list[dict]) -> None:
+    """Puts the table between the marks of docs/format.md."""
+    page = ROOT / "docs" / "format.md"
+    begin, end = "<!-- figures: ./dev bench --format --write-docs -->\n", "<!-- end of figures -->\n"
+    text = page.read_text()
+    before, rest = text.split(begin)
+    page.write_text(before + begin + markdown(figures) + end + rest.split(end)[1])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench --format", description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="*", choices=SIZES, default=list(SIZES))
     parser.add_argument("--repeat", type=int, help="the best of so many (default 100 for the smallest, 3 for the largest)")
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "format_bench"))
+    parser.add_argument("--sardonyx", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"))
     parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file")
+    parser.add_argument("--write-docs", action="store_true", help="bring the table of docs/format.md up to date")
     options = parser.parse_args()
+    if options.write_docs and set(options.sizes) != set(SIZES):
+        parser.error("--write-docs goes with all sizes")
     figures = time_large(options.program, options.repeat or REPEAT["100MB"])
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out.onnx"
         for name in options.sizes:
             path = pathlib.Path(folder) / f"{name}.onnx"
             make_model(path, SIZES[name])
-            repeat = options.repeat or REPEAT[name]
-            for what in ("load", "check", "print", "save"):
-                words = [what, str(path), str(out)]
-                prints = what == "print"
-                mine = measure([options.program, *words, str(min(repeat, 5) if prints else repeat)])
-                line = f"{name:>6} {what:<6} {mine['s'] * 1000:10.2f} ms {mine['mb']:8.1f} MB"
-                row = {"model": name, "what": what, **mine}
-                if name == "2GB" and prints:
-                    line += "   onnx would hold the text twice in memory, 12 GB"
-                else:
-                    theirs = measure([sys.executable, "-c", CHILD, *words, str(min(repeat, 5) if prints else repeat)])
-                    row |= {"onnx_s": theirs["s"], "onnx_mb": theirs["mb"]}
-                    line += (f"   onnx {theirs['s'] * 1000:10.2f} ms {theirs['mb']:8.1f} MB"
-                             f"   {theirs['s'] / mine['s']:8.1f}x")
-                if what == "save":
-                    row["raw_s"] = raw_write(path, out, repeat)
-                    line += f"   raw write {row['raw_s'] * 1000:.2f} ms: {mine['s'] / row['raw_s']:.2f}x of it"
-                if prints:
-                    text = pathlib.Path(f"{out}.onnxtxt")
-                    if name != "2GB":
-                        row["raw_s"] = raw_write(text, out, min(repeat, 5))
-                        line += f"   raw write of that text {row['raw_s'] * 1000:.2f} ms"
-                    text.unlink()
-                figures.append(row)
-                print(line, flush=True)
-                pathlib.Path(f"{out}.txt").unlink(missing_ok=True)
+            figures += time_model(options, name, path, out)
             path.unlink()
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if options.write_docs:
+        write_docs(figures)
     return 0
 
 

@@ -34,8 +34,11 @@ json to_json(const check::Diagnostic& finding) {
   return {{"severity", check::name_of(finding.severity)},
           {"rule", finding.rule},
           {"place", finding.place.to_string()},
+          {"graph", finding.place.graph},
+          {"index", finding.place.node_index},
           {"node", finding.place.node_name},
           {"operator", finding.place.op},
+          {"part", finding.place.detail},
           {"message", finding.message},
           {"advice", finding.advice}};
 }

@@ -24,6 +24,7 @@ struct InferCommand {
   std::vector<std::string> sets;
   bool in_place = false;
   std::vector<std::string> libraries;
+  std::vector<std::string> operator_sets;
   bool strict = false;
   bool all = false;
   bool as_json = false;
@@ -134,6 +135,7 @@ int InferCommand::run() const {
   options.strict = strict;
   options.sizes = parse_sizes(sets);
   options.libraries = libraries;
+  options.operator_sets = operator_sets;
   Inference inference;
   {
     const Progress progress("inferring " + model);
@@ -170,6 +172,11 @@ void add_infer(CLI::App& app, Action& action) {
       ->type_name("DIM=N")
       ->delimiter(',')
       ->allow_extra_args(false);
+  infer
+      ->add_option("--opset", command->operator_sets,
+                   "A document of an operator set that the model imports; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
   add_library_option(*infer, command->libraries);
   infer->add_flag("--strict", command->strict,
                   "Declarations that contradict what is inferred are errors");

@@ -146,7 +146,7 @@ int main(int count, char** arguments) {
   } catch (const UsageError& error) {
     return fail_with(usage, sardonyx::printable(error.what()));
   } catch (const sardonyx::Error& error) {
-    return fail_with(exit_code(error.code()), sardonyx::printable(error.what()));
+    return fail_with(exit_code(error.code()), sardonyx::printable_message(error.what()));
   } catch (const std::bad_alloc&) {
     return fail_with(run_failed, "out of memory");
   } catch (const std::exception& error) {

@@ -8,7 +8,8 @@
 // begin. The ways are seen where the code was compiled with -fsanitize-coverage=trace-pc; without
 // it mutations start from the seeds alone. The input under test stands in the file that --current
 // names (eight bytes of length, then the input), in memory shared with it, so that it outlives a
-// crash. An input that takes twenty seconds of the processor counts as a crash, too.
+// crash. An input that takes twenty seconds of the processor counts as a crash, too. SIGINT and
+// SIGTERM end a run early, with its figures.
 //
 // Without seeds every other input is made of random bytes: for targets that draw what they test
 // from them.
@@ -19,9 +20,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -36,6 +38,9 @@ namespace {
 
 using Input = std::vector<uint8_t>;
 using Random = std::mt19937_64;
+
+// Set by SIGINT and SIGTERM: the run ends as if its time were over.
+volatile std::sig_atomic_t is_over = 0;
 
 constexpr size_t largest_input = 1 << 20;
 constexpr int longest_seconds = 20;
@@ -169,7 +174,14 @@ uint8_t* share(const std::string& path) {
   return memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
 }
 
-// Of the processor, not of the clock: the machine may have other work. SIGPROF ends the program.
+// Of the processor, not of the clock: the machine may have other work.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// SIGPROF ends the program.
 void limit_seconds(int seconds) {
   const itimerval limit = {.it_interval = {}, .it_value = {seconds, 0}};
   setitimer(ITIMER_PROF, &limit, nullptr);
@@ -189,10 +201,9 @@ void keep(const std::filesystem::path& corpus, const Input& input) {
 int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current,
          const std::filesystem::path& corpus) {
   Random random(seed);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   const size_t seeds = inputs.size();
   uint64_t count = 0;
-  for (; std::chrono::steady_clock::now() < end; ++count) {
+  for (; is_over == 0 && processor_seconds() < seconds; ++count) {
     const bool is_seed = count < seeds;
     const bool is_random = seeds == 0 && (inputs.empty() || count % 2 == 0);
     Input input = is_seed     ? inputs[count]
@@ -210,8 +221,9 @@ int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current
     }
   }
   limit_seconds(0);
-  std::printf("%llu inputs, %zu seeds, %zu found, %zu steps\n",
-              static_cast<unsigned long long>(count), seeds, inputs.size() - seeds, steps_seen());
+  std::printf("%llu inputs in %.0f s of the processor, %zu seeds, %zu found, %zu steps\n",
+              static_cast<unsigned long long>(count), processor_seconds(), seeds,
+              inputs.size() - seeds, steps_seen());
   return 0;
 }
 
@@ -263,5 +275,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "fuzz: cannot write '%s'\n", current.c_str());
     return 2;
   }
+  std::signal(SIGINT, [](int) { is_over = 1; });
+  std::signal(SIGTERM, [](int) { is_over = 1; });
   return fuzz(std::move(inputs), seed, seconds, memory, corpus);
 }

@@ -88,7 +88,7 @@ def fuzz(target: str, seconds: int, seed: int) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("target", nargs="*", help=f"only these, of {', '.join(TARGETS)}")
-    parser.add_argument("--seconds", type=int, default=60, help="for each target (default 60)")
+    parser.add_argument("--seconds", type=int, default=60, help="of the processor's time, for each target (default 60)")
     parser.add_argument("--seed", type=int, default=1, help="of the mutations (default 1)")
     options = parser.parse_args()
     targets = options.target or list(TARGETS)

@@ -26,6 +26,8 @@ struct InferOptions {
   // As in LoadOptions, for models that are read from a file here.
   std::shared_ptr<const CustomOperators> custom_operators;
   std::vector<std::string> libraries;
+  // Documents of operator sets, as in LoadOptions; what they define is not written to the model.
+  std::vector<std::string> operator_sets;
 };
 
 // A value of the model: a graph's input, an initializer that is an input, or a node's output.

@@ -7,7 +7,25 @@
 
 #if HWY_ARCH_X86_64
 
+#include <cpuid.h>
+
 namespace {
+
+// Features that not all compilers have a name for.
+bool has_lzcnt() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000001, &a, &b, &c, &d) != 0 && (c & 1u << 5) != 0;
+}
+
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & 1u << 29) != 0;
+}
+
+bool has_vaes() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & 1u << 9) != 0;
+}
 
 // `__builtin_cpu_supports` also asks whether the system saves the registers.
 int64_t targets_of_machine() {
@@ -21,10 +39,9 @@ int64_t targets_of_machine() {
     return targets;
   }
   targets |= HWY_SSE4;
-  if (!all(__builtin_cpu_supports("avx"), __builtin_cpu_supports("avx2"),
-           __builtin_cpu_supports("lzcnt"), __builtin_cpu_supports("bmi"),
-           __builtin_cpu_supports("bmi2"), __builtin_cpu_supports("fma"),
-           __builtin_cpu_supports("f16c"))) {
+  if (!all(__builtin_cpu_supports("avx"), __builtin_cpu_supports("avx2"), has_lzcnt(),
+           __builtin_cpu_supports("bmi"), __builtin_cpu_supports("bmi2"),
+           __builtin_cpu_supports("fma"), has_f16c())) {
     return targets;
   }
   targets |= HWY_AVX2;
@@ -35,9 +52,9 @@ int64_t targets_of_machine() {
   }
   targets |= HWY_AVX3;
   if (all(__builtin_cpu_supports("avx512vnni"), __builtin_cpu_supports("vpclmulqdq"),
-          __builtin_cpu_supports("avx512vbmi"), __builtin_cpu_supports("avx512vbmi2"),
-          __builtin_cpu_supports("vaes"), __builtin_cpu_supports("avx512vpopcntdq"),
-          __builtin_cpu_supports("avx512bitalg"), __builtin_cpu_supports("gfni"))) {
+          __builtin_cpu_supports("avx512vbmi"), __builtin_cpu_supports("avx512vbmi2"), has_vaes(),
+          __builtin_cpu_supports("avx512vpopcntdq"), __builtin_cpu_supports("avx512bitalg"),
+          __builtin_cpu_supports("gfni"))) {
     targets |= HWY_AVX3_DL;
   }
   return targets;

@@ -61,8 +61,7 @@ std::vector<std::string_view> needed_parameters(const Context& context,
     }
   });
   std::ranges::sort(needed);
-  const auto repeated = std::ranges::unique(needed);
-  needed.erase(repeated.begin(), repeated.end());
+  needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
   return needed;
 }
 

@@ -26,7 +26,7 @@ struct EarlyUse {
 struct Frame {
   const ir::WalkPlace* place;
   std::unordered_map<std::string_view, Origin> defined;
-  std::unordered_map<std::string_view, size_t> producers;  // of all outputs of its nodes
+  std::unordered_map<std::string_view, size_t> producers;  // of its nodes' outputs, once looked for
   const ir::Node* pending = nullptr;  // its outputs are defined once what it holds is done
   size_t pending_index = 0;
   std::vector<EarlyUse> early;
@@ -57,6 +57,14 @@ class ScopePass {
   }
   // The rule for a function's own body, or for graphs.
   bool in_body(const ir::WalkPlace& place) const { return place.graph == nullptr; }
+
+  // About as many as the graph defines.
+  static size_t names_in(const ir::WalkPlace& place) {
+    const size_t nodes = nodes_of(place).size();
+    if (!place.graph) return nodes + place.function->inputs.size();
+    return nodes + place.graph->inputs.size() + place.graph->initializers.size();
+  }
+  static void find_producers(Frame& frame);
 
   void define_inputs(Frame& frame);
   void define_initializers(Frame& frame);
@@ -94,10 +102,7 @@ bool ScopePass::enter(const ir::WalkPlace& place) {
   if (place.graph && ++visits_[place.graph] > max_visits) return false;
   Frame& frame = frames_.emplace_back();
   frame.place = &place;
-  const std::vector<ir::Node>& nodes = nodes_of(place);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const std::string& output : nodes[i].outputs) frame.producers.emplace(output, i);
-  }
+  frame.defined.reserve(names_in(place));
   if (place.graph) {
     check_interface(context_, place);
     if (place.outer) check_subgraph_arity(context_, unit_, place);
@@ -109,6 +114,14 @@ bool ScopePass::enter(const ir::WalkPlace& place) {
   return true;
 }
 
+void ScopePass::find_producers(Frame& frame) {
+  if (!frame.producers.empty()) return;
+  const std::vector<ir::Node>& nodes = nodes_of(*frame.place);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const std::string& output : nodes[i].outputs) frame.producers.emplace(output, i);
+  }
+}
+
 void ScopePass::define_formals(Frame& frame) {
   for (const std::string& name : frame.place->function->inputs) {
     frame.defined.emplace(name, Origin::input);
@@ -117,7 +130,7 @@ void ScopePass::define_formals(Frame& frame) {
 
 void ScopePass::define_inputs(Frame& frame) {
   for (const ir::ValueInfo& input : frame.place->graph->inputs) {
-    const Where where = Where{.graph = frame.place}.in(fmt::format("input '{}'", input.name));
+    const Where where = Where{.graph = frame.place}.in("input", input.name);
     if (input.name.empty()) continue;  // check_interface reports it
     if (!frame.defined.emplace(input.name, Origin::input).second) {
       report_("G-22", where, "rename one", "two inputs have this name");
@@ -131,8 +144,8 @@ void ScopePass::define_initializers(Frame& frame) {
   std::unordered_set<std::string_view> seen;
   const auto define = [&](const std::string& name, bool sparse) {
     if (name.empty()) return;
-    const Where where = Where{.graph = frame.place}.in(
-        fmt::format("{}initializer '{}'", sparse ? "sparse " : "", name));
+    const Where where =
+        Where{.graph = frame.place}.in(sparse ? "sparse initializer" : "initializer", name);
     if (!seen.insert(name).second) {
       report_("G-10", where, "rename or remove one", "two initializers have this name");
       return;
@@ -182,7 +195,7 @@ void ScopePass::define_pending(Frame& frame) {
 
 void ScopePass::define_output(Frame& frame, const Where& where, const std::string& name) {
   const auto [entry, is_new] = frame.defined.emplace(name, Origin::node);
-  const auto place = [&] { return where.in(fmt::format("output '{}'", name)); };
+  const auto place = [&] { return where.in("output", name); };
   if (!is_new) {
     const std::string_view what = entry->second == Origin::node    ? "an output of another node"
                                   : entry->second == Origin::input ? "an input"
@@ -222,6 +235,7 @@ void ScopePass::use(const Where& where, const std::string& name) {
   if (outer_.names && outer_.names->contains(name)) return;
   for (size_t i = frames_.size(); i-- > 0;) {
     Frame& frame = frames_[i];
+    find_producers(frame);
     const auto producer = frame.producers.find(name);
     if (producer == frame.producers.end()) continue;
     const bool is_capture = i + 1 < frames_.size();
@@ -242,7 +256,7 @@ void ScopePass::report_unknown(const Where& where, const std::string& name) {
     std::ranges::sort(names);  // the same advice on every machine
     advice = did_you_mean(closest(name, names));
   }
-  const Where place = where.in(fmt::format("input '{}'", name));
+  const Where place = where.in("input", name);
   if (unit_.function) {
     report_("F-09", place, advice, "no value of the function has this name");
   } else {
@@ -260,7 +274,9 @@ void ScopePass::leave(const ir::WalkPlace& place) {
   }
   check_value_info(frame);
   if (!place.outer) {
-    for (const auto& [name, origin] : frame.defined) names_.insert(name);
+    if (!context_.model.training_info.empty()) {
+      for (const auto& [name, origin] : frame.defined) names_.insert(name);
+    }
     if (odd_names_ > 0) {
       report_("N-01", {.graph = &place}, "",
               "names should be C identifiers; {} of the nodes' outputs are none", odd_names_);
@@ -273,7 +289,7 @@ void ScopePass::check_outputs(const Frame& frame) {
   std::unordered_set<std::string_view> seen;
   for (const ir::ValueInfo& output : frame.place->graph->outputs) {
     if (output.name.empty()) continue;
-    const Where where = Where{.graph = frame.place}.in(fmt::format("output '{}'", output.name));
+    const Where where = Where{.graph = frame.place}.in("output", output.name);
     if (!seen.insert(output.name).second) {
       report_("G-25", where, "", "two outputs have this name");
     }
@@ -298,7 +314,7 @@ void ScopePass::check_value_info(const Frame& frame) {
   }
   const auto& infos = place.graph ? place.graph->value_info : place.function->value_info;
   for (const ir::ValueInfo& info : infos) {
-    const Where where = Where{.graph = &place}.in(fmt::format("value_info '{}'", info.name));
+    const Where where = Where{.graph = &place}.in("value_info", info.name);
     if (info.name.empty()) {
       report_("T-15", where, "", "an entry has a name; it is empty");
       continue;
@@ -316,8 +332,8 @@ void ScopePass::check_value_info(const Frame& frame) {
 
 void ScopePass::check_annotations(const Frame& frame) {
   for (const ir::TensorAnnotation& annotation : frame.place->graph->quantization_annotation) {
-    const Where where = Where{.graph = frame.place}.in(
-        fmt::format("quantization annotation '{}'", annotation.tensor_name));
+    const Where where =
+        Where{.graph = frame.place}.in("quantization annotation", annotation.tensor_name);
     if (!frame.defined.contains(annotation.tensor_name)) {
       report_("G-28", where, "", "no value has this name");
     }

@@ -11,9 +11,9 @@ bool is_main(const ir::WalkPlace& place) { return !place.outer && place.root == 
 void check_value(Context& context, const ir::WalkPlace& place, const ir::ValueInfo& info,
                  std::string_view what, size_t index) {
   Report& report = context.report;
+  const Where here{.graph = &place};
   const Where where =
-      Where{.graph = &place}.in(info.name.empty() ? fmt::format("{} {}", what, index)
-                                                  : fmt::format("{} '{}'", what, info.name));
+      info.name.empty() ? here.in(fmt::format("{} {}", what, index)) : here.in(what, info.name);
   if (info.name.empty()) {
     report(place.outer ? RuleId("S-01") : RuleId("N-09"), where, "", "it has a name; it is empty");
   }
@@ -78,7 +78,7 @@ void check_initializers(Context& context, const ir::WalkPlace& place) {
   size_t constants_as_inputs = 0;
   const Where here{.graph = &place};
   for (const ir::TensorProto& tensor : graph.initializers) {
-    const Where where = here.in(fmt::format("initializer '{}'", tensor.name));
+    const Where where = here.in("initializer", tensor.name);
     if (tensor.name.empty()) {
       context.report("G-10", where, "", "an initializer has a name; it is empty");
     }
@@ -89,7 +89,7 @@ void check_initializers(Context& context, const ir::WalkPlace& place) {
     check_agreement(context, where, tensor, *input->second);
   }
   for (const ir::SparseTensorProto& tensor : graph.sparse_initializers) {
-    const Where where = here.in(fmt::format("sparse initializer '{}'", tensor.values.name));
+    const Where where = here.in("sparse initializer", tensor.values.name);
     if (tensor.values.name.empty()) {
       context.report("X-30", where, "", "a sparse initializer has a name; it is empty");
     }
@@ -158,7 +158,7 @@ void check_constants_as_inputs(Context& context, const ir::WalkPlace& place, siz
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const std::string& name = graph.inputs[i].name;
     if (constants.contains(name) != (i < given)) continue;
-    const Where input = where.in(fmt::format("input '{}'", name));
+    const Where input = where.in("input", name);
     if (i < given) {
       context.report("S-09", input, "remove the initializer, or move the input after the others",
                      "{} gives the first {} inputs their values; this is an initializer, too",

@@ -140,7 +140,7 @@ void check_signature_attributes(Context& context, const Where& where,
   const ir::Node& node = *where.node;
   for (const ir::Attribute& attribute : node.attributes) {
     if (attribute.name.empty() || attribute.name.starts_with("__")) continue;
-    const Where place = where.in(fmt::format("attribute '{}'", attribute.name));
+    const Where place = where.in("attribute", attribute.name);
     const schema::Attribute* formal = signature.attribute(attribute.name);
     if (!formal) {
       std::vector<std::string_view> names;
@@ -161,7 +161,7 @@ void check_signature_attributes(Context& context, const Where& where,
   }
   for (const schema::Attribute& formal : signature.attributes) {
     if (!formal.required || node.find(formal.name)) continue;
-    const Where place = where.in(fmt::format("attribute '{}'", formal.name));
+    const Where place = where.in("attribute", formal.name);
     if (formal.name == "consumed_inputs") {  // a hint that releases 1.0 and 1.1 did not know
       report.not_fatal("D-22", place, "give it", "{} requires it; it is missing", node.op_type);
     } else {
@@ -231,7 +231,7 @@ void check_call(Context& context, const Where& where, const ir::Function& functi
       continue;
     std::vector<std::string_view> names(function.attributes.begin(), function.attributes.end());
     for (const ir::Attribute& declared : function.attribute_protos) names.push_back(declared.name);
-    report("F-25", where.in(fmt::format("attribute '{}'", attribute.name)),
+    report("F-25", where.in("attribute", attribute.name),
            did_you_mean(closest(attribute.name, names), "remove it"),
            "the function {} declares no such attribute", function.name);
   }
@@ -239,7 +239,7 @@ void check_call(Context& context, const Where& where, const ir::Function& functi
   if (needed == context.needed_parameters.end()) return;
   for (const std::string_view parameter : needed->second) {
     if (node.find(parameter)) continue;
-    report("F-15", where.in(fmt::format("attribute '{}'", parameter)), "give it",
+    report("F-15", where.in("attribute", parameter), "give it",
            "an operator in the function {} requires it, and it has no default", function.name);
   }
 }
@@ -290,7 +290,7 @@ void check_node(Context& context, const Unit& unit, const Where& where) {
   const ir::Node& node = *where.node;
   std::unordered_set<std::string_view> names;
   for (const ir::Attribute& attribute : node.attributes) {
-    const Where place = where.in(fmt::format("attribute '{}'", attribute.name));
+    const Where place = where.in("attribute", attribute.name);
     if (!attribute.name.empty() && !names.insert(attribute.name).second) {
       context.report("A-16", place, "remove one", "the node has two attributes of this name");
     }

@@ -46,6 +46,11 @@ bool has_errors(std::span<const Diagnostic> diagnostics) {
 
 std::span<const Rule> rules() { return rule_table; }
 
+std::string Where::whole_detail() const {
+  if (part.empty()) return detail;
+  return fmt::format("{}{}{} '{}'", detail, detail.empty() ? "" : ", ", part, part_name);
+}
+
 Place Where::to_place() const {
   Place place;
   place.graph = graph ? graph->path() : std::string(root);
@@ -55,7 +60,7 @@ Place Where::to_place() const {
     const std::string_view domain = ir::canonical_domain(node->domain);
     place.op = fmt::format("{}{}{}", domain, domain.empty() ? "" : ".", node->op_type);
   }
-  place.detail = detail;
+  place.detail = whole_detail();
   return place;
 }
 

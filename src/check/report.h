@@ -27,13 +27,28 @@ struct Where {
   const ir::Node* node = nullptr;
   size_t node_index = 0;
   std::string detail = {};
+  std::string_view part = {}, part_name = {};  // within that: "input", "x"
 
   Where in(std::string inner) const {
     Where where = *this;
-    where.detail = detail.empty() ? std::move(inner) : detail + ", " + inner;
+    where.detail = whole_detail();
+    where.part = where.part_name = {};
+    where.detail = where.detail.empty() ? std::move(inner) : where.detail + ", " + inner;
+    return where;
+  }
+  // The same for "input 'x'". The two, which outlive the Where, are put together when they are
+  // needed.
+  Where in(std::string_view what, std::string_view name) const {
+    Where where = *this;
+    if (!part.empty()) where.detail = whole_detail();
+    where.part = what;
+    where.part_name = name;
     return where;
   }
   Place to_place() const;
+
+ private:
+  std::string whole_detail() const;
 };
 
 class Report {

@@ -25,14 +25,16 @@ std::span<const Row> rows_of(std::span<const Row> table, std::string_view domain
                              std::string_view name) {
   const auto key = [](const Row& row) { return std::tie(row.domain, row.name); };
   domain = canonical(domain);
-  const auto range = std::ranges::equal_range(table, std::tie(domain, name), {}, key);
-  return {range.begin(), range.end()};
+  const auto wanted = std::tie(domain, name);
+  const auto begin = std::ranges::lower_bound(table, wanted, {}, key);
+  return {begin, std::ranges::upper_bound(begin, table.end(), wanted, {}, key)};
 }
 
 std::span<const Signature> rows_of_domain(std::string_view domain) {
-  const auto range =
-      std::ranges::equal_range(tables::signatures, canonical(domain), {}, &Signature::domain);
-  return {range.begin(), range.end()};
+  const std::span<const Signature> all = tables::signatures;
+  domain = canonical(domain);
+  const auto begin = std::ranges::lower_bound(all, domain, {}, &Signature::domain);
+  return {begin, std::ranges::upper_bound(begin, all.end(), domain, {}, &Signature::domain)};
 }
 
 }  // namespace

@@ -149,8 +149,7 @@ std::vector<TypeId> types_of(std::string_view text) {
     text = rest;
   }
   std::ranges::sort(types);
-  const auto repeated = std::ranges::unique(types);
-  types.erase(repeated.begin(), repeated.end());
+  types.erase(std::unique(types.begin(), types.end()), types.end());
   if (types.empty()) wrong("expected types");
   return types;
 }
@@ -229,8 +228,9 @@ std::pair<std::string_view, std::string_view> name_and_type(std::string_view tex
 
 Draft::Value attribute_of(std::string_view text) {
   Draft::Value attribute;
-  auto [name, rest] = name_and_type(text);
-  attribute.name = name;
+  const auto named = name_and_type(text);
+  attribute.name = named.first;
+  std::string_view rest = named.second;
   std::string_view given;
   bool has_default = false;
   outside_quotes(rest, [&, all = rest](size_t i, char c) {
@@ -326,7 +326,8 @@ void remove_from(std::vector<Draft::Input>& formals, std::string_view name) {
 }
 
 void remove(Draft& version, std::string_view text) {
-  const auto [what, name] = first_word(text);
+  const auto words = first_word(text);
+  const std::string_view what = words.first, name = words.second;
   if (what == "in") return remove_from(version.inputs, name);
   if (what == "out") return remove_from(version.outputs, name);
   if (what == "attr" || what == "where") {

@@ -13,6 +13,7 @@
 #include "ir/walk.h"
 #include "rewrite/lower.h"
 #include "sardonyx/error.h"
+#include "schema/schema.h"
 #include "session/custom.h"
 #include "session/operator_sets.h"
 #include "session/reading.h"
@@ -84,14 +85,21 @@ class Documented {
       ir::walk(function, nodes(function.opset_imports));
   }
 
+  // Whether documents said what there is to say of a node's operator.
+  bool speaks_of(const std::string& graph, int64_t node) const {
+    return told_of_.contains({graph, node});
+  }
+
+ private:
+  // Whether what operators the domain has is for documents to say.
   bool covers(std::string_view domain) const {
+    if (schema::latest_opset(domain) != 0) return false;
     for (const ir::OperatorSet& set : sets_) {
       if (ir::canonical_domain(set.domain) == ir::canonical_domain(domain)) return true;
     }
     return false;
   }
 
- private:
   ir::WalkCallbacks nodes(const std::vector<ir::OperatorSetId>& imports) {
     return {.node = [this, &imports](const ir::WalkPlace& place, const ir::Node& node, size_t i) {
       look_at(place, node, i, imports);
@@ -104,6 +112,8 @@ class Documented {
         functions_.contains({std::string(ir::canonical_domain(node.domain)), node.op_type}))
       return;
     const int64_t version = ir::imported_version(imports, node.domain);
+    if (version <= 0) return;
+    told_of_.emplace(place.path(), static_cast<int64_t>(index));
     const std::string where =
         fmt::format("{}, node {} {}", place.path(), index, ir::describe(node));
     for (const ir::OperatorSet& set : sets_) {
@@ -138,6 +148,7 @@ class Documented {
   const std::vector<ir::OperatorSet>& sets_;
   Findings& findings_;
   std::set<std::pair<std::string, std::string>> functions_, told_;
+  std::set<std::pair<std::string, int64_t>> told_of_;
 };
 
 // ---- types and shapes
@@ -243,12 +254,11 @@ std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFil
   Findings findings(found, options.rules);
   Documented documented(model, sets, findings);
   // What documents say of an operator replaces that nothing is known of it.
-  std::erase_if(found, [&](const Diagnostic& finding) {
-    const size_t dot = finding.place.op.rfind('.');
-    return finding.rule == "D-25" && dot != std::string::npos &&
-           documented.covers(finding.place.op.substr(0, dot));
-  });
   documented.run();
+  std::erase_if(found, [&](const Diagnostic& finding) {
+    return (finding.rule == "D-25" || finding.rule == "O-04") && finding.place.node_index >= 0 &&
+           documented.speaks_of(finding.place.graph, finding.place.node_index);
+  });
   const bool sound = !check::has_errors(found);
   if (options.full && sound) check_types(model, custom, findings);
   if (options.data) check_data(std::move(model), options, findings);

@@ -13,6 +13,7 @@
 #include "session/custom.h"
 #include "session/inferred_model.h"
 #include "session/model.h"
+#include "session/operator_sets.h"
 #include "session/reading.h"
 #include "wire/append.h"
 #include "wire/write.h"
@@ -298,6 +299,8 @@ void report_findings(const InferredModel& inferred, const InferOptions& options,
 Inference infer_into(ir::Model& model, const InferOptions& options,
                      const ops::CustomTable& custom) {
   constexpr int64_t functions_have_value_info = 10;
+  const size_t own_functions = model.functions.size();
+  add_operator_sets(model, read_operator_sets(options.operator_sets));
   InferredModel inferred;
   infer_model(model, options, custom, inferred);
   Inference inference;
@@ -306,6 +309,8 @@ Inference infer_into(ir::Model& model, const InferOptions& options,
   if (model.ir_version.value_or(0) >= functions_have_value_info)
     reporter.functions_written(model.functions);
   report_findings(inferred, options, inference);
+  model.functions.erase(model.functions.begin() + static_cast<std::ptrdiff_t>(own_functions),
+                        model.functions.end());
   return inference;
 }
 
@@ -337,7 +342,9 @@ bool Inference::has_errors() const {
 }
 
 Inference infer_types(const std::string& path, const InferOptions& options) {
-  return infer_only(read_model_file(path), options,
+  ir::Model model = read_model_file(path);
+  add_operator_sets(model, read_operator_sets(options.operator_sets));
+  return infer_only(model, options,
                     custom_table(options.custom_operators.get(), options.libraries));
 }
 

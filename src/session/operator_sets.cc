@@ -153,6 +153,8 @@ ir::OperatorSet export_operator_set(std::string_view domain, int64_t version) {
     function.domain = set.domain;
     function.since_version = bound->since;
     function.status = static_cast<int32_t>(ir::OperatorStatus::stable);
+    // They came with that version of the format.
+    if (!function.attribute_protos.empty()) set.ir_version = std::max<int64_t>(*set.ir_version, 9);
     set.functions.push_back(std::move(function));
   }
   return set;

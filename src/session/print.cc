@@ -143,6 +143,17 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string printable_message(std::string_view text) {
+  constexpr std::string_view excerpt = "\n    ";
+  std::string out;
+  for (size_t at = text.find(excerpt); at != text.npos; at = text.find(excerpt)) {
+    out += printable(text.substr(0, at));
+    out += excerpt;
+    text.remove_prefix(at + excerpt.size());
+  }
+  return out + printable(text);
+}
+
 std::string type_text(const Value& value) {
   return value.kind() == Value::Kind::none ? "none" : ir::type_of(value).to_string();
 }

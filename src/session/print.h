@@ -12,6 +12,8 @@ namespace sardonyx {
 
 // The text with control characters and broken UTF-8 escaped: names come from files of strangers.
 std::string printable(std::string_view text);
+// The same for a message: lines that begin with four blanks, as excerpts of a text do, stay lines.
+std::string printable_message(std::string_view text);
 
 // "float[1,10]", "seq(float[2])"; "none" for an absent value.
 std::string type_text(const Value& value);

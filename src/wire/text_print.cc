@@ -51,8 +51,20 @@ void TextPrinter::new_line() {
 // Annotations are put together apart and have to stay in one piece.
 void TextPrinter::spill() {
   if (sink_ == nullptr || in_annotation_ || out_.size() < (1 << 20)) return;
-  sink_->put(out_);
+  put_all();
+}
+
+void TextPrinter::put_all() {
+  for (Piece& piece : waiting_) {
+    if (piece.size > 0) sink_->put(piece.room.get(), std::exchange(piece.size, 0));
+  }
+  if (!out_.empty()) sink_->put(out_);
   out_.clear();
+}
+
+void TextPrinter::finish() {
+  if (!out_.ends_with('\n')) out_ += '\n';
+  put_all();
 }
 
 std::string TextPrinter::apart(const std::function<void()>& write) {
@@ -458,9 +470,7 @@ std::string print(const ir::Model& model, const PrintOptions& options) {
 void print(const ir::Model& model, Sink& sink, const PrintOptions& options) {
   TextPrinter printer(options, &sink);
   printer.print(model);
-  const std::string rest = printer.take();
-  sink.put(rest);
-  if (!rest.ends_with('\n')) sink.put("\n");
+  printer.finish();
 }
 std::string print(const ir::Graph& graph, const PrintOptions& options) {
   return printed(graph, options, print_with);

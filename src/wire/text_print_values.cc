@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/decimal.h"
 #include "wire/text_printer.h"
 
 namespace sardonyx::wire {
@@ -173,38 +174,44 @@ void TextPrinter::each(size_t count, Write write) {
 
 namespace {
 
-constexpr size_t number_room = 40;  // of the longest number, and a separator
+constexpr size_t number_room = float_room;  // of any number, and a separator
 
+// Writes numbers, each but the very first with a comma before it.
 template <class T>
-char* write_number(char* to, T value) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(value)) {
-      const std::string_view text = std::signbit(value) ? "-nan" : "nan";
-      return std::copy(text.begin(), text.end(), to);
+char* write_numbers(char* to, std::span<const std::byte> bytes, size_t begin, size_t end) {
+  if constexpr (std::is_same_v<T, float>) {
+    return write_floats(to, bytes.data() + begin * sizeof(T), end - begin, begin == 0);
+  } else {
+    for (size_t i = begin; i < end; ++i) {
+      if (i > 0) {
+        *to++ = ',';
+        *to++ = ' ';
+      }
+      const T value = load<T>(bytes, i);
+      if constexpr (std::is_floating_point_v<T>) {
+        if (std::isnan(value)) {
+          const std::string_view text = std::signbit(value) ? "-nan" : "nan";
+          to = std::copy(text.begin(), text.end(), to);
+          continue;
+        }
+      }
+      to = std::to_chars(to, to + number_room, value).ptr;
     }
+    return to;
   }
-  return std::to_chars(to, to + number_room, value).ptr;
 }
 
-// Appends the numbers [begin, end), each but the very first with a comma before it.
 template <class T>
 void append_numbers(std::string& text, std::span<const std::byte> bytes, size_t begin, size_t end) {
-  std::array<char, 1 << 14> buffer;
-  char* at = buffer.data();
-  for (size_t i = begin; i < end; ++i) {
-    if (i > 0) {
-      *at++ = ',';
-      *at++ = ' ';
-    }
-    at = write_number(at, load<T>(bytes, i));
-    if (buffer.data() + buffer.size() - at > static_cast<ptrdiff_t>(2 * number_room)) continue;
-    text.append(buffer.data(), at);
-    at = buffer.data();
+  constexpr size_t at_once = 256;
+  std::array<char, (at_once + 1) * number_room> buffer;
+  for (; begin < end; begin += std::min(at_once, end - begin)) {
+    const size_t stop = begin + std::min(at_once, end - begin);
+    text.append(buffer.data(), write_numbers<T>(buffer.data(), bytes, begin, stop));
   }
-  text.append(buffer.data(), at);
 }
 
-constexpr size_t chunk_of_numbers = 1 << 13;
+constexpr size_t chunk_of_numbers = 1 << 12;
 constexpr int most_threads = 8;
 
 }  // namespace
@@ -215,25 +222,28 @@ void TextPrinter::each_of_many(std::span<const std::byte> bytes) {
   if (!pool_) pool_ = std::make_unique<ThreadPool>(std::min(usable_cpus(), most_threads));
   const size_t count = bytes.size() / sizeof(T);
   const size_t in_round = static_cast<size_t>(pool_->threads()) * 8;
-  std::vector<std::string> made(in_round), before(in_round);
-  out_ += '{';
-  before[0] = std::exchange(out_, {});
-  const auto write = [&](std::vector<std::string>& texts) {
-    for (std::string& text : texts) {
-      if (!text.empty()) sink_->put(text);
-      text.clear();
+  if (made_.empty()) {
+    for (auto* round : {&made_, &waiting_}) {
+      round->resize(in_round);
+      for (Piece& piece : *round)
+        piece.room = std::make_unique_for_overwrite<char[]>((chunk_of_numbers + 1) * number_room);
     }
-  };
-  for (size_t begin = 0; begin < count; begin += in_round * chunk_of_numbers) {
-    pool_->parallel_for(static_cast<int64_t>(in_round) + 1, 1, [&](int64_t index, int64_t, int) {
-      if (index == 0) return write(before);
-      const auto chunk = static_cast<size_t>(index) - 1;
-      const size_t first = std::min(begin + chunk * chunk_of_numbers, count);
-      append_numbers<T>(made[chunk], bytes, first, std::min(first + chunk_of_numbers, count));
-    });
-    made.swap(before);
   }
-  write(before);
+  out_ += '{';
+  for (size_t begin = 0; begin < count; begin += in_round * chunk_of_numbers) {
+    const size_t chunks =
+        std::min(in_round, (count - begin + chunk_of_numbers - 1) / chunk_of_numbers);
+    pool_->parallel_for(static_cast<int64_t>(chunks) + 1, 1, [&](int64_t index, int64_t, int) {
+      if (index == 0) return put_all();
+      const auto chunk = static_cast<size_t>(index) - 1;
+      const size_t first = begin + chunk * chunk_of_numbers;
+      Piece& piece = made_[chunk];
+      const char* end = write_numbers<T>(piece.room.get(), bytes, first,
+                                         std::min(first + chunk_of_numbers, count));
+      piece.size = static_cast<size_t>(end - piece.room.get());
+    });
+    made_.swap(waiting_);
+  }
   out_ += '}';
 }
 

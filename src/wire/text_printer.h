@@ -18,7 +18,7 @@ namespace sardonyx::wire {
 
 class TextPrinter {
  public:
-  // What is printed goes to `sink` piece by piece, where there is one; `take` gives the rest.
+  // What is printed goes to `sink` piece by piece, where there is one; `finish` writes the rest.
   explicit TextPrinter(const PrintOptions& options, Sink* sink = nullptr)
       : options_(options), sink_(sink) {}
 
@@ -30,7 +30,8 @@ class TextPrinter {
   void print(const ir::TypeProto& type);
   void print(const ir::TensorProto& tensor);
 
-  std::string take() { return std::move(out_); }
+  std::string take() { return std::move(out_); }  // where there is no sink
+  void finish();                                  // ends the text with a new line
 
  private:
   // Records of annotations: keys and the functions that write their values.
@@ -58,6 +59,7 @@ class TextPrinter {
   std::string apart(const std::function<void()>& write);
   void new_line();
   void spill();
+  void put_all();
 
   void quoted(std::string_view text);
   void name(std::string_view text);
@@ -104,9 +106,16 @@ class TextPrinter {
   template <class T>
   void each_of_many(std::span<const std::byte> bytes);
 
+  // Text of numbers that a thread has made.
+  struct Piece {
+    std::unique_ptr<char[]> room;
+    size_t size = 0;
+  };
+
   const PrintOptions& options_;
   Sink* sink_;
-  std::unique_ptr<ThreadPool> pool_;  // made when a large tensor is met
+  std::unique_ptr<ThreadPool> pool_;   // made when a large tensor is met
+  std::vector<Piece> made_, waiting_;  // `waiting_` is to be written before `out_`
   std::string out_;
   size_t indent_ = 0;
   int depth_ = 0;

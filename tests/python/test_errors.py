@@ -35,6 +35,14 @@ def test_no_model(sardonyx, tmp_path, command):
     sardonyx.fails(INVALID_MODEL, command, file, mentions=["noise.onnx"])
 
 
+def test_a_syntax_error_shows_the_place(sardonyx, tmp_path):
+    file = tmp_path / "bad.onnxtxt"
+    file.write_text(HEAD + "\ng (float[1] x) => (float[1] y) {\n  y = Relu x)\n}\n")
+    error = sardonyx.fails(INVALID_MODEL, "show", file, mentions=["line 3, column 12"])
+    lines = error.splitlines()
+    assert lines[-2:] == ["      y = Relu x)", "               ^"]
+
+
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.999])
 def test_truncated_model(sardonyx, tmp_path, share):
     whole = (DIGITS / "digits.onnx").read_bytes()

@@ -74,9 +74,32 @@ def test_a_model_is_checked_through_them(sardonyx, save, twice, model):
     opaque = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 3]>
         g (float[2] x) => (float[2] y) {{ y = {DOMAIN}.Opaque (x) }}""", "opaque.onnx")
     assert "O-22" in sardonyx("check", opaque, "--opset", twice).stdout
+    mixed = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 3]>
+        g (float[2] x) => (float[2] y) {{ t = {DOMAIN}.Opaque (x)  y = {DOMAIN}.Twice (t) }}""", "mixed.onnx")
+    report = sardonyx("check", mixed, "--opset", twice).stdout
+    assert "O-22" in report and "O-04" not in report and "D-25" not in report
+    both = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 3]>
+        g (float[2] x) => (float[2] y) {{ t = {DOMAIN}.Thrice (x)  y = {DOMAIN}.Twice (t) }}""", "both.onnx")
+    assert sardonyx("check", both, "--opset", twice, expect=FINDINGS).stdout.count("O-04") == 1
+    absent = save(f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x) => (float[2] y) {{ y = {DOMAIN}.Twice (x) }}""", "absent.onnx")
+    assert "is not imported" in sardonyx("check", absent, "--opset", twice, expect=FINDINGS).stdout
     other = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 2]>
         g (float[2] x) => (float[2] y) {{ y = {DOMAIN}.Twice (x) }}""", "other.onnx")
     assert "version 2" in sardonyx("check", other, "--opset", twice, expect=FINDINGS).stdout
+
+
+def test_a_model_is_inferred_through_them(sardonyx, save, twice, tmp_path):
+    model = save(f"""<ir_version: 10, opset_import: ["" : 17, "{DOMAIN}": 3]>
+        g (float[N] x) => (y) {{ y = {DOMAIN}.Twice (x) }}""")
+    report = parse_json(sardonyx("infer", model, "--opset", twice, "--json"))
+    assert {value["name"]: value["type"] for value in report["values"]}["y"] == "float[N]"
+    written = tmp_path / "typed.onnx"
+    sardonyx("infer", model, "--opset", twice, "-o", written)
+    typed = onnx.load(written)
+    assert not typed.functions and typed.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "N"
+    sardonyx("infer", model, "--opset", twice, "--in-place")
+    assert not onnx.load(model).functions
 
 
 def test_functions_of_the_model_come_first(sardonyx, save, twice, tmp_path):
@@ -120,7 +143,7 @@ def test_what_is_no_document(sardonyx, model, twice, tmp_path):
     assert "operator set document" in sardonyx.fails(INVALID_MODEL, "check", twice)
 
 
-@pytest.mark.parametrize("domain, version", [("ai.onnx", 0), ("ai.onnx", 13), ("ai.onnx.ml", 0)])
+@pytest.mark.parametrize("domain, version", [("ai.onnx", 0), ("ai.onnx", 13), ("ai.onnx", 17), ("ai.onnx.ml", 0)])
 def test_our_operator_sets_as_documents(sardonyx, tmp_path, domain, version):
     path = tmp_path / "set.onnx"
     sardonyx("opset", path, "--export", domain, *(["--version", version] if version else []))
@@ -136,6 +159,7 @@ def test_our_operator_sets_as_documents(sardonyx, tmp_path, domain, version):
     expected = {name: since for name, (since, deprecated) in expected.items() if not deprecated}
     found = {op.op_type: op.since_version for op in made.operator}
     report = parse_json(sardonyx("opset", path, "--json"))
+    assert {finding["severity"] for finding in report["findings"]} <= {"info"}
     found = {op["name"]: op["since"] for op in report["operators"]}
     missing = {name for name in expected if name not in found}
     assert not missing and {name: found[name] for name in expected} == expected

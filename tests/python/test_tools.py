@@ -38,7 +38,10 @@ def test_check_collects_all_it_finds(sardonyx, save):
 def test_check_json(sardonyx, save):
     model = save("""<ir_version: 8, opset_import: ["" : 17]>
         g (float[2,3] x) => (float[2,3] y) { y = Relu <slope = 1.0> (x) }""")
-    assert "slope" in str(parse_json(sardonyx("check", model, "--json", expect=FINDINGS)))
+    report = parse_json(sardonyx("check", model, "--json", expect=FINDINGS))
+    found = next(finding for finding in report["findings"] if finding["severity"] == "error")
+    assert found["rule"] == "D-23" and found["graph"] == "graph 'g'" and found["index"] == 0
+    assert found["operator"] == "Relu" and found["part"] == "attribute 'slope'" and found["message"] and found["place"]
 
 
 def test_info(sardonyx):
