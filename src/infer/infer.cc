@@ -64,6 +64,18 @@ Known known_of(const ir::TensorProto& tensor, bool thorough) {
   return Known::of(ops::ValueType::tensor(tensor.element_type(), std::move(shape)));
 }
 
+Known known_of(const ir::SparseTensorProto& sparse) {
+  std::vector<ir::Dim> shape;
+  for (const int64_t dim : sparse.dims) {
+    if (dim < 0) {
+      fail_at(fmt::format("sparse tensor '{}'", sparse.values.name), ErrorCode::invalid_model,
+              "dims must not be negative; found {}", dim);
+    }
+    shape.push_back(ir::Dim(dim));
+  }
+  return Known::of(ops::ValueType::tensor(sparse.values.element_type(), std::move(shape)));
+}
+
 // The elements of a small integer tensor that nothing is known of get a name each.
 void name_elements(Known& value, ir::SymbolTable& symbols) {
   constexpr int64_t most = 16;
@@ -286,7 +298,8 @@ ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings) {
         findings.problem(node, error);
       };
     }
-    findings.budget->nodes -= static_cast<int64_t>(graph.nodes.size()) + 1;
+    const size_t declared = graph.value_info.size() + graph.initializers.size();
+    findings.budget->nodes -= static_cast<int64_t>(graph.nodes.size() + declared / 8) + 1;
     Scope inside(&scope);
     enter(graph, inside, inner, inputs);
     infer_graph(graph, inside, inner);
@@ -320,6 +333,8 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
   for (const ir::TensorProto& initializer : graph.initializers) {
     scope.set(initializer.name, known_of(initializer, findings.thorough));
   }
+  for (const ir::SparseTensorProto& sparse : graph.sparse_initializers)
+    scope.set(sparse.values.name, known_of(sparse));
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const ir::ValueInfo& input = graph.inputs[i];
     Known known;
@@ -329,7 +344,12 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
     if (const Known* initializer = scope.find_here(input.name); initializer && i >= inputs.size()) {
       if (!known.type.is_known()) known = Known::of(initializer->type);
     }
+    const int first = findings.symbols->size();
     if (findings.thorough) name_elements(known, *findings.symbols);
+    for (int id = first; findings.unknowns && id < findings.symbols->size(); ++id) {
+      findings.unknowns->emplace(
+          id, Unknown{fmt::format("input '{}'", input.name), "an element that the run brings"});
+    }
     scope.set(input.name, std::move(known));
   }
   if (!names_sizes) return;

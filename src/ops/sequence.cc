@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ops/families/element_counts.h"
+#include "ops/families/held_count.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -67,7 +68,7 @@ void infer_construct(InferContext& ctx) {
   ValueType item;
   for (int i = 0; i < ctx.input_count(); ++i)
     item = i == 0 ? ctx.type(0) : merged(ctx, item, ctx.type(i));
-  ctx.set(0, ValueType::sequence_of(std::move(item)));
+  ctx.set_known(0, holding(ValueType::sequence_of(std::move(item)), Dim(ctx.input_count())));
 }
 
 std::unique_ptr<Step> prepare_construct(PrepareContext&) {
@@ -82,7 +83,8 @@ void infer_empty(InferContext& ctx) {
   const int64_t number = ctx.attr_int("dtype", static_cast<int64_t>(ElementType::float32));
   if (number <= 0 || number >= element_type_count)
     ctx.fail("dtype must be the number of an element type; got {}", number);
-  ctx.set(0, ValueType::sequence_of(ValueType::tensor(static_cast<ElementType>(number))));
+  const auto element = static_cast<ElementType>(number);
+  ctx.set_known(0, holding(ValueType::sequence_of(ValueType::tensor(element)), Dim(0)));
 }
 
 std::unique_ptr<Step> prepare_empty(PrepareContext&) {
@@ -90,12 +92,20 @@ std::unique_ptr<Step> prepare_empty(PrepareContext&) {
                               [](RunContext& run) { run.set_output(0, Sequence()); });
 }
 
+// The input with items of this type, `more` of them than before.
+void set_changed(InferContext& ctx, ValueType item, int more) {
+  Known made = Known::of(ValueType::sequence_of(std::move(item)));
+  if (const Dim* count = held_count(ctx.known(0)))
+    made = holding(std::move(made.type), max(*count + Dim(more), Dim(0)));
+  ctx.set_known(0, std::move(made));
+}
+
 void infer_insert(InferContext& ctx) {
   check_sequence(ctx);
   require_one(ctx, 2);
-  const ValueType& sequence = ctx.type(0);
-  ctx.set(0, ValueType::sequence_of(sequence.nested ? merged(ctx, *sequence.nested, ctx.type(1))
-                                                    : ctx.type(1)));
+  const Known& sequence = ctx.known(0);
+  const bool first = !sequence.type.nested || is_surely_empty(sequence);
+  set_changed(ctx, first ? ctx.type(1) : merged(ctx, *sequence.type.nested, ctx.type(1)), 1);
 }
 
 std::unique_ptr<Step> prepare_insert(PrepareContext&) {
@@ -113,7 +123,8 @@ std::unique_ptr<Step> prepare_insert(PrepareContext&) {
 void infer_erase(InferContext& ctx) {
   check_sequence(ctx);
   require_one(ctx, 1);
-  ctx.set(0, ctx.type(0));
+  if (!ctx.type(0).nested) return ctx.set(0, ctx.type(0));
+  set_changed(ctx, *ctx.type(0).nested, -1);
 }
 
 std::unique_ptr<Step> prepare_erase(PrepareContext&) {
@@ -147,6 +158,7 @@ std::unique_ptr<Step> prepare_at(PrepareContext&) {
 void infer_length(InferContext& ctx) {
   check_sequence(ctx);
   ctx.set(0, ElementType::int64, {});
+  if (const Dim* count = held_count(ctx.known(0))) ctx.set_elements(0, {*count});
 }
 
 std::unique_ptr<Step> prepare_length(PrepareContext&) {
@@ -169,6 +181,19 @@ std::optional<Dim> common_part(const InferContext& ctx, const Dim& size) {
   return equal ? std::optional(part) : std::nullopt;
 }
 
+// How many parts there are.
+std::optional<Dim> part_count(const InferContext& ctx) {
+  const auto& shape = ctx.shape(0);
+  if (!shape) return std::nullopt;
+  const auto at = static_cast<size_t>(
+      ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(shape->size())));
+  if (!ctx.has_input(1)) return (*shape)[at];
+  if (ctx.rank(1) == 1) return (*ctx.shape(1))[0];
+  const auto split = ctx.integers(1);
+  if (ctx.rank(1) != 0 || !split || split->size() != 1 || split->front() < 1) return std::nullopt;
+  return ceil_div((*shape)[at], Dim(split->front()));
+}
+
 void infer_split(InferContext& ctx) {
   ValueType item = ctx.type(0);
   if (item.shape) {
@@ -185,7 +210,9 @@ void infer_split(InferContext& ctx) {
       size = part ? *part : ctx.unknown(size);
     }
   }
-  ctx.set(0, ValueType::sequence_of(std::move(item)));
+  Known made = Known::of(ValueType::sequence_of(std::move(item)));
+  if (const auto count = part_count(ctx)) made = holding(std::move(made.type), *count);
+  ctx.set_known(0, std::move(made));
 }
 
 // The sizes of the parts: ones, equal ones and a rest, or as given.
@@ -247,6 +274,14 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
 // --- ConcatFromSequence
 // ---------------------------------------------------------------------------
 
+// The sizes of all items added up.
+Dim joined_size(InferContext& ctx, const Dim& item, const Dim* count) {
+  if (count == nullptr) return ctx.unknown();
+  if (*count == 1 || !item.depends_on_run()) return *count * item;
+  const ir::Symbol* symbol = item.as_symbol();  // may be another in each item
+  return symbol && symbol->upper ? ctx.unknown(*count * *symbol->upper) : ctx.unknown();
+}
+
 void infer_concat(InferContext& ctx) {
   check_sequence(ctx);
   const ValueType item = item_type(ctx, ctx.type(0));
@@ -258,10 +293,12 @@ void infer_concat(InferContext& ctx) {
   const int64_t rank = static_cast<int64_t>(item.shape->size()) + (stacks ? 1 : 0);
   const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis"), rank);
   std::vector<Dim> out = *item.shape;
-  if (stacks)
-    out.insert(out.begin() + axis, ctx.unknown());
-  else
-    out[static_cast<size_t>(axis)] = ctx.unknown();
+  const Dim* count = held_count(ctx.known(0));
+  if (stacks) {
+    out.insert(out.begin() + axis, count ? *count : ctx.unknown());
+  } else {
+    out[static_cast<size_t>(axis)] = joined_size(ctx, out[static_cast<size_t>(axis)], count);
+  }
   ctx.set(0, item.element, std::move(out));
 }
 
