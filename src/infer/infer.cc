@@ -347,8 +347,11 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
     const int first = findings.symbols->size();
     if (findings.thorough) name_elements(known, *findings.symbols);
     for (int id = first; findings.unknowns && id < findings.symbols->size(); ++id) {
+      const std::string element = known.type.rank() == 0
+                                      ? fmt::format("value of '{}'", input.name)
+                                      : fmt::format("element {} of '{}'", id - first, input.name);
       findings.unknowns->emplace(
-          id, Unknown{fmt::format("input '{}'", input.name), "an element that the run brings"});
+          id, names_sizes ? Unknown{"", element} : Unknown{"the graph's input", element});
     }
     scope.set(input.name, std::move(known));
   }

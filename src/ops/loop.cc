@@ -78,6 +78,7 @@ void infer(InferContext& ctx) {
   };
   const std::vector<Known>& made = carried.settle(infer_body);
   const Dim trips = trip_count(ctx, made[0]);
+  carried.bound(trips, infer_body);
   for (size_t i = 0; i < arity.carried; ++i)
     ctx.set_known(static_cast<int>(i), carried.after(i, trips));
   for (size_t i = 0; i < arity.scanned; ++i) {

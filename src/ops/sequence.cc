@@ -12,6 +12,18 @@ namespace {
 
 using Kind = ir::TypeProto::Kind;
 
+// What a size stays within whatever the run decides.
+std::optional<Dim> bound_of(const Dim& size) {
+  Dim bound = size;
+  for (int round = 0; bound.depends_on_run(); ++round) {
+    const ir::Symbol* symbol = bound.as_symbol();
+    constexpr int most = 8;
+    if (symbol == nullptr || !symbol->upper || round == most) return std::nullopt;
+    bound = *symbol->upper;
+  }
+  return bound;
+}
+
 // The type of an item that may be either; sizes that differ are not said.
 ValueType merged(InferContext& ctx, const ValueType& a, const ValueType& b) {
   if (!a.is_known()) return b;
@@ -23,7 +35,9 @@ ValueType merged(InferContext& ctx, const ValueType& a, const ValueType& b) {
   }
   for (size_t i = 0; i < a.shape->size(); ++i) {
     const Dim &one = (*a.shape)[i], &other = (*b.shape)[i];
-    if (one != other) (*type.shape)[i] = ctx.unknown(max(one, other));
+    if (one == other) continue;
+    const auto a_bound = bound_of(one), b_bound = bound_of(other);
+    (*type.shape)[i] = a_bound && b_bound ? ctx.unknown(max(*a_bound, *b_bound)) : ctx.unknown();
   }
   return type;
 }
@@ -35,10 +49,7 @@ ValueType item_type(InferContext& ctx, const ValueType& sequence) {
   ValueType type = *sequence.nested;
   if (!type.shape) return type;
   for (Dim& size : *type.shape) {
-    if (!size.depends_on_run()) continue;
-    const ir::Symbol* symbol = size.as_symbol();
-    const bool bounded = symbol && symbol->upper && !symbol->upper->depends_on_run();
-    size = bounded ? ctx.unknown(*symbol->upper) : ctx.unknown();
+    if (size.depends_on_run()) size = ctx.unknown(bound_of(size));
   }
   return type;
 }
@@ -189,9 +200,10 @@ std::optional<Dim> part_count(const InferContext& ctx) {
       ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(shape->size())));
   if (!ctx.has_input(1)) return (*shape)[at];
   if (ctx.rank(1) == 1) return (*ctx.shape(1))[0];
-  const auto split = ctx.integers(1);
-  if (ctx.rank(1) != 0 || !split || split->size() != 1 || split->front() < 1) return std::nullopt;
-  return ceil_div((*shape)[at], Dim(split->front()));
+  const auto* split = ctx.elements(1);
+  if (ctx.rank(1) != 0 || !split || split->size() != 1) return std::nullopt;
+  if (split->front().upper().value_or(1) < 1) return std::nullopt;  // the run refuses it
+  return ceil_div((*shape)[at], split->front());
 }
 
 void infer_split(InferContext& ctx) {
@@ -278,8 +290,8 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
 Dim joined_size(InferContext& ctx, const Dim& item, const Dim* count) {
   if (count == nullptr) return ctx.unknown();
   if (*count == 1 || !item.depends_on_run()) return *count * item;
-  const ir::Symbol* symbol = item.as_symbol();  // may be another in each item
-  return symbol && symbol->upper ? ctx.unknown(*count * *symbol->upper) : ctx.unknown();
+  const auto bound = bound_of(item);  // may be another in each item
+  return bound ? ctx.unknown(*count * *bound) : ctx.unknown();
 }
 
 void infer_concat(InferContext& ctx) {

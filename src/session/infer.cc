@@ -229,8 +229,14 @@ class Reporter {
   }
 
   void note(int id) {
+    if (!noted_.insert(id).second) return;
     const ir::Symbol* decided = inferred_.decided_by(id);
-    if (decided == nullptr || !noted_.insert(id).second) return;
+    if (decided == nullptr) {
+      const ir::Symbol& symbol = inferred_.symbols[id];
+      if (symbol.decided_by_run)  // an element of an input
+        inference_.names.push_back({symbol.name, inferred_.unknowns.at(id).reason});
+      return;
+    }
     InferredUnknown& unknown = inference_.unknowns.emplace_back();
     unknown.name = inferred_.symbols[id].name;
     if (decided->upper) unknown.bound = inferred_.symbols.resolved(*decided->upper).to_string();

@@ -41,7 +41,7 @@ struct InferredModel {
   InferredValue::State state(const ir::Graph* graph, const std::string& name,
                              const ir::ValueType& type) const;
   // The symbol that says what decides a size of this name: itself, or the unknown a name stands
-  // for. Null where that is an input.
+  // for. Null where the caller does: a size of an input or an element of one.
   const ir::Symbol* decided_by(int id) const;
 };
 

@@ -200,7 +200,58 @@ Dim CarriedValues::size_after(const Dim& start, const Dim& within, const Dim* ma
     const Dim after = start + trips * growth;
     return ctx_.mode().thorough || !after.depends_on_run() ? after : ctx_.unknown(after);
   }
-  return surely_at_least(within, *made) ? ctx_.unknown(start) : ctx_.unknown();
+  if (surely_at_least(within, *made)) return ctx_.unknown(start);
+  const auto most = most_growth(growth);
+  return most ? ctx_.unknown(start + trips * *most) : ctx_.unknown();
+}
+
+// The most that `growth` can be, told without what iterations decide: where it rises evenly with
+// sizes that have bounds.
+std::optional<Dim> CarriedValues::most_growth(Dim growth) const {
+  if (growth.is_indefinite() || growth.lower().value_or(-1) < 0) return std::nullopt;
+  constexpr int most = 8;
+  for (int round = 0; round < most; ++round) {
+    std::vector<int> ids;
+    growth.collect_symbols(ids);
+    const auto found =
+        std::find_if(ids.begin(), ids.end(), [&](int id) { return id >= first_symbol_; });
+    if (found == ids.end()) return growth;
+    const ir::Symbol& symbol = ctx_.symbols()[*found];
+    if (!symbol.upper) return std::nullopt;
+    const Dim rest = growth.substitute(symbol.id, Dim(0));
+    const Dim slope = growth.substitute(symbol.id, Dim(1)) - rest;
+    if (slope.is_indefinite() || slope.lower().value_or(-1) < 0) return std::nullopt;
+    if (growth != rest + slope * Dim(&symbol)) return std::nullopt;
+    growth = rest + slope * *symbol.upper;
+    if (growth.is_indefinite()) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void CarriedValues::bound(const Dim& trips, const InferBody& infer_body) {
+  if (!ctx_.mode().thorough || ctx_.is_hurried()) return;
+  std::vector<Known> bounded = within_;
+  bool any = false;
+  for (size_t i = 0; i < within_.size() && first_ + i < made_.size(); ++i) {
+    const ValueType& made = made_[first_ + i].type;
+    if (!within_[i].type.is_tensor() || within_[i].type.rank() != made.rank()) continue;
+    for (size_t d = 0; within_[i].type.shape && d < within_[i].type.shape->size(); ++d) {
+      const Dim &size = (*within_[i].type.shape)[d], &start = (*start_[i].type.shape)[d];
+      const ir::Symbol* symbol = size.as_symbol();
+      if (!is_of_loop(size) || symbol == nullptr || symbol->upper) continue;
+      const Dim growth = (*made.shape)[d] - size;
+      const auto most =
+          surely_at_least(size, (*made.shape)[d]) ? std::optional(Dim(0)) : most_growth(growth);
+      if (!most) continue;
+      const Dim with_bound = ctx_.unknown(start + trips * *most);
+      (*bounded[i].type.shape)[d] = with_bound;
+      starts_as(with_bound, start);
+      any = true;
+    }
+  }
+  if (!any) return;
+  within_ = std::move(bounded);
+  made_ = infer_body(within_);
 }
 
 std::shared_ptr<const std::vector<Dim>> CarriedValues::elements_after(size_t i,

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,6 +25,10 @@ class CarriedValues {
   CarriedValues(InferContext& ctx, std::vector<Known> start, size_t first);
   // Must come first. Returns the body's outputs, which hold in every iteration.
   const std::vector<Known>& settle(const InferBody& infer_body);
+  // Infers the body once more, with bounds for what grows by no more than some size in each of
+  // `trips` iterations, so that what the body makes of it has one, too. Does nothing where that
+  // adds none.
+  void bound(const Dim& trips, const InferBody& infer_body);
   // What is known of carried value i when `trips` iterations are over.
   Known after(size_t i, const Dim& trips) const;
   // The type of what every iteration makes, told by the first one: all must be of one shape.
@@ -39,6 +44,7 @@ class CarriedValues {
   void name_elements(Known& carried);
   void fill_empty(const InferBody& infer_body);
   Dim size_after(const Dim& start, const Dim& within, const Dim* made, const Dim& trips) const;
+  std::optional<Dim> most_growth(Dim growth) const;
   std::shared_ptr<const std::vector<Dim>> elements_after(size_t i, const Dim& trips) const;
 
   InferContext& ctx_;
