@@ -194,7 +194,8 @@ def inference_result(options: argparse.Namespace, cases: str, label: str, *argum
     """What inference says of the same cases against what they compute."""
     report = options.build / "test-reports" / f"{label.replace(' ', '-')}.json"
     report.unlink(missing_ok=True)
-    run([str(options.build / "bin" / "infer_runner"), "--cases", cases, "--json", str(report), *arguments],
+    run([str(options.build / "bin" / "infer_runner"), "--cases", cases, "--exceptions",
+         str(ROOT / "tests" / "conformance" / "exceptions.txt"), "--json", str(report), *arguments],
         log=report.with_suffix(".log"))
     if not report.exists():
         return Result(failures=[f"{label}: the runner stopped before its end"])

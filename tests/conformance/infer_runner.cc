@@ -1,6 +1,9 @@
 // Infers models of ONNX backend test cases and holds every type, shape and element against what a
 // plain run makes:
-//   infer_runner --cases DIR [--filter RE] [--symbolic] [--random N] [--json FILE]
+//   infer_runner --cases DIR [--filter RE] [--symbolic] [--random N] [--exceptions FILE] [--json
+//   FILE]
+// Cases that contradict themselves, as the exceptions list them for the release that a folder's
+// name says, are left out.
 // With --symbolic every dimension of every input is a name of its own; with --random, too, and each
 // model also runs on inputs of up to N other shapes, drawn at random: the types that hold for names
 // must hold for all of them. What the models declare of outputs is not used. Exit code 0 when
@@ -23,6 +26,7 @@
 #include "base/bytes.h"
 #include "base/thread_pool.h"
 #include "eval/eval.h"
+#include "exceptions.h"
 #include "session/inferred_model.h"
 #include "wire/external.h"
 #include "wire/read.h"
@@ -145,6 +149,8 @@ struct Settings {
   std::string json_path;
   bool symbolic = false;
   int random = 0;
+  std::string exceptions_path;
+  conformance::Exceptions exceptions;
 };
 
 void forget_declarations(ir::Graph& graph) {
@@ -309,8 +315,22 @@ nlohmann::json values_of(const ir::Graph& original, const InferredModel& made, T
   return values;
 }
 
+// Null where the case can run; otherwise why not.
+const conformance::Exception* broken(const fs::path& folder, const Settings& settings) {
+  for (const fs::path& part : folder) {
+    const conformance::Exception* found = settings.exceptions.find(
+        conformance::parse_release(part.string()), folder.filename().string());
+    if (found && found->kind == conformance::Exception::Kind::broken) return found;
+  }
+  return nullptr;
+}
+
 nlohmann::json infer_case(const fs::path& folder, const Settings& settings, Totals& totals) {
   nlohmann::json report = {{"case", folder.string()}};
+  if (const conformance::Exception* found = broken(folder, settings)) {
+    report["skipped"] = found->reason;
+    return report;
+  }
   try {
     ir::Model model = wire::read_model((folder / "model.onnx").string());
     forget_declarations(*model.graph);
@@ -361,7 +381,11 @@ int main(int argc, char** argv) {
   app.add_option("--json", settings.json_path, "Write what was inferred here");
   app.add_flag("--symbolic", settings.symbolic, "Every dimension of every input is a name");
   app.add_option("--random", settings.random, "Runs on inputs of other shapes, for each case");
+  app.add_option("--exceptions", settings.exceptions_path, "The list of cases that can't be met");
   CLI11_PARSE(app, argc, argv);
+  if (!settings.exceptions_path.empty()) {
+    settings.exceptions = conformance::Exceptions(read_file(settings.exceptions_path).text());
+  }
 
   Totals totals;
   nlohmann::json reports = nlohmann::json::array();

@@ -9,7 +9,8 @@ namespace {
 
 class Thorough {
  public:
-  explicit Thorough(std::string_view text) : graph_(wire::parse_graph(text)) {
+  explicit Thorough(std::string_view text) : Thorough(wire::parse_graph(text)) {}
+  explicit Thorough(ir::Graph graph) : graph_(std::move(graph)) {
     findings_.symbols = &symbols_;
     findings_.constraints = &constraints_;
     findings_.thorough = true;
@@ -297,6 +298,22 @@ std::string nested_loops(int depth) {
 }
 
 // Two rounds at each level would be 2^30 inferences.
+TEST(Thorough, AttributesThatHoldNothingAreFindings) {
+  ir::Graph graph;
+  ir::Node& node = graph.nodes.emplace_back();
+  node.op_type = "Constant";
+  node.outputs = {"y"};
+  for (const auto& [name, kind] : {std::pair("value", ir::AttributeKind::tensor),
+                                   std::pair("sparse_value", ir::AttributeKind::sparse_tensor)}) {
+    node.attributes.resize(1);
+    node.attributes[0].name = name;
+    node.attributes[0].kind = kind;
+    const Thorough g(graph);
+    ASSERT_EQ(g.problems.size(), 1u) << name;
+    EXPECT_NE(g.problems[0].find(name), std::string::npos) << g.problems[0];
+  }
+}
+
 TEST(Thorough, NestedLoopsTakeBoundedTime) {
   const Thorough g(nested_loops(30));
   EXPECT_TRUE(g.problems.empty()) << g.problems[0];
