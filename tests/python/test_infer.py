@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import onnx
 import pytest
 import test_zoo
 import zoo
-from conftest import BAD_INPUT, FINDINGS, INVALID_MODEL, UNSUPPORTED, USAGE
+from conftest import BAD_INPUT, FINDINGS, INVALID_MODEL, ROOT, UNSUPPORTED, USAGE
 from onnx import TensorProto, helper, numpy_helper, parser
 
 
@@ -413,3 +415,14 @@ def test_every_family_of_the_zoo_is_known(sardonyx, tmp_path, name):
     left = {value["name"] for value in report["values"] if value["state"] not in ("known", "bounded")}
     assert left == WITHOUT_BOUND.get(name, set())
     assert [finding for finding in report["findings"] if finding["severity"] == "error"] == []
+
+
+def test_the_zoo_with_free_sizes_is_known_and_better_than_by_the_reference(sardonyx):
+    """What tools/zoo_inference.py counts, for docs/inference.md."""
+    counted = subprocess.run([sys.executable, ROOT / "tools" / "zoo_inference.py", "--program", sardonyx.path],
+                             capture_output=True, text=True)
+    assert counted.returncode == 0, counted.stderr
+    models, total, known, bounded, left, theirs, _ = (
+        int(word) for word in counted.stdout.splitlines()[-1].strip("| ").split(" | "))
+    assert models == len(zoo.ENTRIES) and known + bounded + left == total
+    assert left == 3 and known > 1.5 * theirs  # the words of the longest text
