@@ -297,7 +297,6 @@ std::string nested_loops(int depth) {
   return "g (float[n] c) => (float[k] w" + std::to_string(depth - 1) + ") {\n" + body + "}";
 }
 
-// Two rounds at each level would be 2^30 inferences.
 TEST(Thorough, AttributesThatHoldNothingAreFindings) {
   ir::Graph graph;
   ir::Node& node = graph.nodes.emplace_back();
@@ -314,6 +313,49 @@ TEST(Thorough, AttributesThatHoldNothingAreFindings) {
   }
 }
 
+// Loop in Loop …, each with a sequence that begins empty and a cache that grows by a bounded number
+// of rows, which both take rounds of their own.
+std::string nested_gathering_loops(int depth) {
+  std::string body;
+  for (int i = 0; i < depth; ++i) {
+    const std::string n = std::to_string(i);
+    body = "e" + n + " = SequenceEmpty <dtype = 7> ()\n trips" + n +
+           " = Constant <value_int = 3> ()\n h" + n + " = NonZero (x)\n r" + n +
+           " = Transpose <perm = [1, 0]> (h" + n + ")\n s" + n + ", w" + n + " = Loop (trips" + n +
+           ", , e" + n + ", r" + n + ") <body = b" + n + " (int64 i" + n + ", bool t" + n +
+           ", seq(int64[]) l" + n + ", int64[k, 1] c" + n + ") => (bool o" + n +
+           ", seq(int64[]) m" + n + ", int64[j, 1] d" + n + ") {\n" + body + " o" + n +
+           " = Identity (t" + n + ")\n m" + n + " = SequenceInsert (l" + n + ", c" + n + ")\n q" +
+           n + " = Compress <axis = 0> (c" + n + ", yes)\n d" + n + " = Concat <axis = 0> (c" + n +
+           ", q" + n + ")\n}>\n";
+  }
+  return "g (float[n] x, bool[m] yes) => (float[k] z) {\n" + body + " z = Identity (x)\n}";
+}
+
+// More than two rounds at each level would be 3^25 inferences.
+TEST(Thorough, NestedLoopsThatGatherTakeBoundedTime) {
+  const Thorough shallow(nested_gathering_loops(1));
+  EXPECT_TRUE(shallow.problems.empty()) << shallow.problems[0];
+  EXPECT_EQ(shallow["s0"].type.nested->rank(), 2u);
+  const Thorough g(nested_gathering_loops(25));
+  EXPECT_TRUE(g.problems.empty()) << g.problems[0];
+  EXPECT_LE(g.budget().nodes, 0);
+  EXPECT_GT(g.budget().nodes, -100'000);
+  EXPECT_GT(g.budget().symbols, -1'000'000);
+}
+
+TEST(Thorough, CyclesAreFindings) {
+  const Thorough g(R"(g (float[n] x) => (float[n] y) {
+    a = Add (x, b)
+    b = Relu (a)
+    y = Add (b, y)
+  })");
+  EXPECT_EQ(g.problems.size(), 2u);  // each node that reads what only a later one makes
+  EXPECT_NE(g.problems[0].find("'b' is not defined before the node"), std::string::npos);
+  EXPECT_FALSE(g["a"].type.is_known());
+}
+
+// Two rounds at each level would be 2^30 inferences.
 TEST(Thorough, NestedLoopsTakeBoundedTime) {
   const Thorough g(nested_loops(30));
   EXPECT_TRUE(g.problems.empty()) << g.problems[0];
@@ -338,6 +380,7 @@ TEST(Thorough, ChainsOfSizeArithmeticTakeBoundedTime) {
   const Thorough g(text);
   EXPECT_TRUE(g.problems.empty());
   EXPECT_EQ(g["z"].type.rank(), 1u);
+  EXPECT_GT(g.budget().symbols, -1'000'000);  // expressions are cut, and so is their number
 }
 
 }  // namespace
