@@ -54,7 +54,8 @@ struct InferredUnknown {
   std::string reason;
 };
 
-// A name that the model declares, explained by others: seq = past + 1.
+// A name that the model declares, explained by others, "seq = past + 1", or that of an element of
+// one of its inputs: "v0 = value of 'trips'".
 struct InferredName {
   std::string name;
   std::string expression;
