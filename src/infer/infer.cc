@@ -314,6 +314,8 @@ namespace {
 // caller decides them, not the run.
 void name_open_sizes(const ir::ValueInfo& input, ops::ValueType& type, ir::SymbolTable& symbols) {
   if (!type.shape || !input.type || !input.type->shape) return;
+  // Of two inputs with one name the last one's type counts.
+  if (input.type->shape->dims.size() != type.shape->size()) return;
   for (size_t d = 0; d < type.shape->size(); ++d) {
     const ir::Dimension& declared = input.type->shape->dims[d];
     if ((declared.value && *declared.value >= 0) || (declared.param && !declared.param->empty()))

@@ -344,6 +344,13 @@ TEST(Thorough, NestedLoopsThatGatherTakeBoundedTime) {
   EXPECT_GT(g.budget().symbols, -1'000'000);
 }
 
+TEST(Thorough, InputsOfOneNameMayDifferInRank) {
+  const Thorough g(
+      wire::parse_graph("g (float[?] x, float[?, 3, ?] x) => (float y) { y = Neg (x) }"));
+  EXPECT_EQ(g.shape("x"), "[x.0,3,x.2]");
+  EXPECT_EQ(g.shape("y"), g.shape("x"));
+}
+
 TEST(Thorough, CyclesAreFindings) {
   const Thorough g(R"(g (float[n] x) => (float[n] y) {
     a = Add (x, b)
