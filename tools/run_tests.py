@@ -140,8 +140,10 @@ def conformance_suite(options: argparse.Namespace) -> Result:
     result = Result()
     for cases in [options.cases, *options.historic]:
         result.add(conformance_of(cases, options))
-    result.add(inference_result(options, "infer"))
-    result.add(inference_result(options, "infer symbolic", "--symbolic"))
+    for cases in [options.cases, *options.historic]:
+        release = pathlib.Path(cases).name
+        result.add(inference_result(options, cases, f"infer {release}"))
+        result.add(inference_result(options, cases, f"infer {release} symbolic and random", "--random", "2"))
     result.add(differential_result(options))
     return result
 
@@ -188,11 +190,12 @@ def conformance_of(cases: str, options: argparse.Namespace) -> Result:
     return result
 
 
-def inference_result(options: argparse.Namespace, label: str, *arguments: str) -> Result:
+def inference_result(options: argparse.Namespace, cases: str, label: str, *arguments: str) -> Result:
     """What inference says of the same cases against what they compute."""
     report = options.build / "test-reports" / f"{label.replace(' ', '-')}.json"
     report.unlink(missing_ok=True)
-    run([str(options.build / "bin" / "infer_runner"), "--cases", options.cases, "--json", str(report), *arguments],
+    run([str(options.build / "bin" / "infer_runner"), "--cases", cases, "--exceptions",
+         str(ROOT / "tests" / "conformance" / "exceptions.txt"), "--json", str(report), *arguments],
         log=report.with_suffix(".log"))
     if not report.exists():
         return Result(failures=[f"{label}: the runner stopped before its end"])

@@ -33,7 +33,7 @@ struct InferOptions {
 // A value of the model: a graph's input, an initializer that is an input, or a node's output.
 struct InferredValue {
   enum class State {
-    known,    // type and shape are known; sizes are numbers or expressions of the model's names
+    known,    // type and shape are known; sizes are numbers or expressions of names of the inputs
     bounded,  // some sizes are unknowns that the run decides, each with an upper bound
     open,     // some sizes are unknowns without a bound
     partial,  // the rank, or a part of the type, is unknown
@@ -56,7 +56,8 @@ struct InferredUnknown {
   std::string reason;
 };
 
-// A name that the model declares, explained by others: seq = past + 1.
+// A name that the model declares, explained by others, "seq = past + 1", or that of an element of
+// one of its inputs: "v0 = value of 'trips'".
 struct InferredName {
   std::string name;
   std::string expression;

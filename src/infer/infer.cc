@@ -64,6 +64,18 @@ Known known_of(const ir::TensorProto& tensor, bool thorough) {
   return Known::of(ops::ValueType::tensor(tensor.element_type(), std::move(shape)));
 }
 
+Known known_of(const ir::SparseTensorProto& sparse) {
+  std::vector<ir::Dim> shape;
+  for (const int64_t dim : sparse.dims) {
+    if (dim < 0) {
+      fail_at(fmt::format("sparse tensor '{}'", sparse.values.name), ErrorCode::invalid_model,
+              "dims must not be negative; found {}", dim);
+    }
+    shape.push_back(ir::Dim(dim));
+  }
+  return Known::of(ops::ValueType::tensor(sparse.values.element_type(), std::move(shape)));
+}
+
 // The elements of a small integer tensor that nothing is known of get a name each.
 void name_elements(Known& value, ir::SymbolTable& symbols) {
   constexpr int64_t most = 16;
@@ -286,7 +298,8 @@ ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings) {
         findings.problem(node, error);
       };
     }
-    findings.budget->nodes -= static_cast<int64_t>(graph.nodes.size()) + 1;
+    const size_t declared = graph.value_info.size() + graph.initializers.size();
+    findings.budget->nodes -= static_cast<int64_t>(graph.nodes.size() + declared / 8) + 1;
     Scope inside(&scope);
     enter(graph, inside, inner, inputs);
     infer_graph(graph, inside, inner);
@@ -301,6 +314,8 @@ namespace {
 // caller decides them, not the run.
 void name_open_sizes(const ir::ValueInfo& input, ops::ValueType& type, ir::SymbolTable& symbols) {
   if (!type.shape || !input.type || !input.type->shape) return;
+  // Of two inputs with one name the last one's type counts.
+  if (input.type->shape->dims.size() != type.shape->size()) return;
   for (size_t d = 0; d < type.shape->size(); ++d) {
     const ir::Dimension& declared = input.type->shape->dims[d];
     if ((declared.value && *declared.value >= 0) || (declared.param && !declared.param->empty()))
@@ -320,6 +335,8 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
   for (const ir::TensorProto& initializer : graph.initializers) {
     scope.set(initializer.name, known_of(initializer, findings.thorough));
   }
+  for (const ir::SparseTensorProto& sparse : graph.sparse_initializers)
+    scope.set(sparse.values.name, known_of(sparse));
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const ir::ValueInfo& input = graph.inputs[i];
     Known known;
@@ -329,7 +346,15 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
     if (const Known* initializer = scope.find_here(input.name); initializer && i >= inputs.size()) {
       if (!known.type.is_known()) known = Known::of(initializer->type);
     }
+    const int first = findings.symbols->size();
     if (findings.thorough) name_elements(known, *findings.symbols);
+    for (int id = first; findings.unknowns && id < findings.symbols->size(); ++id) {
+      const std::string element = known.type.rank() == 0
+                                      ? fmt::format("value of '{}'", input.name)
+                                      : fmt::format("element {} of '{}'", id - first, input.name);
+      findings.unknowns->emplace(
+          id, names_sizes ? Unknown{"", element} : Unknown{"the graph's input", element});
+    }
     scope.set(input.name, std::move(known));
   }
   if (!names_sizes) return;

@@ -52,8 +52,8 @@ struct Budget {
 
 // Why a size or an element is unknown.
 struct Unknown {
-  std::string node;    // "NonZero 'hits'": the node that makes it
-  std::string reason;  // "its data decide"
+  std::string node;    // "NonZero 'hits'": the node that makes it; "": the model's input has it
+  std::string reason;  // "its data decide"; of an input, "value of 'trips'", "element 1 of 'sizes'"
 };
 
 // What a model declares of a value and inference can't confirm.

@@ -32,8 +32,9 @@ DimRange scaled(const DimRange& range, int64_t factor) {
 
 DimRange quotient_range(const DimRange& a, const DimRange& b) {
   const bool positive = b.low && *b.low > 0;
-  if (positive && not_negative(a)) {
-    return {b.high ? *a.low / *b.high : 0, a.high ? Bound(*a.high / *b.low) : std::nullopt};
+  if (not_negative(a) && not_negative(b) && b.high.value_or(1) > 0) {  // where b is not 0
+    const int64_t least = std::max<int64_t>(*b.low, 1);
+    return {b.high ? *a.low / *b.high : 0, a.high ? Bound(*a.high / least) : std::nullopt};
   }
   if (!positive || b.low != b.high) return {};
   return {a.low ? floor_division(*a.low, *b.low) : std::nullopt,

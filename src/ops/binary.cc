@@ -57,7 +57,13 @@ BinaryOp op_of(const NodeView& node) {
   node.fail(ErrorCode::internal, "is not in the table of binary operators");
 }
 
-std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b) {
+// `runs`: whether only what holds if the model runs at all is asked for.
+std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b, bool runs) {
+  const auto at_least = [](const Dim& x, int64_t least) {
+    const auto low = x.lower();
+    return low && *low >= least;
+  };
+  const int64_t least_divisor = runs ? 0 : 1;
   const auto truth = [](std::optional<bool> known) -> std::optional<Dim> {
     return known ? std::optional(Dim(*known ? 1 : 0)) : std::nullopt;
   };
@@ -76,17 +82,16 @@ std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b) {
     case BinaryOp::mul: return a * b;
     case BinaryOp::div: {
       // Truncation is floor where both sides are known not to be negative.
-      const auto low_a = a.lower(), low_b = b.lower();
       if (b == 0) return std::nullopt;
       if (a.is_constant() && b.is_constant()) {
         if (*b.value() == -1) return Dim(0) - a;
         return Dim(*a.value() / *b.value());
       }
-      if (low_a && *low_a >= 0 && low_b && *low_b >= 1) return floor_div(a, b);
+      if (at_least(a, 0) && at_least(b, least_divisor)) return floor_div(a, b);
       return std::nullopt;
     }
     case BinaryOp::mod: {
-      if (!b.is_constant() || *b.value() <= 0) return std::nullopt;
+      if (b == 0 || !at_least(b, b.is_constant() ? 1 : least_divisor)) return std::nullopt;
       return a - floor_div(a, b) * b;
     }
     case BinaryOp::equal:
@@ -119,7 +124,8 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
   if (!fits(*a) || !fits(*b)) return;
   std::vector<Dim> out;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    auto element = combined(op, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
+    auto element = combined(op, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i],
+                            ctx.mode().thorough);
     if (!element) element = ctx.unknown_element();
     if (!element) return;
     out.push_back(std::move(*element));

@@ -7,6 +7,25 @@
 namespace sardonyx::ops {
 namespace {
 
+// The elements of a row, each with all before it.
+void pass_known(InferContext& ctx, kernels::ScanOp op) {
+  const auto* elements = ctx.elements(0);
+  if (elements == nullptr || ctx.rank(0) != 1) return;
+  const bool exclusive = ctx.attr_int("exclusive", 0) != 0,
+             reverse = ctx.attr_int("reverse", 0) != 0;
+  std::vector<Dim> out(elements->size());
+  Dim total(op == kernels::ScanOp::sum ? 0 : 1);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t at = reverse ? out.size() - 1 - i : i;
+    const Dim& element = (*elements)[at];
+    const Dim next = op == kernels::ScanOp::sum ? total + element : total * element;
+    out[at] = exclusive ? total : next;
+    total = next;
+  }
+  ctx.set_elements(0, std::move(out));
+}
+
+template <kernels::ScanOp op>
 void infer(InferContext& ctx) {
   require_one(ctx, 1);
   ctx.set(0, ctx.type(0));
@@ -14,6 +33,7 @@ void infer(InferContext& ctx) {
     ctx.require_equal(*count, Dim(1), "axis must be one number");
   const auto axis = ctx.integers(1);
   if (axis && axis->size() == 1 && ctx.rank(0)) ctx.normalized_axis(axis->front(), *ctx.rank(0));
+  pass_known(ctx, op);
 }
 
 template <kernels::ScanOp op>
@@ -38,8 +58,12 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "CumProd", .infer = infer, .prepare = prepare<kernels::ScanOp::product>},
-    {.name = "CumSum", .infer = infer, .prepare = prepare<kernels::ScanOp::sum>},
+    {.name = "CumProd",
+     .infer = infer<kernels::ScanOp::product>,
+     .prepare = prepare<kernels::ScanOp::product>},
+    {.name = "CumSum",
+     .infer = infer<kernels::ScanOp::sum>,
+     .prepare = prepare<kernels::ScanOp::sum>},
 };
 
 }  // namespace

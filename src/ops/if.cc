@@ -1,5 +1,6 @@
 // If: one of two graphs, chosen by a condition.
 #include "ops/families/element_counts.h"
+#include "ops/families/held_count.h"
 #include "ops/families/iteration.h"
 
 namespace sardonyx::ops {
@@ -44,6 +45,35 @@ ValueType united(InferContext& ctx, const ValueType& a, const ValueType& b) {
   return type;
 }
 
+// Elements of the one or the other; null where they differ and such are not named.
+std::shared_ptr<const std::vector<Dim>> either(InferContext& ctx, const std::vector<Dim>& a,
+                                               const std::vector<Dim>& b) {
+  std::vector<Dim> elements;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto element = either_element(ctx, a[i], b[i]);
+    if (!element) return nullptr;
+    elements.push_back(*element);
+  }
+  return std::make_shared<const std::vector<Dim>>(std::move(elements));
+}
+
+// What surely holds nothing leaves the type of what it could hold to the other branch.
+Known united(InferContext& ctx, const Known& a, const Known& b) {
+  const bool one_kind = a.type.kind == b.type.kind;
+  Known known = Known::of(one_kind && is_surely_empty(a)   ? b.type
+                          : one_kind && is_surely_empty(b) ? a.type
+                                                           : united(ctx, a.type, b.type));
+  const Dim *count = held_count(a), *other = held_count(b);
+  if (one_kind && count && other) {
+    const bool same = *count == *other;
+    known = holding(std::move(known.type), same ? *count : ctx.unknown(max(*count, *other)));
+  } else if (known.type.is_tensor() && a.elements && b.elements &&
+             a.elements->size() == b.elements->size()) {
+    known.elements = either(ctx, *a.elements, *b.elements);
+  }
+  return known;
+}
+
 void infer(InferContext& ctx) {
   require_one(ctx, 0);
   // A branch that these inputs make impossible is an error only if it is taken.
@@ -66,7 +96,7 @@ void infer(InferContext& ctx) {
     if (condition && condition->size() == 1) {
       ctx.set_known(i, (*condition)[0] != 0 ? then[at] : otherwise[at]);
     } else {
-      ctx.set(i, united(ctx, then[at].type, otherwise[at].type));
+      ctx.set_known(i, united(ctx, then[at], otherwise[at]));
     }
   }
 }

@@ -114,6 +114,11 @@ void InferContext::settle(Known& output) {
     for (Dim& dim : *output.type.shape) dim = definite(dim);
   }
   if (!output.elements) return;
+  using Kind = ir::TypeProto::Kind;
+  if (output.type.kind == Kind::sequence || output.type.kind == Kind::optional) {
+    if (output.elements->front().is_indefinite()) output.elements = nullptr;
+    return;
+  }
   const auto limits =
       output.type.is_tensor() ? limits_of(output.type.element) : std::optional<Limits>();
   const auto is_sound = [&](const Dim& element) {

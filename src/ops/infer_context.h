@@ -22,8 +22,8 @@ struct Known {
   ValueType type;
   // All elements, where they are known (an initializer, a folded value, a value at run time).
   std::optional<Tensor> constant;
-  // The elements of a small integer or boolean tensor as expressions, in row-major order; null
-  // where nothing is known. A tensor with `constant` has them too when it is small and integer.
+  // The elements of a small integer or boolean tensor as expressions, in row-major order; of a
+  // sequence or an optional one: how many values it holds. Null where nothing is known.
   std::shared_ptr<const std::vector<Dim>> elements;
 
   static Known of(Tensor tensor);  // type, constant and elements

@@ -39,37 +39,50 @@ bool surely_true(const Known& known) {
   return known.elements && known.elements->size() == 1 && (*known.elements)[0] == 1;
 }
 
+// The most iterations that the node allows, where that is known.
+std::optional<Dim> limit_of(const InferContext& ctx) {
+  const auto* limit = ctx.has_input(0) ? ctx.elements(0) : nullptr;
+  if (limit == nullptr || limit->size() != 1) return std::nullopt;
+  return max(limit->front(), Dim(0));
+}
+
 // The number of iterations, where it is known before the loop runs.
 Dim trip_count(InferContext& ctx, const Known& next_condition) {
   const bool starts = !ctx.has_input(1) || surely_true(ctx.known(1));
-  const auto* limit = ctx.has_input(0) ? ctx.elements(0) : nullptr;
-  if (limit == nullptr || limit->size() != 1) return ctx.unknown();
-  const Dim count = max(limit->front(), Dim(0));
+  const auto limit = limit_of(ctx);
+  if (!limit) return ctx.unknown();
   // The body's condition counts only where the node has one; it may also pass it on unchanged.
-  return starts && surely_true(next_condition) ? count : ctx.unknown(count);
+  return starts && surely_true(next_condition) ? *limit : ctx.unknown(*limit);
 }
 
 void infer(InferContext& ctx) {
   const ir::Graph& body = body_of(ctx);
   const Arity arity = arity_of(ctx, body);
-  std::vector<Known> carried;
-  for (size_t i = 0; i < arity.carried; ++i) carried.push_back(ctx.known(static_cast<int>(i) + 2));
+  std::vector<Known> start;
+  for (size_t i = 0; i < arity.carried; ++i) start.push_back(ctx.known(static_cast<int>(i) + 2));
+  CarriedValues carried(ctx, std::move(start), 1);
+  const auto limit = limit_of(ctx);
+  const Dim iteration = limit ? ctx.unknown(max(*limit - Dim(1), Dim(0))) : ctx.unknown();
+  carried.starts_as(iteration, Dim(0));
   const auto infer_body = [&](std::span<const Known> values) {
     Known condition = Known::of(ValueType::tensor(ElementType::boolean, {}));
     // A condition that is true at first and handed on unchanged stays true.
     if (!ctx.has_input(1) || surely_true(ctx.known(1))) {
       condition.elements = std::make_shared<const std::vector<Dim>>(std::vector<Dim>{Dim(1)});
     }
-    std::vector<Known> inputs = {Known::of(ValueType::tensor(ElementType::int64, {})),
-                                 std::move(condition)};
+    Known number = Known::of(ValueType::tensor(ElementType::int64, {}));
+    number.elements = std::make_shared<const std::vector<Dim>>(std::vector<Dim>{iteration});
+    std::vector<Known> inputs = {std::move(number), std::move(condition)};
     inputs.insert(inputs.end(), values.begin(), values.end());
     return ctx.infer_subgraph(body, inputs);
   };
-  const std::vector<Known> made = settle_carried(ctx, carried, 1, infer_body);
-  for (size_t i = 0; i < arity.carried; ++i) ctx.set(static_cast<int>(i), carried[i].type);
+  const std::vector<Known>& made = carried.settle(infer_body);
   const Dim trips = trip_count(ctx, made[0]);
+  carried.bound(trips, infer_body);
+  for (size_t i = 0; i < arity.carried; ++i)
+    ctx.set_known(static_cast<int>(i), carried.after(i, trips));
   for (size_t i = 0; i < arity.scanned; ++i) {
-    ValueType type = made[1 + arity.carried + i].type;
+    ValueType type = carried.in_first(made[1 + arity.carried + i].type);
     if (type.shape) type.shape->insert(type.shape->begin(), trips);
     ctx.set(static_cast<int>(arity.carried + i), std::move(type));
   }
@@ -90,8 +103,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Arity arity = arity_of(ctx, body);
   std::vector<Known> inputs = {Known::of(ValueType::tensor(ElementType::int64, {})),
                                Known::of(ValueType::tensor(ElementType::boolean, {}))};
-  for (size_t i = 0; i < arity.carried; ++i)
-    inputs.push_back(Known::of(ctx.out_type(static_cast<int>(i))));
+  ir::SymbolTable names;
+  for (Known& carried : carried_inputs(ctx, 2, arity.carried, names))
+    inputs.push_back(std::move(carried));
   std::vector<ValueType> item_types;
   for (size_t i = 0; i < arity.scanned; ++i) {
     ValueType type = ctx.out_type(static_cast<int>(arity.carried + i));
@@ -133,7 +147,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         set_made_output(run, i, to_owned(values[2 + at]));
       } else {
         run.set_output(i, stacked(run.environment(), scanned[at - arity.carried], 0, false,
-                                  item_types[at - arity.carried]));
+                                  item_types[at - arity.carried], run.out_shape(i)));
       }
     }
   });

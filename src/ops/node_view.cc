@@ -88,6 +88,8 @@ std::optional<std::vector<std::string>> NodeView::attr_strings(std::string_view 
 
 const ir::TensorProto* NodeView::attr_tensor(std::string_view name) const {
   const auto* a = attribute(name, ir::AttributeKind::tensor);
+  if (a != nullptr && a->t == nullptr)
+    fail("attribute '{}' must hold a tensor; it holds none", name);
   return a ? a->t.get() : nullptr;
 }
 

@@ -1,4 +1,5 @@
 // Optional, OptionalGetElement and OptionalHasElement.
+#include "ops/families/held_count.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -8,12 +9,12 @@ using Kind = ir::TypeProto::Kind;
 
 void infer_optional(InferContext& ctx) {
   if (ctx.has_input(0)) {
-    ctx.set(0, ValueType::optional_of(ctx.type(0)));
+    ctx.set_known(0, holding(ValueType::optional_of(ctx.type(0)), Dim(1)));
     return;
   }
   const ir::TypeProto* type = ctx.attr_type("type");
   if (type == nullptr) ctx.fail("needs an input, or attribute 'type' for an empty optional");
-  ctx.set(0, ValueType::optional_of(ir::value_type(*type, ctx.symbols())));
+  ctx.set_known(0, holding(ValueType::optional_of(ir::value_type(*type, ctx.symbols())), Dim(0)));
 }
 
 std::unique_ptr<Step> prepare_optional(PrepareContext&) {
@@ -29,10 +30,11 @@ void infer_get(InferContext& ctx) {
   if (type.kind != Kind::optional) {
     ctx.set_known(0, ctx.known(0));
   } else if (type.nested) {
-    // The sizes of what an optional holds are known once it is opened.
+    // For a plan, sizes that the run decides are known once the optional is opened.
     ValueType held = *type.nested;
     for (size_t i = 0; held.shape && i < held.shape->size(); ++i) {
-      if (!(*held.shape)[i].is_constant()) (*held.shape)[i] = ctx.unknown();
+      Dim& size = (*held.shape)[i];
+      if (!ctx.mode().thorough && size.depends_on_run()) size = ctx.unknown();
     }
     ctx.set(0, std::move(held));
   }
@@ -60,6 +62,8 @@ void infer_has(InferContext& ctx) {
     ctx.set_elements(0, {Dim(0)});
   } else if (type.is_known() && type.kind != Kind::optional) {
     ctx.set_elements(0, {Dim(1)});
+  } else if (const Dim* count = held_count(ctx.known(0))) {
+    ctx.set_elements(0, {*count});
   }
 }
 

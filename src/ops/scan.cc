@@ -89,15 +89,22 @@ void infer(InferContext& ctx) {
     inputs.insert(inputs.end(), slices.begin(), slices.end());
     return ctx.infer_subgraph(body, inputs);
   };
-  const std::vector<Known> made = ctx.mode().thorough ? with_kept_shapes(states, infer_body)
-                                                      : settle_carried(ctx, states, 0, infer_body);
+  const Dim trips = length ? *length : ctx.unknown();
+  CarriedValues carried(ctx, states, 0);
+  std::vector<Known> made;
+  if (ctx.mode().thorough) {
+    made = with_kept_shapes(states, infer_body);
+  } else {
+    made = carried.settle(infer_body);
+    for (size_t i = 0; i < layout.states; ++i) states[i] = carried.after(i, trips);
+  }
   for (size_t i = 0; i < layout.states; ++i) ctx.set(static_cast<int>(i), states[i].type);
   for (size_t i = 0; i < layout.scanned_out; ++i) {
-    ValueType type = made[layout.states + i].type;
+    ValueType type = carried.in_first(made[layout.states + i].type);
     if (type.shape) {
       const auto rank = static_cast<int64_t>(type.shape->size()) + 1;
       const int64_t axis = ctx.normalized_axis(layout.out_axes[i], rank, "scan_output_axes");
-      type.shape->insert(type.shape->begin() + axis, length ? *length : ctx.unknown());
+      type.shape->insert(type.shape->begin() + axis, trips);
     }
     ctx.set(static_cast<int>(layout.states + i), std::move(type));
   }
@@ -160,16 +167,15 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
     } else {
       const size_t k = at - layout.states;
       run.set_output(i, stacked(run.environment(), scanned[k], layout.out_axes[k],
-                                layout.out_directions[k] != 0, item_types[k]));
+                                layout.out_directions[k] != 0, item_types[k], run.out_shape(i)));
     }
   }
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Layout layout = layout_of(ctx);
-  std::vector<Known> inputs;
-  for (size_t i = 0; i < layout.states; ++i)
-    inputs.push_back(Known::of(ctx.out_type(static_cast<int>(i))));
+  ir::SymbolTable names;
+  std::vector<Known> inputs = carried_inputs(ctx, 0, layout.states, names);
   for (size_t i = 0; i < layout.scanned_in; ++i) {
     inputs.push_back(Known::of(
         without_axis(ctx.in_type(static_cast<int>(layout.states + i)), layout.in_axes[i])));

@@ -4,12 +4,25 @@
 
 #include "base/checked.h"
 #include "ops/families/element_counts.h"
+#include "ops/families/held_count.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
 namespace {
 
 using Kind = ir::TypeProto::Kind;
+
+// What a size stays within whatever the run decides.
+std::optional<Dim> bound_of(const Dim& size) {
+  Dim bound = size;
+  for (int round = 0; bound.depends_on_run(); ++round) {
+    const ir::Symbol* symbol = bound.as_symbol();
+    constexpr int most = 8;
+    if (symbol == nullptr || !symbol->upper || round == most) return std::nullopt;
+    bound = *symbol->upper;
+  }
+  return bound;
+}
 
 // The type of an item that may be either; sizes that differ are not said.
 ValueType merged(InferContext& ctx, const ValueType& a, const ValueType& b) {
@@ -22,7 +35,9 @@ ValueType merged(InferContext& ctx, const ValueType& a, const ValueType& b) {
   }
   for (size_t i = 0; i < a.shape->size(); ++i) {
     const Dim &one = (*a.shape)[i], &other = (*b.shape)[i];
-    if (one != other) (*type.shape)[i] = ctx.unknown(max(one, other));
+    if (one == other) continue;
+    const auto a_bound = bound_of(one), b_bound = bound_of(other);
+    (*type.shape)[i] = a_bound && b_bound ? ctx.unknown(max(*a_bound, *b_bound)) : ctx.unknown();
   }
   return type;
 }
@@ -34,10 +49,7 @@ ValueType item_type(InferContext& ctx, const ValueType& sequence) {
   ValueType type = *sequence.nested;
   if (!type.shape) return type;
   for (Dim& size : *type.shape) {
-    if (!size.depends_on_run()) continue;
-    const ir::Symbol* symbol = size.as_symbol();
-    const bool bounded = symbol && symbol->upper && !symbol->upper->depends_on_run();
-    size = bounded ? ctx.unknown(*symbol->upper) : ctx.unknown();
+    if (size.depends_on_run()) size = ctx.unknown(bound_of(size));
   }
   return type;
 }
@@ -67,7 +79,7 @@ void infer_construct(InferContext& ctx) {
   ValueType item;
   for (int i = 0; i < ctx.input_count(); ++i)
     item = i == 0 ? ctx.type(0) : merged(ctx, item, ctx.type(i));
-  ctx.set(0, ValueType::sequence_of(std::move(item)));
+  ctx.set_known(0, holding(ValueType::sequence_of(std::move(item)), Dim(ctx.input_count())));
 }
 
 std::unique_ptr<Step> prepare_construct(PrepareContext&) {
@@ -82,7 +94,8 @@ void infer_empty(InferContext& ctx) {
   const int64_t number = ctx.attr_int("dtype", static_cast<int64_t>(ElementType::float32));
   if (number <= 0 || number >= element_type_count)
     ctx.fail("dtype must be the number of an element type; got {}", number);
-  ctx.set(0, ValueType::sequence_of(ValueType::tensor(static_cast<ElementType>(number))));
+  const auto element = static_cast<ElementType>(number);
+  ctx.set_known(0, holding(ValueType::sequence_of(ValueType::tensor(element)), Dim(0)));
 }
 
 std::unique_ptr<Step> prepare_empty(PrepareContext&) {
@@ -90,12 +103,20 @@ std::unique_ptr<Step> prepare_empty(PrepareContext&) {
                               [](RunContext& run) { run.set_output(0, Sequence()); });
 }
 
+// The input with items of this type, `more` of them than before.
+void set_changed(InferContext& ctx, ValueType item, int more) {
+  Known made = Known::of(ValueType::sequence_of(std::move(item)));
+  if (const Dim* count = held_count(ctx.known(0)))
+    made = holding(std::move(made.type), max(*count + Dim(more), Dim(0)));
+  ctx.set_known(0, std::move(made));
+}
+
 void infer_insert(InferContext& ctx) {
   check_sequence(ctx);
   require_one(ctx, 2);
-  const ValueType& sequence = ctx.type(0);
-  ctx.set(0, ValueType::sequence_of(sequence.nested ? merged(ctx, *sequence.nested, ctx.type(1))
-                                                    : ctx.type(1)));
+  const Known& sequence = ctx.known(0);
+  const bool first = !sequence.type.nested || is_surely_empty(sequence);
+  set_changed(ctx, first ? ctx.type(1) : merged(ctx, *sequence.type.nested, ctx.type(1)), 1);
 }
 
 std::unique_ptr<Step> prepare_insert(PrepareContext&) {
@@ -113,7 +134,8 @@ std::unique_ptr<Step> prepare_insert(PrepareContext&) {
 void infer_erase(InferContext& ctx) {
   check_sequence(ctx);
   require_one(ctx, 1);
-  ctx.set(0, ctx.type(0));
+  if (!ctx.type(0).nested) return ctx.set(0, ctx.type(0));
+  set_changed(ctx, *ctx.type(0).nested, -1);
 }
 
 std::unique_ptr<Step> prepare_erase(PrepareContext&) {
@@ -147,6 +169,7 @@ std::unique_ptr<Step> prepare_at(PrepareContext&) {
 void infer_length(InferContext& ctx) {
   check_sequence(ctx);
   ctx.set(0, ElementType::int64, {});
+  if (const Dim* count = held_count(ctx.known(0))) ctx.set_elements(0, {*count});
 }
 
 std::unique_ptr<Step> prepare_length(PrepareContext&) {
@@ -169,6 +192,20 @@ std::optional<Dim> common_part(const InferContext& ctx, const Dim& size) {
   return equal ? std::optional(part) : std::nullopt;
 }
 
+// How many parts there are.
+std::optional<Dim> part_count(const InferContext& ctx) {
+  const auto& shape = ctx.shape(0);
+  if (!shape) return std::nullopt;
+  const auto at = static_cast<size_t>(
+      ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(shape->size())));
+  if (!ctx.has_input(1)) return (*shape)[at];
+  if (ctx.rank(1) == 1) return (*ctx.shape(1))[0];
+  const auto* split = ctx.elements(1);
+  if (ctx.rank(1) != 0 || !split || split->size() != 1) return std::nullopt;
+  if (split->front().upper().value_or(1) < 1) return std::nullopt;  // the run refuses it
+  return ceil_div((*shape)[at], split->front());
+}
+
 void infer_split(InferContext& ctx) {
   ValueType item = ctx.type(0);
   if (item.shape) {
@@ -185,7 +222,9 @@ void infer_split(InferContext& ctx) {
       size = part ? *part : ctx.unknown(size);
     }
   }
-  ctx.set(0, ValueType::sequence_of(std::move(item)));
+  Known made = Known::of(ValueType::sequence_of(std::move(item)));
+  if (const auto count = part_count(ctx)) made = holding(std::move(made.type), *count);
+  ctx.set_known(0, std::move(made));
 }
 
 // The sizes of the parts: ones, equal ones and a rest, or as given.
@@ -247,6 +286,14 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
 // --- ConcatFromSequence
 // ---------------------------------------------------------------------------
 
+// The sizes of all items added up.
+Dim joined_size(InferContext& ctx, const Dim& item, const Dim* count) {
+  if (count == nullptr) return ctx.unknown();
+  if (*count == 1 || !item.depends_on_run()) return *count * item;
+  const auto bound = bound_of(item);  // may be another in each item
+  return bound ? ctx.unknown(*count * *bound) : ctx.unknown();
+}
+
 void infer_concat(InferContext& ctx) {
   check_sequence(ctx);
   const ValueType item = item_type(ctx, ctx.type(0));
@@ -258,10 +305,12 @@ void infer_concat(InferContext& ctx) {
   const int64_t rank = static_cast<int64_t>(item.shape->size()) + (stacks ? 1 : 0);
   const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis"), rank);
   std::vector<Dim> out = *item.shape;
-  if (stacks)
-    out.insert(out.begin() + axis, ctx.unknown());
-  else
-    out[static_cast<size_t>(axis)] = ctx.unknown();
+  const Dim* count = held_count(ctx.known(0));
+  if (stacks) {
+    out.insert(out.begin() + axis, count ? *count : ctx.unknown());
+  } else {
+    out[static_cast<size_t>(axis)] = joined_size(ctx, out[static_cast<size_t>(axis)], count);
+  }
   ctx.set(0, item.element, std::move(out));
 }
 

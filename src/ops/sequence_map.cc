@@ -1,4 +1,5 @@
 // SequenceMap: a body run for each item of a sequence.
+#include "ops/families/held_count.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -58,7 +59,10 @@ void infer(InferContext& ctx) {
         if (size.depends_on_run()) size = ctx.unknown();
       }
     }
-    ctx.set(i, ValueType::sequence_of(std::move(item)));
+    Known sequence = Known::of(ValueType::sequence_of(std::move(item)));
+    if (const Dim* count = held_count(ctx.known(0)))
+      sequence = holding(std::move(sequence.type), *count);
+    ctx.set_known(i, std::move(sequence));
   }
 }
 

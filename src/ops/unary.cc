@@ -92,8 +92,8 @@ void infer(InferContext& ctx) {
   for (const Dim& x : *in) {
     if (op == UnaryOp::neg) {
       out.push_back(Dim(0) - x);
-    } else if (op == UnaryOp::abs && x.lower() && *x.lower() >= 0) {
-      out.push_back(x);
+    } else if (op == UnaryOp::abs) {
+      out.push_back(x.lower().value_or(-1) >= 0 ? x : max(x, Dim(0) - x));
     } else if (op == UnaryOp::logical_not && x.is_constant()) {
       out.push_back(Dim(x == 0 ? 1 : 0));
     } else if (op == UnaryOp::relu) {

@@ -114,8 +114,27 @@ class Lowering {
   void lower_nodes(const ir::Graph& from, ir::Graph& to, const Imports& imports,
                    infer::Scope& scope, int depth) {
     to.nodes.reserve(from.nodes.size());
+    if (options_.expand_bodies) make_dense(to, scope, depth);
     for (const ir::Node& node : from.nodes) lower_node(node, imports, scope, depth, to.nodes);
     expand_gradients(to.nodes, scope, depth);
+  }
+
+  // Sparse initializers become nodes that make the dense tensors they stand for.
+  void make_dense(ir::Graph& graph, infer::Scope& scope, int depth) {
+    for (ir::SparseTensorProto& sparse : graph.sparse_initializers) {
+      if (sparse.values.is_external() || sparse.indices.is_external()) continue;
+      ir::Node node;
+      node.op_type = "Constant";
+      node.origin = "a sparse initializer";
+      node.outputs = {sparse.values.name};
+      ir::Attribute& value = node.attributes.emplace_back();
+      value.name = "sparse_value";
+      value.kind = ir::AttributeKind::sparse_tensor;
+      value.sparse_tensor = std::make_shared<const ir::SparseTensorProto>(std::move(sparse));
+      charge(1, node);
+      emit(std::move(node), scope, depth, graph.nodes);
+    }
+    graph.sparse_initializers.clear();
   }
 
   void expand_gradients(std::vector<ir::Node>& nodes, infer::Scope& scope, int depth) {
@@ -182,7 +201,7 @@ class Lowering {
     }
     infer::Scope scope(&outer);
     enter(*lowered, scope);
-    const ir::Graph* around = std::exchange(inside_, lowered.get());
+    ir::Graph* around = std::exchange(inside_, lowered.get());
     lower_nodes(graph, *lowered, imports, scope, depth + 1);
     inside_ = around;
     return lowered;
@@ -318,14 +337,14 @@ class Lowering {
     charge((function.inputs.size() + function.outputs.size() + function.value_info.size()) / 8,
            call);
     std::vector<ir::Node> nodes = instantiate(function, call, services_.fresh_name, names);
-    if (names && &scope == main_scope_) declare(function, *names);
+    if (names) declare(function, *names, &scope == main_scope_);
     for (ir::Node& node : nodes)
       lower_node(std::move(node), function.opset_imports, scope, depth + 1, out);
   }
 
   // What a function declares of its values holds for all calls, so that the names of sizes in it
   // say nothing.
-  void declare(const ir::Function& function, const Renamed& names) {
+  void declare(const ir::Function& function, const Renamed& names, bool in_main) {
     for (const ir::ValueInfo& declared : function.value_info) {
       const auto name = names.find(declared.name);
       if (name == names.end() || name->second.empty() || !declared.type) continue;
@@ -334,7 +353,11 @@ class Lowering {
       if (info.type->shape) {
         for (ir::Dimension& dim : info.type->shape->dims) dim.param.reset();
       }
-      main_walk_->declare(std::move(info));
+      if (in_main) {
+        main_walk_->declare(std::move(info));
+      } else if (inside_ != nullptr) {
+        inside_->value_info.push_back(std::move(info));
+      }
     }
   }
 
@@ -366,7 +389,7 @@ class Lowering {
   // Where the main graph's values are inferred for good; null: types only serve the upgrade rules.
   infer::Scope* main_scope_ = nullptr;
   infer::Walk* main_walk_ = nullptr;
-  const ir::Graph* inside_ = nullptr;  // the lowered subgraph at hand; null: the main graph
+  ir::Graph* inside_ = nullptr;  // the lowered subgraph at hand; null: the main graph
   std::vector<InlinedCall> calls_;
   ops::UpgradeContext::Services services_;
 };

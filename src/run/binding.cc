@@ -170,19 +170,19 @@ void Context::check_constraints(const Segment& segment) {
   }
 }
 
-void Context::lay_out(const Segment& segment, size_t index, eval::Environment& environment) {
+int64_t Context::place(const Segment& segment, std::span<const int64_t> counts,
+                       std::vector<int64_t>& offsets) const {
   ArenaLayout layout;
   struct Block {
     int64_t offset, bytes, exact;
   };
   std::vector<std::vector<Block>> dying(static_cast<size_t>(segment.end - segment.begin));
-  std::vector<int> placed;
   for (int s = segment.begin; s < segment.end; ++s) {
     const PlanStep& step = this->step(s);
     for (size_t o = 0; o < step.outputs.size(); ++o) {
       const int v = step.outputs[o];
-      if (v < 0 || value(v).root != v || value(v).boxed || value(v).output_storage >= 0) continue;
-      const int64_t exact = byte_size(value(v).known.type.element, slot(v).count);
+      if (!is_in_arena(v)) continue;
+      const int64_t exact = byte_size(value(v).known.type.element, counts[static_cast<size_t>(v)]);
       const int64_t bytes = ArenaLayout::rounded(exact);
       int64_t offset = -1;
       for (const auto& pair : step.in_place) {
@@ -190,7 +190,7 @@ void Context::lay_out(const Segment& segment, size_t index, eval::Environment& e
         const int root = value(step.inputs[static_cast<size_t>(pair.input)]).root;
         auto& ends = dying[static_cast<size_t>(s - segment.begin)];
         const auto same = std::find_if(ends.begin(), ends.end(), [&](const Block& b) {
-          return b.offset == offsets_[static_cast<size_t>(root)] && b.exact == exact;
+          return b.offset == offsets[static_cast<size_t>(root)] && b.exact == exact;
         });
         if (value(root).made_by < segment.begin || same == ends.end()) continue;
         offset = same->offset;  // the output takes the input's block over
@@ -198,8 +198,7 @@ void Context::lay_out(const Segment& segment, size_t index, eval::Environment& e
         break;
       }
       if (offset < 0) offset = layout.take(bytes);
-      offsets_[static_cast<size_t>(v)] = offset;
-      placed.push_back(v);
+      offsets[static_cast<size_t>(v)] = offset;
       const int last = value(v).last_use;
       if (last < segment.end)
         dying[static_cast<size_t>(last - segment.begin)].push_back({offset, bytes, exact});
@@ -207,15 +206,64 @@ void Context::lay_out(const Segment& segment, size_t index, eval::Environment& e
     for (const Block& block : dying[static_cast<size_t>(s - segment.begin)])
       layout.give(block.offset, block.bytes);
   }
+  return layout.end();
+}
+
+// Working memory of a segment whose sizes the run has decided, were they as large as their bounds
+// allow; nullopt where something has none.
+std::optional<int64_t> Context::most_bytes(const Segment& segment) const {
+  std::vector<int64_t> sizes = sizes_;
+  for (int id = 0; id < plan_.symbols().size(); ++id) {
+    const ir::Symbol& symbol = plan_.symbols()[id];
+    if (!symbol.decided_by_run || sizes[static_cast<size_t>(id)] < 0 || !symbol.upper) continue;
+    const auto most = symbol.upper->evaluate(sizes);
+    if (most && *most > sizes[static_cast<size_t>(id)]) sizes[static_cast<size_t>(id)] = *most;
+  }
+  std::vector<int64_t> counts(slots_.size(), 0);
+  for (const int v : segment.values) {
+    if (!is_in_arena(v)) continue;
+    int64_t& count = counts[static_cast<size_t>(v)];
+    count = 1;
+    for (const ir::Dim& dim : *value(v).known.type.shape) {
+      const auto size = dim.evaluate(sizes);
+      if (!size || *size < 0 || __builtin_mul_overflow(count, *size, &count)) return std::nullopt;
+    }
+    constexpr int64_t largest = int64_t{1} << 56;  // its bytes are a number
+    if (count > largest) return std::nullopt;
+    count = std::max(count, slots_[static_cast<size_t>(v)].count);
+  }
+  std::vector<int64_t> offsets(offsets_);
+  return place(segment, counts, offsets);
+}
+
+bool Context::is_in_arena(int v) const {
+  return v >= 0 && value(v).root == v && !value(v).boxed && value(v).output_storage < 0;
+}
+
+void Context::lay_out(const Segment& segment, size_t index, eval::Environment& environment) {
+  std::vector<int64_t> counts(slots_.size(), 0);
+  for (const int v : segment.values) counts[static_cast<size_t>(v)] = slot(v).count;
+  int64_t needed = place(segment, counts, offsets_);
   Bytes& arena = arenas_[index];
-  const int64_t needed = layout.end();
   // A burst of large sizes does not keep its memory once sizes are small again.
-  if (static_cast<int64_t>(arena.size()) > 4 * needed + (int64_t{16} << 20)) {
+  const auto is_burst = [&](int64_t bytes) { return bytes > 4 * needed + (int64_t{16} << 20); };
+  if (is_burst(static_cast<int64_t>(arena.size()))) {
     environment.give_back(static_cast<int64_t>(arena.size()));
     arena = {};
   }
+  // Memory that grows takes what the bounds of its sizes allow, so that the next run, which may
+  // find more, does not ask for it again.
+  if (index > 0 && needed > static_cast<int64_t>(arena.size())) {
+    const auto most = most_bytes(segment);
+    const int64_t room = environment.memory_limit - environment.charged();
+    if (most && *most > needed && !is_burst(*most) && *most <= room) needed = *most;
+  }
   reserve(arena, needed, environment);
-  for (const int v : placed) slot(v).data = arena.data() + offsets_[static_cast<size_t>(v)];
+  for (int s = segment.begin; s < segment.end; ++s) {
+    for (const int v : step(s).outputs) {
+      if (is_in_arena(v)) slot(v).data = arena.data() + offsets_[static_cast<size_t>(v)];
+    }
+  }
 }
 
 void Context::bind_step(int index, eval::Environment& environment) {

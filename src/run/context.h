@@ -1,6 +1,7 @@
 // What one run of a plan changes: slots, sizes, memory. Reused by later runs.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,12 @@ class Context {
   void evaluate_dims(const Segment& segment);
   void check_constraints(const Segment& segment);
   void lay_out(const Segment& segment, size_t index, eval::Environment& environment);
+  bool is_in_arena(int value) const;
+  // Where each value of the segment lies in its arena, given the values' numbers of elements;
+  // returns the arena's size.
+  int64_t place(const Segment& segment, std::span<const int64_t> counts,
+                std::vector<int64_t>& offsets) const;
+  std::optional<int64_t> most_bytes(const Segment& segment) const;
   void bind_step(int index, eval::Environment& environment);
 
   void run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment);
@@ -47,6 +54,7 @@ class Context {
   void make_late_view(const PlanStep& step);
   void check_view(const PlanStep& step);
   void allocate_boxed(const PlanStep& step, eval::Environment& environment);
+  void expect_sizes(const PlanStep& step);
   void make_late_outputs(int index, eval::Environment& environment);
   std::vector<Known> infer_late(int index, eval::Environment& environment);
   void check_made_shapes(const PlanStep& step);

@@ -184,13 +184,30 @@ void Context::make_late_outputs(int index, eval::Environment& environment) {
   learn_sizes(step);
 }
 
+// For a step that makes outputs as large as its inputs say though there is nothing to put in: what
+// can be told of their sizes, -1 for the others.
+void Context::expect_sizes(const PlanStep& step) {
+  for (const int output : step.outputs) {
+    if (output < 0 || !value(output).has_rank()) continue;
+    const auto& expected = *value(output).known.type.shape;
+    for (size_t d = 0; d < expected.size(); ++d)
+      dims_of(output)[d] = expected[d].evaluate(sizes_).value_or(-1);
+    slot(output).dims = dims_of(output);
+    slot(output).rank = value(output).rank();
+  }
+}
+
 void Context::run_late(int index, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
   for (const int output : step.outputs) {
     if (output >= 0) slot(output).value = Value();
   }
   const bool allocates = step.step->traits().allocates_outputs;
-  if (!allocates) make_late_outputs(index, environment);
+  if (allocates) {
+    expect_sizes(step);
+  } else {
+    make_late_outputs(index, environment);
+  }
   if (is_view(step)) return make_late_view(step);
   bind_step(index, environment);
   ops::RunContext run = context_of(index, late_scratch_, environment);

@@ -67,17 +67,22 @@ class Reporter {
   using Types = std::function<ir::ValueType(const std::string&)>;
 
   void report_main(const ir::Graph& graph, ir::Graph* into) {
-    report(graph, into, inferred_.graph, {},
+    report(graph, into, inferred_.graph, nullptr, {},
            [&](const std::string& name) { return inferred_.type(name); });
   }
 
-  // Lists the graph's values; `into` is null or the graph itself, to be written into.
+  // Lists the graph's values; `into` is null or the graph itself, to be written into; `inner` its
+  // lowered form where it is a subgraph.
   void report(const ir::Graph& graph, ir::Graph* into, const ir::Graph& lowered,
-              const std::string& label, const Types& type_of) {
-    for (const ir::ValueInfo& input : graph.inputs) list(label, input.name, type_of(input.name));
+              const ir::Graph* inner, const std::string& label, const Types& type_of) {
+    const auto list_value = [&](const std::string& name) {
+      const ir::ValueType type = type_of(name);
+      list(label, name, type, inferred_.state(inner, name, type));
+    };
+    for (const ir::ValueInfo& input : graph.inputs) list_value(input.name);
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& name : node.outputs) {
-        if (!name.empty()) list(label, name, type_of(name));
+        if (!name.empty()) list_value(name);
       }
     }
     if (into != nullptr) write(*into, type_of);
@@ -121,9 +126,9 @@ class Reporter {
       const auto type_of = [&](const std::string& value) {
         return inferred_.type_in(inner, value);
       };
-      if (written == nullptr) return report(graph, nullptr, *inner, name, type_of);
+      if (written == nullptr) return report(graph, nullptr, *inner, inner, name, type_of);
       auto copy = std::make_shared<ir::Graph>(graph);
-      report(*copy, copy.get(), *inner, name, type_of);
+      report(*copy, copy.get(), *inner, inner, name, type_of);
       *written = std::move(copy);
     };
     for (size_t a = 0; a < node.attributes.size(); ++a) {
@@ -196,11 +201,12 @@ class Reporter {
     }
   }
 
-  void list(const std::string& label, const std::string& name, const ir::ValueType& type) {
+  void list(const std::string& label, const std::string& name, const ir::ValueType& type,
+            State state) {
     InferredValue& value = inference_.values.emplace_back();
     value.graph = label;
     value.name = name;
-    value.state = state_of(type, inferred_.symbols);
+    value.state = state;
     value.element = type.element;
     if (!type.shape) {
       value.type = type.to_string();
@@ -213,7 +219,7 @@ class Reporter {
       value.shape->push_back(dim.to_string());
       text += text.empty() ? "[" : ",";
       text += value.shape->back();
-      if (!dim.depends_on_run()) continue;
+      if (dim.is_constant()) continue;
       std::vector<int> ids;
       dim.collect_symbols(ids);
       for (const int id : ids) note(id);
@@ -224,14 +230,21 @@ class Reporter {
   }
 
   void note(int id) {
-    const ir::Symbol& symbol = inferred_.symbols[id];
-    if (!symbol.decided_by_run || !noted_.insert(id).second) return;
+    if (!noted_.insert(id).second) return;
+    const ir::Symbol* decided = inferred_.decided_by(id);
+    if (decided == nullptr) {
+      const ir::Symbol& symbol = inferred_.symbols[id];
+      if (symbol.decided_by_run)  // an element of an input
+        inference_.names.push_back({symbol.name, inferred_.unknowns.at(id).reason});
+      return;
+    }
     InferredUnknown& unknown = inference_.unknowns.emplace_back();
-    unknown.name = symbol.name;
-    if (symbol.upper) unknown.bound = inferred_.symbols.resolved(*symbol.upper).to_string();
-    const auto found = inferred_.unknowns.find(id);
+    unknown.name = inferred_.symbols[id].name;
+    if (decided->upper) unknown.bound = inferred_.symbols.resolved(*decided->upper).to_string();
+    const auto found = inferred_.unknowns.find(decided->id);
     if (found == inferred_.unknowns.end()) {
-      unknown.reason = "the model leaves it open";
+      unknown.reason = decided->decided_by_run ? "the model leaves it open"
+                                               : "only the model's declaration names it";
     } else {
       unknown.node = found->second.node;
       unknown.reason = found->second.reason;

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "ops/families/held_count.h"
 #include "rewrite/lower.h"
 #include "wire/external.h"
 
@@ -72,29 +73,92 @@ std::unordered_map<std::string, ir::ValueType> types_of(const infer::Scope& scop
 State worse(State a, State b) { return std::max(a, b); }
 
 // An expression is bounded where all that the run decides of it is.
-State state_of(const ir::Dim& dim, const ir::SymbolTable& symbols) {
-  if (!dim.depends_on_run()) return State::known;
-  if (dim.upper()) return State::bounded;
+State state_of(const ir::Dim& dim, const InferredModel& model) {
+  if (dim.is_constant()) return State::known;
   std::vector<int> ids;
   dim.collect_symbols(ids);
-  const bool bounded = std::ranges::all_of(
-      ids, [&](int id) { return !symbols[id].decided_by_run || symbols[id].upper; });
-  return bounded ? State::bounded : State::open;
+  State state = State::known;
+  for (const int id : ids) {
+    if (const ir::Symbol* decided = model.decided_by(id))
+      state = worse(state, decided->upper ? State::bounded : State::open);
+  }
+  return state != State::known && dim.upper() ? State::bounded : state;
 }
 
-}  // namespace
-
-State state_of(const ir::ValueType& type, const ir::SymbolTable& symbols) {
+State state_of(const ir::ValueType& type, const InferredModel& model) {
   using Kind = ir::TypeProto::Kind;
   if (!type.is_known()) return State::unknown;
   if (type.kind == Kind::opaque) return State::known;
   if (type.kind == Kind::tensor || type.kind == Kind::sparse_tensor) {
     if (type.element == ElementType::undefined || !type.shape) return State::partial;
     State state = State::known;
-    for (const ir::Dim& dim : *type.shape) state = worse(state, state_of(dim, symbols));
+    for (const ir::Dim& dim : *type.shape) state = worse(state, state_of(dim, model));
     return state;
   }
-  return type.nested ? std::min(state_of(*type.nested, symbols), State::partial) : State::partial;
+  return type.nested ? std::min(state_of(*type.nested, model), State::partial) : State::partial;
+}
+
+std::unordered_set<std::string> empty_in(const infer::Scope& scope) {
+  std::unordered_set<std::string> empty;
+  scope.for_each_here([&](const std::string& name, const infer::Known& known) {
+    if (ops::is_surely_empty(known)) empty.insert(name);
+  });
+  return empty;
+}
+
+void collect_names(const ir::TypeProto& type, std::unordered_set<std::string_view>& names) {
+  const ir::TypeProto* at = &type;
+  for (; at != nullptr; at = at->nested.get()) {
+    if (!at->shape) continue;
+    for (const ir::Dimension& dim : at->shape->dims) {
+      if (dim.param) names.insert(*dim.param);
+    }
+  }
+}
+
+void find_late_names(InferredModel& model) {
+  std::unordered_set<std::string_view> given;
+  for (const ir::ValueInfo& input : model.graph.inputs) {
+    if (input.type) collect_names(*input.type, given);
+    if (const infer::Known* known = model.scope.find_here(input.name); known && known->type.shape) {
+      for (const ir::Dim& dim : *known->type.shape) {  // places that the model leaves open
+        if (const ir::Symbol* symbol = dim.as_symbol()) given.insert(symbol->name);
+      }
+    }
+  }
+  const auto is_late = [&](const ir::Symbol& symbol) {
+    return !symbol.decided_by_run && !given.contains(symbol.name) &&
+           model.symbols.explanation(symbol.id) == nullptr;
+  };
+  for (int id = 0; id < model.symbols.size(); ++id) {
+    const ir::Symbol& symbol = model.symbols[id];
+    if (is_late(symbol)) model.late_names.emplace(id, -1);
+    const ir::Dim* by = symbol.decided_by_run ? model.symbols.explanation(id) : nullptr;
+    const ir::Symbol* name = by ? by->as_symbol() : nullptr;
+    if (name == nullptr || !is_late(*name)) continue;
+    int& stands_for = model.late_names.emplace(name->id, id).first->second;
+    if (stands_for < 0 || (symbol.upper && !model.symbols[stands_for].upper)) stands_for = id;
+  }
+}
+
+}  // namespace
+
+const ir::Symbol* InferredModel::decided_by(int id) const {
+  const ir::Symbol& symbol = symbols[id];
+  if (symbol.decided_by_run) {
+    const auto found = unknowns.find(id);
+    return found != unknowns.end() && found->second.node.empty() ? nullptr : &symbol;
+  }
+  const auto late = late_names.find(id);
+  if (late == late_names.end()) return nullptr;
+  return late->second < 0 ? &symbol : &symbols[late->second];
+}
+
+State InferredModel::state(const ir::Graph* in, const std::string& name,
+                           const ir::ValueType& type) const {
+  const auto none = empty.find(in);
+  if (none != empty.end() && none->second.contains(name)) return State::known;
+  return state_of(type, *this);
 }
 
 ir::ValueType InferredModel::resolved(ir::ValueType type) const {
@@ -146,9 +210,12 @@ void infer_model(const ir::Model& model, const InferOptions& options,
   };
   findings.inferred = [&](const ir::Graph& graph, const infer::Scope& scope) {
     made.subgraphs[&graph] = types_of(scope);
+    made.empty[&graph] = empty_in(scope);
   };
   made.calls = rewrite::lower_and_infer(
       model, made.graph, {.keep_unknown = true, .custom = &custom}, findings, made.scope);
+  made.empty[nullptr] = empty_in(made.scope);
+  find_late_names(made);
 }
 
 }  // namespace sardonyx

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "infer/infer.h"
@@ -20,10 +21,15 @@ struct InferredModel {
   infer::Scope scope;  // the main graph's values
   std::vector<infer::Constraint> constraints;
   std::unordered_map<int, infer::Unknown> unknowns;  // by symbol id
+  // Names of sizes that no input has: what the model calls a size that only a run decides. The id
+  // of the unknown that the name stands for; -1: inference knows of none.
+  std::unordered_map<int, int> late_names;
   std::vector<infer::Disagreement> disagreements;
   std::vector<InferFinding> problems;
   // What is known of the values of lowered subgraphs.
   std::unordered_map<const ir::Graph*, std::unordered_map<std::string, ir::ValueType>> subgraphs;
+  // Sequences and optionals that surely hold nothing, by graph; null: the main graph.
+  std::unordered_map<const ir::Graph*, std::unordered_set<std::string>> empty;
   std::vector<rewrite::InlinedCall> calls;  // of the model's own functions
 
   // The type of a value of the main graph with all that was learned in it.
@@ -31,6 +37,12 @@ struct InferredModel {
   ir::ValueType resolved(ir::ValueType type) const;
   // The type of a value of a lowered subgraph; of the main graph where `graph` is null.
   ir::ValueType type_in(const ir::Graph* graph, const std::string& name) const;
+  // How much is known of a value that has this type; of `graph` as above.
+  InferredValue::State state(const ir::Graph* graph, const std::string& name,
+                             const ir::ValueType& type) const;
+  // The symbol that says what decides a size of this name: itself, or the unknown a name stands
+  // for. Null where the caller does: a size of an input or an element of one.
+  const ir::Symbol* decided_by(int id) const;
 };
 
 // Infers `model` into `made`, which must be fresh. External data need not be resolved. Initializers
@@ -38,7 +50,5 @@ struct InferredModel {
 // where the model can't be lowered.
 void infer_model(const ir::Model& model, const InferOptions& options,
                  const ops::CustomTable& custom, InferredModel& made);
-
-InferredValue::State state_of(const ir::ValueType& type, const ir::SymbolTable& symbols);
 
 }  // namespace sardonyx

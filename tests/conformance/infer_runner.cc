@@ -1,16 +1,24 @@
 // Infers models of ONNX backend test cases and holds every type, shape and element against what a
 // plain run makes:
-//   infer_runner --cases DIR [--filter RE] [--symbolic] [--json FILE]
-// With --symbolic every dimension of every input is a name of its own. What the models declare of
-// outputs is not used. Exit code 0 when nothing that was inferred was wrong.
+//   infer_runner --cases DIR [--filter RE] [--symbolic] [--random N] [--exceptions FILE] [--json
+//   FILE]
+// Cases that contradict themselves, as the exceptions list them for the release that a folder's
+// name says, are left out.
+// With --symbolic every dimension of every input is a name of its own; with --random, too, and each
+// model also runs on inputs of up to N other shapes, drawn at random: the types that hold for names
+// must hold for all of them. What the models declare of outputs is not used. Exit code 0 when
+// nothing that was inferred was wrong.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <regex>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -18,6 +26,7 @@
 #include "base/bytes.h"
 #include "base/thread_pool.h"
 #include "eval/eval.h"
+#include "exceptions.h"
 #include "session/inferred_model.h"
 #include "wire/external.h"
 #include "wire/read.h"
@@ -34,6 +43,7 @@ struct Totals {
   int64_t states[5] = {};
   int64_t checked_sizes = 0, checked_elements = 0, unevaluable = 0;
   int wrong = 0, skipped = 0, cases = 0;
+  int random_runs = 0, random_cases = 0;  // runs on other shapes, and cases that had one
 };
 
 // The sizes of a run, learned value by value.
@@ -138,6 +148,9 @@ struct Settings {
   std::string filter = ".*";
   std::string json_path;
   bool symbolic = false;
+  int random = 0;
+  std::string exceptions_path;
+  conformance::Exceptions exceptions;
 };
 
 void forget_declarations(ir::Graph& graph) {
@@ -145,6 +158,19 @@ void forget_declarations(ir::Graph& graph) {
   for (ir::ValueInfo& output : graph.outputs) {
     if (output.type) output.type->shape.reset(), output.type->nested.reset();
     if (output.type && output.type->kind != ir::TypeProto::Kind::tensor) output.type.reset();
+  }
+}
+
+// What bodies and branches declare holds for the inputs that the case has.
+void forget_inside(ir::Graph& graph) {
+  for (ir::Node& node : graph.nodes) {
+    for (ir::Attribute& attribute : node.attributes) {
+      if (!attribute.g) continue;
+      auto inner = std::make_shared<ir::Graph>(*attribute.g);
+      forget_declarations(*inner);
+      forget_inside(*inner);
+      attribute.g = std::move(inner);
+    }
   }
 }
 
@@ -159,8 +185,26 @@ void open_inputs(ir::Graph& graph) {
   }
 }
 
-// Runs the lowered graph on the case's first data set, checking every value as it is made.
-std::optional<std::string> check_run(const fs::path& folder, const InferredModel& made,
+// The inputs of the case's first data set; a value of kind none where there is no file.
+std::vector<Value> inputs_of(const fs::path& folder, const InferredModel& made) {
+  std::vector<Value> inputs;
+  for (size_t i = 0; i < made.graph.inputs.size(); ++i) {
+    const ir::ValueInfo& input = made.graph.inputs[i];
+    const fs::path file = folder / "test_data_set_0" / fmt::format("input_{}.pb", i);
+    Value& value = inputs.emplace_back();
+    if (!fs::exists(file)) continue;
+    value = wire::read_value(read_file(file.string()), input.type.value_or(ir::TypeProto()));
+    const infer::Known* declared = made.scope.find_here(input.name);
+    if (declared && declared->type.is_tensor() && value.is_tensor() &&
+        declared->type.element != value.tensor().element_type()) {
+      throw Error(ErrorCode::unsupported, "the data of an input are not of its type");
+    }
+  }
+  return inputs;
+}
+
+// Runs the lowered graph, checking every value as it is made.
+std::optional<std::string> check_run(std::span<const Value> inputs, const InferredModel& made,
                                      Totals& totals) {
   Bindings bindings(made);
   eval::Frame frame;
@@ -171,24 +215,16 @@ std::optional<std::string> check_run(const fs::path& folder, const InferredModel
     if (const auto found = compare(*known, value, bindings, totals))
       wrong = fmt::format("'{}': {}", name, *found);
   };
-  for (size_t i = 0; i < made.graph.inputs.size(); ++i) {
-    const ir::ValueInfo& input = made.graph.inputs[i];
-    const fs::path file = folder / "test_data_set_0" / fmt::format("input_{}.pb", i);
-    if (!fs::exists(file)) continue;
-    Value value = wire::read_value(read_file(file.string()), input.type.value_or(ir::TypeProto()));
-    if (value.kind() == Value::Kind::none) continue;
-    const infer::Known* declared = made.scope.find_here(input.name);
-    if (declared && declared->type.is_tensor() && value.is_tensor() &&
-        declared->type.element != value.tensor().element_type()) {
-      throw Error(ErrorCode::unsupported, "the data of an input are not of its type");
-    }
-    check(input.name, value);
-    frame.set(input.name, std::move(value));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind() == Value::Kind::none) continue;
+    check(made.graph.inputs[i].name, inputs[i]);
+    frame.set(made.graph.inputs[i].name, inputs[i]);
   }
   std::unordered_set<const ir::Node*> own;
   for (const ir::Node& node : made.graph.nodes) own.insert(&node);
   ThreadPool pool(1);
   eval::Environment environment(pool);
+  environment.memory_limit = int64_t{1} << 32;
   eval::Options options;
   options.observe = [&](const ir::Node& node, size_t output, const Value& value) {
     if (own.contains(&node) && !node.outputs[output].empty()) check(node.outputs[output], value);
@@ -198,13 +234,68 @@ std::optional<std::string> check_run(const fs::path& folder, const InferredModel
   return wrong;
 }
 
+// The tensor with other sizes, filled with its own elements again and again.
+Tensor with_sizes(const Tensor& tensor, const std::map<int64_t, int64_t>& sizes) {
+  Shape shape;
+  for (const int64_t size : tensor.shape()) shape.push_back(sizes.at(size));
+  const int width = bit_width(tensor.element_type());
+  if (tensor.element_type() == ElementType::string || width % 8 != 0 || tensor.size() == 0)
+    return tensor;
+  Tensor made(tensor.element_type(), shape);
+  auto* to = static_cast<std::byte*>(made.mutable_data());
+  const auto* from = static_cast<const std::byte*>(tensor.data());
+  for (size_t i = 0; i < made.byte_size(); ++i) to[i] = from[i % tensor.byte_size()];
+  return made;
+}
+
+// Runs the model on inputs of other shapes. Sizes that are equal stay equal; where a model can't
+// run so, only one of them becomes another.
+std::optional<std::string> check_random_runs(std::span<const Value> inputs,
+                                             const InferredModel& made, const Settings& settings,
+                                             Totals& totals) {
+  std::set<int64_t> distinct;
+  for (const Value& value : inputs) {
+    if (value.is_tensor())
+      distinct.insert(value.tensor().shape().begin(), value.tensor().shape().end());
+  }
+  const std::vector<int64_t> present(distinct.begin(), distinct.end());
+  if (present.empty()) return std::nullopt;
+  std::mt19937_64 random(distinct.size());
+  bool ran = false;
+  for (int run = 0; run < settings.random; ++run) {
+    std::map<int64_t, int64_t> sizes;
+    for (const int64_t size : present) sizes[size] = size;
+    const auto change = [&](int64_t size) {
+      sizes[size] = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(std::min<int64_t>(
+                                                            2 * size + 2, size + 12)));
+    };
+    if (run % 2 == 0) {
+      for (const int64_t size : present) change(size);
+    } else {
+      change(present[random() % present.size()]);
+    }
+    std::vector<Value> others;
+    for (const Value& value : inputs)
+      others.push_back(value.is_tensor() ? Value(with_sizes(value.tensor(), sizes)) : value);
+    try {
+      if (const auto wrong = check_run(others, made, totals)) return "with other sizes: " + *wrong;
+      ++totals.random_runs;
+      ran = true;
+    } catch (const Error&) {
+      continue;  // the model takes no such sizes, as inference may have learned
+    }
+  }
+  totals.random_cases += ran;
+  return std::nullopt;
+}
+
 nlohmann::json values_of(const ir::Graph& original, const InferredModel& made, Totals& totals) {
   nlohmann::json values = nlohmann::json::object();
   for (const ir::Node& node : original.nodes) {
     for (const std::string& name : node.outputs) {
       if (name.empty()) continue;
       const ir::ValueType type = made.type(name);
-      const State state = state_of(type, made.symbols);
+      const State state = made.state(nullptr, name, type);
       ++totals.states[static_cast<size_t>(state)];
       nlohmann::json value = {{"op", node.op_type},
                               {"state", state_names[static_cast<size_t>(state)]},
@@ -224,19 +315,37 @@ nlohmann::json values_of(const ir::Graph& original, const InferredModel& made, T
   return values;
 }
 
+// Null where the case can run; otherwise why not.
+const conformance::Exception* broken(const fs::path& folder, const Settings& settings) {
+  for (const fs::path& part : folder) {
+    const conformance::Exception* found = settings.exceptions.find(
+        conformance::parse_release(part.string()), folder.filename().string());
+    if (found && found->kind == conformance::Exception::Kind::broken) return found;
+  }
+  return nullptr;
+}
+
 nlohmann::json infer_case(const fs::path& folder, const Settings& settings, Totals& totals) {
   nlohmann::json report = {{"case", folder.string()}};
+  if (const conformance::Exception* found = broken(folder, settings)) {
+    report["skipped"] = found->reason;
+    return report;
+  }
   try {
     ir::Model model = wire::read_model((folder / "model.onnx").string());
     forget_declarations(*model.graph);
-    if (settings.symbolic) open_inputs(*model.graph);
+    if (settings.symbolic || settings.random > 0) open_inputs(*model.graph);
+    if (settings.random > 0) forget_inside(*model.graph);
     InferredModel made;
     infer_model(model, {}, {}, made);
     for (const InferFinding& problem : made.problems)
       report["problems"].push_back(problem.place + ": " + problem.message);
     report["values"] = values_of(*model.graph, made, totals);
     ++totals.cases;
-    if (const auto wrong = check_run(folder, made, totals)) report["wrong"] = *wrong;
+    const std::vector<Value> inputs = inputs_of(folder, made);
+    auto wrong = check_run(inputs, made, totals);
+    if (!wrong && settings.random > 0) wrong = check_random_runs(inputs, made, settings, totals);
+    if (wrong) report["wrong"] = *wrong;
   } catch (const Error& error) {
     report[error.code() == ErrorCode::unsupported ? "skipped" : "wrong"] = error.what();
   } catch (const std::exception& error) {
@@ -271,7 +380,12 @@ int main(int argc, char** argv) {
   app.add_option("--filter", settings.filter, "Only cases whose name matches");
   app.add_option("--json", settings.json_path, "Write what was inferred here");
   app.add_flag("--symbolic", settings.symbolic, "Every dimension of every input is a name");
+  app.add_option("--random", settings.random, "Runs on inputs of other shapes, for each case");
+  app.add_option("--exceptions", settings.exceptions_path, "The list of cases that can't be met");
   CLI11_PARSE(app, argc, argv);
+  if (!settings.exceptions_path.empty()) {
+    settings.exceptions = conformance::Exceptions(read_file(settings.exceptions_path).text());
+  }
 
   Totals totals;
   nlohmann::json reports = nlohmann::json::array();
@@ -293,5 +407,7 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < 5; ++i) fmt::print(" {} {}", totals.states[i], state_names[i]);
   fmt::print("; {} sizes and {} elements checked, {} not evaluated\n", totals.checked_sizes,
              totals.checked_elements, totals.unevaluable);
+  if (settings.random > 0)
+    fmt::print("{} runs with other sizes, of {} cases\n", totals.random_runs, totals.random_cases);
   return totals.wrong == 0 ? 0 : 1;
 }

@@ -9,7 +9,8 @@ namespace {
 
 class Thorough {
  public:
-  explicit Thorough(std::string_view text) : graph_(wire::parse_graph(text)) {
+  explicit Thorough(std::string_view text) : Thorough(wire::parse_graph(text)) {}
+  explicit Thorough(ir::Graph graph) : graph_(std::move(graph)) {
     findings_.symbols = &symbols_;
     findings_.constraints = &constraints_;
     findings_.thorough = true;
@@ -136,6 +137,146 @@ TEST(Thorough, SaysWhyASizeIsUnknown) {
   EXPECT_EQ(g.unknowns.at(u->id).reason, "its data decide");
 }
 
+TEST(Thorough, SequencesKnowHowManyItemsTheyHold) {
+  const Thorough g(R"(g (float[n, d] x, int64 at) => (float y) {
+    empty = SequenceEmpty ()
+    one = SequenceInsert (empty, x)
+    two = SequenceInsert (one, x, at)
+    length = SequenceLength (two)
+    item = SequenceAt (two, at)
+    stack = ConcatFromSequence <axis = 0, new_axis = 1> (two)
+    rows = ConcatFromSequence <axis = 0> (two)
+    less = SequenceErase (two, at)
+    few = ConcatFromSequence <axis = 0> (less)
+    parts = SplitToSequence <axis = 0> (x)
+    whole = ConcatFromSequence <axis = 0> (parts)
+    three = Constant <value = int64 {3}> ()
+    thirds = SplitToSequence <axis = 1> (x, three)
+    count = SequenceLength (thirds)
+    y = Identity (x)
+  })");
+  EXPECT_EQ(g.shape("item"), "[n,d]");
+  EXPECT_EQ(g.elements("length"), "[2]");
+  EXPECT_EQ(g.shape("stack"), "[2,n,d]");
+  EXPECT_EQ(g.shape("rows"), "[2*n,d]");
+  EXPECT_EQ(g.shape("few"), "[n,d]");
+  EXPECT_EQ(g.shape("whole"), "[n,d]");
+  EXPECT_EQ(g.elements("count"), "[floor((d + 2)/3)]");
+}
+
+TEST(Thorough, ItemsOfDifferentSizesAreNotAddedUp) {
+  const Thorough g(R"(g (float[n, 4] x, float[m, 4] z) => (float y) {
+    both = SequenceConstruct (x, z)
+    y = ConcatFromSequence <axis = 0> (both)
+  })");
+  const ir::Dim& rows = g["y"].type.shape->front();
+  ASSERT_NE(rows.as_symbol(), nullptr);
+  EXPECT_TRUE(rows.depends_on_run());
+  ASSERT_NE(rows.as_symbol()->upper, nullptr);
+  EXPECT_EQ(rows.as_symbol()->upper->to_string(), "2*max(m, n)");
+}
+
+TEST(Thorough, OptionalsKnowWhatTheyHold) {
+  const Thorough g(R"(g (float[n, d] x, bool c) => (float y) {
+    held = Optional (x)
+    y = OptionalGetElement (held)
+    has = OptionalHasElement (held)
+    nothing = Optional <type = float[7]> ()
+    not = OptionalHasElement (nothing)
+    perhaps = If (c) <then_branch = t () => (optional(float[]) a) { a = Optional (x) },
+                      else_branch = e () => (optional(float[]) b) { b = Optional <type = float[]> () }>
+    z = OptionalGetElement (perhaps)
+  })");
+  EXPECT_EQ(g.shape("y"), "[n,d]");
+  EXPECT_EQ(g.elements("has"), "[1]");
+  EXPECT_EQ(g.elements("not"), "[0]");
+  EXPECT_EQ(g.shape("z"), "[n,d]");
+}
+
+TEST(Thorough, CarriedValuesAreExpressionsOfTheNumberOfIterations) {
+  const Thorough g(
+      R"(g (float[past, d] cache, float[n, d] x, float[m] lengths, int64 limit, bool go) => (float y) {
+    yes = Constant <value = bool {1}> ()
+    zeros = Constant <value = int64[1] {0}> ()
+    zero = Constant <value = int64 {0}> ()
+    shape = Shape (lengths)
+    trips = Squeeze (shape)
+    grown, count, each = Loop (trips, yes, cache, zero) <body = b (int64 i, bool c, float[p, d] now, int64 k) => (bool c2, float[q, d] next, int64 k2, float[r, d] out) {
+      c2 = Identity (c)
+      next = Concat <axis = 0> (now, x)
+      two = Constant <value = int64 {2}> ()
+      k2 = Add (k, two)
+      out = Identity (now)
+    }>
+    perhaps, ends = Loop (limit, go, cache) <body = b2 (int64 i, bool c, float[p, d] now) => (bool c2, float[q, d] next, float[d] out) {
+      c2 = Identity (c)
+      next = Concat <axis = 0> (now, x)
+      out = ReduceSum <keepdims = 0> (next, zeros)
+    }>
+    empty = SequenceEmpty ()
+    parts = Loop (trips, yes, empty) <body = b3 (int64 i, bool c, seq(float[]) s) => (bool c2, seq(float[]) s2) {
+      c2 = Identity (c)
+      s2 = SequenceInsert (s, x)
+    }>
+    y = ConcatFromSequence <axis = 0> (parts)
+    doubled = Loop (trips, yes, cache) <body = b4 (int64 i, bool c, float[p, d] now) => (bool c2, float[q, d] next) {
+      c2 = Identity (c)
+      next = Concat <axis = 0> (now, now)
+    }>
+    shrunk = Loop (trips, yes, cache) <body = b5 (int64 i, bool c, float[p, d] now) => (bool c2, float[q, d] next) {
+      c2 = Identity (c)
+      one = Constant <value = int64[1] {1}> ()
+      many = Constant <value = int64[1] {1000000}> ()
+      next = Slice (now, one, many)
+    }>
+  })");
+  EXPECT_EQ(g.shape("grown"), "[m*n + past,d]");
+  EXPECT_EQ(g.elements("count"), "[2*m]");
+  EXPECT_EQ(g.shape("each"), "[m,past,d]");  // all must be of one shape: that of the first
+  EXPECT_EQ(g.shape("y"), "[m*n,d]");
+  // Of a loop that may end early the number of iterations is one unknown, with a bound.
+  const ir::Symbol* trips = g["ends"].type.shape->front().as_symbol();
+  ASSERT_NE(trips, nullptr);
+  ASSERT_NE(trips->upper, nullptr);
+  EXPECT_EQ(g["perhaps"].type.shape->front(),
+            ir::Dim(trips) * g["x"].type.shape->front() + g["cache"].type.shape->front());
+  // What doubles is unknown; what shrinks stays below what it was.
+  EXPECT_TRUE(g["doubled"].type.shape->front().depends_on_run());
+  const ir::Symbol* rest = g["shrunk"].type.shape->front().as_symbol();
+  ASSERT_NE(rest, nullptr);
+  ASSERT_NE(rest->upper, nullptr);
+  EXPECT_EQ(rest->upper->to_string(), "past");
+}
+
+TEST(Thorough, ElementsOfTheOneOrTheOther) {
+  const Thorough g(R"(g (float[n, s] x, bool[2] c, bool d) => (float y) {
+    shape = Shape (x)
+    zero = Constant <value = int64 {0}> ()
+    seven = Constant <value = int64[1] {7}> ()
+    ten = Constant <value = int64 {10}> ()
+    chosen = Where (c, shape, ten)
+    y = ConstantOfShape (chosen)
+    sums = CumSum (shape, zero)
+    before = CumSum <exclusive = 1, reverse = 1> (shape, zero)
+    less = Sub (zero, shape)
+    sizes = Abs (less)
+    either = If (d) <then_branch = t () => (int64[2] a) { a = Identity (shape) },
+                     else_branch = e () => (int64[2] b) { s = Shape <start = 0, end = 1> (x)  b = Concat <axis = 0> (s, seven) }>
+    z = ConstantOfShape (either)
+  })");
+  EXPECT_EQ(g.elements("sums"), "[n,n + s]");
+  EXPECT_EQ(g.elements("before"), "[s,0]");
+  EXPECT_EQ(g.elements("sizes"), "[n,s]");
+  const auto bound = [&](const ir::Dim& size) {
+    const ir::Symbol* symbol = size.as_symbol();
+    return symbol && symbol->decided_by_run && symbol->upper ? symbol->upper->to_string() : "";
+  };
+  EXPECT_EQ(bound((*g["y"].type.shape)[0]), "max(n, 10)");
+  EXPECT_EQ(bound((*g["y"].type.shape)[1]), "max(s, 10)");
+  EXPECT_EQ((*g["z"].type.shape)[0].to_string(), "n");
+  EXPECT_EQ(bound((*g["z"].type.shape)[1]), "max(s, 7)");
+}
+
 // Loop in Loop in Loop …, each with a carried value that grows.
 std::string nested_loops(int depth) {
   std::string body = "w = Concat <axis = 0> (c, c)\n";
@@ -154,6 +295,71 @@ std::string nested_loops(int depth) {
         "(trips" + level + ", , " + (i + 1 == depth ? "c" : "c" + std::to_string(i + 1)) + ")");
   }
   return "g (float[n] c) => (float[k] w" + std::to_string(depth - 1) + ") {\n" + body + "}";
+}
+
+TEST(Thorough, AttributesThatHoldNothingAreFindings) {
+  ir::Graph graph;
+  ir::Node& node = graph.nodes.emplace_back();
+  node.op_type = "Constant";
+  node.outputs = {"y"};
+  for (const auto& [name, kind] : {std::pair("value", ir::AttributeKind::tensor),
+                                   std::pair("sparse_value", ir::AttributeKind::sparse_tensor)}) {
+    node.attributes.resize(1);
+    node.attributes[0].name = name;
+    node.attributes[0].kind = kind;
+    const Thorough g(graph);
+    ASSERT_EQ(g.problems.size(), 1u) << name;
+    EXPECT_NE(g.problems[0].find(name), std::string::npos) << g.problems[0];
+  }
+}
+
+// Loop in Loop …, each with a sequence that begins empty and a cache that grows by a bounded number
+// of rows, which both take rounds of their own.
+std::string nested_gathering_loops(int depth) {
+  std::string body;
+  for (int i = 0; i < depth; ++i) {
+    const std::string n = std::to_string(i);
+    body = "e" + n + " = SequenceEmpty <dtype = 7> ()\n trips" + n +
+           " = Constant <value_int = 3> ()\n h" + n + " = NonZero (x)\n r" + n +
+           " = Transpose <perm = [1, 0]> (h" + n + ")\n s" + n + ", w" + n + " = Loop (trips" + n +
+           ", , e" + n + ", r" + n + ") <body = b" + n + " (int64 i" + n + ", bool t" + n +
+           ", seq(int64[]) l" + n + ", int64[k, 1] c" + n + ") => (bool o" + n +
+           ", seq(int64[]) m" + n + ", int64[j, 1] d" + n + ") {\n" + body + " o" + n +
+           " = Identity (t" + n + ")\n m" + n + " = SequenceInsert (l" + n + ", c" + n + ")\n q" +
+           n + " = Compress <axis = 0> (c" + n + ", yes)\n d" + n + " = Concat <axis = 0> (c" + n +
+           ", q" + n + ")\n}>\n";
+  }
+  return "g (float[n] x, bool[m] yes) => (float[k] z) {\n" + body + " z = Identity (x)\n}";
+}
+
+// More than two rounds at each level would be 3^25 inferences.
+TEST(Thorough, NestedLoopsThatGatherTakeBoundedTime) {
+  const Thorough shallow(nested_gathering_loops(1));
+  EXPECT_TRUE(shallow.problems.empty()) << shallow.problems[0];
+  EXPECT_EQ(shallow["s0"].type.nested->rank(), 2u);
+  const Thorough g(nested_gathering_loops(25));
+  EXPECT_TRUE(g.problems.empty()) << g.problems[0];
+  EXPECT_LE(g.budget().nodes, 0);
+  EXPECT_GT(g.budget().nodes, -100'000);
+  EXPECT_GT(g.budget().symbols, -1'000'000);
+}
+
+TEST(Thorough, InputsOfOneNameMayDifferInRank) {
+  const Thorough g(
+      wire::parse_graph("g (float[?] x, float[?, 3, ?] x) => (float y) { y = Neg (x) }"));
+  EXPECT_EQ(g.shape("x"), "[x.0,3,x.2]");
+  EXPECT_EQ(g.shape("y"), g.shape("x"));
+}
+
+TEST(Thorough, CyclesAreFindings) {
+  const Thorough g(R"(g (float[n] x) => (float[n] y) {
+    a = Add (x, b)
+    b = Relu (a)
+    y = Add (b, y)
+  })");
+  EXPECT_EQ(g.problems.size(), 2u);  // each node that reads what only a later one makes
+  EXPECT_NE(g.problems[0].find("'b' is not defined before the node"), std::string::npos);
+  EXPECT_FALSE(g["a"].type.is_known());
 }
 
 // Two rounds at each level would be 2^30 inferences.
@@ -181,6 +387,7 @@ TEST(Thorough, ChainsOfSizeArithmeticTakeBoundedTime) {
   const Thorough g(text);
   EXPECT_TRUE(g.problems.empty());
   EXPECT_EQ(g["z"].type.rank(), 1u);
+  EXPECT_GT(g.budget().symbols, -1'000'000);  // expressions are cut, and so is their number
 }
 
 }  // namespace

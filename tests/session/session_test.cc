@@ -239,6 +239,121 @@ TEST(Session, LoopWhoseStateGrows) {
   }
 }
 
+TEST(Session, LoopAndScanThatDoNotRunKeepTheSizesOfTheirInputs) {
+  const Model model = model_of(
+      R"(g (float[N, K] x, int64 trips, float[T, K] rows) => (float[A, B, C] all, float[D, E, F] scans, float[G, H] last) {
+    keep = Constant<value = bool {1}>()
+    all = Loop <body = inner (int64 i, bool go) => (bool go_on, float[P, Q] out) {
+      go_on = Identity(go)
+      out = Neg(x)
+    }> (trips, keep)
+    last, scans = Scan <num_scan_inputs = 1, body = each (float[N, K] s, float[K] row) => (float[N, K] s2, float[N, K] out) {
+      s2 = Add(s, row)
+      out = Mul(s, row)
+    }> (x, rows)
+  })");
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.plain = plain});
+    for (const int64_t count : {0, 2, 0}) {
+      const auto outputs = session.run({{"x", Tensor(ElementType::float32, {3, 4})},
+                                        {"trips", Tensor::scalar<int64_t>(count)},
+                                        {"rows", Tensor(ElementType::float32, {count, 4})}});
+      EXPECT_EQ(outputs[0].tensor().shape(), (Shape{count, 3, 4}));
+      EXPECT_EQ(outputs[1].tensor().shape(), (Shape{count, 3, 4}));
+      EXPECT_EQ(outputs[2].tensor().shape(), (Shape{3, 4}));
+    }
+  }
+}
+
+// Sizes inside the body are not those after the last iteration.
+TEST(Session, LoopWhoseStateGrowsByARowInEachIteration) {
+  const Model model = model_of(
+      R"(g (float[P, 2] cache, float[N, 2] x, float[T] times) => (float[L, 2] grown, float[M] sums, int64 count) {
+    keep = Constant<value = bool {1}>()
+    zero = Constant<value = int64 {0}>()
+    shape = Shape(times)
+    trips = Squeeze(shape)
+    five = Constant<value = int64 {5}>()
+    grown, sums = Loop <body = inner (int64 i, bool go, float[K, 2] state) => (bool go_on, float[K2, 2] next, float sum) {
+      go_on = Identity(go)
+      next = Concat<axis = 0>(state, x)
+      sum = ReduceSum<keepdims = 0>(next)
+    }> (trips, keep, cache)
+    fixed, count = Loop <body = inner2 (int64 i, bool go, float[K, 2] state, int64 k) => (bool go_on, float[K2, 2] next, int64 k2) {
+      go_on = Identity(go)
+      next = Concat<axis = 0>(state, x)
+      k2 = Add(k, five)
+    }> (five, keep, cache, zero)
+  })");
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.plain = plain});
+    for (const int64_t trips : {3, 0, 5}) {
+      Tensor x(ElementType::float32, {2, 2}), cache(ElementType::float32, {1, 2});
+      for (float& v : cache.mutable_elements<float>()) v = 0;
+      for (float& v : x.mutable_elements<float>()) v = 1;
+      const auto outputs = session.run(
+          {{"cache", cache}, {"x", x}, {"times", Tensor(ElementType::float32, {trips})}});
+      EXPECT_EQ(outputs[0].tensor().shape(), (Shape{1 + 2 * trips, 2}));
+      ASSERT_EQ(outputs[1].tensor().shape(), (Shape{trips}));
+      for (int64_t i = 0; i < trips; ++i)
+        EXPECT_EQ(floats(outputs[1])[static_cast<size_t>(i)], static_cast<float>(4 * (i + 1)));
+      EXPECT_EQ(outputs[2].tensor().elements<int64_t>()[0], 25);
+    }
+  }
+}
+
+TEST(Session, SequencesThatBeginEmptyGrowInLoops) {
+  const Model model = model_of(
+      R"(g (float[N, K] x, int64 trips) => (float[A, B] joined, float[C, D, E] stacked, int64 count) {
+    keep = Constant<value = bool {1}>()
+    empty = SequenceEmpty()
+    first = SequenceInsert(empty, x)
+    all = Loop <body = inner (int64 i, bool go, seq(float[]) s) => (bool go_on, seq(float[]) s2) {
+      go_on = Identity(go)
+      s2 = SequenceInsert(s, x)
+    }> (trips, keep, first)
+    joined = ConcatFromSequence<axis = 0>(all)
+    stacked = ConcatFromSequence<axis = 0, new_axis = 1>(all)
+    count = SequenceLength(all)
+  })");
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.plain = plain});
+    for (const int64_t trips : {2, 0, 4}) {
+      const auto outputs = session.run(
+          {{"x", Tensor(ElementType::float32, {2, 3})}, {"trips", Tensor::scalar<int64_t>(trips)}});
+      EXPECT_EQ(outputs[0].tensor().shape(), (Shape{2 * (trips + 1), 3}));
+      EXPECT_EQ(outputs[1].tensor().shape(), (Shape{trips + 1, 2, 3}));
+      EXPECT_EQ(outputs[2].tensor().elements<int64_t>()[0], trips + 1);
+    }
+  }
+}
+
+TEST(Session, MemoryForWhatTheRunDecidesIsTakenOnceForItsBound) {
+  const Session session(model_of(R"(g (float[N, 16] x, float[N] keep) => (float[M] y) {
+    axis = Constant<value = int64 {0}>()
+    axis0 = Constant<value = int64[1] {0}>()
+    places = NonZero(keep)
+    at = Gather(places, axis)
+    rows = Gather(x, at)
+    sorted = Softmax(rows)
+    turned = Transpose<perm = [1, 0]>(sorted)
+    sums = CumSum(turned, axis)
+    y = ReduceMax<keepdims = 0>(sums, axis0)
+  })"));
+  const auto run = [&](int64_t kept) {
+    Tensor x(ElementType::float32, {1000, 16}), keep(ElementType::float32, {1000});
+    for (float& v : x.mutable_elements<float>()) v = 1;
+    for (int64_t i = 0; i < 1000; ++i)
+      keep.mutable_elements<float>()[static_cast<size_t>(i)] = i < kept ? 1.0f : 0.0f;
+    EXPECT_EQ(session.run({{"x", x}, {"keep", keep}})[0].tensor().shape(), (Shape{kept}));
+    return session.arena_bytes();
+  };
+  const int64_t first = run(3);
+  EXPECT_EQ(run(700), first);
+  EXPECT_EQ(run(1000), first);
+  EXPECT_EQ(run(1), first);
+}
+
 TEST(Session, IfTakesOneBranch) {
   const Session session(model_of(R"(g (bool c, float[2] x) => (float[] y) {
     y = If (c) <then_branch = t () => (float[2] a) { a = Neg(x) },

@@ -1,10 +1,12 @@
 #include "ops/families/iteration.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "ops/families/held_count.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -44,80 +46,296 @@ void clear_packed(Tensor& tensor) {
     std::memset(tensor.mutable_data(), 0, tensor.byte_size());
 }
 
-// True where `made` can stand for `carried` in the next iteration; widens `carried` otherwise.
-bool widen(InferContext& ctx, Known& carried, const Known& made, int first_symbol) {
-  ValueType& type = carried.type;
-  const ValueType& next = made.type;
-  if (!next.is_known() || !type.is_known()) {
-    const bool stable = !type.is_known();
-    type = {};
-    return stable;
+}  // namespace
+
+CarriedValues::CarriedValues(InferContext& ctx, std::vector<Known> start, size_t first)
+    : ctx_(ctx), start_(std::move(start)), first_(first), first_symbol_(ctx.symbols().size()) {
+  for (Known& value : start_) value.constant.reset();
+  within_ = start_;
+  for (Known& value : within_) name_elements(value);
+}
+
+bool CarriedValues::is_of_loop(const Dim& dim) const {
+  std::vector<int> ids;
+  dim.collect_symbols(ids);
+  return std::any_of(ids.begin(), ids.end(), [&](int id) { return id >= first_symbol_; });
+}
+
+void CarriedValues::starts_as(const Dim& symbol, const Dim& value) {
+  starts_.emplace_back(symbol.as_symbol()->id, value);
+}
+
+// Elements that are known at first may be others later.
+void CarriedValues::name_elements(Known& carried) {
+  constexpr size_t most = 16;
+  const auto known = std::exchange(carried.elements, nullptr);
+  if (!known || known->size() > most) return;
+  std::vector<Dim> names;
+  for (const Dim& element : *known) {
+    names.push_back(
+        Dim(carried.type.is_tensor() ? ctx_.symbols().unknown_value() : ctx_.symbols().unknown()));
+    starts_as(names.back(), element);
   }
-  if (type.kind != next.kind &&
-      (type.kind == ir::TypeProto::Kind::optional || next.kind == ir::TypeProto::Kind::optional)) {
-    type = {};  // present in some iterations, perhaps absent in others
-    return false;
-  }
-  if (type.kind != next.kind || (type.is_tensor() && type.element != next.element)) {
-    ctx.fail("a carried value starts as {} and comes out of the body as {}", type.to_string(),
-             next.to_string());
-  }
-  if (!type.is_tensor()) {
-    if (type.nested && next.nested && type.nested->is_known() && type.nested->shape &&
-        (!next.nested->shape || *next.nested->shape != *type.nested->shape)) {
-      ValueType item = *type.nested;
-      item.shape.reset();
-      type.nested = std::make_shared<const ValueType>(std::move(item));
-      return false;
-    }
-    if (type.nested && !type.nested->is_known() && next.nested && next.nested->is_known()) {
-      ValueType item = *next.nested;
-      item.shape.reset();
-      type.nested = std::make_shared<const ValueType>(std::move(item));
-      return false;
-    }
-    return true;
-  }
-  if (!type.shape) return true;
-  if (!next.shape || next.shape->size() != type.shape->size()) {
-    type.shape.reset();
-    return false;
-  }
+  carried.elements = std::make_shared<const std::vector<Dim>>(std::move(names));
+}
+
+bool CarriedValues::widen_sizes(std::vector<Dim>& sizes, const std::vector<Dim>& next) {
   bool stable = true;
-  for (size_t d = 0; d < type.shape->size(); ++d) {
-    Dim& size = (*type.shape)[d];
-    const ir::Symbol* symbol = size.as_symbol();
-    if (symbol != nullptr && symbol->id >= first_symbol) continue;  // already left open
-    if (size == (*next.shape)[d]) continue;
-    size = ctx.unknown();
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const ir::Symbol* symbol = sizes[d].as_symbol();
+    if (symbol != nullptr && symbol->id >= first_symbol_) continue;  // already left open
+    if (sizes[d] == next[d]) continue;
+    sizes[d] = ctx_.unknown();
     stable = false;
   }
   return stable;
 }
 
+// Of what a sequence or an optional holds.
+bool CarriedValues::widen_held(ValueType& type, const ValueType& next) {
+  if (!next.is_known()) return true;
+  if (!type.is_known()) {
+    type = next;
+    type.shape.reset();
+    return false;
+  }
+  if (next.nested && !type.nested && type.kind != ir::TypeProto::Kind::tensor) {
+    type.nested = std::make_shared<const ValueType>();
+  }
+  if (type.nested && next.nested) {
+    ValueType held = *type.nested;
+    const bool stable = widen_held(held, *next.nested);
+    if (!stable) type.nested = std::make_shared<const ValueType>(std::move(held));
+    return stable;
+  }
+  if (!type.shape) return true;
+  if (next.shape && next.shape->size() == type.shape->size())
+    return widen_sizes(*type.shape, *next.shape);
+  type.shape.reset();
+  return false;
+}
+
+// True where `made` can stand for `carried` in the next iteration; widens `carried` otherwise.
+bool CarriedValues::widen(Known& carried, const Known& made) {
+  ValueType& type = carried.type;
+  const ValueType& next = made.type;
+  if (!next.is_known() || !type.is_known()) {
+    const bool stable = !type.is_known();
+    carried = {};
+    return stable;
+  }
+  if (type.kind != next.kind &&
+      (type.kind == ir::TypeProto::Kind::optional || next.kind == ir::TypeProto::Kind::optional)) {
+    carried = {};  // present in some iterations, perhaps absent in others
+    return false;
+  }
+  if (type.kind != next.kind || (type.is_tensor() && type.element != next.element)) {
+    ctx_.fail("a carried value starts as {} and comes out of the body as {}", type.to_string(),
+              next.to_string());
+  }
+  if (!type.is_tensor()) return widen_held(type, next);
+  if (!type.shape) return true;
+  if (next.shape && next.shape->size() == type.shape->size()) {
+    const bool stable = widen_sizes(*type.shape, *next.shape);
+    if (!stable && !type.concrete_shape()) carried.elements = nullptr;
+    return stable;
+  }
+  type.shape.reset();
+  carried.elements = nullptr;
+  return false;
+}
+
+// What begins as an empty sequence or optional holds what the body puts into it.
+void CarriedValues::fill_empty(const InferBody& infer_body) {
+  if (std::none_of(start_.begin(), start_.end(), is_surely_empty)) return;
+  std::vector<Known> first_values = within_;
+  for (size_t i = 0; i < start_.size(); ++i) {
+    if (is_surely_empty(start_[i])) first_values[i] = start_[i];
+  }
+  std::vector<Known> made;
+  try {
+    made = infer_body(first_values);
+  } catch (const Error&) {
+    return;  // a body that takes from what is empty: it may do so in no iteration at all
+  }
+  for (size_t i = 0; i < start_.size() && first_ + i < made.size(); ++i) {
+    const ValueType& next = made[first_ + i].type;
+    if (is_surely_empty(start_[i]) && next.kind == start_[i].type.kind && next.nested)
+      within_[i].type = next;
+  }
+}
+
+const std::vector<Known>& CarriedValues::settle(const InferBody& infer_body) {
+  if (!ctx_.is_hurried()) fill_empty(infer_body);
+  for (;;) {                  // every round opens at least one size, rank or type
+    if (ctx_.is_hurried()) {  // any type a body could give
+      for (Known& value : within_) {
+        value =
+            Known::of(value.type.is_tensor() ? ValueType::tensor(value.type.element) : ValueType());
+      }
+      return made_ = infer_body(within_);
+    }
+    made_ = infer_body(within_);
+    bool stable = true;
+    for (size_t i = 0; i < within_.size() && first_ + i < made_.size(); ++i)
+      stable &= widen(within_[i], made_[first_ + i]);
+    if (!stable) continue;
+    for (size_t i = 0; i < within_.size(); ++i) {
+      if (!within_[i].type.is_tensor() || !within_[i].type.shape) continue;
+      const auto &sizes = *within_[i].type.shape, &before = *start_[i].type.shape;
+      for (size_t d = 0; d < sizes.size(); ++d) {
+        if (sizes[d] != before[d]) starts_as(sizes[d], before[d]);
+      }
+    }
+    return made_;
+  }
+}
+
+// `start` after as many steps from `within` to `made`.
+Dim CarriedValues::size_after(const Dim& start, const Dim& within, const Dim* made,
+                              const Dim& trips) const {
+  if (made == nullptr) return ctx_.unknown();
+  const Dim growth = *made - within;
+  if (!growth.is_indefinite() && !is_of_loop(growth) && growth.lower().value_or(-1) >= 0) {
+    const Dim after = start + trips * growth;
+    return ctx_.mode().thorough || !after.depends_on_run() ? after : ctx_.unknown(after);
+  }
+  if (surely_at_least(within, *made)) return ctx_.unknown(start);
+  const auto most = most_growth(growth);
+  return most ? ctx_.unknown(start + trips * *most) : ctx_.unknown();
+}
+
+// The most that `growth` can be, told without what iterations decide: where it rises evenly with
+// sizes that have bounds.
+std::optional<Dim> CarriedValues::most_growth(Dim growth) const {
+  if (growth.is_indefinite() || growth.lower().value_or(-1) < 0) return std::nullopt;
+  constexpr int most = 8;
+  for (int round = 0; round < most; ++round) {
+    std::vector<int> ids;
+    growth.collect_symbols(ids);
+    const auto found =
+        std::find_if(ids.begin(), ids.end(), [&](int id) { return id >= first_symbol_; });
+    if (found == ids.end()) return growth;
+    const ir::Symbol& symbol = ctx_.symbols()[*found];
+    if (!symbol.upper) return std::nullopt;
+    const Dim rest = growth.substitute(symbol.id, Dim(0));
+    const Dim slope = growth.substitute(symbol.id, Dim(1)) - rest;
+    if (slope.is_indefinite() || slope.lower().value_or(-1) < 0) return std::nullopt;
+    if (growth != rest + slope * Dim(&symbol)) return std::nullopt;
+    growth = rest + slope * *symbol.upper;
+    if (growth.is_indefinite()) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void CarriedValues::bound(const Dim& trips, const InferBody& infer_body) {
+  if (!ctx_.mode().thorough || ctx_.is_hurried()) return;
+  std::vector<Known> bounded = within_;
+  bool any = false;
+  for (size_t i = 0; i < within_.size() && first_ + i < made_.size(); ++i) {
+    const ValueType& made = made_[first_ + i].type;
+    if (!within_[i].type.is_tensor() || within_[i].type.rank() != made.rank()) continue;
+    for (size_t d = 0; within_[i].type.shape && d < within_[i].type.shape->size(); ++d) {
+      const Dim &size = (*within_[i].type.shape)[d], &start = (*start_[i].type.shape)[d];
+      const ir::Symbol* symbol = size.as_symbol();
+      if (!is_of_loop(size) || symbol == nullptr || symbol->upper) continue;
+      const Dim growth = (*made.shape)[d] - size;
+      const auto most =
+          surely_at_least(size, (*made.shape)[d]) ? std::optional(Dim(0)) : most_growth(growth);
+      if (!most) continue;
+      const Dim with_bound = ctx_.unknown(start + trips * *most);
+      (*bounded[i].type.shape)[d] = with_bound;
+      starts_as(with_bound, start);
+      any = true;
+    }
+  }
+  if (!any) return;
+  within_ = std::move(bounded);
+  made_ = infer_body(within_);
+}
+
+std::shared_ptr<const std::vector<Dim>> CarriedValues::elements_after(size_t i,
+                                                                      const Dim& trips) const {
+  const auto &names = within_[i].elements, &start = start_[i].elements;
+  if (!names || first_ + i >= made_.size()) return nullptr;
+  const auto& made = made_[first_ + i].elements;
+  if (!made || made->size() != names->size()) return nullptr;
+  std::vector<Dim> elements;
+  for (size_t k = 0; k < names->size(); ++k) {
+    const Dim growth = (*made)[k] - (*names)[k];
+    const bool even = !growth.is_indefinite() && !is_of_loop(growth);
+    const Dim after = even ? (*start)[k] + trips * growth : Dim(0);
+    if (even && (ctx_.mode().thorough || !after.depends_on_run())) {
+      elements.push_back(after);
+    } else if (const auto unknown = ctx_.unknown_element()) {
+      elements.push_back(within_[i].type.is_tensor() ? *unknown : ctx_.unknown());
+    } else {
+      return nullptr;
+    }
+  }
+  return std::make_shared<const std::vector<Dim>>(std::move(elements));
+}
+
+namespace {
+
+// Sizes inside a type with what `change` makes of them.
+void change_sizes(ValueType& type, const std::function<Dim(const Dim&)>& change) {
+  if (type.shape) {
+    for (Dim& size : *type.shape) size = change(size);
+  }
+  if (!type.nested) return;
+  ValueType held = *type.nested;
+  change_sizes(held, change);
+  type.nested = std::make_shared<const ValueType>(std::move(held));
+}
+
 }  // namespace
 
-std::vector<Known> settle_carried(
-    InferContext& ctx, std::vector<Known>& carried, size_t first,
-    const std::function<std::vector<Known>(std::span<const Known> carried)>& infer_body) {
-  const int first_symbol = ctx.symbols().size();
-  for (Known& value : carried) {
-    value.constant.reset();
-    value.elements = nullptr;
-  }
-  for (;;) {                 // every round opens at least one size, rank or type
-    if (ctx.is_hurried()) {  // any type a body could give
-      for (Known& value : carried)
-        value.type = value.type.is_tensor() ? ValueType::tensor(value.type.element) : ValueType();
-      return infer_body(carried);
+Known CarriedValues::after(size_t i, const Dim& trips) const {
+  Known known = Known::of(within_[i].type);
+  if (!known.type.is_tensor()) {  // what is held stays open, by names of its own
+    change_sizes(known.type,
+                 [&](const Dim& size) { return is_of_loop(size) ? ctx_.unknown() : size; });
+  } else if (known.type.shape) {
+    const Known* made = first_ + i < made_.size() ? &made_[first_ + i] : nullptr;
+    const bool same_rank = made && made->type.rank() == known.type.rank();
+    for (size_t d = 0; d < known.type.shape->size(); ++d) {
+      Dim& size = (*known.type.shape)[d];
+      if (!is_of_loop(size)) continue;
+      size = size_after((*start_[i].type.shape)[d], size,
+                        same_rank ? &(*made->type.shape)[d] : nullptr, trips);
     }
-    std::vector<Known> made = infer_body(carried);
-    bool stable = true;
-    for (size_t i = 0; i < carried.size() && first + i < made.size(); ++i) {
-      stable &= widen(ctx, carried[i], made[first + i], first_symbol);
-    }
-    if (stable) return made;
   }
+  known.elements = elements_after(i, trips);
+  return known;
+}
+
+ValueType CarriedValues::in_first(ValueType type) const {
+  const auto value = [&](const ir::Symbol& symbol) -> const Dim* {
+    for (const auto& [id, start] : starts_) {
+      if (id == symbol.id) return &start;
+    }
+    return nullptr;
+  };
+  change_sizes(type, [&](const Dim& size) { return size.substitute(value); });
+  return type;
+}
+
+std::vector<Known> carried_inputs(const PrepareContext& ctx, int input, size_t count,
+                                  ir::SymbolTable& names) {
+  std::vector<Known> inputs;
+  for (size_t i = 0; i < count; ++i) {
+    const int at = static_cast<int>(i);
+    ValueType type = ctx.out_type(at);
+    const ValueType& before = ctx.in_type(input + at);
+    for (size_t d = 0; type.is_tensor() && type.shape && d < type.shape->size(); ++d) {
+      Dim& size = (*type.shape)[d];
+      if (before.rank() == type.rank() && (*before.shape)[d] == size) continue;
+      size = Dim(names.named(fmt::format("carried {}.{}", i, d)));
+    }
+    inputs.push_back(Known::of(std::move(type)));
+  }
+  return inputs;
 }
 
 Tensor slice_at(const Tensor& tensor, int64_t axis, int64_t index) {
@@ -154,14 +372,21 @@ void set_made_output(RunContext& run, int i, Value value) {
 }
 
 Tensor stacked(const RunEnvironment& environment, std::span<const Value> items, int64_t axis,
-               bool reverse, const ValueType& item_type) {
+               bool reverse, const ValueType& item_type, std::span<const int64_t> expected) {
   Shape shape;
   ElementType type = item_type.element;
   if (!items.empty()) {
     shape = items[0].tensor().shape();
     type = items[0].tensor().element_type();
   } else if (item_type.shape) {
-    for (const Dim& dim : *item_type.shape) shape.push_back(dim.value().value_or(0));
+    const auto rank = static_cast<int64_t>(item_type.shape->size());
+    const int64_t at = axis < 0 ? axis + rank + 1 : axis;
+    for (int64_t d = 0; d < rank; ++d) {
+      const auto position = static_cast<size_t>(d < at ? d : d + 1);
+      const int64_t told =
+          position < expected.size() ? std::max<int64_t>(expected[position], 0) : 0;
+      shape.push_back((*item_type.shape)[static_cast<size_t>(d)].value().value_or(told));
+    }
   }
   const auto rank = static_cast<int64_t>(shape.size());
   if (axis < -rank - 1 || axis > rank)

@@ -1,19 +1,63 @@
 // What Loop and Scan share: carried values, slices of inputs, stacked outputs.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 
-// The types that carried values have in every iteration: where a body changes a size, that size is
-// unknown; where it changes the rank, the rank is. `infer_body` infers the body with the carried
-// types it is given and returns its outputs; the carried ones begin at `first`.
-std::vector<Known> settle_carried(
-    InferContext& ctx, std::vector<Known>& carried, size_t first,
-    const std::function<std::vector<Known>(std::span<const Known> carried)>& infer_body);
+// What is known of the values that a body hands from one iteration to the next. What is known of
+// them inside the body holds in every iteration: a size that the body changes is unknown there, a
+// rank, too, an element as well. After the last one those that grow by the same in each iteration
+// are expressions of the number of iterations: a cache of `past` rows is one of past + trips*n.
+class CarriedValues {
+ public:
+  // Infers the body with these carried values and returns its outputs.
+  using InferBody = std::function<std::vector<Known>(std::span<const Known> carried)>;
+
+  // `first`: where the carried values begin among the body's outputs. Borrows the context.
+  CarriedValues(InferContext& ctx, std::vector<Known> start, size_t first);
+  // Must come first. Returns the body's outputs, which hold in every iteration.
+  const std::vector<Known>& settle(const InferBody& infer_body);
+  // Infers the body once more, with bounds for what grows by no more than some size in each of
+  // `trips` iterations, so that what the body makes of it has one, too. Does nothing where that
+  // adds none.
+  void bound(const Dim& trips, const InferBody& infer_body);
+  // What is known of carried value i when `trips` iterations are over.
+  Known after(size_t i, const Dim& trips) const;
+  // The type of what every iteration makes, told by the first one: all must be of one shape.
+  ValueType in_first(ValueType type) const;
+  // `symbol` stands for `value` in the first iteration.
+  void starts_as(const Dim& symbol, const Dim& value);
+
+ private:
+  bool is_of_loop(const Dim& dim) const;
+  bool widen(Known& carried, const Known& made);
+  bool widen_held(ValueType& type, const ValueType& next);
+  bool widen_sizes(std::vector<Dim>& sizes, const std::vector<Dim>& next);
+  void name_elements(Known& carried);
+  void fill_empty(const InferBody& infer_body);
+  Dim size_after(const Dim& start, const Dim& within, const Dim* made, const Dim& trips) const;
+  std::optional<Dim> most_growth(Dim growth) const;
+  std::shared_ptr<const std::vector<Dim>> elements_after(size_t i, const Dim& trips) const;
+
+  InferContext& ctx_;
+  std::vector<Known> start_, within_, made_;
+  size_t first_;
+  int first_symbol_;
+  std::vector<std::pair<int, Dim>> starts_;  // by symbol id
+};
+
+// The types of a body's carried inputs, of the node's inputs from `input` and outputs from 0 on:
+// what is the same before and after holds in every iteration, other sizes get names of their own.
+std::vector<Known> carried_inputs(const PrepareContext& ctx, int input, size_t count,
+                                  ir::SymbolTable& names);
 
 // Element `index` along `axis`, that axis removed. Axis 0 is a view of the tensor.
 Tensor slice_at(const Tensor& tensor, int64_t axis, int64_t index);
@@ -38,9 +82,10 @@ class HeldValues {
 // Makes a value that a body gave an output of the step: the run is charged for it.
 void set_made_output(RunContext& run, int i, Value value);
 
-// Tensors of one shape and type side by side along a new axis, in reverse order if asked. `type`
-// and `shape` say what an item would look like where there is none.
+// Tensors of one shape and type side by side along a new axis, in reverse order if asked. Where
+// there is none, `item_type` says what one would look like, and `expected`, the shape of the whole
+// as far as it is known (-1: not), where it says more.
 Tensor stacked(const RunEnvironment& environment, std::span<const Value> items, int64_t axis,
-               bool reverse, const ValueType& item_type);
+               bool reverse, const ValueType& item_type, std::span<const int64_t> expected);
 
 }  // namespace sardonyx::ops

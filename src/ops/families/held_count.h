@@ -1,0 +1,39 @@
+// What inference knows of values that may be one or another: how many a sequence or an optional
+// holds, elements of one of two tensors.
+#pragma once
+
+#include "ops/infer_context.h"
+
+namespace sardonyx::ops {
+
+// The number of items of a sequence; 1 or 0 for an optional. Null: not known.
+inline const Dim* held_count(const Known& known) {
+  const bool holds = known.type.kind == ir::TypeProto::Kind::sequence ||
+                     known.type.kind == ir::TypeProto::Kind::optional;
+  return holds && known.elements && known.elements->size() == 1 ? &known.elements->front()
+                                                                : nullptr;
+}
+
+// Surely holds nothing: its type says what it could hold, and is that of no value.
+inline bool is_surely_empty(const Known& known) {
+  const Dim* count = held_count(known);
+  return count != nullptr && *count == 0;
+}
+
+// A sequence or an optional with `count` values.
+inline Known holding(ValueType type, Dim count) {
+  Known known = Known::of(std::move(type));
+  known.elements = std::make_shared<const std::vector<Dim>>(std::vector<Dim>{std::move(count)});
+  return known;
+}
+
+// One of two elements, which the run decides: a size with a bound where both are sizes. Nullopt
+// where such are not named.
+inline std::optional<Dim> either_element(InferContext& ctx, const Dim& a, const Dim& b) {
+  if (a == b) return a;
+  const auto is_size = [](const Dim& dim) { return dim.lower().value_or(-1) >= 0; };
+  if (ctx.mode().thorough && is_size(a) && is_size(b)) return ctx.unknown(max(a, b));
+  return ctx.unknown_element();
+}
+
+}  // namespace sardonyx::ops
