@@ -79,7 +79,8 @@ class Bench {
     epilogue.bias_axis = BiasAxis::column;
     epilogue.activation = Activation::relu;
     const auto ours = [=, this] {
-      gemm_packed_b(M, N, K, a.get(), K, packed.get(), c.get(), N, epilogue, scratch.get(), pool_);
+      gemm_packed_b(M, N, K, a.get(), K, PackedMatrix{packed.get()}, c.get(), N, epilogue,
+                    scratch.get(), pool_);
     };
     const auto plain = [](memory::dims dims) {
       return memory::desc(std::move(dims), memory::data_type::f32, memory::format_tag::ab);
