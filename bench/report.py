@@ -89,19 +89,36 @@ def draw(rows: list[dict], file: pathlib.Path) -> None:
     pyplot.close(figure)
 
 
+def command_line(*first: str) -> str:
+    """How this was called, by way of ./dev bench."""
+    named = {"--program", "--bench"}
+    words, skip = [], False
+    for word in sys.argv[1:]:
+        if not skip and word not in named:
+            words.append(word)
+        skip = word in named
+    return shlex.join(["./dev", "bench", *first, *words])
+
+
+def put_between(file: pathlib.Path, begin: str, end: str, body: str) -> None:
+    """Replaces what stands between the markers; they go to the end of a page that lacks them."""
+    text = file.read_text() if file.exists() else ""
+    if begin not in text:
+        text = f"{text.rstrip()}\n\n{begin}\n{end}\n".lstrip()
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    file.write_text(f"{before}{begin}\n{body}\n{end}{after}")
+
+
 def write_docs(rows: list[dict], machine_line: str, file: pathlib.Path) -> None:
     """Replaces what stands between the markers, and the chart beside the page."""
     import onnxruntime
 
     draw(rows, file.parent / "performance.png")
-    arguments = shlex.join(word for word in sys.argv[1:] if word != "--program" and not word.endswith("bin/sardonyx"))
-    text = file.read_text() if file.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    body = (f"{BEGIN}\nMade by `./dev bench {arguments}` with ONNX Runtime {onnxruntime.__version__} on {machine_line}.\n"
-            "Ratio: ONNX Runtime's time divided by Sardonyx's, medians of runs in turn. Peak MB: above the bare "
-            f"program's.\n\n{table(rows)}\n\n![ratios](performance.png)\n{END}")
-    file.write_text(before + body + (after or "\n"))
+    put_between(file, BEGIN, END,
+                f"Made by `{command_line()}` with ONNX Runtime {onnxruntime.__version__} on {machine_line}.\n"
+                "Ratio: ONNX Runtime's time divided by Sardonyx's, medians of runs in turn. Peak MB: above the bare "
+                f"program's.\n\n{table(rows)}\n\n![ratios](performance.png)")
 
 
 def family_line(row: dict, entry) -> str:
@@ -123,9 +140,6 @@ def write_models(rows: list[dict], entries: dict, machine_line: str, file: pathl
     lines = ["| family | model | nodes | weights MB | opset | status | diff/RMS | ms | ORT ms | ratio |",
              "|---|---|---|---|---|---|---|---|---|---|"]
     lines += [family_line(row, entries[row["model"]]) for row in rows if row["threads"] == threads]
-    text = file.read_text() if file.exists() else f"# Models\n\n{BEGIN}\n{END}\n"
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    body = (f"{BEGIN}\nWith ONNX Runtime {onnxruntime.__version__} on {machine_line}; {threads} thread"
-            f"{'s' if threads > 1 else ''}.\n\n" + "\n".join(lines) + f"\n{END}")
-    file.write_text(before + body + (after or "\n"))
+    put_between(file, BEGIN, END,
+                f"With ONNX Runtime {onnxruntime.__version__} on {machine_line}; {threads} thread"
+                f"{'s' if threads > 1 else ''}.\n\n" + "\n".join(lines))

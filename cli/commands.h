@@ -27,6 +27,7 @@ void add_infer(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_profile(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
 void add_extract(CLI::App& app, Action& action);

@@ -70,6 +70,7 @@ constexpr const char* description =
     "  sardonyx info model.onnx                           what is in it\n"
     "  sardonyx infer model.onnx -o typed.onnx            type and shape of every value\n"
     "  sardonyx check model.onnx --strict                 what is wrong with it\n"
+    "  sardonyx profile model.onnx --html profile.html    where its time goes\n"
     "  sardonyx convert old.onnx new.onnx --opset 21      the same model in a newer opset";
 
 constexpr const char* closing =
@@ -99,10 +100,11 @@ struct Command {
 };
 
 constexpr Command commands[] = {
-    {"run", add_run},   {"check", add_check},     {"info", add_info},   {"infer", add_infer},
-    {"show", add_show}, {"explain", add_explain}, {"bench", add_bench}, {"convert", add_convert},
-    {"diff", add_diff}, {"extract", add_extract}, {"merge", add_merge}, {"rename", add_rename},
-    {"edit", add_edit}, {"opset", add_opset},
+    {"run", add_run},       {"check", add_check},     {"info", add_info},
+    {"infer", add_infer},   {"show", add_show},       {"explain", add_explain},
+    {"bench", add_bench},   {"profile", add_profile}, {"convert", add_convert},
+    {"diff", add_diff},     {"extract", add_extract}, {"merge", add_merge},
+    {"rename", add_rename}, {"edit", add_edit},       {"opset", add_opset},
 };
 
 int run_program(int count, char** arguments) {

@@ -24,6 +24,7 @@
 namespace sardonyx {
 
 class CustomOperators;
+class Profile;
 class ThreadPool;
 
 struct LoadOptions {
@@ -113,6 +114,8 @@ struct RunOptions {
   // being run (also what earlier runs left for it), the outputs it makes, and values that loops
   // hold between iterations. The caller's tensors and the weights do not count.
   int64_t memory_limit = INT64_MAX;
+  // Adds this run's times to it (sardonyx/profile.h); at most one run at a time may have it.
+  Profile* profile = nullptr;
 };
 
 using NamedValue = std::pair<std::string, Value>;

@@ -19,8 +19,16 @@
 #include <immintrin.h>
 #endif
 
+#include "base/loop_recorder.h"
+
 namespace sardonyx {
 namespace {
+
+int64_t nanoseconds_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 void relax() {
 #if defined(__x86_64__)
@@ -58,6 +66,7 @@ struct alignas(64) Loop {
   int64_t grain = 1;
   void* body = nullptr;
   void (*call)(void*, int64_t, int64_t, int) = nullptr;
+  LoopRecorder* recorder = nullptr;
   std::atomic<bool> taken{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
@@ -86,7 +95,18 @@ struct alignas(64) Loop {
     for (Share& share : shares) share.next.store(share.end.load(), std::memory_order_relaxed);
   }
 
-  void claim_chunks(int worker) {
+  void take_part(int worker) {
+    if (recorder == nullptr) {
+      claim_chunks(worker);
+      return;
+    }
+    const int64_t begin = nanoseconds_now(), chunks = claim_chunks(worker);
+    if (chunks > 0) recorder->parts(worker).push_back({begin, nanoseconds_now(), chunks});
+  }
+
+  // Returns how many there were.
+  int64_t claim_chunks(int worker) {
+    int64_t claimed = 0;
     const bool outer = inside_body;
     inside_body = true;
     const size_t n = shares.size();
@@ -96,6 +116,7 @@ struct alignas(64) Loop {
       while (share.has_work()) {
         const int64_t chunk = share.next.fetch_add(1, std::memory_order_relaxed);
         if (chunk >= end) break;
+        ++claimed;
         try {
           call(body, chunk * grain, std::min((chunk + 1) * grain, count), worker);
         } catch (...) {
@@ -105,6 +126,7 @@ struct alignas(64) Loop {
       }
     }
     inside_body = outer;
+    return claimed;
   }
 };
 
@@ -121,6 +143,11 @@ double cgroup_cpus() {
 }
 
 }  // namespace
+
+LoopRecorder*& LoopRecorder::current() {
+  static thread_local LoopRecorder* recorder = nullptr;
+  return recorder;
+}
 
 int usable_cpus() {
   static const int usable = [] {
@@ -151,7 +178,7 @@ struct ThreadPool::Shared {
       uint32_t seen = loop.state.load(std::memory_order_acquire);
       while (seen & Loop::open) {
         if (loop.state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
-          loop.claim_chunks(worker);
+          loop.take_part(worker);
           loop.state.fetch_sub(1, std::memory_order_release);
           return true;
         }
@@ -230,6 +257,7 @@ void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
   slot->grain = grain;
   slot->body = body;
   slot->call = call;
+  slot->recorder = LoopRecorder::current();
   slot->failed.store(false, std::memory_order_relaxed);
   slot->error = nullptr;
   slot->share_out();
@@ -239,7 +267,7 @@ void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
     { std::lock_guard lock(shared_->mutex); }
     shared_->wake.notify_all();
   }
-  slot->claim_chunks(0);
+  slot->take_part(0);
   uint32_t users = slot->state.fetch_and(~Loop::open, std::memory_order_acq_rel) & ~Loop::open;
   for (int spins = 0; users != 0; ++spins) {
     if (spins < 4096) {

@@ -12,6 +12,10 @@
 #include "base/thread_pool.h"
 #include "sardonyx/value.h"
 
+namespace sardonyx::run {
+class Observer;
+}
+
 namespace sardonyx::ops {
 
 // Where random steps without a seed of their own take their numbers from: each step, told apart by
@@ -74,6 +78,7 @@ class RunEnvironment {
   const std::atomic<bool>* cancel = nullptr;  // set by anyone to stop the run
   std::optional<std::chrono::steady_clock::time_point> deadline;
   int64_t memory_limit = INT64_MAX;
+  run::Observer* observer = nullptr;  // told of the steps of plans (run/observer.h)
 
  private:
   ThreadPool& pool_;

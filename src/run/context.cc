@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "ir/walk.h"
+#include "run/observer.h"
 
 namespace sardonyx::run {
 
@@ -63,10 +64,20 @@ void Context::run_segment(size_t index, std::span<Value> outputs, eval::Environm
   const bool bound = segment_bound_[index] && (index == 0 || late_sizes_[index] == sizes_);
   if (!bound) bind_segment(index, environment);
   allocate_outputs(segment, outputs, environment);
+  if (environment.observer == nullptr) {
+    run_steps<false>(segment, environment);
+  } else {
+    run_steps<true>(segment, environment);
+  }
+}
+
+template <bool observed>
+void Context::run_steps(const Segment& segment, eval::Environment& environment) {
   const bool watched = environment.is_watched();
   for (int s = segment.begin; s < segment.end; ++s) {
     const PlanStep& step = this->step(s);
     if (watched) environment.check_cancelled();
+    if constexpr (observed) environment.observer->begin_step(s);
     try {
       switch (step.mode) {
         case PlanStep::Mode::planned: run_planned(s, environment); break;
@@ -80,6 +91,7 @@ void Context::run_segment(size_t index, std::span<Value> outputs, eval::Environm
       if (!error.location().empty()) throw;
       throw Error(error.code(), error.message(), ir::place_of(*step.node));
     }
+    if constexpr (observed) environment.observer->end_step(s, context_of(s, scratch_, environment));
   }
 }
 
@@ -97,8 +109,13 @@ void Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
                   std::span<Value> outputs, eval::Environment& environment) {
   struct Cleanup {
     Context& context;
-    ~Cleanup() { context.drop_run_values(); }
-  } cleanup{*this};
+    Observer* observer;
+    ~Cleanup() {
+      if (observer != nullptr) observer->end_plan();
+      context.drop_run_values();
+    }
+  } cleanup{*this, environment.observer};
+  if (environment.observer != nullptr) environment.observer->begin_plan(plan_);
   environment.charge(arena_bytes());
   if (!take_inputs(inputs, captured)) segment_bound_[0] = 0;
   // Sizes that the last run decided are open again.

@@ -43,6 +43,8 @@ class Context {
   void bind_step(int index, eval::Environment& environment);
 
   void run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment);
+  template <bool observed>
+  void run_steps(const Segment& segment, eval::Environment& environment);
   void allocate_outputs(const Segment& segment, std::span<Value> outputs,
                         eval::Environment& environment);
   ops::RunContext context_of(int index, Bytes& scratch, eval::Environment& environment);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <deque>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,6 +10,7 @@
 #include "infer/infer.h"
 #include "ir/walk.h"
 #include "rewrite/lower.h"
+#include "session/node_work.h"
 
 namespace sardonyx {
 namespace {
@@ -18,70 +19,10 @@ using infer::Known;
 
 constexpr int max_depth = 64;
 
-// Operators that move, choose or describe elements without arithmetic.
-bool only_moves(std::string_view op) {
-  static const std::unordered_set<std::string_view> names = {"Cast",
-                                                             "CastLike",
-                                                             "Compress",
-                                                             "Concat",
-                                                             "ConcatFromSequence",
-                                                             "Constant",
-                                                             "ConstantOfShape",
-                                                             "DepthToSpace",
-                                                             "Dropout",
-                                                             "Expand",
-                                                             "EyeLike",
-                                                             "Flatten",
-                                                             "Gather",
-                                                             "GatherElements",
-                                                             "GatherND",
-                                                             "Identity",
-                                                             "NonZero",
-                                                             "OneHot",
-                                                             "Optional",
-                                                             "OptionalGetElement",
-                                                             "OptionalHasElement",
-                                                             "Pad",
-                                                             "Range",
-                                                             "Reshape",
-                                                             "ReverseSequence",
-                                                             "ScatterElements",
-                                                             "ScatterND",
-                                                             "SequenceAt",
-                                                             "SequenceConstruct",
-                                                             "SequenceEmpty",
-                                                             "SequenceErase",
-                                                             "SequenceInsert",
-                                                             "SequenceLength",
-                                                             "Shape",
-                                                             "Size",
-                                                             "Slice",
-                                                             "SpaceToDepth",
-                                                             "Split",
-                                                             "SplitToSequence",
-                                                             "Squeeze",
-                                                             "StringConcat",
-                                                             "StringNormalizer",
-                                                             "StringSplit",
-                                                             "TensorScatter",
-                                                             "Tile",
-                                                             "Transpose",
-                                                             "Trilu",
-                                                             "Unique",
-                                                             "Unsqueeze",
-                                                             "Where"};
-  return names.contains(op);
-}
-
 // Operators whose output shares its input's memory.
 bool is_view(std::string_view op) {
   return op == "Identity" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" ||
          op == "Flatten";
-}
-
-bool counts_what_it_reads(std::string_view op) {
-  return op.starts_with("Reduce") || op == "Softmax" || op == "LogSoftmax" || op == "ArgMax" ||
-         op == "ArgMin" || op.starts_with("Global") || op == "TopK" || op == "CumSum";
 }
 
 class Counter {
@@ -114,8 +55,8 @@ class Counter {
     return 1;
   }
 
-  double value(const ir::Dim& dim) {
-    if (const auto number = dim.value()) return static_cast<double>(*number);
+  int64_t value(const ir::Dim& dim) {
+    if (const auto number = dim.value()) return *number;
     std::vector<int> ids;
     dim.collect_symbols(ids);
     used_.insert(ids.begin(), ids.end());
@@ -128,29 +69,14 @@ class Counter {
     while (static_cast<int>(sizes_.size()) < symbols_.size()) {
       sizes_.push_back(size_of(symbols_[static_cast<int>(sizes_.size())]));
     }
-    return static_cast<double>(dim.evaluate(sizes_).value_or(1));
+    return dim.evaluate(sizes_).value_or(1);
   }
 
   // NaN where the shape is not known.
   double elements(const Known* known) {
     if (known == nullptr || !known->type.is_tensor() || !known->type.shape) return NAN;
     double product = 1;
-    for (const ir::Dim& dim : *known->type.shape) product *= value(dim);
-    return product;
-  }
-  double dimension(const Known* known, int axis) {
-    if (known == nullptr || !known->type.shape) return NAN;
-    const auto& shape = *known->type.shape;
-    const auto at = axis < 0 ? axis + static_cast<int>(shape.size()) : axis;
-    return at < 0 || at >= static_cast<int>(shape.size()) ? NAN
-                                                          : value(shape[static_cast<size_t>(at)]);
-  }
-  // The product of the dimensions from `axis` on.
-  double product_from(const Known* known, size_t axis) {
-    if (known == nullptr || !known->type.shape) return NAN;
-    double product = 1;
-    for (size_t i = axis; i < known->type.shape->size(); ++i)
-      product *= value((*known->type.shape)[i]);
+    for (const ir::Dim& dim : *known->type.shape) product *= static_cast<double>(value(dim));
     return product;
   }
 
@@ -186,18 +112,24 @@ class Counter {
     return node.op_type == "If" ? largest : sum;
   }
 
-  // What is known of a node's inputs and outputs; null for absent ones.
-  struct Operands {
-    const ir::Node& node;
-    const infer::Scope& scope;
-    const Known* in(size_t i) const { return at(node.inputs, i); }
-    const Known* out(size_t i) const { return at(node.outputs, i); }
-
-   private:
-    const Known* at(const std::vector<std::string>& names, size_t i) const {
-      return i < names.size() && !names[i].empty() ? scope.find(names[i]) : nullptr;
+  std::vector<OperandShape> operands(const std::vector<std::string>& names,
+                                     const infer::Scope& scope) {
+    std::vector<OperandShape> made;
+    for (const std::string& name : names) {
+      OperandShape& operand = made.emplace_back();
+      const Known* known = name.empty() ? nullptr : scope.find(name);
+      if (known == nullptr) continue;
+      operand.state = OperandShape::State::open;
+      if (!known->type.is_tensor()) continue;
+      operand.element = known->type.element;
+      if (!known->type.shape) continue;
+      operand.state = OperandShape::State::known;
+      std::vector<int64_t>& shape = shapes_.emplace_back();
+      for (const ir::Dim& dim : *known->type.shape) shape.push_back(value(dim));
+      operand.shape = shape;
     }
-  };
+    return made;
+  }
 
   // NaN where it can't be told.
   double node_flops(const ir::Node& node, const infer::Scope& scope, int depth) {
@@ -205,72 +137,9 @@ class Counter {
     if (op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap") {
       return inner_flops(node, scope, depth);
     }
-    if (only_moves(op)) return 0;
-    const Operands x{node, scope};
-    if (const auto flops = product_flops(op, x)) return *flops;
-    if (op == "MaxPool" || op == "AveragePool" || op == "LpPool") {
-      return elements(x.out(0)) * window(node);
-    }
-    if (op.ends_with("Normalization") || op == "LRN") return 5 * elements(x.out(0));
-    if (counts_what_it_reads(op)) return elements(x.in(0));
-    return element_flops(x);
-  }
-
-  // Of the operators that are sums of products; nullopt for others.
-  std::optional<double> product_flops(std::string_view op, const Operands& x) {
-    const double bias = x.in(2) != nullptr ? 1 : 0;
-    if (op == "MatMul" || op == "MatMulInteger" || op == "QLinearMatMul") {
-      return 2 * elements(x.out(0)) * dimension(x.in(0), -1);
-    }
-    if (op == "Gemm") {
-      const ir::Attribute* transposed = x.node.find("transA");
-      const bool turned = transposed != nullptr && transposed->i.value_or(0) != 0;
-      return elements(x.out(0)) * (2 * dimension(x.in(0), turned ? 0 : 1) + bias);
-    }
-    if (op == "Conv") return elements(x.out(0)) * (2 * product_from(x.in(1), 1) + bias);
-    if (op == "ConvInteger") return 2 * elements(x.out(0)) * product_from(x.in(1), 1);
-    if (op == "QLinearConv") return 2 * elements(x.out(0)) * product_from(x.in(3), 1);
-    if (op == "ConvTranspose") {
-      return 2 * elements(x.in(0)) * product_from(x.in(1), 1) + bias * elements(x.out(0));
-    }
-    if (op == "LSTM" || op == "GRU" || op == "RNN") {
-      // [steps, batch, input] times W and R, each [directions, gates, …]
-      const double rows = elements(x.in(0)) / dimension(x.in(0), -1);
-      return 2 * rows * (elements(x.in(1)) + elements(x.in(2)));
-    }
-    if (op == "Attention") return attention_flops(x.in(0), x.in(1), x.in(2), x.out(0));
-    return std::nullopt;
-  }
-
-  // One for each floating-point element that is made.
-  double element_flops(const Operands& x) {
-    double sum = 0;
-    bool known = false;
-    for (size_t i = 0; i < x.node.outputs.size(); ++i) {
-      const Known* made = x.out(i);
-      if (made == nullptr || !made->type.is_tensor()) continue;
-      known = true;
-      if (is_floating(made->type.element)) sum += elements(made);
-    }
-    return known ? sum : NAN;
-  }
-
-  // Scores and weighted sum: for each query and key, the width of keys and of values.
-  double attention_flops(const Known* query, const Known* key, const Known* value,
-                         const Known* made) {
-    if (query == nullptr || !query->type.shape) return NAN;
-    const int length_axis = query->type.shape->size() == 4 ? 2 : 1;
-    return 2 * dimension(key, length_axis) * elements(query) +
-           2 * dimension(value, length_axis) * elements(made);
-  }
-
-  static double window(const ir::Node& node) {
-    const ir::Attribute* kernel = node.find("kernel_shape");
-    double product = 1;
-    if (kernel != nullptr) {
-      for (const int64_t size : kernel->ints) product *= static_cast<double>(size);
-    }
-    return product;
+    shapes_.clear();
+    const auto inputs = operands(node.inputs, scope), outputs = operands(node.outputs, scope);
+    return node_operations(node, inputs, outputs);
   }
 
   double bytes(const Known* known) {
@@ -322,8 +191,9 @@ class Counter {
   infer::Findings findings_;
   std::unordered_set<std::string> declared_;
   std::unordered_set<int> used_;
-  std::vector<int64_t> sizes_;  // of the symbols, by id
-  bool guessed_ = false;        // a size without a bound went into the node's cost
+  std::vector<int64_t> sizes_;               // of the symbols, by id
+  std::deque<std::vector<int64_t>> shapes_;  // of the node at hand
+  bool guessed_ = false;                     // a size without a bound went into the node's cost
   Cost cost_;
 };
 

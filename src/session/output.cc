@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "wire/npy.h"
+#include "wire/sink.h"
 #include "wire/write.h"
 
 namespace sardonyx {
@@ -100,6 +101,10 @@ void write_output_npz(const std::string& path, std::span<const ValueDescription>
         {is_harmless(name) ? name : fmt::format("output_{}", i), outputs[i].tensor()});
   }
   wire::write_npz(tensors, path);
+}
+
+void write_text(const std::string& path, std::string_view text) {
+  wire::write_file(path, [&](wire::Sink& sink) { sink.put(text); });
 }
 
 }  // namespace sardonyx

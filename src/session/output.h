@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sardonyx/session.h"
@@ -20,5 +21,8 @@ std::vector<std::string> write_output_folder(const std::string& folder,
 // where an output is no tensor, (unreadable) where the file can't be written.
 void write_output_npz(const std::string& path, std::span<const ValueDescription> descriptions,
                       std::span<const Value> outputs);
+
+// Writes a report. The file appears when it is whole. Throws Error (unreadable).
+void write_text(const std::string& path, std::string_view text);
 
 }  // namespace sardonyx

@@ -1,8 +1,12 @@
 #include "session/probe.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <functional>
 #include <thread>
 
+#include "base/cpu.h"
 #include "kernels/gemm/probe.h"
 
 namespace sardonyx {
@@ -24,7 +28,41 @@ double sum_over_threads(int threads, const std::function<double()>& measure) {
   return sum;
 }
 
+int64_t cache_bytes(int name, int64_t otherwise) {
+  const long bytes = sysconf(name);
+  return bytes > 0 ? bytes : otherwise;
+}
+
+double read_gbps(int threads, int64_t bytes_each, double seconds) {
+  return 1e-9 * sum_over_threads(
+                    threads, [=] { return kernels::probe_read_bandwidth(bytes_each, seconds); });
+}
+
 }  // namespace
+
+const MachineLimits::Level& MachineLimits::level_for(double bytes) const {
+  for (const Level& level : levels) {
+    if (bytes <= static_cast<double>(level.bytes)) return level;
+  }
+  return levels.back();
+}
+
+MachineLimits measure_limits(int threads) {
+  MachineLimits limits;
+  limits.instruction_set = name_of(instruction_set());
+  limits.threads = threads;
+  limits.gflops = 1e-9 * sum_over_threads(threads, [] { return kernels::probe_peak_flops(0.06); });
+  const int64_t l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, int64_t{1} << 20),
+                l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
+  limits.levels.push_back({"L2", l2 * threads, read_gbps(threads, l2 / 2, 0.04)});
+  const int64_t inside_l3 = 4 * l2;
+  if (inside_l3 * threads <= l3 / 2)
+    limits.levels.push_back({"L3", l3, read_gbps(threads, inside_l3, 0.05)});
+  limits.levels.push_back(
+      {"memory", INT64_MAX,
+       read_gbps(threads, std::max<int64_t>(memory_buffer / threads, int64_t{16} << 20), 0.08)});
+  return limits;
+}
 
 MachinePeak probe_machine(int threads) {
   MachinePeak peak;

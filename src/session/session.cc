@@ -15,6 +15,7 @@
 #include "rewrite/simplify.h"
 #include "run/plan.h"
 #include "session/model.h"
+#include "session/profile.h"
 
 namespace sardonyx {
 namespace {
@@ -191,7 +192,11 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   environment.deadline = run_options.deadline;
   environment.memory_limit = run_options.memory_limit;
   if (variant.plan) {
-    variant.plan->run(given, {}, made, environment);
+    if (run_options.profile != nullptr) {
+      run_profiled(*variant.plan, given, made, environment, *run_options.profile);
+    } else {
+      variant.plan->run(given, {}, made, environment);
+    }
     return;
   }
   eval::Frame frame;

@@ -1,0 +1,102 @@
+// sardonyx profile
+#include <memory>
+
+#include "commands.h"
+#include "loading.h"
+#include "model_inputs.h"
+#include "profile_report.h"
+#include "session/output.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+constexpr double wanted_ms = 1000;  // of runs, where --runs does not say
+constexpr int least_runs = 5, most_runs = 1000;
+
+struct ProfileCommand {
+  LoadingOptions loading;
+  ModelInputs inputs;
+  int runs = 0;
+  std::string html, trace;
+  bool as_json = false;
+
+  int run();
+
+ private:
+  void time_runs(const Session& session, const std::vector<NamedValue>& given,
+                 Profile& profile) const;
+};
+
+// Outputs are made where those of the run before lie.
+void ProfileCommand::time_runs(const Session& session, const std::vector<NamedValue>& given,
+                               Profile& profile) const {
+  std::vector<Value> values(session.inputs().size()), outputs(session.outputs().size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (const auto& [name, value] : given) {
+      if (name == session.inputs()[i].name) values[i] = value;
+    }
+  }
+  RunOptions options;
+  options.profile = &profile;
+  const double begin = now_ms();
+  const auto more = [&] {
+    const int done = static_cast<int>(profile.runs().size());
+    if (runs > 0) return done < runs;
+    return done < least_runs || (done < most_runs && now_ms() - begin < wanted_ms);
+  };
+  while (more()) session.run(values, outputs, options);
+}
+
+int ProfileCommand::run() {
+  if (loading.plain) throw UsageError("profile: plain evaluation has no steps; leave out --plain");
+  inputs.parse();
+  const Loaded loaded = load(loading);
+  inputs.fill_with_random();
+  const std::vector<NamedValue> given = inputs.values(loaded.model, loaded.session.inputs());
+  Progress progress("running " + loading.model);
+  const double start = now_ms();
+  loaded.session.run(given);
+  const double first_ms = now_ms() - start;
+  MachineLimits limits = measure_limits(loaded.threads);
+  Profile profile;
+  time_runs(loaded.session, given, profile);
+  progress.set("writing the report");
+  ProfileReport report = make_report(profile, std::move(limits));
+  report.model = loading.model;
+  report.load_ms = loaded.milliseconds;
+  report.first_ms = first_ms;
+  if (!html.empty()) write_text(html, report_html(report));
+  if (!trace.empty()) write_text(trace, report_trace(report));
+  if (as_json) {
+    emit_json(report_json(report));
+  } else {
+    emit(report_text(report));
+  }
+  return ok;
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, Action& action) {
+  auto command = std::make_shared<ProfileCommand>();
+  CLI::App* profile = app.add_subcommand(
+      "profile",
+      "Time each step of a model beside what the machine could do; inputs that are not "
+      "given are random");
+  add_loading_options(*profile, command->loading);
+  command->inputs.add_options(*profile);
+  profile->add_option("-n,--runs", command->runs, "Run so often; a second's worth without it")
+      ->check(CLI::Range(1, 1000000))
+      ->type_name("N");
+  profile->add_option("--html", command->html, "Write a page with tables, timeline and roofline")
+      ->type_name("FILE");
+  profile
+      ->add_option("--trace", command->trace,
+                   "Write all calls of steps as trace events, for chrome://tracing and Perfetto")
+      ->type_name("FILE");
+  profile->add_flag("--json", command->as_json, "One JSON object (docs/profiling.md)");
+  profile->callback([command, &action] { action = [command] { return command->run(); }; });
+}
+
+}  // namespace sardonyx::cli

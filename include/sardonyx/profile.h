@@ -1,0 +1,83 @@
+// What the steps of runs cost.
+//
+//   sardonyx::Profile profile;
+//   session.run(inputs, {.profile = &profile});
+//   for (const auto& step : profile.steps()) …
+//
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sardonyx {
+
+// Filled by the runs it is given to (RunOptions::profile), one run after the other: it is not for
+// runs at the same time, nor for several sessions. Sessions of plain evaluation, which have no
+// steps, leave it without steps. Move-only.
+class Profile {
+ public:
+  // `most_events`: that are kept, of all runs together; times and sums count those beyond it too.
+  explicit Profile(size_t most_events = size_t{1} << 20);
+  ~Profile();
+  Profile(Profile&&) noexcept;
+  Profile& operator=(Profile&&) noexcept;
+
+  struct Step {
+    std::string node;           // "Conv 'stem/conv'", as Session::steps() calls it
+    std::string operator_name;  // "Conv"; with its domain where that is not ai.onnx
+    std::string origin;         // the nodes it was fused from, or what else it came from
+    std::string kernel;         // "conv.pointwise"
+    std::string graph;          // the name of the body it is in; empty for the model's own graph
+    int inside = -1;            // the step (of control flow) whose body it is in
+  };
+  // Those of the model's own graph come first, in order, one for each of Session::steps(); those of
+  // bodies follow when they first run.
+  const std::vector<Step>& steps() const;
+
+  // What one run spent in one step, all its calls together. A step inside a body counts in the
+  // step around it too.
+  struct Sum {
+    int64_t nanoseconds = 0;
+    int64_t inside_nanoseconds = 0;  // of them in the steps of its bodies
+    int64_t helped_nanoseconds =
+        0;  // that other threads worked for it, its bodies' steps not counted
+    int64_t calls = 0;
+    // Floating-point operations (a multiply-add counts as two; docs/profiling.md) and bytes of the
+    // inputs it read and the outputs it made, by their shapes. Without its bodies' steps.
+    double operations = 0;
+    double bytes = 0;
+  };
+  struct Run {
+    int64_t begin = 0;  // nanoseconds since the first run began
+    int64_t end = 0;
+    std::vector<Sum> steps;  // by step; those found by later runs are not in it
+  };
+  const std::vector<Run>& runs() const;
+
+  // One call of a step on the run's own thread, or what another thread did of one of its loops.
+  struct Event {
+    int run = 0;
+    int step = 0;
+    int thread = 0;     // 0: that of the run
+    int64_t begin = 0;  // nanoseconds since the first run began
+    int64_t end = 0;
+  };
+  // In order of their ends.
+  const std::vector<Event>& events() const;
+  // How many more there were.
+  int64_t dropped_events() const;
+  // Threads of the session's pool, the run's own included; 1 before the first run.
+  int threads() const;
+
+  // For the library itself.
+  struct Implementation;
+  Implementation& implementation() { return *implementation_; }
+
+ private:
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace sardonyx

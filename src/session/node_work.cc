@@ -1,0 +1,228 @@
+#include "session/node_work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+
+namespace sardonyx {
+namespace {
+
+using State = OperandShape::State;
+
+// Operators that move, choose or describe elements without arithmetic.
+bool only_moves(std::string_view op) {
+  static const std::unordered_set<std::string_view> names = {"Cast",
+                                                             "CastLike",
+                                                             "Compress",
+                                                             "Concat",
+                                                             "ConcatFromSequence",
+                                                             "Constant",
+                                                             "ConstantOfShape",
+                                                             "DepthToSpace",
+                                                             "Dropout",
+                                                             "Expand",
+                                                             "EyeLike",
+                                                             "Flatten",
+                                                             "Gather",
+                                                             "GatherElements",
+                                                             "GatherND",
+                                                             "Identity",
+                                                             "NonZero",
+                                                             "OneHot",
+                                                             "Optional",
+                                                             "OptionalGetElement",
+                                                             "OptionalHasElement",
+                                                             "Pad",
+                                                             "Range",
+                                                             "Reshape",
+                                                             "ReverseSequence",
+                                                             "ScatterElements",
+                                                             "ScatterND",
+                                                             "SequenceAt",
+                                                             "SequenceConstruct",
+                                                             "SequenceEmpty",
+                                                             "SequenceErase",
+                                                             "SequenceInsert",
+                                                             "SequenceLength",
+                                                             "Shape",
+                                                             "Size",
+                                                             "Slice",
+                                                             "SpaceToDepth",
+                                                             "Split",
+                                                             "SplitToSequence",
+                                                             "Squeeze",
+                                                             "StringConcat",
+                                                             "StringNormalizer",
+                                                             "StringSplit",
+                                                             "TensorScatter",
+                                                             "Tile",
+                                                             "Transpose",
+                                                             "Trilu",
+                                                             "Unique",
+                                                             "Unsqueeze",
+                                                             "Where"};
+  return names.contains(op);
+}
+
+bool counts_what_it_reads(std::string_view op) {
+  return op.starts_with("Reduce") || op == "Softmax" || op == "LogSoftmax" || op == "ArgMax" ||
+         op == "ArgMin" || op.starts_with("Global") || op == "TopK" || op == "CumSum";
+}
+
+// They read of an input what they make, not all of it.
+bool reads_a_part(std::string_view op) {
+  return op.starts_with("Gather") || op == "Slice" || op == "Compress" || op == "SequenceAt";
+}
+
+// NaN where the shape is not known.
+double elements(const OperandShape& operand) {
+  if (operand.state != State::known) return NAN;
+  double product = 1;
+  for (const int64_t size : operand.shape) product *= static_cast<double>(size);
+  return product;
+}
+
+double dimension(const OperandShape& operand, int axis) {
+  if (operand.state != State::known) return NAN;
+  const int rank = static_cast<int>(operand.shape.size()), at = axis < 0 ? axis + rank : axis;
+  return at < 0 || at >= rank ? NAN : static_cast<double>(operand.shape[static_cast<size_t>(at)]);
+}
+
+// The product of the dimensions from `axis` on.
+double product_from(const OperandShape& operand, size_t axis) {
+  if (operand.state != State::known) return NAN;
+  double product = 1;
+  for (size_t i = axis; i < operand.shape.size(); ++i)
+    product *= static_cast<double>(operand.shape[i]);
+  return product;
+}
+
+double bytes_of(const OperandShape& operand) {
+  const double count = elements(operand);
+  return std::isnan(count) ? 0 : std::ceil(count * bit_width(operand.element) / 8);
+}
+
+int64_t int_attribute(const ir::Node& node, std::string_view name, int64_t otherwise) {
+  const ir::Attribute* found = node.find(name);
+  return found == nullptr ? otherwise : found->i.value_or(otherwise);
+}
+
+struct Operands {
+  const ir::Node& node;
+  std::span<const OperandShape> inputs, outputs;
+  const OperandShape& in(size_t i) const { return i < inputs.size() ? inputs[i] : none; }
+  const OperandShape& out(size_t i) const { return i < outputs.size() ? outputs[i] : none; }
+  bool has(size_t i) const { return in(i).state != State::absent; }
+
+ private:
+  static constexpr OperandShape none{};
+};
+
+// Of fused sums and residuals: one for each element that is made.
+double added(const Operands& x) { return (x.has(2) ? 1 : 0) + (x.has(3) ? 1 : 0); }
+
+// Scores and weighted sum: for each query and key, the width of keys and of values. The internal
+// form may hold length before heads.
+double attention_operations(const Operands& x) {
+  const ir::Attribute* turned = x.node.find("transposed");
+  const bool length_first = turned != nullptr && turned->ints.size() > 1 && turned->ints[1] != 0;
+  double keys = dimension(x.in(1), x.in(1).shape.size() == 4 && !length_first ? 2 : 1);
+  if (x.has(4)) keys += dimension(x.in(4), 2);
+  return 2 * keys * (elements(x.in(0)) + elements(x.out(0)));
+}
+
+// The length of the products of a matrix product.
+double inner_size(const Operands& x) {
+  if (x.node.op_type == "Gemm")
+    return dimension(x.in(0), int_attribute(x.node, "transA", 0) != 0 ? 0 : 1);
+  if (const ir::Attribute* k = x.node.find("K"); k != nullptr && k->i)
+    return static_cast<double>(*k->i);
+  return dimension(x.in(0), -1);
+}
+
+std::optional<double> product_operations(const Operands& x) {
+  const std::string_view op = x.node.op_type;
+  const double made = elements(x.out(0));
+  if (op == "Gemm") return made * (2 * inner_size(x) + added(x));
+  if (op == "MatMul") return made * (2 * inner_size(x) + added(x));
+  if (op.find("MatMul") != op.npos) return 2 * made * inner_size(x);
+  if (op == "Conv") return made * (2 * product_from(x.in(1), 1) + added(x));
+  if (op == "DeformConv") return made * (2 * product_from(x.in(1), 1));
+  if (op == "ConvInteger") return 2 * made * product_from(x.in(1), 1);
+  if (op == "QLinearConv") return 2 * made * product_from(x.in(3), 1);
+  if (op == "ConvTranspose") {
+    return 2 * elements(x.in(0)) * product_from(x.in(1), 1) + (x.has(2) ? made : 0);
+  }
+  if (op == "LSTM" || op == "GRU" || op == "RNN") {
+    // [steps, batch, input] times W and R, each [directions, gates, …]
+    const double rows = elements(x.in(0)) / dimension(x.in(0), -1);
+    return 2 * rows * (elements(x.in(1)) + elements(x.in(2)));
+  }
+  if (op == "Attention") return attention_operations(x);
+  if (op == "GroupQueryAttention") return 4 * made * dimension(x.out(1), 2);
+  return std::nullopt;
+}
+
+double window(const ir::Node& node) {
+  const ir::Attribute* kernel = node.find("kernel_shape");
+  double product = 1;
+  if (kernel != nullptr) {
+    for (const int64_t size : kernel->ints) product *= static_cast<double>(size);
+  }
+  return product;
+}
+
+// One for each floating-point element that is made.
+double element_operations(const Operands& x) {
+  double sum = 0;
+  bool known = false;
+  for (const OperandShape& made : x.outputs) {
+    if (made.state == State::absent || made.element == ElementType::undefined) continue;
+    known = true;
+    if (is_floating(made.element)) sum += elements(made);
+  }
+  return known ? sum : NAN;
+}
+
+// Operators of a fused region: its program has eight numbers for each.
+double region_length(const ir::Node& node) {
+  const ir::Attribute* program = node.find("program");
+  return program == nullptr ? 1 : static_cast<double>(program->ints.size() / 8);
+}
+
+}  // namespace
+
+double node_operations(const ir::Node& node, std::span<const OperandShape> inputs,
+                       std::span<const OperandShape> outputs) {
+  const std::string_view op = node.op_type;
+  if (only_moves(op)) return 0;
+  const Operands x{node, inputs, outputs};
+  if (const auto operations = product_operations(x)) return *operations;
+  if (op == "Region") return region_length(node) * elements(x.out(0));
+  if (op == "MaxPool" || op == "AveragePool" || op == "LpPool") {
+    return elements(x.out(0)) * window(node);
+  }
+  if (op.ends_with("Normalization") || op == "LRN") return 5 * elements(x.out(0));
+  if (counts_what_it_reads(op)) return elements(x.in(0));
+  return element_operations(x);
+}
+
+bool is_product(const ir::Node& node) {
+  return product_operations(Operands{node, {}, {}}).has_value();
+}
+
+double node_bytes(const ir::Node& node, std::span<const OperandShape> inputs,
+                  std::span<const OperandShape> outputs, const std::vector<bool>& is_read) {
+  double made = 0, read = 0;
+  for (const OperandShape& output : outputs) made += bytes_of(output);
+  const bool whole = !reads_a_part(node.op_type);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i >= is_read.size() || !is_read[i]) continue;
+    read += i == 0 && !whole ? std::min(bytes_of(inputs[i]), made) : bytes_of(inputs[i]);
+  }
+  return made + read;
+}
+
+}  // namespace sardonyx

@@ -1,0 +1,207 @@
+#include "session/profile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <unordered_map>
+
+#include "base/loop_recorder.h"
+#include "run/observer.h"
+#include "session/node_work.h"
+
+namespace sardonyx {
+
+struct Profile::Implementation {
+  size_t most_events = 0;
+  std::vector<Step> steps;
+  std::vector<Run> runs;
+  std::vector<Event> events;
+  int64_t dropped = 0;
+  int threads = 1;
+  int64_t zero = -1;                                      // when the first run began
+  std::unordered_map<const run::Plan*, int> first_steps;  // of each plan, in `steps`
+  std::vector<const run::PlanStep*> plan_steps;           // by step
+};
+
+Profile::Profile(size_t most_events) : implementation_(std::make_unique<Implementation>()) {
+  implementation_->most_events = most_events;
+}
+Profile::~Profile() = default;
+Profile::Profile(Profile&&) noexcept = default;
+Profile& Profile::operator=(Profile&&) noexcept = default;
+
+const std::vector<Profile::Step>& Profile::steps() const { return implementation_->steps; }
+const std::vector<Profile::Run>& Profile::runs() const { return implementation_->runs; }
+const std::vector<Profile::Event>& Profile::events() const { return implementation_->events; }
+int64_t Profile::dropped_events() const { return implementation_->dropped; }
+int Profile::threads() const { return implementation_->threads; }
+
+namespace {
+
+int64_t now() {
+  using namespace std::chrono;
+  return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+std::string full_name(const ir::Node& node) {
+  const std::string_view domain = ir::canonical_domain(node.domain);
+  return domain.empty() || domain == "sardonyx" ? node.op_type
+                                                : fmt::format("{}.{}", domain, node.op_type);
+}
+
+class Recorder final : public run::Observer {
+ public:
+  Recorder(Profile::Implementation& profile, int threads) : profile_(profile), loops_(threads) {
+    profile_.threads = threads;
+    const int64_t begin = now();
+    if (profile_.zero < 0) profile_.zero = begin;
+    profile_.runs.emplace_back().begin = begin - profile_.zero;
+  }
+
+  LoopRecorder& loops() { return loops_; }
+  void end_run() { this_run().end = now() - profile_.zero; }
+
+  void begin_plan(const run::Plan& plan) override {
+    const auto [at, is_new] =
+        profile_.first_steps.try_emplace(&plan, static_cast<int>(profile_.steps.size()));
+    if (is_new) add_steps(plan);
+    this_run().steps.resize(profile_.steps.size());
+    bodies_.push_back({at->second, open_.size()});
+  }
+
+  void end_plan() noexcept override {
+    open_.resize(bodies_.back().open);  // a step that failed has no end
+    bodies_.pop_back();
+    loops_.clear();
+  }
+
+  void begin_step(int index) override {
+    // What the step around this one did in parallel so far is its own.
+    if (!open_.empty()) take_loops(open_.back().step);
+    open_.push_back({bodies_.back().first + index, 0, 0});
+    open_.back().begin = now();
+  }
+
+  void end_step(int, const ops::StepShapes& shapes) override {
+    const int64_t end = now();
+    const Open step = open_.back();
+    open_.pop_back();
+    take_loops(step.step);
+    Profile::Sum& sum = this_run().steps[static_cast<size_t>(step.step)];
+    sum.nanoseconds += end - step.begin;
+    sum.inside_nanoseconds += step.inside;
+    ++sum.calls;
+    count_work(step.step, shapes, sum);
+    if (!open_.empty()) open_.back().inside += end - step.begin;
+    add_event(step.step, 0, step.begin, end);
+  }
+
+ private:
+  struct Body {
+    int first;    // step of its plan
+    size_t open;  // steps around it
+  };
+  struct Open {
+    int step;
+    int64_t begin;
+    int64_t inside;
+  };
+
+  Profile::Run& this_run() { return profile_.runs.back(); }
+
+  void add_steps(const run::Plan& plan) {
+    const int inside = open_.empty() ? -1 : open_.back().step;
+    for (const run::PlanStep& step : plan.steps()) {
+      Profile::Step& made = profile_.steps.emplace_back();
+      made.node = ir::describe(*step.node);
+      made.operator_name = full_name(*step.node);
+      made.origin = step.node->origin;
+      made.kernel = step.step ? std::string(step.step->kernel()) : "evaluated plainly";
+      if (inside >= 0) made.graph = plan.graph().name;
+      made.inside = inside;
+      profile_.plan_steps.push_back(&step);
+    }
+  }
+
+  void take_loops(int step) {
+    Profile::Sum& sum = this_run().steps[static_cast<size_t>(step)];
+    for (int thread = 1; thread < loops_.threads(); ++thread) {
+      for (const LoopPart& part : loops_.parts(thread)) {
+        sum.helped_nanoseconds += part.end - part.begin;
+        add_event(step, thread, part.begin, part.end);
+      }
+    }
+    loops_.clear();
+  }
+
+  void add_event(int step, int thread, int64_t begin, int64_t end) {
+    if (profile_.events.size() >= profile_.most_events) {
+      ++profile_.dropped;
+      return;
+    }
+    profile_.events.push_back({static_cast<int>(profile_.runs.size()) - 1, step, thread,
+                               begin - profile_.zero, end - profile_.zero});
+  }
+
+  static OperandShape operand(bool present, const auto& type, const auto& shape) {
+    if (!present) return {};
+    if (type() == ElementType::undefined) return {OperandShape::State::open, {}, {}};
+    return {OperandShape::State::known, type(), shape()};
+  }
+
+  void count_work(int index, const ops::StepShapes& shapes, Profile::Sum& sum) {
+    const run::PlanStep& step = *profile_.plan_steps[static_cast<size_t>(index)];
+    const ir::Node& node = *step.node;
+    if (step.step && step.step->traits().view_of_input >= 0) return;
+    const bool has_bodies = std::any_of(
+        node.attributes.begin(), node.attributes.end(),
+        [](const ir::Attribute& attribute) { return attribute.g || !attribute.graphs.empty(); });
+    if (has_bodies) return;
+    inputs_.clear(), outputs_.clear();
+    for (int i = 0; i < shapes.input_count(); ++i) {
+      inputs_.push_back(operand(
+          shapes.has_input(i), [&] { return shapes.in_type(i); },
+          [&] { return shapes.in_shape(i); }));
+    }
+    for (int i = 0; i < shapes.output_count(); ++i) {
+      outputs_.push_back(operand(
+          shapes.has_output(i), [&] { return shapes.out_type(i); },
+          [&] { return shapes.out_shape(i); }));
+    }
+    const double operations = node_operations(node, inputs_, outputs_);
+    if (!std::isnan(operations)) sum.operations += operations;
+    is_read_.assign(inputs_.size(), true);
+    if (step.step && !is_product(node)) {
+      for (const int unread : step.step->traits().unread_inputs) {
+        if (static_cast<size_t>(unread) < is_read_.size())
+          is_read_[static_cast<size_t>(unread)] = false;
+      }
+    }
+    sum.bytes += node_bytes(node, inputs_, outputs_, is_read_);
+  }
+
+  Profile::Implementation& profile_;
+  LoopRecorder loops_;
+  std::vector<Body> bodies_;
+  std::vector<Open> open_;
+  std::vector<OperandShape> inputs_, outputs_;
+  std::vector<bool> is_read_;
+};
+
+}  // namespace
+
+void run_profiled(const run::Plan& plan, std::span<const Value> given, std::span<Value> made,
+                  eval::Environment& environment, Profile& profile) {
+  Recorder recorder(profile.implementation(), environment.pool().threads());
+  const LoopRecorder::Scope scope(recorder.loops());
+  environment.observer = &recorder;
+  try {
+    plan.run(given, {}, made, environment);
+  } catch (...) {
+    recorder.end_run();
+    throw;
+  }
+  recorder.end_run();
+}
+
+}  // namespace sardonyx

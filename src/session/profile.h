@@ -1,0 +1,15 @@
+// Running a plan with a profile.
+#pragma once
+
+#include <span>
+
+#include "run/plan.h"
+#include "sardonyx/profile.h"
+
+namespace sardonyx {
+
+// Throws what the run throws; what a failed run has spent until then stays in the profile.
+void run_profiled(const run::Plan& plan, std::span<const Value> given, std::span<Value> made,
+                  eval::Environment& environment, Profile& profile);
+
+}  // namespace sardonyx
