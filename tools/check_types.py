@@ -42,11 +42,8 @@ TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype", "output_dtype")
 NO_TENSORS = {"CastMap", "DictVectorizer", "ZipMap", "Gradient", "GraphCall"}
 # Whose attributes hold tensors of the inputs' types, or whose two types must have one width.
 LEFT_OUT = {"LabelEncoder", "TfIdfVectorizer", "BitCast"}
-# What signatures allow and nothing runs: strings have no sums and means; complex ones are a known gap (docs/roadmap.md).
-WITHOUT = {
-    ("", "Col2Im", "T"): {"string", "complex64", "complex128"},
-    ("", "GridSample", "T1"): {"string", "complex64", "complex128"},
-}
+# What signatures allow and nothing runs: strings have no sums.
+WITHOUT = {("", "Col2Im", "T"): {"string"}}
 # A scale of this type needs an output type of its own.
 LEFT_OUT_TYPES = {("DequantizeLinear", "T2", "float8e8m0")}
 # Where the reference and we may differ: its evaluator's own choices, and integers cut from fractions.
@@ -378,8 +375,8 @@ def write_docs(table, path: pathlib.Path) -> None:
         "# Operators and element types", "",
         "Written by `tools/check_types.py --docs`: the newest version of each operator, run with each type its signature",
         "allows and compared with the reference evaluator where that runs it. `seq float` is a sequence of float tensors,",
-        "`optional seq float` an optional one. `tests/python/test_operator_types.py` keeps the table whole. Col2Im and",
-        "GridSample leave out strings, of which there are no sums, and complex numbers.", "", "| operator | constraint | runs with | does not |", "|---|---|---|---|",
+        "`optional seq float` an optional one. `tests/python/test_operator_types.py` keeps the table whole. Col2Im leaves out",
+        "strings, of which there are no sums; GridSample takes them in the mode nearest.", "", "| operator | constraint | runs with | does not |", "|---|---|---|---|",
     ]
     for (domain, op, constraint), (good, bad) in sorted(table.items()):
         shown = f"{domain}.{op}" if domain else op

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -286,6 +287,71 @@ TEST(SingleNode, BlocksLongerThanTheMatrix) {
       " { w = DequantizeLinear<axis = 0, block_size = 1048576>(q, s) y = MatMul(x, w) }";
   EXPECT_EQ(floats_of(run(21, graph, {{"x", floats({1, 1, 1}, {1, 3})}})),
             (std::vector<float>{4.5f, 24}));
+}
+
+// --- Elements that are pairs of floats, and text
+
+template <class T>
+Tensor complex_of(ElementType type, std::vector<T> parts, Shape shape) {
+  Tensor tensor(type, std::move(shape));
+  std::memcpy(tensor.mutable_data(), parts.data(), parts.size() * sizeof(T));
+  return tensor;
+}
+
+template <class T>
+std::vector<T> parts_of(const Value& value) {
+  std::vector<T> parts(value.tensor().byte_size() / sizeof(T));
+  std::memcpy(parts.data(), value.tensor().data(), value.tensor().byte_size());
+  return parts;
+}
+
+// Two blocks of two elements overlap in the middle one of three.
+template <class T>
+void add_complex_blocks(ElementType type, const std::string& name) {
+  const std::string graph = "g (" + name + "[1,2,2] x) => (" + name +
+                            "[1,1,3] y) <int64[1] image = {3}, int64[1] block = {2}>"
+                            " { y = Col2Im(x, image, block) }";
+  const Value y =
+      run(18, graph, {{"x", complex_of<T>(type, {1, 10, 2, 20, 3, 30, 4, 40}, {1, 2, 2})}});
+  EXPECT_EQ(parts_of<T>(y), (std::vector<T>{1, 10, 5, 50, 4, 40}));
+}
+
+TEST(SingleNode, Col2ImAddsComplexNumbers) {
+  add_complex_blocks<float>(ElementType::complex64, "complex64");
+  add_complex_blocks<double>(ElementType::complex128, "complex128");
+}
+
+// Halfway between two elements, at the second, and outside.
+template <class T>
+void sample_complex(ElementType type, const std::string& name) {
+  const std::string graph = "g (" + name + "[1,1,2] x) => (" + name +
+                            "[1,1,3] y) <float[1,3,1] at = {0, 1, 9}>"
+                            " { y = GridSample<mode = \"linear\", align_corners = 1>(x, at) }";
+  const Value y = run(22, graph, {{"x", complex_of<T>(type, {1, -4, 3, 8}, {1, 1, 2})}});
+  EXPECT_EQ(parts_of<T>(y), (std::vector<T>{2, 2, 3, 8, 0, 0}));
+}
+
+TEST(SingleNode, GridSampleOfComplexNumbers) {
+  sample_complex<float>(ElementType::complex64, "complex64");
+  sample_complex<double>(ElementType::complex128, "complex128");
+}
+
+TEST(SingleNode, GridSampleTakesTheNearestString) {
+  const auto graph = [](const std::string& options) {
+    return "g (string[1,1,2] x) => (string[1,1,3] y) <float[1,3,1] at = {-0.9, 0.8, 9}>"
+           " { y = GridSample<align_corners = 1, " +
+           options + ">(x, at) }";
+  };
+  const Tensor x = Tensor::of<std::string>({"left", "right"}, {1, 1, 2});
+  const auto sampled = [&](const std::string& padding) {
+    const Value y =
+        run(22, graph("mode = \"nearest\", padding_mode = \"" + padding + "\""), {{"x", x}});
+    const auto texts = y.tensor().elements<std::string>();
+    return std::vector<std::string>(texts.begin(), texts.end());
+  };
+  EXPECT_EQ(sampled("zeros"), (std::vector<std::string>{"left", "right", ""}));
+  EXPECT_EQ(sampled("border"), (std::vector<std::string>{"left", "right", "right"}));
+  expect_refused(22, graph("mode = \"linear\""), {{"x", x}}, "strings have no sums");
 }
 
 }  // namespace
