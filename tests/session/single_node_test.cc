@@ -336,6 +336,36 @@ TEST(SingleNode, GridSampleOfComplexNumbers) {
   sample_complex<double>(ElementType::complex128, "complex128");
 }
 
+// Both parts go between their neighbours; what lies outside is the real number given.
+template <class T>
+void resize_complex(ElementType type, const std::string& name) {
+  const auto resized = [&](const std::string& options, const std::string& roi) {
+    const std::string graph = "g (" + name + "[2] x) => (" + name + "[3] y) <float[2] roi = {" +
+                              roi + "}, int64[1] sizes = {3}> { y = Resize<" + options +
+                              ">(x, roi, , sizes) }";
+    return parts_of<T>(run(19, graph, {{"x", complex_of<T>(type, {1, -4, 3, 8}, {2})}}));
+  };
+  EXPECT_EQ(
+      resized("mode = \"linear\", coordinate_transformation_mode = \"align_corners\"", "0, 1"),
+      (std::vector<T>{1, -4, 2, 2, 3, 8}));
+  for (const std::string mode : {"nearest", "linear"})
+    EXPECT_EQ(resized("coordinate_transformation_mode = \"tf_crop_and_resize\", mode = \"" + mode +
+                          "\", extrapolation_value = 7.0",
+                      "0, 2"),
+              (std::vector<T>{1, -4, 3, 8, 7, 0}));
+}
+
+TEST(SingleNode, ResizeOfComplexNumbers) {
+  resize_complex<float>(ElementType::complex64, "complex64");
+  resize_complex<double>(ElementType::complex128, "complex128");
+}
+
+TEST(SingleNode, OldPReluOfAScalarTakesASlopeOfOneElement) {
+  const std::string graph =
+      "g (float[] x) => (float[] y) <float[1] slope = {0.5}> { y = PRelu(x, slope) }";
+  EXPECT_EQ(floats_of(run(6, graph, {{"x", floats({-4}, {})}})), (std::vector<float>{-2}));
+}
+
 TEST(SingleNode, GridSampleTakesTheNearestString) {
   const auto graph = [](const std::string& options) {
     return "g (string[1,1,2] x) => (string[1,1,3] y) <float[1,3,1] at = {-0.9, 0.8, 9}>"
