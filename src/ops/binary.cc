@@ -195,8 +195,7 @@ void upgrade_prelu(UpgradeContext& ctx) {
   const auto rank = ctx.rank(0);
   if (slope && slope->shape && slope->shape->size() == 1 && (*slope->shape)[0] == 1) {
     // One for all, of a scalar too.
-    if (rank.value_or(0) == 0)
-      ctx.set_input(1, ctx.before("Squeeze", {ctx.node().inputs[1]}));
+    if (rank.value_or(0) == 0) ctx.set_input(1, ctx.before("Squeeze", {ctx.node().inputs[1]}));
     return;
   }
   if (slope && slope->shape && slope->shape->size() != 1) return;

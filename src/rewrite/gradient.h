@@ -30,7 +30,8 @@ struct GradientServices {
 // `nodes` are a graph's, lowered and in order. What computes y is used where it stands, unless the
 // node gives other values for xs and zs or comes before it: then it is computed again. Rules are
 // the texts of spec/gradients and, where they depend on how many inputs there are or on ranks,
-// gradient_rules.cc; an operator without either is differentiated through its function body.
+// gradient_rules.cc; an operator without either is differentiated through other operators
+// (gradient_bodies.h) or its function body, one with graphs by those (gradient_graphs.cc).
 // Throws Error (invalid_model, unsupported) with the node's place.
 void expand_gradients(std::vector<ir::Node>& nodes, const GradientServices& services);
 

@@ -181,9 +181,9 @@ ir::Model convert(const Model& given, const ConvertOptions& options) {
   const ops::CustomTable& custom = given.implementation().custom;
   refuse_broken(model, custom);
   const int64_t target = checked_target(model, options.opset);
-  model.graph = rewrite::lower(model, {.assume_inference = options.assume_inference,
-                                       .expand_bodies = false,
-                                       .custom = &custom});
+  model.graph = rewrite::lower(
+      model,
+      {.assume_inference = options.assume_inference, .expand_bodies = false, .custom = &custom});
   model.functions.clear();
   std::vector<const ir::Node*> nodes;
   for_each_graph(*model.graph, [&](ir::Graph& graph) { graph.value_info.clear(); });
