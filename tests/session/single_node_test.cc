@@ -8,6 +8,8 @@
 
 #include "sardonyx/infer.h"
 #include "sardonyx/session.h"
+#include "wire/text_parse.h"
+#include "wire/write.h"
 
 namespace sardonyx {
 namespace {
@@ -289,6 +291,12 @@ TEST(SingleNode, BlocksLongerThanTheMatrix) {
             (std::vector<float>{4.5f, 24}));
 }
 
+TEST(SingleNode, ReshapeToMoreElementsThanCanBeCounted) {
+  expect_refused(14, "g (float[a,b] x, int64[n] s) => (y) { y = Reshape(x, s) }",
+                 {{"x", floats({1, 2}, {1, 2})}, {"s", integers({1LL << 40, 1LL << 40, 3}, {3})}},
+                 "");
+}
+
 // --- Elements that are pairs of floats, and text
 
 template <class T>
@@ -303,6 +311,27 @@ std::vector<T> parts_of(const Value& value) {
   std::vector<T> parts(value.tensor().byte_size() / sizeof(T));
   std::memcpy(parts.data(), value.tensor().data(), value.tensor().byte_size());
   return parts;
+}
+
+// Elements of eight bytes may lie at a multiple of four in the file.
+TEST(SingleNode, ComplexConstantsAreMovedFromWhereverTheyLie) {
+  for (const std::string name : {"x", "xx", "xxx", "xxxx"}) {
+    const std::string graph = "g (bool[2] c) => (complex64[2] y) <complex64[2] " + name +
+                              " = {1, 2, 3, 4}> { y = Where(c, " + name + ", " + name + ") }";
+    const ir::Model parsed =
+        wire::parse_model("<ir_version: 10, opset_import: [\"\" : 16]>\n" + graph);
+    for (size_t shift = 0; shift < 8; ++shift) {
+      // The file's bytes from every offset: one of them puts the constant between two words.
+      const std::string bytes = std::string(shift, ' ') + wire::write_model(parsed);
+      const Model model(bytes.data() + shift, bytes.size() - shift, {},
+                        std::make_shared<int>(0));  // borrowed, where it lies
+      const Tensor c = Tensor::of<bool>({true, false}, {2});
+      for (const bool plain : {false, true}) {
+        const Value y = Session(model, {.plain = plain}).run({{"c", c}})[0];
+        EXPECT_EQ(parts_of<float>(y), (std::vector<float>{1, 2, 3, 4}));
+      }
+    }
+  }
 }
 
 // Two blocks of two elements overlap in the middle one of three.
