@@ -83,7 +83,7 @@ int BenchCommand::run_model() {
   const double peak = process_megabytes("VmHWM");
   std::sort(times.begin(), times.end());
   const double middle = median(times), high = times[(times.size() - 1) * 9 / 10];
-  const ModelInfo info = model_info(loading.model, inputs.sizes());
+  const ModelInfo info = model_info(loading.model, inputs.sizes(), loading.libraries);
   const double flops = info.cost ? info.cost->flops : 0;
   const double gflops = flops / middle * 1e-6;
   if (as_json) {

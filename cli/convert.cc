@@ -15,16 +15,19 @@ struct ConvertCommand {
   std::string model;
   SavingOptions saving;
   ConvertOptions upgrade;
+  std::vector<std::string> libraries;
 
   int run() const {
     const SaveOptions options = save_options(saving);
+    LoadOptions load_options;
+    load_options.libraries = libraries;
     Saved saved;
     {
       const Progress progress("converting " + model);
       name_mapped_file(model);
-      saved = upgrade.opset == 0
-                  ? convert_model(model, saving.output, options)
-                  : save_model(convert(Model(model), upgrade), saving.output, options);
+      saved = upgrade.opset == 0 ? convert_model(model, saving.output, options)
+                                 : save_model(convert(Model(model, load_options), upgrade),
+                                              saving.output, options);
     }
     report_saved(saving, saved);
     return ok;
@@ -48,6 +51,8 @@ void add_convert(CLI::App& app, Action& action) {
       ->add_flag("--assume-inference", command->upgrade.assume_inference,
                  "BatchNormalization and Dropout up to opset 6 without is_test do not train")
       ->needs(opset);
+  add_library_option(*convert, command->libraries);
+  convert->get_option("--library")->needs(opset);
   convert->callback([command, &action] { action = [command] { return command->run(); }; });
 }
 

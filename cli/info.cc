@@ -19,7 +19,7 @@ using json = nlohmann::ordered_json;
 
 struct InfoCommand {
   std::string model;
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, libraries;
   bool as_json = false;
 
   int run() const;
@@ -152,7 +152,7 @@ int InfoCommand::run() const {
   {
     const Progress progress("reading " + model);
     name_mapped_file(model);
-    info = model_info(model, sizes);
+    info = model_info(model, sizes, libraries);
   }
   if (as_json) {
     emit_json(to_json(info));
@@ -232,6 +232,7 @@ void add_info(CLI::App& app, Action& action) {
                    "The size of a named dimension, for the cost; 1 without it")
       ->type_name("DIM=N")
       ->allow_extra_args(false);
+  add_library_option(*info, command->libraries);
   info->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   info->callback([command, &action] { action = [command] { return command->run(); }; });
 }

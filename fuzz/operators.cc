@@ -23,9 +23,11 @@ namespace {
 using namespace sardonyx;
 using fuzzing::SingleNode;
 
-// How often each definition was run to its end, told when the program ends.
+// How often each definition was run to its end, told when the program ends: by the destructor,
+// which still has what is to be told.
 class Tally {
  public:
+  ~Tally() { print(); }
   static Tally& get() {
     static Tally tally;
     return tally;
@@ -36,9 +38,7 @@ class Tally {
   }
 
  private:
-  Tally() {
-    std::atexit([] { get().print(); });
-  }
+  Tally() = default;
   void print() const {
     long long runs = 0;
     for (const auto& [signature, count] : ran_) runs += count;

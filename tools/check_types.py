@@ -7,10 +7,11 @@ of tools/type_models.py for what the suite has no such case of. Expected outputs
 evaluator, where it can; where it cannot, that the model runs is all that is asked. The conformance runner
 runs them in bulk.
 
-  tools/check_types.py [--filter RE] [--docs] [--own]
+  tools/check_types.py [--filter RE] [--old [--part N]] [--docs] [--own]
 
---docs writes docs/operators.md from the outcome. Exit code 0 when nothing failed and, of all operators, no
-type is without a case.
+--old runs each older version of each operator with the types that its own signature allowed as well
+(tools/old_types.py). --docs writes docs/operators.md from the outcome of both. Exit code 0 when nothing failed and, of all
+operators, no type is without a case.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import onnx
 from onnx import TensorProto, defs, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import old_types
 import type_models
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -42,11 +44,8 @@ TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype", "output_dtype")
 NO_TENSORS = {"CastMap", "DictVectorizer", "ZipMap", "Gradient", "GraphCall"}
 # Whose attributes hold tensors of the inputs' types, or whose two types must have one width.
 LEFT_OUT = {"LabelEncoder", "TfIdfVectorizer", "BitCast"}
-# What signatures allow and nothing runs: strings have no sums and means; complex ones are a known gap (docs/roadmap.md).
-WITHOUT = {
-    ("", "Col2Im", "T"): {"string", "complex64", "complex128"},
-    ("", "GridSample", "T1"): {"string", "complex64", "complex128"},
-}
+# What signatures allow and nothing runs: strings have no sums.
+WITHOUT = {("", "Col2Im", "T"): {"string"}}
 # A scale of this type needs an output type of its own.
 LEFT_OUT_TYPES = {("DequantizeLinear", "T2", "float8e8m0")}
 # Where the reference and we may differ: its evaluator's own choices, and integers cut from fractions.
@@ -373,17 +372,72 @@ def table_of(written, outcomes):
     return table
 
 
-def write_docs(table, path: pathlib.Path) -> None:
+def missing_old_types(table) -> list[str]:
+    """The same of older versions. Their constraints of one type are under every case of the version."""
+    ran = {(domain, op, version) for (domain, op, version, _), (good, _) in table.items() if good}
+    missing = []
+    for schema in old_types.old_schemas():
+        for constraint in schema.type_constraints:
+            shown = {f"{kind.replace('_', ' ')} {name}".strip() for kind, name in old_types.types_of(constraint)}
+            if schema.name in NO_TENSORS or not shown:
+                continue
+            if len(shown) == 1 and (schema.domain, schema.name, schema.since_version) in ran:
+                continue
+            key = schema.domain, schema.name, schema.since_version, constraint.type_param_str
+            without = WITHOUT.get((schema.domain, schema.name, constraint.type_param_str), set())
+            for name in sorted(shown - table.get(key, (set(), set()))[0] - without):
+                missing.append(f"{schema.domain + '.' if schema.domain else ''}{schema.name}-{schema.since_version}: "
+                               f"{constraint.type_param_str} {name}")
+    return missing
+
+
+def run_cases(runner: pathlib.Path, folder: pathlib.Path) -> dict:
+    report = folder / "report.json"
+    subprocess.run([runner, "--cases", folder, "--json", report, "--quiet"], stdout=subprocess.DEVNULL, check=False)
+    rows = json.loads(report.read_text())
+    outcomes = {row["name"]: row for row in (rows["cases"] if isinstance(rows, dict) else rows)}
+    for label, row in sorted(outcomes.items()):
+        if row["state"] != "passed":
+            print(f"{row['state']:8} {label}: {row['reason']}")
+    return outcomes
+
+
+def old_table(written, outcomes):
+    """{(domain, operator, version, constraint): (types that run, types that do not)}."""
+    table = collections.defaultdict(lambda: (set(), set()))
+    for label, (domain, op, version, constraint, name) in written.items():
+        table[domain, op, version, constraint][outcomes[label]["state"] != "passed"].add(name)
+    return table
+
+
+def by_versions(table, old):
+    """{(domain, operator, constraint): [(versions, types that run, types that do not)]}, newest first."""
+    rows = collections.defaultdict(list)
+    newest = newest_schemas()
+    for (domain, op, constraint), (good, bad) in table.items():
+        rows[domain, op, constraint].append(([newest[domain, op].since_version], good, bad))
+    for (domain, op, version, constraint), (good, bad) in sorted(old.items(), key=lambda item: -item[0][2]):
+        found = rows[domain, op, constraint]
+        if found and found[-1][1:] == (good, bad):
+            found[-1][0].append(version)
+        else:
+            found.append(([version], good, bad))
+    return rows
+
+
+def write_docs(table, old, path: pathlib.Path) -> None:
     lines = [
         "# Operators and element types", "",
-        "Written by `tools/check_types.py --docs`: the newest version of each operator, run with each type its signature",
-        "allows and compared with the reference evaluator where that runs it. `seq float` is a sequence of float tensors,",
-        "`optional seq float` an optional one. `tests/python/test_operator_types.py` keeps the table whole. Col2Im and",
-        "GridSample leave out strings, of which there are no sums, and complex numbers.", "", "| operator | constraint | runs with | does not |", "|---|---|---|---|",
+        "Written by `tools/check_types.py --docs`: each version of each operator, run with each type its signature allows",
+        "and compared with the reference evaluator or ONNX Runtime where they run it. A constraint that allows one type only",
+        "is under every case of its version and may have no row of its own. `seq float` is a sequence of float tensors,",
+        "`optional seq float` an optional one. `tests/python/test_operator_types.py` keeps the table whole. Col2Im leaves out",
+        "strings, of which there are no sums; GridSample takes them in the mode nearest.", "", "| operator | constraint | versions | runs with | does not |", "|---|---|---|---|---|",
     ]
-    for (domain, op, constraint), (good, bad) in sorted(table.items()):
+    for (domain, op, constraint), rows in sorted(by_versions(table, old).items()):
         shown = f"{domain}.{op}" if domain else op
-        lines.append(f"| {shown} | {constraint} | {', '.join(sorted(good))} | {', '.join(sorted(bad))} |")
+        for versions, good, bad in rows:
+            lines.append(f"| {shown} | {constraint} | {', '.join(map(str, versions))} | {', '.join(sorted(good))} | {', '.join(sorted(bad))} |")
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -395,29 +449,33 @@ def main() -> int:
     parser.add_argument("--keep", type=pathlib.Path, help="leave the cases in this folder")
     parser.add_argument("--docs", action="store_true")
     parser.add_argument("--own", action="store_true", help="only the models of tools/type_models.py")
+    parser.add_argument("--old", action="store_true", help="the older versions, too")
+    parser.add_argument("--only-old", action="store_true", help="nothing but the older versions")
+    parser.add_argument("--part", type=int, default=1, help="only every so manieth case of the older versions")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     source = options.cases or ROOT / "build/conformance" / onnx.__version__
     folder = options.keep or pathlib.Path(tempfile.mkdtemp())
     shutil.rmtree(folder, ignore_errors=True)
-    written = {} if options.own else write_all(node_cases(source, options.filter), folder)
-    written |= write_own(options.filter, folder)
-    report = folder / "report.json"
-    subprocess.run([options.runner, "--cases", folder, "--json", report, "--quiet"], stdout=subprocess.DEVNULL, check=False)
-    rows = json.loads(report.read_text())
-    outcomes = {row["name"]: row for row in (rows["cases"] if isinstance(rows, dict) else rows)}
-    for label, row in sorted(outcomes.items()):
-        if row["state"] != "passed":
-            print(f"{row['state']:8} {label}: {row['reason']}")
+    whole = options.filter == ".*" and options.part == 1
+    written, old_written = {}, {}
+    if not options.only_old:
+        written = {} if options.own else write_all(node_cases(source, options.filter), folder)
+        written |= write_own(options.filter, folder)
+    if options.old or options.only_old or options.docs:
+        old_written = old_types.write_cases(options.filter, options.part, folder)
+    outcomes = run_cases(options.runner, folder)
     counts = collections.Counter(row["state"] for row in outcomes.values())
-    print(f"{len(written)} cases: " + ", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
-    table = table_of(written, outcomes)
-    missing = [] if options.own or options.filter != ".*" else missing_types(table)
+    print(f"{len(written)} cases of newest versions, {len(old_written)} of older ones: " +
+          ", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+    table, old = table_of(written, outcomes), old_table(old_written, outcomes)
+    missing = missing_types(table) if written and whole and not options.own else []
+    missing += missing_old_types(old) if old_written and whole else []
     for line in missing:
         print(f"missing  {line}")
     if options.docs:
-        write_docs(table, ROOT / "docs/operators.md")
+        write_docs(table, old, ROOT / "docs/operators.md")
     if options.keep is None:
         shutil.rmtree(folder)
     return 1 if counts["failed"] or missing else 0

@@ -65,6 +65,7 @@ MODELS: dict[tuple[str, str, str], dict[str, str]] = {
     ("", "DequantizeLinear", "T2"): {"": "g (int8[2] x, {T} s) => (float[2] y) {{ y = DequantizeLinear <output_dtype = 1> (x, s) }}"},
     ("", "DFT", "T2"): {"": "g (float[1,4,1] x, {T} n) => (y) {{ two = Constant <value = {T} {{2}}> () y = DFT (x, two) }}"},
     ("", "GlobalLpPool", "T"): {"": "g ({T}[1,2,2,2] x) => ({T}[1,2,1,1] y) {{ y = GlobalLpPool (x) }}"},
+    ("", "GridSample", "T1"): {"": "g ({T}[1,1,2,2] x) => ({T}[1,1,1,2] y) {{ at = Constant <value = float[1,1,2,2] {{-0.9, -0.9, 0.4, 0.6}}> () y = GridSample <mode = \"nearest\"> (x, at) }}"},
     ("", "Identity", "V"): over_kinds("g ({V} x) => ({V} y) {{ y = Identity (x) }}", ",seq,optional,optional_seq"),
     ("", "If", "V"): {
         **over_kinds(

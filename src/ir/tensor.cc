@@ -21,11 +21,9 @@ std::string label(const TensorProto& proto) {
 // Larger tensors stay views of the file even where they lie unaligned there.
 constexpr size_t copied_when_unaligned = size_t{64} << 10;
 
+// What moves elements takes complex64 as one number of eight bytes, complex128 as two.
 size_t alignment_of(ElementType type) {
-  const int width = type == ElementType::complex64 || type == ElementType::complex128
-                        ? bit_width(type) / 2
-                        : bit_width(type);
-  return static_cast<size_t>(std::max(width / 8, 1));
+  return static_cast<size_t>(std::clamp(bit_width(type) / 8, 1, 8));
 }
 
 int64_t checked_elements(const TensorProto& proto) {

@@ -198,8 +198,13 @@ void upgrade_prelu(UpgradeContext& ctx) {
   ctx.remove_attribute("consumed_inputs");
   if (ctx.since() >= 7) return;
   const ValueType* slope = ctx.type(1);
-  if (slope && slope->shape && (slope->shape->size() != 1 || (*slope->shape)[0] == 1)) return;
   const auto rank = ctx.rank(0);
+  if (slope && slope->shape && slope->shape->size() == 1 && (*slope->shape)[0] == 1) {
+    // One for all, of a scalar too.
+    if (rank.value_or(0) == 0) ctx.set_input(1, ctx.before("Squeeze", {ctx.node().inputs[1]}));
+    return;
+  }
+  if (slope && slope->shape && slope->shape->size() != 1) return;
   const std::string& name = ctx.node().inputs[1];
   if (slope && slope->shape && rank) {
     if (*rank <= 2) return;  // the last dimension is dimension 1

@@ -1,4 +1,7 @@
 // Col2Im.
+#include <complex>
+#include <type_traits>
+
 #include "base/checked.h"
 #include "kernels/conv/columns.h"
 #include "ops/families/wide.h"
@@ -90,7 +93,7 @@ void set_blocks(ConvShape& shape, const Window& window, const int64_t* block, in
 
 template <class T>
 std::unique_ptr<Step> make_columns(const Window& window) {
-  constexpr ElementType compute = element_type_of<T>::value;
+  constexpr bool is_complex = !std::is_floating_point_v<T>;  // never converted
   return make_step<State>(
       "col2im",
       [window](BindContext& bind, State& s) {
@@ -100,8 +103,10 @@ std::unique_ptr<Step> make_columns(const Window& window) {
               ErrorCode::unsupported,
               fmt::format("images of {} dimensions; at most 3 are supported", y.size() - 2));
         ScratchLayout layout;
-        s.wide.plan_in(bind, 0, compute, layout);
-        s.wide.plan_out(bind, 0, compute, layout);
+        if constexpr (!is_complex) {
+          s.wide.plan_in(bind, 0, element_type_of<T>::value, layout);
+          s.wide.plan_out(bind, 0, element_type_of<T>::value, layout);
+        }
         bind.need_scratch(layout.bytes());
         s.shape = {};
         s.shape.rank = static_cast<int>(y.size()) - 2;
@@ -115,19 +120,28 @@ std::unique_ptr<Step> make_columns(const Window& window) {
       [window](RunContext& run, const State& s) {
         ConvShape shape = s.shape;
         set_blocks(shape, window, run.in<int64_t>(2), s.planes, run.in_size(0));
-        kernels::add_columns(shape, s.planes, s.wide.in<T>(run, 0), static_cast<const T*>(nullptr),
-                             1, s.wide.out<T>(run, 0), run.pool());
-        s.wide.finish<T>(run, 0);
+        if constexpr (is_complex) {
+          kernels::add_columns(shape, s.planes, run.in<T>(0), run.out<T>(0), run.pool());
+        } else {
+          kernels::add_columns(shape, s.planes, s.wide.in<T>(run, 0),
+                               static_cast<const T*>(nullptr), 1, s.wide.out<T>(run, 0),
+                               run.pool());
+          s.wide.finish<T>(run, 0);
+        }
       });
+}
+
+std::unique_ptr<Step> step_for(ElementType type, const Window& window) {
+  if (type == ElementType::complex64) return make_columns<std::complex<float>>(window);
+  if (type == ElementType::complex128) return make_columns<std::complex<double>>(window);
+  const bool wide = type == ElementType::float64 || (is_integer(type) && bit_width(type) > 16);
+  return wide ? make_columns<double>(window) : make_columns<float>(window);
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
-  if (!kernels::supports_cast(type, ElementType::float64))
-    ctx.fail(ErrorCode::unsupported, "no sums of {}", name_of(type));
-  const Window window = read_window(ctx, false);
-  const bool wide = type == ElementType::float64 || (is_integer(type) && bit_width(type) > 16);
-  auto step = wide ? make_columns<double>(window) : make_columns<float>(window);
+  if (type == ElementType::string) ctx.fail(ErrorCode::unsupported, "no sums of {}", name_of(type));
+  auto step = step_for(type, read_window(ctx, false));
   step->traits().unread_inputs = {1};
   return step;
 }

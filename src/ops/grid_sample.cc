@@ -1,6 +1,10 @@
 // GridSample.
 #include "kernels/sample/grid_sample.h"
 
+#include <complex>
+#include <string>
+#include <type_traits>
+
 #include "base/checked.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
@@ -55,9 +59,11 @@ struct State {
   WideArguments wide;
 };
 
-template <class T>
+// Samples of V at positions of T; where both are one type, X comes converted to it.
+template <class V, class T>
 std::unique_ptr<Step> make_sampler(const GridShape& options) {
   constexpr ElementType compute = element_type_of<T>::value;
+  constexpr bool converted = std::is_same_v<V, T>;
   return make_step<State>(
       "grid_sample",
       [options](BindContext& bind, State& s) {
@@ -72,25 +78,41 @@ std::unique_ptr<Step> make_sampler(const GridShape& options) {
         for (size_t i = 2; i < x.size(); ++i) s.shape.in[i - 2] = x[i];
         s.shape.points = count_of(grid.subspan(1, grid.size() - 2));
         ScratchLayout layout;
-        s.wide.plan(bind, compute, layout);
+        s.wide.plan_in(bind, 1, compute, layout);
+        if (converted) {
+          s.wide.plan_in(bind, 0, compute, layout);
+          s.wide.plan_out(bind, 0, compute, layout);
+        }
         bind.need_scratch(layout.bytes());
       },
       [](RunContext& run, const State& s) {
-        kernels::grid_sample(s.shape, s.wide.in<T>(run, 0), s.wide.in<T>(run, 1),
-                             s.wide.out<T>(run, 0), run.pool());
-        s.wide.finish<T>(run, 0);
+        const T* grid = s.wide.in<T>(run, 1);
+        if constexpr (converted) {
+          kernels::grid_sample(s.shape, s.wide.in<T>(run, 0), grid, s.wide.out<T>(run, 0),
+                               run.pool());
+          s.wide.finish<T>(run, 0);
+        } else {
+          kernels::grid_sample(s.shape, run.in<V>(0), grid, run.out<V>(0), run.pool());
+        }
       });
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const GridShape options = read_options(ctx);
   const ElementType x = ctx.in_element(0);
+  if (x == ElementType::complex64) return make_sampler<std::complex<float>, double>(options);
+  if (x == ElementType::complex128) return make_sampler<std::complex<double>, double>(options);
+  if (x == ElementType::string) {
+    if (options.mode != kernels::SampleMode::nearest)
+      ctx.fail(ErrorCode::unsupported, "strings have no sums; only the mode nearest takes them");
+    return make_sampler<std::string, double>(options);
+  }
   if (!kernels::supports_cast(x, ElementType::float64))
     ctx.fail(ErrorCode::unsupported, "no sampling of {}", name_of(x));
   const bool wide_integer = is_integer(x) && bit_width(x) > 16;
   if (x == ElementType::float64 || ctx.in_element(1) == ElementType::float64 || wide_integer)
-    return make_sampler<double>(options);
-  return make_sampler<float>(options);
+    return make_sampler<double, double>(options);
+  return make_sampler<float, float>(options);
 }
 
 // Version 16 says bilinear and bicubic.

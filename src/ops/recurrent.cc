@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ops/families/product.h"
+#include "ops/families/recurrent_shape.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
 
@@ -78,8 +79,9 @@ void read_gates(const NodeView& node, RecurrentShape& shape) {
   }
 }
 
-// All that the attributes say.
-RecurrentShape read_shape(const NodeView& node) {
+}  // namespace
+
+RecurrentShape read_recurrent_shape(const NodeView& node) {
   RecurrentShape shape;
   shape.kind = kind_of(node);
   const std::string direction = node.attr_string("direction", "forward");
@@ -99,6 +101,8 @@ RecurrentShape read_shape(const NodeView& node) {
   read_gates(node, shape);
   return shape;
 }
+
+namespace {
 
 // Fails where input i is known not to have this shape.
 void require_shape(InferContext& ctx, int i, const std::vector<Dim>& wanted) {
@@ -121,7 +125,7 @@ Dim hidden_size(InferContext& ctx) {
 }
 
 void infer(InferContext& ctx) {
-  const RecurrentShape settings = read_shape(ctx);
+  const RecurrentShape settings = read_recurrent_shape(ctx);
   const int states = settings.kind == RecurrentKind::lstm ? 2 : 1;
   const auto& x = ctx.shape(0);
   if (x && x->size() != 3)
@@ -229,7 +233,7 @@ void run_layer(RunContext& run, const State& s, const Packed& w, const Packed& r
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const RecurrentShape settings = read_shape(ctx);
+  const RecurrentShape settings = read_recurrent_shape(ctx);
   const ElementType type = ctx.in_element(0);
   if (type == ElementType::float64) {
     return make_step<State>(

@@ -234,25 +234,51 @@ void dropout_rule(const GradientCall& call, GradientEmitter& e) {
 
 }  // namespace
 
-GradientRule gradient_rule(std::string_view domain, std::string_view op) {
+namespace {
+
+const std::map<std::string_view, GradientRule>& all_rules() {
   static const std::map<std::string_view, GradientRule> rules{
+      {"Attention", attention_gradient},
       {"AveragePool", average_pool_gradient},
+      {"CenterCropPad", center_crop_pad_gradient},
+      {"Col2Im", col2im_gradient},
+      {"Compress", compress_gradient},
       {"Concat", concat_rule},
       {"Conv", conv_gradient},
+      {"ConvTranspose", conv_transpose_gradient},
+      {"Det", det_gradient},
       {"Dropout", dropout_rule},
+      {"Einsum", einsum_gradient},
       {"Gemm", gemm_rule},
+      {"GridSample", grid_sample_gradient},
+      {"LRN", lrn_gradient},
+      {"LpPool", lp_pool_gradient},
       {"MatMul", matmul_rule},
       {"Max", extreme_rule},
       {"Mean", sum_rule},
       {"NegativeLogLikelihoodLoss", loss_gradient},
       {"SoftmaxCrossEntropyLoss", loss_gradient},
       {"Min", extreme_rule},
+      {"Resize", resize_gradient},
+      {"RoiAlign", roi_align_gradient},
       {"Split", split_rule},
       {"Sum", sum_rule},
       {"Transpose", transpose_rule},
   };
-  const auto found = rules.find(op);
-  return domain.empty() && found != rules.end() ? found->second : nullptr;
+  return rules;
+}
+
+}  // namespace
+
+GradientRule gradient_rule(std::string_view domain, std::string_view op) {
+  const auto found = all_rules().find(op);
+  return domain.empty() && found != all_rules().end() ? found->second : nullptr;
+}
+
+std::vector<std::string_view> gradient_rule_names() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, rule] : all_rules()) names.push_back(name);
+  return names;
 }
 
 }  // namespace sardonyx::rewrite

@@ -64,12 +64,27 @@ inline ops::NodeView view_of(const GradientCall& call) {
 
 // gradient_windows.cc, gradient_losses.cc
 void conv_gradient(const GradientCall& call, GradientEmitter& e);
+void conv_transpose_gradient(const GradientCall& call, GradientEmitter& e);
 void average_pool_gradient(const GradientCall& call, GradientEmitter& e);
+void lp_pool_gradient(const GradientCall& call, GradientEmitter& e);
 void loss_gradient(const GradientCall& call, GradientEmitter& e);
+
+// gradient_linear.cc, gradient_attention.cc
+void resize_gradient(const GradientCall& call, GradientEmitter& e);
+void grid_sample_gradient(const GradientCall& call, GradientEmitter& e);
+void roi_align_gradient(const GradientCall& call, GradientEmitter& e);
+void col2im_gradient(const GradientCall& call, GradientEmitter& e);
+void center_crop_pad_gradient(const GradientCall& call, GradientEmitter& e);
+void compress_gradient(const GradientCall& call, GradientEmitter& e);
+void det_gradient(const GradientCall& call, GradientEmitter& e);
+void lrn_gradient(const GradientCall& call, GradientEmitter& e);
+void einsum_gradient(const GradientCall& call, GradientEmitter& e);
+void attention_gradient(const GradientCall& call, GradientEmitter& e);
 
 using GradientRule = void (*)(const GradientCall& call, GradientEmitter& emitter);
 
 // Null where the operator has none here.
 GradientRule gradient_rule(std::string_view domain, std::string_view op);
+std::vector<std::string_view> gradient_rule_names();
 
 }  // namespace sardonyx::rewrite

@@ -138,13 +138,23 @@ class Lowering {
   }
 
   void expand_gradients(std::vector<ir::Node>& nodes, infer::Scope& scope, int depth) {
+    rewrite::expand_gradients(nodes, gradient_services(scope, depth));
+  }
+
+  GradientServices gradient_services(infer::Scope& scope, int depth) {
     GradientServices services;
     services.fresh_name = services_.fresh_name;
-    services.known = [&](std::string_view name) { return scope.find(name); };
-    services.lower = [&](ir::Node node, const Imports& imports, std::vector<ir::Node>& out) {
+    services.known = [&scope](std::string_view name) { return scope.find(name); };
+    services.lower = [this, &scope, depth](ir::Node node, const Imports& imports,
+                                           std::vector<ir::Node>& out) {
       lower_node(std::move(node), imports, scope, depth + 1, out);
     };
-    rewrite::expand_gradients(nodes, services);
+    services.within = [this, &scope, depth](const auto& values, const auto& make) {
+      infer::Scope inside(&scope);
+      for (const auto& [name, known] : values) inside.set(name, known);
+      make(gradient_services(inside, depth + 1));
+    };
+    return services;
   }
 
   void charge(size_t nodes, const ir::Node& at) {

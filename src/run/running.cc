@@ -137,11 +137,16 @@ void Context::learn_shape(const PlanStep& step, int index, std::span<const int64
             "output '{}' has shape {}, inference said {}", v.name, to_string(shape),
             v.known.type.to_string());
   }
+  const auto count = checked_count(shape);
+  if (!count) {
+    fail_at(ir::place_of(*step.node), ErrorCode::run_failed,
+            "output '{}' of shape {} would have more than 2^63 elements", v.name, to_string(shape));
+  }
   std::copy(shape.begin(), shape.end(), dims_of(index));
   ops::Slot& s = slot(index);
   s.dims = dims_of(index);
   s.rank = v.rank();
-  s.count = count_of(shape);
+  s.count = *count;
 }
 
 // The same inference as before the run, now with all sizes and values at hand.

@@ -129,9 +129,9 @@ int64_t checked_target(const ir::Model& model, int64_t asked) {
 }
 
 // The rules rely on what makes a model able to run at all.
-void refuse_broken(const ir::Model& model) {
+void refuse_broken(const ir::Model& model, const ops::CustomTable& custom) {
   for (const check::Diagnostic& finding :
-       check::check(model, {.profile = check::Profile::runnable})) {
+       check::check(model, {.profile = check::Profile::runnable, .more = &custom})) {
     if (finding.severity != check::Severity::error) continue;
     fail_at(finding.place.to_string(), ErrorCode::invalid_model,
             "{} [{}]; `sardonyx check` lists all that is wrong", finding.message, finding.rule);
@@ -178,11 +178,12 @@ ir::Model convert(const Model& given, const ConvertOptions& options) {
     fail_at(model.path, ErrorCode::unsupported,
             "the model holds training information, whose graphs are not converted; remove it");
   }
-  refuse_broken(model);
+  const ops::CustomTable& custom = given.implementation().custom;
+  refuse_broken(model, custom);
   const int64_t target = checked_target(model, options.opset);
-  model.graph = rewrite::lower(model, {.assume_inference = options.assume_inference,
-                                       .expand_bodies = false,
-                                       .custom = &given.implementation().custom});
+  model.graph = rewrite::lower(
+      model,
+      {.assume_inference = options.assume_inference, .expand_bodies = false, .custom = &custom});
   model.functions.clear();
   std::vector<const ir::Node*> nodes;
   for_each_graph(*model.graph, [&](ir::Graph& graph) { graph.value_info.clear(); });

@@ -224,14 +224,14 @@ std::unordered_set<std::string> take_weights(ir::Graph& graph) {
 
 }  // namespace
 
-Cost cost_of(const ir::Model& model, const DimSizes& sizes) {
+Cost cost_of(const ir::Model& model, const DimSizes& sizes, const ops::CustomTable& custom) {
   ir::Model copy;
   copy.ir_version = model.ir_version;
   copy.opset_imports = model.opset_imports;
   copy.functions = model.functions;
   copy.graph = model.graph;
   const auto weights = take_weights(*copy.graph);
-  return Counter(sizes, weights).count(rewrite::lower(copy));
+  return Counter(sizes, weights).count(rewrite::lower(copy, {.custom = &custom}));
 }
 
 }  // namespace sardonyx

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/model.h"
+#include "ops/custom.h"
 #include "session/info.h"
 
 namespace sardonyx {
@@ -11,7 +12,7 @@ namespace sardonyx {
 // each element they make (of reductions and pooling: for each they read), those that only move data
 // nothing. The body of a loop counts once, the dearer branch of an If. Sizes decided by the run
 // count as their upper bound where one is known, and as 1 where none is. External data is not
-// needed. Throws Error where the model can't be lowered.
-Cost cost_of(const ir::Model& model, const DimSizes& sizes);
+// needed. `custom` is borrowed for the call. Throws Error where the model can't be lowered.
+Cost cost_of(const ir::Model& model, const DimSizes& sizes, const ops::CustomTable& custom);
 
 }  // namespace sardonyx

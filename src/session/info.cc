@@ -13,6 +13,7 @@
 #include "ir/walk.h"
 #include "ops/operator.h"
 #include "schema/schema.h"
+#include "session/custom.h"
 #include "session/flops.h"
 #include "session/reading.h"
 
@@ -93,7 +94,7 @@ bool can_run(const ir::Node& node) {
          schema::function_text(ir::canonical_domain(node.domain), node.op_type) != nullptr;
 }
 
-void count_nodes(const ir::Model& model, ModelInfo& info) {
+void count_nodes(const ir::Model& model, const ops::CustomTable& custom, ModelInfo& info) {
   std::set<std::tuple<std::string_view, std::string_view>> own;
   for (const ir::Function& function : model.functions) {
     own.emplace(ir::canonical_domain(function.domain), function.name);
@@ -113,7 +114,9 @@ void count_nodes(const ir::Model& model, ModelInfo& info) {
                          ++count.count;
                          count.supported =
                              own.contains({ir::canonical_domain(node.domain), node.op_type}) ||
-                             can_run(node);
+                             can_run(node) ||
+                             custom.bind(node.domain, node.op_type,
+                                         ir::imported_version(model.opset_imports, node.domain));
                          parameters.add(node);
                        }});
   for (auto& [name, count] : counts) {
@@ -132,7 +135,9 @@ int64_t file_size(const std::string& path) {
 
 }  // namespace
 
-ModelInfo model_info(const std::string& path, const DimSizes& sizes) {
+ModelInfo model_info(const std::string& path, const DimSizes& sizes,
+                     const std::vector<std::string>& libraries) {
+  const ops::CustomTable custom = custom_table(nullptr, libraries);
   const ir::Model model = read_model_file(path);
   ModelInfo info;
   info.path = path;
@@ -150,7 +155,7 @@ ModelInfo model_info(const std::string& path, const DimSizes& sizes) {
   for (const ir::StringEntry& entry : model.metadata_props)
     info.metadata.emplace_back(entry.key, entry.value);
   info.training = !model.training_info.empty();
-  count_nodes(model, info);
+  count_nodes(model, custom, info);
   if (!model.graph) {
     info.cost_reason = "the model has no graph";
     return info;
@@ -162,7 +167,7 @@ ModelInfo model_info(const std::string& path, const DimSizes& sizes) {
   info.inputs = ports(model.graph->inputs, defaults);
   info.outputs = ports(model.graph->outputs, {});
   try {
-    info.cost = cost_of(model, sizes);
+    info.cost = cost_of(model, sizes, custom);
   } catch (const Error& error) {
     info.cost_reason = error.what();
   }

@@ -59,7 +59,9 @@ struct ModelInfo {
 };
 
 // Throws Error as read_model_file does. External data is not needed. `sizes` gives named
-// dimensions; others count as 1.
-ModelInfo model_info(const std::string& path, const DimSizes& sizes = {});
+// dimensions; others count as 1. `libraries` (files) hold operators that the model may call; their
+// code runs here.
+ModelInfo model_info(const std::string& path, const DimSizes& sizes = {},
+                     const std::vector<std::string>& libraries = {});
 
 }  // namespace sardonyx

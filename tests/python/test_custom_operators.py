@@ -7,7 +7,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from conftest import ROOT, UNREADABLE, UNSUPPORTED
+from conftest import INVALID_MODEL, ROOT, UNREADABLE, UNSUPPORTED
 
 MODEL = ROOT / "examples" / "custom_operators" / "model.onnxtxt"
 
@@ -43,6 +43,32 @@ def test_check_holds_nodes_against_the_signature(sardonyx, library, tmp_path):
     broken = tmp_path / "broken.onnxtxt"
     broken.write_text(MODEL.read_text().replace("<width = 3>", ""))
     assert "width" in sardonyx("check", broken, "--library", library, expect=1).stdout
+
+
+def test_info(sardonyx, library):
+    with_it = json.loads(sardonyx("info", MODEL, "--json", "--library", library).stdout)
+    without = json.loads(sardonyx("info", MODEL, "--json").stdout)
+    supported = lambda info: {op["name"]: op["supported"] for op in info["operators"]}  # noqa: E731
+    assert all(supported(with_it).values())
+    assert supported(without) == {"Add": True, "com.example.WindowSum": False, "com.example.Leaky": False}
+    # The sums' size comes from the library's own inference: 5 additions, 3 sums, 3 results of Leaky.
+    assert with_it["cost"]["unknown_nodes"] == 0 and with_it["cost"]["flops"] == 11
+    assert without["cost"]["unknown_nodes"] == 2 and without["cost"]["flops"] == 5
+
+
+def test_convert_carries_up_what_stands_around(sardonyx, library, tmp_path):
+    old = tmp_path / "old.onnxtxt"
+    old.write_text(MODEL.read_text().replace('"" : 21', '"" : 6').replace("Add (x, x)", "Add <axis = 0, broadcast = 1> (x, x)"))
+    new = tmp_path / "new.onnx"
+    sardonyx("convert", old, new, "--opset", "21", "--library", library)
+    shown = sardonyx("show", new).stdout
+    assert "WindowSum <width = 3>" in shown and "broadcast" not in shown
+    x = np.array([1, 2, 3, -10, -20], np.float32)
+    [y] = sardonyx.outputs(new, {"x": x}, tmp_path, "--library", library)
+    np.testing.assert_array_equal(y, np.array([12, -5, -27], np.float32))
+    broken = tmp_path / "broken.onnxtxt"
+    broken.write_text(MODEL.read_text().replace("<width = 3>", ""))
+    assert "width" in sardonyx("convert", broken, new, "--opset", "22", "--library", library, expect=INVALID_MODEL).stderr
 
 
 def test_without_the_library(sardonyx):

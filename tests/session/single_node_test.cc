@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "sardonyx/infer.h"
 #include "sardonyx/session.h"
+#include "wire/text_parse.h"
+#include "wire/write.h"
 
 namespace sardonyx {
 namespace {
@@ -286,6 +289,128 @@ TEST(SingleNode, BlocksLongerThanTheMatrix) {
       " { w = DequantizeLinear<axis = 0, block_size = 1048576>(q, s) y = MatMul(x, w) }";
   EXPECT_EQ(floats_of(run(21, graph, {{"x", floats({1, 1, 1}, {1, 3})}})),
             (std::vector<float>{4.5f, 24}));
+}
+
+TEST(SingleNode, ReshapeToMoreElementsThanCanBeCounted) {
+  expect_refused(14, "g (float[a,b] x, int64[n] s) => (y) { y = Reshape(x, s) }",
+                 {{"x", floats({1, 2}, {1, 2})}, {"s", integers({1LL << 40, 1LL << 40, 3}, {3})}},
+                 "");
+}
+
+// --- Elements that are pairs of floats, and text
+
+template <class T>
+Tensor complex_of(ElementType type, std::vector<T> parts, Shape shape) {
+  Tensor tensor(type, std::move(shape));
+  std::memcpy(tensor.mutable_data(), parts.data(), parts.size() * sizeof(T));
+  return tensor;
+}
+
+template <class T>
+std::vector<T> parts_of(const Value& value) {
+  std::vector<T> parts(value.tensor().byte_size() / sizeof(T));
+  std::memcpy(parts.data(), value.tensor().data(), value.tensor().byte_size());
+  return parts;
+}
+
+// Elements of eight bytes may lie at a multiple of four in the file.
+TEST(SingleNode, ComplexConstantsAreMovedFromWhereverTheyLie) {
+  for (const std::string name : {"x", "xx", "xxx", "xxxx"}) {
+    const std::string graph = "g (bool[2] c) => (complex64[2] y) <complex64[2] " + name +
+                              " = {1, 2, 3, 4}> { y = Where(c, " + name + ", " + name + ") }";
+    const ir::Model parsed =
+        wire::parse_model("<ir_version: 10, opset_import: [\"\" : 16]>\n" + graph);
+    for (size_t shift = 0; shift < 8; ++shift) {
+      // The file's bytes from every offset: one of them puts the constant between two words.
+      const std::string bytes = std::string(shift, ' ') + wire::write_model(parsed);
+      const Model model(bytes.data() + shift, bytes.size() - shift, {},
+                        std::make_shared<int>(0));  // borrowed, where it lies
+      const Tensor c = Tensor::of<bool>({true, false}, {2});
+      for (const bool plain : {false, true}) {
+        const Value y = Session(model, {.plain = plain}).run({{"c", c}})[0];
+        EXPECT_EQ(parts_of<float>(y), (std::vector<float>{1, 2, 3, 4}));
+      }
+    }
+  }
+}
+
+// Two blocks of two elements overlap in the middle one of three.
+template <class T>
+void add_complex_blocks(ElementType type, const std::string& name) {
+  const std::string graph = "g (" + name + "[1,2,2] x) => (" + name +
+                            "[1,1,3] y) <int64[1] image = {3}, int64[1] block = {2}>"
+                            " { y = Col2Im(x, image, block) }";
+  const Value y =
+      run(18, graph, {{"x", complex_of<T>(type, {1, 10, 2, 20, 3, 30, 4, 40}, {1, 2, 2})}});
+  EXPECT_EQ(parts_of<T>(y), (std::vector<T>{1, 10, 5, 50, 4, 40}));
+}
+
+TEST(SingleNode, Col2ImAddsComplexNumbers) {
+  add_complex_blocks<float>(ElementType::complex64, "complex64");
+  add_complex_blocks<double>(ElementType::complex128, "complex128");
+}
+
+// Halfway between two elements, at the second, and outside.
+template <class T>
+void sample_complex(ElementType type, const std::string& name) {
+  const std::string graph = "g (" + name + "[1,1,2] x) => (" + name +
+                            "[1,1,3] y) <float[1,3,1] at = {0, 1, 9}>"
+                            " { y = GridSample<mode = \"linear\", align_corners = 1>(x, at) }";
+  const Value y = run(22, graph, {{"x", complex_of<T>(type, {1, -4, 3, 8}, {1, 1, 2})}});
+  EXPECT_EQ(parts_of<T>(y), (std::vector<T>{2, 2, 3, 8, 0, 0}));
+}
+
+TEST(SingleNode, GridSampleOfComplexNumbers) {
+  sample_complex<float>(ElementType::complex64, "complex64");
+  sample_complex<double>(ElementType::complex128, "complex128");
+}
+
+// Both parts go between their neighbours; what lies outside is the real number given.
+template <class T>
+void resize_complex(ElementType type, const std::string& name) {
+  const auto resized = [&](const std::string& options, const std::string& roi) {
+    const std::string graph = "g (" + name + "[2] x) => (" + name + "[3] y) <float[2] roi = {" +
+                              roi + "}, int64[1] sizes = {3}> { y = Resize<" + options +
+                              ">(x, roi, , sizes) }";
+    return parts_of<T>(run(19, graph, {{"x", complex_of<T>(type, {1, -4, 3, 8}, {2})}}));
+  };
+  EXPECT_EQ(
+      resized("mode = \"linear\", coordinate_transformation_mode = \"align_corners\"", "0, 1"),
+      (std::vector<T>{1, -4, 2, 2, 3, 8}));
+  for (const std::string mode : {"nearest", "linear"})
+    EXPECT_EQ(resized("coordinate_transformation_mode = \"tf_crop_and_resize\", mode = \"" + mode +
+                          "\", extrapolation_value = 7.0",
+                      "0, 2"),
+              (std::vector<T>{1, -4, 3, 8, 7, 0}));
+}
+
+TEST(SingleNode, ResizeOfComplexNumbers) {
+  resize_complex<float>(ElementType::complex64, "complex64");
+  resize_complex<double>(ElementType::complex128, "complex128");
+}
+
+TEST(SingleNode, OldPReluOfAScalarTakesASlopeOfOneElement) {
+  const std::string graph =
+      "g (float[] x) => (float[] y) <float[1] slope = {0.5}> { y = PRelu(x, slope) }";
+  EXPECT_EQ(floats_of(run(6, graph, {{"x", floats({-4}, {})}})), (std::vector<float>{-2}));
+}
+
+TEST(SingleNode, GridSampleTakesTheNearestString) {
+  const auto graph = [](const std::string& options) {
+    return "g (string[1,1,2] x) => (string[1,1,3] y) <float[1,3,1] at = {-0.9, 0.8, 9}>"
+           " { y = GridSample<align_corners = 1, " +
+           options + ">(x, at) }";
+  };
+  const Tensor x = Tensor::of<std::string>({"left", "right"}, {1, 1, 2});
+  const auto sampled = [&](const std::string& padding) {
+    const Value y =
+        run(22, graph("mode = \"nearest\", padding_mode = \"" + padding + "\""), {{"x", x}});
+    const auto texts = y.tensor().elements<std::string>();
+    return std::vector<std::string>(texts.begin(), texts.end());
+  };
+  EXPECT_EQ(sampled("zeros"), (std::vector<std::string>{"left", "right", ""}));
+  EXPECT_EQ(sampled("border"), (std::vector<std::string>{"left", "right", "right"}));
+  expect_refused(22, graph("mode = \"linear\""), {{"x", x}}, "strings have no sums");
 }
 
 }  // namespace

@@ -86,4 +86,14 @@ void add_columns(const ConvShape& shape, int64_t planes, const double* columns, 
   add_planes(shape, planes, columns, bias, biases, y, pool);
 }
 
+void add_columns(const ConvShape& shape, int64_t planes, const std::complex<float>* columns,
+                 std::complex<float>* y, ThreadPool& pool) {
+  add_planes<std::complex<float>>(shape, planes, columns, nullptr, 1, y, pool);
+}
+
+void add_columns(const ConvShape& shape, int64_t planes, const std::complex<double>* columns,
+                 std::complex<double>* y, ThreadPool& pool) {
+  add_planes<std::complex<double>>(shape, planes, columns, nullptr, 1, y, pool);
+}
+
 }  // namespace sardonyx::kernels

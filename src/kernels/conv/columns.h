@@ -1,6 +1,7 @@
 // Summing columns back into images: the second half of a transposed convolution, and Col2Im.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 
 #include "base/thread_pool.h"
@@ -15,5 +16,9 @@ void add_columns(const ConvShape& shape, int64_t planes, const float* columns, c
                  int64_t biases, float* y, ThreadPool& pool);
 void add_columns(const ConvShape& shape, int64_t planes, const double* columns, const double* bias,
                  int64_t biases, double* y, ThreadPool& pool);
+void add_columns(const ConvShape& shape, int64_t planes, const std::complex<float>* columns,
+                 std::complex<float>* y, ThreadPool& pool);
+void add_columns(const ConvShape& shape, int64_t planes, const std::complex<double>* columns,
+                 std::complex<double>* y, ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

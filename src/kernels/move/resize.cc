@@ -82,6 +82,17 @@ void fill_weights(const Kernel& kernel, const ResizeOptions& options, int64_t in
   for (int64_t t = 0; t < taps && sum != 0; ++t) weight[t] /= sum;
 }
 
+// The numbers that an element consists of.
+struct Parts {
+  ElementType type;
+  int64_t count;
+};
+Parts parts_of(ElementType type) {
+  if (type == ElementType::complex64) return {ElementType::float32, 2};
+  if (type == ElementType::complex128) return {ElementType::float64, 2};
+  return {type, 1};
+}
+
 bool takes_double(ElementType type) {
   return type == ElementType::float64 || (is_integer(type) && bit_width(type) >= 32);
 }
@@ -209,8 +220,10 @@ int64_t Resize::largest_step() const {
 
 int64_t Resize::scratch_bytes(ElementType type) const {
   if (options_.mode == ResizeMode::nearest) return 0;
-  const auto width = static_cast<int64_t>(takes_double(type) ? sizeof(double) : sizeof(float));
-  const auto bytes = checked_mul(largest_step(), 2 * width);
+  const Parts parts = parts_of(type);
+  const auto width =
+      static_cast<int64_t>(takes_double(parts.type) ? sizeof(double) : sizeof(float));
+  const auto bytes = checked_mul(largest_step(), 2 * parts.count * width);
   if (!bytes) fail(ErrorCode::out_of_memory, "Resize: scratch memory beyond 2^63 bytes");
   return *bytes;
 }
@@ -219,7 +232,8 @@ bool Resize::supports(ElementType type) const {
   if (options_.mode == ResizeMode::nearest) {
     return type == ElementType::string || bit_width(type) >= 8;
   }
-  return (is_floating(type) || is_integer(type)) && bit_width(type) >= 8;
+  return (is_floating(type) || is_integer(type) || parts_of(type).count > 1) &&
+         bit_width(type) >= 8;
 }
 
 void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& pool) const {
@@ -282,21 +296,21 @@ void Resize::run_axis(const Table& table, int64_t outer, int64_t inner, const A*
 }
 
 template <class A>
-void Resize::run_axes(ElementType type, const void* x, void* y, A* scratch,
+void Resize::run_axes(ElementType type, int64_t parts, const void* x, void* y, A* scratch,
                       ThreadPool& pool) const {
   constexpr ElementType own =
       sizeof(A) == sizeof(float) ? ElementType::float32 : ElementType::float64;
-  A* buffers[2] = {scratch, scratch + largest_step()};
+  A* buffers[2] = {scratch, scratch + largest_step() * parts};
   const A* current = static_cast<const A*>(x);
   int next = 0;
   if (type != own) {
-    cast(type, own, x, buffers[0], in_count_, {}, pool);
+    cast(type, own, x, buffers[0], in_count_ * parts, {}, pool);
     current = buffers[0];
     next = 1;
   }
   size_t active = 0;
   for (const Table& table : tables_) active += !table.identity;
-  int64_t count = in_count_, inner = 1;
+  int64_t count = in_count_ * parts, inner = parts;
   for (size_t d = tables_.size(); d-- > 0;) {
     const Table& table = tables_[d];
     if (!table.identity) {
@@ -324,7 +338,8 @@ void Resize::extrapolate(ElementType type, void* y, ThreadPool&) const {
   for (const Table& table : tables_) any = any || !table.outside.empty();
   if (!any) return;
   alignas(16) uint8_t value[16] = {};
-  cast_row(ElementType::float64, type, &options_.extrapolation_value, value, 1);
+  // The real part, where there are two.
+  cast_row(ElementType::float64, parts_of(type).type, &options_.extrapolation_value, value, 1);
   const int64_t width = cell_bytes(cell_of(type));
   for (int64_t i = 0; i < out_count_; ++i) {
     int64_t rest = i;
@@ -344,10 +359,12 @@ void Resize::run(ElementType type, const void* x, void* y, void* scratch, Thread
   if (out_count_ == 0) return;
   if (options_.mode == ResizeMode::nearest) {
     run_nearest(type, x, y, pool);
-  } else if (takes_double(type)) {
-    run_axes(type, x, y, static_cast<double*>(scratch), pool);
   } else {
-    run_axes(type, x, y, static_cast<float*>(scratch), pool);
+    const Parts parts = parts_of(type);
+    if (takes_double(parts.type))
+      run_axes(parts.type, parts.count, x, y, static_cast<double*>(scratch), pool);
+    else
+      run_axes(parts.type, parts.count, x, y, static_cast<float*>(scratch), pool);
   }
   if (type != ElementType::string) extrapolate(type, y, pool);
 }

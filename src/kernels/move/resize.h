@@ -49,7 +49,7 @@ class Resize {
   // Bytes of scratch memory that run() needs, whatever the number of threads.
   int64_t scratch_bytes(ElementType type) const;
   // Nearest takes every type with a Cell; linear and cubic all floats and integers of 8 bits or
-  // more, computed in float32 (float64, int32 and int64 in float64).
+  // more, computed in float32 (float64, int32 and int64 in float64), and complex numbers.
   bool supports(ElementType type) const;
   void run(ElementType type, const void* x, void* y, void* scratch, ThreadPool& pool) const;
 
@@ -62,8 +62,10 @@ class Resize {
     std::vector<uint8_t> outside;  // [out]; empty where nothing is extrapolated
   };
   static Table make_table(const ResizeOptions& options, const ResizeAxis& axis);
+  // Each element is `parts` numbers of `type`.
   template <class A>
-  void run_axes(ElementType type, const void* x, void* y, A* scratch, ThreadPool& pool) const;
+  void run_axes(ElementType type, int64_t parts, const void* x, void* y, A* scratch,
+                ThreadPool& pool) const;
   template <class A>
   static void run_axis(const Table& table, int64_t outer, int64_t inner, const A* x, A* y,
                        ThreadPool& pool);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <string>
+#include <type_traits>
 
 namespace sardonyx::kernels {
 namespace {
@@ -113,10 +116,27 @@ void point_taps(const GridShape& s, const T* position, PointTaps<T>& taps) {
   }
 }
 
+template <class V, class T>
+V weighted(const PointTaps<T>& taps, const V* plane) {
+  if constexpr (std::is_same_v<V, std::string>) {
+    return taps.count == 0 ? V() : plane[taps.offset[0]];
+  } else {
+    V sum{};
+    if constexpr (std::is_same_v<V, T>) {
+      for (int k = 0; k < taps.count; ++k) sum += taps.weight[k] * plane[taps.offset[k]];
+    } else {
+      using Part = typename V::value_type;
+      for (int k = 0; k < taps.count; ++k)
+        sum += static_cast<Part>(taps.weight[k]) * plane[taps.offset[k]];
+    }
+    return sum;
+  }
+}
+
 }  // namespace
 
-template <class T>
-void grid_sample(const GridShape& s, const T* x, const T* grid, T* y, ThreadPool& pool) {
+template <class V, class T>
+void grid_sample(const GridShape& s, const V* x, const T* grid, V* y, ThreadPool& pool) {
   int64_t pixels = 1;
   for (int d = 0; d < s.rank; ++d) pixels *= s.in[d];
   const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, s.channels));
@@ -129,17 +149,20 @@ void grid_sample(const GridShape& s, const T* x, const T* grid, T* y, ThreadPool
         taps.count = 0;
       const int64_t n = i / s.points, point = i % s.points;
       for (int64_t c = 0; c < s.channels; ++c) {
-        const T* plane = x + (n * s.channels + c) * pixels;
-        T sum = 0;
-        for (int k = 0; k < taps.count; ++k) sum += taps.weight[k] * plane[taps.offset[k]];
-        y[(n * s.channels + c) * s.points + point] = sum;
+        const V* plane = x + (n * s.channels + c) * pixels;
+        y[(n * s.channels + c) * s.points + point] = weighted(taps, plane);
       }
     }
   });
 }
 
-template void grid_sample<float>(const GridShape&, const float*, const float*, float*, ThreadPool&);
-template void grid_sample<double>(const GridShape&, const double*, const double*, double*,
-                                  ThreadPool&);
+template void grid_sample(const GridShape&, const float*, const float*, float*, ThreadPool&);
+template void grid_sample(const GridShape&, const double*, const double*, double*, ThreadPool&);
+template void grid_sample(const GridShape&, const std::complex<float>*, const double*,
+                          std::complex<float>*, ThreadPool&);
+template void grid_sample(const GridShape&, const std::complex<double>*, const double*,
+                          std::complex<double>*, ThreadPool&);
+template void grid_sample(const GridShape&, const std::string*, const double*, std::string*,
+                          ThreadPool&);
 
 }  // namespace sardonyx::kernels
