@@ -170,9 +170,9 @@ def sparse_model(path, size):
     """A model in one file whose last field is a tensor of `size` zero bytes that the disk does not hold."""
     tensor = TensorProto(name="w", dims=[size // 4], data_type=TensorProto.FLOAT).SerializeToString()
     tensor_size = len(tensor) + len(field(9, size)) + size
-    node = helper.make_node("Relu", ["w"], ["y"])
+    nodes = [helper.make_node("Relu", ["w"], ["h"]), helper.make_node("Neg", ["h"], ["y"])]
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [size // 4])
-    graph = helper.make_graph([node], "g", [], [output]).SerializeToString()
+    graph = helper.make_graph(nodes, "g", [], [output]).SerializeToString()
     graph_size = len(graph) + len(field(5, tensor_size)) + tensor_size
     header = onnx.ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 17)]).SerializeToString()
     with open(path, "wb") as file:

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
+import test_convert
 import test_zoo
 import zoo
 from conftest import BAD_INPUT, FINDINGS, INVALID_MODEL, ROOT, UNSUPPORTED, USAGE
@@ -164,6 +165,18 @@ def test_in_place_adds_and_touches_nothing_else(sardonyx, tmp_path):
         onnx.load_model_from_string(after[:end])
     sardonyx("infer", path, "--in-place")
     assert path.read_bytes() == after
+
+
+def test_in_place_beyond_four_gigabytes(sardonyx, tmp_path):
+    """A hole stands for the weights: it stays one, and nothing of that size is read."""
+    path = tmp_path / "large.onnx"
+    test_convert.sparse_model(path, 5 << 30)
+    size, blocks = path.stat().st_size, path.stat().st_blocks
+    idle = test_convert.memory_of([sardonyx.path, "--version"])
+    assert test_convert.memory_of([sardonyx.path, "infer", path, "--in-place"]) < idle + 50
+    after = path.stat()
+    assert size < after.st_size < size + (1 << 16) and after.st_blocks < blocks + 256
+    assert types(infer(sardonyx, path))["h"] == f"float[{(5 << 30) // 4}]"
 
 
 def test_in_place_where_a_block_lacks_one_byte(sardonyx, tmp_path):
