@@ -48,7 +48,7 @@ struct WindowRows {
 
   int64_t tasks() const { return g.group * blocks * panel_groups; }
   int64_t split_panels_per_task() const {
-    constexpr int64_t tasks = 12;
+    const int64_t tasks = chunks.count() > 1 ? 4 : 12;  // each splits chunks of windows anew
     const int64_t wanted = divide_up(panels.count(), divide_up(tasks, blocks * g.group));
     return std::min(wanted, split_panels_at_once(block, chunks, panels));
   }
