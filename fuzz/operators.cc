@@ -68,7 +68,7 @@ struct Outcome {
   std::string error;
 };
 
-Outcome run(const Model& model, const std::vector<NamedValue>& inputs, bool plain) {
+Outcome outcome_of(const Model& model, const std::vector<NamedValue>& inputs, bool plain) {
   SessionOptions options;
   options.threads = 1;
   options.plain = plain;
@@ -144,8 +144,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   bool ran = false;
   try {
     const Model model(bytes.data(), bytes.size());
-    const Outcome planned = run(model, drawn.inputs, false);
-    const Outcome plain = run(model, drawn.inputs, true);
+    const Outcome planned = outcome_of(model, drawn.inputs, false);
+    const Outcome plain = outcome_of(model, drawn.inputs, true);
     ran = plain.outputs.has_value();
     // A plan does not look at the axes that leave a scalar of a vector: there is one choice.
     const bool lenient = drawn.signature->name == "Squeeze" && planned.outputs;
