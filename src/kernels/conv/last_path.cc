@@ -150,8 +150,9 @@ void run_pointwise_last(const Call& call, void* scratch, ThreadPool& pool) {
   const ConvGeometry& g = call.g;
   Epilogue epilogue = call.epilogue;
   epilogue.residual_stride = g.group_out;
-  gemm_packed_b(g.batch * g.out_pixels, g.group_out, g.group_in, call.x, g.group_in, {call.weights},
-                call.y, g.group_out, epilogue, scratch, pool);
+  gemm_packed_b(g.batch * g.out_pixels, g.group_out, g.group_in, call.x, g.group_in,
+                {call.weights, ElementType::float32, call.coarse}, call.y, g.group_out, epilogue,
+                scratch, pool);
 }
 
 }  // namespace sardonyx::kernels

@@ -266,11 +266,6 @@ SARDONYX_SPLIT void product_of(const SplitJob& job) {
   }
 }
 
-template <SplitFrom from>
-SARDONYX_SPLIT void split_all(SplitPanel& panel, int64_t count) {
-  split_some<from>(panel, count);
-}
-
 }  // namespace
 
 float split_strip(const float* a, int64_t stride, int64_t rows, int64_t terms, int count,
@@ -280,10 +275,10 @@ float split_strip(const float* a, int64_t stride, int64_t rows, int64_t terms, i
 
 void split_pairs(SplitPanel& panel, int64_t count) {
   switch (split_from(panel.from)) {
-    case SplitFrom::float16: return split_all<SplitFrom::float16>(panel, count);
-    case SplitFrom::bfloat16: return split_all<SplitFrom::bfloat16>(panel, count);
-    case SplitFrom::coarse: return split_all<SplitFrom::coarse>(panel, count);
-    default: return split_all<SplitFrom::float32>(panel, count);
+    case SplitFrom::float16: return split_some<SplitFrom::float16>(panel, count);
+    case SplitFrom::bfloat16: return split_some<SplitFrom::bfloat16>(panel, count);
+    case SplitFrom::coarse: return split_some<SplitFrom::coarse>(panel, count);
+    default: return split_some<SplitFrom::float32>(panel, count);
   }
 }
 
