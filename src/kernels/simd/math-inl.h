@@ -106,9 +106,9 @@ HWY_INLINE V ExpInRange(D d, V x) {
   return ScaleBy(d, hn::Add(q, hn::Set(d, 1.0f)), biased, n);
 }
 
-// a / b for b in [1, 2].
+// a / b for b in [2^-100, 2^100], within a unit in the last place.
 template <class D, class V>
-HWY_INLINE V DivideByNearOne(D, V a, V b) {
+HWY_INLINE V Divide(D, V a, V b) {
 #if HWY_TARGET == HWY_AVX3
   const V inverse = hn::ApproximateReciprocal(b);
   const V y = hn::Mul(a, inverse);
@@ -235,35 +235,36 @@ HWY_INLINE V Log1p(D d, V x) {
 template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V x) {
   using namespace math;
-  // Of exp(-|x|), which never overflows: 1 / (1 + e) or e / (1 + e).
+  // With x = n ln 2 + r it is 2^n / (2^n + exp(-r)), where nothing cancels and nothing overflows;
+  // from 30 on that is 1.
+  const V bounded = LowerTo(d, RaiseTo(d, x, -104.0f), 30.0f);
+  const V biased = hn::MulAdd(bounded, hn::Set(d, log2_e), hn::Set(d, rounder));
+  const V n = hn::Sub(biased, hn::Set(d, rounder));
+  V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), bounded);
+  r = hn::NegMulAdd(n, hn::Set(d, ln2_low), r);
+  const V p = Horner(d, r, 0.49999994f, -0.1666652f, 0.0416684f, -0.00836885f, 0.00138143f);
   const V one = hn::Set(d, 1.0f);
-  const V e = ExpNotPositive(d, hn::Neg(hn::Abs(x)));
-  const V divisor = hn::Add(e, one);
-  const V lost = hn::Sub(e, hn::Sub(divisor, one));  // by rounding
-  const V y = DivideByNearOne(d, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), divisor);
-  return hn::NegMulAdd(y, lost, y);
+  const V q = hn::Add(hn::MulSub(hn::Mul(r, r), p, r), one);
+  const V s = ScaleBy(d, one, biased, n);
+  return Divide(d, s, hn::Add(s, q));
 }
 
 template <class D, class V>
 HWY_INLINE V Tanh(D d, V x) {
   using namespace math;
-  // With t = exp(-2|x|) - 1, tanh|x| = -t / (t + 2).
-  const V a = hn::Abs(x);
-  const V bounded = RaiseTo(d, hn::Mul(a, hn::Set(d, -2.0f)), -18.0f);
-  const V biased = hn::MulAdd(bounded, hn::Set(d, log2_e), hn::Set(d, rounder));
+  // With a = (exp(2|x|) - 1) / 2 it is a / (a + 1), where a = 2^n h + (2^n - 1) / 2 with
+  // 2|x| = n ln 2 + 2r and h = (exp(2r) - 1) / 2; from 10 on that is 1.
+  const V bounded = LowerTo(d, hn::Abs(x), 10.0f);
+  const V biased = hn::MulAdd(bounded, hn::Set(d, 2 * log2_e), hn::Set(d, rounder));
   const V n = hn::Sub(biased, hn::Set(d, rounder));
-  V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), bounded);
-  r = hn::NegMulAdd(n, hn::Set(d, ln2_low), r);
-  const V p = Horner(d, r, 0.5f, 0.16666542f, 0.04166628f, 0.0083667f, 0.00139466f);
-  const V q = hn::MulAdd(hn::Mul(r, r), p, r);
-  const V one = hn::Set(d, 1.0f);
-  const V s = ScaleBy(d, one, biased, n);
-  const V t = hn::NegMulAdd(s, q, hn::Sub(one, s));  // 1 - exp(-2|x|)
-  const V divisor = hn::Sub(hn::Set(d, 2.0f), t);
-  // What rounding took from the divisor weighs double where it is just above 1.
-  const V lost = hn::Sub(hn::Sub(hn::Set(d, 2.0f), divisor), t);
-  const V y = DivideByNearOne(d, t, divisor);
-  return hn::CopySign(hn::NegMulAdd(y, lost, y), x);
+  V r = hn::NegMulAdd(n, hn::Set(d, ln2_high / 2), bounded);
+  r = hn::NegMulAdd(n, hn::Set(d, ln2_low / 2), r);
+  const V p = Horner(d, r, 1.0f, 0.66666168f, 0.33333024f, 0.1338672f, 0.04462912f);
+  const V h = hn::MulAdd(hn::Mul(r, r), p, r);
+  const V half = hn::Set(d, 0.5f);
+  const V s = ScaleBy(d, hn::Set(d, 1.0f), biased, n);
+  const V a = hn::MulAdd(s, h, hn::MulSub(s, half, half));
+  return hn::CopySign(Divide(d, a, hn::Add(a, hn::Set(d, 1.0f))), x);
 }
 
 template <class D, class V>
