@@ -75,10 +75,10 @@ struct Line {
   int64_t front, top;
 };
 
-// `step` neighbouring output pixels whose windows lie inside the line's columns.
-template <int size, int stride, int step, bool partial>
-HWY_INLINE void InsidePixels(const Line& l, const float* const (&lines)[size], int64_t column,
-                             int64_t c) {
+// `step` neighbouring output pixels. At a border their windows reach beyond the line's columns.
+template <int size, int stride, int step, bool border, bool partial>
+HWY_INLINE void Pixels(const Line& l, const float* const (&lines)[size], int64_t column,
+                       int64_t c) {
   constexpr int reach = (step - 1) * stride + size;
   const Channels<partial> some(l.channels - c);
   const int64_t left = column * stride - l.g.pad[2];
@@ -95,6 +95,7 @@ HWY_INLINE void InsidePixels(const Line& l, const float* const (&lines)[size], i
     for (int k = 0; k < size; ++k) w[k] = some.load(weight + k * l.channels);
 #pragma GCC unroll 32
     for (int x = 0; x < reach; ++x) {
+      if (border && (left + x < 0 || left + x >= l.g.in[2])) continue;
       const TileVec v = some.load(from + x * l.channels);
 #pragma GCC unroll 8
       for (int i = 0; i < step; ++i) {
@@ -140,31 +141,39 @@ void AnyPixels(const Line& l, int64_t begin, int64_t end) {
   }
 }
 
-template <int size, int stride, int step>
-HWY_INLINE void InsideChannels(const Line& l, const float* const (&lines)[size], int64_t column) {
+template <int size, int stride, int step, bool border>
+HWY_INLINE void PixelsOfAllChannels(const Line& l, const float* const (&lines)[size],
+                                    int64_t column) {
   int64_t c = 0;
   for (; c + tile_lanes <= l.channels; c += tile_lanes) {
-    InsidePixels<size, stride, step, false>(l, lines, column, c);
+    Pixels<size, stride, step, border, false>(l, lines, column, c);
   }
-  if (c < l.channels) InsidePixels<size, stride, step, true>(l, lines, column, c);
+  if (c < l.channels) Pixels<size, stride, step, border, true>(l, lines, column, c);
+}
+
+// Output pixels from `column` to `end`, `step` at a time while there are so many, then fewer.
+template <int size, int stride, int step>
+HWY_INLINE void PixelsTo(const Line& l, const float* const (&lines)[size], int64_t column,
+                         int64_t end) {
+  constexpr int reach = (step - 1) * stride + size;
+  for (; column + step <= end; column += step) {
+    const int64_t left = column * stride - l.g.pad[2];
+    if (left >= 0 && left + reach <= l.g.in[2]) {
+      PixelsOfAllChannels<size, stride, step, false>(l, lines, column);
+    } else {
+      PixelsOfAllChannels<size, stride, step, true>(l, lines, column);
+    }
+  }
+  if constexpr (step > 1) PixelsTo<size, stride, (step + 1) / 2>(l, lines, column, end);
 }
 
 template <int size, int stride>
 void LineOf(const Line& l) {
-  const ConvGeometry& g = l.g;
   const float* lines[size];
   for (int h = 0; h < size; ++h) lines[h] = l.line(0, h);
-  // Output pixels whose windows lie inside.
-  const int64_t room = g.in[2] + g.pad[2] - size;
-  const int64_t begin =
-      std::clamp<int64_t>((std::max<int64_t>(g.pad[2], 0) + stride - 1) / stride, 0, g.out[2]);
-  const int64_t end = room < 0 ? begin : std::clamp<int64_t>(room / stride + 1, begin, g.out[2]);
-  AnyPixels(l, 0, begin);
-  constexpr int step = tile_lanes == 16 ? 4 : 2;
-  int64_t column = begin;
-  for (; column + step <= end; column += step) InsideChannels<size, stride, step>(l, lines, column);
-  for (; column < end; ++column) InsideChannels<size, stride, 1>(l, lines, column);
-  AnyPixels(l, end, g.out[2]);
+  // The widths of images are often multiples of seven.
+  constexpr int step = tile_lanes == 16 ? 7 : 4;
+  PixelsTo<size, stride, step>(l, lines, 0, l.g.out[2]);
 }
 
 template <int size>
