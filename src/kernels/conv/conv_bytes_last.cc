@@ -69,7 +69,7 @@ struct RowTasks {
 
 int64_t worker_floats(const ByteRows& rows, const RowTasks& tasks) {
   // Windows, which a short line may overrun, and their sums.
-  return round_up(divide_up(tasks.block * (rows.row_bytes() + 4) + short_line_bytes, 4), 16);
+  return round_up(divide_up(tasks.block * (rows.row_bytes() + 4) + line_piece_bytes, 4), 16);
 }
 
 // Windows of pixels [first, end), read as unsigned.
@@ -80,10 +80,10 @@ void copy_windows(const ByteRows& rows, const ConvBytes& job, int64_t first, int
   const auto zero = static_cast<uint8_t>(is_signed ? job.x_zero ^ 0x80 : job.x_zero);
   const auto* images = static_cast<const uint8_t*>(job.x);
   const int64_t image_bytes = g.in_pixels * g.group_in;
-  const Windows<uint8_t> windows{g, images + g.batch * image_bytes, zero};
-  OutputPixel pixel(g, first);
-  for (int64_t i = first; i < end; ++i, pixel.next(), to += rows.row_bytes()) {
-    windows.copy(images + pixel.image() * image_bytes, pixel, to);
+  Windows<uint8_t>(g, images + g.batch * image_bytes, zero)
+      .copy([&](int64_t n) { return images + n * image_bytes; }, OutputPixel(g, first), end - first,
+            to, rows.row_bytes());
+  for (int64_t i = first; i < end; ++i, to += rows.row_bytes()) {
     std::memset(to + g.terms, 0, static_cast<size_t>(rows.row_bytes() - g.terms));
     if (!is_signed) continue;
     for (int64_t k = 0; k < g.terms; ++k) to[k] = static_cast<uint8_t>(to[k] ^ 0x80);

@@ -36,8 +36,11 @@ class OutputPixel {
         depth_(index / g.out[2] / g.out[1] % g.out[0]),
         image_(index / g.out_pixels) {}
 
-  void next() {
-    if (++column_ < g_.out[2]) return;
+  void next() { skip(1); }
+  // At most to the next row.
+  void skip(int64_t pixels) {
+    column_ += pixels;
+    if (column_ < g_.out[2]) return;
     column_ = 0;
     if (++row_ < g_.out[1]) return;
     row_ = 0;
@@ -46,6 +49,7 @@ class OutputPixel {
     ++image_;
   }
   int64_t image() const { return image_; }
+  int64_t left_in_row() const { return g_.out[2] - column_; }
   // The input position of the window's first element along an axis; it may lie outside.
   int64_t front() const { return depth_ * g_.stride[0] - g_.pad[0]; }
   int64_t top() const { return row_ * g_.stride[1] - g_.pad[1]; }

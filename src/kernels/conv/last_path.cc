@@ -64,9 +64,11 @@ struct WindowRows {
   }
   // They stay in the second-level cache.
   bool small_weights() const { return g.terms * g.group_out * 4 <= small_b_bytes; }
-  // With room for the whole piece that the last short copy writes.
+  // Strips whose windows are copied once and kept. Others are copied when they are split.
+  int64_t kept_windows() const { return splits && chunks.count() == 1 ? 1 : block; }
+  // With room for the whole piece that the copy of the last line writes.
   int64_t window_floats() const {
-    return round_up(block * tile_rows * row_stride + short_line_bytes / 4, 16);
+    return round_up(kept_windows() * tile_rows * row_stride + line_piece_bytes / 4, 16);
   }
   int64_t group_weights() const { return g.terms * panels.stored_columns(); }
   int64_t worker_floats() const {
@@ -74,6 +76,15 @@ struct WindowRows {
                                      : round_up(partial_floats(chunks, block, kernels), 16));
   }
 };
+
+void copy_windows(const WindowRows& t, const Call& call, int64_t group, int64_t first, int64_t last,
+                  float* to) {
+  const ConvGeometry& g = t.g;
+  const int64_t begin = t.strips.begin(first);
+  Windows<float>(g, call.image_last(g.batch, 0), 0.0f)
+      .copy([&](int64_t n) { return call.image_last(n, group); }, OutputPixel(g, begin),
+            t.strips.begin(last) - begin, to, t.row_stride);
+}
 
 void run_window_task(const WindowRows& t, const Call& call, int64_t task,
                      const PackedBlocks& spaces, int worker) {
@@ -85,15 +96,8 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   float* space = spaces.space(worker);
   const bool in_place = t.reads_images();
   const bool fresh = (!in_place || t.splits) && spaces.changes(worker, where);
-  if (!in_place && fresh) {
-    float* to = space;
-    const Windows<float> windows{g, call.image_last(g.batch, 0), 0.0f};
-    OutputPixel pixel(g, t.strips.begin(first));
-    for (int64_t i = t.strips.begin(first); i < t.strips.begin(last); ++i, to += t.row_stride) {
-      windows.copy(call.image_last(pixel.image(), group), pixel, to);
-      pixel.next();
-    }
-  }
+  const bool keeps = !in_place && t.kept_windows() == t.block;
+  if (keeps && fresh) copy_windows(t, call, group, first, last, space);
   const int64_t pixel = g.group * g.group_in;  // floats
   StripOperand windows{space, t.row_stride, 0, false};
   if (in_place) {
@@ -109,7 +113,12 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   };
   if (t.splits) {
     const SplitSpace split(space + t.window_floats(), t.block, t.chunks);
-    return multiply_split(t.kernels, {t.strips, first, last, windows.data, windows.stride, split},
+    const auto rows = [&](int64_t strip) -> const float* {
+      if (!in_place && !keeps) copy_windows(t, call, group, strip, strip + 1, space);
+      if (!in_place && !keeps) return space;
+      return windows.data + (t.strips.begin(strip) - t.strips.begin(first)) * windows.stride;
+    };
+    return multiply_split(t.kernels, SplitRows{t.strips, first, last, rows, windows.stride, split},
                           {t.panels, begin, end, {weights, ElementType::float32, call.coarse}},
                           t.chunks, !fresh, place);
   }

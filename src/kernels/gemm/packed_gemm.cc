@@ -201,9 +201,11 @@ void run_split_tasks(const PackedGemm& g, int64_t begin, int64_t end, const Pack
     const int64_t block = begin / g.groups;
     const int64_t stop = std::min({end, (block + 1) * g.groups, begin + most});
     const int64_t first = block * g.block, last = std::min(first + g.block, g.strips.count());
-    const float* rows = g.a.data + g.strips.begin(first) * g.a.row_stride;
+    const auto rows = [&](int64_t strip) {
+      return g.a.data + g.strips.begin(strip) * g.a.row_stride;
+    };
     const int64_t panel = begin % g.groups;
-    multiply_split(g.kernels, {g.strips, first, last, rows, g.a.row_stride, space},
+    multiply_split(g.kernels, SplitRows{g.strips, first, last, rows, g.a.row_stride, space},
                    {g.panels, panel, panel + stop - begin, b}, g.chunks,
                    !blocks.changes(worker, block), [&](int64_t p, int64_t strip) {
                      return store_at(epilogue, c, ldc, g.strips.begin(strip), p * g.panels.width,

@@ -50,15 +50,11 @@ class SplitSpace {
            sums * strips * split_size * split_size;
   }
 
-  // Splits some terms of strips [first, last) of rows that lie `stride` floats apart, `a` being the
-  // first one's first term, for such a B.
-  void fill(const Strips& strips, int64_t first, int64_t last, const float* a, int64_t stride,
-            int64_t terms, SplitFrom b) const {
-    for (int64_t s = first; s < last; ++s) {
-      magnitudes_[s - first] =
-          split_strip(a + (strips.begin(s) - strips.begin(first)) * stride, stride,
-                      strips.height(s), terms, split_parts_a(b), parts_ + (s - first) * distance_);
-    }
+  // Splits these terms of a strip, whose rows begin at `a`, for such a B.
+  void fill(int64_t index, const float* a, int64_t stride, int64_t rows, const Terms& terms,
+            SplitFrom b) const {
+    magnitudes_[index] = split_strip(a + terms.begin, stride, rows, terms.size, split_parts_a(b),
+                                     parts_ + index * distance_);
   }
 
   const float* strip(int64_t index) const { return parts_ + index * distance_; }
@@ -77,13 +73,15 @@ class SplitSpace {
   float* sums_;
 };
 
-// The rows of a block: where they lie, and where they lie split.
+// The rows of a block: rows(strip) is where those of a strip begin, wanted when it is split and,
+// rarely, later.
+template <class Rows>
 struct SplitRows {
   const Strips& strips;
   int64_t first, last;  // of the block's strips
-  const float* data;    // the first strip's
-  int64_t stride;
-  const SplitSpace& space;
+  Rows rows;
+  int64_t stride;           // floats between rows
+  const SplitSpace& space;  // where they lie split
 };
 
 // What a packed B holds, and the panels of it that are wanted.
@@ -124,8 +122,8 @@ inline void multiply_whole(const TileKernels& kernels, const float* a, int64_t s
 // says where a tile's sums go (its sums and sums_stride are filled in here). `filled`: the space
 // holds these rows already, where there is but one chunk. While a panel is multiplied the next is
 // split.
-template <class Place>
-void multiply_split(const TileKernels& kernels, const SplitRows& a, const SplitColumns& b,
+template <class Rows, class Place>
+void multiply_split(const TileKernels& kernels, const SplitRows<Rows>& a, const SplitColumns& b,
                     const Chunks& chunks, bool filled, Place&& place) {
   alignas(64) float near_sums[split_size * split_size];
   const int64_t panels = b.end - b.begin, strips = a.last - a.first;
@@ -151,8 +149,11 @@ void multiply_split(const TileKernels& kernels, const SplitRows& a, const SplitC
   for (int64_t index = 0; index < count; ++index) {
     const int64_t p = index % panels;
     const Terms terms = chunk_terms(chunks, index / panels);
-    if (p == 0 && (chunked || !filled))
-      a.space.fill(a.strips, a.first, a.last, a.data + terms.begin, a.stride, terms.size, from);
+    if (p == 0 && (chunked || !filled)) {
+      for (int64_t s = 0; s < strips; ++s) {
+        a.space.fill(s, a.rows(a.first + s), a.stride, a.strips.height(a.first + s), terms, from);
+      }
+    }
     split_pairs(panel, panel.pairs());
     const float magnitude = split_magnitude(panel);
     SplitPanel next;
@@ -181,8 +182,7 @@ void multiply_split(const TileKernels& kernels, const SplitRows& a, const SplitC
         split_product(job);
         job.ahead += steps * split_products(from) * job.ahead_lines * 64;
       } else {
-        const int64_t row = a.strips.begin(a.first + s) - a.strips.begin(a.first);
-        multiply_whole(kernels, a.data + row * a.stride + terms.begin, a.stride, job.rows, panel,
+        multiply_whole(kernels, a.rows(a.first + s) + terms.begin, a.stride, job.rows, panel,
                        job.resume, job.sums);
       }
       if (!terms.last) continue;
