@@ -176,7 +176,13 @@ SARDONYX_SPLIT void product(const SplitJob& job) {
   const float* a = job.strip;
   const float* b = job.panel;
   const char* ahead = job.ahead;
+  const float* near_a = a;
+  const float* near_b = b;
   const auto bring = [&] {
+    for (int64_t i = 0; i < 16; ++i) __builtin_prefetch(near_a + step_floats + i * 16, 0, 3);
+    near_a += 256;
+    for (int64_t i = 0; i < 16; ++i) __builtin_prefetch(near_b + step_floats + i * 16, 0, 3);
+    near_b += 256;
     for (int64_t i = 0; i < job.ahead_lines; ++i, ahead += 64) __builtin_prefetch(ahead, 0, 2);
   };
   const auto times_columns = [&](int part) SARDONYX_SPLIT {
