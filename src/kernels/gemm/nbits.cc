@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/nbits_digits.h"
 #include "kernels/gemm/nbits_job.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -284,15 +285,33 @@ int64_t sum_floats(const NBitsMatrix& b) {
   return round_up_to(b.blocks() * HWY_DYNAMIC_DISPATCH(Lanes)(), 16);
 }
 
+int64_t column_grain(const NBitsMatrix& b) {
+  return std::max<int64_t>(4, 131072 / std::max<int64_t>(1, b.blocks() * b.block) / 4 * 4);
+}
+
+// False where an element is no number: nothing has been written then.
+bool multiply_in_digits(const NBitsMatrix& b, int64_t m, const float* a, const float* bias,
+                        float* y, std::byte* scratch, ThreadPool& pool) {
+  const int64_t row = digit_row_bytes(b);
+  for (int64_t i = 0; i < m; ++i) {
+    if (!arrange_digits(b, a + i * b.k, scratch + i * row)) return false;
+  }
+  pool.parallel_for(b.n, column_grain(b), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = 0; i < m; i += rows_together) {
+      const int rows = static_cast<int>(std::min(rows_together, m - i));
+      multiply_digits(b, rows, {scratch + i * row, begin, end, bias, y + i * b.n});
+    }
+  });
+  return true;
+}
+
 void multiply_directly(const NBitsMatrix& b, int64_t m, const float* a, const float* bias, float* y,
                        float* scratch, ThreadPool& pool) {
   const int64_t row = row_floats(b), sum = sum_floats(b);
   float* sums = scratch + m * row;
   for (int64_t i = 0; i < m; ++i)
     HWY_DYNAMIC_DISPATCH(Arrange)(b, a + i * b.k, scratch + i * row, sums + i * sum);
-  const int64_t grain =
-      std::max<int64_t>(4, 131072 / std::max<int64_t>(1, b.blocks() * b.block) / 4 * 4);
-  pool.parallel_for(b.n, grain, [&](int64_t begin, int64_t end, int) {
+  pool.parallel_for(b.n, column_grain(b), [&](int64_t begin, int64_t end, int) {
     for (int64_t i = 0; i < m; i += rows_together) {
       NBitsJob job;
       job.rows = scratch + i * row, job.row_stride = row;
@@ -393,15 +412,23 @@ void sliced_product(const ColumnSource& b, int64_t m, int64_t n, int64_t k, cons
 
 int64_t nbits_scratch_bytes(const NBitsMatrix& b, int64_t m, int threads) {
   if (m <= 0 || b.n <= 0) return 0;
-  if (reads_directly(b, m)) return m * (row_floats(b) + sum_floats(b)) * 4;
+  if (reads_directly(b, m)) {
+    const int64_t floats = (row_floats(b) + sum_floats(b)) * 4;
+    return m * std::max(floats, digits_suit(b) ? digit_row_bytes(b) : 0);
+  }
   return sliced_scratch_bytes(m, b.n, b.k, threads);
 }
 
 void nbits_product(const NBitsMatrix& b, int64_t m, const float* a, const float* bias, float* y,
                    void* scratch, ThreadPool& alone, ThreadPool& pool) {
   if (m <= 0 || b.n <= 0) return;
-  if (reads_directly(b, m))
+  if (reads_directly(b, m)) {
+    if (digits_suit(b) &&
+        multiply_in_digits(b, m, a, bias, y, static_cast<std::byte*>(scratch), pool)) {
+      return;
+    }
     return multiply_directly(b, m, a, bias, y, static_cast<float*>(scratch), pool);
+  }
   sliced_product(DequantizedColumns(b), m, b.n, b.k, a, bias, y, scratch, alone, pool);
 }
 
