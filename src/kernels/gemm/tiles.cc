@@ -16,42 +16,83 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <Activation activation>
-void StoreTileAs(const TileStore& s) {
-  const hn::ScalableTag<float> d;
-  using V = hn::Vec<decltype(d)>;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const Epilogue& e = *s.epilogue;
-  const V alpha = hn::Set(d, e.alpha);
-  const V beta = hn::Set(d, e.beta);
-  const bool per_row = e.bias_axis == BiasAxis::row && s.bias != nullptr;
-  for (int64_t j = 0; j < s.columns; j += lanes) {
-    const size_t count = static_cast<size_t>(std::min(lanes, s.columns - j));
-    const bool whole = count == static_cast<size_t>(lanes);
-    const auto load = [&](const float* p)
-                          HWY_ATTR { return whole ? hn::LoadU(d, p) : LoadFirst(d, p, count); };
-    V bias = hn::Zero(d);
-    if (e.bias_axis == BiasAxis::column && s.bias != nullptr) {
+// One vector of columns of a tile, or what is left of them.
+template <Activation activation, bool whole>
+struct StoreColumns {
+  using D = hn::ScalableTag<float>;
+  using V = hn::Vec<D>;
+
+  StoreColumns(const TileStore& store, int64_t column)
+      : s(store),
+        e(*store.epilogue),
+        j(column),
+        count(static_cast<size_t>(std::min(lanes(), store.columns - column))),
+        per_row(e.bias_axis == BiasAxis::row && s.bias != nullptr),
+        alpha(hn::Set(d, e.alpha)),
+        beta(hn::Set(d, e.beta)),
+        bias(hn::Zero(d)) {
+    if (e.bias_axis == BiasAxis::column && s.bias != nullptr)
       bias = hn::Mul(beta, LoadFirst(d, s.bias + j, count));
+  }
+  static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+
+  HWY_INLINE V Load(const float* p) const {
+    if constexpr (whole) return hn::LoadU(d, p);
+    return LoadFirst(d, p, count);
+  }
+  // `rows` rows from `row` on: their activations are chains of operations that overlap so.
+  template <int rows>
+  HWY_INLINE void Rows(int64_t row) const {
+    V v[rows], added[rows];
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; ++i) {
+      const V offset = per_row ? hn::Set(d, e.beta * s.bias[row + i]) : bias;
+      v[i] = hn::MulAdd(alpha, Load(s.sums + (row + i) * s.sums_stride + j), offset);
     }
-    for (int64_t i = 0; i < s.rows; ++i) {
-      if (per_row) bias = hn::Set(d, e.beta * s.bias[i]);
-      V v = hn::MulAdd(alpha, load(s.sums + i * s.sums_stride + j), bias);
-      V added = hn::Zero(d);
-      if (s.residual != nullptr) {
-        added = load(s.residual + i * s.residual_stride + j);
-        if (!e.residual_last) v = hn::MulAdd(beta, added, v);
+    if (s.residual != nullptr) {
+#pragma GCC unroll 4
+      for (int i = 0; i < rows; ++i) {
+        added[i] = Load(s.residual + (row + i) * s.residual_stride + j);
+        if (!e.residual_last) v[i] = hn::MulAdd(beta, added[i], v[i]);
       }
-      v = Activate<activation>(d, v, e);
-      if (s.residual != nullptr && e.residual_last) v = hn::MulAdd(beta, added, v);
-      float* to = s.c + i * s.c_stride + j;
-      if (whole) {
-        hn::StoreU(v, d, to);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; ++i) v[i] = Activate<activation>(d, v[i], e);
+    if (s.residual != nullptr && e.residual_last) {
+#pragma GCC unroll 4
+      for (int i = 0; i < rows; ++i) v[i] = hn::MulAdd(beta, added[i], v[i]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; ++i) {
+      float* to = s.c + (row + i) * s.c_stride + j;
+      if constexpr (whole) {
+        hn::StoreU(v[i], d, to);
       } else {
-        StoreFirst(d, v, to, count);
+        StoreFirst(d, v[i], to, count);
       }
     }
   }
+  void All() const {
+    int64_t row = 0;
+    for (; row + 4 <= s.rows; row += 4) Rows<4>(row);
+    for (; row < s.rows; ++row) Rows<1>(row);
+  }
+
+  D d;
+  const TileStore& s;
+  const Epilogue& e;
+  int64_t j;
+  size_t count;
+  bool per_row;
+  V alpha, beta, bias;
+};
+
+template <Activation activation>
+void StoreTileAs(const TileStore& s) {
+  const int64_t lanes = StoreColumns<activation, true>::lanes();
+  int64_t j = 0;
+  for (; j + lanes <= s.columns; j += lanes) StoreColumns<activation, true>(s, j).All();
+  if (j < s.columns) StoreColumns<activation, false>(s, j).All();
 }
 
 void StoreTile(const TileStore& store) {
