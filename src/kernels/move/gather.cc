@@ -114,7 +114,7 @@ TupleWalk walk_tuples(std::span<const int64_t> shape, int64_t batch_dims,
 }
 
 int64_t TupleWalk::offset(const Indices& indices, int64_t tuple) const {
-  int64_t at = tuple / tuples_per_batch * batch_stride;
+  int64_t at = tuple < tuples_per_batch ? 0 : tuple / tuples_per_batch * batch_stride;
   for (int32_t k = 0; k < depth; ++k) {
     const int64_t position = tuple * depth + k;
     at += wrapped(indices[position], dims[k], position) * strides[k];
@@ -127,15 +127,18 @@ namespace {
 template <class T>
 void gather_rows(int64_t dim, int64_t inner, const T* x, const Indices& indices, T* y,
                  int64_t begin, int64_t end) {
-  for (int64_t row = begin; row < end; ++row) {
-    const int64_t o = row / indices.count;
-    const int64_t j = row - o * indices.count;
-    const T* from = x + (o * dim + wrapped(indices[j], dim, j)) * inner;
+  const int64_t count = indices.count;
+  int64_t j = begin % count;
+  for (x += begin / count * dim * inner, y += begin * inner; begin < end; j = 0) {
+    const int64_t stop = std::min(count, j + end - begin);
+    begin += stop - j;
     if (inner == 1) {
-      y[row] = *from;
+      for (; j < stop; ++j) *y++ = x[wrapped(indices[j], dim, j)];
     } else {
-      std::copy_n(from, inner, y + row * inner);
+      for (; j < stop; ++j, y += inner)
+        std::copy_n(x + wrapped(indices[j], dim, j) * inner, inner, y);
     }
+    x += dim * inner;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "kernels/convert/low_precision.h"
+#include "kernels/elementwise/walk.h"
 #include "kernels/move/by_cell.h"
 #include "kernels/move/gather.h"
 #include "kernels/move/index.h"
@@ -13,6 +14,9 @@ namespace sardonyx::kernels {
 namespace {
 
 // Updates apply one after the other: where indices repeat, their order is part of the result.
+
+// Elements of a run that a thread takes at least.
+constexpr int64_t least_run = 32;
 
 struct Half {
   uint16_t bits;
@@ -29,8 +33,8 @@ struct Truth {
   uint8_t byte;  // any value but 0 is true
 };
 
-template <class T>
-T combined(ScatterReduction reduction, T old, T update) {
+template <ScatterReduction reduction, class T>
+T combined(T old, T update) {
   using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
   switch (reduction) {
     case ScatterReduction::add: return static_cast<T>(Wide(old) + Wide(update));
@@ -41,20 +45,32 @@ T combined(ScatterReduction reduction, T old, T update) {
   }
 }
 
-template <class T>
-void apply(ScatterReduction reduction, T& old, T update) {
+template <ScatterReduction reduction, class T>
+void apply(T& old, T update) {
   if constexpr (std::is_same_v<T, Truth>) {
-    const bool both = reduction == ScatterReduction::mul || reduction == ScatterReduction::min;
+    constexpr bool both = reduction == ScatterReduction::mul || reduction == ScatterReduction::min;
     old.byte = both ? (old.byte && update.byte) : (old.byte || update.byte);
   } else if constexpr (std::is_arithmetic_v<T>) {
-    old = combined(reduction, old, update);
+    old = combined<reduction>(old, update);
   } else if constexpr (requires { old.imag(); }) {  // complex numbers have no order
-    if (reduction == ScatterReduction::add)
+    if constexpr (reduction == ScatterReduction::add)
       old += update;
     else
       old *= update;
   } else {
-    old = T::store(combined(reduction, T::load(old), T::load(update)));
+    old = T::store(combined<reduction>(T::load(old), T::load(update)));
+  }
+}
+
+// run(std::integral_constant<ScatterReduction, r>()) for all but none.
+template <class Run>
+void by_reduction(ScatterReduction reduction, Run&& run) {
+  using enum ScatterReduction;
+  switch (reduction) {
+    case mul: return run(std::integral_constant<ScatterReduction, mul>());
+    case max: return run(std::integral_constant<ScatterReduction, max>());
+    case min: return run(std::integral_constant<ScatterReduction, min>());
+    default: return run(std::integral_constant<ScatterReduction, add>());
   }
 }
 
@@ -91,10 +107,12 @@ void visit_elements(const AxisWalk& walk, const Indices& indices, Visit&& visit)
   }
 }
 
+// Elements [begin, end) of each run.
 template <class Visit>
-void visit_tuples(const TupleWalk& walk, const Indices& indices, Visit&& visit) {
+void visit_tuples(const TupleWalk& walk, const Indices& indices, int64_t begin, int64_t end,
+                  Visit&& visit) {
   for (int64_t i = 0; i < walk.tuples; ++i) {
-    visit(walk.offset(indices, i), i * walk.inner, walk.inner);
+    visit(walk.offset(indices, i) + begin, i * walk.inner + begin, end - begin);
   }
 }
 
@@ -113,10 +131,12 @@ void scatter(ElementType type, ScatterReduction reduction, const void* updates, 
   }
   by_number_type(type, [&](auto zero) {
     using T = decltype(zero);
-    visit_all([&](int64_t to, int64_t from, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        apply(reduction, static_cast<T*>(y)[to + i], static_cast<const T*>(updates)[from + i]);
-      }
+    by_reduction(reduction, [&](auto constant) {
+      visit_all([&](int64_t to, int64_t from, int64_t n) {
+        T* old = static_cast<T*>(y) + to;
+        const T* update = static_cast<const T*>(updates) + from;
+        for (int64_t i = 0; i < n; ++i) apply<decltype(constant)::value>(old[i], update[i]);
+      });
     });
   });
 }
@@ -133,10 +153,18 @@ void scatter_elements(ElementType type, ScatterReduction reduction, std::span<co
 
 void scatter_nd(ElementType type, ScatterReduction reduction, std::span<const int64_t> shape,
                 std::span<const int64_t> index_shape, const Indices& indices, const void* updates,
-                void* y, ThreadPool&) {
+                void* y, ThreadPool& pool) {
   const TupleWalk walk = walk_tuples(shape, 0, index_shape);
   check_index_count(indices, walk.tuples * walk.depth);
-  scatter(type, reduction, updates, y, [&](auto&& visit) { visit_tuples(walk, indices, visit); });
+  // Threads share the elements of runs, so that each sees all updates of its own in their order.
+  const int64_t grain =
+      std::max<int64_t>(least_run, element_grain / std::max<int64_t>(1, walk.tuples));
+  const auto some = [&](int64_t begin, int64_t end) {
+    scatter(type, reduction, updates, y,
+            [&](auto&& visit) { visit_tuples(walk, indices, begin, end, visit); });
+  };
+  if (walk.inner <= grain) return some(0, walk.inner);
+  pool.parallel_for(walk.inner, grain, [&](int64_t begin, int64_t end, int) { some(begin, end); });
 }
 
 }  // namespace sardonyx::kernels
