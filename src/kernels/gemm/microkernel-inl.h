@@ -84,6 +84,50 @@ HWY_INLINE TileVec TileLoad(const BrainBits* p) {
 }
 #endif
 
+// The compiler takes the result for a value that it cannot compute anew.
+template <class T>
+HWY_INLINE T Opaque(T value) {
+#if defined(__GNUC__)
+  asm("" : "+r"(value));
+#endif
+  return value;
+}
+
+// Up to 14 rows of A from two pointers and three distances, which all find room in registers; or,
+// k-major, rows that lie side by side.
+template <bool k_major>
+class TileRows {
+ public:
+  TileRows(const float* a, int64_t stride)
+      : low_(a),
+        high_(Opaque(a + 7 * stride)),
+        one_(stride),
+        three_(Opaque(3 * stride)),
+        five_(Opaque(5 * stride)) {}
+  HWY_INLINE const float* at(int row, int64_t term) const {
+    if constexpr (k_major) return low_ + row + term * one_;
+    const float* base = (row < 7 ? low_ : high_) + term;
+    switch (row % 7) {
+      case 0: return base;
+      case 1: return base + one_;
+      case 2: return base + 2 * one_;
+      case 3: return base + three_;
+      case 4: return base + 4 * one_;
+      case 5: return base + five_;
+      default: return base + 2 * three_;
+    }
+  }
+  HWY_INLINE void skip(int64_t terms) {
+    low_ += k_major ? terms * one_ : terms;
+    high_ += terms;
+  }
+
+ private:
+  const float* low_;
+  const float* high_;
+  int64_t one_, three_, five_;
+};
+
 // One term: `rows` x `vectors` multiply-adds. `at` gives the address of A's element in a row, `b`
 // that of a vector of B.
 template <int rows, int vectors, class AddressA, class AddressB>
@@ -180,33 +224,37 @@ void TileProduct(const TileJob& job) {
       sums[i][v] = job.resume ? TileLoad(job.sums + i * width + v * tile_lanes) : TileZero();
     }
   }
-  const float* a = job.a;
+  TileRows<k_major> a(job.a, job.a_stride);
   const B* b = reinterpret_cast<const B*>(job.b);
   const float* ahead = job.prefetch;
-  const int64_t a_stride = job.a_stride;
   const int64_t b_stride = job.b_stride;
   const int64_t panel_distance = job.panel_distance;
   const int64_t ahead_stride = job.prefetch_stride;
   const int lines = job.prefetch_lines;
-  const auto term = [&](const float* at_a, const B* at_b) HWY_ATTR {
+  const auto term = [&](int64_t index, const B* at_b) HWY_ATTR {
     TileTerm<rows, vectors>(
-        sums, [&](int i) HWY_ATTR { return k_major ? at_a + i : at_a + i * a_stride; },
+        sums, [&](int i) HWY_ATTR { return a.at(i, index); },
         [&](int v) HWY_ATTR {
           return at_b + (v / panel_vectors) * panel_distance + (v % panel_vectors) * tile_lanes;
         });
   };
-  const int64_t step = k_major ? a_stride : 1;
-  int64_t k = job.k;
-  for (; k >= 2; k -= 2) {
+  const auto bring = [&]() HWY_ATTR {
     for (int line = 0; line < lines; ++line, ahead += ahead_stride) {
       __builtin_prefetch(ahead, 0, 2);
     }
-    term(a, b);
-    term(a + step, b + b_stride);
-    a += 2 * step;
-    b += 2 * b_stride;
+  };
+  // Where sums fill the registers, two terms would make the compiler keep some in memory.
+  constexpr int together = rows * vectors > 24 ? 1 : 2;
+  int64_t k = job.k;
+#pragma GCC unroll 1
+  for (; k >= together; k -= together) {
+    if (together == 2 || k % 2 == 0) bring();
+#pragma GCC unroll 2
+    for (int i = 0; i < together; ++i) term(i, b + i * b_stride);
+    a.skip(together);
+    b += together * b_stride;
   }
-  if (k != 0) term(a, b);
+  if (k != 0) term(0, b);
   if (job.store != nullptr) return FinishTile<rows, vectors>(sums, *job.store);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
