@@ -310,15 +310,22 @@ class Reduction {
   void columns_folded(int64_t base, int64_t width, int64_t first, int64_t last, C* value) const {
     constexpr int64_t group = 128;
     alignas(64) C part[block];
+    const bool equidistant = plan_.reduced_rank == 1 && type_ == element_of<C>();
     Steps at(plan_.reduced_dims, plan_.reduced_strides, plan_.reduced_rank, first);
     for (int64_t begin = first; begin < last; begin += group) {
       std::fill_n(part, width, neutral<C>(fold_));
       const int64_t end = std::min(begin + group, last);
-      for (int64_t i = begin; i < end; ++i, at.step()) {
-        visit_values<C>(type_, x_, base + at.offset, width,
-                        [&](const C* v, int64_t j, int64_t some) {
-                          column_step(column_op(fold_), v, part + j, some);
-                        });
+      if (equidistant) {
+        const int64_t stride = plan_.reduced_strides[0];
+        const C* rows = static_cast<const C*>(x_) + base + begin * stride;
+        column_steps(column_op(fold_), rows, stride, end - begin, part, width);
+      } else {
+        for (int64_t i = begin; i < end; ++i, at.step()) {
+          visit_values<C>(type_, x_, base + at.offset, width,
+                          [&](const C* v, int64_t j, int64_t some) {
+                            column_steps(column_op(fold_), v, 0, 1, part + j, some);
+                          });
+        }
       }
       for (int64_t i = 0; i < width; ++i) value[i] = joined(fold_, value[i], part[i]);
     }
@@ -330,7 +337,7 @@ class Reduction {
       std::fill_n(top, width, least_of<C>());
       std::fill_n(value, width, C{0});
       each_row(base, width, [&](const C* v, int64_t at, int64_t some) {
-        column_step(ColumnOp::max, v, top + at, some);
+        column_steps(ColumnOp::max, v, 0, 1, top + at, some);
       });
       for (int64_t i = 0; i < width; ++i) center[i] = safe_center(top[i]);
       each_row(base, width, [&](const C* v, int64_t at, int64_t some) {

@@ -151,17 +151,45 @@ void RowNormalize(const float* x, float center, float factor, const float* scale
   }
 }
 
-void ColumnStep(ColumnOp op, const float* x, float* y, int64_t n) {
+// `vectors` vectors of columns, whose results stay in registers meanwhile.
+template <int vectors, class F>
+HWY_INLINE void StepColumns(const float* x, int64_t stride, int64_t rows, float* y, const F& f) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  hn::Vec<decltype(d)> v[vectors];
+#pragma GCC unroll 4
+  for (int i = 0; i < vectors; ++i) v[i] = hn::LoadU(d, y + i * lanes);
+  for (int64_t row = 0; row < rows; ++row, x += stride) {
+#pragma GCC unroll 4
+    for (int i = 0; i < vectors; ++i) v[i] = f(d, v[i], hn::LoadU(d, x + i * lanes));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < vectors; ++i) hn::StoreU(v[i], d, y + i * lanes);
+}
+
+template <class F>
+HWY_INLINE void StepRows(const float* x, int64_t stride, int64_t rows, float* y, int64_t n,
+                         const F& f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) StepColumns<4>(x + i, stride, rows, y + i, f);
+  for (; i + 2 * lanes <= n; i += 2 * lanes) StepColumns<2>(x + i, stride, rows, y + i, f);
+  for (; i + lanes <= n; i += lanes) StepColumns<1>(x + i, stride, rows, y + i, f);
+  for (int64_t row = 0; i < n && row < rows; ++row)
+    MapRows(y + i, x + row * stride + i, y + i, n - i, f);
+}
+
+void ColumnSteps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n) {
+  const auto step = [&](const auto& f) HWY_ATTR { StepRows(x, stride, rows, y, n, f); };
   switch (op) {
-    case ColumnOp::sum: return MapRows(y, x, y, n, add_of);
-    case ColumnOp::product: return MapRows(y, x, y, n, mul_of);
-    case ColumnOp::max: return MapRows(y, x, y, n, max_of);
-    case ColumnOp::min: return MapRows(y, x, y, n, min_of);
+    case ColumnOp::sum: return step(add_of);
+    case ColumnOp::product: return step(mul_of);
+    case ColumnOp::max: return step(max_of);
+    case ColumnOp::min: return step(min_of);
     case ColumnOp::sum_abs:
-      return MapRows(y, x, y, n,
-                     [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, hn::Abs(b)); });
+      return step([](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, hn::Abs(b)); });
     case ColumnOp::sum_squares:
-      return MapRows(y, x, y, n, [](auto, auto a, auto b) HWY_ATTR { return hn::MulAdd(b, b, a); });
+      return step([](auto, auto a, auto b) HWY_ATTR { return hn::MulAdd(b, b, a); });
   }
 }
 
@@ -193,7 +221,7 @@ HWY_EXPORT(RowSumExp);
 HWY_EXPORT(RowExp);
 HWY_EXPORT(RowAffine);
 HWY_EXPORT(RowNormalize);
-HWY_EXPORT(ColumnStep);
+HWY_EXPORT(ColumnSteps);
 HWY_EXPORT(ColumnExp);
 
 float row_sum(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(RowSum)(x, n); }
@@ -217,8 +245,8 @@ void row_normalize(const float* x, float center, float factor, const float* scal
                    const float* bias, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RowNormalize)(x, center, factor, scale, bias, y, n);
 }
-void column_step(ColumnOp op, const float* x, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ColumnStep)(op, x, y, n);
+void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnSteps)(op, x, stride, rows, y, n);
 }
 void column_exp(const float* x, const float* centers, float* sums, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ColumnExp)(x, centers, sums, n);

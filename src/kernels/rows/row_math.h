@@ -24,9 +24,9 @@ void row_affine(const float* x, float a, float b, float* y, int64_t n);
 // y = (x - center) * factor * scale + bias; scale and bias may be null.
 void row_normalize(const float* x, float center, float factor, const float* scale,
                    const float* bias, float* y, int64_t n);
-// y += x, and the like, element by element.
+// y += x, and the like, element by element, for each of some rows of x in turn.
 enum class ColumnOp : int32_t { sum, sum_abs, sum_squares, product, max, min };
-void column_step(ColumnOp op, const float* x, float* y, int64_t n);
+void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n);
 // sums += exp(x - centers).
 void column_exp(const float* x, const float* centers, float* sums, int64_t n);
 
@@ -146,6 +146,10 @@ void column_step(ColumnOp op, const T* x, T* y, int64_t n) {
       for (int64_t i = 0; i < n; ++i) y[i] = smaller(y[i], x[i]);
       break;
   }
+}
+template <class T>
+void column_steps(ColumnOp op, const T* x, int64_t stride, int64_t rows, T* y, int64_t n) {
+  for (int64_t row = 0; row < rows; ++row) column_step(op, x + row * stride, y, n);
 }
 inline void column_exp(const double* x, const double* centers, double* sums, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sums[i] += std::exp(x[i] - centers[i]);

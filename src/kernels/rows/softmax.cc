@@ -57,7 +57,7 @@ void softmax_columns(ElementType type, const void* x, void* y, int64_t base, int
   for (int64_t i = 0; i < n; ++i) {
     visit_values<C>(type, x, base + i * inner + column, width,
                     [&](const C* v, int64_t at, int64_t some) {
-                      column_step(ColumnOp::max, v, top + at, some);
+                      column_steps(ColumnOp::max, v, 0, 1, top + at, some);
                     });
   }
   for (int64_t i = 0; i < n; ++i) {
