@@ -285,40 +285,62 @@ int64_t sum_floats(const NBitsMatrix& b) {
   return round_up_to(b.blocks() * HWY_DYNAMIC_DISPATCH(Lanes)(), 16);
 }
 
-int64_t column_grain(const NBitsMatrix& b) {
-  return std::max<int64_t>(4, 131072 / std::max<int64_t>(1, b.blocks() * b.block) / 4 * 4);
-}
-
-// False where an element is no number: nothing has been written then.
-bool multiply_in_digits(const NBitsMatrix& b, int64_t m, const float* a, const float* bias,
-                        float* y, std::byte* scratch, ThreadPool& pool) {
-  const int64_t row = digit_row_bytes(b);
-  for (int64_t i = 0; i < m; ++i) {
-    if (!arrange_digits(b, a + i * b.k, scratch + i * row)) return false;
+// Rows as they are multiplied with the matrix as it is: in digits where they can be, so that what
+// becomes of one does not depend on the others.
+struct ArrangedRows {
+  ArrangedRows(const NBitsMatrix& b, int64_t rows, std::byte* space)
+      : digit_bytes(digits_suit(b) ? digit_row_bytes(b) : 0),
+        row(row_floats(b)),
+        sum(sum_floats(b)),
+        digits(space),
+        floats(reinterpret_cast<float*>(space + rows * digit_bytes)),
+        sums(floats + rows * row) {}
+  static int64_t bytes(const NBitsMatrix& b, int64_t rows) {
+    const ArrangedRows one(b, 0, nullptr);
+    return rows * (one.digit_bytes + (one.row + one.sum) * 4);
   }
-  pool.parallel_for(b.n, column_grain(b), [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = 0; i < m; i += rows_together) {
-      const int rows = static_cast<int>(std::min(rows_together, m - i));
-      multiply_digits(b, rows, {scratch + i * row, begin, end, bias, y + i * b.n});
-    }
-  });
-  return true;
+
+  int64_t digit_bytes, row, sum;  // of each row
+  std::byte* digits;
+  float* floats;
+  float* sums;
+  bool in_digits[few_rows] = {};
+};
+
+void multiply_arranged(const NBitsMatrix& b, const ArrangedRows& rows, int64_t first, int count,
+                       int64_t begin, int64_t end, const float* bias, float* y) {
+  if (rows.in_digits[first]) {
+    const DigitJob job{rows.digits + first * rows.digit_bytes, begin, end, bias, y + first * b.n};
+    return multiply_digits(b, count, job);
+  }
+  NBitsJob job;
+  job.rows = rows.floats + first * rows.row, job.row_stride = rows.row;
+  job.row_sums = rows.sums + first * rows.sum, job.sums_stride = rows.sum;
+  job.begin = begin, job.end = end, job.bias = bias, job.y = y + first * b.n;
+  HWY_DYNAMIC_DISPATCH(MultiplyColumns)(b, count, job);
 }
 
 void multiply_directly(const NBitsMatrix& b, int64_t m, const float* a, const float* bias, float* y,
-                       float* scratch, ThreadPool& pool) {
-  const int64_t row = row_floats(b), sum = sum_floats(b);
-  float* sums = scratch + m * row;
-  for (int64_t i = 0; i < m; ++i)
-    HWY_DYNAMIC_DISPATCH(Arrange)(b, a + i * b.k, scratch + i * row, sums + i * sum);
-  pool.parallel_for(b.n, column_grain(b), [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = 0; i < m; i += rows_together) {
-      NBitsJob job;
-      job.rows = scratch + i * row, job.row_stride = row;
-      job.row_sums = sums + i * sum, job.sums_stride = sum;
-      job.begin = begin, job.end = end, job.bias = bias, job.y = y + i * b.n;
-      const int rows = static_cast<int>(std::min(rows_together, m - i));
-      HWY_DYNAMIC_DISPATCH(MultiplyColumns)(b, rows, job);
+                       void* scratch, ThreadPool& pool) {
+  ArrangedRows rows(b, m, static_cast<std::byte*>(scratch));
+  for (int64_t i = 0; i < m; ++i) {
+    rows.in_digits[i] =
+        rows.digit_bytes > 0 && arrange_digits(b, a + i * b.k, rows.digits + i * rows.digit_bytes);
+    if (rows.in_digits[i]) continue;
+    HWY_DYNAMIC_DISPATCH(Arrange)
+    (b, a + i * b.k, rows.floats + i * rows.row, rows.sums + i * rows.sum);
+  }
+  const int64_t grain =
+      std::max<int64_t>(4, 131072 / std::max<int64_t>(1, b.blocks() * b.block) / 4 * 4);
+  pool.parallel_for(b.n, grain, [&](int64_t begin, int64_t end, int) {
+    int count = 0;
+    for (int64_t i = 0; i < m; i += count) {
+      count = 1;
+      while (i + count < m && count < rows_together &&
+             rows.in_digits[i + count] == rows.in_digits[i]) {
+        ++count;
+      }
+      multiply_arranged(b, rows, i, count, begin, end, bias, y);
     }
   });
 }
@@ -412,23 +434,14 @@ void sliced_product(const ColumnSource& b, int64_t m, int64_t n, int64_t k, cons
 
 int64_t nbits_scratch_bytes(const NBitsMatrix& b, int64_t m, int threads) {
   if (m <= 0 || b.n <= 0) return 0;
-  if (reads_directly(b, m)) {
-    const int64_t floats = (row_floats(b) + sum_floats(b)) * 4;
-    return m * std::max(floats, digits_suit(b) ? digit_row_bytes(b) : 0);
-  }
+  if (reads_directly(b, m)) return ArrangedRows::bytes(b, m);
   return sliced_scratch_bytes(m, b.n, b.k, threads);
 }
 
 void nbits_product(const NBitsMatrix& b, int64_t m, const float* a, const float* bias, float* y,
                    void* scratch, ThreadPool& alone, ThreadPool& pool) {
   if (m <= 0 || b.n <= 0) return;
-  if (reads_directly(b, m)) {
-    if (digits_suit(b) &&
-        multiply_in_digits(b, m, a, bias, y, static_cast<std::byte*>(scratch), pool)) {
-      return;
-    }
-    return multiply_directly(b, m, a, bias, y, static_cast<float*>(scratch), pool);
-  }
+  if (reads_directly(b, m)) return multiply_directly(b, m, a, bias, y, scratch, pool);
   sliced_product(DequantizedColumns(b), m, b.n, b.k, a, bias, y, scratch, alone, pool);
 }
 

@@ -21,6 +21,10 @@ constexpr int64_t chunk_values = 128;  // a vector of weights
 constexpr int64_t lane_values = 8;     // of which four bytes hold so many
 constexpr int64_t chunk_lanes = 16;
 constexpr int value_bits = 22;
+// Values that digits hold less precisely than their sums in float would be: what is tiny, and what
+// stands beside one that is so many times larger than they are.
+constexpr float least_largest = 1e-30f;
+constexpr float most_above_mean = 64;
 
 // The digits, high to low, of the values in the low halves of weights' bytes and in the high ones;
 // for each of the digits its products with weights of -8; the sums of the values that share a lane;
@@ -60,17 +64,20 @@ SARDONYX_DIGITS inline __mmask16 first(int64_t count) {
 
 SARDONYX_DIGITS bool arrange_chunk(const float* values, int64_t count, Chunk& out) {
   __m512 v[8];
-  __m512 most = _mm512_setzero_ps();
+  __m512 most = _mm512_setzero_ps(), total = most;
   __mmask16 odd = 0;
   for (int64_t i = 0; i < 8; ++i) {
     const int64_t left = std::clamp<int64_t>(count - 16 * i, 0, 16);
     v[i] = left > 0 ? _mm512_maskz_loadu_ps(first(left), values + 16 * i) : _mm512_setzero_ps();
     odd |= _mm512_fpclass_ps_mask(v[i], 0x99);  // not a number, or infinite
     most = _mm512_max_ps(most, _mm512_abs_ps(v[i]));
+    total = _mm512_add_ps(total, _mm512_abs_ps(v[i]));
   }
   if (odd != 0) return false;
   // Powers of two, so that nothing is lost but what is below the last bit.
   const float largest = _mm512_reduce_max_ps(most);
+  if (largest != 0 && largest < least_largest) return false;
+  if (largest / most_above_mean > _mm512_reduce_add_ps(total) / chunk_values) return false;
   uint32_t bits;
   std::memcpy(&bits, &largest, sizeof bits);
   const int exponent = std::max(static_cast<int>(bits >> 23) - 127 + 1 - value_bits, -125);

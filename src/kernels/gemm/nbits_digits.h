@@ -17,7 +17,8 @@ bool digits_suit(const NBitsMatrix& b);
 // Bytes that one row takes, aligned to 64.
 int64_t digit_row_bytes(const NBitsMatrix& b);
 
-// Writes the digits of a row of k values. False where one is no number; then `out` holds nothing.
+// Writes the digits of a row of k values. False where they would not be precise: where one is no
+// number or far above the others, or all are tiny. Then `out` holds nothing.
 bool arrange_digits(const NBitsMatrix& b, const float* row, void* out);
 
 // A few rows (1 to 4), arranged here one after the other, times some columns.
