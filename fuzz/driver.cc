@@ -8,8 +8,9 @@
 // begin. The ways are seen where the code was compiled with -fsanitize-coverage=trace-pc; without
 // it mutations start from the seeds alone. The input under test stands in the file that --current
 // names (eight bytes of length, then the input), in memory shared with it, so that it outlives a
-// crash. An input that takes twenty seconds of the processor counts as a crash, too. SIGINT and
-// SIGTERM end a run early, with its figures.
+// crash. An input that takes twenty seconds of the processor counts as a crash, too; the one that
+// took longest is left beside it, with `.slowest` after its name. SIGINT and SIGTERM end a run
+// early, with its figures.
 //
 // Without seeds every other input is made of random bytes: for targets that draw what they test
 // from them.
@@ -198,7 +199,25 @@ void keep(const std::filesystem::path& corpus, const Input& input) {
              static_cast<std::streamsize>(input.size()));
 }
 
-int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current,
+// The input that took the processor longest, kept in a file.
+class Slowest {
+ public:
+  explicit Slowest(std::string path) : path_(std::move(path)) {}
+  void consider(const Input& input, double seconds) {
+    if (seconds <= seconds_) return;
+    seconds_ = seconds;
+    std::ofstream(path_, std::ios::binary | std::ios::trunc)
+        .write(reinterpret_cast<const char*>(input.data()),
+               static_cast<std::streamsize>(input.size()));
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  std::string path_;
+  double seconds_ = 0;
+};
+
+int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current, Slowest slowest,
          const std::filesystem::path& corpus) {
   Random random(seed);
   const size_t seeds = inputs.size();
@@ -214,16 +233,20 @@ int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current
     std::copy(input.begin(), input.end(), current + 8);
     limit_seconds(longest_seconds);
     took_new_steps();
+    const double begin = processor_seconds();
     LLVMFuzzerTestOneInput(input.data(), input.size());
+    slowest.consider(input, processor_seconds() - begin);
     if (took_new_steps() && !is_seed) {
       keep(corpus, input);
       inputs.push_back(std::move(input));
     }
   }
   limit_seconds(0);
-  std::printf("%llu inputs in %.0f s of the processor, %zu seeds, %zu found, %zu steps\n",
-              static_cast<unsigned long long>(count), processor_seconds(), seeds,
-              inputs.size() - seeds, steps_seen());
+  std::printf(
+      "%llu inputs in %.0f s of the processor, the slowest in %.2f s; %zu seeds, %zu found, "
+      "%zu steps\n",
+      static_cast<unsigned long long>(count), processor_seconds(), slowest.seconds(), seeds,
+      inputs.size() - seeds, steps_seen());
   return 0;
 }
 
@@ -277,5 +300,5 @@ int main(int argc, char** argv) {
   }
   std::signal(SIGINT, [](int) { is_over = 1; });
   std::signal(SIGTERM, [](int) { is_over = 1; });
-  return fuzz(std::move(inputs), seed, seconds, memory, corpus);
+  return fuzz(std::move(inputs), seed, seconds, memory, Slowest(current + ".slowest"), corpus);
 }

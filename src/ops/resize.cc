@@ -174,8 +174,10 @@ std::vector<double> as_doubles(ElementType type, const void* data, int64_t n) {
 // --- Inference
 // ------------------------------------------------------------------------------------
 
+bool has_input(const InferContext& ctx, int i) { return i >= 0 && ctx.has_input(i); }
+
 bool is_given(const InferContext& ctx, int i) {
-  if (i < 0 || !ctx.has_input(i)) return false;
+  if (!has_input(ctx, i)) return false;
   // Empty tensors stood for "absent" where a later input had to be named.
   const auto length = length_of(ctx, i);
   return !length || *length > 0;
@@ -249,7 +251,7 @@ void infer(InferContext& ctx) {
     infer_sizes(ctx, s, axes, out);
   } else if (is_given(ctx, s.scales_input)) {
     infer_scales(ctx, s, axes, out);
-  } else {
+  } else if (!axes.empty() || !(has_input(ctx, s.scales_input) || has_input(ctx, s.sizes_input))) {
     ctx.fail("needs one of the inputs scales and sizes");
   }
   ctx.set(0, ctx.element(0), std::move(out));

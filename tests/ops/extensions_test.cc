@@ -185,6 +185,7 @@ TEST(StringNormalizer, LocalesWithADotlessI) {
   };
   EXPECT_EQ(normalized("\"UPPER\", locale = \"tr_TR\"", "iı"), "İI");
   EXPECT_EQ(normalized("\"LOWER\", locale = \"az-AZ\"", "Iİ"), "ıi");
+  EXPECT_EQ(normalized("\"LOWER\", locale = \"tr\"", "I\u0307I"), "iı");
   EXPECT_EQ(normalized("\"UPPER\", locale = \"en_US\"", "iı"), "II");
 }
 

@@ -413,5 +413,15 @@ TEST(SingleNode, GridSampleTakesTheNearestString) {
   expect_refused(22, graph("mode = \"linear\""), {{"x", x}}, "strings have no sums");
 }
 
+// Under the sanitizers: the empty tensor has no address.
+TEST(SingleNode, ResizeOfAScalarTakesNoScales) {
+  const std::string graph = "g (float[] x, float[n] s) => (float[] y) { y = Resize(x, \"\", s) }";
+  const std::vector<NamedValue> inputs = {{"x", floats({3}, {})},
+                                          {"s", Tensor::of<float>({}, {0})}};
+  EXPECT_EQ(floats_of(run(18, graph, inputs)), (std::vector<float>{3}));
+  expect_refused(18, "g (float[] x) => (float[] y) { y = Resize(x) }", {{"x", floats({3}, {})}},
+                 "needs one of the inputs");
+}
+
 }  // namespace
 }  // namespace sardonyx

@@ -50,7 +50,7 @@ using Loop = void (*)(const void* x, void* y, int64_t n);
 template <class From, class To>
 void convert_loop(const void* x, void* y, int64_t n) {
   if constexpr (std::is_same_v<From, To>) {
-    std::memcpy(y, x, static_cast<size_t>(n) * sizeof(To));
+    if (n > 0) std::memcpy(y, x, static_cast<size_t>(n) * sizeof(To));
   } else {
     // Booleans are read as bytes: any value but 0 is true, whatever a file may hold.
     using Stored = std::conditional_t<std::is_same_v<From, bool>, uint8_t, From>;
@@ -208,6 +208,11 @@ bool is_castable(ElementType type) {
   return is_floating(type) || is_integer(type) || type == ElementType::boolean;
 }
 
+// Of no elements there may be no address, which memcpy may not be given.
+void copy_floats(const void* x, void* y, int64_t n) {
+  if (n > 0) std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float));
+}
+
 }  // namespace
 
 bool supports_cast(ElementType from, ElementType to) {
@@ -239,7 +244,7 @@ void cast(ElementType from, ElementType to, const void* x, void* y, int64_t n,
 
 void to_floats(ElementType type, const void* x, float* y, int64_t n) {
   switch (type) {
-    case ElementType::float32: std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float)); return;
+    case ElementType::float32: return copy_floats(x, y, n);
     case ElementType::float16: return half_to_floats(static_cast<const uint16_t*>(x), y, n);
     case ElementType::bfloat16: return bfloat16_to_floats(static_cast<const uint16_t*>(x), y, n);
     default: return float8_to_floats(type, static_cast<const uint8_t*>(x), y, n);
@@ -248,7 +253,7 @@ void to_floats(ElementType type, const void* x, float* y, int64_t n) {
 
 void to_halves(ElementType type, const float* x, void* y, int64_t n) {
   switch (type) {
-    case ElementType::float32: std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float)); return;
+    case ElementType::float32: return copy_floats(x, y, n);
     case ElementType::float16: return floats_to_half(x, static_cast<uint16_t*>(y), n);
     case ElementType::bfloat16: return floats_to_bfloat16(x, static_cast<uint16_t*>(y), n);
     default: return floats_to_float8(type, x, static_cast<uint8_t*>(y), n, {});

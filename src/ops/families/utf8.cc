@@ -1,49 +1,27 @@
 #include "ops/families/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
+
+#include "ops/families/letter_cases.h"
 
 namespace sardonyx::ops {
 namespace {
 
-bool between(char32_t c, char32_t low, char32_t high) { return c >= low && c <= high; }
-
-char32_t lower_of(char32_t c) {
-  if (between(c, 'A', 'Z')) return c + 32;
-  if (between(c, 0xC0, 0xDE) && c != 0xD7) return c + 32;
-  // Pairs of an even capital and the odd letter after it, and the other way round.
-  if (between(c, 0x100, 0x137) && c != 0x130) return c | 1;
-  if (between(c, 0x139, 0x148)) return c % 2 == 1 ? c + 1 : c;
-  if (between(c, 0x14A, 0x177)) return c | 1;
-  if (c == 0x178) return 0xFF;
-  if (between(c, 0x179, 0x17E)) return c % 2 == 1 ? c + 1 : c;
-  if (c == 0x386) return 0x3AC;
-  if (between(c, 0x388, 0x38A)) return c + 37;
-  if (c == 0x38C) return 0x3CC;
-  if (between(c, 0x38E, 0x38F)) return c + 63;
-  if (between(c, 0x391, 0x3AB) && c != 0x3A2) return c + 32;
-  if (between(c, 0x400, 0x40F)) return c + 80;
-  if (between(c, 0x410, 0x42F)) return c + 32;
-  if (between(c, 0x460, 0x481) || between(c, 0x48A, 0x4BF) || between(c, 0x4D0, 0x52F))
-    return c | 1;
-  if (between(c, 0x531, 0x556)) return c + 48;
-  if (between(c, 0x1E00, 0x1E95) || between(c, 0x1EA0, 0x1EFF)) return c | 1;
-  return c;
+// The run of a sorted table that a letter may stand in.
+template <class T, size_t n>
+const T* find(const T (&table)[n], char32_t c) {
+  const T* after = std::upper_bound(std::begin(table), std::end(table), c,
+                                    [](char32_t code, const T& run) { return code < run.first; });
+  return after != std::begin(table) && c <= std::prev(after)->last ? std::prev(after) : nullptr;
 }
 
-char32_t upper_of(char32_t c) {
-  if (between(c, 'a', 'z')) return c - 32;
-  if (between(c, 0xE0, 0xFE) && c != 0xF7) return c - 32;
-  if (c == 0xFF) return 0x178;
-  if (c == 0x3AC) return 0x386;
-  if (c == 0x3C2) return 0x3A3;  // the final sigma
-  if (c == 0x131 || c == 0x17F) return c == 0x131 ? 'I' : 'S';
-  for (const int distance : {1, 32, 37, 48, 63, 64, 80}) {
-    if (c < static_cast<char32_t>(distance)) continue;
-    const char32_t candidate = c - static_cast<char32_t>(distance);
-    if (candidate != c && c >= 0x100 && lower_of(candidate) == c && lower_of(c) == c)
-      return candidate;
-  }
-  return c;
+template <size_t n>
+char32_t mapped(const letters::Run (&table)[n], char32_t c) {
+  const letters::Run* run = find(table, c);
+  if (run == nullptr || (c - run->first) % static_cast<char32_t>(run->step) != 0) return c;
+  return static_cast<char32_t>(static_cast<int32_t>(c) + run->offset);
 }
 
 // The code point at the beginning of `text` and its bytes; 1 byte as it is where it is no UTF-8.
@@ -63,6 +41,11 @@ Decoded decode(std::string_view text) {
   if ((first & 0xF0) == 0xE0 && follows(1) && follows(2)) {
     return {(first & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu), 3, true};
   }
+  if (first >= 0xF0 && first < 0xF5 && follows(1) && follows(2) && follows(3)) {
+    return {(first & 0x07u) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 |
+                (byte(3) & 0x3Fu),
+            4, true};
+  }
   return {first, 1, false};
 }
 
@@ -73,40 +56,98 @@ void encode(char32_t c, std::string& text) {
     text += static_cast<char>(0xC0 | c >> 6);
     text += static_cast<char>(0x80 | (c & 0x3F));
   } else {
-    text += static_cast<char>(0xE0 | c >> 12);
+    if (c < 0x10000) {
+      text += static_cast<char>(0xE0 | c >> 12);
+    } else {
+      text += static_cast<char>(0xF0 | c >> 18);
+      text += static_cast<char>(0x80 | (c >> 12 & 0x3F));
+    }
     text += static_cast<char>(0x80 | (c >> 6 & 0x3F));
     text += static_cast<char>(0x80 | (c & 0x3F));
   }
 }
 
-template <class Map>
-std::string mapped(std::string_view text, Map map) {
-  std::string result;
-  result.reserve(text.size());
+// Whether a letter with a case stands at an end of a text, beyond what does not count.
+bool begins_cased(std::string_view text) {
   while (!text.empty()) {
     const Decoded found = decode(text);
-    const char32_t other = found.valid ? map(found.code) : found.code;
-    if (!found.valid || other == found.code) {
-      result += text.substr(0, found.bytes);
-    } else {
-      encode(other, result);
-    }
+    if (!found.valid) return false;
+    if (find(letters::ignored, found.code) == nullptr)
+      return find(letters::cased, found.code) != nullptr;
     text.remove_prefix(found.bytes);
+  }
+  return false;
+}
+
+bool ends_cased(std::string_view text) {
+  while (!text.empty()) {
+    size_t begin = text.size() - 1;
+    while (begin > 0 && text.size() - begin < 4 &&
+           (static_cast<uint8_t>(text[begin]) & 0xC0) == 0x80)
+      --begin;
+    const Decoded found = decode(text.substr(begin));
+    if (!found.valid || begin + found.bytes != text.size()) return false;
+    if (find(letters::ignored, found.code) == nullptr)
+      return find(letters::cased, found.code) != nullptr;
+    text.remove_suffix(found.bytes);
+  }
+  return false;
+}
+
+// Each letter by `map`, which is given what stands before it, it and what follows, and appends to
+// the result.
+template <class Map>
+std::string each_letter(std::string_view text, Map map) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const Decoded found = decode(text.substr(at));
+    if (found.valid) {
+      map(text.substr(0, at), found.code, text.substr(at + found.bytes), result);
+    } else {
+      result += text[at];
+    }
+    at += found.bytes;
   }
   return result;
 }
 
+constexpr char32_t dotted_capital_i = 0x130, dotless_i = 0x131, dot_above = 0x307;
+constexpr std::string_view dot_above_text = "\xCC\x87";
+constexpr char32_t capital_sigma = 0x3A3, small_sigma = 0x3C3, final_sigma = 0x3C2;
+
 }  // namespace
 
 std::string to_lower(std::string_view text, bool dotted_i) {
-  if (!dotted_i) return mapped(text, lower_of);
-  return mapped(text, [](char32_t c) {
-    return c == 'I' ? char32_t{0x131} : c == 0x130 ? char32_t{'i'} : lower_of(c);
+  return each_letter(text, [dotted_i](std::string_view before, char32_t c, std::string_view after,
+                                      std::string& result) {
+    if (c == dotted_capital_i || (dotted_i && c == 'I' && after.starts_with(dot_above_text))) {
+      result += 'i';
+      if (!dotted_i) encode(dot_above, result);
+    } else if (dotted_i && c == dot_above && before.ends_with('I')) {
+      // It is a part of the i before it.
+    } else if (c == capital_sigma) {
+      const bool is_last = ends_cased(before) && !begins_cased(after);
+      encode(is_last ? final_sigma : small_sigma, result);
+    } else {
+      encode(dotted_i && c == 'I' ? dotless_i : mapped(letters::to_lower, c), result);
+    }
   });
 }
+
 std::string to_upper(std::string_view text, bool dotted_i) {
-  if (!dotted_i) return mapped(text, upper_of);
-  return mapped(text, [](char32_t c) { return c == 'i' ? char32_t{0x130} : upper_of(c); });
+  return each_letter(
+      text, [dotted_i](std::string_view, char32_t c, std::string_view, std::string& result) {
+        const auto* longer = std::lower_bound(
+            std::begin(letters::to_upper_longer), std::end(letters::to_upper_longer), c,
+            [](const letters::Expansion& one, char32_t code) { return one.code < code; });
+        if (longer != std::end(letters::to_upper_longer) && longer->code == c) {
+          for (const char32_t letter : longer->to)
+            if (letter != 0) encode(letter, result);
+        } else {
+          encode(dotted_i && c == 'i' ? dotted_capital_i : mapped(letters::to_upper, c), result);
+        }
+      });
 }
 
 }  // namespace sardonyx::ops
