@@ -75,6 +75,7 @@ std::vector<double> BenchCommand::time_runs(const Session& session,
 
 int BenchCommand::run_model() {
   inputs.parse();
+  loading.seed = inputs.seed();
   const double base = process_megabytes("VmRSS");
   const Loaded loaded = load(loading);
   inputs.fill_with_random();

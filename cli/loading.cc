@@ -50,6 +50,7 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
   session_options.plain = options.plain;
   session_options.exact = options.exact;
   session_options.assume_inference = options.assume_inference;
+  session_options.seed = options.seed;
   session_options.all_outputs = all_outputs;
   const double start = now_ms();
   LoadOptions load_options;

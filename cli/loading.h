@@ -19,6 +19,7 @@ struct LoadingOptions {
   bool plain = false;
   bool exact = false;
   bool assume_inference = false;
+  uint64_t seed = 0;  // of random operators without one
 };
 
 void add_loading_options(CLI::App& command, LoadingOptions& options);

@@ -86,7 +86,9 @@ void ModelInputs::add_options(CLI::App& command) {
                   "The size of a named dimension of random inputs and ones; 1 without it")
       ->type_name("DIM=N")
       ->allow_extra_args(false);
-  command.add_option("--seed", seed_, "Of the random values (0)")->type_name("N");
+  command
+      .add_option("--seed", seed_, "Of random values, and of random operators without a seed (0)")
+      ->type_name("N");
   command
       .add_option("--scale", picture_.scale,
                   "Pictures: what pixels of 0 to 255 are multiplied with (1/255)")

@@ -29,6 +29,7 @@ class ModelInputs {
   // What the named dimensions came to be.
   const DimSizes& sizes() const { return sizes_; }
   const PictureOptions& picture() const { return picture_; }
+  uint64_t seed() const { return seed_; }
 
  private:
   struct Named {

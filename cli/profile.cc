@@ -51,6 +51,7 @@ void ProfileCommand::time_runs(const Session& session, const std::vector<NamedVa
 int ProfileCommand::run() {
   if (loading.plain) throw UsageError("profile: plain evaluation has no steps; leave out --plain");
   inputs.parse();
+  loading.seed = inputs.seed();
   const Loaded loaded = load(loading);
   inputs.fill_with_random();
   const std::vector<NamedValue> given = inputs.values(loaded.model, loaded.session.inputs());

@@ -147,6 +147,7 @@ int RunCommand::labelled_output(const Session& session, const std::vector<Value>
 
 int RunCommand::run() {
   inputs.parse();
+  loading.seed = inputs.seed();
   labels_ = read_labels();
   const Loaded loaded = load(loading, all_outputs);
   check_output_form(loaded.session);

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/bytes.h"
+#include "ir/tensor.h"
 #include "kernels/convert/cast.h"
 #include "kernels/move/resize.h"
 #include "ops/families/element_counts.h"
@@ -171,6 +172,12 @@ std::vector<double> as_doubles(ElementType type, const void* data, int64_t n) {
   return values;
 }
 
+// Of a constant, which may lie unaligned in its file.
+std::vector<double> as_doubles(const Tensor& tensor) {
+  const Tensor held = ir::aligned(tensor);
+  return as_doubles(held.element_type(), held.data(), held.size());
+}
+
 // --- Inference
 // ------------------------------------------------------------------------------------
 
@@ -219,13 +226,13 @@ void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_
   if (roi && static_cast<size_t>(roi->size()) != 2 * n)
     ctx.fail("roi must have {} elements, a start and an end per axis; it has {}", 2 * n,
              roi->size());
-  const auto region =
-      roi ? as_doubles(roi->element_type(), roi->data(), roi->size()) : std::vector<double>();
+  const auto region = roi ? as_doubles(*roi) : std::vector<double>();
+  const auto factors = scales ? as_doubles(*scales) : std::vector<double>();
   for (size_t i = 0; i < n; ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
     std::optional<Dim> scaled;
     if (scales && (!crops || roi)) {
-      const float scale = scales->elements<float>()[i];
+      const auto scale = static_cast<float>(factors[i]);
       const double extent = crops ? region[n + i] - region[i] : 1;
       if (!(scale > 0)) ctx.fail("scales must be above 0; got {}", scale);
       if (size.is_constant()) {
@@ -410,8 +417,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       (by_sizes ? s.policy == Policy::stretch || sizes : scales != nullptr) && (!needs_roi || roi);
   if (!fixed) return changing_step(tables, type);
   Values values;
-  if (scales) values.scales = as_doubles(ElementType::float32, scales->data(), scales->size());
-  if (roi) values.roi = as_doubles(roi->element_type(), roi->data(), roi->size());
+  if (scales) values.scales = as_doubles(*scales);
+  if (roi) values.roi = as_doubles(*roi);
   if (sizes) values.sizes = *sizes;
   auto step = fixed_step(tables, std::move(values), type);
   for (const int i : {s.roi_input, s.scales_input, s.sizes_input}) {
@@ -435,7 +442,7 @@ void upgrade_resize_10(UpgradeContext& ctx) {
   const Tensor* known = ctx.constant(1);
   bool enlarges = false, shrinks = false;
   if (known && known->element_type() == ElementType::float32) {
-    for (const float scale : known->elements<float>()) (scale < 1 ? shrinks : enlarges) = true;
+    for (const double scale : as_doubles(*known)) (scale < 1 ? shrinks : enlarges) = true;
   } else {
     enlarges = shrinks = true;
   }

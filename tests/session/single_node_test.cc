@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/tensor.h"
 #include "sardonyx/infer.h"
 #include "sardonyx/session.h"
 #include "wire/text_parse.h"
@@ -421,6 +422,21 @@ TEST(SingleNode, ResizeOfAScalarTakesNoScales) {
   EXPECT_EQ(floats_of(run(18, graph, inputs)), (std::vector<float>{3}));
   expect_refused(18, "g (float[] x) => (float[] y) { y = Resize(x) }", {{"x", floats({3}, {})}},
                  "needs one of the inputs");
+}
+
+// Under the sanitizers: constants of more than 64 KiB stay where they lie in the file.
+TEST(SingleNode, OldResizeOfFarTooManyScalesIsRefused) {
+  Tensor scales(ElementType::float32, {20001});
+  std::ranges::fill(scales.mutable_elements<float>(), 2.0f);
+  for (const size_t shift : {0, 1, 2, 3}) {
+    ir::Model model = wire::parse_model(
+        "<ir_version: 10, opset_import: [\"\" : 10]>\n"
+        "g (float[1, 2] x) => (float[] y) { y = Resize(x, s) }");
+    model.producer_name = std::string(shift + 1, 'p');
+    model.graph->initializers.push_back(ir::to_proto(scales, "s"));
+    const std::string bytes = wire::write_model(model);
+    EXPECT_THROW((void)Session(Model(bytes.data(), bytes.size())), Error);
+  }
 }
 
 }  // namespace
