@@ -20,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -141,8 +142,14 @@ def write_case(folder: pathlib.Path, model, feeds: dict, outputs: list) -> None:
     (folder / "tolerance.json").write_text(json.dumps({"rtol": relative, "atol": absolute}))
 
 
-def make_case(task) -> tuple[str, str, str]:
-    """(name, state, what was said): state is of `both`, `reference`, `runtime`, `disputed`, `nobody`, `undrawn`."""
+def case_name(task) -> str:
+    domain, name, version, number, *_ = task
+    return f"{'ml.' if domain else ''}{name}-{version}-{number}"
+
+
+def make_case(task, without: tuple[str, ...] = ()) -> tuple[str, str, str]:
+    """(name, state, what was said): state is of `both`, `reference`, `runtime`, `disputed`, `nobody`, `undrawn`. Evaluators
+    in `without` are not asked."""
     domain, name, version, number, seed, out = task
     from drawing import Draw, Invalid
     from hints import HINTS, generic
@@ -153,7 +160,7 @@ def make_case(task) -> tuple[str, str, str]:
 
     warnings.simplefilter("ignore")
     schema = defs.get_schema(name, version, domain)
-    case = f"{'ml.' if domain else ''}{name}-{version}-{number}"
+    case = case_name(task)
     function = (ML_HINTS if domain else HINTS).get(name, generic)
     said = ""
     for attempt in range(ATTEMPTS):
@@ -166,7 +173,7 @@ def make_case(task) -> tuple[str, str, str]:
             continue
         found = {}
         for oracle, run in (("reference", by_reference), ("runtime", by_runtime)):
-            if is_wrong(oracle, Case(name, version, node.inputs, node.attributes)):
+            if oracle in without or is_wrong(oracle, Case(name, version, node.inputs, node.attributes)):
                 continue
             try:
                 found[oracle] = run(model, feeds)
@@ -188,6 +195,43 @@ def make_case(task) -> tuple[str, str, str]:
             continue
         return case, "both" if len(found) == 2 else next(iter(found)), said
     return case, "undrawn" if "refer" not in said else "nobody", said
+
+
+def make_marked(task, marks: str, without: tuple[str, ...] = ()) -> tuple[str, str, str]:
+    """The case, whose task stands in a file of this process while it is made."""
+    mark = pathlib.Path(marks) / str(os.getpid())
+    mark.write_text(json.dumps(task))
+    try:
+        return make_case(task, without)
+    finally:
+        mark.unlink()
+
+
+def make_all(tasks: list) -> list[tuple[str, str, str]]:
+    """All cases. An evaluator may end the process that asks it: what was being made then is made alone, and without
+    ONNX Runtime where it ends its process again."""
+    made, left, alone = [], [tuple(task) for task in tasks], []
+    with tempfile.TemporaryDirectory() as marks:
+        def run(some, workers, without=()):
+            with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+                jobs = {pool.submit(make_marked, task, marks, without): task for task in some}
+            done = {task: job.result() for job, task in jobs.items() if job.exception() is None}
+            made.extend(done.values())
+            return [task for task in some if task not in done]
+
+        while left:
+            left = run(left, os.cpu_count())
+            ended = [tuple(json.loads(mark.read_text())) for mark in pathlib.Path(marks).iterdir()]
+            for mark in pathlib.Path(marks).iterdir():
+                mark.unlink()
+            if left and not ended:
+                sys.exit("differential: the processes that make cases end before they begin")
+            alone += ended
+            left = [task for task in left if task not in ended]
+        for task in alone:
+            if run([task], 1) and run([task], 1, ("runtime",)):
+                made.append((case_name(task), "nobody", "an evaluator ends its process"))
+    return sorted(made)
 
 
 def run_cases(runner: pathlib.Path, folder: pathlib.Path, threads: int) -> dict[str, tuple[str, str]]:
@@ -239,8 +283,7 @@ def main() -> int:
              and re.search(options.filter, f"{schema.name}-{schema.since_version}") for number in range(options.cases)]
     random.Random(1).shuffle(tasks)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with multiprocessing.Pool(os.cpu_count()) as pool:
-        made = sorted(pool.imap_unordered(make_case, tasks, chunksize=8))
+    made = make_all(tasks)
     results = [run_cases(options.runner, options.out, threads) for threads in options.threads or (1, 2)]
     counts, failures = judge(made, results)
     tested = sum(counts[state] for state in ("both", "reference", "runtime", "disputed"))

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "ops/families/memory.h"
 
 namespace sardonyx::ops {
 
@@ -38,7 +39,7 @@ void RunEnvironment::charge(int64_t bytes) {
 }
 
 Tensor charged_tensor(RunEnvironment& environment, ElementType type, Shape shape) {
-  if (const auto count = checked_count(shape)) environment.charge(byte_size(type, *count));
+  if (const auto count = checked_count(shape)) environment.charge(memory_of(type, *count));
   return Tensor(type, std::move(shape));  // which refuses shapes that overflow
 }
 
@@ -49,7 +50,7 @@ int64_t owned_bytes(const Value& value) {
     return bytes;
   };
   const auto of_tensor = [](const Tensor& tensor) {
-    return tensor.owner() ? static_cast<int64_t>(tensor.byte_size()) : int64_t{0};
+    return tensor.owner() ? memory_of(tensor.element_type(), tensor.size()) : int64_t{0};
   };
   switch (value.kind()) {
     case Value::Kind::tensor: return of_tensor(value.tensor());

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "ops/families/element_counts.h"
 #include "ops/families/held_count.h"
+#include "ops/families/memory.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -354,7 +355,7 @@ std::unique_ptr<Step> prepare_concat(PrepareContext& ctx) {
     size_t axis = 0;
     const Shape out = joined_shape(items, given_axis, stacks, axis);
     const ElementType type = items.front().tensor().element_type();
-    run.environment().require(byte_size(type, count_of(out)));
+    run.environment().require(memory_of(type, count_of(out)));
     Tensor result(type, out);
     int64_t position = 0;
     for (const Value& item : items) {

@@ -41,6 +41,8 @@ std::unique_ptr<Step> prepare_concat(PrepareContext&) {
           int64_t a = 0, b = 0;
           for (int32_t d = 0; d < plan.rank; ++d)
             a += index[d] * plan.strides[0][d], b += index[d] * plan.strides[1][d];
+          // A text that a loop joins to itself doubles each time.
+          run.environment().charge(static_cast<int64_t>(x[a].size() + y[b].size()));
           out[i] = x[a] + y[b];
           for (int32_t d = plan.rank - 1; d >= 0 && ++index[d] == plan.dims[d]; --d) index[d] = 0;
         }

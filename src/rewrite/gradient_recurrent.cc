@@ -1,5 +1,6 @@
 // RNN, GRU and LSTM as a Scan for each direction, for their gradients.
 #include <cmath>
+#include <map>
 
 #include "base/fail.h"
 #include "ops/families/recurrent_shape.h"
@@ -15,47 +16,6 @@ using kernels::RecurrentKind;
 using kernels::RecurrentShape;
 using ops::int_attribute;
 using ops::ints_attribute;
-
-using Names = std::vector<std::string>;
-
-// Nodes of one graph, written one after the other.
-class NodeWriter {
- public:
-  explicit NodeWriter(const GradientServices& services) : services_(services) {}
-
-  std::string add(std::string_view op, Names inputs, std::vector<ir::Attribute> attributes = {}) {
-    return add_many(op, std::move(inputs), 1, std::move(attributes))[0];
-  }
-  Names add_many(std::string_view op, Names inputs, size_t outputs,
-                 std::vector<ir::Attribute> attributes = {}) {
-    Names names;
-    for (size_t i = 0; i < outputs; ++i) names.push_back(services_.fresh_name(op));
-    add_to(names, op, std::move(inputs), std::move(attributes));
-    return names;
-  }
-  void add_to(Names outputs, std::string_view op, Names inputs,
-              std::vector<ir::Attribute> attributes = {}) {
-    ir::Node& node = nodes_.emplace_back();
-    node.op_type = op;
-    node.inputs = std::move(inputs), node.outputs = std::move(outputs);
-    node.attributes = std::move(attributes);
-  }
-  std::string constant(const Tensor& tensor) {
-    return add("Constant", {}, {ops::tensor_attribute("value", tensor)});
-  }
-  std::string ints(const std::vector<int64_t>& values) {
-    return constant(Tensor::of<int64_t>(values, {static_cast<int64_t>(values.size())}));
-  }
-  std::string number(float value, const std::string& like) {
-    return add("CastLike", {constant(Tensor::scalar<float>(value)), like});
-  }
-  std::string fresh(std::string_view hint) { return services_.fresh_name(hint); }
-  std::vector<ir::Node> take() { return std::move(nodes_); }
-
- private:
-  const GradientServices& services_;
-  std::vector<ir::Node> nodes_;
-};
 
 std::string activation(NodeWriter& w, const Gate& gate, float clip, std::string x) {
   if (clip > 0) x = w.add("Clip", {x, w.number(-clip, x), w.number(clip, x)});
@@ -293,6 +253,14 @@ class Recurrent {
   std::string x_, lengths_, turned_;
 };
 
+const std::map<std::string_view, GradientBody>& all_bodies() {
+  static const std::map<std::string_view, GradientBody> bodies{
+      {"CausalConvWithState", causal_conv_body},  {"GRU", recurrent_body}, {"LSTM", recurrent_body},
+      {"LinearAttention", linear_attention_body}, {"RNN", recurrent_body},
+  };
+  return bodies;
+}
+
 }  // namespace
 
 std::vector<ir::Node> recurrent_body(const ir::Node& node, GradientEmitter& e) {
@@ -300,10 +268,15 @@ std::vector<ir::Node> recurrent_body(const ir::Node& node, GradientEmitter& e) {
 }
 
 GradientBody gradient_body(std::string_view domain, std::string_view op) {
-  const bool recurrent = op == "RNN" || op == "GRU" || op == "LSTM";
-  return domain.empty() && recurrent ? recurrent_body : nullptr;
+  if (!domain.empty()) return nullptr;
+  const auto found = all_bodies().find(op);
+  return found == all_bodies().end() ? nullptr : found->second;
 }
 
-std::vector<std::string_view> gradient_body_names() { return {"GRU", "LSTM", "RNN"}; }
+std::vector<std::string_view> gradient_body_names() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, body] : all_bodies()) names.push_back(name);
+  return names;
+}
 
 }  // namespace sardonyx::rewrite

@@ -11,6 +11,7 @@
 #include "ir/tensor.h"
 #include "ir/walk.h"
 #include "ops/custom.h"
+#include "ops/families/memory.h"
 #include "rewrite/fuse.h"
 #include "rewrite/layout.h"
 #include "rewrite/quantize.h"
@@ -152,7 +153,7 @@ class Simplifier {
     for (const Known* input : inputs) {
       if (input == nullptr) continue;
       if (!input->constant) return false;
-      input_bytes += static_cast<int64_t>(input->constant->byte_size());
+      input_bytes += ops::memory_of(input->constant->element_type(), input->constant->size());
     }
     for (size_t i = 0; i < made.size(); ++i) {
       if (!wanted(i)) continue;
@@ -166,7 +167,7 @@ class Simplifier {
       const int64_t growth = node.op_type == "DequantizeLinear"
                                  ? std::max(options_.max_growth, 8 * input_bytes)
                                  : options_.max_growth;
-      if (byte_size(made[i].type.element, count) > input_bytes + growth) return false;
+      if (ops::memory_of(made[i].type.element, count) > input_bytes + growth) return false;
     }
     std::vector<Value> values;
     for (const Known* input : inputs)

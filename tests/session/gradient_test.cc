@@ -1,4 +1,5 @@
 // The operator Gradient against differences of the function itself.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +15,7 @@ namespace sardonyx {
 namespace {
 
 constexpr const char* header =
-    "<ir_version: 10, opset_import: [\"\" : 26, \"ai.onnx.preview.training\" : 1]>\n";
+    "<ir_version: 10, opset_import: [\"\" : 27, \"ai.onnx.preview.training\" : 1]>\n";
 
 struct Input {
   std::string name;
@@ -585,14 +586,53 @@ void attention(const Check& check) {
 }
 TEST(Gradient, Attention) { attention(Check(hold_against_differences)); }
 
+void sequence_layers(const Check& check) {
+  // These operators take no float64.
+  const auto cast = [](const std::string& names) {
+    std::string text;
+    for (const char name : names)
+      text += fmt::format("{0}f = Cast<to = 1>({0})\n ", std::string(1, name));
+    return text;
+  };
+  const Input x{"x", spread({2, 3, 5}, -1, 1)}, w{"w", spread({3, 1, 3}, -1, 1)};
+  const Input b{"b", spread({3}, -1, 1)}, p{"p", spread({2, 3, 2}, -1, 1), false};
+  const std::string to_double = "\n y = Cast<to = 11>(yf)";
+  check(cast("xw") + "yf, s = CausalConvWithState(xf, wf)" + to_double, {x, w}, Precision::float32);
+  check(
+      cast("xwbp") + "yf, s = CausalConvWithState<activation = \"silu\">(xf, wf, bf, pf)" + to_double,
+      {x, w, b, p}, Precision::float32);
+  const Input q{"q", spread({2, 3, 8}, -1, 1)}, k{"k", spread({2, 3, 4}, -1, 1)};
+  const Input v{"v", spread({2, 3, 6}, -1, 1)}, s{"s", spread({2, 2, 2, 3}, -1, 1), false};
+  const std::string heads = "q_num_heads = 4, kv_num_heads = 2";
+  check(cast("qkv") + "yf, o = LinearAttention<update_rule = \"linear\", " + heads +
+            ">(qf, kf, vf)" + to_double,
+        {q, k, v}, Precision::float32);
+  for (const int64_t size : {2, 4}) {
+    check(cast("qkvsd") + "yf, o = LinearAttention<scale = 0.7, update_rule = \"gated\", " + heads +
+              ">(qf, kf, vf, sf, df)" + to_double,
+          {q, k, v, s, {"d", spread({2, 3, size}, -1, 0)}}, Precision::float32);
+  }
+  for (const int64_t size : {1, 2}) {
+    const Input beta{"b", spread({2, 3, size}, 0.2, 0.9)};
+    check(cast("qkvb") + "yf, o = LinearAttention<update_rule = \"delta\", " + heads +
+              ">(qf, kf, vf, , , bf)" + to_double,
+          {q, k, v, beta}, Precision::float32);
+    check(
+        cast("qkvsdb") + "yf, o = LinearAttention<" + heads + ">(qf, kf, vf, sf, df, bf)" + to_double,
+        {q, k, v, s, {"d", spread({2, 3, 2}, -1, 0)}, beta}, Precision::float32);
+  }
+}
+TEST(Gradient, SequenceLayers) { sequence_layers(Check(hold_against_differences)); }
+
 // A rule without a case cannot be: what the cases above do not name fails here.
 TEST(Gradient, EveryRuleHasACase) {
   std::string bodies;
   const Check collect(
       [&](const std::string& body, const auto&, Precision) { bodies += body + "\n"; });
-  for (auto* group : {unary_operators, broadcast_operators, products, reductions, movement, layers,
-                      more_movement, windows, losses, normalizations, choices, branches, iterations,
-                      recurrent_layers, linear_maps, transposed_convolutions, equations, attention})
+  for (auto* group :
+       {unary_operators, broadcast_operators, products, reductions, movement, layers, more_movement,
+        windows, losses, normalizations, choices, branches, iterations, recurrent_layers,
+        linear_maps, transposed_convolutions, equations, attention, sequence_layers})
     group(collect);
   const auto is_named = [&](const std::string& op, const std::string& value) {
     // "= Op(" or "= Op<... value ...>": the attributes of variants are words or numbers.

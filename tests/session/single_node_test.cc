@@ -439,5 +439,37 @@ TEST(SingleNode, OldResizeOfFarTooManyScalesIsRefused) {
   }
 }
 
+ErrorCode code_of(const std::string& graph, const std::vector<NamedValue>& inputs, bool plain) {
+  try {
+    RunOptions limits;
+    limits.memory_limit = 1 << 20;
+    (void)Session(model_of(20, graph), {.plain = plain}).run(inputs, limits);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode::internal;
+}
+
+TEST(SingleNode, StringsCountAsMemory) {
+  const std::vector<NamedValue> text = {{"x", Tensor::of<std::string>({"text"}, {1})}};
+  for (const bool plain : {false, true}) {
+    SCOPED_TRACE(plain ? "plain" : "planned");
+    EXPECT_EQ(
+        code_of("g (string[1] x) => (string[] y) <int64[1] s = {100000}> { y = Expand(x, s) }",
+                text, plain),
+        ErrorCode::out_of_memory);
+    // Constant, and so large that nothing may make it beforehand.
+    EXPECT_EQ(code_of("g () => (string[] y) <string[1] x = {\"a\"}, int64[1] s = {1000000000000}> "
+                      "{ y = Expand(x, s) }",
+                      {}, plain),
+              ErrorCode::out_of_memory);
+    EXPECT_EQ(code_of("g (string[1] x) => (string[] y) <int64 n = {60}, bool go = {1}> { y = "
+                      "Loop(n, go, x) <body = b (int64 i, bool c, string[1] t) => (bool o, "
+                      "string[1] u) { o = Identity(c) u = StringConcat(t, t) }> }",
+                      text, plain),
+              ErrorCode::out_of_memory);
+  }
+}
+
 }  // namespace
 }  // namespace sardonyx

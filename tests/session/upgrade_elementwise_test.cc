@@ -2,6 +2,9 @@
 // hand from the old definitions.
 #include <fmt/format.h>
 
+#include <limits>
+#include <tuple>
+
 #include "upgrade_support.h"
 
 namespace sardonyx::upgrade_test {
@@ -121,6 +124,32 @@ TEST(UpgradeElementwise, PReluSlopeOfUnknownLength) {
       6, "g (float[] x, float[n] s) => (float[] y) { y = PRelu(x, s) }",
       {{"x", Tensor::of<float>({-1, -1, -1, -1}, {1, 2, 2})}, {"s", Tensor::of<float>({2}, {1})}});
   expect_floats(shared[0], {-2, -2, -2, -2});
+}
+
+// Of the two texts of such versions the newer one counts: the largest number, not NaN.
+TEST(UpgradeCast, InfinityOfTypesWithoutOne) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensor x = Tensor::of<float>({infinity, -infinity, 1}, {3});
+  for (const int opset : {19, 21, 23, 24}) {
+    for (const auto& [type, name, largest] :
+         {std::tuple{18, "float8e4m3fnuz", 240.0}, std::tuple{20, "float8e5m2fnuz", 57344.0}}) {
+      SCOPED_TRACE(fmt::format("{} of opset {}", name, opset));
+      const auto run_both = [&](const char* attributes) {
+        return run_old(
+            opset,
+            fmt::format("g (float[3] x, {1}[1] like) => (float[3] y, float[3] z) {{ a = Cast<to = "
+                        "{0}{2}>(x) b = CastLike<saturate = {3}>(x, like) y = Cast<to = 1>(a) z = "
+                        "Cast<to = 1>(b) }}",
+                        type, name, attributes, attributes[0] == 0 ? 1 : 0),
+            {{"x", x}, {"like", Tensor(*element_type_named(name), {1})}});
+      };
+      for (const Tensor& y : run_both("")) expect_floats(y, {largest, -largest, 1});
+      for (const Tensor& y : run_both(", saturate = 0")) {
+        EXPECT_TRUE(std::isnan(values<float>(y)[0]) && std::isnan(values<float>(y)[1]));
+        EXPECT_EQ(values<float>(y)[2], 1);
+      }
+    }
+  }
 }
 
 // --- reductions

@@ -432,5 +432,22 @@ TEST(UpgradeQuantize, ParametersWereForTheWholeTensor) {
   expect_floats(x[0], {0, 1, 2, 3});
 }
 
+// The cap before the mask, which the text of version 23 said only from release 1.22 on.
+TEST(UpgradeAttention, TheCapComesBeforeTheMask) {
+  const std::vector<NamedValue> inputs = {{"q", Tensor::of<float>({1}, {1, 1, 1, 1})},
+                                          {"k", Tensor::of<float>({2, 0}, {1, 1, 2, 1})},
+                                          {"v", Tensor::of<float>({1, 0}, {1, 1, 2, 1})},
+                                          {"m", Tensor::of<float>({-1, 0}, {1, 2})}};
+  const auto y = run_old(23,
+                         "g (float[1, 1, 1, 1] q, float[1, 1, 2, 1] k, float[1, 1, 2, 1] v, "
+                         "float[1, 2] m) => (float[1, 1, 1, 1] y, float[1, 1, 1, 2] s) { y, , , s "
+                         "= Attention<scale = 1.0, softcap = 1.0, qk_matmul_output_mode = 2>(q, k, "
+                         "v, m) }",
+                         inputs);
+  const double first = std::exp(std::tanh(2.0) - 1);
+  expect_floats(y[0], {first / (first + 1)});
+  expect_floats(y[1], {std::tanh(2.0) - 1, 0});
+}
+
 }  // namespace
 }  // namespace sardonyx::upgrade_test

@@ -63,6 +63,30 @@ TEST(UpgradeLabelEncoder, FirstOfEqualClassesCounts) {
   EXPECT_EQ(values<std::string>(names[0]), (std::vector<std::string>{"a", "b", "_Unused"}));
 }
 
+// Both zeros are one key, as version 2 leaves open and the newest says.
+TEST(UpgradeLabelEncoder, KeysAndValuesOfVersion2) {
+  const auto run_2 = [](const std::string& signature, const std::string& attributes,
+                        const Tensor& x) {
+    const Model model =
+        Model::from_text("<ir_version: 7, opset_import: [\"\" : 9, \"ai.onnx.ml\" : 2]>\ng " +
+                         signature + " { y = ai.onnx.ml.LabelEncoder<" + attributes + ">(x) }");
+    return Session(model).run({{"x", x}})[0].tensor();
+  };
+  const Tensor texts = Tensor::of<std::string>({"a", "z", "b"}, {3});
+  const Tensor places = run_2("(string[3] x) => (int64[3] y)",
+                              "keys_strings = [\"a\", \"b\"], values_int64s = [7, 5]", texts);
+  EXPECT_EQ(values<int64_t>(places), (std::vector<int64_t>{7, -1, 5}));
+  const Tensor names = run_2("(int64[3] x) => (string[3] y)",
+                             "keys_int64s = [4, -2], values_strings = [\"four\", \"minus\"]",
+                             Tensor::of<int64_t>({-2, 0, 4}, {3}));
+  EXPECT_EQ(values<std::string>(names), (std::vector<std::string>{"minus", "_Unused", "four"}));
+  const Tensor numbers =
+      run_2("(float[3] x) => (float[3] y)",
+            "keys_floats = [0.0, 2.0], values_floats = [5.0, 6.0], default_float = 9.0",
+            Tensor::of<float>({-0.0f, 2, 3}, {3}));
+  expect_floats(numbers, {5, 6, 9});
+}
+
 // Releases 1.0 and 1.1 declared these lists as one number.
 TEST(UpgradeClassic, OneNumberWhereAListIsMeant) {
   const auto joined = run_old(9,

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "ops/families/held_count.h"
+#include "ops/families/memory.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -398,7 +399,7 @@ Tensor stacked(const RunEnvironment& environment, std::span<const Value> items, 
   const int64_t outer = count_of(std::span(shape).first(static_cast<size_t>(axis)));
   Shape whole = shape;
   whole.insert(whole.begin() + axis, count);
-  if (const auto elements = checked_count(whole)) environment.require(byte_size(type, *elements));
+  if (const auto elements = checked_count(whole)) environment.require(memory_of(type, *elements));
   Tensor result(type, whole);
   clear_packed(result);
   for (int64_t i = 0; i < count; ++i) {
