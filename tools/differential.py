@@ -22,10 +22,13 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "differential"))
 ATTEMPTS = 8  # at drawing one valid node
+ENDINGS = ("", ".reference", ".runtime")  # of the folders that one case may have
 
 
 def schemas(domains=("", "ai.onnx.ml")) -> list:
@@ -189,7 +192,7 @@ def make_case(task, without: tuple[str, ...] = ()) -> tuple[str, str, str]:
                 return case, "disputed", difference
             write_case(folder / case, model, feeds, next(iter(found.values())))
         except (Invalid, AttributeError, TypeError, ValueError, NotImplementedError) as error:
-            for ending in ("", ".reference", ".runtime"):
+            for ending in ENDINGS:
                 shutil.rmtree(folder / (case + ending), ignore_errors=True)
             said += f"cannot be written: {error}"
             continue
@@ -201,6 +204,8 @@ def make_marked(task, marks: str, without: tuple[str, ...] = ()) -> tuple[str, s
     """The case, whose task stands in a file of this process while it is made."""
     mark = pathlib.Path(marks) / str(os.getpid())
     mark.write_text(json.dumps(task))
+    for ending in ENDINGS:  # what a process may have left that ended
+        shutil.rmtree(pathlib.Path(task[-1]) / (case_name(task) + ending), ignore_errors=True)
     try:
         return make_case(task, without)
     finally:
@@ -215,7 +220,7 @@ def make_all(tasks: list) -> list[tuple[str, str, str]]:
         def run(some, workers, without=()):
             with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
                 jobs = {pool.submit(make_marked, task, marks, without): task for task in some}
-            done = {task: job.result() for job, task in jobs.items() if job.exception() is None}
+            done = {task: job.result() for job, task in jobs.items() if not isinstance(job.exception(), BrokenProcessPool)}
             made.extend(done.values())
             return [task for task in some if task not in done]
 
