@@ -204,6 +204,58 @@ void compress_gradient(const GradientCall& call, GradientEmitter& e) {
       e.emit("ScatterElements", {e.filled_like(0, x), indices, dy}, {int_attribute("axis", axis)});
 }
 
+namespace {
+
+// The sums of blocks along an axis, of which the last may be a part of one.
+std::string block_sums(GradientEmitter& e, const std::string& value, const Shape& shape,
+                       int64_t axis, int64_t block, int64_t blocks) {
+  const auto at = static_cast<size_t>(axis);
+  std::vector<int64_t> pads(2 * shape.size(), 0), parted(shape.begin(), shape.end());
+  pads[shape.size() + at] = blocks * block - shape[at];
+  parted[at] = blocks;
+  parted.insert(parted.begin() + axis + 1, block);
+  const std::string whole = e.emit("Pad", {value, e.ints(pads)});
+  const std::string rows =
+      e.emit("Reshape", {whole, e.ints(parted)}, {int_attribute("allowzero", 1)});
+  return e.emit("ReduceSum", {rows, e.ints({axis + 1})}, {int_attribute("keepdims", 0)});
+}
+
+}  // namespace
+
+// Of the scales: what a scale of one would have given, summed over what each belongs to.
+void dequantize_gradient(const GradientCall& call, GradientEmitter& e) {
+  if (call.wanted.size() < 2 || !call.wanted[1]) return;
+  const ops::NodeView view = view_of(call);
+  const std::string& scale = call.node.inputs[1];
+  std::vector<std::string> inputs = call.node.inputs;
+  inputs[1] = e.filled_like(1, scale);
+  const std::string steps =
+      e.emit("DequantizeLinear", inputs, kept(call, {"axis", "block_size", "output_dtype"}));
+  const std::string each = e.emit("CastLike", {e.emit("Mul", {flow(call), steps}), scale});
+  const int64_t of_scale = e.required_rank(call, 1), block = view.attr_int("block_size", 0);
+  if (of_scale == 0) {
+    call.of_inputs[1] = e.sum_like(each, scale);
+    return;
+  }
+  const int64_t rank = e.required_rank(call, 0);
+  const int64_t axis = view.normalized_axis(view.attr_int("axis", 1), rank, "axis");
+  if (block == 0) {
+    std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
+    sizes[static_cast<size_t>(axis)] = -1;
+    const std::string along = e.emit("Reshape", {scale, e.ints(sizes)});
+    call.of_inputs[1] = shaped(e, e.sum_like(each, along), e.emit("Shape", {scale}));
+    return;
+  }
+  const auto shape = e.shape(call.node.inputs[0]), scales = e.shape(scale);
+  if (!shape || !scales) {
+    view.fail(ErrorCode::unsupported,
+              "has no gradient with block_size where sizes are open; give the graph's inputs their "
+              "sizes");
+  }
+  call.of_inputs[1] =
+      block_sums(e, each, *shape, axis, block, (*scales)[static_cast<size_t>(axis)]);
+}
+
 // The determinants of what is left without each row and column, with alternating signs.
 void det_gradient(const GradientCall& call, GradientEmitter& e) {
   const std::string& x = call.node.inputs[0];

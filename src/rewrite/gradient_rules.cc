@@ -246,6 +246,7 @@ const std::map<std::string_view, GradientRule>& all_rules() {
       {"Concat", concat_rule},
       {"Conv", conv_gradient},
       {"ConvTranspose", conv_transpose_gradient},
+      {"DequantizeLinear", dequantize_gradient},
       {"Det", det_gradient},
       {"Dropout", dropout_rule},
       {"Einsum", einsum_gradient},

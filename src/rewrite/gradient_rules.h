@@ -75,6 +75,7 @@ void grid_sample_gradient(const GradientCall& call, GradientEmitter& e);
 void roi_align_gradient(const GradientCall& call, GradientEmitter& e);
 void col2im_gradient(const GradientCall& call, GradientEmitter& e);
 void center_crop_pad_gradient(const GradientCall& call, GradientEmitter& e);
+void dequantize_gradient(const GradientCall& call, GradientEmitter& e);
 void compress_gradient(const GradientCall& call, GradientEmitter& e);
 void det_gradient(const GradientCall& call, GradientEmitter& e);
 void lrn_gradient(const GradientCall& call, GradientEmitter& e);

@@ -586,6 +586,31 @@ void attention(const Check& check) {
 }
 TEST(Gradient, Attention) { attention(Check(hold_against_differences)); }
 
+void scales_of_bytes(const Check& check) {
+  const std::string bytes =
+      "x = Constant<value = int8[2, 3, 2] {1, -2, 3, 2, -1, 2, 1, -3, 3, 2, 1, -2}>()\n"
+      " f = Cast<to = 1>(s)\n ";
+  const std::string to_double = "\n y = Cast<to = 11>(z)";
+  const auto scales = [](Shape shape) { return Input{"s", spread(std::move(shape), 0.05, 0.1)}; };
+  check(
+      bytes +
+          "o = Constant<value = int8 {1}>()\n one = Squeeze(f)\n z = DequantizeLinear(x, one, o)" +
+          to_double,
+      {scales({1})}, Precision::float32);
+  for (const char* axis : {"1", "-2"})
+    check(bytes + "z = DequantizeLinear<axis = " + axis + ">(x, f)" + to_double, {scales({3})},
+          Precision::float32);
+  check(bytes + "z = DequantizeLinear<axis = 0>(x, f)" + to_double, {scales({2})},
+        Precision::float32);
+  // The second block is a part of one.
+  check(bytes +
+            "o = Constant<value = int8[2, 2, 2] {1, 0, -1, 1, 2, 0, 1, -1}>()\n z = "
+            "DequantizeLinear<axis = 1, block_size = 2>(x, f, o)" +
+            to_double,
+        {scales({2, 2, 2})}, Precision::float32);
+}
+TEST(Gradient, ScalesOfBytes) { scales_of_bytes(Check(hold_against_differences)); }
+
 void sequence_layers(const Check& check) {
   // These operators take no float64.
   const auto cast = [](const std::string& names) {
@@ -598,9 +623,9 @@ void sequence_layers(const Check& check) {
   const Input b{"b", spread({3}, -1, 1)}, p{"p", spread({2, 3, 2}, -1, 1), false};
   const std::string to_double = "\n y = Cast<to = 11>(yf)";
   check(cast("xw") + "yf, s = CausalConvWithState(xf, wf)" + to_double, {x, w}, Precision::float32);
-  check(
-      cast("xwbp") + "yf, s = CausalConvWithState<activation = \"silu\">(xf, wf, bf, pf)" + to_double,
-      {x, w, b, p}, Precision::float32);
+  check(cast("xwbp") + "yf, s = CausalConvWithState<activation = \"silu\">(xf, wf, bf, pf)" +
+            to_double,
+        {x, w, b, p}, Precision::float32);
   const Input q{"q", spread({2, 3, 8}, -1, 1)}, k{"k", spread({2, 3, 4}, -1, 1)};
   const Input v{"v", spread({2, 3, 6}, -1, 1)}, s{"s", spread({2, 2, 2, 3}, -1, 1), false};
   const std::string heads = "q_num_heads = 4, kv_num_heads = 2";
@@ -617,9 +642,9 @@ void sequence_layers(const Check& check) {
     check(cast("qkvb") + "yf, o = LinearAttention<update_rule = \"delta\", " + heads +
               ">(qf, kf, vf, , , bf)" + to_double,
           {q, k, v, beta}, Precision::float32);
-    check(
-        cast("qkvsdb") + "yf, o = LinearAttention<" + heads + ">(qf, kf, vf, sf, df, bf)" + to_double,
-        {q, k, v, s, {"d", spread({2, 3, 2}, -1, 0)}, beta}, Precision::float32);
+    check(cast("qkvsdb") + "yf, o = LinearAttention<" + heads + ">(qf, kf, vf, sf, df, bf)" +
+              to_double,
+          {q, k, v, s, {"d", spread({2, 3, 2}, -1, 0)}, beta}, Precision::float32);
   }
 }
 TEST(Gradient, SequenceLayers) { sequence_layers(Check(hold_against_differences)); }
@@ -629,10 +654,16 @@ TEST(Gradient, EveryRuleHasACase) {
   std::string bodies;
   const Check collect(
       [&](const std::string& body, const auto&, Precision) { bodies += body + "\n"; });
-  for (auto* group :
-       {unary_operators, broadcast_operators, products, reductions, movement, layers, more_movement,
-        windows, losses, normalizations, choices, branches, iterations, recurrent_layers,
-        linear_maps, transposed_convolutions, equations, attention, sequence_layers})
+  for (auto* group : {unary_operators, broadcast_operators,
+                      products,        reductions,
+                      movement,        layers,
+                      more_movement,   windows,
+                      losses,          normalizations,
+                      choices,         branches,
+                      iterations,      recurrent_layers,
+                      linear_maps,     transposed_convolutions,
+                      equations,       attention,
+                      sequence_layers, scales_of_bytes})
     group(collect);
   const auto is_named = [&](const std::string& op, const std::string& value) {
     // "= Op(" or "= Op<... value ...>": the attributes of variants are words or numbers.
