@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import unicodedata
 
 import numpy as np
 import pytest
 from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+import generate_letter_cases  # noqa: E402
 
 TABLE = ROOT / "src" / "ops" / "families" / "letter_cases.h"
 # Letters come in every release of Unicode: of another than the table's, those that are old enough are compared.
@@ -35,3 +40,11 @@ def test_every_letter(sardonyx, save, tmp_path, action, locale):
 def test_turkish_letters(sardonyx, save, tmp_path):
     for action, texts, wanted in (("LOWER", ["IİI\u0307ß", "ΣΑΣ"], ["ıiiß", "σας"]), ("UPPER", ["iıß"], ["İISS"])):
         assert normalized(sardonyx, save, tmp_path, texts, case_change_action=action, locale="tr_TR") == wanted
+
+
+def test_the_table_is_what_its_tool_writes():
+    """To the letter with the same Unicode; another one adds runs of letters, and changes hardly any."""
+    written, table = generate_letter_cases.content(), TABLE.read_text()
+    rows, wanted = (set(re.findall(r"\{0x.*?\}", text)) for text in (table, written))
+    assert len(rows) > 900
+    assert table == written if SAME_UNICODE else len(rows & wanted) > 0.9 * len(rows)
