@@ -306,7 +306,7 @@ def loss(d: Draw) -> Node:
     labels = d.numpy.integers(0, classes, [n, *rest]).astype(d.dtype(second))
     if d.maybe(0.4):
         made["ignore_index"] = d.between(-1, classes - 1)
-        if made["ignore_index"] < 0:
+        if made["ignore_index"] < 0 and labels.size:
             labels.reshape(-1)[0] = made["ignore_index"]
     weight = np.asarray(d.numpy.uniform(0.1, 2, classes)).astype(dtype) if d.maybe() else None
     outputs = d.between(1, 2) if d.name.startswith("Softmax") else 1
