@@ -19,6 +19,7 @@ Context::Context(const Plan& plan)
       late_sizes_(plan.segments().size()),
       arenas_(plan.segments().size()),
       offsets_(plan.values().size(), -1),
+      given_outputs_(plan.outputs().size()),
       state_(Bytes::allocate(static_cast<size_t>(plan.state_bytes()))) {
   std::memset(state_.mutable_data(), 0, state_.size());
   size_t pointers = 0;
@@ -53,9 +54,16 @@ Context::Context(const Plan& plan)
   }
 }
 
-int64_t Context::arena_bytes() const {
+int64_t Context::working_bytes() const {
   int64_t bytes = static_cast<int64_t>(scratch_.size() + late_scratch_.size() + state_.size());
   for (const Bytes& arena : arenas_) bytes += static_cast<int64_t>(arena.size());
+  return bytes;
+}
+
+int64_t Context::arena_bytes() const {
+  int64_t bytes = working_bytes();
+  for (const RecycledBlocks& given : given_outputs_)
+    bytes += static_cast<int64_t>(given.waiting_bytes());
   return bytes;
 }
 
@@ -116,7 +124,7 @@ void Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
     }
   } cleanup{*this, environment.observer};
   if (environment.observer != nullptr) environment.observer->begin_plan(plan_);
-  environment.charge(arena_bytes());
+  environment.charge(working_bytes());
   if (!take_inputs(inputs, captured)) segment_bound_[0] = 0;
   // Sizes that the last run decided are open again.
   if (plan_.segments().size() > 1) {

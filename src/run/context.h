@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/recycled.h"
 #include "run/plan.h"
 
 namespace sardonyx::run {
@@ -18,6 +19,7 @@ class Context {
 
   void run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
            std::span<Value> outputs, eval::Environment& environment);
+  // Memory that stays for the next run.
   int64_t arena_bytes() const;
 
  private:
@@ -47,6 +49,9 @@ class Context {
   void run_steps(const Segment& segment, eval::Environment& environment);
   void allocate_outputs(const Segment& segment, std::span<Value> outputs,
                         eval::Environment& environment);
+  Tensor allocate_output(size_t output, ElementType type, Shape shape,
+                         eval::Environment& environment);
+  int64_t working_bytes() const;
   ops::RunContext context_of(int index, Bytes& scratch, eval::Environment& environment);
   void run_planned(int index, eval::Environment& environment);
   void run_late(int index, eval::Environment& environment);
@@ -82,6 +87,7 @@ class Context {
   std::vector<std::vector<int64_t>> late_sizes_;  // by segment: sizes_ when it was bound
   std::vector<Bytes> arenas_;                     // by segment
   std::vector<int64_t> offsets_;                  // by value: of roots in their segment's arena
+  std::vector<RecycledBlocks> given_outputs_;     // by output: what callers have let go of
   Bytes state_;
   Bytes scratch_;
   Bytes late_scratch_;

@@ -1,9 +1,22 @@
 // What the caller gets: memory for outputs before the steps run, values after.
 #include <cstring>
 
+#include "base/checked.h"
 #include "run/context.h"
 
 namespace sardonyx::run {
+
+Tensor Context::allocate_output(size_t output, ElementType type, Shape shape,
+                                eval::Environment& environment) {
+  const auto count = checked_count(shape);
+  if (type == ElementType::string || !count)
+    return ops::charged_tensor(environment, type, std::move(shape));
+  const int64_t bytes = byte_size(type, *count);
+  environment.charge(bytes);
+  const Bytes block = given_outputs_[output].allocate(static_cast<size_t>(bytes));
+  return Tensor::view(type, std::move(shape), block.data(), block.size(), block.owner());
+}
+
 void Context::allocate_outputs(const Segment& segment, std::span<Value> outputs,
                                eval::Environment& environment) {
   for (size_t i = 0; i < plan_.outputs().size(); ++i) {
@@ -19,7 +32,7 @@ void Context::allocate_outputs(const Segment& segment, std::span<Value> outputs,
         outputs[i].tensor().element_type() == value(root).known.type.element) {
       tensor = outputs[i].tensor();
     } else {
-      tensor = ops::charged_tensor(environment, value(root).known.type.element, std::move(shape));
+      tensor = allocate_output(i, value(root).known.type.element, std::move(shape), environment);
     }
     slot(root).data = tensor.data();
     outputs[i] = Value(std::move(tensor));

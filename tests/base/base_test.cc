@@ -1,5 +1,6 @@
 // Arithmetic on sizes from files, and the pool that kernels share.
 #include <gtest/gtest.h>
+#include <cstring>
 
 #include <atomic>
 #include <stdexcept>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "base/recycled.h"
 #include "base/thread_pool.h"
 
 namespace sardonyx {
@@ -86,6 +88,47 @@ TEST(ThreadPool, ManyCallersShareIt) {
     for (std::thread& caller : callers) caller.join();
     EXPECT_EQ(wrong.load(), 0);
   }
+}
+
+TEST(RecycledBlocks, ComeBackWhenTheirLastUserIsGone) {
+  constexpr size_t size = 1 << 20;
+  RecycledBlocks blocks;
+  Bytes first = blocks.allocate(size);
+  const std::byte* place = first.data();
+  std::memset(first.mutable_data(), 1, size);
+  Bytes part = first.slice(10, 10);
+  first = {};
+  EXPECT_EQ(blocks.waiting_bytes(), 0u);  // a part of it is in use
+  EXPECT_NE(blocks.allocate(size).data(), place);
+  EXPECT_EQ(blocks.waiting_bytes(), size);
+  EXPECT_EQ(part.data()[0], std::byte{1});
+  part = {};
+  EXPECT_EQ(blocks.waiting_bytes(), size);
+  EXPECT_EQ(blocks.allocate(size).data(), place);  // the last that came back
+  EXPECT_EQ(blocks.allocate(2 * size).size(), 2 * size);
+  EXPECT_EQ(blocks.waiting_bytes(), 2 * size);  // that of the other size is gone
+  Bytes small = blocks.allocate(100);
+  small = {};
+  EXPECT_EQ(blocks.waiting_bytes(), 2 * size);
+}
+
+TEST(RecycledBlocks, OutliveTheirSourceAndComeBackFromAnyThread) {
+  constexpr size_t size = 1 << 20;
+  Bytes orphan;
+  {
+    RecycledBlocks blocks;
+    orphan = blocks.allocate(size);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([block = blocks.allocate(size)]() mutable {
+        std::memset(block.mutable_data(), 2, size);
+        block = {};
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(blocks.waiting_bytes(), size);
+  }
+  std::memset(orphan.mutable_data(), 3, size);
 }
 
 }  // namespace
