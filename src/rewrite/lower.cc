@@ -80,6 +80,7 @@ class Lowering {
   void collect_names(const ir::Graph& graph) {
     for (const auto& input : graph.inputs) names_.insert(input.name);
     for (const auto& initializer : graph.initializers) names_.insert(initializer.name);
+    for (const auto& sparse : graph.sparse_initializers) names_.insert(sparse.values.name);
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& output : node.outputs) names_.insert(output);
       ir::for_each_subgraph(
@@ -119,10 +120,15 @@ class Lowering {
     expand_gradients(to.nodes, scope, depth);
   }
 
-  // Sparse initializers become nodes that make the dense tensors they stand for.
+  // Sparse initializers become nodes that make the dense tensors they stand for. Those whose elements
+  // are not at hand, as where types alone are asked for, stay what they are.
   void make_dense(ir::Graph& graph, infer::Scope& scope, int depth) {
+    std::vector<ir::SparseTensorProto> kept;
     for (ir::SparseTensorProto& sparse : graph.sparse_initializers) {
-      if (sparse.values.is_external() || sparse.indices.is_external()) continue;
+      if (sparse.values.is_external() || sparse.indices.is_external()) {
+        kept.push_back(std::move(sparse));
+        continue;
+      }
       ir::Node node;
       node.op_type = "Constant";
       node.origin = "a sparse initializer";
@@ -134,7 +140,7 @@ class Lowering {
       charge(1, node);
       emit(std::move(node), scope, depth, graph.nodes);
     }
-    graph.sparse_initializers.clear();
+    graph.sparse_initializers = std::move(kept);
   }
 
   void expand_gradients(std::vector<ir::Node>& nodes, infer::Scope& scope, int depth) {

@@ -5,6 +5,7 @@
 #include <list>
 #include <mutex>
 #include <set>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "base/thread_pool.h"
@@ -155,6 +156,9 @@ Session::Implementation::SharedVariant Session::Implementation::make_variant(
   });
   std::erase_if(graph.initializers,
                 [&](const ir::TensorProto& t) { return overridden.contains(t.name); });
+  std::erase_if(graph.sparse_initializers, [&](const ir::SparseTensorProto& t) {
+    return overridden.contains(t.values.name);
+  });
   for (const ir::ValueInfo& input : graph.inputs) {
     const auto at = std::find_if(inputs.begin(), inputs.end(),
                                  [&](const ValueDescription& d) { return d.name == input.name; });
@@ -223,12 +227,12 @@ Session::Session(const Model& model, const SessionOptions& options)
     s.pool = std::make_shared<ThreadPool>(options.threads);
   }
   const ir::Graph& graph = *s.model->model.graph;
-  for (const ir::TensorProto& initializer : graph.initializers) {
-    for (const ir::ValueInfo& input : graph.inputs) {
-      if (input.name == initializer.name) s.defaults.insert(input.name);
-    }
-  }
+  std::unordered_set<std::string_view> constants;
+  for (const ir::TensorProto& initializer : graph.initializers) constants.insert(initializer.name);
+  for (const ir::SparseTensorProto& initializer : graph.sparse_initializers)
+    constants.insert(initializer.values.name);
   for (const ir::ValueInfo& input : graph.inputs) {
+    if (constants.contains(input.name)) s.defaults.insert(input.name);
     s.inputs.push_back(describe(input));
     s.inputs.back().optional = s.defaults.contains(input.name);
   }
