@@ -1,16 +1,23 @@
 // Times what a caller sees of the engine beside the kernels; prints one JSON object.
-//   engine_bench run MODEL COUNT                      microseconds of a run on bound inputs and
-//   outputs engine_bench pasts MODEL STEPS                    a decoder whose past grows by one
-//   each time engine_bench lengths MODEL DIM LOW HIGH COUNT     random lengths beside the same
-//   length again engine_bench shapes MODEL DIM LOW HIGH COUNT      memory over runs of random
-//   shapes engine_bench callers MODEL CALLERS THREADS        one session for many callers beside
-//   sessions
-//                                                     of one thread and one caller each
+//
+//   engine_bench run MODEL COUNT                    microseconds of a run on bound inputs and
+//   outputs
+//
+//   engine_bench pasts MODEL STEPS                  a decoder whose past grows by one each time
+//
+//   engine_bench lengths MODEL DIM LOW HIGH COUNT   random lengths beside the same length again
+//
+//   engine_bench shapes MODEL DIM LOW HIGH COUNT    memory over runs of random shapes
+//
+//   engine_bench callers MODEL CALLERS THREADS      one session for many callers beside sessions of
+//                                                   one thread and one caller each
+//
 // Inputs are random. One thread where nothing else is said.
 #include <time.h>
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -165,22 +172,26 @@ int watch_shapes(const std::string& model, const std::string& name, int low, int
   return 0;
 }
 
-// Runs a second by `callers` threads, each with inputs of its own, together.
+// Runs a second by one caller of each session, each with inputs of its own, together. The clock
+// starts when all of them have their inputs.
 double throughput(const std::vector<const Session*>& sessions, double seconds) {
   std::atomic<bool> stop{false};
   std::atomic<int64_t> runs{0};
+  std::barrier ready(static_cast<std::ptrdiff_t>(sessions.size()) + 1);
   std::vector<std::thread> callers;
-  const auto start = Clock::now();
   for (const Session* session : sessions) {
     callers.emplace_back([&, session] {
       const auto inputs = inputs_of(*session, {});
       std::vector<Value> outputs(session->outputs().size());
+      ready.arrive_and_wait();
       while (!stop.load(std::memory_order_relaxed)) {
         session->run(inputs, outputs);
         runs.fetch_add(1, std::memory_order_relaxed);
       }
     });
   }
+  ready.arrive_and_wait();
+  const auto start = Clock::now();
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   stop = true;
   for (std::thread& caller : callers) caller.join();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 
 #include "profile_report.h"
 #include "session/print.h"
@@ -60,19 +61,22 @@ constexpr std::string_view style = R"(<style>
 @media (prefers-color-scheme: dark) {
   :root { --fg: #e6e8eb; --dim: #9aa3af; --bg: #14171b; --line: #343a43; --bar: #6b9bf0; --fill: 45%; }
 }
-body { font: 14px/1.45 system-ui, sans-serif; color: var(--fg); background: var(--bg); margin: 2rem auto; max-width: 1240px;
+body { font: 14px/1.45 system-ui, sans-serif; color: var(--fg); background: var(--bg); margin: 2rem auto; max-width: 1400px;
        padding: 0 1rem; }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 p.note, td.origin, .dim { color: var(--dim); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .5rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
-th { cursor: pointer; white-space: nowrap; position: sticky; top: 0; background: var(--bg); }
-th.text, td.text { text-align: left; overflow-wrap: anywhere; }
+th, td { padding: .2rem .5rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; white-space: nowrap; }
+th { cursor: pointer; position: sticky; top: 0; background: var(--bg); }
+th.text, td.text { text-align: left; }
+td.long { white-space: normal; overflow-wrap: anywhere; min-width: 18rem; } td.long:empty { min-width: 0; }
 td.share { background: linear-gradient(to left, color-mix(in srgb, var(--bar) 35%, transparent) var(--w), transparent var(--w)); }
-svg { width: 100%; background: color-mix(in srgb, var(--fg) 4%, var(--bg)); border: 1px solid var(--line); }
+svg { display: block; width: 100%; background: color-mix(in srgb, var(--fg) 4%, var(--bg)); border: 1px solid var(--line); }
 svg text { fill: var(--fg); font: 11px system-ui, sans-serif; }
 svg .axis { stroke: var(--line); } svg .roof { stroke: var(--fg); fill: none; stroke-width: 1.5; }
 svg rect.bar { stroke: var(--bg); stroke-width: .3; } svg rect.hot, svg circle.hot { stroke: var(--fg); stroke-width: 2; }
+#roofline { max-width: 940px; }
+#ticks { display: flex; justify-content: space-between; margin: .1rem 0; font-size: 11px; font-variant-numeric: tabular-nums; }
 #hover { position: sticky; bottom: 0; min-height: 1.5em; background: var(--bg); border-top: 1px solid var(--line); }
 .box { overflow-x: auto; }
 </style>
@@ -101,7 +105,16 @@ const line = document.getElementById('timeline');
 if (line) {
   const [, , width, height] = line.getAttribute('viewBox').split(' ').map(Number);
   let from = 0, wide = width;
-  const show = () => line.setAttribute('viewBox', `${from} 0 ${wide} ${height}`);
+  const ticks = [...document.getElementById('ticks').children], run = +line.dataset.ms;
+  const time = ms => {
+    const [number, unit] = run * wide / width < 0.1 ? [ms * 1e3, 'µs'] : [ms, 'ms'], step = number / ms * run * wide / width / 5;
+    return ms === 0 ? '0' : `${number.toFixed(Math.max(0, Math.min(6, 1 - Math.floor(Math.log10(step)))))} ${unit}`;
+  };
+  const show = () => {
+    line.setAttribute('viewBox', `${from} 0 ${wide} ${height}`);
+    ticks.forEach((tick, i) => { tick.textContent = time(run * (from + wide * i / (ticks.length - 1)) / width); });
+  };
+  show();
   const clamp = () => { wide = Math.min(width, Math.max(width / 1e5, wide)); from = Math.min(width - wide, Math.max(0, from)); };
   line.addEventListener('wheel', e => {
     e.preventDefault();
@@ -207,22 +220,23 @@ class Page {
     }
     const int lanes = deepest + 1 + (report_.threads - 1);
     const double height = lanes * (lane_height + 2) + 2;
+    const double run_ms = static_cast<double>(run.end - run.begin) * 1e-6;
     const double scale = timeline_width / std::max(1.0, static_cast<double>(run.end - run.begin));
     text_ += fmt::format(
-        "<h2>One run</h2>\n<p class=\"note\">Run {} of {}, {}. The upper {} the thread of the "
-        "run{}; "
-        "turn the wheel to look closer, drag to move.{}</p>\n",
-        report_.chosen_run + 1, profile_.runs().size(),
-        short_time(static_cast<double>(run.end - run.begin) * 1e-6),
-        deepest == 0 ? "lane is" : "lanes are, bodies below the steps they are in,",
-        report_.threads > 1 ? ", the others its helpers" : "",
+        "<h2>One run</h2>\n<p class=\"note\">Run {} of {}, {}, coloured by operator as in the "
+        "table "
+        "below. {}{} Turn the wheel to look closer, drag to move.{}</p>\n",
+        report_.chosen_run + 1, profile_.runs().size(), short_time(run_ms),
+        deepest == 0 ? "The first lane is the thread of the run"
+                     : "The first lanes are the thread of the run, each body below its step",
+        report_.threads > 1 ? "; then come its helpers." : ".",
         all > events.size()
             ? fmt::format(" The {} shortest calls of {} are left out.", all - events.size(), all)
             : "");
     text_ += fmt::format(
-        "<svg id=\"timeline\" viewBox=\"0 0 {} {}\" height=\"{}\" "
+        "<svg id=\"timeline\" viewBox=\"0 0 {} {}\" height=\"{}\" data-ms=\"{:.6g}\" "
         "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"timeline\">\n",
-        timeline_width, height, height);
+        timeline_width, height, height, run_ms);
     for (const Profile::Event& event : events) {
       const int lane = event.thread == 0 ? depth(event.step) : deepest + event.thread;
       text_ += fmt::format(
@@ -232,7 +246,10 @@ class Page {
           2 + lane * (lane_height + 2), static_cast<double>(event.end - event.begin) * scale,
           lane_height, colour(event.step), title(event.step));
     }
-    text_ += "</svg>\n";
+    text_ += "</svg>\n<div id=\"ticks\" class=\"dim\">";
+    for (int fifth = 0; fifth <= 5; ++fifth)
+      text_ += fmt::format("<span>{}</span>", short_time(run_ms * fifth / 5));
+    text_ += "</div>\n";
   }
 
   void head_row(std::string_view first, bool steps) {
@@ -288,12 +305,13 @@ class Page {
     for (const ProfileRow& r : report_.steps) {
       const Profile::Step& s = step(r.step);
       text_ += fmt::format(
-          "<tr data-step=\"{}\"><td class=\"text\" style=\"padding-left:{:.1f}rem\">{}</td>",
+          "<tr data-step=\"{}\"><td class=\"text long\" style=\"padding-left:{:.1f}rem\">{}</td>",
           r.step, 0.5 + depth(r.step), escaped(s.node));
       cell(r.step, std::to_string(r.step));
       numbers(r);
-      text_ += fmt::format("<td class=\"text\">{}</td><td class=\"text origin\">{}</td></tr>\n",
-                           escaped(s.kernel), escaped(s.origin));
+      text_ +=
+          fmt::format("<td class=\"text\">{}</td><td class=\"text long origin\">{}</td></tr>\n",
+                      escaped(s.kernel), escaped(s.origin));
     }
     text_ += "</tbody>\n</table></div>\n";
   }
@@ -325,15 +343,18 @@ class Page {
         roof_width, roof_height);
     axes(low_x, high_x, low_y, high_y, x_of, y_of);
     for (const MachineLimits::Level& level : report_.limits.levels) {
-      const double ridge = report_.limits.gflops / level.gbps;
+      const double ridge = std::min(report_.limits.gflops / level.gbps, high_x);
+      const double x = x_of(std::max(low_x, low_y / level.gbps)),
+                   y = y_of(std::max(low_x * level.gbps, low_y)), ridge_x = x_of(ridge),
+                   ridge_y = y_of(ridge * level.gbps);
+      // Its name stands along the line.
       text_ += fmt::format(
-          "<path class=\"roof\" d=\"M{:.1f} {:.1f} L{:.1f} {:.1f} L{:.1f} {:.1f}\"/>"
-          "<text x=\"{:.1f}\" y=\"{:.1f}\">{} {:.0f} GB/s</text>\n",
-          x_of(std::max(low_x, low_y / level.gbps)), y_of(std::max(low_x * level.gbps, low_y)),
-          x_of(std::min(ridge, high_x)), y_of(std::min(ridge, high_x) * level.gbps), x_of(high_x),
-          y_of(std::min(report_.limits.gflops, high_x * level.gbps)),
-          x_of(std::max(low_x, low_y / level.gbps)) + 4,
-          y_of(std::max(low_x * level.gbps, low_y)) - 6, escaped(level.name), level.gbps);
+          "<path class=\"roof\" d=\"M{0:.1f} {1:.1f} L{2:.1f} {3:.1f} L{4:.1f} {3:.1f}\"/>"
+          "<text transform=\"translate({0:.1f} {1:.1f}) rotate({5:.1f})\" x=\"8\" y=\"-5\">"
+          "{6} {7:.0f} GB/s</text>\n",
+          x, y, ridge_x, ridge_y, x_of(high_x),
+          std::atan2(ridge_y - y, ridge_x - x) * 180 / std::numbers::pi, escaped(level.name),
+          level.gbps);
     }
     text_ +=
         fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.0f} GFLOP/s</text>\n",

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
+#include <string_view>
 
 #include "session/print.h"
 #include "terminal.h"
@@ -26,6 +27,15 @@ std::vector<int> sorted_runs(const Profile& profile) {
            run_ns(profile.runs()[static_cast<size_t>(b)]);
   });
   return order;
+}
+
+// The run in the middle of those whose events were all kept; the first where none is.
+int typical_run(const Profile& profile, std::vector<int> order) {
+  if (profile.dropped_events() > 0 && !profile.events().empty()) {
+    const int cut = profile.events().back().run;
+    std::erase_if(order, [=](int run) { return run >= std::max(cut, 1); });
+  }
+  return order[order.size() / 2];
 }
 
 // What its arithmetic and its bytes take at least.
@@ -152,7 +162,7 @@ ProfileReport make_report(const Profile& profile, MachineLimits limits) {
   const size_t quarter = order.size() / 4;
   const std::vector<int> middle(order.begin() + static_cast<std::ptrdiff_t>(quarter),
                                 order.end() - static_cast<std::ptrdiff_t>(quarter));
-  report.chosen_run = order[order.size() / 2];
+  report.chosen_run = typical_run(profile, order);
   std::vector<double> all;
   for (const Profile::Run& run : profile.runs()) all.push_back(run_ns(run) * 1e-6);
   report.median_ms = median(all);
@@ -227,36 +237,52 @@ std::string report_text(const ProfileReport& report) {
   return text;
 }
 
-std::string report_trace(const ProfileReport& report) {
-  const Profile& profile = *report.profile;
-  json events = json::array();
-  events.push_back({{"name", "process_name"},
-                    {"ph", "M"},
-                    {"pid", 1},
-                    {"tid", 0},
-                    {"args", {{"name", "sardonyx: " + report.model}}}});
-  for (int thread = 0; thread < report.threads; ++thread) {
-    events.push_back(
-        {{"name", "thread_name"},
-         {"ph", "M"},
+namespace {
+
+// Trace events, one after the other: a million of them would be gigabytes as one JSON value.
+class Trace {
+ public:
+  void add(const json& event) {
+    text_ += text_.empty() ? "{\"traceEvents\":[" : ",\n";
+    text_ += dumped(event);
+  }
+  void span(const std::string& name, const std::string& category, int thread, int64_t begin,
+            int64_t end, json arguments) {
+    add({{"name", name},
+         {"cat", category},
+         {"ph", "X"},
          {"pid", 1},
          {"tid", thread},
-         {"args", {{"name", thread == 0 ? "run" : fmt::format("helper {}", thread)}}}});
+         {"ts", static_cast<double>(begin) * 1e-3},
+         {"dur", static_cast<double>(end - begin) * 1e-3},
+         {"args", std::move(arguments)}});
   }
-  const auto span = [&](const std::string& name, const std::string& category, int thread,
-                        int64_t begin, int64_t end, json arguments) {
-    events.push_back({{"name", name},
-                      {"cat", category},
-                      {"ph", "X"},
-                      {"pid", 1},
-                      {"tid", thread},
-                      {"ts", static_cast<double>(begin) * 1e-3},
-                      {"dur", static_cast<double>(end - begin) * 1e-3},
-                      {"args", std::move(arguments)}});
-  };
+  void name(std::string_view what, int thread, const std::string& name) {
+    add({{"name", what}, {"ph", "M"}, {"pid", 1}, {"tid", thread}, {"args", {{"name", name}}}});
+  }
+  std::string end(const json& about) {
+    return std::move(text_) + "],\n\"displayTimeUnit\":\"ms\",\"otherData\":" + dumped(about) +
+           "}\n";
+  }
+
+ private:
+  static std::string dumped(const json& value) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  std::string text_;
+};
+
+}  // namespace
+
+std::string report_trace(const ProfileReport& report) {
+  const Profile& profile = *report.profile;
+  Trace trace;
+  trace.name("process_name", 0, "sardonyx: " + report.model);
+  for (int thread = 0; thread < report.threads; ++thread)
+    trace.name("thread_name", thread, thread == 0 ? "run" : fmt::format("helper {}", thread));
   for (size_t i = 0; i < profile.runs().size(); ++i) {
     const Profile::Run& run = profile.runs()[i];
-    span(fmt::format("run {}", i), "run", 0, run.begin, run.end, json::object());
+    trace.span(fmt::format("run {}", i), "run", 0, run.begin, run.end, json::object());
   }
   for (const Profile::Event& event : profile.events()) {
     const Profile::Step& step = profile.steps()[static_cast<size_t>(event.step)];
@@ -271,17 +297,13 @@ std::string report_trace(const ProfileReport& report) {
       arguments["operations"] = row.operations / row.calls;
       arguments["bytes"] = row.bytes / row.calls;
     }
-    span(event.thread == 0 ? step.node : step.node + " (part)", step.operator_name, event.thread,
-         event.begin, event.end, std::move(arguments));
+    trace.span(event.thread == 0 ? step.node : step.node + " (part)", step.operator_name,
+               event.thread, event.begin, event.end, std::move(arguments));
   }
-  const json trace = {{"traceEvents", std::move(events)},
-                      {"displayTimeUnit", "ms"},
-                      {"otherData",
-                       {{"model", report.model},
-                        {"threads", report.threads},
-                        {"gflops", report.limits.gflops},
-                        {"dropped_events", profile.dropped_events()}}}};
-  return trace.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return trace.end({{"model", report.model},
+                    {"threads", report.threads},
+                    {"gflops", report.limits.gflops},
+                    {"dropped_events", profile.dropped_events()}});
 }
 
 }  // namespace sardonyx::cli

@@ -120,8 +120,8 @@ class Lowering {
     expand_gradients(to.nodes, scope, depth);
   }
 
-  // Sparse initializers become nodes that make the dense tensors they stand for. Those whose elements
-  // are not at hand, as where types alone are asked for, stay what they are.
+  // Sparse initializers become nodes that make the dense tensors they stand for. Those whose
+  // elements are not at hand, as where types alone are asked for, stay what they are.
   void make_dense(ir::Graph& graph, infer::Scope& scope, int depth) {
     std::vector<ir::SparseTensorProto> kept;
     for (ir::SparseTensorProto& sparse : graph.sparse_initializers) {

@@ -156,9 +156,8 @@ Session::Implementation::SharedVariant Session::Implementation::make_variant(
   });
   std::erase_if(graph.initializers,
                 [&](const ir::TensorProto& t) { return overridden.contains(t.name); });
-  std::erase_if(graph.sparse_initializers, [&](const ir::SparseTensorProto& t) {
-    return overridden.contains(t.values.name);
-  });
+  std::erase_if(graph.sparse_initializers,
+                [&](const ir::SparseTensorProto& t) { return overridden.contains(t.values.name); });
   for (const ir::ValueInfo& input : graph.inputs) {
     const auto at = std::find_if(inputs.begin(), inputs.end(),
                                  [&](const ValueDescription& d) { return d.name == input.name; });
