@@ -1,7 +1,6 @@
 // Times what a caller sees of the engine beside the kernels; prints one JSON object.
 //
-//   engine_bench run MODEL COUNT                    microseconds of a run on bound inputs and
-//   outputs
+//   engine_bench run MODEL COUNT                    microseconds of a run on bound inputs
 //
 //   engine_bench pasts MODEL STEPS                  a decoder whose past grows by one each time
 //

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "ir/walk.h"
 #include "ops/upgrade_context.h"
 #include "rewrite/gradient_walk.h"
 #include "rewrite/instantiate.h"
@@ -81,8 +82,42 @@ std::vector<std::string> GradientWalk::active_captures(const ir::Node& node) con
   return names;
 }
 
+namespace {
+
+// Whether two evaluations of the node on the same inputs may differ: with a seed they do not.
+bool draws_anew(const ir::Node& node) {
+  const schema::Signature* signature = schema::newest(node.domain, node.op_type);
+  if (signature == nullptr || !signature->nondeterministic || node.find("seed") != nullptr ||
+      signature->attribute("seed") == nullptr)
+    return false;
+  // Dropout only drops where it is told to train.
+  return node.op_type != "Dropout" || (node.inputs.size() > 2 && !node.inputs[2].empty());
+}
+
+// Branches and iterations are computed once more for their gradients, which numbers that are drawn
+// anew would falsify.
+void require_repeatable(const ir::Node& holder, const ir::Graph& graph) {
+  for (const ir::Node& node : graph.nodes) {
+    if (draws_anew(node)) {
+      ops::NodeView(holder, schema::newest(holder.domain, holder.op_type))
+          .fail(ErrorCode::unsupported,
+                "has no gradient: its graph '{}' holds {}, which would draw other numbers when the "
+                "gradient computes it again; give that node a seed",
+                graph.name, ir::describe(node));
+    }
+    ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
+      require_repeatable(holder, inner);
+    });
+  }
+}
+
+}  // namespace
+
 void GradientWalk::graphs_backward(const ir::Node& node,
                                    const std::vector<std::string>& of_outputs) {
+  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
+    require_repeatable(node, graph);
+  });
   if (node.domain.empty() && node.op_type == "If") return if_backward(node, of_outputs);
   if (node.domain.empty() && (node.op_type == "Loop" || node.op_type == "Scan"))
     return iterations_backward(node, of_outputs);
