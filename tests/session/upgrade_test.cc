@@ -2,10 +2,13 @@
 // the old definitions.
 #include <gtest/gtest.h>
 
-#include "sardonyx/session.h"
+#include "upgrade_support.h"
 
 namespace sardonyx {
 namespace {
+
+using upgrade_test::counted;
+using upgrade_test::values;
 
 // Runs a graph of opset `opset`, planned and plain; both must give the same first output.
 Tensor run(int opset, const std::string& graph, const std::vector<NamedValue>& inputs) {
@@ -17,32 +20,20 @@ Tensor run(int opset, const std::string& graph, const std::vector<NamedValue>& i
   return planned;
 }
 
-std::vector<float> floats(const Tensor& tensor) {
-  const auto elements = tensor.elements<float>();
-  return {elements.begin(), elements.end()};
-}
-
-Tensor counted(Shape shape) {
-  Tensor tensor(ElementType::float32, std::move(shape));
-  float next = 0;
-  for (float& v : tensor.mutable_elements<float>()) v = next++;
-  return tensor;
-}
-
 TEST(Upgrade, BroadcastAxisOfOpset6IsNotSuffixAlignment) {
   // A square shape hides the mistake: b runs along dimension 0, not along the last one.
   const Tensor y = run(
       6,
       "g (float[2, 2] a, float[2] b) => (float[2, 2] y) { y = Add<axis = 0, broadcast = 1>(a, b) }",
       {{"a", counted({2, 2})}, {"b", Tensor::of<float>({10, 20}, {2})}});
-  EXPECT_EQ(floats(y), (std::vector<float>{10, 11, 22, 23}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{10, 11, 22, 23}));
 }
 
 TEST(Upgrade, BroadcastAxisWithoutKnownRanks) {
   const Tensor y =
       run(6, "g (float[] a, float[] b) => (float[] y) { y = Mul<axis = 1, broadcast = 1>(a, b) }",
           {{"a", counted({1, 2, 2})}, {"b", Tensor::of<float>({2, 3}, {2})}});
-  EXPECT_EQ(floats(y), (std::vector<float>{0, 2, 6, 9}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{0, 2, 6, 9}));
 }
 
 TEST(Upgrade, SlopeOfPReluBelongsToChannels) {
@@ -50,39 +41,39 @@ TEST(Upgrade, SlopeOfPReluBelongsToChannels) {
   const Tensor y =
       run(6, "g (float[1, 2, 2] x, float[2] s) => (float[1, 2, 2] y) { y = PRelu(x, s) }",
           {{"x", x}, {"s", Tensor::of<float>({2, 3}, {2})}});
-  EXPECT_EQ(floats(y), (std::vector<float>{-2, -2, -3, -3}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{-2, -2, -3, -3}));
 }
 
 TEST(Upgrade, SoftmaxOfOpset11WorksOnEverythingFromTheAxisOn) {
   const Tensor y = run(11, "g (float[1, 2, 2] x) => (float[1, 2, 2] y) { y = Softmax(x) }",
                        {{"x", Tensor::of<float>({0, 0, 0, 0}, {1, 2, 2})}});
-  for (const float v : floats(y)) EXPECT_FLOAT_EQ(v, 0.25f);
+  for (const float v : values<float>(y)) EXPECT_FLOAT_EQ(v, 0.25f);
 }
 
 TEST(Upgrade, SliceOfOpset1StartsAtTheFirstAxes) {
   const Tensor y =
       run(1, "g (float[3, 2] x) => (float[2, 2] y) { y = Slice<starts = [1], ends = [3]>(x) }",
           {{"x", counted({3, 2})}});
-  EXPECT_EQ(floats(y), (std::vector<float>{2, 3, 4, 5}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{2, 3, 4, 5}));
 }
 
 TEST(Upgrade, ConcatOfOpset1JoinsAlongDimension1) {
   const Tensor y =
       run(1, "g (float[1, 2] a, float[1, 2] b) => (float[1, 4] y) { y = Concat(a, b) }",
           {{"a", counted({1, 2})}, {"b", counted({1, 2})}});
-  EXPECT_EQ(floats(y), (std::vector<float>{0, 1, 0, 1}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{0, 1, 0, 1}));
 }
 
 TEST(Upgrade, SeluOfOpset1HasShortConstants) {
   const Tensor y = run(1, "g (float[1] x) => (float[1] y) { y = Selu(x) }",
                        {{"x", Tensor::of<float>({1}, {1})}});
-  EXPECT_FLOAT_EQ(floats(y)[0], 1.0507f);
+  EXPECT_FLOAT_EQ(values<float>(y)[0], 1.0507f);
 }
 
 TEST(Upgrade, ClipAttributesBecomeInputs) {
   const Tensor y =
       run(6, "g (float[4] x) => (float[4] y) { y = Clip<max = 2.0>(x) }", {{"x", counted({4})}});
-  EXPECT_EQ(floats(y), (std::vector<float>{0, 1, 2, 2}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{0, 1, 2, 2}));
 }
 
 TEST(Upgrade, ReshapeOfOpset1HasItsShapeAsAttribute) {
@@ -104,7 +95,7 @@ TEST(Upgrade, BatchNormalizationOfOpset6InInference) {
        {"b", one},
        {"m", one},
        {"v", four}});
-  EXPECT_EQ(floats(y), (std::vector<float>{3, 5}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{3, 5}));
 }
 
 TEST(Upgrade, UpsampleRepeatsPixels) {
@@ -112,12 +103,12 @@ TEST(Upgrade, UpsampleRepeatsPixels) {
                        "g (float[1, 1, 1, 2] x) => (float[1, 1, 2, 4] y) { y = Upsample<scales = "
                        "[1.0, 1.0, 2.0, 2.0]>(x) }",
                        {{"x", counted({1, 1, 1, 2})}});
-  EXPECT_EQ(floats(y), (std::vector<float>{0, 0, 1, 1, 0, 0, 1, 1}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{0, 0, 1, 1, 0, 0, 1, 1}));
 }
 
 TEST(Upgrade, DropoutIsInferenceFromOpset7) {
-  EXPECT_EQ(floats(run(7, "g (float[3] x) => (float[3] y) { y = Dropout<ratio = 0.9>(x) }",
-                       {{"x", counted({3})}})),
+  EXPECT_EQ(values<float>(run(7, "g (float[3] x) => (float[3] y) { y = Dropout<ratio = 0.9>(x) }",
+                              {{"x", counted({3})}})),
             (std::vector<float>{0, 1, 2}));
 }
 
@@ -126,7 +117,7 @@ TEST(Upgrade, NegativeIndicesOfOneHot9SwitchNothingOn) {
                        "g (int64[2] i) => (float[2, 3] y) { d = Constant<value = int64[1] {3}>() "
                        "v = Constant<value = float[2] {0, 1}>() y = OneHot(i, d, v) }",
                        {{"i", Tensor::of<int64_t>({-1, 1}, {2})}});
-  EXPECT_EQ(floats(y), (std::vector<float>{0, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{0, 0, 0, 0, 1, 0}));
 }
 
 }  // namespace

@@ -5,29 +5,15 @@
 
 #include <algorithm>
 
+#include "kernels/gemm/tile_config.h"
+
 namespace sardonyx::kernels {
 namespace {
 
 #define SARDONYX_AMX __attribute__((target("amx-tile,amx-int8")))
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-
-  // Tiles 0 to 3 hold sums; of the others, 4 holds rows alone, and what is left parts of the panel,
-  // or rows where all tiles are whole.
-  constexpr explicit TileConfig(int count = 0) {
-    for (int i = 0; i < 8; ++i) {
-      row_bytes[i] = 64;
-      rows[i] = static_cast<uint8_t>(i < 5 ? count : 16);
-    }
-  }
-};
-
-// For every number of rows. Not on the stack: the compiler takes the instruction that loads a
-// configuration to read its first bytes alone.
+// For every number of rows. Tiles 0 to 3 hold sums; of the others, 4 holds rows alone, and what is
+// left parts of the panel, or rows where all tiles are whole.
 struct TileConfigs {
   TileConfig of[17];
   constexpr TileConfigs() {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/gemm/tile_config.h"
+
 namespace sardonyx::kernels {
 namespace {
 
@@ -116,21 +118,6 @@ SARDONYX_SPLIT inline void split_some(SplitPanel& p, int64_t count) {
   _mm512_store_si512(p.most, most);
 }
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-
-  constexpr TileConfig() {
-    for (int i = 0; i < 8; ++i) {
-      row_bytes[i] = 64;
-      rows[i] = 16;
-    }
-  }
-};
-
-// Not on the stack: the compiler takes the instruction to read its first bytes alone.
 constexpr TileConfig tile_config;
 
 SARDONYX_SPLIT void set_up() { _tile_loadconfig(&tile_config); }
