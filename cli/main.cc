@@ -8,8 +8,11 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/similar.h"
 #include "commands.h"
 #include "loading.h"
 #include "sardonyx/error.h"
@@ -75,24 +78,7 @@ constexpr const char* description =
 
 constexpr const char* closing =
     "Exit codes: 0 ok, 1 findings or mismatch, 2 usage, 3 unreadable, 4 invalid model,\n"
-    "5 unsupported, 6 bad input, 7 failure during the run. 'sardonyx COMMAND --help' says more.\n";
-
-// CLI11's own messages name what was expected; only the exit code is ours.
-int parse_failed(CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() == 0) {  // --help, --version
-    std::string text;
-    if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
-      text = version_text();
-    } else {
-      CLI::App* shown = &app;
-      for (CLI::App* command : app.get_subcommands()) shown = command;
-      text = shown->help();
-    }
-    emit(text);
-    return ok;
-  }
-  return fail_with(usage, fmt::format("{}; see 'sardonyx --help'", printable(error.what())));
-}
+    "5 unsupported, 6 bad input, 7 failure during the run.";
 
 struct Command {
   std::string_view name;
@@ -107,9 +93,55 @@ constexpr Command commands[] = {
     {"rename", add_rename}, {"edit", add_edit},       {"opset", add_opset},
 };
 
+std::string did_you_mean(std::string_view text, const std::vector<std::string_view>& names) {
+  const std::string_view close = closest(text, names);
+  return close.empty() ? "" : fmt::format("; did you mean '{}'?", close);
+}
+
+// What was typed that means nothing, and what may have been meant; CLI11 says it of the rest.
+std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseError& error) {
+  std::vector<std::string> extra = app.remaining(true);
+  std::ranges::stable_partition(extra,
+                                [](const std::string& word) { return word.starts_with('-'); });
+  std::vector<std::string_view> names;
+  if (!extra.empty() && extra[0].starts_with('-')) {
+    const std::string option = extra[0].substr(0, extra[0].find('='));
+    std::vector<std::string> options;
+    for (const CLI::Option* known : shown.get_options()) {
+      for (const std::string& name : known->get_lnames()) options.push_back("--" + name);
+    }
+    names.assign(options.begin(), options.end());
+    return fmt::format("there is no option '{}'{}", printable(option), did_you_mean(option, names));
+  }
+  if (!extra.empty() && &app == &shown) {
+    for (const Command& command : commands) names.push_back(command.name);
+    return fmt::format("there is no command '{}'{}", printable(extra[0]),
+                       did_you_mean(extra[0], names));
+  }
+  if (!extra.empty()) return fmt::format("'{}' is one argument too many", printable(extra[0]));
+  if (&app == &shown) return "a command is needed, as in 'sardonyx run MODEL'";
+  return printable(error.what());
+}
+
+int parse_failed(CLI::App& app, const CLI::ParseError& error) {
+  CLI::App* shown = &app;
+  for (CLI::App* command : app.get_subcommands()) shown = command;
+  if (error.get_exit_code() == 0) {  // --help, --version
+    std::string text;
+    if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
+      text = version_text();
+    } else {
+      text = shown == &app ? app.help() : shown->help("sardonyx");
+    }
+    emit(text);
+    return ok;
+  }
+  return fail_with(usage, fmt::format("{}; see 'sardonyx{} --help'", misuse(app, *shown, error),
+                                      shown == &app ? "" : " " + shown->get_name()));
+}
+
 int run_program(int count, char** arguments) {
   CLI::App app(description, "sardonyx");
-  app.footer(closing);
   app.set_version_flag(
       "--version", [] { return version_text(); }, "What this program is, and exit");
   app.set_help_flag("-h,--help", "This help, and exit");
@@ -121,6 +153,8 @@ int run_program(int count, char** arguments) {
   for (const Command& command : commands) {
     if (only == std::end(commands) || only == &command) command.add(app, action);
   }
+  for (CLI::App* command : app.get_subcommands({})) command->footer(std::string(closing) + "\n");
+  app.footer(std::string(closing) + " 'sardonyx COMMAND --help' says more.\n");
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

@@ -78,7 +78,14 @@ std::vector<std::string> RunCommand::read_labels() const {
 
 // What --output can't hold is said before the run.
 void RunCommand::check_output_form(const Session& session) const {
-  if (!output.ends_with(".npz")) return;
+  if (!output.ends_with(".npz")) {
+    for (const char* ending : {".npy", ".pb", ".json", ".txt", ".csv", ".png"}) {
+      if (!output.ends_with(ending)) continue;
+      throw UsageError(fmt::format(
+          "--output {}: expected FILE.npz or a folder, which gets output_0.npy and so on", output));
+    }
+    return;
+  }
   for (const ValueDescription& description : session.outputs()) {
     if (description.kind == Value::Kind::tensor) continue;
     fail_at(fmt::format("output '{}'", description.name), ErrorCode::bad_input,

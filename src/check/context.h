@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/similar.h"
 #include "check/report.h"
 #include "ir/model.h"
 #include "sardonyx/value.h"
@@ -108,8 +109,6 @@ bool is_utf8(std::string_view text);
 void check_utf8(Context& context, const Where& where, std::string_view what, std::string_view name);
 bool is_c_identifier(std::string_view text);
 bool is_reversed_dns(std::string_view text);
-// The candidate closest to `text`, or "" where none is close.
-std::string_view closest(std::string_view text, const std::vector<std::string_view>& candidates);
 // "; did you mean 'x'?" or a plain advice where there is no candidate.
 std::string did_you_mean(std::string_view candidate, std::string_view otherwise = "");
 

@@ -1,6 +1,5 @@
 // Properties of names.
 #include <algorithm>
-#include <numeric>
 
 #include "check/context.h"
 
@@ -11,24 +10,6 @@ constexpr bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-// Edit distance without regard to letter case.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t substituted = diagonal + (lower(a[i]) != lower(b[j]));
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
 // The length of the character that `text` begins with; 0 where it is not well-formed: shortest
 // forms, no surrogates, nothing above U+10FFFF.
 size_t utf8_length(std::string_view text) {
@@ -85,22 +66,6 @@ bool is_c_identifier(std::string_view text) {
 
 bool is_reversed_dns(std::string_view text) {
   return text.find('.') != text.npos && text.front() != '.' && text.back() != '.';
-}
-
-std::string_view closest(std::string_view text, const std::vector<std::string_view>& candidates) {
-  std::string_view best;
-  size_t least = std::max<size_t>(1, (text.size() + 1) / 3) + 1;
-  for (const std::string_view candidate : candidates) {
-    const size_t difference =
-        std::max(candidate.size(), text.size()) - std::min(candidate.size(), text.size());
-    if (difference >= least || candidate.size() > 200) continue;
-    const size_t edits = distance(text, candidate);
-    if (edits < least) {
-      least = edits;
-      best = candidate;
-    }
-  }
-  return best;
 }
 
 std::string did_you_mean(std::string_view candidate, std::string_view otherwise) {

@@ -89,6 +89,15 @@ void name_elements(Known& value, ir::SymbolTable& symbols) {
   value.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
 }
 
+std::string any_of(std::span<const schema::TypeId> types) {
+  std::string text;
+  for (size_t i = 0; i < types.size(); ++i) {
+    text += i == 0 ? "" : i + 1 < types.size() ? ", " : " or ";
+    text += schema::to_string(types[i]);
+  }
+  return text;
+}
+
 // Kernels read their inputs as the signature's types say: no other may reach them.
 void check_input_types(const ops::InferContext& context, const schema::Signature& signature) {
   std::vector<int> first(signature.constraints.size(), -1);
@@ -97,9 +106,8 @@ void check_input_types(const ops::InferContext& context, const schema::Signature
     const schema::TypeId type = schema::type_id(context.type(i));
     if (formal == nullptr || !type.valid() || type.element() == ElementType::undefined) continue;
     if (!schema::allows(*formal, type)) {
-      context.fail("{} ('{}') must be of type {}; it is {}", context.input_name(i), formal->name,
-                   formal->constraint < 0 ? formal->type : "that the operator takes",
-                   schema::to_string(type));
+      context.fail("{} ('{}') must be {}; it is {}", context.input_name(i), formal->name,
+                   any_of(formal->types), schema::to_string(type));
     }
     if (formal->constraint < 0 || !formal->homogeneous) continue;
     int& with = first[static_cast<size_t>(formal->constraint)];
@@ -137,13 +145,15 @@ Binding bind_node(const ir::Node& node) {
   if (op != nullptr) return {signature, op};
   std::string advice;
   if (signature != nullptr) {
-    advice = "the operator is known but not implemented yet";
+    advice =
+        "either the model does not import its domain, or no kernel and no function body of it is "
+        "known here";
   } else if (schema::latest_opset(node.domain) > 0 && !schema::is_standard_domain(node.domain)) {
     advice = fmt::format("it is not among the operators of {} that Sardonyx knows", node.domain);
   } else if (!schema::is_standard_domain(node.domain)) {
     advice = fmt::format(
         "domain '{}' is neither of the standard nor of a function in the model; a library with the "
-        "operator can be named when the model is loaded",
+        "operator can be named when the model is loaded (--library FILE)",
         node.domain);
   } else {
     const auto close = schema::closest_name(node.domain, node.op_type);

@@ -1,9 +1,9 @@
 #include "schema/schema.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
+#include "base/similar.h"
 #include "schema/gradients.h"
 #include "schema/signature_text.h"
 #include "schema/tables.h"
@@ -139,49 +139,13 @@ const FunctionText* gradient_text(std::string_view domain, std::string_view name
   return rows.empty() ? nullptr : &rows.front();
 }
 
-namespace {
-
-constexpr size_t longest_name = 64;
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// Edit distance without regard to letter case; a swap of neighbours counts as one.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::array<size_t, longest_name + 1> two_above{}, above{}, row{};
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    two_above = above;
-    above = row;
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                           lower(a[i - 2]) == lower(b[j - 1]);
-      if (swapped) row[j] = std::min(row[j], two_above[j - 2] + 1);
-    }
-  }
-  return row[b.size()];
-}
-
-}  // namespace
-
 std::string_view closest_name(std::string_view domain, std::string_view name) {
-  if (name.empty() || name.size() > longest_name) return {};
-  std::string_view best;
-  // A third of the name may be wrong, and never all of it.
-  size_t limit = name.size() < 3 ? 0 : std::min<size_t>(name.size() / 3, 4);
+  std::vector<std::string_view> names;
   for (const Signature& signature : rows_of_domain(domain)) {
-    if (signature.extra || signature.name == best) continue;
-    const auto [shorter, longer] = std::minmax({name.size(), signature.name.size()});
-    if (longer > longest_name || longer - shorter > limit) continue;
-    const size_t distance = edit_distance(name, signature.name);
-    if (distance < limit || (distance == limit && best.empty())) {
-      best = signature.name;
-      limit = distance;
-    }
+    if (signature.extra || (!names.empty() && names.back() == signature.name)) continue;
+    names.push_back(signature.name);
   }
-  return best;
+  return closest(name, names);
 }
 
 }  // namespace sardonyx::schema

@@ -221,8 +221,9 @@ Shape settled(const Shape& found, int64_t count, const Wanted& wanted) {
   if (!wanted.shape || matches(found, *wanted.shape)) return found;
   const auto shape = found.size() <= 1 ? fitted(count, *wanted.shape) : std::nullopt;
   if (!shape) {
-    fail(ErrorCode::bad_input, "the value has shape {}; {} is wanted (-1: any size)",
-         to_string(found), to_string(*wanted.shape));
+    const bool open = std::ranges::any_of(*wanted.shape, [](int64_t size) { return size < 0; });
+    fail(ErrorCode::bad_input, "the value has shape {}; {} is wanted{}", to_string(found),
+         to_string(*wanted.shape), open ? " (-1: any size)" : "");
   }
   return *shape;
 }
@@ -231,6 +232,11 @@ Tensor tensor_of(const std::vector<const Json*>& elements, const Shape& found,
                  const Wanted& wanted) {
   const ElementType type =
       wanted.type == ElementType::undefined ? common_type(elements) : wanted.type;
+  if (!elements.empty()) {  // what is no value at all is told before its shape
+    Tensor first(type, {1});
+    std::memset(first.mutable_data(), 0, bit_width(type) != 0 ? first.byte_size() : 0);
+    put_element(first, 0, *elements[0]);
+  }
   Tensor tensor(type, settled(found, static_cast<int64_t>(elements.size()), wanted));
   if (bit_width(type) != 0 && bit_width(type) < 8 && tensor.byte_size() != 0)
     std::memset(tensor.mutable_data(), 0, tensor.byte_size());

@@ -22,6 +22,36 @@ def test_usage(sardonyx, arguments):
     sardonyx.fails(USAGE, *arguments)
 
 
+@pytest.mark.parametrize(("arguments", "mentions"), [
+    (["rnu", "model.onnx"], ["no command 'rnu'", "did you mean 'run'", "see 'sardonyx --help'"]),
+    ([], ["a command is needed", "sardonyx run MODEL"]),
+    (["run", "model.onnx", "--treads", "2"], ["no option '--treads'", "did you mean '--threads'", "see 'sardonyx run --help'"]),
+    (["check", "model.onnx", "--stict=1"], ["no option '--stict'", "did you mean '--strict'"]),
+    (["--vesion"], ["did you mean '--version'"]),
+    (["info", "model.onnx", "more"], ["'more' is one argument too many", "see 'sardonyx info --help'"]),
+    (["info"], ["MODEL is required", "see 'sardonyx info --help'"]),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
+def test_what_may_have_been_meant(sardonyx, arguments, mentions):
+    sardonyx.fails(USAGE, *arguments, mentions=mentions)
+
+
+def test_help_names_the_program(sardonyx):
+    assert "Usage: sardonyx convert [OPTIONS] MODEL OUTPUT" in sardonyx("convert", "--help").stdout
+    assert "Usage: sardonyx [OPTIONS] SUBCOMMAND" in sardonyx("--help").stdout
+
+
+def test_outputs_go_into_a_folder_or_an_archive(sardonyx, affine, tmp_path):
+    message = sardonyx.fails(USAGE, "run", affine, "--random-inputs", "--output", tmp_path / "y.npy",
+                             mentions=["FILE.npz or a folder"])
+    assert "y.npy" in message and not (tmp_path / "y.npy").exists()
+
+
+def test_what_is_no_value_is_told_before_its_shape(sardonyx, affine):
+    sardonyx.fails(BAD_INPUT, "run", affine, "--input", "x=weights.bin", mentions=["input 'x'", '"weights.bin" is no float'])
+    message = sardonyx.fails(BAD_INPUT, "run", affine, "--input", "x=[[[1]]]", mentions=["[1,1,1]", "any size"])
+    assert "(-1: any size)" in message
+
+
 @pytest.mark.parametrize("command", ["run", "check", "info", "show"])
 def test_unreadable(sardonyx, tmp_path, command):
     sardonyx.fails(UNREADABLE, command, tmp_path / "absent.onnx", mentions=["absent.onnx"])
