@@ -21,7 +21,7 @@ if(SARDONYX_SANITIZE)
     -fsanitize=${SARDONYX_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(sardonyx_options INTERFACE -fsanitize=${SARDONYX_SANITIZE})
 endif()
-if(SARDONYX_BUILD_FUZZERS)  # what steers the mutations: see fuzz/driver.cc
+if(SARDONYX_BUILD_FUZZERS AND SARDONYX_GUIDE_FUZZERS)  # what steers the mutations: see fuzz/driver.cc
   target_compile_options(sardonyx_options INTERFACE $<IF:$<CXX_COMPILER_ID:GNU>,
     -fsanitize-coverage=trace-pc,-fsanitize=fuzzer-no-link>)
 endif()

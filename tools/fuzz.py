@@ -62,7 +62,7 @@ def make_seeds(target: str) -> None:
             (folder / "w.bin").unlink(missing_ok=True)
 
 
-def fuzz(target: str, seconds: int, seed: int) -> bool:
+def fuzz(target: str, seconds: int, seed: int, programs: pathlib.Path) -> bool:
     if target == "text" or target in MADE_SEEDS:
         make_seeds(target)
     crashes = BUILD / "crashes"
@@ -73,8 +73,10 @@ def fuzz(target: str, seconds: int, seed: int) -> bool:
     environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
     print(f"== {target}: {seconds} s, seed {seed}", flush=True)
     words = ["--seconds", str(seconds), "--seed", str(seed), "--current", current]
-    words += ["--corpus", BUILD / "corpus" / target, *seeds(target)]
-    code = subprocess.run([BUILD / "bin" / f"fuzz_{target}", *words], env=environment).returncode
+    if programs == BUILD / "bin":  # without guidance nothing is known to be worth keeping
+        words += ["--corpus", BUILD / "corpus" / target]
+    words += seeds(target)
+    code = subprocess.run([programs / f"fuzz_{target}", *words], env=environment).returncode
     if code == 0:
         return True
     content = current.read_bytes()
@@ -90,14 +92,17 @@ def main() -> int:
     parser.add_argument("target", nargs="*", help=f"only these, of {', '.join(TARGETS)}")
     parser.add_argument("--seconds", type=int, default=60, help="of the processor's time, for each target (default 60)")
     parser.add_argument("--seed", type=int, default=1, help="of the mutations (default 1)")
+    parser.add_argument("--unguided", action="store_true", help="with the objects of build/asan, which do not say what an "
+                        "input reaches")
     options = parser.parse_args()
     targets = options.target or list(TARGETS)
     if unknown := [target for target in targets if target not in TARGETS]:
         parser.error(f"no target {', '.join(unknown)}; there are {', '.join(TARGETS)}")
-    build = ["cmake", "--build", str(BUILD), "--parallel", str(os.cpu_count()), "--target"]
+    folder = ROOT / "build" / "asan" if options.unguided else BUILD
+    build = ["cmake", "--build", str(folder), "--parallel", str(os.cpu_count()), "--target"]
     if subprocess.run(build + [f"fuzz_{target}" for target in targets]).returncode:
         return 1
-    return 0 if all([fuzz(target, options.seconds, options.seed) for target in targets]) else 1
+    return 0 if all([fuzz(target, options.seconds, options.seed, folder / "bin") for target in targets]) else 1
 
 
 if __name__ == "__main__":

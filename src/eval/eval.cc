@@ -94,19 +94,25 @@ const Value* Frame::find(std::string_view name) const {
   return nullptr;
 }
 
-std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs, const Frame& frame,
-                            Environment& environment, const Options& options) {
-  const infer::Binding binding = infer::bind_node(node);
-  ir::SymbolTable symbols;
-  std::vector<ops::Constraint> constraints;
-  infer::Findings findings{&symbols, &constraints, {}};
+namespace {
 
-  std::vector<Known> known(inputs.size());
-  std::vector<const Known*> known_pointers(inputs.size(), nullptr);
+// What inference knows of one node whose inputs are at hand.
+struct InferredNode {
+  ir::SymbolTable symbols;
+  std::vector<Known> inputs, outputs;
+  std::vector<const Known*> given;  // of the inputs; null where one is absent
+};
+
+void infer_from_values(InferredNode& inferred, const ir::Node& node, const infer::Binding& binding,
+                       std::span<const Value> inputs, const Frame& frame) {
+  std::vector<ops::Constraint> constraints;
+  infer::Findings findings{&inferred.symbols, &constraints, {}};
+  inferred.inputs.resize(inputs.size());
+  inferred.given.assign(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].kind() == Value::Kind::none) continue;
-    known[i] = known_of(inputs[i]);
-    known_pointers[i] = &known[i];
+    inferred.inputs[i] = known_of(inputs[i]);
+    inferred.given[i] = &inferred.inputs[i];
   }
   // A subgraph sees the frame's values by their types.
   const ops::InferSubgraph subgraph = [&](const ir::Graph& graph, std::span<const Known> given) {
@@ -119,28 +125,28 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
     infer::infer_graph(graph, scope, findings);
     return infer::outputs_of(graph, scope, findings);
   };
-  std::vector<Known> made = infer::infer_node(node, binding, known_pointers, findings, &subgraph);
+  inferred.outputs = infer::infer_node(node, binding, inferred.given, findings, &subgraph);
+}
 
-  // Nothing is packed for a single run: prepare sees types only, as for values that change.
-  // Internal operators may ask for constants, which fusion gave them.
+// Nothing is packed for a single run: prepare sees types only, as for values that change. Internal
+// operators may ask for constants, which fusion gave them.
+std::unique_ptr<ops::Step> prepare_step(InferredNode& inferred, const ir::Node& node,
+                                        const infer::Binding& binding,
+                                        const ops::PrepareServices& services) {
   if (node.domain != "sardonyx") {
-    for (Known& value : known) value.constant.reset();
+    for (Known& value : inferred.inputs) value.constant.reset();
   }
-  std::vector<const Known*> made_pointers;
-  for (const Known& value : made) made_pointers.push_back(&value);
-  ops::PackCache packs;
-  ops::PrepareServices services;
-  services.pool = &environment.pool();
-  services.packs = &packs;
-  services.prepare_graph = [&](const ir::Graph& graph,
-                               std::span<const Known>) -> std::unique_ptr<ops::PreparedGraph> {
-    return std::make_unique<PlainGraph>(graph, frame, options);
-  };
-  ops::PrepareContext prepare(node, binding.signature, known_pointers, made_pointers, services);
+  std::vector<const Known*> made;
+  for (const Known& value : inferred.outputs) made.push_back(&value);
+  ops::PrepareContext prepare(node, binding.signature, inferred.given, made, services);
   if (binding.op->prepare == nullptr) prepare.fail(ErrorCode::unsupported, "has no kernel");
-  const std::unique_ptr<ops::Step> step = binding.op->prepare(prepare);
-  const ops::StepTraits& traits = step->traits();
+  return binding.op->prepare(prepare);
+}
 
+std::vector<Value> run_step(const ops::Step& step, const ir::Node& node,
+                            std::span<const Value> inputs, const std::vector<Known>& made,
+                            Environment& environment) {
+  const ops::StepTraits& traits = step.traits();
   Slots in = input_slots(inputs);
   Slots out(node.outputs.size());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -154,19 +160,37 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
   std::memset(state.mutable_data(), 0, state.size());
   ops::BindContext bind(in.pointers.data(), in_count, out.pointers.data(), out_count,
                         state.mutable_data(), environment.pool().threads());
-  step->bind(bind);
+  step.bind(bind);
   environment.charge(bind.scratch());
   Bytes scratch = Bytes::allocate(static_cast<size_t>(bind.scratch()));
   ops::RunContext run(in.pointers.data(), in_count, out.pointers.data(), out_count, state.data(),
                       scratch.mutable_data(), environment);
-  step->run(run);
+  step.run(run);
   environment.give_back(bind.scratch());
 
   std::vector<Value> outputs;
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
+  for (size_t i = 0; i < node.outputs.size(); ++i)
     outputs.push_back(out.pointers[i] ? ops::to_owned(out.slots[i].value) : Value());
-  }
   return outputs;
+}
+
+}  // namespace
+
+std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs, const Frame& frame,
+                            Environment& environment, const Options& options) {
+  const infer::Binding binding = infer::bind_node(node);
+  InferredNode inferred;
+  infer_from_values(inferred, node, binding, inputs, frame);
+  ops::PackCache packs;
+  ops::PrepareServices services;
+  services.pool = &environment.pool();
+  services.packs = &packs;
+  services.prepare_graph = [&](const ir::Graph& graph,
+                               std::span<const Known>) -> std::unique_ptr<ops::PreparedGraph> {
+    return std::make_unique<PlainGraph>(graph, frame, options);
+  };
+  const std::unique_ptr<ops::Step> step = prepare_step(inferred, node, binding, services);
+  return run_step(*step, node, inputs, inferred.outputs, environment);
 }
 
 std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment,

@@ -28,14 +28,10 @@ class ArenaLayout {
       if (last->first + last->second == end_) {
         const int64_t offset = last->first;
         free_.erase(last);
-        end_ = offset + bytes;
-        return offset;
+        return end_after(offset, bytes);
       }
     }
-    const int64_t offset = end_;
-    if (__builtin_add_overflow(end_, bytes, &end_))
-      fail(ErrorCode::out_of_memory, "the run's working memory overflows");
-    return offset;
+    return end_after(end_, bytes);
   }
   void give(int64_t offset, int64_t bytes) {
     if (bytes == 0) return;
@@ -56,6 +52,12 @@ class ArenaLayout {
   int64_t end() const { return end_; }
 
  private:
+  int64_t end_after(int64_t offset, int64_t bytes) {
+    if (__builtin_add_overflow(offset, bytes, &end_))
+      fail(ErrorCode::out_of_memory, "the run's working memory overflows");
+    return offset;
+  }
+
   std::map<int64_t, int64_t> free_;
   int64_t end_ = 0;
 };

@@ -164,11 +164,9 @@ bool Builder::is_deferred(const ir::Node& node, const PlanStep& step,
   return false;
 }
 
-void Builder::add_node(const ir::Node& node) {
-  PlanStep step;
-  step.node = &node;
+// Its inputs, then what its subgraphs capture.
+void Builder::connect(const ir::Node& node, PlanStep& step) const {
   for (const std::string& name : node.inputs) step.inputs.push_back(value_of(node, name));
-  const int own_inputs = static_cast<int>(step.inputs.size());
   std::unordered_set<std::string> seen;
   ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
     for (const std::string& name : infer::captured_names(graph)) {
@@ -177,43 +175,33 @@ void Builder::add_node(const ir::Node& node) {
       step.captured.push_back(name);
     }
   });
+}
 
-  const infer::Binding binding = infer::bind_node(node);
-  step.binding = binding;
-  std::vector<const Known*> known;
-  for (int i = 0; i < own_inputs; ++i) {
-    const int value = step.inputs[static_cast<size_t>(i)];
-    known.push_back(value < 0 ? nullptr : &plan_.values_[static_cast<size_t>(value)].known);
+void Builder::prepare(PlanStep& step, std::span<const Known* const> inputs,
+                      const std::vector<Known>& outputs) {
+  const ir::Node& node = *step.node;
+  std::vector<const Known*> made;
+  for (const Known& output : outputs) made.push_back(&output);
+  ops::PrepareServices services;
+  services.pool = services_.pool;
+  services.packs = services_.packs;
+  services.exact = services_.exact;
+  services.prepare_graph = [&](const ir::Graph& graph, std::span<const Known> given) {
+    return prepare_graph(graph, given, step);
+  };
+  ops::PrepareContext prepare(node, step.binding.signature, inputs, made, services);
+  if (step.binding.op->prepare == nullptr) prepare.fail(ErrorCode::unsupported, "has no kernel");
+  step.step = step.binding.op->prepare(prepare);
+  step.refusals = prepare.take_refusals();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!node.outputs[i].empty() && !is_defined(outputs[i])) step.mode = PlanStep::Mode::late;
   }
-  // A subgraph's own plan checks what its sizes must be.
-  const ops::InferSubgraph subgraph = infer::subgraphs_of(scope_, findings_);
-  std::vector<Known> outputs = infer::infer_node(node, binding, known, findings_, &subgraph);
-  name_late_sizes(outputs);
+  step.state_offset = plan_.state_bytes_;
+  plan_.state_bytes_ += (step.step->traits().state_bytes + 63) / 64 * 64;
+}
 
-  if (is_deferred(node, step, outputs)) {
-    step.mode = PlanStep::Mode::deferred;
-  } else {
-    std::vector<const Known*> made;
-    for (const Known& output : outputs) made.push_back(&output);
-    ops::PrepareServices services;
-    services.pool = services_.pool;
-    services.packs = services_.packs;
-    services.exact = services_.exact;
-    services.prepare_graph = [&](const ir::Graph& graph, std::span<const Known> given) {
-      return prepare_graph(graph, given, step, own_inputs);
-    };
-    ops::PrepareContext prepare(node, binding.signature, known, made, services);
-    if (binding.op->prepare == nullptr) prepare.fail(ErrorCode::unsupported, "has no kernel");
-    step.step = binding.op->prepare(prepare);
-    step.refusals = prepare.take_refusals();
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (!node.outputs[i].empty() && !is_defined(outputs[i])) step.mode = PlanStep::Mode::late;
-    }
-    step.state_offset = plan_.state_bytes_;
-    plan_.state_bytes_ += (step.step->traits().state_bytes + 63) / 64 * 64;
-  }
-
-  const int index = static_cast<int>(plan_.steps_.size());
+void Builder::add_outputs(PlanStep& step, std::vector<Known> outputs) {
+  const ir::Node& node = *step.node;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) {
       step.outputs.push_back(-1);
@@ -223,12 +211,34 @@ void Builder::add_node(const ir::Node& node) {
     define_symbols(outputs[i]);
     const int value = add_value(node.outputs[i], std::move(outputs[i]), PlanValue::Source::step);
     PlanValue& made = plan_.values_[static_cast<size_t>(value)];
-    made.made_by = index;
+    made.made_by = static_cast<int>(plan_.steps_.size());
     made.boxed |= step.mode != PlanStep::Mode::planned ||
                   (step.step && step.step->traits().allocates_outputs);
     step.outputs.push_back(value);
     if (step.mode == PlanStep::Mode::planned) segment_.values.push_back(value);
   }
+}
+
+void Builder::add_node(const ir::Node& node) {
+  PlanStep step;
+  step.node = &node;
+  connect(node, step);
+  step.binding = infer::bind_node(node);
+  std::vector<const Known*> known;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const int value = step.inputs[i];
+    known.push_back(value < 0 ? nullptr : &plan_.values_[static_cast<size_t>(value)].known);
+  }
+  // A subgraph's own plan checks what its sizes must be.
+  const ops::InferSubgraph subgraph = infer::subgraphs_of(scope_, findings_);
+  std::vector<Known> outputs = infer::infer_node(node, step.binding, known, findings_, &subgraph);
+  name_late_sizes(outputs);
+  if (is_deferred(node, step, outputs)) {
+    step.mode = PlanStep::Mode::deferred;
+  } else {
+    prepare(step, known, outputs);
+  }
+  add_outputs(step, std::move(outputs));
   if (step.step) share_memory(step);
   const bool ends = step.mode != PlanStep::Mode::planned;
   plan_.steps_.push_back(std::move(step));
@@ -237,14 +247,16 @@ void Builder::add_node(const ir::Node& node) {
 
 std::unique_ptr<ops::PreparedGraph> Builder::prepare_graph(const ir::Graph& graph,
                                                            std::span<const Known> inputs,
-                                                           const PlanStep& step, int own_inputs) {
+                                                           const PlanStep& step) {
+  const size_t own_inputs = step.node->inputs.size();
   std::vector<std::pair<std::string, Known>> captured;
   std::vector<int> positions;
   for (const std::string& name : infer::captured_names(graph)) {
     captured.emplace_back(name, *scope_.find(name));
     const auto at = std::find(step.captured.begin(), step.captured.end(), name);
     if (!captured.back().second.constant)
-      positions.push_back(own_inputs + static_cast<int>(at - step.captured.begin()));
+      positions.push_back(static_cast<int>(own_inputs) +
+                          static_cast<int>(at - step.captured.begin()));
     else
       positions.push_back(-1);
   }

@@ -19,13 +19,17 @@ class Builder {
   void define_symbols(const Known& known);
   bool is_defined(const Known& known) const;
   void add_node(const ir::Node& node);
+  void connect(const ir::Node& node, PlanStep& step) const;
+  void prepare(PlanStep& step, std::span<const Known* const> inputs,
+               const std::vector<Known>& outputs);
+  void add_outputs(PlanStep& step, std::vector<Known> outputs);
   bool is_deferred(const ir::Node& node, const PlanStep& step,
                    std::span<const Known> outputs) const;
   // Sizes that only the run decides get a plain symbol each, so that the run can bind them.
   void name_late_sizes(std::vector<Known>& outputs);
   std::unique_ptr<ops::PreparedGraph> prepare_graph(const ir::Graph& graph,
                                                     std::span<const Known> inputs,
-                                                    const PlanStep& step, int own_inputs);
+                                                    const PlanStep& step);
   void share_memory(PlanStep& step);
   void end_segment();
   void find_lifetimes();

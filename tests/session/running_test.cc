@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "run/arena.h"
 #include "sardonyx/session.h"
 
 namespace sardonyx {
@@ -196,6 +197,17 @@ TEST(LateSteps, ShareTheMemoryOfTheirInputs) {
                               {"shape", Tensor::of<int64_t>({2, 2}, {2})}}),
                  Error);
   }
+}
+
+TEST(Arena, WhatCannotBeAddressedIsRefused) {
+  run::ArenaLayout layout;
+  constexpr int64_t block = int64_t{1} << 60;
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(layout.take(block), i * block);
+  EXPECT_THROW(layout.take(block), Error);
+  run::ArenaLayout growing;
+  for (int i = 0; i < 7; ++i) growing.take(block);
+  growing.give(6 * block, block);  // the stretch at the end grows beyond what there is
+  EXPECT_THROW(growing.take(2 * block), Error);
 }
 
 }  // namespace
