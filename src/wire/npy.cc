@@ -9,137 +9,15 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "wire/npy_header.h"
 #include "wire/utf.h"
 #include "wire/zip.h"
 
 namespace sardonyx::wire {
 namespace {
 
-constexpr std::string_view magic("\x93NUMPY", 6);
 // Strings of no length take no bytes: their number has to be bounded by itself.
 constexpr int64_t most_empty_strings = 1 << 16;
-
-[[noreturn]] void unsound(std::string_view what) {
-  fail(ErrorCode::unreadable, "not a sound .npy file: {}", what);
-}
-
-struct Header {
-  std::string descr;
-  bool fortran_order = false;
-  Shape shape;
-  size_t data_offset = 0;
-};
-
-// The header is a Python dictionary of a string, a truth value and a tuple of numbers.
-class HeaderParser {
- public:
-  explicit HeaderParser(std::string_view text) : text_(text) {}
-
-  Header parse() {
-    Header header;
-    bool has_descr = false, has_order = false, has_shape = false;
-    expect('{');
-    while (!accept('}')) {
-      const std::string key = quoted();
-      expect(':');
-      if (key == "descr") {
-        skip_space();
-        if (!text_.empty() && text_.front() == '[')
-          fail(ErrorCode::unsupported, "arrays of records (structured dtypes) are not read");
-        header.descr = quoted();
-        has_descr = true;
-      } else if (key == "fortran_order") {
-        header.fortran_order = truth();
-        has_order = true;
-      } else if (key == "shape") {
-        header.shape = tuple();
-        has_shape = true;
-      } else {
-        unsound(fmt::format("its header has the unknown key '{}'", key));
-      }
-      if (!accept(',')) {
-        expect('}');
-        break;
-      }
-    }
-    if (!has_descr || !has_order || !has_shape)
-      unsound("its header lacks descr, fortran_order or shape");
-    return header;
-  }
-
- private:
-  void skip_space() {
-    const size_t next = text_.find_first_not_of(" \t\n\r");
-    text_.remove_prefix(std::min(next, text_.size()));
-  }
-  bool accept(char c) {
-    skip_space();
-    if (text_.empty() || text_.front() != c) return false;
-    text_.remove_prefix(1);
-    return true;
-  }
-  void expect(char c) {
-    if (!accept(c)) unsound(fmt::format("its header has no '{}' where one belongs", c));
-  }
-  std::string quoted() {
-    skip_space();
-    if (text_.empty() || (text_.front() != '\'' && text_.front() != '"'))
-      unsound("its header lacks a quoted string");
-    const size_t end = text_.find(text_.front(), 1);
-    if (end == std::string_view::npos) unsound("a string in its header does not end");
-    std::string value(text_.substr(1, end - 1));
-    text_.remove_prefix(end + 1);
-    return value;
-  }
-  bool truth() {
-    skip_space();
-    for (const bool value : {true, false}) {
-      const std::string_view word = value ? "True" : "False";
-      if (text_.starts_with(word)) {
-        text_.remove_prefix(word.size());
-        return value;
-      }
-    }
-    unsound("fortran_order is neither True nor False");
-  }
-  Shape tuple() {
-    Shape shape;
-    expect('(');
-    while (!accept(')')) {
-      skip_space();
-      int64_t dim = 0;
-      const auto [stop, error] = std::from_chars(text_.data(), text_.data() + text_.size(), dim);
-      if (error != std::errc()) unsound("its shape is not a tuple of 64-bit numbers");
-      text_.remove_prefix(static_cast<size_t>(stop - text_.data()));
-      if (!text_.empty() && text_.front() == 'L') text_.remove_prefix(1);  // Python 2
-      shape.push_back(dim);
-      if (!accept(',')) {
-        expect(')');
-        break;
-      }
-    }
-    return shape;
-  }
-
-  std::string_view text_;
-};
-
-Header read_header(std::string_view file) {
-  if (!file.starts_with(magic)) unsound("it does not begin with '\\x93NUMPY'");
-  if (file.size() < 10) unsound("it is too short");
-  const int version = static_cast<unsigned char>(file[6]);
-  if (version < 1 || version > 3)
-    unsound(fmt::format("its version is {}; 1 to 3 are read", version));
-  uint32_t length = 0;
-  const size_t width = version == 1 ? 2 : 4;
-  if (file.size() < 8 + width) unsound("it is too short");
-  std::memcpy(&length, file.data() + 8, width);
-  const size_t start = 8 + width;
-  if (length > file.size() - start) unsound("its header is cut off");
-  Header header = HeaderParser(file.substr(start, length)).parse();
-  header.data_offset = start + length;
-  return header;
-}
 
 // What a descr such as '<f4' means.
 struct Dtype {
@@ -257,12 +135,12 @@ std::string string_at(const std::byte* at, const Dtype& dtype) {
   while (count > 0 && points[count - 1] == 0) --count;
   for (size_t i = 0; i < count; ++i) {
     if (!append_utf8(points[i], text))
-      unsound(fmt::format("a string has {:#x} in it, which is no character", points[i]));
+      unsound_npy(fmt::format("a string has {:#x} in it, which is no character", points[i]));
   }
   return text;
 }
 
-Tensor read_strings(const Header& header, const Dtype& dtype, const Bytes& data, int64_t count) {
+Tensor read_strings(const NpyHeader& header, const Dtype& dtype, const Bytes& data, int64_t count) {
   Tensor tensor(ElementType::string, header.shape);
   auto out = tensor.mutable_elements<std::string>();
   const auto put = [&](int64_t to, int64_t from) {
@@ -286,7 +164,7 @@ bool is_complex(ElementType type) {
 }
 
 // The elements in C order and in this machine's byte order; the bytes themselves where they are so.
-Bytes ordered(const Header& header, const Dtype& dtype, const Bytes& data, int64_t count) {
+Bytes ordered(const NpyHeader& header, const Dtype& dtype, const Bytes& data, int64_t count) {
   const bool plain_order = !header.fortran_order || header.shape.size() < 2;
   if (plain_order && !dtype.swap) return data;
   Bytes out = Bytes::allocate(data.size());
@@ -360,7 +238,7 @@ std::string header_of(std::string_view descr, const Shape& shape) {
   const size_t prefix = text.size() + 11 > 0xffff ? 12 : 10;
   text.append(63 - (prefix + text.size()) % 64, ' ');
   text += '\n';
-  std::string header(magic);
+  std::string header(npy_magic);
   header += {static_cast<char>(prefix == 12 ? 2 : 1), 0};
   const auto length = static_cast<uint32_t>(text.size());
   header.append(reinterpret_cast<const char*>(&length), prefix - 8);
@@ -449,19 +327,19 @@ void put_all(const std::vector<NamedTensor>& tensors, Sink& sink) {
 }  // namespace
 
 Tensor read_npy(const Bytes& bytes, ElementType expected) {
-  const Header header = read_header(bytes.text());
+  const NpyHeader header = read_npy_header(bytes.text());
   const Dtype dtype = dtype_of(header.descr, expected);
   const auto count = checked_count(header.shape);
   const auto needed = count ? checked_mul(*count, static_cast<int64_t>(dtype.item)) : std::nullopt;
   const size_t available = bytes.size() - header.data_offset;
   if (!needed || static_cast<uint64_t>(*needed) > available) {
-    unsound(fmt::format("shape {} of '{}' needs more than the {} bytes that follow the header",
-                        to_string(header.shape), header.descr, available));
+    unsound_npy(fmt::format("shape {} of '{}' needs more than the {} bytes that follow the header",
+                            to_string(header.shape), header.descr, available));
   }
   const Bytes data = bytes.slice(header.data_offset, static_cast<size_t>(*needed));
   if (dtype.type == ElementType::string) {
     if (dtype.item == 0 && *count > most_empty_strings)
-      unsound("it claims more empty strings than are read");
+      unsound_npy("it claims more empty strings than are read");
     return read_strings(header, dtype, data, *count);
   }
   const Bytes elements = ordered(header, dtype, data, *count);
