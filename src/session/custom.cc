@@ -87,6 +87,10 @@ void add_library(const std::string& path, ops::CustomTable& table) {
   } catch (const std::exception& error) {
     fail_at(path, ErrorCode::bad_input, "the library failed to add its operators: {}",
             error.what());
+  } catch (...) {
+    fail_at(
+        path, ErrorCode::bad_input,
+        "the library failed to add its operators: it threw something that is no std::exception");
   }
 }
 

@@ -368,6 +368,10 @@ TEST(OperatorLibrary, WhatIsNoneIsRefused) {
             std::string::npos);
   EXPECT_EQ(refused(OPERATORS_throws), "bad input: " OPERATORS_throws
                                        ": the library failed to add its operators: no luck today");
+  setenv("OPERATORS_THROW_A_NUMBER", "1", 1);
+  EXPECT_NE(refused(OPERATORS_throws).find("it threw something that is no std::exception"),
+            std::string::npos);
+  unsetenv("OPERATORS_THROW_A_NUMBER");
   CustomOperators twice;
   twice.load(library);
   EXPECT_NE(message_of([&] { twice.load(library); }).find("has been added before"),

@@ -1,6 +1,7 @@
 // Libraries that Sardonyx must not take operators from; FAULT_… says what is wrong with this one.
 #include <sardonyx/custom.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 extern "C" {
@@ -22,6 +23,7 @@ const char* const sardonyx_operators_cxx = sardonyx::custom_operators_cxx;
 #endif
 void sardonyx_add_operators(sardonyx::CustomRegistry&);
 void sardonyx_add_operators(sardonyx::CustomRegistry&) {
+  if (std::getenv("OPERATORS_THROW_A_NUMBER") != nullptr) throw 7;
   throw std::runtime_error("no luck today");
 }
 #endif
