@@ -10,6 +10,12 @@
 
 namespace sardonyx {
 
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
 MappedFile::MappedFile(std::string path, Access access) : path_(std::move(path)) {
   const int mode = access == Access::read ? O_RDONLY : O_RDWR | O_APPEND;
   descriptor_ = open(path_.c_str(), mode | O_CLOEXEC);

@@ -7,6 +7,9 @@
 
 namespace sardonyx {
 
+// ".", "/" or whatever leads to the file.
+std::string folder_of(const std::string& path);
+
 class MappedFile {
  public:
   enum class Access { read, append };

@@ -9,12 +9,6 @@
 
 namespace sardonyx {
 
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 ModelForm form_of(const std::string& path) {
   if (path.ends_with(".onnxtxt")) return ModelForm::text;
   if (path.ends_with(".json")) return ModelForm::json;
@@ -55,22 +49,20 @@ ir::Model read_model_bytes(const Bytes& bytes, std::string folder, ModelForm for
   return model;
 }
 
-namespace {
+ir::Model read_model_file(const std::string& path) { return read_model_file(MappedFile(path)); }
 
-ir::Model read_mapped(const Bytes& bytes, const std::string& path) {
+ir::Model read_model_file(const MappedFile& file) {
+  const std::string& path = file.path();
+  const ModelForm form = form_of(path);
+  if (form == ModelForm::binary) return reading([&] { return wire::read_model(file); });
   try {
-    ir::Model model = read_model_bytes(bytes, folder_of(path), form_of(path));
+    ir::Model model = read_model_bytes(file.bytes(), folder_of(path), form);
     model.path = path;
     return model;
   } catch (const Error& error) {
     throw error.within(path);
   }
 }
-
-}  // namespace
-
-ir::Model read_model_file(const std::string& path) { return read_mapped(map_file(path), path); }
-ir::Model read_model_file(const MappedFile& file) { return read_mapped(file.bytes(), file.path()); }
 
 ir::OperatorSet read_operator_set_file(const std::string& path) {
   const Bytes bytes = map_file(path);

@@ -10,9 +10,6 @@
 
 namespace sardonyx {
 
-// ".", "/" or whatever leads to the file.
-std::string folder_of(const std::string& path);
-
 // The forms of a model file: the standard's binary and textual ones, and protobuf's two readable
 // ones.
 enum class ModelForm { binary, text, json, textproto };

@@ -31,15 +31,20 @@ void append(Bytes& gathered, const Bytes& more, const std::shared_ptr<const void
 }  // namespace
 
 bool ProtoReader::parse_varint(uint64_t& value) {
-  if (pos_ < end_ && *pos_ < std::byte{0x80}) {
-    value = static_cast<uint64_t>(*pos_++);
+  const auto left = std::min(longest_varint, static_cast<size_t>(end_ - pos_));
+  if (left == 0) return false;
+  const std::byte* bytes = window_.look(pos_, left);
+  if (*bytes < std::byte{0x80}) {
+    value = static_cast<uint64_t>(*bytes);
+    ++pos_;
     return true;
   }
   uint64_t result = 0;
-  for (int shift = 0; shift < 70 && pos_ < end_; shift += 7) {
-    const auto byte = static_cast<uint64_t>(*pos_++);
-    if (shift < 64) result |= (byte & 0x7f) << shift;
+  for (size_t i = 0; i < left; ++i) {
+    const auto byte = static_cast<uint64_t>(bytes[i]);
+    result |= (byte & 0x7f) << (7 * i);
     if (byte < 0x80) {
+      pos_ += i + 1;
       value = result;
       return true;
     }
@@ -60,12 +65,12 @@ const char* ProtoReader::parse_field() {
       return parse_varint(value_) ? nullptr : "a number is cut off or longer than 10 bytes";
     case WireType::fixed64:
       if (left < 8) return "an 8-byte number is cut off";
-      value_ = load<uint64_t>(pos_);
+      value_ = load<uint64_t>(window_.look(pos_, 8));
       pos_ += 8;
       return nullptr;
     case WireType::fixed32:
       if (left < 4) return "a 4-byte number is cut off";
-      value_ = load<uint32_t>(pos_);
+      value_ = load<uint32_t>(window_.look(pos_, 4));
       pos_ += 4;
       return nullptr;
     case WireType::length: {
@@ -147,14 +152,16 @@ void ProtoReader::take_floats(std::vector<float>& list) {
       broken(fmt::format("{} bytes of packed floats are no multiple of 4", length_));
     const size_t before = list.size();
     list.resize(before + length_ / 4);
-    if (length_ != 0) std::memcpy(list.data() + before, value_start_, length_);
+    if (length_ != 0) std::memcpy(list.data() + before, text().data(), length_);
     taken_ = true;
   }
 }
 
 size_t ProtoReader::varints_in(const std::byte* begin, const std::byte* end) {
-  return static_cast<size_t>(
-      std::count_if(begin, end, [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; }));
+  const auto size = static_cast<size_t>(end - begin);
+  const std::byte* bytes = window_.look(begin, size);
+  return static_cast<size_t>(std::count_if(
+      bytes, bytes + size, [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; }));
 }
 
 void ProtoReader::broken_list() {

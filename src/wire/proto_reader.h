@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -15,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "wire/fields.h"
+#include "wire/window.h"
 
 namespace sardonyx::wire {
 
@@ -29,9 +31,11 @@ concept Message = requires(T& message) {
 // it. Lengths are 64 bits wide and checked against the enclosing message before use.
 class ProtoReader {
  public:
-  // `root` names the outermost message in errors.
-  ProtoReader(Bytes bytes, std::string_view root)
+  // `root` names the outermost message in errors. `descriptor`: of the file that `bytes` map, if
+  // they do; it is used while the reader is.
+  ProtoReader(Bytes bytes, std::string_view root, int descriptor = -1)
       : bytes_(std::move(bytes)),
+        window_(bytes_, descriptor),
         root_(root),
         pos_(bytes_.data()),
         end_(bytes_.data() + bytes_.size()),
@@ -112,8 +116,8 @@ class ProtoReader {
     if (naming_) return;
     kept.written_defaults |= std::exchange(written_default_, 0);
     if (taken_) return;
-    kept.bytes.append(reinterpret_cast<const char*>(field_start_),
-                      static_cast<size_t>(pos_ - field_start_));
+    const auto size = static_cast<size_t>(pos_ - field_start_);
+    kept.bytes.append(reinterpret_cast<const char*>(window_.look(field_start_, size)), size);
   }
 
  private:
@@ -124,6 +128,7 @@ class ProtoReader {
   };
   static constexpr size_t no_index = std::numeric_limits<size_t>::max();
   static constexpr int max_depth = 100;
+  static constexpr size_t longest_varint = 10;
   // Structs are larger than the bytes that ask for them: an empty message is two bytes. What real
   // files need stays far below this.
   static constexpr size_t structs_always_allowed = size_t{64} << 20;
@@ -162,15 +167,19 @@ class ProtoReader {
   Bytes payload() const {
     return bytes_.slice(static_cast<size_t>(value_start_ - bytes_.data()), length_);
   }
-  std::string_view text() const { return {reinterpret_cast<const char*>(value_start_), length_}; }
+  // Of a length-delimited field; good until the reader moves.
+  std::string_view text() {
+    return {reinterpret_cast<const char*>(window_.look(value_start_, length_)), length_};
+  }
 
   // Moves on to the next field where it has the same tag: lists of millions of numbers come as one
   // field each.
   bool next_alike() {
     const auto tag_size = static_cast<size_t>(tag_end_ - field_start_);
-    if (static_cast<size_t>(end_ - pos_) < tag_size ||
-        std::memcmp(pos_, field_start_, tag_size) != 0)
-      return false;
+    if (static_cast<size_t>(end_ - pos_) < tag_size) return false;
+    std::array<std::byte, longest_varint> tag;
+    std::memcpy(tag.data(), window_.look(field_start_, tag_size), tag_size);
+    if (std::memcmp(window_.look(pos_, tag_size), tag.data(), tag_size) != 0) return false;
     field_start_ = pos_;
     if (const char* trouble = parse_field()) broken(trouble);
     return true;
@@ -313,9 +322,10 @@ class ProtoReader {
 
   void take_floats(std::vector<float>& list);
   [[noreturn]] void broken_list();
-  static size_t varints_in(const std::byte* begin, const std::byte* end);
+  size_t varints_in(const std::byte* begin, const std::byte* end);
 
   Bytes bytes_;
+  Window window_;
   std::string_view root_;
   const std::byte* pos_;
   const std::byte* end_;  // of the message being read

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "base/fail.h"
 #include "wire/proto_reader.h"
@@ -71,28 +70,38 @@ std::string_view seems_to_be(std::string_view bytes) {
 }
 
 template <class M>
-M read_message(const Bytes& bytes, std::string_view root) {
+M read_message(const Bytes& bytes, std::string_view root, int descriptor = -1) {
   M message;
-  ProtoReader(bytes, root).read(message);
+  ProtoReader(bytes, root, descriptor).read(message);
   return message;
 }
 
-ir::Model read_model_bytes(const Bytes& bytes) {
-  // Its fields have numbers that a model's have, too.
-  if (bytes.text().starts_with("\n\x09ONNXOPSET"))
+void refuse_operator_set(std::string_view bytes) {
+  if (bytes.starts_with("\n\x09ONNXOPSET"))
     fail(ErrorCode::unreadable,
          "is not an ONNX model; it seems to be an operator set document, which 'sardonyx opset' "
          "shows and --opset uses");
-  const std::string_view kind = seems_to_be(bytes.text());
+}
+
+void refuse_other_kinds(std::string_view bytes) {
+  refuse_operator_set(bytes);
+  const std::string_view kind = seems_to_be(bytes);
+  if (!kind.empty()) fail(ErrorCode::unreadable, "is not an ONNX model; it seems to be {}", kind);
+}
+
+// Looks at the bytes by itself only where they are no model: that touches pages of a mapping.
+ir::Model read_model_bytes(const Bytes& bytes, int descriptor = -1) {
   ir::Model model;
   try {
-    model = read_message<ir::Model>(bytes, "ModelProto");
+    model = read_message<ir::Model>(bytes, "ModelProto", descriptor);
   } catch (const Error&) {
-    if (kind.empty()) throw;
-    fail(ErrorCode::unreadable, "is not an ONNX model; it seems to be {}", kind);
+    refuse_other_kinds(bytes.text());
+    throw;
   }
+  // A document's fields have numbers that a model's have, too, but the first is of another type.
+  if (model.unknown.bytes.starts_with('\n')) refuse_operator_set(bytes.text());
   if (!model.graph && !model.ir_version && model.opset_imports.empty()) {
-    if (!kind.empty()) fail(ErrorCode::unreadable, "is not an ONNX model; it seems to be {}", kind);
+    refuse_other_kinds(bytes.text());
     fail(ErrorCode::unreadable,
          "is not an ONNX model: it has neither a graph nor ir_version nor opset_import");
   }
@@ -101,16 +110,16 @@ ir::Model read_model_bytes(const Bytes& bytes) {
 
 }  // namespace
 
-ir::Model read_model(const std::string& path) {
-  const Bytes bytes = map_file(path);
+ir::Model read_model(const std::string& path) { return read_model(MappedFile(path)); }
+
+ir::Model read_model(const MappedFile& file) {
   try {
-    ir::Model model = read_model_bytes(bytes);
-    model.path = path;
-    model.folder = std::filesystem::path(path).parent_path().string();
-    if (model.folder.empty()) model.folder = ".";
+    ir::Model model = read_model_bytes(file.bytes(), file.descriptor());
+    model.path = file.path();
+    model.folder = folder_of(file.path());
     return model;
   } catch (const Error& error) {
-    throw error.within(path);
+    throw error.within(file.path());
   }
 }
 

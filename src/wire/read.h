@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/mapped_file.h"
 #include "ir/model.h"
 #include "ir/operator_set.h"
 #include "sardonyx/value.h"
@@ -19,6 +20,9 @@ namespace sardonyx::wire {
 // the path as given ("." without one). What is plainly no model (text, an archive, a pointer of
 // git-lfs …) is refused with a message that says what it seems to be.
 ir::Model read_model(const std::string& path);
+// The same of a file that is open already, while it is; what lies between weights is read, not
+// mapped, so that opening a model touches few pages.
+ir::Model read_model(const MappedFile& file);
 
 // The same from memory. `folder` is where external data is looked for; empty: nowhere.
 ir::Model read_model(const Bytes& bytes, std::string folder = {});

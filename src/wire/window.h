@@ -1,0 +1,42 @@
+// How the reader looks at a file: through a small copy of the part at hand. Internal to wire.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "base/bytes.h"
+
+namespace sardonyx::wire {
+
+// Touching a page of a mapping costs more than reading hundreds of bytes from a descriptor, and a
+// model is a few bytes between weights that nobody looks at yet. Places are named by their address
+// in the mapping; where there is no descriptor, they are read there.
+class Window {
+ public:
+  // `bytes` map the whole file of `descriptor`; -1: they are in memory. Neither is owned.
+  explicit Window(const Bytes& bytes, int descriptor = -1);
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  // The `size` bytes at `place`, which lie inside; good until the next call. Throws Error
+  // (unreadable) where the file has become shorter.
+  const std::byte* look(const std::byte* place, size_t size) {
+    const auto offset = static_cast<size_t>(place - file_);
+    if (offset >= begin_ && offset + size <= end_) return seen_ + (offset - begin_);
+    return move(offset, size);
+  }
+
+ private:
+  static constexpr size_t least = 512;
+
+  const std::byte* move(size_t offset, size_t size);
+
+  const std::byte* file_;
+  size_t file_size_;
+  int descriptor_;
+  const std::byte* seen_;            // what is at begin_
+  size_t begin_ = 0, end_ = 0;       // the offsets that can be seen
+  std::array<std::byte, 1 << 14> copy_;
+};
+
+}  // namespace sardonyx::wire
