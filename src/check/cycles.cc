@@ -120,12 +120,12 @@ Cycles find_cycles(const std::vector<std::vector<size_t>>& next) {
 }
 
 Cycles find_cycles(const std::vector<ir::Node>& nodes,
-                   const std::unordered_map<std::string_view, size_t>& producers) {
+                   const NameMap<size_t>& producers) {
   std::vector<std::vector<size_t>> next(nodes.size());
   const auto uses = [&](const ir::Node& node, size_t user) {
     for (const std::string& input : node.inputs) {
-      const auto producer = producers.find(input);
-      if (producer != producers.end()) next[producer->second].push_back(user);
+      const size_t* producer = producers.find(input);
+      if (producer != nullptr) next[*producer].push_back(user);
     }
   };
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/name_map.h"
 #include "ir/model.h"
 
 namespace sardonyx::check {
@@ -18,7 +17,7 @@ struct Cycles {
 // `producers` says which node computes a name. What a node's nested graphs use counts as used by
 // the node.
 Cycles find_cycles(const std::vector<ir::Node>& nodes,
-                   const std::unordered_map<std::string_view, size_t>& producers);
+                   const NameMap<size_t>& producers);
 
 // The same on any graph: `next[i]` are the successors of i.
 Cycles find_cycles(const std::vector<std::vector<size_t>>& next);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/name_map.h"
 #include "check/context.h"
 #include "check/cycles.h"
 
@@ -13,7 +14,7 @@ constexpr int max_graph_depth = 64;
 constexpr int max_visits = 100;
 constexpr size_t max_suggestions = 20;  // looking for similar names takes a while
 
-enum class Origin { input, initializer, node };
+enum class Origin { input, initializer, initialized_input, node };
 
 // A use of a value that its graph defines later.
 struct EarlyUse {
@@ -25,12 +26,12 @@ struct EarlyUse {
 // A graph that the pass is in.
 struct Frame {
   const ir::WalkPlace* place;
-  std::unordered_map<std::string_view, Origin> defined;
-  std::unordered_map<std::string_view, size_t> producers;  // of its nodes' outputs, once looked for
+  NameMap<Origin> defined;
+  NameMap<size_t> producers;  // of its nodes' outputs, once looked for
   const ir::Node* pending = nullptr;  // its outputs are defined once what it holds is done
   size_t pending_index = 0;
   std::vector<EarlyUse> early;
-  std::unordered_set<std::string_view> node_names;
+  NameMap<bool> node_names;
 };
 
 class ScopePass {
@@ -103,6 +104,7 @@ bool ScopePass::enter(const ir::WalkPlace& place) {
   Frame& frame = frames_.emplace_back();
   frame.place = &place;
   frame.defined.reserve(names_in(place));
+  frame.node_names.reserve(nodes_of(place).size());
   if (place.graph) {
     check_interface(context_, place);
     if (place.outer) check_subgraph_arity(context_, unit_, place);
@@ -115,7 +117,7 @@ bool ScopePass::enter(const ir::WalkPlace& place) {
 }
 
 void ScopePass::find_producers(Frame& frame) {
-  if (!frame.producers.empty()) return;
+  if (frame.producers.size() != 0) return;
   const std::vector<ir::Node>& nodes = nodes_of(*frame.place);
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (const std::string& output : nodes[i].outputs) frame.producers.emplace(output, i);
@@ -141,16 +143,16 @@ void ScopePass::define_inputs(Frame& frame) {
 }
 
 void ScopePass::define_initializers(Frame& frame) {
-  std::unordered_set<std::string_view> seen;
   const auto define = [&](const std::string& name, bool sparse) {
     if (name.empty()) return;
     const Where where =
         Where{.graph = frame.place}.in(sparse ? "sparse initializer" : "initializer", name);
-    if (!seen.insert(name).second) {
+    const auto [origin, is_new] = frame.defined.emplace(name, Origin::initializer);
+    if (!is_new && *origin != Origin::input) {
       report_("G-10", where, "rename or remove one", "two initializers have this name");
       return;
     }
-    const auto [entry, is_new] = frame.defined.emplace(name, Origin::initializer);
+    if (!is_new) *origin = Origin::initialized_input;
     if (is_new) {
       check_utf8(context_, where, "value", name);
       report_("G-13", where, "list it among the inputs",
@@ -194,15 +196,15 @@ void ScopePass::define_pending(Frame& frame) {
 }
 
 void ScopePass::define_output(Frame& frame, const Where& where, const std::string& name) {
-  const auto [entry, is_new] = frame.defined.emplace(name, Origin::node);
+  const auto [origin, is_new] = frame.defined.emplace(name, Origin::node);
   const auto place = [&] { return where.in("output", name); };
   if (!is_new) {
-    const std::string_view what = entry->second == Origin::node    ? "an output of another node"
-                                  : entry->second == Origin::input ? "an input"
-                                                                   : "an initializer";
+    const std::string_view what = *origin == Origin::node          ? "an output of another node"
+                                  : *origin == Origin::initializer ? "an initializer"
+                                                                   : "an input";
     const RuleId rule = in_body(*frame.place)           ? RuleId("F-08")
-                        : entry->second == Origin::node ? RuleId("G-21")
-                                                        : RuleId("G-22");
+                        : *origin == Origin::node ? RuleId("G-21")
+                                                  : RuleId("G-22");
     report_(rule, place(), "rename it", "a value is assigned once; the name is {}, too", what);
     return;
   }
@@ -219,7 +221,7 @@ void ScopePass::node(const ir::WalkPlace& place, const ir::Node& node, size_t in
   for (const std::string& input : node.inputs) {
     if (!input.empty()) use(where, input);
   }
-  if (!node.name.empty() && !frame.node_names.insert(node.name).second) {
+  if (!node.name.empty() && !frame.node_names.emplace(node.name, true).second) {
     report_("N-05", where, "", "another node of the graph has this name");
   }
   check_utf8(context_, where, "node", node.name);
@@ -236,11 +238,11 @@ void ScopePass::use(const Where& where, const std::string& name) {
   for (size_t i = frames_.size(); i-- > 0;) {
     Frame& frame = frames_[i];
     find_producers(frame);
-    const auto producer = frame.producers.find(name);
-    if (producer == frame.producers.end()) continue;
+    const size_t* producer = frame.producers.find(name);
+    if (producer == nullptr) continue;
     const bool is_capture = i + 1 < frames_.size();
     const size_t user = is_capture ? frames_[i + 1].place->holder_index : where.node_index;
-    frame.early.push_back({producer->first, user, is_capture});
+    frame.early.push_back({name, user, is_capture});
     return;
   }
   report_unknown(where, name);
@@ -251,7 +253,7 @@ void ScopePass::report_unknown(const Where& where, const std::string& name) {
   if (suggestions_++ < max_suggestions) {
     std::vector<std::string_view> names;
     for (const Frame& frame : frames_) {
-      for (const auto& [known, origin] : frame.defined) names.push_back(known);
+      frame.defined.for_each([&](std::string_view known, Origin) { names.push_back(known); });
     }
     std::ranges::sort(names);  // the same advice on every machine
     advice = did_you_mean(closest(name, names));
@@ -275,7 +277,7 @@ void ScopePass::leave(const ir::WalkPlace& place) {
   check_value_info(frame);
   if (!place.outer) {
     if (!context_.model.training_info.empty()) {
-      for (const auto& [name, origin] : frame.defined) names_.insert(name);
+      frame.defined.for_each([&](std::string_view name, Origin) { names_.insert(name); });
     }
     if (odd_names_ > 0) {
       report_("N-01", {.graph = &place}, "",
@@ -307,12 +309,13 @@ void ScopePass::check_outputs(const Frame& frame) {
 void ScopePass::check_value_info(const Frame& frame) {
   const ir::WalkPlace& place = *frame.place;
   const RuleId rule = in_body(place) ? RuleId("F-21") : RuleId("G-19");
+  const auto& infos = place.graph ? place.graph->value_info : place.function->value_info;
+  if (infos.empty()) return;
   std::unordered_set<std::string_view> interface, seen;
   if (place.graph) {
     for (const ir::ValueInfo& info : place.graph->inputs) interface.insert(info.name);
     for (const ir::ValueInfo& info : place.graph->outputs) interface.insert(info.name);
   }
-  const auto& infos = place.graph ? place.graph->value_info : place.function->value_info;
   for (const ir::ValueInfo& info : infos) {
     const Where where = Where{.graph = &place}.in("value_info", info.name);
     if (info.name.empty()) {
@@ -368,7 +371,7 @@ void ScopePass::report_early_uses(Frame& frame) {
             text, cycle[0]);
   }
   for (const EarlyUse& early : frame.early) {
-    const size_t producer = frame.producers.at(early.name);
+    const size_t producer = *frame.producers.find(early.name);
     if (cycles.component[producer] == cycles.component[early.user]) continue;
     const RuleId rule = early.is_capture        ? RuleId("S-03")
                         : in_body(*frame.place) ? RuleId("F-07")

@@ -24,37 +24,41 @@ auto within(const std::string& path, const Tool& tool) {
 Saved extract_file(const std::string& from, const std::string& to,
                    const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                    const SaveOptions& options) {
-  const ir::Model model = read_model_file(from);
+  const MappedFile file(from);
+  const ir::Model model = read_model_file(file);
   return save_model(within(from, [&] { return rewrite::extract(model, inputs, outputs); }), to,
-                    options);
+                    options.from(file));
 }
 
 Saved merge_files(const std::string& first, const std::string& second, const std::string& to,
                   const rewrite::MergeOptions& merging, const SaveOptions& options) {
-  ir::Model a = read_model_file(first), b = read_model_file(second);
+  const MappedFile file(first);
+  ir::Model a = read_model_file(file), b = read_model_file(second);
   if (options.moves_data()) {
     bring_in_external_data(a, options);
     bring_in_external_data(b, options);
   } else {
     require_data_in(b, folder_of(to));
   }
-  return save_model(rewrite::merge(std::move(a), std::move(b), merging), to, options);
+  return save_model(rewrite::merge(std::move(a), std::move(b), merging), to, options.from(file));
 }
 
 Saved rename_in_file(const std::string& from, const std::string& to,
                      const rewrite::Renaming& renaming, const std::string& prefix,
                      const SaveOptions& options) {
-  ir::Model model = read_model_file(from);
+  const MappedFile file(from);
+  ir::Model model = read_model_file(file);
   within(from, [&] {
     rewrite::rename(model, renaming);
     if (!prefix.empty()) rewrite::rename(model, rewrite::prefixed(model, prefix));
   });
-  return save_model(std::move(model), to, options);
+  return save_model(std::move(model), to, options.from(file));
 }
 
 Saved edit_file(const std::string& from, const std::string& to, const ModelEdits& edits,
                 const SaveOptions& options) {
-  ir::Model model = read_model_file(from);
+  const MappedFile file(from);
+  ir::Model model = read_model_file(file);
   const auto set = [](auto& member, const auto& edit) {
     if (edit) member = *edit;
   };
@@ -80,7 +84,7 @@ Saved edit_file(const std::string& from, const std::string& to, const ModelEdits
       model.metadata_props.push_back({key, value, {}});
     }
   }
-  return save_model(std::move(model), to, options);
+  return save_model(std::move(model), to, options.from(file));
 }
 
 }  // namespace sardonyx

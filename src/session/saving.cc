@@ -86,12 +86,14 @@ Saved save_model(ir::Model model, const std::string& path, const SaveOptions& op
     write_form(written, form, sink);
   };
   if (options.external_data.empty()) {
-    wire::write_file(path, [&](wire::Sink& sink) { write(model, sink); });
+    wire::write_file(
+        path, [&](wire::Sink& sink) { write(model, sink); }, options.source);
   } else {
     wire::write_model_with_data(std::move(model), path, options.external_data,
                                 {.at_least = options.threshold,
                                  .alignment = options.alignment,
-                                 .checksum = options.checksum},
+                                 .checksum = options.checksum,
+                                 .source = options.source},
                                 write);
     saved.data_bytes = size_of(fs::path(folder) / options.external_data);
   }
@@ -105,7 +107,8 @@ Saved save_model(ir::Model model, const std::string& path, const SaveOptions& op
 }
 
 Saved convert_model(const std::string& from, const std::string& to, const SaveOptions& options) {
-  return save_model(read_model_file(from), to, options);
+  const MappedFile file(from);
+  return save_model(read_model_file(file), to, options.from(file));
 }
 
 }  // namespace sardonyx

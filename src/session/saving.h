@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "ir/model.h"
 
 namespace sardonyx {
@@ -20,7 +21,14 @@ struct SaveOptions {
   // Of the external data that is read.
   bool verify_checksums = false;
   std::string trusted_folder;
+  // An open file that the model holds views of: its weights go from file to file.
+  const MappedFile* source = nullptr;
 
+  SaveOptions from(const MappedFile& file) const {
+    SaveOptions options = *this;
+    options.source = &file;
+    return options;
+  }
   bool moves_data() const { return embed || !external_data.empty(); }
 };
 

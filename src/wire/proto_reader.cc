@@ -30,15 +30,9 @@ void append(Bytes& gathered, const Bytes& more, const std::shared_ptr<const void
 
 }  // namespace
 
-bool ProtoReader::parse_varint(uint64_t& value) {
+bool ProtoReader::parse_long_varint(uint64_t& value) {
   const auto left = std::min(longest_varint, static_cast<size_t>(end_ - pos_));
-  if (left == 0) return false;
   const std::byte* bytes = window_.look(pos_, left);
-  if (*bytes < std::byte{0x80}) {
-    value = static_cast<uint64_t>(*bytes);
-    ++pos_;
-    return true;
-  }
   uint64_t result = 0;
   for (size_t i = 0; i < left; ++i) {
     const auto byte = static_cast<uint64_t>(bytes[i]);
@@ -52,13 +46,37 @@ bool ProtoReader::parse_varint(uint64_t& value) {
   return false;
 }
 
-const char* ProtoReader::parse_field() {
+// How many fields with the tag of the one at hand follow it: not looked further than what costs
+// nothing, since it is a guess that saves moving what lists hold.
+size_t ProtoReader::alike_in_sight() const {
+  if (tag_ >= 0x80 || !is(WireType::length)) return 0;
+  const auto at = [this](const std::byte* place) -> uint64_t {
+    const std::byte* seen = place < end_ ? window_.glance(place, 1) : nullptr;
+    return seen != nullptr ? static_cast<uint64_t>(*seen) : 0x80;
+  };
+  size_t count = 0;
+  for (const std::byte* place = pos_; count < most_reserved && at(place) == tag_; ++count) {
+    uint64_t length = at(++place);
+    if (length >= 0x80) {
+      const uint64_t high = at(++place);
+      if (high >= 0x80) return count;
+      length = (length & 0x7f) | high << 7;
+    }
+    ++place;
+    if (place > end_ || length > static_cast<uint64_t>(end_ - place)) return count;
+    place += length;
+  }
+  return count;
+}
+
+const char* ProtoReader::parse_any_field() {
   uint64_t tag = 0;
   if (!parse_varint(tag)) return "the tag of a field is cut off or too long";
   if (tag >> 32 != 0 || tag >> 3 == 0) return "the field number is outside 1 to 536870911";
   number_ = static_cast<uint32_t>(tag >> 3);
   type_ = static_cast<WireType>(tag & 7);
-  tag_end_ = value_start_ = pos_;
+  tag_ = tag;
+  value_start_ = pos_;
   const auto left = static_cast<size_t>(end_ - pos_);
   switch (type_) {
     case WireType::varint:

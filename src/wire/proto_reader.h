@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -129,6 +128,7 @@ class ProtoReader {
   static constexpr size_t no_index = std::numeric_limits<size_t>::max();
   static constexpr int max_depth = 100;
   static constexpr size_t longest_varint = 10;
+  static constexpr size_t most_reserved = 256;
   // Structs are larger than the bytes that ask for them: an empty message is two bytes. What real
   // files need stays far below this.
   static constexpr size_t structs_always_allowed = size_t{64} << 20;
@@ -172,23 +172,68 @@ class ProtoReader {
     return {reinterpret_cast<const char*>(window_.look(value_start_, length_)), length_};
   }
 
+  // Makes room for the items of a list, of which this is the first: as many as are in sight.
+  template <class T>
+  void reserve(std::vector<T>& list) {
+    if (list.empty()) list.reserve(1 + alike_in_sight());
+  }
+  size_t alike_in_sight() const;
+
   // Moves on to the next field where it has the same tag: lists of millions of numbers come as one
   // field each.
   bool next_alike() {
-    const auto tag_size = static_cast<size_t>(tag_end_ - field_start_);
-    if (static_cast<size_t>(end_ - pos_) < tag_size) return false;
-    std::array<std::byte, longest_varint> tag;
-    std::memcpy(tag.data(), window_.look(field_start_, tag_size), tag_size);
-    if (std::memcmp(window_.look(pos_, tag_size), tag.data(), tag_size) != 0) return false;
+    if (pos_ == end_) return false;
+    if (tag_ < 0x80) {
+      if (static_cast<uint64_t>(*window_.look(pos_, 1)) != tag_) return false;
+    } else {
+      const auto start = pos_;
+      uint64_t tag = 0;
+      const bool alike = parse_varint(tag) && tag == tag_;
+      pos_ = start;
+      if (!alike) return false;
+    }
     field_start_ = pos_;
     if (const char* trouble = parse_field()) broken(trouble);
     return true;
   }
 
   // Parses tag and value at pos_ and moves behind them. Null, or what is wrong.
-  const char* parse_field();
+  const char* parse_field() {
+    // Nearly all tags are one byte long, and so are the numbers and lengths after most of them.
+    const auto left = static_cast<size_t>(end_ - pos_);
+    const std::byte* seen = left < 2 ? nullptr : window_.glance(pos_, 2);
+    if (seen == nullptr || ((seen[0] | seen[1]) & std::byte{0x80}) != std::byte{0} ||
+        seen[0] < std::byte{8})
+      return parse_any_field();
+    const auto after = static_cast<size_t>(seen[1]);
+    const auto type = static_cast<WireType>(static_cast<uint32_t>(seen[0]) & 7);
+    if (type == WireType::length && after <= left - 2) {
+      length_ = after;
+      value_start_ = pos_ + 2;
+      pos_ += 2 + after;
+    } else if (type == WireType::varint) {
+      value_ = after;
+      value_start_ = pos_ + 1;
+      pos_ += 2;
+    } else {
+      return parse_any_field();
+    }
+    tag_ = static_cast<uint64_t>(seen[0]);
+    number_ = static_cast<uint32_t>(tag_ >> 3);
+    type_ = type;
+    return nullptr;
+  }
+  const char* parse_any_field();
   const char* skip_group(uint32_t number);
-  bool parse_varint(uint64_t& value);
+  bool parse_varint(uint64_t& value) {
+    if (pos_ == end_) return false;
+    const std::byte first = *window_.look(pos_, 1);
+    if (first >= std::byte{0x80}) return parse_long_varint(value);
+    ++pos_;
+    value = static_cast<uint64_t>(first);
+    return true;
+  }
+  bool parse_long_varint(uint64_t& value);
   [[noreturn]] void broken(std::string_view trouble) const;
   std::string path() const;
 
@@ -284,12 +329,14 @@ class ProtoReader {
       take_floats(list);
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!is(WireType::length)) return;
+      reserve(list);
       do {
         charge(sizeof(T));
         list.emplace_back(text());
       } while (next_alike());
       taken_ = true;
     } else if (is(WireType::length)) {
+      reserve(list);
       charge(sizeof(T));
       list.emplace_back();
       nested(name, list.size() - 1, [&] { read(list.back()); });
@@ -335,7 +382,7 @@ class ProtoReader {
 
   // The field at hand.
   const std::byte* field_start_ = nullptr;
-  const std::byte* tag_end_ = nullptr;
+  uint64_t tag_ = 0;
   const std::byte* value_start_ = nullptr;
   uint32_t number_ = 0;
   WireType type_ = WireType::varint;

@@ -203,12 +203,14 @@ void write_model_with_data(ir::Model model, const std::string& path, const std::
            bytes_needed(tensor) >= options.at_least;
   };
   change_tensors(model, moves, [&](ir::TensorProto& tensor) { data.take(tensor); });
-  const FileToWrite files[] = {{data_path.string(), [&](Sink& sink) { data.write(sink); }},
-                               {path, [&](Sink& sink) {
-                                  if (options.checksum) state_checksum(model, data.checksum());
-                                  if (write) return write(model, sink);
-                                  write_model(model, sink);
-                                }}};
+  const auto write_data = [&](Sink& sink) { data.write(sink); };
+  const auto write_rest = [&](Sink& sink) {
+    if (options.checksum) state_checksum(model, data.checksum());
+    if (write) return write(model, sink);
+    write_model(model, sink);
+  };
+  const FileToWrite files[] = {{data_path.string(), write_data, options.source},
+                               {path, write_rest, options.source}};
   write_files(files);
 }
 

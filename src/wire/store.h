@@ -27,6 +27,7 @@ struct DataFileOptions {
   // Where each tensor begins: a multiple of this, as the standard recommends for mapping.
   uint64_t alignment = 4096;
   bool checksum = false;  // state the SHA-1 digest of the data file with each tensor
+  const MappedFile* source = nullptr;  // see write_file
 };
 
 using ModelWriter = std::function<void(const ir::Model&, Sink&)>;

@@ -1,0 +1,78 @@
+// A map from names to small values, in one block of memory.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <functional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sardonyx {
+
+// For tables that are filled, asked and thrown away: one allocation where std::unordered_map makes
+// one for each name. Names are not copied; no name is removed. Values are trivially copyable.
+template <class V>
+class NameMap {
+ public:
+  // Makes room for so many names.
+  void reserve(size_t count) {
+    if (wanted(count) > slots_.size()) grow(wanted(count));
+  }
+  size_t size() const { return entries_; }
+
+  // The value of the name, and whether it is new. The pointer is good until the next name.
+  std::pair<V*, bool> emplace(std::string_view name, V value) {
+    reserve(entries_ + 1);
+    Slot& slot = slots_[place_of(name)];
+    if (slot.used) return {&slot.value, false};
+    slot = {name, value, true};
+    ++entries_;
+    return {&slot.value, true};
+  }
+  const V* find(std::string_view name) const {
+    if (entries_ == 0) return nullptr;
+    const Slot& slot = slots_[place_of(name)];
+    return slot.used ? &slot.value : nullptr;
+  }
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+
+  // Calls visit(name, value) for each, in an order that is not to be relied on.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const Slot& slot : slots_) {
+      if (slot.used) visit(slot.name, slot.value);
+    }
+  }
+
+ private:
+  struct Slot {
+    std::string_view name;
+    V value{};
+    bool used = false;
+  };
+
+  // At most half of the slots are in use, so that names are close to where they are looked for.
+  static size_t wanted(size_t count) { return std::bit_ceil(2 * count + 2); }
+
+  // The slot that holds the name, or that it would take.
+  size_t place_of(std::string_view name) const {
+    const size_t mask = slots_.size() - 1;
+    size_t place = std::hash<std::string_view>{}(name) & mask;
+    while (slots_[place].used && slots_[place].name != name) place = (place + 1) & mask;
+    return place;
+  }
+
+  void grow(size_t size) {
+    std::vector<Slot> old(size);
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.used) slots_[place_of(slot.name)] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;
+  size_t entries_ = 0;
+};
+
+}  // namespace sardonyx
