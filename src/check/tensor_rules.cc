@@ -16,8 +16,8 @@ struct Held {
   size_t entries = 0;  // of the field; bytes of raw_data
 };
 
-// The fields of a tensor that hold something.
-std::vector<Held> held_fields(const ir::TensorProto& tensor) {
+// The first two fields of a tensor that hold something; Field::none where there are fewer.
+std::array<Held, 2> held_fields(const ir::TensorProto& tensor) {
   const std::array<Held, 7> all = {{
       {Field::raw, "raw_data", tensor.raw_data.size()},
       {Field::floats, "float_data", tensor.float_data.size() / 4},
@@ -27,9 +27,10 @@ std::vector<Held> held_fields(const ir::TensorProto& tensor) {
       {Field::doubles, "double_data", tensor.double_data.size() / 8},
       {Field::strings, "string_data", tensor.string_data.size()},
   }};
-  std::vector<Held> held;
+  std::array<Held, 2> held;
+  size_t count = 0;
   for (const Held& field : all) {
-    if (field.entries > 0) held.push_back(field);
+    if (field.entries > 0 && count < held.size()) held[count++] = field;
   }
   return held;
 }
@@ -172,15 +173,15 @@ void check_tensor(Context& context, const Where& where, const ir::TensorProto& t
     check_distinct_keys(context, "MP-03", where, tensor.metadata_props);
   }
   check_external_data(context, where, tensor);
-  const std::vector<Held> held = held_fields(tensor);
+  const std::array<Held, 2> held = held_fields(tensor);
   if (tensor.is_external() || !is_known(type)) return;
-  if (held.size() > 1) {
+  if (held[1].field != Field::none) {
     report("X-09", where, "keep one", "one field holds the elements; {} and {} do", held[0].name,
            held[1].name);
     return;
   }
   const Field own = typed_field(type);
-  const Held found = held.empty() ? Held{own, "its data field", 0} : held.front();
+  const Held found = held[0].field == Field::none ? Held{own, "its data field", 0} : held[0];
   const bool fits =
       found.field == own || (found.field == Field::raw && type != ElementType::string);
   if (!fits) {

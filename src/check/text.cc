@@ -37,6 +37,10 @@ void check_utf8(Context& context, const Where& where, std::string_view what,
 
 bool is_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
+    if (static_cast<unsigned char>(text[i]) < 0x80) {  // as nearly all characters of names are
+      ++i;
+      continue;
+    }
     const size_t length = utf8_length(text.substr(i));
     if (length == 0) return false;
     i += length;

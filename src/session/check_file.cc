@@ -80,6 +80,7 @@ class Documented {
   }
 
   void run() {
+    if (sets_.empty()) return;
     if (model_.graph) ir::walk(*model_.graph, nodes(model_.opset_imports));
     for (const ir::Function& function : model_.functions)
       ir::walk(function, nodes(function.opset_imports));

@@ -50,21 +50,21 @@ bool ProtoReader::parse_long_varint(uint64_t& value) {
 // nothing, since it is a guess that saves moving what lists hold.
 size_t ProtoReader::alike_in_sight() const {
   if (tag_ >= 0x80 || !is(WireType::length)) return 0;
-  const auto at = [this](const std::byte* place) -> uint64_t {
-    const std::byte* seen = place < end_ ? window_.glance(place, 1) : nullptr;
-    return seen != nullptr ? static_cast<uint64_t>(*seen) : 0x80;
-  };
   size_t count = 0;
-  for (const std::byte* place = pos_; count < most_reserved && at(place) == tag_; ++count) {
-    uint64_t length = at(++place);
+  for (const std::byte* place = pos_; count < most_reserved && place < end_; ++count) {
+    // A tag of one byte and a length of one or two.
+    const auto left = static_cast<size_t>(end_ - place);
+    const std::byte* seen = window_.glance(place, std::min<size_t>(left, 3));
+    if (seen == nullptr) return count + reserved_blindly;
+    if (static_cast<uint64_t>(seen[0]) != tag_ || left < 3) return count;
+    size_t length = static_cast<size_t>(seen[1]), size = 2;
     if (length >= 0x80) {
-      const uint64_t high = at(++place);
-      if (high >= 0x80) return count;
-      length = (length & 0x7f) | high << 7;
+      if (seen[2] >= std::byte{0x80}) return count;
+      length = (length & 0x7f) | static_cast<size_t>(seen[2]) << 7;
+      size = 3;
     }
-    ++place;
-    if (place > end_ || length > static_cast<uint64_t>(end_ - place)) return count;
-    place += length;
+    if (length > left - size) return count;
+    place += size + length;
   }
   return count;
 }

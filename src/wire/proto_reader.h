@@ -129,6 +129,7 @@ class ProtoReader {
   static constexpr int max_depth = 100;
   static constexpr size_t longest_varint = 10;
   static constexpr size_t most_reserved = 256;
+  static constexpr size_t reserved_blindly = 7;
   // Structs are larger than the bytes that ask for them: an empty message is two bytes. What real
   // files need stays far below this.
   static constexpr size_t structs_always_allowed = size_t{64} << 20;
@@ -172,7 +173,8 @@ class ProtoReader {
     return {reinterpret_cast<const char*>(window_.look(value_start_, length_)), length_};
   }
 
-  // Makes room for the items of a list, of which this is the first: as many as are in sight.
+  // Makes room for the items of a list, of which this is the first: as many as are in sight, and
+  // some for those that may be beyond weights.
   template <class T>
   void reserve(std::vector<T>& list) {
     if (list.empty()) list.reserve(1 + alike_in_sight());
