@@ -58,7 +58,7 @@ class NameMap {
   // The slot that holds the name, or that it would take.
   size_t place_of(std::string_view name) const {
     const size_t mask = slots_.size() - 1;
-    size_t place = std::hash<std::string_view>{}(name) & mask;
+    size_t place = std::hash<std::string_view>{}(name)&mask;
     while (slots_[place].used && slots_[place].name != name) place = (place + 1) & mask;
     return place;
   }

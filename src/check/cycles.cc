@@ -119,8 +119,7 @@ Cycles find_cycles(const std::vector<std::vector<size_t>>& next) {
   return cycles;
 }
 
-Cycles find_cycles(const std::vector<ir::Node>& nodes,
-                   const NameMap<size_t>& producers) {
+Cycles find_cycles(const std::vector<ir::Node>& nodes, const NameMap<size_t>& producers) {
   std::vector<std::vector<size_t>> next(nodes.size());
   const auto uses = [&](const ir::Node& node, size_t user) {
     for (const std::string& input : node.inputs) {

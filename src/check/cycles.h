@@ -16,8 +16,7 @@ struct Cycles {
 
 // `producers` says which node computes a name. What a node's nested graphs use counts as used by
 // the node.
-Cycles find_cycles(const std::vector<ir::Node>& nodes,
-                   const NameMap<size_t>& producers);
+Cycles find_cycles(const std::vector<ir::Node>& nodes, const NameMap<size_t>& producers);
 
 // The same on any graph: `next[i]` are the successors of i.
 Cycles find_cycles(const std::vector<std::vector<size_t>>& next);

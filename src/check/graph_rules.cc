@@ -27,7 +27,7 @@ struct EarlyUse {
 struct Frame {
   const ir::WalkPlace* place;
   NameMap<Origin> defined;
-  NameMap<size_t> producers;  // of its nodes' outputs, once looked for
+  NameMap<size_t> producers;          // of its nodes' outputs, once looked for
   const ir::Node* pending = nullptr;  // its outputs are defined once what it holds is done
   size_t pending_index = 0;
   std::vector<EarlyUse> early;
@@ -202,7 +202,7 @@ void ScopePass::define_output(Frame& frame, const Where& where, const std::strin
     const std::string_view what = *origin == Origin::node          ? "an output of another node"
                                   : *origin == Origin::initializer ? "an initializer"
                                                                    : "an input";
-    const RuleId rule = in_body(*frame.place)           ? RuleId("F-08")
+    const RuleId rule = in_body(*frame.place)     ? RuleId("F-08")
                         : *origin == Origin::node ? RuleId("G-21")
                                                   : RuleId("G-22");
     report_(rule, place(), "rename it", "a value is assigned once; the name is {}, too", what);

@@ -33,6 +33,7 @@ class ProtoWriter {
     ProtoWriter writer;
     writer.put_fields(message);
     writer.sink_ = &sink;
+    sink.expect(writer.written_);
     writer.put_fields(message);
     writer.flush();
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -16,6 +17,8 @@ class Sink {
   virtual ~Sink() = default;
   virtual void put(const void* data, size_t size) = 0;
   void put(std::string_view text) { put(text.data(), text.size()); }
+  // Says how many bytes will be put, before the first of them.
+  virtual void expect(uint64_t /*size*/) {}
 };
 
 class StringSink : public Sink {
@@ -35,8 +38,8 @@ class StringSink : public Sink {
 // error nothing is left behind. What is not a regular file (a pipe) is written to directly.
 // Throws Error (unreadable) with the path.
 //
-// Large parts of `source` that are put are copied from file to file by the system, as clones of
-// the blocks where the file system can: at the same distance from a block's start in both.
+// Large parts of `source` that are put become clones of its blocks where the file system can: at
+// the same distance from a block's start in both.
 void write_file(const std::string& path, const std::function<void(Sink&)>& write,
                 const MappedFile* source = nullptr);
 

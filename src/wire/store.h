@@ -26,7 +26,7 @@ struct DataFileOptions {
   uint64_t at_least = 1024;  // bytes; smaller tensors stay in the model file
   // Where each tensor begins: a multiple of this, as the standard recommends for mapping.
   uint64_t alignment = 4096;
-  bool checksum = false;  // state the SHA-1 digest of the data file with each tensor
+  bool checksum = false;               // state the SHA-1 digest of the data file with each tensor
   const MappedFile* source = nullptr;  // see write_file
 };
 

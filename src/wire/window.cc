@@ -20,12 +20,11 @@ const std::byte* Window::move(size_t offset, size_t size) {
   // Weights are jumped over one at a time; nodes stand together, so that what follows is wanted.
   const bool goes_on = offset >= begin_ && offset <= end_;
   const size_t wanted = goes_on ? std::max(2 * (end_ - begin_), 8 * least) : least;
-  const size_t length =
-      std::min({std::max(wanted, size), copy_.size(), file_size_ - offset});
+  const size_t length = std::min({std::max(wanted, size), copy_.size(), file_size_ - offset});
   size_t done = 0;
   while (done < length) {
-    const ssize_t got = pread(descriptor_, copy_.data() + done, length - done,
-                              static_cast<off_t>(offset + done));
+    const ssize_t got =
+        pread(descriptor_, copy_.data() + done, length - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(ErrorCode::unreadable, "cannot read: {}", std::strerror(errno));
     if (got == 0) fail(ErrorCode::unreadable, "the file became shorter while it was read");

@@ -38,8 +38,8 @@ class Window {
   const std::byte* file_;
   size_t file_size_;
   int descriptor_;
-  const std::byte* seen_;            // what is at begin_
-  size_t begin_ = 0, end_ = 0;       // the offsets that can be seen
+  const std::byte* seen_;       // what is at begin_
+  size_t begin_ = 0, end_ = 0;  // the offsets that can be seen
   std::array<std::byte, 1 << 14> copy_;
 };
 
