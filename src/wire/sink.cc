@@ -1,11 +1,6 @@
 #include "wire/sink.h"
 
 #include <fcntl.h>
-#ifdef __linux__
-#include <linux/fs.h>
-#include <sys/ioctl.h>
-#endif
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,11 +34,11 @@ class FileSink : public Sink {
     }
     const char* text = static_cast<const char*>(data);
     if (const auto offset = offset_in_source(text, size)) {
-      const size_t done = clone_from_source(*offset, size);
+      const size_t done = copy_from_source(*offset, size);
       text += done;
       size -= done;
     }
-    write_mapped(text, size);
+    write_all(text, size);
   }
 
   // A file that does not fit is refused before it is filled, and blocks are found at once.
@@ -63,7 +58,6 @@ class FileSink : public Sink {
  private:
   static constexpr size_t capacity = 1 << 16;
   static constexpr size_t store_at_once = 8 << 20;
-  static constexpr size_t at_once = 2 << 20;
   static constexpr size_t block = 4096;
 
   std::optional<size_t> offset_in_source(const char* data, size_t size) const {
@@ -75,45 +69,28 @@ class FileSink : public Sink {
     return at - begin;
   }
 
-  // How much of the part is done: its whole blocks become clones where the file system has such,
-  // which takes parts that lie alike in both files. Elsewhere copying from file to file costs more
-  // than writing does.
-  size_t clone_from_source(size_t offset, size_t size) {
-#ifdef FICLONERANGE
-    const size_t head = (block - offset % block) % block;
-    if (!can_clone_ || offset % block != written_ % block || size < head + block) return 0;
+  // How much of the part was copied: all of it, or nothing where the system cannot.
+  size_t copy_from_source(size_t offset, size_t size) {
+#ifdef __linux__
+    size_t done = 0;
     const char* bytes = reinterpret_cast<const char*>(source_->bytes().data());
-    write_all(bytes + offset, head);
-    const size_t whole = (size - head) / block * block;
-    const file_clone_range range{source_->descriptor(), offset + head, whole, written_};
-    if (ioctl(descriptor_, FICLONERANGE, &range) != 0) {
-      can_clone_ = false;
-      return head;
+    if (offset % block == written_ % block) {  // whole blocks may be clones
+      done = std::min(size, (block - offset % block) % block);
+      write_all(bytes + offset, done);
     }
-    written_ += whole;
-    if (lseek(descriptor_, static_cast<off_t>(written_), SEEK_SET) < 0)
-      fail_at(path_, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
-    return head + whole;
+    while (done < size) {
+      auto from = static_cast<off64_t>(offset + done);
+      const ssize_t copied = copy_file_range(source_->descriptor(), &from, descriptor_, nullptr,
+                                             std::min(size - done, size_t{1} << 30), 0);
+      if (copied < 0 && errno == EINTR) continue;
+      if (copied <= 0) break;  // another file system, a pipe, an old kernel
+      written_ += static_cast<size_t>(copied);
+      start_storing();
+      done += static_cast<size_t>(copied);
+    }
+    return done;
 #else
-    (void)offset, (void)size;
     return 0;
-#endif
-  }
-
-  // Weights are views of mapped files: pages mapped many at a time cost less than faults during
-  // the write. Where the system cannot, or the memory is no mapping, nothing is lost.
-  void write_mapped(const char* data, size_t size) {
-#ifdef MADV_POPULATE_READ
-    while (size > 0) {
-      const size_t piece = std::min(size, at_once);
-      const size_t before = reinterpret_cast<uintptr_t>(data) % block;
-      madvise(const_cast<char*>(data - before), piece + before, MADV_POPULATE_READ);
-      write_all(data, piece);
-      data += piece;
-      size -= piece;
-    }
-#else
-    write_all(data, size);
 #endif
   }
 
@@ -143,7 +120,6 @@ class FileSink : public Sink {
   int descriptor_;
   const std::string& path_;
   const MappedFile* source_;
-  bool can_clone_ = true;
   size_t written_ = 0, storing_ = 0;  // storing_: up to where the disk has begun
   std::string buffer_;
 };
