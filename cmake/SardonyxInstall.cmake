@@ -58,12 +58,6 @@ set(need_Threads::Threads "find_dependency(Threads)" "-pthread")
 set(need_ZLIB::ZLIB "find_dependency(ZLIB)" zlib)
 set(need_PNG::PNG "find_dependency(PNG)" libpng)
 set(need_JPEG::JPEG "find_dependency(JPEG)" libjpeg)
-foreach(format IN ITEMS webp:libwebp tiff:libtiff-4 openjp2:libopenjp2)
-  string(REGEX MATCH "^([^:]+):(.+)$" _ ${format})
-  set(need_PkgConfig::${CMAKE_MATCH_1}
-    "find_dependency(PkgConfig)\npkg_check_modules(${CMAKE_MATCH_1} REQUIRED IMPORTED_TARGET ${CMAKE_MATCH_2})"
-    ${CMAKE_MATCH_2})
-endforeach()
 set(need_PkgConfig::hwy "find_dependency(PkgConfig)\npkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)" libhwy)
 set(need_PkgConfig::re2 "find_dependency(PkgConfig)\npkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)" re2)
 set(SARDONYX_DEPENDENCIES "")

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "image/codecs.h"
+#include "image/loaded_library.h"
 
 namespace sardonyx::image {
 namespace {
@@ -41,15 +42,41 @@ OPJ_BOOL on_seek(OPJ_OFF_T to, void* data) {
   return OPJ_TRUE;
 }
 
+struct Library : LoadedLibrary {
+  Library() : LoadedLibrary(SARDONYX_OPENJP2_FILE, "JPEG 2000") {}
+  template <class Declared>
+  using Function = LoadedFunction<Declared>;
+  Function<decltype(opj_destroy_codec)> destroy_codec{*this, "opj_destroy_codec"};
+  Function<decltype(opj_stream_destroy)> destroy_stream{*this, "opj_stream_destroy"};
+  Function<decltype(opj_image_destroy)> destroy_image{*this, "opj_image_destroy"};
+  Function<decltype(opj_stream_create)> create_stream{*this, "opj_stream_create"};
+  Function<decltype(opj_stream_set_user_data_length)> set_user_data_length{*this, "opj_stream_set_user_data_length"};
+  Function<decltype(opj_stream_set_user_data)> set_user_data{*this, "opj_stream_set_user_data"};
+  Function<decltype(opj_stream_set_read_function)> set_read_function{*this, "opj_stream_set_read_function"};
+  Function<decltype(opj_stream_set_skip_function)> set_skip_function{*this, "opj_stream_set_skip_function"};
+  Function<decltype(opj_stream_set_seek_function)> set_seek_function{*this, "opj_stream_set_seek_function"};
+  Function<decltype(opj_create_decompress)> create_decompress{*this, "opj_create_decompress"};
+  Function<decltype(opj_set_default_decoder_parameters)> set_default_parameters{*this, "opj_set_default_decoder_parameters"};
+  Function<decltype(opj_setup_decoder)> setup_decoder{*this, "opj_setup_decoder"};
+  Function<decltype(opj_read_header)> read_header{*this, "opj_read_header"};
+  Function<decltype(opj_decode)> decode{*this, "opj_decode"};
+  Function<decltype(opj_end_decompress)> end_decompress{*this, "opj_end_decompress"};
+};
+
+const Library& library() {
+  static const Library loaded;
+  return loaded;
+}
+
 // The library names codecs and streams void alike.
 struct CloseCodec {
-  void operator()(opj_codec_t* codec) const { opj_destroy_codec(codec); }
+  void operator()(opj_codec_t* codec) const { library().destroy_codec(codec); }
 };
 struct CloseStream {
-  void operator()(opj_stream_t* stream) const { opj_stream_destroy(stream); }
+  void operator()(opj_stream_t* stream) const { library().destroy_stream(stream); }
 };
 struct CloseImage {
-  void operator()(opj_image_t* image) const { opj_image_destroy(image); }
+  void operator()(opj_image_t* image) const { library().destroy_image(image); }
 };
 using Image = std::unique_ptr<opj_image_t, CloseImage>;
 
@@ -59,27 +86,27 @@ using Image = std::unique_ptr<opj_image_t, CloseImage>;
 
 Image read_image(const Bytes& bytes) {
   Source source{bytes};
-  const std::unique_ptr<opj_stream_t, CloseStream> stream(opj_stream_create(1 << 16, OPJ_TRUE));
-  opj_stream_set_user_data(stream.get(), &source, nullptr);
-  opj_stream_set_user_data_length(stream.get(), bytes.size());
-  opj_stream_set_read_function(stream.get(), on_read);
-  opj_stream_set_skip_function(stream.get(), on_skip);
-  opj_stream_set_seek_function(stream.get(), on_seek);
+  const std::unique_ptr<opj_stream_t, CloseStream> stream(library().create_stream(1 << 16, OPJ_TRUE));
+  library().set_user_data(stream.get(), &source, nullptr);
+  library().set_user_data_length(stream.get(), bytes.size());
+  library().set_read_function(stream.get(), on_read);
+  library().set_skip_function(stream.get(), on_skip);
+  library().set_seek_function(stream.get(), on_seek);
   const bool bare = bytes.text().starts_with("\xff\x4f");
   const std::unique_ptr<opj_codec_t, CloseCodec> codec(
-      opj_create_decompress(bare ? OPJ_CODEC_J2K : OPJ_CODEC_JP2));
+      library().create_decompress(bare ? OPJ_CODEC_J2K : OPJ_CODEC_JP2));
   opj_dparameters_t parameters;
-  opj_set_default_decoder_parameters(&parameters);
+  library().set_default_parameters(&parameters);
   opj_image_t* made = nullptr;
-  const bool opened = codec && opj_setup_decoder(codec.get(), &parameters) &&
-                      opj_read_header(stream.get(), codec.get(), &made);
+  const bool opened = codec && library().setup_decoder(codec.get(), &parameters) &&
+                      library().read_header(stream.get(), codec.get(), &made);
   Image image(made);
   if (!opened || !image || image->x1 <= image->x0 || image->y1 <= image->y0) unsound();
   require_sound_size(image->y1 - image->y0, image->x1 - image->x0);
   if (image->numcomps < 1 || image->numcomps > 8)
     fail(ErrorCode::unsupported, "a JPEG 2000 image of {} components is not read", image->numcomps);
-  if (!opj_decode(codec.get(), stream.get(), image.get()) ||
-      !opj_end_decompress(codec.get(), stream.get()))
+  if (!library().decode(codec.get(), stream.get(), image.get()) ||
+      !library().end_decompress(codec.get(), stream.get()))
     unsound();
   return image;
 }

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "image/codecs.h"
+#include "image/loaded_library.h"
 
 namespace sardonyx::image {
 namespace {
@@ -39,32 +40,56 @@ int on_close(thandle_t) { return 0; }
 toff_t on_size(thandle_t handle) { return static_cast<Source*>(handle)->bytes.size(); }
 int on_message(TIFF*, void*, const char*, const char*, va_list) { return 1; }  // nothing is printed
 
+struct Library : LoadedLibrary {
+  Library() : LoadedLibrary(SARDONYX_TIFF_FILE, "TIFF") {}
+  template <class Declared>
+  using Function = LoadedFunction<Declared>;
+  Function<decltype(TIFFOpenOptionsAlloc)> alloc_options{*this, "TIFFOpenOptionsAlloc"};
+  Function<decltype(TIFFOpenOptionsFree)> free_options{*this, "TIFFOpenOptionsFree"};
+  Function<decltype(TIFFOpenOptionsSetMaxSingleMemAlloc)> set_most{
+      *this, "TIFFOpenOptionsSetMaxSingleMemAlloc"};
+  Function<decltype(TIFFOpenOptionsSetErrorHandlerExtR)> set_on_error{
+      *this, "TIFFOpenOptionsSetErrorHandlerExtR"};
+  Function<decltype(TIFFOpenOptionsSetWarningHandlerExtR)> set_on_warning{
+      *this, "TIFFOpenOptionsSetWarningHandlerExtR"};
+  Function<decltype(TIFFClientOpenExt)> open{*this, "TIFFClientOpenExt"};
+  Function<decltype(TIFFClose)> close{*this, "TIFFClose"};
+  Function<decltype(TIFFGetField)> get_field{*this, "TIFFGetField"};
+  Function<decltype(TIFFRGBAImageOK)> is_rgba{*this, "TIFFRGBAImageOK"};
+  Function<decltype(TIFFReadRGBAImageOriented)> read_rgba{*this, "TIFFReadRGBAImageOriented"};
+};
+
+const Library& library() {
+  static const Library loaded;
+  return loaded;
+}
+
 struct Closer {
-  void operator()(TIFF* tiff) const { TIFFClose(tiff); }
-  void operator()(TIFFOpenOptions* options) const { TIFFOpenOptionsFree(options); }
+  void operator()(TIFF* tiff) const { library().close(tiff); }
+  void operator()(TIFFOpenOptions* options) const { library().free_options(options); }
 };
 
 }  // namespace
 
 Tensor decode_tiff(const Bytes& bytes) {
   Source source{bytes};
-  const std::unique_ptr<TIFFOpenOptions, Closer> options(TIFFOpenOptionsAlloc());
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), most_at_once);
-  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_message, nullptr);
-  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_message, nullptr);
-  const std::unique_ptr<TIFF, Closer> tiff(TIFFClientOpenExt("image", "rm", &source, on_read,
+  const std::unique_ptr<TIFFOpenOptions, Closer> options(library().alloc_options());
+  library().set_most(options.get(), most_at_once);
+  library().set_on_error(options.get(), on_message, nullptr);
+  library().set_on_warning(options.get(), on_message, nullptr);
+  const std::unique_ptr<TIFF, Closer> tiff(library().open("image", "rm", &source, on_read,
                                                              on_write, on_seek, on_close, on_size,
                                                              nullptr, nullptr, options.get()));
   if (!tiff) fail(ErrorCode::unreadable, "not a sound TIFF image: its header is damaged");
   uint32_t width = 0, height = 0;
-  TIFFGetField(tiff.get(), TIFFTAG_IMAGEWIDTH, &width);
-  TIFFGetField(tiff.get(), TIFFTAG_IMAGELENGTH, &height);
+  library().get_field(tiff.get(), TIFFTAG_IMAGEWIDTH, &width);
+  library().get_field(tiff.get(), TIFFTAG_IMAGELENGTH, &height);
   require_sound_image(height, width, bytes.size());
   char reason[1024] = {};
-  if (!TIFFRGBAImageOK(tiff.get(), reason))
+  if (!library().is_rgba(tiff.get(), reason))
     fail(ErrorCode::unsupported, "this TIFF image is not read: {}", reason);
   std::vector<uint32_t> raster(size_t{width} * height);
-  if (!TIFFReadRGBAImageOriented(tiff.get(), width, height, raster.data(), ORIENTATION_TOPLEFT, 1))
+  if (!library().read_rgba(tiff.get(), width, height, raster.data(), ORIENTATION_TOPLEFT, 1))
     fail(ErrorCode::unreadable, "not a sound TIFF image: the file is cut off or damaged");
   Tensor out(ElementType::uint8, {height, width, 3});
   uint8_t* to = out.mutable_elements<uint8_t>().data();

@@ -116,6 +116,7 @@ void Declared::add(const ir::ValueInfo& info) {
 }
 
 void Declared::merge(const ir::Node& node, std::string_view name, Known& known) const {
+  if (types_.empty()) return;
   const auto found = types_.find(name);
   if (found == types_.end()) return;
   ValueType merged = known.type;

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <deque>
+#include <forward_list>
 #include <unordered_set>
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "infer/declared.h"
+#include "infer/evaluations.h"
 #include "ir/tensor.h"
 #include "ops/custom.h"
 
 namespace sardonyx::infer {
 namespace {
+
+thread_local int64_t evaluated = 0;
 
 template <class T>
 Tensor integer_tensor(ElementType element, const std::vector<ir::Dim>& values, Shape shape) {
@@ -187,7 +191,7 @@ class Resolved {
     const bool other_elements =
         known.elements && !known.constant && differ(*known.elements, elements);
     if (!other_shape && !other_elements) return &known;
-    Known& copy = copies_.emplace_back(known);
+    Known& copy = copies_.emplace_front(known);
     if (other_shape) copy.type.shape = std::move(shape);
     if (other_elements)
       copy.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
@@ -195,6 +199,7 @@ class Resolved {
   }
 
   bool differ(const std::vector<ir::Dim>& dims, std::vector<ir::Dim>& resolved) const {
+    if (std::ranges::all_of(dims, &ir::Dim::is_constant)) return false;
     bool any = false;
     for (const ir::Dim& dim : dims) {
       resolved.push_back(symbols_.resolved(dim));
@@ -205,7 +210,7 @@ class Resolved {
 
   const ir::SymbolTable& symbols_;
   std::vector<const Known*> pointers_;
-  std::deque<Known> copies_;
+  std::forward_list<Known> copies_;
 };
 
 std::string reason_for(const ops::InferContext& context) {
@@ -257,6 +262,8 @@ void charge(ops::InferContext& context, Known& output, Budget& budget) {
 
 }  // namespace
 
+int64_t formulas_evaluated() { return evaluated; }
+
 std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
                               std::span<const Known* const> inputs, const Findings& findings,
                               const ops::InferSubgraph* subgraph) {
@@ -286,6 +293,7 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
     check_input_types(context, *signature);
   }
   if (binding.op->infer == nullptr) context.fail(ErrorCode::unsupported, "has no inference");
+  ++evaluated;
   binding.op->infer(context);
   std::vector<Known> outputs = context.take_outputs();
   for (Known& output : outputs) {
@@ -399,6 +407,24 @@ struct Walk::State {
     }
   }
 
+  template <class Bind>
+  void step(const ir::Node& node, const Bind& bind) {
+    std::vector<Known> outputs;
+    try {
+      gather(node);
+      outputs = infer_node(node, bind(), inputs, findings, &subgraph);
+    } catch (const Error& error) {
+      if (!findings.problem) throw;
+      findings.problem(node, error);
+      outputs.assign(node.outputs.size(), Known());
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      declared.merge(node, node.outputs[i], outputs[i]);
+      scope.set(node.outputs[i], std::move(outputs[i]));
+    }
+  }
+
   Scope& scope;
   const Findings& findings;
   const ops::InferSubgraph subgraph;
@@ -416,21 +442,11 @@ void Walk::declare(ir::ValueInfo info) {
 }
 
 void Walk::step(const ir::Node& node) {
-  State& state = *state_;
-  std::vector<Known> outputs;
-  try {
-    state.gather(node);
-    outputs = infer_node(node, bind_node(node), state.inputs, state.findings, &state.subgraph);
-  } catch (const Error& error) {
-    if (!state.findings.problem) throw;
-    state.findings.problem(node, error);
-    outputs.assign(node.outputs.size(), Known());
-  }
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i].empty()) continue;
-    state.declared.merge(node, node.outputs[i], outputs[i]);
-    state.scope.set(node.outputs[i], std::move(outputs[i]));
-  }
+  state_->step(node, [&] { return bind_node(node); });
+}
+
+void Walk::step(const ir::Node& node, const Binding& binding) {
+  state_->step(node, [&] { return binding; });
 }
 
 void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings) {

@@ -28,6 +28,8 @@ class Scope {
   const Known* find_here(std::string_view name) const;
   // The reference stays valid as long as the scope does.
   Known& set(std::string name, Known known);
+  // Room for so many values.
+  void reserve(size_t count) { values_.reserve(count); }
   // All values of this graph, in no order.
   template <class Visit>
   void for_each_here(Visit&& visit) const {
@@ -108,6 +110,8 @@ class Walk {
   // Declares a value that later steps make, as the graph's value_info does.
   void declare(ir::ValueInfo info);
   void step(const ir::Node& node);
+  // The same where the caller has looked its operator up.
+  void step(const ir::Node& node, const Binding& binding);
 
  private:
   struct State;

@@ -1,5 +1,6 @@
 #include "rewrite/instantiate.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -12,7 +13,10 @@ class Instance {
  public:
   Instance(const ir::Function& function, const ir::Node& call,
            const std::function<std::string(std::string_view)>& fresh_name)
-      : function_(function), call_(call), fresh_name_(fresh_name) {}
+      : function_(function),
+        call_(call),
+        fresh_name_(fresh_name),
+        origin_(fmt::format("in function {}, called by {}", function.name, ir::place_of(call))) {}
 
   std::vector<ir::Node> make() {
     if (call_.inputs.size() > function_.inputs.size() ||
@@ -34,6 +38,7 @@ class Instance {
         extra.push_back(copy_of(entry->second, call_.outputs[i]));  // an input handed through
     }
     std::vector<ir::Node> nodes;
+    nodes.reserve(function_.nodes.size() + extra.size());
     for (const ir::Node& node : function_.nodes) {
       for (const std::string& output : node.outputs) {
         if (!output.empty() && !names_.contains(output)) names_[output] = fresh_name_(output);
@@ -64,11 +69,15 @@ class Instance {
   void rename(ir::Node& node) {
     for (std::string& input : node.inputs) input = renamed(input);
     for (std::string& output : node.outputs) output = renamed(output);
-    node.origin = fmt::format("in function {}, called by {}", function_.name, ir::place_of(call_));
+    node.origin = origin_;
     substitute_attributes(node);
   }
 
   void substitute_attributes(ir::Node& node) {
+    const auto stays = [](const ir::Attribute& attribute) {
+      return attribute.ref_attr_name.empty() && !attribute.g && attribute.graphs.empty();
+    };
+    if (std::ranges::all_of(node.attributes, stays)) return;
     std::vector<ir::Attribute> kept;
     for (ir::Attribute& attribute : node.attributes) {
       if (!attribute.ref_attr_name.empty()) {
@@ -120,6 +129,7 @@ class Instance {
   const ir::Function& function_;
   const ir::Node& call_;
   const std::function<std::string(std::string_view)>& fresh_name_;
+  const std::string origin_;
   Renamed names_;
 };
 

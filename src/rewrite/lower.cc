@@ -14,6 +14,7 @@
 #include "ops/custom.h"
 #include "ops/operator.h"
 #include "rewrite/gradient.h"
+#include "schema/signature_text.h"
 #include "wire/text_parse.h"
 
 namespace sardonyx::rewrite {
@@ -38,12 +39,11 @@ class Lowering {
     findings_.symbols = &symbols_;
     // Types serve the upgrade rules here; what is wrong is reported by the inference proper.
     findings_.problem = [](const ir::Node&, const Error&) {};
-    refuse_internal_operators();
+    look_over();
   }
 
   ir::Graph run() {
     ir::Graph graph = interface_of(*model_.graph);
-    collect_names(*model_.graph);
     infer::Scope scope;
     enter(graph, scope);
     lower_nodes(*model_.graph, graph, imports(), scope, 0);
@@ -52,8 +52,8 @@ class Lowering {
 
   std::vector<InlinedCall> run(ir::Graph& graph, const infer::Findings& findings,
                                infer::Scope& scope) {
-    collect_names(*model_.graph);
     findings_.symbols = findings.symbols;
+    scope.reserve(graph.inputs.size() + graph.initializers.size() + model_.graph->nodes.size());
     infer::enter(graph, scope, findings);
     infer::Walk walk(graph, scope, findings);
     main_scope_ = &scope;
@@ -64,35 +64,45 @@ class Lowering {
   }
 
  private:
-  // Operators of our own trust their attributes: only bodies and rewriting make them.
-  void refuse_internal_operators() const {
-    const auto check = [this](const ir::WalkPlace&, const ir::Node& node, size_t) {
-      if (node.domain != "sardonyx" ||
-          functions_.contains({node.domain, node.op_type, node.overload}))
-        return;
-      fail_at(ir::place_of(node), ErrorCode::unsupported,
-              "the domain 'sardonyx' is kept for what a session makes of a model; a model may have "
-              "functions of that domain, but no other operators");
+  void look_over() {
+    const auto look = [this](const ir::WalkPlace&, const ir::Node& node, size_t) {
+      // Operators of our own trust their attributes: only bodies and rewriting make them.
+      if (node.domain == "sardonyx" &&
+          !functions_.contains({node.domain, node.op_type, node.overload})) {
+        fail_at(ir::place_of(node), ErrorCode::unsupported,
+                "the domain 'sardonyx' is kept for what a session makes of a model; a model may "
+                "have functions of that domain, but no other operators");
+      }
+      has_gradients_ |= node.op_type == "Gradient";
     };
-    ir::walk(model_, {.node = check});
+    ir::walk(model_, {.node = look});
   }
 
+  // Names that fresh_name could make, too: those that end with "__" and a number.
   void collect_names(const ir::Graph& graph) {
-    for (const auto& input : graph.inputs) names_.insert(input.name);
-    for (const auto& initializer : graph.initializers) names_.insert(initializer.name);
-    for (const auto& sparse : graph.sparse_initializers) names_.insert(sparse.values.name);
+    const auto collect = [this](std::string_view name) {
+      const size_t last = name.find_last_not_of("0123456789");
+      if (last != std::string_view::npos && last > 0 && last + 1 < name.size() &&
+          name[last] == '_' && name[last - 1] == '_')
+        names_.insert(name);
+    };
+    for (const auto& input : graph.inputs) collect(input.name);
+    for (const auto& initializer : graph.initializers) collect(initializer.name);
+    for (const auto& sparse : graph.sparse_initializers) collect(sparse.values.name);
     for (const ir::Node& node : graph.nodes) {
-      for (const std::string& output : node.outputs) names_.insert(output);
+      for (const std::string& output : node.outputs) collect(output);
       ir::for_each_subgraph(
           node, [&](const ir::Graph& inner, const ir::Attribute&, int) { collect_names(inner); });
     }
   }
 
+  // Made names differ by their numbers.
   std::string fresh_name(std::string_view hint) {
+    if (counter_ == 0) collect_names(*model_.graph);
     std::string name;
     do {
-      name = fmt::format("{}__{}", hint, counter_++);
-    } while (!names_.insert(name).second);
+      name.assign(hint).append("__").append(std::to_string(counter_++));
+    } while (names_.contains(name));
     return name;
   }
 
@@ -114,10 +124,11 @@ class Lowering {
   // The nodes of `from` become those of `to`.
   void lower_nodes(const ir::Graph& from, ir::Graph& to, const Imports& imports,
                    infer::Scope& scope, int depth) {
-    to.nodes.reserve(from.nodes.size());
+    if (keeps_nodes(scope)) to.nodes.reserve(from.nodes.size());
     if (options_.expand_bodies) make_dense(to, scope, depth);
-    for (const ir::Node& node : from.nodes) lower_node(node, imports, scope, depth, to.nodes);
-    expand_gradients(to.nodes, scope, depth);
+    for (const ir::Node& node : from.nodes)
+      lower_node(node, nullptr, imports, scope, depth, to.nodes);
+    if (has_gradients_) expand_gradients(to.nodes, scope, depth);
   }
 
   // Sparse initializers become nodes that make the dense tensors they stand for. Those whose
@@ -153,7 +164,7 @@ class Lowering {
     services.known = [&scope](std::string_view name) { return scope.find(name); };
     services.lower = [this, &scope, depth](ir::Node node, const Imports& imports,
                                            std::vector<ir::Node>& out) {
-      lower_node(std::move(node), imports, scope, depth + 1, out);
+      lower_node(node, &node, imports, scope, depth + 1, out);
     };
     services.within = [this, &scope, depth](const auto& values, const auto& make) {
       infer::Scope inside(&scope);
@@ -171,38 +182,85 @@ class Lowering {
     }
   }
 
-  void lower_node(ir::Node node, const Imports& imports, infer::Scope& scope, int depth,
-                  std::vector<ir::Node>& out) {
+  // `ours` is the same node where it may be taken apart; null: it is copied where it must change.
+  void lower_node(const ir::Node& node, ir::Node* ours, const Imports& imports, infer::Scope& scope,
+                  int depth, std::vector<ir::Node>& out) {
     if (depth > max_call_depth) {
       fail_at(ir::place_of(node), ErrorCode::invalid_model,
               "functions and subgraphs nest deeper than {}; functions must not call themselves",
               max_call_depth);
     }
     charge(1, node);
-    const auto called =
-        functions_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
-    if (called != functions_.end()) {
+    if (const ir::Function* called = called_by(node)) {
       Renamed names;
-      inline_call(*called->second, node, scope, depth, out, main_walk_ ? &names : nullptr);
-      if (main_walk_) calls_.push_back({called->second, inside_, std::move(names)});
+      inline_call(*called, node, scope, depth, out, main_walk_ ? &names : nullptr);
+      if (main_walk_) calls_.push_back({called, inside_, std::move(names)});
       return;
     }
-    if (options_.keep_unknown && !is_known(node, imports)) {
+    const auto versions = schema::versions(node.domain, node.op_type);
+    const int64_t version = ir::imported_version(imports, node.domain);
+    const schema::Signature* bound = schema::bound_version(versions, version);
+    if (options_.keep_unknown && !is_known(node, version, bound)) {
       if (&scope == main_scope_) main_walk_->step(node);
-      out.push_back(std::move(node));
+      if (keeps(node, scope)) out.push_back(ours ? std::move(*ours) : node);
       return;
     }
-    const int64_t opset = opset_of(node, imports);
-    node.domain = std::string(ir::canonical_domain(node.domain));
-    for (ir::Attribute& attribute : node.attributes) {
+    const int64_t opset = opset_of(node, version);
+    if (bound == nullptr && schema::is_standard_domain(node.domain)) unknown_operator(node, opset);
+    if (const ops::Operator* op = operator_as_is(node, bound, versions)) {
+      const infer::Binding binding{&versions.back(), op};
+      return place(node, ours, &binding, scope, out);
+    }
+    ir::Node changed = ours ? std::move(*ours) : node;
+    changed.domain = std::string(ir::canonical_domain(changed.domain));
+    for (ir::Attribute& attribute : changed.attributes) {
       if (attribute.g) attribute.g = lower_subgraph(*attribute.g, imports, scope, depth);
       for (auto& graph : attribute.graphs) graph = lower_subgraph(*graph, imports, scope, depth);
     }
-    const schema::Signature* bound = schema::find(node.domain, node.op_type, opset);
-    if (bound == nullptr && schema::is_standard_domain(node.domain)) unknown_operator(node, opset);
     if (bound == nullptr && options_.custom != nullptr)
-      node.custom = options_.custom->bind(node.domain, node.op_type, opset);
-    upgrade(std::move(node), bound, scope, depth, out);
+      changed.custom = options_.custom->bind(changed.domain, changed.op_type, opset);
+    upgrade(std::move(changed), bound, scope, depth, out);
+  }
+
+  const ir::Function* called_by(const ir::Node& node) const {
+    if (functions_.empty()) return nullptr;
+    const auto called =
+        functions_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
+    return called == functions_.end() ? nullptr : called->second;
+  }
+
+  static bool has_graphs(const ir::Node& node) {
+    return std::ranges::any_of(node.attributes,
+                               [](const auto& a) { return a.g != nullptr || !a.graphs.empty(); });
+  }
+
+  // Where inference alone is wanted, only nodes with graphs are: those are inferred by their
+  // lowered forms.
+  bool keeps_nodes(const infer::Scope& scope) const {
+    return options_.keep_nodes || has_gradients_ || &scope != main_scope_;
+  }
+  bool keeps(const ir::Node& node, const infer::Scope& scope) const {
+    return keeps_nodes(scope) || has_graphs(node);
+  }
+
+  // The operator of a node that means what its newest version does and is what there is a kernel
+  // for; null: the node has to change.
+  const ops::Operator* operator_as_is(const ir::Node& node, const schema::Signature* bound,
+                                      std::span<const schema::Signature> versions) const {
+    if (bound == nullptr || node.domain == "ai.onnx" || has_graphs(node)) return nullptr;
+    const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
+    const bool as_is =
+        op != nullptr && !must_upgrade(bound, versions.back(), op) &&
+        (!options_.expand_bodies || (op->prepare != nullptr && !options_.prefer_function_bodies));
+    return as_is ? op : nullptr;
+  }
+
+  static bool must_upgrade(const schema::Signature* bound, const schema::Signature& newest,
+                           const ops::Operator* op) {
+    if (bound == nullptr || op == nullptr || op->upgrade == nullptr) return false;
+    const bool older = bound->since < newest.since || newest.deprecated || newest.until > 0;
+    return older || (bound->extra && op->prepare == nullptr &&
+                     bound->function == schema::FunctionKind::contextual);
   }
 
   std::shared_ptr<const ir::Graph> lower_subgraph(const ir::Graph& graph, const Imports& imports,
@@ -223,16 +281,13 @@ class Lowering {
     return lowered;
   }
 
-  static bool is_known(const ir::Node& node, const Imports& imports) {
-    const int64_t version = ir::imported_version(imports, node.domain);
+  static bool is_known(const ir::Node& node, int64_t version, const schema::Signature* bound) {
     const std::string_view domain = ir::canonical_domain(node.domain);
     if (version <= 0 || !schema::is_standard_domain(domain)) return version > 0;
-    return version <= schema::latest_opset(domain) &&
-           schema::find(domain, node.op_type, version) != nullptr;
+    return bound != nullptr && version <= schema::latest_opset(domain);
   }
 
-  int64_t opset_of(const ir::Node& node, const Imports& imports) const {
-    const int64_t version = ir::imported_version(imports, node.domain);
+  int64_t opset_of(const ir::Node& node, int64_t version) const {
     const int32_t newest = schema::latest_opset(node.domain);
     if (newest > 0 && version > newest) {
       fail_at(
@@ -286,57 +341,54 @@ class Lowering {
   }
 
   // To the newest version; then to the body where there is no kernel.
-  void upgrade(ir::Node node, const schema::Signature* bound, infer::Scope& scope, int depth,
+  void upgrade(ir::Node&& node, const schema::Signature* bound, infer::Scope& scope, int depth,
                std::vector<ir::Node>& out) {
     const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const schema::Signature* newest = schema::newest(node.domain, node.op_type);
-    const bool older = bound && newest &&
-                       (bound->since < newest->since || newest->deprecated || newest->until > 0);
-    const bool expands = bound && bound->extra && op && op->prepare == nullptr &&
-                         bound->function == schema::FunctionKind::contextual;
-    if ((!older && !expands) || op == nullptr || op->upgrade == nullptr) {
-      emit(std::move(node), scope, depth, out);
-      return;
-    }
+    if (newest == nullptr || !must_upgrade(bound, *newest, op))
+      return emit(std::move(node), scope, depth, out);
     require_signature(node, *bound);
     services_.known = [&](std::string_view name) { return scope.find(name); };
-    const std::string origin = fmt::format("from {}-{}{}", node.op_type, bound->since,
-                                           node.origin.empty() ? "" : " " + node.origin);
-    const std::string name = node.name;
     ops::UpgradeContext context(node, bound->since, bound, services_);
+    const std::string written_as = node.op_type, name = node.name, came_from = node.origin;
     op->upgrade(context);
     std::vector<ir::Node> before = context.take_before(), after = context.take_after();
-    const auto emit_helper = [&](ir::Node& helper) {
-      helper.origin = origin;
-      if (helper.name.empty()) helper.name = name;
-      emit(std::move(helper), scope, depth, out);
+    const auto emit_helpers = [&](std::vector<ir::Node>& helpers) {
+      for (ir::Node& helper : helpers) {
+        helper.origin = fmt::format("from {}-{}{}{}", written_as, bound->since,
+                                    came_from.empty() ? "" : " ", came_from);
+        if (helper.name.empty()) helper.name = name;
+        emit(std::move(helper), scope, depth, out);
+      }
     };
-    for (ir::Node& helper : before) emit_helper(helper);
+    emit_helpers(before);
     if (!context.dropped()) emit(std::move(node), scope, depth, out);
-    for (ir::Node& helper : after) emit_helper(helper);
+    emit_helpers(after);
   }
 
   // A node of the newest version.
-  void emit(ir::Node node, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
-    if (node.custom) return place(std::move(node), scope, out);
+  void emit(ir::Node&& node, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+    if (node.custom) return place(node, &node, nullptr, scope, out);
     const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const bool has_kernel = op != nullptr && op->prepare != nullptr;
     if (options_.expand_bodies && (!has_kernel || options_.prefer_function_bodies)) {
-      if (const ir::Function* body = standard_body(node)) {
-        inline_call(*body, node, scope, depth, out);
-        return;
-      }
+      if (const ir::Function* body = standard_body(node))
+        return inline_call(*body, node, scope, depth, out);
     }
-    place(std::move(node), scope, out);
+    place(node, &node, nullptr, scope, out);
   }
 
-  void place(ir::Node node, infer::Scope& scope, std::vector<ir::Node>& out) {
-    if (&scope == main_scope_) {
-      main_walk_->step(node);
-    } else {
+  // `ours`: as for lower_node; `binding`: null where it has not been looked up.
+  void place(const ir::Node& node, ir::Node* ours, const infer::Binding* binding,
+             infer::Scope& scope, std::vector<ir::Node>& out) {
+    if (&scope != main_scope_) {
       infer_into(node, scope);
+    } else if (binding != nullptr) {
+      main_walk_->step(node, *binding);
+    } else {
+      main_walk_->step(node);
     }
-    out.push_back(std::move(node));
+    if (keeps(node, scope)) out.push_back(ours ? std::move(*ours) : node);
   }
 
   const ir::Function* standard_body(const ir::Node& node) {
@@ -355,7 +407,7 @@ class Lowering {
     std::vector<ir::Node> nodes = instantiate(function, call, services_.fresh_name, names);
     if (names) declare(function, *names, &scope == main_scope_);
     for (ir::Node& node : nodes)
-      lower_node(std::move(node), function.opset_imports, scope, depth + 1, out);
+      lower_node(node, &node, function.opset_imports, scope, depth + 1, out);
   }
 
   // What a function declares of its values holds for all calls, so that the names of sizes in it
@@ -383,7 +435,8 @@ class Lowering {
       std::vector<const infer::Known*> inputs;
       for (const std::string& name : node.inputs)
         inputs.push_back(name.empty() ? nullptr : scope.find(name));
-      const ops::InferSubgraph subgraph = infer::subgraphs_of(scope, findings_);
+      const ops::InferSubgraph subgraph =
+          has_graphs(node) ? infer::subgraphs_of(scope, findings_) : ops::InferSubgraph();
       outputs = infer::infer_node(node, infer::bind_node(node), inputs, findings_, &subgraph);
     } catch (const Error&) {
       return;  // unknown here; reported later with all that is known then
@@ -397,7 +450,8 @@ class Lowering {
   const LowerOptions& options_;
   std::map<FunctionKey, const ir::Function*> functions_;
   std::map<std::pair<std::string_view, std::string_view>, std::unique_ptr<ir::Function>> bodies_;
-  std::unordered_set<std::string> names_;
+  std::unordered_set<std::string_view> names_;  // the model's, see collect_names
+  bool has_gradients_ = false;
   uint64_t counter_ = 0;
   int64_t made_ = 0;
   ir::SymbolTable symbols_;

@@ -23,6 +23,8 @@ struct LowerOptions {
   bool keep_unknown = false;
   // Replace standard functions without a kernel by their bodies. A conversion keeps them.
   bool expand_bodies = true;
+  // False: lower_and_infer leaves nodes without graphs out of the main graph that it makes.
+  bool keep_nodes = true;
   // Operators from outside that nodes may call; null: none. Borrowed for the call.
   const ops::CustomTable* custom = nullptr;
 };

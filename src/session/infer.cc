@@ -79,6 +79,7 @@ class Reporter {
       const ir::ValueType type = type_of(name);
       list(label, name, type, inferred_.state(inner, name, type));
     };
+    inference_.values.reserve(inference_.values.size() + graph.inputs.size() + graph.nodes.size());
     for (const ir::ValueInfo& input : graph.inputs) list_value(input.name);
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& name : node.outputs) {
@@ -315,6 +316,7 @@ Inference infer_into(ir::Model& model, const InferOptions& options,
   const size_t own_functions = model.functions.size();
   add_operator_sets(model, read_operator_sets(options.operator_sets));
   InferredModel inferred;
+  inferred.keep_nodes = false;
   infer_model(model, options, custom, inferred);
   Inference inference;
   Reporter reporter(inferred, inference);
@@ -330,6 +332,7 @@ Inference infer_into(ir::Model& model, const InferOptions& options,
 Inference infer_only(const ir::Model& model, const InferOptions& options,
                      const ops::CustomTable& custom) {
   InferredModel inferred;
+  inferred.keep_nodes = false;
   infer_model(model, options, custom, inferred);
   Inference inference;
   Reporter(inferred, inference).main_graph(*model.graph);

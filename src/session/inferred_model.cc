@@ -156,7 +156,7 @@ const ir::Symbol* InferredModel::decided_by(int id) const {
 
 State InferredModel::state(const ir::Graph* in, const std::string& name,
                            const ir::ValueType& type) const {
-  const auto none = empty.find(in);
+  const auto none = type.is_tensor() ? empty.end() : empty.find(in);
   if (none != empty.end() && none->second.contains(name)) return State::known;
   return state_of(type, *this);
 }
@@ -213,7 +213,9 @@ void infer_model(const ir::Model& model, const InferOptions& options,
     made.empty[&graph] = empty_in(scope);
   };
   made.calls = rewrite::lower_and_infer(
-      model, made.graph, {.keep_unknown = true, .custom = &custom}, findings, made.scope);
+      model, made.graph,
+      {.keep_unknown = true, .keep_nodes = made.keep_nodes, .custom = &custom}, findings,
+      made.scope);
   made.empty[nullptr] = empty_in(made.scope);
   find_late_names(made);
 }

@@ -16,7 +16,8 @@
 namespace sardonyx {
 
 struct InferredModel {
-  ir::Graph graph;  // lowered: nodes of the newest versions, functions inlined
+  bool keep_nodes = true;  // false: the graph gets only nodes with subgraphs
+  ir::Graph graph;         // lowered: nodes of the newest versions, functions inlined
   ir::SymbolTable symbols;
   infer::Scope scope;  // the main graph's values
   std::vector<infer::Constraint> constraints;
