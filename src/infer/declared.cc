@@ -1,5 +1,7 @@
 #include "infer/declared.h"
 
+#include "ir/walk.h"
+
 namespace sardonyx::infer {
 
 namespace {
@@ -97,39 +99,80 @@ class Merger {
   bool learns_;
 };
 
+// Whether a value of this type can't be what is declared; names of sizes say nothing here.
+bool contradict(const ValueType& type, const ir::TypeProto& declared) {
+  if (declared.kind == ir::TypeProto::Kind::none || !type.is_known()) return false;
+  const ElementType element = declared.element_type();
+  if (type.kind != declared.kind || (element != ElementType::undefined &&
+                                     type.element != ElementType::undefined &&
+                                     element != type.element))
+    return true;
+  if (declared.nested && type.nested) return contradict(*type.nested, *declared.nested);
+  if (!declared.shape || !type.shape) return false;
+  const auto& dims = declared.shape->dims;
+  if (dims.size() != type.shape->size()) return true;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const Dim& size = (*type.shape)[d];
+    const int64_t number = dims[d].value.value_or(-1);
+    if (number < 0) continue;
+    if (size.lower().value_or(number) > number || size.upper().value_or(number) < number)
+      return true;
+  }
+  return false;
+}
+
 std::string text_of(const ir::TypeProto& type) {
   ir::SymbolTable symbols;
   return ir::value_type(type, symbols).to_string();
 }
 
+// "value_info", "the list of outputs of graph 'body'", "value_info of function Twice".
+std::string where(std::string_view list, std::string_view of) {
+  if (of.empty()) return std::string(list);
+  return of.starts_with("function ") ? fmt::format("{} of {}", list, of)
+                                     : fmt::format("{} of graph '{}'", list, of);
+}
+
 }  // namespace
+
+void hold_input_against(const ir::ValueInfo& input, const ir::ValueType& type,
+                        std::string_view source, std::string_view graph, const Findings& findings) {
+  if (!findings.thorough || !findings.disagreement || !input.type || !type.is_known()) return;
+  if (!contradict(type, *input.type)) return;
+  findings.disagreement({where("the list of inputs", graph), input.name, text_of(*input.type),
+                         type.to_string(), std::string(source),
+                         fmt::format("input '{}'", input.name), true});
+}
 
 Declared::Declared(const ir::Graph& graph, const Findings& findings) : findings_(findings) {
   if (!findings.thorough) return;
-  for (const auto* list : {&graph.value_info, &graph.outputs}) {
-    for (const ir::ValueInfo& info : *list) add(info);
-  }
+  const bool is_main = findings.constraints != nullptr;
+  const std::string_view of = is_main ? std::string_view() : graph.name;
+  for (const ir::ValueInfo& info : graph.value_info) add(info, "value_info", of, info.name);
+  for (const ir::ValueInfo& info : graph.outputs) add(info, "the list of outputs", of, info.name);
 }
 
-void Declared::add(const ir::ValueInfo& info) {
-  if (findings_.thorough && info.type) types_[info.name] = &*info.type;
+void Declared::add(const ir::ValueInfo& info, std::string_view list, std::string_view of,
+                   std::string_view own_name) {
+  if (findings_.thorough && info.type)
+    declarations_[info.name] = {&*info.type, list, of, own_name};
 }
 
 void Declared::merge(const ir::Node& node, std::string_view name, Known& known) const {
-  if (types_.empty()) return;
-  const auto found = types_.find(name);
-  if (found == types_.end()) return;
+  if (declarations_.empty()) return;
+  const auto found = declarations_.find(name);
+  if (found == declarations_.end()) return;
+  const Declaration& declaration = found->second;
   ValueType merged = known.type;
   // Only what always runs may teach sizes.
   const bool learns = findings_.constraints != nullptr;
-  const Agreement agreement = Merger(*findings_.symbols, learns).types(merged, *found->second);
+  const Agreement agreement = Merger(*findings_.symbols, learns).types(merged, *declaration.type);
   if (agreement == Agreement::yes) {
     known.type = std::move(merged);
   } else if (findings_.disagreement) {
-    findings_.disagreement({std::string(name), text_of(*found->second), known.type.to_string(),
-                            node.origin.empty()
-                                ? ir::describe(node)
-                                : fmt::format("{} ({})", ir::describe(node), node.origin),
+    findings_.disagreement({where(declaration.list, declaration.of),
+                            std::string(declaration.own_name), text_of(*declaration.type),
+                            known.type.to_string(), "the node makes", ir::place_of(node),
                             agreement == Agreement::no});
   }
 }

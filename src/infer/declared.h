@@ -8,21 +8,33 @@
 
 namespace sardonyx::infer {
 
+// Reports that what an input's declaration says can't be: `type` is what it holds, as `source` says
+// ("the initializer is"). Does nothing unless the inference is thorough.
+void hold_input_against(const ir::ValueInfo& input, const ir::ValueType& type,
+                        std::string_view source, std::string_view graph, const Findings& findings);
+
 // Does nothing unless the inference is thorough. Borrows both.
 class Declared {
  public:
   Declared(const ir::Graph& graph, const Findings& findings);
 
-  // One more declaration, which must outlive this.
-  void add(const ir::ValueInfo& info);
+  // One more declaration: by this list of a graph or function, there with this name. All must
+  // outlive this.
+  void add(const ir::ValueInfo& info, std::string_view list, std::string_view of,
+           std::string_view own_name);
 
   // Completes what is known of a node's output by its declaration; a declaration that can't be
   // confirmed is reported, and what was inferred stays.
   void merge(const ir::Node& node, std::string_view name, Known& known) const;
 
  private:
+  struct Declaration {
+    const ir::TypeProto* type;
+    std::string_view list, of, own_name;
+  };
+
   const Findings& findings_;
-  std::unordered_map<std::string_view, const ir::TypeProto*> types_;
+  std::unordered_map<std::string_view, Declaration> declarations_;
 };
 
 }  // namespace sardonyx::infer

@@ -11,6 +11,7 @@
 #include "infer/evaluations.h"
 #include "ir/tensor.h"
 #include "ops/custom.h"
+#include "ops/families/fixed_point.h"
 
 namespace sardonyx::infer {
 namespace {
@@ -41,6 +42,8 @@ std::optional<Tensor> materialized(const Known& known) {
     case ElementType::int32: return integer_tensor<int32_t>(ElementType::int32, elements, *shape);
     case ElementType::boolean:
       return integer_tensor<uint8_t>(ElementType::boolean, elements, *shape);
+    case ElementType::float32:
+    case ElementType::float64: return ops::float_tensor(known.type.element, elements, *shape);
     default: return std::nullopt;
   }
 }
@@ -359,8 +362,11 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
     const ir::ValueInfo& input = graph.inputs[i];
     Known known;
     if (i < inputs.size()) known = inputs[i];
-    if (!known.type.is_known() && input.type)
+    if (!known.type.is_known() && input.type) {
       known = Known::of(ir::value_type(*input.type, *findings.symbols));
+    } else {
+      hold_input_against(input, known.type, "it is given", graph.name, findings);
+    }
     if (const Known* initializer = scope.find_here(input.name); initializer && i >= inputs.size()) {
       if (!known.type.is_known()) known = Known::of(initializer->type);
     }
@@ -385,6 +391,16 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
     scope.set(input.name, std::move(named));
   }
 }
+
+namespace {
+
+// A declaration of a function, by the name that its value has in a call.
+struct Added {
+  ir::ValueInfo info;
+  std::string of, own_name;
+};
+
+}  // namespace
 
 struct Walk::State {
   State(const ir::Graph& graph, Scope& scope, const Findings& findings)
@@ -429,7 +445,7 @@ struct Walk::State {
   const Findings& findings;
   const ops::InferSubgraph subgraph;
   Declared declared;
-  std::deque<ir::ValueInfo> added;  // to what is declared
+  std::deque<Added> added;  // to what is declared
   std::vector<const Known*> inputs;
 };
 
@@ -437,8 +453,10 @@ Walk::Walk(const ir::Graph& graph, Scope& scope, const Findings& findings)
     : state_(std::make_unique<State>(graph, scope, findings)) {}
 Walk::~Walk() = default;
 
-void Walk::declare(ir::ValueInfo info) {
-  state_->declared.add(state_->added.emplace_back(std::move(info)));
+void Walk::declare(ir::ValueInfo info, std::string function, std::string own_name) {
+  auto& added = state_->added.emplace_back(
+      Added{std::move(info), "function " + std::move(function), std::move(own_name)});
+  state_->declared.add(added.info, "value_info", added.of, added.own_name);
 }
 
 void Walk::step(const ir::Node& node) {

@@ -60,9 +60,11 @@ struct Unknown {
 
 // What a model declares of a value and inference can't confirm.
 struct Disagreement {
+  std::string where;  // "value_info of function own.Twice": what declares it
   std::string value;
   std::string declared, inferred;  // types as text
-  std::string node;                // "Add 'sum'": the node that makes the value
+  std::string source;              // of what was inferred: "the node makes", "it is given"
+  std::string node;                // "Add 'sum'": the node that makes the value, or "input 'x'"
   // False: the declaration names or numbers a size that inference knows as an expression, which
   // may hold for some inputs; true: both can't be.
   bool contradiction = true;
@@ -107,8 +109,9 @@ class Walk {
  public:
   Walk(const ir::Graph& graph, Scope& scope, const Findings& findings);
   ~Walk();
-  // Declares a value that later steps make, as the graph's value_info does.
-  void declare(ir::ValueInfo info);
+  // Declares a value that later steps make, as the graph's value_info does. `function` declares it,
+  // as `own_name`.
+  void declare(ir::ValueInfo info, std::string function, std::string own_name);
   void step(const ir::Node& node);
   // The same where the caller has looked its operator up.
   void step(const ir::Node& node, const Binding& binding);

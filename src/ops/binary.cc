@@ -7,6 +7,7 @@
 #include "ops/families/broadcast_upgrade.h"
 
 #include "ops/families/elementwise.h"
+#include "ops/families/fixed_point.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -114,7 +115,54 @@ std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b, bool runs) 
   }
 }
 
+// The result of one operation on floats; comparisons of them are those of their units.
+std::optional<double> computed(BinaryOp op, double a, double b) {
+  switch (op) {
+    case BinaryOp::add: return a + b;
+    case BinaryOp::sub: return a - b;
+    case BinaryOp::mul: return a * b;
+    case BinaryOp::div: return a / b;
+    default: return std::nullopt;
+  }
+}
+
+bool propagate_numbers(InferContext& ctx, BinaryOp op, int64_t count) {
+  const auto a = known_floats(ctx, 0), b = known_floats(ctx, 1);
+  if (!a || !b || count > max_known_floats || a->empty() || b->empty()) return false;
+  const auto fits = [&](const std::vector<double>& side) {
+    return side.size() == 1 || static_cast<int64_t>(side.size()) == count;
+  };
+  if (!fits(*a) || !fits(*b)) return false;
+  std::vector<double> out;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    const auto result =
+        computed(op, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
+    if (!result) return false;
+    out.push_back(*result);
+  }
+  set_floats(ctx, out);
+  return true;
+}
+
+// Of two floats in units; nullopt where the result is no expression in them.
+std::optional<Dim> combined_floats(BinaryOp op, const Dim& a, const Dim& b) {
+  switch (op) {
+    case BinaryOp::mul: return exact_div(a * b, float_unit);
+    case BinaryOp::div: return b == 0 ? std::nullopt : exact_div(a * Dim(float_unit), b);
+    case BinaryOp::add:
+    case BinaryOp::sub:
+    case BinaryOp::equal:
+    case BinaryOp::less:
+    case BinaryOp::greater:
+    case BinaryOp::less_equal:
+    case BinaryOp::greater_equal: return combined(op, a, b, true);
+    default: return std::nullopt;
+  }
+}
+
 void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
+  const bool floats = has_float_elements(ctx.element(0));
+  if (floats && (op == BinaryOp::pow || propagate_numbers(ctx, op, count))) return;
   const auto* a = ctx.elements(0);
   const auto* b = ctx.elements(1);
   if (a == nullptr || b == nullptr || count > max_known_elements) return;
@@ -124,9 +172,11 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
   if (!fits(*a) || !fits(*b)) return;
   std::vector<Dim> out;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    auto element = combined(op, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i],
-                            ctx.mode().thorough);
-    if (!element) element = ctx.unknown_element();
+    const Dim &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
+    auto element =
+        floats ? combined_floats(op, x, y) : combined(op, x, y, ctx.mode().thorough);
+    if (!element && !(floats && has_float_elements(ctx.output(0).type.element)))
+      element = ctx.unknown_element();
     if (!element) return;
     out.push_back(std::move(*element));
   }

@@ -4,6 +4,7 @@
 
 #include "ir/tensor.h"
 #include "kernels/convert/cast.h"
+#include "ops/families/fixed_point.h"
 #include "ops/families/moving.h"
 #include "ops/families/number_text.h"
 
@@ -108,10 +109,54 @@ ElementType target_of(const NodeView& node) {
   return type;
 }
 
+// A float, in units, cut off towards zero.
+std::optional<Dim> cut_off(const Dim& units) {
+  if (const auto exact = exact_div(units, float_unit)) return exact;
+  if (units.lower().value_or(-1) >= 0) return floor_div(units, float_unit);
+  if (units.upper().value_or(1) <= 0) return Dim(0) - floor_div(Dim(0) - units, float_unit);
+  return std::nullopt;
+}
+
+void pass_known_floats(InferContext& ctx, ElementType to) {
+  if (has_float_elements(to)) {
+    if (const auto values = known_floats(ctx, 0)) return set_floats(ctx, *values);
+    return pass_elements(ctx);
+  }
+  if (to != ElementType::int64 && to != ElementType::int32) return;
+  std::vector<Dim> whole;
+  if (const auto values = known_floats(ctx, 0)) {
+    constexpr double most = INT32_MAX;
+    for (const double value : *values) {
+      if (!(value > -most && value < most)) return;
+      whole.push_back(Dim(static_cast<int64_t>(value)));
+    }
+  } else if (const auto* elements = ctx.elements(0)) {
+    for (const Dim& element : *elements) {
+      auto number = cut_off(element);
+      if (!number) number = ctx.unknown_element();
+      if (!number) return;
+      whole.push_back(std::move(*number));
+    }
+  } else {
+    return;
+  }
+  ctx.set_elements(0, std::move(whole));
+}
+
 // Elements of integers and booleans stay known where the conversion is sure to keep their value.
 void pass_known(InferContext& ctx, ElementType to) {
+  if (has_float_elements(ctx.element(0))) return pass_known_floats(ctx, to);
   const auto* elements = ctx.elements(0);
   if (elements == nullptr) return;
+  if (has_float_elements(to)) {
+    constexpr int64_t most = int64_t{1} << 24;
+    std::vector<Dim> units;
+    for (const Dim& value : *elements) {
+      if (value.is_constant() && (*value.value() > most || *value.value() < -most)) return;
+      units.push_back(value * Dim(float_unit));
+    }
+    return ctx.set_elements(0, std::move(units));
+  }
   std::vector<Dim> converted;
   for (const Dim& value : *elements) {
     if (to == ElementType::int64 ||

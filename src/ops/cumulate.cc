@@ -11,6 +11,7 @@ namespace {
 void pass_known(InferContext& ctx, kernels::ScanOp op) {
   const auto* elements = ctx.elements(0);
   if (elements == nullptr || ctx.rank(0) != 1) return;
+  if (op != kernels::ScanOp::sum && is_floating(ctx.element(0))) return;  // they are in units
   const bool exclusive = ctx.attr_int("exclusive", 0) != 0,
              reverse = ctx.attr_int("reverse", 0) != 0;
   std::vector<Dim> out(elements->size());

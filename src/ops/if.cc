@@ -1,5 +1,6 @@
 // If: one of two graphs, chosen by a condition.
 #include "ops/families/element_counts.h"
+#include "ops/families/fixed_point.h"
 #include "ops/families/held_count.h"
 #include "ops/families/iteration.h"
 
@@ -69,7 +70,10 @@ Known united(InferContext& ctx, const Known& a, const Known& b) {
     known = holding(std::move(known.type), same ? *count : ctx.unknown(max(*count, *other)));
   } else if (known.type.is_tensor() && a.elements && b.elements &&
              a.elements->size() == b.elements->size()) {
-    known.elements = either(ctx, *a.elements, *b.elements);
+    // What may be any float has no name.
+    const bool named = !has_float_elements(known.type.element);
+    if (named || *a.elements == *b.elements)
+      known.elements = either(ctx, *a.elements, *b.elements);
   }
   return known;
 }

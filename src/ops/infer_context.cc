@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "ops/families/fixed_point.h"
 
 namespace sardonyx::ops {
 namespace {
 
 const Known nothing_known;
 
-std::shared_ptr<const std::vector<Dim>> small_integers(const Tensor& tensor) {
+std::shared_ptr<const std::vector<Dim>> small_elements(const Tensor& tensor) {
   if (tensor.size() > max_known_elements) return nullptr;
   auto elements = std::make_shared<std::vector<Dim>>();
   elements->reserve(static_cast<size_t>(tensor.size()));
@@ -26,7 +27,7 @@ std::shared_ptr<const std::vector<Dim>> small_integers(const Tensor& tensor) {
     case ElementType::uint16: add(static_cast<const uint16_t*>(tensor.data())); break;
     case ElementType::uint32: add(static_cast<const uint32_t*>(tensor.data())); break;
     case ElementType::boolean: add(static_cast<const uint8_t*>(tensor.data())); break;
-    default: return nullptr;
+    default: return float_elements(tensor);
   }
   return elements;
 }
@@ -37,7 +38,7 @@ Known Known::of(Tensor tensor) {
   Known known;
   known.type =
       ValueType::tensor(tensor.element_type(), {tensor.shape().begin(), tensor.shape().end()});
-  known.elements = small_integers(tensor);
+  known.elements = small_elements(tensor);
   known.constant = std::move(tensor);
   return known;
 }
@@ -64,7 +65,7 @@ const std::vector<Dim>* InferContext::elements(int i) const { return known(i).el
 
 std::optional<std::vector<int64_t>> InferContext::integers(int i) const {
   const std::vector<Dim>* expressions = elements(i);
-  if (expressions == nullptr) return std::nullopt;
+  if (expressions == nullptr || is_floating(element(i))) return std::nullopt;
   std::vector<int64_t> numbers;
   numbers.reserve(expressions->size());
   for (const Dim& dim : *expressions) {
@@ -117,6 +118,14 @@ void InferContext::settle(Known& output) {
   using Kind = ir::TypeProto::Kind;
   if (output.type.kind == Kind::sequence || output.type.kind == Kind::optional) {
     if (output.elements->front().is_indefinite()) output.elements = nullptr;
+    return;
+  }
+  if (output.type.is_tensor() && has_float_elements(output.type.element)) {
+    const auto is_definite = [](const Dim& element) { return !element.is_indefinite(); };
+    if (output.constant) return;
+    if (!mode_.thorough || output.elements->size() > max_known_floats ||
+        !std::all_of(output.elements->begin(), output.elements->end(), is_definite))
+      output.elements = nullptr;
     return;
   }
   const auto limits =

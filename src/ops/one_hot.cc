@@ -39,7 +39,8 @@ std::optional<int64_t> whole_number(const Tensor& tensor) {
 }
 
 Dim depth_of(InferContext& ctx) {
-  if (const auto* elements = ctx.elements(1); elements && elements->size() == 1)
+  if (const auto* elements = ctx.elements(1);
+      elements && elements->size() == 1 && !is_floating(ctx.element(1)))
     return elements->front();
   const Tensor* tensor = ctx.constant(1);
   if (tensor == nullptr) return ctx.unknown();

@@ -9,6 +9,7 @@
 #include "kernels/convert/cast.h"
 #include "kernels/move/resize.h"
 #include "ops/families/element_counts.h"
+#include "ops/families/fixed_point.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -228,6 +229,8 @@ void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_
              roi->size());
   const auto region = roi ? as_doubles(*roi) : std::vector<double>();
   const auto factors = scales ? as_doubles(*scales) : std::vector<double>();
+  const auto* scale_units = ctx.mode().thorough ? ctx.elements(s.scales_input) : nullptr;
+  if (scale_units && scale_units->size() != n) scale_units = nullptr;
   for (size_t i = 0; i < n; ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
     std::optional<Dim> scaled;
@@ -241,6 +244,7 @@ void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_
         scaled = scaled_size(size, scale);
       }
     }
+    if (!scaled && scale_units && !crops) scaled = floor_div(size * (*scale_units)[i], float_unit);
     size = scaled ? *scaled : ctx.unknown();
   }
 }

@@ -207,6 +207,16 @@ std::optional<Dim> part_count(const InferContext& ctx) {
   return ceil_div((*shape)[at], split->front());
 }
 
+// What no part is larger than: the whole, and the largest number in `split`.
+Dim largest_part(const InferContext& ctx, const Dim& whole) {
+  const auto* split = ctx.elements(1);
+  if (split == nullptr || split->empty()) return whole;
+  Dim largest = split->front();
+  for (const Dim& part : *split) largest = max(largest, part);
+  const Dim bound = min(whole, largest);
+  return bound.is_indefinite() ? whole : bound;
+}
+
 void infer_split(InferContext& ctx) {
   ValueType item = ctx.type(0);
   if (item.shape) {
@@ -220,7 +230,7 @@ void infer_split(InferContext& ctx) {
     } else {
       Dim& size = (*item.shape)[at];
       const auto part = common_part(ctx, size);
-      size = part ? *part : ctx.unknown(size);
+      size = part ? *part : ctx.unknown(largest_part(ctx, size));
     }
   }
   Known made = Known::of(ValueType::sequence_of(std::move(item)));

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ops/families/elementwise.h"
+#include "ops/families/fixed_point.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -81,11 +83,59 @@ double param(const NodeView& node, std::string_view attribute) {
 
 bool gives_boolean(UnaryOp op) { return op == UnaryOp::is_nan || op == UnaryOp::is_inf; }
 
+std::optional<double> computed(UnaryOp op, double x) {
+  switch (op) {
+    case UnaryOp::neg: return -x;
+    case UnaryOp::abs: return std::fabs(x);
+    case UnaryOp::relu: return std::max(x, 0.0);
+    case UnaryOp::floor: return std::floor(x);
+    case UnaryOp::ceil: return std::ceil(x);
+    case UnaryOp::round: return std::nearbyint(x);
+    case UnaryOp::sqrt: return std::sqrt(x);
+    default: return std::nullopt;
+  }
+}
+
+// The same of a float in units.
+std::optional<Dim> computed(UnaryOp op, const Dim& x) {
+  const Dim unit(float_unit);
+  switch (op) {
+    case UnaryOp::neg: return Dim(0) - x;
+    case UnaryOp::abs: return x.lower().value_or(-1) >= 0 ? x : max(x, Dim(0) - x);
+    case UnaryOp::relu: return max(x, 0);
+    case UnaryOp::floor: return floor_div(x, unit) * unit;
+    case UnaryOp::ceil: return ceil_div(x, unit) * unit;
+    case UnaryOp::round: return exact_div(x, unit) ? std::optional(x) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+void pass_known_floats(InferContext& ctx, UnaryOp op) {
+  if (auto values = known_floats(ctx, 0)) {
+    for (double& value : *values) {
+      const auto result = computed(op, value);
+      if (!result) return;
+      value = *result;
+    }
+    return set_floats(ctx, *values);
+  }
+  const auto* in = ctx.elements(0);
+  if (in == nullptr) return;
+  std::vector<Dim> out;
+  for (const Dim& x : *in) {
+    auto result = computed(op, x);
+    if (!result) return;
+    out.push_back(std::move(*result));
+  }
+  ctx.set_elements(0, std::move(out));
+}
+
 void infer(InferContext& ctx) {
   const UnaryOp op = entry_of(ctx).op;
   ValueType type = ctx.type(0);
   if (gives_boolean(op)) type.element = ElementType::boolean;
   ctx.set(0, std::move(type));
+  if (has_float_elements(ctx.element(0))) return pass_known_floats(ctx, op);
   const auto* in = ctx.elements(0);
   if (in == nullptr) return;
   std::vector<Dim> out;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/elementwise/binary.h"
+#include "ops/families/fixed_point.h"
 #include "ops/families/held_count.h"
 #include "ops/families/moving.h"
 
@@ -31,6 +32,8 @@ void pass_known(InferContext& ctx, const std::vector<Dim>& shape) {
     const auto& from = same || (decided && !((*condition)[i] == 0)) ? x : y;
     if ((decided || same) && from) {
       chosen.push_back((*from)[i]);
+    } else if (has_float_elements(ctx.element(1))) {
+      return;  // what may be any float has no name
     } else if (auto either =
                    x && y ? either_element(ctx, (*x)[i], (*y)[i]) : ctx.unknown_element()) {
       chosen.push_back(std::move(*either));

@@ -422,11 +422,16 @@ class Lowering {
         for (ir::Dimension& dim : info.type->shape->dims) dim.param.reset();
       }
       if (in_main) {
-        main_walk_->declare(std::move(info));
+        main_walk_->declare(std::move(info), describe(function), declared.name);
       } else if (inside_ != nullptr) {
         inside_->value_info.push_back(std::move(info));
       }
     }
+  }
+
+  static std::string describe(const ir::Function& function) {
+    const std::string_view domain = ir::canonical_domain(function.domain);
+    return fmt::format("{}{}{}", domain, domain.empty() ? "" : ".", function.name);
   }
 
   void infer_into(const ir::Node& node, infer::Scope& scope) {

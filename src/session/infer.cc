@@ -293,13 +293,11 @@ void report_findings(const InferredModel& inferred, const InferOptions& options,
     inference.findings.push_back(
         {found.contradiction && options.strict, found.node,
          found.contradiction
-             ? fmt::format(
-                   "the model declares '{}' as {}; the node makes {}; correct or remove the "
-                   "declaration",
-                   found.value, found.declared, found.inferred)
-             : fmt::format("the model declares '{}' as {}, which holds for some inputs only: the "
-                           "node makes {}",
-                           found.value, found.declared, found.inferred)});
+             ? fmt::format("{} declares '{}' as {}; {} {}; correct or remove the declaration",
+                           found.where, found.value, found.declared, found.source, found.inferred)
+             : fmt::format("{} declares '{}' as {}, which holds for some inputs only: {} {}",
+                           found.where, found.value, found.declared, found.source,
+                           found.inferred)});
   }
   for (int id = 0; id < inferred.symbols.size(); ++id) {
     const ir::Symbol& symbol = inferred.symbols[id];

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "infer/declared.h"
 #include "ops/families/held_count.h"
 #include "rewrite/lower.h"
 #include "wire/external.h"
@@ -37,6 +38,20 @@ ir::Graph prepared(const ir::Graph& of, const InferOptions& options) {
     for (ir::ValueInfo& info : *list) fix(info.type, options);
   }
   return graph;
+}
+
+// Inputs that have an initializer are what that is; their declarations are held against it.
+void check_defaults(const ir::Graph& graph, const infer::Findings& findings) {
+  std::unordered_map<std::string_view, const ir::TensorProto*> defaults;
+  for (const ir::TensorProto& tensor : graph.initializers) defaults.emplace(tensor.name, &tensor);
+  for (const ir::ValueInfo& input : graph.inputs) {
+    const auto found = defaults.find(input.name);
+    if (found == defaults.end()) continue;
+    const auto& dims = found->second->dims;
+    const auto type =
+        ir::ValueType::tensor(found->second->element_type(), {dims.begin(), dims.end()});
+    infer::hold_input_against(input, type, "its initializer is", "", findings);
+  }
 }
 
 // Small integer tensors may be shapes: they are read where their file is there.
@@ -206,8 +221,15 @@ void infer_model(const ir::Model& model, const InferOptions& options,
       made.problems.push_back(std::move(found));
   };
   findings.disagreement = [&](infer::Disagreement found) {
-    made.disagreements.push_back(std::move(found));
+    const auto same = [&](const infer::Disagreement& other) {
+      return other.where == found.where && other.value == found.value &&
+             other.inferred == found.inferred && other.node == found.node;
+    };
+    if (made.disagreements.size() < most_problems &&
+        std::ranges::none_of(made.disagreements, same))
+      made.disagreements.push_back(std::move(found));
   };
+  check_defaults(*model.graph, findings);
   findings.inferred = [&](const ir::Graph& graph, const infer::Scope& scope) {
     made.subgraphs[&graph] = types_of(scope);
     made.empty[&graph] = empty_in(scope);

@@ -12,6 +12,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -27,6 +29,7 @@
 #include "base/thread_pool.h"
 #include "eval/eval.h"
 #include "exceptions.h"
+#include "ops/families/fixed_point.h"
 #include "session/inferred_model.h"
 #include "wire/external.h"
 #include "wire/read.h"
@@ -105,6 +108,27 @@ std::optional<int64_t> integer_at(const Tensor& tensor, int64_t i) {
   }
 }
 
+// In the units in which inference knows floats; INT64_MIN, which nothing is, for what is none.
+int64_t in_units(double value) {
+  const double units = value * static_cast<double>(ops::float_unit);
+  return units == std::floor(units) && std::fabs(units) < 9e18 ? static_cast<int64_t>(units)
+                                                               : INT64_MIN;
+}
+
+// The element as inference knows it; nullopt for types whose elements it does not follow.
+std::optional<int64_t> known_at(const Tensor& tensor, int64_t i) {
+  if (tensor.element_type() == ElementType::float32)
+    return in_units(static_cast<const float*>(tensor.data())[i]);
+  if (tensor.element_type() == ElementType::float64)
+    return in_units(static_cast<const double*>(tensor.data())[i]);
+  return integer_at(tensor, i);
+}
+
+bool same_floats(const Tensor& a, const Tensor& b) {
+  return a.element_type() == b.element_type() && a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.byte_size()) == 0;
+}
+
 std::optional<std::string> compare(const infer::Known& known, const Value& value,
                                    Bindings& bindings, Totals& totals) {
   const ir::ValueType actual = ir::type_of(value);
@@ -128,12 +152,15 @@ std::optional<std::string> compare(const infer::Known& known, const Value& value
         return fmt::format("dimension {} of {}: {}", d, known.type.to_string(), *wrong);
     }
   }
+  if (known.constant && ops::has_float_elements(tensor.element_type()) &&
+      !same_floats(*known.constant, tensor))
+    return "the floats that were inferred are others than those the run makes";
   if (known.elements) {
     if (static_cast<int64_t>(known.elements->size()) != tensor.size())
       return fmt::format("{} elements were inferred, the run makes {}", known.elements->size(),
                          tensor.size());
     for (int64_t i = 0; i < tensor.size(); ++i) {
-      const auto element = integer_at(tensor, i);
+      const auto element = known_at(tensor, i);
       if (!element) break;
       ++totals.checked_elements;
       if (const auto wrong = bindings.learn((*known.elements)[static_cast<size_t>(i)], *element))

@@ -30,6 +30,11 @@ class Thorough {
     for (const ir::Dim& dim : *shape) dims.push_back(symbols_.resolved(dim));
     return ir::to_string(dims);
   }
+  // Of one of its sizes, which is an unknown.
+  std::string bound(std::string_view name, size_t axis) const {
+    const ir::Symbol* symbol = (*scope_.find(name)->type.shape)[axis].as_symbol();
+    return symbol && symbol->upper ? symbols_.resolved(*symbol->upper).to_string() : "?";
+  }
   std::string elements(std::string_view name) const {
     const auto& elements = scope_.find(name)->elements;
     return elements ? ir::to_string(*elements) : "?";
@@ -388,6 +393,129 @@ TEST(Thorough, ChainsOfSizeArithmeticTakeBoundedTime) {
   EXPECT_TRUE(g.problems.empty());
   EXPECT_EQ(g["z"].type.rank(), 1u);
   EXPECT_GT(g.budget().symbols, -1'000'000);  // expressions are cut, and so is their number
+}
+
+// What a PyTorch export computes for `size=(int(h * 0.5), int(w * 1.5))`.
+TEST(Thorough, SizesComputedAsFloatsAreExpressions) {
+  const Thorough g(R"(g (float[n, 3, h, w] x) => (float[a, b, c, d] y) {
+    s = Shape(x)
+    i = Constant<value_ints = [2, 3]>()
+    hw = Gather(s, i)
+    f = Cast<to = 1>(hw)
+    by = Constant<value_floats = [0.5, 1.5]>()
+    scaled = Mul(f, by)
+    down = Floor(scaled)
+    whole = Cast<to = 7>(down)
+  })");
+  EXPECT_EQ(g.elements("whole"), "[floor(h/2),floor(w/2) + w]");
+}
+
+TEST(Thorough, FloatsOfSizesAreFollowedThroughArithmetic) {
+  const Thorough g(R"(g (float[h, 8] x, float[h, 6] z) => (int64[1] y) {
+    h = Shape<end = 1>(x)
+    f = Cast<to = 11>(h)
+    half = Constant<value = double {0.5}>()
+    two = Constant<value = double {2.0}>()
+    three = Constant<value = double {3.0}>()
+    a = Add(f, half)
+    b = Mul(a, two)
+    up = Cast<to = 7>(b)
+    c = Div(f, two)
+    d = Ceil(c)
+    ceiled = Cast<to = 6>(d)
+    e = Div(f, three)
+    third = Cast<to = 7>(e)
+    back = Mul(e, three)
+    n = Neg(f)
+    m = Sub(n, half)
+    cut = Cast<to = 7>(m)
+    q = Div(b, a)
+    ratio = Cast<to = 7>(q)
+    doubled = Mul(f, two)
+    is_less = Less(doubled, f)
+    one = Max(doubled, f)
+    larger = Cast<to = 7>(one)
+    whole = Round(doubled)
+    rounded = Cast<to = 7>(whole)
+  })");
+  EXPECT_EQ(g.elements("up"), "[2*h + 1]");
+  EXPECT_EQ(g.elements("ceiled"), "[floor((h + 1)/2)]");
+  EXPECT_EQ(g.elements("cut"), "[-h]");
+  EXPECT_EQ(g.elements("ratio"), "[2]");
+  EXPECT_EQ(g.elements("is_less"), "[0]");
+  EXPECT_EQ(g.elements("larger"), "[2*h]");
+  EXPECT_EQ(g.elements("rounded"), "[2*h]");
+  // A third of h is rounded: only the run knows it.
+  EXPECT_EQ(g.elements("e"), "?");
+  EXPECT_EQ(g.elements("third").substr(0, 2), "[v");
+}
+
+TEST(Thorough, FloatsOfNumbersAreThoseThatTheTypeComputes) {
+  const Thorough g(R"(g (float[224] x) => (int64[1] y) {
+    n = Shape(x)
+    f = Cast<to = 1>(n)
+    by = Constant<value_float = 0.6>()
+    scaled = Mul(f, by)
+    down = Floor(scaled)
+    whole = Cast<to = 7>(down)
+    tenth = Constant<value_float = 0.1>()
+    ten = Constant<value_float = 10.0>()
+    product = Mul(tenth, ten)
+    one = Cast<to = 7>(product)
+    wide = Cast<to = 11>(tenth)
+    ten_wide = Cast<to = 11>(ten)
+    near = Mul(wide, ten_wide)
+    up = Ceil(near)
+    two = Cast<to = 7>(up)
+  })");
+  EXPECT_EQ(g.elements("whole"), "[134]");
+  EXPECT_EQ(g.elements("one"), "[1]");
+  EXPECT_EQ(g.elements("two"), "[2]");  // the double nearest to float32's 0.1 is a little more
+}
+
+TEST(Thorough, FloatsOfEitherBranchOrEachTripAreNotNamed) {
+  const Thorough g(R"(g (float[h] x, bool c, int64 trips) => (int64[1] y) {
+    n = Shape(x)
+    f = Cast<to = 1>(n)
+    half = Constant<value_floats = [0.5]>()
+    other = Mul(f, half)
+    chosen = Where(c, f, other)
+    of_chosen = Cast<to = 7>(chosen)
+    branch = If(c) <then_branch = t () => (float[1] a) { a = Identity(f) },
+                    else_branch = e () => (float[1] b) { b = Identity(other) }>
+    of_branch = Floor(branch)
+    last = Loop(trips, , f) <body = l (int64 i, bool go, float[1] v) => (bool on, float[1] next) {
+      on = Identity(go)
+      next = Mul(v, half)
+    }>
+    of_last = Floor(last)
+  })");
+  for (const char* name : {"chosen", "branch", "of_branch", "last", "of_last"})
+    EXPECT_EQ(g.elements(name), "?") << name;
+}
+
+TEST(Thorough, ResizeByScalesThatAreComputed) {
+  const Thorough g(R"(g (float[1, 3, h, w] x) => (float[a, b, c, d] y) {
+    s = Shape(x)
+    f = Cast<to = 1>(s)
+    by = Constant<value_floats = [1.0, 1.0, 2.0, 0.5]>()
+    asked = Mul(f, by)
+    scales = Div(asked, f)
+    y = Resize(x, , scales)
+  })");
+  EXPECT_EQ(g.shape("y"), "[1,3,2*h,floor(w/2)]");
+}
+
+TEST(Thorough, PartsAreNoLargerThanTheSplitSays) {
+  const Thorough g(R"(g (float[rows, 16] x, int64 part, int64 at) => (float[a, 16] y) {
+    parts = SplitToSequence(x, part)
+    item = SequenceAt(parts, at)
+    sizes = Constant<value_ints = [2, 5, 1]>()
+    uneven = SplitToSequence(x, sizes)
+    one = SequenceAt(uneven, at)
+  })");
+  EXPECT_EQ(g.bound("item", 0), "min(rows, v0)");
+  EXPECT_EQ(g.bound("one", 0), "min(rows, 5)");
 }
 
 }  // namespace

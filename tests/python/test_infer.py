@@ -124,6 +124,75 @@ def test_contradictions_name_both_sources(sardonyx, tmp_path):
     assert infer(sardonyx, path, "--strict", expect=FINDINGS)["findings"][0]["severity"] == "error"
 
 
+def contradictory(name: str) -> onnx.ModelProto:
+    """A model that declares something that can't be, in the place of this name."""
+    models = {
+        "output": "g (float[n, 4] x) => (int64[n, 4] y) { y = Relu(x) }",
+        "value_info": "g (float[n, 4] x) => (float[n, 4] y) <float[4] h> { h = Relu(x)  y = Neg(h) }",
+        "sequence": "g (float[4] x) => (seq(int64[3]) y) { y = SequenceConstruct(x) }",
+        "branch": """g (float[n, 4] x, bool c) => (float[n, 4] y) {
+            y = If(c)<then_branch = yes () => (float[n, 4] a) <float[n, 4, 1] h> { h = Relu(x)  a = Neg(h) },
+                      else_branch = no () => (float[n, 4] b) { b = Abs(x) }> }""",
+        "branch output": """g (float[n, 4] x, bool c) => (float[n, 4] y) {
+            y = If(c)<then_branch = yes () => (float[n, 7] a) { a = Relu(x) },
+                      else_branch = no () => (float[n, 4] b) { b = Abs(x) }> }""",
+        "body input": """g (float[n, 4] x, int64 k) => (float[n, 4] y) {
+            y = Loop(k, , x)<body = turn (int64 i, bool go, float[n, 5] v) => (bool on, float[n, 4] q) {
+                on = Identity(go)  q = Neg(v) }> }""",
+        "initializer": "g (float[n, 4] x, float[2, 3] w) => (float[2, 3] y) { y = Neg(w) }",
+    }
+    if name != "function":
+        model = model_of(models[name])
+        if name == "initializer":
+            model.graph.initializer.append(numpy_helper.from_array(np.ones(5, np.float32), "w"))
+            model.graph.output[0].type.tensor_type.ClearField("shape")
+        return model
+    model = parser.parse_model(CALLS.replace("float[a, b] y", "float[n, 4] y"))
+    model.functions[0].value_info.append(helper.make_tensor_value_info("product", TensorProto.FLOAT, [9]))
+    return model
+
+
+@pytest.mark.parametrize("place, mentions", [
+    ("output", ["the list of outputs declares 'y' as int64[n,4]", "the node makes float[n,4]", "Relu"]),
+    ("value_info", ["value_info declares 'h' as float[4]", "the node makes float[n,4]", "Relu"]),
+    ("sequence", ["the list of outputs declares 'y' as seq(int64[3])", "seq(float[4])", "SequenceConstruct"]),
+    ("branch", ["value_info of graph 'yes' declares 'h' as float[n,4,1]", "the node makes float[n,4]", "Relu"]),
+    ("branch output", ["the list of outputs of graph 'yes' declares 'a' as float[n,7]", "makes float[n,4]", "Relu"]),
+    ("body input", ["the list of inputs of graph 'turn' declares 'v' as float[n,5]", "it is given float[n,4]", "'v'"]),
+    ("initializer", ["the list of inputs declares 'w' as float[2,3]", "its initializer is float[5]", "'w'"]),
+    ("function", ["value_info of function own.Twice declares 'product' as float[9]", "makes float[n,4]", "Mul"]),
+])
+def test_every_contradiction_names_both_sources(sardonyx, tmp_path, place, mentions):
+    """A warning, an error with --strict; what was inferred counts either way, in the written file, too."""
+    path = save(contradictory(place), tmp_path)
+    for strict, severity in ([], "warning"), (["--strict"], "error"):
+        report = infer(sardonyx, path, *strict, expect=FINDINGS if strict else 0)
+        found = [finding for finding in report["findings"] if "declares" in finding["message"]]
+        assert found and {finding["severity"] for finding in found} == {severity}
+        text = found[0]["place"] + ": " + found[0]["message"]
+        assert all(word in text for word in mentions), text
+        assert "correct or remove the declaration" in text
+        assert len({json.dumps(finding) for finding in found}) == len(found)  # each once, whatever is inferred twice
+    text = sardonyx("infer", path, "--strict", expect=FINDINGS).stdout
+    assert f"error: {found[0]['place']}: " in text
+    lenient = types(infer(sardonyx, path))
+    assert lenient == types(infer(sardonyx, path, "--strict", expect=FINDINGS))
+    sardonyx("infer", path, "-o", tmp_path / "typed.onnx")
+    if place not in ("body input", "initializer"):  # declarations of inputs are the caller's
+        corrected = infer(sardonyx, tmp_path / "typed.onnx", "--strict")
+        assert corrected["findings"] == [] and types(corrected) == lenient
+
+
+def test_what_holds_for_some_inputs_is_no_contradiction(sardonyx, tmp_path):
+    path = save(model_of("g (float[n, m] x) => (float[3, m] y) { y = Relu(x) }"), tmp_path)
+    report = infer(sardonyx, path, "--strict")
+    assert report["findings"][0]["severity"] == "warning"
+    assert "holds for some inputs only" in report["findings"][0]["message"]
+    assert infer(sardonyx, path, "--strict", "--set", "n=3")["findings"] == []
+    wrong = infer(sardonyx, path, "--strict", "--set", "n=4", expect=FINDINGS)
+    assert "float[3,m]" in wrong["findings"][0]["message"] and "float[4,m]" in wrong["findings"][0]["message"]
+
+
 def test_external_data_is_neither_needed_nor_touched(sardonyx, tmp_path):
     weights = numpy_helper.from_array(np.ones((4096, 64), np.float32), "w")
     model = model_of("g (float[n, 4096] x) => (float[a, b] y) { y = MatMul(x, w) }")

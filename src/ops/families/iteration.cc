@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "ops/families/fixed_point.h"
 #include "ops/families/held_count.h"
 #include "ops/families/memory.h"
 
@@ -71,6 +72,7 @@ void CarriedValues::name_elements(Known& carried) {
   constexpr size_t most = 16;
   const auto known = std::exchange(carried.elements, nullptr);
   if (!known || known->size() > most) return;
+  if (has_float_elements(carried.type.element)) return;  // what may be any float has no name
   std::vector<Dim> names;
   for (const Dim& element : *known) {
     names.push_back(

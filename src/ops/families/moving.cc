@@ -32,7 +32,8 @@ bool is_index_type(ElementType type) {
 }  // namespace
 
 std::optional<std::vector<Dim>> values_of(const InferContext& ctx, int i) {
-  if (const auto* elements = ctx.elements(i)) return *elements;
+  const auto* elements = ctx.elements(i);
+  if (elements != nullptr && !is_floating(ctx.element(i))) return *elements;
   const Tensor* tensor = ctx.constant(i);
   if (tensor == nullptr || !is_index_type(tensor->element_type())) return std::nullopt;
   const std::vector<int64_t> numbers = integers_of(*tensor);
@@ -117,7 +118,7 @@ std::optional<std::vector<int64_t>> constant_numbers(const PrepareContext& ctx, 
   if (const Tensor* tensor = ctx.constant(i); tensor && is_index_type(tensor->element_type()))
     return integers_of(*tensor);
   const auto& elements = ctx.known(i).elements;
-  if (!elements) return std::nullopt;
+  if (!elements || is_floating(ctx.known(i).type.element)) return std::nullopt;
   std::vector<int64_t> numbers;
   for (const Dim& dim : *elements) {
     if (!dim.is_constant()) return std::nullopt;
