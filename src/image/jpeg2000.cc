@@ -50,13 +50,18 @@ struct Library : LoadedLibrary {
   Function<decltype(opj_stream_destroy)> destroy_stream{*this, "opj_stream_destroy"};
   Function<decltype(opj_image_destroy)> destroy_image{*this, "opj_image_destroy"};
   Function<decltype(opj_stream_create)> create_stream{*this, "opj_stream_create"};
-  Function<decltype(opj_stream_set_user_data_length)> set_user_data_length{*this, "opj_stream_set_user_data_length"};
+  Function<decltype(opj_stream_set_user_data_length)> set_user_data_length{
+      *this, "opj_stream_set_user_data_length"};
   Function<decltype(opj_stream_set_user_data)> set_user_data{*this, "opj_stream_set_user_data"};
-  Function<decltype(opj_stream_set_read_function)> set_read_function{*this, "opj_stream_set_read_function"};
-  Function<decltype(opj_stream_set_skip_function)> set_skip_function{*this, "opj_stream_set_skip_function"};
-  Function<decltype(opj_stream_set_seek_function)> set_seek_function{*this, "opj_stream_set_seek_function"};
+  Function<decltype(opj_stream_set_read_function)> set_read_function{
+      *this, "opj_stream_set_read_function"};
+  Function<decltype(opj_stream_set_skip_function)> set_skip_function{
+      *this, "opj_stream_set_skip_function"};
+  Function<decltype(opj_stream_set_seek_function)> set_seek_function{
+      *this, "opj_stream_set_seek_function"};
   Function<decltype(opj_create_decompress)> create_decompress{*this, "opj_create_decompress"};
-  Function<decltype(opj_set_default_decoder_parameters)> set_default_parameters{*this, "opj_set_default_decoder_parameters"};
+  Function<decltype(opj_set_default_decoder_parameters)> set_default_parameters{
+      *this, "opj_set_default_decoder_parameters"};
   Function<decltype(opj_setup_decoder)> setup_decoder{*this, "opj_setup_decoder"};
   Function<decltype(opj_read_header)> read_header{*this, "opj_read_header"};
   Function<decltype(opj_decode)> decode{*this, "opj_decode"};
@@ -86,7 +91,8 @@ using Image = std::unique_ptr<opj_image_t, CloseImage>;
 
 Image read_image(const Bytes& bytes) {
   Source source{bytes};
-  const std::unique_ptr<opj_stream_t, CloseStream> stream(library().create_stream(1 << 16, OPJ_TRUE));
+  const std::unique_ptr<opj_stream_t, CloseStream> stream(
+      library().create_stream(1 << 16, OPJ_TRUE));
   library().set_user_data(stream.get(), &source, nullptr);
   library().set_user_data_length(stream.get(), bytes.size());
   library().set_read_function(stream.get(), on_read);

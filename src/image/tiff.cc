@@ -77,9 +77,9 @@ Tensor decode_tiff(const Bytes& bytes) {
   library().set_most(options.get(), most_at_once);
   library().set_on_error(options.get(), on_message, nullptr);
   library().set_on_warning(options.get(), on_message, nullptr);
-  const std::unique_ptr<TIFF, Closer> tiff(library().open("image", "rm", &source, on_read,
-                                                             on_write, on_seek, on_close, on_size,
-                                                             nullptr, nullptr, options.get()));
+  const std::unique_ptr<TIFF, Closer> tiff(library().open("image", "rm", &source, on_read, on_write,
+                                                          on_seek, on_close, on_size, nullptr,
+                                                          nullptr, options.get()));
   if (!tiff) fail(ErrorCode::unreadable, "not a sound TIFF image: its header is damaged");
   uint32_t width = 0, height = 0;
   library().get_field(tiff.get(), TIFFTAG_IMAGEWIDTH, &width);

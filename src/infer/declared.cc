@@ -103,9 +103,9 @@ class Merger {
 bool contradict(const ValueType& type, const ir::TypeProto& declared) {
   if (declared.kind == ir::TypeProto::Kind::none || !type.is_known()) return false;
   const ElementType element = declared.element_type();
-  if (type.kind != declared.kind || (element != ElementType::undefined &&
-                                     type.element != ElementType::undefined &&
-                                     element != type.element))
+  if (type.kind != declared.kind ||
+      (element != ElementType::undefined && type.element != ElementType::undefined &&
+       element != type.element))
     return true;
   if (declared.nested && type.nested) return contradict(*type.nested, *declared.nested);
   if (!declared.shape || !type.shape) return false;
@@ -154,8 +154,7 @@ Declared::Declared(const ir::Graph& graph, const Findings& findings) : findings_
 
 void Declared::add(const ir::ValueInfo& info, std::string_view list, std::string_view of,
                    std::string_view own_name) {
-  if (findings_.thorough && info.type)
-    declarations_[info.name] = {&*info.type, list, of, own_name};
+  if (findings_.thorough && info.type) declarations_[info.name] = {&*info.type, list, of, own_name};
 }
 
 void Declared::merge(const ir::Node& node, std::string_view name, Known& known) const {

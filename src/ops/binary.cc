@@ -135,8 +135,7 @@ bool propagate_numbers(InferContext& ctx, BinaryOp op, int64_t count) {
   if (!fits(*a) || !fits(*b)) return false;
   std::vector<double> out;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    const auto result =
-        computed(op, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
+    const auto result = computed(op, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
     if (!result) return false;
     out.push_back(*result);
   }
@@ -173,8 +172,7 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
   std::vector<Dim> out;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const Dim &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
-    auto element =
-        floats ? combined_floats(op, x, y) : combined(op, x, y, ctx.mode().thorough);
+    auto element = floats ? combined_floats(op, x, y) : combined(op, x, y, ctx.mode().thorough);
     if (!element && !(floats && has_float_elements(ctx.output(0).type.element)))
       element = ctx.unknown_element();
     if (!element) return;

@@ -72,8 +72,7 @@ Known united(InferContext& ctx, const Known& a, const Known& b) {
              a.elements->size() == b.elements->size()) {
     // What may be any float has no name.
     const bool named = !has_float_elements(known.type.element);
-    if (named || *a.elements == *b.elements)
-      known.elements = either(ctx, *a.elements, *b.elements);
+    if (named || *a.elements == *b.elements) known.elements = either(ctx, *a.elements, *b.elements);
   }
   return known;
 }

@@ -207,14 +207,15 @@ std::optional<Dim> part_count(const InferContext& ctx) {
   return ceil_div((*shape)[at], split->front());
 }
 
-// What no part is larger than: the whole, and the largest number in `split`.
+// What no part is larger than: the whole, and the largest number in `split`. Items keep no bound
+// that the run decides.
 Dim largest_part(const InferContext& ctx, const Dim& whole) {
   const auto* split = ctx.elements(1);
   if (split == nullptr || split->empty()) return whole;
   Dim largest = split->front();
   for (const Dim& part : *split) largest = max(largest, part);
   const Dim bound = min(whole, largest);
-  return bound.is_indefinite() ? whole : bound;
+  return bound.is_indefinite() || bound.depends_on_run() ? whole : bound;
 }
 
 void infer_split(InferContext& ctx) {

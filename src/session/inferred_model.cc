@@ -225,8 +225,7 @@ void infer_model(const ir::Model& model, const InferOptions& options,
       return other.where == found.where && other.value == found.value &&
              other.inferred == found.inferred && other.node == found.node;
     };
-    if (made.disagreements.size() < most_problems &&
-        std::ranges::none_of(made.disagreements, same))
+    if (made.disagreements.size() < most_problems && std::ranges::none_of(made.disagreements, same))
       made.disagreements.push_back(std::move(found));
   };
   check_defaults(*model.graph, findings);
@@ -235,9 +234,8 @@ void infer_model(const ir::Model& model, const InferOptions& options,
     made.empty[&graph] = empty_in(scope);
   };
   made.calls = rewrite::lower_and_infer(
-      model, made.graph,
-      {.keep_unknown = true, .keep_nodes = made.keep_nodes, .custom = &custom}, findings,
-      made.scope);
+      model, made.graph, {.keep_unknown = true, .keep_nodes = made.keep_nodes, .custom = &custom},
+      findings, made.scope);
   made.empty[nullptr] = empty_in(made.scope);
   find_late_names(made);
 }

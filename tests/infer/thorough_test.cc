@@ -1,4 +1,5 @@
 // What inference says where it may learn from the graph and name what only the run knows.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "infer/infer.h"
@@ -514,8 +515,28 @@ TEST(Thorough, PartsAreNoLargerThanTheSplitSays) {
     uneven = SplitToSequence(x, sizes)
     one = SequenceAt(uneven, at)
   })");
-  EXPECT_EQ(g.bound("item", 0), "min(rows, v0)");
+  EXPECT_EQ(g.bound("item", 0), "rows");
   EXPECT_EQ(g.bound("one", 0), "min(rows, 5)");
+}
+
+TEST(Thorough, ChainsOfFloatsEnd) {
+  std::string text = R"(g (float[h, w] x) => (float[a] y) {
+    s = Shape(x)
+    i = Constant<value_int = 0>()
+    h = Gather(s, i)
+    f0 = Cast<to = 1>(h)
+    half = Constant<value_float = 0.5>()
+)";
+  constexpr int count = 300;
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format("    d{0} = Mul(f{0}, f{0})\n    e{0} = Mul(d{0}, half)\n", i);
+    text += fmt::format("    g{0} = Floor(e{0})\n    f{1} = Add(g{0}, f{0})\n", i, i + 1);
+  }
+  const Thorough g(text + "  }");
+  EXPECT_EQ(g.elements("g0"), "[65536*floor(h*h/2)]");
+  EXPECT_EQ(g.elements(fmt::format("f{}", count)), "?");
+  EXPECT_GT(g.budget().symbols, 3'000'000);
+  EXPECT_TRUE(g.problems.empty());
 }
 
 }  // namespace

@@ -57,8 +57,8 @@ TEST(Binding, NewSizesInferNothing) {
   for (const bool plain : {false, true}) {
     const Session session(model_of(decoder), {.plain = plain});
     for (const int64_t seq : {3, 1, 7, 7, 2}) {
-      const int64_t evaluated = evaluated_by(
-          session, {{"x", filled({2, seq, 16})}, {"old", filled({2, 4, 2 * seq, 4})}});
+      const int64_t evaluated =
+          evaluated_by(session, {{"x", filled({2, seq, 16})}, {"old", filled({2, 4, 2 * seq, 4})}});
       // Without a plan each node is inferred when it runs: the counter counts.
       EXPECT_EQ(evaluated > 0, plain) << seq << ": " << evaluated;
     }
