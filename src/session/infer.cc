@@ -258,18 +258,37 @@ class Reporter {
   }
 
   static void write(ir::ValueInfo& info, const ir::TypeProto& made) {
-    if (!info.type || info.type->kind != made.kind || info.type->elem_type != made.elem_type) {
-      info.type = made;
+    if (!info.type) info.type.emplace();
+    write(*info.type, made);
+  }
+
+  // Types of items, whose sizes need not agree: only what can't be is replaced.
+  static bool contradict(const ir::TypeProto& a, const ir::TypeProto& b) {
+    if (a.kind != b.kind || a.elem_type != b.elem_type) return true;
+    if (a.nested && b.nested) return contradict(*a.nested, *b.nested);
+    if (!a.shape || !b.shape) return false;
+    if (a.shape->dims.size() != b.shape->dims.size()) return true;
+    for (size_t d = 0; d < a.shape->dims.size(); ++d) {
+      const auto &x = a.shape->dims[d].value, &y = b.shape->dims[d].value;
+      if (x && y && *x != *y) return true;
+    }
+    return false;
+  }
+
+  static void write(ir::TypeProto& type, const ir::TypeProto& made) {
+    if (type.kind != made.kind || type.elem_type != made.elem_type) {
+      type = made;
       return;
     }
-    if (!info.type->nested) info.type->nested = made.nested;
+    if (made.nested && (!type.nested || contradict(*type.nested, *made.nested)))
+      type.nested = made.nested;
     if (!made.shape) return;
-    if (!info.type->shape || info.type->shape->dims.size() != made.shape->dims.size()) {
-      info.type->shape = made.shape;
+    if (!type.shape || type.shape->dims.size() != made.shape->dims.size()) {
+      type.shape = made.shape;
       return;
     }
     for (size_t d = 0; d < made.shape->dims.size(); ++d) {
-      ir::Dimension& dim = info.type->shape->dims[d];
+      ir::Dimension& dim = type.shape->dims[d];
       const ir::Dimension& known = made.shape->dims[d];
       if (known.value && dim.value != known.value) {
         dim.value = known.value;
