@@ -105,22 +105,6 @@ const char* ProtoReader::parse_any_field() {
   return "the wire type is none of 0, 1, 2, 3 and 5";
 }
 
-size_t ProtoReader::count_alike() {
-  const auto tag_size = static_cast<size_t>(tag_end_ - field_start_);
-  const auto after = pos_;
-  size_t count = 0;
-  while (static_cast<size_t>(end_ - pos_) > tag_size &&
-         std::memcmp(pos_, field_start_, tag_size) == 0) {
-    pos_ += tag_size;
-    uint64_t length = 0;
-    if (!parse_varint(length) || length > static_cast<uint64_t>(end_ - pos_)) break;
-    pos_ += length;
-    ++count;
-  }
-  pos_ = after;
-  return count;
-}
-
 // Groups are no part of the standard's messages; a field of a newer edition might be one.
 const char* ProtoReader::skip_group(uint32_t number) {
   std::vector<uint32_t> open{number};

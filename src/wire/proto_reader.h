@@ -199,9 +199,6 @@ class ProtoReader {
     return true;
   }
 
-  // How many fields of the same tag, each with a payload, follow without another between them.
-  size_t count_alike();
-
   // Parses tag and value at pos_ and moves behind them. Null, or what is wrong.
   const char* parse_field() {
     // Nearly all tags are one byte long, and so are the numbers and lengths after most of them.
@@ -343,17 +340,9 @@ class ProtoReader {
     } else if (is(WireType::length)) {
       reserve(list);
       charge(sizeof(T));
-      if (list.size() == list.capacity()) make_room(list);
       list.emplace_back();
       nested(name, list.size() - 1, [&] { read(list.back()); });
     }
-  }
-
-  // For this field and those like it that follow, as far as the budget goes.
-  template <class T>
-  void make_room(std::vector<T>& list) {
-    const size_t more = std::min(1 + count_alike(), 1 + budget_ / sizeof(T));
-    list.reserve(std::max(list.size() + more, 2 * list.capacity()));
   }
 
   template <class T>
