@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/mapped_file.h"
+#include "ir/may_agree.h"
 #include "ir/walk.h"
 #include "session/custom.h"
 #include "session/inferred_model.h"
@@ -262,25 +263,14 @@ class Reporter {
     write(*info.type, made);
   }
 
-  // Types of items, whose sizes need not agree: only what can't be is replaced.
-  static bool contradict(const ir::TypeProto& a, const ir::TypeProto& b) {
-    if (a.kind != b.kind || a.elem_type != b.elem_type) return true;
-    if (a.nested && b.nested) return contradict(*a.nested, *b.nested);
-    if (!a.shape || !b.shape) return false;
-    if (a.shape->dims.size() != b.shape->dims.size()) return true;
-    for (size_t d = 0; d < a.shape->dims.size(); ++d) {
-      const auto &x = a.shape->dims[d].value, &y = b.shape->dims[d].value;
-      if (x && y && *x != *y) return true;
-    }
-    return false;
-  }
-
   static void write(ir::TypeProto& type, const ir::TypeProto& made) {
     if (type.kind != made.kind || type.elem_type != made.elem_type) {
       type = made;
       return;
     }
-    if (made.nested && (!type.nested || contradict(*type.nested, *made.nested)))
+    // Types of items, whose sizes need not agree: only what can't be is replaced.
+    if (made.nested && (!type.nested || type.nested->kind == ir::TypeProto::Kind::none ||
+                        !ir::may_agree(*type.nested, *made.nested)))
       type.nested = made.nested;
     if (!made.shape) return;
     if (!type.shape || type.shape->dims.size() != made.shape->dims.size()) {

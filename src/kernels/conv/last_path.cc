@@ -114,9 +114,10 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   if (t.splits) {
     const SplitSpace split(space + t.window_floats(), t.block, t.chunks);
     const auto rows = [&](int64_t strip) -> const float* {
-      if (!in_place && !keeps) copy_windows(t, call, group, strip, strip + 1, space);
-      if (!in_place && !keeps) return space;
-      return windows.data + (t.strips.begin(strip) - t.strips.begin(first)) * windows.stride;
+      if (in_place || keeps)
+        return windows.data + (t.strips.begin(strip) - t.strips.begin(first)) * windows.stride;
+      copy_windows(t, call, group, strip, strip + 1, space);
+      return space;
     };
     return multiply_split(t.kernels, SplitRows{t.strips, first, last, rows, windows.stride, split},
                           {t.panels, begin, end, {weights, ElementType::float32, call.coarse}},

@@ -243,7 +243,8 @@ int64_t digit_row_bytes(const NBitsMatrix& b) {
 
 bool arrange_digits(const NBitsMatrix& b, const float* row, void* out) {
   auto* chunks = static_cast<Chunk*>(out);
-  for (int64_t i = 0; i < chunks_of(b); ++i) {
+  const int64_t count = chunks_of(b);
+  for (int64_t i = 0; i < count; ++i) {
     if (!arrange_chunk(row + i * chunk_values, b.k - i * chunk_values, chunks[i])) return false;
   }
   return true;

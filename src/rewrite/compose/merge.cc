@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/fail.h"
+#include "ir/may_agree.h"
 #include "rewrite/compose/extract.h"
 #include "rewrite/compose/rename.h"
 #include "wire/text_print.h"
@@ -31,22 +32,6 @@ std::string listed(const std::vector<ir::ValueInfo>& infos) {
   for (const ir::ValueInfo& info : infos)
     text += fmt::format("{}'{}'", text.empty() ? "" : ", ", info.name);
   return text;
-}
-
-// What both types say is the same: element type, rank, sizes that are numbers.
-bool may_agree(const ir::TypeProto& a, const ir::TypeProto& b) {
-  using Kind = ir::TypeProto::Kind;
-  if (a.kind == Kind::none || b.kind == Kind::none) return true;
-  if (a.kind != b.kind) return false;
-  if (a.elem_type != 0 && b.elem_type != 0 && a.elem_type != b.elem_type) return false;
-  if (a.nested && b.nested && !may_agree(*a.nested, *b.nested)) return false;
-  if (!a.shape || !b.shape) return true;
-  if (a.shape->dims.size() != b.shape->dims.size()) return false;
-  for (size_t i = 0; i < a.shape->dims.size(); ++i) {
-    const auto &x = a.shape->dims[i].value, &y = b.shape->dims[i].value;
-    if (x && y && *x != *y) return false;
-  }
-  return true;
 }
 
 // Functions of one key that say different things.
@@ -107,7 +92,7 @@ class Merging {
     if (to == nullptr)
       fail(ErrorCode::bad_input, "the second model has no input '{}'; it has {}", input,
            listed(second_.graph->inputs));
-    if (from->type && to->type && !may_agree(*from->type, *to->type))
+    if (from->type && to->type && !ir::may_agree(*from->type, *to->type))
       fail(ErrorCode::bad_input, "output '{}' is {} and cannot feed input '{}', which is {}",
            output, wire::print(*from->type), input, wire::print(*to->type));
   }
