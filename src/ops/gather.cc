@@ -66,7 +66,7 @@ void infer_gather(InferContext& ctx) {
 std::unique_ptr<Step> prepare_gather(PrepareContext& ctx) {
   const int64_t given_axis = ctx.attr_int("axis");
   const kernels::Cell cell = kernels::cell_of(ctx.in_element(0));
-  return make_step<Split3>(
+  auto step = make_step<Split3>(
       "gather.rows",
       [given_axis](BindContext& bind, Split3& state) {
         const auto shape = bind.in_shape(0);
@@ -77,6 +77,8 @@ std::unique_ptr<Step> prepare_gather(PrepareContext& ctx) {
         kernels::gather(cell, at.outer, at.dim, at.inner, run.data(0), indices_of(run, 1),
                         run.out_data(0), run.pool());
       });
+  step->traits().unaligned_inputs = {0};
+  return step;
 }
 
 // --- GatherElements

@@ -144,6 +144,9 @@ struct StepTraits {
   // Inputs that run() does not read, because prepare packed them or because only their sizes
   // matter.
   std::vector<int> unread_inputs;
+  // Inputs that run() reads at any address, whatever their type's alignment: a constant stays where
+  // it lies in its file. Others are copied where the file has them at odd addresses.
+  std::vector<int> unaligned_inputs;
   // Sizes of outputs are known only to run(), which calls allocate_output or set_output for each.
   bool allocates_outputs = false;
   int32_t state_bytes = 0;  // of the state that bind computes; at most 64-byte aligned

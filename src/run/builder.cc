@@ -352,35 +352,41 @@ void Builder::take_in_place() {
   }
 }
 
-// Constants that a step reads while running must be aligned for their type; those that nothing
-// reads give their memory back to the file they are mapped from.
+// Constants that a step reads while running must be aligned for their type, unless it says
+// otherwise; those that nothing reads give their memory back to the file they are mapped from.
 void Builder::align_constants() {
-  std::vector<char> read(plan_.values_.size(), 0);
+  enum class Read : char { never, anywhere, aligned };
+  std::vector<Read> reads(plan_.values_.size(), Read::never);
+  const auto reads_value = [&](int value, Read how) {
+    Read& read = reads[static_cast<size_t>(plan_.values_[static_cast<size_t>(value)].root)];
+    read = std::max(read, how);
+  };
   for (const PlanStep& step : plan_.steps_) {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       if (step.inputs[i] < 0) continue;
-      bool needed = true;
+      Read how = Read::aligned;
       if (step.step && step.mode == PlanStep::Mode::planned) {
-        const auto& unread = step.step->traits().unread_inputs;
-        needed = std::find(unread.begin(), unread.end(), static_cast<int>(i)) == unread.end();
+        const auto names = [&](const std::vector<int>& inputs) {
+          return std::find(inputs.begin(), inputs.end(), static_cast<int>(i)) != inputs.end();
+        };
+        const ops::StepTraits& traits = step.step->traits();
+        if (names(traits.unread_inputs)) continue;
+        if (names(traits.unaligned_inputs)) how = Read::anywhere;
       }
-      if (needed)
-        read[static_cast<size_t>(plan_.values_[static_cast<size_t>(step.inputs[i])].root)] = 1;
+      reads_value(step.inputs[i], how);
     }
   }
-  for (const int output : plan_.outputs_)
-    read[static_cast<size_t>(plan_.values_[static_cast<size_t>(output)].root)] = 1;
+  for (const int output : plan_.outputs_) reads_value(output, Read::aligned);
   for (size_t i = 0; i < plan_.values_.size(); ++i) {
     auto& constant = plan_.values_[i].known.constant;
     if (!constant) continue;
-    if (plan_.values_[i].source != PlanValue::Source::constant) {
-      constant.reset();  // made by a step all the same; the step runs
-    } else if (read[i]) {
+    // What a step makes all the same is not kept; the step runs.
+    if (plan_.values_[i].source != PlanValue::Source::constant || reads[i] == Read::never) {
+      constant.reset();
+    } else if (reads[i] == Read::aligned) {
       const Tensor aligned = ir::aligned(*constant);
       if (aligned.data() != constant->data()) services_.packs->give_back(*constant);
       constant = aligned;
-    } else {
-      constant.reset();
     }
   }
 }

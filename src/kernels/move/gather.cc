@@ -1,8 +1,10 @@
 #include "kernels/move/gather.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/checked.h"
@@ -124,21 +126,26 @@ int64_t TupleWalk::offset(const Indices& indices, int64_t tuple) const {
 
 namespace {
 
+// Rows [begin, end) of the result. x may lie at any address, unless it holds strings.
 template <class T>
-void gather_rows(int64_t dim, int64_t inner, const T* x, const Indices& indices, T* y,
+void gather_rows(int64_t dim, int64_t inner, const void* data, const Indices& indices, T* y,
                  int64_t begin, int64_t end) {
-  const int64_t count = indices.count;
+  const int64_t count = indices.count, size = int64_t{sizeof(T)};
+  const auto* x = static_cast<const char*>(data) + begin / count * dim * inner * size;
   int64_t j = begin % count;
-  for (x += begin / count * dim * inner, y += begin * inner; begin < end; j = 0) {
+  for (y += begin * inner; begin < end; j = 0, x += dim * inner * size) {
     const int64_t stop = std::min(count, j + end - begin);
     begin += stop - j;
-    if (inner == 1) {
-      for (; j < stop; ++j) *y++ = x[wrapped(indices[j], dim, j)];
-    } else {
-      for (; j < stop; ++j, y += inner)
-        std::copy_n(x + wrapped(indices[j], dim, j) * inner, inner, y);
+    for (; j < stop; ++j, y += inner) {
+      const char* row = x + wrapped(indices[j], dim, j) * inner * size;
+      if constexpr (!std::is_trivially_copyable_v<T>) {
+        std::copy_n(reinterpret_cast<const T*>(row), inner, y);
+      } else if (inner == 1) {
+        std::memcpy(y, row, sizeof(T));
+      } else {
+        std::memcpy(y, row, static_cast<size_t>(inner) * sizeof(T));
+      }
     }
-    x += dim * inner;
   }
 }
 
@@ -171,7 +178,7 @@ void gather(Cell cell, int64_t outer, int64_t dim, int64_t inner, const void* x,
   by_cell(cell, [&](const auto& zero) {
     using T = std::remove_cvref_t<decltype(zero)>;
     for_rows(outer * indices.count, inner, pool, [&](int64_t begin, int64_t end) {
-      gather_rows(dim, inner, static_cast<const T*>(x), indices, static_cast<T*>(y), begin, end);
+      gather_rows(dim, inner, x, indices, static_cast<T*>(y), begin, end);
     });
   });
 }

@@ -28,7 +28,8 @@ struct Indices {
   }
 };
 
-// x is [outer, dim, inner], y is [outer, indices.count, inner].
+// x is [outer, dim, inner], y is [outer, indices.count, inner]. x may lie at any address, unless it
+// holds strings.
 void gather(Cell cell, int64_t outer, int64_t dim, int64_t inner, const void* x,
             const Indices& indices, void* y, ThreadPool& pool);
 
