@@ -8,27 +8,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/elementwise/float_ops-inl.h"
 #include "kernels/elementwise/loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-constexpr auto add_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
-constexpr auto sub_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, b); };
-constexpr auto mul_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Mul(a, b); };
-constexpr auto div_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Div(a, b); };
-// A comparison with NaN is false and gives b, so that only a NaN in a needs care.
-constexpr auto min_of = [](auto, auto a, auto b) HWY_ATTR {
-  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
-};
-constexpr auto max_of = [](auto, auto a, auto b) HWY_ATTR {
-  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
-};
-constexpr auto prelu_of = [](auto d, auto a, auto b) HWY_ATTR {
-  return hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Mul(a, b), a);
-};
 
 template <auto op>
 void BothSides(const float* a, const float* b, float* y, int64_t n) {

@@ -72,6 +72,21 @@ void run_step(const RegionStep& step, const RegionProgram& program, const Memory
   }
 }
 
+void run_links(const RegionRun& run, const RegionProgram& program, const Memory& memory,
+               int64_t n) {
+  ChainLink links[RegionProgram::max_links];
+  int count = 0;
+  for (const RegionLink& one : run.links) {
+    ChainLink& link = links[count++] = one.link;
+    if (link.kind == ChainLink::Kind::store) {
+      link.to = memory.write(one.memory);
+    } else if (link.kind != ChainLink::Kind::unary) {
+      link.from = memory.read(one.memory, program);
+    }
+  }
+  run_chain(links, count, n);
+}
+
 void run_chunk(const RegionProgram& program, const void* const* inputs, void* y, int64_t begin,
                int64_t end, int64_t row) {
   alignas(64) float tiles[RegionProgram::max_tiles][tile];
@@ -83,9 +98,97 @@ void run_chunk(const RegionProgram& program, const void* const* inputs, void* y,
     n = std::min({tile, end - at, row - column});
     fetch_ahead(program, inputs, sizes, at + n, std::min(at + 2 * tile, end));
     const Memory memory{inputs, y, tiles, at, column};
-    for (const RegionStep& step : program.steps) run_step(step, program, memory, n);
+    for (const RegionRun& run : program.runs) {
+      if (run.links.empty()) {
+        run_step(program.steps[run.step], program, memory, n);
+      } else {
+        run_links(run, program, memory, n);
+      }
+    }
     column = column + n == row ? 0 : column + n;
   }
+}
+
+// --- Chains -------------------------------------------------------------------------------------
+
+bool reads(const RegionStep& step, const RegionOperand& operand) {
+  return step.a == operand || (step.kind == RegionStep::Kind::binary && step.b == operand);
+}
+
+// Whether what step i leaves is read by a step after i + 1 too.
+bool outlives(const RegionProgram& program, size_t i) {
+  const RegionOperand& left = program.steps[i].to;
+  for (size_t k = i + 1; k < program.steps.size(); ++k) {
+    if (k > i + 1 && reads(program.steps[k], left)) return true;
+    if (program.steps[k].to == left) return false;
+  }
+  return false;
+}
+
+// A step as a link whose value is operand a or b; its code is negative where it cannot be one.
+RegionLink link_of(const RegionStep& step, const RegionProgram& program, bool value_is_b) {
+  RegionLink made;
+  ChainLink& link = made.link;
+  link.code = -1;
+  if (step.kind == RegionStep::Kind::unary) {
+    link.kind = ChainLink::Kind::unary;
+    link.unary = step.unary;
+    link.alpha = static_cast<float>(step.params.alpha);
+    link.beta = static_cast<float>(step.params.beta);
+  } else if (step.kind == RegionStep::Kind::binary) {
+    link.kind = ChainLink::Kind::binary;
+    link.binary = step.binary;
+    link.value_is_b = value_is_b;
+    made.memory = value_is_b ? step.a : step.b;
+    link.single = is_single(made.memory, program);
+  } else {
+    return made;
+  }
+  link.code = chain_code(link);
+  return made;
+}
+
+RegionLink memory_link(ChainLink::Kind kind, const RegionOperand& memory) {
+  RegionLink made;
+  made.link.kind = kind;
+  made.link.code = chain_code(made.link);
+  made.memory = memory;
+  return made;
+}
+
+// The longest chain from step `first` on: nothing where not even two steps go together.
+RegionRun chain_from(const RegionProgram& program, size_t first) {
+  using LinkKind = ChainLink::Kind;
+  const auto& steps = program.steps;
+  RegionRun run{first, {}};
+  const bool turned =
+      steps[first].kind == RegionStep::Kind::binary && is_single(steps[first].a, program);
+  run.links = {memory_link(LinkKind::load, turned ? steps[first].b : steps[first].a),
+               link_of(steps[first], program, turned)};
+  if (run.links.back().link.code < 0) return {first, {}};
+  size_t last = first;
+  while (last + 1 < steps.size() && run.links.size() + 3 <= RegionProgram::max_links) {
+    const RegionStep& next = steps[last + 1];
+    const RegionOperand& value = steps[last].to;
+    const bool binary = next.kind == RegionStep::Kind::binary;
+    const bool from_a = next.a == value, from_b = binary && next.b == value;
+    if (from_a == from_b) break;
+    const RegionLink link = link_of(next, program, from_b);
+    if (link.link.code < 0) break;
+    if (outlives(program, last)) run.links.push_back(memory_link(LinkKind::store, value));
+    run.links.push_back(link);
+    ++last;
+  }
+  if (last == first) return {first, {}};
+  run.links.push_back(memory_link(LinkKind::store, steps[last].to));
+  return run;
+}
+
+size_t steps_of(const RegionRun& run) {
+  if (run.links.empty()) return 1;
+  return static_cast<size_t>(std::ranges::count_if(run.links, [](const RegionLink& one) {
+    return one.link.kind == ChainLink::Kind::unary || one.link.kind == ChainLink::Kind::binary;
+  }));
 }
 
 }  // namespace
@@ -101,6 +204,9 @@ bool bind_region(RegionProgram& program) {
       all = all && step.unary_kernel != nullptr;
     }
   }
+  program.runs.clear();
+  for (size_t i = 0; i < program.steps.size(); i += steps_of(program.runs.back()))
+    program.runs.push_back(chain_from(program, i));
   return all;
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/convert/byte_scale.h"
 #include "kernels/elementwise/binary.h"
+#include "kernels/elementwise/chain.h"
 #include "kernels/elementwise/unary.h"
 
 namespace sardonyx::kernels {
@@ -15,6 +16,8 @@ struct RegionOperand {
   enum class Kind : int32_t { input, tile, output };
   Kind kind = Kind::input;
   int index = 0;
+
+  bool operator==(const RegionOperand&) const = default;
 };
 
 struct RegionStep {
@@ -41,16 +44,32 @@ enum class RegionExtent : int8_t {
   row,     // one for each position along the last axis
 };
 
+// A link of a chain of steps, and where its memory is.
+struct RegionLink {
+  ChainLink link;
+  RegionOperand memory;
+};
+
+// What runs over a tile at a time: one step, or a chain that stands for several.
+struct RegionRun {
+  size_t step = 0;
+  std::vector<RegionLink> links;  // empty: the step alone
+};
+
 // The last step, and only it, writes the output. Not both operands of a step are single values.
 struct RegionProgram {
   static constexpr int max_inputs = 16;
   static constexpr int max_tiles = 6;
 
+  static constexpr int max_links = 64;  // of one chain
+
   std::vector<RegionStep> steps;
   std::vector<RegionExtent> extents;  // of the inputs
+  std::vector<RegionRun> runs;        // made by bind_region
 };
 
-// Finds the kernels of all steps; false where one has no form that works tile by tile.
+// Finds the kernels of all steps, and what goes together in chains; false where one has no form
+// that works tile by tile.
 bool bind_region(RegionProgram& program);
 
 // Whether input i is of bytes, and whether the output is.

@@ -1,0 +1,133 @@
+// The element-wise operators of float32 as functions of vectors; compiled once for each instruction
+// set.
+#if defined(SARDONYX_KERNELS_ELEMENTWISE_FLOAT_OPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SARDONYX_KERNELS_ELEMENTWISE_FLOAT_OPS_INL_H_
+#undef SARDONYX_KERNELS_ELEMENTWISE_FLOAT_OPS_INL_H_
+#else
+#define SARDONYX_KERNELS_ELEMENTWISE_FLOAT_OPS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include "kernels/simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace sm = sardonyx::HWY_NAMESPACE;
+
+// Each operator of two inputs as a function of a vector tag and two vectors.
+constexpr auto add_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
+constexpr auto sub_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, b); };
+constexpr auto mul_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Mul(a, b); };
+constexpr auto div_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Div(a, b); };
+// A comparison with NaN is false and gives b, so that only a NaN in a needs care.
+constexpr auto min_of = [](auto, auto a, auto b) HWY_ATTR {
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
+};
+constexpr auto max_of = [](auto, auto a, auto b) HWY_ATTR {
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
+};
+constexpr auto prelu_of = [](auto d, auto a, auto b) HWY_ATTR {
+  return hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Mul(a, b), a);
+};
+
+// alpha and beta are what UnaryParams says of the operator.
+struct Constants {
+  float alpha;
+  float beta;
+};
+
+// Each operator as a function of a vector tag and a vector.
+constexpr auto abs_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Abs(x); };
+constexpr auto neg_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Neg(x); };
+constexpr auto exp_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Exp(d, x); };
+constexpr auto log_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Log(d, x); };
+constexpr auto sqrt_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Sqrt(x); };
+constexpr auto reciprocal_of = [](auto d, auto x, const Constants&)
+                                   HWY_ATTR { return hn::Div(hn::Set(d, 1.0f), x); };
+constexpr auto floor_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Floor(x); };
+constexpr auto ceil_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Ceil(x); };
+constexpr auto round_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Round(x); };
+constexpr auto square_of = [](auto, auto x, const Constants&) HWY_ATTR { return hn::Mul(x, x); };
+constexpr auto sigmoid_of = [](auto d, auto x, const Constants&)
+                                HWY_ATTR { return sm::Sigmoid(d, x); };
+constexpr auto tanh_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Tanh(d, x); };
+constexpr auto erf_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Erf(d, x); };
+constexpr auto sin_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Sin(d, x); };
+constexpr auto cos_of = [](auto d, auto x, const Constants&) HWY_ATTR { return sm::Cos(d, x); };
+constexpr auto relu_of = [](auto d, auto x, const Constants&)
+                             HWY_ATTR { return sm::math::RaiseTo(d, x, 0.0f); };
+constexpr auto clamp_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
+  return sm::math::LowerTo(d, sm::math::RaiseTo(d, x, c.alpha), c.beta);
+};
+constexpr auto leaky_relu_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, c.alpha)), x);
+};
+constexpr auto elu_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
+  const auto below = hn::Mul(sm::Expm1(d, x), hn::Set(d, c.alpha));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
+};
+constexpr auto celu_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
+  const auto below = hn::Mul(sm::Expm1(d, hn::Div(x, hn::Set(d, c.alpha))), hn::Set(d, c.alpha));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
+};
+constexpr auto selu_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
+  const auto below = hn::Mul(sm::Expm1(d, x), hn::Set(d, c.alpha));
+  return hn::Mul(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x), hn::Set(d, c.beta));
+};
+constexpr auto gelu_of = [](auto d, auto x, const Constants&) HWY_ATTR {
+  const auto half = hn::Mul(x, hn::Set(d, 0.5f));
+  return hn::MulAdd(half, sm::Erf(d, hn::Mul(x, hn::Set(d, 0.70710678118654752f))), half);
+};
+constexpr auto gelu_tanh_of = [](auto d, auto x, const Constants&) HWY_ATTR {
+  const auto cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, 0.044715f), x);
+  const auto half = hn::Mul(x, hn::Set(d, 0.5f));
+  return hn::MulAdd(half, sm::Tanh(d, hn::Mul(cubic, hn::Set(d, 0.79788456080286536f))), half);
+};
+constexpr auto hard_sigmoid_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
+  const auto line = hn::MulAdd(x, hn::Set(d, c.alpha), hn::Set(d, c.beta));
+  return sm::math::LowerTo(d, sm::math::RaiseTo(d, line, 0.0f), 1.0f);
+};
+constexpr auto hard_swish_of = [](auto d, auto x, const Constants&) HWY_ATTR {
+  const auto line = hn::MulAdd(x, hn::Set(d, 1.0f / 6.0f), hn::Set(d, 0.5f));
+  return hn::Mul(x, sm::math::LowerTo(d, sm::math::RaiseTo(d, line, 0.0f), 1.0f));
+};
+constexpr auto mish_of = [](auto d, auto x, const Constants&) HWY_ATTR {
+  // tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2), e = exp(x); 1 long before e overflows.
+  const auto e = sm::Exp(d, sm::math::LowerTo(d, x, 20.0f));
+  const auto n = hn::MulAdd(e, e, hn::Add(e, e));
+  return hn::Mul(x, hn::Div(n, hn::Add(n, hn::Set(d, 2.0f))));
+};
+constexpr auto softplus_of = [](auto d, auto x, const Constants&) HWY_ATTR {
+  const auto tail = sm::Log1p(d, sm::ExpNotPositive(d, hn::Neg(hn::Abs(x))));
+  return hn::Add(sm::math::RaiseTo(d, x, 0.0f), tail);
+};
+constexpr auto softsign_of = [](auto d, auto x, const Constants&) HWY_ATTR {
+  return hn::Div(x, hn::Add(hn::Abs(x), hn::Set(d, 1.0f)));
+};
+constexpr auto thresholded_relu_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
+  return hn::IfThenElseZero(hn::Gt(x, hn::Set(d, c.alpha)), x);
+};
+constexpr auto shrink_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
+  const auto limit = hn::Set(d, c.alpha);
+  const auto bias = hn::Set(d, c.beta);
+  const auto above = hn::IfThenElseZero(hn::Gt(x, limit), hn::Sub(x, bias));
+  return hn::IfThenElse(hn::Lt(x, hn::Neg(limit)), hn::Add(x, bias), above);
+};
+constexpr auto swish_of = [](auto d, auto x, const Constants& c) HWY_ATTR {
+  return hn::Mul(x, sm::Sigmoid(d, hn::Mul(x, hn::Set(d, c.alpha))));
+};
+constexpr auto sign_of = [](auto d, auto x, const Constants&) HWY_ATTR {
+  const auto zero = hn::Zero(d);
+  const auto one = hn::CopySign(hn::Set(d, 1.0f), x);
+  const auto ordinary = hn::Or(hn::Lt(x, zero), hn::Gt(x, zero));
+  return hn::IfThenElse(ordinary, one, x);  // zero and NaN stay
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif
