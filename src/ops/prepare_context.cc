@@ -41,12 +41,10 @@ std::any PackCache::get_any(const Tensor& constant, const std::string& format,
   return entry->packed;
 }
 
-void PackCache::give_back(const Tensor& constant) const {
-  const auto* begin = static_cast<const std::byte*>(constant.data());
+void PackCache::give_back(std::span<const std::byte> bytes) const {
   for (const auto file : files_) {
-    if (begin >= file.data() && begin + constant.byte_size() <= file.data() + file.size()) {
-      give_back_pages({begin, constant.byte_size()});
-    }
+    if (bytes.data() >= file.data() && bytes.data() + bytes.size() <= file.data() + file.size())
+      give_back_pages(bytes);
   }
 }
 

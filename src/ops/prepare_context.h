@@ -35,8 +35,12 @@ class PackCache {
     return std::any_cast<std::shared_ptr<const Packed>>(made);
   }
 
-  // Lets go of the memory that holds the file's pages with this tensor; they come back when read.
-  void give_back(const Tensor& constant) const;
+  // Lets go of the memory that holds a file's pages with these bytes; they come back when read.
+  // Nothing happens to bytes that are no file's.
+  void give_back(std::span<const std::byte> bytes) const;
+  void give_back(const Tensor& constant) const {
+    give_back({static_cast<const std::byte*>(constant.data()), constant.byte_size()});
+  }
   // The same for all files.
   void give_back_files() const;
 

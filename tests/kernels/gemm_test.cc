@@ -362,6 +362,46 @@ TEST_P(GemmTest, HalvesStayHalves) {
   }
 }
 
+// Larger than what is packed at once: by rows, by columns, and spread.
+TEST_P(GemmTest, LargeMatricesArePackedInPieces) {
+  constexpr int64_t K = 700, N = 2111;
+  for (const ElementType type : {ElementType::float32, ElementType::float16}) {
+    const int64_t size = type == ElementType::float32 ? 4 : 2;
+    const auto all = static_cast<size_t>(K * N * size);
+    std::vector<char> by_rows(all), by_columns(all), spread(2 * all);
+    uint32_t state = 1;
+    for (char& c : by_rows) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 26);
+    for (int64_t k = 0; k < K; ++k) {
+      for (int64_t n = 0; n < N; ++n) {
+        const char* from = &by_rows[static_cast<size_t>((k * N + n) * size)];
+        std::memcpy(&by_columns[static_cast<size_t>((n * K + k) * size)], from,
+                    static_cast<size_t>(size));
+        std::memcpy(&spread[static_cast<size_t>(2 * (k * N + n) * size)], from,
+                    static_cast<size_t>(size));
+      }
+    }
+    const auto pack = [&](const std::vector<char>& b, int64_t row, int64_t column, bool pieces) {
+      std::vector<float> packed(static_cast<size_t>(packed_b_size(K, N, type) + 3) / 4);
+      const auto* next = reinterpret_cast<const std::byte*>(b.data());
+      int64_t count = 0;
+      pack_b(b.data(), row, column, K, N, packed.data(), &two_, type,
+             [&](std::span<const std::byte> piece) {
+               EXPECT_EQ(piece.data(), next);
+               next = piece.data() + piece.size();
+               ++count;
+             });
+      if (pieces) {
+        EXPECT_EQ(next, reinterpret_cast<const std::byte*>(b.data() + b.size()));
+        EXPECT_GE(count, size == 4 ? 2 : 1);
+      }
+      return packed;
+    };
+    const auto expected = pack(spread, 2 * N, 2, false);
+    EXPECT_TRUE(pack(by_rows, N, 1, true) == expected);
+    EXPECT_TRUE(pack(by_columns, 1, K, true) == expected);
+  }
+}
+
 TEST_P(GemmTest, BatchesWithRepeatedOperands) {
   const int64_t M = 19, N = 37, K = 11;
   GemmBatch batch;

@@ -7,7 +7,10 @@
 // Every element of C is the same sum in the same order whatever the number of threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 
 #include "kernels/gemm/epilogue.h"
 #include "sardonyx/element_type.h"
@@ -28,9 +31,12 @@ int64_t packed_b_size(int64_t K, int64_t N, ElementType type = ElementType::floa
 
 // Packs element (k, n) at b[k * row_stride + n * column_stride], counting elements; b itself may
 // lie at any address. `packed` is aligned to 64 bytes and may be shared by any number of runs.
-// `pool` may be null.
+// `pool` may be null. A large b whose rows or columns are dense is packed in pieces of its memory
+// from the beginning on; `done`, where there is one, hears of each after it was read.
+using PieceDone = std::function<void(std::span<const std::byte> piece)>;
 void pack_b(const void* b, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
-            void* packed, ThreadPool* pool, ElementType type = ElementType::float32);
+            void* packed, ThreadPool* pool, ElementType type = ElementType::float32,
+            const PieceDone& done = {});
 
 struct PackedMatrix {
   const void* data = nullptr;

@@ -224,27 +224,60 @@ int64_t packed_b_size(int64_t K, int64_t N, ElementType type) {
 }
 
 void pack_b(const void* data, int64_t row_stride, int64_t column_stride, int64_t K, int64_t N,
-            void* packed, ThreadPool* pool, ElementType type) {
+            void* packed, ThreadPool* pool, ElementType type, const PieceDone& done) {
   if (K <= 0 || N <= 0) return;
   const TileKernels& kernels = tile_kernels();
   const Panels panels = panels_of(kernels, N);
-  const auto pack = [&](int64_t begin, int64_t end, int) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t from = p * panels.width * column_stride, to = p * panels.width * K;
-      if (type == ElementType::float32) {
-        pack_panel(kernels, static_cast<const float*>(data) + from, row_stride, column_stride, K,
-                   panels.used(p), static_cast<float*>(packed) + to, panels.stored(p));
-      } else {
-        pack_halves(static_cast<const char*>(data) + 2 * from, row_stride, column_stride, K,
-                    panels.used(p), static_cast<uint16_t*>(packed) + to, panels.stored(p));
-      }
+  const bool halves = type != ElementType::float32;
+  const int64_t element = halves ? 2 : 4;
+  const auto* b = static_cast<const char*>(data);
+  // Terms [first, last) of a panel.
+  const auto pack = [&](int64_t panel, int64_t first, int64_t last) {
+    const char* from = b + (panel * panels.width * column_stride + first * row_stride) * element;
+    const int64_t width = panels.stored(panel), columns = panels.used(panel);
+    char* to = static_cast<char*>(packed) + (panel * panels.width * K + first * width) * element;
+    if (halves) {
+      pack_halves(from, row_stride, column_stride, last - first, columns,
+                  reinterpret_cast<uint16_t*>(to), width);
+    } else {
+      pack_panel(kernels, reinterpret_cast<const float*>(from), row_stride, column_stride,
+                 last - first, columns, reinterpret_cast<float*>(to), width);
     }
   };
-  const int64_t grain = std::max<int64_t>(1, (int64_t{64} << 10) / (K * panels.width));
-  if (pool != nullptr) {
-    pool->parallel_for(panels.count(), grain, pack);
-  } else {
-    pack(0, panels.count(), 0);
+  // Panels [begin, end) in parallel.
+  const auto pack_panels = [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
+    const auto some = [&](int64_t from, int64_t to, int) {
+      for (int64_t p = from; p < to; ++p) pack(begin + p, first, last);
+    };
+    const int64_t grain =
+        std::max<int64_t>(1, (int64_t{64} << 10) / ((last - first) * panels.width));
+    pool != nullptr ? pool->parallel_for(end - begin, grain, some) : some(0, end - begin, 0);
+  };
+  constexpr int64_t piece_bytes = 4 << 20;
+  const auto heard = [&](int64_t from, int64_t to) {
+    if (done)
+      done({reinterpret_cast<const std::byte*>(b + from * element),
+            static_cast<size_t>((to - from) * element)});
+  };
+  if (column_stride == 1 && row_stride >= N) {
+    const int64_t rows = round_up(std::max<int64_t>(1, piece_bytes / (row_stride * element)), 16);
+    for (int64_t first = 0; first < K; first += rows) {
+      const int64_t last = std::min(K, first + rows);
+      pack_panels(0, panels.count(), first, last);
+      heard(first * row_stride, (last - 1) * row_stride + N);
+    }
+    return;
+  }
+  const bool by_columns = row_stride == 1 && column_stride >= K;
+  const int64_t columns = panels.width * column_stride * element;
+  const int64_t some = by_columns ? std::max<int64_t>(1, piece_bytes / columns) : panels.count();
+  for (int64_t begin = 0; begin < panels.count(); begin += some) {
+    const int64_t end = std::min(panels.count(), begin + some);
+    pack_panels(begin, end, 0, K);
+    if (by_columns) {
+      heard(begin * panels.width * column_stride,
+            (std::min(N, end * panels.width) - 1) * column_stride + K);
+    }
   }
 }
 

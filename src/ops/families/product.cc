@@ -87,7 +87,9 @@ std::shared_ptr<const Tensor> pack_matrix(PrepareContext& ctx, int i, int64_t K,
     ctx.services().packs->count(bytes);
     auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{bytes});
     kernels::pack_b(values.data(), turned ? 1 : N, turned ? K : 1, K, N, made->mutable_data(),
-                    ctx.services().pool, type);
+                    ctx.services().pool, type, [&](std::span<const std::byte> piece) {
+                      ctx.services().packs->give_back(piece);
+                    });
     return std::shared_ptr<const Tensor>(std::move(made));
   });
 }
