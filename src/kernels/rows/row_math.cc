@@ -26,6 +26,7 @@ constexpr auto min_of = [](auto, auto a, auto b) HWY_ATTR {
 // The lanes of v combined: halves are folded on each other.
 template <class D, class V, class Combine>
 HWY_INLINE float Fold(D d, V v, const Combine& combine) {
+#if HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SCALAR
   HWY_ALIGN float lanes[hn::MaxLanes(D())];
   hn::Store(v, d, lanes);
   const hn::CappedTag<float, 1> one;
@@ -35,11 +36,20 @@ HWY_INLINE float Fold(D d, V v, const Combine& combine) {
     }
   }
   return lanes[0];
+#else
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(v);
+  } else {
+    const hn::Half<D> half;
+    return Fold(half, combine(half, hn::LowerHalf(half, v), hn::UpperHalf(half, v)), combine);
+  }
+#endif
 }
 
-// combine(… combine(first, map(x[i])) …) over a row, in four strands.
-template <class Map, class Combine>
-HWY_INLINE float FoldRow(const float* x, int64_t n, float first, const Map& map,
+// What `step` makes of `first` and the elements of a row, one after the other, in four strands that
+// are combined at the end.
+template <class Step, class Combine>
+HWY_INLINE float FoldRow(const float* x, int64_t n, float first, const Step& step,
                          const Combine& combine) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -47,44 +57,47 @@ HWY_INLINE float FoldRow(const float* x, int64_t n, float first, const Map& map,
   auto a = start, b = start, c = start, e = start;
   int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = combine(d, a, map(d, hn::LoadU(d, x + i)));
-    b = combine(d, b, map(d, hn::LoadU(d, x + i + lanes)));
-    c = combine(d, c, map(d, hn::LoadU(d, x + i + 2 * lanes)));
-    e = combine(d, e, map(d, hn::LoadU(d, x + i + 3 * lanes)));
+    a = step(d, a, hn::LoadU(d, x + i));
+    b = step(d, b, hn::LoadU(d, x + i + lanes));
+    c = step(d, c, hn::LoadU(d, x + i + 2 * lanes));
+    e = step(d, e, hn::LoadU(d, x + i + 3 * lanes));
   }
-  for (; i + lanes <= n; i += lanes) a = combine(d, a, map(d, hn::LoadU(d, x + i)));
+  for (; i + lanes <= n; i += lanes) a = step(d, a, hn::LoadU(d, x + i));
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    b = combine(d, b, hn::IfThenElse(some, map(d, hn::MaskedLoad(some, d, x + i)), start));
+    b = hn::IfThenElse(some, step(d, b, hn::MaskedLoad(some, d, x + i)), b);
   }
   return Fold(d, combine(d, combine(d, a, b), combine(d, c, e)), combine);
 }
+template <class Combine>
+HWY_INLINE float FoldRow(const float* x, int64_t n, float first, const Combine& combine) {
+  return FoldRow(x, n, first, combine, combine);
+}
 
-constexpr auto same_of = [](auto, auto v) HWY_ATTR { return v; };
-
-float RowSum(const float* x, int64_t n) { return FoldRow(x, n, 0.0f, same_of, add_of); }
-float RowProduct(const float* x, int64_t n) { return FoldRow(x, n, 1.0f, same_of, mul_of); }
+float RowSum(const float* x, int64_t n) { return FoldRow(x, n, 0.0f, add_of); }
+float RowProduct(const float* x, int64_t n) { return FoldRow(x, n, 1.0f, mul_of); }
 float RowMax(const float* x, int64_t n) {
-  return FoldRow(x, n, -std::numeric_limits<float>::infinity(), same_of, max_of);
+  return FoldRow(x, n, -std::numeric_limits<float>::infinity(), max_of);
 }
 float RowMin(const float* x, int64_t n) {
-  return FoldRow(x, n, std::numeric_limits<float>::infinity(), same_of, min_of);
+  return FoldRow(x, n, std::numeric_limits<float>::infinity(), min_of);
 }
 float RowSumAbs(const float* x, int64_t n) {
-  return FoldRow(
-      x, n, 0.0f, [](auto, auto v) HWY_ATTR { return hn::Abs(v); }, add_of);
+  const auto step = [](auto, auto sum, auto v) HWY_ATTR { return hn::Add(sum, hn::Abs(v)); };
+  return FoldRow(x, n, 0.0f, step, add_of);
 }
 float RowSumSquares(const float* x, float center, int64_t n) {
-  const auto map = [center](auto d, auto v) HWY_ATTR {
+  const auto step = [center](auto d, auto sum, auto v) HWY_ATTR {
     const auto off = hn::Sub(v, hn::Set(d, center));
-    return hn::Mul(off, off);
+    return hn::MulAdd(off, off, sum);
   };
-  return FoldRow(x, n, 0.0f, map, add_of);
+  return FoldRow(x, n, 0.0f, step, add_of);
 }
 float RowSumExp(const float* x, float center, int64_t n) {
-  const auto map = [center](auto d, auto v)
-                       HWY_ATTR { return sm::Exp(d, hn::Sub(v, hn::Set(d, center))); };
-  return FoldRow(x, n, 0.0f, map, add_of);
+  const auto step = [center](auto d, auto sum, auto v) HWY_ATTR {
+    return hn::Add(sum, sm::Exp(d, hn::Sub(v, hn::Set(d, center))));
+  };
+  return FoldRow(x, n, 0.0f, step, add_of);
 }
 
 float RowExp(const float* x, float center, float* y, int64_t n) {
@@ -122,19 +135,22 @@ HWY_INLINE void NormalizeWith(const float* x, float center, float factor, const 
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto shift = hn::Set(d, center);
   const auto times = hn::Set(d, factor);
-  for (int64_t i = 0; i < n; i += lanes) {
-    if (HWY_LIKELY(i + lanes <= n)) {
-      auto v = hn::Mul(hn::Sub(hn::LoadU(d, x + i), shift), times);
-      if (scaled) v = hn::Mul(v, hn::LoadU(d, scale + i));
-      if (biased) v = hn::Add(v, hn::LoadU(d, bias + i));
-      hn::StoreU(v, d, y + i);
-    } else {
-      const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-      auto v = hn::Mul(hn::Sub(hn::MaskedLoad(some, d, x + i), shift), times);
-      if (scaled) v = hn::Mul(v, hn::MaskedLoad(some, d, scale + i));
-      if (biased) v = hn::Add(v, hn::MaskedLoad(some, d, bias + i));
-      hn::BlendedStore(v, some, d, y + i);
-    }
+  const auto normal = [&](auto v, const auto& load) HWY_ATTR {
+    v = hn::Mul(hn::Sub(v, shift), times);
+    if constexpr (scaled && biased) return hn::MulAdd(v, load(scale), load(bias));
+    if constexpr (scaled) return hn::Mul(v, load(scale));
+    if constexpr (biased) return hn::Add(v, load(bias));
+    return v;
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto load = [&](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); };
+    hn::StoreU(normal(load(x), load), d, y + i);
+  }
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto load = [&](const float* p) HWY_ATTR { return hn::MaskedLoad(some, d, p + i); };
+    hn::BlendedStore(normal(load(x), load), some, d, y + i);
   }
 }
 
