@@ -23,16 +23,12 @@ constexpr int32_t code_of(BinaryOp op, bool value_is_b, bool single) {
 }
 
 // The light operators.
-#define SARDONYX_LIGHT_UNARY(X)                                                   \
-  X(abs)                                                                          \
-  X(neg)                                                                          \
-  X(sqrt)                                                                         \
-  X(reciprocal)                                                                   \
-  X(floor)                                                                        \
-  X(ceil)                                                                         \
-  X(round) X(square) X(relu) X(leaky_relu) X(clamp) X(hard_sigmoid) X(hard_swish) \
-      X(thresholded_relu)
+// clang-format off
+#define SARDONYX_LIGHT_UNARY(X)                                                                 \
+  X(abs) X(neg) X(sqrt) X(reciprocal) X(floor) X(ceil) X(round) X(square) X(relu) X(leaky_relu) \
+  X(clamp) X(hard_sigmoid) X(hard_swish) X(thresholded_relu)
 #define SARDONYX_LIGHT_BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max) X(prelu)
+// clang-format on
 
 }  // namespace sardonyx::kernels
 #endif
