@@ -60,7 +60,8 @@ struct Values {
   int64_t at;
   Access access;
 
-  HWY_INLINE const float* place(const float* memory, int i) const {
+  template <class T>
+  HWY_INLINE T* place(T* memory, int i) const {
     return memory + at + i * static_cast<int64_t>(hn::Lanes(Tag()));
   }
   HWY_INLINE void load(const ChainLink& link) {
@@ -69,7 +70,7 @@ struct Values {
     }
   }
   HWY_INLINE void store(const ChainLink& link) const {
-    for (int i = 0; i < vectors; ++i) access.store(v[i], const_cast<float*>(place(link.to, i)));
+    for (int i = 0; i < vectors; ++i) access.store(v[i], place(link.to, i));
   }
   template <auto op>
   HWY_INLINE void unary(const ChainLink& link) {
