@@ -40,42 +40,64 @@ struct StoreColumns {
     if constexpr (whole) return hn::LoadU(d, p);
     return LoadFirst(d, p, count);
   }
-  // `rows` rows from `row` on: their activations are chains of operations that overlap so.
-  template <int rows>
-  HWY_INLINE void Rows(int64_t row) const {
+  // The next `rows` rows: their activations are chains of operations that overlap so. `residual`:
+  // 0 none, 1 before the activation, 2 behind it.
+  template <int rows, int residual>
+  HWY_INLINE void Rows(const float* sums, const float* addend, float* to, const float* bias_at,
+                       int64_t sums_stride, int64_t addend_stride, int64_t to_stride) const {
     V v[rows], added[rows];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
-      const V offset = per_row ? hn::Set(d, e.beta * s.bias[row + i]) : bias;
-      v[i] = hn::MulAdd(alpha, Load(s.sums + (row + i) * s.sums_stride + j), offset);
+      const V offset = bias_at != nullptr ? hn::Set(d, e.beta * bias_at[i]) : bias;
+      v[i] = hn::MulAdd(alpha, Load(sums + i * sums_stride), offset);
     }
-    if (s.residual != nullptr) {
-#pragma GCC unroll 4
+    if constexpr (residual != 0) {
+#pragma GCC unroll 8
       for (int i = 0; i < rows; ++i) {
-        added[i] = Load(s.residual + (row + i) * s.residual_stride + j);
-        if (!e.residual_last) v[i] = hn::MulAdd(beta, added[i], v[i]);
+        added[i] = Load(addend + i * addend_stride);
+        if (residual == 1) v[i] = hn::MulAdd(beta, added[i], v[i]);
       }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) v[i] = Activate<activation>(d, v[i], e);
-    if (s.residual != nullptr && e.residual_last) {
-#pragma GCC unroll 4
+    if constexpr (residual == 2) {
+#pragma GCC unroll 8
       for (int i = 0; i < rows; ++i) v[i] = hn::MulAdd(beta, added[i], v[i]);
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
-      float* to = s.c + (row + i) * s.c_stride + j;
       if constexpr (whole) {
-        hn::StoreU(v[i], d, to);
+        hn::StoreU(v[i], d, to + i * to_stride);
       } else {
-        StoreFirst(d, v[i], to, count);
+        StoreFirst(d, v[i], to + i * to_stride, count);
       }
     }
   }
+  template <int residual>
+  HWY_INLINE void AllWith() const {
+    // What the stores might change, for all that the compiler knows, is read once.
+    const int64_t sums_stride = s.sums_stride, addend_stride = s.residual_stride,
+                  to_stride = s.c_stride;
+    const float* sums = s.sums + j;
+    const float* addend = residual != 0 ? s.residual + j : nullptr;
+    const float* bias_at = per_row ? s.bias : nullptr;
+    float* to = s.c + j;
+    int64_t left = s.rows;
+    const auto step = [&](auto rows) HWY_ATTR {
+      constexpr int n = decltype(rows)::value;
+      for (; left >= n; left -= n) {
+        Rows<n, residual>(sums, addend, to, bias_at, sums_stride, addend_stride, to_stride);
+        sums += n * sums_stride, to += n * to_stride;
+        if (residual != 0) addend += n * addend_stride;
+        if (bias_at != nullptr) bias_at += n;
+      }
+    };
+    step(std::integral_constant<int, 4>());
+    step(std::integral_constant<int, 1>());
+  }
   void All() const {
-    int64_t row = 0;
-    for (; row + 4 <= s.rows; row += 4) Rows<4>(row);
-    for (; row < s.rows; ++row) Rows<1>(row);
+    if (s.residual == nullptr) return AllWith<0>();
+    e.residual_last ? AllWith<2>() : AllWith<1>();
   }
 
   D d;
