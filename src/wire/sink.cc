@@ -1,7 +1,9 @@
 #include "wire/sink.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,45 +20,56 @@
 namespace sardonyx::wire {
 namespace {
 
+// Gathers what it is given and writes many parts at once. Small parts are copied; parts of the
+// source stay where they are until they are written.
 class FileSink : public Sink {
  public:
   FileSink(int descriptor, const std::string& path, const MappedFile* source)
-      : descriptor_(descriptor), path_(path), source_(source) {
-    buffer_.reserve(capacity);
-  }
+      : descriptor_(descriptor), path_(path), source_(source) {}
 
   using Sink::put;
   void put(const void* data, size_t size) override {
-    if (buffer_.size() + size > capacity) flush();
-    if (size < capacity) {
-      buffer_.append(static_cast<const char*>(data), size);
-      return;
-    }
     const char* text = static_cast<const char*>(data);
-    if (const auto offset = offset_in_source(text, size)) {
+    if (size < least_view) return copy(text, size);
+    const auto offset = offset_in_source(text, size);
+    if (offset && size >= least_copied_by_system) {
       const size_t done = copy_from_source(*offset, size);
       text += done;
       size -= done;
     }
-    write_all(text, size);
+    while (size > 0) {
+      const size_t piece = std::min(size, most_gathered - gathered_);
+      refer_to(text, piece, offset.has_value());
+      text += piece;
+      size -= piece;
+    }
+    if (!offset) flush();  // whose they are is not known
   }
 
   // A file that does not fit is refused before it is filled, and blocks are found at once.
   void expect(uint64_t size) override {
 #ifdef __linux__
-    if (written_ == 0 && buffer_.empty() && size >= capacity &&
+    if (written_ == 0 && gathered_ == 0 && size >= least_reserved &&
         fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) != 0 && errno == ENOSPC)
       fail_at(path_, ErrorCode::unreadable, "cannot write: {}", std::strerror(ENOSPC));
 #endif
   }
 
   void flush() {
-    write_all(buffer_.data(), buffer_.size());
-    buffer_.clear();
+    map_views();
+    for (std::span<iovec> left(parts_); !left.empty();) write_some(left);
+    for (const std::span<const std::byte> view : views_) give_back_pages(view);
+    parts_.clear();
+    views_.clear();
+    copied_ = gathered_ = 0;
   }
 
  private:
-  static constexpr size_t capacity = 1 << 16;
+  static constexpr size_t least_view = 1 << 12;
+  static constexpr size_t least_reserved = 1 << 16;
+  static constexpr size_t least_copied_by_system = 1 << 20;
+  static constexpr size_t most_gathered = 8 << 20;
+  static constexpr size_t most_parts = 1024;  // that systems take in one call
   static constexpr size_t store_at_once = 8 << 20;
   static constexpr size_t block = 4096;
 
@@ -69,24 +82,61 @@ class FileSink : public Sink {
     return at - begin;
   }
 
+  void copy(const char* text, size_t size) {
+    if (size == 0) return;
+    if (size > copies_.size() - copied_) flush();
+    char* place = copies_.data() + copied_;
+    std::memcpy(place, text, size);
+    copied_ += size;
+    refer_to(place, size, false);
+  }
+
+  void refer_to(const char* text, size_t size, bool in_source) {
+    if (!parts_.empty() && end_of(parts_.back()) == text) {
+      parts_.back().iov_len += size;
+    } else {
+      parts_.push_back({const_cast<char*>(text), size});
+    }
+    if (in_source) views_.emplace_back(reinterpret_cast<const std::byte*>(text), size);
+    gathered_ += size;
+    if (gathered_ >= most_gathered || parts_.size() == most_parts) flush();
+  }
+
+  static const char* end_of(const iovec& part) {
+    return static_cast<const char*>(part.iov_base) + part.iov_len;
+  }
+
+  // Pages mapped many at a time cost less than faults during the write. Where the system cannot,
+  // nothing is lost.
+  void map_views() const {
+#ifdef MADV_POPULATE_READ
+    for (const std::span<const std::byte> view : views_) {
+      const size_t before = reinterpret_cast<uintptr_t>(view.data()) % block;
+      madvise(const_cast<std::byte*>(view.data() - before), view.size() + before,
+              MADV_POPULATE_READ);
+    }
+#endif
+  }
+
   // How much of the part was copied: all of it, or nothing where the system cannot.
   size_t copy_from_source(size_t offset, size_t size) {
 #ifdef __linux__
     size_t done = 0;
     const char* bytes = reinterpret_cast<const char*>(source_->bytes().data());
-    if (offset % block == written_ % block) {  // whole blocks may be clones
-      done = std::min(size, (block - offset % block) % block);
-      write_all(bytes + offset, done);
+    const size_t at = written_ + gathered_;
+    if (offset % block == at % block && offset % block != 0) {  // whole blocks may be clones
+      done = block - offset % block;
+      refer_to(bytes + offset, done, true);
     }
+    flush();
     while (done < size) {
       auto from = static_cast<off64_t>(offset + done);
       const ssize_t copied = copy_file_range(source_->descriptor(), &from, descriptor_, nullptr,
                                              std::min(size - done, size_t{1} << 30), 0);
       if (copied < 0 && errno == EINTR) continue;
       if (copied <= 0) break;  // another file system, a pipe, an old kernel
-      written_ += static_cast<size_t>(copied);
-      start_storing();
       done += static_cast<size_t>(copied);
+      count(static_cast<size_t>(copied));
     }
     return done;
 #else
@@ -94,21 +144,25 @@ class FileSink : public Sink {
 #endif
   }
 
-  void write_all(const char* data, size_t size) {
-    while (size > 0) {
-      // Systems write at most 2 GB a call.
-      const ssize_t done = write(descriptor_, data, std::min(size, size_t{1} << 30));
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) fail_at(path_, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
-      data += done;
-      size -= static_cast<size_t>(done);
-      written_ += static_cast<size_t>(done);
-      start_storing();
+  // Takes from the front of `left` what the system wrote, which may be less than there is.
+  void write_some(std::span<iovec>& left) {
+    const ssize_t result = writev(descriptor_, left.data(), static_cast<int>(left.size()));
+    if (result < 0 && errno == EINTR) return;
+    if (result < 0) fail_at(path_, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
+    auto done = static_cast<size_t>(result);
+    count(done);
+    while (!left.empty() && done >= left.front().iov_len) {
+      done -= left.front().iov_len;
+      left = left.subspan(1);
     }
+    if (done == 0) return;
+    left.front().iov_base = static_cast<char*>(left.front().iov_base) + done;
+    left.front().iov_len -= done;
   }
 
   // The disk begins while more is made, so that the wait for it at the end is short.
-  void start_storing() {
+  void count(size_t written) {
+    written_ += written;
     if (written_ - storing_ < store_at_once) return;
 #if defined(__linux__)
     sync_file_range(descriptor_, static_cast<off_t>(storing_),
@@ -120,8 +174,12 @@ class FileSink : public Sink {
   int descriptor_;
   const std::string& path_;
   const MappedFile* source_;
-  size_t written_ = 0, storing_ = 0;  // storing_: up to where the disk has begun
-  std::string buffer_;
+  size_t written_ = 0, storing_ = 0;               // storing_: up to where the disk has begun
+  std::vector<iovec> parts_;                       // what is gathered
+  std::vector<std::span<const std::byte>> views_;  // those of the parts that are in the source
+  size_t gathered_ = 0;
+  std::vector<char> copies_ = std::vector<char>(size_t{1} << 16);
+  size_t copied_ = 0;
 };
 
 void fill(int descriptor, const FileToWrite& file) {

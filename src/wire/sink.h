@@ -38,8 +38,9 @@ class StringSink : public Sink {
 // error nothing is left behind. What is not a regular file (a pipe) is written to directly.
 // Throws Error (unreadable) with the path.
 //
-// Large parts of `source` that are put are copied from file to file by the system, as clones of
-// the blocks where the file system can: at the same distance from a block's start in both.
+// Parts of `source` that are put go from its mapping into the file without a copy between, large
+// ones from file to file by the system: as clones of the blocks where the file system can, at the
+// same distance from a block's start in both.
 void write_file(const std::string& path, const std::function<void(Sink&)>& write,
                 const MappedFile* source = nullptr);
 

@@ -1,0 +1,166 @@
+// Files hold what was put, in its order, whether it was copied, referred to or copied by the
+// system.
+#include "wire/sink.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <thread>
+
+#include "base/fail.h"
+#include "base/mapped_file.h"
+
+namespace sardonyx {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() : path_(fs::path(testing::TempDir()) / ("sink-" + std::to_string(getpid()))) {
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ / name; }
+  size_t files() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::string random_bytes(size_t size, std::mt19937& random) {
+  std::string bytes(size, 0);
+  std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<char>(random()); });
+  return bytes;
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Parts of sizes about the limits between the ways of writing.
+size_t random_size(std::mt19937& random) {
+  constexpr size_t limits[] = {0, 1, 20, 4096, 1 << 16, 1 << 20, 9 << 20};
+  const size_t limit = limits[random() % 20 == 0 ? random() % 7 : random() % 5];
+  return limit + random() % 3 - std::min<size_t>(limit, 1);
+}
+
+class Sink : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Seeds, Sink, testing::Range(0, 8));
+
+TEST_P(Sink, PartsOfTheSourceAndOthersInTurn) {
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  const Folder folder;
+  const std::string bytes = random_bytes(size_t{12} << 20, random);
+  std::ofstream(folder / "source", std::ios::binary) << bytes;
+  const MappedFile source(folder / "source");
+  const std::string_view mapped = source.bytes().text();
+  std::string expected;
+  wire::write_file(
+      folder / "target",
+      [&](wire::Sink& sink) {
+        for (int i = 0; i < 300; ++i) {
+          const size_t size = random_size(random);
+          size_t offset = random() % (mapped.size() - size);
+          if (random() % 2 == 0) offset -= offset % 4096;  // whole blocks may be cloned
+          if (random() % 2 == 0) {
+            sink.put(mapped.substr(offset, size));
+          } else {  // gone after the call
+            std::string own(mapped.substr(offset, size));
+            sink.put(own);
+            std::ranges::fill(own, '?');
+          }
+          expected += mapped.substr(offset, size);
+        }
+      },
+      &source);
+  EXPECT_TRUE(content_of(folder / "target") == expected);
+  EXPECT_EQ(folder.files(), 2u);
+}
+
+TEST(Sinks, MoreSmallViewsThanOneCallTakes) {
+  std::mt19937 random(1);
+  const Folder folder;
+  std::ofstream(folder / "source", std::ios::binary) << random_bytes(5000, random);
+  const MappedFile source(folder / "source");
+  std::string expected;
+  wire::write_file(
+      folder / "target",
+      [&](wire::Sink& sink) {
+        for (size_t i = 0; i < 3000; ++i) {
+          const std::string_view part = source.bytes().text().substr(i % 900, 4096);
+          sink.put(part);
+          expected += part;
+        }
+      },
+      &source);
+  EXPECT_TRUE(content_of(folder / "target") == expected);
+}
+
+// A pipe takes less at a time than is gathered.
+TEST(Sinks, PipesTakePartsOfWhatIsGathered) {
+  std::mt19937 random(2);
+  const Folder folder;
+  std::ofstream(folder / "source", std::ios::binary) << random_bytes(3 << 20, random);
+  const MappedFile source(folder / "source");
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::string found;
+  std::thread reader([&] { found = content_of(folder / "pipe"); });
+  std::string expected;
+  wire::write_file(
+      folder / "pipe",
+      [&](wire::Sink& sink) {
+        for (const size_t size : {5, 70000, 3 << 20, 4096, 100}) {
+          sink.put(source.bytes().text().substr(0, size));
+          sink.put("between");
+          expected += source.bytes().text().substr(0, size);
+          expected += "between";
+        }
+      },
+      &source);
+  reader.join();
+  EXPECT_TRUE(found == expected);
+}
+
+TEST(Sinks, NothingIsLeftOfAFileThatFails) {
+  const Folder folder;
+  std::ofstream(folder / "target") << "old";
+  EXPECT_THROW(wire::write_file(folder / "target",
+                                [](wire::Sink& sink) {
+                                  sink.put(std::string(200000, 'x'));
+                                  fail(ErrorCode::bad_input, "no more");
+                                }),
+               Error);
+  EXPECT_EQ(content_of(folder / "target"), "old");
+  EXPECT_EQ(folder.files(), 1u);
+}
+
+// The source became shorter: what is gone is an error, not a crash.
+TEST(Sinks, ASourceThatBecameShorterIsAnError) {
+  std::mt19937 random(3);
+  const Folder folder;
+  std::ofstream(folder / "source", std::ios::binary) << random_bytes(300000, random);
+  const MappedFile source(folder / "source");
+  ASSERT_EQ(truncate((folder / "source").c_str(), 8192), 0);
+  EXPECT_THROW(
+      wire::write_file(
+          folder / "target",
+          [&](wire::Sink& sink) { sink.put(source.bytes().text().substr(100, 200000)); }, &source),
+      Error);
+  EXPECT_EQ(folder.files(), 1u);
+}
+
+}  // namespace
+}  // namespace sardonyx
