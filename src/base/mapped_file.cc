@@ -1,10 +1,12 @@
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/fail.h"
 
@@ -24,11 +26,24 @@ MappedFile::MappedFile(std::string path, Access access) : path_(std::move(path))
             access == Access::read ? "" : " for writing", std::strerror(errno));
   }
   try {
-    bytes_ = map_descriptor(descriptor_, path_);
+    is_mapped_ = !read_small();
+    if (is_mapped_) bytes_ = map_descriptor(descriptor_, path_);
   } catch (...) {
     close(descriptor_);
     throw;
   }
+}
+
+bool MappedFile::read_small() {
+  constexpr size_t largest = 1 << 14;
+  struct stat info {};
+  if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  const auto size = static_cast<size_t>(info.st_size);
+  if (size == 0 || size > largest) return false;
+  Bytes bytes = Bytes::allocate(size);
+  if (pread(descriptor_, bytes.mutable_data(), size, 0) != info.st_size) return false;
+  bytes_ = std::move(bytes);
+  return true;
 }
 
 MappedFile::~MappedFile() { close(descriptor_); }

@@ -1,4 +1,5 @@
-// A mapped file whose descriptor stays open, for those who also write to it or copy from it.
+// A file in memory whose descriptor stays open, for those who also write to it or copy from it. A
+// small one is read, which costs less than a mapping and its first page; others are mapped.
 #pragma once
 
 #include <string>
@@ -23,11 +24,15 @@ class MappedFile {
   const std::string& path() const { return path_; }
   int descriptor() const { return descriptor_; }
   const Bytes& bytes() const { return bytes_; }  // as long as the file was when it was opened
+  bool is_mapped() const { return is_mapped_; }
 
  private:
+  bool read_small();  // whether the file was small and could be read
+
   std::string path_;
   int descriptor_ = -1;
   Bytes bytes_;
+  bool is_mapped_ = false;
 };
 
 }  // namespace sardonyx

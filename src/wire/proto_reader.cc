@@ -136,8 +136,8 @@ const char* ProtoReader::skip_group(uint32_t number) {
   return nullptr;
 }
 
-void ProtoReader::fixed(uint32_t number, const char* name, Bytes& bytes, size_t width) {
-  if (!matches(number, name)) return;
+void ProtoReader::take_fixed(uint32_t number, const char* name, Bytes& bytes, size_t width) {
+  if (!is_wanted(name)) return;
   const auto single = width == 4 ? WireType::fixed32 : WireType::fixed64;
   Bytes more;
   if (is(single)) {
@@ -180,6 +180,11 @@ size_t ProtoReader::varints_in(const std::byte* begin, const std::byte* end) {
   const std::byte* bytes = window_.look(begin, size);
   return static_cast<size_t>(std::count_if(
       bytes, bytes + size, [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; }));
+}
+
+void ProtoReader::keep(std::string& unknown) {
+  const auto size = static_cast<size_t>(pos_ - field_start_);
+  unknown.append(reinterpret_cast<const char*>(window_.look(field_start_, size)), size);
 }
 
 void ProtoReader::broken_list() {

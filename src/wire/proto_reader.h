@@ -45,10 +45,64 @@ class ProtoReader {
     parse([&] { fields(*this, message); });
   }
 
-  // What the field tables call.
+  // What the field tables call. Numbers are compared in the table itself.
   template <class T>
-  void field(uint32_t number, const char* name, T& member) {
-    if (!matches(number, name)) return;
+  [[gnu::always_inline]] void field(uint32_t number, const char* name, T& member) {
+    if (number == number_) take_field(number, name, member);
+  }
+
+  template <class T>
+  [[gnu::always_inline]] void packed(uint32_t number, const char* name, std::vector<T>& list) {
+    if (number == number_) take_packed(number, name, list);
+  }
+
+  [[gnu::always_inline]] void fixed(uint32_t number, const char* name, Bytes& bytes, size_t width) {
+    if (number == number_) take_fixed(number, name, bytes, width);
+  }
+
+  [[gnu::always_inline]] void raw(uint32_t number, const char* name, bool& present, Bytes& bytes) {
+    if (number == number_) take_raw(name, present, bytes);
+  }
+
+  template <class T>
+  [[gnu::always_inline]] void flagged(uint32_t number, const char* name, bool& present, T& member) {
+    if (number == number_) take_flagged(name, present, member);
+  }
+
+  template <class A, class B>
+  void either(uint32_t first, const char* first_name, std::optional<A>& a, uint32_t second,
+              const char* second_name, std::optional<B>& b) {
+    if (first == number_) {
+      if (take_named(first_name, a)) b.reset();
+    } else if (second == number_) {
+      if (take_named(second_name, b)) a.reset();
+    }
+  }
+
+  template <class Visit>
+  [[gnu::always_inline]] void choice(uint32_t number, const char* name, ir::TypeProto& type,
+                                     ir::TypeProto::Kind kind, const Visit& visit) {
+    if (number == number_) take_choice(name, type, kind, visit);
+  }
+
+  void unknown(ir::UnknownFields& kept) {
+    if (naming_) return;
+    kept.written_defaults |= std::exchange(written_default_, 0);
+    if (!taken_) keep(kept.bytes);
+  }
+
+ private:
+  // Whether the field was one of the kind that the member holds.
+  template <class T>
+  bool take_named(const char* name, T& member) {
+    if (!is_wanted(name)) return false;
+    take(name, member);
+    return taken_;
+  }
+
+  template <class T>
+  void take_field(uint32_t number, const char* name, T& member) {
+    if (!is_wanted(name)) return;
     take(name, member);
     if (!taken_) return;
     if constexpr (is_number<T> || std::is_same_v<T, std::string>) {
@@ -61,44 +115,28 @@ class ProtoReader {
   }
 
   template <class T>
-  void packed(uint32_t number, const char* name, std::vector<T>& list) {
-    if (!matches(number, name)) return;
-    take(name, list);
-    if (taken_ && !is(WireType::length)) note(number);
+  void take_packed(uint32_t number, const char* name, std::vector<T>& list) {
+    if (take_named(name, list) && !is(WireType::length)) note(number);
   }
 
-  void fixed(uint32_t number, const char* name, Bytes& bytes, size_t width);
+  void take_fixed(uint32_t number, const char* name, Bytes& bytes, size_t width);
 
-  void raw(uint32_t number, const char* name, bool& present, Bytes& bytes) {
-    if (!matches(number, name) || !is(WireType::length)) return;
+  void take_raw(const char* name, bool& present, Bytes& bytes) {
+    if (!is_wanted(name) || !is(WireType::length)) return;
     present = true;
     bytes = payload();
     taken_ = true;
   }
 
   template <class T>
-  void flagged(uint32_t number, const char* name, bool& present, T& member) {
-    if (!matches(number, name)) return;
-    take(name, member);
-    present |= taken_;
-  }
-
-  template <class A, class B>
-  void either(uint32_t first, const char* first_name, std::optional<A>& a, uint32_t second,
-              const char* second_name, std::optional<B>& b) {
-    if (matches(first, first_name)) {
-      take(first_name, a);
-      if (taken_) b.reset();
-    } else if (matches(second, second_name)) {
-      take(second_name, b);
-      if (taken_) a.reset();
-    }
+  void take_flagged(const char* name, bool& present, T& member) {
+    present |= take_named(name, member);
   }
 
   template <class Visit>
-  void choice(uint32_t number, const char* name, ir::TypeProto& type, ir::TypeProto::Kind kind,
-              const Visit& visit) {
-    if (!matches(number, name) || !is(WireType::length)) return;
+  void take_choice(const char* name, ir::TypeProto& type, ir::TypeProto::Kind kind,
+                   const Visit& visit) {
+    if (!is_wanted(name) || !is(WireType::length)) return;
     if (type.kind != kind) {
       type.kind = kind;
       type.elem_type = 0;
@@ -111,15 +149,6 @@ class ProtoReader {
     nested(name, no_index, [&] { parse([&] { visit(*this); }); });
   }
 
-  void unknown(ir::UnknownFields& kept) {
-    if (naming_) return;
-    kept.written_defaults |= std::exchange(written_default_, 0);
-    if (taken_) return;
-    const auto size = static_cast<size_t>(pos_ - field_start_);
-    kept.bytes.append(reinterpret_cast<const char*>(window_.look(field_start_, size)), size);
-  }
-
- private:
   struct Frame {
     const Frame* outer;
     const char* name;
@@ -156,8 +185,8 @@ class ProtoReader {
     }
   }
 
-  bool matches(uint32_t number, const char* name) {
-    if (number != number_) return false;
+  // Of the member that has the number of the field at hand.
+  bool is_wanted(const char* name) {
     field_name_ = name;
     return !naming_;
   }
@@ -238,6 +267,7 @@ class ProtoReader {
   bool parse_long_varint(uint64_t& value);
   [[noreturn]] void broken(std::string_view trouble) const;
   std::string path() const;
+  void keep(std::string& unknown);
 
   void charge(size_t bytes) {
     if (bytes > budget_)
@@ -252,6 +282,7 @@ class ProtoReader {
     const auto saved_pos = pos_;
     const auto saved_start = field_start_;
     const auto saved_number = number_;
+    const auto saved_tag = tag_;
     const Frame frame{frame_, name, index};
     frame_ = &frame;
     field_name_ = nullptr;
@@ -265,6 +296,8 @@ class ProtoReader {
     end_ = saved_end;
     field_start_ = saved_start;
     number_ = saved_number;
+    tag_ = saved_tag;
+    field_name_ = name;
     taken_ = true;
   }
 
@@ -339,9 +372,11 @@ class ProtoReader {
       taken_ = true;
     } else if (is(WireType::length)) {
       reserve(list);
-      charge(sizeof(T));
-      list.emplace_back();
-      nested(name, list.size() - 1, [&] { read(list.back()); });
+      do {
+        charge(sizeof(T));
+        list.emplace_back();
+        nested(name, list.size() - 1, [&] { read(list.back()); });
+      } while (next_alike());
     }
   }
 

@@ -114,7 +114,7 @@ ir::Model read_model(const std::string& path) { return read_model(MappedFile(pat
 
 ir::Model read_model(const MappedFile& file) {
   try {
-    ir::Model model = read_model_bytes(file.bytes(), file.descriptor());
+    ir::Model model = read_model_bytes(file.bytes(), file.is_mapped() ? file.descriptor() : -1);
     model.path = file.path();
     model.folder = folder_of(file.path());
     return model;

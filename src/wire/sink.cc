@@ -74,7 +74,7 @@ class FileSink : public Sink {
   static constexpr size_t block = 4096;
 
   std::optional<size_t> offset_in_source(const char* data, size_t size) const {
-    if (source_ == nullptr) return std::nullopt;
+    if (source_ == nullptr || !source_->is_mapped()) return std::nullopt;
     const auto begin = reinterpret_cast<uintptr_t>(source_->bytes().data());
     const auto at = reinterpret_cast<uintptr_t>(data);
     const size_t length = source_->bytes().size();
