@@ -22,7 +22,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = {"1MB": 1 << 20, "100MB": 100 << 20, "2GB": 1900 << 20}
-REPEAT = {"1MB": 100, "100MB": 5, "2GB": 3}  # times, the least of which counts
+REPEAT = {"1MB": 1000, "100MB": 5, "2GB": 3}  # times, the least of which counts
 
 CHILD = """
 import json, sys, time
@@ -239,7 +239,7 @@ def write_docs(figures: list[dict]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench --format", description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="*", choices=SIZES, default=list(SIZES))
-    parser.add_argument("--repeat", type=int, help="the best of so many (default 100 for the smallest, 3 for the largest)")
+    parser.add_argument("--repeat", type=int, help="the best of so many (default 1000 for the smallest, 3 for the largest)")
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "format_bench"))
     parser.add_argument("--sardonyx", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"))
     parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file")

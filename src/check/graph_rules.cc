@@ -145,9 +145,12 @@ void ScopePass::define_inputs(Frame& frame) {
 void ScopePass::define_initializers(Frame& frame) {
   const auto define = [&](const std::string& name, bool sparse) {
     if (name.empty()) return;
+    const auto [origin, is_new] = frame.defined.emplace(name, Origin::initializer);
+    const bool says_nothing = is_new && frames_.size() == 1 && outer_.names == nullptr &&
+                              !report_.wants("G-13") && is_c_identifier(name);
+    if (says_nothing) return;
     const Where where =
         Where{.graph = frame.place}.in(sparse ? "sparse initializer" : "initializer", name);
-    const auto [origin, is_new] = frame.defined.emplace(name, Origin::initializer);
     if (!is_new && *origin != Origin::input) {
       report_("G-10", where, "rename or remove one", "two initializers have this name");
       return;

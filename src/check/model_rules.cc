@@ -70,7 +70,7 @@ void check_imports(Context& context) {
   std::map<std::string_view, int64_t> seen;
   for (const ir::OperatorSetId& import : model.opset_imports) {
     const std::string_view domain = ir::canonical_domain(import.domain);
-    const Where place = where.in(fmt::format("'{}'", domain.empty() ? "ai.onnx" : domain));
+    const Where place = model_place.in("opset_import", domain.empty() ? "ai.onnx" : domain);
     check_import(context, place, import);
     const auto [before, is_new] = seen.emplace(domain, import.version);
     if (is_new) continue;

@@ -159,7 +159,9 @@ void check_type(Context& context, const Where& where, const ir::TypeProto& type,
     if (!layer->shape) continue;
     for (size_t i = 0; i < layer->shape->dims.size(); ++i) {
       const ir::Dimension& dim = layer->shape->dims[i];
-      if (dim.value && *dim.value >= 0 && dim.denotation.empty()) continue;
+      if (dim.denotation.empty() && (!dim.value || *dim.value >= 0) &&
+          (!dim.param || is_c_identifier(*dim.param)))
+        continue;
       check_dimension(context, where.in(fmt::format("dimension {}", i)), dim);
     }
   }
