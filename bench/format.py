@@ -152,7 +152,7 @@ def time_model(options: argparse.Namespace, name: str, path: pathlib.Path, out: 
     for what in ("load", "check", "print", "show", "save"):
         repeat = options.repeat or REPEAT[name]
         if what in ("print", "show"):
-            repeat = min(repeat, 10)
+            repeat = min(repeat, 50)
         row = {"model": name, "what": what, "form": "library"}
         line = f"{name:>6} {what:<6}"
         if name == "2GB" and what == "show":
