@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/conv/depthwise_last.h"
-#include "kernels/conv/grouped_last.h"
 #include "kernels/conv/path.h"
 #include "kernels/conv/winograd.h"
 #include "kernels/gemm/blocking.h"
@@ -114,8 +112,8 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
     case ConvPath::winograd_last: return winograd_worker_floats(g);
     case ConvPath::pixel_vectors: return pixel_worker_floats(g);
     case ConvPath::channel_vectors: return channel_worker_floats(g);
-    case ConvPath::depthwise_last:
-    case ConvPath::grouped_last: return depthwise_last_worker_floats(g);
+    case ConvPath::depthwise_last: return depthwise_last_worker_floats(g);
+    case ConvPath::grouped_last: return grouped_last_worker_floats(g);
     case ConvPath::windows_last: return windows_last_worker_floats(g);
     case ConvPath::pointwise_last: return 0;
   }
@@ -193,9 +191,8 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
     case ConvPath::winograd_last: return run_winograd(call, spaces, pool);
     case ConvPath::pixel_vectors: return run_pixel_vectors(call, spaces, pool);
     case ConvPath::channel_vectors: return run_channel_vectors(call, spaces, pool);
-    case ConvPath::depthwise_last:
-      return run_depthwise_last(call, depthwise_last_line, spaces, pool);
-    case ConvPath::grouped_last: return run_depthwise_last(call, grouped_last_line, spaces, pool);
+    case ConvPath::depthwise_last: return run_depthwise_last(call, spaces, pool);
+    case ConvPath::grouped_last: return run_grouped_last(call, spaces, pool);
     case ConvPath::windows_last: return run_windows_last(call, spaces, pool);
     case ConvPath::pointwise_last: return;  // done above
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kernels/conv/lanes-inl.h"
+#include "kernels/gemm/blocking.h"
 #include "kernels/gemm/microkernel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -45,19 +46,28 @@ struct Channels {
   LaneRange lanes;
 };
 
+// What is computed of one line at once: some pixels, some channels.
+struct Piece {
+  int64_t begin, end;    // pixels
+  int64_t first, last;   // channels
+  float* out;            // of the first pixel and channel
+  int64_t out_distance;  // floats between pixels
+};
+
 struct Line {
-  explicit Line(const DepthwiseLastJob& job)
+  Line(const DepthwiseLastJob& job, int64_t index)
       : job(job),
         g(*job.geometry),
         channels(g.group),
         front(job.depth * g.stride[0] - g.pad[0]),
-        top(job.row * g.stride[1] - g.pad[1]) {}
+        top((job.row + index) * g.stride[1] - g.pad[1]) {}
 
   // The input line under the kernel's line (d, h); null where it is outside.
   const float* line(int64_t d, int64_t h) const {
     const int64_t depth = front + d * g.dilation[0], row = top + h * g.dilation[1];
     if (depth < 0 || depth >= g.in[0] || row < 0 || row >= g.in[1]) return nullptr;
-    return job.image + (depth * g.in[1] + row) * g.in[2] * channels;
+    const int64_t at = job.held == 0 ? depth * g.in[1] + row : row % job.held;
+    return job.image + at * g.in[2] * channels;
   }
   TileVec finish(TileVec sum, TileVec bias) const {
     sum = TileMulAdd(TileBroadcast(&job.alpha), sum, bias);
@@ -75,28 +85,33 @@ struct Line {
   int64_t front, top;
 };
 
-// `step` neighbouring output pixels. At a border their windows reach beyond the line's columns.
+// In a register from here on: the compiler does not read the memory again for each use.
+HWY_INLINE TileVec Held(TileVec v) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
+// The sums of `step` neighbouring output pixels of the 16 (or so) channels at `from`. Of the
+// window's columns those whose bit is set in `inside` lie in the image; where not `border`, all do.
 template <int size, int stride, int step, bool border, bool partial>
-HWY_INLINE void Pixels(const Line& l, const float* const (&lines)[size], int64_t column,
-                       int64_t c) {
+HWY_INLINE void SumPixels(const Channels<partial>& some, const float* const (&from)[size],
+                          const float* weight, int64_t channels, uint32_t inside,
+                          TileVec (&sums)[step]) {
   constexpr int reach = (step - 1) * stride + size;
-  const Channels<partial> some(l.channels - c);
-  const int64_t left = column * stride - l.g.pad[2];
-  TileVec sums[step];
 #pragma GCC unroll 8
   for (int i = 0; i < step; ++i) sums[i] = TileZero();
 #pragma GCC unroll 8
-  for (int h = 0; h < size; ++h) {
-    if (lines[h] == nullptr) continue;
-    const float* from = lines[h] + left * l.channels + c;
-    const float* weight = l.job.weights + h * size * l.channels + c;
+  for (int h = 0; h < size; ++h, weight += size * channels) {
+    if (from[h] == nullptr) continue;
     TileVec w[size];
 #pragma GCC unroll 8
-    for (int k = 0; k < size; ++k) w[k] = some.load(weight + k * l.channels);
+    for (int k = 0; k < size; ++k) w[k] = Held(some.load(weight + k * channels));
 #pragma GCC unroll 32
     for (int x = 0; x < reach; ++x) {
-      if (border && (left + x < 0 || left + x >= l.g.in[2])) continue;
-      const TileVec v = some.load(from + x * l.channels);
+      if (border && (inside & 1u << x) == 0) continue;
+      const TileVec v = Held(some.load(from[h] + x * channels));
 #pragma GCC unroll 8
       for (int i = 0; i < step; ++i) {
         const int k = x - i * stride;
@@ -104,17 +119,13 @@ HWY_INLINE void Pixels(const Line& l, const float* const (&lines)[size], int64_t
       }
     }
   }
-  const TileVec bias = l.bias(some, c);
-  float* to = l.job.out + column * l.channels + c;
-#pragma GCC unroll 8
-  for (int i = 0; i < step; ++i) some.store(l.finish(sums[i], bias), to + i * l.channels);
 }
 
 // One output pixel of any window, some channels.
 template <bool partial>
-HWY_INLINE void AnyPixel(const Line& l, int64_t column, int64_t c) {
+HWY_INLINE void AnyPixel(const Line& l, const Piece& piece, int64_t column, int64_t c) {
   const ConvGeometry& g = l.g;
-  const Channels<partial> some(l.channels - c);
+  const Channels<partial> some(piece.last - c);
   const int64_t left = column * g.stride[2] - g.pad[2];
   TileVec sum = TileZero();
   const float* weight = l.job.weights + c;
@@ -130,66 +141,137 @@ HWY_INLINE void AnyPixel(const Line& l, int64_t column, int64_t c) {
       }
     }
   }
-  some.store(l.finish(sum, l.bias(some, c)), l.job.out + column * l.channels + c);
+  some.store(l.finish(sum, l.bias(some, c)),
+             piece.out + (column - piece.begin) * piece.out_distance + c - piece.first);
 }
 
-void AnyPixels(const Line& l, int64_t begin, int64_t end) {
-  for (int64_t column = begin; column < end; ++column) {
-    int64_t c = 0;
-    for (; c + tile_lanes <= l.channels; c += tile_lanes) AnyPixel<false>(l, column, c);
-    if (c < l.channels) AnyPixel<true>(l, column, c);
+void AnyPixels(const Line& l, const Piece& piece) {
+  for (int64_t column = piece.begin; column < piece.end; ++column) {
+    int64_t c = piece.first;
+    for (; c + tile_lanes <= piece.last; c += tile_lanes) AnyPixel<false>(l, piece, column, c);
+    if (c < piece.last) AnyPixel<true>(l, piece, column, c);
   }
 }
 
+// `step` neighbouring output pixels, the piece's channels. At a border their windows reach beyond
+// the line's columns.
 template <int size, int stride, int step, bool border>
-HWY_INLINE void PixelsOfAllChannels(const Line& l, const float* const (&lines)[size],
-                                    int64_t column) {
-  int64_t c = 0;
-  for (; c + tile_lanes <= l.channels; c += tile_lanes) {
-    Pixels<size, stride, step, border, false>(l, lines, column, c);
+HWY_INLINE void Pixels(const Line& l, const float* const (&lines)[size], const Piece& piece,
+                       int64_t column) {
+  // What the stores below might change, for all that the compiler knows, is read once.
+  const int64_t channels = l.channels, distance = piece.out_distance;
+  const int64_t left = column * stride - l.g.pad[2];
+  uint32_t inside = 0;
+  for (int x = 0; border && x < (step - 1) * stride + size; ++x) {
+    if (left + x >= 0 && left + x < l.g.in[2]) inside |= 1u << x;
   }
-  if (c < l.channels) Pixels<size, stride, step, border, true>(l, lines, column, c);
+  const TileVec alpha = TileBroadcast(&l.job.alpha), beta = TileBroadcast(&l.job.beta);
+  const TileVec low = TileBroadcast(&l.job.low), high = TileBroadcast(&l.job.high);
+  const float* weight = l.job.weights + piece.first;
+  const float* bias = l.job.bias == nullptr ? nullptr : l.job.bias + piece.first;
+  float* to = piece.out + (column - piece.begin) * distance;
+  const float* from[size];
+  for (int h = 0; h < size; ++h)
+    from[h] = lines[h] == nullptr ? nullptr : lines[h] + left * channels + piece.first;
+  const auto vector = [&](const auto& some) HWY_ATTR {
+    TileVec sums[step];
+    SumPixels<size, stride, step, border>(some, from, weight, channels, inside, sums);
+    const TileVec offset =
+        bias == nullptr ? TileZero() : TileMulAdd(beta, some.load(bias), TileZero());
+#pragma GCC unroll 8
+    for (int i = 0; i < step; ++i)
+      some.store(Clamp3(TileMulAdd(alpha, sums[i], offset), low, high), to + i * distance);
+  };
+  int64_t count = piece.last - piece.first;
+  for (; count >= tile_lanes; count -= tile_lanes) {
+    vector(Channels<false>(tile_lanes));
+    for (int h = 0; h < size; ++h) from[h] = from[h] == nullptr ? nullptr : from[h] + tile_lanes;
+    weight += tile_lanes;
+    to += tile_lanes;
+    if (bias != nullptr) bias += tile_lanes;
+  }
+  if (count > 0) vector(Channels<true>(count));
 }
 
-// Output pixels from `column` to `end`, `step` at a time while there are so many, then fewer.
+// Output pixels from `column` on, `step` at a time while there are so many, then fewer.
 template <int size, int stride, int step>
-HWY_INLINE void PixelsTo(const Line& l, const float* const (&lines)[size], int64_t column,
-                         int64_t end) {
+HWY_INLINE void PixelsTo(const Line& l, const float* const (&lines)[size], const Piece& piece,
+                         int64_t column) {
   constexpr int reach = (step - 1) * stride + size;
-  for (; column + step <= end; column += step) {
+  for (; column + step <= piece.end; column += step) {
     const int64_t left = column * stride - l.g.pad[2];
     if (left >= 0 && left + reach <= l.g.in[2]) {
-      PixelsOfAllChannels<size, stride, step, false>(l, lines, column);
+      Pixels<size, stride, step, false>(l, lines, piece, column);
     } else {
-      PixelsOfAllChannels<size, stride, step, true>(l, lines, column);
+      Pixels<size, stride, step, true>(l, lines, piece, column);
     }
   }
-  if constexpr (step > 1) PixelsTo<size, stride, (step + 1) / 2>(l, lines, column, end);
+  if constexpr (step > 1) PixelsTo<size, stride, (step + 1) / 2>(l, lines, piece, column);
 }
+
+constexpr int most_step = tile_lanes == 16 ? depthwise_step : 4;
 
 template <int size, int stride>
-void LineOf(const Line& l) {
+void PieceOf(const Line& l, const Piece& piece) {
   const float* lines[size];
   for (int h = 0; h < size; ++h) lines[h] = l.line(0, h);
-  // The widths of images are often multiples of seven.
-  constexpr int step = tile_lanes == 16 ? 7 : 4;
-  PixelsTo<size, stride, step>(l, lines, 0, l.g.out[2]);
+  PixelsTo<size, stride, most_step>(l, lines, piece, piece.begin);
 }
 
+using PieceKernel = void (*)(const Line&, const Piece&);
+
 template <int size>
-bool LineOfSize(const Line& l) {
-  if (l.g.kernel[1] != size || l.g.kernel[2] != size) return false;
-  if (l.g.stride[2] == 1) return LineOf<size, 1>(l), true;
-  if (l.g.stride[2] == 2) return LineOf<size, 2>(l), true;
-  return false;
+PieceKernel KernelOfSize(const ConvGeometry& g) {
+  if (g.kernel[1] != size || g.kernel[2] != size) return nullptr;
+  return g.stride[2] == 1 ? PieceOf<size, 1> : g.stride[2] == 2 ? PieceOf<size, 2> : nullptr;
+}
+
+PieceKernel KernelFor(const ConvGeometry& g) {
+  const bool flat = g.kernel[0] == 1 && g.in[0] == 1 && g.out[0] == 1 && g.pad[0] == 0;
+  if (flat && g.dilation[2] == 1) {
+    if (const PieceKernel kernel = KernelOfSize<3>(g)) return kernel;
+    if (const PieceKernel kernel = KernelOfSize<5>(g)) return kernel;
+    if (const PieceKernel kernel = KernelOfSize<7>(g)) return kernel;
+  }
+  return AnyPixels;
+}
+
+void StorePiece(const DepthwiseLastJob& job, int64_t line, const Piece& piece) {
+  const ConvGeometry& g = *job.geometry;
+  const int64_t at = (line * g.out[2] + piece.begin) * g.group + piece.first;
+  TileStore store = *job.store;
+  store.sums = piece.out;
+  store.sums_stride = piece.out_distance;
+  store.rows = piece.end - piece.begin;
+  store.columns = piece.last - piece.first;
+  store.c += at;
+  if (store.bias != nullptr) store.bias += piece.first;
+  if (store.residual != nullptr) store.residual += at;
+  tile_kernels().store(store);
 }
 
 void DepthwiseLast(const DepthwiseLastJob& job) {
-  const Line l(job);
-  const bool flat = l.g.kernel[0] == 1 && l.front == job.depth && l.g.in[0] == l.g.out[0];
-  const bool plain = flat && l.g.dilation[2] == 1 && l.g.in[0] == 1;
-  if (plain && (LineOfSize<3>(l) || LineOfSize<5>(l) || LineOfSize<7>(l))) return;
-  AnyPixels(l, 0, l.g.out[2]);
+  const ConvGeometry& g = *job.geometry;
+  const PieceKernel kernel = KernelFor(g);
+  const int64_t count = job.end_channel - job.first_channel;
+  const int64_t distance = round_up(count, tile_lanes);
+  const int64_t columns = depthwise_columns_at_once(g, count);
+  for (int64_t begin = 0; begin < g.out[2]; begin += columns) {
+    for (int64_t line = 0; line < job.lines; ++line) {
+      Piece piece{begin,
+                  std::min(begin + columns, g.out[2]),
+                  job.first_channel,
+                  job.end_channel,
+                  job.space,
+                  distance};
+      if (job.store == nullptr) {
+        piece.out = job.out + (line * g.out[2] + begin) * g.group + job.first_channel;
+        piece.out_distance = g.group;
+      }
+      kernel(Line(job, line), piece);
+      if (job.store != nullptr) StorePiece(job, line, piece);
+    }
+  }
 }
 
 }  // namespace
@@ -201,7 +283,7 @@ HWY_AFTER_NAMESPACE();
 namespace sardonyx::kernels {
 
 HWY_EXPORT(DepthwiseLast);
-void depthwise_last_line(const DepthwiseLastJob& job) { HWY_DYNAMIC_DISPATCH(DepthwiseLast)(job); }
+void depthwise_last_lines(const DepthwiseLastJob& job) { HWY_DYNAMIC_DISPATCH(DepthwiseLast)(job); }
 
 }  // namespace sardonyx::kernels
 #endif

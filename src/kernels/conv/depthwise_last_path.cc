@@ -1,27 +1,114 @@
-// Depthwise convolution, and that of small groups, with channels last: a line of pixels at a time.
+// Depthwise convolution, and that of small groups, with channels last: lines of pixels at a time.
 #include <algorithm>
 #include <limits>
 
 #include "kernels/conv/depthwise_last.h"
+#include "kernels/conv/grouped_last.h"
 #include "kernels/conv/path.h"
 #include "kernels/gemm/blocking.h"
 
 namespace sardonyx::kernels {
 namespace {
 
+constexpr int64_t near_floats = 8 << 10;  // two thirds of a first-level cache of 48 KiB
+
 int64_t channels_of(const ConvGeometry& g) { return g.group * g.group_out; }
 int64_t line_floats(const ConvGeometry& g) { return g.out[2] * channels_of(g); }
+int64_t window_lines(const ConvGeometry& g) { return g.kernel[0] * g.kernel[1]; }
+// Columns of the input under so many neighbouring windows.
+int64_t reach(const ConvGeometry& g, int64_t windows) {
+  return (windows - 1) * g.stride[2] + (g.kernel[2] - 1) * g.dilation[2] + 1;
+}
+
+// How the lines of all images are shared out.
+struct DepthwiseTasks {
+  explicit DepthwiseTasks(const ConvGeometry& g)
+      : g(g),
+        at_once(depthwise_channels_at_once(g)),
+        parts(divide_up(channels_of(g), at_once)),
+        // Tall enough that few lines are read for two bands, and enough bands for several threads.
+        height(std::max<int64_t>(6, divide_up(g.out[1] * parts, 16))),
+        bands(divide_up(g.out[1], height)) {}
+
+  int64_t count() const { return g.batch * g.out[0] * bands * parts; }
+  int64_t grain() const {
+    const int64_t lines = std::min(height, g.out[1]);
+    const int64_t work = lines * g.out[2] * std::min(at_once, channels_of(g)) * g.terms;
+    // Its multiply-adds take longer than those of products.
+    return divide_up(task_work / 4, std::max<int64_t>(1, work));
+  }
+
+  const ConvGeometry& g;
+  int64_t at_once;
+  int64_t parts;  // of the channels
+  int64_t height;
+  int64_t bands;  // of each plane
+};
 
 }  // namespace
 
-int64_t depthwise_last_worker_floats(const ConvGeometry& g) { return round_up(line_floats(g), 16); }
+int64_t depthwise_channels_at_once(const ConvGeometry& g) {
+  const int64_t all = channels_of(g);
+  const int64_t each = g.taps + window_lines(g) * reach(g, depthwise_step);
+  const int64_t most = std::max<int64_t>(max_lanes, near_floats / each / max_lanes * max_lanes);
+  if (all <= most) return all;
+  return round_up(divide_up(all, divide_up(all, most)), max_lanes);
+}
 
-void run_depthwise_last(const Call& call, void (*line_kernel)(const DepthwiseLastJob&),
-                        const PackedBlocks& spaces, ThreadPool& pool) {
+int64_t depthwise_columns_at_once(const ConvGeometry& g, int64_t channels) {
+  const int64_t each = round_up(channels, max_lanes);
+  const int64_t room = near_floats / each - g.taps;  // pixels of the input
+  const int64_t columns = (room / window_lines(g) - reach(g, 1)) / g.stride[2] + 1;
+  return std::max<int64_t>(depthwise_step, columns / depthwise_step * depthwise_step);
+}
+
+int64_t depthwise_piece_floats(const ConvGeometry& g) {
+  return std::max(near_floats, depthwise_step * round_up(depthwise_channels_at_once(g), max_lanes));
+}
+
+int64_t depthwise_last_worker_floats(const ConvGeometry& g) { return depthwise_piece_floats(g); }
+
+void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
+  const ConvGeometry& g = call.g;
+  const DepthwiseTasks tasks(g);
+  for_tasks(pool, tasks.count(), tasks.grain(), [&](int64_t task, int worker) {
+    const int64_t plane = task / tasks.parts / tasks.bands;
+    DepthwiseLastJob job;
+    job.geometry = &g;
+    job.image = call.image_last(plane / g.out[0], 0);
+    job.weights = call.weights;
+    job.depth = plane % g.out[0];
+    job.row = task / tasks.parts % tasks.bands * tasks.height;
+    job.lines = std::min(tasks.height, g.out[1] - job.row);
+    job.first_channel = task % tasks.parts * tasks.at_once;
+    job.end_channel = std::min(job.first_channel + tasks.at_once, channels_of(g));
+    depthwise_lines_to(call, (plane * g.out[1] + job.row) * g.out[2], job, spaces.space(worker));
+  });
+}
+
+void depthwise_lines_to(const Call& call, int64_t pixel, DepthwiseLastJob& job, float* space) {
+  TileStore store;
+  if (clips_only(call.epilogue, job.low, job.high)) {
+    job.out = call.y + pixel * channels_of(call.g);
+    job.bias = call.epilogue.bias;
+    job.alpha = call.epilogue.alpha;
+    job.beta = call.epilogue.beta;
+  } else {
+    job.low = -std::numeric_limits<float>::infinity();
+    job.high = std::numeric_limits<float>::infinity();
+    job.space = space;
+    store = call.place_last(0, 0, 0, pixel, 0);
+    job.store = &store;
+  }
+  depthwise_last_lines(job);
+}
+
+int64_t grouped_last_worker_floats(const ConvGeometry& g) { return round_up(line_floats(g), 16); }
+
+void run_grouped_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const ConvGeometry& g = call.g;
   const int64_t lines = g.batch * g.out[0] * g.out[1];
   const int64_t work = std::max<int64_t>(1, line_floats(g) * g.terms);
-  // Its multiply-adds take longer than those of products.
   for_tasks(pool, lines, divide_up(task_work / 4, work), [&](int64_t line, int worker) {
     DepthwiseLastJob job;
     job.geometry = &g;
@@ -34,12 +121,12 @@ void run_depthwise_last(const Call& call, void (*line_kernel)(const DepthwiseLas
       job.bias = call.epilogue.bias;
       job.alpha = call.epilogue.alpha;
       job.beta = call.epilogue.beta;
-      return line_kernel(job);
+      return grouped_last_line(job);
     }
     job.low = -std::numeric_limits<float>::infinity();
     job.high = std::numeric_limits<float>::infinity();
     job.out = spaces.space(worker);
-    line_kernel(job);
+    grouped_last_line(job);
     // Channels are the columns of the whole line.
     TileStore store = call.place_last(0, 0, channels_of(g), line * g.out[2], g.out[2]);
     store.sums = job.out;

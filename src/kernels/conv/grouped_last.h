@@ -5,7 +5,7 @@
 
 namespace sardonyx::kernels {
 
-// One line of output pixels, as depthwise_last_line gives it. Groups have as many output channels
+// One line of output pixels, all channels. Groups have as many output channels
 // as input channels: 2, 4, 8 or 16, at most a vector of them, of which all channels are a multiple.
 // Weights are [channels / lanes, taps, group_in, lanes]. Only where vectors have 8 or 16 lanes.
 void grouped_last_line(const DepthwiseLastJob& job);

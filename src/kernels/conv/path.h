@@ -92,10 +92,14 @@ void run_pixel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool&
 int64_t channel_worker_floats(const ConvGeometry& g);
 void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
-// `line` computes one line of output pixels: depthwise_last_line or grouped_last_line.
 int64_t depthwise_last_worker_floats(const ConvGeometry& g);
-void run_depthwise_last(const Call& call, void (*line)(const DepthwiseLastJob&),
-                        const PackedBlocks& spaces, ThreadPool& pool);
+void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+// The job's lines, whose first pixel, counted through the whole batch, is `pixel`: its places and
+// what is done to its sums are filled in here. `space` has depthwise_last_worker_floats.
+void depthwise_lines_to(const Call& call, int64_t pixel, DepthwiseLastJob& job, float* space);
+
+int64_t grouped_last_worker_floats(const ConvGeometry& g);
+void run_grouped_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
 int64_t windows_last_worker_floats(const ConvGeometry& g);
 void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
