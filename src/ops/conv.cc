@@ -1,9 +1,12 @@
 // Conv, and its fused form (domain "sardonyx"): inputs X, W, B?, residual like Y?, and a constant
-// factor for the weights of each output channel?; attribute channels_last: X, Y and the residual
-// are N x spatial x C.
+// factor for the weights of each output channel?, and factors of X's channels for each image?
+// (pointwise only), of X's shape with spatial axes of 1; outputs Y and the means of its images?
+// (depthwise only), shaped likewise; attribute channels_last: X, Y and the residual are N x spatial
+// x C.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_double.h"
 #include "ops/families/conv_shape.h"
+#include "ops/families/packed_conv.h"
 #include "ops/families/product.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
@@ -16,6 +19,11 @@ using kernels::ConvShape;
 void infer(InferContext& ctx) {
   auto shape = conv_output(ctx, 0, 1, 2);
   if (!shape) return ctx.set(0, ValueType::tensor(ctx.element(0)));
+  if (ctx.has_output(1)) {
+    std::vector<Dim> means(shape->size(), Dim(1));
+    means.front() = shape->front(), means.back() = shape->back();
+    ctx.set(1, ctx.element(0), std::move(means));
+  }
   ctx.set(0, ctx.element(0), std::move(*shape));
 }
 
@@ -35,22 +43,6 @@ kernels::Epilogue at_run(const RunContext& run, const State& s, kernels::Epilogu
 void plan_data(const BindContext& bind, State& s, ScratchLayout& layout) {
   for (const int i : {0, 2, 3}) s.wide.plan_in(bind, i, ElementType::float32, layout);
   s.wide.plan_out(bind, 0, ElementType::float32, layout);
-}
-
-// The factors of the output channels, where the node has any.
-Tensor weight_factors(const PrepareContext& ctx) {
-  if (!ctx.has_input(4)) return Tensor();
-  Tensor factors = float_constant(ctx, 4);
-  if (ctx.constant(1)->shape()[0] != factors.size())
-    ctx.fail("{} must have one factor for each output channel", ctx.input_name(4));
-  return factors;
-}
-
-// Tells apart packs of the same weights with other factors: the factors' bytes.
-std::string factor_mark(const PrepareContext& ctx) {
-  if (!ctx.has_input(4)) return "";
-  const Tensor factors = float_constant(ctx, 4);
-  return " times " + std::string(static_cast<const char*>(factors.data()), factors.byte_size());
 }
 
 // The weights' shape with the images' sizes as far as they are known, to choose by.
@@ -93,33 +85,24 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
     weights.dilation[i] = window.dilation(i);
   }
   const std::string kernel = choose(ctx, window, weights);
-  const std::string format = fmt::format(
-      "conv {} {} group {}{}{}{}", to_string(w.shape()), name_of(w.element_type()), weights.group,
-      weights.channels_last ? " last" : "", weights.winograd ? " winograd" : "", factor_mark(ctx));
-  const auto packed = ctx.packed<Tensor>(1, format, [&] {
-    const Tensor values = packable_constant(ctx, 1), factors = weight_factors(ctx);
-    ctx.services().packs->count(kernels::conv_packed_size(weights));
-    auto made =
-        std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::conv_packed_size(weights)});
-    kernels::pack_conv_weights(
-        weights, values.data(),
-        ctx.has_input(4) ? static_cast<const float*>(factors.data()) : nullptr,
-        made->mutable_data(), ctx.services().pool);
-    return std::shared_ptr<const Tensor>(std::move(made));
-  });
+  const auto packed = pack_conv(ctx, weights, 1, 4);
   auto step = make_step<State>(
       kernel,
       [window, weights](BindContext& bind, State& s) {
         ScratchLayout layout;
         s.shape = conv_shape_at_bind(bind, window, weights, 0, 1);
+        s.shape.input_factors = bind.has_input(5);
+        s.shape.means = bind.has_output(1);
         plan_data(bind, s, layout);
         s.scratch = layout.take(kernels::conv_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
       [packed, epilogue = read_epilogue(ctx)](RunContext& run, const State& s) {
+        const kernels::ConvExtras extras{run.has_input(5) ? run.in<float>(5) : nullptr,
+                                         run.has_output(1) ? run.out<float>(1) : nullptr};
         kernels::conv_run(s.shape, s.wide.in<float>(run, 0), packed->data(),
                           s.wide.out<float>(run, 0), at_run(run, s, epilogue),
-                          scratch_at(run, s.scratch), run.pool());
+                          scratch_at(run, s.scratch), run.pool(), extras);
         s.wide.finish<float>(run, 0);
       });
   step->traits().unread_inputs = {1, 4};
@@ -177,6 +160,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
                      w->shape()[0] % format.group == 0;
   if (!packs)
     ctx.refuse("conv.packed", w == nullptr ? "W is not constant" : "W has a form of no kernel");
+  if ((ctx.has_input(5) || ctx.has_output(1)) && (!packs || type != ElementType::float32))
+    ctx.fail(ErrorCode::internal, "factors and means need constant weights and float32");
   if (!packs && ctx.has_input(4)) ctx.fail(ErrorCode::internal, "factors need constant weights");
   auto step = packs ? prepare_packed(ctx, window, format) : prepare_variable(ctx, window, format);
   if (ctx.has_input(3) && type == ElementType::float32) step->traits().in_place = {{0, 3}};

@@ -7,6 +7,7 @@
 #include "ops/upgrade_context.h"
 #include "rewrite/attention.h"
 #include "rewrite/graph_index.h"
+#include "rewrite/last_conv.h"
 #include "rewrite/regions.h"
 
 namespace sardonyx::rewrite {
@@ -34,11 +35,6 @@ float attr_float(const ir::Node& node, std::string_view name, float fallback) {
 
 bool near(std::optional<double> value, double wanted) {
   return value && std::abs(*value - wanted) <= 1e-3 * std::abs(wanted);
-}
-
-std::string origin_of(const ir::Node& a, const ir::Node& b) {
-  return a.origin.empty() ? fmt::format("with {}", ir::describe(b))
-                          : fmt::format("{}, {}", a.origin, ir::describe(b));
 }
 
 class Fuser {

@@ -13,6 +13,7 @@
 #include "ops/custom.h"
 #include "ops/families/memory.h"
 #include "rewrite/fuse.h"
+#include "rewrite/image_factors.h"
 #include "rewrite/layout.h"
 #include "rewrite/quantize.h"
 #include "rewrite/widen.h"
@@ -57,9 +58,19 @@ class Simplifier {
     fuse(graph, scope);
     remove_unused(graph);
     lay_out(graph, scope);
+    if (!has_last_conv(graph)) return;
+    scope = enter();
+    fold(graph, scope, {.bodies = false});
+    fuse_image_factors(graph, scope);
   }
 
   infer::Findings& findings() { return findings_; }
+
+  static bool has_last_conv(const ir::Graph& graph) {
+    return std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
+      return node.op_type == "Conv" && node.find("channels_last") != nullptr;
+    });
+  }
 
  private:
   // What the last inference of each subgraph of a node gave it as inputs: for a loop's body, types

@@ -162,6 +162,100 @@ TEST_P(ConvTest, Depthwise) {
   }
 }
 
+TEST_P(ConvTest, DepthwiseOfManyChannels) {
+  for (const int64_t channels : {16, 33, 300, 700}) {
+    check(square(channels, 15, channels, 3, 1, 1, channels));
+    check(square(channels, 15, channels, 5, 2, 2, channels));
+    check(square(channels, 9, channels, 4, 1, 1, channels));
+  }
+  ConvShape volume;
+  volume.rank = 3;
+  volume.batch = 2;
+  volume.in_channels = volume.out_channels = volume.group = 37;
+  volume.in = {4, 9, 11};
+  volume.kernel = {2, 3, 3};
+  volume.pad_begin = volume.pad_end = {1, 1, 1};
+  check(volume);
+}
+
+TEST_P(ConvTest, MeansOfImages) {
+  for (const int64_t channels : {5, 33, 300}) {
+    for (const int64_t size : {1, 8, 31}) {
+      ConvShape s = square(channels, size, channels, 3, 1, 1, channels);
+      s.batch = 2;
+      s.channels_last = s.means = true;
+      set_out(s);
+      SCOPED_TRACE(describe(s));
+      ASSERT_TRUE(gives_means(s));
+      const int64_t pixels = size * size, count = s.batch * channels * pixels;
+      Guarded x(count), w(channels * 9), packed(conv_packed_size(s) / 4), y(count);
+      Guarded one(s.batch * channels), two(s.batch * channels);
+      fill_random(x.data(), count, 1);
+      fill_random(w.data(), channels * 9, 2);
+      pack_conv_weights(s, w.data(), nullptr, packed.data(), nullptr);
+      for (const Activation activation : {Activation::relu, Activation::silu}) {
+        Epilogue e;
+        e.activation = activation;
+        for (auto [means, pool] : {std::pair<Guarded*, ThreadPool*>{&one, &one_}, {&two, &two_}}) {
+          Guarded scratch(conv_scratch_bytes(s, pool->threads()) / 4);
+          conv_run(s, x.data(), packed.data(), y.data(), e, scratch.data(), *pool,
+                   {.means = means->data()});
+          EXPECT_TRUE(scratch.intact() && means->intact() && y.intact());
+        }
+        for (int64_t i = 0; i < s.batch * channels; ++i) {
+          double sum = 0;
+          for (int64_t p = 0; p < pixels; ++p)
+            sum += y[(i / channels * pixels + p) * channels + i % channels];
+          ASSERT_NEAR(one[i], sum / static_cast<double>(pixels), 1e-6) << "at " << i;
+          ASSERT_EQ(one[i], two[i]);
+        }
+      }
+    }
+  }
+}
+
+// Both ways: few output channels, whose weights are multiplied, and many.
+TEST_P(ConvTest, FactorsOfInputChannels) {
+  for (const int64_t out : {3, 24, 70, 200}) {
+    for (const int64_t size : {1, 7, 12}) {
+      ConvShape s = square(37, size, out, 1);
+      s.batch = 2;
+      s.channels_last = s.input_factors = true;
+      set_out(s);
+      SCOPED_TRACE(describe(s));
+      ASSERT_TRUE(takes_input_factors(s));
+      const int64_t pixels = size * size, count = s.batch * out * pixels;
+      Guarded x(s.batch * 37 * pixels), scaled(s.batch * 37 * pixels), w(out * 37);
+      Guarded factors(s.batch * 37), packed(conv_packed_size(s) / 4);
+      Guarded before(count), expected(count), one(count), two(count);
+      fill_random(x.data(), x.size(), 1);
+      fill_random(w.data(), w.size(), 2);
+      fill_random(factors.data(), factors.size(), 3);
+      fill_random(before.data(), count, 4);
+      Epilogue e;
+      e.residual = before.data();
+      pack_conv_weights(s, w.data(), nullptr, packed.data(), nullptr);
+      for (auto [y, pool] : {std::pair<Guarded*, ThreadPool*>{&one, &one_}, {&two, &two_}}) {
+        Guarded scratch(conv_scratch_bytes(s, pool->threads()) / 4);
+        conv_run(s, x.data(), packed.data(), y->data(), e, scratch.data(), *pool,
+                 {.input_factors = factors.data()});
+        EXPECT_TRUE(scratch.intact() && y->intact());
+      }
+      for (int64_t i = 0; i < x.size(); ++i) {
+        const int64_t image = i / (37 * pixels);
+        scaled.data()[i] = x[i] * factors[image * 37 + i % 37];
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        double sum = before[i];
+        for (int64_t c = 0; c < 37; ++c)
+          sum += double{scaled[i / out * 37 + c]} * double{w[i % out * 37 + c]};
+        ASSERT_NEAR(one[i], sum, 2e-5) << "at " << i;
+        ASSERT_EQ(one[i], two[i]);
+      }
+    }
+  }
+}
+
 TEST_P(ConvTest, DepthwiseKeepsEveryEpilogue) {
   static const float some = 0;
   for (int activation = 0; activation <= static_cast<int>(Activation::gelu_tanh); ++activation) {

@@ -7,6 +7,7 @@
 #include "kernels/conv/conv.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -170,16 +171,33 @@ int64_t conv_scratch_bytes(const ConvShape& shape, int threads) {
   const ConvGeometry g(shape);
   if (is_empty(g)) return 0;
   const ConvPath path = choose_conv(shape).path;
-  if (path == ConvPath::pointwise_last) return pointwise_last_scratch_bytes(g, threads);
-  return threads * (scratch_alignment + worker_floats(path, g) * int64_t{sizeof(float)});
+  if (path == ConvPath::pointwise_last)
+    return pointwise_last_scratch_bytes(g, shape.input_factors, threads);
+  const int64_t sums = shape.means ? depthwise_sums_floats(g) : 0;
+  return threads * (scratch_alignment + worker_floats(path, g) * int64_t{sizeof(float)}) +
+         sums * int64_t{sizeof(float)};
+}
+
+bool takes_input_factors(const ConvShape& shape) {
+  return shape.channels_last && choose_conv(shape).path == ConvPath::pointwise_last;
+}
+
+bool gives_means(const ConvShape& shape) {
+  return shape.channels_last && choose_conv(shape).path == ConvPath::depthwise_last;
 }
 
 void conv_run(const ConvShape& shape, const float* x, const void* packed, float* y,
-              const Epilogue& epilogue, void* scratch, ThreadPool& pool) {
+              const Epilogue& epilogue, void* scratch, ThreadPool& pool,
+              const ConvExtras& extras) {
   const ConvGeometry g(shape);
-  if (is_empty(g)) return;
+  if (is_empty(g)) {
+    // The mean of nothing is no number.
+    if (extras.means != nullptr)
+      std::fill_n(extras.means, std::max<int64_t>(0, g.batch * g.group * g.group_out), NAN);
+    return;
+  }
   const ConvPath path = choose_conv(shape).path;
-  Call call{g, x, static_cast<const float*>(packed), y, epilogue, shape.coarse};
+  Call call{g, x, static_cast<const float*>(packed), y, epilogue, shape.coarse, extras};
   const BiasAxis channels = shape.channels_last ? BiasAxis::column : BiasAxis::row;
   call.epilogue.bias_axis = epilogue.bias != nullptr ? channels : BiasAxis::none;
   if (path == ConvPath::pointwise_last) return run_pointwise_last(call, scratch, pool);

@@ -48,7 +48,23 @@ struct ConvShape {
   // The model's numbers are float16 or bfloat16, and products need be no more precise. Packs do not
   // depend on it.
   bool coarse = false;
+  // Of runs with channels last that get ConvExtras: pointwise ones the factors, depthwise ones the
+  // means. Packs do not depend on them.
+  bool input_factors = false;
+  bool means = false;
 };
+
+// What a convolution with channels last does beside its sums, where ConvShape says so.
+struct ConvExtras {
+  // One for each input channel of each image, multiplied in: batch x in_channels.
+  const float* input_factors = nullptr;
+  // The means of the outputs of each channel of each image, after the epilogue: batch x
+  // out_channels.
+  float* means = nullptr;
+};
+// Whether the shape's path (which must be final) can be given factors, or asked for means.
+bool takes_input_factors(const ConvShape& shape);
+bool gives_means(const ConvShape& shape);
 
 // Whether Winograd's algorithm applies and is expected to be faster for these sizes.
 bool winograd_pays(const ConvShape& shape);
@@ -102,7 +118,8 @@ int64_t conv_scratch_bytes(const ConvShape& shape, int threads);
 // The epilogue's bias, if any, has out_channels values; its residual, if any, is laid out as y and
 // may be y.
 void conv_run(const ConvShape& shape, const float* x, const void* packed, float* y,
-              const Epilogue& epilogue, void* scratch, ThreadPool& pool);
+              const Epilogue& epilogue, void* scratch, ThreadPool& pool,
+              const ConvExtras& extras = {});
 
 // The plain definition, in double precision, on one thread, from unpacked weights: what the other
 // paths are tested against.

@@ -28,6 +28,14 @@ HWY_INLINE TileVec Clamp3(TileVec v, TileVec low, TileVec high) {
 #endif
 }
 
+HWY_INLINE TileVec TileAdd(TileVec a, TileVec b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  return hn::Add(a, b);
+#else
+  return a + b;
+#endif
+}
+
 // A vector of channels, or fewer where they end.
 template <bool partial>
 struct Channels {
@@ -250,6 +258,20 @@ void StorePiece(const DepthwiseLastJob& job, int64_t line, const Piece& piece) {
   tile_kernels().store(store);
 }
 
+// Adds up the outputs of a piece, which begin at `from`.
+void SumPiece(const DepthwiseLastJob& job, const Piece& piece, const float* from) {
+  const int64_t distance = job.geometry->group, pixels = piece.end - piece.begin;
+  const auto add = [&](const auto& some, int64_t c) HWY_ATTR {
+    TileVec sum = TileZero();
+    for (int64_t i = 0; i < pixels; ++i)
+      sum = TileAdd(sum, some.load(from + i * distance + c - piece.first));
+    some.store(TileAdd(some.load(job.sums + c), sum), job.sums + c);
+  };
+  int64_t c = piece.first;
+  for (; c + tile_lanes <= piece.last; c += tile_lanes) add(Channels<false>(tile_lanes), c);
+  if (c < piece.last) add(Channels<true>(piece.last - c), c);
+}
+
 void DepthwiseLast(const DepthwiseLastJob& job) {
   const ConvGeometry& g = *job.geometry;
   const PieceKernel kernel = KernelFor(g);
@@ -270,6 +292,10 @@ void DepthwiseLast(const DepthwiseLastJob& job) {
       }
       kernel(Line(job, line), piece);
       if (job.store != nullptr) StorePiece(job, line, piece);
+      if (job.sums != nullptr) {
+        const float* stored = job.store == nullptr ? job.out : job.store->c;
+        SumPiece(job, piece, stored + (line * g.out[2] + begin) * g.group + job.first_channel);
+      }
     }
   }
 }

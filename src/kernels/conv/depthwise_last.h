@@ -27,6 +27,8 @@ struct DepthwiseLastJob {
   // first pixel and channel.
   const TileStore* store = nullptr;
   float* space = nullptr;
+  // To which the outputs of each channel are added, in a fixed order; may be null.
+  float* sums = nullptr;
 };
 
 // Neighbouring pixels that are computed together; the widths of images are often multiples of it.

@@ -68,9 +68,27 @@ int64_t depthwise_piece_floats(const ConvGeometry& g) {
 
 int64_t depthwise_last_worker_floats(const ConvGeometry& g) { return depthwise_piece_floats(g); }
 
+int64_t depthwise_sums_floats(const ConvGeometry& g) {
+  return g.batch * g.out[0] * DepthwiseTasks(g).bands * channels_of(g);
+}
+
+void means_of_bands(const ConvGeometry& g, int64_t bands, const float* sums, float* means) {
+  const int64_t channels = channels_of(g);
+  const float share = 1.0f / static_cast<float>(g.out_pixels);
+  for (int64_t n = 0; n < g.batch; ++n, means += channels) {
+    std::fill_n(means, channels, 0.0f);
+    for (int64_t band = 0; band < bands; ++band, sums += channels) {
+      for (int64_t c = 0; c < channels; ++c) means[c] += sums[c];
+    }
+    for (int64_t c = 0; c < channels; ++c) means[c] *= share;
+  }
+}
+
 void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const ConvGeometry& g = call.g;
   const DepthwiseTasks tasks(g);
+  const bool means = call.extras.means != nullptr;
+  float* sums = spaces.space(pool.threads());  // behind the last worker's
   for_tasks(pool, tasks.count(), tasks.grain(), [&](int64_t task, int worker) {
     const int64_t plane = task / tasks.parts / tasks.bands;
     DepthwiseLastJob job;
@@ -82,8 +100,13 @@ void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool
     job.lines = std::min(tasks.height, g.out[1] - job.row);
     job.first_channel = task % tasks.parts * tasks.at_once;
     job.end_channel = std::min(job.first_channel + tasks.at_once, channels_of(g));
+    if (means) {
+      job.sums = sums + task / tasks.parts * channels_of(g);
+      std::fill(job.sums + job.first_channel, job.sums + job.end_channel, 0.0f);
+    }
     depthwise_lines_to(call, (plane * g.out[1] + job.row) * g.out[2], job, spaces.space(worker));
   });
+  if (means) means_of_bands(g, g.out[0] * tasks.bands, sums, call.extras.means);
 }
 
 void depthwise_lines_to(const Call& call, int64_t pixel, DepthwiseLastJob& job, float* space) {

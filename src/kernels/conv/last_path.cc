@@ -151,18 +151,88 @@ void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& 
             [&](int64_t task, int worker) { run_window_task(t, call, task, spaces, worker); });
 }
 
-int64_t pointwise_last_scratch_bytes(const ConvGeometry& g, int threads) {
-  return gemm_packed_b_scratch_bytes(g.batch * g.out_pixels, g.group_out, g.group_in, g.group_in,
-                                     threads);
+namespace {
+
+// Factors of input channels are multiplied into whatever is less: the weights of each image, or the
+// images. The packed weights are panels of terms, a term of all panels a matrix's row.
+struct FactorTarget {
+  explicit FactorTarget(const ConvGeometry& g)
+      : panels{g.group_out, tile_kernels().panel_columns, tile_kernels().lanes},
+        weights(g.group_out <= g.out_pixels) {}
+  int64_t floats(const ConvGeometry& g) const {
+    return round_up(weights ? g.group_in * panels.stored_columns()
+                            : g.batch * g.out_pixels * g.group_in,
+                    16);
+  }
+  Panels panels;
+  bool weights;
+};
+
+void multiply_weights(const ConvGeometry& g, const Panels& panels, const float* from,
+                      const float* factors, float* to, ThreadPool& pool) {
+  constexpr int64_t piece = 64;  // terms
+  const int64_t pieces = divide_up(g.group_in, piece);
+  const int64_t grain = divide_up(task_work / 4, piece * panels.width);
+  for_tasks(pool, panels.count() * pieces, grain, [&](int64_t task, int) {
+    const int64_t panel = task / pieces, width = panels.stored(panel);
+    const int64_t begin = task % pieces * piece, end = std::min(begin + piece, g.group_in);
+    const int64_t at = panel * panels.width * g.group_in;
+    for (int64_t k = begin; k < end; ++k) {
+      const float factor = factors[k];
+      const float* row = from + at + k * width;
+      float* row_to = to + at + k * width;
+      for (int64_t j = 0; j < width; ++j) row_to[j] = row[j] * factor;
+    }
+  });
+}
+
+void multiply_images(const ConvGeometry& g, const float* x, const float* factors, float* to,
+                     ThreadPool& pool) {
+  const int64_t grain = divide_up(task_work / 4, std::max<int64_t>(1, g.group_in));
+  for_tasks(pool, g.batch * g.out_pixels, grain, [&](int64_t pixel, int) {
+    const float* from = x + pixel * g.group_in;
+    const float* factor = factors + pixel / g.out_pixels * g.group_in;
+    float* pixel_to = to + pixel * g.group_in;
+    for (int64_t k = 0; k < g.group_in; ++k) pixel_to[k] = from[k] * factor[k];
+  });
+}
+
+}  // namespace
+
+int64_t pointwise_last_scratch_bytes(const ConvGeometry& g, bool factors, int threads) {
+  const FactorTarget target(g);
+  const int64_t images = factors && target.weights ? 1 : g.batch;  // in one product
+  return gemm_packed_b_scratch_bytes(images * g.out_pixels, g.group_out, g.group_in, g.group_in,
+                                     threads) +
+         (factors ? target.floats(g) * int64_t{sizeof(float)} : 0);
 }
 
 void run_pointwise_last(const Call& call, void* scratch, ThreadPool& pool) {
   const ConvGeometry& g = call.g;
   Epilogue epilogue = call.epilogue;
   epilogue.residual_stride = g.group_out;
-  gemm_packed_b(g.batch * g.out_pixels, g.group_out, g.group_in, call.x, g.group_in,
-                {call.weights, ElementType::float32, call.coarse}, call.y, g.group_out, epilogue,
-                scratch, pool);
+  const auto multiply = [&](int64_t first, int64_t images, const float* x, const float* weights,
+                            void* space) {
+    Epilogue here = epilogue;
+    const int64_t at = first * g.out_pixels * g.group_out;
+    if (here.residual != nullptr) here.residual += at;
+    gemm_packed_b(images * g.out_pixels, g.group_out, g.group_in, x, g.group_in,
+                  {weights, ElementType::float32, call.coarse}, call.y + at, g.group_out, here,
+                  space, pool);
+  };
+  const float* factors = call.extras.input_factors;
+  if (factors == nullptr) return multiply(0, g.batch, call.x, call.weights, scratch);
+  const FactorTarget target(g);
+  auto* product = static_cast<float*>(scratch);
+  void* space = product + target.floats(g);
+  if (!target.weights) {
+    multiply_images(g, call.x, factors, product, pool);
+    return multiply(0, g.batch, product, call.weights, space);
+  }
+  for (int64_t n = 0; n < g.batch; ++n) {
+    multiply_weights(g, target.panels, call.weights, factors + n * g.group_in, product, pool);
+    multiply(n, 1, call.x + n * g.out_pixels * g.group_in, product, space);
+  }
 }
 
 }  // namespace sardonyx::kernels

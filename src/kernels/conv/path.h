@@ -22,6 +22,7 @@ struct Call {
   float* y;
   Epilogue epilogue;
   bool coarse = false;  // as ConvShape says
+  ConvExtras extras = {};
 
   const float* image(int64_t n, int64_t group) const {
     return x + (n * g.group + group) * g.group_in * g.in_pixels;
@@ -92,11 +93,16 @@ void run_pixel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool&
 int64_t channel_worker_floats(const ConvGeometry& g);
 void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
+// Where means are wanted, the sums of each band stand behind the workers' spaces.
 int64_t depthwise_last_worker_floats(const ConvGeometry& g);
+int64_t depthwise_sums_floats(const ConvGeometry& g);
 void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 // The job's lines, whose first pixel, counted through the whole batch, is `pixel`: its places and
 // what is done to its sums are filled in here. `space` has depthwise_last_worker_floats.
 void depthwise_lines_to(const Call& call, int64_t pixel, DepthwiseLastJob& job, float* space);
+
+// The means of each image's channels from the sums of its bands, from the first to the last.
+void means_of_bands(const ConvGeometry& g, int64_t bands, const float* sums, float* means);
 
 int64_t grouped_last_worker_floats(const ConvGeometry& g);
 void run_grouped_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
@@ -104,8 +110,9 @@ void run_grouped_last(const Call& call, const PackedBlocks& spaces, ThreadPool& 
 int64_t windows_last_worker_floats(const ConvGeometry& g);
 void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
-// Takes its scratch as gemm_packed_b does.
-int64_t pointwise_last_scratch_bytes(const ConvGeometry& g, int threads);
+// Takes its scratch as gemm_packed_b does, and before it room for what the factors of the input
+// channels were multiplied into.
+int64_t pointwise_last_scratch_bytes(const ConvGeometry& g, bool factors, int threads);
 void run_pointwise_last(const Call& call, void* scratch, ThreadPool& pool);
 
 // Both layouts.

@@ -1,0 +1,25 @@
+// Convolutions with channels last, as rewrites after lay_out see them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kernels/conv/conv.h"
+#include "rewrite/graph_index.h"
+
+namespace sardonyx::rewrite {
+
+// Conv's fused form with channels last and constant weights.
+struct LastConv {
+  kernels::ConvShape shape;  // of its weights, strides and dilation; pads where they are given
+  bool padded = false;       // there may be pads
+
+  bool depthwise() const;
+  bool pointwise() const;  // and its images keep their size
+};
+std::optional<LastConv> last_conv(const GraphIndex& index, size_t node);
+
+// How the origin of a node is told that takes `b` into `a`.
+std::string origin_of(const ir::Node& a, const ir::Node& b);
+
+}  // namespace sardonyx::rewrite
