@@ -93,6 +93,9 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
         s.shape = conv_shape_at_bind(bind, window, weights, 0, 1);
         s.shape.input_factors = bind.has_input(5);
         s.shape.means = bind.has_output(1);
+        if ((s.shape.input_factors && !kernels::takes_input_factors(s.shape)) ||
+            (s.shape.means && !kernels::gives_means(s.shape)))
+          throw Error(ErrorCode::internal, "factors and means do not suit this convolution");
         plan_data(bind, s, layout);
         s.scratch = layout.take(kernels::conv_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());

@@ -31,6 +31,7 @@
   UNIT(contrib_products)              \
   UNIT(contrib_quantized)             \
   UNIT(conv)                          \
+  UNIT(conv_chain)                    \
   UNIT(conv_integer)                  \
   UNIT(conv_transpose)                \
   UNIT(cumulate)                      \

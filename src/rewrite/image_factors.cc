@@ -30,7 +30,8 @@ class Factors {
 
   // All axes between the first and the last, which stay as 1.
   bool reduces_image(const ir::Node& node) const {
-    if (!node.domain.empty() || node.op_type != "ReduceMean" || node.inputs.size() < 2) return false;
+    if (!node.domain.empty() || node.op_type != "ReduceMean" || node.inputs.size() < 2)
+      return false;
     const ir::Attribute* keeps = node.find("keepdims");
     const auto* shape = shape_of(node.inputs[0]);
     const Tensor* axes = index_.constant(node.inputs[1]);
@@ -71,10 +72,21 @@ class Factors {
            std::all_of(g->begin() + 1, g->end() - 1, [](const ir::Dim& dim) { return dim == 1; });
   }
 
+  // Whether multiplying the weights of the convolution is much less than a pass over its images.
+  bool factor_pays(const std::string& x, int64_t out_channels) const {
+    constexpr int64_t less = 4;
+    const auto* shape = shape_of(x);
+    int64_t pixels = 1;
+    for (size_t k = 1; shape != nullptr && k + 1 < shape->size(); ++k)
+      pixels *= (*shape)[k].value().value_or(0);
+    return shape != nullptr && pixels >= less * out_channels;
+  }
+
   bool factor(size_t i) {
     const auto conv = last_conv(index_, i);
     if (!conv || !conv->pointwise() || index_.node(i).inputs.size() > 5) return false;
     const std::string product = index_.node(i).inputs[0];
+    if (!factor_pays(product, conv->shape.out_channels)) return false;
     const size_t m = index_.producer_index(product);
     if (m == index_.size() || index_.only_user(product) != i || !index_.is_float32(product))
       return false;
@@ -100,6 +112,8 @@ class Factors {
 
 }  // namespace
 
-void fuse_image_factors(ir::Graph& graph, const infer::Scope& scope) { Factors(graph, scope).run(); }
+void fuse_image_factors(ir::Graph& graph, const infer::Scope& scope) {
+  Factors(graph, scope).run();
+}
 
 }  // namespace sardonyx::rewrite

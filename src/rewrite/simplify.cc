@@ -12,6 +12,7 @@
 #include "ir/walk.h"
 #include "ops/custom.h"
 #include "ops/families/memory.h"
+#include "rewrite/bands.h"
 #include "rewrite/fuse.h"
 #include "rewrite/image_factors.h"
 #include "rewrite/layout.h"
@@ -62,6 +63,7 @@ class Simplifier {
     scope = enter();
     fold(graph, scope, {.bodies = false});
     fuse_image_factors(graph, scope);
+    form_bands(graph, scope);
   }
 
   infer::Findings& findings() { return findings_; }

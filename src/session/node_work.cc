@@ -6,6 +6,9 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "ops/families/conv_parts.h"
+#include "ops/node_view.h"
+
 namespace sardonyx {
 namespace {
 
@@ -133,6 +136,29 @@ double attention_operations(const Operands& x) {
   return 2 * keys * (elements(x.in(0)) + elements(x.out(0)));
 }
 
+// Of convolutions in a chain, from part to part.
+double chain_operations(const Operands& x) {
+  const auto dims = [](std::span<const int64_t> sizes) {
+    return std::vector<ir::Dim>(sizes.begin(), sizes.end());
+  };
+  std::vector<ir::Dim> shape = dims(x.in(0).shape);
+  double sum = 0;
+  const auto parts = static_cast<int>(int_attribute(x.node, "parts", 0));
+  for (int i = 0; i < parts; ++i) {
+    const auto weights = static_cast<size_t>(ops::chain_weights(i));
+    if (shape.size() != 4 || x.in(weights).shape.size() != 4) return NAN;
+    const ir::Node part = ops::conv_part(x.node, i);
+    shape = ops::conv_part_output(ops::read_window(ops::NodeView(part, nullptr), true), shape,
+                                  dims(x.in(weights).shape));
+    double made = 1;
+    for (const ir::Dim& dim : shape) made *= static_cast<double>(dim.value().value_or(0));
+    const bool bias = x.has(static_cast<size_t>(ops::chain_bias(i)));
+    sum += made * (2 * product_from(x.in(weights), 1) + (bias ? 1 : 0));
+  }
+  const bool residual = x.has(static_cast<size_t>(ops::chain_weights(parts)));
+  return sum + (residual ? elements(x.out(0)) : 0);
+}
+
 // The length of the products of a matrix product.
 double inner_size(const Operands& x) {
   if (x.node.op_type == "Gemm")
@@ -149,6 +175,7 @@ std::optional<double> product_operations(const Operands& x) {
   if (op == "MatMul") return made * (2 * inner_size(x) + added(x));
   if (op.find("MatMul") != op.npos) return 2 * made * inner_size(x);
   if (op == "Conv") return made * (2 * product_from(x.in(1), 1) + added(x));
+  if (op == "ConvChain") return chain_operations(x);
   if (op == "DeformConv") return made * (2 * product_from(x.in(1), 1));
   if (op == "ConvInteger") return 2 * made * product_from(x.in(1), 1);
   if (op == "QLinearConv") return 2 * made * product_from(x.in(3), 1);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "sardonyx/profile.h"
 #include "sardonyx/session.h"
 
 namespace sardonyx {
@@ -20,6 +21,7 @@ struct Block {
   bool excite = false;
   bool project = true;
   bool residual = false;
+  int64_t size = 0;  // of the image; 0: left open
 };
 
 class Text {
@@ -53,8 +55,8 @@ class Text {
     }
     return fmt::format(
         "<ir_version: 10, opset_import: [\"\" : 21]>\n"
-        "g (float[N, {}, H, W] x) => (float[a, b, c, d] {}) {{\n{}}}\n",
-        b.channels, x, text_);
+        "g (float[N, {}, {}] x) => (float[a, b, c, d] {}) {{\n{}}}\n",
+        b.channels, b.size > 0 ? fmt::format("{0}, {0}", b.size) : "H, W", x, text_);
   }
 
  private:
@@ -129,10 +131,10 @@ void expect_same_as_plain(const Block& block, const std::vector<std::array<int64
 }
 
 std::string describe(const Block& b) {
-  return fmt::format("{}->{}->{} first {} kernel {} stride {} dilation {} pad {} activation {}{}{}{}",
-                     b.channels, b.expanded, b.projected, b.first, b.kernel, b.stride, b.dilation,
-                     b.pad, b.activation, b.excite ? " excite" : "", b.project ? " project" : "",
-                     b.residual ? " residual" : "");
+  return fmt::format(
+      "{}->{}->{} first {} kernel {} stride {} dilation {} pad {} activation {}{}{}{}", b.channels,
+      b.expanded, b.projected, b.first, b.kernel, b.stride, b.dilation, b.pad, b.activation,
+      b.excite ? " excite" : "", b.project ? " project" : "", b.residual ? " residual" : "");
 }
 
 TEST(MobileBlocks, AgreeWithPlainRuns) {
@@ -160,15 +162,68 @@ TEST(MobileBlocks, AgreeWithPlainRuns) {
       b.residual = true;
     }
     SCOPED_TRACE(describe(b));
-    expect_same_as_plain(b, {{1, 13, 17}, {2, 40, 24}, {1, 9, 9}});
+    if (seed % 3 == 0) {
+      b.size = 11 + next(30);
+      expect_same_as_plain(b, {{2, b.size, b.size}});
+    } else {
+      expect_same_as_plain(b, {{1, 13, 17}, {2, 40, 24}, {1, 9, 9}});
+    }
   }
+}
+
+std::vector<StepDescription> steps_of(const Block& block) {
+  return Session(Model::from_text(Text().model(block)), {.threads = 1}).steps();
+}
+
+TEST(MobileBlocks, RunInBandsWhereTheExpandedImageIsLarge) {
+  const auto bands = [](const Block& block) {
+    const auto steps = steps_of(block);
+    return std::ranges::count(steps, "conv.bands", &StepDescription::kernel);
+  };
+  Block b;
+  b.size = 112, b.expanded = 96, b.stride = 2;
+  EXPECT_EQ(bands(b), 1);
+  EXPECT_NE(steps_of(b)[1].origin.find("Conv"), std::string::npos);
+  b.size = 0;  // expected to be large
+  EXPECT_EQ(bands(b), 1);
+  b.excite = true;  // the expanding and the depthwise one alone
+  EXPECT_EQ(bands(b), 1);
+  b.first = 0, b.excite = false, b.channels = 64, b.size = 112, b.stride = 1;
+  EXPECT_EQ(bands(b), 1);
+  b.size = 14;
+  EXPECT_EQ(bands(b), 0);
+}
+
+// Expanding: 16 multiply-adds and a bias; depthwise: 9 and a bias; projecting: 24 and a bias.
+TEST(MobileBlocks, ProfilesCountTheOperationsOfBands) {
+  Block b;
+  b.size = 150, b.channels = 16;
+  const Session session(Model::from_text(Text().model(b)), {.threads = 1});
+  Profile profile;
+  session.run({{"x", image(1, b.channels, b.size, b.size)}}, {.profile = &profile});
+  const double pixels = 150 * 150;
+  for (size_t i = 0; i < profile.steps().size(); ++i) {
+    if (profile.steps()[i].kernel != "conv.bands") continue;
+    EXPECT_EQ(profile.runs().at(0).steps.at(i).operations, pixels * (24 * 33 + 24 * 19 + 8 * 49));
+    return;
+  }
+  FAIL() << "no step in bands";
+}
+
+// The expanded image is wanted as an output too.
+TEST(MobileBlocks, KeepValuesThatAreUsedElsewhere) {
+  Block b;
+  b.size = 112, b.expanded = 96;
+  const Model model = Model::from_text(Text().model(b));
+  for (const StepDescription& step : Session(model, {.threads = 1, .all_outputs = true}).steps())
+    EXPECT_NE(step.kernel, "conv.bands");
 }
 
 TEST(MobileBlocks, TheMeanOfAnImageIsTakenByItsConvolution) {
   Block b;
   b.excite = true;
-  const Session session(Model::from_text(Text().model(b)), {.threads = 1});
-  for (const StepDescription& step : session.steps()) {
+  b.size = 28;
+  for (const StepDescription& step : steps_of(b)) {
     EXPECT_EQ(step.node.find("ReduceMean"), step.node.npos) << step.node;
     EXPECT_NE(step.node.substr(0, 4), "Mul ") << step.node;
   }

@@ -187,8 +187,7 @@ bool gives_means(const ConvShape& shape) {
 }
 
 void conv_run(const ConvShape& shape, const float* x, const void* packed, float* y,
-              const Epilogue& epilogue, void* scratch, ThreadPool& pool,
-              const ConvExtras& extras) {
+              const Epilogue& epilogue, void* scratch, ThreadPool& pool, const ConvExtras& extras) {
   const ConvGeometry g(shape);
   if (is_empty(g)) {
     // The mean of nothing is no number.

@@ -258,18 +258,40 @@ void StorePiece(const DepthwiseLastJob& job, int64_t line, const Piece& piece) {
   tile_kernels().store(store);
 }
 
+// Adds the outputs of `vectors` vectors of channels side by side, from c on, to their sums.
+template <int vectors, bool partial>
+HWY_INLINE void SumChannels(const Channels<partial>& some, const float* from, int64_t distance,
+                            int64_t pixels, float* sums) {
+  TileVec sum[vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) sum[v] = TileZero();
+  for (int64_t i = 0; i < pixels; ++i, from += distance) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) sum[v] = TileAdd(sum[v], some.load(from + v * tile_lanes));
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    float* to = sums + v * tile_lanes;
+    some.store(TileAdd(some.load(to), sum[v]), to);
+  }
+}
+
 // Adds up the outputs of a piece, which begin at `from`.
 void SumPiece(const DepthwiseLastJob& job, const Piece& piece, const float* from) {
   const int64_t distance = job.geometry->group, pixels = piece.end - piece.begin;
-  const auto add = [&](const auto& some, int64_t c) HWY_ATTR {
-    TileVec sum = TileZero();
-    for (int64_t i = 0; i < pixels; ++i)
-      sum = TileAdd(sum, some.load(from + i * distance + c - piece.first));
-    some.store(TileAdd(some.load(job.sums + c), sum), job.sums + c);
-  };
-  int64_t c = piece.first;
-  for (; c + tile_lanes <= piece.last; c += tile_lanes) add(Channels<false>(tile_lanes), c);
-  if (c < piece.last) add(Channels<true>(piece.last - c), c);
+  float* sums = job.sums + piece.first;
+  int64_t count = piece.last - piece.first;
+  for (; count >= 4 * tile_lanes; count -= 4 * tile_lanes) {
+    SumChannels<4>(Channels<false>(tile_lanes), from, distance, pixels, sums);
+    from += 4 * tile_lanes;
+    sums += 4 * tile_lanes;
+  }
+  for (; count >= tile_lanes; count -= tile_lanes) {
+    SumChannels<1>(Channels<false>(tile_lanes), from, distance, pixels, sums);
+    from += tile_lanes;
+    sums += tile_lanes;
+  }
+  if (count > 0) SumChannels<1>(Channels<true>(count), from, distance, pixels, sums);
 }
 
 void DepthwiseLast(const DepthwiseLastJob& job) {

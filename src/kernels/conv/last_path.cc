@@ -160,9 +160,8 @@ struct FactorTarget {
       : panels{g.group_out, tile_kernels().panel_columns, tile_kernels().lanes},
         weights(g.group_out <= g.out_pixels) {}
   int64_t floats(const ConvGeometry& g) const {
-    return round_up(weights ? g.group_in * panels.stored_columns()
-                            : g.batch * g.out_pixels * g.group_in,
-                    16);
+    return round_up(
+        weights ? g.group_in * panels.stored_columns() : g.batch * g.out_pixels * g.group_in, 16);
   }
   Panels panels;
   bool weights;

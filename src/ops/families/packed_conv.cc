@@ -26,21 +26,18 @@ std::shared_ptr<const Tensor> pack_conv(PrepareContext& ctx, const kernels::Conv
                                         int factors) {
   const Tensor& weights = *ctx.constant(w);
   const bool has_factors = ctx.has_input(factors);
-  const std::string format =
-      fmt::format("conv {} {} group {}{}{}{}", to_string(weights.shape()),
-                  name_of(weights.element_type()), shape.group, shape.channels_last ? " last" : "",
-                  shape.winograd ? " winograd" : "",
-                  has_factors ? factor_mark(weight_factors(ctx, w, factors)) : "");
+  const std::string format = fmt::format(
+      "conv {} {} group {}{}{}{}", to_string(weights.shape()), name_of(weights.element_type()),
+      shape.group, shape.channels_last ? " last" : "", shape.winograd ? " winograd" : "",
+      has_factors ? factor_mark(weight_factors(ctx, w, factors)) : "");
   return ctx.packed<Tensor>(w, format, [&] {
-    const Tensor values = packable_constant(ctx, w),
-                 multiplied = weight_factors(ctx, w, factors);
+    const Tensor values = packable_constant(ctx, w), multiplied = weight_factors(ctx, w, factors);
     ctx.services().packs->count(kernels::conv_packed_size(shape));
     auto made =
         std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::conv_packed_size(shape)});
-    kernels::pack_conv_weights(
-        shape, values.data(),
-        has_factors ? static_cast<const float*>(multiplied.data()) : nullptr, made->mutable_data(),
-        ctx.services().pool);
+    kernels::pack_conv_weights(shape, values.data(),
+                               has_factors ? static_cast<const float*>(multiplied.data()) : nullptr,
+                               made->mutable_data(), ctx.services().pool);
     return std::shared_ptr<const Tensor>(std::move(made));
   });
 }

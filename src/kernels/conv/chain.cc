@@ -1,0 +1,232 @@
+// Lines of the image before the depthwise convolution are computed into a ring, in blocks that
+// begin at multiples of their height, each once for each run of neighbouring tasks of a thread; the
+// depthwise convolution takes its windows from there, a few lines of output at a time, which the
+// pointwise convolution behind it takes at once.
+#include "kernels/conv/chain.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/thread_pool.h"
+#include "kernels/conv/depthwise_last.h"
+#include "kernels/conv/path.h"
+#include "kernels/gemm/blocking.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+constexpr int64_t least_pixels = 112;      // of one product: eight strips of fourteen
+constexpr int64_t cached_bytes = 1 << 20;  // what a second-level cache is taken to hold
+
+// What a thread computes alone.
+ThreadPool& alone() {
+  static ThreadPool pool(1);
+  return pool;
+}
+
+// The same convolution of some lines of one image's output, from `line` on.
+ConvShape lines_of(const ConvShape& whole, int64_t line, int64_t count) {
+  ConvShape s = whole;
+  s.batch = 1;
+  s.out[0] = count;
+  if (choose_conv(whole).path == ConvPath::pointwise_last) {
+    s.in[0] = count;
+  } else {
+    s.pad_begin[0] -= line * s.stride[0];
+    s.pad_end[0] = 0;  // `out` says how many there are
+  }
+  return s;
+}
+
+int64_t image_floats(const ConvShape& s) { return s.in[0] * s.in[1] * s.in_channels; }
+
+// How a chain is cut.
+struct ChainBands {
+  explicit ChainBands(const ConvChain& chain)
+      : chain(chain),
+        middle(chain.parts[chain.depthwise]),
+        g(middle),
+        before(chain.depthwise > 0 ? &chain.parts[0] : nullptr),
+        behind(chain.depthwise + 1 < chain.count ? &chain.parts[chain.count - 1] : nullptr),
+        step(std::max<int64_t>(4, divide_up(least_pixels, std::max<int64_t>(1, middle.out[1])))),
+        block(divide_up(least_pixels, std::max<int64_t>(1, middle.in[1]))),
+        held(round_up(window(step) + 2 * (block - 1), block)),
+        task_lines(round_up(divide_up(middle.out[0], 16), step)),
+        tasks_per_image(divide_up(middle.out[0], task_lines)) {
+    for (int64_t lines : {block, middle.in[0] % block}) {
+      if (before != nullptr && lines > 0) take(before_bytes, lines_of(*before, 0, lines));
+    }
+    for (int64_t lines = 1; behind != nullptr && lines <= step; ++lines)
+      take(behind_bytes, lines_of(*behind, 0, lines));
+  }
+
+  static void take(int64_t& bytes, const ConvShape& shape) {
+    bytes = std::max(bytes, conv_scratch_bytes(shape, 1));
+  }
+
+  // Lines of the input under so many neighbouring windows.
+  int64_t window(int64_t lines) const {
+    return (lines - 1) * middle.stride[0] + (middle.kernel[0] - 1) * middle.dilation[0] + 1;
+  }
+  // The blocks of the input that the windows of output lines [row, row + lines) need.
+  int64_t first_block(int64_t row) const {
+    return std::clamp<int64_t>(row * middle.stride[0] - middle.pad_begin[0], 0, middle.in[0]) /
+           block;
+  }
+  int64_t end_block(int64_t row, int64_t lines) const {
+    const int64_t end = row * middle.stride[0] - middle.pad_begin[0] + window(lines);
+    return divide_up(std::clamp<int64_t>(end, 0, middle.in[0]), block);
+  }
+
+  int64_t line_floats() const { return middle.in[1] * middle.in_channels; }
+  int64_t ring_floats() const { return before == nullptr ? 0 : round_up(held * line_floats(), 16); }
+  int64_t between_floats() const {
+    return behind == nullptr ? 0 : round_up(step * middle.out[1] * middle.out_channels, 16);
+  }
+  // Behind the workers' memory.
+  int64_t sums_floats() const {
+    return middle.means ? middle.batch * tasks_per_image * middle.out_channels : 0;
+  }
+  int64_t worker_floats() const {
+    return ring_floats() + between_floats() + round_up(depthwise_last_worker_floats(g), 16) +
+           round_up(before_bytes / 4, 16) + round_up(behind_bytes / 4, 16);
+  }
+  bool is_empty() const {
+    const ConvShape& last = chain.parts[chain.count - 1];
+    return last.batch <= 0 || last.out_channels <= 0 || last.out[0] <= 0 || last.out[1] <= 0;
+  }
+
+  const ConvChain& chain;
+  const ConvShape& middle;
+  ConvGeometry g;
+  const ConvShape *before, *behind;
+  int64_t step;   // lines of output at a time
+  int64_t block;  // lines of the ring at a time
+  int64_t held;   // lines in the ring
+  int64_t task_lines;
+  int64_t tasks_per_image;
+  int64_t before_bytes = 0, behind_bytes = 0;
+};
+
+// One thread's part of a run.
+class ChainWorker {
+ public:
+  ChainWorker(const ChainBands& bands, const float* x, std::span<const ChainPart> parts, float* y,
+              float* space)
+      : b_(bands), x_(x), parts_(parts), y_(y), ring_(space) {
+    between_ = ring_ + b_.ring_floats();
+    piece_ = between_ + b_.between_floats();
+    before_space_ = piece_ + round_up(depthwise_last_worker_floats(b_.g), 16);
+    behind_space_ = before_space_ + round_up(b_.before_bytes / 4, 16);
+  }
+
+  // `continues`: the ring holds what the task before this one left. `sums`: those of the task, or
+  // null.
+  void run(int64_t task, bool continues, float* sums) {
+    sums_ = sums;
+    if (sums != nullptr) std::fill_n(sums, b_.middle.out_channels, 0.0f);
+    const int64_t image = task / b_.tasks_per_image;
+    const int64_t row = task % b_.tasks_per_image * b_.task_lines;
+    const int64_t end = std::min(row + b_.task_lines, b_.middle.out[0]);
+    done_ = continues && row > 0 ? b_.end_block(row - 1, 1) : 0;
+    for (int64_t at = row; at < end; at += b_.step) lines(image, at, std::min(b_.step, end - at));
+  }
+
+ private:
+  void lines(int64_t image, int64_t row, int64_t count) {
+    const ConvShape& middle = b_.middle;
+    if (b_.before != nullptr) fill(image, b_.first_block(row), b_.end_block(row, count));
+    const int64_t pixel = (image * middle.out[0] + row) * middle.out[1];
+    const auto index = static_cast<size_t>(b_.chain.depthwise);
+    Call call{b_.g, nullptr, static_cast<const float*>(parts_[index].packed),
+              b_.behind != nullptr ? between_ : y_, parts_[index].epilogue};
+    call.epilogue.bias_axis = call.epilogue.bias != nullptr ? BiasAxis::column : BiasAxis::none;
+    const int64_t at_once = depthwise_channels_at_once(b_.g);
+    for (int64_t c = 0; c < middle.out_channels; c += at_once) {
+      DepthwiseLastJob job;
+      job.geometry = &b_.g;
+      job.image = b_.before != nullptr ? ring_ : x_ + image * image_floats(middle);
+      job.held = b_.before != nullptr ? b_.held : 0;
+      job.weights = call.weights;
+      job.row = row;
+      job.lines = count;
+      job.first_channel = c;
+      job.end_channel = std::min(c + at_once, middle.out_channels);
+      job.sums = sums_;
+      depthwise_lines_to(call, b_.behind != nullptr ? 0 : pixel, job, piece_);
+    }
+    if (b_.behind == nullptr) return;
+    const ChainPart& last = parts_.back();
+    Epilogue epilogue = last.epilogue;
+    const int64_t at = pixel * b_.behind->out_channels;
+    if (epilogue.residual != nullptr) epilogue.residual += at;
+    conv_run(lines_of(*b_.behind, 0, count), between_, last.packed, y_ + at, epilogue,
+             behind_space_, alone());
+  }
+
+  // Computes the blocks [first, end) of the ring, as far as they are not done.
+  void fill(int64_t image, int64_t first, int64_t end) {
+    const ConvShape& before = *b_.before;
+    const bool pointwise = choose_conv(before).path == ConvPath::pointwise_last;
+    for (done_ = std::max(done_, first); done_ < end; ++done_) {
+      const int64_t line = done_ * b_.block, count = std::min(b_.block, b_.middle.in[0] - line);
+      const float* x = x_ + image * image_floats(before);
+      if (pointwise) x += line * before.in[1] * before.in_channels;
+      conv_run(lines_of(before, line, count), x, parts_.front().packed,
+               ring_ + line % b_.held * b_.line_floats(), parts_.front().epilogue, before_space_,
+               alone());
+    }
+  }
+
+  const ChainBands& b_;
+  const float* x_;
+  std::span<const ChainPart> parts_;
+  float* y_;
+  float* ring_;
+  float *between_, *piece_, *before_space_, *behind_space_;
+  float* sums_ = nullptr;
+  int64_t done_ = 0;  // blocks
+};
+
+}  // namespace
+
+bool chain_pays(const ConvChain& chain) {
+  const ChainBands bands(chain);
+  if (bands.is_empty()) return false;
+  const int64_t expanded = bands.before != nullptr ? image_floats(bands.middle) * 4 : 0;
+  const int64_t between = bands.behind != nullptr ? image_floats(*bands.behind) * 4 : 0;
+  return std::max(expanded, between) > cached_bytes &&
+         (bands.ring_floats() + bands.between_floats()) * 4 <= cached_bytes;
+}
+
+int64_t chain_scratch_bytes(const ConvChain& chain, int threads) {
+  alone();  // not made while running
+  const ChainBands bands(chain);
+  if (bands.is_empty()) return 0;
+  return threads * (scratch_alignment + bands.worker_floats() * int64_t{sizeof(float)}) +
+         bands.sums_floats() * int64_t{sizeof(float)};
+}
+
+void chain_run(const ConvChain& chain, const float* x, std::span<const ChainPart> parts, float* y,
+               float* means, void* scratch, ThreadPool& pool) {
+  const ChainBands bands(chain);
+  const ConvShape& middle = bands.middle;
+  if (bands.is_empty()) {
+    if (means != nullptr)
+      std::fill_n(means, std::max<int64_t>(0, middle.batch * middle.out_channels), NAN);
+    return;
+  }
+  const PackedBlocks spaces(scratch, pool.threads(), bands.worker_floats());
+  const int64_t tasks = middle.batch * bands.tasks_per_image;
+  float* sums = means != nullptr ? spaces.space(pool.threads()) : nullptr;
+  for_tasks(pool, tasks, 1, [&](int64_t task, int worker) {
+    const bool other = spaces.changes(worker, task - 1);
+    spaces.changes(worker, task);
+    ChainWorker(bands, x, parts, y, spaces.space(worker))
+        .run(task, !other && task % bands.tasks_per_image != 0,
+             sums != nullptr ? sums + task * middle.out_channels : nullptr);
+  });
+  if (means != nullptr) means_of_bands(bands.g, bands.tasks_per_image, sums, means);
+}
+
+}  // namespace sardonyx::kernels

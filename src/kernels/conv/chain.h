@@ -1,0 +1,41 @@
+// Convolutions that follow each other, in bands of lines: what is between them stays in a cache.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/conv/conv.h"
+
+namespace sardonyx::kernels {
+
+// A depthwise convolution, or that and the one before it, or the one behind it, or both, with
+// channels last over two dimensions. Each part's input is the output of the one before.
+// `before`: any but with Winograd's algorithm. `behind`: pointwise. Of the epilogues only the last
+// may have a residual.
+struct ConvChain {
+  static constexpr int most = 3;
+  int count = 0;
+  int depthwise = 0;  // which part that is
+  ConvShape parts[most];
+
+  std::span<const ConvShape> shapes() const { return {parts, static_cast<size_t>(count)}; }
+};
+
+struct ChainPart {
+  const void* packed = nullptr;  // as pack_conv_weights makes it
+  Epilogue epilogue;
+};
+
+// Whether bands are expected to be faster for these sizes: what would be written and read again
+// does not fit into the second-level cache, while a band of it does.
+bool chain_pays(const ConvChain& chain);
+
+int64_t chain_scratch_bytes(const ConvChain& chain, int threads);
+
+// As conv_run for each part in turn. Every line of what is between the parts is the same whichever
+// band computes it, and the bands depend on sizes alone. `means`: those of the depthwise part, as
+// ConvExtras has them, where its shape wants them; null otherwise.
+void chain_run(const ConvChain& chain, const float* x, std::span<const ChainPart> parts, float* y,
+               float* means, void* scratch, ThreadPool& pool);
+
+}  // namespace sardonyx::kernels
