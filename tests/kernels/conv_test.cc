@@ -214,7 +214,6 @@ TEST_P(ConvTest, MeansOfImages) {
   }
 }
 
-// Both ways: few output channels, whose weights are multiplied, and many.
 TEST_P(ConvTest, FactorsOfInputChannels) {
   for (const int64_t out : {3, 24, 70, 200}) {
     for (const int64_t size : {1, 7, 12}) {

@@ -153,23 +153,20 @@ void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& 
 
 namespace {
 
-// Factors of input channels are multiplied into whatever is less: the weights of each image, or the
-// images. The packed weights are panels of terms, a term of all panels a matrix's row.
-struct FactorTarget {
-  explicit FactorTarget(const ConvGeometry& g)
-      : panels{g.group_out, tile_kernels().panel_columns, tile_kernels().lanes},
-        weights(g.group_out <= g.out_pixels) {}
-  int64_t floats(const ConvGeometry& g) const {
-    return round_up(
-        weights ? g.group_in * panels.stored_columns() : g.batch * g.out_pixels * g.group_in, 16);
-  }
-  Panels panels;
-  bool weights;
-};
+// Factors of input channels are multiplied into the packed weights, anew for each image: panels of
+// terms, each term of all panels a row of the matrix.
+Panels panels_of(const ConvGeometry& g) {
+  return {g.group_out, tile_kernels().panel_columns, tile_kernels().lanes};
+}
 
-void multiply_weights(const ConvGeometry& g, const Panels& panels, const float* from,
-                      const float* factors, float* to, ThreadPool& pool) {
+int64_t multiplied_floats(const ConvGeometry& g) {
+  return round_up(g.group_in * panels_of(g).stored_columns(), 16);
+}
+
+void multiply_weights(const ConvGeometry& g, const float* from, const float* factors, float* to,
+                      ThreadPool& pool) {
   constexpr int64_t piece = 64;  // terms
+  const Panels panels = panels_of(g);
   const int64_t pieces = divide_up(g.group_in, piece);
   const int64_t grain = divide_up(task_work / 4, piece * panels.width);
   for_tasks(pool, panels.count() * pieces, grain, [&](int64_t task, int) {
@@ -185,52 +182,33 @@ void multiply_weights(const ConvGeometry& g, const Panels& panels, const float* 
   });
 }
 
-void multiply_images(const ConvGeometry& g, const float* x, const float* factors, float* to,
-                     ThreadPool& pool) {
-  const int64_t grain = divide_up(task_work / 4, std::max<int64_t>(1, g.group_in));
-  for_tasks(pool, g.batch * g.out_pixels, grain, [&](int64_t pixel, int) {
-    const float* from = x + pixel * g.group_in;
-    const float* factor = factors + pixel / g.out_pixels * g.group_in;
-    float* pixel_to = to + pixel * g.group_in;
-    for (int64_t k = 0; k < g.group_in; ++k) pixel_to[k] = from[k] * factor[k];
-  });
-}
-
 }  // namespace
 
 int64_t pointwise_last_scratch_bytes(const ConvGeometry& g, bool factors, int threads) {
-  const FactorTarget target(g);
-  const int64_t images = factors && target.weights ? 1 : g.batch;  // in one product
+  const int64_t images = factors ? 1 : g.batch;  // in one product
   return gemm_packed_b_scratch_bytes(images * g.out_pixels, g.group_out, g.group_in, g.group_in,
                                      threads) +
-         (factors ? target.floats(g) * int64_t{sizeof(float)} : 0);
+         (factors ? multiplied_floats(g) * int64_t{sizeof(float)} : 0);
 }
 
 void run_pointwise_last(const Call& call, void* scratch, ThreadPool& pool) {
   const ConvGeometry& g = call.g;
-  Epilogue epilogue = call.epilogue;
-  epilogue.residual_stride = g.group_out;
-  const auto multiply = [&](int64_t first, int64_t images, const float* x, const float* weights,
-                            void* space) {
-    Epilogue here = epilogue;
+  const auto multiply = [&](int64_t first, int64_t images, const float* weights, void* space) {
+    Epilogue epilogue = call.epilogue;
     const int64_t at = first * g.out_pixels * g.group_out;
-    if (here.residual != nullptr) here.residual += at;
-    gemm_packed_b(images * g.out_pixels, g.group_out, g.group_in, x, g.group_in,
-                  {weights, ElementType::float32, call.coarse}, call.y + at, g.group_out, here,
+    epilogue.residual_stride = g.group_out;
+    if (epilogue.residual != nullptr) epilogue.residual += at;
+    gemm_packed_b(images * g.out_pixels, g.group_out, g.group_in,
+                  call.x + first * g.out_pixels * g.group_in, g.group_in,
+                  {weights, ElementType::float32, call.coarse}, call.y + at, g.group_out, epilogue,
                   space, pool);
   };
   const float* factors = call.extras.input_factors;
-  if (factors == nullptr) return multiply(0, g.batch, call.x, call.weights, scratch);
-  const FactorTarget target(g);
-  auto* product = static_cast<float*>(scratch);
-  void* space = product + target.floats(g);
-  if (!target.weights) {
-    multiply_images(g, call.x, factors, product, pool);
-    return multiply(0, g.batch, product, call.weights, space);
-  }
+  if (factors == nullptr) return multiply(0, g.batch, call.weights, scratch);
+  auto* weights = static_cast<float*>(scratch);
   for (int64_t n = 0; n < g.batch; ++n) {
-    multiply_weights(g, target.panels, call.weights, factors + n * g.group_in, product, pool);
-    multiply(n, 1, call.x + n * g.out_pixels * g.group_in, product, space);
+    multiply_weights(g, call.weights, factors + n * g.group_in, weights, pool);
+    multiply(n, 1, weights, weights + multiplied_floats(g));
   }
 }
 
