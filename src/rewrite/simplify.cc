@@ -59,7 +59,7 @@ class Simplifier {
     fuse(graph, scope);
     remove_unused(graph);
     lay_out(graph, scope);
-    if (!has_last_conv(graph)) return;
+    if (!has_mobile_blocks(graph)) return;
     scope = enter();
     fold(graph, scope, {.bodies = false});
     fuse_image_factors(graph, scope);
@@ -68,9 +68,17 @@ class Simplifier {
 
   infer::Findings& findings() { return findings_; }
 
-  static bool has_last_conv(const ir::Graph& graph) {
-    return std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
-      return node.op_type == "Conv" && node.find("channels_last") != nullptr;
+  // Whether there is a convolution with channels last that the rewrites after the layout might
+  // change: they need inference anew.
+  static bool has_mobile_blocks(const ir::Graph& graph) {
+    std::unordered_set<std::string_view> products;
+    for (const ir::Node& node : graph.nodes) {
+      if (node.op_type == "Mul" && !node.outputs.empty()) products.insert(node.outputs[0]);
+    }
+    return std::ranges::any_of(graph.nodes, [&](const ir::Node& node) {
+      if (node.op_type != "Conv" || node.find("channels_last") == nullptr) return false;
+      const ir::Attribute* group = node.find("group");
+      return (group != nullptr && group->i.value_or(1) > 1) || products.contains(node.inputs[0]);
     });
   }
 

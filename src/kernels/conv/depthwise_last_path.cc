@@ -26,8 +26,8 @@ struct DepthwiseTasks {
       : g(g),
         at_once(depthwise_channels_at_once(g)),
         parts(divide_up(channels_of(g), at_once)),
-        // Tall enough that few lines are read for two bands, and enough bands for several threads.
-        height(std::max<int64_t>(6, divide_up(g.out[1] * parts, 16))),
+        // Enough bands for several threads to have the same share.
+        height(std::max<int64_t>(1, divide_up(g.out[1] * parts, 16))),
         bands(divide_up(g.out[1], height)) {}
 
   int64_t count() const { return g.batch * g.out[0] * bands * parts; }
