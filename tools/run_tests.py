@@ -144,8 +144,16 @@ def conformance_suite(options: argparse.Namespace) -> Result:
         release = pathlib.Path(cases).name
         result.add(inference_result(options, cases, f"infer {release}"))
         result.add(inference_result(options, cases, f"infer {release} symbolic and random", "--random", "2"))
+    result.add(shapes_result(options))
     result.add(differential_result(options))
     return result
+
+
+def shapes_result(options: argparse.Namespace) -> Result:
+    """What inference says of random graphs that compute shapes against what they compute."""
+    log = options.build / "test-reports" / "shapes.log"
+    code = run([str(options.build / "bin" / "shape_runner"), "--count", "200"], log=log)
+    return Result(failures=[f"random shapes: see {log}"]) if code else Result(passed=1)
 
 
 def differential_result(options: argparse.Namespace) -> Result:

@@ -1,6 +1,7 @@
 #include "infer/infer.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <forward_list>
 #include <unordered_set>
@@ -105,12 +106,27 @@ std::string any_of(std::span<const schema::TypeId> types) {
   return text;
 }
 
+// Types nest through what graphs put into each other: a chain of nodes would make texts and copies
+// of types that grow with its square.
+bool nests_too_deep(const ops::ValueType& type) {
+  constexpr int most = 3;  // the standard's: an optional of a sequence, a sequence of maps
+  int depth = 0;
+  for (const ops::ValueType* at = type.nested.get(); at != nullptr; at = at->nested.get()) ++depth;
+  return depth > most;
+}
+
 // Kernels read their inputs as the signature's types say: no other may reach them.
 void check_input_types(const ops::InferContext& context, const schema::Signature& signature) {
-  std::vector<int> first(signature.constraints.size(), -1);
+  // By constraint: the first input that it holds for, counted from 1.
+  constexpr size_t most_constraints = 16;
+  if (signature.constraints.size() > most_constraints)
+    context.fail(ErrorCode::internal, "has more type constraints than inference holds");
+  std::array<int, most_constraints> first{};
   for (int i = 0; i < context.input_count(); ++i) {
     const schema::Formal* formal = signature.input(static_cast<size_t>(i));
     const schema::TypeId type = schema::type_id(context.type(i));
+    if (nests_too_deep(context.type(i)))
+      context.fail("{} nests deeper than any type of the standard", context.input_name(i));
     if (formal == nullptr || !type.valid() || type.element() == ElementType::undefined) continue;
     if (!schema::allows(*formal, type)) {
       context.fail("{} ('{}') must be {}; it is {}", context.input_name(i), formal->name,
@@ -118,11 +134,13 @@ void check_input_types(const ops::InferContext& context, const schema::Signature
     }
     if (formal->constraint < 0 || !formal->homogeneous) continue;
     int& with = first[static_cast<size_t>(formal->constraint)];
-    if (with < 0) {
-      with = i;
-    } else if (const schema::TypeId other = schema::type_id(context.type(with)); other != type) {
-      context.fail("{} and {} must have one type; they have {} and {}", context.input_name(with),
-                   context.input_name(i), schema::to_string(other), schema::to_string(type));
+    if (with == 0) {
+      with = i + 1;
+    } else if (const schema::TypeId other = schema::type_id(context.type(with - 1));
+               other != type) {
+      context.fail("{} and {} must have one type; they have {} and {}",
+                   context.input_name(with - 1), context.input_name(i), schema::to_string(other),
+                   schema::to_string(type));
     }
   }
 }
@@ -130,8 +148,8 @@ void check_input_types(const ops::InferContext& context, const schema::Signature
 }  // namespace
 
 const Known* Scope::find_here(std::string_view name) const {
-  const auto found = values_.find(name);
-  return found == values_.end() ? nullptr : &found->second;
+  Value* const* found = values_.find(name);
+  return found == nullptr ? nullptr : &(*found)->known;
 }
 
 const Known* Scope::find(std::string_view name) const {
@@ -141,8 +159,24 @@ const Known* Scope::find(std::string_view name) const {
   return nullptr;
 }
 
+void Scope::reserve(size_t count) {
+  values_.reserve(values_.size() + count);
+  const size_t room = blocks_.empty() ? 0 : blocks_.back().capacity() - blocks_.back().size();
+  if (room < count) blocks_.emplace_back().reserve(count);
+}
+
 Known& Scope::set(std::string name, Known known) {
-  return values_[std::move(name)] = std::move(known);
+  constexpr size_t least = 4, most = 1024;
+  if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity())
+    blocks_.emplace_back().reserve(std::clamp(values_.size(), least, most));
+  std::vector<Value>& block = blocks_.back();
+  Value& added = block.emplace_back(Value{std::move(name), std::move(known)});
+  const auto [place, is_new] = values_.emplace(added.name, &added);
+  if (is_new) return added.known;
+  Known& kept = (*place)->known;
+  kept = std::move(added.known);
+  block.pop_back();
+  return kept;
 }
 
 Binding bind_node(const ir::Node& node) {
@@ -180,7 +214,6 @@ class Resolved {
  public:
   Resolved(std::span<const Known* const> inputs, const ir::SymbolTable& symbols)
       : symbols_(symbols), pointers_(inputs.begin(), inputs.end()) {
-    if (!symbols.has_learned()) return;
     for (const Known*& input : pointers_) {
       if (input != nullptr) input = resolved(*input);
     }
@@ -271,7 +304,8 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
                               std::span<const Known* const> inputs, const Findings& findings,
                               const ops::InferSubgraph* subgraph) {
   std::optional<Resolved> resolved;
-  if (findings.thorough) inputs = resolved.emplace(inputs, *findings.symbols).inputs();
+  if (findings.thorough && findings.symbols->has_learned())
+    inputs = resolved.emplace(inputs, *findings.symbols).inputs();
   const int first_symbol = findings.symbols->size();
   Budget& budget = *findings.budget;
   ops::InferContext context(node, binding.signature, inputs, *findings.symbols,
@@ -349,15 +383,18 @@ void name_open_sizes(const ir::ValueInfo& input, ops::ValueType& type, ir::Symbo
 
 }  // namespace
 
+void enter_initializers(const ir::Graph& graph, Scope& scope, const Findings& findings) {
+  for (const ir::TensorProto& initializer : graph.initializers)
+    scope.set(initializer.name, known_of(initializer, findings.thorough));
+  for (const ir::SparseTensorProto& sparse : graph.sparse_initializers)
+    scope.set(sparse.values.name, known_of(sparse));
+}
+
 void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
            std::span<const Known> inputs) {
   // A model's own inputs, not what a node hands to its subgraph.
   const bool names_sizes = findings.thorough && findings.constraints != nullptr;
-  for (const ir::TensorProto& initializer : graph.initializers) {
-    scope.set(initializer.name, known_of(initializer, findings.thorough));
-  }
-  for (const ir::SparseTensorProto& sparse : graph.sparse_initializers)
-    scope.set(sparse.values.name, known_of(sparse));
+  enter_initializers(graph, scope, findings);
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const ir::ValueInfo& input = graph.inputs[i];
     Known known;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/name_map.h"
 #include "ir/model.h"
 #include "ops/operator.h"
 
@@ -22,25 +23,31 @@ using ops::Known;
 class Scope {
  public:
   explicit Scope(const Scope* outer = nullptr) : outer_(outer) {}
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
 
   // Null where no value of this name is visible.
   const Known* find(std::string_view name) const;
   const Known* find_here(std::string_view name) const;
   // The reference stays valid as long as the scope does.
   Known& set(std::string name, Known known);
-  // Room for so many values.
-  void reserve(size_t count) { values_.reserve(count); }
-  // All values of this graph, in no order.
+  // Room for so many more values.
+  void reserve(size_t count);
+  // All values of this graph, in the order in which they came.
   template <class Visit>
   void for_each_here(Visit&& visit) const {
-    for (const auto& [name, known] : values_) visit(name, known);
+    for (const std::vector<Value>& block : blocks_) {
+      for (const Value& value : block) visit(value.name, value.known);
+    }
   }
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
+  struct Value {
+    std::string name;
+    Known known;
   };
-  std::unordered_map<std::string, Known, Hash, std::equal_to<>> values_;
+  NameMap<Value*> values_;
+  std::vector<std::vector<Value>> blocks_;  // of which none grows: values stay where they are
   const Scope* outer_;
 };
 
@@ -123,6 +130,9 @@ class Walk {
 
 // Walks over all nodes of the graph. Called for subgraphs by itself.
 void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings);
+
+// Puts a graph's initializers into the scope; part of enter.
+void enter_initializers(const ir::Graph& graph, Scope& scope, const Findings& findings);
 
 // Puts a graph's initializers and inputs into the scope. `inputs`: what is known of them, in
 // order; missing ones are taken from their declarations. Inputs that have an initializer of the

@@ -45,8 +45,16 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "ArgMax", .infer = infer, .prepare = prepare<true>, .upgrade = upgrade},
-    {.name = "ArgMin", .infer = infer, .prepare = prepare<false>, .upgrade = upgrade},
+    {.name = "ArgMax",
+     .infer = infer,
+     .prepare = prepare<true>,
+     .upgrade = upgrade,
+     .same_since = 11},
+    {.name = "ArgMin",
+     .infer = infer,
+     .prepare = prepare<false>,
+     .upgrade = upgrade,
+     .same_since = 11},
 };
 
 }  // namespace

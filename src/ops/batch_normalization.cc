@@ -155,8 +155,11 @@ void upgrade(UpgradeContext& ctx) {
   if (by_element) flatten_elements(ctx);
 }
 
-constexpr Operator operators[] = {
-    {.name = "BatchNormalization", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+constexpr Operator operators[] = {{.name = "BatchNormalization",
+                                   .infer = infer,
+                                   .prepare = prepare,
+                                   .upgrade = upgrade,
+                                   .same_since = 14}};
 
 }  // namespace
 

@@ -286,7 +286,8 @@ const std::span<const Operator> all() {
       made.push_back({.name = entry.name,
                       .infer = infer,
                       .prepare = prepare,
-                      .upgrade = upgrade_of(entry.name)});
+                      .upgrade = upgrade_of(entry.name),
+                      .same_since = 7});
     }
     return made;
   }();

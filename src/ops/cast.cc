@@ -267,7 +267,11 @@ std::unique_ptr<Step> prepare_bit_cast(PrepareContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Cast", .infer = infer_cast, .prepare = prepare_cast, .upgrade = upgrade_cast},
+    {.name = "Cast",
+     .infer = infer_cast,
+     .prepare = prepare_cast,
+     .upgrade = upgrade_cast,
+     .same_since = 6},
     {.name = "CastLike", .infer = infer_cast_like, .prepare = prepare_cast_like},
     {.name = "BitCast", .infer = infer_bit_cast, .prepare = prepare_bit_cast},
 };

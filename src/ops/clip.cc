@@ -54,7 +54,7 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Clip", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+    {.name = "Clip", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 11}};
 
 }  // namespace
 

@@ -8,6 +8,9 @@ namespace sardonyx::ops {
 namespace {
 
 void pass_known(InferContext& ctx, const std::vector<Dim>& out, int64_t axis) {
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    if (ctx.elements(i) == nullptr) return;
+  }
   const auto shape = small_shape(out);
   if (!shape) return;
   std::vector<Dim> elements(static_cast<size_t>(*product(out).value()));
@@ -49,7 +52,7 @@ void infer(InferContext& ctx) {
         size = (*in)[at];
       } else if (d == axis) {
         size = *size + (*in)[at];
-      } else {
+      } else if (*size != (*in)[at]) {
         size = agreed(
             ctx, *size, (*in)[at],
             fmt::format("inputs must agree in all dimensions but axis {}; dimension {}", axis, d));
@@ -113,7 +116,7 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Concat", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+    {.name = "Concat", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 4}};
 
 }  // namespace
 

@@ -142,7 +142,7 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Dropout", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+    {.name = "Dropout", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 12}};
 
 }  // namespace
 

@@ -99,7 +99,11 @@ void upgrade_tile(UpgradeContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = "Expand", .infer = infer_expand, .prepare = prepare_expand},
-    {.name = "Tile", .infer = infer_tile, .prepare = prepare_tile, .upgrade = upgrade_tile},
+    {.name = "Tile",
+     .infer = infer_tile,
+     .prepare = prepare_tile,
+     .upgrade = upgrade_tile,
+     .same_since = 6},
 };
 
 }  // namespace

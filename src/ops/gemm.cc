@@ -229,7 +229,7 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Gemm", .infer = infer, .prepare = prepare, .upgrade = upgrade},
+    {.name = "Gemm", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 7},
     {.name = "Gemm", .domain = "sardonyx", .infer = infer, .prepare = prepare},
 };
 

@@ -58,16 +58,31 @@ std::shared_ptr<const std::vector<Dim>> either(InferContext& ctx, const std::vec
   return std::make_shared<const std::vector<Dim>>(std::move(elements));
 }
 
+// How many values the one or the other holds, and what it holds: as far as both are known. What
+// holds nothing says nothing of that.
+std::shared_ptr<const std::vector<Dim>> either_count(InferContext& ctx, const std::vector<Dim>& a,
+                                                     const std::vector<Dim>& b) {
+  const bool only_b = a[0] == 0, only_a = b[0] == 0;
+  const size_t most = only_b ? b.size() : only_a ? a.size() : std::min(a.size(), b.size());
+  std::vector<Dim> counts;
+  for (size_t i = 0; i < most; ++i) {
+    if (i > 0 && (only_a || only_b)) {
+      counts.push_back(only_a ? a[i] : b[i]);
+    } else {
+      counts.push_back(a[i] == b[i] ? a[i] : ctx.unknown(max(a[i], b[i])));
+    }
+  }
+  return std::make_shared<const std::vector<Dim>>(std::move(counts));
+}
+
 // What surely holds nothing leaves the type of what it could hold to the other branch.
 Known united(InferContext& ctx, const Known& a, const Known& b) {
   const bool one_kind = a.type.kind == b.type.kind;
   Known known = Known::of(one_kind && is_surely_empty(a)   ? b.type
                           : one_kind && is_surely_empty(b) ? a.type
                                                            : united(ctx, a.type, b.type));
-  const Dim *count = held_count(a), *other = held_count(b);
-  if (one_kind && count && other) {
-    const bool same = *count == *other;
-    known = holding(std::move(known.type), same ? *count : ctx.unknown(max(*count, *other)));
+  if (one_kind && held_count(a) && held_count(b)) {
+    known.elements = either_count(ctx, *a.elements, *b.elements);
   } else if (known.type.is_tensor() && a.elements && b.elements &&
              a.elements->size() == b.elements->size()) {
     // What may be any float has no name.

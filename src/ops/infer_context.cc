@@ -117,7 +117,7 @@ void InferContext::settle(Known& output) {
   if (!output.elements) return;
   using Kind = ir::TypeProto::Kind;
   if (output.type.kind == Kind::sequence || output.type.kind == Kind::optional) {
-    if (output.elements->front().is_indefinite()) output.elements = nullptr;
+    if (std::ranges::any_of(*output.elements, &Dim::is_indefinite)) output.elements = nullptr;
     return;
   }
   if (output.type.is_tensor() && has_float_elements(output.type.element)) {

@@ -20,6 +20,8 @@ struct Operator {
   // Null where the operator runs through its function body.
   std::unique_ptr<Step> (*prepare)(PrepareContext&) = nullptr;
   void (*upgrade)(UpgradeContext&) = nullptr;
+  // From this version on `upgrade` changes nothing, so that it need not be asked.
+  int32_t same_since = INT32_MAX;
 };
 
 // The operator of this name and domain ("" and "ai.onnx" are one); null where there is none.

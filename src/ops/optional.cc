@@ -1,4 +1,6 @@
 // Optional, OptionalGetElement and OptionalHasElement.
+#include <algorithm>
+
 #include "ops/families/held_count.h"
 #include "ops/operator.h"
 
@@ -9,8 +11,14 @@ using Kind = ir::TypeProto::Kind;
 
 void infer_optional(InferContext& ctx) {
   if (ctx.has_input(0)) {
-    ctx.set_known(0, holding(ValueType::optional_of(ctx.type(0)), Dim(1)));
-    return;
+    const Known& held = ctx.known(0);
+    if (held.type.kind == Kind::optional)
+      ctx.fail("{} must be a tensor or a sequence; it is {}", ctx.input_name(0),
+               held.type.to_string());
+    std::vector<Dim> counts = {Dim(1)};
+    if (held_count(held)) counts.insert(counts.end(), held.elements->begin(), held.elements->end());
+    ctx.set(0, ValueType::optional_of(held.type));
+    return ctx.set_elements(0, std::move(counts));
   }
   const ir::TypeProto* type = ctx.attr_type("type");
   if (type == nullptr) ctx.fail("needs an input, or attribute 'type' for an empty optional");
@@ -25,6 +33,15 @@ std::unique_ptr<Step> prepare_optional(PrepareContext&) {
   });
 }
 
+void set_counts_of_held(InferContext& ctx) {
+  const std::vector<Dim>& counts = *ctx.elements(0);
+  std::vector<Dim> held(counts.begin() + 1, counts.end());
+  const auto is_open = [&](const Dim& count) {
+    return !ctx.mode().thorough && count.depends_on_run();
+  };
+  if (!held.empty() && std::ranges::none_of(held, is_open)) ctx.set_elements(0, std::move(held));
+}
+
 void infer_get(InferContext& ctx) {
   const ValueType& type = ctx.type(0);
   if (type.kind != Kind::optional) {
@@ -36,7 +53,9 @@ void infer_get(InferContext& ctx) {
       Dim& size = (*held.shape)[i];
       if (!ctx.mode().thorough && size.depends_on_run()) size = ctx.unknown();
     }
+    const bool counted = is_container(held) && held_count(ctx.known(0));
     ctx.set(0, std::move(held));
+    if (counted) set_counts_of_held(ctx);
   }
 }
 

@@ -176,7 +176,7 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Pad", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+    {.name = "Pad", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 11}};
 
 }  // namespace
 

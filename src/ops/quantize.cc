@@ -214,12 +214,14 @@ constexpr Operator operators[] = {
     {.name = "DequantizeLinear",
      .infer = infer_dequantize,
      .prepare = prepare_dequantize,
-     .upgrade = upgrade},
+     .upgrade = upgrade,
+     .same_since = 13},
     {.name = "DynamicQuantizeLinear", .infer = infer_dynamic, .prepare = prepare_dynamic},
     {.name = "QuantizeLinear",
      .infer = infer_quantize,
      .prepare = prepare_quantize,
-     .upgrade = upgrade},
+     .upgrade = upgrade,
+     .same_since = 13},
 };
 
 }  // namespace

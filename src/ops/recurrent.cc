@@ -267,9 +267,9 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "GRU", .infer = infer, .prepare = prepare, .upgrade = upgrade},
-    {.name = "LSTM", .infer = infer, .prepare = prepare, .upgrade = upgrade},
-    {.name = "RNN", .infer = infer, .prepare = prepare, .upgrade = upgrade},
+    {.name = "GRU", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 7},
+    {.name = "LSTM", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 7},
+    {.name = "RNN", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 7},
 };
 
 }  // namespace

@@ -159,12 +159,17 @@ void compute_in_double(UpgradeContext& ctx) {
   ctx.after("Cast", {wide}, result, {to(element)});
 }
 
-// The axes were an attribute: up to version 17, of ReduceSum up to 12.
+constexpr bool computes_in_double(std::string_view op) {
+  return op == "ReduceLogSum" || op == "ReduceLogSumExp";
+}
+
+// The axes were an attribute before.
+constexpr int32_t axes_since(std::string_view op) { return op == "ReduceSum" ? 13 : 18; }
+
 void upgrade(UpgradeContext& ctx) {
   const std::string& op = ctx.node().op_type;
-  if (ctx.since() < 28 && (op == "ReduceLogSum" || op == "ReduceLogSumExp")) compute_in_double(ctx);
-  const int64_t first = op == "ReduceSum" ? 13 : 18;
-  if (ctx.since() >= first) return;
+  if (ctx.since() < 28 && computes_in_double(op)) compute_in_double(ctx);
+  if (ctx.since() >= axes_since(op)) return;
   const auto axes = ctx.old().attr_ints("axes");
   ctx.remove_attribute("axes");
   if (axes && !axes->empty()) ctx.set_input(1, ctx.constant_ints(*axes, "axes"));
@@ -172,7 +177,11 @@ void upgrade(UpgradeContext& ctx) {
 
 template <ReduceOp op>
 constexpr Operator reduction(std::string_view name) {
-  return {.name = name, .infer = infer, .prepare = prepare<op>, .upgrade = upgrade};
+  return {.name = name,
+          .infer = infer,
+          .prepare = prepare<op>,
+          .upgrade = upgrade,
+          .same_since = computes_in_double(name) ? 28 : axes_since(name)};
 }
 
 constexpr Operator operators[] = {

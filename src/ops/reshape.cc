@@ -175,7 +175,8 @@ constexpr Operator operators[] = {
     {.name = "Reshape",
      .infer = infer_reshape,
      .prepare = prepare_reshape,
-     .upgrade = upgrade_reshape},
+     .upgrade = upgrade_reshape,
+     .same_since = 5},
     {.name = "Flatten", .infer = infer_flatten, .prepare = prepare_flatten},
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <deque>
 #include <mutex>
+#include <utility>
 
 #include "base/bytes.h"
 #include "ir/tensor.h"
@@ -110,8 +111,49 @@ std::vector<int64_t> resized_axes(const NodeView& node, const Settings& settings
   return axes;
 }
 
-// floor(size * scale) as the standard's own inference rounds it: the product of two float32.
+struct Ratio {
+  int64_t over, under;
+};
+
+// What the scale stands for, where that is a fraction of small numbers: 0.6 is 3/5. And where the
+// float32 product of a size and the scale, rounded down, is that of the size and the fraction for
+// all sizes below 2^23/over: both products are off by 2^-24 of themselves at most, less than what
+// lies between the fraction's and the next whole number. Where the fraction's is a whole number,
+// the float's must not fall below it: its scale is no smaller, or by so little that the product is
+// rounded to it.
+std::optional<Ratio> ratio_of(float scale) {
+  constexpr int64_t most_under = 1024;
+  constexpr double most_over = 1e6, least_loss = 0x1p-25;
+  if (!(scale > 0) || static_cast<double>(scale) > most_over) return std::nullopt;
+  // The fractions that come closer to the scale, each after two before it.
+  Ratio before{0, 1}, last{1, 0};
+  double rest = static_cast<double>(scale);
+  while (true) {
+    const double whole = std::floor(rest);
+    if (whole > most_over) return std::nullopt;
+    const auto times = static_cast<int64_t>(whole);
+    const Ratio next{times * last.over + before.over, times * last.under + before.under};
+    if (next.under > most_under || static_cast<double>(next.over) > most_over) return std::nullopt;
+    const double fraction = static_cast<double>(next.over) / static_cast<double>(next.under);
+    if (static_cast<float>(fraction) == scale) {
+      const double loss = 1 - static_cast<double>(scale) / fraction;
+      return loss <= least_loss ? std::optional(next) : std::nullopt;
+    }
+    if (rest == whole) return std::nullopt;
+    rest = 1 / (rest - whole);
+    before = std::exchange(last, next);
+  }
+}
+
+// floor(size * scale) as the standard's own inference rounds it: the product of two float32. Of
+// sizes that float32 does not hold, the exact one.
 int64_t scaled_size(int64_t size, double extent, float scale) {
+  if (extent == 1 && size > 1 << 23) {
+    int64_t product = 0;
+    const auto ratio = ratio_of(scale);
+    if (ratio && !__builtin_mul_overflow(size, ratio->over, &product))
+      return product / ratio->under;
+  }
   const float product =
       extent == 1
           ? static_cast<float>(size) * scale
@@ -123,15 +165,18 @@ int64_t scaled_size(int64_t size, double extent, float scale) {
   return static_cast<int64_t>(std::floor(product));
 }
 
-// The same for a size that is not known yet, where the scale is a fraction of a power of two.
+// The same for a size that is not known yet.
 std::optional<Dim> scaled_size(const Dim& size, float scale) {
-  for (int64_t denominator = 1; denominator <= 1024; denominator *= 2) {
-    const float numerator = scale * static_cast<float>(denominator);
-    if (numerator == std::floor(numerator) && numerator > 0 && numerator < 1e6f) {
-      return floor_div(size * Dim(static_cast<int64_t>(numerator)), denominator);
-    }
-  }
-  return std::nullopt;
+  const auto ratio = ratio_of(scale);
+  return ratio ? std::optional(floor_div(size * Dim(ratio->over), ratio->under)) : std::nullopt;
+}
+
+// No less than the float32 product of a size and the scale, of which the fraction is no number:
+// what lies between the scale and the next whole one is more than what rounding adds.
+std::optional<Dim> largest_scaled(const Dim& size, float scale) {
+  constexpr float most = 1e6f;
+  if (scale > most) return std::nullopt;
+  return size * Dim(static_cast<int64_t>(std::ceil(scale)));
 }
 
 // Output size and scale of one axis where sizes were given.
@@ -242,6 +287,7 @@ void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_
         scaled = Dim(scaled_size(*size.value(), extent, scale));
       } else if (extent == 1) {
         scaled = scaled_size(size, scale);
+        if (!scaled) scaled = ctx.unknown(largest_scaled(size, scale));
       }
     }
     if (!scaled && scale_units && !crops) scaled = floor_div(size * (*scale_units)[i], float_unit);
@@ -524,7 +570,11 @@ void upgrade_upsample(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Resize", .infer = infer, .prepare = prepare, .upgrade = upgrade_resize},
+    {.name = "Resize",
+     .infer = infer,
+     .prepare = prepare,
+     .upgrade = upgrade_resize,
+     .same_since = 13},
     {.name = "Upsample", .infer = infer, .prepare = prepare, .upgrade = upgrade_upsample},
 };
 

@@ -271,7 +271,7 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Slice", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+    {.name = "Slice", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 10}};
 
 }  // namespace
 

@@ -53,12 +53,21 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Hardmax", .infer = infer, .prepare = prepare<kernels::hardmax>, .upgrade = upgrade},
+    {.name = "Hardmax",
+     .infer = infer,
+     .prepare = prepare<kernels::hardmax>,
+     .upgrade = upgrade,
+     .same_since = 13},
     {.name = "LogSoftmax",
      .infer = infer,
      .prepare = prepare<kernels::log_softmax>,
-     .upgrade = upgrade},
-    {.name = "Softmax", .infer = infer, .prepare = prepare<kernels::softmax>, .upgrade = upgrade},
+     .upgrade = upgrade,
+     .same_since = 13},
+    {.name = "Softmax",
+     .infer = infer,
+     .prepare = prepare<kernels::softmax>,
+     .upgrade = upgrade,
+     .same_since = 13},
 };
 
 }  // namespace

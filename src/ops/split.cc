@@ -161,7 +161,7 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Split", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+    {.name = "Split", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 18}};
 
 }  // namespace
 

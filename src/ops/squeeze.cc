@@ -89,8 +89,16 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "Squeeze", .infer = infer_squeeze, .prepare = prepare, .upgrade = upgrade},
-    {.name = "Unsqueeze", .infer = infer_unsqueeze, .prepare = prepare, .upgrade = upgrade},
+    {.name = "Squeeze",
+     .infer = infer_squeeze,
+     .prepare = prepare,
+     .upgrade = upgrade,
+     .same_since = 13},
+    {.name = "Unsqueeze",
+     .infer = infer_unsqueeze,
+     .prepare = prepare,
+     .upgrade = upgrade,
+     .same_since = 13},
 };
 
 }  // namespace

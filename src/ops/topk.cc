@@ -86,7 +86,7 @@ void upgrade(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "TopK", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
+    {.name = "TopK", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 10}};
 
 }  // namespace
 

@@ -131,8 +131,11 @@ void pass_known_floats(InferContext& ctx, UnaryOp op) {
 }
 
 void infer(InferContext& ctx) {
-  const UnaryOp op = entry_of(ctx).op;
   ValueType type = ctx.type(0);
+  if (ctx.elements(0) == nullptr && ctx.constant(0) == nullptr &&
+      !ctx.node().op_type.starts_with("Is"))
+    return ctx.set(0, std::move(type));
+  const UnaryOp op = entry_of(ctx).op;
   if (gives_boolean(op)) type.element = ElementType::boolean;
   ctx.set(0, std::move(type));
   if (has_float_elements(ctx.element(0))) return pass_known_floats(ctx, op);
@@ -207,7 +210,8 @@ constexpr auto operators = [] {
     made[i] = {.name = entries[i].name,
                .infer = infer,
                .prepare = prepare,
-               .upgrade = entries[i].name == "Erf" ? upgrade_erf : upgrade};
+               .upgrade = entries[i].name == "Erf" ? upgrade_erf : upgrade,
+               .same_since = entries[i].name == "Erf" ? 13 : 6};
   }
   return made;
 }();

@@ -130,10 +130,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 void upgrade(UpgradeContext& ctx) { ctx.remove_attribute("consumed_inputs"); }
 
 constexpr Operator operators[] = {
-    {.name = "Max", .infer = infer, .prepare = prepare, .upgrade = upgrade},
-    {.name = "Mean", .infer = infer, .prepare = prepare, .upgrade = upgrade},
-    {.name = "Min", .infer = infer, .prepare = prepare, .upgrade = upgrade},
-    {.name = "Sum", .infer = infer, .prepare = prepare, .upgrade = upgrade},
+    {.name = "Max", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 6},
+    {.name = "Mean", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 6},
+    {.name = "Min", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 6},
+    {.name = "Sum", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 6},
 };
 
 }  // namespace

@@ -258,7 +258,8 @@ class Lowering {
   static bool must_upgrade(const schema::Signature* bound, const schema::Signature& newest,
                            const ops::Operator* op) {
     if (bound == nullptr || op == nullptr || op->upgrade == nullptr) return false;
-    const bool older = bound->since < newest.since || newest.deprecated || newest.until > 0;
+    const bool older = bound->since < std::min(newest.since, op->same_since) || newest.deprecated ||
+                       newest.until > 0;
     return older || (bound->extra && op->prepare == nullptr &&
                      bound->function == schema::FunctionKind::contextual);
   }
@@ -375,7 +376,8 @@ class Lowering {
       if (const ir::Function* body = standard_body(node))
         return inline_call(*body, node, scope, depth, out);
     }
-    place(node, &node, nullptr, scope, out);
+    const infer::Binding binding{schema::newest(node.domain, node.op_type), op};
+    place(node, &node, op != nullptr ? &binding : nullptr, scope, out);
   }
 
   // `ours`: as for lower_node; `binding`: null where it has not been looked up.

@@ -37,33 +37,33 @@ class Simplifier {
 
   // Gives a scope that holds what is known of the graph's inputs and initializers, and of what it
   // captures.
-  using Enter = std::function<Scope()>;
+  using Enter = std::function<std::unique_ptr<Scope>()>;
 
   void simplify(ir::Graph& graph, const Enter& enter) {
     if (options_.fuse && has_quantized_nodes(graph)) {
-      Scope bytes = enter();
-      fold(graph, bytes, {.bodies = false, .keeps_bytes = true});
+      const std::unique_ptr<Scope> bytes = enter();
+      fold(graph, *bytes, {.bodies = false, .keeps_bytes = true});
       remove_unused(graph);
-      quantize(graph, bytes);
+      quantize(graph, *bytes);
       remove_unused(graph);
     }
-    Scope scope = enter();
-    fold(graph, scope, {});
+    std::unique_ptr<Scope> scope = enter();
+    fold(graph, *scope, {});
     remove_unused(graph);
     if (!options_.fuse) return;
-    if (widen(graph, scope)) {
+    if (widen(graph, *scope)) {
       remove_unused(graph);
       scope = enter();
-      fold(graph, scope, {.bodies = false});
+      fold(graph, *scope, {.bodies = false});
     }
-    fuse(graph, scope);
+    fuse(graph, *scope);
     remove_unused(graph);
-    lay_out(graph, scope);
+    lay_out(graph, *scope);
     if (!has_mobile_blocks(graph)) return;
     scope = enter();
-    fold(graph, scope, {.bodies = false});
-    fuse_image_factors(graph, scope);
-    form_bands(graph, scope);
+    fold(graph, *scope, {.bodies = false});
+    fuse_image_factors(graph, *scope);
+    form_bands(graph, *scope);
   }
 
   infer::Findings& findings() { return findings_; }
@@ -141,8 +141,8 @@ class Simplifier {
       auto copy = std::make_shared<ir::Graph>(*graph);
       try {
         simplify(*copy, [&] {
-          Scope inside(&scope);
-          infer::enter(*copy, inside, findings_, given->second);
+          auto inside = std::make_unique<Scope>(&scope);
+          infer::enter(*copy, *inside, findings_, given->second);
           return inside;
         });
         graph = std::move(copy);
@@ -257,8 +257,8 @@ void remove_unused(ir::Graph& graph) {
 void simplify(ir::Graph& graph, const SimplifyOptions& options) {
   Simplifier simplifier(options);
   simplifier.simplify(graph, [&] {
-    Scope scope;
-    infer::enter(graph, scope, simplifier.findings());
+    auto scope = std::make_unique<Scope>();
+    infer::enter(graph, *scope, simplifier.findings());
     return scope;
   });
 }

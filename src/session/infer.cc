@@ -65,34 +65,35 @@ class Reporter {
   void main_graph(const ir::Graph& graph) { report_main(graph, nullptr); }
 
  private:
-  using Types = std::function<ir::ValueType(const std::string&)>;
-
   void report_main(const ir::Graph& graph, ir::Graph* into) {
-    report(graph, into, inferred_.graph, nullptr, {},
-           [&](const std::string& name) { return inferred_.type(name); });
+    report(graph, into, inferred_.graph, nullptr, {});
   }
 
   // Lists the graph's values; `into` is null or the graph itself, to be written into; `inner` its
   // lowered form where it is a subgraph.
   void report(const ir::Graph& graph, ir::Graph* into, const ir::Graph& lowered,
-              const ir::Graph* inner, const std::string& label, const Types& type_of) {
+              const ir::Graph* inner, const std::string& label) {
+    ir::ValueType made;
     const auto list_value = [&](const std::string& name) {
-      const ir::ValueType type = type_of(name);
+      const ir::ValueType& type = inferred_.look_up(inner, name, made);
       list(label, name, type, inferred_.state(inner, name, type));
     };
-    inference_.values.reserve(inference_.values.size() + graph.inputs.size() + graph.nodes.size());
+    size_t values = inference_.values.size() + graph.inputs.size();
+    for (const ir::Node& node : graph.nodes) values += node.outputs.size();
+    inference_.values.reserve(values);
     for (const ir::ValueInfo& input : graph.inputs) list_value(input.name);
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& name : node.outputs) {
         if (!name.empty()) list_value(name);
       }
     }
-    if (into != nullptr) write(*into, type_of);
+    if (into != nullptr) write(*into, inner);
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       subgraphs(graph.nodes[i], into ? &into->nodes[i] : nullptr, lowered, label);
   }
 
-  static void write(ir::Graph& graph, const Types& type_of) {
+  void write(ir::Graph& graph, const ir::Graph* inner) const {
+    const auto type_of = [&](const std::string& name) { return inferred_.type_in(inner, name); };
     std::unordered_set<std::string_view> outputs;
     for (const ir::ValueInfo& output : graph.outputs) outputs.insert(output.name);
     std::unordered_map<std::string, size_t> declared;
@@ -125,12 +126,9 @@ class Reporter {
       if (inner == nullptr || !inferred_.subgraphs.contains(inner)) return;
       const std::string name =
           fmt::format("{}{}{} {}", label, label.empty() ? "" : ", ", ir::describe(node), attribute);
-      const auto type_of = [&](const std::string& value) {
-        return inferred_.type_in(inner, value);
-      };
-      if (written == nullptr) return report(graph, nullptr, *inner, inner, name, type_of);
+      if (written == nullptr) return report(graph, nullptr, *inner, inner, name);
       auto copy = std::make_shared<ir::Graph>(graph);
-      report(*copy, copy.get(), *inner, inner, name, type_of);
+      report(*copy, copy.get(), *inner, inner, name);
       *written = std::move(copy);
     };
     for (size_t a = 0; a < node.attributes.size(); ++a) {
@@ -214,21 +212,20 @@ class Reporter {
       value.type = type.to_string();
       return;
     }
+    value.type = name_of(type.element);
+    value.type += '[';
     value.shape.emplace();
     value.shape->reserve(type.shape->size());
-    std::string text;
     for (const ir::Dim& dim : *type.shape) {
-      value.shape->push_back(dim.to_string());
-      text += text.empty() ? "[" : ",";
-      text += value.shape->back();
+      if (!value.shape->empty()) value.type += ',';
+      value.type += value.shape->emplace_back(dim.to_string());
       if (dim.is_constant()) continue;
       std::vector<int> ids;
       dim.collect_symbols(ids);
       for (const int id : ids) note(id);
     }
-    value.type = type.kind == ir::TypeProto::Kind::tensor
-                     ? fmt::format("{}{}]", name_of(type.element), text.empty() ? "[" : text)
-                     : type.to_string();
+    value.type += ']';
+    if (type.kind != ir::TypeProto::Kind::tensor) value.type = type.to_string();
   }
 
   void note(int id) {

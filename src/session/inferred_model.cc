@@ -1,9 +1,11 @@
 #include "session/inferred_model.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "base/name_map.h"
 #include "infer/declared.h"
 #include "ops/families/held_count.h"
 #include "rewrite/lower.h"
@@ -27,10 +29,22 @@ void fix(std::optional<ir::TypeProto>& type, const InferOptions& options) {
 }
 
 // What inference reads of the main graph besides its nodes, with the given sizes put in.
-ir::Graph prepared(const ir::Graph& of, const InferOptions& options) {
-  ir::Graph graph = rewrite::interface_of(of);
-  std::unordered_set<std::string_view> defaults;
-  for (const ir::TensorProto& tensor : graph.initializers) defaults.insert(tensor.name);
+ir::Graph prepared(const ir::Graph& of, const InferOptions& options, bool keeps_all) {
+  ir::Graph graph;
+  if (keeps_all) {
+    graph = rewrite::interface_of(of);
+  } else {
+    graph.name = of.name;
+    graph.inputs = of.inputs;
+    graph.outputs = of.outputs;
+    graph.value_info = of.value_info;
+    graph.sparse_initializers = of.sparse_initializers;
+    std::ranges::copy_if(of.initializers, std::back_inserter(graph.initializers),
+                         &ir::TensorProto::is_external);
+  }
+  NameMap<bool> defaults;
+  defaults.reserve(of.initializers.size());
+  for (const ir::TensorProto& tensor : of.initializers) defaults.emplace(tensor.name, true);
   std::erase_if(graph.inputs,
                 [&](const ir::ValueInfo& input) { return defaults.contains(input.name); });
   if (options.sizes.empty()) return graph;
@@ -42,14 +56,14 @@ ir::Graph prepared(const ir::Graph& of, const InferOptions& options) {
 
 // Inputs that have an initializer are what that is; their declarations are held against it.
 void check_defaults(const ir::Graph& graph, const infer::Findings& findings) {
-  std::unordered_map<std::string_view, const ir::TensorProto*> defaults;
+  NameMap<const ir::TensorProto*> defaults;
+  defaults.reserve(graph.initializers.size());
   for (const ir::TensorProto& tensor : graph.initializers) defaults.emplace(tensor.name, &tensor);
   for (const ir::ValueInfo& input : graph.inputs) {
-    const auto found = defaults.find(input.name);
-    if (found == defaults.end()) continue;
-    const auto& dims = found->second->dims;
-    const auto type =
-        ir::ValueType::tensor(found->second->element_type(), {dims.begin(), dims.end()});
+    const auto* found = defaults.find(input.name);
+    if (found == nullptr) continue;
+    const auto& dims = (*found)->dims;
+    const auto type = ir::ValueType::tensor((*found)->element_type(), {dims.begin(), dims.end()});
     infer::hold_input_against(input, type, "its initializer is", "", findings);
   }
 }
@@ -185,23 +199,32 @@ ir::ValueType InferredModel::resolved(ir::ValueType type) const {
   return type;
 }
 
-ir::ValueType InferredModel::type(const std::string& name) const {
-  const infer::Known* known = scope.find_here(name);
-  return known ? resolved(known->type) : ir::ValueType();
-}
+ir::ValueType InferredModel::type(const std::string& name) const { return type_in(nullptr, name); }
 
 ir::ValueType InferredModel::type_in(const ir::Graph* graph, const std::string& name) const {
-  if (graph == nullptr) return type(name);
-  const auto types = subgraphs.find(graph);
-  if (types == subgraphs.end()) return {};
-  const auto found = types->second.find(name);
-  return found == types->second.end() ? ir::ValueType() : resolved(found->second);
+  ir::ValueType made;
+  return look_up(graph, name, made);
+}
+
+const ir::ValueType& InferredModel::look_up(const ir::Graph* graph, const std::string& name,
+                                            ir::ValueType& made) const {
+  const ir::ValueType* found = nullptr;
+  if (graph == nullptr) {
+    const infer::Known* known = scope.find_here(name);
+    if (known != nullptr) found = &known->type;
+  } else if (const auto types = subgraphs.find(graph); types != subgraphs.end()) {
+    const auto at = types->second.find(name);
+    if (at != types->second.end()) found = &at->second;
+  }
+  if (found == nullptr) return made = {};
+  if (!symbols.has_learned()) return *found;
+  return made = resolved(*found);
 }
 
 void infer_model(const ir::Model& model, const InferOptions& options,
                  const ops::CustomTable& custom, InferredModel& made) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
-  made.graph = prepared(*model.graph, options);
+  made.graph = prepared(*model.graph, options, made.keep_nodes);
   read_small_tensors(made.graph, model.folder);
   infer::Findings findings;
   findings.symbols = &made.symbols;
@@ -229,6 +252,11 @@ void infer_model(const ir::Model& model, const InferOptions& options,
       made.disagreements.push_back(std::move(found));
   };
   check_defaults(*model.graph, findings);
+  if (!made.keep_nodes) {
+    made.scope.reserve(model.graph->inputs.size() + model.graph->initializers.size() +
+                       model.graph->nodes.size());
+    infer::enter_initializers(*model.graph, made.scope, findings);
+  }
   findings.inferred = [&](const ir::Graph& graph, const infer::Scope& scope) {
     made.subgraphs[&graph] = types_of(scope);
     made.empty[&graph] = empty_in(scope);

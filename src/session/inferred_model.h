@@ -16,8 +16,9 @@
 namespace sardonyx {
 
 struct InferredModel {
-  bool keep_nodes = true;  // false: the graph gets only nodes with subgraphs
-  ir::Graph graph;         // lowered: nodes of the newest versions, functions inlined
+  // False: of the nodes, the graph gets only those with subgraphs; of the initializers none.
+  bool keep_nodes = true;
+  ir::Graph graph;  // lowered: nodes of the newest versions, functions inlined
   ir::SymbolTable symbols;
   infer::Scope scope;  // the main graph's values
   std::vector<infer::Constraint> constraints;
@@ -38,6 +39,10 @@ struct InferredModel {
   ir::ValueType resolved(ir::ValueType type) const;
   // The type of a value of a lowered subgraph; of the main graph where `graph` is null.
   ir::ValueType type_in(const ir::Graph* graph, const std::string& name) const;
+  // The same without a copy: what is stored, or `made`, which is made of it where sizes have been
+  // learned.
+  const ir::ValueType& look_up(const ir::Graph* graph, const std::string& name,
+                               ir::ValueType& made) const;
   // How much is known of a value that has this type; of `graph` as above.
   InferredValue::State state(const ir::Graph* graph, const std::string& name,
                              const ir::ValueType& type) const;

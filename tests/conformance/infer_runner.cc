@@ -12,8 +12,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -22,14 +20,11 @@
 #include <regex>
 #include <set>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
+#include "against_run.h"
 #include "base/bytes.h"
-#include "base/thread_pool.h"
-#include "eval/eval.h"
 #include "exceptions.h"
-#include "ops/families/fixed_point.h"
 #include "session/inferred_model.h"
 #include "wire/external.h"
 #include "wire/read.h"
@@ -42,133 +37,11 @@ namespace {
 
 constexpr const char* state_names[] = {"known", "bounded", "open", "partial", "unknown"};
 
-struct Totals {
+struct Totals : conformance::Checked {
   int64_t states[5] = {};
-  int64_t checked_sizes = 0, checked_elements = 0, unevaluable = 0;
   int wrong = 0, skipped = 0, cases = 0;
   int random_runs = 0, random_cases = 0;  // runs on other shapes, and cases that had one
 };
-
-// The sizes of a run, learned value by value.
-class Bindings {
- public:
-  explicit Bindings(const InferredModel& model)
-      : model_(model), sizes_(static_cast<size_t>(model.symbols.size()), INT64_MIN) {}
-
-  // An error where `dim` can't be `actual`.
-  std::optional<std::string> learn(const ir::Dim& inferred, int64_t actual) {
-    const ir::Dim dim = model_.symbols.resolved(inferred);
-    if (const ir::Symbol* symbol = dim.as_symbol()) {
-      int64_t& bound = sizes_[static_cast<size_t>(symbol->id)];
-      if (bound == INT64_MIN) {
-        bound = actual;
-        if (symbol->is_size && actual < 0) return fmt::format("{} is {}", symbol->name, actual);
-        if (!symbol->upper) return std::nullopt;
-        const auto upper = model_.symbols.resolved(*symbol->upper).evaluate(sizes_);
-        if (upper && *upper < actual) {
-          return fmt::format("{} is {}, its bound {} is {}", symbol->name, actual,
-                             symbol->upper->to_string(), *upper);
-        }
-        return std::nullopt;
-      }
-    }
-    const auto low = dim.lower(), high = dim.upper();
-    if ((low && *low > actual) || (high && *high < actual))
-      return fmt::format("{} should lie in [{}, {}]", actual, low.value_or(INT64_MIN),
-                         high.value_or(INT64_MAX));
-    const auto value = dim.evaluate(sizes_);
-    if (!value) {
-      ++unevaluable;
-      return std::nullopt;
-    }
-    if (*value != actual)
-      return fmt::format("{} is {}, the run makes {}", dim.to_string(), *value, actual);
-    return std::nullopt;
-  }
-
-  int64_t unevaluable = 0;
-
- private:
-  const InferredModel& model_;
-  std::vector<int64_t> sizes_;
-};
-
-std::optional<int64_t> integer_at(const Tensor& tensor, int64_t i) {
-  const void* data = tensor.data();
-  switch (tensor.element_type()) {
-    case ElementType::int64: return static_cast<const int64_t*>(data)[i];
-    case ElementType::int32: return static_cast<const int32_t*>(data)[i];
-    case ElementType::int16: return static_cast<const int16_t*>(data)[i];
-    case ElementType::int8: return static_cast<const int8_t*>(data)[i];
-    case ElementType::uint8: return static_cast<const uint8_t*>(data)[i];
-    case ElementType::uint16: return static_cast<const uint16_t*>(data)[i];
-    case ElementType::uint32: return static_cast<const uint32_t*>(data)[i];
-    case ElementType::boolean: return static_cast<const uint8_t*>(data)[i];
-    default: return std::nullopt;
-  }
-}
-
-// In the units in which inference knows floats; INT64_MIN, which nothing is, for what is none.
-int64_t in_units(double value) {
-  const double units = value * static_cast<double>(ops::float_unit);
-  return units == std::floor(units) && std::fabs(units) < 9e18 ? static_cast<int64_t>(units)
-                                                               : INT64_MIN;
-}
-
-// The element as inference knows it; nullopt for types whose elements it does not follow.
-std::optional<int64_t> known_at(const Tensor& tensor, int64_t i) {
-  if (tensor.element_type() == ElementType::float32)
-    return in_units(static_cast<const float*>(tensor.data())[i]);
-  if (tensor.element_type() == ElementType::float64)
-    return in_units(static_cast<const double*>(tensor.data())[i]);
-  return integer_at(tensor, i);
-}
-
-bool same_floats(const Tensor& a, const Tensor& b) {
-  return a.element_type() == b.element_type() && a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.byte_size()) == 0;
-}
-
-std::optional<std::string> compare(const infer::Known& known, const Value& value,
-                                   Bindings& bindings, Totals& totals) {
-  const ir::ValueType actual = ir::type_of(value);
-  if (!known.type.is_known() || !actual.is_known()) return std::nullopt;
-  if (known.type.kind != actual.kind)
-    return fmt::format("{} was inferred, the run makes {}", known.type.to_string(),
-                       actual.to_string());
-  if (!value.is_tensor()) return std::nullopt;
-  const Tensor& tensor = value.tensor();
-  if (known.type.element != ElementType::undefined && known.type.element != tensor.element_type()) {
-    return fmt::format("{} was inferred, the run makes {}", known.type.to_string(),
-                       actual.to_string());
-  }
-  if (known.type.shape) {
-    if (known.type.shape->size() != tensor.shape().size())
-      return fmt::format("shape {} was inferred, the run makes {}",
-                         ir::to_string(*known.type.shape), to_string(tensor.shape()));
-    for (size_t d = 0; d < tensor.shape().size(); ++d) {
-      ++totals.checked_sizes;
-      if (const auto wrong = bindings.learn((*known.type.shape)[d], tensor.shape()[d]))
-        return fmt::format("dimension {} of {}: {}", d, known.type.to_string(), *wrong);
-    }
-  }
-  if (known.constant && ops::has_float_elements(tensor.element_type()) &&
-      !same_floats(*known.constant, tensor))
-    return "the floats that were inferred are others than those the run makes";
-  if (known.elements) {
-    if (static_cast<int64_t>(known.elements->size()) != tensor.size())
-      return fmt::format("{} elements were inferred, the run makes {}", known.elements->size(),
-                         tensor.size());
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      const auto element = known_at(tensor, i);
-      if (!element) break;
-      ++totals.checked_elements;
-      if (const auto wrong = bindings.learn((*known.elements)[static_cast<size_t>(i)], *element))
-        return fmt::format("element {}: {}", i, *wrong);
-    }
-  }
-  return std::nullopt;
-}
 
 struct Settings {
   std::vector<std::string> roots;
@@ -230,37 +103,6 @@ std::vector<Value> inputs_of(const fs::path& folder, const InferredModel& made) 
   return inputs;
 }
 
-// Runs the lowered graph, checking every value as it is made.
-std::optional<std::string> check_run(std::span<const Value> inputs, const InferredModel& made,
-                                     Totals& totals) {
-  Bindings bindings(made);
-  eval::Frame frame;
-  std::optional<std::string> wrong;
-  const auto check = [&](const std::string& name, const Value& value) {
-    const infer::Known* known = made.scope.find_here(name);
-    if (wrong || known == nullptr) return;
-    if (const auto found = compare(*known, value, bindings, totals))
-      wrong = fmt::format("'{}': {}", name, *found);
-  };
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].kind() == Value::Kind::none) continue;
-    check(made.graph.inputs[i].name, inputs[i]);
-    frame.set(made.graph.inputs[i].name, inputs[i]);
-  }
-  std::unordered_set<const ir::Node*> own;
-  for (const ir::Node& node : made.graph.nodes) own.insert(&node);
-  ThreadPool pool(1);
-  eval::Environment environment(pool);
-  environment.memory_limit = int64_t{1} << 32;
-  eval::Options options;
-  options.observe = [&](const ir::Node& node, size_t output, const Value& value) {
-    if (own.contains(&node) && !node.outputs[output].empty()) check(node.outputs[output], value);
-  };
-  eval::run_graph(made.graph, frame, environment, options);
-  totals.unevaluable += bindings.unevaluable;
-  return wrong;
-}
-
 // The tensor with other sizes, filled with its own elements again and again.
 Tensor with_sizes(const Tensor& tensor, const std::map<int64_t, int64_t>& sizes) {
   Shape shape;
@@ -305,7 +147,8 @@ std::optional<std::string> check_random_runs(std::span<const Value> inputs,
     for (const Value& value : inputs)
       others.push_back(value.is_tensor() ? Value(with_sizes(value.tensor(), sizes)) : value);
     try {
-      if (const auto wrong = check_run(others, made, totals)) return "with other sizes: " + *wrong;
+      if (const auto wrong = conformance::check_run(others, made, totals))
+        return "with other sizes: " + *wrong;
       ++totals.random_runs;
       ran = true;
     } catch (const Error&) {
@@ -370,7 +213,7 @@ nlohmann::json infer_case(const fs::path& folder, const Settings& settings, Tota
     report["values"] = values_of(*model.graph, made, totals);
     ++totals.cases;
     const std::vector<Value> inputs = inputs_of(folder, made);
-    auto wrong = check_run(inputs, made, totals);
+    auto wrong = conformance::check_run(inputs, made, totals);
     if (!wrong && settings.random > 0) wrong = check_random_runs(inputs, made, settings, totals);
     if (wrong) report["wrong"] = *wrong;
   } catch (const Error& error) {
@@ -432,8 +275,8 @@ int main(int argc, char** argv) {
   if (!settings.json_path.empty()) std::ofstream(settings.json_path) << reports.dump() << "\n";
   fmt::print("{} cases, {} wrong, {} skipped; values:", totals.cases, totals.wrong, totals.skipped);
   for (size_t i = 0; i < 5; ++i) fmt::print(" {} {}", totals.states[i], state_names[i]);
-  fmt::print("; {} sizes and {} elements checked, {} not evaluated\n", totals.checked_sizes,
-             totals.checked_elements, totals.unevaluable);
+  fmt::print("; {} sizes and {} elements checked, {} not evaluated\n", totals.sizes,
+             totals.elements, totals.unevaluable);
   if (settings.random > 0)
     fmt::print("{} runs with other sizes, of {} cases\n", totals.random_runs, totals.random_cases);
   return totals.wrong == 0 ? 0 : 1;

@@ -199,6 +199,51 @@ TEST(Thorough, OptionalsKnowWhatTheyHold) {
   EXPECT_EQ(g.shape("z"), "[n,d]");
 }
 
+TEST(Thorough, WhatAnOptionalHoldsIsCounted) {
+  const Thorough g(R"(g (float[n, d] x, bool c) => (float y) {
+    two = SequenceConstruct (x, x)
+    held = Optional (two)
+    items = OptionalGetElement (held)
+    y = ConcatFromSequence <axis = 0> (items)
+    empty = Optional <type = seq(float[])> ()
+    not = OptionalHasElement (empty)
+    perhaps = If (c) <then_branch = t () => (optional(seq(float[])) a) { a = Optional (two) },
+                      else_branch = e () => (optional(seq(float[])) b) { b = Optional <type = seq(float[])> () }>
+    z = OptionalGetElement (perhaps)
+    length = SequenceLength (z)
+    one = SequenceConstruct (x)
+    either = If (c) <then_branch = t () => (optional(seq(float[])) a) { a = Optional (two) },
+                     else_branch = e () => (optional(seq(float[])) b) { b = Optional (one) }>
+    some = OptionalGetElement (either)
+    rows = ConcatFromSequence <axis = 0> (some)
+  })");
+  EXPECT_TRUE(g.problems.empty());
+  EXPECT_EQ(g.shape("y"), "[2*n,d]");
+  EXPECT_EQ(g.elements("not"), "[0]");
+  EXPECT_EQ(g.elements("length"), "[2]");
+  const ir::Dim& rows = g["rows"].type.shape->front();
+  EXPECT_TRUE(rows.depends_on_run());  // n or 2*n
+}
+
+TEST(Thorough, TypesDoNotNestWithoutEnd) {
+  std::string text = "g (float[n] x, seq(float[]) s0) => (float y) {\n  o0 = Optional(x)\n";
+  constexpr int count = 200;
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format("  o{1} = Optional(o{0})\n", i, i + 1);
+    text += fmt::format(
+        "  s{1} = SequenceMap(s0) <body = b (float[] e) => (seq(float[]) o) {{ o = Identity(s{0}) "
+        "}}>\n",
+        i, i + 1);
+  }
+  const Thorough g(text + "}");
+  EXPECT_FALSE(g.problems.empty());
+  const std::string last = g[fmt::format("s{}", count)].type.to_string();
+  EXPECT_LT(last.size(), 60u) << last;
+  EXPECT_LT(g[fmt::format("o{}", count)].type.to_string().size(), 60u);
+  EXPECT_NE(g.problems[0].find("must be a tensor or a sequence"), std::string::npos)
+      << g.problems[0];
+}
+
 TEST(Thorough, CarriedValuesAreExpressionsOfTheNumberOfIterations) {
   const Thorough g(
       R"(g (float[past, d] cache, float[n, d] x, float[m] lengths, int64 limit, bool go) => (float y) {

@@ -230,18 +230,49 @@ TEST(ShapeExpressions, ElementsPassThroughMovement) {
   EXPECT_EQ(g.elements("changed"), "[n,m,9]");
 }
 
-TEST(ShapeExpressions, ResizeByFractionsOfPowersOfTwo) {
+TEST(ShapeExpressions, ResizeByFractions) {
   const Inferred g(R"(g (float[n, 3, h, w] x, float[n, 4, h, w] x4) => (float[a] y) {
     s = Constant <value_floats = [1.0, 1.0, 2.0, 0.5]> ()
     y = Resize <mode = "nearest"> (x, , s)
-    third = Constant <value_floats = [1.0, 1.0, 0.33, 1.0]> ()
+    third = Constant <value_floats = [1.0, 1.0, 0.33, 1.3]> ()
     z = Resize <mode = "nearest"> (x, , third)
     d = DepthToSpace <blocksize = 2> (x4)
   })");
   EXPECT_EQ(g.shape("y"), "[n,3,2*h,floor(w/2)]");
-  EXPECT_EQ(g["z"].type.shape->size(), 4u);
-  EXPECT_TRUE((*g["z"].type.shape)[2].depends_on_run());
+  // The float next to 1.3 is so much less that its products may fall below a whole number.
+  ASSERT_EQ(g["z"].type.shape->size(), 4u);
+  EXPECT_EQ((*g["z"].type.shape)[2].to_string(), "floor(33*h/100)");
+  const ir::Symbol* width = (*g["z"].type.shape)[3].as_symbol();
+  ASSERT_TRUE(width != nullptr && width->upper != nullptr);
+  EXPECT_EQ(width->upper->to_string(), "2*w");
   EXPECT_EQ(g.shape("d"), "[n,1,2*h,2*w]");
+}
+
+// The float32 product that the standard rounds down, of all sizes up to where it promises nothing.
+TEST(ShapeExpressions, ResizeByFractionsHoldsForEverySize) {
+  int expressions = 0;
+  for (const int under : {2, 3, 5, 7, 10, 12, 24, 60, 100, 1000}) {
+    for (const int over : {1, 3, 7, 11, 13, 37, 99}) {
+      const float scale = static_cast<float>(over) / static_cast<float>(under);
+      Inferred g(fmt::format(R"(g (float[h] x) => (float[a] y) {{
+        s = Constant <value_floats = [{}]> ()
+        y = Resize <mode = "nearest"> (x, , s)
+      }})",
+                             scale));
+      const ir::Dim size = (*g["y"].type.shape)[0];
+      if (size.depends_on_run()) continue;
+      ++expressions;
+      std::vector<int64_t> sizes(static_cast<size_t>(g.symbols().size()), -1);
+      int64_t& h = sizes[static_cast<size_t>(g.symbols().find("h")->id)];
+      const int64_t last = (1 << 23) / over;
+      for (h = 1; h < last;
+           h = h < 2000 || last - h < 2000 ? h + 1 : std::min(h + 997, last - 1999)) {
+        const auto made = static_cast<int64_t>(std::floor(static_cast<float>(h) * scale));
+        ASSERT_EQ(size.evaluate(sizes), made) << h << " by " << scale << ": " << size.to_string();
+      }
+    }
+  }
+  EXPECT_GT(expressions, 40);
 }
 
 TEST(ShapeExpressions, SqueezeWithoutAxesWaitsForSizes) {

@@ -87,5 +87,47 @@ TEST(Upgrade, StepsThatChangeNothing) {
   EXPECT_GT(looked_at, 80);
 }
 
+// Every attribute that the version has, and all its inputs.
+ir::Node full_node(const schema::Signature& signature) {
+  constexpr int32_t most = 6;
+  ir::Node node = least_node(signature);
+  node.attributes.clear();
+  for (const schema::Attribute& formal : signature.attributes)
+    node.attributes.push_back(placeholder(formal));
+  for (int32_t i = static_cast<int32_t>(node.inputs.size());
+       i < std::min(signature.max_inputs, most); ++i)
+    node.inputs.push_back(fmt::format("in_{}", i));
+  return node;
+}
+
+// Lowering does not ask `upgrade` from Operator::same_since on.
+TEST(Upgrade, VersionsThatAreTheSameStayAsTheyAre) {
+  int looked_at = 0;
+  for (const schema::Signature& signature : schema::all_signatures()) {
+    const schema::Signature& newest = *schema::newest(signature.domain, signature.name);
+    const ops::Operator* op = ops::find_operator(signature.domain, signature.name);
+    if (op == nullptr || op->upgrade == nullptr || newest.deprecated) continue;
+    if (signature.since < op->same_since || signature.since == newest.since) continue;
+    for (ir::Node node : {least_node(signature), full_node(signature)}) {
+      SCOPED_TRACE(fmt::format("{}-{}", signature.name, signature.since));
+      ++looked_at;
+      const size_t attributes = node.attributes.size();
+      const ir::Node before = node;
+      const ops::UpgradeContext::Services services;
+      ops::UpgradeContext context(node, signature.since, &signature, services);
+      op->upgrade(context);
+      EXPECT_FALSE(context.dropped());
+      EXPECT_TRUE(context.take_before().empty());
+      EXPECT_TRUE(context.take_after().empty());
+      EXPECT_EQ(node.op_type, before.op_type);
+      EXPECT_EQ(node.inputs, before.inputs);
+      ASSERT_EQ(node.attributes.size(), attributes);
+      for (size_t i = 0; i < attributes; ++i)
+        EXPECT_EQ(node.attributes[i].name, before.attributes[i].name);
+    }
+  }
+  EXPECT_GT(looked_at, 100);
+}
+
 }  // namespace
 }  // namespace sardonyx::ops_test

@@ -6,12 +6,16 @@
 
 namespace sardonyx::ops {
 
-// The number of items of a sequence; 1 or 0 for an optional. Null: not known.
+inline bool is_container(const ValueType& type) {
+  return type.kind == ir::TypeProto::Kind::sequence || type.kind == ir::TypeProto::Kind::optional;
+}
+
+// The number of items of a sequence; 1 or 0 for an optional. Null: not known. Of an optional that
+// holds a sequence, the element after the first is the sequence's.
 inline const Dim* held_count(const Known& known) {
-  const bool holds = known.type.kind == ir::TypeProto::Kind::sequence ||
-                     known.type.kind == ir::TypeProto::Kind::optional;
-  return holds && known.elements && known.elements->size() == 1 ? &known.elements->front()
-                                                                : nullptr;
+  return is_container(known.type) && known.elements && !known.elements->empty()
+             ? &known.elements->front()
+             : nullptr;
 }
 
 // Surely holds nothing: its type says what it could hold, and is that of no value.
