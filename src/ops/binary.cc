@@ -147,7 +147,11 @@ bool propagate_numbers(InferContext& ctx, BinaryOp op, int64_t count) {
 std::optional<Dim> combined_floats(BinaryOp op, const Dim& a, const Dim& b) {
   switch (op) {
     case BinaryOp::mul: return exact_div(a * b, float_unit);
-    case BinaryOp::div: return b == 0 ? std::nullopt : exact_div(a * Dim(float_unit), b);
+    case BinaryOp::div: {
+      // A size that divides is not 0, an element may be.
+      const bool may_be_zero = b.is_constant() ? b == 0 : b.lower().value_or(-1) < 0;
+      return may_be_zero ? std::nullopt : exact_div(a * Dim(float_unit), b);
+    }
     case BinaryOp::add:
     case BinaryOp::sub:
     case BinaryOp::equal:

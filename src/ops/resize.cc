@@ -420,7 +420,7 @@ Values read_values(const RunContext& run, const Settings& s) {
   if (given(s.sizes_input)) {
     values.sizes.assign(run.in<int64_t>(s.sizes_input),
                         run.in<int64_t>(s.sizes_input) + run.in_size(s.sizes_input));
-  } else {
+  } else if (given(s.scales_input)) {  // a scalar needs neither
     values.scales =
         as_doubles(ElementType::float32, run.data(s.scales_input), run.in_size(s.scales_input));
   }

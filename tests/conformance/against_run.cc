@@ -138,7 +138,7 @@ std::optional<std::string> compare(const infer::Known& known, const Value& value
 }  // namespace
 
 std::optional<std::string> check_run(std::span<const Value> inputs, const InferredModel& made,
-                                     Checked& totals) {
+                                     Checked& totals, int64_t memory_limit) {
   Bindings bindings(made);
   eval::Frame frame;
   std::optional<std::string> wrong;
@@ -157,7 +157,7 @@ std::optional<std::string> check_run(std::span<const Value> inputs, const Inferr
   for (const ir::Node& node : made.graph.nodes) own.insert(&node);
   ThreadPool pool(1);
   eval::Environment environment(pool);
-  environment.memory_limit = int64_t{1} << 32;
+  environment.memory_limit = memory_limit;
   eval::Options options;
   options.observe = [&](const ir::Node& node, size_t output, const Value& value) {
     if (own.contains(&node) && !node.outputs[output].empty()) check(node.outputs[output], value);

@@ -19,6 +19,6 @@ struct Checked {
 // the main graph as it is made. What is wrong with the first that is. Throws Error where the run
 // does.
 std::optional<std::string> check_run(std::span<const Value> inputs, const InferredModel& made,
-                                     Checked& totals);
+                                     Checked& totals, int64_t memory_limit = int64_t{1} << 32);
 
 }  // namespace sardonyx::conformance

@@ -372,7 +372,9 @@ class Draw {
         return;
       asked = held_.back().name;
     }
-    add("Reshape", {from, asked}, {int_attribute("allowzero", one_in(4))});
+    // A size that is 0 in some runs would be a copy there: only of numbers that is told before.
+    const bool open = !asked.starts_with('c');
+    add("Reshape", {from, asked}, {int_attribute("allowzero", open || one_in(4))});
   }
   void widen() {
     const Held* data = take(is_data);

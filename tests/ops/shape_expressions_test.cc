@@ -255,7 +255,7 @@ TEST(ShapeExpressions, ResizeByFractionsHoldsForEverySize) {
     for (const int over : {1, 3, 7, 11, 13, 37, 99}) {
       const float scale = static_cast<float>(over) / static_cast<float>(under);
       Inferred g(fmt::format(R"(g (float[h] x) => (float[a] y) {{
-        s = Constant <value_floats = [{}]> ()
+        s = Constant <value_floats = [{:#.9g}]> ()
         y = Resize <mode = "nearest"> (x, , s)
       }})",
                              scale));
@@ -273,6 +273,14 @@ TEST(ShapeExpressions, ResizeByFractionsHoldsForEverySize) {
     }
   }
   EXPECT_GT(expressions, 40);
+}
+
+TEST(ShapeExpressions, ResizeOfAScalarNeedsNoSizes) {
+  const auto made = run(R"(g (float x, int64[n] sizes) => (float y) {
+    y = Resize (x, , , sizes)
+  })",
+                        {Tensor::scalar<float>(2.5f), Tensor::of<int64_t>({}, {0})});
+  EXPECT_EQ(elements<float>(made[0]), std::vector<float>{2.5f});
 }
 
 TEST(ShapeExpressions, SqueezeWithoutAxesWaitsForSizes) {
