@@ -45,9 +45,17 @@ def becomes_final(text: str) -> bool:
     return (text + SIGMA).lower().endswith(FINAL_SIGMA)
 
 
+def cell_of(row: tuple) -> str:
+    def item(place: int, value: int | tuple) -> str:
+        if isinstance(value, tuple):
+            return cell_of(value)
+        return hex(value) if place in (0, 1) and value >= 0 else str(value)
+
+    return "{" + ", ".join(item(place, value) for place, value in enumerate(row)) + "}"
+
+
 def table(kind: str, name: str, rows: list[tuple], note: str) -> str:
-    cells = ["{" + ", ".join(hex(value) if place in (0, 1) and value >= 0 else str(value)
-                             for place, value in enumerate(row)) + "}" for row in rows]
+    cells = [cell_of(row) for row in rows]
     lines, line = [], "   "
     for cell in cells:
         if len(line) + len(cell) + 2 > 98:
@@ -61,7 +69,7 @@ def content() -> str:
     upper = {code: chr(code).upper() for code in CODES if chr(code).upper() != chr(code)}
     lower = {code: chr(code).lower() for code in CODES if chr(code).lower() != chr(code)}
     pairs = lambda cases: [(code, ord(other)) for code, other in cases.items() if len(other) == 1]  # noqa: E731
-    longer = [(code, *([ord(letter) for letter in other] + [0])[:3]) for code, other in upper.items() if len(other) > 1]
+    longer = [(code, tuple(([ord(letter) for letter in other] + [0])[:3])) for code, other in upper.items() if len(other) > 1]
     assert [code for code, other in lower.items() if len(other) > 1] == [0x130]  # that one is written out in utf8.cc
     cased = [code for code in CODES if becomes_final(chr(code))]
     skipped = sorted({code for code in CODES if becomes_final("a" + chr(code))} - set(cased))
@@ -74,7 +82,7 @@ def content() -> str:
         "struct Run {\n  char32_t first, last;\n  int32_t step, offset;\n};\n",
         "struct Range {\n  char32_t first, last;\n};\n",
         "// A letter that is two or three in the other case; the third may be 0.",
-        "struct Expansion {\n  char32_t code, to[3];\n};\n",
+        "struct Expansion {\n  char32_t code;\n  char32_t to[3];\n};\n",
         "// clang-format off",
         table("Run", "to_lower", single(pairs(lower)), "Letters with a small form of one letter."),
         table("Run", "to_upper", single(pairs(upper)), "Letters with a capital form of one letter."),

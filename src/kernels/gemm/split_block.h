@@ -83,6 +83,8 @@ struct SplitRows {
   int64_t stride;           // floats between rows
   const SplitSpace& space;  // where they lie split
 };
+template <class Rows>
+SplitRows(const Strips&, int64_t, int64_t, Rows, int64_t, const SplitSpace&) -> SplitRows<Rows>;
 
 // What a packed B holds, and the panels of it that are wanted.
 struct SplitColumns {
