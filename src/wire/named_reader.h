@@ -38,6 +38,8 @@ class NamedReader {
     taken_ = true;
     if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>) {
       if (member == T{}) written_default_ = uint32_t{1} << number;
+    } else if constexpr (requires { member.unknown; }) {
+      written_default_ = uint32_t{1} << number;
     }
   }
   template <class T>

@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "wire/fields.h"
 #include "wire/named_fields.h"
+#include "wire/proto_writer.h"
 
 namespace sardonyx::wire {
 
@@ -37,7 +38,7 @@ class NamedWriter {
   void field(uint32_t number, const char* name, const T& member) {
     if constexpr (is_scalar<T>) {
       if (member != T{} || was_written(number)) single(name, member);
-    } else {
+    } else if (was_written(number) || ProtoWriter::size_of(member) > 0) {
       single(name, member);
     }
   }
