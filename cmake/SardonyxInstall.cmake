@@ -1,6 +1,7 @@
 # One library of all modules, and what `cmake --install` puts where.
 #
-# The library is shared with BUILD_SHARED_LIBS, static otherwise. The program and the tests are
+# The library is shared with BUILD_SHARED_LIBS, static otherwise; both are made of the same objects,
+# so that a tree with tests also links and tests the shared one. The program and the tests are
 # linked to the modules themselves, since they use what the library hides.
 include(CMakePackageConfigHelpers)
 
@@ -25,18 +26,32 @@ endif()
 list(FILTER library_needs EXCLUDE REGEX "^sardonyx_|^nlohmann_json::")
 list(REMOVE_DUPLICATES library_needs)
 
-add_library(sardonyx_library ${library_objects})
+function(sardonyx_add_library target)
+  add_library(${target} ${ARGN} ${library_objects})
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME sardonyx
+    EXPORT_NAME sardonyx
+    LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PRIVATE ${library_needs})
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")  # names of the libraries inside stay inside
+    set(map ${PROJECT_SOURCE_DIR}/cmake/sardonyx.map)
+    target_link_options(${target} PRIVATE -Wl,--version-script=${map})
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+  endif()
+  if(SARDONYX_SANITIZE)
+    target_link_options(${target} PUBLIC -fsanitize=${SARDONYX_SANITIZE})
+  endif()
+endfunction()
+
+sardonyx_add_library(sardonyx_library)
 add_library(sardonyx::sardonyx ALIAS sardonyx_library)
-set_target_properties(sardonyx_library PROPERTIES
-  OUTPUT_NAME sardonyx
-  EXPORT_NAME sardonyx
-  LINKER_LANGUAGE CXX
-  VERSION ${PROJECT_VERSION}
-  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-target_compile_features(sardonyx_library PUBLIC cxx_std_20)
-target_include_directories(sardonyx_library PUBLIC
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(sardonyx_library PRIVATE ${library_needs})
 # The headers alone: all that a library of operators needs (docs/custom_operators.md).
 add_library(sardonyx_headers INTERFACE)
 add_library(sardonyx::headers ALIAS sardonyx_headers)
@@ -44,13 +59,6 @@ set_target_properties(sardonyx_headers PROPERTIES EXPORT_NAME headers)
 target_compile_features(sardonyx_headers INTERFACE cxx_std_20)
 target_include_directories(sardonyx_headers INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-if(BUILD_SHARED_LIBS)  # names of the libraries inside stay inside
-  target_link_options(sardonyx_library PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/sardonyx.map)
-  set_target_properties(sardonyx_library PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/sardonyx.map)
-endif()
-if(SARDONYX_SANITIZE)
-  target_link_options(sardonyx_library PUBLIC -fsanitize=${SARDONYX_SANITIZE})
-endif()
 
 # Who links the static library also links what it needs: how CMake finds it, and pkg-config's name.
 set(need_fmt::fmt "find_dependency(fmt)" fmt)
@@ -108,6 +116,26 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/sardonyx DESTINATION ${CMAKE_INS
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET sardonyx_cli)
   install(TARGETS sardonyx_cli)
+endif()
+
+# What the shared library gives to others: its name, its symbols, and programs that run with it.
+if(SARDONYX_BUILD_TESTS AND NOT SARDONYX_SANITIZE)
+  set(shared sardonyx_library)
+  if(NOT BUILD_SHARED_LIBS)
+    set(shared sardonyx_shared)
+    sardonyx_add_library(${shared} SHARED)
+    set_target_properties(${shared} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/shared)
+  endif()
+  add_executable(uses_shared ${PROJECT_SOURCE_DIR}/tests/install/main.cc)
+  target_link_libraries(uses_shared PRIVATE ${shared})
+  add_executable(own_operator_shared ${PROJECT_SOURCE_DIR}/examples/custom_operators/program.cc)
+  target_link_libraries(own_operator_shared PRIVATE ${shared})
+  add_test(NAME shared_library
+    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/install/check_shared.py
+      $<TARGET_FILE:${shared}> ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  add_test(NAME shared_model
+    COMMAND uses_shared ${PROJECT_SOURCE_DIR}/examples/digits/digits.onnx)
+  add_test(NAME shared_operator COMMAND own_operator_shared $<TARGET_FILE:example_operators>)
 endif()
 
 # Installs into a folder of the build tree, moves it, and builds a program outside of the tree.

@@ -6,7 +6,7 @@ add_library(sardonyx_options INTERFACE)
 target_compile_features(sardonyx_options INTERFACE cxx_std_20)
 target_compile_options(sardonyx_options INTERFACE
   -Wall -Wextra -fno-math-errno
-  "$<$<NOT:$<BOOL:${BUILD_SHARED_LIBS}>>:-fvisibility=hidden;-fvisibility-inlines-hidden>"
+  -fvisibility=hidden -fvisibility-inlines-hidden  # but for what the public headers declare
   $<$<BOOL:${SARDONYX_WERROR}>:-Werror>)
 # One kernel source, three instruction sets: AVX-512, AVX2 and a portable one that any machine runs.
 target_compile_definitions(sardonyx_options INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")

@@ -24,6 +24,8 @@
 #include "sardonyx/element_type.h"
 #include "sardonyx/value.h"
 
+#pragma GCC visibility push(default)  // what a shared library gives to others
+
 namespace sardonyx {
 
 class CustomInference;
@@ -276,7 +278,7 @@ class CustomOperators final : public CustomRegistry {
   // another Sardonyx or C++ library, (bad_input) for what add() refuses.
   void load(const std::string& path);
 
-  struct Implementation;  // for the library itself
+  struct [[gnu::visibility("hidden")]] Implementation;  // for the library itself
   const Implementation& implementation() const { return *implementation_; }
 
  private:
@@ -312,3 +314,5 @@ inline constexpr const char* custom_operators_cxx = SARDONYX_CXX_LIBRARY;
   void sardonyx_add_operators(::sardonyx::CustomRegistry& registry)
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#pragma GCC visibility push(default)  // what a shared library gives to others
+
 namespace sardonyx {
 
 // Numbered as TensorProto.DataType in the standard (IR.md, "Tensor element types").
@@ -70,3 +72,5 @@ bool is_integer(ElementType type);   // signed and unsigned, 64 down to 2 bits; 
 bool is_signed_integer(ElementType type);
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)  // what a shared library gives to others
+
 namespace sardonyx {
 
 // What kind of thing went wrong. The command line turns each into its exit code.
@@ -43,3 +45,5 @@ class Error : public std::exception {
 };
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop

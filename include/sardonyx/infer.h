@@ -14,6 +14,8 @@
 
 #include "sardonyx/element_type.h"
 
+#pragma GCC visibility push(default)  // what a shared library gives to others
+
 namespace sardonyx {
 
 class CustomOperators;
@@ -101,3 +103,5 @@ Inference infer_file(const std::string& path, const std::string& output,
 Inference infer_in_place(const std::string& path, const InferOptions& options = {});
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)  // what a shared library gives to others
+
 namespace sardonyx {
 
 // Filled by the runs it is given to (RunOptions::profile), one run after the other: it is not for
@@ -73,7 +75,7 @@ class Profile {
   int threads() const;
 
   // For the library itself.
-  struct Implementation;
+  struct [[gnu::visibility("hidden")]] Implementation;
   Implementation& implementation() { return *implementation_; }
 
  private:
@@ -81,3 +83,5 @@ class Profile {
 };
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop

@@ -22,10 +22,15 @@
 #include "sardonyx/value.h"
 
 namespace sardonyx {
+class ThreadPool;
+}
+
+#pragma GCC visibility push(default)  // what a shared library gives to others
+
+namespace sardonyx {
 
 class CustomOperators;
 class Profile;
-class ThreadPool;
 
 struct LoadOptions {
   // A folder that links of external data may lead into; links are refused otherwise.
@@ -57,7 +62,7 @@ class Model {
   static Model from_text(std::string_view text, const LoadOptions& options = {});
 
   // For the library's own programs; not part of the stable interface.
-  struct Implementation;
+  struct [[gnu::visibility("hidden")]] Implementation;
   const Implementation& implementation() const { return *implementation_; }
   std::shared_ptr<const Implementation> share() const { return implementation_; }
 
@@ -162,7 +167,7 @@ class Session {
   int64_t packed_bytes() const;
   int64_t arena_bytes() const;
 
-  struct Implementation;
+  struct [[gnu::visibility("hidden")]] Implementation;
 
  private:
   std::unique_ptr<Implementation> implementation_;
@@ -172,3 +177,5 @@ class Session {
 std::string_view version();
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop

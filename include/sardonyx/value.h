@@ -14,6 +14,8 @@
 #include "sardonyx/element_type.h"
 #include "sardonyx/error.h"
 
+#pragma GCC visibility push(default)  // what a shared library gives to others
+
 namespace sardonyx {
 
 using Shape = std::vector<int64_t>;
@@ -205,3 +207,5 @@ class Value {
 std::string_view name_of(Value::Kind kind);
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop
