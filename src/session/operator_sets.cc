@@ -67,6 +67,8 @@ class Adding {
     const int64_t version = ir::imported_version(imports, node.domain);
     const auto set = sets_.find({std::string(ir::canonical_domain(node.domain)), version});
     if (set == sets_.end()) return nullptr;
+    // What the standard defines is known; a document of its own sets adds nothing to that.
+    if (schema::find(node.domain, node.op_type, version) != nullptr) return nullptr;
     const FunctionKey key = key_of(node.domain, node.op_type, node.overload);
     const auto found = std::ranges::find_if(set->second->functions, [&](const ir::Function& f) {
       return f.name == node.op_type && f.overload == node.overload;

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <thread>
+
+#include "sardonyx/infer.h"
 
 namespace sardonyx {
 namespace {
@@ -444,6 +448,36 @@ TEST(Session, SessionsOfOneModelSharePacks) {
   const Tensor x = Tensor::of<float>({1, 1}, {1, 2});
   EXPECT_EQ(floats(first.run({{"x", x}})[0]), (std::vector<float>{4, 6}));
   EXPECT_EQ(floats(second.run({{"x", x}})[0]), (std::vector<float>{4, 6}));
+}
+
+TEST(Session, OperatorSetDocumentsGiveBodies) {
+  const std::string path = testing::TempDir() + "/twice.json";
+  std::ofstream(path) << R"({"magic": "ONNXOPSET", "irVersion": "9", "domain": "org.example",
+    "opsetVersion": "1", "operator": [{"opType": "Opaque", "sinceVersion": "1", "status": "STABLE"}],
+    "functions": [{"name": "Twice", "domain": "org.example", "input": ["a"], "output": ["b"],
+                   "opsetImport": [{"domain": "", "version": "21"}],
+                   "node": [{"input": ["a", "a"], "output": ["b"], "opType": "Add"}]}]})";
+  const auto text = [](const std::string& op) {
+    return R"(<ir_version: 10, opset_import: ["" : 21, "org.example" : 1]>
+      g (float[2] x) => (float[2] y) { y = org.example.)" +
+           op + " (x) }";
+  };
+  LoadOptions options;
+  options.operator_sets = {path};
+  const Model model = Model::from_text(text("Twice"), options);
+  Tensor x(ElementType::float32, {2});
+  for (float& v : x.mutable_elements<float>()) v = 3;
+  EXPECT_EQ(floats(Session(model).run({{"x", x}})[0]), (std::vector<float>{6, 6}));
+  EXPECT_FALSE(infer_types(model).has_errors());
+  EXPECT_NE(message_of([&] { const Session session(Model::from_text(text("Twice"))); },
+                       ErrorCode::unsupported)
+                .find("org.example"),
+            std::string::npos);
+  message_of([&] { const Session session(Model::from_text(text("Opaque"), options)); },
+             ErrorCode::unsupported);
+  message_of([&] { Model::from_text(text("Twice"), {.operator_sets = {path + ".absent"}}); },
+             ErrorCode::unreadable);
+  std::filesystem::remove(path);
 }
 
 }  // namespace
