@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
+import urllib.parse
 
 import onnx
 import pytest
-from conftest import DIGITS, FINDINGS, parse_json
+from conftest import DIGITS, FINDINGS, OK, ROOT, parse_json
 from onnx import parser
 
 
@@ -86,6 +88,39 @@ def test_check_sarif(sardonyx, save):
     location = result["locations"][0]
     assert location["physicalLocation"]["artifactLocation"]["uri"].endswith("model.onnx")
     assert "Relu 'bad'" in location["logicalLocations"][0]["fullyQualifiedName"]
+
+
+def require_sarif(log: dict, path: pathlib.Path) -> int:
+    """What the schema of SARIF 2.1.0 asks of the properties that are written; gives the number of results."""
+    assert set(log) == {"$schema", "version", "runs"} and log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "sardonyx" and driver["version"]
+    rules = [rule["id"] for rule in driver["rules"]]
+    assert len(set(rules)) == len(rules)
+    for rule in driver["rules"]:
+        assert rule["shortDescription"]["text"]
+        assert rule["defaultConfiguration"]["level"] in ("none", "note", "warning", "error")
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("note", "warning", "error") and result["message"]["text"]
+        (location,) = result["locations"]
+        uri = location["physicalLocation"]["artifactLocation"]["uri"]
+        assert re.fullmatch(r"(file://)?([A-Za-z0-9/._~-]|%[0-9A-F]{2})+", uri)
+        assert urllib.parse.unquote(uri).removeprefix("file://") == str(path)
+        assert location["logicalLocations"][0]["fullyQualifiedName"]
+    return len(run["results"])
+
+
+def test_sarif_of_every_rule(sardonyx, tmp_path):
+    results = 0
+    for number, model in enumerate(sorted((ROOT / "tests" / "check" / "models").glob("*-bad.*"))):
+        file = tmp_path / f"{number} % \u00fc #.{'onnxtxt' if model.suffix == '.txt' else 'textproto'}"
+        file.write_bytes(model.read_bytes())
+        log = sardonyx("check", file, "--sarif", expect=None)
+        assert log.returncode in (OK, FINDINGS), f"{model}: {log.stderr}"
+        results += require_sarif(parse_json(log), file)
+    assert results > 300
 
 
 @pytest.mark.parametrize("old, new, rule, words", [
