@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "arguments.h"
 #include "base/thread_pool.h"
 #include "commands.h"
 #include "loading.h"
@@ -135,7 +136,7 @@ void add_bench(CLI::App& app, Action& action) {
   bench->get_option("MODEL")->required(false);
   command->inputs.add_options(*bench);
   bench->add_option("-n,--repeat", command->repeat, "Run so often; a second's worth without it")
-      ->check(CLI::Range(1, 1000000000))
+      ->check(whole_number(1, 1000000000))
       ->type_name("N");
   bench->add_flag("--probe", command->probe,
                   "Measure the machine's peak instead: multiply-adds and reading of memory");

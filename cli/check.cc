@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "arguments.h"
 #include "commands.h"
 #include "loading.h"
 #include "sarif.h"
@@ -92,14 +93,13 @@ void add_check(CLI::App& app, Action& action) {
   auto command = std::make_shared<CheckCommand>();
   CLI::App* check = app.add_subcommand(
       "check", "Check a model against the rules of the standard; exit 1 for errors");
-  check
-      ->add_option("MODEL", command->model,
-                   "The model; its external data is not needed but for --data")
-      ->required();
+  add_model_argument(*check, "MODEL", command->model,
+                     "The model; its external data is not needed but for --data");
   check->add_flag("--strict", command->strict, "What real models often break is an error, too");
   check->add_flag("--unknown-domains", command->unknown_domains,
                   "Operators of domains that nobody defines are errors");
   check->add_option("--max", command->most, "List at most N findings of each severity (1000)")
+      ->check(whole_number(0))
       ->type_name("N");
   check->add_flag("--full", command->options.full,
                   "Also infer types and shapes, and compare them with what is declared");

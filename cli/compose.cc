@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "arguments.h"
 #include "commands.h"
 #include "loading.h"
 #include "saving.h"
@@ -45,7 +46,8 @@ struct MergeCommand {
   SavingOptions saving;
 
   int run() {
-    for (const std::string& map : maps) merging.connections.push_back(split_pair(map, "--map"));
+    for (const std::string& map : maps)
+      merging.connections.push_back(split_pair(map, "--map", "OUT=IN"));
     return carry_out(first, saving, "merging", [&](const SaveOptions& options) {
       return merge_files(first, second, saving.output, merging, options);
     });
@@ -61,7 +63,7 @@ struct RenameCommand {
     rewrite::Renaming renaming;
     const auto add = [](auto& to, const std::vector<std::string>& pairs, std::string_view option) {
       for (const std::string& pair : pairs) {
-        const auto [from, name] = split_pair(pair, option);
+        const auto [from, name] = split_pair(pair, option, "OLD=NEW");
         if (!to.try_emplace(from, name).second)
           throw UsageError(std::string(option) + ": '" + from + "' is renamed twice");
       }
@@ -106,7 +108,7 @@ void add_extract(CLI::App& app, Action& action) {
   auto command = std::make_shared<ExtractCommand>();
   CLI::App* extract =
       app.add_subcommand("extract", "Cut a part out of a model, by names of values");
-  extract->add_option("MODEL", command->model, "The model, in any form")->required();
+  add_model_argument(*extract, "MODEL", command->model, "The model, in any form");
   extract->add_option("--input", command->inputs, "A value that the part is given; repeatable")
       ->allow_extra_args(false)
       ->type_name("NAME");
@@ -122,8 +124,8 @@ void add_merge(CLI::App& app, Action& action) {
   auto command = std::make_shared<MergeCommand>();
   CLI::App* merge =
       app.add_subcommand("merge", "Join two models: outputs of the first feed the second");
-  merge->add_option("FIRST", command->first, "The first model")->required();
-  merge->add_option("SECOND", command->second, "The second model")->required();
+  add_model_argument(*merge, "FIRST", command->first, "The first model");
+  add_model_argument(*merge, "SECOND", command->second, "The second model");
   merge->add_option("--map", command->maps, "An output of the first and the input it feeds")
       ->allow_extra_args(false)
       ->type_name("OUT=IN");
@@ -141,7 +143,7 @@ void add_merge(CLI::App& app, Action& action) {
 void add_rename(CLI::App& app, Action& action) {
   auto command = std::make_shared<RenameCommand>();
   CLI::App* rename = app.add_subcommand("rename", "Give values, nodes or dimensions other names");
-  rename->add_option("MODEL", command->model, "The model, in any form")->required();
+  add_model_argument(*rename, "MODEL", command->model, "The model, in any form");
   const auto pairs = [&](const char* option, std::vector<std::string>& to, const char* what) {
     rename->add_option(option, to, what)->allow_extra_args(false)->type_name("OLD=NEW");
   };
@@ -158,13 +160,17 @@ void add_edit(CLI::App& app, Action& action) {
   auto command = std::make_shared<EditCommand>();
   ModelEdits& edits = command->edits;
   CLI::App* edit = app.add_subcommand("edit", "Change what a model says of itself");
-  edit->add_option("MODEL", command->model, "The model, in any form")->required();
+  add_model_argument(*edit, "MODEL", command->model, "The model, in any form");
   edit->add_option("--producer", edits.producer_name, "What made it");
   edit->add_option("--producer-version", edits.producer_version, "The version of that");
   edit->add_option("--domain", edits.domain, "Reversed DNS name of who answers for it");
-  edit->add_option("--model-version", edits.model_version, "The version of the model");
+  edit->add_option("--model-version", edits.model_version, "The version of the model")
+      ->check(whole_number())
+      ->type_name("N");
   edit->add_option("--ir-version", edits.ir_version,
-                   "The IR version it claims; what is in it does not change");
+                   "The IR version it claims; what is in it does not change")
+      ->check(whole_number(1))
+      ->type_name("N");
   edit->add_option("--doc", edits.doc_string, "Its documentation");
   edit->add_option("--graph-name", edits.graph_name, "The name of the main graph");
   edit->add_option("--set-metadata", command->set, "Metadata to add or replace; repeatable")

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "arguments.h"
 #include "commands.h"
 #include "loading.h"
 #include "saving.h"
@@ -40,12 +41,12 @@ void add_convert(CLI::App& app, Action& action) {
   auto command = std::make_shared<ConvertCommand>();
   CLI::App* convert = app.add_subcommand(
       "convert", "Write a model in another form, in a newer opset, or with its weights elsewhere");
-  convert->add_option("MODEL", command->model, "The model, in any form")->required();
+  add_model_argument(*convert, "MODEL", command->model, "The model, in any form");
   add_saving_options(*convert, command->saving);
   const auto opset = convert
                          ->add_option("--opset", command->upgrade.opset,
                                       "Carry every node up to this version of ai.onnx")
-                         ->check(CLI::PositiveNumber)
+                         ->check(whole_number(1))
                          ->type_name("N");
   convert
       ->add_flag("--assume-inference", command->upgrade.assume_inference,

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "arguments.h"
 #include "commands.h"
 #include "loading.h"
 #include "session/print.h"
@@ -82,8 +83,8 @@ void add_diff(CLI::App& app, Action& action) {
   auto command = std::make_shared<DiffCommand>();
   CLI::App* diff =
       app.add_subcommand("diff", "What distinguishes two models; exit 1 where anything does");
-  diff->add_option("FIRST", command->first, "A model, in any form")->required();
-  diff->add_option("SECOND", command->second, "Another")->required();
+  add_model_argument(*diff, "FIRST", command->first, "A model, in any form");
+  add_model_argument(*diff, "SECOND", command->second, "Another");
   diff->add_option("--rtol", command->options.relative,
                    "Weights are equal where |a - b| <= rtol * |b| + atol (0)");
   diff->add_option("--atol", command->options.absolute, "The absolute part of that (0)");
@@ -91,6 +92,7 @@ void add_diff(CLI::App& app, Action& action) {
   diff->add_flag("--no-annotations", command->no_annotations,
                  "Not documentation, metadata, producer and names of nodes");
   diff->add_option("--max", command->options.most, "List at most N differences (1000)")
+      ->check(whole_number(0))
       ->type_name("N");
   diff->add_option("--trust-folder", command->trusted_folder,
                    "A folder that links of external data may lead into")

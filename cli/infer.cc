@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "arguments.h"
 #include "commands.h"
 #include "loading.h"
 #include "model_inputs.h"
@@ -144,11 +145,7 @@ int InferCommand::run() const {
                 : output.empty() ? infer_types(model, options)
                                  : infer_file(model, output, options);
   }
-  if (as_json) {
-    emit_json(to_json(*this, inference));
-  } else {
-    emit(summary(*this, inference));
-  }
+  tell_written(output, as_json ? text_of(to_json(*this, inference)) : summary(*this, inference));
   return inference.has_errors() ? findings : ok;
 }
 
@@ -158,11 +155,11 @@ void add_infer(CLI::App& app, Action& action) {
   auto command = std::make_shared<InferCommand>();
   CLI::App* infer = app.add_subcommand(
       "infer", "Infer the type and shape of every value; list those that stay unknown, and why");
-  infer->add_option("MODEL", command->model, "The model; its external data is not needed")
-      ->required();
+  add_model_argument(*infer, "MODEL", command->model, "The model; its external data is not needed");
   infer
       ->add_option("-o,--output", command->output,
                    "Write the model with all that was inferred to this file, MODEL itself allowed")
+      ->transform(output_file())
       ->type_name("FILE");
   infer
       ->add_flag("--in-place", command->in_place,

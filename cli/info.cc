@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "arguments.h"
 #include "commands.h"
 #include "loading.h"
 #include "model_inputs.h"
@@ -226,8 +227,7 @@ void add_info(CLI::App& app, Action& action) {
   auto command = std::make_shared<InfoCommand>();
   CLI::App* info = app.add_subcommand(
       "info", "What is in a model: inputs, outputs, operators, parameters, cost");
-  info->add_option("MODEL", command->model, "The model; its external data is not needed")
-      ->required();
+  add_model_argument(*info, "MODEL", command->model, "The model; its external data is not needed");
   info->add_option("--set", command->sets,
                    "The size of a named dimension, for the cost; 1 without it")
       ->type_name("DIM=N")
@@ -240,11 +240,10 @@ void add_info(CLI::App& app, Action& action) {
 void add_show(CLI::App& app, Action& action) {
   auto command = std::make_shared<ShowCommand>();
   CLI::App* show = app.add_subcommand("show", "Print a model in ONNX's textual syntax");
-  show->add_option("MODEL", command->model, "The model; its external data is not needed")
-      ->required();
+  add_model_argument(*show, "MODEL", command->model, "The model; its external data is not needed");
   show->add_option("--max-elements", command->most,
                    "Cut tensors with more elements; what is cut can't be parsed again")
-      ->check(CLI::Range(int64_t{0}, INT64_MAX))
+      ->check(whole_number(0))
       ->type_name("N");
   show->add_flag("--bare", command->bare,
                  "Without the '#@' lines, which hold what the standard's syntax can't say");

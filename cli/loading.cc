@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "arguments.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -16,12 +17,12 @@ void add_library_option(CLI::App& command, std::vector<std::string>& libraries) 
 }
 
 void add_loading_options(CLI::App& command, LoadingOptions& options) {
-  command.add_option("MODEL", options.model, "The model: .onnx, or .onnxtxt in textual syntax")
-      ->required();
+  add_model_argument(command, "MODEL", options.model,
+                     "The model: .onnx, or .onnxtxt in textual syntax");
   command
       .add_option("-t,--threads", options.threads,
                   "Threads to compute with; 0: all this process may use")
-      ->check(CLI::Range(0, 4096))
+      ->check(whole_number(0, 4096))
       ->type_name("N");
   command
       .add_option("--trust-folder", options.trusted_folder,

@@ -101,8 +101,8 @@ std::string did_you_mean(std::string_view text, const std::vector<std::string_vi
 // What was typed that means nothing, and what may have been meant; CLI11 says it of the rest.
 std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseError& error) {
   std::vector<std::string> extra = app.remaining(true);
-  std::ranges::stable_partition(extra,
-                                [](const std::string& word) { return word.starts_with('-'); });
+  std::stable_partition(extra.begin(), extra.end(),
+                        [](const std::string& word) { return word.starts_with('-'); });
   std::vector<std::string_view> names;
   if (!extra.empty() && extra[0].starts_with('-')) {
     const std::string option = extra[0].substr(0, extra[0].find('='));

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "arguments.h"
 #include "base/fail.h"
 #include "terminal.h"
 
@@ -88,6 +89,7 @@ void ModelInputs::add_options(CLI::App& command) {
       ->allow_extra_args(false);
   command
       .add_option("--seed", seed_, "Of random values, and of random operators without a seed (0)")
+      ->check(whole_number(0))
       ->type_name("N");
   command
       .add_option("--scale", picture_.scale,

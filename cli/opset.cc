@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "arguments.h"
 #include "commands.h"
 #include "loading.h"
 #include "session/check_file.h"
@@ -27,7 +28,7 @@ struct OpsetCommand {
     const ir::OperatorSet set = read_operator_set_file(document);
     if (!converted.empty()) {
       save_operator_set(set, converted);
-      emit(fmt::format("wrote {}\n", printable(converted)));
+      tell_written(converted, fmt::format("wrote {}\n", printable(converted)));
       return ok;
     }
     return show(set);
@@ -37,9 +38,10 @@ struct OpsetCommand {
     const std::string domain = exported == "ai.onnx" ? "" : exported;
     const ir::OperatorSet set = export_operator_set(domain, version);
     save_operator_set(set, document);
-    emit(fmt::format("wrote {}: version {} of {}, {} operators, {} of them with a body\n",
-                     printable(document), set.opset_version, exported,
-                     set.operators.size() + set.functions.size(), set.functions.size()));
+    tell_written(document,
+                 fmt::format("wrote {}: version {} of {}, {} operators, {} of them with a body\n",
+                             printable(document), set.opset_version, exported,
+                             set.operators.size() + set.functions.size(), set.functions.size()));
     return ok;
   }
 
@@ -97,7 +99,8 @@ void add_opset(CLI::App& app, Action& action) {
   opset
       ->add_option("DOCUMENT", command->document,
                    "The document: binary, or .json or .textproto by its name")
-      ->required();
+      ->required()
+      ->check(not_empty());
   CLI::Option* exported =
       opset
           ->add_option("--export", command->exported,
@@ -105,13 +108,17 @@ void add_opset(CLI::App& app, Action& action) {
           ->type_name("DOMAIN");
   opset->add_option("--version", command->version, "Of which version (the newest)")
       ->needs(exported)
+      ->check(whole_number(1))
       ->type_name("N");
   opset->add_option("--convert", command->converted, "Write it to this file, in another form")
+      ->transform(output_file())
       ->excludes(exported)
       ->type_name("FILE");
   opset->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   opset->callback([command, &action, exported] {
     command->exports = exported->count() > 0;
+    if (command->document == "-")
+      command->document = command->exports ? "/dev/stdout" : "/dev/stdin";
     action = [command] { return command->run(); };
   });
 }

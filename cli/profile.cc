@@ -1,6 +1,7 @@
 // sardonyx profile
 #include <memory>
 
+#include "arguments.h"
 #include "commands.h"
 #include "loading.h"
 #include "model_inputs.h"
@@ -88,7 +89,7 @@ void add_profile(CLI::App& app, Action& action) {
   add_loading_options(*profile, command->loading);
   command->inputs.add_options(*profile);
   profile->add_option("-n,--runs", command->runs, "Run so often; a second's worth without it")
-      ->check(CLI::Range(1, 1000000))
+      ->check(whole_number(1, 1000000))
       ->type_name("N");
   profile->add_option("--html", command->html, "Write a page with tables, timeline and roofline")
       ->type_name("FILE");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "arguments.h"
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "commands.h"
@@ -278,13 +279,13 @@ void add_run(CLI::App& app, Action& action) {
   run->add_flag("--all-outputs", command->all_outputs,
                 "Also what the nodes give to each other, after the model's outputs");
   run->add_option("-n,--repeat", command->repeat, "Run so often and tell the median time")
-      ->check(CLI::Range(1, 1000000000))
+      ->check(whole_number(1, 1000000000))
       ->type_name("N");
   run->add_option("--labels", command->labels_file,
                   "Names of classes, one a line: print the best answers")
       ->type_name("FILE");
   run->add_option("--top", command->top, "How many answers (5)")
-      ->check(CLI::Range(1, 1000000))
+      ->check(whole_number(1, 1000000))
       ->type_name("K");
   run->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   run->callback([command, &action] { action = [command] { return command->run(); }; });

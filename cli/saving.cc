@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "arguments.h"
 #include "session/print.h"
 #include "terminal.h"
 
@@ -12,12 +13,16 @@ namespace sardonyx::cli {
 void add_saving_options(CLI::App& command, SavingOptions& options) {
   SaveOptions& save = options.save;
   command
-      .add_option("OUTPUT", options.output,
-                  "The file to write; its ending says how: .onnx, .onnxtxt, .json, .textproto")
-      ->required();
+      .add_option(
+          "OUTPUT", options.output,
+          "The file to write; its ending says how: .onnx, .onnxtxt, .json, .textproto; - is "
+          "binary on standard output")
+      ->required()
+      ->transform(output_file());
   const auto data = command
                         .add_option("--external-data", save.external_data,
                                     "Put the larger weights into this file beside the output")
+                        ->check(not_empty())
                         ->type_name("FILE");
   command
       .add_option(
@@ -29,7 +34,7 @@ void add_saving_options(CLI::App& command, SavingOptions& options) {
       .add_option("--align", save.alignment,
                   "Where each of them begins: a multiple of N bytes (4096)")
       ->needs(data)
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(whole_number(1, 1 << 20))
       ->type_name("N");
   command.add_flag("--checksum", save.checksum, "State the SHA-1 digest of that file in the model")
       ->needs(data);
@@ -65,14 +70,15 @@ void report_saved(const SavingOptions& options, const Saved& saved) {
   if (!options.save.external_data.empty())
     text += fmt::format(", and {}, {}", printable(options.save.external_data),
                         bytes_text(static_cast<double>(saved.data_bytes)));
-  emit(text + "\n");
+  tell_written(options.output, text + "\n");
   for (const std::string& note : saved.notes) fmt::print(stderr, "sardonyx: note: {}\n", note);
 }
 
-std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option) {
+std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option,
+                                               std::string_view form) {
   const size_t at = text.rfind('=');
   if (at == std::string::npos || at == 0)
-    throw UsageError(fmt::format("{}: '{}' must be of the form OLD=NEW", option, text));
+    throw UsageError(fmt::format("{}: '{}' must be of the form {}", option, text, form));
   return {text.substr(0, at), text.substr(at + 1)};
 }
 

@@ -22,10 +22,13 @@ void add_saving_options(CLI::App& command, SavingOptions& options);
 // The same as the library takes them. Throws UsageError.
 SaveOptions save_options(const SavingOptions& options);
 
-// "wrote m.onnx, 12.3 MB, and m.data, 1.2 GB"; notes go to standard error.
+// "wrote m.onnx, 12.3 MB, and m.data, 1.2 GB", where standard output does not hold the model
+// itself; notes go to standard error.
 void report_saved(const SavingOptions& options, const Saved& saved);
 
-// "OLD=NEW" at the last '=' whose left side is not empty. Throws UsageError that names `option`.
-std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option);
+// "OLD=NEW" at the last '=' whose left side is not empty. Throws UsageError that names `option` and
+// the form it should have.
+std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option,
+                                               std::string_view form);
 
 }  // namespace sardonyx::cli

@@ -40,8 +40,10 @@ void emit(std::string_view text) {
   fail_at("standard output", ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
 }
 
-void emit_json(const nlohmann::ordered_json& json) {
-  emit(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+void emit_json(const nlohmann::ordered_json& json) { emit(text_of(json)); }
+
+std::string text_of(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string grouped(int64_t number) {

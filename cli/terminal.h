@@ -21,6 +21,8 @@ struct UsageError : std::runtime_error {
 // Writes to standard output at once. Throws Error (unreadable) where that fails.
 void emit(std::string_view text);
 void emit_json(const nlohmann::ordered_json& json);
+// As emit_json writes it.
+std::string text_of(const nlohmann::ordered_json& json);
 
 // "1,234,567"; "12.3 ms"; "45.6 MB"; "1.23 GFLOP".
 std::string grouped(int64_t number);

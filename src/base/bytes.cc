@@ -18,7 +18,10 @@ constexpr size_t huge_page = size_t{2} << 20;
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  // A pipe is refused by its kind, without waiting for somebody to write to it.
+  explicit Descriptor(const std::string& path)
+      : fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    if (fd_ < 0 && path.empty()) fail(ErrorCode::unreadable, "the name of a file to open is empty");
     if (fd_ < 0) fail_at(path, ErrorCode::unreadable, "cannot open: {}", std::strerror(errno));
   }
   ~Descriptor() { close(fd_); }

@@ -5,12 +5,27 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
 #include "base/fail.h"
 
 namespace sardonyx {
+
+std::optional<int> descriptor_named(std::string_view path) {
+  if (path == "/dev/stdin") return STDIN_FILENO;
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    int descriptor = -1;
+    const char* end = path.data() + path.size();
+    const auto [stop, problem] = std::from_chars(path.data() + folder.size(), end, descriptor);
+    if (problem == std::errc() && stop == end && descriptor >= 0) return descriptor;
+  }
+  return std::nullopt;
+}
 
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -19,7 +34,9 @@ std::string folder_of(const std::string& path) {
 }
 
 MappedFile::MappedFile(std::string path, Access access) : path_(std::move(path)) {
-  const int mode = access == Access::read ? O_RDONLY : O_RDWR | O_APPEND;
+  if (path_.empty()) fail(ErrorCode::unreadable, "the name of a file to open is empty");
+  // A pipe is refused below, without waiting for somebody to write to it.
+  const int mode = access == Access::read ? O_RDONLY | O_NONBLOCK : O_RDWR | O_APPEND;
   descriptor_ = open(path_.c_str(), mode | O_CLOEXEC);
   if (descriptor_ < 0) {
     fail_at(path_, ErrorCode::unreadable, "cannot open{}: {}",

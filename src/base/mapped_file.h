@@ -2,7 +2,9 @@
 // small one is read, which costs less than a mapping and its first page; others are mapped.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 
@@ -10,6 +12,10 @@ namespace sardonyx {
 
 // ".", "/" or whatever leads to the file.
 std::string folder_of(const std::string& path);
+
+// The descriptor of this process that a path such as /dev/stdin or /dev/fd/3 names; nothing for
+// all other paths.
+std::optional<int> descriptor_named(std::string_view path);
 
 class MappedFile {
  public:

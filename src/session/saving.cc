@@ -42,6 +42,26 @@ bool same_folder(const std::string& a, const std::string& b) {
   return a == b || fs::equivalent(a, b, ignored);
 }
 
+// Files beside the model need a folder that it is in; and none may take the place of the model that
+// is read.
+void require_place_for_data(const ir::Model& model, const std::string& path,
+                            const std::string& data_name) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored) &&
+      !fs::is_directory(path, ignored))
+    fail_at(path, ErrorCode::bad_input,
+            "is no file that '{}' could lie beside; name a file, or put all data into the model",
+            data_name);
+  if (descriptor_named(path))
+    fail_at(path, ErrorCode::bad_input,
+            "names no folder that '{}' could lie in; name a file, or put all data into the model",
+            data_name);
+  if (!model.path.empty() && path != model.path &&
+      fs::equivalent(fs::path(folder_of(path)) / data_name, model.path, ignored))
+    fail_at(model.path, ErrorCode::bad_input,
+            "would be overwritten by the weights: choose another name for their file");
+}
+
 uint64_t size_of(const fs::path& path) {
   std::error_code problem;
   const uint64_t size = fs::file_size(path, problem);
@@ -86,9 +106,10 @@ Saved save_model(ir::Model model, const std::string& path, const SaveOptions& op
     write_form(written, form, sink);
   };
   if (options.external_data.empty()) {
-    wire::write_file(
+    saved.model_bytes = wire::write_file(
         path, [&](wire::Sink& sink) { write(model, sink); }, options.source);
   } else {
+    require_place_for_data(model, path, options.external_data);
     wire::write_model_with_data(std::move(model), path, options.external_data,
                                 {.at_least = options.threshold,
                                  .alignment = options.alignment,
@@ -96,8 +117,8 @@ Saved save_model(ir::Model model, const std::string& path, const SaveOptions& op
                                  .source = options.source},
                                 write);
     saved.data_bytes = size_of(fs::path(folder) / options.external_data);
+    saved.model_bytes = size_of(path);
   }
-  saved.model_bytes = size_of(path);
   if (form == ModelForm::binary && saved.model_bytes > protobuf_limit) {
     saved.notes.push_back(
         "the file is larger than 2 GiB, where readers built on protobuf stop; --external-data FILE "

@@ -24,8 +24,9 @@ namespace {
 // source stay where they are until they are written.
 class FileSink : public Sink {
  public:
-  FileSink(int descriptor, const std::string& path, const MappedFile* source)
-      : descriptor_(descriptor), path_(path), source_(source) {}
+  // `is_new`: the file is empty and nobody else writes to it.
+  FileSink(int descriptor, const std::string& path, const MappedFile* source, bool is_new)
+      : descriptor_(descriptor), path_(path), source_(source), is_new_(is_new) {}
 
   using Sink::put;
   void put(const void* data, size_t size) override {
@@ -49,7 +50,7 @@ class FileSink : public Sink {
   // A file that does not fit is refused before it is filled, and blocks are found at once.
   void expect(uint64_t size) override {
 #ifdef __linux__
-    if (written_ == 0 && gathered_ == 0 && size >= least_reserved &&
+    if (is_new_ && written_ == 0 && gathered_ == 0 && size >= least_reserved &&
         fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) != 0 && errno == ENOSPC)
       fail_at(path_, ErrorCode::unreadable, "cannot write: {}", std::strerror(ENOSPC));
 #endif
@@ -63,6 +64,7 @@ class FileSink : public Sink {
     views_.clear();
     copied_ = gathered_ = 0;
   }
+  uint64_t written() const { return written_; }
 
  private:
   static constexpr size_t least_view = 1 << 12;
@@ -174,6 +176,7 @@ class FileSink : public Sink {
   int descriptor_;
   const std::string& path_;
   const MappedFile* source_;
+  bool is_new_;
   size_t written_ = 0, storing_ = 0;               // storing_: up to where the disk has begun
   std::vector<iovec> parts_;                       // what is gathered
   std::vector<std::span<const std::byte>> views_;  // those of the parts that are in the source
@@ -182,10 +185,11 @@ class FileSink : public Sink {
   size_t copied_ = 0;
 };
 
-void fill(int descriptor, const FileToWrite& file) {
-  FileSink sink(descriptor, file.path, file.source);
+uint64_t fill(int descriptor, const FileToWrite& file, bool is_new) {
+  FileSink sink(descriptor, file.path, file.source, is_new);
   file.write(sink);
   sink.flush();
+  return sink.written();
 }
 
 struct Temporary {
@@ -196,10 +200,21 @@ struct Temporary {
   }
 };
 
+[[noreturn]] void cannot_create(const std::string& path, int problem) {
+  const std::string folder = folder_of(path);
+  if (problem == ENOENT || problem == ENOTDIR)
+    fail_at(path, ErrorCode::unreadable, "cannot write: there is no folder '{}'", folder);
+  fail_at(path, ErrorCode::unreadable, "cannot write into the folder '{}': {}", folder,
+          std::strerror(problem));
+}
+
 void create_beside(const std::string& path, mode_t mode, Temporary& temporary) {
+  constexpr size_t longest = 200;  // of a name that may have 255 bytes, so that more may follow
+  const size_t name_begin = path.rfind('/') + 1;
+  const std::string stem = path.substr(0, std::min(path.size(), name_begin + longest));
   std::random_device random;
   for (int tries = 0; tries < 100; ++tries) {
-    std::string name = fmt::format("{}.{:08x}.tmp", path, random());
+    std::string name = fmt::format("{}.{:08x}.tmp", stem, random());
     const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd >= 0) {
       temporary.file = Descriptor(fd);
@@ -208,12 +223,14 @@ void create_beside(const std::string& path, mode_t mode, Temporary& temporary) {
     }
     if (errno != EEXIST) break;
   }
-  fail_at(path, ErrorCode::unreadable, "cannot create a file beside it: {}", std::strerror(errno));
+  cannot_create(path, errno);
 }
 
-// What is no regular file is written at once; `temporary` then stays empty.
-void fill_beside(const FileToWrite& file, Temporary& temporary) {
+// What is no regular file is written at once; `temporary` then stays empty. Returns the size.
+uint64_t fill_beside(const FileToWrite& file, Temporary& temporary) {
   const std::string& path = file.path;
+  if (path.empty()) fail(ErrorCode::unreadable, "the name of a file to write is empty");
+  if (const auto descriptor = descriptor_named(path)) return fill(*descriptor, file, false);
   struct stat info {};
   const bool exists = stat(path.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode))
@@ -222,26 +239,28 @@ void fill_beside(const FileToWrite& file, Temporary& temporary) {
     const Descriptor target(open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!target.is_open())
       fail_at(path, ErrorCode::unreadable, "cannot open for writing: {}", std::strerror(errno));
-    return fill(target.get(), file);
+    return fill(target.get(), file, false);
   }
   create_beside(path, exists ? info.st_mode & 0777 : 0666, temporary);
-  fill(temporary.file.get(), file);
+  const uint64_t size = fill(temporary.file.get(), file, true);
   if (fsync(temporary.file.get()) != 0) {
     fail_at(path, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
   }
+  return size;
 }
 
 }  // namespace
 
-void write_file(const std::string& path, const std::function<void(Sink&)>& write,
-                const MappedFile* source) {
+uint64_t write_file(const std::string& path, const std::function<void(Sink&)>& write,
+                    const MappedFile* source) {
   const FileToWrite file{path, write, source};
-  write_files({&file, 1});
+  return write_files({&file, 1});
 }
 
-void write_files(std::span<const FileToWrite> files) {
+uint64_t write_files(std::span<const FileToWrite> files) {
   std::vector<Temporary> temporaries(files.size());
-  for (size_t i = 0; i < files.size(); ++i) fill_beside(files[i], temporaries[i]);
+  uint64_t size = 0;
+  for (size_t i = 0; i < files.size(); ++i) size += fill_beside(files[i], temporaries[i]);
   for (size_t i = 0; i < files.size(); ++i) {
     Temporary& temporary = temporaries[i];
     if (temporary.path.empty()) continue;
@@ -251,6 +270,7 @@ void write_files(std::span<const FileToWrite> files) {
     }
     temporary.path.clear();
   }
+  return size;
 }
 
 }  // namespace sardonyx::wire

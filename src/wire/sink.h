@@ -35,22 +35,23 @@ class StringSink : public Sink {
 };
 
 // Lets `write` fill a new file beside `path` and renames it over `path` when it is whole; on an
-// error nothing is left behind. What is not a regular file (a pipe) is written to directly.
-// Throws Error (unreadable) with the path.
+// error nothing is left behind. What is not a regular file (a pipe) is written to directly, and so
+// are descriptors (descriptor_named). Returns how many bytes it wrote. Throws Error (unreadable)
+// with the path.
 //
 // Parts of `source` that are put go from its mapping into the file without a copy between, large
 // ones from file to file by the system: as clones of the blocks where the file system can, at the
 // same distance from a block's start in both.
-void write_file(const std::string& path, const std::function<void(Sink&)>& write,
-                const MappedFile* source = nullptr);
+uint64_t write_file(const std::string& path, const std::function<void(Sink&)>& write,
+                    const MappedFile* source = nullptr);
 
 // The same for files that belong together: all are filled, in this order, before the first one is
-// put in place.
+// put in place. Returns the bytes of all.
 struct FileToWrite {
   std::string path;
   std::function<void(Sink&)> write;
   const MappedFile* source = nullptr;  // see write_file
 };
-void write_files(std::span<const FileToWrite> files);
+uint64_t write_files(std::span<const FileToWrite> files);
 
 }  // namespace sardonyx::wire

@@ -42,9 +42,9 @@ class Program:
         with np.load(folder / "out.npz", allow_pickle=False) as arrays:
             return [arrays[name] for name in arrays.files]
 
-    def fails(self, expect: int, *arguments, mentions=()) -> str:
+    def fails(self, expect: int, *arguments, mentions=(), **options) -> str:
         """Expects the exit code, one message on stderr that mentions all of `mentions`, and no output."""
-        result = self(*arguments, expect=expect)
+        result = self(*arguments, expect=expect, **options)
         assert result.stdout == ""
         message = result.stderr.strip()
         assert message, "an error without a message"

@@ -1,0 +1,115 @@
+#include "arguments.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "base/mapped_file.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+// An empty name is refused, and "-" becomes the stream.
+std::string resolve(std::string& path, const char* stream) {
+  if (path.empty()) return "the name of a file is empty";
+  if (path == "-") path = stream;
+  return {};
+}
+
+bool is_pipe(int descriptor) {
+  struct stat info {};
+  return fstat(descriptor, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+bool write_all(int descriptor, const char* data, size_t size) {
+  while (size > 0) {
+    const ssize_t done = write(descriptor, data, size);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return false;
+    data += done;
+    size -= static_cast<size_t>(done);
+  }
+  return true;
+}
+
+bool copy_all(int from, int to) {
+  std::array<char, 1 << 16> part;
+  for (;;) {
+    const ssize_t got = read(from, part.data(), part.size());
+    if (got == 0) return true;
+    if (got < 0 && errno != EINTR) return false;
+    if (got > 0 && !write_all(to, part.data(), static_cast<size_t>(got))) return false;
+  }
+}
+
+// Models are mapped, some more than once: what comes through a pipe is gathered in memory, as a
+// file that takes the place of the pipe.
+std::string gather(const std::string& path) {
+  const std::optional<int> descriptor = descriptor_named(path);
+  if (!descriptor || !is_pipe(*descriptor)) return {};
+  const int memory = memfd_create("gathered", MFD_CLOEXEC);
+  const bool whole = memory >= 0 && copy_all(*descriptor, memory) && dup2(memory, *descriptor) >= 0;
+  const int problem = errno;
+  if (memory >= 0) close(memory);
+  return whole ? "" : fmt::format("cannot read {}: {}", path, std::strerror(problem));
+}
+
+std::string range_text(int64_t least, int64_t most) {
+  if (most != std::numeric_limits<int64_t>::max())
+    return fmt::format("a whole number from {} to {}", least, most);
+  if (least != std::numeric_limits<int64_t>::min())
+    return fmt::format("a whole number from {} on", least);
+  return "a whole number of at most 64 bits";
+}
+
+}  // namespace
+
+void add_model_argument(CLI::App& command, const char* name, std::string& path, const char* what) {
+  const auto check = [](std::string& given) {
+    std::string problem = resolve(given, "/dev/stdin");
+    return problem.empty() ? gather(given) : problem;
+  };
+  command.add_option(name, path, what)->required()->transform(CLI::Validator(check, ""));
+}
+
+CLI::Validator output_file() {
+  const auto check = [](std::string& given) { return resolve(given, "/dev/stdout"); };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator whole_number(int64_t least, int64_t most) {
+  const auto check = [least, most](std::string& text) {
+    int64_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, problem] = std::from_chars(text.data(), end, number);
+    if (problem == std::errc() && stop == end && number >= least && number <= most)
+      return std::string();
+    return fmt::format("must be {}; got '{}'", range_text(least, most), text);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator not_empty() {
+  const auto check = [](std::string& text) {
+    return text.empty() ? std::string("needs a name; got an empty one") : std::string();
+  };
+  return CLI::Validator(check, "");
+}
+
+void tell_written(std::string_view path, std::string_view text) {
+  if (descriptor_named(path) == STDOUT_FILENO) {
+    fmt::print(stderr, "{}", text);
+  } else {
+    emit(text);
+  }
+}
+
+}  // namespace sardonyx::cli

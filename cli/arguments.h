@@ -1,0 +1,26 @@
+// What arguments of several commands have in common.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace sardonyx::cli {
+
+// The name of a model's file, which must be given; "-" is standard input.
+void add_model_argument(CLI::App& command, const char* name, std::string& path, const char* what);
+// Takes the name of a file to write; "-" is standard output.
+CLI::Validator output_file();
+
+// Refuse all but whole numbers in a range, and empty texts, in words of ours.
+CLI::Validator whole_number(int64_t least = std::numeric_limits<int64_t>::min(),
+                            int64_t most = std::numeric_limits<int64_t>::max());
+CLI::Validator not_empty();
+
+// Says what there is to say of a file that was written: on standard error where the file itself is
+// standard output.
+void tell_written(std::string_view path, std::string_view text);
+
+}  // namespace sardonyx::cli
