@@ -276,7 +276,7 @@ int main(int argc, char** argv) {
   }
   if (!settings.quiet) {
     for (const auto& [op, states] : by_op) {
-      const auto count = [&](const char* state) {
+      const auto count = [&states = states](const char* state) {
         return states.contains(state) ? states.at(state) : 0;
       };
       fmt::print("{:28} {:4} passed {:4} failed {:4} skipped {:4} superseded\n", op,

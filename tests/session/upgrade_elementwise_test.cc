@@ -134,7 +134,7 @@ TEST(UpgradeCast, InfinityOfTypesWithoutOne) {
     for (const auto& [type, name, largest] :
          {std::tuple{18, "float8e4m3fnuz", 240.0}, std::tuple{20, "float8e5m2fnuz", 57344.0}}) {
       SCOPED_TRACE(fmt::format("{} of opset {}", name, opset));
-      const auto run_both = [&](const char* attributes) {
+      const auto run_both = [&, type = type, name = name](const char* attributes) {
         return run_old(
             opset,
             fmt::format("g (float[3] x, {1}[1] like) => (float[3] y, float[3] z) {{ a = Cast<to = "
@@ -179,7 +179,7 @@ TEST(UpgradeReduce, AxesWereAnAttribute) {
     for (const int opset : {1, 11, 12, 13, 17}) {
       if (std::string(op) == "ReduceSum" && opset >= 13) continue;
       SCOPED_TRACE(fmt::format("{} of opset {}", op, opset));
-      const auto run = [&](const char* attributes) {
+      const auto run = [&, op = op](const char* attributes) {
         return run_old(
             opset,
             fmt::format("g (float[2, 2] x) => (float[] y) {{ y = {}{}(x) }}", op, attributes),
