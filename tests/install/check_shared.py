@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DECLARED = re.compile(r"\b(?:class|struct|enum class)\s+(?:\[\[[^\]]*\]\]\s*)?(\w+)|\b(\w+)\s*\(")
+DECLARED = re.compile(r"\b(?:class|struct|enum class)\s+(?:\[\[[^\]]*\]\]\s*)?(\w+)|\b(\w+)\s*[(=]")
 
 
 def output_of(*command: str) -> str:
@@ -21,7 +21,7 @@ def output_of(*command: str) -> str:
 
 
 def declared_names() -> set[str]:
-    """All names that the headers could mean: of types, and before parentheses."""
+    """All names that the headers could mean: of types, functions and constants."""
     names = set()
     for header in (ROOT / "include" / "sardonyx").glob("*.h"):
         for match in DECLARED.finditer(re.sub(r"//[^\n]*", "", header.read_text())):
