@@ -12,10 +12,11 @@ namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Float16 has no arithmetic here, so its tiles move as uint16_t and are bit-cast.
+// Float16 has no arithmetic here, so its tiles move as uint16_t and are bit-cast. Highway's
+// emulation of vectors converts neither infinities nor the sign of zero.
 void HalfToFloat(const uint16_t* x, float* y, int64_t n) {
   int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   const hn::ScalableTag<float> d;
   const hn::Rebind<uint16_t, decltype(d)> du;
   const hn::Rebind<hwy::float16_t, decltype(d)> dh;
@@ -29,7 +30,7 @@ void HalfToFloat(const uint16_t* x, float* y, int64_t n) {
 
 void FloatToHalf(const float* x, uint16_t* y, int64_t n) {
   int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   const hn::ScalableTag<float> d;
   const hn::Rebind<uint16_t, decltype(d)> du;
   const hn::Rebind<hwy::float16_t, decltype(d)> dh;
