@@ -98,6 +98,16 @@ bool truth_of(const Value& value) {
   return tensor.elements<bool>()[0];
 }
 
+// Input `i`, which must be one element where it is there.
+template <class T>
+std::optional<T> one_of(const RunContext& run, int i, std::string_view what) {
+  if (!run.has_input(i)) return std::nullopt;
+  if (run.in_size(i) == 1) return *run.in<T>(i);
+  throw Error(ErrorCode::run_failed,
+              fmt::format("the loop's {} must be one element; it has shape {}", what,
+                          to_string(run.in_shape(i))));
+}
+
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ir::Graph& body = body_of(ctx);
   const Arity arity = arity_of(ctx, body);
@@ -114,9 +124,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   }
   std::shared_ptr<PreparedGraph> prepared = ctx.prepare_graph(body, inputs);
   return make_allocating_step("loop", [prepared, arity, item_types](RunContext& run) {
-    const int64_t limit = run.has_input(0) && run.in_size(0) == 1 ? *run.in<int64_t>(0) : INT64_MAX;
+    const int64_t limit = one_of<int64_t>(run, 0, "trip count").value_or(INT64_MAX);
     std::vector<Value> values(arity.carried + 2);
-    bool go_on = !run.has_input(1) || run.in_size(1) != 1 || *run.in<bool>(1);
+    bool go_on = one_of<bool>(run, 1, "condition").value_or(true);
     for (size_t i = 0; i < arity.carried; ++i) {
       const int input = static_cast<int>(i) + 2;
       if (run.has_input(input)) values[2 + i] = run.in_value(input);

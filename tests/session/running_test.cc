@@ -171,6 +171,28 @@ TEST(Variants, AnyChoiceOfDefaultsRuns) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// A trip count of no elements would make a loop that never ends.
+TEST(Loops, CountsAndConditionsHoldOneElement) {
+  const Model model = model_of(R"(g (int64[T] trips, bool[C] keep, float[2] x) => (float[2] y) {
+    y = Loop(trips, keep, x) <body = b (int64 i, bool go, float[2] state) => (
+        bool go_on, float[2] next) { go_on = Identity(go)
+      next = Add(state, state) }>
+  })");
+  const Value x = Tensor::of<float>({1, 2}, {2});
+  const auto integers = [](int64_t n) { return Tensor(ElementType::int64, {n}); };
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.plain = plain});
+    const auto run = [&](Tensor trips, Tensor keep) {
+      return session.run({{"trips", trips}, {"keep", keep}, {"x", x}});
+    };
+    EXPECT_EQ(floats(run(Tensor::of<int64_t>({2}, {1}), Tensor::of<bool>({true}, {1}))[0]),
+              (std::vector<float>{4, 8}));
+    EXPECT_THROW(run(integers(0), Tensor::of<bool>({true}, {1})), Error);
+    EXPECT_THROW(run(integers(2), Tensor::of<bool>({true}, {1})), Error);
+    EXPECT_THROW(run(Tensor::of<int64_t>({2}, {1}), Tensor(ElementType::boolean, {0})), Error);
+  }
+}
+
 TEST(LateSteps, ShareTheMemoryOfTheirInputs) {
   const std::string text = R"(g (float[N, M] x, int64[2] shape) => (float[A, B] y, float[C, D] z) {
     one = Constant<value = float {1.0}>()
