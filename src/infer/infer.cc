@@ -303,6 +303,14 @@ int64_t formulas_evaluated() { return evaluated; }
 std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
                               std::span<const Known* const> inputs, const Findings& findings,
                               const ops::InferSubgraph* subgraph) {
+  // Formulas speak of a node's first output. A file may leave it out, though the standard forbids
+  // that: it then is one without a name.
+  if (node.outputs.empty()) {
+    ir::Node named = node;  // graphs are shared, not copied
+    named.outputs.emplace_back();
+    infer_node(named, binding, inputs, findings, subgraph);
+    return {};
+  }
   std::optional<Resolved> resolved;
   if (findings.thorough && findings.symbols->has_learned())
     inputs = resolved.emplace(inputs, *findings.symbols).inputs();

@@ -65,6 +65,29 @@ TEST(Thorough, SizesThatMustAgreeAreOne) {
   EXPECT_EQ(g.shape("z"), "[N,128]");
 }
 
+// Files may say so, though the standard forbids it.
+TEST(Thorough, NodesWithoutOutputsLoseWhatTheyMake) {
+  ir::Graph graph = wire::parse_graph(R"(g (float[n, 4] x) => (float[n, 4] y) {
+    floats = Constant <value = float[2] {0.5, 2}> ()
+    counts = Constant <value = int64[2] {1, 2}> ()
+    a = Cast <to = 1> (counts)
+    b = Cast <to = 11> (floats)
+    c = CastLike (floats, counts)
+    d = Add (floats, floats)
+    e = Max (counts, counts)
+    f = Neg (floats)
+    g = Identity (counts)
+    h = Squeeze (counts)
+    i = Mul (counts, counts)
+    j, k, l = LayerNormalization (x, x)
+    y = Relu (x)
+  })");
+  for (ir::Node& node : graph.nodes) {
+    if (node.op_type != "Constant" && node.op_type != "Relu") node.outputs.clear();
+  }
+  EXPECT_EQ(Thorough(std::move(graph)).shape("y"), "[n,4]");
+}
+
 TEST(Thorough, UnknownElementsKeepTheirIdentity) {
   const Thorough g(R"(g (float[n, 4] x, int64[n] lengths) => (float[a] y) {
     longest = ReduceMax <keepdims = 0> (lengths)
