@@ -106,6 +106,10 @@ struct SessionOptions {
   bool fuse = true;               // combine operators into one step where that is exact enough
   bool exact = false;             // no algorithm that trades accuracy for speed
   bool assume_inference = false;  // old BatchNormalization/Dropout without is_test: inference
+  // Bring all weights into the form of their kernels before the constructor returns, so that the
+  // first run takes as long as any other. Without it a session is there at once: its first run
+  // packs what it reads, when it reaches it, and weights that no run reads are never packed.
+  bool pack_early = false;
   // Of random operators without a seed of their own, which go on from run to run of a session.
   uint64_t seed = 0;
   // All values the graph makes become outputs, after the model's own, in order of their making.
@@ -162,7 +166,7 @@ class Session {
 
   // What running consists of.
   std::vector<StepDescription> steps() const;
-  // Bytes of packed weights, and of working memory that ended runs have left for later ones (one
+  // Bytes of weights packed by runs so far or to be packed, and of working memory that ended runs have left for later ones (one
   // block for each run that there was at the same time).
   int64_t packed_bytes() const;
   int64_t arena_bytes() const;

@@ -183,7 +183,6 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
   infer_from_values(inferred, node, binding, inputs, frame);
   ops::PackCache packs;
   ops::PrepareServices services;
-  services.pool = &environment.pool();
   services.packs = &packs;
   services.prepare_graph = [&](const ir::Graph& graph,
                                std::span<const Known>) -> std::unique_ptr<ops::PreparedGraph> {

@@ -103,7 +103,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
       [packed, epilogue = read_epilogue(ctx)](RunContext& run, const State& s) {
         const kernels::ConvExtras extras{run.has_input(5) ? run.in<float>(5) : nullptr,
                                          run.has_output(1) ? run.out<float>(1) : nullptr};
-        kernels::conv_run(s.shape, s.wide.in<float>(run, 0), packed->data(),
+        kernels::conv_run(s.shape, s.wide.in<float>(run, 0), packed->get(run.pool()).data(),
                           s.wide.out<float>(run, 0), at_run(run, s, epilogue),
                           scratch_at(run, s.scratch), run.pool(), extras);
         s.wide.finish<float>(run, 0);

@@ -52,7 +52,7 @@ struct Part {
   Window window;
   kernels::ConvShape weights;
   kernels::Epilogue epilogue;
-  std::shared_ptr<const Tensor> packed;
+  std::shared_ptr<const Pack<Tensor>> packed;
 };
 
 Part prepare_part(PrepareContext& ctx, int index) {
@@ -118,7 +118,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         for (int i = 0; i < count; ++i) {
           const Part& part = parts[static_cast<size_t>(i)];
           kernels::ChainPart& to = at[static_cast<size_t>(i)];
-          to = {part.packed->data(), part.epilogue};
+          to = {part.packed->get(run.pool()).data(), part.epilogue};
           if (run.has_input(chain_bias(i))) to.epilogue.bias = run.in<float>(chain_bias(i));
         }
         if (run.has_input(residual))

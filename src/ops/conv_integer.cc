@@ -15,7 +15,7 @@ namespace sardonyx::ops {
 namespace {
 
 using kernels::ConvShape;
-using Packed = std::shared_ptr<const Tensor>;
+using Packed = std::shared_ptr<const Pack<Tensor>>;
 
 struct Operands {
   int x, w, x_zero, w_zero;
@@ -44,16 +44,15 @@ Packed pack_constant(PrepareContext& ctx, const Operands& o, int64_t group) {
   const std::string format =
       fmt::format("conv integer {} {} group {} zero {}", to_string(w->shape()),
                   name_of(w->element_type()), group, fmt::join(zeros, " "));
-  return ctx.packed<Tensor>(o.w, format, [&] {
-    auto made = std::make_shared<Tensor>(ElementType::int16,
-                                         Shape{kernels::conv_integer_weights_size(shape)});
-    ThreadPool alone(1);
-    ThreadPool& pool = ctx.services().pool ? *ctx.services().pool : alone;
-    kernels::pack_conv_integer_weights(shape, w->element_type(), w->data(),
-                                       zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
-                                       static_cast<int16_t*>(made->mutable_data()), pool);
-    return Packed(std::move(made));
-  });
+  const int64_t size = kernels::conv_integer_weights_size(shape);
+  return ctx.packed<Tensor>(
+      o.w, format, size * 2, [weights = *w, shape, zeros, size](ThreadPool& pool) {
+        Tensor made(ElementType::int16, Shape{size});
+        kernels::pack_conv_integer_weights(shape, weights.element_type(), weights.data(),
+                                           zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
+                                           static_cast<int16_t*>(made.mutable_data()), pool);
+        return made;
+      });
 }
 
 struct State {
@@ -83,7 +82,7 @@ void bind_conv(BindContext& bind, State& s, const Operands& o, const Window& win
 
 const int16_t* weights_at_run(RunContext& run, const State& s, const Operands& o,
                               const Packed& packed) {
-  if (packed) return static_cast<const int16_t*>(packed->data());
+  if (packed) return static_cast<const int16_t*>(packed->get(run.pool()).data());
   auto* weights = reinterpret_cast<int16_t*>(scratch_at(run, s.weights));
   int32_t* zeros = nullptr;
   if (run.has_input(o.w_zero)) {
@@ -157,19 +156,30 @@ void pack_first(const ConvShape& shape, const Tensor& w, ByteWeights& made) {
                                    made.sums.mutable_elements<int32_t>().data());
 }
 
-// `pool` may be null.
-void pack_last(const ConvShape& shape, const Tensor& w, ThreadPool* pool, ByteWeights& made) {
-  ThreadPool alone(1);
+void pack_last(const ConvShape& shape, const Tensor& w, ThreadPool& pool, ByteWeights& made) {
   made.values = Tensor(ElementType::int8, Shape{kernels::conv_bytes_last_weights_size(shape)});
   made.sums = Tensor(ElementType::int32, Shape{kernels::conv_bytes_last_channels(shape)});
   kernels::pack_conv_bytes_last_weights(
       shape, w.element_type(), w.data(), made.zeros.elements<int32_t>().data(),
-      made.values.mutable_data(), made.sums.mutable_elements<int32_t>().data(),
-      pool ? *pool : alone);
+      made.values.mutable_data(), made.sums.mutable_elements<int32_t>().data(), pool);
 }
 
-std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group,
-                                              bool last = false) {
+using PackedBytes = std::shared_ptr<const Pack<ByteWeights>>;
+
+// The zero point of each output channel, for signed bytes.
+Tensor signed_zeros(const ConvShape& shape, const Tensor& w, const Tensor& zero) {
+  Tensor made(ElementType::int32, Shape{kernels::conv_bytes_last_channels(shape)});
+  const auto zeros = made.mutable_elements<int32_t>();
+  std::ranges::fill(zeros, 0);
+  for (int64_t i = 0; i < shape.out_channels; ++i) {
+    zeros[static_cast<size_t>(i)] =
+        byte_at(zero.element_type(), zero.data(), zero.size() == 1 ? 0 : i) -
+        (w.element_type() == ElementType::uint8 ? 128 : 0);
+  }
+  return made;
+}
+
+PackedBytes pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group, bool last = false) {
   const Tensor* w = ctx.constant(o.w);
   const Tensor* given = ctx.has_input(o.w_zero) ? ctx.constant(o.w_zero) : nullptr;
   if (w == nullptr || w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 ||
@@ -187,28 +197,25 @@ std::shared_ptr<const ByteWeights> pack_bytes(PrepareContext& ctx, const Operand
   int64_t taps = 1;
   for (size_t i = 2; i < w->shape().size(); ++i) taps *= w->shape()[i];
   if (!last && shape.in_channels == group && taps > kernels::conv_bytes_most_taps) return nullptr;
+  const Tensor zeros = signed_zeros(shape, *w, *zero);
+  const int64_t bytes = (last ? kernels::conv_bytes_last_weights_size(shape)
+                              : kernels::conv_bytes_weights_size(shape)) +
+                        2 * kernels::conv_bytes_last_channels(shape) * 4;
   return ctx.packed<ByteWeights>(
       o.w,
       fmt::format("conv bytes{} {} group {} zero {}", last ? " last" : "", to_string(w->shape()),
                   group, zero_text(*zero)),
-      [&] {
-        auto made = std::make_shared<ByteWeights>();
-        made->zeros = Tensor(ElementType::int32, Shape{kernels::conv_bytes_last_channels(shape)});
-        const auto zeros = made->zeros.mutable_elements<int32_t>();
-        std::ranges::fill(zeros, 0);
-        for (int64_t i = 0; i < channels; ++i) {
-          const int32_t value =
-              byte_at(zero->element_type(), zero->data(), zero->size() == 1 ? 0 : i) -
-              (w->element_type() == ElementType::uint8 ? 128 : 0);
-          zeros[static_cast<size_t>(i)] = value;
-          made->has_zeros |= value != 0;
-        }
+      bytes, [shape, last, weights = *w, zeros](ThreadPool& pool) {
+        ByteWeights made;
+        made.zeros = zeros;
+        made.has_zeros =
+            std::ranges::any_of(zeros.elements<int32_t>(), [](int32_t value) { return value != 0; });
         if (last) {
-          pack_last(shape, *w, ctx.services().pool, *made);
+          pack_last(shape, weights, pool, made);
         } else {
-          pack_first(shape, *w, *made);
+          pack_first(shape, weights, made);
         }
-        return std::shared_ptr<const ByteWeights>(std::move(made));
+        return made;
       });
 }
 
@@ -242,7 +249,7 @@ void run_bytes(RunContext& run, const State& s, const ByteWeights& weights) {
 }
 
 std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group, bool last,
-                                    const std::shared_ptr<const ByteWeights>& weights) {
+                                    const PackedBytes& weights) {
   auto step = make_step<State>(
       last ? "conv_scaled.bytes_last" : "conv_scaled.bytes",
       [window, group, last](BindContext& bind, State& s) {
@@ -259,13 +266,13 @@ std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group, bool la
                              : kernels::conv_bytes_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
-      [weights](RunContext& run, const State& s) { run_bytes(run, s, *weights); });
+      [weights](RunContext& run, const State& s) { run_bytes(run, s, weights->get(run.pool())); });
   step->traits().unread_inputs = {scaled.w};
   return step;
 }
 
 std::unique_ptr<Step> prepare_byte_sums(const Window& window, int64_t group,
-                                        const std::shared_ptr<const ByteWeights>& weights) {
+                                        const PackedBytes& weights) {
   auto step = make_step<State>(
       "conv_integer.bytes",
       [window, group](BindContext& bind, State& s) {
@@ -277,7 +284,7 @@ std::unique_ptr<Step> prepare_byte_sums(const Window& window, int64_t group,
         bind.need_scratch(layout.bytes());
       },
       [weights](RunContext& run, const State& s) {
-        kernels::ConvBytes job = byte_job(run, plain, *weights);
+        kernels::ConvBytes job = byte_job(run, plain, weights->get(run.pool()));
         job.sums = run.out<int32_t>(0);
         kernels::conv_bytes(s.shape, job, scratch_at(run, s.scratch), run.pool());
       });

@@ -108,7 +108,7 @@ void multiply(RunContext& run, const State& s, const Operands& o, const int16_t*
   }
 }
 
-using Packed = std::shared_ptr<const Tensor>;
+using Packed = std::shared_ptr<const Pack<Tensor>>;
 
 // The panels of a constant matrix whose zero point is constant too.
 Packed pack_constant(PrepareContext& ctx, const Operands& o) {
@@ -126,20 +126,19 @@ Packed pack_constant(PrepareContext& ctx, const Operands& o) {
   }
   const std::string format = fmt::format("integer {}x{} {} zero {}", K, N,
                                          name_of(b->element_type()), fmt::join(zeros, " "));
-  return ctx.packed<Tensor>(o.b, format, [&] {
-    auto made =
-        std::make_shared<Tensor>(ElementType::int16, Shape{kernels::integer_panels_size(N, K)});
-    ThreadPool alone(1);
-    ThreadPool& pool = ctx.services().pool ? *ctx.services().pool : alone;
-    kernels::pack_integer_panels(b->element_type(), b->data(), N, 1, K, N,
-                                 zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
-                                 static_cast<int16_t*>(made->mutable_data()), pool);
-    return Packed(std::move(made));
-  });
+  const int64_t size = kernels::integer_panels_size(N, K);
+  return ctx.packed<Tensor>(
+      o.b, format, size * 2, [matrix = *b, zeros, K, N, size](ThreadPool& pool) {
+        Tensor made(ElementType::int16, Shape{size});
+        kernels::pack_integer_panels(matrix.element_type(), matrix.data(), N, 1, K, N,
+                                     zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
+                                     static_cast<int16_t*>(made.mutable_data()), pool);
+        return made;
+      });
 }
 
-const int16_t* panels_of(const Packed& packed) {
-  return packed ? static_cast<const int16_t*>(packed->data()) : nullptr;
+const int16_t* panels_of(const RunContext& run, const Packed& packed) {
+  return packed ? static_cast<const int16_t*>(packed->get(run.pool()).data()) : nullptr;
 }
 
 void infer_plain(InferContext& ctx) {
@@ -159,7 +158,7 @@ std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
       },
       [packed](RunContext& run, const State& s) {
         multiply(
-            run, s, plain, panels_of(packed), [&](int64_t at) { return run.out<int32_t>(0) + at; },
+            run, s, plain, panels_of(run, packed), [&](int64_t at) { return run.out<int32_t>(0) + at; },
             [](int32_t*, int64_t) {});
       });
   if (packed) step->traits().unread_inputs = {1};
@@ -274,7 +273,7 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
       [has = packed != nullptr](BindContext& bind, State& s) { bind_scaled(bind, s, has); },
       [packed](RunContext& run, const State& s) {
         multiply(
-            run, s, scaled, panels_of(packed),
+            run, s, scaled, panels_of(run, packed),
             [&](int64_t) { return reinterpret_cast<int32_t*>(scratch_at(run, s.sums)); },
             [&](const int32_t* sums, int64_t offset) { requantize_all(run, s, sums, offset); });
       });

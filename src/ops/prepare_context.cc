@@ -16,29 +16,26 @@ const Known& at(std::span<const Known* const> values, int i) {
 
 }  // namespace
 
-std::any PackCache::get_any(const Tensor& constant, const std::string& format,
-                            const std::function<std::any()>& make) {
-  std::shared_ptr<Entry> entry;
+std::shared_ptr<const AnyPack> PackCache::find_or_add(
+    const Tensor& constant, const std::string& format, int64_t bytes,
+    const std::function<std::shared_ptr<const AnyPack>()>& add) {
+  const std::lock_guard lock(mutex_);
+  const Key key{constant.data(), format};
+  const auto found = entries_.find(key);
+  if (found != entries_.end() && !found->second.owner.expired()) return found->second.pack;
+  // Packs of tensors that are gone would never be asked for again.
+  std::erase_if(entries_, [](const auto& item) { return item.second.owner.expired(); });
+  bytes_ += bytes;
+  return (entries_[key] = {add(), constant.owner()}).pack;
+}
+
+void PackCache::make_all(ThreadPool& pool) {
+  std::vector<std::shared_ptr<const AnyPack>> packs;
   {
     const std::lock_guard lock(mutex_);
-    const Key key{constant.data(), format};
-    const auto found = entries_.find(key);
-    if (found != entries_.end() && !found->second->owner.expired()) {
-      entry = found->second;
-    } else {
-      // Packs of tensors that are gone would never be asked for again.
-      std::erase_if(entries_, [](const auto& item) { return item.second->owner.expired(); });
-      entry = std::make_shared<Entry>();
-      entry->owner = constant.owner();
-      entries_[key] = entry;
-    }
+    for (const auto& [key, entry] : entries_) packs.push_back(entry.pack);
   }
-  const std::lock_guard lock(entry->mutex);
-  if (!entry->packed.has_value()) {
-    entry->packed = make();
-    give_back(constant);
-  }
-  return entry->packed;
+  for (const auto& pack : packs) pack->make(pool);
 }
 
 void PackCache::give_back(std::span<const std::byte> bytes) const {

@@ -46,25 +46,23 @@ int64_t padded(int64_t columns) {
          kernels::byte_panel_columns;
 }
 
-std::shared_ptr<const Packed> pack_constant(PrepareContext& ctx, bool transposed) {
+std::shared_ptr<const Pack<Packed>> pack_constant(PrepareContext& ctx, bool transposed) {
   const Tensor* matrix = ctx.constant(b);
   if (matrix == nullptr || matrix->rank() != 2) return nullptr;
   const int64_t K = matrix->shape()[transposed ? 1 : 0], N = matrix->shape()[transposed ? 0 : 1];
   const std::string format = fmt::format("bytes {}x{} {}{}", K, N, name_of(matrix->element_type()),
                                          transposed ? " transposed" : "");
-  return ctx.packed<Packed>(b, format, [&] {
-    auto made = std::make_shared<Packed>();
-    made->panels = Tensor(ElementType::int8, Shape{kernels::byte_panels_size(N, K)});
-    made->sums = Tensor(ElementType::int32, Shape{padded(N)});
-    ThreadPool alone(1);
-    ThreadPool& pool = ctx.services().pool ? *ctx.services().pool : alone;
-    kernels::pack_byte_panels(matrix->element_type(), matrix->data(), transposed ? 1 : N,
-                              transposed ? K : 1, K, N,
-                              static_cast<int8_t*>(made->panels.mutable_data()),
-                              static_cast<int32_t*>(made->sums.mutable_data()), pool);
-    ctx.services().packs->count(kernels::byte_panels_size(N, K));
-    return std::shared_ptr<const Packed>(std::move(made));
-  });
+  const int64_t bytes = kernels::byte_panels_size(N, K) + padded(N) * 4;
+  return ctx.packed<Packed>(
+      b, format, bytes, [given = *matrix, transposed, K, N](ThreadPool& pool) {
+        Packed made{Tensor(ElementType::int8, Shape{kernels::byte_panels_size(N, K)}),
+                    Tensor(ElementType::int32, Shape{padded(N)})};
+        kernels::pack_byte_panels(given.element_type(), given.data(), transposed ? 1 : N,
+                                  transposed ? K : 1, K, N,
+                                  static_cast<int8_t*>(made.panels.mutable_data()),
+                                  static_cast<int32_t*>(made.sums.mutable_data()), pool);
+        return made;
+      });
 }
 
 struct State {
@@ -187,7 +185,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         bind_product(bind, s, transposed, has);
       },
       [packed, transposed](RunContext& run, const State& s) {
-        run_product(run, s, packed.get(), transposed);
+        run_product(run, s, packed ? &packed->get(run.pool()) : nullptr, transposed);
       });
   if (packed) step->traits().unread_inputs = {b};
   return step;

@@ -157,7 +157,7 @@ struct State {
   int64_t scratch = 0;
 };
 
-using Packed = std::shared_ptr<const Tensor>;
+using Packed = std::shared_ptr<const Pack<Tensor>>;
 
 // Float weights that never change are packed once; others in each run.
 Packed pack_constant(PrepareContext& ctx, int i, const RecurrentShape& settings) {
@@ -169,18 +169,19 @@ Packed pack_constant(PrepareContext& ctx, int i, const RecurrentShape& settings)
   const std::string format = fmt::format(
       "{} {} {} {} {}", ctx.node().op_type, i == 1 ? "input" : "state", to_string(tensor->shape()),
       name_of(tensor->element_type()), shape.linear_before_reset);
-  return ctx.packed<Tensor>(i, format, [&] {
-    const Tensor values = float_constant(ctx, i);
-    const int64_t bytes = i == 1 ? kernels::recurrent_input_pack_bytes<float>(shape)
-                                 : kernels::recurrent_state_pack_bytes<float>(shape);
-    auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{bytes});
-    const auto* from = static_cast<const float*>(values.data());
-    if (i == 1)
-      kernels::pack_recurrent_input(shape, from, made->mutable_data(), ctx.services().pool);
-    else
-      kernels::pack_recurrent_state(shape, from, made->mutable_data(), ctx.services().pool);
-    return Packed(std::move(made));
-  });
+  const int64_t bytes = i == 1 ? kernels::recurrent_input_pack_bytes<float>(shape)
+                               : kernels::recurrent_state_pack_bytes<float>(shape);
+  return ctx.packed<Tensor>(
+      i, format, bytes, [weights = *tensor, shape, i, bytes](ThreadPool& pool) {
+        const Tensor values = as_floats(weights, pool);
+        Tensor made(ElementType::uint8, Shape{bytes});
+        const auto* from = static_cast<const float*>(values.data());
+        if (i == 1)
+          kernels::pack_recurrent_input(shape, from, made.mutable_data(), &pool);
+        else
+          kernels::pack_recurrent_state(shape, from, made.mutable_data(), &pool);
+        return made;
+      });
 }
 
 template <class T>
@@ -212,8 +213,8 @@ template <class T>
 void run_layer(RunContext& run, const State& s, const Packed& w, const Packed& r) {
   kernels::RecurrentData<T> data;
   data.x = s.wide.in<T>(run, 0);
-  data.w = w ? w->data() : scratch_at(run, s.packed_w);
-  data.r = r ? r->data() : scratch_at(run, s.packed_r);
+  data.w = w ? w->get(run.pool()).data() : scratch_at(run, s.packed_w);
+  data.r = r ? r->get(run.pool()).data() : scratch_at(run, s.packed_r);
   if (!w)
     kernels::pack_recurrent_input(s.shape, s.wide.in<T>(run, 1), scratch_at(run, s.packed_w),
                                   &run.pool());

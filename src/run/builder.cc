@@ -183,7 +183,6 @@ void Builder::prepare(PlanStep& step, std::span<const Known* const> inputs,
   std::vector<const Known*> made;
   for (const Known& output : outputs) made.push_back(&output);
   ops::PrepareServices services;
-  services.pool = services_.pool;
   services.packs = services_.packs;
   services.exact = services_.exact;
   services.prepare_graph = [&](const ir::Graph& graph, std::span<const Known> given) {

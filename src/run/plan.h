@@ -18,7 +18,6 @@ namespace sardonyx::run {
 using ops::Known;
 
 struct PlanServices {
-  ThreadPool* pool = nullptr;       // never null
   ops::PackCache* packs = nullptr;  // never null
   bool exact = false;
   // Of the inference of all plans within one another; never null.

@@ -180,10 +180,11 @@ Session::Implementation::SharedVariant Session::Implementation::make_variant(
   rewrite::simplify(made->graph,
                     {.pool = pool.get(), .fuse = options.fuse && !options.all_outputs});
   model->packs.give_back_files();
-  const run::PlanServices services{pool.get(), &model->packs, options.exact};
+  const run::PlanServices services{&model->packs, options.exact};
   made->plan =
       std::make_unique<run::Plan>(std::move(made->graph), std::span<const ops::Known>(),
                                   std::vector<std::pair<std::string, ops::Known>>(), services);
+  if (options.pack_early) model->packs.make_all(*pool);
   model->packs.give_back_files();
   return made;
 }

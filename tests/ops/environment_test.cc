@@ -1,9 +1,11 @@
 // What the runs of a model share: packs of weights, random streams, the count of memory.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "base/fail.h"
 #include "ops/prepare_context.h"
@@ -11,17 +13,68 @@
 namespace sardonyx::ops {
 namespace {
 
-using Made = std::shared_ptr<const int>;
-
-TEST(PackCache, MakesEachPackOnce) {
+TEST(PackCache, MakesEachPackOnceAndWhenAskedFor) {
   PackCache packs;
+  ThreadPool pool(1);
   const Tensor weights(ElementType::float32, {4});
   int made = 0;
-  const auto make = [&] { return std::make_shared<const int>(++made); };
-  EXPECT_EQ(*packs.get<int>(weights, "a", make), 1);
-  EXPECT_EQ(*packs.get<int>(weights, "a", make), 1);
-  EXPECT_EQ(*packs.get<int>(weights, "b", make), 2);
-  EXPECT_EQ(*packs.get<int>(Tensor(ElementType::float32, {4}), "a", make), 3);
+  const auto pack = [&](const Tensor& of, const std::string& format) {
+    return packs.get<int>(of, format, 10, [&](ThreadPool&) { return ++made; });
+  };
+  const auto a = pack(weights, "a"), again = pack(weights, "a"), b = pack(weights, "b");
+  EXPECT_EQ(made, 0);
+  EXPECT_EQ(b->get(pool), 1);
+  EXPECT_EQ(a->get(pool), 2);
+  EXPECT_EQ(again->get(pool), 2);
+  EXPECT_EQ(pack(Tensor(ElementType::float32, {4}), "a")->get(pool), 3);
+  EXPECT_EQ(packs.bytes(), 30);
+}
+
+TEST(PackCache, MakesAllThatIsLeft) {
+  PackCache packs;
+  ThreadPool pool(1);
+  const Tensor weights(ElementType::float32, {4});
+  int made = 0;
+  const auto a = packs.get<int>(weights, "a", 1, [&](ThreadPool&) { return ++made; });
+  const auto b = packs.get<int>(weights, "b", 1, [&](ThreadPool&) { return ++made; });
+  a->get(pool);
+  packs.make_all(pool);
+  EXPECT_EQ(made, 2);
+  EXPECT_EQ(a->get(pool), 1);
+  EXPECT_EQ(b->get(pool), 2);
+}
+
+TEST(PackCache, LetsGoOfTheConstantOnceItIsPacked) {
+  PackCache packs;
+  ThreadPool pool(1);
+  std::weak_ptr<const void> owner;
+  std::shared_ptr<const Pack<int>> pack;
+  {
+    const Tensor weights(ElementType::float32, {4});
+    owner = weights.owner();
+    pack = packs.get<int>(weights, "a", 1, [](ThreadPool&) { return 1; });
+  }
+  EXPECT_FALSE(owner.expired());
+  pack->get(pool);
+  EXPECT_TRUE(owner.expired());
+}
+
+TEST(PackCache, MakesOnePackOnceForManyCallers) {
+  PackCache packs;
+  const Tensor weights(ElementType::float32, {4});
+  std::atomic<int> made = 0;
+  const auto pack = packs.get<int>(weights, "a", 1, [&](ThreadPool&) { return ++made; });
+  std::barrier start(4);
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      ThreadPool pool(1);
+      start.arrive_and_wait();
+      EXPECT_EQ(pack->get(pool), 1);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(made, 1);
 }
 
 TEST(PackCache, MakesDifferentPacksAtTheSameTime) {
@@ -29,10 +82,12 @@ TEST(PackCache, MakesDifferentPacksAtTheSameTime) {
   const Tensor weights(ElementType::float32, {4});
   std::barrier both(2);  // passed only by two that are packing
   const auto pack = [&](const std::string& format) {
-    packs.get<int>(weights, format, [&] {
+    ThreadPool pool(1);
+    const auto made = packs.get<int>(weights, format, 1, [&](ThreadPool&) {
       both.arrive_and_wait();
-      return std::make_shared<const int>(0);
+      return 0;
     });
+    made->get(pool);
   };
   std::thread other([&] { pack("a"); });
   pack("b");
@@ -41,10 +96,15 @@ TEST(PackCache, MakesDifferentPacksAtTheSameTime) {
 
 TEST(PackCache, TriesAgainAfterAFailure) {
   PackCache packs;
+  ThreadPool pool(1);
   const Tensor weights(ElementType::float32, {4});
-  EXPECT_THROW(packs.get<int>(weights, "a", []() -> Made { throw std::runtime_error("no"); }),
-               std::runtime_error);
-  EXPECT_EQ(*packs.get<int>(weights, "a", [] { return std::make_shared<const int>(7); }), 7);
+  int tries = 0;
+  const auto pack = packs.get<int>(weights, "a", 1, [&](ThreadPool&) {
+    if (++tries == 1) throw std::runtime_error("no");
+    return 7;
+  });
+  EXPECT_THROW(pack->get(pool), std::runtime_error);
+  EXPECT_EQ(pack->get(pool), 7);
 }
 
 TEST(RandomStreams, StepsGoOnApart) {

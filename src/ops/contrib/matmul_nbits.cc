@@ -95,19 +95,22 @@ struct State {
 };
 
 struct Constants {
-  std::shared_ptr<const Tensor> zeros;  // unpacked
+  std::shared_ptr<const Pack<Tensor>> zeros;  // unpacked
 };
 
 Constants read_constants(PrepareContext& ctx, const NBitsMatrix& b) {
   Constants constants;
   const Tensor* zeros = ctx.constant(3);
   if (zeros == nullptr || zeros->element_type() != ElementType::uint8) return constants;
-  constants.zeros = ctx.packed<Tensor>(3, fmt::format("{}-bit zero points", b.bits), [&] {
-    auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{b.n * b.blocks()});
-    unpack_zeros(b, static_cast<const uint8_t*>(zeros->data()),
-                 static_cast<uint8_t*>(made->mutable_data()));
-    return std::shared_ptr<const Tensor>(std::move(made));
-  });
+  const int64_t count = b.n * b.blocks();
+  constants.zeros = ctx.packed<Tensor>(
+      3, fmt::format("{}-bit zero points", b.bits), count,
+      [b, count, given = *zeros](ThreadPool&) {
+        Tensor made(ElementType::uint8, Shape{count});
+        unpack_zeros(b, static_cast<const uint8_t*>(given.data()),
+                     static_cast<uint8_t*>(made.mutable_data()));
+        return made;
+      });
   return constants;
 }
 
@@ -160,7 +163,7 @@ std::unique_ptr<Step> prepare_nbits(PrepareContext& ctx) {
         b.data = run.in<uint8_t>(1);
         b.scales = s.wide.in<float>(run, 2);
         if (constants.zeros) {
-          b.zeros = static_cast<const uint8_t*>(constants.zeros->data());
+          b.zeros = static_cast<const uint8_t*>(constants.zeros->get(run.pool()).data());
         } else if (s.zeros >= 0) {
           auto* zeros = reinterpret_cast<uint8_t*>(scratch_at(run, s.zeros));
           unpack_zeros(b, run.in<uint8_t>(3), zeros);

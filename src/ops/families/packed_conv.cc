@@ -8,7 +8,8 @@ namespace {
 // The factors of the output channels, where the node has any.
 Tensor weight_factors(const PrepareContext& ctx, int w, int factors) {
   if (!ctx.has_input(factors)) return Tensor();
-  Tensor values = float_constant(ctx, factors);
+  ThreadPool alone(1);  // they are few
+  Tensor values = as_floats(*ctx.constant(factors), alone);
   if (ctx.constant(w)->shape()[0] != values.size())
     ctx.fail("{} must have one factor for each output channel", ctx.input_name(factors));
   return values;
@@ -22,24 +23,27 @@ std::string factor_mark(const Tensor& factors) {
 
 }  // namespace
 
-std::shared_ptr<const Tensor> pack_conv(PrepareContext& ctx, const kernels::ConvShape& shape, int w,
-                                        int factors) {
+std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels::ConvShape& shape,
+                                              int w, int factors) {
   const Tensor& weights = *ctx.constant(w);
-  const bool has_factors = ctx.has_input(factors);
+  const Tensor multiplied = weight_factors(ctx, w, factors);
   const std::string format = fmt::format(
       "conv {} {} group {}{}{}{}", to_string(weights.shape()), name_of(weights.element_type()),
       shape.group, shape.channels_last ? " last" : "", shape.winograd ? " winograd" : "",
-      has_factors ? factor_mark(weight_factors(ctx, w, factors)) : "");
-  return ctx.packed<Tensor>(w, format, [&] {
-    const Tensor values = packable_constant(ctx, w), multiplied = weight_factors(ctx, w, factors);
-    ctx.services().packs->count(kernels::conv_packed_size(shape));
-    auto made =
-        std::make_shared<Tensor>(ElementType::uint8, Shape{kernels::conv_packed_size(shape)});
-    kernels::pack_conv_weights(shape, values.data(),
-                               has_factors ? static_cast<const float*>(multiplied.data()) : nullptr,
-                               made->mutable_data(), ctx.services().pool);
-    return std::shared_ptr<const Tensor>(std::move(made));
-  });
+      factor_mark(multiplied));
+  const int64_t bytes = kernels::conv_packed_size(shape);
+  return ctx.packed<Tensor>(
+      w, format, bytes, [weights, multiplied, shape, bytes](ThreadPool& pool) {
+        // Packers read at any address: only what must be converted is copied.
+        const Tensor values =
+            weights.element_type() == ElementType::float32 ? weights : as_floats(weights, pool);
+        Tensor made(ElementType::uint8, Shape{bytes});
+        kernels::pack_conv_weights(
+            shape, values.data(),
+            multiplied.size() == 0 ? nullptr : static_cast<const float*>(multiplied.data()),
+            made.mutable_data(), &pool);
+        return made;
+      });
 }
 
 }  // namespace sardonyx::ops

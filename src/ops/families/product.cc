@@ -53,21 +53,13 @@ bool computes_in_float(ElementType type) {
          type == ElementType::bfloat16;
 }
 
-Tensor float_constant(const PrepareContext& ctx, int i) {
-  const Tensor& tensor = *ctx.constant(i);
-  if (tensor.element_type() == ElementType::float32) return ir::aligned(tensor);
-  const Tensor source = ir::aligned(tensor);
+Tensor as_floats(const Tensor& tensor, ThreadPool& pool) {
+  Tensor source = ir::aligned(tensor);
+  if (source.element_type() == ElementType::float32) return source;
   Tensor wide(ElementType::float32, source.shape());
-  ThreadPool alone(1);
-  ThreadPool& pool = ctx.services().pool ? *ctx.services().pool : alone;
   kernels::cast(source.element_type(), ElementType::float32, source.data(), wide.mutable_data(),
                 source.size(), {}, pool);
   return wide;
-}
-
-Tensor packable_constant(const PrepareContext& ctx, int i) {
-  const Tensor& tensor = *ctx.constant(i);
-  return tensor.element_type() == ElementType::float32 ? tensor : float_constant(ctx, i);
 }
 
 ElementType packed_type(ElementType type) {
@@ -75,23 +67,24 @@ ElementType packed_type(ElementType type) {
   return half ? type : ElementType::float32;
 }
 
-std::shared_ptr<const Tensor> pack_matrix(PrepareContext& ctx, int i, int64_t K, int64_t N,
-                                          bool turned) {
+std::shared_ptr<const Pack<Tensor>> pack_matrix(PrepareContext& ctx, int i, int64_t K, int64_t N,
+                                                bool turned) {
   const Tensor& matrix = *ctx.constant(i);
   const ElementType type = packed_type(matrix.element_type());
   const std::string format = fmt::format("gemm {}x{} {}{}", K, N, name_of(matrix.element_type()),
                                          turned ? " transposed" : "");
-  return ctx.packed<Tensor>(i, format, [&] {
-    const Tensor values = type == ElementType::float32 ? packable_constant(ctx, i) : matrix;
-    const int64_t bytes = kernels::packed_b_size(K, N, type);
-    ctx.services().packs->count(bytes);
-    auto made = std::make_shared<Tensor>(ElementType::uint8, Shape{bytes});
-    kernels::pack_b(values.data(), turned ? 1 : N, turned ? K : 1, K, N, made->mutable_data(),
-                    ctx.services().pool, type, [&](std::span<const std::byte> piece) {
-                      ctx.services().packs->give_back(piece);
-                    });
-    return std::shared_ptr<const Tensor>(std::move(made));
-  });
+  const int64_t bytes = kernels::packed_b_size(K, N, type);
+  return ctx.packed<Tensor>(
+      i, format, bytes,
+      [matrix, K, N, turned, type, bytes, packs = ctx.services().packs](ThreadPool& pool) {
+        // Packers read at any address: only what must be converted is copied.
+        const Tensor values = matrix.element_type() == type ? matrix : as_floats(matrix, pool);
+        Tensor made(ElementType::uint8, Shape{bytes});
+        kernels::pack_b(values.data(), turned ? 1 : N, turned ? K : 1, K, N, made.mutable_data(),
+                        &pool, type,
+                        [packs](std::span<const std::byte> piece) { packs->give_back(piece); });
+        return made;
+      });
 }
 
 }  // namespace sardonyx::ops

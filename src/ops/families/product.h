@@ -16,19 +16,16 @@ namespace sardonyx::ops {
 // `residual_last`. A node of the standard has none of them and gets a plain epilogue.
 kernels::Epilogue read_epilogue(const NodeView& node);
 
-// The elements of constant input i as aligned float32; shares the tensor's memory where it can.
-Tensor float_constant(const PrepareContext& ctx, int i);
-
-// The same for packing alone: where the tensor is float32 already its own memory, aligned or not.
-Tensor packable_constant(const PrepareContext& ctx, int i);
+// The elements as aligned float32; shares the tensor's memory where it can.
+Tensor as_floats(const Tensor& tensor, ThreadPool& pool);
 
 // The type in which a matrix of that type is packed: half precision stays so.
 ElementType packed_type(ElementType type);
 
 // Constant input i, a matrix of K x N (N x K where `turned`), packed for kernels::gemm_packed_b in
 // its packed_type; shared by all steps and sessions that pack it so.
-std::shared_ptr<const Tensor> pack_matrix(PrepareContext& ctx, int i, int64_t K, int64_t N,
-                                          bool turned);
+std::shared_ptr<const Pack<Tensor>> pack_matrix(PrepareContext& ctx, int i, int64_t K, int64_t N,
+                                                bool turned);
 
 // A floating type that is computed in float32.
 bool computes_in_float(ElementType type);
