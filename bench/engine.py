@@ -158,26 +158,35 @@ class Engine:
         return statistics.median(times["sardonyx"]), statistics.median(times["onnxruntime"])
 
     def sessions(self) -> list[Row]:
-        """Making sessions of large models, and the peak of memory with one run."""
+        """Making sessions of large models, their first answer, and the peak of memory with one run."""
         children = run.commands(self.options.program)
         rows = []
         for name, model in zip(LARGE, self.zoo(*LARGE)):
             run.warm(model)
-            feeds, created, peaks = model.with_suffix(".npz"), {}, {}
+            feeds, created, answered, peaks = model.with_suffix(".npz"), {}, {}, {}
             for turn in range(self.options.loads):
-                for engine, command in children.items():
+                # The one that comes after a process with much memory finds the system still busy with that.
+                for engine, command in sorted(children.items(), reverse=turn % 2 == 1):
                     with run.Engine(command) as child:
                         created.setdefault(engine, []).append(child.ask("load", model, 1)["create_ms"])
-                        if turn == 0:
-                            child.ask("inputs", feeds)
-                            child.ask("run", 1)
-                            memory = child.ask("memory")
-                            peaks[engine] = memory["peak_mb"] - memory["base_mb"]
-            ours, theirs = (statistics.median(created[engine]) for engine in ("sardonyx", "onnxruntime"))
+                        child.ask("inputs", feeds)
+                        first = child.ask("run", 1)["ms"][0]
+                        answered.setdefault(engine, []).append(created[engine][-1] + first)
+                        memory = child.ask("memory")
+                        peaks.setdefault(engine, []).append(memory["peak_mb"] - memory["base_mb"])
+
+            def medians(of: dict) -> tuple[float, float]:
+                return statistics.median(of["sardonyx"]), statistics.median(of["onnxruntime"])
+
+            ours, theirs = medians(created)
             rows.append(Row(f"session of {name}: times faster made", theirs / ours, "{:.1f}", 10, False,
                             f"{ours:.0f} ms, ONNX Runtime {theirs:.0f} ms"))
-            rows.append(Row(f"peak memory of {name} beside ONNX Runtime's", peaks["sardonyx"] / peaks["onnxruntime"],
-                            "{:.2f}", 0.75, True, f"{peaks['sardonyx']:.0f} MB, {peaks['onnxruntime']:.0f} MB"))
+            ours, theirs = medians(answered)
+            rows.append(Row(f"first answer of {name}: times earlier", theirs / ours, "{:.1f}", 1, False,
+                            f"{ours:.0f} ms, ONNX Runtime {theirs:.0f} ms, each with its session"))
+            ours, theirs = medians(peaks)
+            rows.append(Row(f"peak memory of {name} beside ONNX Runtime's", ours / theirs,
+                            "{:.2f}", 0.75, True, f"{ours:.0f} MB, {theirs:.0f} MB"))
         return rows
 
 

@@ -35,7 +35,11 @@ struct BenchCommand {
  private:
   int run_probe() const;
   int run_model();
-  std::vector<double> time_runs(const Session& session, const std::vector<NamedValue>& given) const;
+  struct Times {
+    double first;  // packs weights, unless --pack-early has
+    std::vector<double> later;
+  };
+  Times time_runs(const Session& session, const std::vector<NamedValue>& given) const;
 };
 
 int BenchCommand::run_probe() const {
@@ -58,12 +62,13 @@ int BenchCommand::run_probe() const {
   return ok;
 }
 
-std::vector<double> BenchCommand::time_runs(const Session& session,
+BenchCommand::Times BenchCommand::time_runs(const Session& session,
                                             const std::vector<NamedValue>& given) const {
   Progress progress("running " + loading.model);
-  std::vector<Value> outputs = session.run(given);  // warms up
-  std::vector<double> times;
+  const double very_begin = now_ms();
+  std::vector<Value> outputs = session.run(given);
   const double begin = now_ms();
+  std::vector<double> times;
   while (repeat > 0
              ? times.size() < static_cast<size_t>(repeat)
              : times.size() < 5 || (now_ms() - begin < wanted_ms && times.size() < most_runs)) {
@@ -71,7 +76,7 @@ std::vector<double> BenchCommand::time_runs(const Session& session,
     outputs = session.run(given);
     times.push_back(now_ms() - start);
   }
-  return times;
+  return {begin - very_begin, std::move(times)};
 }
 
 int BenchCommand::run_model() {
@@ -81,7 +86,7 @@ int BenchCommand::run_model() {
   const Loaded loaded = load(loading);
   inputs.fill_with_random();
   const std::vector<NamedValue> given = inputs.values(loaded.model, loaded.session.inputs());
-  std::vector<double> times = time_runs(loaded.session, given);
+  auto [first, times] = time_runs(loaded.session, given);
   const double peak = process_megabytes("VmHWM");
   std::sort(times.begin(), times.end());
   const double middle = median(times), high = times[(times.size() - 1) * 9 / 10];
@@ -92,6 +97,7 @@ int BenchCommand::run_model() {
     emit_json(json{{"model", loading.model},
                    {"threads", loaded.threads},
                    {"load_ms", loaded.milliseconds},
+                   {"first_ms", first},
                    {"runs", times.size()},
                    {"min_ms", times.front()},
                    {"median_ms", middle},
@@ -106,11 +112,11 @@ int BenchCommand::run_model() {
     return ok;
   }
   emit(fmt::format(
-      "{}: {} {}\nload    {}\nrun     {} median of {}; best {}, 9 of 10 within {}\n"
+      "{}: {} {}\nload    {}, first run {}\nrun     {} median of {}; best {}, 9 of 10 within {}\n"
       "speed   {:.1f} GFLOP/s ({} a run)\nmemory  {:.1f} MB at most, {:.1f} MB before loading; {} "
       "packed weights, {} arena\n",
       printable(loading.model), loaded.threads, loaded.threads == 1 ? "thread" : "threads",
-      milliseconds(loaded.milliseconds), milliseconds(middle), times.size(),
+      milliseconds(loaded.milliseconds), milliseconds(first), milliseconds(middle), times.size(),
       milliseconds(times.front()), milliseconds(high), gflops, flops_text(flops), peak, base,
       bytes_text(static_cast<double>(loaded.session.packed_bytes())),
       bytes_text(static_cast<double>(loaded.session.arena_bytes()))));

@@ -40,6 +40,8 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
   command.add_flag(
       "--assume-inference", options.assume_inference,
       "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
+  command.add_flag("--pack-early", options.pack_early,
+                   "Pack all weights before the first run, which otherwise does it on its way");
 }
 
 Loaded load(const LoadingOptions& options, bool all_outputs) {
@@ -51,6 +53,7 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
   session_options.plain = options.plain;
   session_options.exact = options.exact;
   session_options.assume_inference = options.assume_inference;
+  session_options.pack_early = options.pack_early;
   session_options.seed = options.seed;
   session_options.all_outputs = all_outputs;
   const double start = now_ms();

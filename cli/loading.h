@@ -19,6 +19,7 @@ struct LoadingOptions {
   bool plain = false;
   bool exact = false;
   bool assume_inference = false;
+  bool pack_early = false;
   uint64_t seed = 0;  // of random operators without one
 };
 

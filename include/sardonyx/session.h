@@ -166,8 +166,8 @@ class Session {
 
   // What running consists of.
   std::vector<StepDescription> steps() const;
-  // Bytes of weights packed by runs so far or to be packed, and of working memory that ended runs have left for later ones (one
-  // block for each run that there was at the same time).
+  // Bytes of weights packed by runs so far or to be packed, and of working memory that ended runs
+  // have left for later ones (one block for each run that there was at the same time).
   int64_t packed_bytes() const;
   int64_t arena_bytes() const;
 

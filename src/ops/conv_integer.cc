@@ -208,8 +208,8 @@ PackedBytes pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group, bo
       bytes, [shape, last, weights = *w, zeros](ThreadPool& pool) {
         ByteWeights made;
         made.zeros = zeros;
-        made.has_zeros =
-            std::ranges::any_of(zeros.elements<int32_t>(), [](int32_t value) { return value != 0; });
+        made.has_zeros = std::ranges::any_of(zeros.elements<int32_t>(),
+                                             [](int32_t value) { return value != 0; });
         if (last) {
           pack_last(shape, weights, pool, made);
         } else {

@@ -126,8 +126,9 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Settings& settin
       },
       [packed, type, settings](RunContext& run, const State& s) {
         kernels::gemm_packed_b(s.M, s.N, s.K, s.wide.in<float>(run, 0), s.a_row,
-                               {packed->get(run.pool()).data(), type}, s.wide.out<float>(run, 0), s.N,
-                               at_run(run, s, settings), scratch_at(run, s.scratch), run.pool());
+                               {packed->get(run.pool()).data(), type}, s.wide.out<float>(run, 0),
+                               s.N, at_run(run, s, settings), scratch_at(run, s.scratch),
+                               run.pool());
         s.wide.finish<float>(run, 0);
       });
   step->traits().unread_inputs = {1};

@@ -63,8 +63,9 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx) {
       [packed, type, epilogue](RunContext& run, const State& s) {
         const MatMulPlan& p = s.plan;
         kernels::gemm_packed_b(p.M, p.N, p.K, s.wide.in<float>(run, 0), p.lda,
-                               {packed->get(run.pool()).data(), type}, s.wide.out<float>(run, 0), p.N,
-                               at_run(run, s, epilogue), scratch_at(run, s.scratch), run.pool());
+                               {packed->get(run.pool()).data(), type}, s.wide.out<float>(run, 0),
+                               p.N, at_run(run, s, epilogue), scratch_at(run, s.scratch),
+                               run.pool());
         s.wide.finish<float>(run, 0);
       });
   step->traits().unread_inputs = {1};

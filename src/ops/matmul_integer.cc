@@ -158,8 +158,8 @@ std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
       },
       [packed](RunContext& run, const State& s) {
         multiply(
-            run, s, plain, panels_of(run, packed), [&](int64_t at) { return run.out<int32_t>(0) + at; },
-            [](int32_t*, int64_t) {});
+            run, s, plain, panels_of(run, packed),
+            [&](int64_t at) { return run.out<int32_t>(0) + at; }, [](int32_t*, int64_t) {});
       });
   if (packed) step->traits().unread_inputs = {1};
   return step;

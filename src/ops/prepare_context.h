@@ -72,8 +72,7 @@ class PackCache {
   // pages are given back after it where they are a file's.
   template <class Packed>
   std::shared_ptr<const Pack<Packed>> get(const Tensor& constant, const std::string& format,
-                                          int64_t bytes,
-                                          std::function<Packed(ThreadPool&)> make) {
+                                          int64_t bytes, std::function<Packed(ThreadPool&)> make) {
     const auto pack = find_or_add(constant, format, bytes, [&] {
       return std::make_shared<const Pack<Packed>>(
           [this, constant, make = std::move(make)](ThreadPool& pool) {

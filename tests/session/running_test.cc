@@ -2,10 +2,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <span>
 #include <thread>
 
 #include "run/arena.h"
 #include "sardonyx/session.h"
+#include "wire/text_parse.h"
+#include "wire/write.h"
 
 namespace sardonyx {
 namespace {
@@ -32,6 +37,42 @@ TEST(NestedGraphs, ConstantsStandAmongTheInputsUpToIrVersion3) {
     const auto y =
         session.run({{"c", Tensor::scalar<bool>(true)}, {"x", Tensor::of<float>({10, 20}, {2})}});
     EXPECT_EQ(floats(y[0]), (std::vector<float>{11, 22}));
+  }
+}
+
+// A product with a matrix of ones, and where those lie in the file (smaller ones would be copied
+// from odd addresses).
+struct ModelInMemory {
+  std::string bytes;
+  size_t weights;
+};
+
+ModelInMemory product_in_memory() {
+  const std::vector<float> ones(160 * 160, 1.0f);
+  const std::string raw(reinterpret_cast<const char*>(ones.data()), ones.size() * sizeof(float));
+  ir::Model model = wire::parse_model(R"(<ir_version: 10, opset_import: ["" : 21]>
+    g (float[n, 160] x) => (float[n, 160] y) { y = MatMul (x, w) })");
+  ir::TensorProto& w = model.graph->initializers.emplace_back();
+  w.name = "w", w.dims = {160, 160}, w.data_type = 1;
+  w.has_raw_data = true, w.raw_data = Bytes::copy_of(std::as_bytes(std::span(raw)));
+  ModelInMemory made{wire::write_model(model), 0};
+  made.weights = made.bytes.find(raw);
+  return made;
+}
+
+TEST(PackEarly, ReadsWeightsWhenTheSessionIsMadeOtherwiseTheFirstRunDoes) {
+  const std::vector<NamedValue> inputs = {
+      {"x", Tensor::of<float>(std::vector<float>(160, 1), {1, 160})}};
+  for (const bool early : {false, true}) {
+    ModelInMemory file = product_in_memory();
+    const Model model(file.bytes.data(), file.bytes.size(), "", std::make_shared<int>(0));
+    const Session session(model, {.pack_early = early});
+    EXPECT_GT(session.packed_bytes(), 0);
+    std::fill_n(file.bytes.begin() + static_cast<ptrdiff_t>(file.weights), 160 * 160 * 4, '\0');
+    EXPECT_EQ(floats(session.run(inputs)[0])[0], early ? 160 : 0);
+    // Packed once: what stands in the file by now is of no interest.
+    std::fill_n(file.bytes.begin() + static_cast<ptrdiff_t>(file.weights), 160 * 160 * 4, '\1');
+    EXPECT_EQ(floats(session.run(inputs)[0])[0], early ? 160 : 0);
   }
 }
 

@@ -103,14 +103,13 @@ Constants read_constants(PrepareContext& ctx, const NBitsMatrix& b) {
   const Tensor* zeros = ctx.constant(3);
   if (zeros == nullptr || zeros->element_type() != ElementType::uint8) return constants;
   const int64_t count = b.n * b.blocks();
-  constants.zeros = ctx.packed<Tensor>(
-      3, fmt::format("{}-bit zero points", b.bits), count,
-      [b, count, given = *zeros](ThreadPool&) {
-        Tensor made(ElementType::uint8, Shape{count});
-        unpack_zeros(b, static_cast<const uint8_t*>(given.data()),
-                     static_cast<uint8_t*>(made.mutable_data()));
-        return made;
-      });
+  constants.zeros = ctx.packed<Tensor>(3, fmt::format("{}-bit zero points", b.bits), count,
+                                       [b, count, given = *zeros](ThreadPool&) {
+                                         Tensor made(ElementType::uint8, Shape{count});
+                                         unpack_zeros(b, static_cast<const uint8_t*>(given.data()),
+                                                      static_cast<uint8_t*>(made.mutable_data()));
+                                         return made;
+                                       });
   return constants;
 }
 

@@ -27,10 +27,10 @@ std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels
                                               int w, int factors) {
   const Tensor& weights = *ctx.constant(w);
   const Tensor multiplied = weight_factors(ctx, w, factors);
-  const std::string format = fmt::format(
-      "conv {} {} group {}{}{}{}", to_string(weights.shape()), name_of(weights.element_type()),
-      shape.group, shape.channels_last ? " last" : "", shape.winograd ? " winograd" : "",
-      factor_mark(multiplied));
+  const std::string format =
+      fmt::format("conv {} {} group {}{}{}{}", to_string(weights.shape()),
+                  name_of(weights.element_type()), shape.group, shape.channels_last ? " last" : "",
+                  shape.winograd ? " winograd" : "", factor_mark(multiplied));
   const int64_t bytes = kernels::conv_packed_size(shape);
   return ctx.packed<Tensor>(
       w, format, bytes, [weights, multiplied, shape, bytes](ThreadPool& pool) {
