@@ -128,7 +128,7 @@ class Bench {
     s.pad_begin = s.pad_end = {kernel / 2, kernel / 2, 0};
     const int64_t out = conv_out_size(size, kernel, stride, 1, kernel / 2, kernel / 2);
     s.out = {out, out, 0};
-    s.winograd = !options_.exact && winograd_pays(s);
+    if (!options_.exact) s.winograd = winograd_tile(s);
     const int64_t weights = out_channels * channels / group * kernel * kernel;
     const Memory x = floats(channels * size * size), w = floats(weights),
                  y = floats(out_channels * out * out + skew), bias = floats(out_channels);

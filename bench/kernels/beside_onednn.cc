@@ -109,7 +109,7 @@ class Bench {
     const int64_t out = conv_out_size(size, kernel, stride, 1, kernel / 2, kernel / 2);
     s.out = {out, out, 0};
     s.channels_last = true;
-    s.winograd = winograd_pays(s);
+    s.winograd = winograd_tile(s);
     const int64_t weights = out_channels * channels / group * kernel * kernel;
     const Floats x = floats(channels * size * size), w = floats(weights),
                  y = floats(out_channels * out * out + skew), bias = floats(out_channels),

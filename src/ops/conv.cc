@@ -65,8 +65,8 @@ ConvShape expected_shape(const PrepareContext& ctx, const Window& window, ConvSh
 // Decides between the ways to compute it, and names the refused ones.
 std::string choose(PrepareContext& ctx, const Window& window, ConvShape& weights) {
   ConvShape shape = expected_shape(ctx, window, weights);
-  weights.winograd = shape.winograd =
-      !ctx.services().exact && shape.rank == 2 && kernels::winograd_pays(shape);
+  if (!ctx.services().exact && shape.rank == 2)
+    weights.winograd = shape.winograd = kernels::winograd_tile(shape);
   const kernels::ConvChoice choice = kernels::choose_conv(shape);
   for (const auto& [path, reason] : choice.refusals()) {
     ctx.refuse(fmt::format("conv.{}", kernels::name_of(path)), std::string(reason));

@@ -87,7 +87,7 @@ class Bands {
     if (pays(shapes, depthwise)) replace(nodes, depthwise);
   }
 
-  static bool takes_winograd(const ConvShape& shape) { return kernels::winograd_pays(shape); }
+  static bool takes_winograd(const ConvShape& shape) { return kernels::winograd_tile(shape) != 0; }
 
   static bool pays(const std::vector<ConvShape>& shapes, int depthwise) {
     if (shapes.size() < 2) return false;

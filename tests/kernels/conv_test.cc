@@ -371,9 +371,9 @@ TEST_P(ConvTest, SmallGroups) {
 TEST_P(ConvTest, Winograd) {
   static const float some = 0;
   for (const int64_t size : {1, 3, 4, 5, 7, 14, 20, 33, 56}) {
-    for (const int64_t pad : {0, 1, 2}) {
-      ConvShape s = square(21, size, 40, 3, 1, pad);
-      s.winograd = true;
+    for (const int64_t way : {0, 1, 2, 3, 4, 5}) {
+      ConvShape s = square(21, size, 40, 3, 1, way / 2);
+      s.winograd = way % 2 == 0 ? 2 : 4;
       Epilogue e;
       e.bias_axis = BiasAxis::row;
       e.residual = size % 2 == 0 ? &some : nullptr;
@@ -381,23 +381,25 @@ TEST_P(ConvTest, Winograd) {
       check(s, e);
     }
   }
-  ConvShape wide = square(70, 30, 100, 3, 1, 1);
-  wide.winograd = true;
-  wide.in = {12, 61, 0};
-  wide.batch = 2;
-  check(wide);
-  wide.group = 2;
-  wide.pad_begin = {0, 2, 0};
-  check(wide);
-  wide.pad_begin = {-1, -2, 0};
-  check(wide);
+  for (const int tile : {2, 4}) {
+    ConvShape wide = square(70, 30, 100, 3, 1, 1);
+    wide.winograd = tile;
+    wide.in = {12, 61, 0};
+    wide.batch = 2;
+    check(wide);
+    wide.group = 2;
+    wide.pad_begin = {0, 2, 0};
+    check(wide);
+    wide.pad_begin = {-1, -2, 0};
+    check(wide);
+  }
 }
 
 // The promise of conv.h.
 TEST_P(ConvTest, WinogradStaysNearTheTruth) {
-  for (const int64_t channels : {64, 512}) {
+  for (const auto& [channels, tile] : {std::pair<int64_t, int>{64, 4}, {512, 4}, {512, 2}}) {
     ConvShape s = square(channels, 14, 32, 3, 1, 1);
-    s.winograd = true;
+    s.winograd = tile;
     set_out(s);
     Guarded x(channels * 196), w(32 * channels * 9), expected(32 * 196), y(32 * 196);
     fill_random(x.data(), x.size(), 1);
@@ -422,7 +424,7 @@ TEST_P(ConvTest, EveryPathWasTaken) {
   check(square(6, 9, 32, 1));
   check(square(6, 5, 32, 3));
   ConvShape tiled = square(6, 9, 32, 3);
-  tiled.winograd = true;
+  tiled.winograd = 4;
   check(tiled);
   check(square(32, 9, 32, 3, 1, 1, 8));
   EXPECT_EQ(paths_.size(), tile_kernels().lanes >= 8 ? 10u : 9u);  // groups need long vectors

@@ -115,7 +115,7 @@ std::string_view name_of(ConvPath path) {
 
 ConvChoice choose_conv(const ConvShape& shape) {
   using Refuses = std::string_view (*)(const ConvGeometry&);
-  const Refuses refuses_if_wanted = shape.winograd ? refuses_winograd : refuses_unasked;
+  const Refuses refuses_if_wanted = shape.winograd != 0 ? refuses_winograd : refuses_unasked;
   using Entry = std::pair<ConvPath, Refuses>;
   const std::array<Entry, 4> first{{
       {ConvPath::depthwise_rows, refuses_depthwise_rows},
@@ -144,13 +144,13 @@ ConvChoice choose_conv(const ConvShape& shape) {
   return choice;
 }
 
-bool winograd_pays(const ConvShape& shape) {
+int winograd_tile(const ConvShape& shape) {
   const ConvGeometry g(shape);
   const auto depthwise = shape.channels_last ? refuses_depthwise_last : refuses_depthwise_any;
   if (depthwise(g) == applies || refuses_winograd(g) != applies ||
       (shape.channels_last && refuses_grouped_last(g) == applies))
-    return false;
-  if (g.out_pixels <= 0) return false;
+    return 0;
+  if (g.out_pixels <= 0) return 0;
   const TileKernels& kernels = tile_kernels();
   const auto up = [](int64_t n, int64_t to) { return (n + to - 1) / to; };
   // Multiply-adds, or the wait for weights to come from memory: two cycles for three floats.
@@ -159,11 +159,18 @@ bool winograd_pays(const ConvShape& shape) {
                            static_cast<double>(up(g.group_out, kernels.lanes) * kernels.lanes);
     return std::max(rows * weights, weights * kernels.lanes * 1.25);
   };
-  const auto tiles = static_cast<double>(g.batch * up(g.out[1], 4) * up(g.out[2], 4));
+  const auto with_tiles = [&](int64_t side) {
+    const auto tiles = static_cast<double>(g.batch * up(g.out[1], side) * up(g.out[2], side));
+    const auto values = static_cast<double>((side + 2) * (side + 2));
+    // Each transform of a tile costs as much as that many multiply-adds for each channel.
+    const double transforms =
+        tiles * values * 12 * static_cast<double>(g.group_in + 2 * g.group_out);
+    return cost(tiles, values) + transforms;
+  };
   const auto pixels = static_cast<double>(g.batch * g.out_pixels);
-  // Each transform of a tile costs as much as that many multiply-adds for each channel.
-  const double transforms = tiles * 36 * 12 * static_cast<double>(g.group_in + 2 * g.group_out);
-  return cost(tiles, 36) + transforms < 0.65 * cost(pixels, 9);
+  const double two = with_tiles(2), four = with_tiles(4);
+  if (std::min(two, four) >= 0.65 * cost(pixels, 9)) return 0;
+  return two < four ? 2 : 4;
 }
 
 int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,

@@ -40,7 +40,7 @@ struct WeightFormat {
         kernels(tile_kernels()),
         panels{g.group_out, kernels.panel_columns, kernels.lanes} {
     if (is_winograd(path)) {
-      rows = winograd_planes * g.group_in;
+      rows = winograd_planes(g.winograd) * g.group_in;
     } else {
       rows = g.terms;
     }
@@ -67,7 +67,7 @@ struct WeightFormat {
     float* to = out + (group * columns + first) * rows;
     fetch(weights, factors, group * g.group_out + first, used, space);
     if (is_winograd(path)) {
-      winograd_weights(space, g.group_in, used, width, to);
+      winograd_weights(g.winograd, space, g.group_in, used, width, to);
       return;
     }
     if (path != ConvPath::windows_last || g.taps == 1) {

@@ -38,10 +38,11 @@ struct ConvShape {
   Dims pad_begin{};  // may be negative: the input is cropped
   Dims pad_end{};
   Dims out{};
-  // Weights are packed for Winograd's algorithm, where it applies (3x3, no strides or dilation):
-  // fewer multiplications, an error of up to 2e-5 of the output's root mean square instead of 2e-6.
-  // Set before packing, as winograd_pays says for the sizes expected, and the same for every run.
-  bool winograd = false;
+  // Not 0: weights are packed for Winograd's algorithm, where it applies (3x3, no strides or
+  // dilation), with tiles of so many output pixels along a side, 2 or 4: fewer multiplications, an
+  // error of up to 2e-5 of the output's root mean square instead of 2e-6. Set before packing, as
+  // winograd_tile says for the sizes expected, and the same for every run.
+  int winograd = 0;
   // x, y and the residual have their channels innermost. Weights stay as they are; their pack does
   // not.
   bool channels_last = false;
@@ -66,8 +67,9 @@ struct ConvExtras {
 bool takes_input_factors(const ConvShape& shape);
 bool gives_means(const ConvShape& shape);
 
-// Whether Winograd's algorithm applies and is expected to be faster for these sizes.
-bool winograd_pays(const ConvShape& shape);
+// The tiles with which Winograd's algorithm is expected to be fastest for these sizes; 0 where it
+// does not apply or not pay.
+int winograd_tile(const ConvShape& shape);
 
 // Output positions along one dimension; 0 where the kernel does not fit.
 int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
@@ -77,7 +79,7 @@ int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilati
 enum class ConvPath : uint8_t {
   depthwise_rows,   // one input channel per output channel, 3x3 to 7x7: several rows in registers
   depthwise_any,    // one input channel per few output channels, any kernel
-  winograd,         // 3x3 kernels, 4x4 output pixels at a time, if asked for
+  winograd,         // 3x3 kernels, tiles of 2x2 or 4x4 output pixels, if asked for
   pixel_vectors,    // matrix multiplication, vectors along the pixels of an output channel
   channel_vectors,  // matrix multiplication, vectors along the output channels; takes any shape
   // With channels last:

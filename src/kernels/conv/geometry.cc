@@ -25,7 +25,8 @@ ConvGeometry::ConvGeometry(const ConvShape& s)
       dilation(s.dilation),
       pad(s.pad_begin),
       out(s.out),
-      channels_last(s.channels_last) {
+      channels_last(s.channels_last),
+      winograd(s.winograd) {
   int rank = s.rank;
   const auto plain = [&](size_t i) {
     return kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 && in[i] == out[i];

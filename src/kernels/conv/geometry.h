@@ -19,6 +19,7 @@ struct ConvGeometry {
   int64_t taps;
   int64_t terms;  // of each sum: group_in * taps
   bool channels_last;
+  int64_t winograd;  // as in ConvShape
 
   // Floats from the input pixel of kernel position 0 to that of `tap` (in d, h, w).
   int64_t tap_offset(int64_t d, int64_t h, int64_t w) const {

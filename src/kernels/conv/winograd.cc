@@ -11,7 +11,8 @@
 #include "kernels/gemm/transpose-inl.h"
 
 // The transforms evaluate polynomials at 0, p, -p, q, -q and infinity. With p = 3/4 and q = 3/2
-// the error stays below a third of what 1 and 2 give, and all constants are exact.
+// the error stays below a third of what 1 and 2 give, and all constants are exact. Tiles of 2x2
+// need no second pair of points, and have 1 for p.
 #ifndef SARDONYX_KERNELS_CONV_WINOGRAD_POINTS_
 #define SARDONYX_KERNELS_CONV_WINOGRAD_POINTS_
 namespace sardonyx::kernels {
@@ -44,7 +45,7 @@ HWY_INLINE TileVec TileScale(float factor, TileVec v, TileVec plus) {
   return TileMulAdd(TileBroadcast(&factor), v, plus);
 }
 
-// Six inputs in a line to six values.
+// Inputs in a line to as many values.
 HWY_INLINE void TransformInput(const TileVec (&d)[6], TileVec (&t)[6]) {
   constexpr float pp = point_p * point_p, qq = point_q * point_q;
   t[0] = TileScale(pp * qq, d[0], TileScale(-(pp + qq), d[2], d[4]));
@@ -57,6 +58,13 @@ HWY_INLINE void TransformInput(const TileVec (&d)[6], TileVec (&t)[6]) {
   t[4] = TileScale(-point_q, odd_q, even_q);
 }
 
+HWY_INLINE void TransformInput(const TileVec (&d)[4], TileVec (&t)[4]) {
+  t[0] = TileSub(d[0], d[2]);
+  t[1] = TileAdd(d[2], d[1]);
+  t[2] = TileSub(d[2], d[1]);
+  t[3] = TileSub(d[3], d[1]);
+}
+
 // Six values back to four outputs in a line.
 HWY_INLINE void TransformOutput(const TileVec (&m)[6], TileVec (&y)[4]) {
   constexpr float p = point_p, q = point_q;
@@ -67,6 +75,11 @@ HWY_INLINE void TransformOutput(const TileVec (&m)[6], TileVec (&y)[4]) {
   y[1] = TileScale(p, difference_p, TileScale(q, difference_q, none));
   y[2] = TileScale(p * p, sum_p, TileScale(q * q, sum_q, none));
   y[3] = TileScale(p * p * p, difference_p, TileScale(q * q * q, difference_q, m[5]));
+}
+
+HWY_INLINE void TransformOutput(const TileVec (&m)[4], TileVec (&y)[2]) {
+  y[0] = TileAdd(m[0], TileAdd(m[1], m[2]));
+  y[1] = TileAdd(TileSub(m[1], m[2]), m[3]);
 }
 
 // Some pixels of a line of the image, for as many channels as there are lanes, channel by channel
@@ -90,34 +103,33 @@ HWY_INLINE void ZeroLine(float* out, int64_t pixels) {
   for (int64_t i = 0; i < pixels; ++i) TileStoreVec(TileZero(), out + i * tile_lanes);
 }
 
-constexpr int64_t LinePixels(int64_t tiles) {
-  return winograd_outputs * tiles + winograd_inputs - winograd_outputs;
-}
+constexpr int64_t LinePixels(int64_t outputs, int64_t tiles) { return outputs * tiles + 2; }
 
-// load(y, x) gives a vector of channels of one of the tile's 36 pixels.
-template <class Load>
+// load(y, x) gives a vector of channels of one of the tile's pixels, of which there are `inputs` in
+// a line.
+template <int inputs, class Load>
 HWY_INLINE void TransformTile(Load&& load, float* out, int64_t plane_stride) {
-  TileVec half[6][6];
-  for (int x = 0; x < 6; ++x) {
-    TileVec d[6], t[6];
+  TileVec half[inputs][inputs];
+  for (int x = 0; x < inputs; ++x) {
+    TileVec d[inputs], t[inputs];
 #pragma GCC unroll 6
-    for (int y = 0; y < 6; ++y) d[y] = load(y, x);
+    for (int y = 0; y < inputs; ++y) d[y] = load(y, x);
     TransformInput(d, t);
 #pragma GCC unroll 6
-    for (int y = 0; y < 6; ++y) half[y][x] = t[y];
+    for (int y = 0; y < inputs; ++y) half[y][x] = t[y];
   }
-  for (int y = 0; y < 6; ++y) {
-    TileVec t[6];
+  for (int y = 0; y < inputs; ++y) {
+    TileVec t[inputs];
     TransformInput(half[y], t);
 #pragma GCC unroll 6
-    for (int x = 0; x < 6; ++x) TileStoreVec(t[x], out + (y * 6 + x) * plane_stride);
+    for (int x = 0; x < inputs; ++x) TileStoreVec(t[x], out + (y * inputs + x) * plane_stride);
   }
 }
 
 // One tile with channels last. Edge: some of its pixels are outside the image.
-template <bool edge>
+template <int outputs, bool edge>
 void TileLast(const WinogradInput& job, int64_t tile) {
-  const int64_t left = job.left + tile * winograd_outputs;
+  const int64_t left = job.left + tile * outputs;
   const int64_t line = job.width * job.pixel_stride;
   const float* corner = job.image + job.top * line + left * job.pixel_stride;
   float* out = job.out + tile * job.tile_stride;
@@ -132,30 +144,33 @@ void TileLast(const WinogradInput& job, int64_t tile) {
       const float* p = corner + y * line + x * job.pixel_stride + c;
       return whole ? TileLoad(p) : LoadLanes(used, p);
     };
-    TransformTile(load, out + c, job.plane_stride);
+    TransformTile<outputs + 2>(load, out + c, job.plane_stride);
   }
 }
 
+template <int outputs>
 void InputLast(const WinogradInput& job) {
-  const bool edge_rows = job.top < 0 || job.top + winograd_inputs > job.height;
+  constexpr int inputs = outputs + 2;
+  const bool edge_rows = job.top < 0 || job.top + inputs > job.height;
   for (int64_t tile = 0; tile < job.tiles; ++tile) {
-    const int64_t left = job.left + tile * winograd_outputs;
-    if (edge_rows || left < 0 || left + winograd_inputs > job.width) {
-      TileLast<true>(job, tile);
+    const int64_t left = job.left + tile * outputs;
+    if (edge_rows || left < 0 || left + inputs > job.width) {
+      TileLast<outputs, true>(job, tile);
     } else {
-      TileLast<false>(job, tile);
+      TileLast<outputs, false>(job, tile);
     }
   }
 }
 
-void Input(const WinogradInput& job) {
-  if (job.pixel_stride != 0) return InputLast(job);
-  const int64_t pixels = LinePixels(job.tiles);
+template <int outputs>
+void InputOf(const WinogradInput& job) {
+  if (job.pixel_stride != 0) return InputLast<outputs>(job);
+  const int64_t pixels = LinePixels(outputs, job.tiles);
   const int64_t line_floats = (pixels + tile_lanes) * tile_lanes;
   const int64_t begin = std::clamp<int64_t>(-job.left, 0, pixels);
   const int64_t end = std::clamp<int64_t>(job.width - job.left, begin, pixels);
   for (int64_t c = 0; c < job.channels; c += tile_lanes) {
-    for (int64_t y = 0; y < winograd_inputs; ++y) {
+    for (int64_t y = 0; y < outputs + 2; ++y) {
       float* line = job.lines + y * line_floats;
       const int64_t row = job.top + y;
       if (row < 0 || row >= job.height || begin == end) {
@@ -168,49 +183,56 @@ void Input(const WinogradInput& job) {
       ZeroLine(line + end * tile_lanes, pixels - end);
     }
     for (int64_t tile = 0; tile < job.tiles; ++tile) {
-      const float* corner = job.lines + tile * winograd_outputs * tile_lanes;
+      const float* corner = job.lines + tile * outputs * tile_lanes;
       const auto load = [&](int y, int x) HWY_ATTR {
         return TileLoad(corner + y * line_floats + x * tile_lanes);
       };
-      TransformTile(load, job.out + tile * job.tile_stride + c, job.plane_stride);
+      TransformTile<outputs + 2>(load, job.out + tile * job.tile_stride + c, job.plane_stride);
     }
   }
 }
 
-int64_t LineFloats(int64_t tiles) {
-  return winograd_inputs * (LinePixels(tiles) + tile_lanes) * tile_lanes;
+void Input(const WinogradInput& job) { job.outputs == 2 ? InputOf<2>(job) : InputOf<4>(job); }
+
+int64_t LineFloats(int64_t outputs, int64_t tiles) {
+  return winograd_inputs(outputs) * (LinePixels(outputs, tiles) + tile_lanes) * tile_lanes;
 }
 
+template <int outputs>
 void OutputTile(const float* sums, int64_t plane_stride, float* out, int64_t row_floats,
                 int64_t channels) {
-  TileVec half[4][6];
-  for (int x = 0; x < 6; ++x) {
-    TileVec m[6], y[4];
+  constexpr int inputs = outputs + 2;
+  TileVec half[outputs][inputs];
+  for (int x = 0; x < inputs; ++x) {
+    TileVec m[inputs], y[outputs];
 #pragma GCC unroll 6
-    for (int i = 0; i < 6; ++i) m[i] = TileLoad(sums + (i * 6 + x) * plane_stride);
+    for (int i = 0; i < inputs; ++i) m[i] = TileLoad(sums + (i * inputs + x) * plane_stride);
     TransformOutput(m, y);
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) half[i][x] = y[i];
+    for (int i = 0; i < outputs; ++i) half[i][x] = y[i];
   }
-  for (int i = 0; i < 4; ++i) {
-    TileVec y[4];
+  for (int i = 0; i < outputs; ++i) {
+    TileVec y[outputs];
     TransformOutput(half[i], y);
 #pragma GCC unroll 4
-    for (int x = 0; x < 4; ++x) TileStoreVec(y[x], out + i * row_floats + x * channels);
+    for (int x = 0; x < outputs; ++x) TileStoreVec(y[x], out + i * row_floats + x * channels);
   }
 }
 
-void Output(const WinogradOutput& job) {
+template <int outputs>
+void OutputOf(const WinogradOutput& job) {
   for (int64_t tile = 0; tile < job.tiles; ++tile) {
     for (int64_t c = 0; c < job.channels; c += tile_lanes) {
-      OutputTile(job.sums + tile * job.channels + c, job.plane_stride,
-                 job.out + tile * winograd_outputs * job.channels + c,
-                 job.row_pixels * job.channels, job.channels);
+      OutputTile<outputs>(job.sums + tile * job.channels + c, job.plane_stride,
+                          job.out + tile * outputs * job.channels + c,
+                          job.row_pixels * job.channels, job.channels);
     }
   }
 }
 
-// Three weights in a line to six values, for `lanes` kernels at once.
+void Output(const WinogradOutput& job) { job.outputs == 2 ? OutputOf<2>(job) : OutputOf<4>(job); }
+
+// Three weights in a line to six or four values, for several kernels at once.
 constexpr int weight_lanes = 8;
 using Weights = double[weight_lanes];
 
@@ -229,8 +251,18 @@ HWY_INLINE void TransformWeights(const Weights& g0, const Weights& g1, const Wei
   }
 }
 
-void TransformKernels(const float* weights, int64_t channels, int64_t count, int64_t width,
-                      float* out) {
+HWY_INLINE void TransformWeights(const Weights& g0, const Weights& g1, const Weights& g2,
+                                 Weights (&u)[4]) {
+  for (int i = 0; i < weight_lanes; ++i) {
+    u[0][i] = g0[i];
+    u[1][i] = 0.5 * (g0[i] + g1[i] + g2[i]);
+    u[2][i] = 0.5 * (g0[i] - g1[i] + g2[i]);
+    u[3][i] = g2[i];
+  }
+}
+
+template <int inputs>
+void KernelsOf(const float* weights, int64_t channels, int64_t count, int64_t width, float* out) {
   for (int64_t m = 0; m < width; m += weight_lanes) {
     const int64_t used = std::min<int64_t>(weight_lanes, width - m);
     for (int64_t c = 0; c < channels; ++c) {
@@ -239,18 +271,24 @@ void TransformKernels(const float* weights, int64_t channels, int64_t count, int
         const float* kernel = weights + ((m + i) * channels + c) * 9;
         for (int t = 0; t < 9; ++t) g[t / 3][t % 3][i] = kernel[t];
       }
-      Weights half[3][6];
+      Weights half[3][inputs];
       for (int x = 0; x < 3; ++x) TransformWeights(g[0][x], g[1][x], g[2][x], half[x]);
-      for (int y = 0; y < 6; ++y) {
-        Weights u[6];
+      for (int y = 0; y < inputs; ++y) {
+        Weights u[inputs];
         TransformWeights(half[0][y], half[1][y], half[2][y], u);
-        for (int x = 0; x < 6; ++x) {
-          float* to = out + ((y * 6 + x) * channels + c) * width + m;
+        for (int x = 0; x < inputs; ++x) {
+          float* to = out + ((y * inputs + x) * channels + c) * width + m;
           for (int64_t i = 0; i < used; ++i) to[i] = static_cast<float>(u[x][i]);
         }
       }
     }
   }
+}
+
+void TransformKernels(int64_t outputs, const float* weights, int64_t channels, int64_t count,
+                      int64_t width, float* out) {
+  outputs == 2 ? KernelsOf<4>(weights, channels, count, width, out)
+               : KernelsOf<6>(weights, channels, count, width, out);
 }
 
 }  // namespace
@@ -268,10 +306,12 @@ HWY_EXPORT(TransformKernels);
 
 void winograd_input(const WinogradInput& job) { HWY_DYNAMIC_DISPATCH(Input)(job); }
 void winograd_output(const WinogradOutput& job) { HWY_DYNAMIC_DISPATCH(Output)(job); }
-int64_t winograd_line_floats(int64_t tiles) { return HWY_DYNAMIC_DISPATCH(LineFloats)(tiles); }
-void winograd_weights(const float* weights, int64_t channels, int64_t count, int64_t width,
-                      float* out) {
-  HWY_DYNAMIC_DISPATCH(TransformKernels)(weights, channels, count, width, out);
+int64_t winograd_line_floats(int64_t outputs, int64_t tiles) {
+  return HWY_DYNAMIC_DISPATCH(LineFloats)(outputs, tiles);
+}
+void winograd_weights(int64_t outputs, const float* weights, int64_t channels, int64_t count,
+                      int64_t width, float* out) {
+  HWY_DYNAMIC_DISPATCH(TransformKernels)(outputs, weights, channels, count, width, out);
 }
 
 }  // namespace sardonyx::kernels

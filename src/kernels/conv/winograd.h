@@ -1,38 +1,44 @@
-// Convolution with 3x3 kernels by fewer multiplications: tiles of 4x4 output pixels are transformed
-// to 36 values per channel, in which convolution is a product for each value; that makes 36 matrix
-// multiplications of tiles x channels by channels x output channels. Internal to kernels/conv.
+// Convolution with 3x3 kernels by fewer multiplications: tiles of 4x4 (2x2) output pixels are
+// transformed to 36 (16) values per channel, in which convolution is a product for each value; that
+// makes as many matrix multiplications of tiles x channels by channels x output channels. Internal
+// to kernels/conv.
 #pragma once
 
 #include <cstdint>
 
 namespace sardonyx::kernels {
 
-constexpr int64_t winograd_outputs = 4;  // pixels along one side of a tile
-constexpr int64_t winograd_inputs = 6;
-constexpr int64_t winograd_planes = winograd_inputs * winograd_inputs;
+// `outputs`, everywhere: pixels along one side of a tile, 2 or 4.
+constexpr int64_t winograd_inputs(int64_t outputs) { return outputs + 2; }
+constexpr int64_t winograd_planes(int64_t outputs) {
+  return winograd_inputs(outputs) * winograd_inputs(outputs);
+}
 
 // The input of `tiles` neighbouring tiles in one row of tiles, over all channels.
 struct WinogradInput {
+  int64_t outputs = 4;
   const float* image = nullptr;  // channels x height x width
   int64_t channels = 0, height = 0, width = 0;
   // Not 0: channels are innermost, and pixels that many floats apart.
   int64_t pixel_stride = 0;
   int64_t top = 0, left = 0;  // of the first tile's input; may be outside the image
   int64_t tiles = 0;
-  float* lines = nullptr;  // scratch: winograd_line_floats(tiles)
+  float* lines = nullptr;  // scratch: winograd_line_floats(outputs, tiles)
   // out[plane * plane_stride + tile * tile_stride + channel]; channels are filled up to a vector.
   float* out = nullptr;
   int64_t plane_stride = 0, tile_stride = 0;
 };
-int64_t winograd_line_floats(int64_t tiles);
+int64_t winograd_line_floats(int64_t outputs, int64_t tiles);
 void winograd_input(const WinogradInput& job);
 
 // The output of `tiles` tiles for `channels` output channels (a multiple of the lanes).
 struct WinogradOutput {
+  int64_t outputs = 4;
   const float* sums = nullptr;  // sums[plane * plane_stride + tile * channels + channel]
   int64_t plane_stride = 0;
   int64_t tiles = 0, channels = 0;
-  // out[(row * row_pixels + pixel) * channels + channel], for 4 rows of 4 * tiles pixels
+  // out[(row * row_pixels + pixel) * channels + channel], for `outputs` rows of outputs * tiles
+  // pixels
   float* out = nullptr;
   int64_t row_pixels = 0;
 };
@@ -40,7 +46,7 @@ void winograd_output(const WinogradOutput& job);
 
 // Transforms the kernels of `count` output channels: out[(plane * channels + c) * width + m] from
 // weights[(m * channels + c) * 9 + tap]; columns from count to width are 0.
-void winograd_weights(const float* weights, int64_t channels, int64_t count, int64_t width,
-                      float* out);
+void winograd_weights(int64_t outputs, const float* weights, int64_t channels, int64_t count,
+                      int64_t width, float* out);
 
 }  // namespace sardonyx::kernels

@@ -8,14 +8,14 @@
 namespace sardonyx::kernels {
 namespace {
 
-constexpr int64_t planes = winograd_planes;
-
 struct WinogradTiles {
   WinogradTiles(const TileKernels& kernels, const ConvGeometry& g)
       : kernels(kernels),
         g(g),
-        rows(divide_up(g.out[1], winograd_outputs)),
-        columns(divide_up(g.out[2], winograd_outputs)),
+        side(g.winograd),
+        planes(winograd_planes(side)),
+        rows(divide_up(g.out[1], side)),
+        columns(divide_up(g.out[2], side)),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         tile_stride(round_up(g.group_in, kernels.lanes) + max_lanes) {
     const int64_t tile_bytes = planes * tile_stride * int64_t{sizeof(float)};
@@ -31,6 +31,8 @@ struct WinogradTiles {
 
   const TileKernels& kernels;
   const ConvGeometry& g;
+  int64_t side;  // of a tile, in output pixels
+  int64_t planes;
   int64_t rows, columns;  // of tiles
   Panels panels;          // of output channels
   int64_t tile_stride;    // floats of one tile in one plane of the transformed input
@@ -43,16 +45,16 @@ struct WinogradTiles {
   int64_t tasks() const { return g.batch * g.group * blocks * panel_groups; }
   int64_t group_weights() const { return planes * g.group_in * panels.stored_columns(); }
 
-  // Planes are a cache line longer than they need be, so that the 36 of them do not fall into the
+  // Planes are a cache line longer than they need be, so that they do not all fall into the
   // same sets of the caches.
   int64_t input_plane() const { return block * tile_stride + 16; }
   int64_t sums_plane() const { return block * panels.width + 16; }
-  int64_t row_pixels() const { return longest * winograd_outputs; }
+  int64_t row_pixels() const { return longest * side; }
   int64_t input_floats() const { return planes * input_plane(); }
   int64_t sums_floats() const { return planes * sums_plane(); }
   int64_t lines_floats() const {
-    return std::max(winograd_line_floats(longest),
-                    (winograd_outputs * row_pixels() + kernels.lanes) * panels.width);
+    return std::max(winograd_line_floats(side, longest),
+                    (side * row_pixels() + kernels.lanes) * panels.width);
   }
   int64_t worker_floats() const {
     return input_floats() + sums_floats() + round_up(lines_floats(), 16);
@@ -82,13 +84,14 @@ void transform_block(const WinogradTiles& t, const float* image, int64_t block, 
   const ConvGeometry& g = t.g;
   for_segments(t, block, [&](const Segment& s) {
     WinogradInput job;
+    job.outputs = t.side;
     job.image = image;
     job.channels = g.group_in;
     job.height = g.in[1];
     job.width = g.in[2];
     job.pixel_stride = g.channels_last ? g.group * g.group_in : 0;
-    job.top = s.row * winograd_outputs - g.pad[1];
-    job.left = s.column * winograd_outputs - g.pad[2];
+    job.top = s.row * t.side - g.pad[1];
+    job.left = s.column * t.side - g.pad[2];
     job.tiles = s.count;
     job.lines = lines;
     job.out = out + s.first * t.tile_stride;
@@ -98,7 +101,7 @@ void transform_block(const WinogradTiles& t, const float* image, int64_t block, 
   });
 }
 
-// The 36 products of one block and one panel.
+// The products of one block and one panel.
 void multiply_planes(const WinogradTiles& t, const Strips& strips, const float* input,
                      const float* weights, int64_t panel, float* sums) {
   const int64_t width = t.panels.stored(panel);
@@ -107,7 +110,7 @@ void multiply_planes(const WinogradTiles& t, const Strips& strips, const float* 
   job.k = t.g.group_in;
   job.a_stride = t.tile_stride;
   job.b_stride = width;
-  for (int64_t plane = 0; plane < planes; ++plane) {
+  for (int64_t plane = 0; plane < t.planes; ++plane) {
     const float* b = weights + plane * plane_weights;
     job.b = b;
     const Ahead ahead = Ahead::piece(b + plane_weights, plane_weights);
@@ -126,6 +129,7 @@ void store_block(const WinogradTiles& t, const Call& call, int64_t n, int64_t gr
   const int64_t width = t.panels.stored(panel);
   for_segments(t, block, [&](const Segment& s) {
     WinogradOutput job;
+    job.outputs = t.side;
     job.sums = sums + s.first * width;
     job.plane_stride = t.sums_plane();
     job.tiles = s.count;
@@ -133,10 +137,10 @@ void store_block(const WinogradTiles& t, const Call& call, int64_t n, int64_t gr
     job.out = lines;
     job.row_pixels = t.row_pixels();
     winograd_output(job);
-    const int64_t left = s.column * winograd_outputs;
-    const int64_t pixels = std::min(s.count * winograd_outputs, g.out[2] - left);
-    for (int64_t y = 0; y < winograd_outputs; ++y) {
-      const int64_t row = s.row * winograd_outputs + y;
+    const int64_t left = s.column * t.side;
+    const int64_t pixels = std::min(s.count * t.side, g.out[2] - left);
+    for (int64_t y = 0; y < t.side; ++y) {
+      const int64_t row = s.row * t.side + y;
       if (row >= g.out[1]) break;
       if (g.channels_last) {
         TileStore store = call.place_last(group, panel * t.panels.width, t.panels.used(panel),
@@ -178,7 +182,7 @@ void run_task(const WinogradTiles& t, const Call& call, int64_t task, const Pack
   const int64_t begin = task % t.panel_groups * t.per_task;
   const int64_t end = std::min(begin + t.per_task, t.panels.count());
   for (int64_t p = begin; p < end; ++p) {
-    multiply_planes(t, strips, input, weights + p * t.panels.width * planes * t.g.group_in, p,
+    multiply_planes(t, strips, input, weights + p * t.panels.width * t.planes * t.g.group_in, p,
                     sums);
     store_block(t, call, n, group, block, p, sums, lines);
   }
