@@ -1,7 +1,7 @@
 // Times matrix multiplication and convolution against the machine's peak.
-//   bench_kernels [--threads N] [--seconds S] [--cold] [--exact]
+//   bench_kernels [--threads N] [--seconds S] [--cold] [--exact] [--last]
 //   [probe|gemm|conv|resnet50|depthwise|all]
-// --exact keeps Winograd's algorithm out.
+// --exact keeps Winograd's algorithm out; --last: convolutions with channels last.
 //   bench_kernels ... one CHANNELS SIZE OUT_CHANNELS KERNEL STRIDE GROUP
 //   bench_kernels ... matmul M K N
 // Times are the best of many calls. --cold writes 64 MB between calls, so that weights and inputs
@@ -51,6 +51,7 @@ struct Options {
   double seconds = 0.3;
   bool cold = false;
   bool exact = false;
+  bool last = false;
   std::string what = "all";
   std::vector<int64_t> sizes;
 };
@@ -128,6 +129,7 @@ class Bench {
     s.pad_begin = s.pad_end = {kernel / 2, kernel / 2, 0};
     const int64_t out = conv_out_size(size, kernel, stride, 1, kernel / 2, kernel / 2);
     s.out = {out, out, 0};
+    s.channels_last = options_.last;
     if (!options_.exact) s.winograd = winograd_tile(s);
     const int64_t weights = out_channels * channels / group * kernel * kernel;
     const Memory x = floats(channels * size * size), w = floats(weights),
@@ -293,6 +295,8 @@ int main(int argc, char** argv) {
     const std::string arg = argv[i];
     if (arg == "--cold") {
       options.cold = true;
+    } else if (arg == "--last") {
+      options.last = true;
     } else if (arg == "--exact") {
       options.exact = true;
     } else if (arg == "--threads" && i + 1 < argc) {

@@ -3,6 +3,7 @@
 
 #include "kernels/conv/conv.h"
 #include "kernels/conv/geometry.h"
+#include "kernels/conv/path.h"
 #include "kernels/gemm/tiles.h"
 
 namespace sardonyx::kernels {
@@ -43,10 +44,12 @@ std::string_view refuses_winograd(const ConvGeometry& g) {
 }
 
 std::string_view refuses_depthwise_last(const ConvGeometry& g) {
+  if (g.shuffle != 1) return "channels come shuffled";
   return g.group_in == 1 && g.group_out == 1 ? applies : "several channels in a group";
 }
 
 std::string_view refuses_grouped_last(const ConvGeometry& g) {
+  if (g.shuffle != 1) return "channels come shuffled";
   const int64_t lanes = tile_kernels().lanes;
   if (lanes < 8) return "vectors of fewer than 8 floats";
   if (g.group == 1 || g.group_in != g.group_out) return "groups change their number of channels";
@@ -58,6 +61,7 @@ std::string_view refuses_grouped_last(const ConvGeometry& g) {
 
 std::string_view refuses_pointwise_last(const ConvGeometry& g) {
   if (g.group != 1) return "several groups";
+  if (g.shuffle != 1) return "channels come shuffled";
   if (g.taps != 1) return "the kernel has several taps";
   if (g.stride != ConvShape::Dims{1, 1, 1}) return "strides";
   if (g.pad != ConvShape::Dims{} || g.in != g.out) return "pads";
@@ -108,6 +112,7 @@ std::string_view name_of(ConvPath path) {
     case ConvPath::grouped_last: return "grouped_last";
     case ConvPath::winograd_last: return "winograd_last";
     case ConvPath::pointwise_last: return "pointwise_last";
+    case ConvPath::lines_last: return "lines_last";
     case ConvPath::windows_last: return "windows_last";
   }
   return "unknown";
@@ -123,13 +128,15 @@ ConvChoice choose_conv(const ConvShape& shape) {
       {ConvPath::winograd, refuses_if_wanted},
       {ConvPath::pixel_vectors, refuses_pixel_vectors},
   }};
-  const std::array<Entry, 4> last{{
+  const std::array<Entry, 5> last{{
       {ConvPath::depthwise_last, refuses_depthwise_last},
       {ConvPath::grouped_last, refuses_grouped_last},
       {ConvPath::winograd_last, refuses_if_wanted},
       {ConvPath::pointwise_last, refuses_pointwise_last},
+      {ConvPath::lines_last, refuses_lines_last},
   }};
-  const auto list = shape.channels_last ? std::span<const Entry>(last) : first;
+  const auto list =
+      shape.channels_last ? std::span<const Entry>(last) : std::span<const Entry>(first);
   const ConvGeometry geometry(shape);
   ConvChoice choice;
   choice.path = shape.channels_last ? ConvPath::windows_last : ConvPath::channel_vectors;

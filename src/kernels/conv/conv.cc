@@ -70,7 +70,8 @@ struct WeightFormat {
       winograd_weights(g.winograd, space, g.group_in, used, width, to);
       return;
     }
-    if (path != ConvPath::windows_last || g.taps == 1) {
+    const bool by_tap = path == ConvPath::windows_last || path == ConvPath::lines_last;
+    if (!by_tap || g.taps == 1) {
       pack_panel(kernels, space, 1, g.terms, g.terms, used, to, width);
       return;
     }
@@ -115,6 +116,7 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
     case ConvPath::channel_vectors: return channel_worker_floats(g);
     case ConvPath::depthwise_last: return depthwise_last_worker_floats(g);
     case ConvPath::grouped_last: return grouped_last_worker_floats(g);
+    case ConvPath::lines_last: return lines_last_worker_floats(g);
     case ConvPath::windows_last: return windows_last_worker_floats(g);
     case ConvPath::pointwise_last: return 0;
   }
@@ -210,6 +212,7 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
     case ConvPath::channel_vectors: return run_channel_vectors(call, spaces, pool);
     case ConvPath::depthwise_last: return run_depthwise_last(call, spaces, pool);
     case ConvPath::grouped_last: return run_grouped_last(call, spaces, pool);
+    case ConvPath::lines_last: return run_lines_last(call, spaces, pool);
     case ConvPath::windows_last: return run_windows_last(call, spaces, pool);
     case ConvPath::pointwise_last: return;  // done above
   }

@@ -53,6 +53,10 @@ struct ConvShape {
   // means. Packs do not depend on them.
   bool input_factors = false;
   bool means = false;
+  // With channels last, of pointwise convolutions without strides and pads: x comes with its
+  // channels dealt out: seen as [shuffle, in_channels / shuffle], its channels are those that the
+  // weights mean, turned. Packs do not depend on it.
+  int64_t shuffle = 1;
 };
 
 // What a convolution with channels last does beside its sums, where ConvShape says so.
@@ -87,6 +91,7 @@ enum class ConvPath : uint8_t {
   grouped_last,    // groups of a few channels, vectors along the channels
   winograd_last,   // as winograd
   pointwise_last,  // one matrix multiplication
+  lines_last,      // matrix multiplication that reads the lines of the image
   windows_last,    // matrix multiplication of copied windows; takes any shape
 };
 std::string_view name_of(ConvPath path);
@@ -99,7 +104,7 @@ struct ConvChoice {
   };
   ConvPath path = ConvPath::channel_vectors;
   int refusal_count = 0;
-  std::array<Refusal, 4> refusal{};
+  std::array<Refusal, 5> refusal{};
 
   std::span<const Refusal> refusals() const {
     return {refusal.data(), static_cast<size_t>(refusal_count)};

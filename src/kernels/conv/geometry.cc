@@ -26,7 +26,8 @@ ConvGeometry::ConvGeometry(const ConvShape& s)
       pad(s.pad_begin),
       out(s.out),
       channels_last(s.channels_last),
-      winograd(s.winograd) {
+      winograd(s.winograd),
+      shuffle(s.shuffle) {
   int rank = s.rank;
   const auto plain = [&](size_t i) {
     return kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 && in[i] == out[i];

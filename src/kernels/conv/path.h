@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/thread_pool.h"
 #include "kernels/conv/conv.h"
@@ -106,6 +107,11 @@ void means_of_bands(const ConvGeometry& g, int64_t bands, const float* sums, flo
 
 int64_t grouped_last_worker_floats(const ConvGeometry& g);
 void run_grouped_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+
+// Whether the tiles of lines_last read images of these sizes well; if not, why.
+std::string_view refuses_lines_last(const ConvGeometry& g);
+int64_t lines_last_worker_floats(const ConvGeometry& g);
+void run_lines_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
 int64_t windows_last_worker_floats(const ConvGeometry& g);
 void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);

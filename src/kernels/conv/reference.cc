@@ -71,7 +71,11 @@ void conv_reference(const ConvShape& s, const float* x, const float* weights, fl
   for (int64_t row = 0; row < s.batch * s.out_channels; ++row) {
     const int64_t n = row / s.out_channels;
     const int64_t m = row % s.out_channels;
-    const float* image = x + (n * s.in_channels + m / group_out * group_in) * in_pixels;
+    const float* image = x + n * s.in_channels * in_pixels;
+    const auto channel = [&](int64_t c) {
+      const int64_t of_all = m / group_out * group_in + c, dealt = s.in_channels / s.shuffle;
+      return of_all % s.shuffle * dealt + of_all / s.shuffle;
+    };
     for (int64_t o = 0; o < out_pixels; ++o) {
       const Position at = position_of(o, s.out, s.rank);
       double sum = 0;
@@ -79,7 +83,8 @@ void conv_reference(const ConvShape& s, const float* x, const float* weights, fl
         const int64_t pixel = input_of(s, at, position_of(t, s.kernel, s.rank));
         if (pixel < 0) continue;
         for (int64_t c = 0; c < group_in; ++c) {
-          sum += double{image[c * in_pixels + pixel]} * weights[(m * group_in + c) * taps + t];
+          sum += double{image[channel(c) * in_pixels + pixel]} *
+                 weights[(m * group_in + c) * taps + t];
         }
       }
       double v = e.alpha * sum;

@@ -98,16 +98,17 @@ HWY_INLINE T Opaque(T value) {
 template <bool k_major>
 class TileRows {
  public:
-  TileRows(const float* a, int64_t stride)
-      : low_(a),
-        high_(Opaque(a + 7 * stride)),
+  TileRows(const float* a, int64_t stride) : TileRows(a, a + low_tile_rows * stride, stride) {}
+  TileRows(const float* low, const float* high, int64_t stride)
+      : low_(low),
+        high_(Opaque(high)),
         one_(stride),
         three_(Opaque(3 * stride)),
         five_(Opaque(5 * stride)) {}
   HWY_INLINE const float* at(int row, int64_t term) const {
     if constexpr (k_major) return low_ + row + term * one_;
-    const float* base = (row < 7 ? low_ : high_) + term;
-    switch (row % 7) {
+    const float* base = (row < low_tile_rows ? low_ : high_) + term;
+    switch (row % low_tile_rows) {
       case 0: return base;
       case 1: return base + one_;
       case 2: return base + 2 * one_;
@@ -163,8 +164,8 @@ inline bool TileFinishes(const Epilogue& e) {
 }
 
 // Sums still in registers, to their place. The same operations as StoreTile, which knows more.
-template <int rows, int vectors>
-HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s) {
+template <int rows, int vectors, bool residual>
+HWY_INLINE void FinishTileAs(TileVec (&sums)[rows][vectors], const TileStore& s) {
   const TileTag d;
   const Epilogue& e = *s.epilogue;
   float low_value, high_value;
@@ -182,19 +183,22 @@ HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s) {
     bias[v] = s.bias != nullptr && e.bias_axis == BiasAxis::column ? hn::Mul(beta, load(s.bias, v))
                                                                    : hn::Zero(d);
   }
-  const bool by_row = s.bias != nullptr && e.bias_axis == BiasAxis::row;
+  // What the stores might change, for all that the compiler knows, is read once.
+  const float* by_row = e.bias_axis == BiasAxis::row ? s.bias : nullptr;
+  const float bias_factor = e.beta;
+  const int64_t to_stride = s.c_stride, added_stride = s.residual_stride;
   float* to = s.c;
   const float* added = s.residual;
 #pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i, to += s.c_stride) {
-    if (by_row) {
-      const TileVec value = hn::Set(d, e.beta * s.bias[i]);
+  for (int i = 0; i < rows; ++i, to += to_stride, added += residual ? added_stride : 0) {
+    if (by_row != nullptr) {
+      const TileVec value = hn::Set(d, bias_factor * by_row[i]);
       for (int v = 0; v < vectors; ++v) bias[v] = value;
     }
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
       TileVec x = hn::MulAdd(alpha, sums[i][v], bias[v]);
-      if (added != nullptr) x = hn::MulAdd(beta, load(added, v), x);
+      if constexpr (residual) x = hn::MulAdd(beta, load(added, v), x);
       x = hn::Min(high, hn::Max(low, x));  // the second operand wins where one is NaN
       if (v + 1 < vectors) {
         hn::StoreU(x, d, to + v * tile_lanes);
@@ -202,8 +206,12 @@ HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s) {
         hn::BlendedStore(x, last, d, to + v * tile_lanes);
       }
     }
-    if (added != nullptr) added += s.residual_stride;
   }
+}
+template <int rows, int vectors>
+HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s) {
+  if (s.residual != nullptr) return FinishTileAs<rows, vectors, true>(sums, s);
+  FinishTileAs<rows, vectors, false>(sums, s);
 }
 #else
 inline bool TileFinishes(const Epilogue&) { return false; }
@@ -213,7 +221,9 @@ HWY_INLINE void FinishTile(TileVec (&)[rows][vectors], const TileStore&) {}
 
 // k_major: A's rows side by side, term after term; otherwise row after row.
 // panel_vectors < vectors: B comes in several panels of that many vectors each. B: what it holds.
-template <int rows, int vectors, bool k_major, int panel_vectors = vectors, class B = float>
+// by_offsets: terms of A are where the job's offsets say.
+template <int rows, int vectors, bool k_major, int panel_vectors = vectors, class B = float,
+          bool by_offsets = false>
 void TileProduct(const TileJob& job) {
   TileVec sums[rows][vectors];
   constexpr int width = vectors * tile_lanes;
@@ -224,7 +234,9 @@ void TileProduct(const TileJob& job) {
       sums[i][v] = job.resume ? TileLoad(job.sums + i * width + v * tile_lanes) : TileZero();
     }
   }
-  TileRows<k_major> a(job.a, job.a_stride);
+  TileRows<k_major> a = by_offsets ? TileRows<k_major>(job.a, job.a_high, job.a_stride)
+                                   : TileRows<k_major>(job.a, job.a_stride);
+  const int32_t* offsets = job.offsets;
   const B* b = reinterpret_cast<const B*>(job.b);
   const float* ahead = job.prefetch;
   const int64_t b_stride = job.b_stride;
@@ -250,11 +262,11 @@ void TileProduct(const TileJob& job) {
   for (; k >= together; k -= together) {
     if (together == 2 || k % 2 == 0) bring();
 #pragma GCC unroll 2
-    for (int i = 0; i < together; ++i) term(i, b + i * b_stride);
-    a.skip(together);
+    for (int i = 0; i < together; ++i) term(by_offsets ? offsets[i] : i, b + i * b_stride);
+    by_offsets ? void(offsets += together) : a.skip(together);
     b += together * b_stride;
   }
-  if (k != 0) term(0, b);
+  if (k != 0) term(by_offsets ? offsets[0] : 0, b);
   if (job.store != nullptr) return FinishTile<rows, vectors>(sums, *job.store);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
@@ -265,9 +277,10 @@ void TileProduct(const TileJob& job) {
   }
 }
 
-template <bool k_major, int vectors, int... row>
+template <bool k_major, int vectors, bool by_offsets = false, int... row>
 void FillTiles(TileKernels::Table& table, std::integer_sequence<int, row...>) {
-  ((table[row + 1][vectors] = &TileProduct<row + 1, vectors, k_major>), ...);
+  ((table[row + 1][vectors] = &TileProduct<row + 1, vectors, k_major, vectors, float, by_offsets>),
+   ...);
 }
 
 // Few rows times panels of halves, several at a time where there are as many.

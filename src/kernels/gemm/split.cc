@@ -207,20 +207,29 @@ SARDONYX_SPLIT void product(const SplitJob& job) {
 
 }  // namespace
 
-// In cycles, as measured: vectors do 27 multiply-adds in one; six products of tiles of 16 x 16 with
-// 32 terms take 100; a value of A takes 0.8 to split, B is split meanwhile but for its first panel;
-// and a stored tile costs a little more than one that never left its registers.
+namespace {
+
+double up(int64_t n, int64_t to) { return static_cast<double>((n + to - 1) / to * to); }
+
+}  // namespace
+
+// As measured: six products of tiles of 16 x 16 with 32 terms take 100; a value of A takes 0.8 to
+// split, B is split meanwhile but for its first panel; and a stored tile costs a little more than
+// one that never left its registers.
+double split_cycles(int64_t M, int64_t N, int64_t K) {
+  const double rows = up(M, 16), columns = up(N, 16), terms = up(K, 32);
+  return rows * columns * terms * 100 / (16 * 16 * 32) + 0.8 * rows * terms + 16 * terms +
+         up(M, 32) * up(N, 32) / 4;
+}
+
+// Vectors do 27 multiply-adds in a cycle.
 bool split_pays(int64_t lanes, int64_t M, int64_t N, int64_t K) {
   // Less is done before its operands have come: networks of small products gain nothing.
   constexpr int64_t least_work = 12'000'000;
   if (lanes != 16 || !has_amx() || M < 32 || N < 32 || K < 24) return false;
   if (M < least_work / (N * K)) return false;
-  const auto up = [](int64_t n, int64_t to) { return static_cast<double>((n + to - 1) / to * to); };
-  const double rows = up(M, 16), columns = up(N, 16), terms = up(K, 32);
-  const double vectors = static_cast<double>(M) * columns * static_cast<double>(K) / 27;
-  const double tiles = rows * columns * terms * 100 / (16 * 16 * 32) + 0.8 * rows * terms +
-                       16 * terms + up(M, 32) * up(N, 32) / 4;
-  return tiles < 0.85 * vectors;
+  const double vectors = static_cast<double>(M) * up(N, 16) * static_cast<double>(K) / 27;
+  return split_cycles(M, N, K) < 0.85 * vectors;
 }
 
 namespace {
@@ -306,6 +315,7 @@ void split_product(const SplitJob& job) {
 namespace sardonyx::kernels {
 
 bool split_pays(int64_t, int64_t, int64_t, int64_t) { return false; }
+double split_cycles(int64_t, int64_t, int64_t) { return 0; }
 float split_strip(const float*, int64_t, int64_t, int64_t, int, float*) { return 0; }
 void split_pairs(SplitPanel&, int64_t) {}
 float split_magnitude(const SplitPanel&) { return 0; }

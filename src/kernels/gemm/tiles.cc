@@ -287,6 +287,8 @@ TileKernels MakeTable() {
   FillTiles<false, 2>(table.by_rows, all_rows);
   FillTiles<true, 1>(table.k_major, all_rows);
   FillTiles<true, 2>(table.k_major, all_rows);
+  FillTiles<false, 1, true>(table.by_offsets, all_rows);
+  FillTiles<false, 2, true>(table.by_offsets, all_rows);
   FillTiles<true, 3>(table.k_major, std::make_integer_sequence<int, flat_rows>());
   // As many panels as keep enough sums in flight to hide the latency of a multiply-add.
   constexpr int few = tile_lanes == 16 ? 4 : 2;

@@ -26,7 +26,10 @@ struct TileStore {
 struct TileJob {
   int64_t k = 0;
   const float* a = nullptr;
-  int64_t a_stride = 0;        // floats between rows; in k-major kernels, between terms
+  int64_t a_stride = 0;  // floats between rows; in k-major kernels, between terms
+  // Kernels by offsets: a term's distance from a row's place; and the place of row 7.
+  const int32_t* offsets = nullptr;
+  const float* a_high = nullptr;
   const void* b = nullptr;     // floats, or halves in the kernels of HalfTiles
   int64_t b_stride = 0;        // elements between terms
   int64_t panel_distance = 0;  // elements between panels, for the wide kernels
@@ -46,6 +49,7 @@ using TileKernel = void (*)(const TileJob&);
 using TileStoreKernel = void (*)(const TileStore&);
 
 constexpr int max_tile_rows = 14;
+constexpr int low_tile_rows = 7;  // those that lie a stride apart in any case
 constexpr int max_tile_vectors = 3;
 constexpr int max_tile_columns = 48;
 constexpr int max_lanes = 16;
@@ -63,10 +67,11 @@ struct TileKernels {
   int tile_rows = 0;      // most rows of one tile
   int panel_columns = 0;  // two vectors
   int flat_rows = 0;      // most rows of tiles three vectors wide; divides panel_columns
-  // [rows][vectors]; A by rows, or k-major with the rows side by side.
+  // [rows][vectors]; A by rows, or k-major with the rows side by side, or each term somewhere.
   using Table = TileKernel[max_tile_rows + 1][max_tile_vectors + 1];
   Table by_rows = {};
   Table k_major = {};
+  Table by_offsets = {};
   // [rows]: wide_panels[rows] panels at a time, A by rows.
   TileKernel wide[max_wide_rows + 1] = {};
   int wide_panels[max_wide_rows + 1] = {};
