@@ -160,11 +160,15 @@ int winograd_tile(const ConvShape& shape) {
   if (g.out_pixels <= 0) return 0;
   const TileKernels& kernels = tile_kernels();
   const auto up = [](int64_t n, int64_t to) { return (n + to - 1) / to; };
-  // Multiply-adds, or the wait for weights to come from memory: two cycles for three floats.
-  const auto cost = [&](double rows, double values) {
+  constexpr double few_weight_bytes = 1 << 20;
+  // In multiply-adds of full vectors, as measured: what a product of so many rows takes beyond them
+  // (`slow`), or the wait for weights to come from memory, or from the third-level cache where they
+  // are few, which some of the arithmetic hides.
+  const auto product = [&](double rows, double values, double slow) {
     const double weights = values * static_cast<double>(g.group_in) *
                            static_cast<double>(up(g.group_out, kernels.lanes) * kernels.lanes);
-    return std::max(rows * weights, weights * kernels.lanes * 1.25);
+    const double wait = (weights * sizeof(float) > few_weight_bytes ? 1.9 : 0.8) * kernels.lanes;
+    return weights * std::max(slow * rows, wait + 0.9 * rows);
   };
   const auto with_tiles = [&](int64_t side) {
     const auto tiles = static_cast<double>(g.batch * up(g.out[1], side) * up(g.out[2], side));
@@ -172,11 +176,12 @@ int winograd_tile(const ConvShape& shape) {
     // Each transform of a tile costs as much as that many multiply-adds for each channel.
     const double transforms =
         tiles * values * 12 * static_cast<double>(g.group_in + 2 * g.group_out);
-    return cost(tiles, values) + transforms;
+    return product(tiles, values, 1.6) + transforms;
   };
-  const auto pixels = static_cast<double>(g.batch * g.out_pixels);
+  const double straight = product(static_cast<double>(g.batch * g.out_pixels), 9, 1.3);
   const double two = with_tiles(2), four = with_tiles(4);
-  if (std::min(two, four) >= 0.65 * cost(pixels, 9)) return 0;
+  constexpr double worth = 0.9;  // of the time, for what is less exact
+  if (std::min(two, four) >= worth * straight) return 0;
   return two < four ? 2 : 4;
 }
 

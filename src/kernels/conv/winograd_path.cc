@@ -8,6 +8,11 @@
 namespace sardonyx::kernels {
 namespace {
 
+// A block of transformed tiles when all weights together are larger than a second-level cache. Each
+// block reads them again, so that blocks as large as that cache itself are better than two.
+constexpr int64_t large_block_bytes = 1700 << 10;
+constexpr int64_t many_weight_bytes = 4 << 20;
+
 struct WinogradTiles {
   WinogradTiles(const TileKernels& kernels, const ConvGeometry& g)
       : kernels(kernels),
@@ -19,7 +24,9 @@ struct WinogradTiles {
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         tile_stride(round_up(g.group_in, kernels.lanes) + max_lanes) {
     const int64_t tile_bytes = planes * tile_stride * int64_t{sizeof(float)};
-    const int64_t fit = std::max(block_bytes / tile_bytes, int64_t{16});
+    const bool many = group_weights() * int64_t{sizeof(float)} > many_weight_bytes;
+    const int64_t fit =
+        std::max((many ? large_block_bytes : block_bytes) / tile_bytes, int64_t{16});
     const int64_t count = divide_up(rows * columns, fit);
     block = divide_up(rows * columns, count);
     blocks = divide_up(rows * columns, block);
