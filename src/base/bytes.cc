@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,21 @@ size_t regular_file_size(int descriptor, const std::string& path) {
   return static_cast<size_t>(info.st_size);
 }
 
+// At least one line of the cache.
+size_t rounded(size_t size) { return (std::max<size_t>(size, 1) + 63) / 64 * 64; }
+
+// The elements of shapes and scalars: one block holds them, what counts their owners, and the room
+// that aligns them.
+constexpr size_t small = 256;
+
+Bytes allocate_small(size_t size) {
+  const std::shared_ptr<std::byte[]> block =
+      std::make_shared_for_overwrite<std::byte[]>(rounded(size) + 63);
+  const auto address = reinterpret_cast<uintptr_t>(block.get());
+  const std::byte* data = block.get() + (63 - (address + 63) % 64);
+  return Bytes(block, data, size);
+}
+
 }  // namespace
 
 Bytes Bytes::copy_of(std::span<const std::byte> source) {
@@ -52,11 +68,11 @@ Bytes Bytes::copy_of(std::span<const std::byte> source) {
 }
 
 Bytes Bytes::allocate(size_t size) {
+  if (size <= small) return allocate_small(size);
   const size_t alignment = size >= huge_page ? huge_page : 64;
   if (size > SIZE_MAX / 2) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
-  const size_t rounded = (std::max<size_t>(size, 1) + 63) / 64 * 64;
   void* block = nullptr;
-  if (posix_memalign(&block, alignment, rounded) != 0)
+  if (posix_memalign(&block, alignment, rounded(size)) != 0)
     fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
   // Whole huge pages only: the rest stays on small ones, or it would cost up to 2 MB more.
   if (size >= huge_page) madvise(block, size / huge_page * huge_page, MADV_HUGEPAGE);

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/small_vector.h"
 #include "infer/declared.h"
 #include "infer/evaluations.h"
 #include "ir/tensor.h"
@@ -49,12 +50,24 @@ std::optional<Tensor> materialized(const Known& known) {
   }
 }
 
+// Whether a tensor is nothing but the bytes that its type and dims take.
+bool is_plain(const ir::TensorProto& tensor) {
+  const auto count = checked_count(tensor.dims);
+  const bool has_others = tensor.segment || tensor.data_location != 0 ||
+                          !tensor.float_data.empty() || !tensor.double_data.empty() ||
+                          !tensor.int32_data.empty() || !tensor.int64_data.empty() ||
+                          !tensor.uint64_data.empty() || !tensor.string_data.empty();
+  return count && !has_others &&
+         static_cast<uint64_t>(byte_size(tensor.element_type(), *count)) == tensor.raw_data.size();
+}
+
 // Weights, whose elements decide no shape: reading them would touch the file and, where they lie
 // unaligned, copy them.
 bool is_weight(const ir::TensorProto& tensor) {
-  constexpr size_t least = size_t{1} << 16;
-  return tensor.has_raw_data && tensor.raw_data.size() >= least &&
-         is_floating(tensor.element_type());
+  constexpr size_t surely = size_t{1} << 16, least = 4 * ops::max_known_elements;
+  return tensor.has_raw_data && tensor.raw_data.size() > least &&
+         is_floating(tensor.element_type()) &&
+         (tensor.raw_data.size() >= surely || is_plain(tensor));
 }
 
 // Of external data that was not read, the type is known.
@@ -170,7 +183,9 @@ Known& Scope::set(std::string name, Known known) {
   if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity())
     blocks_.emplace_back().reserve(std::clamp(values_.size(), least, most));
   std::vector<Value>& block = blocks_.back();
-  Value& added = block.emplace_back(Value{std::move(name), std::move(known)});
+  Value& added = block.emplace_back();
+  added.name = std::move(name);
+  added.known = std::move(known);
   const auto [place, is_new] = values_.emplace(added.name, &added);
   if (is_new) return added.known;
   Known& kept = (*place)->known;
@@ -213,7 +228,7 @@ namespace {
 class Resolved {
  public:
   Resolved(std::span<const Known* const> inputs, const ir::SymbolTable& symbols)
-      : symbols_(symbols), pointers_(inputs.begin(), inputs.end()) {
+      : symbols_(symbols), pointers_(inputs) {
     for (const Known*& input : pointers_) {
       if (input != nullptr) input = resolved(*input);
     }
@@ -234,18 +249,20 @@ class Resolved {
     return &copy;
   }
 
+  // Nearly all are as they were.
   bool differ(const std::vector<ir::Dim>& dims, std::vector<ir::Dim>& resolved) const {
-    if (std::ranges::all_of(dims, &ir::Dim::is_constant)) return false;
-    bool any = false;
-    for (const ir::Dim& dim : dims) {
-      resolved.push_back(symbols_.resolved(dim));
-      any |= resolved.back() != dim;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i].is_constant()) continue;
+      ir::Dim now = symbols_.resolved(dims[i]);
+      if (now == dims[i]) continue;
+      if (resolved.empty()) resolved = dims;
+      resolved[i] = std::move(now);
     }
-    return any;
+    return !resolved.empty();
   }
 
   const ir::SymbolTable& symbols_;
-  std::vector<const Known*> pointers_;
+  SmallVector<const Known*, 8> pointers_;
   std::forward_list<Known> copies_;
 };
 

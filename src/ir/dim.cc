@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ir/dim_expression.h"
+#include "ir/dim_hash.h"
 
 namespace sardonyx::ir {
 
@@ -12,6 +13,7 @@ namespace {
 
 using Expression = DimAccess::Expression;
 using Term = DimAccess::Term;
+using Terms = DimAccess::Terms;
 
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
@@ -40,10 +42,34 @@ void include(DimFacts& facts, const Dim& part) {
   if (const Expression* e = DimAccess::expression(part)) include(facts, e->facts);
 }
 
-Dim from_atom(AtomRef atom) {
-  Term term{1, {std::move(atom)}, 0};
-  DimAccess::finish(term);
-  return DimAccess::make({std::move(term)});
+// a + factor * b
+Dim sum(const TermsOf& a, int64_t factor, const TermsOf& b) {
+  Terms terms;
+  terms.reserve(a.size() + b.size());
+  bool overflow = false;
+  const Term* left = std::to_address(a.begin());
+  const Term* const last = left + a.size();
+  for (const Term& right : b) {
+    int64_t coefficient = 0;
+    overflow |= __builtin_mul_overflow(factor, right.coefficient, &coefficient);
+    for (; left != last && left->hash < right.hash; ++left) terms.push_back(*left);
+    if (left != last && same_product(*left, right)) {
+      overflow |= __builtin_add_overflow(left->coefficient, coefficient, &coefficient);
+      ++left;
+    }
+    terms.push_back({coefficient, right.atoms, right.hash});
+  }
+  for (; left != last; ++left) terms.push_back(*left);
+  return DimAccess::made_of(std::move(terms), overflow);
+}
+
+// Of a sum that is multiplied by a number, the products stay.
+Dim scaled(const Dim& dim, int64_t factor) {
+  Terms terms{std::span<const Term>(TermsOf(dim))};
+  bool overflow = false;
+  for (Term& term : terms)
+    overflow |= __builtin_mul_overflow(term.coefficient, factor, &term.coefficient);
+  return DimAccess::made_of(std::move(terms), overflow);
 }
 
 bool any_indefinite(const Dim& a, const Dim& b) { return a.is_indefinite() || b.is_indefinite(); }
@@ -61,11 +87,17 @@ Dim operation(AtomKind kind, const Dim& a, const Dim& b) {
   atom->facts.range = range;
   if (++atom->facts.depth > Dim::max_depth || ++atom->facts.size > Dim::max_size)
     return DimAccess::indefinite(range);
-  return from_atom(std::move(atom));
+  return DimAccess::of(std::move(atom));
 }
 
 Dim symmetric(AtomKind kind, const Dim& a, const Dim& b) {
   return hash_of(a) <= hash_of(b) ? operation(kind, a, b) : operation(kind, b, a);
+}
+
+// Bit id % 64 of every symbol inside.
+uint64_t symbols_in(const Dim& dim) {
+  const Expression* e = DimAccess::expression(dim);
+  return e ? e->facts.symbols : 0;
 }
 
 // The order in which a polynomial division takes its terms: a symbol's higher power comes first,
@@ -85,21 +117,21 @@ std::optional<Term> divided(const Term& term, const Term& divisor) {
   const auto coefficient = floor_division(term.coefficient, divisor.coefficient);
   if (!coefficient || (divisor.coefficient != -1 && term.coefficient % divisor.coefficient != 0))
     return std::nullopt;
-  Term quotient{*coefficient, term.atoms, 0};
+  Term quotient{*coefficient, term.atoms, term.hash};
   for (const AtomRef& atom : divisor.atoms) {
     const auto found = std::find_if(quotient.atoms.begin(), quotient.atoms.end(),
                                     [&](const AtomRef& x) { return same(x, atom); });
     if (found == quotient.atoms.end()) return std::nullopt;
     quotient.atoms.erase(found);
   }
-  DimAccess::finish(quotient);
+  if (!divisor.atoms.empty()) DimAccess::finish(quotient);
   return quotient;
 }
 
 // floor(a / b) for a sum that may hold floor(c / d) as its only part that is no number, both
 // divisors positive numbers: one quotient instead of two.
 std::optional<Dim> merged_quotients(const Dim& a, int64_t b) {
-  const std::vector<Term> terms = DimAccess::terms(a);
+  const TermsOf terms(a);
   const Atom* inner = nullptr;
   int64_t number = 0;
   for (const Term& term : terms) {
@@ -125,9 +157,9 @@ std::optional<Dim> merged_quotients(const Dim& a, int64_t b) {
 // the rest and the number cancels. floor((5*n + 3)/2) = 2*n + floor((n + 1)/2) + 1,
 // floor((2*n + 1)/4) = floor(n/2).
 Dim quotient_by_number(const Dim& a, int64_t b) {
-  std::vector<Term> whole, rest;
+  Terms whole, rest;
   int64_t number = 0, common = b;
-  for (Term& t : DimAccess::terms(a)) {
+  for (const Term& t : TermsOf(a)) {
     int64_t left = t.coefficient % b;
     if (left < 0 && t.atoms.empty()) left += b;
     const int64_t q =
@@ -136,9 +168,9 @@ Dim quotient_by_number(const Dim& a, int64_t b) {
     if (t.atoms.empty()) {
       number = left;
     } else if (left != 0) {
-      if (q != 0) t.coefficient = left;
-      common = std::gcd(common, t.coefficient);
-      rest.push_back(std::move(t));
+      rest.push_back(t);
+      if (q != 0) rest.back().coefficient = left;
+      common = std::gcd(common, rest.back().coefficient);
     }
   }
   const Dim outside = DimAccess::make(std::move(whole));
@@ -166,6 +198,8 @@ bool is_cut_of(const Dim& part, const Dim& whole) {
 
 }  // namespace
 
+size_t DimHash::operator()(const Dim& dim) const { return hash_of(dim); }
+
 bool same(const AtomRef& x, const AtomRef& y) {
   if (x == y) return true;
   if (x->hash != y->hash || x->kind != y->kind) return false;
@@ -173,15 +207,19 @@ bool same(const AtomRef& x, const AtomRef& y) {
   return x->a == y->a && x->b == y->b;
 }
 
-std::vector<Term> DimAccess::terms(const Dim& dim) {
-  if (const Expression* e = expression(dim)) return e->terms;
-  if (*dim.value() == 0) return {};
-  return {Term{*dim.value(), {}, 0}};
+TermsOf::TermsOf(const Dim& dim) {
+  if (const Expression* e = DimAccess::expression(dim)) {
+    terms_ = e->terms;
+  } else if (*dim.value() != 0) {
+    number_.coefficient = *dim.value();
+    terms_ = {&number_, 1};
+  }
 }
 
 void DimAccess::finish(Term& term) {
-  std::sort(term.atoms.begin(), term.atoms.end(),
-            [](const AtomRef& x, const AtomRef& y) { return x->hash < y->hash; });
+  if (term.atoms.size() > 1)
+    std::sort(term.atoms.begin(), term.atoms.end(),
+              [](const AtomRef& x, const AtomRef& y) { return x->hash < y->hash; });
   term.hash = 7;
   for (const AtomRef& atom : term.atoms) term.hash = mix(term.hash, atom->hash);
   if (term.atoms.empty()) term.hash = 0;
@@ -194,34 +232,50 @@ Dim DimAccess::indefinite(const DimRange& range) {
   return Dim::from(std::move(expression));
 }
 
-Dim DimAccess::make(std::vector<Term> terms, bool overflow) {
+Dim DimAccess::of(AtomRef atom) {
+  Terms terms;
+  terms.push_back({1, {}, 0});
+  terms[0].atoms.push_back(std::move(atom));
+  finish(terms[0]);
+  return made_of(std::move(terms), false);
+}
+
+Dim DimAccess::make(Terms terms, bool overflow) {
+  if (terms.size() < 2) return made_of(std::move(terms), overflow);
   std::sort(terms.begin(), terms.end(),
             [](const Term& x, const Term& y) { return x.hash < y.hash; });
-  std::vector<Term> merged;
-  for (Term& term : terms) {
-    if (!merged.empty() && same_product(merged.back(), term)) {
-      overflow |= __builtin_add_overflow(merged.back().coefficient, term.coefficient,
-                                         &merged.back().coefficient);
-    } else {
-      merged.push_back(std::move(term));
+  size_t last = 0;
+  for (size_t i = 1; i < terms.size(); ++i) {
+    if (same_product(terms[last], terms[i])) {
+      overflow |= __builtin_add_overflow(terms[last].coefficient, terms[i].coefficient,
+                                         &terms[last].coefficient);
+    } else if (++last != i) {
+      terms[last] = std::move(terms[i]);
     }
   }
+  terms.truncate(last + 1);
+  return made_of(std::move(terms), overflow);
+}
+
+Dim DimAccess::made_of(Terms terms, bool overflow) {
   if (overflow) return indefinite({});
-  std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
-  if (merged.empty()) return Dim(0);
-  if (merged.size() == 1 && merged[0].atoms.empty()) return Dim(merged[0].coefficient);
+  const auto nothing =
+      std::remove_if(terms.begin(), terms.end(), [](const Term& t) { return t.coefficient == 0; });
+  terms.truncate(static_cast<size_t>(nothing - terms.begin()));
+  if (terms.empty()) return Dim(0);
+  if (terms.size() == 1 && terms[0].atoms.empty()) return Dim(terms[0].coefficient);
   auto expression = std::make_shared<Expression>();
   expression->hash = 43;
   size_t uses = 0;
-  for (const Term& t : merged) {
+  for (const Term& t : terms) {
     expression->hash = mix(mix(expression->hash, t.hash), static_cast<uint64_t>(t.coefficient));
     for (const AtomRef& atom : t.atoms) include(expression->facts, atom->facts);
     uses += std::max<size_t>(t.atoms.size(), 1);
   }
-  expression->facts.range = range_of(merged);
+  expression->facts.range = range_of(terms);
   const bool plain = uses == 1;  // a name, however long
   if (!plain && expression->facts.size > Dim::max_size) return indefinite(expression->facts.range);
-  expression->terms = std::move(merged);
+  expression->terms = std::move(terms);
   return Dim::from(std::move(expression));
 }
 
@@ -240,7 +294,7 @@ Dim::Dim(const Symbol* symbol) {
   atom->facts.depends_on_run = symbol->decided_by_run;
   if (symbol->is_size) atom->facts.range.low = 0;
   if (symbol->upper) atom->facts.range.high = symbol->upper->upper();
-  *this = from_atom(std::move(atom));
+  *this = DimAccess::of(std::move(atom));
 }
 
 bool Dim::is_indefinite() const { return expression_ != nullptr && expression_->is_indefinite(); }
@@ -294,12 +348,14 @@ Dim operator+(const Dim& a, const Dim& b) {
   if (b == 0) return a;
   if (a == 0) return b;
   if (any_indefinite(a, b)) return DimAccess::indefinite(sum_range(range_of(a), range_of(b)));
-  std::vector<Term> terms = DimAccess::terms(a);
-  for (Term& term : DimAccess::terms(b)) terms.push_back(std::move(term));
-  return DimAccess::make(std::move(terms));
+  return sum(TermsOf(a), 1, TermsOf(b));
 }
 
-Dim operator-(const Dim& a, const Dim& b) { return b == 0 ? a : a + Dim(-1) * b; }
+Dim operator-(const Dim& a, const Dim& b) {
+  if (b == 0) return a;
+  if (a.is_constant() || any_indefinite(a, b)) return a + Dim(-1) * b;
+  return sum(TermsOf(a), -1, TermsOf(b));
+}
 
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant()) {
@@ -311,17 +367,19 @@ Dim operator*(const Dim& a, const Dim& b) {
   if (a == 1) return b;
   const DimRange range = product_range(range_of(a), range_of(b));
   if (any_indefinite(a, b)) return DimAccess::indefinite(range);
-  const std::vector<Term> left = DimAccess::terms(a), right = DimAccess::terms(b);
+  if (b.is_constant()) return scaled(a, *b.value());
+  if (a.is_constant()) return scaled(b, *a.value());
+  const TermsOf left(a), right(b);
   if (left.size() * right.size() > static_cast<size_t>(Dim::max_size))
     return DimAccess::indefinite(range);
-  std::vector<Term> terms;
+  Terms terms;
   bool overflow = false;
   for (const Term& x : left) {
     for (const Term& y : right) {
       Term term;
       overflow |= __builtin_mul_overflow(x.coefficient, y.coefficient, &term.coefficient);
       term.atoms = x.atoms;
-      term.atoms.insert(term.atoms.end(), y.atoms.begin(), y.atoms.end());
+      term.atoms.append(y.atoms);
       DimAccess::finish(term);
       terms.push_back(std::move(term));
     }
@@ -336,13 +394,15 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
     if (d == 0 || (d == -1 && n == INT64_MIN) || n % d != 0) return std::nullopt;
     return Dim(n / d);
   }
-  const std::vector<Term> divisor = DimAccess::terms(b);
+  const TermsOf divisor(b);
   if (divisor.empty()) return std::nullopt;
   if (a == b) return Dim(1);
+  // What is only in the divisor stays in every product with it.
+  if (a != 0 && (symbols_in(b) & ~symbols_in(a)) != 0) return std::nullopt;
   const Term& first = *std::min_element(divisor.begin(), divisor.end(), leads);
   Dim rest = a, quotient(0);
   for (int step = 0; step < Dim::max_size; ++step) {
-    const std::vector<Term> left = DimAccess::terms(rest);
+    const TermsOf left(rest);
     if (left.empty()) return quotient;
     const auto part = divided(*std::min_element(left.begin(), left.end(), leads), first);
     if (!part) return std::nullopt;

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <span>
 
+#include "base/small_vector.h"
 #include "ir/dim.h"
 
 namespace sardonyx::ir {
@@ -41,10 +42,11 @@ using AtomRef = std::shared_ptr<const Atom>;
 struct Dim::Expression {
   struct Term {
     int64_t coefficient = 0;
-    std::vector<AtomRef> atoms;  // sorted by hash
+    SmallVector<AtomRef, 2> atoms;  // sorted by hash
     uint64_t hash = 0;
   };
-  std::vector<Term> terms;  // sorted by hash, no zero coefficients; none: indefinite
+  using Terms = SmallVector<Term, 2>;
+  Terms terms;  // sorted by hash, no zero coefficients; none: indefinite
   uint64_t hash = 0;
   DimFacts facts;
 
@@ -54,25 +56,50 @@ struct Dim::Expression {
 struct DimAccess {
   using Expression = Dim::Expression;
   using Term = Expression::Term;
+  using Terms = Expression::Terms;
 
   static const Expression* expression(const Dim& dim) { return dim.expression_.get(); }
+  static Dim of(AtomRef atom);
   // The sum of terms, brought into canonical form; indefinite where that overflows or is too large.
-  static Dim make(std::vector<Term> terms, bool overflow = false);
+  static Dim make(Terms terms, bool overflow = false);
+  // The same of terms that are sorted, each product once.
+  static Dim made_of(Terms terms, bool overflow);
   static Dim indefinite(const DimRange& range);
-  // The terms of a definite dimension, constants included.
-  static std::vector<Term> terms(const Dim& dim);
   // Sorts a term's atoms and computes its hash.
   static void finish(Term& term);
 };
 
+// The terms of a definite dimension, constants included; of 0 there are none. Borrows the
+// dimension.
+class TermsOf {
+ public:
+  explicit TermsOf(const Dim& dim);
+  explicit TermsOf(const Dim&& dim) = delete;
+  TermsOf(const TermsOf&) = delete;
+  TermsOf& operator=(const TermsOf&) = delete;
+
+  size_t size() const { return terms_.size(); }
+  bool empty() const { return terms_.empty(); }
+  auto begin() const { return terms_.begin(); }
+  auto end() const { return terms_.end(); }
+  const DimAccess::Term& operator[](size_t i) const { return terms_[i]; }
+  operator std::span<const DimAccess::Term>() const { return terms_; }  // NOLINT: it is one
+
+ private:
+  DimAccess::Term number_;
+  std::span<const DimAccess::Term> terms_;
+};
+
 bool same(const AtomRef& x, const AtomRef& y);
 DimRange range_of(const Dim& dim);
-DimRange range_of(const std::vector<DimAccess::Term>& terms);
+DimRange range_of(std::span<const DimAccess::Term> terms);
 DimRange sum_range(const DimRange& a, const DimRange& b);
 DimRange product_range(const DimRange& a, const DimRange& b);
 // Of any operation an atom stands for but symbol.
 DimRange operation_range(AtomKind kind, const DimRange& a, const DimRange& b);
 
+// The value of an operation; nullopt where it has none.
+std::optional<int64_t> computed(AtomKind kind, int64_t a, int64_t b);
 // floor(a / b); nullopt where b is 0 or the quotient overflows.
 std::optional<int64_t> floor_division(int64_t a, int64_t b);
 

@@ -1,6 +1,4 @@
 // Symbols: their table, what has been learned of them, and putting expressions in their place.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "ir/dim_expression.h"
@@ -34,7 +32,7 @@ Dim Dim::substitute(const Replacement& replacement) const {
     for (const AtomRef& atom : term.atoms) {
       if (atom->kind == AtomKind::symbol) {
         const Dim* by = replacement(*atom->symbol);
-        product = product * (by ? *by : Dim(atom->symbol));
+        product = product * (by ? *by : DimAccess::of(atom));
       } else {
         product = product * applied(atom->kind, atom->a.substitute(replacement),
                                     atom->b.substitute(replacement));
@@ -65,7 +63,7 @@ const Symbol* SymbolTable::named(std::string_view name) {
 const Symbol* SymbolTable::unknown(std::shared_ptr<const Dim> upper) {
   std::string name;
   do {
-    name = fmt::format("u{}", unknowns_++);
+    name = "u" + std::to_string(unknowns_++);
   } while (find(name) != nullptr);
   add(std::move(name));
   symbols_.back().decided_by_run = true;
@@ -76,7 +74,7 @@ const Symbol* SymbolTable::unknown(std::shared_ptr<const Dim> upper) {
 const Symbol* SymbolTable::unknown_value() {
   std::string name;
   do {
-    name = fmt::format("v{}", values_++);
+    name = "v" + std::to_string(values_++);
   } while (find(name) != nullptr);
   add(std::move(name));
   symbols_.back().decided_by_run = true;

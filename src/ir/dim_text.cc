@@ -26,7 +26,8 @@ std::string text_of(const Atom& atom) {
   return fmt::format("{}({}, {})", name, a, b);
 }
 
-// The value of an operation; nullopt where it has none.
+}  // namespace
+
 std::optional<int64_t> computed(AtomKind kind, int64_t a, int64_t b) {
   switch (kind) {
     case AtomKind::floor_div: return floor_division(a, b);
@@ -37,8 +38,6 @@ std::optional<int64_t> computed(AtomKind kind, int64_t a, int64_t b) {
       return a == 1 ? b : a;
   }
 }
-
-}  // namespace
 
 std::optional<int64_t> Dim::evaluate(std::span<const int64_t> sizes) const {
   if (is_constant()) return constant_;

@@ -112,12 +112,10 @@ void UpgradeContext::set_input(size_t i, std::string value) {
 }
 
 std::string UpgradeContext::constant(const Tensor& tensor, std::string_view hint) {
-  ir::Node node;
+  ir::Node& node = before_.emplace_back();
   node.op_type = "Constant";
-  node.outputs = {services_.fresh_name(hint)};
-  node.attributes = {tensor_attribute("value", tensor)};
-  before_.push_back(std::move(node));
-  return before_.back().outputs[0];
+  node.attributes.push_back(tensor_attribute("value", tensor));
+  return node.outputs.emplace_back(services_.fresh_name(hint));
 }
 
 std::string UpgradeContext::constant_ints(const std::vector<int64_t>& values,
@@ -135,13 +133,11 @@ std::string UpgradeContext::scalar_like(float value, size_t like_input, std::str
 
 std::string UpgradeContext::before(std::string_view op, std::vector<std::string> inputs,
                                    std::vector<ir::Attribute> attributes) {
-  ir::Node node;
+  ir::Node& node = before_.emplace_back();
   node.op_type = op;
   node.inputs = std::move(inputs);
-  node.outputs = {services_.fresh_name(op)};
   node.attributes = std::move(attributes);
-  before_.push_back(std::move(node));
-  return before_.back().outputs[0];
+  return node.outputs.emplace_back(services_.fresh_name(op));
 }
 
 std::string UpgradeContext::detach_output(size_t i, std::string* old_name) {
@@ -152,12 +148,11 @@ std::string UpgradeContext::detach_output(size_t i, std::string* old_name) {
 
 void UpgradeContext::after(std::string_view op, std::vector<std::string> inputs, std::string output,
                            std::vector<ir::Attribute> attributes) {
-  ir::Node node;
+  ir::Node& node = after_.emplace_back();
   node.op_type = op;
   node.inputs = std::move(inputs);
-  node.outputs = {std::move(output)};
+  node.outputs.push_back(std::move(output));
   node.attributes = std::move(attributes);
-  after_.push_back(std::move(node));
 }
 
 }  // namespace sardonyx::ops

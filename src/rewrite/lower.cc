@@ -81,10 +81,9 @@ class Lowering {
   // Names that fresh_name could make, too: those that end with "__" and a number.
   void collect_names(const ir::Graph& graph) {
     const auto collect = [this](std::string_view name) {
-      const size_t last = name.find_last_not_of("0123456789");
-      if (last != std::string_view::npos && last > 0 && last + 1 < name.size() &&
-          name[last] == '_' && name[last - 1] == '_')
-        names_.insert(name);
+      size_t end = name.size();
+      while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') --end;
+      if (end != name.size() && name.substr(0, end).ends_with("__")) names_.insert(name);
     };
     for (const auto& input : graph.inputs) collect(input.name);
     for (const auto& initializer : graph.initializers) collect(initializer.name);
@@ -351,12 +350,13 @@ class Lowering {
     require_signature(node, *bound);
     services_.known = [&](std::string_view name) { return scope.find(name); };
     ops::UpgradeContext context(node, bound->since, bound, services_);
-    const std::string written_as = node.op_type, name = node.name, came_from = node.origin;
+    const std::string name = node.name, came_from = node.origin;
     op->upgrade(context);
     std::vector<ir::Node> before = context.take_before(), after = context.take_after();
     const auto emit_helpers = [&](std::vector<ir::Node>& helpers) {
       for (ir::Node& helper : helpers) {
-        helper.origin = fmt::format("from {}-{}{}{}", written_as, bound->since,
+        if (!keeps_nodes(scope) && enter_constant(helper, scope)) continue;
+        helper.origin = fmt::format("from {}-{}{}{}", bound->name, bound->since,
                                     came_from.empty() ? "" : " ", came_from);
         if (helper.name.empty()) helper.name = name;
         emit(std::move(helper), scope, depth, out);
@@ -365,6 +365,15 @@ class Lowering {
     emit_helpers(before);
     if (!context.dropped()) emit(std::move(node), scope, depth, out);
     emit_helpers(after);
+  }
+
+  // Where no nodes are kept, a constant that an upgrade makes is as good as an initializer.
+  static bool enter_constant(const ir::Node& node, infer::Scope& scope) {
+    const ir::Attribute* value =
+        node.op_type == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
+    if (value == nullptr || !value->t) return false;
+    scope.set(node.outputs[0], infer::Known::of(ir::to_tensor(*value->t)));
+    return true;
   }
 
   // A node of the newest version.

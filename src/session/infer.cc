@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/mapped_file.h"
+#include "ir/dim_hash.h"
 #include "ir/may_agree.h"
 #include "ir/walk.h"
 #include "session/custom.h"
@@ -73,11 +74,7 @@ class Reporter {
   // lowered form where it is a subgraph.
   void report(const ir::Graph& graph, ir::Graph* into, const ir::Graph& lowered,
               const ir::Graph* inner, const std::string& label) {
-    ir::ValueType made;
-    const auto list_value = [&](const std::string& name) {
-      const ir::ValueType& type = inferred_.look_up(inner, name, made);
-      list(label, name, type, inferred_.state(inner, name, type));
-    };
+    const auto list_value = [&](const std::string& name) { list(label, name, inner); };
     size_t values = inference_.values.size() + graph.inputs.size();
     for (const ir::Node& node : graph.nodes) values += node.outputs.size();
     inference_.values.reserve(values);
@@ -201,31 +198,69 @@ class Reporter {
     }
   }
 
-  void list(const std::string& label, const std::string& name, const ir::ValueType& type,
-            State state) {
+  void list(const std::string& label, const std::string& name, const ir::Graph* inner) {
     InferredValue& value = inference_.values.emplace_back();
     value.graph = label;
     value.name = name;
-    value.state = state;
+    const ir::ValueType* type = inferred_.find_in(inner, name);
+    if (type != nullptr && type->is_tensor() && type->shape) return describe(*type, value);
+    const ir::ValueType resolved = type ? inferred_.resolved(*type) : ir::ValueType();
+    value.state = inferred_.state(inner, name, resolved);
+    value.element = resolved.element;
+    value.type = resolved.to_string();
+    if (resolved.shape) list_sizes(*resolved.shape, value);
+  }
+
+  // Of a tensor of known rank, as nearly all are.
+  void describe(const ir::ValueType& type, InferredValue& value) {
     value.element = type.element;
-    if (!type.shape) {
-      value.type = type.to_string();
-      return;
-    }
-    value.type = name_of(type.element);
+    value.state = list_sizes(*type.shape, value);
+    if (type.element == ElementType::undefined) value.state = State::partial;
+    const std::string_view element = name_of(type.element);
+    size_t length = element.size() + 2;
+    for (const std::string& text : *value.shape) length += text.size() + 1;
+    value.type.reserve(length);
+    value.type = element;
     value.type += '[';
-    value.shape.emplace();
-    value.shape->reserve(type.shape->size());
-    for (const ir::Dim& dim : *type.shape) {
-      if (!value.shape->empty()) value.type += ',';
-      value.type += value.shape->emplace_back(dim.to_string());
-      if (dim.is_constant()) continue;
-      std::vector<int> ids;
-      dim.collect_symbols(ids);
-      for (const int id : ids) note(id);
+    for (size_t d = 0; d < value.shape->size(); ++d) {
+      if (d != 0) value.type += ',';
+      value.type += (*value.shape)[d];
     }
     value.type += ']';
-    if (type.kind != ir::TypeProto::Kind::tensor) value.type = type.to_string();
+  }
+
+  // The texts of a tensor's sizes, and how much is known of them all.
+  State list_sizes(std::span<const ir::Dim> sizes, InferredValue& value) {
+    std::vector<std::string>& texts = value.shape.emplace();
+    texts.reserve(sizes.size());
+    State state = State::known;
+    for (const ir::Dim& dim : sizes) {
+      if (dim.is_constant()) {
+        texts.push_back(dim.to_string());
+        continue;
+      }
+      const Size& size = size_of(dim);
+      texts.push_back(size.text);
+      state = std::max(state, size.state);
+    }
+    return state;
+  }
+
+  // What is said of a size that is no number. Few sizes stand in many types.
+  struct Size {
+    std::string text;
+    State state;
+  };
+  const Size& size_of(const ir::Dim& dim) {
+    const auto [place, is_new] = sizes_.try_emplace(dim);
+    Size& size = place->second;
+    if (!is_new) return size;
+    const ir::Dim resolved = inferred_.symbols.resolved(dim);
+    size = {resolved.to_string(), inferred_.state(resolved)};
+    std::vector<int> ids;
+    resolved.collect_symbols(ids);
+    for (const int id : ids) note(id);
+    return size;
   }
 
   void note(int id) {
@@ -289,6 +324,7 @@ class Reporter {
 
   const InferredModel& inferred_;
   Inference& inference_;
+  std::unordered_map<ir::Dim, Size, ir::DimHash> sizes_;
   std::unordered_set<int> noted_;
 };
 

@@ -101,19 +101,6 @@ std::unordered_map<std::string, ir::ValueType> types_of(const infer::Scope& scop
 
 State worse(State a, State b) { return std::max(a, b); }
 
-// An expression is bounded where all that the run decides of it is.
-State state_of(const ir::Dim& dim, const InferredModel& model) {
-  if (dim.is_constant()) return State::known;
-  std::vector<int> ids;
-  dim.collect_symbols(ids);
-  State state = State::known;
-  for (const int id : ids) {
-    if (const ir::Symbol* decided = model.decided_by(id))
-      state = worse(state, decided->upper ? State::bounded : State::open);
-  }
-  return state != State::known && dim.upper() ? State::bounded : state;
-}
-
 State state_of(const ir::ValueType& type, const InferredModel& model) {
   using Kind = ir::TypeProto::Kind;
   if (!type.is_known()) return State::unknown;
@@ -121,7 +108,7 @@ State state_of(const ir::ValueType& type, const InferredModel& model) {
   if (type.kind == Kind::tensor || type.kind == Kind::sparse_tensor) {
     if (type.element == ElementType::undefined || !type.shape) return State::partial;
     State state = State::known;
-    for (const ir::Dim& dim : *type.shape) state = worse(state, state_of(dim, model));
+    for (const ir::Dim& dim : *type.shape) state = worse(state, model.state(dim));
     return state;
   }
   return type.nested ? std::min(state_of(*type.nested, model), State::partial) : State::partial;
@@ -190,6 +177,19 @@ State InferredModel::state(const ir::Graph* in, const std::string& name,
   return state_of(type, *this);
 }
 
+// An expression is bounded where all that the run decides of it is.
+State InferredModel::state(const ir::Dim& dim) const {
+  if (dim.is_constant()) return State::known;
+  std::vector<int> ids;
+  dim.collect_symbols(ids);
+  State state = State::known;
+  for (const int id : ids) {
+    if (const ir::Symbol* decided = decided_by(id))
+      state = worse(state, decided->upper ? State::bounded : State::open);
+  }
+  return state != State::known && dim.upper() ? State::bounded : state;
+}
+
 ir::ValueType InferredModel::resolved(ir::ValueType type) const {
   if (!symbols.has_learned()) return type;
   if (type.shape) {
@@ -202,23 +202,19 @@ ir::ValueType InferredModel::resolved(ir::ValueType type) const {
 ir::ValueType InferredModel::type(const std::string& name) const { return type_in(nullptr, name); }
 
 ir::ValueType InferredModel::type_in(const ir::Graph* graph, const std::string& name) const {
-  ir::ValueType made;
-  return look_up(graph, name, made);
+  const ir::ValueType* found = find_in(graph, name);
+  return found == nullptr ? ir::ValueType() : resolved(*found);
 }
 
-const ir::ValueType& InferredModel::look_up(const ir::Graph* graph, const std::string& name,
-                                            ir::ValueType& made) const {
-  const ir::ValueType* found = nullptr;
+const ir::ValueType* InferredModel::find_in(const ir::Graph* graph, const std::string& name) const {
   if (graph == nullptr) {
     const infer::Known* known = scope.find_here(name);
-    if (known != nullptr) found = &known->type;
-  } else if (const auto types = subgraphs.find(graph); types != subgraphs.end()) {
-    const auto at = types->second.find(name);
-    if (at != types->second.end()) found = &at->second;
+    return known == nullptr ? nullptr : &known->type;
   }
-  if (found == nullptr) return made = {};
-  if (!symbols.has_learned()) return *found;
-  return made = resolved(*found);
+  const auto types = subgraphs.find(graph);
+  if (types == subgraphs.end()) return nullptr;
+  const auto at = types->second.find(name);
+  return at == types->second.end() ? nullptr : &at->second;
 }
 
 void infer_model(const ir::Model& model, const InferOptions& options,

@@ -39,13 +39,14 @@ struct InferredModel {
   ir::ValueType resolved(ir::ValueType type) const;
   // The type of a value of a lowered subgraph; of the main graph where `graph` is null.
   ir::ValueType type_in(const ir::Graph* graph, const std::string& name) const;
-  // The same without a copy: what is stored, or `made`, which is made of it where sizes have been
-  // learned.
-  const ir::ValueType& look_up(const ir::Graph* graph, const std::string& name,
-                               ir::ValueType& made) const;
+  // The same as it was inferred, without what was learned later; null where nothing is known of
+  // such a value.
+  const ir::ValueType* find_in(const ir::Graph* graph, const std::string& name) const;
   // How much is known of a value that has this type; of `graph` as above.
   InferredValue::State state(const ir::Graph* graph, const std::string& name,
                              const ir::ValueType& type) const;
+  // How much is known of a size.
+  InferredValue::State state(const ir::Dim& dim) const;
   // The symbol that says what decides a size of this name: itself, or the unknown a name stands
   // for. Null where the caller does: a size of an input or an element of one.
   const ir::Symbol* decided_by(int id) const;

@@ -32,18 +32,9 @@ void append(Bytes& gathered, const Bytes& more, const std::shared_ptr<const void
 
 bool ProtoReader::parse_long_varint(uint64_t& value) {
   const auto left = std::min(longest_varint, static_cast<size_t>(end_ - pos_));
-  const std::byte* bytes = window_.look(pos_, left);
-  uint64_t result = 0;
-  for (size_t i = 0; i < left; ++i) {
-    const auto byte = static_cast<uint64_t>(bytes[i]);
-    result |= (byte & 0x7f) << (7 * i);
-    if (byte < 0x80) {
-      pos_ += i + 1;
-      value = result;
-      return true;
-    }
-  }
-  return false;
+  const size_t size = varint_at(window_.look(pos_, left), left, value);
+  pos_ += size;
+  return size != 0;
 }
 
 // How many fields with the tag of the one at hand follow it: not looked further than what costs
@@ -67,6 +58,21 @@ size_t ProtoReader::alike_in_sight() const {
     place += size + length;
   }
   return count;
+}
+
+void ProtoReader::take_in_sight(std::vector<std::string>& list) {
+  if (tag_ >= 0x80) return;
+  const std::span<const std::byte> seen = in_sight();
+  size_t at = 0, count = 0;
+  while (seen.size() - at >= 2 && static_cast<uint64_t>(seen[at]) == tag_) {
+    const auto length = static_cast<size_t>(seen[at + 1]);
+    if (length >= 0x80 || length > seen.size() - at - 2) break;
+    charge(sizeof(std::string));
+    make_room(list, ++count, at + 2 + length);
+    list.emplace_back(reinterpret_cast<const char*>(&seen[at]) + 2, length);
+    at += 2 + length;
+  }
+  pos_ += at;
 }
 
 const char* ProtoReader::parse_any_field() {
@@ -163,6 +169,11 @@ void ProtoReader::take_floats(std::vector<float>& list) {
   if (is(WireType::fixed32)) {
     do {
       list.push_back(std::bit_cast<float>(static_cast<uint32_t>(value_)));
+      take_in_sight(list, [](const std::byte* bytes, size_t left, float& value) {
+        if (left < sizeof value) return size_t{0};
+        std::memcpy(&value, bytes, sizeof value);
+        return sizeof value;
+      });
     } while (next_alike());
     taken_ = true;
   } else if (is(WireType::length)) {
@@ -175,11 +186,9 @@ void ProtoReader::take_floats(std::vector<float>& list) {
   }
 }
 
-size_t ProtoReader::varints_in(const std::byte* begin, const std::byte* end) {
-  const auto size = static_cast<size_t>(end - begin);
-  const std::byte* bytes = window_.look(begin, size);
-  return static_cast<size_t>(std::count_if(
-      bytes, bytes + size, [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; }));
+size_t ProtoReader::varints_in(std::span<const std::byte> bytes) {
+  return static_cast<size_t>(std::ranges::count_if(
+      bytes, [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; }));
 }
 
 void ProtoReader::keep(std::string& unknown) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -159,6 +161,7 @@ class ProtoReader {
   static constexpr size_t longest_varint = 10;
   static constexpr size_t most_reserved = 256;
   static constexpr size_t reserved_blindly = 7;
+  static constexpr size_t most_foreseen = size_t{1} << 20;
   // Structs are larger than the bytes that ask for them: an empty message is two bytes. What real
   // files need stays far below this.
   static constexpr size_t structs_always_allowed = size_t{64} << 20;
@@ -209,6 +212,49 @@ class ProtoReader {
     if (list.empty()) list.reserve(1 + alike_in_sight());
   }
   size_t alike_in_sight() const;
+
+  // The rest of the message at hand, as far as it is in sight.
+  std::span<const std::byte> in_sight() const {
+    const std::span<const std::byte> seen = window_.sight(pos_);
+    return seen.first(std::min(seen.size(), static_cast<size_t>(end_ - pos_)));
+  }
+
+  // Takes the numbers in sight that follow the one at hand as fields of their own, with the same
+  // tag. Whatever is odd about one is left to next_alike. `parse`: a number from the bytes behind
+  // its tag; it returns how many they are, or 0.
+  template <class T, class Parse>
+  void take_in_sight(std::vector<T>& list, const Parse& parse) {
+    if (tag_ >= 0x80) return;
+    const auto tag = static_cast<std::byte>(tag_);
+    const std::span<const std::byte> seen = in_sight();
+    const std::byte* at = seen.data();
+    const std::byte* const last = at + seen.size();
+    std::array<T, 64> some;
+    for (size_t count = some.size(); count == some.size();) {
+      const std::byte* const first = at;
+      for (count = 0; count < some.size() && at != last && *at == tag; ++count) {
+        const size_t size = parse(at + 1, static_cast<size_t>(last - at) - 1, some[count]);
+        if (size == 0) break;
+        at += 1 + size;
+      }
+      make_room(list, count, static_cast<size_t>(at - first));
+      list.insert(list.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(count));
+      pos_ += at - first;
+    }
+  }
+
+  // The same for texts shorter than 128 bytes.
+  void take_in_sight(std::vector<std::string>& list);
+
+  // For a list that gets `count` more items and has no room for them: as fields they took so many
+  // bytes, and they are likely to fill the rest of the message.
+  template <class T>
+  void make_room(std::vector<T>& list, size_t count, size_t bytes) {
+    constexpr size_t few = 32;
+    if (list.size() < few || list.size() + count <= list.capacity()) return;
+    const size_t left = static_cast<size_t>(end_ - pos_) * count / bytes + 1;
+    list.reserve(list.size() + std::max(list.size(), std::min(left, most_foreseen)));
+  }
 
   // Moves on to the next field where it has the same tag: lists of millions of numbers come as one
   // field each.
@@ -265,6 +311,28 @@ class ProtoReader {
     return true;
   }
   bool parse_long_varint(uint64_t& value);
+  // The same as varint_at, faster for numbers of one or two bytes.
+  static size_t short_varint_at(const std::byte* bytes, size_t left, uint64_t& value) {
+    if (left < 2) return varint_at(bytes, left, value);
+    const auto first = static_cast<uint64_t>(bytes[0]), second = static_cast<uint64_t>(bytes[1]);
+    value = first < 0x80 ? first : (first & 0x7f) | second << 7;
+    return first < 0x80 ? 1 : second < 0x80 ? 2 : varint_at(bytes, left, value);
+  }
+  // The number that these bytes begin with. Returns how many bytes it has; 0: it is cut off or too
+  // long.
+  static size_t varint_at(const std::byte* bytes, size_t left, uint64_t& value) {
+    left = std::min(left, longest_varint);
+    uint64_t result = 0;
+    for (size_t i = 0; i < left; ++i) {
+      const auto byte = static_cast<uint64_t>(bytes[i]);
+      result |= (byte & 0x7f) << (7 * i);
+      if (byte < 0x80) {
+        value = result;
+        return i + 1;
+      }
+    }
+    return 0;
+  }
   [[noreturn]] void broken(std::string_view trouble) const;
   std::string path() const;
   void keep(std::string& unknown);
@@ -368,6 +436,7 @@ class ProtoReader {
       do {
         charge(sizeof(T));
         list.emplace_back(text());
+        take_in_sight(list);
       } while (next_alike());
       taken_ = true;
     } else if (is(WireType::length)) {
@@ -385,28 +454,31 @@ class ProtoReader {
     if (is(WireType::varint)) {
       do {
         list.push_back(static_cast<T>(value_));
+        take_in_sight(list, [](const std::byte* bytes, size_t left, T& value) {
+          uint64_t number = 0;
+          const size_t size = short_varint_at(bytes, left, number);
+          value = static_cast<T>(number);
+          return size;
+        });
       } while (next_alike());
       taken_ = true;
     } else if (is(WireType::length)) {
-      const auto after = pos_;
-      const auto last = value_start_ + length_;
-      const size_t needed = list.size() + varints_in(value_start_, last);
+      const std::byte* const bytes = window_.look(value_start_, length_);
+      const size_t needed = list.size() + varints_in({bytes, length_});
       if (needed > list.capacity()) list.reserve(std::max(needed, 2 * list.capacity()));
-      pos_ = value_start_;
-      const auto outer_end = std::exchange(end_, last);
-      for (uint64_t value = 0; pos_ < last;) {
-        if (!parse_varint(value)) broken_list();
+      uint64_t value = 0;
+      for (size_t at = 0, size = 0; at < length_; at += size) {
+        size = short_varint_at(bytes + at, length_ - at, value);
+        if (size == 0) broken_list();
         list.push_back(static_cast<T>(value));
       }
-      end_ = outer_end;
-      pos_ = after;
       taken_ = true;
     }
   }
 
   void take_floats(std::vector<float>& list);
   [[noreturn]] void broken_list();
-  size_t varints_in(const std::byte* begin, const std::byte* end);
+  static size_t varints_in(std::span<const std::byte> bytes);
 
   Bytes bytes_;
   Window window_;

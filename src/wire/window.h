@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 
 #include "base/bytes.h"
 
@@ -28,6 +29,12 @@ class Window {
   const std::byte* glance(const std::byte* place, size_t size) const {
     const auto offset = static_cast<size_t>(place - file_);
     return offset >= begin_ && offset + size <= end_ ? seen_ + (offset - begin_) : nullptr;
+  }
+  // What can be seen from `place` on without reading; good until the next call of look.
+  std::span<const std::byte> sight(const std::byte* place) const {
+    const auto offset = static_cast<size_t>(place - file_);
+    if (offset < begin_ || offset >= end_) return {};
+    return {seen_ + (offset - begin_), end_ - offset};
   }
 
  private:

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sardonyx/infer.h"
 #include "sardonyx/session.h"
 
 extern "C" __attribute__((noinline)) void sardonyx_measured(const std::function<void()>& work) {
@@ -121,6 +122,48 @@ void beginnings(const std::string& path) {
   });
 }
 
+// Sizes that are sums, and nodes that an upgrade changes.
+std::string growing_nodes(int nodes) {
+  std::string text = R"(<ir_version: 7, opset_import: ["" : 13]>
+    g (float[n,h,8] x) => (float[n,m,8] y) { v0 = Identity (x) )";
+  for (int i = 0; i < nodes; i += 4) {
+    text += fmt::format("a{0} = Concat <axis = 1> (v{0}, x) b{0} = Relu (a{0}) ", i);
+    text += fmt::format("r{0} = ReduceMax <axes = [2]> (b{0}) v{1} = Sub (b{0}, r{0}) ", i, i + 4);
+  }
+  return text + fmt::format("y = Identity (v{}) }}", nodes);
+}
+
+// A model whose node has an attribute of so many integers, each a field of its own.
+std::string lone_integers(int count) {
+  const auto field = [](char tag, const std::string& content) {
+    std::string text(1, tag);
+    size_t size = content.size();
+    for (; size >= 0x80; size >>= 7) text += static_cast<char>(size | 0x80);
+    return text + static_cast<char>(size) + content;
+  };
+  std::string attribute = field('\x0a', "numbers");
+  for (int i = 0; i < count; ++i) {
+    attribute += '\x40';
+    if (i % 2 == 1) attribute += static_cast<char>(0x80 | i % 128);
+    attribute += static_cast<char>(i % 128);
+  }
+  return std::string("\x08\x07") +
+         field('\x3a', field('\x0a', field('\x22', "Relu") + field('\x2a', attribute)));
+}
+
+void inference() {
+  const Model model = Model::from_text(growing_nodes(200));
+  infer_types(model);
+  count("types of 200 nodes, 5 times", [&] {
+    for (int i = 0; i < 5; ++i) infer_types(model);
+  });
+  const std::string bytes = lone_integers(20'000);
+  { const Model warm(bytes.data(), bytes.size()); }
+  count("reading a list of 20000 fields, 5 times", [&] {
+    for (int i = 0; i < 5; ++i) const Model read(bytes.data(), bytes.size());
+  });
+}
+
 void kernels() {
   count_runs("matrix product 64x128x128, 20 runs",
              fmt::format(R"(<ir_version: 10, opset_import: ["" : 21]>
@@ -160,6 +203,7 @@ int main(int argc, char** argv) {
   try {
     overhead();
     beginnings(argv[1]);
+    inference();
     kernels();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "instruction_cases: %s\n", error.what());

@@ -92,6 +92,40 @@ TEST(Read, ManyLoneFloatsAreGathered) {
   EXPECT_EQ(read_tensor(bytes_of(bytes)).float_data.text(), values);
 }
 
+// Lists of one field an item, longer than what the reader takes at once, of items of all sizes.
+TEST(Read, LongListsOfLoneFields) {
+  for (const size_t count : {1, 2, 63, 64, 65, 66, 129, 5000}) {
+    std::string attribute = text(1, "a");
+    std::vector<int64_t> ints;
+    std::vector<float> floats;
+    std::vector<std::string> strings;
+    for (size_t i = 0; i < count; ++i) {
+      ints.push_back(static_cast<int64_t>((uint64_t{1} << (i * 7 + i / 9) % 64) - 1));
+      floats.push_back(static_cast<float>(i));
+      strings.emplace_back(i % 200, 's');
+    }
+    for (const int64_t i : ints) attribute += number(8, static_cast<uint64_t>(i));
+    for (const float f : floats) attribute += tag(7, 5) + plain(f);
+    for (const std::string& s : strings) attribute += text(9, s);
+    attribute += number(20, 7);
+    const auto graph = [&](const std::string& bytes) {
+      return number(1, 8) + text(7, text(1, text(5, bytes)));
+    };
+    const ir::Model model = model_of(graph(attribute));
+    const auto& read = model.graph->nodes[0].attributes[0];
+    EXPECT_EQ(read.ints, ints);
+    EXPECT_EQ(read.floats, floats);
+    EXPECT_EQ(read.strings, strings);
+    EXPECT_EQ(read.kind, ir::AttributeKind::ints);
+    // A number that goes on beyond ten bytes, after many that are sound.
+    const std::string endless = tag(8, 0) + std::string(11, '\x80') + '\1';
+    EXPECT_THROW(model_of(graph(attribute + number(8, 1) + endless)), Error);
+    EXPECT_THROW(model_of(graph(attribute + number(8, 300) + tag(8, 0) + '\x80')), Error);
+    EXPECT_THROW(model_of(graph(attribute + tag(7, 5) + plain(1.0f) + tag(7, 5) + "ab")), Error);
+    EXPECT_THROW(model_of(graph(attribute + text(9, "s") + tag(9, 2) + '\x05' + "four")), Error);
+  }
+}
+
 TEST(Read, AttributeListsPackedAsProto3WritersDo) {
   const std::string attribute =
       text(7, plain(1.0f) + plain(2.0f)) + tag(7, 5) + plain(3.0f) + text(8, varint(1) + varint(2));

@@ -14,6 +14,7 @@ namespace {
 
 using wire_test::bytes_of;
 using wire_test::number;
+using wire_test::tag;
 using wire_test::text;
 using wire_test::varint;
 
@@ -53,6 +54,13 @@ std::string many_sizes() {
     std::string numbers;
     for (size_t i = 0; i < size; ++i) numbers += varint(i * i * i);
     graph += tensor("packed" + std::to_string(size), text(7, numbers));
+    std::string lone;
+    for (size_t i = 0; i < size; ++i) lone += number(8, i * i * i) + tag(7, 5) + "flo" + 'a';
+    for (size_t i = 0; i < size; ++i) lone += text(9, std::string(i % 150, 's'));
+    graph += text(1, text(4, "Op") + text(5, text(1, "lone") + lone));
+    for (size_t i = 0; i < size; ++i) lone += number(8, i * i * i);
+    for (size_t i = 0; i < size; ++i) lone += tag(7, 5) + "flo" + 'a';
+    graph += text(1, text(4, "Op") + text(5, text(1, "alike") + lone));
     graph += tensor("floats" + std::to_string(size), text(4, std::string(4 * size, 'f')));
     graph += text(77, std::string(size, 'u'));  // of a newer edition
     graph += text(77 << 10, std::string(size, 'u'));

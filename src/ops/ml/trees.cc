@@ -350,10 +350,15 @@ struct Classes {
   bool positive = true;  // no weight is negative: a single score is a probability
 };
 
-Classes classes_of(const NodeView& node) {
-  Classes classes{ml::labels_of(node, "classlabels_int64s", "classlabels_strings")};
-  if (classes.labels.size() == 0)
+ml::Labels class_labels(const NodeView& node) {
+  ml::Labels labels = ml::labels_of(node, "classlabels_int64s", "classlabels_strings");
+  if (labels.size() == 0)
     node.fail("needs one of the attributes classlabels_int64s and classlabels_strings");
+  return labels;
+}
+
+Classes classes_of(const NodeView& node) {
+  Classes classes{class_labels(node)};
   const Integers ids = ints_of(node, "class_ids");
   const bool alike =
       std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return id == ids.front(); });
@@ -365,12 +370,12 @@ Classes classes_of(const NodeView& node) {
 }
 
 void infer_classifier(InferContext& ctx) {
-  const Classes classes = classes_of(ctx);
+  const ml::Labels labels = class_labels(ctx);
   const auto samples = ml::samples_of(ctx);
   const Dim rows = samples ? samples->rows : ctx.unknown();
-  ctx.set(0, classes.labels.type(), {rows});
+  ctx.set(0, labels.type(), {rows});
   ctx.set(1, ElementType::float32,
-          {rows, Dim(std::max<int64_t>(2, static_cast<int64_t>(classes.labels.size())))});
+          {rows, Dim(std::max<int64_t>(2, static_cast<int64_t>(labels.size())))});
 }
 
 // Where a score of two classes, the only one, turns from the first to the second.
