@@ -75,7 +75,9 @@ class Merger {
   }
 
   Agreement with_name(Dim& size, const std::string& name) {
-    if (size.to_string() == name) return Agreement::yes;  // written by an inference like this one
+    const ir::Symbol* symbol = size.as_symbol();
+    // An expression's text was written by an inference like this one.
+    if (symbol ? symbol->name == name : size.to_string() == name) return Agreement::yes;
     const bool fresh = symbols_.find(name) == nullptr;
     const Dim declared(symbols_.named(name));
     const Dim known = symbols_.resolved(size), meant = symbols_.resolved(declared);

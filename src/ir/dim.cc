@@ -15,6 +15,8 @@ using Expression = DimAccess::Expression;
 using Term = DimAccess::Term;
 using Terms = DimAccess::Terms;
 
+constexpr uint64_t empty_product = 7, empty_sum = 43;  // what hashes begin with
+
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
   return hash * 0xff51afd7ed558ccdull;
@@ -220,7 +222,7 @@ void DimAccess::finish(Term& term) {
   if (term.atoms.size() > 1)
     std::sort(term.atoms.begin(), term.atoms.end(),
               [](const AtomRef& x, const AtomRef& y) { return x->hash < y->hash; });
-  term.hash = 7;
+  term.hash = empty_product;
   for (const AtomRef& atom : term.atoms) term.hash = mix(term.hash, atom->hash);
   if (term.atoms.empty()) term.hash = 0;
 }
@@ -233,11 +235,13 @@ Dim DimAccess::indefinite(const DimRange& range) {
 }
 
 Dim DimAccess::of(AtomRef atom) {
-  Terms terms;
-  terms.push_back({1, {}, 0});
-  terms[0].atoms.push_back(std::move(atom));
-  finish(terms[0]);
-  return made_of(std::move(terms), false);
+  auto expression = std::make_shared<Expression>();
+  expression->facts = atom->facts;
+  const uint64_t product = mix(empty_product, atom->hash);
+  expression->hash = mix(mix(empty_sum, product), 1);
+  expression->terms.push_back({1, {}, product});
+  expression->terms[0].atoms.push_back(std::move(atom));
+  return Dim::from(std::move(expression));
 }
 
 Dim DimAccess::make(Terms terms, bool overflow) {
@@ -265,7 +269,7 @@ Dim DimAccess::made_of(Terms terms, bool overflow) {
   if (terms.empty()) return Dim(0);
   if (terms.size() == 1 && terms[0].atoms.empty()) return Dim(terms[0].coefficient);
   auto expression = std::make_shared<Expression>();
-  expression->hash = 43;
+  expression->hash = empty_sum;
   size_t uses = 0;
   for (const Term& t : terms) {
     expression->hash = mix(mix(expression->hash, t.hash), static_cast<uint64_t>(t.coefficient));
