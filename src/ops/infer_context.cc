@@ -105,14 +105,15 @@ bool fits(const Dim& element, ElementType type, const Limits& limits) {
 }  // namespace
 
 Dim InferContext::definite(const Dim& dim) {
-  if (!dim.is_indefinite()) return dim;
   const auto high = dim.upper();
   return high && *high >= 0 ? unknown(Dim(*high)) : unknown();
 }
 
 void InferContext::settle(Known& output) {
   if (output.type.shape) {
-    for (Dim& dim : *output.type.shape) dim = definite(dim);
+    for (Dim& dim : *output.type.shape) {
+      if (dim.is_indefinite()) dim = definite(dim);
+    }
   }
   if (!output.elements) return;
   using Kind = ir::TypeProto::Kind;
