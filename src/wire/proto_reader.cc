@@ -61,7 +61,6 @@ size_t ProtoReader::alike_in_sight() const {
 }
 
 void ProtoReader::take_in_sight(std::vector<std::string>& list) {
-  if (tag_ >= 0x80) return;
   const std::span<const std::byte> seen = in_sight();
   size_t at = 0, count = 0;
   while (seen.size() - at >= 2 && static_cast<uint64_t>(seen[at]) == tag_) {

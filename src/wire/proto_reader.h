@@ -219,12 +219,18 @@ class ProtoReader {
     return seen.first(std::min(seen.size(), static_cast<size_t>(end_ - pos_)));
   }
 
+  // Whether a field in sight follows with the same tag, which is one byte.
+  bool goes_on() const {
+    const std::byte* seen = pos_ == end_ || tag_ >= 0x80 ? nullptr : window_.glance(pos_, 1);
+    return seen != nullptr && static_cast<uint64_t>(*seen) == tag_;
+  }
+
   // Takes the numbers in sight that follow the one at hand as fields of their own, with the same
   // tag. Whatever is odd about one is left to next_alike. `parse`: a number from the bytes behind
   // its tag; it returns how many they are, or 0.
   template <class T, class Parse>
   void take_in_sight(std::vector<T>& list, const Parse& parse) {
-    if (tag_ >= 0x80) return;
+    if (!goes_on()) return;
     const auto tag = static_cast<std::byte>(tag_);
     const std::span<const std::byte> seen = in_sight();
     const std::byte* at = seen.data();
@@ -243,7 +249,7 @@ class ProtoReader {
     }
   }
 
-  // The same for texts shorter than 128 bytes.
+  // The same for texts shorter than 128 bytes, where the list goes on.
   void take_in_sight(std::vector<std::string>& list);
 
   // For a list that gets `count` more items and has no room for them: as fields they took so many
@@ -436,7 +442,7 @@ class ProtoReader {
       do {
         charge(sizeof(T));
         list.emplace_back(text());
-        take_in_sight(list);
+        if (goes_on()) take_in_sight(list);
       } while (next_alike());
       taken_ = true;
     } else if (is(WireType::length)) {

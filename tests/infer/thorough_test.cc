@@ -618,5 +618,28 @@ TEST(Thorough, ChainsOfFloatsEnd) {
   EXPECT_TRUE(g.problems.empty());
 }
 
+ir::Graph with_floats(int64_t count, size_t bytes) {
+  ir::Graph graph;
+  ir::TensorProto& tensor = graph.initializers.emplace_back();
+  tensor.name = "w";
+  tensor.dims = {count};
+  tensor.data_type = static_cast<int32_t>(ElementType::float32);
+  tensor.has_raw_data = true;
+  tensor.raw_data = Bytes::allocate(bytes);
+  return graph;
+}
+
+// Weights are not looked at, but only where there is nothing wrong with them.
+TEST(Thorough, WeightsAreTakenForWhatTheySay) {
+  EXPECT_TRUE(Thorough(with_floats(1024, 4096))["w"].constant);
+  const Thorough weights(with_floats(1025, 4100));
+  EXPECT_FALSE(weights["w"].constant);
+  EXPECT_EQ(weights.shape("w"), "[1025]");
+  EXPECT_THROW(Thorough(with_floats(1025, 4104)), Error);
+  ir::Graph twice = with_floats(1025, 4100);
+  twice.initializers[0].int32_data = {1};
+  EXPECT_THROW(Thorough(std::move(twice)), Error);
+}
+
 }  // namespace
 }  // namespace sardonyx::infer
