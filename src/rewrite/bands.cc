@@ -35,7 +35,8 @@ class Bands {
     const auto conv = last_conv(index_, i);
     if (!conv || conv->shape.rank != 2 || has_input(i, 5) ||
         !index_.is_float32(index_.node(i).inputs[0]) ||
-        !index_.is_float32(index_.node(i).inputs[1]))
+        !index_.is_float32(index_.node(i).inputs[1]) ||
+        index_.node(i).find("input_shuffle") != nullptr)
       return std::nullopt;
     ConvShape shape = conv->shape;
     const infer::Known *x = index_.known(index_.node(i).inputs[0]),

@@ -14,11 +14,13 @@ bool LastConv::depthwise() const {
   return shape.group == shape.in_channels && shape.group == shape.out_channels;
 }
 
-bool LastConv::pointwise() const {
+bool LastConv::pointwise() const { return shape.group == 1 && keeps_pixels(); }
+
+bool LastConv::keeps_pixels() const {
   const auto all_one = [&](const kernels::ConvShape::Dims& dims) {
     return std::all_of(dims.begin(), dims.begin() + shape.rank, [](int64_t n) { return n == 1; });
   };
-  return shape.group == 1 && all_one(shape.kernel) && all_one(shape.stride) && !padded;
+  return all_one(shape.kernel) && all_one(shape.stride) && !padded;
 }
 
 std::optional<LastConv> last_conv(const GraphIndex& index, size_t i) {

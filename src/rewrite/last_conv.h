@@ -15,7 +15,8 @@ struct LastConv {
   bool padded = false;       // there may be pads
 
   bool depthwise() const;
-  bool pointwise() const;  // and its images keep their size
+  bool keeps_pixels() const;  // one tap, and images keep their size
+  bool pointwise() const;     // all that, and in one group
 };
 std::optional<LastConv> last_conv(const GraphIndex& index, size_t node);
 

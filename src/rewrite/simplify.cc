@@ -17,6 +17,7 @@
 #include "rewrite/image_factors.h"
 #include "rewrite/layout.h"
 #include "rewrite/quantize.h"
+#include "rewrite/shuffles.h"
 #include "rewrite/widen.h"
 #include "schema/schema.h"
 
@@ -62,6 +63,7 @@ class Simplifier {
     if (!has_mobile_blocks(graph)) return;
     scope = enter();
     fold(graph, *scope, {.bodies = false});
+    absorb_shuffles(graph, *scope);
     fuse_image_factors(graph, *scope);
     form_bands(graph, *scope);
   }

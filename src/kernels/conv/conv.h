@@ -55,7 +55,7 @@ struct ConvShape {
   bool means = false;
   // With channels last, of pointwise convolutions without strides and pads: x comes with its
   // channels dealt out: seen as [shuffle, in_channels / shuffle], its channels are those that the
-  // weights mean, turned. Packs do not depend on it.
+  // weights mean, turned. Packs depend on whether it is 1.
   int64_t shuffle = 1;
 };
 

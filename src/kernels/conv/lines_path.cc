@@ -53,7 +53,8 @@ struct LineRows {
         g.group_in * std::min(g.stride[1], g.kernel[1]) * std::min(g.stride[2], g.kernel[2]);
     int64_t wanted =
         strips_per_block(all, kernels.tile_rows, fresh, divide_up(g.terms * g.group_out, fresh));
-    if (small_weights()) wanted = std::clamp<int64_t>(all / enough_blocks, 1, wanted);
+    if (small_weights())
+      wanted = std::clamp<int64_t>(all / divide_up(enough_tasks, g.group), 1, wanted);
     parts = divide_up(line.count(), wanted);
     strips_at_once = divide_up(line.count(), parts);
     units_at_once = parts > 1 ? 1 : std::min(units, wanted / line.count());
@@ -63,7 +64,7 @@ struct LineRows {
                                g.terms, panels.width);
     panel_groups = divide_up(panels.count(), per_task);
   }
-  static constexpr int64_t enough_blocks = 16;
+  static constexpr int64_t enough_tasks = 16;
 
   const TileKernels& kernels;
   const ConvGeometry& g;
@@ -175,8 +176,12 @@ void fill_offsets(const LineRows& t, int64_t group, int32_t* offsets) {
           for (int64_t c = 0; c < g.group_in; ++c) *offsets++ = static_cast<int32_t>(at + c);
           continue;
         }
-        for (int64_t c = group * g.group_in; c < (group + 1) * g.group_in; ++c)
-          *offsets++ = static_cast<int32_t>(at + c % g.shuffle * dealt + c / g.shuffle);
+        const int64_t first = group * g.group_in;
+        int64_t dealt_to = first % g.shuffle, index = first / g.shuffle;
+        for (int64_t c = 0; c < g.group_in; ++c) {
+          *offsets++ = static_cast<int32_t>(at + dealt_to * dealt + index);
+          if (++dealt_to == g.shuffle) dealt_to = 0, ++index;
+        }
       }
     }
   }

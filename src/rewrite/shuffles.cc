@@ -1,0 +1,143 @@
+#include "rewrite/shuffles.h"
+
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "ir/tensor.h"
+#include "ops/upgrade_context.h"
+#include "rewrite/graph_index.h"
+#include "rewrite/last_conv.h"
+
+namespace sardonyx::rewrite {
+namespace {
+
+class Shuffles {
+ public:
+  Shuffles(ir::Graph& graph, const infer::Scope& scope) : index_(graph, scope) {}
+
+  void run() {
+    for (size_t i = 0; i < index_.size(); ++i) {
+      if (!index_.is_dead(i)) absorb(i);
+    }
+    index_.compact();
+  }
+
+ private:
+  // The convolution at `i` reads shuffled channels, maybe through depthwise ones.
+  void absorb(size_t i) {
+    const auto conv = last_conv(index_, i);
+    if (!conv || conv->shape.group == 1 || !conv->keeps_pixels()) return;
+    std::vector<size_t> between;
+    size_t user = i;
+    for (;;) {
+      const std::string& x = index_.node(user).inputs[0];
+      const size_t maker = index_.producer_index(x);
+      if (maker == index_.size() || index_.only_user(x) != user || !index_.is_float32(x)) return;
+      if (index_.node(maker).op_type == "Reshape") break;
+      const auto middle = last_conv(index_, maker);
+      if (!middle || !middle->depthwise() || !may_turn(maker)) return;
+      between.push_back(maker);
+      user = maker;
+    }
+    const std::string joined = index_.node(user).inputs[0];
+    const auto shuffle = shuffle_before(joined);
+    if (!shuffle || shuffle->channels() != conv->shape.in_channels) return;
+    for (const size_t d : between) turn(d, *shuffle);
+    ir::Node reading = index_.node(i);
+    reading.attributes.push_back(ops::int_attribute("input_shuffle", shuffle->groups));
+    if (user == i) reading.inputs[0] = shuffle->x;
+    index_.replace(i, std::move(reading));
+    if (user != i) {
+      ir::Node first = index_.node(user);
+      first.inputs[0] = shuffle->x;
+      index_.replace(user, std::move(first));
+    }
+    index_.kill_unused(joined);
+  }
+
+  // Channels [groups, each] of x, turned.
+  struct Shuffle {
+    std::string x;
+    int64_t groups, each;
+    int64_t channels() const { return groups * each; }
+  };
+
+  std::optional<Shuffle> shuffle_before(const std::string& joined) const {
+    const ir::Node* join = maker_of(joined, "Reshape");
+    const ir::Node* swap = join ? maker_of(join->inputs[0], "Transpose") : nullptr;
+    const ir::Node* split = swap ? maker_of(swap->inputs[0], "Reshape") : nullptr;
+    if (split == nullptr) return std::nullopt;
+    const ir::Attribute* perm = swap->find("perm");
+    const auto *from = shape_of(split->inputs[0]), *dealt = shape_of(split->outputs[0]),
+               *to = shape_of(joined);
+    if (perm == nullptr || from == nullptr || dealt == nullptr || to == nullptr || *from != *to ||
+        from->size() < 3 || dealt->size() != from->size() + 1)
+      return std::nullopt;
+    const size_t rank = from->size();
+    for (size_t k = 0; k < rank + 1; ++k) {
+      const size_t turned = k == rank ? rank - 1 : k == rank - 1 ? rank : k;
+      if (perm->ints.size() != rank + 1 || perm->ints[k] != static_cast<int64_t>(turned))
+        return std::nullopt;
+      if (k < rank - 1 && (*from)[k] != (*dealt)[k]) return std::nullopt;
+    }
+    const auto groups = (*dealt)[rank - 1].value(), each = (*dealt)[rank].value();
+    if (!groups || !each || *groups < 1 || *each < 1) return std::nullopt;
+    return Shuffle{split->inputs[0], *groups, *each};
+  }
+
+  const ir::Node* maker_of(const std::string& value, std::string_view op) const {
+    const ir::Node* node = index_.producer(value);
+    if (node == nullptr || !node->domain.empty() || node->op_type != op ||
+        index_.only_user(value) == index_.size())
+      return nullptr;
+    return node;
+  }
+
+  const std::vector<ir::Dim>* shape_of(const std::string& value) const {
+    const infer::Known* known = index_.known(value);
+    return known != nullptr && known->type.shape ? &*known->type.shape : nullptr;
+  }
+
+  // Of a depthwise convolution: everything that has a channel is a constant.
+  bool may_turn(size_t d) const {
+    const ir::Node& node = index_.node(d);
+    const auto given = [&](size_t k) { return k < node.inputs.size() && !node.inputs[k].empty(); };
+    for (const size_t k : {size_t{1}, size_t{2}, size_t{4}}) {
+      if (given(k) && index_.constant(node.inputs[k]) == nullptr) return false;
+    }
+    return !given(3) && !given(5) && node.outputs.size() == 1;
+  }
+
+  void turn(size_t d, const Shuffle& shuffle) {
+    ir::Node node = index_.node(d);
+    for (const size_t k : {size_t{1}, size_t{2}, size_t{4}}) {
+      if (k < node.inputs.size() && !node.inputs[k].empty())
+        node.inputs[k] = index_.add_initializer(
+            in_order_of_images(*index_.constant(node.inputs[k]), shuffle), node.inputs[k]);
+    }
+    index_.replace(d, std::move(node));
+  }
+
+  // One row for each channel as it is after the shuffle, to the order before it.
+  static Tensor in_order_of_images(const Tensor& rows, const Shuffle& shuffle) {
+    const Tensor held = ir::aligned(rows);
+    Tensor turned(held.element_type(), held.shape());
+    const size_t row = held.byte_size() / static_cast<size_t>(shuffle.channels());
+    const auto* from = static_cast<const char*>(held.data());
+    auto* to = static_cast<char*>(turned.mutable_data());
+    for (int64_t group = 0; group < shuffle.groups; ++group) {
+      for (int64_t k = 0; k < shuffle.each; ++k, to += row)
+        std::memcpy(to, from + static_cast<size_t>(k * shuffle.groups + group) * row, row);
+    }
+    return turned;
+  }
+
+  GraphIndex index_;
+};
+
+}  // namespace
+
+void absorb_shuffles(ir::Graph& graph, const infer::Scope& scope) { Shuffles(graph, scope).run(); }
+
+}  // namespace sardonyx::rewrite
