@@ -3,7 +3,8 @@
 // (pointwise only), of X's shape with spatial axes of 1; outputs Y and the means of its images?
 // (depthwise only), shaped likewise; attribute channels_last: X, Y and the residual are N x spatial
 // x C; attribute input_shuffle n (pointwise, channels last): the channels are those of X seen as
-// [n, C / n], turned.
+// [n, C / n], turned; attribute deals_out: the channels of Y are the first of each group, then the
+// second of each, and so on.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_double.h"
 #include "ops/families/conv_shape.h"
@@ -142,6 +143,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   format.group = read_group(ctx);
   format.channels_last = has_channels_last(ctx);
   format.shuffle = ctx.attr_int("input_shuffle", 1);
+  format.deals_out = ctx.attr_int("deals_out", 0) != 0;
   const ElementType type = ctx.in_element(0);
   if (type == ElementType::float64) {
     if (read_epilogue(ctx).activation != kernels::Activation::none || ctx.has_input(3) ||

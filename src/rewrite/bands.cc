@@ -36,7 +36,8 @@ class Bands {
     if (!conv || conv->shape.rank != 2 || has_input(i, 5) ||
         !index_.is_float32(index_.node(i).inputs[0]) ||
         !index_.is_float32(index_.node(i).inputs[1]) ||
-        index_.node(i).find("input_shuffle") != nullptr)
+        index_.node(i).find("input_shuffle") != nullptr ||
+        index_.node(i).find("deals_out") != nullptr)
       return std::nullopt;
     ConvShape shape = conv->shape;
     const infer::Known *x = index_.known(index_.node(i).inputs[0]),

@@ -18,16 +18,49 @@ class Shuffles {
 
   void run() {
     for (size_t i = 0; i < index_.size(); ++i) {
+      if (!index_.is_dead(i)) deal_out(i);
+    }
+    for (size_t i = 0; i < index_.size(); ++i) {
       if (!index_.is_dead(i)) absorb(i);
     }
     index_.compact();
   }
 
  private:
+  // The node at `i` ends a shuffle of what a convolution in as many groups alone makes.
+  void deal_out(size_t i) {
+    if (index_.node(i).op_type != "Reshape") return;
+    const std::string joined = index_.node(i).outputs[0];
+    const auto shuffle = shuffle_before(joined);
+    if (!shuffle || !index_.is_float32(joined)) return;
+    const size_t maker = index_.producer_index(shuffle->x);
+    if (maker == index_.size() || index_.only_user(shuffle->x) == index_.size()) return;
+    const auto conv = last_conv(index_, maker);
+    ir::Node dealing = index_.node(maker);
+    const bool plain = dealing.outputs.size() == 1 && !has_input(dealing, 3) &&
+                       !has_input(dealing, 5) && dealing.find("input_shuffle") == nullptr;
+    if (!conv || !plain || !conv->keeps_pixels() || conv->shape.group != shuffle->groups ||
+        conv->shape.out_channels != shuffle->channels() ||
+        !kernels::deals_channels_out(conv->shape))
+      return;
+    dealing.attributes.push_back(ops::int_attribute("deals_out", 1));
+    dealing.outputs[0] = joined;
+    const std::string dealt = index_.node(i).inputs[0];
+    index_.kill(i);
+    index_.replace(maker, std::move(dealing));
+    index_.kill_unused(dealt);
+  }
+
+  static bool has_input(const ir::Node& node, size_t k) {
+    return k < node.inputs.size() && !node.inputs[k].empty();
+  }
+
   // The convolution at `i` reads shuffled channels, maybe through depthwise ones.
   void absorb(size_t i) {
     const auto conv = last_conv(index_, i);
-    if (!conv || conv->shape.group == 1 || !conv->keeps_pixels()) return;
+    if (!conv || conv->shape.group == 1 || !conv->keeps_pixels() ||
+        index_.node(i).find("deals_out") != nullptr)
+      return;
     std::vector<size_t> between;
     size_t user = i;
     for (;;) {
@@ -102,17 +135,16 @@ class Shuffles {
   // Of a depthwise convolution: everything that has a channel is a constant.
   bool may_turn(size_t d) const {
     const ir::Node& node = index_.node(d);
-    const auto given = [&](size_t k) { return k < node.inputs.size() && !node.inputs[k].empty(); };
     for (const size_t k : {size_t{1}, size_t{2}, size_t{4}}) {
-      if (given(k) && index_.constant(node.inputs[k]) == nullptr) return false;
+      if (has_input(node, k) && index_.constant(node.inputs[k]) == nullptr) return false;
     }
-    return !given(3) && !given(5) && node.outputs.size() == 1;
+    return !has_input(node, 3) && !has_input(node, 5) && node.outputs.size() == 1;
   }
 
   void turn(size_t d, const Shuffle& shuffle) {
     ir::Node node = index_.node(d);
     for (const size_t k : {size_t{1}, size_t{2}, size_t{4}}) {
-      if (k < node.inputs.size() && !node.inputs[k].empty())
+      if (has_input(node, k))
         node.inputs[k] = index_.add_initializer(
             in_order_of_images(*index_.constant(node.inputs[k]), shuffle), node.inputs[k]);
     }

@@ -168,6 +168,28 @@ TEST_P(ConvTest, GroupsWhoseChannelsComeShuffled) {
   }
 }
 
+TEST_P(ConvTest, GroupsThatDealTheirChannelsOut) {
+  for (const int64_t groups : {2, 4, 8}) {
+    for (const auto& [in, out] : {std::pair<int64_t, int64_t>{1, 3}, {6, 28}, {34, 34}, {17, 5}}) {
+      for (const int64_t size : {1, 5, 20}) {
+        ConvShape s = square(groups * in, size, groups * out, 1, 1, 0, groups);
+        s.batch = 2;
+        s.channels_last = s.deals_out = true;
+        set_out(s);
+        if (!deals_channels_out(s)) {  // groups are more than lanes
+          EXPECT_LT(tile_kernels().lanes, groups);
+          continue;
+        }
+        Epilogue e;
+        e.bias_axis = BiasAxis::row;
+        e.activation = size == 5 ? Activation::sigmoid : Activation::relu;
+        check_layout(s, e);
+        EXPECT_TRUE(paths_.contains(ConvPath::dealt_last));
+      }
+    }
+  }
+}
+
 TEST_P(ConvTest, ProductsAsPreciseAsHalves) {
   for (ConvShape shape :
        {square(96, 14, 96, 1), square(48, 14, 64, 3, 2, 1), square(33, 7, 40, 5)}) {

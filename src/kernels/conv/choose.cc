@@ -112,6 +112,7 @@ std::string_view name_of(ConvPath path) {
     case ConvPath::grouped_last: return "grouped_last";
     case ConvPath::winograd_last: return "winograd_last";
     case ConvPath::pointwise_last: return "pointwise_last";
+    case ConvPath::dealt_last: return "dealt_last";
     case ConvPath::lines_last: return "lines_last";
     case ConvPath::windows_last: return "windows_last";
   }
@@ -128,11 +129,12 @@ ConvChoice choose_conv(const ConvShape& shape) {
       {ConvPath::winograd, refuses_if_wanted},
       {ConvPath::pixel_vectors, refuses_pixel_vectors},
   }};
-  const std::array<Entry, 5> last{{
+  const std::array<Entry, 6> last{{
       {ConvPath::depthwise_last, refuses_depthwise_last},
       {ConvPath::grouped_last, refuses_grouped_last},
       {ConvPath::winograd_last, refuses_if_wanted},
       {ConvPath::pointwise_last, refuses_pointwise_last},
+      {ConvPath::dealt_last, refuses_dealt_last},
       {ConvPath::lines_last, refuses_lines_last},
   }};
   const auto list =

@@ -38,7 +38,8 @@ struct WeightFormat {
       : g(shape),
         path(choose_conv(shape).path),
         kernels(tile_kernels()),
-        panels{g.group_out, kernels.panel_columns, kernels.lanes} {
+        panels{g.group_out, kernels.panel_columns, kernels.lanes},
+        groups(g.group) {
     if (is_winograd(path)) {
       rows = winograd_planes(g.winograd) * g.group_in;
     } else {
@@ -46,6 +47,11 @@ struct WeightFormat {
     }
     const bool dense = is_depthwise(path) || path == ConvPath::grouped_last;
     columns = dense ? g.group_out : panels.stored_columns();
+    if (path == ConvPath::dealt_last) {
+      groups = 1;
+      panels.columns = g.group * g.group_out;
+      columns = panels.stored_columns();
+    }
   }
 
   // The weights of `count` output channels from `first` on, times their factors, to aligned memory.
@@ -65,7 +71,14 @@ struct WeightFormat {
     const int64_t first = panel * panels.width, used = panels.used(panel);
     const int64_t width = panels.stored(panel);
     float* to = out + (group * columns + first) * rows;
-    fetch(weights, factors, group * g.group_out + first, used, space);
+    if (path == ConvPath::dealt_last) {
+      for (int64_t m = 0; m < used; ++m) {
+        const int64_t dealt = (first + m) % g.group * g.group_out + (first + m) / g.group;
+        fetch(weights, factors, dealt, 1, space + m * g.terms);
+      }
+    } else {
+      fetch(weights, factors, group * g.group_out + first, used, space);
+    }
     if (is_winograd(path)) {
       winograd_weights(g.winograd, space, g.group_in, used, width, to);
       return;
@@ -102,7 +115,8 @@ struct WeightFormat {
   ConvPath path;
   const TileKernels& kernels;
   Panels panels;
-  int64_t rows;  // of each group's packed matrix
+  int64_t groups;  // that have a packed matrix each
+  int64_t rows;    // of each group's packed matrix
   int64_t columns;
 };
 
@@ -116,6 +130,7 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
     case ConvPath::channel_vectors: return channel_worker_floats(g);
     case ConvPath::depthwise_last: return depthwise_last_worker_floats(g);
     case ConvPath::grouped_last: return grouped_last_worker_floats(g);
+    case ConvPath::dealt_last: return dealt_last_worker_floats(g);
     case ConvPath::lines_last: return lines_last_worker_floats(g);
     case ConvPath::windows_last: return windows_last_worker_floats(g);
     case ConvPath::pointwise_last: return 0;
@@ -128,7 +143,7 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
 int64_t conv_packed_size(const ConvShape& shape) {
   const WeightFormat format(shape);
   if (format.g.group_out <= 0) return 0;
-  const int64_t floats = format.g.group * format.rows * format.columns;
+  const int64_t floats = format.groups * format.rows * format.columns;
   return round_up(floats * int64_t{sizeof(float)}, 64);
 }
 
@@ -163,9 +178,9 @@ void pack_conv_weights(const ConvShape& shape, const void* weights, const float*
   const int64_t grain =
       std::max<int64_t>(1, (int64_t{64} << 10) / (format.rows * format.panels.width));
   if (pool != nullptr) {
-    pool->parallel_for(g.group * count, grain, pack);
+    pool->parallel_for(format.groups * count, grain, pack);
   } else {
-    pack(0, g.group * count, 0);
+    pack(0, format.groups * count, 0);
   }
 }
 
@@ -182,6 +197,12 @@ int64_t conv_scratch_bytes(const ConvShape& shape, int threads) {
 
 bool takes_input_factors(const ConvShape& shape) {
   return shape.channels_last && choose_conv(shape).path == ConvPath::pointwise_last;
+}
+
+bool deals_channels_out(const ConvShape& shape) {
+  ConvShape dealt = shape;
+  dealt.deals_out = true;
+  return shape.channels_last && choose_conv(dealt).path == ConvPath::dealt_last;
 }
 
 bool gives_means(const ConvShape& shape) {
@@ -212,6 +233,7 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
     case ConvPath::channel_vectors: return run_channel_vectors(call, spaces, pool);
     case ConvPath::depthwise_last: return run_depthwise_last(call, spaces, pool);
     case ConvPath::grouped_last: return run_grouped_last(call, spaces, pool);
+    case ConvPath::dealt_last: return run_dealt_last(call, spaces, pool);
     case ConvPath::lines_last: return run_lines_last(call, spaces, pool);
     case ConvPath::windows_last: return run_windows_last(call, spaces, pool);
     case ConvPath::pointwise_last: return;  // done above

@@ -57,6 +57,10 @@ struct ConvShape {
   // channels dealt out: seen as [shuffle, in_channels / shuffle], its channels are those that the
   // weights mean, turned. Packs depend on whether it is 1.
   int64_t shuffle = 1;
+  // With channels last, where deals_channels_out says so: y's channels are dealt out, the first of
+  // each group, then the second of each group, and so on. There is no residual then. Set before
+  // packing.
+  bool deals_out = false;
 };
 
 // What a convolution with channels last does beside its sums, where ConvShape says so.
@@ -70,6 +74,8 @@ struct ConvExtras {
 // Whether the shape's path (which must be final) can be given factors, or asked for means.
 bool takes_input_factors(const ConvShape& shape);
 bool gives_means(const ConvShape& shape);
+// Whether it can deal its output channels out (`deals_out` itself does not count).
+bool deals_channels_out(const ConvShape& shape);
 
 // The tiles with which Winograd's algorithm is expected to be fastest for these sizes; 0 where it
 // does not apply or not pay.
@@ -90,6 +96,7 @@ enum class ConvPath : uint8_t {
   depthwise_last,  // one input channel per output channel, vectors along the channels
   grouped_last,    // groups of a few channels, vectors along the channels
   winograd_last,   // as winograd
+  dealt_last,      // pointwise in groups, which stand side by side in vectors
   pointwise_last,  // one matrix multiplication
   lines_last,      // matrix multiplication that reads the lines of the image
   windows_last,    // matrix multiplication of copied windows; takes any shape
@@ -104,7 +111,7 @@ struct ConvChoice {
   };
   ConvPath path = ConvPath::channel_vectors;
   int refusal_count = 0;
-  std::array<Refusal, 5> refusal{};
+  std::array<Refusal, 6> refusal{};
 
   std::span<const Refusal> refusals() const {
     return {refusal.data(), static_cast<size_t>(refusal_count)};

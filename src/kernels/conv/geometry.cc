@@ -27,7 +27,8 @@ ConvGeometry::ConvGeometry(const ConvShape& s)
       out(s.out),
       channels_last(s.channels_last),
       winograd(s.winograd),
-      shuffle(s.shuffle) {
+      shuffle(s.shuffle),
+      deals_out(s.deals_out) {
   int rank = s.rank;
   const auto plain = [&](size_t i) {
     return kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 && in[i] == out[i];

@@ -19,8 +19,9 @@ struct ConvGeometry {
   int64_t taps;
   int64_t terms;  // of each sum: group_in * taps
   bool channels_last;
-  int64_t winograd;  // as in ConvShape
-  int64_t shuffle;   // as ConvShape says
+  int64_t winograd;  // as in ConvShape, as the next two
+  int64_t shuffle;
+  bool deals_out;
 
   // Floats from the input pixel of kernel position 0 to that of `tap` (in d, h, w).
   int64_t tap_offset(int64_t d, int64_t h, int64_t w) const {

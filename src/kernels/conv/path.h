@@ -108,6 +108,11 @@ void means_of_bands(const ConvGeometry& g, int64_t bands, const float* sums, flo
 int64_t grouped_last_worker_floats(const ConvGeometry& g);
 void run_grouped_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
+// If it refuses, why.
+std::string_view refuses_dealt_last(const ConvGeometry& g);
+int64_t dealt_last_worker_floats(const ConvGeometry& g);
+void run_dealt_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+
 // Whether the tiles of lines_last read images of these sizes well; if not, why.
 std::string_view refuses_lines_last(const ConvGeometry& g);
 int64_t lines_last_worker_floats(const ConvGeometry& g);

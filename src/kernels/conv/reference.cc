@@ -71,6 +71,8 @@ void conv_reference(const ConvShape& s, const float* x, const float* weights, fl
   for (int64_t row = 0; row < s.batch * s.out_channels; ++row) {
     const int64_t n = row / s.out_channels;
     const int64_t m = row % s.out_channels;
+    const int64_t to =
+        s.deals_out ? n * s.out_channels + m % group_out * s.group + m / group_out : row;
     const float* image = x + n * s.in_channels * in_pixels;
     const auto channel = [&](int64_t c) {
       const int64_t of_all = m / group_out * group_in + c, dealt = s.in_channels / s.shuffle;
@@ -92,7 +94,7 @@ void conv_reference(const ConvShape& s, const float* x, const float* weights, fl
       const double added =
           e.residual == nullptr ? 0 : double{e.beta} * e.residual[row * out_pixels + o];
       v = e.residual_last ? activated(e, v) + added : activated(e, v + added);
-      y[row * out_pixels + o] = static_cast<float>(v);
+      y[to * out_pixels + o] = static_cast<float>(v);
     }
   }
 }

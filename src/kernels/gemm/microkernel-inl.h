@@ -52,6 +52,29 @@ HWY_INLINE void TileStoreVec(TileVec v, float* p) { memcpy(p, &v, sizeof v); }
 HWY_INLINE TileVec TileMulAdd(TileVec a, TileVec b, TileVec sum) { return a * b + sum; }
 #endif
 
+// p[0] to p[group - 1], again and again; group divides tile_lanes.
+template <int group>
+HWY_INLINE TileVec TileRepeat(const float* p) {
+  if constexpr (group == 1) {
+    return TileBroadcast(p);
+  } else if constexpr (group >= tile_lanes) {
+    return TileLoad(p);
+  } else {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+    if constexpr (group == 4) return hn::LoadDup128(TileTag(), p);
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (group == 8) return TileVec{_mm512_broadcast_f32x8(_mm256_loadu_ps(p))};
+#endif
+    uint64_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return hn::BitCast(TileTag(),
+                       hn::Set(hn::RepartitionToWide<hn::RebindToUnsigned<TileTag>>(), bits));
+#else
+    return TileVec{p[0], p[1], p[0], p[1]};
+#endif
+  }
+}
+
 // Halves as vectors of floats. The types stand for what 16 bits mean.
 struct HalfBits {
   uint16_t bits;
@@ -129,16 +152,16 @@ class TileRows {
   int64_t one_, three_, five_;
 };
 
-// One term: `rows` x `vectors` multiply-adds. `at` gives the address of A's element in a row, `b`
-// that of a vector of B.
-template <int rows, int vectors, class AddressA, class AddressB>
+// One term: `rows` x `vectors` multiply-adds. `a` gives the address of A's element in a row (of as
+// many as are in a group), `b` that of a vector of B.
+template <int rows, int vectors, int group, class AddressA, class AddressB>
 HWY_INLINE void TileTerm(TileVec (&sums)[rows][vectors], AddressA&& a, AddressB&& b) {
   TileVec right[vectors];
 #pragma GCC unroll 16
   for (int v = 0; v < vectors; ++v) right[v] = TileLoad(b(v));
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
-    const TileVec left = TileBroadcast(a(i));
+    const TileVec left = TileRepeat<group>(a(i));
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) sums[i][v] = TileMulAdd(left, right[v], sums[i][v]);
   }
@@ -221,9 +244,10 @@ HWY_INLINE void FinishTile(TileVec (&)[rows][vectors], const TileStore&) {}
 
 // k_major: A's rows side by side, term after term; otherwise row after row.
 // panel_vectors < vectors: B comes in several panels of that many vectors each. B: what it holds.
-// by_offsets: terms of A are where the job's offsets say.
+// by_offsets: terms of A are where the job's offsets say. group: so many values of A make a term,
+// each for the lanes of B that stand at its place in their group.
 template <int rows, int vectors, bool k_major, int panel_vectors = vectors, class B = float,
-          bool by_offsets = false>
+          bool by_offsets = false, int group = 1>
 void TileProduct(const TileJob& job) {
   TileVec sums[rows][vectors];
   constexpr int width = vectors * tile_lanes;
@@ -244,8 +268,8 @@ void TileProduct(const TileJob& job) {
   const int64_t ahead_stride = job.prefetch_stride;
   const int lines = job.prefetch_lines;
   const auto term = [&](int64_t index, const B* at_b) HWY_ATTR {
-    TileTerm<rows, vectors>(
-        sums, [&](int i) HWY_ATTR { return a.at(i, index); },
+    TileTerm<rows, vectors, group>(
+        sums, [&](int i) HWY_ATTR { return a.at(i, index * group); },
         [&](int v) HWY_ATTR {
           return at_b + (v / panel_vectors) * panel_distance + (v % panel_vectors) * tile_lanes;
         });
@@ -263,7 +287,7 @@ void TileProduct(const TileJob& job) {
     if (together == 2 || k % 2 == 0) bring();
 #pragma GCC unroll 2
     for (int i = 0; i < together; ++i) term(by_offsets ? offsets[i] : i, b + i * b_stride);
-    by_offsets ? void(offsets += together) : a.skip(together);
+    by_offsets ? void(offsets += together) : a.skip(together * group);
     b += together * b_stride;
   }
   if (k != 0) term(by_offsets ? offsets[0] : 0, b);
@@ -277,9 +301,10 @@ void TileProduct(const TileJob& job) {
   }
 }
 
-template <bool k_major, int vectors, bool by_offsets = false, int... row>
+template <bool k_major, int vectors, bool by_offsets = false, int group = 1, int... row>
 void FillTiles(TileKernels::Table& table, std::integer_sequence<int, row...>) {
-  ((table[row + 1][vectors] = &TileProduct<row + 1, vectors, k_major, vectors, float, by_offsets>),
+  ((table[row + 1][vectors] =
+        &TileProduct<row + 1, vectors, k_major, vectors, float, by_offsets, group>),
    ...);
 }
 

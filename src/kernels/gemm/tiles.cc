@@ -275,6 +275,14 @@ void Dot(int64_t k, const float* a, int64_t a_stride, int rows, const float* b, 
   }
 }
 
+template <int group, class Rows>
+void FillGroups(TileKernels::Table& table, Rows all_rows) {
+  if constexpr (group <= tile_lanes) {
+    FillTiles<false, 1, false, group>(table, all_rows);
+    FillTiles<false, 2, false, group>(table, all_rows);
+  }
+}
+
 TileKernels MakeTable() {
   TileKernels table;
   table.lanes = tile_lanes;
@@ -289,6 +297,9 @@ TileKernels MakeTable() {
   FillTiles<true, 2>(table.k_major, all_rows);
   FillTiles<false, 1, true>(table.by_offsets, all_rows);
   FillTiles<false, 2, true>(table.by_offsets, all_rows);
+  FillGroups<2>(table.by_groups[0], all_rows);
+  FillGroups<4>(table.by_groups[1], all_rows);
+  FillGroups<8>(table.by_groups[2], all_rows);
   FillTiles<true, 3>(table.k_major, std::make_integer_sequence<int, flat_rows>());
   // As many panels as keep enough sums in flight to hide the latency of a multiply-add.
   constexpr int few = tile_lanes == 16 ? 4 : 2;

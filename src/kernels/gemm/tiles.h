@@ -72,6 +72,9 @@ struct TileKernels {
   Table by_rows = {};
   Table k_major = {};
   Table by_offsets = {};
+  // A by rows, whose terms are 2, 4 or 8 neighbours (where vectors have as many lanes), each for
+  // the columns of B that stand at its place among so many.
+  Table by_groups[3] = {};
   // [rows]: wide_panels[rows] panels at a time, A by rows.
   TileKernel wide[max_wide_rows + 1] = {};
   int wide_panels[max_wide_rows + 1] = {};

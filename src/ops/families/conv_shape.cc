@@ -84,6 +84,7 @@ ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window, cons
   shape.channels_last = pack.channels_last;
   shape.coarse = pack.coarse;
   shape.shuffle = pack.shuffle;
+  shape.deals_out = pack.deals_out;
   shape.batch = x[0];
   const size_t first = shape.channels_last ? 1 : 2;  // spatial axis
   if (x[shape.channels_last ? x.size() - 1 : 1] != shape.in_channels || w[0] % group != 0) {

@@ -1,0 +1,102 @@
+// Shuffled channels between grouped convolutions against plain runs, on one thread and on two.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "sardonyx/session.h"
+
+namespace sardonyx {
+namespace {
+
+struct Unit {
+  int64_t groups = 4, each = 12;
+  bool first = true;      // a grouped convolution before the shuffle
+  bool residual = false;  // added to what that one makes
+  bool depthwise = true;  // between shuffle and the second grouped convolution
+  bool used_twice = false;
+};
+
+std::string constant(const std::string& name, const std::string& shape, int64_t count) {
+  std::string values;
+  for (int64_t i = 0; i < count; ++i)
+    values +=
+        fmt::format("{}{:.3f}", i == 0 ? "" : ", ", 0.4 * std::cos(0.7 * static_cast<double>(i)));
+  return fmt::format("  {} = Constant<value = float[{}] {{{}}}>()\n", name, shape, values);
+}
+
+std::string model(const Unit& u) {
+  const int64_t channels = u.groups * u.each;
+  std::string text = constant("bias", std::to_string(channels), channels);
+  text += constant("w", fmt::format("{}, {}, 1, 1", channels, u.each), channels * u.each);
+  text += constant("w3", fmt::format("{}, 1, 3, 3", channels), channels * 9);
+  text += fmt::format("  start = Conv<group = {}>(x, w, bias)\n", u.groups);
+  std::string x = "start";
+  if (u.first) {
+    text += fmt::format("  a = Conv<group = {}>({}, w, bias)\n", u.groups, x);
+    text += u.residual ? "  sum = Add(a, start)\n  ra = Relu(sum)\n" : "  ra = Relu(a)\n";
+    x = "ra";
+  }
+  text += fmt::format(
+      "  dealt = Constant<value = int64[5] {{1, {}, {}, 9, 7}}>()\n"
+      "  joined = Constant<value = int64[4] {{1, {}, 9, 7}}>()\n"
+      "  s0 = Reshape({}, dealt)\n  s1 = Transpose<perm = [0, 2, 1, 3, 4]>(s0)\n"
+      "  s = Reshape(s1, joined)\n",
+      u.groups, u.each, channels, x);
+  x = "s";
+  if (u.depthwise) {
+    text += fmt::format("  d = Conv<group = {}, pads = [1, 1, 1, 1]>(s, w3, bias)\n", channels);
+    x = "d";
+  }
+  text += fmt::format("  b = Conv<group = {}>({}, w, bias)\n  y = Sum(b, {})\n", u.groups, x,
+                      u.used_twice ? "s" : "start");
+  return fmt::format(
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[1, {}, 9, 7] x) => (float[a, b, c, d] y) {{\n{}}}\n",
+      channels, text);
+}
+
+TEST(Shuffles, AnswersStayWhatTheyWere) {
+  for (const int64_t groups : {2, 3, 4, 8}) {
+    for (int kind = 0; kind < 16; ++kind) {
+      const Unit unit{groups,         12, (kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0,
+                      (kind & 8) != 0};
+      SCOPED_TRACE(fmt::format("{} groups, kind {}", groups, kind));
+      const Model m = Model::from_text(model(unit));
+      Tensor x(ElementType::float32, {1, groups * unit.each, 9, 7});
+      float phase = 0;
+      for (float& v : x.mutable_elements<float>()) v = std::sin(phase += 0.37f);
+      const std::vector<NamedValue> inputs = {{"x", x}};
+      const Tensor one = Session(m, {.threads = 1}).run(inputs)[0].tensor(),
+                   two = Session(m, {.threads = 2}).run(inputs)[0].tensor(),
+                   plain = Session(m, {.threads = 1, .plain = true}).run(inputs)[0].tensor();
+      EXPECT_EQ(std::memcmp(one.data(), two.data(), one.byte_size()), 0);
+      for (size_t i = 0; i < plain.elements<float>().size(); ++i) {
+        const float wanted = plain.elements<float>()[i];
+        ASSERT_NEAR(one.elements<float>()[i], wanted, 2e-5 * (1 + std::abs(wanted))) << "at " << i;
+      }
+    }
+  }
+}
+
+// Between the borders of the region.
+int64_t inner_transposes(const Unit& unit) {
+  const auto steps = Session(Model::from_text(model(unit)), {.threads = 1}).steps();
+  return std::ranges::count_if(
+      steps, [](const StepDescription& step) { return step.node.starts_with("Reshape"); });
+}
+
+TEST(Shuffles, NeedNoPassOfTheirOwn) {
+  // Written by the convolution before them, or (three groups; no such convolution) read by the one
+  // behind them.
+  EXPECT_EQ(inner_transposes({.groups = 4}), 0);
+  EXPECT_EQ(inner_transposes({.groups = 3}), 0);
+  EXPECT_EQ(inner_transposes({.groups = 4, .residual = true, .depthwise = false}), 0);
+  // What others read, too, stays.
+  EXPECT_EQ(inner_transposes({.groups = 3, .used_twice = true}), 2);
+}
+
+}  // namespace
+}  // namespace sardonyx
