@@ -21,11 +21,16 @@ struct Span {
   int64_t origin;
 };
 
+// Rounded up; most windows are not dilated, and a division takes as long as some of their elements.
+int64_t steps_up(int64_t distance, int64_t step) {
+  return step == 1 ? distance : (distance + step - 1) / step;
+}
+
 Span span_of(const PoolShape& s, int axis, int64_t out) {
   const int64_t origin = out * s.stride[axis] - s.pad_before[axis];
   const int64_t d = s.dilation[axis];
-  const int64_t begin = origin >= 0 ? 0 : (-origin + d - 1) / d;
-  const int64_t end = origin >= s.in[axis] ? 0 : (s.in[axis] - origin + d - 1) / d;
+  const int64_t begin = origin >= 0 ? 0 : steps_up(-origin, d);
+  const int64_t end = origin >= s.in[axis] ? 0 : steps_up(s.in[axis] - origin, d);
   return {std::min(begin, s.kernel[axis]), std::clamp<int64_t>(end, 0, s.kernel[axis]), origin};
 }
 
@@ -129,8 +134,8 @@ double padded_count(const PoolShape& s, const WindowSpans& w) {
   double count = 1;
   for (int a = 0; a < PoolShape::axes; ++a) {
     const int64_t room = s.in[a] + s.pad_after[a] - w.at[a].origin;
-    const int64_t d = s.dilation[a];
-    count *= static_cast<double>(std::clamp<int64_t>((room + d - 1) / d, 0, s.kernel[a]));
+    count *=
+        static_cast<double>(std::clamp<int64_t>(steps_up(room, s.dilation[a]), 0, s.kernel[a]));
   }
   return count;
 }
@@ -224,8 +229,11 @@ void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* 
   const float* taps[most];
   for (int64_t k = 0; k < s.out[2]; ++k, out += channels) {
     w.at[2] = span_of(s, 2, k);
-    const double divisor = count_include_pad ? padded_count(s, w) : inside_count(w);
-    const auto scale = static_cast<float>(divisor == 0 ? 0 : 1 / divisor);
+    float scale = 1;
+    if (kind == PoolKind::average) {
+      const double divisor = count_include_pad ? padded_count(s, w) : inside_count(w);
+      scale = static_cast<float>(divisor == 0 ? 0 : 1 / divisor);
+    }
     int64_t count = 0;
     bool begun = false;
     const auto flush = [&] {

@@ -14,7 +14,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr auto add_of = [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
 constexpr auto max_of = [](auto a, auto b) HWY_ATTR {
-  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
+  return hn::IfThenElse(hn::Or(hn::IsNaN(b), hn::Gt(b, a)), b, a);
 };
 
 // Outputs [begin, end) of one window column whose elements begin at x and are `stride` apart.
@@ -68,10 +68,12 @@ void PoolRow(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t str
   }
 }
 
-template <class D, class Op>
-HWY_INLINE hn::Vec<D> Join(D d, const float* const* taps, int64_t count, int64_t c, const Op& op) {
-  auto v = hn::LoadU(d, taps[0] + c);
-  for (int64_t i = 1; i < count; ++i) v = op(v, hn::LoadU(d, taps[i] + c));
+// The operation over all taps; `load` takes a place.
+template <class Load, class Op>
+HWY_INLINE auto Join(const Load& load, const float* const* taps, int64_t count, int64_t c,
+                     const Op& op) {
+  auto v = load(taps[0] + c);
+  for (int64_t i = 1; i < count; ++i) v = op(v, load(taps[i] + c));
   return v;
 }
 
@@ -79,15 +81,17 @@ template <class Op>
 HWY_INLINE void Pixel(const float* const* taps, int64_t count, int64_t channels, float scale,
                       float* y, const Op& op) {
   const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto factor = hn::Set(d, scale);
+  const auto whole = [d](const float* p) HWY_ATTR { return hn::LoadU(d, p); };
   int64_t c = 0;
   for (; c + lanes <= channels; c += lanes) {
-    hn::StoreU(hn::Mul(Join(d, taps, count, c, op), hn::Set(d, scale)), d, y + c);
+    hn::StoreU(hn::Mul(Join(whole, taps, count, c, op), factor), d, y + c);
   }
-  for (; c < channels; ++c) {
-    y[c] = hn::GetLane(hn::Mul(Join(one, taps, count, c, op), hn::Set(one, scale)));
-  }
+  if (c == channels) return;
+  const auto left = hn::FirstN(d, static_cast<size_t>(channels - c));
+  const auto some = [d, left](const float* p) HWY_ATTR { return hn::MaskedLoad(left, d, p); };
+  hn::BlendedStore(hn::Mul(Join(some, taps, count, c, op), factor), left, d, y + c);
 }
 
 void PoolPixel(PoolKind kind, const float* const* taps, int64_t count, int64_t channels,
