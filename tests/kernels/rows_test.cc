@@ -1,6 +1,7 @@
 // Softmax, normalisations, reductions and scans against plain loops in double.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -149,6 +150,29 @@ Stats stats_of(const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) s.variance += (x[i] - s.mean) * (x[i] - s.mean);
   s.variance /= static_cast<double>(n);
   return s;
+}
+
+// Rows share their passes with the rows behind them.
+TEST(Normalize, RowsOfAMatrixHaveTheBitsTheyHaveAlone) {
+  each_target([] {
+    ThreadPool pool(1);
+    for (const int64_t n : {1, 17, 64, 100, 768}) {
+      for (const int64_t rows : {2, 3, 7}) {
+        const auto x = random_floats(rows * n, -1, 5), scale = random_floats(n, 0.5f, 2, 2),
+                   bias = random_floats(n, -1, 1, 3);
+        for (const float* b : {bias.data(), static_cast<const float*>(nullptr)}) {
+          std::vector<float> y = x, alone = x;  // in place
+          layer_norm(f32, y.data(), scale.data(), b, y.data(), f32, nullptr, nullptr, rows, n, 1e-5,
+                     pool);
+          for (int64_t r = 0; r < rows; ++r) {
+            float* row = alone.data() + r * n;
+            layer_norm(f32, row, scale.data(), b, row, f32, nullptr, nullptr, 1, n, 1e-5, pool);
+          }
+          EXPECT_EQ(std::memcmp(y.data(), alone.data(), y.size() * sizeof(float)), 0);
+        }
+      }
+    }
+  });
 }
 
 TEST(Normalize, LayerAndRms) {

@@ -1,5 +1,6 @@
 #include "kernels/rows/normalize.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/fail.h"
@@ -63,20 +64,57 @@ struct Moments {
 };
 
 template <class C>
+void put_moments(const Moments& moments, int64_t row, C mean, C factor) {
+  if (moments.mean != nullptr) put_value<C>(moments.type, moments.mean, row, mean);
+  if (moments.inv_std_dev != nullptr) put_value<C>(moments.type, moments.inv_std_dev, row, factor);
+}
+
+template <class C>
+C deviation_factor(C squares, int64_t n, double epsilon) {
+  return C{1} / std::sqrt(squares / static_cast<C>(n) + static_cast<C>(epsilon));
+}
+
+// Rows [begin, end) of floats. The sum of a row is taken two rows ahead, its squares one row ahead,
+// so that rows come from memory while others are computed and no sum waits for the one before it.
+void layer_norm_rows(const float* x, const float* scale, const float* bias, float* y,
+                     const Moments& moments, int64_t begin, int64_t end, int64_t n, double epsilon,
+                     RowParameters parameters) {
+  const auto size = static_cast<float>(n);
+  const auto row_at = [&](int64_t r) { return x + std::min(r, end - 1) * n; };
+  float mean = row_sum(row_at(begin), n) / size;
+  float squares = row_sum_squares(row_at(begin), mean, n);
+  float next_mean = row_sum(row_at(begin + 1), n) / size;
+  for (int64_t r = begin; r < end; ++r) {
+    const int64_t at = r / parameters.every % parameters.rows * n;
+    const float factor = deviation_factor(squares, n, epsilon);
+    // Behind the last row the last one's own memory stands in for rows: nobody uses their moments.
+    const RowMoments ahead = row_normalize_ahead(
+        {x + r * n, mean, factor, scale == nullptr ? nullptr : scale + at,
+         bias == nullptr ? nullptr : bias + at, y + r * n, row_at(r + 1), next_mean, row_at(r + 2)},
+        n);
+    put_moments(moments, r, mean, factor);
+    mean = next_mean;
+    squares = ahead.squares;
+    next_mean = ahead.sum / size;
+  }
+}
+
+template <class C>
 void layer_norm_all(ElementType type, const void* x, const void* scale, const void* bias, void* y,
                     const Moments& moments, int64_t rows, int64_t n, double epsilon,
                     ThreadPool& pool, RowParameters parameters) {
   for_rows_of(rows, 3 * n, pool, [&](int64_t begin, int64_t end) {
+    if (type == ElementType::float32 && end - begin > 1) {
+      return layer_norm_rows(static_cast<const float*>(x), static_cast<const float*>(scale),
+                             static_cast<const float*>(bias), static_cast<float*>(y), moments,
+                             begin, end, n, epsilon, parameters);
+    }
     for (int64_t r = begin; r < end; ++r) {
       const C mean = row_total<C>(type, x, r * n, n) / static_cast<C>(n);
-      const C variance = row_squares<C>(type, x, r * n, n, mean) / static_cast<C>(n);
-      const C factor = C{1} / std::sqrt(variance + static_cast<C>(epsilon));
+      const C factor = deviation_factor(row_squares<C>(type, x, r * n, n, mean), n, epsilon);
       const int64_t at = r / parameters.every % parameters.rows * n;
       normalize_row<C>(type, x, y, r * n, n, mean, factor, scale, bias, at);
-      if (moments.mean != nullptr) put_value<C>(moments.type, moments.mean, r, mean);
-      if (moments.inv_std_dev != nullptr) {
-        put_value<C>(moments.type, moments.inv_std_dev, r, factor);
-      }
+      put_moments(moments, r, mean, factor);
     }
   });
 }

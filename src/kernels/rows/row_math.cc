@@ -167,6 +167,63 @@ void RowNormalize(const float* x, float center, float factor, const float* scale
   }
 }
 
+template <bool scaled, bool biased>
+HWY_INLINE RowMoments NormalizeAhead(const NormalizedRow& row, int64_t n) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V shift = hn::Set(d, row.center), times = hn::Set(d, row.factor),
+          next_shift = hn::Set(d, row.next_center);
+  V sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+  V squares0 = sum0, squares1 = sum0, squares2 = sum0, squares3 = sum0;
+  const float *x = row.x, *scale = row.scale, *bias = row.bias, *next = row.next,
+              *second_next = row.second_next;
+  float* y = row.y;
+  const auto normal = [&](const auto& load) HWY_ATTR {
+    const V v = hn::Mul(hn::Sub(load(x), shift), times);
+    if constexpr (scaled && biased) return hn::MulAdd(v, load(scale), load(bias));
+    if constexpr (scaled) return hn::Mul(v, load(scale));
+    if constexpr (biased) return hn::Add(v, load(bias));
+    return v;
+  };
+  const auto one = [&](int64_t i, V& sum, V& squares) HWY_ATTR {
+    const auto load = [i, d](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); };
+    const V off = hn::Sub(load(next), next_shift);
+    squares = hn::MulAdd(off, off, squares);
+    sum = hn::Add(sum, load(second_next));
+    hn::StoreU(normal(load), d, y + i);
+  };
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    one(i, sum0, squares0);
+    one(i + lanes, sum1, squares1);
+    one(i + 2 * lanes, sum2, squares2);
+    one(i + 3 * lanes, sum3, squares3);
+  }
+  for (; i + lanes <= n; i += lanes) one(i, sum0, squares0);
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto load = [i, d, some](const float* p)
+                          HWY_ATTR { return hn::MaskedLoad(some, d, p + i); };
+    const V off = hn::Sub(load(next), next_shift);
+    squares1 = hn::IfThenElse(some, hn::MulAdd(off, off, squares1), squares1);
+    sum1 = hn::IfThenElse(some, hn::Add(sum1, load(second_next)), sum1);
+    hn::BlendedStore(normal(load), some, d, y + i);
+  }
+  const auto total = [d](V a, V b, V c, V e) HWY_ATTR {
+    return Fold(d, hn::Add(hn::Add(a, b), hn::Add(c, e)), add_of);
+  };
+  return {total(squares0, squares1, squares2, squares3), total(sum0, sum1, sum2, sum3)};
+}
+
+RowMoments RowNormalizeAhead(const NormalizedRow& row, int64_t n) {
+  if (row.scale != nullptr)
+    return row.bias != nullptr ? NormalizeAhead<true, true>(row, n)
+                               : NormalizeAhead<true, false>(row, n);
+  return row.bias != nullptr ? NormalizeAhead<false, true>(row, n)
+                             : NormalizeAhead<false, false>(row, n);
+}
+
 // `vectors` vectors of columns, whose results stay in registers meanwhile.
 template <int vectors, class F>
 HWY_INLINE void StepColumns(const float* x, int64_t stride, int64_t rows, float* y, const F& f) {
@@ -237,6 +294,10 @@ HWY_EXPORT(RowSumExp);
 HWY_EXPORT(RowExp);
 HWY_EXPORT(RowAffine);
 HWY_EXPORT(RowNormalize);
+HWY_EXPORT(RowNormalizeAhead);
+RowMoments row_normalize_ahead(const NormalizedRow& row, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(RowNormalizeAhead)(row, n);
+}
 HWY_EXPORT(ColumnSteps);
 HWY_EXPORT(ColumnExp);
 

@@ -24,6 +24,22 @@ void row_affine(const float* x, float a, float b, float* y, int64_t n);
 // y = (x - center) * factor * scale + bias; scale and bias may be null.
 void row_normalize(const float* x, float center, float factor, const float* scale,
                    const float* bias, float* y, int64_t n);
+// A row of a matrix that is normalised, as row_normalize does it; and, while its elements come and
+// go, the moments of rows behind it, as row_sum_squares and row_sum give them.
+struct NormalizedRow {
+  const float* x = nullptr;
+  float center = 0, factor = 0;
+  const float* scale = nullptr;
+  const float* bias = nullptr;
+  float* y = nullptr;
+  const float* next = nullptr;  // its squares
+  float next_center = 0;
+  const float* second_next = nullptr;  // its sum
+};
+struct RowMoments {
+  float squares, sum;
+};
+RowMoments row_normalize_ahead(const NormalizedRow& row, int64_t n);
 // y += x, and the like, element by element, for each of some rows of x in turn.
 enum class ColumnOp : int32_t { sum, sum_abs, sum_squares, product, max, min };
 void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n);
