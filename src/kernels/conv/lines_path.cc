@@ -305,18 +305,21 @@ bool is_sparse(const ConvGeometry& g) {
   return near > most * static_cast<double>(columns * g.kernel[1] * g.kernel[2]) || far > 0x1p30;
 }
 
-// As measured, in cycles: a value of a window takes 2.3 to copy, once for each chunk's user where
-// sums come in several; one of the weights 2.6 to split, which few rows do not hide; and these
-// tiles do 25 multiply-adds in one.
+// As measured, in cycles: a value of a window takes 2.3 to copy, for each task of a block where
+// sums come in several parts; one of the weights 2.6 to split, which few rows do not hide; and
+// these tiles do 24 multiply-adds in one.
 bool tiles_are_faster(const TileKernels& kernels, const ConvGeometry& g) {
   const int64_t rows = g.batch * g.out_pixels;
   if (g.group != 1 || !split_pays(kernels.lanes, rows, g.group_out, g.terms)) return false;
   const auto terms = static_cast<double>(g.terms), columns = static_cast<double>(g.group_out);
-  const double copies = split_chunks(g.terms).count() > 1 ? 4 : 1;
+  const Chunks chunks = split_chunks(g.terms);
+  const int64_t strips = divide_up(rows, split_size),
+                blocks = divide_up(strips, split_strips_per_block(strips, chunks));
+  const auto copies = static_cast<double>(chunks.count() > 1 ? divide_up(4, blocks) : 1);
   const double copied = split_cycles(rows, g.group_out, g.terms) +
                         2.3 * copies * static_cast<double>(rows) * terms + 2.6 * columns * terms;
   const double stored = static_cast<double>(round_up(g.group_out, kernels.lanes));
-  return copied < static_cast<double>(rows) * stored * terms / 25;
+  return copied < static_cast<double>(rows) * stored * terms / 24;
 }
 
 }  // namespace

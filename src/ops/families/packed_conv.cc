@@ -31,8 +31,8 @@ std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels
       fmt::format("conv {} {} group {}{}{}{}{}{}", to_string(weights.shape()),
                   name_of(weights.element_type()), shape.group, shape.channels_last ? " last" : "",
                   shape.winograd != 0 ? fmt::format(" winograd {}", shape.winograd) : "",
-                  shape.shuffle != 1 ? " shuffled" : "",
-                  shape.deals_out ? " dealt" : "", factor_mark(multiplied));
+                  shape.shuffle != 1 ? " shuffled" : "", shape.deals_out ? " dealt" : "",
+                  factor_mark(multiplied));
   const int64_t bytes = kernels::conv_packed_size(shape);
   return ctx.packed<Tensor>(
       w, format, bytes, [weights, multiplied, shape, bytes](ThreadPool& pool) {
