@@ -26,6 +26,7 @@ ConvGeometry::ConvGeometry(const ConvShape& s)
       pad(s.pad_begin),
       out(s.out),
       channels_last(s.channels_last),
+      coarse(s.coarse),
       winograd(s.winograd),
       shuffle(s.shuffle),
       deals_out(s.deals_out) {

@@ -19,7 +19,8 @@ struct ConvGeometry {
   int64_t taps;
   int64_t terms;  // of each sum: group_in * taps
   bool channels_last;
-  int64_t winograd;  // as in ConvShape, as the next two
+  bool coarse;  // as in ConvShape, as those below
+  int64_t winograd;
   int64_t shuffle;
   bool deals_out;
 

@@ -316,7 +316,7 @@ bool tiles_are_faster(const TileKernels& kernels, const ConvGeometry& g) {
   const int64_t strips = divide_up(rows, split_size),
                 blocks = divide_up(strips, split_strips_per_block(strips, chunks));
   const auto copies = static_cast<double>(chunks.count() > 1 ? divide_up(4, blocks) : 1);
-  const double copied = split_cycles(rows, g.group_out, g.terms) +
+  const double copied = split_cycles(rows, g.group_out, g.terms, g.coarse) +
                         2.3 * copies * static_cast<double>(rows) * terms + 2.6 * columns * terms;
   const double stored = static_cast<double>(round_up(g.group_out, kernels.lanes));
   return copied < static_cast<double>(rows) * stored * terms / 24;
@@ -330,6 +330,8 @@ std::string_view refuses_lines_last(const ConvGeometry& g) {
     return "nothing to compute";
   const TileKernels& kernels = tile_kernels();
   if (is_sparse(g)) return "windows are far apart";
+  if (g.taps > 1 && g.out_pixels < kernels.tile_rows && g.batch * g.out_pixels < kernels.tile_rows)
+    return "so few windows are soon copied";
   if (g.out[2] < std::min<int64_t>(kernels.tile_rows / 2, g.out_pixels))
     return "lines are shorter than tiles";
   if (tiles_are_faster(kernels, g)) return "matrix tiles multiply copied windows faster";

@@ -205,21 +205,17 @@ SARDONYX_SPLIT void product(const SplitJob& job) {
   if constexpr (two_rows && two_columns) _tile_stored(3, below + 16, sums_stride);
 }
 
-}  // namespace
-
-namespace {
-
 double up(int64_t n, int64_t to) { return static_cast<double>((n + to - 1) / to * to); }
 
 }  // namespace
 
-// As measured: six products of tiles of 16 x 16 with 32 terms take 100; a value of A takes 0.8 to
-// split, B is split meanwhile but for its first panel; and a stored tile costs a little more than
-// one that never left its registers.
-double split_cycles(int64_t M, int64_t N, int64_t K) {
+// As measured: six products of tiles of 16 x 16 with 32 terms take 100, of which coarse ones are
+// three; a value of A takes 0.8 to split, B is split meanwhile but for its first panel; and a
+// stored tile costs a little more than one that never left its registers.
+double split_cycles(int64_t M, int64_t N, int64_t K, bool coarse) {
   const double rows = up(M, 16), columns = up(N, 16), terms = up(K, 32);
-  return rows * columns * terms * 100 / (16 * 16 * 32) + 0.8 * rows * terms + 16 * terms +
-         up(M, 32) * up(N, 32) / 4;
+  return rows * columns * terms * (coarse ? 50 : 100) / (16 * 16 * 32) + 0.8 * rows * terms +
+         16 * terms + up(M, 32) * up(N, 32) / 4;
 }
 
 // Vectors do 27 multiply-adds in a cycle.
@@ -229,7 +225,7 @@ bool split_pays(int64_t lanes, int64_t M, int64_t N, int64_t K) {
   if (lanes != 16 || !has_amx() || M < 32 || N < 32 || K < 24) return false;
   if (M < least_work / (N * K)) return false;
   const double vectors = static_cast<double>(M) * up(N, 16) * static_cast<double>(K) / 27;
-  return split_cycles(M, N, K) < 0.85 * vectors;
+  return split_cycles(M, N, K, false) < 0.85 * vectors;
 }
 
 namespace {
@@ -315,7 +311,7 @@ void split_product(const SplitJob& job) {
 namespace sardonyx::kernels {
 
 bool split_pays(int64_t, int64_t, int64_t, int64_t) { return false; }
-double split_cycles(int64_t, int64_t, int64_t) { return 0; }
+double split_cycles(int64_t, int64_t, int64_t, bool) { return 0; }
 float split_strip(const float*, int64_t, int64_t, int64_t, int, float*) { return 0; }
 void split_pairs(SplitPanel&, int64_t) {}
 float split_magnitude(const SplitPanel&) { return 0; }

@@ -35,8 +35,8 @@ constexpr int64_t split_floats(int64_t terms) {
 // Whether a product of M rows, N columns and K terms is faster so, and the tiles stand beside
 // vectors of `lanes` floats.
 bool split_pays(int64_t lanes, int64_t M, int64_t N, int64_t K);
-// What it takes then, in cycles.
-double split_cycles(int64_t M, int64_t N, int64_t K);
+// What it takes then, in cycles. Coarse: as SplitFrom says.
+double split_cycles(int64_t M, int64_t N, int64_t K, bool coarse);
 
 // What a packed B holds. Coarse: float32 values that are multiplied as precisely as float16.
 enum class SplitFrom : uint8_t { float32, coarse, float16, bfloat16 };
