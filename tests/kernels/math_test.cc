@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/elementwise/unary.h"
+#include "kernels/gemm/tiles.h"
 #include "kernels/rows_support.h"
 
 namespace sardonyx::kernels {
@@ -72,6 +73,49 @@ TEST(Math, Specials) {
                              -1.0f,   30000.0f, 30001.0f,       1e10f};
   test::each_target([&] {
     for (const Function& f : functions) check_function(f, x);
+  });
+}
+
+// silu as tiles are stored with it.
+std::vector<float> stored_silu(std::vector<float> x) {
+  constexpr int64_t columns = 19;  // neither whole vectors nor pairs of them
+  const auto count = static_cast<int64_t>(x.size()), rows = (count + columns - 1) / columns;
+  x.resize(static_cast<size_t>(rows * columns));
+  std::vector<float> y(x.size());
+  Epilogue epilogue;
+  epilogue.activation = Activation::silu;
+  TileStore store;
+  store.sums = x.data();
+  store.c = y.data();
+  store.sums_stride = store.c_stride = store.columns = columns;
+  store.rows = rows;
+  store.epilogue = &epilogue;
+  tile_kernels().store(store);
+  y.resize(static_cast<size_t>(count));
+  return y;
+}
+
+TEST(Math, SiluOfTiles) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr double hidden = 3e-37;  // smaller results may become -0
+  test::each_target([] {
+    std::vector<float> x{0.0f, -0.0f, std::nanf(""), infinity, 3.4e38f, -3.4e38f, 1e-45f, -1e-45f};
+    for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 65521) {
+      x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    }
+    for (float v = -20; v < 20; v += 0.00037f) x.push_back(v);
+    const std::vector<float> y = stored_silu(x);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const auto value = static_cast<double>(x[i]);
+      if (std::isinf(value) && value < 0) continue;  // infinity times 0
+      const double expected = value / (1 + std::exp(-value));
+      ASSERT_TRUE(test::ulps(y[i], expected) <= 2.5 ||
+                  (value < -88 && std::fabs(static_cast<double>(y[i]) - expected) < hidden))
+          << "silu of " << x[i] << " gave " << y[i] << " for " << expected;
+      if (expected == 0 && value != 0) {  // adding a bias of 0 makes 0 of -0
+        ASSERT_EQ(std::signbit(y[i]), std::signbit(x[i])) << x[i];
+      }
+    }
   });
 }
 

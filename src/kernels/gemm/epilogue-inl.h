@@ -67,7 +67,7 @@ HWY_INLINE V Activate(D d, V v, const Epilogue& e) {
     return hn::Mul(v, Clamp(d, gate, 0.0f, 1.0f));
   }
   if constexpr (activation == Activation::sigmoid) return simd::Sigmoid(d, v);
-  if constexpr (activation == Activation::silu) return hn::Mul(v, simd::Sigmoid(d, v));
+  if constexpr (activation == Activation::silu) return simd::Silu(d, v);
   if constexpr (activation == Activation::tanh) return simd::Tanh(d, v);
   if constexpr (activation == Activation::gelu_erf) {
     const V half = hn::Mul(v, hn::Set(d, 0.5f));

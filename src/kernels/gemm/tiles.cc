@@ -16,11 +16,13 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One vector of columns of a tile, or what is left of them.
-template <Activation activation, bool whole>
+// One or two vectors of columns of a tile, or, where not `whole`, what is left of one.
+template <Activation activation, int vectors, bool whole>
 struct StoreColumns {
   using D = hn::ScalableTag<float>;
   using V = hn::Vec<D>;
+  // Activations are chains of operations, of which so many overlap.
+  static constexpr int rows_at_once = 4 / vectors;
 
   StoreColumns(const TileStore& store, int64_t column)
       : s(store),
@@ -29,47 +31,49 @@ struct StoreColumns {
         count(static_cast<size_t>(std::min(lanes(), store.columns - column))),
         per_row(e.bias_axis == BiasAxis::row && s.bias != nullptr),
         alpha(hn::Set(d, e.alpha)),
-        beta(hn::Set(d, e.beta)),
-        bias(hn::Zero(d)) {
-    if (e.bias_axis == BiasAxis::column && s.bias != nullptr)
-      bias = hn::Mul(beta, LoadFirst(d, s.bias + j, count));
-  }
+        beta(hn::Set(d, e.beta)) {}
   static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
   HWY_INLINE V Load(const float* p) const {
     if constexpr (whole) return hn::LoadU(d, p);
     return LoadFirst(d, p, count);
   }
-  // The next `rows` rows: their activations are chains of operations that overlap so. `residual`:
-  // 0 none, 1 before the activation, 2 behind it.
+  // The next `rows` rows. `residual`: 0 none, 1 before the activation, 2 behind it.
   template <int rows, int residual>
   HWY_INLINE void Rows(const float* sums, const float* addend, float* to, const float* bias_at,
-                       int64_t sums_stride, int64_t addend_stride, int64_t to_stride) const {
-    V v[rows], added[rows];
-#pragma GCC unroll 8
+                       const V (&bias)[vectors], int64_t sums_stride, int64_t addend_stride,
+                       int64_t to_stride) const {
+    V v[rows][vectors], added[rows][vectors];
+#pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
-      const V offset = bias_at != nullptr ? hn::Set(d, e.beta * bias_at[i]) : bias;
-      v[i] = hn::MulAdd(alpha, Load(sums + i * sums_stride), offset);
-    }
-    if constexpr (residual != 0) {
-#pragma GCC unroll 8
-      for (int i = 0; i < rows; ++i) {
-        added[i] = Load(addend + i * addend_stride);
-        if (residual == 1) v[i] = hn::MulAdd(beta, added[i], v[i]);
+#pragma GCC unroll 2
+      for (int k = 0; k < vectors; ++k) {
+        const V offset = bias_at != nullptr ? hn::Set(d, e.beta * bias_at[i]) : bias[k];
+        v[i][k] = hn::MulAdd(alpha, Load(sums + i * sums_stride + k * lanes()), offset);
+        if constexpr (residual != 0) {
+          added[i][k] = Load(addend + i * addend_stride + k * lanes());
+          if (residual == 1) v[i][k] = hn::MulAdd(beta, added[i][k], v[i][k]);
+        }
       }
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; ++i) v[i] = Activate<activation>(d, v[i], e);
-    if constexpr (residual == 2) {
-#pragma GCC unroll 8
-      for (int i = 0; i < rows; ++i) v[i] = hn::MulAdd(beta, added[i], v[i]);
-    }
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
-      if constexpr (whole) {
-        hn::StoreU(v[i], d, to + i * to_stride);
-      } else {
-        StoreFirst(d, v[i], to + i * to_stride, count);
+#pragma GCC unroll 2
+      for (int k = 0; k < vectors; ++k) {
+        v[i][k] = Activate<activation>(d, v[i][k], e);
+        if constexpr (residual == 2) v[i][k] = hn::MulAdd(beta, added[i][k], v[i][k]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 2
+      for (int k = 0; k < vectors; ++k) {
+        float* place = to + i * to_stride + k * lanes();
+        if constexpr (whole) {
+          hn::StoreU(v[i][k], d, place);
+        } else {
+          StoreFirst(d, v[i][k], place, count);
+        }
       }
     }
   }
@@ -82,17 +86,23 @@ struct StoreColumns {
     const float* addend = residual != 0 ? s.residual + j : nullptr;
     const float* bias_at = per_row ? s.bias : nullptr;
     float* to = s.c + j;
+    V bias[vectors];
+#pragma GCC unroll 2
+    for (int k = 0; k < vectors; ++k) {
+      const bool by_column = e.bias_axis == BiasAxis::column && s.bias != nullptr;
+      bias[k] = by_column ? hn::Mul(beta, Load(s.bias + j + k * lanes())) : hn::Zero(d);
+    }
     int64_t left = s.rows;
     const auto step = [&](auto rows) HWY_ATTR {
       constexpr int n = decltype(rows)::value;
       for (; left >= n; left -= n) {
-        Rows<n, residual>(sums, addend, to, bias_at, sums_stride, addend_stride, to_stride);
+        Rows<n, residual>(sums, addend, to, bias_at, bias, sums_stride, addend_stride, to_stride);
         sums += n * sums_stride, to += n * to_stride;
         if (residual != 0) addend += n * addend_stride;
         if (bias_at != nullptr) bias_at += n;
       }
     };
-    step(std::integral_constant<int, 4>());
+    step(std::integral_constant<int, rows_at_once>());
     step(std::integral_constant<int, 1>());
   }
   void All() const {
@@ -106,15 +116,16 @@ struct StoreColumns {
   int64_t j;
   size_t count;
   bool per_row;
-  V alpha, beta, bias;
+  V alpha, beta;
 };
 
 template <Activation activation>
 void StoreTileAs(const TileStore& s) {
-  const int64_t lanes = StoreColumns<activation, true>::lanes();
+  const int64_t lanes = StoreColumns<activation, 1, true>::lanes();
   int64_t j = 0;
-  for (; j + lanes <= s.columns; j += lanes) StoreColumns<activation, true>(s, j).All();
-  if (j < s.columns) StoreColumns<activation, false>(s, j).All();
+  for (; j + 2 * lanes <= s.columns; j += 2 * lanes) StoreColumns<activation, 2, true>(s, j).All();
+  for (; j + lanes <= s.columns; j += lanes) StoreColumns<activation, 1, true>(s, j).All();
+  if (j < s.columns) StoreColumns<activation, 1, false>(s, j).All();
 }
 
 void StoreTile(const TileStore& store) {

@@ -89,6 +89,22 @@ HWY_INLINE V ScaleBy(D d, V v, V biased, V) {
 }
 #endif
 
+#if HWY_TARGET == HWY_AVX3
+// What of v and ±bound is nearer to 0, with the sign of v; NaN becomes a bound.
+template <class D>
+HWY_INLINE hn::Vec512<float> NearerToZero(D d, hn::Vec512<float> v, float bound) {
+  return hn::Vec512<float>{_mm512_range_ps(v.raw, hn::Set(d, bound).raw, 2)};
+}
+template <class D>
+HWY_INLINE hn::Vec256<float> NearerToZero(D d, hn::Vec256<float> v, float bound) {
+  return hn::Vec256<float>{_mm256_range_ps(v.raw, hn::Set(d, bound).raw, 2)};
+}
+template <class D, size_t N>
+HWY_INLINE hn::Vec128<float, N> NearerToZero(D d, hn::Vec128<float, N> v, float bound) {
+  return hn::Vec128<float, N>{_mm_range_ps(v.raw, hn::Set(d, bound).raw, 2)};
+}
+#endif
+
 constexpr float log2_e = 1.44269504088896341f;
 constexpr float ln2_high =
     0.693359375f;  // few bits, so that products with small integers are exact
@@ -242,11 +258,32 @@ HWY_INLINE V Sigmoid(D d, V x) {
   const V n = hn::Sub(biased, hn::Set(d, rounder));
   V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), bounded);
   r = hn::NegMulAdd(n, hn::Set(d, ln2_low), r);
-  const V p = Horner(d, r, 0.49999994f, -0.1666652f, 0.0416684f, -0.00836885f, 0.00138143f);
-  const V one = hn::Set(d, 1.0f);
-  const V q = hn::Add(hn::MulSub(hn::Mul(r, r), p, r), one);
-  const V s = ScaleBy(d, one, biased, n);
-  return Divide(d, s, hn::Add(s, q));
+  const V q =
+      Horner(d, r, 1.0f, -1.0f, 0.49999994f, -0.1666652f, 0.0416684f, -0.00836885f, 0.00138143f);
+  const V s = ScaleBy(d, hn::Set(d, 1.0f), biased, n);
+  return hn::Div(s, hn::Add(s, q));
+}
+
+// x * sigmoid(x), as x / (1 + exp(-x)). Where exp(-x) is infinite, from -88.72 down, it is -0, less
+// than 3e-37 away.
+template <class D, class V>
+HWY_INLINE V Silu(D d, V x) {
+  using namespace math;
+#if HWY_TARGET == HWY_AVX3
+  const V bounded = NearerToZero(d, x, 200.0f);  // NaN comes back with x below
+  const V negative_log2_e = hn::Set(d, -log2_e);
+  const V biased = hn::MulAdd(bounded, negative_log2_e, hn::Set(d, rounder));
+  const V n = hn::Sub(biased, hn::Set(d, rounder));
+  V r = hn::MulSub(bounded, negative_log2_e, n);
+  r = hn::MulAdd(bounded, hn::Set(d, -1.92596299e-8f), r);  // what log2_e lacks
+  const V power = Horner(d, r, 1.0f, 0.693147215f, 0.240226528f, 0.0555031051f, 0.00961769279f,
+                         0.00134066592f, 0.000155947173f);
+  const V e = ScaleBy(d, power, biased, n);
+#else
+  const V e = Exp(d, hn::Neg(x));
+#endif
+  // A division leaves the multipliers to what stands around it.
+  return hn::Div(x, hn::Add(e, hn::Set(d, 1.0f)));
 }
 
 template <class D, class V>
