@@ -60,8 +60,9 @@ void run_strip(const DealtRows& t, const Call& call, const Epilogue& epilogue, i
     job.b = call.weights + column * g.group_in;
     job.b_stride = width;
     job.store = finishes ? &store : nullptr;
-    plan_prefetch(
-        job, Ahead::piece(call.weights + (column + width) * g.group_in, g.group_in * width), 0, 1);
+    const Ahead ahead =
+        Ahead::piece(call.weights + (column + width) * g.group_in, g.group_in * width);
+    PrefetchPlan(ahead, 1, job.k).apply(job, 0);
     t.table()[rows][t.panels.vectors(p)](job);
     if (finishes) continue;
     store.sums = near_sums;

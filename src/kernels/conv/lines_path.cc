@@ -254,10 +254,11 @@ void multiply_strips(const LineRows& t, const Call& call, const LineBlock& b,
     job.resume = !terms.first;
     const Ahead ahead =
         Ahead::piece(weights + (terms.begin + terms.size) * width, terms.size * width);
+    const PrefetchPlan prefetch(ahead, strips, job.k);
     for_strips(
         t, b, image,
         [&](int64_t strip, const float* low, const float* high, int64_t rows, int64_t pixel) {
-          plan_prefetch(job, ahead, strip, strips);
+          prefetch.apply(job, strip);
           job.a = low;
           job.a_high = high;
           job.sums = chunked ? partial + strip * max_lanes * width : near_sums;

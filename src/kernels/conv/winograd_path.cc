@@ -121,8 +121,9 @@ void multiply_planes(const WinogradTiles& t, const Strips& strips, const float* 
     const float* b = weights + plane * plane_weights;
     job.b = b;
     const Ahead ahead = Ahead::piece(b + plane_weights, plane_weights);
+    const PrefetchPlan prefetch(ahead, strips.count(), job.k);
     for (int64_t s = 0; s < strips.count(); ++s) {
-      plan_prefetch(job, ahead, s, strips.count());
+      prefetch.apply(job, s);
       job.a = input + plane * t.input_plane() + strips.begin(s) * t.tile_stride;
       job.sums = sums + plane * t.sums_plane() + strips.begin(s) * width;
       t.kernels.by_rows[strips.height(s)][t.panels.vectors(panel)](job);

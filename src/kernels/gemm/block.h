@@ -62,18 +62,28 @@ inline int64_t partial_floats(const Chunks& chunks, int64_t strips, const TileKe
   return chunks.count() > 1 ? strips * max_lanes * kernels.lanes * max_tile_vectors : 0;
 }
 
-// Prefetches for one strip out of `count`: its share of the columns of `ahead`.
-inline void plan_prefetch(TileJob& job, const Ahead& ahead, int64_t strip, int64_t count) {
-  const int64_t share = divide_up(ahead.columns, count);
-  const int64_t begin = strip * share;
-  const int64_t columns = std::min(share, ahead.columns - begin);
-  job.prefetch_lines = 0;
-  if (columns <= 0 || job.k < 2) return;
-  const bool dense = ahead.stride == 16;
-  job.prefetch = ahead.data + begin * (dense ? ahead.size * 16 : 16);
-  job.prefetch_stride = dense ? 16 : ahead.stride;
-  job.prefetch_lines = static_cast<int>(divide_up(columns * ahead.size * 2, job.k));
-}
+// What each strip brings near: its share of the columns of `ahead`. Divisions are done once.
+class PrefetchPlan {
+ public:
+  PrefetchPlan(const Ahead& ahead, int64_t strips, int64_t k)
+      : ahead_(ahead),
+        share_(k < 2 ? 0 : divide_up(ahead.columns, strips)),
+        distance_(ahead.stride == 16 ? ahead.size * 16 : 16),
+        lines_(share_ == 0 ? 0 : static_cast<int>(divide_up(share_ * ahead.size * 2, k))) {}
+
+  void apply(TileJob& job, int64_t strip) const {
+    const int64_t begin = strip * share_;
+    job.prefetch_lines = begin < ahead_.columns ? lines_ : 0;
+    job.prefetch = ahead_.data + begin * distance_;
+    job.prefetch_stride = ahead_.stride;
+  }
+
+ private:
+  const Ahead& ahead_;
+  int64_t share_;  // columns
+  int64_t distance_;
+  int lines_;
+};
 
 // Strips [first, last) of A times a panel of B. After the last chunk of terms, each strip's sums go
 // where place(strip) says (its sums and sums_stride are filled in here); `turned`: as their
@@ -92,8 +102,9 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
   job.b = b.data;
   job.b_stride = b.stride;
   job.resume = !terms.first;
+  const PrefetchPlan prefetch(ahead, last - first, job.k);
   for (int64_t s = first; s < last; ++s) {
-    plan_prefetch(job, ahead, s - first, last - first);
+    prefetch.apply(job, s - first);
     job.a = a.at(strips, first, s, terms.begin);
     job.sums = chunked ? partial + (s - first) * max_lanes * width : near_sums;
     job.store = nullptr;
