@@ -130,6 +130,24 @@ struct alignas(64) Loop {
   }
 };
 
+// A caller that is in a loop of several chunks; one that is null is not counted.
+class CountedCaller {
+ public:
+  explicit CountedCaller(std::atomic<int>* count)
+      : count_(count), before_(count == nullptr ? 0 : count->fetch_add(1)) {}
+  ~CountedCaller() {
+    if (count_ != nullptr) count_->fetch_sub(1);
+  }
+  CountedCaller(const CountedCaller&) = delete;
+  CountedCaller& operator=(const CountedCaller&) = delete;
+
+  int others() const { return before_; }
+
+ private:
+  std::atomic<int>* count_;
+  int before_;
+};
+
 double cgroup_cpus() {
   std::ifstream v2("/sys/fs/cgroup/cpu.max");
   std::string quota;
@@ -164,12 +182,21 @@ int usable_cpus() {
 struct ThreadPool::Shared {
   Loop loops[loop_slots];
   alignas(64) std::atomic<uint64_t> wake_count{
-      0};  // loops begun; the one line that idle ones watch
+      0};                                   // loops begun; the one line that idle ones watch
+  alignas(64) std::atomic<int> callers{0};  // that are in a loop of several chunks
   alignas(64) std::atomic<int> sleepers{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::condition_variable wake;
   std::vector<std::thread> workers;
+
+  // One that is now the caller's; null where all are under way.
+  Loop* free_loop() {
+    for (Loop& loop : loops) {
+      if (!loop.taken.exchange(true, std::memory_order_acquire)) return &loop;
+    }
+    return nullptr;
+  }
 
   // Takes part in any loop that has chunks left; false where there was none.
   bool help(int worker) {
@@ -230,15 +257,11 @@ bool ThreadPool::asleep() const {
 void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  Loop* slot = nullptr;
-  if (threads_ > 1 && count > grain && !inside_body) {
-    for (Loop& loop : shared_->loops) {
-      if (!loop.taken.exchange(true, std::memory_order_acquire)) {
-        slot = &loop;
-        break;
-      }
-    }
-  }
+  // Callers that are as many as the threads keep the processors busy by themselves: a worker beside
+  // them would take turns with them, and they would wait for the chunks it holds meanwhile.
+  const bool shared = threads_ > 1 && count > grain && !inside_body;
+  const CountedCaller caller(shared ? &shared_->callers : nullptr);
+  Loop* slot = shared && caller.others() + 1 < threads_ ? shared_->free_loop() : nullptr;
   if (slot == nullptr) {  // alone: the same chunks, in order
     const bool outer = inside_body;
     inside_body = true;

@@ -8,10 +8,10 @@
 namespace sardonyx {
 
 // Runs loops in parallel. Many callers may use one pool at the same time: each call takes part in
-// its own loop, and workers that are free claim chunks of it, each from its own part of the loop
-// first: what one of them wrote in one loop is near where it reads in the next. No caller ever
-// waits for a worker that has claimed nothing. Workers spin for 300 microseconds after a loop, then
-// sleep.
+// its own loop, and workers that are free claim chunks of it, each from its own part of it first:
+// what it wrote in one loop is near where it reads in the next. No caller ever waits for a worker
+// that has claimed nothing. Callers that find as many others as threads but one run their loops
+// alone. Workers spin for 300 microseconds after a loop, then sleep.
 class ThreadPool {
  public:
   // `threads` counts the caller: 1 makes no worker at all. 0 takes usable_cpus().

@@ -57,6 +57,28 @@ TEST(ThreadPool, ThrowsWhatABodyThrows) {
 }
 
 // More callers than the pool has room for loops, loops inside bodies, and bodies that throw.
+TEST(ThreadPool, AsManyCallersAsThreadsRunAlone) {
+  ThreadPool pool(2);
+  std::atomic<bool> inside = false, release = false;
+  std::thread other([&] {
+    pool.parallel_for(2, 1, [&](int64_t, int64_t, int worker) {
+      if (worker == 0) inside = true;
+      // The pool's own thread leaves one chunk to the caller, who stays in it.
+      while (worker == 0 ? !release : !inside) std::this_thread::yield();
+    });
+  });
+  while (!inside) std::this_thread::yield();
+  std::atomic<int64_t> elsewhere = 0;
+  const auto here = std::this_thread::get_id();
+  pool.parallel_for(20'000, 1, [&](int64_t, int64_t, int) {
+    if (std::this_thread::get_id() != here) ++elsewhere;
+    std::this_thread::yield();
+  });
+  release = true;
+  other.join();
+  EXPECT_EQ(elsewhere.load(), 0);
+}
+
 TEST(ThreadPool, ManyCallersShareIt) {
   for (const int threads : {2, 3, 5}) {
     ThreadPool pool(threads);
