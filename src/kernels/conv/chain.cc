@@ -51,8 +51,7 @@ struct ChainBands {
         step(std::max<int64_t>(4, divide_up(least_pixels, std::max<int64_t>(1, middle.out[1])))),
         block(divide_up(least_pixels, std::max<int64_t>(1, middle.in[1]))),
         held(round_up(window(step) + 2 * (block - 1), block)),
-        task_lines(round_up(divide_up(middle.out[0], 16), step)),
-        tasks_per_image(divide_up(middle.out[0], task_lines)) {
+        tasks_per_image(even_parts(middle.out[0], round_up(divide_up(middle.out[0], 16), step))) {
     for (int64_t lines : {block, middle.in[0] % block}) {
       if (before != nullptr && lines > 0) take(before_bytes, lines_of(*before, 0, lines));
     }
@@ -77,6 +76,9 @@ struct ChainBands {
     const int64_t end = row * middle.stride[0] - middle.pad_begin[0] + window(lines);
     return divide_up(std::clamp<int64_t>(end, 0, middle.in[0]), block);
   }
+
+  // The first line of output of an image's task.
+  int64_t task_row(int64_t task) const { return middle.out[0] * task / tasks_per_image; }
 
   int64_t line_floats() const { return middle.in[1] * middle.in_channels; }
   int64_t ring_floats() const { return before == nullptr ? 0 : round_up(held * line_floats(), 16); }
@@ -103,7 +105,6 @@ struct ChainBands {
   int64_t step;   // lines of output at a time
   int64_t block;  // lines of the ring at a time
   int64_t held;   // lines in the ring
-  int64_t task_lines;
   int64_t tasks_per_image;
   int64_t before_bytes = 0, behind_bytes = 0;
 };
@@ -126,8 +127,8 @@ class ChainWorker {
     sums_ = sums;
     if (sums != nullptr) std::fill_n(sums, b_.middle.out_channels, 0.0f);
     const int64_t image = task / b_.tasks_per_image;
-    const int64_t row = task % b_.tasks_per_image * b_.task_lines;
-    const int64_t end = std::min(row + b_.task_lines, b_.middle.out[0]);
+    const int64_t row = b_.task_row(task % b_.tasks_per_image);
+    const int64_t end = b_.task_row(task % b_.tasks_per_image + 1);
     done_ = continues && row > 0 ? b_.end_block(row - 1, 1) : 0;
     for (int64_t at = row; at < end; at += b_.step) lines(image, at, std::min(b_.step, end - at));
   }

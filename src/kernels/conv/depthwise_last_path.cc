@@ -27,13 +27,12 @@ struct DepthwiseTasks {
         at_once(depthwise_channels_at_once(g)),
         parts(divide_up(channels_of(g), at_once)),
         // Enough bands for several threads to have the same share.
-        height(std::max<int64_t>(1, divide_up(g.out[1] * parts, 16))),
-        bands(divide_up(g.out[1], height)) {}
+        bands(even_parts(g.out[1], std::max<int64_t>(1, divide_up(g.out[1] * parts, 16)))) {}
 
   int64_t count() const { return g.batch * g.out[0] * bands * parts; }
   int64_t grain() const {
-    const int64_t lines = std::min(height, g.out[1]);
-    const int64_t work = lines * g.out[2] * std::min(at_once, channels_of(g)) * g.terms;
+    const int64_t work =
+        divide_up(g.out[1], bands) * g.out[2] * std::min(at_once, channels_of(g)) * g.terms;
     // Its multiply-adds take longer than those of products.
     return divide_up(task_work / 4, std::max<int64_t>(1, work));
   }
@@ -41,8 +40,9 @@ struct DepthwiseTasks {
   const ConvGeometry& g;
   int64_t at_once;
   int64_t parts;  // of the channels
-  int64_t height;
   int64_t bands;  // of each plane
+
+  int64_t row(int64_t band) const { return g.out[1] * band / bands; }
 };
 
 }  // namespace
@@ -96,8 +96,9 @@ void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool
     job.image = call.image_last(plane / g.out[0], 0);
     job.weights = call.weights;
     job.depth = plane % g.out[0];
-    job.row = task / tasks.parts % tasks.bands * tasks.height;
-    job.lines = std::min(tasks.height, g.out[1] - job.row);
+    const int64_t band = task / tasks.parts % tasks.bands;
+    job.row = tasks.row(band);
+    job.lines = tasks.row(band + 1) - job.row;
     job.first_channel = task % tasks.parts * tasks.at_once;
     job.end_channel = std::min(job.first_channel + tasks.at_once, channels_of(g));
     if (means) {

@@ -32,7 +32,7 @@ struct ChannelTiles {
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t block;  // strips in one
+  int64_t block;  // most strips in one
   int64_t blocks;
   int64_t per_task;  // panels
   int64_t panel_groups;
@@ -80,8 +80,8 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
                       const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = t.g;
   const int64_t where = task / t.panel_groups;  // image, group and block
-  const int64_t first = where % t.blocks * t.block;
-  const int64_t last = std::min(first + t.block, t.strips.count());
+  const int64_t first = block_begin(t.strips.count(), t.blocks, where % t.blocks);
+  const int64_t last = block_begin(t.strips.count(), t.blocks, where % t.blocks + 1);
   const int64_t group = where / t.blocks % g.group;
   const int64_t n = where / t.blocks / g.group;
   float* space = spaces.space(worker);

@@ -21,7 +21,7 @@ struct WindowRows {
         splits(g.group == 1 &&
                split_pays(kernels.lanes, g.batch * g.out_pixels, g.group_out, g.terms)),
         tile_rows(splits ? split_size : kernels.tile_rows),
-        strips(g.batch * g.out_pixels, tile_rows),
+        strips(g.batch * g.out_pixels, tile_rows, splits ? split_thin : tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         chunks(splits ? split_chunks(g.terms) : Chunks{g.terms}),
         block(splits ? split_strips_per_block(strips.count(), chunks)
@@ -41,7 +41,7 @@ struct WindowRows {
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t block;  // strips in one
+  int64_t block;  // most strips in one
   int64_t blocks;
   int64_t per_task;  // panels
   int64_t panel_groups;
@@ -90,8 +90,8 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
                      const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = t.g;
   const int64_t where = task / t.panel_groups;  // block and group
-  const int64_t first = where / g.group * t.block;
-  const int64_t last = std::min(first + t.block, t.strips.count());
+  const int64_t first = block_begin(t.strips.count(), t.blocks, where / g.group);
+  const int64_t last = block_begin(t.strips.count(), t.blocks, where / g.group + 1);
   const int64_t group = where % g.group;
   float* space = spaces.space(worker);
   const bool in_place = t.reads_images();

@@ -9,11 +9,20 @@ namespace sardonyx::kernels {
 inline int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 inline int64_t round_up(int64_t value, int64_t to) { return divide_up(value, to) * to; }
 
-// Rows cut into strips of at most `most`: full ones and a rest, or, where the rest would be too
-// thin to keep the multipliers busy, strips of nearly equal height.
+// How many parts of about `size` each: an even number, so that two threads have the same share and
+// the same half of what one step leaves to the next.
+inline int64_t even_parts(int64_t count, int64_t size) {
+  const int64_t parts = round_up(divide_up(count, size), 2);
+  return count <= size ? 1 : std::min(parts, count);
+}
+
+// Rows cut into strips of at most `most`: full ones and a rest, or, where the rest would be thinner
+// than `thin`, strips of nearly equal height. Those keep the multipliers busy and give threads
+// equal shares.
 class Strips {
  public:
-  Strips(int64_t rows, int64_t most) : rows_(rows), count_(divide_up(rows, most)) {
+  Strips(int64_t rows, int64_t most) : Strips(rows, most, most) {}
+  Strips(int64_t rows, int64_t most, int64_t thin) : rows_(rows), count_(divide_up(rows, most)) {
     const int64_t rest = rows % most;
     if (count_ <= 1 || rest == 0 || rest >= thin) {
       height_ = most;
@@ -32,7 +41,6 @@ class Strips {
   int64_t height(int64_t i) const { return begin(i + 1) - begin(i); }
 
  private:
-  static constexpr int64_t thin = 4;
   int64_t rows_;
   int64_t count_;
   int64_t height_ = 0;
@@ -82,6 +90,11 @@ inline int64_t strips_per_block(int64_t strips, int64_t tile_rows, int64_t k, in
   const int64_t most = std::clamp<int64_t>(std::min(fit, even), 1, std::max<int64_t>(strips, 1));
   const int64_t blocks = std::max<int64_t>(1, divide_up(strips, most));
   return std::max<int64_t>(1, divide_up(strips, blocks));  // blocks of equal size
+}
+
+// The first strip of block i: blocks differ by one strip at most.
+inline int64_t block_begin(int64_t strips, int64_t blocks, int64_t i) {
+  return strips * i / blocks;
 }
 
 // Panels in one task, for blocks of `rows` rows: all of them if there are blocks enough for any

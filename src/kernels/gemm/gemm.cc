@@ -35,7 +35,7 @@ struct Gemm {
   Way way = Way::panels;
   bool packs_a = false;  // into strips; otherwise, into rows
   bool packs_b = false;  // every panel, not just a last one that is not whole
-  int64_t block = 1;     // strips in one, with `panels`; otherwise, rows
+  int64_t block = 1;     // most strips in one, with `panels`; otherwise, rows
   int64_t blocks = 1;
   int64_t group = 1;  // panels in one, with `panels`; otherwise, columns
   int64_t groups = 1;
@@ -265,8 +265,8 @@ PanelOperand panel_of(const Gemm& g, const float* b, int64_t panel, const Terms&
 
 void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group, int64_t ldc,
                 bool fresh, float* space) {
-  const int64_t first = block * g.block;
-  const int64_t last = std::min(first + g.block, g.strips.count());
+  const int64_t first = block_begin(g.strips.count(), g.blocks, block);
+  const int64_t last = block_begin(g.strips.count(), g.blocks, block + 1);
   StripOperand left{at.a + g.strips.begin(first) * g.a.row_stride, g.a.row_stride, 0, false};
   if (g.packs_a) {
     left = {space, g.kernels.lanes, g.K * g.kernels.lanes, true};

@@ -36,7 +36,7 @@ struct PackedGemm {
         a(K > 0 ? a : StridedMatrix{a.data, 0, 1}),
         splits(this->a.column_stride == 1 && split_pays(kernels.lanes, M, N, K)),
         tile_rows(splits ? split_size : kernels.tile_rows),
-        strips(M, tile_rows),
+        strips(M, tile_rows, splits ? split_thin : tile_rows),
         panels(panels_of(kernels, N)),
         chunks(splits ? split_chunks(K) : Chunks{K, widens() ? widened_terms : Chunks().most}),
         block(splits ? split_strips_per_block(strips.count(), chunks)
@@ -61,12 +61,13 @@ struct PackedGemm {
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t block;  // strips in one
+  int64_t block;  // most strips in one
   int64_t blocks;
   int64_t group;  // panels in one
   int64_t groups;
   bool packs_a;
 
+  int64_t first_strip(int64_t i) const { return block_begin(strips.count(), blocks, i); }
   int64_t element_bytes() const { return widens() ? 2 : 4; }
   const void* at(const void* b, int64_t element) const {
     return static_cast<const char*>(b) + element * element_bytes();
@@ -154,8 +155,8 @@ void run_wide_backwards(const PackedGemm& g, int64_t step, const void* b, float*
 // One block of strips times one group of panels.
 void run_task(const PackedGemm& g, int64_t task, const void* b, float* c, int64_t ldc,
               const Epilogue& epilogue, const PackedBlocks& packed_blocks, int worker) {
-  const int64_t first = task / g.groups * g.block;
-  const int64_t last = std::min(first + g.block, g.strips.count());
+  const int64_t first = g.first_strip(task / g.groups);
+  const int64_t last = g.first_strip(task / g.groups + 1);
   float* space = packed_blocks.space(worker);
   StripOperand left{g.a.data + g.strips.begin(first) * g.a.row_stride, g.a.row_stride, 0, false};
   if (g.packs_a) {
@@ -200,7 +201,7 @@ void run_split_tasks(const PackedGemm& g, int64_t begin, int64_t end, const Pack
   while (begin < end) {
     const int64_t block = begin / g.groups;
     const int64_t stop = std::min({end, (block + 1) * g.groups, begin + most});
-    const int64_t first = block * g.block, last = std::min(first + g.block, g.strips.count());
+    const int64_t first = g.first_strip(block), last = g.first_strip(block + 1);
     const auto rows = [&](int64_t strip) {
       return g.a.data + g.strips.begin(strip) * g.a.row_stride;
     };

@@ -22,6 +22,8 @@ namespace sardonyx::kernels {
 
 // Rows of a strip of A and columns of a panel of B: two tiles each.
 constexpr int64_t split_size = 32;
+// Fewer rows at the end are shared out among the strips: one tile costs the same for any number.
+constexpr int64_t split_thin = 4;
 // Terms of one step. Strips and panels are filled up with zeros to whole steps.
 constexpr int64_t split_terms = 32;
 // Most terms of a panel that is split at once.
