@@ -1,7 +1,6 @@
 #include "infer/infer.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <forward_list>
 #include <unordered_set>
@@ -131,10 +130,8 @@ bool nests_too_deep(const ops::ValueType& type) {
 // Kernels read their inputs as the signature's types say: no other may reach them.
 void check_input_types(const ops::InferContext& context, const schema::Signature& signature) {
   // By constraint: the first input that it holds for, counted from 1.
-  constexpr size_t most_constraints = 16;
-  if (signature.constraints.size() > most_constraints)
-    context.fail(ErrorCode::internal, "has more type constraints than inference holds");
-  std::array<int, most_constraints> first{};
+  SmallVector<int, 16> first;
+  for (size_t i = 0; i < signature.constraints.size(); ++i) first.push_back(0);
   for (int i = 0; i < context.input_count(); ++i) {
     const schema::Formal* formal = signature.input(static_cast<size_t>(i));
     const schema::TypeId type = schema::type_id(context.type(i));

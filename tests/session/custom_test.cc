@@ -1,4 +1,5 @@
 // Operators from outside: added by the program, and from the example's library.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -99,6 +100,27 @@ TEST(CustomOperators, RunBetweenOthersPlannedAndPlain) {
       EXPECT_TRUE(found);
     }
   }
+}
+
+TEST(CustomOperators, AsManyTypesAsOneLikes) {
+  constexpr int count = 40;
+  std::string signature = "Op\n since 1\n", constraints, arguments, inputs;
+  for (int i = 0; i < count; ++i) {
+    signature += fmt::format(" in x{}: T{}\n", i, i / 2);
+    if (i % 2 == 0) constraints += fmt::format(" where T{} in float int32\n", i / 2);
+    inputs += fmt::format("{}{}[N] x{}", i ? ", " : "", i == count - 1 ? "int32" : "float", i);
+    arguments += fmt::format("{}x{}", i ? ", " : "", i);
+  }
+  signature += " out y: T0\n" + constraints;
+  const auto operators = one_operator(same, plus_one, nullptr, signature.c_str());
+  const std::string message = message_of([&] {
+    Session session(
+        model_of("g (" + inputs + ") => (float[N] y) { y = com.example.Op (" + arguments + ") }",
+                 operators));
+  });
+  EXPECT_NE(message.find("must have one type; they have tensor(float) and tensor(int32)"),
+            std::string::npos)
+      << message;
 }
 
 TEST(CustomOperators, ConstantsAreFoldedUnlessRandom) {

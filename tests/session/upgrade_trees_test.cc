@@ -32,6 +32,58 @@ TEST(TreeEnsemble, OldOperatorsRunOnTheSameForest) {
   expect_floats(classes[1], {0.75, 0.25, 0, 1});
 }
 
+std::string regressor(const std::string& nodes, const std::string& weights) {
+  return "g (float[4, 1] x) => (float[4, 1] y) { y = ai.onnx.ml.TreeEnsembleRegressor<" + nodes +
+         ", n_targets = 1, " + weights + ">(x) }";
+}
+
+// Two trees whose nodes come mixed, numbered as nobody would: tree 7 is x <= 1 ? 1 : x <= 2 ? 10 :
+// 100, tree -3 is x <= 0 ? 1000 : 2000. A leaf's weights add up; those of inner nodes and of nodes
+// that are not there count for nothing.
+TEST(TreeEnsemble, NodesAndWeightsInAnyOrder) {
+  const std::string nodes =
+      "nodes_treeids = [7, -3, 7, 7, -3, 7, 7, -3], "
+      "nodes_nodeids = [90, 5, -4, 17, 6, 3, 9223372036854775807, 4], "
+      "nodes_featureids = [0, 0, 0, 0, 0, 0, 0, 0], "
+      "nodes_modes = [\"BRANCH_LEQ\", \"BRANCH_LEQ\", \"LEAF\", \"BRANCH_LEQ\", \"LEAF\", "
+      "\"LEAF\", \"LEAF\", \"LEAF\"], "
+      "nodes_values = [1.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0], "
+      "nodes_truenodeids = [3, 6, 0, -4, 0, 0, 0, 0], "
+      "nodes_falsenodeids = [17, 4, 0, 9223372036854775807, 0, 0, 0, 0]";
+  const std::string weights =
+      "target_treeids = [-3, 7, 7, 7, -3, 7, 9, 7], "
+      "target_nodeids = [4, 9223372036854775807, 3, -4, 6, 90, 3, -4], "
+      "target_ids = [0, 0, 0, 0, 0, 0, 0, 0], "
+      "target_weights = [2000.0, 100.0, 1.0, 4.0, 1000.0, 50000.0, 70000.0, 6.0]";
+  const auto y =
+      run_old(9, regressor(nodes, weights), {{"x", Tensor::of<float>({0, 1, 2, 3}, {4, 1})}});
+  expect_floats(y[0], {1001, 2001, 2010, 2100});
+}
+
+TEST(TreeEnsemble, NodesThatAreThereTwiceOrNotAtAllAreRefused) {
+  const std::string modes =
+      ", nodes_featureids = [0, 0, 0], nodes_modes = [\"BRANCH_LEQ\", \"LEAF\", \"LEAF\"], "
+      "nodes_values = [0.5, 0.0, 0.0], nodes_falsenodeids = [2, 0, 0], ";
+  const std::string weights =
+      "target_treeids = [4], target_nodeids = [1], target_ids = [0], target_weights = [1.0]";
+  const auto message = [&](const std::string& nodes) -> std::string {
+    try {
+      run_old(9, regressor(nodes, weights), {{"x", Tensor::of<float>({0, 1, 2, 3}, {4, 1})}});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("nodes_treeids = [4, 4, 4], nodes_nodeids = [0, 2, 2]" + modes +
+                    "nodes_truenodeids = [2, 0, 0]")
+                .find("tree 4 has two nodes of number 2"),
+            std::string::npos);
+  EXPECT_NE(message("nodes_treeids = [4, 4, 4], nodes_nodeids = [0, 1, 2]" + modes +
+                    "nodes_truenodeids = [-9223372036854775807, 0, 0]")
+                .find("tree 4 has no node -9223372036854775807"),
+            std::string::npos);
+}
+
 // Version 3 brought doubles in tensors. 0.1 as a double lies below the 0.1 that a float holds.
 TEST(TreeEnsemble, DoublesOfVersion3AreComparedAsDoubles) {
   const std::string tree =

@@ -2,8 +2,10 @@
 // their attributes in the newest version too. One kernel walks the trees of all three.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <span>
 
 #include "base/checked.h"
@@ -57,6 +59,59 @@ void check_lengths(const NodeView& node, size_t expected,
 // ---------------------------------------------------------------------------------
 
 // Trees whose nodes, leaves among them, have numbers of their own in each tree.
+// Where the node with some number of some tree stands in the lists. Files nearly always list trees
+// one after the other and their nodes by number, so that one is as far from another as its number.
+class TreeEntries {
+ public:
+  static constexpr size_t none = SIZE_MAX;
+
+  TreeEntries() = default;
+  TreeEntries(std::span<const int64_t> trees, std::span<const int64_t> ids)
+      : trees_(trees), ids_(ids) {
+    bool ordered = true;
+    for (size_t i = 1; i < trees.size() && ordered; ++i) ordered = key(i - 1) < key(i);
+    if (ordered) return;
+    order_.resize(trees.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    std::ranges::sort(order_, {}, [this](size_t i) { return key(i); });
+  }
+
+  // A node whose tree and number another one has, too.
+  size_t repeated() const {
+    for (size_t i = 1; i < order_.size(); ++i) {
+      if (key(order_[i - 1]) == key(order_[i])) return order_[i];
+    }
+    return none;
+  }
+
+  // `near` is tried first: a node of the same tree, maybe.
+  size_t find(int64_t tree, int64_t id, size_t near) const {
+    if (near < trees_.size()) {
+      const auto guess =
+          static_cast<size_t>(static_cast<uint64_t>(near) +
+                              (static_cast<uint64_t>(id) - static_cast<uint64_t>(ids_[near])));
+      if (guess < trees_.size() && key(guess) == Key{tree, id}) return guess;
+    }
+    size_t low = 0, high = trees_.size();
+    while (low < high) {
+      const size_t middle = low + (high - low) / 2;
+      if (key(at(middle)) < Key{tree, id})
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low < trees_.size() && key(at(low)) == Key{tree, id} ? at(low) : none;
+  }
+
+ private:
+  using Key = std::pair<int64_t, int64_t>;
+  Key key(size_t i) const { return {trees_[i], ids_[i]}; }
+  size_t at(size_t place) const { return order_.empty() ? place : order_[place]; }
+
+  std::span<const int64_t> trees_, ids_;
+  std::vector<size_t> order_;  // empty: they are in order
+};
+
 class OldFormReader {
  public:
   OldFormReader(const NodeView& node, const std::string& prefix) : node_(node), prefix_(prefix) {}
@@ -64,40 +119,36 @@ class OldFormReader {
   ForestParts read() {
     read_attributes();
     number_nodes();
-    std::map<Key, std::vector<LeafWeight>> leaves = leaf_weights();
     ForestParts form;
-    form.leaf_begins.push_back(0);
-    for (size_t i = 0; i < modes_.size(); ++i) {
-      if (modes_[i] == "LEAF") {
-        // A leaf without a weight adds nothing.
-        const auto& weights = leaves[{trees_[i], ids_[i]}];
-        form.weights.insert(form.weights.end(), weights.begin(), weights.end());
-        form.leaf_begins.push_back(static_cast<int64_t>(form.weights.size()));
-      } else {
-        form.nodes.push_back(node_at(i));
-      }
+    add_leaves(form);
+    for (size_t i = 0; i < tests_.size(); ++i) {
+      if (!is_leaf(i)) form.nodes.push_back(node_at(i));
     }
     // A tree's root is its first node; trees count in the order of their numbers.
     std::map<int64_t, size_t> roots;
-    for (size_t i = 0; i < trees_.size(); ++i) roots.try_emplace(trees_[i], i);
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      if (i == 0 || trees_[i] != trees_[i - 1]) roots.try_emplace(trees_[i], i);
+    }
     for (const auto& [tree, first] : roots) {
       form.roots.push_back(position_[first]);
-      form.root_is_leaf.push_back(modes_[first] == "LEAF");
+      form.root_is_leaf.push_back(is_leaf(first));
     }
     return form;
   }
 
  private:
-  using Key = std::pair<int64_t, int64_t>;  // tree, node
+  static constexpr TreeTest leaf = static_cast<TreeTest>(std::size(test_names));
 
   void read_attributes() {
     trees_ = ints_of(node_, "nodes_treeids"), ids_ = ints_of(node_, "nodes_nodeids");
     features_ = ints_of(node_, "nodes_featureids");
     yes_ = ints_of(node_, "nodes_truenodeids"), no_ = ints_of(node_, "nodes_falsenodeids");
     missing_ = ints_of(node_, "nodes_missing_value_tracks_true");
-    modes_ = node_.attr_strings("nodes_modes").value_or(std::vector<std::string>());
     values_ = numbers_of_attribute(node_, "nodes_values");
-    const size_t n = modes_.size();
+    for (const std::string& mode :
+         node_.attr_strings("nodes_modes").value_or(std::vector<std::string>()))
+      tests_.push_back(test_of(mode));
+    const size_t n = tests_.size();
     if (missing_.empty()) missing_.assign(n, 0);
     check_lengths(node_, n,
                   {{"nodes_treeids", trees_.size()},
@@ -109,39 +160,45 @@ class OldFormReader {
                    {"nodes_missing_value_tracks_true", missing_.size()}});
   }
 
+  TreeTest test_of(const std::string& mode) const {
+    if (mode == "LEAF") return leaf;
+    const auto name = std::find(std::begin(test_names), std::end(test_names) - 1, mode);
+    if (name == std::end(test_names) - 1)
+      node_.fail("nodes_modes must be LEAF or BRANCH_LEQ, _LT, _GTE, _GT, _EQ, _NEQ; got '{}'",
+                 mode);
+    return static_cast<TreeTest>(name - std::begin(test_names));
+  }
+  bool is_leaf(size_t i) const { return tests_[i] == leaf; }
+
   // Where each entry stands among the inner nodes, or among the leaves.
   void number_nodes() {
     int64_t inner = 0, leaves = 0;
-    for (size_t i = 0; i < modes_.size(); ++i) {
-      position_.push_back(modes_[i] == "LEAF" ? leaves++ : inner++);
-      if (!entries_.emplace(Key{trees_[i], ids_[i]}, i).second)
-        node_.fail("tree {} has two nodes of number {}", trees_[i], ids_[i]);
-    }
-  }
-
-  size_t entry(int64_t tree, int64_t id) const {
-    const auto found = entries_.find({tree, id});
-    if (found == entries_.end()) node_.fail("tree {} has no node {}", tree, id);
-    return found->second;
+    position_.reserve(tests_.size());
+    for (size_t i = 0; i < tests_.size(); ++i) position_.push_back(is_leaf(i) ? leaves++ : inner++);
+    entries_ = TreeEntries(trees_, ids_);
+    if (const size_t i = entries_.repeated(); i != TreeEntries::none)
+      node_.fail("tree {} has two nodes of number {}", trees_[i], ids_[i]);
   }
 
   TreeNode node_at(size_t i) const {
-    const auto name = std::find(std::begin(test_names), std::end(test_names) - 1, modes_[i]);
-    if (name == std::end(test_names) - 1)
-      node_.fail("nodes_modes must be LEAF or BRANCH_LEQ, _LT, _GTE, _GT, _EQ, _NEQ; got '{}'",
-                 modes_[i]);
-    const size_t yes = entry(trees_[i], yes_[i]), no = entry(trees_[i], no_[i]);
+    const auto child = [&](int64_t id) {
+      const size_t found = entries_.find(trees_[i], id, i);
+      if (found == TreeEntries::none) node_.fail("tree {} has no node {}", trees_[i], id);
+      return found;
+    };
+    const size_t yes = child(yes_[i]), no = child(no_[i]);
     TreeNode node;
-    node.test = static_cast<TreeTest>(name - std::begin(test_names));
+    node.test = tests_[i];
     node.missing_is_yes = missing_[i] != 0;
     node.feature = features_[i];
     node.threshold = values_[i];
-    node.yes = position_[yes], node.yes_is_leaf = modes_[yes] == "LEAF";
-    node.no = position_[no], node.no_is_leaf = modes_[no] == "LEAF";
+    node.yes = position_[yes], node.yes_is_leaf = is_leaf(yes);
+    node.no = position_[no], node.no_is_leaf = is_leaf(no);
     return node;
   }
 
-  std::map<Key, std::vector<LeafWeight>> leaf_weights() const {
+  // A leaf without a weight adds nothing; weights of what is no leaf count for nothing.
+  void add_leaves(ForestParts& form) const {
     const Integers trees = ints_of(node_, prefix_ + "_treeids"),
                    ids = ints_of(node_, prefix_ + "_nodeids"),
                    targets = ints_of(node_, prefix_ + "_ids");
@@ -151,21 +208,35 @@ class OldFormReader {
       node_.fail("the {}_… attributes must have one length; they have {}, {}, {} and {}", prefix_,
                  trees.size(), ids.size(), targets.size(), weights.size());
     }
-    std::map<Key, std::vector<LeafWeight>> leaves;
-    for (size_t i = 0; i < trees.size(); ++i) {
+    const auto leaves = static_cast<size_t>(std::ranges::count(tests_, leaf));
+    std::vector<size_t> leaf_of(trees.size(), TreeEntries::none);
+    std::vector<int64_t> begins(leaves + 1, 0);  // of leaf i at i + 1 while they are counted
+    for (size_t i = 0, near = 0; i < trees.size(); ++i) {
       if (targets[i] < 0 || targets[i] > INT32_MAX)
         node_.fail("{}_ids must not be negative; got {}", prefix_, targets[i]);
-      leaves[{trees[i], ids[i]}].push_back({static_cast<int32_t>(targets[i]), weights[i]});
+      const size_t found = entries_.find(trees[i], ids[i], near);
+      if (found == TreeEntries::none) continue;
+      near = found;
+      if (!is_leaf(found)) continue;
+      leaf_of[i] = static_cast<size_t>(position_[found]);
+      ++begins[leaf_of[i] + 1];
     }
-    return leaves;
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    form.leaf_begins = begins;
+    form.weights.resize(static_cast<size_t>(begins.back()));
+    for (size_t i = 0; i < trees.size(); ++i) {
+      if (leaf_of[i] == TreeEntries::none) continue;
+      const auto place = static_cast<size_t>(begins[leaf_of[i]]++);
+      form.weights[place] = {static_cast<int32_t>(targets[i]), weights[i]};
+    }
   }
 
   const NodeView& node_;
   std::string prefix_;
   Integers trees_, ids_, features_, yes_, no_, missing_, position_;
-  std::vector<std::string> modes_;
+  std::vector<TreeTest> tests_;
   std::vector<double> values_;
-  std::map<Key, size_t> entries_;
+  TreeEntries entries_;
 };
 
 // --- Walking
