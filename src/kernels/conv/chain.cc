@@ -16,6 +16,7 @@ namespace sardonyx::kernels {
 namespace {
 
 constexpr int64_t least_pixels = 112;      // of one product: eight strips of fourteen
+constexpr int64_t most_pixels = 448;       // more take no less time to begin with
 constexpr int64_t cached_bytes = 1 << 20;  // what a second-level cache is taken to hold
 
 // What a thread computes alone.
@@ -49,15 +50,23 @@ struct ChainBands {
         before(chain.depthwise > 0 ? &chain.parts[0] : nullptr),
         behind(chain.depthwise + 1 < chain.count ? &chain.parts[chain.count - 1] : nullptr),
         step(std::max<int64_t>(4, divide_up(least_pixels, std::max<int64_t>(1, middle.out[1])))),
-        block(divide_up(least_pixels, std::max<int64_t>(1, middle.in[1]))),
-        held(round_up(window(step) + 2 * (block - 1), block)),
         tasks_per_image(even_parts(middle.out[0], round_up(divide_up(middle.out[0], 16), step))) {
+    choose_block();
     for (int64_t lines : {block, middle.in[0] % block}) {
       if (before != nullptr && lines > 0) take(before_bytes, lines_of(*before, 0, lines));
     }
     for (int64_t lines = 1; behind != nullptr && lines <= step; ++lines)
       take(behind_bytes, lines_of(*behind, 0, lines));
   }
+
+  // As many lines as make it worth to begin a product, fewer where the ring would not stay near.
+  void choose_block() {
+    const int64_t line = std::max<int64_t>(1, middle.in[1]);
+    const int64_t least = divide_up(least_pixels, line);
+    block = std::max(least, std::min(divide_up(most_pixels, line), middle.in[0]));
+    for (hold(); block > least && !stays_near(); hold()) --block;
+  }
+  void hold() { held = round_up(window(step) + 2 * (block - 1), block); }
 
   static void take(int64_t& bytes, const ConvShape& shape) {
     bytes = std::max(bytes, conv_scratch_bytes(shape, 1));
@@ -85,6 +94,7 @@ struct ChainBands {
   int64_t between_floats() const {
     return behind == nullptr ? 0 : round_up(step * middle.out[1] * middle.out_channels, 16);
   }
+  bool stays_near() const { return (ring_floats() + between_floats()) * 4 <= cached_bytes; }
   // Behind the workers' memory.
   int64_t sums_floats() const {
     return middle.means ? middle.batch * tasks_per_image * middle.out_channels : 0;
@@ -102,10 +112,10 @@ struct ChainBands {
   const ConvShape& middle;
   ConvGeometry g;
   const ConvShape *before, *behind;
-  int64_t step;   // lines of output at a time
-  int64_t block;  // lines of the ring at a time
-  int64_t held;   // lines in the ring
+  int64_t step;  // lines of output at a time
   int64_t tasks_per_image;
+  int64_t block = 1;  // lines of the ring at a time
+  int64_t held = 1;   // lines in the ring
   int64_t before_bytes = 0, behind_bytes = 0;
 };
 
@@ -196,8 +206,7 @@ bool chain_pays(const ConvChain& chain) {
   if (bands.is_empty()) return false;
   const int64_t expanded = bands.before != nullptr ? image_floats(bands.middle) * 4 : 0;
   const int64_t between = bands.behind != nullptr ? image_floats(*bands.behind) * 4 : 0;
-  return std::max(expanded, between) > cached_bytes &&
-         (bands.ring_floats() + bands.between_floats()) * 4 <= cached_bytes;
+  return std::max(expanded, between) > cached_bytes && bands.stays_near();
 }
 
 int64_t chain_scratch_bytes(const ConvChain& chain, int threads) {
