@@ -12,8 +12,8 @@ inline int64_t round_up(int64_t value, int64_t to) { return divide_up(value, to)
 // How many parts of about `size` each: an even number, so that two threads have the same share and
 // the same half of what one step leaves to the next.
 inline int64_t even_parts(int64_t count, int64_t size) {
-  const int64_t parts = round_up(divide_up(count, size), 2);
-  return count <= size ? 1 : std::min(parts, count);
+  if (count <= size) return 1;  // nothing, too, where the size is nothing
+  return std::min(round_up(divide_up(count, size), 2), count);
 }
 
 // Rows cut into strips of at most `most`: full ones and a rest, or, where the rest would be thinner
