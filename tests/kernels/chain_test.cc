@@ -149,6 +149,21 @@ TEST_P(ChainTest, PaysWhereTheExpandedImageIsLargerThanTheCache) {
   }
 }
 
+TEST_P(ChainTest, ImagesWithoutLinesAreNothing) {
+  ConvShape image;
+  image.out_channels = 16;
+  for (const auto& [height, width] : {std::pair<int64_t, int64_t>{0, 112}, {112, 0}, {0, 0}}) {
+    image.out = {height, width, 0};
+    ConvChain chain;
+    chain.count = 2;
+    chain.depthwise = 1;
+    chain.parts[0] = next(image, 96, 1, 1, 1, 0, 0, 1);
+    chain.parts[1] = next(chain.parts[0], 96, 3, 2, 1, 1, 1, 96);
+    EXPECT_FALSE(chain_pays(chain));
+    EXPECT_EQ(chain_scratch_bytes(chain, 2), 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, ChainTest, ::testing::ValuesIn(usable_targets()), target_name);
 
 }  // namespace
