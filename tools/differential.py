@@ -29,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "differential"))
 ATTEMPTS = 8  # at drawing one valid node
 ENDINGS = ("", ".reference", ".runtime")  # of the folders that one case may have
+UNFINISHED = ".unfinished"  # suffix of a mark while it is written
 
 
 def schemas(domains=("", "ai.onnx.ml")) -> list:
@@ -203,13 +204,23 @@ def make_case(task, without: tuple[str, ...] = ()) -> tuple[str, str, str]:
 def make_marked(task, marks: str, without: tuple[str, ...] = ()) -> tuple[str, str, str]:
     """The case, whose task stands in a file of this process while it is made."""
     mark = pathlib.Path(marks) / str(os.getpid())
-    mark.write_text(json.dumps(task))
+    unfinished = mark.with_suffix(UNFINISHED)
+    unfinished.write_text(json.dumps(task))
+    unfinished.replace(mark)  # so that a mark is there whole or not at all, whenever the process ends
     for ending in ENDINGS:  # what a process may have left that ended
         shutil.rmtree(pathlib.Path(task[-1]) / (case_name(task) + ending), ignore_errors=True)
     try:
         return make_case(task, without)
     finally:
         mark.unlink()
+
+
+def take_marks(marks: pathlib.Path) -> list[tuple]:
+    """The tasks that processes had begun when they ended; removes their marks."""
+    begun = [tuple(json.loads(mark.read_text())) for mark in marks.iterdir() if mark.suffix != UNFINISHED]
+    for mark in marks.iterdir():
+        mark.unlink()
+    return begun
 
 
 def make_all(tasks: list) -> list[tuple[str, str, str]]:
@@ -226,9 +237,7 @@ def make_all(tasks: list) -> list[tuple[str, str, str]]:
 
         while left:
             left = run(left, os.cpu_count())
-            ended = [tuple(json.loads(mark.read_text())) for mark in pathlib.Path(marks).iterdir()]
-            for mark in pathlib.Path(marks).iterdir():
-                mark.unlink()
+            ended = take_marks(pathlib.Path(marks))
             if left and not ended:
                 sys.exit("differential: the processes that make cases end before they begin")
             alone += ended

@@ -26,6 +26,15 @@ def test_an_evaluator_that_ends_its_process_costs_one_case(tmp_path, monkeypatch
     assert states == {f"Op-1-{n}": {5: "reference", 17: "nobody"}.get(n, "both") for n in range(40)}
 
 
+def test_a_process_ended_while_it_wrote_its_mark_had_begun_nothing(tmp_path):
+    """When one process ends, the others are ended too, wherever they are."""
+    (tmp_path / "1").write_text('["", "Op", 1, 7, "1", "out"]')
+    (tmp_path / ("2" + differential.UNFINISHED)).write_text("")
+    (tmp_path / ("3" + differential.UNFINISHED)).write_text('["", "Op", 1')
+    assert differential.take_marks(tmp_path) == [("", "Op", 1, 7, "1", "out")]
+    assert not list(tmp_path.iterdir())
+
+
 def test_errors_of_the_tool_are_not_swallowed(tmp_path, monkeypatch):
     def make(task, without=()):
         raise KeyError("of our own")
