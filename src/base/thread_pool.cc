@@ -78,16 +78,12 @@ struct alignas(64) Loop {
            std::any_of(shares.begin(), shares.end(), [](const Share& s) { return s.has_work(); });
   }
 
-  void share_out() {
-    const int64_t chunks = (count - 1) / grain + 1, n = static_cast<int64_t>(shares.size());
-    // Shares differ by one chunk at most.
-    const int64_t each = chunks / n, more = chunks % n;
-    int64_t at = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      Share& share = shares[static_cast<size_t>(i)];
-      share.next.store(at, std::memory_order_relaxed);
-      at += each + (i < more ? 1 : 0);
-      share.end.store(at, std::memory_order_relaxed);
+  void share_out(const ThreadPool& pool) {
+    const int64_t chunks = (count - 1) / grain + 1;
+    for (size_t i = 0; i < shares.size(); ++i) {
+      const auto thread = static_cast<int64_t>(i);
+      shares[i].next.store(pool.share_begin(chunks, thread), std::memory_order_relaxed);
+      shares[i].end.store(pool.share_begin(chunks, thread + 1), std::memory_order_relaxed);
     }
   }
 
@@ -283,7 +279,7 @@ void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
   slot->recorder = LoopRecorder::current();
   slot->failed.store(false, std::memory_order_relaxed);
   slot->error = nullptr;
-  slot->share_out();
+  slot->share_out(*this);
   slot->state.store(Loop::open, std::memory_order_release);
   shared_->wake_count.fetch_add(1);
   if (shared_->sleepers.load() > 0) {

@@ -1,6 +1,7 @@
 // The pool of worker threads that kernels share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -23,6 +24,18 @@ class ThreadPool {
   int threads() const { return threads_; }
   // Whether all workers sleep, so that a short loop would end before one of them has woken up.
   bool asleep() const;
+
+  // The chunks of a loop that thread `i` takes first are [share_begin(chunks, i), share_begin(chunks,
+  // i + 1)); shares differ by one chunk at most.
+  int64_t share_begin(int64_t chunks, int64_t i) const {
+    return chunks / threads_ * i + std::min(i, chunks % threads_);
+  }
+  // The end of the share that `chunk` belongs to.
+  int64_t share_end(int64_t chunks, int64_t chunk) const {
+    int64_t i = 1;
+    while (share_begin(chunks, i) <= chunk) ++i;
+    return share_begin(chunks, i);
+  }
 
   // Calls body(begin, end, worker) for the chunks [0,grain), [grain,2*grain) … of [0,count), each
   // exactly once, in any order, on several threads. The chunks depend on count and grain alone,

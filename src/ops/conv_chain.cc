@@ -45,6 +45,7 @@ void infer(InferContext& ctx) {
 
 struct State {
   ConvChain chain;
+  kernels::ChainCut cut;
 };
 
 // What of a part does not depend on sizes.
@@ -111,7 +112,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
           channels = shape.out_channels;
         }
         s.chain.parts[depthwise].means = bind.has_output(1);
-        bind.need_scratch(kernels::chain_scratch_bytes(s.chain, bind.threads()));
+        s.cut = kernels::cut_chain(s.chain);
+        bind.need_scratch(kernels::chain_scratch_bytes(s.chain, s.cut, bind.threads()));
       },
       [parts, count, residual](RunContext& run, const State& s) {
         std::array<kernels::ChainPart, ConvChain::most> at;
@@ -123,7 +125,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         }
         if (run.has_input(residual))
           at[static_cast<size_t>(count - 1)].epilogue.residual = run.in<float>(residual);
-        kernels::chain_run(s.chain, run.in<float>(0),
+        kernels::chain_run(s.chain, s.cut, run.in<float>(0),
                            std::span(at).first(static_cast<size_t>(count)), run.out<float>(0),
                            run.has_output(1) ? run.out<float>(1) : nullptr, run.scratch(),
                            run.pool());

@@ -79,8 +79,9 @@ class ChainTest : public ::testing::TestWithParam<int64_t> {
     const int64_t channels = d.out_channels, pixels = d.out[0] * d.out[1];
     Guarded a(out), b(out), mean_a(d.batch * channels), mean_b(d.batch * channels);
     const auto run = [&](Guarded& y, Guarded& mean, ThreadPool& pool) {
-      Guarded scratch(chain_scratch_bytes(chain, pool.threads()) / 4);
-      chain_run(chain, x.data(), parts, y.data(), means ? mean.data() : nullptr, scratch.data(),
+      const ChainCut cut = cut_chain(chain);
+      Guarded scratch(chain_scratch_bytes(chain, cut, pool.threads()) / 4);
+      chain_run(chain, cut, x.data(), parts, y.data(), means ? mean.data() : nullptr, scratch.data(),
                 pool);
       EXPECT_TRUE(scratch.intact() && y.intact() && mean.intact());
     };
@@ -160,7 +161,7 @@ TEST_P(ChainTest, ImagesWithoutLinesAreNothing) {
     chain.parts[0] = next(image, 96, 1, 1, 1, 0, 0, 1);
     chain.parts[1] = next(chain.parts[0], 96, 3, 2, 1, 1, 1, 96);
     EXPECT_FALSE(chain_pays(chain));
-    EXPECT_EQ(chain_scratch_bytes(chain, 2), 0);
+    EXPECT_EQ(chain_scratch_bytes(chain, cut_chain(chain), 2), 0);
   }
 }
 

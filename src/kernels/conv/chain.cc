@@ -1,7 +1,7 @@
-// Lines of the image before the depthwise convolution are computed into a ring, in blocks that
-// begin at multiples of their height, each once for each run of neighbouring tasks of a thread; the
-// depthwise convolution takes its windows from there, a few lines of output at a time, which the
-// pointwise convolution behind it takes at once.
+// Lines of the image before the depthwise convolution are computed into a ring, in blocks, each once
+// for each run of neighbouring tasks of a thread, and none behind those that the thread's share
+// needs; the depthwise convolution takes its windows from there, a few lines of output at a time,
+// which the pointwise convolution behind it takes at once.
 #include "kernels/conv/chain.h"
 
 #include <algorithm>
@@ -41,53 +41,37 @@ ConvShape lines_of(const ConvShape& whole, int64_t line, int64_t count) {
 
 int64_t image_floats(const ConvShape& s) { return s.in[0] * s.in[1] * s.in_channels; }
 
-// How a chain is cut.
-struct ChainBands {
-  explicit ChainBands(const ConvChain& chain)
-      : chain(chain),
+// A chain and its bands.
+struct ChainBands : ChainCut {
+  ChainBands(const ConvChain& chain, const ChainCut& cut)
+      : ChainCut(cut),
+        chain(chain),
         middle(chain.parts[chain.depthwise]),
         g(middle),
         before(chain.depthwise > 0 ? &chain.parts[0] : nullptr),
-        behind(chain.depthwise + 1 < chain.count ? &chain.parts[chain.count - 1] : nullptr),
-        step(std::max<int64_t>(4, divide_up(least_pixels, std::max<int64_t>(1, middle.out[1])))),
-        tasks_per_image(even_parts(middle.out[0], round_up(divide_up(middle.out[0], 16), step))) {
-    choose_block();
-    for (int64_t lines : {block, middle.in[0] % block}) {
-      if (before != nullptr && lines > 0) take(before_bytes, lines_of(*before, 0, lines));
-    }
-    for (int64_t lines = 1; behind != nullptr && lines <= step; ++lines)
-      take(behind_bytes, lines_of(*behind, 0, lines));
-  }
-
-  // As many lines as make it worth to begin a product, fewer where the ring would not stay near.
-  void choose_block() {
-    const int64_t line = std::max<int64_t>(1, middle.in[1]);
-    const int64_t least = divide_up(least_pixels, line);
-    block = std::max(least, std::min(divide_up(most_pixels, line), middle.in[0]));
-    for (hold(); block > least && !stays_near(); hold()) --block;
-  }
-  void hold() { held = round_up(window(step) + 2 * (block - 1), block); }
-
-  static void take(int64_t& bytes, const ConvShape& shape) {
-    bytes = std::max(bytes, conv_scratch_bytes(shape, 1));
-  }
+        behind(chain.depthwise + 1 < chain.count ? &chain.parts[chain.count - 1] : nullptr) {}
 
   // Lines of the input under so many neighbouring windows.
   int64_t window(int64_t lines) const {
     return (lines - 1) * middle.stride[0] + (middle.kernel[0] - 1) * middle.dilation[0] + 1;
   }
-  // The blocks of the input that the windows of output lines [row, row + lines) need.
-  int64_t first_block(int64_t row) const {
-    return std::clamp<int64_t>(row * middle.stride[0] - middle.pad_begin[0], 0, middle.in[0]) /
-           block;
+  // The lines of the input that the windows of output lines [row, row + lines) need.
+  int64_t first_line(int64_t row) const {
+    return std::clamp<int64_t>(row * middle.stride[0] - middle.pad_begin[0], 0, middle.in[0]);
   }
-  int64_t end_block(int64_t row, int64_t lines) const {
-    const int64_t end = row * middle.stride[0] - middle.pad_begin[0] + window(lines);
-    return divide_up(std::clamp<int64_t>(end, 0, middle.in[0]), block);
+  int64_t end_line(int64_t row, int64_t lines) const {
+    return std::clamp<int64_t>(row * middle.stride[0] - middle.pad_begin[0] + window(lines), 0,
+                               middle.in[0]);
   }
 
   // The first line of output of an image's task.
   int64_t task_row(int64_t task) const { return middle.out[0] * task / tasks_per_image; }
+
+  // The end of the lines that an image's tasks before `task` need.
+  int64_t last_line(int64_t task) const {
+    if (whole_blocks || task >= tasks_per_image) return middle.in[0];
+    return end_line(task_row(task) - 1, 1);
+  }
 
   int64_t line_floats() const { return middle.in[1] * middle.in_channels; }
   int64_t ring_floats() const { return before == nullptr ? 0 : round_up(held * line_floats(), 16); }
@@ -112,11 +96,6 @@ struct ChainBands {
   const ConvShape& middle;
   ConvGeometry g;
   const ConvShape *before, *behind;
-  int64_t step;  // lines of output at a time
-  int64_t tasks_per_image;
-  int64_t block = 1;  // lines of the ring at a time
-  int64_t held = 1;   // lines in the ring
-  int64_t before_bytes = 0, behind_bytes = 0;
 };
 
 // One thread's part of a run.
@@ -131,22 +110,25 @@ class ChainWorker {
     behind_space_ = before_space_ + round_up(b_.before_bytes / 4, 16);
   }
 
-  // `continues`: the ring holds what the task before this one left. `sums`: those of the task, or
-  // null.
-  void run(int64_t task, bool continues, float* sums) {
+  // `done`: the ring holds the lines before that one, as the task before this one left it; 0 where
+  // it did not. No line is computed from `last` on. `sums`: those of the task, or null. Returns what
+  // is done for the next task.
+  int64_t run(int64_t task, int64_t done, int64_t last, float* sums) {
+    done_ = done;
+    last_ = last;
     sums_ = sums;
     if (sums != nullptr) std::fill_n(sums, b_.middle.out_channels, 0.0f);
     const int64_t image = task / b_.tasks_per_image;
     const int64_t row = b_.task_row(task % b_.tasks_per_image);
     const int64_t end = b_.task_row(task % b_.tasks_per_image + 1);
-    done_ = continues && row > 0 ? b_.end_block(row - 1, 1) : 0;
     for (int64_t at = row; at < end; at += b_.step) lines(image, at, std::min(b_.step, end - at));
+    return done_;
   }
 
  private:
   void lines(int64_t image, int64_t row, int64_t count) {
     const ConvShape& middle = b_.middle;
-    if (b_.before != nullptr) fill(image, b_.first_block(row), b_.end_block(row, count));
+    if (b_.before != nullptr) fill(image, b_.first_line(row), b_.end_line(row, count));
     const int64_t pixel = (image * middle.out[0] + row) * middle.out[1];
     const auto index = static_cast<size_t>(b_.chain.depthwise);
     Call call{b_.g, nullptr, static_cast<const float*>(parts_[index].packed),
@@ -175,17 +157,20 @@ class ChainWorker {
              behind_space_, alone());
   }
 
-  // Computes the blocks [first, end) of the ring, as far as they are not done.
+  // Computes the lines [first, end) into the ring, and some behind them, as far as they are not
+  // done.
   void fill(int64_t image, int64_t first, int64_t end) {
     const ConvShape& before = *b_.before;
     const bool pointwise = choose_conv(before).path == ConvPath::pointwise_last;
-    for (done_ = std::max(done_, first); done_ < end; ++done_) {
-      const int64_t line = done_ * b_.block, count = std::min(b_.block, b_.middle.in[0] - line);
+    if (done_ < first) done_ = b_.whole_blocks ? first / b_.block * b_.block : first;
+    while (done_ < end) {
+      const int64_t line = done_, place = line % b_.held;
+      const int64_t count = std::min({b_.block, last_ - line, b_.held - place});
       const float* x = x_ + image * image_floats(before);
       if (pointwise) x += line * before.in[1] * before.in_channels;
       conv_run(lines_of(before, line, count), x, parts_.front().packed,
-               ring_ + line % b_.held * b_.line_floats(), parts_.front().epilogue, before_space_,
-               alone());
+               ring_ + place * b_.line_floats(), parts_.front().epilogue, before_space_, alone());
+      done_ += count;
     }
   }
 
@@ -196,30 +181,61 @@ class ChainWorker {
   float* ring_;
   float *between_, *piece_, *before_space_, *behind_space_;
   float* sums_ = nullptr;
-  int64_t done_ = 0;  // blocks
+  int64_t done_ = 0, last_ = 0;
 };
 
 }  // namespace
 
+ChainCut cut_chain(const ConvChain& chain) {
+  const ConvShape& middle = chain.parts[chain.depthwise];
+  ChainCut cut;
+  cut.step = std::max<int64_t>(4, divide_up(least_pixels, std::max<int64_t>(1, middle.out[1])));
+  cut.tasks_per_image =
+      even_parts(middle.out[0], round_up(divide_up(middle.out[0], 16), cut.step));
+  // As many lines as make it worth to begin a product, fewer where the ring would not stay near.
+  const int64_t line = std::max<int64_t>(1, middle.in[1]), least = divide_up(least_pixels, line);
+  cut.block = std::max(least, std::min(divide_up(most_pixels, line), middle.in[0]));
+  const auto stays_near = [&] {
+    const ChainBands bands(chain, cut);
+    cut.held = round_up(bands.window(cut.step) + 2 * (cut.block - 1), cut.block);
+    return ChainBands(chain, cut).stays_near();
+  };
+  while (!stays_near() && cut.block > least) --cut.block;
+  const ChainBands bands(chain, cut);
+  if (bands.is_empty()) return cut;
+  const auto take = [](int64_t& bytes, const ConvShape& shape) {
+    bytes = std::max(bytes, conv_scratch_bytes(shape, 1));
+  };
+  for (int64_t lines = 1; bands.before != nullptr && lines <= cut.block; ++lines) {
+    const ConvShape some = lines_of(*bands.before, 0, lines);
+    take(cut.before_bytes, some);
+    cut.whole_blocks |= !same_way(some, lines_of(*bands.before, 0, cut.block));
+  }
+  for (int64_t lines = 1; bands.behind != nullptr && lines <= cut.step; ++lines)
+    take(cut.behind_bytes, lines_of(*bands.behind, 0, lines));
+  return cut;
+}
+
 bool chain_pays(const ConvChain& chain) {
-  const ChainBands bands(chain);
+  const ChainBands bands(chain, cut_chain(chain));
   if (bands.is_empty()) return false;
   const int64_t expanded = bands.before != nullptr ? image_floats(bands.middle) * 4 : 0;
   const int64_t between = bands.behind != nullptr ? image_floats(*bands.behind) * 4 : 0;
   return std::max(expanded, between) > cached_bytes && bands.stays_near();
 }
 
-int64_t chain_scratch_bytes(const ConvChain& chain, int threads) {
+int64_t chain_scratch_bytes(const ConvChain& chain, const ChainCut& cut, int threads) {
   alone();  // not made while running
-  const ChainBands bands(chain);
+  const ChainBands bands(chain, cut);
   if (bands.is_empty()) return 0;
   return threads * (scratch_alignment + bands.worker_floats() * int64_t{sizeof(float)}) +
          bands.sums_floats() * int64_t{sizeof(float)};
 }
 
-void chain_run(const ConvChain& chain, const float* x, std::span<const ChainPart> parts, float* y,
-               float* means, void* scratch, ThreadPool& pool) {
-  const ChainBands bands(chain);
+void chain_run(const ConvChain& chain, const ChainCut& cut, const float* x,
+               std::span<const ChainPart> parts, float* y, float* means, void* scratch,
+               ThreadPool& pool) {
+  const ChainBands bands(chain, cut);
   const ConvShape& middle = bands.middle;
   if (bands.is_empty()) {
     if (means != nullptr)
@@ -230,11 +246,13 @@ void chain_run(const ConvChain& chain, const float* x, std::span<const ChainPart
   const int64_t tasks = middle.batch * bands.tasks_per_image;
   float* sums = means != nullptr ? spaces.space(pool.threads()) : nullptr;
   for_tasks(pool, tasks, 1, [&](int64_t task, int worker) {
-    const bool other = spaces.changes(worker, task - 1);
+    const int64_t band = task % bands.tasks_per_image, end = pool.share_end(tasks, task);
+    const bool continues = !spaces.changes(worker, task - 1) && band != 0;
     spaces.changes(worker, task);
-    ChainWorker(bands, x, parts, y, spaces.space(worker))
-        .run(task, !other && task % bands.tasks_per_image != 0,
-             sums != nullptr ? sums + task * middle.out_channels : nullptr);
+    int64_t& done = spaces.left(worker);
+    done = ChainWorker(bands, x, parts, y, spaces.space(worker))
+               .run(task, continues ? done : 0, bands.last_line(band + end - task),
+                    sums != nullptr ? sums + task * middle.out_channels : nullptr);
   });
   if (means != nullptr) means_of_bands(bands.g, bands.tasks_per_image, sums, means);
 }

@@ -30,12 +30,26 @@ struct ChainPart {
 // does not fit into the second-level cache, while a band of it does.
 bool chain_pays(const ConvChain& chain);
 
-int64_t chain_scratch_bytes(const ConvChain& chain, int threads);
+// How a chain is cut into bands, which depends on its sizes and the processor.
+struct ChainCut {
+  int64_t step = 1;             // lines of the depthwise convolution's output at a time
+  int64_t tasks_per_image = 1;  // each with its band
+  int64_t block = 1;            // lines before the depthwise convolution at a time, at most
+  int64_t held = 1;             // those that a thread holds
+  // Whether a line's bits could depend on how many others are computed with it: blocks then begin at
+  // multiples of their height and end there.
+  bool whole_blocks = false;
+  int64_t before_bytes = 0, behind_bytes = 0;  // scratch of the parts
+};
+ChainCut cut_chain(const ConvChain& chain);
+
+int64_t chain_scratch_bytes(const ConvChain& chain, const ChainCut& cut, int threads);
 
 // As conv_run for each part in turn. Every line of what is between the parts is the same whichever
-// band computes it, and the bands depend on sizes alone. `means`: those of the depthwise part, as
-// ConvExtras has them, where its shape wants them; null otherwise.
-void chain_run(const ConvChain& chain, const float* x, std::span<const ChainPart> parts, float* y,
-               float* means, void* scratch, ThreadPool& pool);
+// band computes it. `means`: those of the depthwise part, as ConvExtras has them, where its shape
+// wants them; null otherwise.
+void chain_run(const ConvChain& chain, const ChainCut& cut, const float* x,
+               std::span<const ChainPart> parts, float* y, float* means, void* scratch,
+               ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

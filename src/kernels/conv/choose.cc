@@ -4,6 +4,7 @@
 #include "kernels/conv/conv.h"
 #include "kernels/conv/geometry.h"
 #include "kernels/conv/path.h"
+#include "kernels/gemm/split.h"
 #include "kernels/gemm/tiles.h"
 
 namespace sardonyx::kernels {
@@ -151,6 +152,15 @@ ConvChoice choose_conv(const ConvShape& shape) {
     choice.refusal[static_cast<size_t>(choice.refusal_count++)] = {path, reason};
   }
   return choice;
+}
+
+bool same_way(const ConvShape& a, const ConvShape& b) {
+  const auto splits = [](const ConvShape& shape) {
+    const ConvGeometry g(shape);
+    return g.group == 1 &&
+           split_pays(tile_kernels().lanes, g.batch * g.out_pixels, g.group_out, g.terms);
+  };
+  return choose_conv(a).path == choose_conv(b).path && splits(a) == splits(b);
 }
 
 int winograd_tile(const ConvShape& shape) {

@@ -118,6 +118,8 @@ struct ConvChoice {
   }
 };
 ConvChoice choose_conv(const ConvShape& shape);
+// Whether a window has the same output in both, which are of one convolution and channels last.
+bool same_way(const ConvShape& a, const ConvShape& b);
 
 // Bytes of the packed weights. Size and format depend on channels, group, kernel, stride, dilation,
 // `winograd` and the instruction set: not on batch, in, out or pads.

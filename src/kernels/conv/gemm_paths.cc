@@ -20,8 +20,8 @@ struct ChannelTiles {
         strips(g.out_pixels, kernels.tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         chunks{g.terms},
-        block(strips_per_block(strips.count(), kernels.lanes, g.terms, g.group_out)),
-        blocks(divide_up(strips.count(), block)),
+        blocks(strip_blocks(strips.count(), kernels.lanes, g.terms, g.group_out)),
+        block(divide_up(strips.count(), blocks)),
         per_task(panels_per_task(panels.count(), blocks * g.batch * g.group,
                                  std::min(g.out_pixels, block * kernels.tile_rows), g.terms,
                                  panels.width)),
@@ -32,8 +32,8 @@ struct ChannelTiles {
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t block;  // most strips in one
   int64_t blocks;
+  int64_t block;  // most strips in one
   int64_t per_task;  // panels
   int64_t panel_groups;
 

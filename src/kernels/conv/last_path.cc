@@ -24,9 +24,9 @@ struct WindowRows {
         strips(g.batch * g.out_pixels, tile_rows, splits ? split_thin : tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         chunks(splits ? split_chunks(g.terms) : Chunks{g.terms}),
-        block(splits ? split_strips_per_block(strips.count(), chunks)
-                     : strips_per_block(strips.count(), tile_rows, g.terms, g.group_out)),
-        blocks(divide_up(strips.count(), block)),
+        blocks(splits ? split_blocks(strips.count(), chunks)
+                      : strip_blocks(strips.count(), tile_rows, g.terms, g.group_out)),
+        block(divide_up(strips.count(), blocks)),
         per_task(splits ? split_panels_per_task()
                         : panels_per_task(panels.count(), blocks * g.group,
                                           std::min(g.batch * g.out_pixels, block * tile_rows),
@@ -41,8 +41,8 @@ struct WindowRows {
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t block;  // most strips in one
   int64_t blocks;
+  int64_t block;  // most strips in one
   int64_t per_task;  // panels
   int64_t panel_groups;
 

@@ -51,8 +51,8 @@ struct LineRows {
     // What a window holds without what it shares with its neighbours.
     const int64_t fresh =
         g.group_in * std::min(g.stride[1], g.kernel[1]) * std::min(g.stride[2], g.kernel[2]);
-    int64_t wanted =
-        strips_per_block(all, kernels.tile_rows, fresh, divide_up(g.terms * g.group_out, fresh));
+    int64_t wanted = divide_up(all, strip_blocks(all, kernels.tile_rows, fresh,
+                                                 divide_up(g.terms * g.group_out, fresh)));
     if (small_weights())
       wanted = std::clamp<int64_t>(all / divide_up(enough_tasks, g.group), 1, wanted);
     parts = divide_up(line.count(), wanted);
@@ -315,7 +315,7 @@ bool tiles_are_faster(const TileKernels& kernels, const ConvGeometry& g) {
   const auto terms = static_cast<double>(g.terms), columns = static_cast<double>(g.group_out);
   const Chunks chunks = split_chunks(g.terms);
   const int64_t strips = divide_up(rows, split_size),
-                blocks = divide_up(strips, split_strips_per_block(strips, chunks));
+                blocks = split_blocks(strips, chunks);
   const auto copies = static_cast<double>(chunks.count() > 1 ? divide_up(4, blocks) : 1);
   const double copied = split_cycles(rows, g.group_out, g.terms, g.coarse) +
                         2.3 * copies * static_cast<double>(rows) * terms + 2.6 * columns * terms;

@@ -75,21 +75,21 @@ constexpr int64_t task_work = 128'000;
 // What of the second-level cache a block of A may take; and below which size all of B stays there.
 constexpr int64_t block_bytes = 768 << 10;
 constexpr int64_t small_b_bytes = 512 << 10;
-constexpr int64_t near_block_bytes = 128 << 10;  // a block of A beside a small B
+// B that stays there while several blocks are multiplied with it, and a block of A beside it.
+constexpr int64_t near_b_bytes = 1 << 20;
+constexpr int64_t near_block_bytes = 128 << 10;
 
 constexpr int64_t scratch_alignment = 64;
 
-// Strips in one block: as many as the caches hold beside B.
-inline int64_t strips_per_block(int64_t strips, int64_t tile_rows, int64_t k, int64_t b_columns) {
+// Blocks of strips: as thick as the caches hold beside B, an even number.
+inline int64_t strip_blocks(int64_t strips, int64_t tile_rows, int64_t k, int64_t b_columns) {
   const int64_t strip_bytes = std::max<int64_t>(1, tile_rows * k * 4);
-  const bool small_b = k * b_columns * 4 <= small_b_bytes;
-  const int64_t fit = (small_b ? near_block_bytes : block_bytes) / strip_bytes;
+  const bool near_b = k * b_columns * 4 <= near_b_bytes;
+  const int64_t fit = (near_b ? near_block_bytes : block_bytes) / strip_bytes;
   // Blocks rather than panels are shared out among threads: rows stay where they were made.
   constexpr int64_t wanted_blocks = 4, least_strips = 2;
-  const int64_t even = small_b ? std::max(least_strips, divide_up(strips, wanted_blocks)) : strips;
-  const int64_t most = std::clamp<int64_t>(std::min(fit, even), 1, std::max<int64_t>(strips, 1));
-  const int64_t blocks = std::max<int64_t>(1, divide_up(strips, most));
-  return std::max<int64_t>(1, divide_up(strips, blocks));  // blocks of equal size
+  const int64_t even = near_b ? std::max(least_strips, divide_up(strips, wanted_blocks)) : strips;
+  return even_parts(strips, std::max<int64_t>(1, std::min(fit, even)));
 }
 
 // The first strip of block i: blocks differ by one strip at most.

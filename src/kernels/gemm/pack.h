@@ -50,10 +50,14 @@ class PackedBlocks {
     return true;
   }
 
+  // A number that a task leaves to the next one of its worker.
+  int64_t& left(int worker) const { return numbers(worker)[1]; }
+
  private:
-  int64_t& held(int worker) const {
-    return *reinterpret_cast<int64_t*>(scratch_ + worker * scratch_alignment);
+  int64_t* numbers(int worker) const {
+    return reinterpret_cast<int64_t*>(scratch_ + worker * scratch_alignment);
   }
+  int64_t& held(int worker) const { return numbers(worker)[0]; }
 
   char* scratch_;
   int threads_;

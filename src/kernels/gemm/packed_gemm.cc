@@ -39,9 +39,9 @@ struct PackedGemm {
         strips(M, tile_rows, splits ? split_thin : tile_rows),
         panels(panels_of(kernels, N)),
         chunks(splits ? split_chunks(K) : Chunks{K, widens() ? widened_terms : Chunks().most}),
-        block(splits ? split_strips_per_block(strips.count(), chunks)
-                     : strips_per_block(strips.count(), tile_rows, K, N)),
-        blocks(divide_up(strips.count(), block)),
+        blocks(splits ? split_blocks(strips.count(), chunks)
+                      : strip_blocks(strips.count(), tile_rows, K, N)),
+        block(divide_up(strips.count(), blocks)),
         group(splits ? 1
                      : panels_per_task(panels.count(), blocks, std::min(M, block * tile_rows), K,
                                        panels.width)),
@@ -61,8 +61,8 @@ struct PackedGemm {
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t block;  // most strips in one
   int64_t blocks;
+  int64_t block;  // most strips in one
   int64_t group;  // panels in one
   int64_t groups;
   bool packs_a;

@@ -16,13 +16,13 @@ namespace sardonyx::kernels {
 // Where the sums are cut: whole steps, whose panels leave room in the second-level cache.
 inline Chunks split_chunks(int64_t k) { return {k, split_chunk, split_terms}; }
 
-// Strips in one block: every block splits its panels anew.
-inline int64_t split_strips_per_block(int64_t strips, const Chunks& chunks) {
+// Blocks of strips: every one splits its panels anew.
+inline int64_t split_blocks(int64_t strips, const Chunks& chunks) {
   constexpr int64_t bytes = 3 << 19, wanted_blocks = 4, least_strips = 8;
   const int64_t fit = bytes / std::max<int64_t>(1, split_floats(chunks.size()) * 4);
   const int64_t even = std::max(least_strips, divide_up(strips, wanted_blocks));
   const int64_t most = std::clamp<int64_t>(std::min(fit, even), 1, std::max<int64_t>(strips, 1));
-  return divide_up(strips, divide_up(strips, most));
+  return std::max<int64_t>(1, divide_up(strips, most));
 }
 
 // Most panels that a block is multiplied with at a time: between chunks the sums of all are kept.
