@@ -120,7 +120,7 @@ struct WeightFormat {
   int64_t columns;
 };
 
-int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
+int64_t worker_floats(ConvPath path, const ConvGeometry& g, int threads) {
   switch (path) {
     case ConvPath::depthwise_rows:
     case ConvPath::depthwise_any: return depthwise_worker_floats(g);
@@ -132,7 +132,7 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g) {
     case ConvPath::grouped_last: return grouped_last_worker_floats(g);
     case ConvPath::dealt_last: return dealt_last_worker_floats(g);
     case ConvPath::lines_last: return lines_last_worker_floats(g);
-    case ConvPath::windows_last: return windows_last_worker_floats(g);
+    case ConvPath::windows_last: return windows_last_worker_floats(g, threads);
     case ConvPath::pointwise_last: return 0;
   }
   return 0;
@@ -191,7 +191,7 @@ int64_t conv_scratch_bytes(const ConvShape& shape, int threads) {
   if (path == ConvPath::pointwise_last)
     return pointwise_last_scratch_bytes(g, shape.input_factors, threads);
   const int64_t sums = shape.means ? depthwise_sums_floats(g) : 0;
-  return threads * (scratch_alignment + worker_floats(path, g) * int64_t{sizeof(float)}) +
+  return threads * (scratch_alignment + worker_floats(path, g, threads) * int64_t{sizeof(float)}) +
          sums * int64_t{sizeof(float)};
 }
 
@@ -223,7 +223,7 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
   const BiasAxis channels = shape.channels_last ? BiasAxis::column : BiasAxis::row;
   call.epilogue.bias_axis = epilogue.bias != nullptr ? channels : BiasAxis::none;
   if (path == ConvPath::pointwise_last) return run_pointwise_last(call, scratch, pool);
-  const PackedBlocks spaces(scratch, pool.threads(), worker_floats(path, g));
+  const PackedBlocks spaces(scratch, pool.threads(), worker_floats(path, g, pool.threads()));
   switch (path) {
     case ConvPath::depthwise_rows:
     case ConvPath::depthwise_any: return run_depthwise(call, path, spaces, pool);

@@ -12,7 +12,7 @@ namespace sardonyx::kernels {
 namespace {
 
 struct WindowRows {
-  WindowRows(const TileKernels& kernels, const ConvGeometry& g)
+  WindowRows(const TileKernels& kernels, const ConvGeometry& g, int threads)
       : kernels(kernels),
         g(g),
         // Rows an odd number of cache lines apart never fall into the same sets.
@@ -24,7 +24,7 @@ struct WindowRows {
         strips(g.batch * g.out_pixels, tile_rows, splits ? split_thin : tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         chunks(splits ? split_chunks(g.terms) : Chunks{g.terms}),
-        blocks(splits ? split_blocks(strips.count(), chunks)
+        blocks(splits ? split_blocks(strips.count(), chunks, threads)
                       : strip_blocks(strips.count(), tile_rows, g.terms, g.group_out)),
         block(divide_up(strips.count(), blocks)),
         per_task(splits ? split_panels_per_task()
@@ -141,12 +141,12 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
 
 }  // namespace
 
-int64_t windows_last_worker_floats(const ConvGeometry& g) {
-  return WindowRows(tile_kernels(), g).worker_floats();
+int64_t windows_last_worker_floats(const ConvGeometry& g, int threads) {
+  return WindowRows(tile_kernels(), g, threads).worker_floats();
 }
 
 void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
-  const WindowRows t(tile_kernels(), call.g);
+  const WindowRows t(tile_kernels(), call.g, pool.threads());
   for_tasks(pool, t.tasks(), t.grain(),
             [&](int64_t task, int worker) { run_window_task(t, call, task, spaces, worker); });
 }

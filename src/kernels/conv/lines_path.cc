@@ -315,7 +315,7 @@ bool tiles_are_faster(const TileKernels& kernels, const ConvGeometry& g) {
   const auto terms = static_cast<double>(g.terms), columns = static_cast<double>(g.group_out);
   const Chunks chunks = split_chunks(g.terms);
   const int64_t strips = divide_up(rows, split_size),
-                blocks = split_blocks(strips, chunks);
+                blocks = split_blocks(strips, chunks, 1);  // the same way for any number of threads
   const auto copies = static_cast<double>(chunks.count() > 1 ? divide_up(4, blocks) : 1);
   const double copied = split_cycles(rows, g.group_out, g.terms, g.coarse) +
                         2.3 * copies * static_cast<double>(rows) * terms + 2.6 * columns * terms;

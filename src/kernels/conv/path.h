@@ -118,7 +118,7 @@ std::string_view refuses_lines_last(const ConvGeometry& g);
 int64_t lines_last_worker_floats(const ConvGeometry& g);
 void run_lines_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
-int64_t windows_last_worker_floats(const ConvGeometry& g);
+int64_t windows_last_worker_floats(const ConvGeometry& g, int threads);
 void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
 // Takes its scratch as gemm_packed_b does, and before it room for what the factors of the input

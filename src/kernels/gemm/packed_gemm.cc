@@ -27,7 +27,7 @@ Panels panels_of(const TileKernels& kernels, int64_t N) {
 // The shape of one call, and how it is cut.
 struct PackedGemm {
   PackedGemm(const TileKernels& kernels, int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
-             ElementType type)
+             ElementType type, int threads)
       : kernels(kernels),
         type(type),
         M(M),
@@ -39,7 +39,7 @@ struct PackedGemm {
         strips(M, tile_rows, splits ? split_thin : tile_rows),
         panels(panels_of(kernels, N)),
         chunks(splits ? split_chunks(K) : Chunks{K, widens() ? widened_terms : Chunks().most}),
-        blocks(splits ? split_blocks(strips.count(), chunks)
+        blocks(splits ? split_blocks(strips.count(), chunks, threads)
                       : strip_blocks(strips.count(), tile_rows, K, N)),
         block(divide_up(strips.count(), blocks)),
         group(splits ? 1
@@ -74,10 +74,7 @@ struct PackedGemm {
   }
   // Tasks that one claim takes.
   int64_t grain(int threads) const {
-    // Within a claim the next panel is split for nothing; and each claim splits chunks of A anew.
-    const int64_t claims = chunks.count() > 1 ? 1 : 4;
-    if (splits)
-      return threads == 1 ? blocks * groups : divide_up(blocks * groups, threads * claims);
+    if (splits) return split_grain(blocks * groups, threads, chunks);
     const int64_t rows = std::min(M, block * tile_rows);
     return divide_up(task_work, std::max<int64_t>(1, rows * group * panels.width * K));
   }
@@ -286,14 +283,16 @@ int64_t packed_scratch_bytes(int64_t M, int64_t N, int64_t K, const StridedMatri
                              ElementType type) {
   const TileKernels& kernels = tile_kernels();
   if (M <= 0 || N <= 0 || takes_wide(kernels, M, a)) return 0;
-  return PackedGemm(kernels, M, N, std::max<int64_t>(K, 0), a, type).scratch_bytes(threads);
+  return PackedGemm(kernels, M, N, std::max<int64_t>(K, 0), a, type, threads)
+      .scratch_bytes(threads);
 }
 
 void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
                 const PackedMatrix& packed_b, float* c, int64_t ldc, const Epilogue& epilogue,
                 void* scratch, ThreadPool& pool, bool backwards) {
   if (M <= 0 || N <= 0) return;
-  const PackedGemm g(tile_kernels(), M, N, std::max<int64_t>(K, 0), a, packed_b.type);
+  const PackedGemm g(tile_kernels(), M, N, std::max<int64_t>(K, 0), a, packed_b.type,
+                     pool.threads());
   const void* b = packed_b.data;
   if (takes_wide(g.kernels, M, a)) {
     const int64_t step = g.kernels.wide_panels[M], count = g.panels.count();

@@ -16,13 +16,23 @@ namespace sardonyx::kernels {
 // Where the sums are cut: whole steps, whose panels leave room in the second-level cache.
 inline Chunks split_chunks(int64_t k) { return {k, split_chunk, split_terms}; }
 
-// Blocks of strips: every one splits its panels anew.
-inline int64_t split_blocks(int64_t strips, const Chunks& chunks) {
-  constexpr int64_t bytes = 3 << 19, wanted_blocks = 4, least_strips = 8;
+// Blocks of strips, an even number: every one splits its panels anew, which is hidden behind its
+// products if there are enough of them. One thread needs no more blocks than the cache does.
+inline int64_t split_blocks(int64_t strips, const Chunks& chunks, int threads) {
+  constexpr int64_t bytes = 3 << 19, wanted_blocks = 4;
+  const int64_t least_strips = threads == 1 ? 8 : 4;
   const int64_t fit = bytes / std::max<int64_t>(1, split_floats(chunks.size()) * 4);
   const int64_t even = std::max(least_strips, divide_up(strips, wanted_blocks));
-  const int64_t most = std::clamp<int64_t>(std::min(fit, even), 1, std::max<int64_t>(strips, 1));
-  return std::max<int64_t>(1, divide_up(strips, most));
+  return even_parts(strips, std::max<int64_t>(1, std::min(fit, even)));
+}
+
+// Tasks that one claim takes: within a claim the next panel is split for nothing, and each claim
+// splits chunks of A anew.
+inline int64_t split_grain(int64_t tasks, int threads, const Chunks& chunks) {
+  constexpr int64_t claims = 4, enough_panels = 4;
+  const int64_t share = divide_up(tasks, threads);
+  if (threads == 1 || chunks.count() > 1) return share;
+  return divide_up(share, std::clamp<int64_t>(share / enough_panels, 1, claims));
 }
 
 // Most panels that a block is multiplied with at a time: between chunks the sums of all are kept.
