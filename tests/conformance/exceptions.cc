@@ -50,7 +50,7 @@ Release parse_release(std::string_view text) {
 
 Exceptions::Exceptions(std::string_view text) {
   Exception block;
-  size_t block_begin = 0;  // the first entry of the block: its reason may go on
+  size_t part_begin = 0;  // the first entry of the block: its reason may go on
   bool in_block = false;
   for (int number = 1; !text.empty(); ++number) {
     const size_t length = std::min(text.find('\n'), text.size());
@@ -59,7 +59,7 @@ Exceptions::Exceptions(std::string_view text) {
     if (content.empty() || line.front() == '#') continue;
     if (const auto kind = kind_of(line)) {
       in_block = true;
-      block_begin = all_.size();
+      part_begin = all_.size();
       block.kind = *kind;
       block.reason = trimmed(line.substr(line.find(' ')));
       continue;
@@ -68,7 +68,7 @@ Exceptions::Exceptions(std::string_view text) {
     if (!in_block)
       fail_at(place, ErrorCode::bad_input, "expected [superseded], [random] or [broken]");
     if (line.front() != ' ' && line.front() != '\t') {
-      if (all_.size() > block_begin)
+      if (all_.size() > part_begin)
         fail_at(place, ErrorCode::bad_input, "the reason must stand before the cases");
       block.reason += fmt::format(" {}", content);
       continue;

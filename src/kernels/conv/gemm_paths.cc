@@ -80,8 +80,8 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
                       const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = t.g;
   const int64_t where = task / t.panel_groups;  // image, group and block
-  const int64_t first = block_begin(t.strips.count(), t.blocks, where % t.blocks);
-  const int64_t last = block_begin(t.strips.count(), t.blocks, where % t.blocks + 1);
+  const int64_t first = part_begin(t.strips.count(), t.blocks, where % t.blocks);
+  const int64_t last = part_begin(t.strips.count(), t.blocks, where % t.blocks + 1);
   const int64_t group = where / t.blocks % g.group;
   const int64_t n = where / t.blocks / g.group;
   float* space = spaces.space(worker);

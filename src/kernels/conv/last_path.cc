@@ -90,8 +90,8 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
                      const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = t.g;
   const int64_t where = task / t.panel_groups;  // block and group
-  const int64_t first = block_begin(t.strips.count(), t.blocks, where / g.group);
-  const int64_t last = block_begin(t.strips.count(), t.blocks, where / g.group + 1);
+  const int64_t first = part_begin(t.strips.count(), t.blocks, where / g.group);
+  const int64_t last = part_begin(t.strips.count(), t.blocks, where / g.group + 1);
   const int64_t group = where % g.group;
   float* space = spaces.space(worker);
   const bool in_place = t.reads_images();

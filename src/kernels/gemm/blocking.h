@@ -92,10 +92,8 @@ inline int64_t strip_blocks(int64_t strips, int64_t tile_rows, int64_t k, int64_
   return even_parts(strips, std::max<int64_t>(1, std::min(fit, even)));
 }
 
-// The first strip of block i: blocks differ by one strip at most.
-inline int64_t block_begin(int64_t strips, int64_t blocks, int64_t i) {
-  return strips * i / blocks;
-}
+// Where part i of `count` begins; parts differ by one at most.
+inline int64_t part_begin(int64_t count, int64_t parts, int64_t i) { return count * i / parts; }
 
 // Panels in one task, for blocks of `rows` rows: all of them if there are blocks enough for any
 // number of threads, since whoever takes a block has to prepare it.

@@ -265,8 +265,8 @@ PanelOperand panel_of(const Gemm& g, const float* b, int64_t panel, const Terms&
 
 void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group, int64_t ldc,
                 bool fresh, float* space) {
-  const int64_t first = block_begin(g.strips.count(), g.blocks, block);
-  const int64_t last = block_begin(g.strips.count(), g.blocks, block + 1);
+  const int64_t first = part_begin(g.strips.count(), g.blocks, block);
+  const int64_t last = part_begin(g.strips.count(), g.blocks, block + 1);
   StripOperand left{at.a + g.strips.begin(first) * g.a.row_stride, g.a.row_stride, 0, false};
   if (g.packs_a) {
     left = {space, g.kernels.lanes, g.K * g.kernels.lanes, true};

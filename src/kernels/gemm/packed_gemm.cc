@@ -67,14 +67,13 @@ struct PackedGemm {
   int64_t groups;
   bool packs_a;
 
-  int64_t first_strip(int64_t i) const { return block_begin(strips.count(), blocks, i); }
+  int64_t first_strip(int64_t i) const { return part_begin(strips.count(), blocks, i); }
   int64_t element_bytes() const { return widens() ? 2 : 4; }
   const void* at(const void* b, int64_t element) const {
     return static_cast<const char*>(b) + element * element_bytes();
   }
   // Tasks that one claim takes.
-  int64_t grain(int threads) const {
-    if (splits) return split_grain(blocks * groups, threads, chunks);
+  int64_t grain() const {
     const int64_t rows = std::min(M, block * tile_rows);
     return divide_up(task_work, std::max<int64_t>(1, rows * group * panels.width * K));
   }
@@ -303,14 +302,20 @@ void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
     return;
   }
   const PackedBlocks packed_blocks(scratch, pool.threads(), g.worker_floats());
-  pool.parallel_for(
-      g.blocks * g.groups, g.grain(pool.threads()), [&](int64_t begin, int64_t end, int worker) {
-        if (g.splits)
-          return run_split_tasks(g, begin, end, packed_b, c, ldc, epilogue, packed_blocks, worker);
-        for (int64_t task = begin; task < end; ++task) {
-          run_task(g, task, b, c, ldc, epilogue, packed_blocks, worker);
-        }
-      });
+  const int64_t tasks = g.blocks * g.groups;
+  if (g.splits) {
+    const int64_t claims = split_claims(tasks, pool.threads(), g.chunks);
+    pool.parallel_for(claims, 1, [&](int64_t begin, int64_t end, int worker) {
+      run_split_tasks(g, part_begin(tasks, claims, begin), part_begin(tasks, claims, end), packed_b,
+                      c, ldc, epilogue, packed_blocks, worker);
+    });
+    return;
+  }
+  pool.parallel_for(tasks, g.grain(), [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t task = begin; task < end; ++task) {
+      run_task(g, task, b, c, ldc, epilogue, packed_blocks, worker);
+    }
+  });
 }
 
 int64_t gemm_packed_b_scratch_bytes(int64_t M, int64_t N, int64_t K, int64_t lda, int threads,

@@ -26,13 +26,13 @@ inline int64_t split_blocks(int64_t strips, const Chunks& chunks, int threads) {
   return even_parts(strips, std::max<int64_t>(1, std::min(fit, even)));
 }
 
-// Tasks that one claim takes: within a claim the next panel is split for nothing, and each claim
-// splits chunks of A anew.
-inline int64_t split_grain(int64_t tasks, int threads, const Chunks& chunks) {
-  constexpr int64_t claims = 4, enough_panels = 4;
-  const int64_t share = divide_up(tasks, threads);
-  if (threads == 1 || chunks.count() > 1) return share;
-  return divide_up(share, std::clamp<int64_t>(share / enough_panels, 1, claims));
+// Into how many claims, of nearly equal size, such tasks are cut: within a claim the next panel is
+// split for nothing, and each claim splits chunks of A anew.
+inline int64_t split_claims(int64_t tasks, int threads, const Chunks& chunks) {
+  constexpr int64_t most = 4, enough_panels = 4;  // of each thread
+  if (threads == 1) return 1;
+  const int64_t each = tasks / threads / enough_panels;
+  return std::min(tasks, threads * std::clamp<int64_t>(each, 1, chunks.count() > 1 ? 1 : most));
 }
 
 // Most panels that a block is multiplied with at a time: between chunks the sums of all are kept.
