@@ -214,7 +214,7 @@ double up(int64_t n, int64_t to) { return static_cast<double>((n + to - 1) / to 
 // stored tile costs a little more than one that never left its registers.
 double split_cycles(int64_t M, int64_t N, int64_t K, bool coarse) {
   const double rows = up(M, 16), columns = up(N, 16), terms = up(K, 32);
-  return std::max(rows * (coarse ? 50 : 100) / (16 * 16 * 32), 1.4) * columns * terms +
+  return std::max(rows * (coarse ? 50 : 100) / (16 * 16 * 32), 1.5) * columns * terms +
          0.8 * rows * terms + 16 * terms + up(M, 32) * up(N, 32) / 4;
 }
 

@@ -29,7 +29,7 @@ inline int64_t split_blocks(int64_t strips, const Chunks& chunks, int threads) {
 // Into how many claims, of nearly equal size, such tasks are cut: within a claim the next panel is
 // split for nothing, and each claim splits chunks of A anew.
 inline int64_t split_claims(int64_t tasks, int threads, const Chunks& chunks) {
-  constexpr int64_t most = 4, enough_panels = 4;  // of each thread
+  constexpr int64_t most = 2, enough_panels = 8;  // of each thread
   if (threads == 1) return 1;
   const int64_t each = tasks / threads / enough_panels;
   return std::min(tasks, threads * std::clamp<int64_t>(each, 1, chunks.count() > 1 ? 1 : most));
