@@ -214,14 +214,15 @@ double up(int64_t n, int64_t to) { return static_cast<double>((n + to - 1) / to 
 // stored tile costs a little more than one that never left its registers.
 double split_cycles(int64_t M, int64_t N, int64_t K, bool coarse) {
   const double rows = up(M, 16), columns = up(N, 16), terms = up(K, 32);
-  return std::max(rows * (coarse ? 50 : 100) / (16 * 16 * 32), 1.5) * columns * terms +
+  return std::max(rows * (coarse ? 50 : 100) / (16 * 16 * 32), 1.4) * columns * terms +
          0.8 * rows * terms + 16 * terms + up(M, 32) * up(N, 32) / 4;
 }
 
 // Vectors do 27 multiply-adds in a cycle.
 bool split_pays(int64_t lanes, int64_t M, int64_t N, int64_t K) {
-  // Less is done before its operands have come: networks of small products gain nothing.
-  constexpr int64_t least_work = 12'000'000;
+  // Less is done before its operands have come: networks of small products gain nothing, nor do
+  // products of few rows, which do not hide the splitting of B.
+  const int64_t least_work = M < 64 ? 24'000'000 : 12'000'000;
   if (lanes != 16 || !has_amx() || M < 32 || N < 32 || K < 24) return false;
   if (M < least_work / (N * K)) return false;
   const double vectors = static_cast<double>(M) * up(N, 16) * static_cast<double>(K) / 27;
