@@ -25,8 +25,8 @@ class ThreadPool {
   // Whether all workers sleep, so that a short loop would end before one of them has woken up.
   bool asleep() const;
 
-  // The chunks of a loop that thread `i` takes first are [share_begin(chunks, i), share_begin(chunks,
-  // i + 1)); shares differ by one chunk at most.
+  // The chunks of a loop that thread `i` takes first are [share_begin(chunks, i),
+  // share_begin(chunks, i + 1)); shares differ by one chunk at most.
   int64_t share_begin(int64_t chunks, int64_t i) const {
     return chunks / threads_ * i + std::min(i, chunks % threads_);
   }

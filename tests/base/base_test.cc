@@ -30,6 +30,24 @@ TEST(Checked, CountsElements) {
   EXPECT_EQ(count({int64_t{1} << 40, int64_t{1} << 40}), std::nullopt);
 }
 
+TEST(ThreadPool, SharesFollowEachOtherAndDifferByOneChunk) {
+  for (int threads : {1, 2, 3, 5}) {
+    const ThreadPool pool(threads);
+    for (int64_t chunks : {0, 1, 2, 7, 16, 23}) {
+      EXPECT_EQ(pool.share_begin(chunks, 0), 0);
+      EXPECT_EQ(pool.share_begin(chunks, threads), chunks);
+      for (int64_t i = 0; i < threads; ++i) {
+        const int64_t begin = pool.share_begin(chunks, i), end = pool.share_begin(chunks, i + 1);
+        EXPECT_GE(end - begin, chunks / threads);
+        EXPECT_LE(end - begin, chunks / threads + 1);
+        for (int64_t chunk = begin; chunk < end; ++chunk) {
+          EXPECT_EQ(pool.share_end(chunks, chunk), end) << threads << " " << chunks << " " << chunk;
+        }
+      }
+    }
+  }
+}
+
 TEST(ThreadPool, RunsEachElementOnce) {
   for (const int threads : {1, 2, 4}) {
     ThreadPool pool(threads);

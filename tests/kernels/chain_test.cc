@@ -81,8 +81,8 @@ class ChainTest : public ::testing::TestWithParam<int64_t> {
     const auto run = [&](Guarded& y, Guarded& mean, ThreadPool& pool) {
       const ChainCut cut = cut_chain(chain);
       Guarded scratch(chain_scratch_bytes(chain, cut, pool.threads()) / 4);
-      chain_run(chain, cut, x.data(), parts, y.data(), means ? mean.data() : nullptr, scratch.data(),
-                pool);
+      chain_run(chain, cut, x.data(), parts, y.data(), means ? mean.data() : nullptr,
+                scratch.data(), pool);
       EXPECT_TRUE(scratch.intact() && y.intact() && mean.intact());
     };
     run(a, mean_a, one_);
@@ -134,6 +134,24 @@ TEST_P(ChainTest, AnyShape) {
     if (image.out[0] <= 0 || image.out[1] <= 0) continue;
     check(chain, turn % 2 == 0, !behind);
   }
+}
+
+// Where matrix tiles are used, they take whole blocks, but fewer lines go through vectors.
+TEST_P(ChainTest, BlocksThatAreLargeEnoughForMatrixTiles) {
+  ConvShape image;
+  image.out_channels = 192;
+  image.out = {26, 112, 0};
+  ConvChain chain;
+  chain.count = 2;
+  chain.depthwise = 1;
+  chain.parts[0] = next(image, 192, 1, 1, 1, 0, 0, 1);
+  chain.parts[1] = next(chain.parts[0], 192, 3, 1, 1, 1, 1, 192);
+  const ChainCut cut = cut_chain(chain);
+  ConvShape block = chain.parts[0], line = block;
+  block.in[0] = block.out[0] = cut.block;
+  line.in[0] = line.out[0] = 1;
+  EXPECT_EQ(cut.whole_blocks, !same_way(block, line));
+  check(chain, false, false);
 }
 
 TEST_P(ChainTest, PaysWhereTheExpandedImageIsLargerThanTheCache) {

@@ -1,7 +1,7 @@
-// Lines of the image before the depthwise convolution are computed into a ring, in blocks, each once
-// for each run of neighbouring tasks of a thread, and none behind those that the thread's share
-// needs; the depthwise convolution takes its windows from there, a few lines of output at a time,
-// which the pointwise convolution behind it takes at once.
+// Lines of the image before the depthwise convolution are computed into a ring, in blocks, each
+// once for each run of neighbouring tasks of a thread, and none behind those that the thread's
+// share needs; the depthwise convolution takes its windows from there, a few lines of output at a
+// time, which the pointwise convolution behind it takes at once.
 #include "kernels/conv/chain.h"
 
 #include <algorithm>
@@ -111,8 +111,8 @@ class ChainWorker {
   }
 
   // `done`: the ring holds the lines before that one, as the task before this one left it; 0 where
-  // it did not. No line is computed from `last` on. `sums`: those of the task, or null. Returns what
-  // is done for the next task.
+  // it did not. No line is computed from `last` on. `sums`: those of the task, or null. Returns
+  // what is done for the next task.
   int64_t run(int64_t task, int64_t done, int64_t last, float* sums) {
     done_ = done;
     last_ = last;
@@ -190,8 +190,7 @@ ChainCut cut_chain(const ConvChain& chain) {
   const ConvShape& middle = chain.parts[chain.depthwise];
   ChainCut cut;
   cut.step = std::max<int64_t>(4, divide_up(least_pixels, std::max<int64_t>(1, middle.out[1])));
-  cut.tasks_per_image =
-      even_parts(middle.out[0], round_up(divide_up(middle.out[0], 16), cut.step));
+  cut.tasks_per_image = even_parts(middle.out[0], round_up(divide_up(middle.out[0], 16), cut.step));
   // As many lines as make it worth to begin a product, fewer where the ring would not stay near.
   const int64_t line = std::max<int64_t>(1, middle.in[1]), least = divide_up(least_pixels, line);
   cut.block = std::max(least, std::min(divide_up(most_pixels, line), middle.in[0]));

@@ -36,8 +36,8 @@ struct ChainCut {
   int64_t tasks_per_image = 1;  // each with its band
   int64_t block = 1;            // lines before the depthwise convolution at a time, at most
   int64_t held = 1;             // those that a thread holds
-  // Whether a line's bits could depend on how many others are computed with it: blocks then begin at
-  // multiples of their height and end there.
+  // Whether a line's bits could depend on how many others are computed with it: blocks then begin
+  // at multiples of their height and end there.
   bool whole_blocks = false;
   int64_t before_bytes = 0, behind_bytes = 0;  // scratch of the parts
 };

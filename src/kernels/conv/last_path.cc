@@ -42,7 +42,7 @@ struct WindowRows {
   Panels panels;
   Chunks chunks;
   int64_t blocks;
-  int64_t block;  // most strips in one
+  int64_t block;     // most strips in one
   int64_t per_task;  // panels
   int64_t panel_groups;
 

@@ -51,8 +51,8 @@ struct LineRows {
     // What a window holds without what it shares with its neighbours.
     const int64_t fresh =
         g.group_in * std::min(g.stride[1], g.kernel[1]) * std::min(g.stride[2], g.kernel[2]);
-    int64_t wanted = divide_up(all, strip_blocks(all, kernels.tile_rows, fresh,
-                                                 divide_up(g.terms * g.group_out, fresh)));
+    int64_t wanted = divide_up(
+        all, strip_blocks(all, kernels.tile_rows, fresh, divide_up(g.terms * g.group_out, fresh)));
     if (small_weights())
       wanted = std::clamp<int64_t>(all / divide_up(enough_tasks, g.group), 1, wanted);
     parts = divide_up(line.count(), wanted);

@@ -242,8 +242,8 @@ SARDONYX_SPLIT float split_rows(const float* a, int64_t stride, int64_t rows, in
   for (int64_t begin = 0; begin < terms; begin += at_once) {
     const int64_t end = std::min(terms, begin + at_once);
     for (int64_t row = 0; row < padded; ++row) {
-      float* out = parts + begin / split_terms * step_floats + row / 16 * tile_floats +
-                   row % 16 * 16;
+      float* out =
+          parts + begin / split_terms * step_floats + row / 16 * tile_floats + row % 16 * 16;
       const float* in = a + row * stride;
       for (int64_t t = begin; t < end; t += split_terms, out += step_floats) {
         __m512 x = _mm512_setzero_ps(), y = x;
