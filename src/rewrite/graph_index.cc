@@ -53,6 +53,11 @@ int GraphIndex::uses(std::string_view value) const {
   return found == uses_.end() ? 0 : found->second.count;
 }
 
+std::vector<size_t> GraphIndex::users(std::string_view value) const {
+  const auto found = uses_.find(std::string(value));
+  return found == uses_.end() ? std::vector<size_t>() : found->second.users;
+}
+
 size_t GraphIndex::only_user(std::string_view value) const {
   const auto found = uses_.find(std::string(value));
   if (found == uses_.end() || found->second.count != 1 || found->second.users.size() != 1)

@@ -27,6 +27,8 @@ class GraphIndex {
   size_t producer_index(std::string_view value) const;  // size() where there is none
   // Uses by nodes, outputs of the graph and subgraphs.
   int uses(std::string_view value) const;
+  // The nodes that use the value, one as often as it does.
+  std::vector<size_t> users(std::string_view value) const;
   // The one node that uses the value, where nothing else does; size() otherwise.
   size_t only_user(std::string_view value) const;
 

@@ -13,6 +13,7 @@
 #include "ops/custom.h"
 #include "ops/families/memory.h"
 #include "rewrite/bands.h"
+#include "rewrite/dealt_streams.h"
 #include "rewrite/fuse.h"
 #include "rewrite/image_factors.h"
 #include "rewrite/layout.h"
@@ -64,6 +65,10 @@ class Simplifier {
     scope = enter();
     fold(graph, *scope, {.bodies = false});
     absorb_shuffles(graph, *scope);
+    if (deal_streams(graph, *scope)) {
+      scope = enter();
+      fold(graph, *scope, {.bodies = false});
+    }
     fuse_image_factors(graph, *scope);
     form_bands(graph, *scope);
   }

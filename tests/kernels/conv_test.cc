@@ -169,8 +169,10 @@ TEST_P(ConvTest, GroupsWhoseChannelsComeShuffled) {
 }
 
 TEST_P(ConvTest, GroupsThatDealTheirChannelsOut) {
+  static const float some = 0;
   for (const int64_t groups : {2, 4, 8}) {
-    for (const auto& [in, out] : {std::pair<int64_t, int64_t>{1, 3}, {6, 28}, {34, 34}, {17, 5}}) {
+    for (const auto& [in, out] :
+         {std::pair<int64_t, int64_t>{1, 3}, {6, 28}, {34, 34}, {17, 5}, {256, 9}}) {
       for (const int64_t size : {1, 5, 20}) {
         ConvShape s = square(groups * in, size, groups * out, 1, 1, 0, groups);
         s.batch = 2;
@@ -184,7 +186,11 @@ TEST_P(ConvTest, GroupsThatDealTheirChannelsOut) {
         e.bias_axis = BiasAxis::row;
         e.activation = size == 5 ? Activation::sigmoid : Activation::relu;
         check_layout(s, e);
-        EXPECT_TRUE(paths_.contains(ConvPath::dealt_last));
+        EXPECT_EQ(choose_conv(s).path, ConvPath::dealt_last);
+        s.shuffle = in;  // and find them dealt out
+        e.residual = &some;
+        check_layout(s, e);
+        EXPECT_EQ(choose_conv(s).path, ConvPath::dealt_last);
       }
     }
   }

@@ -55,10 +55,11 @@ struct ConvShape {
   bool means = false;
   // With channels last, of pointwise convolutions without strides and pads: x comes with its
   // channels dealt out: seen as [shuffle, in_channels / shuffle], its channels are those that the
-  // weights mean, turned. Packs depend on whether it is 1.
+  // weights mean, turned. Where it is a group's number of channels they are dealt out as deals_out
+  // says. Packs depend on whether it is 1.
   int64_t shuffle = 1;
   // With channels last, where deals_channels_out says so: y's channels are dealt out, the first of
-  // each group, then the second of each group, and so on. There is no residual then. Set before
+  // each group, then the second of each group, and so on; the residual's are, too. Set before
   // packing.
   bool deals_out = false;
 };

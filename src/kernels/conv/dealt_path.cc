@@ -1,7 +1,7 @@
 // Grouped pointwise convolution with channels last whose output channels are dealt out (the first
 // of each group, the second of each group, and so on): groups stand side by side in vectors, so
 // that one product of all output channels has no empty lanes. A term of it is one channel of each
-// group, for which pixels are dealt out, too.
+// group, for which pixels are dealt out, too, unless they come so.
 #include <algorithm>
 #include <bit>
 
@@ -19,13 +19,17 @@ struct DealtRows {
         outputs(g.group * g.group_out),
         inputs(g.group * g.group_in),
         strips(g.batch * g.out_pixels, kernels.tile_rows),
-        panels{outputs, kernels.panel_columns, kernels.lanes} {}
+        panels{outputs, kernels.panel_columns, kernels.lanes},
+        come_dealt(g.shuffle == g.group_in || g.group_in == 1),
+        in_place(come_dealt && !rows_collide(inputs, kernels.tile_rows)) {}
 
   const TileKernels& kernels;
   const ConvGeometry& g;
   int64_t outputs, inputs;
   Strips strips;
   Panels panels;
+  bool come_dealt;
+  bool in_place;  // tiles read pixels where they are
 
   const TileKernels::Table& table() const {
     return kernels.by_groups[std::countr_zero(static_cast<uint64_t>(g.group)) - 1];
@@ -40,20 +44,29 @@ struct DealtRows {
   int64_t worker_floats() const { return bias_floats() + input_floats(); }
 };
 
-// `dealt`: the inputs of the strip, in its worker's space. The epilogue's bias is dealt out.
+// The strip's pixels with their channels dealt out, from `x` on; `dealt`: space for them.
+void set_pixels(const DealtRows& t, const float* x, int64_t rows, float* dealt, TileJob& job) {
+  job.a = t.in_place ? x : dealt;
+  job.a_stride = t.in_place ? t.inputs : t.input_stride();
+  if (t.in_place) return;
+  if (!t.come_dealt)
+    return deal_rows(x, t.inputs, rows, t.g.group, t.g.group_in, dealt, t.input_stride());
+  for (int64_t r = 0; r < rows; ++r, x += t.inputs, dealt += t.input_stride())
+    std::copy_n(x, t.inputs, dealt);
+}
+
+// `dealt`: space for the strip's pixels. The epilogue's bias is dealt out. The first strip of a
+// worker brings the weights near.
 void run_strip(const DealtRows& t, const Call& call, const Epilogue& epilogue, int64_t strip,
-               float* dealt) {
+               bool is_first, float* dealt) {
   const ConvGeometry& g = t.g;
   const int64_t first = t.strips.begin(strip), rows = t.strips.height(strip);
-  deal_rows(call.x + first * t.inputs, t.inputs, rows, g.group, g.group_in, dealt,
-            t.input_stride());
   alignas(64) float near_sums[max_lanes * max_tile_columns];
   const bool finishes = t.kernels.finishes(epilogue);
   TileJob job;
   job.k = g.group_in;
-  job.a = dealt;
-  job.a_stride = t.input_stride();
   job.sums = near_sums;
+  set_pixels(t, call.x + first * t.inputs, rows, dealt, job);
   for (int64_t p = 0; p < t.panels.count(); ++p) {
     const int64_t column = p * t.panels.width, width = t.panels.stored(p);
     TileStore store = store_at(epilogue, call.y, t.outputs, first, column, rows, t.panels.used(p));
@@ -62,8 +75,9 @@ void run_strip(const DealtRows& t, const Call& call, const Epilogue& epilogue, i
     job.store = finishes ? &store : nullptr;
     const Ahead ahead =
         Ahead::piece(call.weights + (column + width) * g.group_in, g.group_in * width);
-    PrefetchPlan(ahead, 1, job.k).apply(job, 0);
+    if (is_first) PrefetchPlan(ahead, 1, job.k).apply(job, 0);
     t.table()[rows][t.panels.vectors(p)](job);
+    job.prefetch_lines = 0;
     if (finishes) continue;
     store.sums = near_sums;
     store.sums_stride = width;
@@ -77,7 +91,7 @@ std::string_view refuses_dealt_last(const ConvGeometry& g) {
   if (!g.deals_out) return "channels are not dealt out";
   if (g.group != 2 && g.group != 4 && g.group != 8) return "not 2, 4 or 8 groups";
   if (g.group > tile_kernels().lanes) return "more groups than lanes";
-  if (g.shuffle != 1) return "channels come shuffled";
+  if (g.shuffle != 1 && g.shuffle != g.group_in) return "channels come shuffled";
   if (g.taps != 1 || g.stride != ConvShape::Dims{1, 1, 1} || g.pad != ConvShape::Dims{} ||
       g.in != g.out)
     return "not pointwise";
@@ -92,13 +106,14 @@ void run_dealt_last(const Call& call, const PackedBlocks& spaces, ThreadPool& po
   const DealtRows t(tile_kernels(), call.g);
   for_tasks(pool, t.strips.count(), t.grain(), [&](int64_t strip, int worker) {
     float* bias = spaces.space(worker);
+    const bool is_first = spaces.changes(worker, 0);
     Epilogue dealt = call.epilogue;
     if (dealt.bias != nullptr) {
-      if (spaces.changes(worker, 0))
-        deal_rows(dealt.bias, 0, 1, call.g.group, call.g.group_out, bias, 0);
+      if (is_first) deal_rows(dealt.bias, 0, 1, call.g.group, call.g.group_out, bias, 0);
       dealt.bias = bias;
     }
-    run_strip(t, call, dealt, strip, bias + t.bias_floats());
+    if (dealt.residual != nullptr) dealt.residual_stride = t.outputs;
+    run_strip(t, call, dealt, strip, is_first, bias + t.bias_floats());
   });
 }
 

@@ -92,7 +92,7 @@ void conv_reference(const ConvShape& s, const float* x, const float* weights, fl
       double v = e.alpha * sum;
       if (e.bias != nullptr) v += double{e.beta} * e.bias[m];
       const double added =
-          e.residual == nullptr ? 0 : double{e.beta} * e.residual[row * out_pixels + o];
+          e.residual == nullptr ? 0 : double{e.beta} * e.residual[to * out_pixels + o];
       v = e.residual_last ? activated(e, v) + added : activated(e, v + added);
       y[to * out_pixels + o] = static_cast<float>(v);
     }
