@@ -78,6 +78,10 @@ std::vector<PoolShape> shapes() {
   list.push_back({5, {1, 9, 11}, {1, 1, 1}, {1, 9, 11}});
   list.push_back({1, {1, 3, 3}, {1, 4, 4}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 2, 2}, {0, 2, 2}});
   list.push_back(
+      {2, {1, 9, 13}, {1, 8, 11}, {1, 2, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, -1, -1}});
+  list.push_back({2, {1, 20, 21}, {1, 10, 10}, {1, 2, 2}, {1, 2, 2}});
+  list.push_back({2, {1, 12, 14}, {1, 4, 6}, {1, 9, 9}});
+  list.push_back(
       {200, {1, 14, 14}, {1, 14, 14}, {1, 5, 5}, {1, 1, 1}, {1, 1, 1}, {0, 2, 2}, {0, 2, 2}});
   return list;
 }
@@ -150,6 +154,61 @@ TEST(Pool, OtherTypesAgreeWithFloat) {
                         type == ElementType::bfloat16 ? 0.01 : 0.002);
     }
   }
+}
+
+// Channels x pixels to pixels x channels.
+std::vector<float> turned(const std::vector<float>& x, int64_t channels, int64_t pixels) {
+  std::vector<float> y(x.size());
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t p = 0; p < pixels; ++p)
+      y[static_cast<size_t>(p * channels + c)] = x[static_cast<size_t>(c * pixels + p)];
+  }
+  return y;
+}
+
+TEST(Pool, ChannelsLast) {
+  each_target([] {
+    for (PoolShape s : shapes()) {
+      for (const int64_t channels : {1, 5, 24, 33}) {
+        s.planes = channels;
+        auto x = test::random_floats(channels * volume(s.in));
+        const auto average = reference(Kind::average, s, x, false).y,
+                   with_pad = reference(Kind::average_with_pad, s, x, false).y;
+        const auto image = turned(x, channels, volume(s.in));
+        PoolShape last = s;
+        last.planes = 1;
+        const auto n = static_cast<size_t>(channels * volume(s.out));
+        const auto by = [&](auto&& run) {
+          return turned(both_pools(n, run), volume(s.out), channels);
+        };
+        test::expect_near(by([&](float* to, ThreadPool& pool) {
+                            average_pool_last(last, channels, image.data(), to, false, pool);
+                          }),
+                          average, 1e-6);
+        test::expect_near(by([&](float* to, ThreadPool& pool) {
+                            average_pool_last(last, channels, image.data(), to, true, pool);
+                          }),
+                          with_pad, 1e-6);
+        // Where there is something that is no number, too.
+        for (int kind = 0; kind < 3; ++kind) {
+          for (size_t i = 0; kind > 0 && i < x.size(); i += kind == 1 ? 37 : 5) x[i] = NAN;
+          const auto dirty = turned(x, channels, volume(s.in));
+          std::vector<float> expected(n);
+          max_pool(ElementType::float32, s, x.data(), expected.data(), nullptr, false,
+                   one_thread());
+          const auto y = by([&](float* to, ThreadPool& pool) {
+            max_pool_last(ElementType::float32, last, channels, dirty.data(), to, pool);
+          });
+          for (size_t i = 0; i < n; ++i) {
+            ASSERT_EQ(std::isnan(y[i]), std::isnan(expected[i]));
+            if (!std::isnan(y[i])) {
+              ASSERT_EQ(y[i], expected[i]);
+            }
+          }
+        }
+      }
+    }
+  });
 }
 
 TEST(Pool, NanWinsAndPaddingNever) {

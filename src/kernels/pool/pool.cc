@@ -222,39 +222,59 @@ void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, boo
   });
 }
 
-// One output row with channels last. Windows of many elements are taken in parts.
-void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* in, WindowSpans w,
-              bool count_include_pad, float* out) {
+// Output pixels of a row, from k on, whose windows reach over neither of its ends, nor into what is
+// cropped.
+int64_t whole_windows(const PoolShape& s, int64_t k) {
+  const int64_t reach = (s.kernel[2] - 1) * s.dilation[2];
+  const int64_t row = s.in[2] + std::min<int64_t>(0, s.pad_after[2]);
+  const int64_t end = row - reach + s.pad_before[2];  // of the places where windows begin
+  if (k * s.stride[2] < s.pad_before[2] || end <= k * s.stride[2]) return 0;
+  return std::min(s.out[2], (end - 1) / s.stride[2] + 1) - k;
+}
+
+// A window of more elements than are taken at once.
+void wide_window_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* in,
+                      const WindowSpans& w, float scale, float* out) {
   constexpr int64_t most = 64;
   const float* taps[most];
-  for (int64_t k = 0; k < s.out[2]; ++k, out += channels) {
+  int64_t count = 0;
+  const auto join = [&] {
+    pool_pixels(kind, taps, count, 0, 1, channels, 1.0f, out);
+    taps[0] = out;
+    count = 1;
+  };
+  visit_window(s, w, [&](int64_t at) {
+    taps[count++] = in + at * channels;
+    if (count == most) join();
+  });
+  pool_pixels(kind, taps, count, 0, 1, channels, scale, out);
+}
+
+// One output row with channels last.
+void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* in, WindowSpans w,
+              bool count_include_pad, float* out) {
+  constexpr double most = 64;
+  const float* taps[static_cast<size_t>(most)];
+  for (int64_t k = 0; k < s.out[2];) {
     w.at[2] = span_of(s, 2, k);
-    float scale = 1;
-    if (kind == PoolKind::average) {
-      const double divisor = count_include_pad ? padded_count(s, w) : inside_count(w);
-      scale = static_cast<float>(divisor == 0 ? 0 : 1 / divisor);
-    }
-    int64_t count = 0;
-    bool begun = false;
-    const auto flush = [&] {
-      if (begun) taps[count++] = out;
-      pool_pixel(kind, taps, count, channels, 1.0f, out);
-      begun = true;
-      count = 0;
-    };
-    visit_window(s, w, [&](int64_t at) {
-      taps[count++] = in + at * channels;
-      if (count == most - 1) flush();
-    });
-    if (begun && count > 0) flush();
-    if (begun) {
-      const float* sums[] = {out};
-      pool_pixel(kind, sums, 1, channels, scale, out);
-    } else if (count > 0) {
-      pool_pixel(kind, taps, count, channels, scale, out);
+    const int64_t pixels = std::max<int64_t>(1, whole_windows(s, k));
+    const double inside = inside_count(w),
+                 divisor = count_include_pad ? padded_count(s, w) : inside;
+    const float scale = kind == PoolKind::max || divisor == 0 ? 1 : static_cast<float>(1 / divisor);
+    if (inside == 0) {
+      std::fill_n(out, pixels * channels, kind == PoolKind::max ? least_of<float>() : 0.0f);
+    } else if (inside > most) {
+      for (int64_t p = 0; p < pixels; ++p) {
+        w.at[2] = span_of(s, 2, k + p);
+        wide_window_last(kind, s, channels, in, w, scale, out + p * channels);
+      }
     } else {
-      std::fill_n(out, channels, kind == PoolKind::max ? least_of<float>() : 0.0f);
+      int64_t count = 0;
+      visit_window(s, w, [&](int64_t at) { taps[count++] = in + at * channels; });
+      pool_pixels(kind, taps, count, s.stride[2] * channels, pixels, channels, scale, out);
     }
+    k += pixels;
+    out += pixels * channels;
   }
 }
 

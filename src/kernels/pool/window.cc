@@ -68,38 +68,74 @@ void PoolRow(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t str
   }
 }
 
-// The operation over all taps; `load` takes a place.
-template <class Load, class Op>
-HWY_INLINE auto Join(const Load& load, const float* const* taps, int64_t count, int64_t c,
-                     const Op& op) {
-  auto v = load(taps[0] + c);
-  for (int64_t i = 1; i < count; ++i) v = op(v, load(taps[i] + c));
-  return v;
-}
+// Over all taps, of which there are `fixed` where that is not 0; `load` takes a place.
+template <int fixed>
+struct Total {
+  template <class D, class Load>
+  static HWY_INLINE hn::Vec<D> Of(D d, const Load& load, const float* const* taps, int64_t count,
+                                  int64_t at, hn::Vec<D> scale) {
+    hn::Vec<D> v = load(taps[0] + at);
+    const int64_t n = fixed != 0 ? fixed : count;
+    for (int64_t i = 1; i < n; ++i) v = add_of(v, load(taps[i] + at));
+    (void)d;
+    return hn::Mul(v, scale);
+  }
+};
 
-template <class Op>
-HWY_INLINE void Pixel(const float* const* taps, int64_t count, int64_t channels, float scale,
-                      float* y, const Op& op) {
+// What is no number is rare, but must be seen: its sum with anything is none either.
+template <int fixed>
+struct Largest {
+  template <class D, class Load>
+  static HWY_INLINE hn::Vec<D> Of(D d, const Load& load, const float* const* taps, int64_t count,
+                                  int64_t at, hn::Vec<D>) {
+    const int64_t n = fixed != 0 ? fixed : count;
+    hn::Vec<D> v = load(taps[0] + at), sum = v;
+    for (int64_t i = 1; i < n; ++i) {
+      const hn::Vec<D> next = load(taps[i] + at);
+      v = hn::Max(next, v);
+      sum = hn::Add(sum, next);
+    }
+    if (HWY_LIKELY(hn::AllFalse(d, hn::IsNaN(sum)))) return v;
+    v = load(taps[0] + at);
+    for (int64_t i = 1; i < n; ++i) v = max_of(v, load(taps[i] + at));
+    return v;
+  }
+};
+
+template <class Join>
+void Pixels(const float* const* taps, int64_t count, int64_t step, int64_t pixels, int64_t channels,
+            float scale, float* y) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto factor = hn::Set(d, scale);
-  const auto whole = [d](const float* p) HWY_ATTR { return hn::LoadU(d, p); };
-  int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes) {
-    hn::StoreU(hn::Mul(Join(whole, taps, count, c, op), factor), d, y + c);
+  const int64_t whole = channels / lanes * lanes;
+  const auto left = hn::FirstN(d, static_cast<size_t>(channels - whole));
+  const auto load = [d](const float* p) HWY_ATTR { return hn::LoadU(d, p); };
+  const auto load_left = [d, left](const float* p) HWY_ATTR { return hn::MaskedLoad(left, d, p); };
+  for (int64_t at = 0; pixels > 0; --pixels, at += step, y += channels) {
+    for (int64_t c = 0; c < whole; c += lanes)
+      hn::StoreU(Join::Of(d, load, taps, count, at + c, factor), d, y + c);
+    if (whole < channels)
+      hn::BlendedStore(Join::Of(d, load_left, taps, count, at + whole, factor), left, d, y + whole);
   }
-  if (c == channels) return;
-  const auto left = hn::FirstN(d, static_cast<size_t>(channels - c));
-  const auto some = [d, left](const float* p) HWY_ATTR { return hn::MaskedLoad(left, d, p); };
-  hn::BlendedStore(hn::Mul(Join(some, taps, count, c, op), factor), left, d, y + c);
 }
 
-void PoolPixel(PoolKind kind, const float* const* taps, int64_t count, int64_t channels,
-               float scale, float* y) {
+template <template <int> class Join>
+void PixelsOf(const float* const* taps, int64_t count, int64_t step, int64_t pixels,
+              int64_t channels, float scale, float* y) {
+  switch (count) {
+    case 4: return Pixels<Join<4>>(taps, count, step, pixels, channels, scale, y);
+    case 9: return Pixels<Join<9>>(taps, count, step, pixels, channels, scale, y);
+    default: return Pixels<Join<0>>(taps, count, step, pixels, channels, scale, y);
+  }
+}
+
+void PoolPixels(PoolKind kind, const float* const* taps, int64_t count, int64_t step,
+                int64_t pixels, int64_t channels, float scale, float* y) {
   if (kind == PoolKind::max) {
-    Pixel(taps, count, channels, 1.0f, y, max_of);
+    PixelsOf<Largest>(taps, count, step, pixels, channels, scale, y);
   } else {
-    Pixel(taps, count, channels, scale, y, add_of);
+    PixelsOf<Total>(taps, count, step, pixels, channels, scale, y);
   }
 }
 
@@ -117,10 +153,10 @@ void pool_row(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t st
   HWY_DYNAMIC_DISPATCH(PoolRow)(kind, in, out, kernel, stride, dilation, pad, x, y);
 }
 
-HWY_EXPORT(PoolPixel);
-void pool_pixel(PoolKind kind, const float* const* taps, int64_t count, int64_t channels,
-                float scale, float* y) {
-  HWY_DYNAMIC_DISPATCH(PoolPixel)(kind, taps, count, channels, scale, y);
+HWY_EXPORT(PoolPixels);
+void pool_pixels(PoolKind kind, const float* const* taps, int64_t count, int64_t step,
+                 int64_t pixels, int64_t channels, float scale, float* y) {
+  HWY_DYNAMIC_DISPATCH(PoolPixels)(kind, taps, count, step, pixels, channels, scale, y);
 }
 
 }  // namespace sardonyx::kernels

@@ -12,9 +12,10 @@ enum class PoolKind : int32_t { max, average };
 void pool_row(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t stride,
               int64_t dilation, int64_t pad, const float* x, float* y);
 
-// One output pixel with channels last: y[c] = the largest of taps[i][c], NaN before all, or their
-// sum times `scale`. `count` is at least 1.
-void pool_pixel(PoolKind kind, const float* const* taps, int64_t count, int64_t channels,
-                float scale, float* y);
+// Output pixels with channels last, side by side in y, whose windows are `step` floats apart:
+// y[c] = the largest of taps[i][c], NaN before all, or their sum times `scale`; then the same for
+// taps[i] + step, and so on. `count` is at least 1.
+void pool_pixels(PoolKind kind, const float* const* taps, int64_t count, int64_t step,
+                 int64_t pixels, int64_t channels, float scale, float* y);
 
 }  // namespace sardonyx::kernels
