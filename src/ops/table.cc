@@ -35,6 +35,7 @@
   UNIT(conv_integer)                  \
   UNIT(conv_transpose)                \
   UNIT(cumulate)                      \
+  UNIT(dealt_concat)                  \
   UNIT(deform_conv)                   \
   UNIT(depth_to_space)                \
   UNIT(det)                           \

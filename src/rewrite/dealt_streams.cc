@@ -170,6 +170,10 @@ class DealtStreams {
       index_.node(i).attributes.push_back(ops::int_attribute("input_shuffle", stream.each()));
     for (const std::string& value : stream.made_by_others) {
       const size_t maker = index_.producer_index(value);
+      if (joins_channels(maker)) {
+        join_dealt(maker, stream.groups);
+        continue;
+      }
       const std::string plain = rename_output(maker, value);
       turn(after_[maker], plain, value, deal);
     }
@@ -185,6 +189,35 @@ class DealtStreams {
         if (input == value) input = plain;
       }
     }
+  }
+
+  bool joins_channels(size_t i) const {
+    const ir::Node& node = index_.node(i);
+    if (!node.domain.empty() || node.op_type != "Concat" || node.inputs.size() > 16) return false;
+    const infer::Known* y = index_.known(node.outputs[0]);
+    const ir::Attribute* axis = node.find("axis");
+    const auto rank = static_cast<int64_t>(y->type.shape->size());
+    return axis != nullptr && (axis->i == rank - 1 || axis->i == -1) &&
+           std::ranges::all_of(node.inputs, [&](const std::string& x) {
+             const infer::Known* known = index_.known(x);
+             return index_.is_float32(x) && known->type.shape;
+           });
+  }
+
+  // The Concat at i deals out what it joins, and takes a Relu behind it in.
+  void join_dealt(size_t i, int64_t groups) {
+    ir::Node joined = index_.node(i);
+    joined.domain = "sardonyx", joined.op_type = "DealtConcat";
+    joined.attributes = {ops::int_attribute("groups", groups)};
+    const size_t user = index_.only_user(joined.outputs[0]);
+    if (user != index_.size() && index_.node(user).op_type == "Relu" &&
+        index_.node(user).domain.empty()) {
+      joined.attributes.push_back(ops::int_attribute("relu", 1));
+      joined.origin = origin_of(joined, index_.node(user));
+      joined.outputs[0] = index_.node(user).outputs[0];
+      index_.kill(user);
+    }
+    index_.replace(i, std::move(joined));
   }
 
   std::string rename_output(size_t node, const std::string& value) {
@@ -242,7 +275,7 @@ class DealtStreams {
     graph_.nodes.clear();
     for (size_t i = 0; i < nodes.size(); ++i) {
       for (ir::Node& node : before_[i]) graph_.nodes.push_back(std::move(node));
-      graph_.nodes.push_back(std::move(nodes[i]));
+      if (!index_.is_dead(i)) graph_.nodes.push_back(std::move(nodes[i]));
       for (ir::Node& node : after_[i]) graph_.nodes.push_back(std::move(node));
     }
   }

@@ -10,8 +10,9 @@ namespace sardonyx::rewrite {
 // activations stand between them (the units of a ShuffleNet), those images keep the channels of
 // their groups side by side, as such convolutions have them in vectors (attributes deals_out and
 // input_shuffle); whoever else makes or reads one gets a Reshape, Transpose and Reshape, a pool
-// behind it, where there are less pixels. Runs behind absorb_shuffles; `scope` knows the graph's
-// values. True where anything changed: the new values are unknown to `scope`.
+// behind it, where there are less pixels; a Concat becomes a DealtConcat. Runs behind
+// absorb_shuffles; `scope` knows the graph's values. True where anything changed: the new values
+// are unknown to `scope`.
 bool deal_streams(ir::Graph& graph, const infer::Scope& scope);
 
 }  // namespace sardonyx::rewrite

@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <set>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "gemm_support.h"
+#include "kernels/conv/dealt_join.h"
 #include "kernels/gemm/tiles.h"
 
 namespace sardonyx::kernels::test {
@@ -191,6 +194,46 @@ TEST_P(ConvTest, GroupsThatDealTheirChannelsOut) {
         e.residual = &some;
         check_layout(s, e);
         EXPECT_EQ(choose_conv(s).path, ConvPath::dealt_last);
+      }
+    }
+  }
+}
+
+void check_join(const std::vector<int64_t>& parts, int64_t pixels, int64_t groups, bool relu) {
+  ThreadPool one(1), two(2);
+  std::vector<Guarded> images;
+  std::vector<JoinedImage> joined;
+  images.reserve(parts.size());
+  int64_t channels = 0;
+  for (const int64_t count : parts) {
+    images.emplace_back(pixels * count);
+    fill_random(images.back().data(), pixels * count, static_cast<uint32_t>(count));
+    if (pixels * count > 0) images.back().data()[0] = NAN;
+    joined.push_back({images.back().data(), count});
+    channels += count;
+  }
+  const int64_t each = channels / groups;
+  for (ThreadPool* pool : {&one, &two}) {
+    Guarded y(pixels * channels), scratch(dealt_join_floats(channels, pool->threads()));
+    join_dealt(joined, pixels, groups, relu, y.data(), scratch.data(), *pool);
+    EXPECT_TRUE(y.intact() && scratch.intact());
+    for (int64_t i = 0; i < pixels * channels; ++i) {
+      int64_t c = i % channels % groups * each + i % channels / groups;
+      size_t image = 0;
+      while (c >= parts[image]) c -= parts[image++];
+      float expected = joined[image].x[i / channels * parts[image] + c];
+      if (relu && expected < 0) expected = 0;
+      ASSERT_EQ(std::memcmp(y.data() + i, &expected, sizeof expected), 0) << "at " << i;
+    }
+  }
+}
+
+TEST_P(ConvTest, JoinedImagesDealtOut) {
+  for (const int64_t groups : {2, 4, 8}) {
+    for (const std::vector<int64_t>& parts :
+         {std::vector<int64_t>{8}, {5, 3}, {112, 24}, {1, 6, 33}, {20, 0, 300}}) {
+      for (const int64_t pixels : {0, 1, 7, 200}) {
+        for (const bool relu : {false, true}) check_join(parts, pixels, groups, relu);
       }
     }
   }

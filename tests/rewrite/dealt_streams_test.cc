@@ -19,6 +19,8 @@ struct Net {
   bool any_size = false;     // of images
   std::string end = "last";  // what is made of the last unit's image: nothing, a pool, a slice
   bool output = false;       // an image inside is an output of the graph, too
+  int64_t joined = 0;        // channels of the first image that one of two joined images gives
+  bool relu = true;          // before the first unit
 };
 
 class Text {
@@ -28,8 +30,11 @@ class Text {
     constant("w", fmt::format("{}, {}{}", channels_, net.each, ones()), channels_ * net.each);
     constant("w3", fmt::format("{}, 1{}", channels_, net.flat ? ", 3" : ", 3, 3"),
              channels_ * (net.flat ? 3 : 9));
-    line("start = Relu(x)");
-    std::string x = "start";
+    std::string x = net.joined > 0 ? join("x") : "x";
+    if (net.relu) {
+      line(fmt::format("start = Relu({})", x));
+      x = "start";
+    }
     for (int i = 0; i < net.units; ++i) x = unit(x, i);
     end(x);
   }
@@ -55,6 +60,16 @@ class Text {
       values +=
           fmt::format("{}{:.3f}", i == 0 ? "" : ", ", 0.3 * std::cos(0.7 * static_cast<double>(i)));
     line(fmt::format("{} = Constant<value = float[{}] {{{}}}>()", name, shape, values));
+  }
+  std::string join(const std::string& x) {
+    const int64_t other = channels_ - net_.joined;
+    constant("wa", fmt::format("{}, {}{}", net_.joined, channels_, ones()),
+             net_.joined * channels_);
+    constant("wb", fmt::format("{}, {}{}", other, channels_, ones()), other * channels_);
+    line(fmt::format("xa = Conv({}, wa)", x));
+    line(fmt::format("xb = Conv({}, wb)", x));
+    line("joined = Concat<axis = 1>(xa, xb)");
+    return "joined";
   }
   std::string unit(const std::string& x, int i) {
     line(fmt::format("a{} = Conv<group = {}>({}, w, bias)", i, net_.groups, x));
@@ -136,6 +151,23 @@ TEST(DealtStreams, AnswersStayWhatTheyWere) {
                                .any_size = (kind & 2) != 0,
                                .end = end,
                                .output = (kind & 4) != 0});
+        }
+      }
+    }
+  }
+}
+
+TEST(DealtStreams, JoinedImagesAreDealtOutOnTheirWay) {
+  for (const int64_t groups : {2, 4, 8}) {
+    for (const int64_t each : {12, 17}) {
+      for (const int64_t joined : {int64_t{1}, each + 1, groups * each - 3}) {
+        for (const bool relu : {false, true}) {
+          SCOPED_TRACE(fmt::format("{} groups of {}, {} {}", groups, each, joined, relu));
+          const Net net{.groups = groups, .each = each, .units = 3, .joined = joined, .relu = relu};
+          expect_same_answers(net);
+          if (groups <= 4) {
+            EXPECT_EQ(turns(net), 1);  // at the end
+          }
         }
       }
     }
