@@ -4,9 +4,11 @@
 // (depthwise only), shaped likewise; attribute channels_last: X, Y and the residual are N x spatial
 // x C; attribute input_shuffle n (pointwise, channels last): the channels are those of X seen as
 // [n, C / n], turned; attribute deals_out: the channels of Y are the first of each group, then the
-// second of each, and so on.
+// second of each, and so on; attribute planes (float32, constant weights): X is N x C x spatial all
+// the same.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_double.h"
+#include "kernels/move/strided.h"
 #include "ops/families/conv_shape.h"
 #include "ops/families/packed_conv.h"
 #include "ops/families/product.h"
@@ -32,6 +34,8 @@ void infer(InferContext& ctx) {
 struct State {
   ConvShape shape;
   WideArguments wide;
+  kernels::StridedCopy turn;  // of X, where the kernel cannot read planes
+  int64_t turned = -1;
   int64_t packed = -1;
   int64_t scratch = 0;
 };
@@ -40,6 +44,27 @@ kernels::Epilogue at_run(const RunContext& run, const State& s, kernels::Epilogu
   epilogue.bias = s.wide.in<float>(run, 2);
   epilogue.residual = s.wide.in<float>(run, 3);
   return epilogue;
+}
+
+// Where the kernel does not read planes, it is given pixels.
+void plan_planes(const BindContext& bind, State& s, ScratchLayout& layout) {
+  s.turned = -1;
+  if (!s.shape.planes || kernels::reads_planes(s.shape)) return;
+  const auto x = bind.in_shape(0);
+  std::vector<int64_t> perm{0};
+  for (size_t i = 2; i < x.size(); ++i) perm.push_back(static_cast<int64_t>(i));
+  perm.push_back(1);
+  s.shape.planes = false;
+  s.turn = kernels::plan_transpose(x, perm);
+  s.turned = layout.take(bind.in_size(0) * static_cast<int64_t>(sizeof(float)));
+}
+
+const float* image_at_run(RunContext& run, const State& s) {
+  const float* x = s.wide.in<float>(run, 0);
+  if (s.turned < 0) return x;
+  auto* pixels = reinterpret_cast<float*>(scratch_at(run, s.turned));
+  kernels::copy_strided(kernels::cell_of(ElementType::float32), s.turn, x, pixels, run.pool());
+  return pixels;
 }
 
 void plan_data(const BindContext& bind, State& s, ScratchLayout& layout) {
@@ -99,13 +124,14 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
             (s.shape.means && !kernels::gives_means(s.shape)))
           throw Error(ErrorCode::internal, "factors and means do not suit this convolution");
         plan_data(bind, s, layout);
+        plan_planes(bind, s, layout);
         s.scratch = layout.take(kernels::conv_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
       [packed, epilogue = read_epilogue(ctx)](RunContext& run, const State& s) {
         const kernels::ConvExtras extras{run.has_input(5) ? run.in<float>(5) : nullptr,
                                          run.has_output(1) ? run.out<float>(1) : nullptr};
-        kernels::conv_run(s.shape, s.wide.in<float>(run, 0), packed->get(run.pool()).data(),
+        kernels::conv_run(s.shape, image_at_run(run, s), packed->get(run.pool()).data(),
                           s.wide.out<float>(run, 0), at_run(run, s, epilogue),
                           scratch_at(run, s.scratch), run.pool(), extras);
         s.wide.finish<float>(run, 0);
@@ -142,6 +168,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   ConvShape format;
   format.group = read_group(ctx);
   format.channels_last = has_channels_last(ctx);
+  format.planes = has_planes(ctx);
   format.shuffle = ctx.attr_int("input_shuffle", 1);
   format.deals_out = ctx.attr_int("deals_out", 0) != 0;
   const ElementType type = ctx.in_element(0);
@@ -169,6 +196,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     ctx.refuse("conv.packed", w == nullptr ? "W is not constant" : "W has a form of no kernel");
   if ((ctx.has_input(5) || ctx.has_output(1)) && (!packs || type != ElementType::float32))
     ctx.fail(ErrorCode::internal, "factors and means need constant weights and float32");
+  if (format.planes && (!packs || type != ElementType::float32))
+    ctx.fail(ErrorCode::internal, "planes need constant weights and float32");
   if (!packs && ctx.has_input(4)) ctx.fail(ErrorCode::internal, "factors need constant weights");
   auto step = packs ? prepare_packed(ctx, window, format) : prepare_variable(ctx, window, format);
   if (ctx.has_input(3) && type == ElementType::float32) step->traits().in_place = {{0, 3}};

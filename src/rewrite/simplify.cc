@@ -16,6 +16,7 @@
 #include "rewrite/dealt_streams.h"
 #include "rewrite/fuse.h"
 #include "rewrite/image_factors.h"
+#include "rewrite/image_planes.h"
 #include "rewrite/layout.h"
 #include "rewrite/quantize.h"
 #include "rewrite/shuffles.h"
@@ -61,7 +62,7 @@ class Simplifier {
     fuse(graph, *scope);
     remove_unused(graph);
     lay_out(graph, *scope);
-    if (!has_mobile_blocks(graph)) return;
+    if (!has_mobile_blocks(graph)) return read_planes(graph, *scope);
     scope = enter();
     fold(graph, *scope, {.bodies = false});
     absorb_shuffles(graph, *scope);
@@ -71,6 +72,7 @@ class Simplifier {
     }
     fuse_image_factors(graph, *scope);
     form_bands(graph, *scope);
+    read_planes(graph, *scope);
   }
 
   infer::Findings& findings() { return findings_; }

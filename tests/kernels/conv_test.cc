@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -86,7 +87,7 @@ class ConvTest : public ::testing::TestWithParam<int64_t> {
     if (residual) epilogue.residual = before.data();
     conv_reference(s, x.data(), w.data(), expected.data(), epilogue);
     if (s.channels_last) {
-      turn(x, s.batch, s.in_channels, in_pixels);
+      if (!s.planes) turn(x, s.batch, s.in_channels, in_pixels);
       turn(before, s.batch, s.out_channels, out_pixels);
       turn(expected, s.batch, s.out_channels, out_pixels);
     }
@@ -148,6 +149,29 @@ TEST_P(ConvTest, LayersOfResidualNetworks) {
   check(square(500, 3, 40, 3, 1, 1));
   check(square(500, 7, 40, 3, 1, 1));  // sums in two parts
   check(square(1024, 28, 24, 1, 2));   // pixels that fall into the same sets of a cache
+}
+
+TEST_P(ConvTest, PicturesThatComeAsPlanes) {
+  int read = 0;
+  for (const int64_t channels : {2, 3, 4}) {
+    for (const int64_t size : {15, 28, 33, 57}) {
+      for (const auto& [kernel, stride, pad] : {std::tuple<int64_t, int64_t, int64_t>{3, 2, 1},
+                                                {7, 2, 3},
+                                                {3, 2, 0},
+                                                {2, 1, 0},
+                                                {5, 3, 1}}) {
+        ConvShape s = square(channels, size, 24, kernel, stride, pad);
+        s.batch = 2;
+        s.channels_last = true;
+        set_out(s);
+        if (!reads_planes(s)) continue;
+        s.planes = true;
+        check_layout(s, {});
+        ++read;
+      }
+    }
+  }
+  EXPECT_GT(read, 30);
 }
 
 TEST_P(ConvTest, GroupsWhoseChannelsComeShuffled) {

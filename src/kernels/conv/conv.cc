@@ -199,6 +199,11 @@ bool takes_input_factors(const ConvShape& shape) {
   return shape.channels_last && choose_conv(shape).path == ConvPath::pointwise_last;
 }
 
+bool reads_planes(const ConvShape& shape) {
+  return shape.channels_last && shape.group == 1 && shape.shuffle == 1 && shape.in_channels >= 2 &&
+         shape.in_channels <= 4 && choose_conv(shape).path == ConvPath::lines_last;
+}
+
 bool deals_channels_out(const ConvShape& shape) {
   ConvShape dealt = shape;
   dealt.deals_out = true;

@@ -58,6 +58,9 @@ struct ConvShape {
   // weights mean, turned. Where it is a group's number of channels they are dealt out as deals_out
   // says. Packs depend on whether it is 1.
   int64_t shuffle = 1;
+  // With channels last, where reads_planes says so: x, and it alone, has its channels first. Packs
+  // do not depend on it.
+  bool planes = false;
   // With channels last, where deals_channels_out says so: y's channels are dealt out, the first of
   // each group, then the second of each group, and so on; the residual's are, too. Set before
   // packing.
@@ -75,6 +78,8 @@ struct ConvExtras {
 // Whether the shape's path (which must be final) can be given factors, or asked for means.
 bool takes_input_factors(const ConvShape& shape);
 bool gives_means(const ConvShape& shape);
+// Whether its kernel can read an image with channels first (`planes` itself does not count).
+bool reads_planes(const ConvShape& shape);
 // Whether it can deal its output channels out (`deals_out` itself does not count).
 bool deals_channels_out(const ConvShape& shape);
 

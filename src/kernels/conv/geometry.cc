@@ -29,6 +29,7 @@ ConvGeometry::ConvGeometry(const ConvShape& s)
       coarse(s.coarse),
       winograd(s.winograd),
       shuffle(s.shuffle),
+      planes(s.planes),
       deals_out(s.deals_out) {
   int rank = s.rank;
   const auto plain = [&](size_t i) {

@@ -22,6 +22,7 @@ struct ConvGeometry {
   bool coarse;  // as in ConvShape, as those below
   int64_t winograd;
   int64_t shuffle;
+  bool planes;
   bool deals_out;
 
   // Floats from the input pixel of kernel position 0 to that of `tap` (in d, h, w).

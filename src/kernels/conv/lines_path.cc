@@ -1,7 +1,7 @@
 // Convolution with channels last as matrix multiplication that copies no windows: the rows of a
 // tile are neighbouring pixels of a line, a stride apart, and each term is at the same distance
 // from all of them. Where windows reach beyond the image, its lines are copied first, with zeros
-// around them.
+// around them; where the image comes as planes, their pixels are put together on this way.
 #include <algorithm>
 #include <cmath>
 
@@ -9,6 +9,7 @@
 #include "kernels/gemm/block.h"
 #include "kernels/gemm/split.h"
 #include "kernels/gemm/split_block.h"
+#include "kernels/move/transpose_block.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -42,7 +43,7 @@ struct LineRows {
         line(g.out[2], kernels.tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         chunks{g.terms},
-        copies(reaches_beyond(g) ||
+        copies(reaches_beyond(g) || g.planes ||
                (g.shuffle == 1 && rows_collide(step_of(g, 2, channels), kernels.tile_rows))),
         pixel(!copies            ? channels
               : g.group_in >= 16 ? (divide_up(g.group_in, 16) | 1) * 16
@@ -147,9 +148,14 @@ void copy_lines(const LineRows& t, const Call& call, const LineBlock& b, int64_t
         continue;
       }
       std::fill_n(line_to, (first - left) * t.pixel, 0.0f);
-      const float* from = image + ((depth * g.in[1] + row) * g.in[2] + first) * t.channels;
+      const int64_t pixel = (depth * g.in[1] + row) * g.in[2] + first;
+      const float* from = image + pixel * (g.planes ? 1 : t.channels);
       float* at = line_to + (first - left) * t.pixel;
-      if (dense) {
+      if (g.planes) {
+        interleave_columns(reinterpret_cast<const uint32_t*>(from), g.in_pixels,
+                           reinterpret_cast<uint32_t*>(at), last - first, t.channels);
+        at += (last - first) * t.channels;
+      } else if (dense) {
         at = std::copy_n(from, (last - first) * t.channels, at);
       } else {
         for (int64_t x = first; x < last; ++x, from += t.channels, at += t.pixel)

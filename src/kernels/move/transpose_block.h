@@ -1,4 +1,4 @@
-// Small blocks with rows and columns exchanged; inside move/ only.
+// Small blocks with rows and columns exchanged; internal to kernels.
 #pragma once
 
 #include <cstdint>

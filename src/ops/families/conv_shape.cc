@@ -83,17 +83,19 @@ ConvShape conv_shape_at_bind(const BindContext& bind, const Window& window, cons
   shape.winograd = pack.winograd;
   shape.channels_last = pack.channels_last;
   shape.coarse = pack.coarse;
+  shape.planes = pack.planes;
   shape.shuffle = pack.shuffle;
   shape.deals_out = pack.deals_out;
   shape.batch = x[0];
-  const size_t first = shape.channels_last ? 1 : 2;  // spatial axis
-  if (x[shape.channels_last ? x.size() - 1 : 1] != shape.in_channels || w[0] % group != 0) {
+  const bool last = shape.channels_last && !shape.planes;                       // of x
+  const size_t first = last ? 1 : 2, first_of_y = shape.channels_last ? 1 : 2;  // spatial axes
+  if (x[last ? x.size() - 1 : 1] != shape.in_channels || w[0] % group != 0) {
     throw Error(ErrorCode::run_failed,
                 fmt::format("X of shape {} does not fit weights of shape {} in {} groups",
                             to_string(x), to_string(w), group));
   }
   for (size_t i = 0; i + 2 < x.size(); ++i) {
-    const WindowAxis axis = window_axis(window, i, x[i + first], y[i + first], w[i + 2]);
+    const WindowAxis axis = window_axis(window, i, x[i + first], y[i + first_of_y], w[i + 2]);
     shape.in[i] = axis.in, shape.out[i] = axis.out;
     shape.stride[i] = axis.stride, shape.dilation[i] = axis.dilation;
     shape.pad_begin[i] = axis.pad_begin, shape.pad_end[i] = axis.pad_end;

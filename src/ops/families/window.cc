@@ -52,9 +52,11 @@ Window read_window(const NodeView& node, bool negative_pads) {
 
 bool has_channels_last(const NodeView& node) { return node.attr_int("channels_last", 0) != 0; }
 
+bool has_planes(const NodeView& node) { return node.attr_int("planes", 0) != 0; }
+
 std::optional<std::vector<Dim>> channels_first(const NodeView& node,
                                                std::optional<std::vector<Dim>> shape) {
-  if (shape && shape->size() > 2 && has_channels_last(node)) {
+  if (shape && shape->size() > 2 && has_channels_last(node) && !has_planes(node)) {
     std::rotate(shape->begin() + 1, shape->end() - 1, shape->end());
   }
   return shape;

@@ -33,7 +33,9 @@ Window read_window(const NodeView& node, bool negative_pads);
 
 // Whether this is an internal operator on images with channels last (attribute channels_last).
 bool has_channels_last(const NodeView& node);
-// A shape in the node's layout as N x C x spatial, and one of those in the node's layout.
+// An input's shape in the node's layout as N x C x spatial, and one of those in the layout of its
+// output. Attribute planes: the input has its channels first all the same.
+bool has_planes(const NodeView& node);
 std::optional<std::vector<Dim>> channels_first(const NodeView& node,
                                                std::optional<std::vector<Dim>> shape);
 std::vector<Dim> in_layout(const NodeView& node, std::vector<Dim> shape);
