@@ -12,10 +12,6 @@ namespace {
 
 using ops::Known;
 
-Known known_of(const Value& value) {
-  return value.is_tensor() ? Known::of(value.tensor()) : Known::of(ir::type_of(value));
-}
-
 // A subgraph run plainly, in the frame its node runs in.
 class PlainGraph final : public ops::PreparedGraph {
  public:
@@ -33,6 +29,9 @@ class PlainGraph final : public ops::PreparedGraph {
     for (size_t i = 0; i < inputs.size(); ++i) inside.set(graph_.inputs[i].name, inputs[i]);
     const Environment::Scope scope(outer.environment());
     return run_graph(graph_, inside, outer.environment(), options_);
+  }
+  std::vector<Known> foresee(ops::RunContext&, std::span<const Known> inputs) const override {
+    return foresee_graph(graph_, frame_, inputs);
   }
 
  private:
@@ -96,6 +95,19 @@ const Value* Frame::find(std::string_view name) const {
 
 namespace {
 
+// A graph sees the frame's values by their types.
+std::vector<Known> infer_inside(const ir::Graph& graph, const Frame& frame,
+                                std::span<const Known> inputs, const infer::Findings& findings) {
+  infer::Scope outer;
+  for (const std::string& name : infer::captured_names(graph)) {
+    if (const Value* value = frame.find(name)) outer.set(name, Known::of(*value));
+  }
+  infer::Scope scope(&outer);
+  infer::enter(graph, scope, findings, inputs);
+  infer::infer_graph(graph, scope, findings);
+  return infer::outputs_of(graph, scope, findings);
+}
+
 // What inference knows of one node whose inputs are at hand.
 struct InferredNode {
   ir::SymbolTable symbols;
@@ -111,19 +123,11 @@ void infer_from_values(InferredNode& inferred, const ir::Node& node, const infer
   inferred.given.assign(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].kind() == Value::Kind::none) continue;
-    inferred.inputs[i] = known_of(inputs[i]);
+    inferred.inputs[i] = Known::of(inputs[i]);
     inferred.given[i] = &inferred.inputs[i];
   }
-  // A subgraph sees the frame's values by their types.
   const ops::InferSubgraph subgraph = [&](const ir::Graph& graph, std::span<const Known> given) {
-    infer::Scope outer;
-    for (const std::string& name : infer::captured_names(graph)) {
-      if (const Value* value = frame.find(name)) outer.set(name, known_of(*value));
-    }
-    infer::Scope scope(&outer);
-    infer::enter(graph, scope, findings, given);
-    infer::infer_graph(graph, scope, findings);
-    return infer::outputs_of(graph, scope, findings);
+    return infer_inside(graph, frame, given, findings);
   };
   inferred.outputs = infer::infer_node(node, binding, inferred.given, findings, &subgraph);
 }
@@ -238,6 +242,14 @@ std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& 
     results.push_back(*value);
   }
   return results;
+}
+
+std::vector<Known> foresee_graph(const ir::Graph& graph, const Frame& around,
+                                 std::span<const Known> inputs) {
+  ir::SymbolTable symbols;
+  infer::Findings findings{&symbols, nullptr, {}};
+  findings.thorough = true;
+  return infer_inside(graph, around, inputs, findings);
 }
 
 }  // namespace sardonyx::eval

@@ -47,4 +47,9 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
 std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment,
                              const Options& options = {});
 
+// What is known of the outputs of such a graph, told by what is known of its inputs, by the values
+// in `around` that it captures and by what it declares. Throws Error where a run must fail.
+std::vector<ops::Known> foresee_graph(const ir::Graph& graph, const Frame& around,
+                                      std::span<const ops::Known> inputs);
+
 }  // namespace sardonyx::eval

@@ -43,6 +43,10 @@ Known Known::of(Tensor tensor) {
   return known;
 }
 
+Known Known::of(const Value& value) {
+  return value.is_tensor() ? of(value.tensor()) : of(ir::type_of(value));
+}
+
 const Known& InferContext::known(int i) const {
   const auto index = static_cast<size_t>(i);
   return i >= 0 && index < inputs_.size() && inputs_[index] != nullptr ? *inputs_[index]

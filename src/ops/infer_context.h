@@ -26,7 +26,8 @@ struct Known {
   // sequence or an optional one: how many values it holds. Null where nothing is known.
   std::shared_ptr<const std::vector<Dim>> elements;
 
-  static Known of(Tensor tensor);  // type, constant and elements
+  static Known of(Tensor tensor);       // type, constant and elements
+  static Known of(const Value& value);  // the same of a tensor, of others the type
   static Known of(ValueType type) { return {std::move(type), {}, {}}; }
 };
 

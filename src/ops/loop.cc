@@ -108,6 +108,14 @@ std::optional<T> one_of(const RunContext& run, int i, std::string_view what) {
                           to_string(run.in_shape(i))));
 }
 
+// What the body would be given by a loop that begins with these values.
+std::vector<Known> first_inputs(std::vector<Known> carried) {
+  const Known leading[] = {Known::of(Tensor::scalar<int64_t>(0)),
+                           Known::of(Tensor::scalar<bool>(true))};
+  carried.insert(carried.begin(), std::begin(leading), std::end(leading));
+  return carried;
+}
+
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ir::Graph& body = body_of(ctx);
   const Arity arity = arity_of(ctx, body);
@@ -116,14 +124,15 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   ir::SymbolTable names;
   for (Known& carried : carried_inputs(ctx, 2, arity.carried, names))
     inputs.push_back(std::move(carried));
-  std::vector<ValueType> item_types;
+  ScanOutputs stacks{1 + arity.carried, arity.carried, {}, {}};
+  stacks.axes.assign(arity.scanned, 0);
   for (size_t i = 0; i < arity.scanned; ++i) {
     ValueType type = ctx.out_type(static_cast<int>(arity.carried + i));
     if (type.shape && !type.shape->empty()) type.shape->erase(type.shape->begin());
-    item_types.push_back(std::move(type));
+    stacks.items.push_back(std::move(type));
   }
   std::shared_ptr<PreparedGraph> prepared = ctx.prepare_graph(body, inputs);
-  return make_allocating_step("loop", [prepared, arity, item_types](RunContext& run) {
+  return make_allocating_step("loop", [prepared, arity, stacks](RunContext& run) {
     const int64_t limit = one_of<int64_t>(run, 0, "trip count").value_or(INT64_MAX);
     std::vector<Value> values(arity.carried + 2);
     bool go_on = one_of<bool>(run, 1, "condition").value_or(true);
@@ -150,6 +159,15 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         }
       }
     }
+    const bool ran = scanned.empty() || !scanned[0].empty();
+    std::vector<ValueType> foreseen;
+    if (!ran)
+      foreseen = items_of_no_iteration(run, *prepared, stacks, [&] {
+        std::vector<Known> carried;
+        for (size_t i = 0; i < arity.carried; ++i) carried.push_back(Known::of(values[2 + i]));
+        return first_inputs(std::move(carried));
+      });
+    const std::vector<ValueType>& items = ran ? stacks.items : foreseen;
     for (int i = 0; i < run.output_count(); ++i) {
       if (!run.has_output(i)) continue;
       const auto at = static_cast<size_t>(i);
@@ -157,7 +175,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         set_made_output(run, i, to_owned(values[2 + at]));
       } else {
         run.set_output(i, stacked(run.environment(), scanned[at - arity.carried], 0, false,
-                                  item_types[at - arity.carried], run.out_shape(i)));
+                                  items[at - arity.carried]));
       }
     }
   });

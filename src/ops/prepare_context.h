@@ -129,6 +129,9 @@ class PreparedGraph {
   // Runs the graph once. `outer` is the step's own context, whose inputs hold the captured values.
   // Inputs may borrow memory for the time of the call; outputs own theirs. Thread-safe.
   virtual std::vector<Value> run(RunContext& outer, std::span<const Value> inputs) const = 0;
+  // What is known of the outputs of a run with such inputs, told without one. Throws Error where
+  // such a run must fail. Thread-safe.
+  virtual std::vector<Known> foresee(RunContext& outer, std::span<const Known> inputs) const = 0;
 };
 
 // One reason a better kernel was not taken, for explain.

@@ -69,15 +69,18 @@ std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked,
                           const std::vector<Dim>& in, bool allow_zero) {
   std::vector<Dim> out;
   std::optional<size_t> open;
-  bool zero = false;
+  const bool zero = allow_zero && std::find(asked.begin(), asked.end(), Dim(0)) != asked.end();
   const auto undecided = std::count_if(asked.begin(), asked.end(), [&](const Dim& size) {
     return size == -1 || may_be_no_size(ctx, size);
   });
   for (size_t i = 0; i < asked.size(); ++i) {
     Dim size = asked[i];
     if (may_be_no_size(ctx, size)) {
-      // The only one is what the others leave, whatever it is.
-      if (undecided == 1) {
+      // Beside a 0 that means itself none may be -1. Else the only one is what the others leave,
+      // whatever it is.
+      if (zero) {
+        size = max(size, 0);
+      } else if (undecided == 1) {
         open = i;
       } else {
         size = ctx.unknown();
@@ -95,7 +98,6 @@ std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked,
     } else if (size.is_constant() && *size.value() < 0) {
       ctx.fail("shape[{}] must be -1, 0 or a size; got {}", i, size.to_string());
     }
-    zero |= size == 0 && allow_zero;
     out.push_back(size);
   }
   if (open) {

@@ -117,8 +117,22 @@ ValueType without_axis(ValueType type, int64_t axis) {
   return type;
 }
 
+// What the body would be given by a scan that begins with these values.
+std::vector<Known> first_inputs(std::span<const Value> values, std::span<const Tensor> scanned,
+                                std::span<const int64_t> axes) {
+  std::vector<Known> inputs;
+  for (const Value& state : values.first(values.size() - scanned.size()))
+    inputs.push_back(Known::of(state));
+  for (size_t i = 0; i < scanned.size(); ++i) {
+    const Shape& shape = scanned[i].shape();
+    inputs.push_back(Known::of(without_axis(
+        ValueType::tensor(scanned[i].element_type(), {shape.begin(), shape.end()}), axes[i])));
+  }
+  return inputs;
+}
+
 void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
-              const std::vector<ValueType>& item_types) {
+              const ScanOutputs& stacks) {
   std::vector<Tensor> inputs;
   int64_t length = -1;
   std::vector<int64_t> axes;
@@ -159,6 +173,12 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
     }
   }
   held.reset();
+  std::vector<ValueType> foreseen;
+  if (length == 0 && !scanned.empty()) {
+    foreseen = items_of_no_iteration(run, body, stacks,
+                                     [&] { return first_inputs(values, inputs, axes); });
+  }
+  const std::vector<ValueType>& items = foreseen.empty() ? stacks.items : foreseen;
   for (int i = 0; i < run.output_count(); ++i) {
     if (!run.has_output(i)) continue;
     const auto at = static_cast<size_t>(i);
@@ -167,7 +187,7 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
     } else {
       const size_t k = at - layout.states;
       run.set_output(i, stacked(run.environment(), scanned[k], layout.out_axes[k],
-                                layout.out_directions[k] != 0, item_types[k], run.out_shape(i)));
+                                layout.out_directions[k] != 0, items[k]));
     }
   }
 }
@@ -180,15 +200,14 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     inputs.push_back(Known::of(
         without_axis(ctx.in_type(static_cast<int>(layout.states + i)), layout.in_axes[i])));
   }
-  std::vector<ValueType> item_types;
+  ScanOutputs stacks{layout.states, layout.states, layout.out_axes, {}};
   for (size_t i = 0; i < layout.scanned_out; ++i) {
-    item_types.push_back(
+    stacks.items.push_back(
         without_axis(ctx.out_type(static_cast<int>(layout.states + i)), layout.out_axes[i]));
   }
   std::shared_ptr<PreparedGraph> body = ctx.prepare_graph(body_of(ctx), inputs);
-  return make_allocating_step("scan", [body, layout, item_types](RunContext& run) {
-    run_scan(run, *body, layout, item_types);
-  });
+  return make_allocating_step(
+      "scan", [body, layout, stacks](RunContext& run) { run_scan(run, *body, layout, stacks); });
 }
 
 // --- Version 8

@@ -161,8 +161,7 @@ std::vector<Known> Context::infer_late(int index, eval::Environment& environment
   const ops::RunContext view = context_of(index, late_scratch_, environment);
   for (size_t i = 0; i < own; ++i) {
     if (step.inputs[i] < 0) continue;
-    const Value given = view.in_value(static_cast<int>(i));
-    known[i] = given.is_tensor() ? Known::of(given.tensor()) : Known::of(ir::type_of(given));
+    known[i] = Known::of(view.in_value(static_cast<int>(i)));
     pointers[i] = &known[i];
   }
   return infer::infer_node(*step.node, step.binding, pointers, findings, nullptr);

@@ -39,12 +39,22 @@ std::vector<Value> PlannedGraph::run(ops::RunContext& outer, std::span<const Val
   return outputs;
 }
 
-std::vector<Value> PlannedGraph::run_plainly(ops::RunContext& outer,
-                                             std::span<const Value> inputs) const {
+eval::Frame PlannedGraph::captured(const ops::RunContext& outer) const {
   eval::Frame around;
   for (size_t i = 0; i < names_.size(); ++i) {
     around.set(names_[i], positions_[i] < 0 ? constants_[i] : outer.in_value(positions_[i]));
   }
+  return around;
+}
+
+std::vector<Known> PlannedGraph::foresee(ops::RunContext& outer,
+                                         std::span<const Known> inputs) const {
+  return eval::foresee_graph(graph_, captured(outer), inputs);
+}
+
+std::vector<Value> PlannedGraph::run_plainly(ops::RunContext& outer,
+                                             std::span<const Value> inputs) const {
+  const eval::Frame around = captured(outer);
   eval::Frame frame(&around);
   for (size_t i = 0; i < inputs.size(); ++i) frame.set(graph_.inputs[i].name, inputs[i]);
   return eval::run_graph(graph_, frame, outer.environment());

@@ -19,8 +19,10 @@ class PlannedGraph final : public ops::PreparedGraph {
   int input_count() const override { return static_cast<int>(graph_.inputs.size()); }
   int output_count() const override { return static_cast<int>(graph_.outputs.size()); }
   std::vector<Value> run(ops::RunContext& outer, std::span<const Value> inputs) const override;
+  std::vector<Known> foresee(ops::RunContext& outer, std::span<const Known> inputs) const override;
 
  private:
+  eval::Frame captured(const ops::RunContext& outer) const;
   std::vector<Value> run_plainly(ops::RunContext& outer, std::span<const Value> inputs) const;
 
   const ir::Graph& graph_;

@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "eval/eval.h"
+#include "ir/walk.h"
 #include "ops/families/fixed_point.h"
 
 namespace sardonyx::conformance {
@@ -135,6 +136,18 @@ std::optional<std::string> compare(const infer::Known& known, const Value& value
   return std::nullopt;
 }
 
+// Integers divided by 0 have no value that inference could be held against.
+void refuse_division_by_zero(const ir::Node& node, const eval::Frame& frame) {
+  if (node.op_type != "Div" && node.op_type != "Mod") return;
+  const Value* divisor = frame.find(node.inputs[1]);
+  if (divisor == nullptr || !divisor->is_tensor()) return;
+  const Tensor& tensor = divisor->tensor();
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (integer_at(tensor, i) == 0)
+      throw Error(ErrorCode::run_failed, "divides integers by 0", ir::place_of(node));
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> check_run(std::span<const Value> inputs, const InferredModel& made,
@@ -160,7 +173,9 @@ std::optional<std::string> check_run(std::span<const Value> inputs, const Inferr
   environment.memory_limit = memory_limit;
   eval::Options options;
   options.observe = [&](const ir::Node& node, size_t output, const Value& value) {
-    if (own.contains(&node) && !node.outputs[output].empty()) check(node.outputs[output], value);
+    if (!own.contains(&node)) return;
+    refuse_division_by_zero(node, frame);
+    if (!node.outputs[output].empty()) check(node.outputs[output], value);
   };
   eval::run_graph(made.graph, frame, environment, options);
   totals.unevaluable += bindings.unevaluable;

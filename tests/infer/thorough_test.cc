@@ -193,6 +193,21 @@ TEST(Thorough, SequencesKnowHowManyItemsTheyHold) {
   EXPECT_EQ(g.elements("count"), "[floor((d + 2)/3)]");
 }
 
+// A 0 that means itself leaves nothing for -1 to stand for.
+TEST(Thorough, ElementsBesideAZeroAreSizes) {
+  const Thorough g(R"(g (float[0] x, int64[1] k, float[n] z) => (float y) {
+    zero = Constant <value_ints = [0]> ()
+    rows = Shape (z)
+    one = Concat <axis = 0> (zero, k, rows)
+    y = Reshape <allowzero = 1> (x, one)
+    two = Concat <axis = 0> (k, zero, k)
+    w = Reshape <allowzero = 1> (x, two)
+  })");
+  EXPECT_TRUE(g.problems.empty()) << g.problems[0];
+  EXPECT_EQ(g.shape("y"), "[0,max(v0, 0),n]");
+  EXPECT_EQ(g.shape("w"), "[max(v0, 0),0,max(v0, 0)]");
+}
+
 TEST(Thorough, ItemsOfDifferentSizesAreNotAddedUp) {
   const Thorough g(R"(g (float[n, 4] x, float[m, 4] z) => (float y) {
     both = SequenceConstruct (x, z)

@@ -38,6 +38,12 @@ TEST_F(DimTest, BoundsDecideMinAndMax) {
   EXPECT_EQ(max(n - Dim(1), Dim(0)).to_string(), "max(n - 1, 0)");
 }
 
+TEST_F(DimTest, BoundsDecideWhereADifferenceOverflows) {
+  const Dim low = Dim(INT64_MIN) - Dim(2) * n;
+  EXPECT_EQ(max(low, Dim(0)), Dim(0));
+  EXPECT_EQ(min(low, Dim(0)), low);
+}
+
 TEST_F(DimTest, BroadcastTakesTheOtherOfOne) {
   EXPECT_EQ(broadcast(Dim(1), n), n);
   EXPECT_EQ(broadcast(n, Dim(5)), Dim(5));

@@ -269,6 +269,42 @@ TEST(Session, LoopAndScanThatDoNotRunKeepTheSizesOfTheirInputs) {
   }
 }
 
+// What a plan knows neither rank nor size of is what the first iteration would make: by its inputs,
+// by values from around it, by what the body declares.
+TEST(Session, LoopAndScanThatDoNotRunForeseeTheirOutputs) {
+  const Model model = model_of(
+      R"(g (float[N] x, int64 trips, int64[K] axes, float[T, N] rows, float[M] state) => (int64[A, B] ranks, int64[C, D, E] hits, float[F, H] last, int64[I, J] scans) {
+    keep = Constant<value = bool {1}>()
+    y = Unsqueeze(x, axes)
+    ranks = Loop <body = b1 (int64 i, bool go) => (bool go_on, int64[R] out) {
+      go_on = Identity(go)
+      out = Shape(y)
+    }> (trips, keep)
+    hits = Loop <body = b2 (int64 i, bool go) => (bool go_on, int64[1, 4] out) {
+      go_on = Identity(go)
+      out = NonZero(x)
+    }> (trips, keep)
+    last, scans = Scan <num_scan_inputs = 1, body = b3 (float[M2] s, float[N] row) => (float[M3] s2, int64[R] out) {
+      z = Unsqueeze(row, axes)
+      s2 = Identity(s)
+      out = Shape(z)
+    }> (state, rows)
+  })");
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.plain = plain});
+    for (const int64_t count : {0, 1, 0}) {
+      const auto outputs = session.run({{"x", Tensor::of<float>({1, 1, 0, 1, 1}, {5})},
+                                        {"trips", Tensor::scalar<int64_t>(count)},
+                                        {"axes", Tensor::of<int64_t>({0, 1}, {2})},
+                                        {"rows", Tensor(ElementType::float32, {count, 5})},
+                                        {"state", Tensor(ElementType::float32, {2})}});
+      EXPECT_EQ(outputs[0].tensor().shape(), (Shape{count, 3}));
+      EXPECT_EQ(outputs[1].tensor().shape(), (Shape{count, 1, 4}));
+      EXPECT_EQ(outputs[3].tensor().shape(), (Shape{count, 3}));
+    }
+  }
+}
+
 // Sizes inside the body are not those after the last iteration.
 TEST(Session, LoopWhoseStateGrowsByARowInEachIteration) {
   const Model model = model_of(

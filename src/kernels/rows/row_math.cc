@@ -25,7 +25,7 @@ constexpr auto min_of = [](auto, auto a, auto b) HWY_ATTR {
 
 // The lanes of v combined: halves are folded on each other.
 template <class D, class V, class Combine>
-HWY_INLINE float Fold(D d, V v, const Combine& combine) {
+HWY_INLINE float Fold([[maybe_unused]] D d, V v, const Combine& combine) {
 #if HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SCALAR
   HWY_ALIGN float lanes[hn::MaxLanes(D())];
   hn::Store(v, d, lanes);

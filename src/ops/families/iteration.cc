@@ -374,22 +374,67 @@ void set_made_output(RunContext& run, int i, Value value) {
   run.set_output(i, std::move(value));
 }
 
+namespace {
+
+// Puts what is told of the stacked output in the place of the sizes that `item` leaves open; false
+// where some stay so.
+bool take_told(ValueType& item, int64_t axis, std::span<const int64_t> told) {
+  if (!item.shape) return false;
+  const auto rank = static_cast<int64_t>(item.shape->size());
+  const int64_t at = axis < 0 ? axis + rank + 1 : axis;
+  bool all = true;
+  for (int64_t d = 0; d < rank; ++d) {
+    Dim& size = (*item.shape)[static_cast<size_t>(d)];
+    const auto position = static_cast<size_t>(d < at ? d : d + 1);
+    if (!size.is_constant() && position < told.size() && told[position] >= 0)
+      size = Dim(told[position]);
+    all &= size.is_constant();
+  }
+  return all;
+}
+
+void complete(ValueType& item, const ValueType& made) {
+  if (!made.is_tensor()) return;
+  if (item.element == ElementType::undefined) item = ValueType::tensor(made.element);
+  if (!item.shape) item.shape = made.shape;
+  if (item.rank() != made.rank()) return;
+  for (size_t d = 0; item.shape && d < item.shape->size(); ++d) {
+    Dim& size = (*item.shape)[d];
+    if (!size.is_constant()) size = (*made.shape)[d];
+  }
+}
+
+}  // namespace
+
+std::vector<ValueType> items_of_no_iteration(RunContext& run, const PreparedGraph& body,
+                                             const ScanOutputs& outputs,
+                                             const std::function<std::vector<Known>()>& inputs) {
+  std::vector<ValueType> items = outputs.items;
+  bool all = true;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const int output = static_cast<int>(outputs.first + i);
+    if (run.has_output(output)) all &= take_told(items[i], outputs.axes[i], run.out_shape(output));
+  }
+  if (all) return items;
+  std::vector<Known> made;
+  try {
+    made = body.foresee(run, inputs());
+  } catch (const Error&) {
+    return items;  // an iteration would fail: none has to succeed
+  }
+  for (size_t i = 0; i < items.size(); ++i) complete(items[i], made[outputs.first_made + i].type);
+  return items;
+}
+
 Tensor stacked(const RunEnvironment& environment, std::span<const Value> items, int64_t axis,
-               bool reverse, const ValueType& item_type, std::span<const int64_t> expected) {
+               bool reverse, const ValueType& item_type) {
   Shape shape;
   ElementType type = item_type.element;
   if (!items.empty()) {
     shape = items[0].tensor().shape();
     type = items[0].tensor().element_type();
   } else if (item_type.shape) {
-    const auto rank = static_cast<int64_t>(item_type.shape->size());
-    const int64_t at = axis < 0 ? axis + rank + 1 : axis;
-    for (int64_t d = 0; d < rank; ++d) {
-      const auto position = static_cast<size_t>(d < at ? d : d + 1);
-      const int64_t told =
-          position < expected.size() ? std::max<int64_t>(expected[position], 0) : 0;
-      shape.push_back((*item_type.shape)[static_cast<size_t>(d)].value().value_or(told));
-    }
+    for (const Dim& size : *item_type.shape) shape.push_back(size.value().value_or(0));
   }
   const auto rank = static_cast<int64_t>(shape.size());
   if (axis < -rank - 1 || axis > rank)

@@ -82,10 +82,23 @@ class HeldValues {
 // Makes a value that a body gave an output of the step: the run is charged for it.
 void set_made_output(RunContext& run, int i, Value value);
 
+// What is told before a run of the values that iterations make and the node stacks.
+struct ScanOutputs {
+  size_t first_made;             // among the body's outputs
+  size_t first;                  // among the node's
+  std::vector<int64_t> axes;     // of the stacked ones
+  std::vector<ValueType> items;  // what one iteration makes
+};
+
+// What an iteration would make in a run that has none: as the plan says, and where that says
+// nothing as the body does, given `inputs()`.
+std::vector<ValueType> items_of_no_iteration(RunContext& run, const PreparedGraph& body,
+                                             const ScanOutputs& outputs,
+                                             const std::function<std::vector<Known>()>& inputs);
+
 // Tensors of one shape and type side by side along a new axis, in reverse order if asked. Where
-// there is none, `item_type` says what one would look like, and `expected`, the shape of the whole
-// as far as it is known (-1: not), where it says more.
+// there is none, `item_type` says what one would look like.
 Tensor stacked(const RunEnvironment& environment, std::span<const Value> items, int64_t axis,
-               bool reverse, const ValueType& item_type, std::span<const int64_t> expected);
+               bool reverse, const ValueType& item_type);
 
 }  // namespace sardonyx::ops
