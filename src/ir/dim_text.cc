@@ -39,27 +39,53 @@ std::optional<int64_t> computed(AtomKind kind, int64_t a, int64_t b) {
   }
 }
 
-std::optional<int64_t> Dim::evaluate(std::span<const int64_t> sizes) const {
-  if (is_constant()) return constant_;
-  if (is_indefinite()) return std::nullopt;
-  int64_t sum = 0;
-  for (const DimAccess::Term& term : expression_->terms) {
+namespace {
+
+using Wide = __int128;
+
+std::optional<int64_t> narrow(std::optional<Wide> value) {
+  if (!value || *value < INT64_MIN || *value > INT64_MAX) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
+std::optional<Wide> sum_of(const Dim& dim, std::span<const int64_t> sizes);
+
+std::optional<int64_t> value_of(const Atom& atom, std::span<const int64_t> sizes) {
+  if (atom.kind == AtomKind::symbol) {
+    const auto id = static_cast<size_t>(atom.symbol->id);
+    const int64_t unbound = atom.symbol->is_size ? -1 : INT64_MIN;
+    if (id < sizes.size() && sizes[id] > unbound) return sizes[id];
+    return std::nullopt;
+  }
+  const auto a = sum_of(atom.a, sizes), b = sum_of(atom.b, sizes);
+  if (!a || !b) return std::nullopt;
+  // A side that is too large, or too small, may be the one that does not count.
+  if (atom.kind == AtomKind::min) return narrow(std::min(*a, *b));
+  if (atom.kind == AtomKind::max) return narrow(std::max(*a, *b));
+  const auto left = narrow(a), right = narrow(b);
+  return left && right ? computed(atom.kind, *left, *right) : std::nullopt;
+}
+
+// Products are numbers of 64 bits, of which an expression has few.
+std::optional<Wide> sum_of(const Dim& dim, std::span<const int64_t> sizes) {
+  if (dim.is_constant()) return *dim.value();
+  if (dim.is_indefinite()) return std::nullopt;
+  Wide sum = 0;
+  for (const DimAccess::Term& term : TermsOf(dim)) {
     int64_t product = term.coefficient;
     for (const AtomRef& atom : term.atoms) {
-      std::optional<int64_t> factor;
-      if (atom->kind == AtomKind::symbol) {
-        const auto id = static_cast<size_t>(atom->symbol->id);
-        const int64_t unbound = atom->symbol->is_size ? -1 : INT64_MIN;
-        if (id < sizes.size() && sizes[id] > unbound) factor = sizes[id];
-      } else {
-        const auto a = atom->a.evaluate(sizes), b = atom->b.evaluate(sizes);
-        if (a && b) factor = computed(atom->kind, *a, *b);
-      }
+      const auto factor = value_of(*atom, sizes);
       if (!factor || __builtin_mul_overflow(product, *factor, &product)) return std::nullopt;
     }
-    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+    sum += product;
   }
   return sum;
+}
+
+}  // namespace
+
+std::optional<int64_t> Dim::evaluate(std::span<const int64_t> sizes) const {
+  return is_constant() ? std::optional(constant_) : narrow(sum_of(*this, sizes));
 }
 
 std::string Dim::to_string() const {

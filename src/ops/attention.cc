@@ -74,9 +74,16 @@ void check_windows(const NodeView& node) {
   if (mode < 0 || mode > 3) node.fail("qk_matmul_output_mode must be in [0, 3]; got {}", mode);
 }
 
-void set_unknown(InferContext& ctx) {
-  const int from[] = {0, 0, 2, 0};
-  for (int i = 0; i < 4; ++i) ctx.set(i, ValueType::tensor(ctx.element(from[i])));
+// Where one of Q, K and V has an unknown rank: they have one, and all else has four dimensions.
+void set_ranks(InferContext& ctx) {
+  const int from[] = {0, 1, 2, 0};
+  for (int i = 1; i < 4; ++i) ctx.set(i, ctx.element(from[i]), ctx.unknown_shape(4));
+  ctx.set(0, ValueType::tensor(ctx.element(0)));
+  for (int i = 0; i < 3; ++i) {
+    const auto rank = ctx.rank(i);
+    if (rank && (*rank == 3 || *rank == 4))
+      return ctx.set(0, ctx.element(0), ctx.unknown_shape(*rank));
+  }
 }
 
 void infer(InferContext& ctx) {
@@ -85,7 +92,7 @@ void infer(InferContext& ctx) {
     ctx.fail("past_key and past_value must be given together");
   if (ctx.has_input(4) && ctx.has_input(6))
     ctx.fail("nonpad_kv_seqlen cannot be combined with past_key");
-  if (!ctx.shape(0) || !ctx.shape(1) || !ctx.shape(2)) return set_unknown(ctx);
+  if (!ctx.shape(0) || !ctx.shape(1) || !ctx.shape(2)) return set_ranks(ctx);
   for (int i = 0; i < 3; ++i) {
     const int64_t rank = *ctx.rank(i);
     if ((rank != 3 && rank != 4) || rank != *ctx.rank(0))

@@ -143,15 +143,22 @@ bool propagate_numbers(InferContext& ctx, BinaryOp op, int64_t count) {
   return true;
 }
 
+// A size that divides is not 0, an element may be.
+bool may_be_zero(InferContext& ctx, const Dim& divisor) {
+  if (divisor.is_constant()) return divisor == 0;
+  const int64_t least = divisor.lower().value_or(-1);
+  if (least != 0) return least < 0;
+  std::vector<int> ids;
+  divisor.collect_symbols(ids);
+  return std::any_of(ids.begin(), ids.end(), [&](int id) { return !ctx.symbols()[id].is_size; });
+}
+
 // Of two floats in units; nullopt where the result is no expression in them.
-std::optional<Dim> combined_floats(BinaryOp op, const Dim& a, const Dim& b) {
+std::optional<Dim> combined_floats(InferContext& ctx, BinaryOp op, const Dim& a, const Dim& b) {
   switch (op) {
     case BinaryOp::mul: return exact_div(a * b, float_unit);
-    case BinaryOp::div: {
-      // A size that divides is not 0, an element may be.
-      const bool may_be_zero = b.is_constant() ? b == 0 : b.lower().value_or(-1) < 0;
-      return may_be_zero ? std::nullopt : exact_div(a * Dim(float_unit), b);
-    }
+    case BinaryOp::div:
+      return may_be_zero(ctx, b) ? std::nullopt : exact_div(a * Dim(float_unit), b);
     case BinaryOp::add:
     case BinaryOp::sub:
     case BinaryOp::equal:
@@ -176,7 +183,8 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
   std::vector<Dim> out;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const Dim &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
-    auto element = floats ? combined_floats(op, x, y) : combined(op, x, y, ctx.mode().thorough);
+    auto element =
+        floats ? combined_floats(ctx, op, x, y) : combined(op, x, y, ctx.mode().thorough);
     if (!element && !(floats && has_float_elements(ctx.output(0).type.element)))
       element = ctx.unknown_element();
     if (!element) return;

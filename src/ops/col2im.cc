@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "kernels/conv/columns.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/wide.h"
 #include "ops/families/window.h"
 #include "ops/operator.h"
@@ -42,6 +43,7 @@ void infer(InferContext& ctx) {
   if (!rank) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (*rank == 0 || *rank > 64) ctx.fail("image_shape must have 1 to 64 entries; got {}", *rank);
   check_window_rank(ctx, window, static_cast<int64_t>(*rank));
+  for (const int i : {1, 2}) require_elements(ctx, i, *rank);
   for (size_t i = 0; i < *rank; ++i) {
     if (image && (*image)[i].value() && *(*image)[i].value() < 0)
       ctx.fail("image_shape must not be negative; got {}", *(*image)[i].value());

@@ -20,11 +20,22 @@ using Term = EinsumTerm;
 
 constexpr int most_operands = 8;
 
+// Where an input's rank is unknown: only "..." hides the output's.
+void infer_from_equation(InferContext& ctx, const EinsumEquation& equation) {
+  const Term& output = equation.output;
+  const bool open =
+      std::find(output.begin(), output.end(), EinsumEquation::ellipsis) != output.end();
+  const ElementType type = ctx.element(0);
+  ctx.set(0, open
+                 ? ValueType::tensor(type)
+                 : ValueType::tensor(type, ctx.unknown_shape(static_cast<int64_t>(output.size()))));
+}
+
 void infer(InferContext& ctx) {
   const EinsumEquation equation = read_equation(ctx);
   std::vector<size_t> ranks;
   for (int i = 0; i < ctx.input_count(); ++i) {
-    if (!ctx.shape(i)) return ctx.set(0, ValueType::tensor(ctx.element(0)));
+    if (!ctx.shape(i)) return infer_from_equation(ctx, equation);
     ranks.push_back(ctx.shape(i)->size());
   }
   const std::vector<Term> terms = equation.expand(ctx, ranks);

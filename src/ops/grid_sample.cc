@@ -17,7 +17,15 @@ using kernels::GridShape;
 void infer(InferContext& ctx) {
   const auto& x = ctx.shape(0);
   const auto& grid = ctx.shape(1);
-  if (!x || !grid) return ctx.set(0, ValueType::tensor(ctx.element(0)));
+  if (!x && !grid) return ctx.set(0, ValueType::tensor(ctx.element(0)));
+  if (!x || !grid) {
+    std::vector<Dim> y = ctx.unknown_shape(static_cast<int64_t>((x ? x : grid)->size()));
+    if (y.size() < 3) ctx.fail("X and grid must have the same rank, at least 3; got {}", y.size());
+    y[0] = (x ? x : grid)->front();
+    if (x) y[1] = (*x)[1];
+    if (grid) std::copy(grid->begin() + 1, grid->end() - 1, y.begin() + 2);
+    return ctx.set(0, ctx.element(0), std::move(y));
+  }
   if (x->size() < 3 || grid->size() != x->size()) {
     ctx.fail("X and grid must have the same rank, at least 3; got {} and {}", ir::to_string(*x),
              ir::to_string(*grid));

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/move/pad.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -40,12 +41,18 @@ void infer(InferContext& ctx) {
   const auto& in = ctx.shape(0);
   mode_of(ctx);
   if (!in) {
-    ctx.set(0, ValueType::tensor(type));
+    // Without axes all are padded, before and after.
+    const auto count = ctx.has_input(3) ? std::nullopt : length_of(ctx, 1);
+    set_rank(ctx, type, count ? std::optional(*count / 2) : std::nullopt);
     return;
   }
   const auto rank = static_cast<int64_t>(in->size());
   const auto pads = values_of(ctx, 1);
   const auto given = numbers_of(ctx, 3);
+  if (!pads) {
+    const auto padded = ctx.has_input(3) ? length_of(ctx, 3) : rank;
+    if (padded) require_elements(ctx, 1, 2 * static_cast<size_t>(*padded));
+  }
   if (!pads || (ctx.has_input(3) && !given)) {
     set_rank(ctx, type, rank);
     return;

@@ -19,8 +19,13 @@ void infer(InferContext& ctx) {
   const auto x = channels_first(ctx, ctx.shape(0));
   const bool indices = ctx.has_output(1);
   if (!x) {
-    ctx.set(0, ValueType::tensor(ctx.element(0)));
-    if (indices) ctx.set(1, ValueType::tensor(ElementType::int64));
+    const auto rank = static_cast<int64_t>(window.kernel.size()) + 2;
+    const auto type = [&](ElementType element) {
+      return window.kernel.empty() ? ValueType::tensor(element)
+                                   : ValueType::tensor(element, ctx.unknown_shape(rank));
+    };
+    ctx.set(0, type(ctx.element(0)));
+    if (indices) ctx.set(1, type(ElementType::int64));
     return;
   }
   if (x->size() < 3)

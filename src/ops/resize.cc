@@ -299,7 +299,8 @@ void infer(InferContext& ctx) {
   const Settings s = settings_of(ctx);
   const auto& in = ctx.shape(0);
   if (!in) {
-    ctx.set(0, ValueType::tensor(ctx.element(0)));
+    const int with = is_given(ctx, s.sizes_input) ? s.sizes_input : s.scales_input;
+    set_rank(ctx, ctx.element(0), s.axes || with < 0 ? std::nullopt : length_of(ctx, with));
     return;
   }
   const auto axes = resized_axes(ctx, s, static_cast<int64_t>(in->size()));

@@ -15,6 +15,9 @@
 namespace sardonyx::conformance {
 namespace {
 
+// Stands for a float that is no number of units, or of too many.
+constexpr int64_t no_units = INT64_MIN;
+
 // The sizes of a run, learned value by value.
 class Bindings {
  public:
@@ -39,7 +42,8 @@ class Bindings {
       }
     }
     const auto low = dim.lower(), high = dim.upper();
-    if ((low && *low > actual) || (high && *high < actual))
+    const bool below = low && *low > actual && actual != no_units;
+    if (below || (high && *high < actual))
       return fmt::format("{} should lie in [{}, {}]", actual, low.value_or(INT64_MIN),
                          high.value_or(INT64_MAX));
     const auto value = dim.evaluate(sizes_);
@@ -74,11 +78,11 @@ std::optional<int64_t> integer_at(const Tensor& tensor, int64_t i) {
   }
 }
 
-// In the units in which inference knows floats; INT64_MIN, which nothing is, for what is none.
+// In the units in which inference knows floats.
 int64_t in_units(double value) {
   const double units = value * static_cast<double>(ops::float_unit);
   return units == std::floor(units) && std::fabs(units) < 9e18 ? static_cast<int64_t>(units)
-                                                               : INT64_MIN;
+                                                               : no_units;
 }
 
 // The element as inference knows it; nullopt for types whose elements it does not follow.
@@ -148,6 +152,20 @@ void refuse_division_by_zero(const ir::Node& node, const eval::Frame& frame) {
   }
 }
 
+// Inference takes what is computed from sizes for a size, but where it is -1 Reshape does not.
+void refuse_computed_minus_one(const ir::Node& node, const eval::Frame& frame,
+                               const InferredModel& made) {
+  if (node.op_type != "Reshape") return;
+  const infer::Known* asked = made.scope.find_here(node.inputs[1]);
+  const Value* value = frame.find(node.inputs[1]);
+  if (asked == nullptr || !asked->elements || value == nullptr) return;
+  for (int64_t i = 0; i < value->tensor().size(); ++i) {
+    const ir::Dim& size = (*asked->elements)[static_cast<size_t>(i)];
+    if (integer_at(value->tensor(), i) == -1 && !size.is_constant() && size.as_symbol() == nullptr)
+      throw Error(ErrorCode::run_failed, "a size is computed to be -1", ir::place_of(node));
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> check_run(std::span<const Value> inputs, const InferredModel& made,
@@ -175,6 +193,7 @@ std::optional<std::string> check_run(std::span<const Value> inputs, const Inferr
   options.observe = [&](const ir::Node& node, size_t output, const Value& value) {
     if (!own.contains(&node)) return;
     refuse_division_by_zero(node, frame);
+    refuse_computed_minus_one(node, frame, made);
     if (!node.outputs[output].empty()) check(node.outputs[output], value);
   };
   eval::run_graph(made.graph, frame, environment, options);

@@ -193,6 +193,60 @@ TEST(Thorough, SequencesKnowHowManyItemsTheyHold) {
   EXPECT_EQ(g.elements("count"), "[floor((d + 2)/3)]");
 }
 
+// Of what has an unknown rank, lists and other inputs may tell it.
+TEST(Thorough, RanksComeFromWhatMustAgreeWithThem) {
+  const Thorough g(
+      R"(g (float[a, b] x, int64[open] axes, int64[8] pads, float[4] scales, int64[3] sizes, float[n, h, w, 2] places, float[b0, s, d] key) => (float y) {
+    u = Unsqueeze (x, axes)
+    padded = Pad (u, pads)
+    scaled = Resize (u, , scales)
+    sized = Resize (u, , , sizes)
+    pooled, at = MaxPool <kernel_shape = [2, 2]> (u)
+    sampled = GridSample (u, places)
+    contracted = Einsum <equation = "bij,bjk->bik"> (u, u)
+    attended, keys, values = Attention <q_num_heads = 2, kv_num_heads = 2> (u, key, u)
+  })");
+  EXPECT_TRUE(g.problems.empty()) << g.problems[0];
+  EXPECT_EQ(g.shape("u"), "?");
+  EXPECT_EQ(g["padded"].type.rank(), 4);
+  EXPECT_EQ(g["scaled"].type.rank(), 4);
+  EXPECT_EQ(g["sized"].type.rank(), 3);
+  EXPECT_EQ(g["pooled"].type.rank(), 4);
+  EXPECT_EQ(g["at"].type.rank(), 4);
+  EXPECT_EQ(g["sampled"].type.rank(), 4);
+  EXPECT_EQ(g.shape("sampled").substr(0, 3), "[n,");
+  EXPECT_EQ(g["contracted"].type.rank(), 3);
+  EXPECT_EQ(g["attended"].type.rank(), 3);
+  EXPECT_EQ(g["keys"].type.rank(), 4);
+}
+
+TEST(Thorough, ListsHaveTheLengthThatTheRankAsks) {
+  const Thorough g(
+      R"(g (float[a, b, c] x, int64[p] pads, int64[q] some, int64[2] axes, float[n, m, l] columns, int64[i] image, int64[j] block) => (float y) {
+    padded = Pad (x, pads)
+    partly = Pad (x, some, , axes)
+    images = Col2Im <dilations = [1, 1]> (columns, image, block)
+  })");
+  EXPECT_EQ(g.shape("pads"), "[6]");
+  EXPECT_EQ(g.shape("some"), "[4]");
+  EXPECT_EQ(g.shape("image"), "[2]");
+  EXPECT_EQ(g.shape("block"), "[2]");
+}
+
+// A size that divides is not 0; an element of an input may be.
+TEST(Thorough, FloatsDividedByAnElementAreUnknown) {
+  const Thorough g(R"(g (int64 k, float[n] x) => (float y) {
+    element = Cast <to = 1> (k)
+    positive = Relu (element)
+    ratio = Div (positive, positive)
+    shape = Shape (x)
+    size = Cast <to = 1> (shape)
+    one = Div (size, size)
+  })");
+  EXPECT_EQ(g.elements("ratio"), "?");
+  EXPECT_EQ(g.elements("one"), "[65536]");
+}
+
 // A 0 that means itself leaves nothing for -1 to stand for.
 TEST(Thorough, ElementsBesideAZeroAreSizes) {
   const Thorough g(R"(g (float[0] x, int64[1] k, float[n] z) => (float y) {

@@ -44,6 +44,14 @@ TEST_F(DimTest, BoundsDecideWhereADifferenceOverflows) {
   EXPECT_EQ(min(low, Dim(0)), low);
 }
 
+TEST_F(DimTest, WhatDoesNotCountMayOverflow) {
+  const Dim low = n - m + Dim(INT64_MIN);
+  const int64_t sizes[] = {2, 5};
+  EXPECT_EQ(low.evaluate(sizes), std::nullopt);
+  EXPECT_EQ(max(low, Dim(0)).evaluate(sizes), 0);
+  EXPECT_EQ(min(n, m - n - Dim(INT64_MAX) - Dim(9)).evaluate(sizes), std::nullopt);
+}
+
 TEST_F(DimTest, BroadcastTakesTheOtherOfOne) {
   EXPECT_EQ(broadcast(Dim(1), n), n);
   EXPECT_EQ(broadcast(n, Dim(5)), Dim(5));
