@@ -103,7 +103,7 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("N-11", levels::warning, "names are UTF-8"),
     // Nodes
     row("D-01", levels::fatal, "a node has an op_type"),
-    row("D-07", levels::warning, "a node has outputs"),
+    row("D-07", levels::error, "a node has outputs"),
     row("D-08", levels::fatal, "an input of a node is a value known to its graph"),
     row("D-10", levels::fatal, "a node has the inputs, outputs and attributes of its operator"),
     row("D-11", levels::fatal, "a variadic operator has its least number of values"),

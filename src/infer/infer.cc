@@ -283,10 +283,74 @@ std::string reason_for(const ops::InferContext& context) {
   return "its data decide";
 }
 
+// It is said of each unknown again.
+std::string shortened(std::string text) {
+  constexpr size_t most = 1024;
+  if (text.size() > most) text.replace(most, std::string::npos, "...");
+  return text;
+}
+
 void note_unknowns(const ops::InferContext& context, int first, const Findings& findings) {
   if (findings.unknowns == nullptr || findings.symbols->size() == first) return;
-  const Unknown unknown{context.place(), reason_for(context)};
+  const auto unknown =
+      std::make_shared<const Unknown>(shortened(context.place()), shortened(reason_for(context)));
   for (int id = first; id < findings.symbols->size(); ++id) findings.unknowns->emplace(id, unknown);
+}
+
+// What most values have, and what is not counted.
+constexpr size_t usual_rank = 8, usual_elements = 16;
+
+bool is_large(const Known& value) {
+  return (value.type.shape && value.type.shape->size() > usual_rank) ||
+         (value.elements && value.elements->size() > usual_elements) ||
+         (value.constant && value.constant->size() > static_cast<int64_t>(usual_elements));
+}
+
+void make_small(Known& value) {
+  if (value.type.shape && value.type.shape->size() > usual_rank) value.type.shape.reset();
+  if (value.elements && value.elements->size() > usual_elements) value.elements = nullptr;
+  if (value.constant && value.constant->size() > static_cast<int64_t>(usual_elements))
+    value.constant.reset();
+}
+
+// Of a large value, its place in the report included.
+int64_t bytes_of(const Known& value) {
+  constexpr int64_t expression = 400, size = 250, element = 32;
+  const auto bytes = [](const std::vector<ir::Dim>& dims, size_t usual, int64_t each) {
+    if (dims.size() <= usual) return int64_t{0};
+    int64_t total = 0;
+    for (const ir::Dim& dim : dims)
+      total += each + (dim.is_constant() || dim.as_symbol() ? 0 : expression);
+    return total;
+  };
+  return (value.type.shape ? bytes(*value.type.shape, usual_rank, size) : 0) +
+         (value.elements ? bytes(*value.elements, usual_elements, element) : 0);
+}
+
+// Inputs of which nothing large is known any more.
+class SmallInputs {
+ public:
+  explicit SmallInputs(std::span<const Known* const> inputs) : pointers_(inputs) {
+    for (const Known*& input : pointers_) {
+      if (input == nullptr || !is_large(*input)) continue;
+      Known& copy = copies_.emplace_front(*input);
+      make_small(copy);
+      input = &copy;
+    }
+  }
+  std::span<const Known* const> inputs() const { return pointers_; }
+
+ private:
+  SmallVector<const Known*, 8> pointers_;
+  std::forward_list<Known> copies_;
+};
+
+// Charges what an output takes of memory; leaves nothing large where that is spent.
+void charge_bytes(Known& output, Budget& budget) {
+  budget.bytes -= bytes_of(output);
+  if (budget.bytes >= 0) return;
+  budget.bytes = -1;
+  make_small(output);
 }
 
 // Charges what the outputs hold of expressions; leaves none where the budget is spent.
@@ -330,9 +394,13 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
     inputs = resolved.emplace(inputs, *findings.symbols).inputs();
   const int first_symbol = findings.symbols->size();
   Budget& budget = *findings.budget;
+  std::optional<SmallInputs> small;
+  if (findings.thorough && budget.bytes < 0) inputs = small.emplace(inputs).inputs();
   ops::InferContext context(node, binding.signature, inputs, *findings.symbols,
                             findings.constraints, subgraph,
-                            {.thorough = findings.thorough, .budget = &budget.nodes});
+                            {.thorough = findings.thorough,
+                             .budget = &budget.nodes,
+                             .bytes = findings.thorough ? &budget.bytes : nullptr});
   const auto* signature = binding.signature;
   if (signature != nullptr) {
     const int given = context.input_count(), made = context.output_count();
@@ -356,11 +424,18 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
   binding.op->infer(context);
   std::vector<Known> outputs = context.take_outputs();
   for (Known& output : outputs) {
-    if (findings.thorough) name_elements(output, *findings.symbols);
+    if (findings.thorough) {
+      name_elements(output, *findings.symbols);
+      charge_bytes(output, budget);
+    }
     charge(context, output, budget);
     if (!output.constant) output.constant = materialized(output);
   }
   note_unknowns(context, first_symbol, findings);
+  constexpr int64_t symbol_bytes = 1000;
+  const int64_t made = findings.symbols->size() - first_symbol;
+  if (findings.thorough && made > static_cast<int64_t>(usual_rank))
+    budget.bytes = std::max<int64_t>(budget.bytes - made * symbol_bytes, -1);
   return outputs;
 }
 
@@ -397,7 +472,8 @@ void name_open_sizes(const ir::ValueInfo& input, ops::ValueType& type, ir::Symbo
     const ir::Dimension& declared = input.type->shape->dims[d];
     if ((declared.value && *declared.value >= 0) || (declared.param && !declared.param->empty()))
       continue;
-    std::string name = fmt::format("{}.{}", input.name, d);
+    std::string name =
+        fmt::format("{}.{}", std::string_view(input.name).substr(0, ir::SymbolTable::max_name), d);
     while (symbols.find(name) != nullptr) name += '_';
     (*type.shape)[d] = ir::Dim(symbols.named(name));
   }
@@ -435,8 +511,9 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
       const std::string element = known.type.rank() == 0
                                       ? fmt::format("value of '{}'", input.name)
                                       : fmt::format("element {} of '{}'", id - first, input.name);
+      const std::string_view maker = names_sizes ? "" : "the graph's input";
       findings.unknowns->emplace(
-          id, names_sizes ? Unknown{"", element} : Unknown{"the graph's input", element});
+          id, std::make_shared<const Unknown>(std::string(maker), shortened(element)));
     }
     scope.set(input.name, std::move(known));
   }

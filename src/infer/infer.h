@@ -57,13 +57,21 @@ class Scope {
 struct Budget {
   int64_t nodes = 500'000;      // inferred inside subgraphs
   int64_t symbols = 4'000'000;  // in the expressions that nodes make
+  // Of memory, about, for what thorough inference knows of a value beyond what most have: more than
+  // 8 sizes, more than 16 elements. When they are spent, such values keep neither.
+  int64_t bytes = int64_t{256} << 20;
 };
 
 // Why a size or an element is unknown.
 struct Unknown {
+  Unknown(std::string node, std::string reason)
+      : node(std::move(node)), reason(std::move(reason)) {}
   std::string node;    // "NonZero 'hits'": the node that makes it; "": the model's input has it
   std::string reason;  // "its data decide"; of an input, "value of 'trips'", "element 1 of 'sizes'"
 };
+
+// By symbol id. Those that one node makes share theirs.
+using Unknowns = std::unordered_map<int, std::shared_ptr<const Unknown>>;
 
 // What a model declares of a value and inference can't confirm.
 struct Disagreement {
@@ -90,7 +98,7 @@ struct Findings {
   // can't tell itself, and reports those that it can't confirm.
   bool thorough = false;
   std::function<void(Disagreement)> disagreement = {};
-  std::unordered_map<int, Unknown>* unknowns = nullptr;  // by symbol id; null: not recorded
+  Unknowns* unknowns = nullptr;  // null: not recorded
   // Called with each subgraph and what is known of its values, each time it has been inferred.
   std::function<void(const ir::Graph&, const Scope&)> inferred = {};
 };

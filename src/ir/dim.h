@@ -29,8 +29,10 @@ struct Symbol {
 // Not safe for concurrent change.
 class SymbolTable {
  public:
-  // The symbol of a dim_param; the same name gives the same symbol.
+  // The symbol of a dim_param; the same name gives the same symbol. Of a long name it has the first
+  // `max_name` bytes, "~" and a number: it may stand in the types of all values.
   const Symbol* named(std::string_view name);
+  static constexpr size_t max_name = 256;
   // A fresh unknown size, named "u0", "u1" … (never the name of a dim_param).
   const Symbol* unknown(std::shared_ptr<const Dim> upper = nullptr);
   // A fresh unknown of any sign, named "v0", "v1" …: an element that only the run decides.

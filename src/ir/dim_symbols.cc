@@ -56,8 +56,14 @@ const Symbol* SymbolTable::add(std::string name) {
 }
 
 const Symbol* SymbolTable::named(std::string_view name) {
-  const Symbol* known = find(name);
-  return known ? known : add(std::string(name));
+  if (const Symbol* known = find(name)) return known;
+  if (name.size() <= max_name) return add(std::string(name));
+  std::string shorter;
+  for (int i = 0; shorter.empty() || find(shorter) != nullptr; ++i)
+    shorter = std::string(name.substr(0, max_name)) + "~" + std::to_string(i);
+  const Symbol* symbol = add(std::move(shorter));
+  by_name_.emplace(name, symbol);
+  return symbol;
 }
 
 const Symbol* SymbolTable::unknown(std::shared_ptr<const Dim> upper) {

@@ -74,16 +74,24 @@ void check_windows(const NodeView& node) {
   if (mode < 0 || mode > 3) node.fail("qk_matmul_output_mode must be in [0, 3]; got {}", mode);
 }
 
+std::vector<Dim> output_of(InferContext& ctx, const Heads& q, const Heads& v) {
+  if (*ctx.rank(0) == 3) return {q.batch, q.length, q.heads * v.size};
+  if (Transposed(ctx).flags[3]) return {q.batch, q.length, q.heads, v.size};
+  return {q.batch, q.heads, q.length, v.size};
+}
+
 // Where one of Q, K and V has an unknown rank: they have one, and all else has four dimensions.
 void set_ranks(InferContext& ctx) {
   const int from[] = {0, 1, 2, 0};
   for (int i = 1; i < 4; ++i) ctx.set(i, ctx.element(from[i]), ctx.unknown_shape(4));
   ctx.set(0, ValueType::tensor(ctx.element(0)));
-  for (int i = 0; i < 3; ++i) {
-    const auto rank = ctx.rank(i);
-    if (rank && (*rank == 3 || *rank == 4))
-      return ctx.set(0, ctx.element(0), ctx.unknown_shape(*rank));
-  }
+  const auto rank = ctx.rank(0) ? ctx.rank(0) : ctx.rank(1) ? ctx.rank(1) : ctx.rank(2);
+  if (!rank || (*rank != 3 && *rank != 4)) return;
+  const bool tells_all = ctx.rank(0) && ctx.rank(2) == ctx.rank(0);
+  ctx.set(0, ctx.element(0),
+          tells_all
+              ? output_of(ctx, heads_of(ctx, 0, "q_num_heads"), heads_of(ctx, 2, "kv_num_heads"))
+              : ctx.unknown_shape(*rank));
 }
 
 void infer(InferContext& ctx) {
@@ -135,13 +143,7 @@ void infer(InferContext& ctx) {
     ctx.require_equal(*count, q.batch, "nonpad_kv_seqlen must have one number for each batch");
   const std::vector<Dim> scores{q.batch, q.heads, q.length, total};
   check_mask(ctx, scores);
-  if (*ctx.rank(0) == 4 && Transposed(ctx).flags[3]) {
-    ctx.set(0, ctx.element(0), {q.batch, q.length, q.heads, v.size});
-  } else if (*ctx.rank(0) == 4) {
-    ctx.set(0, ctx.element(0), {q.batch, q.heads, q.length, v.size});
-  } else {
-    ctx.set(0, ctx.element(0), {q.batch, q.length, q.heads * v.size});
-  }
+  ctx.set(0, ctx.element(0), output_of(ctx, q, v));
   ctx.set(1, ctx.element(1), {q.batch, k.heads, total, k.size});
   ctx.set(2, ctx.element(2), {q.batch, k.heads, total, v.size});
   ctx.set(3, ctx.element(0), scores);

@@ -203,8 +203,8 @@ void infer(InferContext& ctx) {
   }
   const ElementType out = kernels::gives_boolean(op) ? ElementType::boolean : left;
   const auto &a = ctx.shape(0), &b = ctx.shape(1);
-  if (!a || !b) {
-    ctx.set(0, ValueType::tensor(out));
+  if (!a || !b) {  // a slope broadcasts to what it is for
+    ctx.set(0, op == BinaryOp::prelu && a ? ValueType::tensor(out, *a) : ValueType::tensor(out));
     return;
   }
   std::vector<Dim> shape = ctx.broadcast(*a, *b);

@@ -55,6 +55,8 @@ struct InferMode {
   bool thorough = false;
   // What inference may still cost; null: anything. At 0, what would take rounds is left open.
   const int64_t* budget = nullptr;
+  // Below 0: nothing large may be made known of a value.
+  const int64_t* bytes = nullptr;
 };
 
 // Reports by throwing Error through fail(); the walk turns that into a diagnostic with the node's
@@ -107,8 +109,8 @@ class InferContext : public NodeView {
   std::optional<Dim> unknown_element();
   std::vector<Dim> unknown_shape(int64_t rank);
   // a and b must be equal (at least): fails where they surely aren't, records a constraint where
-  // that is open, and learned in thorough mode. `what`: "the inner dimensions of A and B must
-  // agree".
+  // that is open, or learns it in thorough mode, which records none. `what`: "the inner dimensions
+  // of A and B must agree".
   void require_equal(const Dim& a, const Dim& b, std::string_view what);
   void require_at_least(const Dim& a, const Dim& b, std::string_view what);
   // Numpy's multidirectional broadcasting of known-rank shapes; incompatible sizes fail.
@@ -118,6 +120,7 @@ class InferContext : public NodeView {
   std::vector<Known> infer_subgraph(const ir::Graph& graph, std::span<const Known> inputs);
   ir::SymbolTable& symbols() { return symbols_; }
   const InferMode& mode() const { return mode_; }
+  bool is_frugal() const { return mode_.bytes != nullptr && *mode_.bytes < 0; }
   bool is_hurried() const { return mode_.budget != nullptr && *mode_.budget <= 0; }
 
  private:

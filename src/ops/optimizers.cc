@@ -47,7 +47,9 @@ void infer_with(InferContext& ctx, int averages) {
       ctx.require_equal(*count, Dim(1), "R and T must be one number each");
   }
   for (int i = 0; i < layout.count; ++i) {
-    const ValueType& x = ctx.type(layout.input(0, i));
+    ValueType x = ctx.type(layout.input(0, i));
+    for (int group = 1; group < layout.in && x.is_tensor() && !x.shape; ++group)
+      x.shape = ctx.shape(layout.input(group, i));
     for (int group = 1; group < layout.in; ++group) {
       const int at = layout.input(group, i);
       const ValueType& other = ctx.type(at);

@@ -52,12 +52,13 @@ void infer(InferContext& ctx) {
     ctx.require_equal((*rois)[1], Dim(columns),
                       "rois must have four coordinates (MaxRoiPool: after the batch index)");
   }
-  if (columns == 4 && rois) {
-    if (const auto count = ctx.type(2).element_count())
-      ctx.require_equal(*count, (*rois)[0], "batch_indices must have one number for each region");
-  }
+  std::optional<Dim> regions = rois ? std::optional((*rois)[0]) : std::nullopt;
+  const auto indices = columns == 4 ? ctx.type(2).element_count() : std::nullopt;
+  if (indices && regions)
+    ctx.require_equal(*indices, *regions, "batch_indices must have one number for each region");
+  if (!regions) regions = indices;
   ctx.set(0, ctx.element(0),
-          {rois ? (*rois)[0] : ctx.unknown(), x ? (*x)[1] : ctx.unknown(), Dim(options.out_height),
+          {regions ? *regions : ctx.unknown(), x ? (*x)[1] : ctx.unknown(), Dim(options.out_height),
            Dim(options.out_width)});
 }
 

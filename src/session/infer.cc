@@ -77,7 +77,7 @@ class Reporter {
     const auto list_value = [&](const std::string& name) { list(label, name, inner); };
     size_t values = inference_.values.size() + graph.inputs.size();
     for (const ir::Node& node : graph.nodes) values += node.outputs.size();
-    inference_.values.reserve(values);
+    if (inner == nullptr) inference_.values.reserve(values);
     for (const ir::ValueInfo& input : graph.inputs) list_value(input.name);
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& name : node.outputs) {
@@ -109,15 +109,31 @@ class Reporter {
     for (ir::ValueInfo& input : graph.inputs) write(input, type_of(input.name));
   }
 
+  // The node of a lowered graph that has these outputs.
+  const ir::Node* lowered_form(const ir::Node& node, const ir::Graph& lowered) {
+    const auto [place, is_new] = makers_.try_emplace(&lowered);
+    auto& makers = place->second;
+    for (size_t i = 0; is_new && i < lowered.nodes.size(); ++i) {
+      for (const std::string& name : lowered.nodes[i].outputs)
+        makers.emplace(name, &lowered.nodes[i]);
+    }
+    for (const std::string& name : node.outputs) {
+      const auto found = name.empty() ? makers.end() : makers.find(name);
+      if (found == makers.end()) continue;
+      const bool same =
+          found->second->op_type == node.op_type && found->second->outputs == node.outputs;
+      return same ? found->second : nullptr;
+    }
+    return nullptr;
+  }
+
   void subgraphs(const ir::Node& node, ir::Node* into, const ir::Graph& lowered,
                  const std::string& label) {
     const bool has_graphs = std::ranges::any_of(
         node.attributes, [](const auto& a) { return a.g != nullptr || !a.graphs.empty(); });
     if (!has_graphs) return;
-    const auto holder = std::find_if(
-        lowered.nodes.begin(), lowered.nodes.end(),
-        [&](const auto& n) { return n.op_type == node.op_type && n.outputs == node.outputs; });
-    if (holder == lowered.nodes.end()) return;
+    const ir::Node* holder = lowered_form(node, lowered);
+    if (holder == nullptr) return;
     const auto go = [&](const ir::Graph& graph, std::shared_ptr<const ir::Graph>* written,
                         const ir::Graph* inner, const std::string& attribute) {
       if (inner == nullptr || !inferred_.subgraphs.contains(inner)) return;
@@ -269,7 +285,7 @@ class Reporter {
     if (decided == nullptr) {
       const ir::Symbol& symbol = inferred_.symbols[id];
       if (symbol.decided_by_run)  // an element of an input
-        inference_.names.push_back({symbol.name, inferred_.unknowns.at(id).reason});
+        inference_.names.push_back({symbol.name, inferred_.unknowns.at(id)->reason});
       return;
     }
     InferredUnknown& unknown = inference_.unknowns.emplace_back();
@@ -280,8 +296,8 @@ class Reporter {
       unknown.reason = decided->decided_by_run ? "the model leaves it open"
                                                : "only the model's declaration names it";
     } else {
-      unknown.node = found->second.node;
-      unknown.reason = found->second.reason;
+      unknown.node = found->second->node;
+      unknown.reason = found->second->reason;
     }
   }
 
@@ -326,6 +342,9 @@ class Reporter {
   Inference& inference_;
   std::unordered_map<ir::Dim, Size, ir::DimHash> sizes_;
   std::unordered_set<int> noted_;
+  // Of the lowered graphs: the nodes that make their values.
+  std::unordered_map<const ir::Graph*, std::unordered_map<std::string_view, const ir::Node*>>
+      makers_;
 };
 
 void report_findings(const InferredModel& inferred, const InferOptions& options,

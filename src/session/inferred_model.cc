@@ -163,7 +163,7 @@ const ir::Symbol* InferredModel::decided_by(int id) const {
   const ir::Symbol& symbol = symbols[id];
   if (symbol.decided_by_run) {
     const auto found = unknowns.find(id);
-    return found != unknowns.end() && found->second.node.empty() ? nullptr : &symbol;
+    return found != unknowns.end() && found->second->node.empty() ? nullptr : &symbol;
   }
   const auto late = late_names.find(id);
   if (late == late_names.end()) return nullptr;

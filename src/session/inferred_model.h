@@ -22,7 +22,7 @@ struct InferredModel {
   ir::SymbolTable symbols;
   infer::Scope scope;  // the main graph's values
   std::vector<infer::Constraint> constraints;
-  std::unordered_map<int, infer::Unknown> unknowns;  // by symbol id
+  infer::Unknowns unknowns;
   // Names of sizes that no input has: what the model calls a size that only a run decides. The id
   // of the unknown that the name stands for; -1: inference knows of none.
   std::unordered_map<int, int> late_names;

@@ -52,6 +52,24 @@ ir::Attribute& axis(ir::Model& model) { return *model.graph->nodes[0].find("axis
 ir::TensorProto& tensor(ir::Model& model, size_t index) { return model.graph->initializers[index]; }
 Bytes bytes(std::string_view text) { return Bytes::copy_of(std::as_bytes(std::span(text))); }
 
+TEST(BrokenModels, NodesWithoutOutputsAreWarningsOutsideTheStandard) {
+  const auto severity = [](std::string_view domain, bool inputs) {
+    ir::Model model = base();
+    model.opset_imports.push_back({"com.own", 1, {}});
+    ir::Node& node = model.graph->nodes.emplace_back();
+    node.op_type = "Log2File";
+    node.domain = domain;
+    if (inputs) node.inputs = {"x"};
+    for (const Diagnostic& diagnostic : findings(model)) {
+      if (diagnostic.rule == "D-07") return diagnostic.severity;
+    }
+    return check::Severity::info;
+  };
+  EXPECT_EQ(severity("", true), check::Severity::error);
+  EXPECT_EQ(severity("com.own", true), check::Severity::warning);
+  EXPECT_EQ(severity("com.own", false), check::Severity::error);
+}
+
 TEST(BrokenModels, AreFound) {
   const Broken cases[] = {
       {"M-17", "a model has a graph; it is missing", [](ir::Model& m) { m.graph.reset(); }},

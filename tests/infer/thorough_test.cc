@@ -43,7 +43,7 @@ class Thorough {
   const Known& operator[](std::string_view name) const { return *scope_.find(name); }
   const Budget& budget() const { return *findings_.budget; }
 
-  std::unordered_map<int, Unknown> unknowns;
+  Unknowns unknowns;
   std::vector<Disagreement> disagreements;
   std::vector<std::string> problems;
 
@@ -162,8 +162,8 @@ TEST(Thorough, SaysWhyASizeIsUnknown) {
   const ir::Symbol* u = g["hits"].type.shape->at(1).as_symbol();
   ASSERT_NE(u, nullptr);
   EXPECT_EQ(u->upper->to_string(), "n");
-  EXPECT_EQ(g.unknowns.at(u->id).node, "NonZero");
-  EXPECT_EQ(g.unknowns.at(u->id).reason, "its data decide");
+  EXPECT_EQ(g.unknowns.at(u->id)->node, "NonZero");
+  EXPECT_EQ(g.unknowns.at(u->id)->reason, "its data decide");
 }
 
 TEST(Thorough, SequencesKnowHowManyItemsTheyHold) {
@@ -218,6 +218,20 @@ TEST(Thorough, RanksComeFromWhatMustAgreeWithThem) {
   EXPECT_EQ(g["contracted"].type.rank(), 3);
   EXPECT_EQ(g["attended"].type.rank(), 3);
   EXPECT_EQ(g["keys"].type.rank(), 4);
+}
+
+TEST(Thorough, ShapesComeFromInputsThatHaveThem) {
+  const Thorough g(
+      R"(g (float[a, b] x, int64[open] axes, int64[r] indices, float[n, c, h, w] image, float[b0, s, 8] q) => (float y) {
+    u = Unsqueeze (x, axes)
+    sloped = PRelu (x, u)
+    pooled = RoiAlign (image, u, indices)
+    attended = Attention <q_num_heads = 2, kv_num_heads = 2> (q, u, q)
+  })");
+  EXPECT_TRUE(g.problems.empty()) << g.problems[0];
+  EXPECT_EQ(g.shape("sloped"), "[a,b]");
+  EXPECT_EQ(g.shape("pooled"), "[r,c,1,1]");
+  EXPECT_EQ(g.shape("attended"), "[b0,s,8]");
 }
 
 TEST(Thorough, ListsHaveTheLengthThatTheRankAsks) {
