@@ -7,7 +7,7 @@ import pytest
 
 # What inference may keep of values beyond what most have is 256 MB; the report of it takes as much, messages of the file
 # and what each node has are multiples of the file.
-MEGABYTES, PER_MEGABYTE_OF_FILE = 700, 40
+MEGABYTES, PER_MEGABYTE_OF_FILE = 450, 40
 
 
 @pytest.mark.parametrize("name", hostile.HOSTILE)
