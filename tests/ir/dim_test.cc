@@ -133,9 +133,17 @@ TEST_F(DimTest, GrowthEnds) {
   for (int i = 0; i < 1000; ++i) sum = sum + Dim(symbols.named(std::to_string(i)));
   EXPECT_TRUE(sum.is_indefinite());
   EXPECT_EQ(sum.lower(), 0);
-  const Dim long_name(symbols.named(std::string(1 << 20, 'x')));
-  EXPECT_FALSE(long_name.is_indefinite());
-  EXPECT_TRUE((long_name * long_name).is_indefinite());
+}
+
+// They may stand in the types of all values.
+TEST_F(DimTest, LongNamesAreCutAndStayApart) {
+  const std::string text(1 << 20, 'x');
+  const Symbol *one = symbols.named(text + "1"), *other = symbols.named(text + "2");
+  EXPECT_NE(one, other);
+  EXPECT_NE(one->name, other->name);
+  EXPECT_LT(one->name.size(), 300u);
+  EXPECT_EQ(symbols.named(text + "1"), one);
+  EXPECT_EQ(symbols.find(text + "2"), other);
 }
 
 TEST_F(DimTest, LearnsWhatSymbolsStandFor) {
