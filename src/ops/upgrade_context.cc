@@ -1,6 +1,7 @@
 #include "ops/upgrade_context.h"
 
-#include <cstring>
+#include <algorithm>
+#include <iterator>
 
 #include "ir/tensor.h"
 
@@ -111,11 +112,24 @@ void UpgradeContext::set_input(size_t i, std::string value) {
   node_.inputs[i] = std::move(value);
 }
 
-std::string UpgradeContext::constant(const Tensor& tensor, std::string_view hint) {
-  ir::Node& node = before_.emplace_back();
-  node.op_type = "Constant";
-  node.attributes.push_back(tensor_attribute("value", tensor));
-  return node.outputs.emplace_back(services_.fresh_name(hint));
+std::string UpgradeContext::constant(Tensor tensor, std::string_view hint) {
+  constants_.push_back({services_.fresh_name(hint), std::move(tensor)});
+  return constants_.back().name;
+}
+
+std::vector<ir::Node> UpgradeContext::take_before() {
+  std::vector<ir::Node> nodes;
+  nodes.reserve(constants_.size() + before_.size());
+  for (NamedTensor& constant : constants_) {
+    ir::Node& node = nodes.emplace_back();
+    node.op_type = "Constant";
+    node.attributes.push_back(tensor_attribute("value", constant.tensor));
+    node.outputs.push_back(std::move(constant.name));
+  }
+  std::ranges::move(before_, std::back_inserter(nodes));
+  constants_.clear();
+  before_.clear();
+  return nodes;
 }
 
 std::string UpgradeContext::constant_ints(const std::vector<int64_t>& values,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/infer_context.h"
@@ -54,7 +55,7 @@ class UpgradeContext {
   // Makes input i (the list grows with absent inputs as needed).
   void set_input(size_t i, std::string value);
   // Emits a Constant before the node; returns its value's name.
-  std::string constant(const Tensor& tensor, std::string_view hint = "constant");
+  std::string constant(Tensor tensor, std::string_view hint = "constant");
   std::string constant_ints(const std::vector<int64_t>& values, std::string_view hint = "constant");
   // A scalar in the element type of `like`: a constant when the type is known, else CastLike.
   std::string scalar_like(float value, size_t like_input, std::string_view hint = "constant");
@@ -75,7 +76,14 @@ class UpgradeContext {
     old().fail(code, format, std::forward<Args>(args)...);
   }
 
-  std::vector<ir::Node> take_before() { return std::move(before_); }
+  // What constant() made, for callers that need no nodes for it; take_before then leaves it out.
+  struct NamedTensor {
+    std::string name;
+    Tensor tensor;
+  };
+  std::vector<NamedTensor> take_constants() { return std::exchange(constants_, {}); }
+  // The helpers before the node: constants first.
+  std::vector<ir::Node> take_before();
   std::vector<ir::Node> take_after() { return std::move(after_); }
   bool dropped() const { return dropped_; }
 
@@ -86,6 +94,7 @@ class UpgradeContext {
   int64_t since_;
   const schema::Signature* old_;
   const Services& services_;
+  std::vector<NamedTensor> constants_;
   std::vector<ir::Node> before_;
   std::vector<ir::Node> after_;
   bool dropped_ = false;

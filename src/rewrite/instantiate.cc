@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "ir/walk.h"
+#include "rewrite/lower.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -27,6 +28,7 @@ class Instance {
           function_.name, function_.inputs.size(), function_.outputs.size(), call_.inputs.size(),
           call_.outputs.size());
     }
+    names_.reserve(function_.inputs.size() + function_.outputs.size() + function_.nodes.size());
     for (size_t i = 0; i < function_.inputs.size(); ++i) {
       names_[function_.inputs[i]] = i < call_.inputs.size() ? call_.inputs[i] : "";
     }
@@ -41,10 +43,11 @@ class Instance {
     nodes.reserve(function_.nodes.size() + extra.size());
     for (const ir::Node& node : function_.nodes) {
       for (const std::string& output : node.outputs) {
-        if (!output.empty() && !names_.contains(output)) names_[output] = fresh_name_(output);
+        if (output.empty()) continue;
+        const auto [entry, is_new] = names_.try_emplace(output);
+        if (is_new) entry->second = fresh_name_(output);
       }
-      nodes.push_back(node);
-      rename(nodes.back());
+      nodes.push_back(renamed(node));
     }
     for (ir::Node& node : extra) nodes.push_back(std::move(node));
     return nodes;
@@ -66,11 +69,25 @@ class Instance {
     return found == names_.end() ? name : found->second;
   }
 
-  void rename(ir::Node& node) {
-    for (std::string& input : node.inputs) input = renamed(input);
-    for (std::string& output : node.outputs) output = renamed(output);
+  ir::Node renamed(const ir::Node& of) {
+    ir::Node node;
+    node.op_type = of.op_type;
+    node.domain = of.domain;
+    node.overload = of.overload;
+    node.name = of.name;
+    node.inputs.reserve(of.inputs.size());
+    for (const std::string& input : of.inputs) node.inputs.push_back(renamed(input));
+    node.outputs.reserve(of.outputs.size());
+    for (const std::string& output : of.outputs) node.outputs.push_back(renamed(output));
+    node.attributes = of.attributes;
+    node.doc_string = of.doc_string;
+    node.metadata_props = of.metadata_props;
+    node.device_configurations = of.device_configurations;
+    node.unknown = of.unknown;
     node.origin = origin_;
+    node.custom = of.custom;
     substitute_attributes(node);
+    return node;
   }
 
   void substitute_attributes(ir::Node& node) {
@@ -106,14 +123,17 @@ class Instance {
   // A subgraph keeps the names it defines; what it reads from the function's body is renamed.
   // Depth is bounded by the reader.
   std::shared_ptr<const ir::Graph> subgraph(const ir::Graph& graph) {
-    auto copy = std::make_shared<ir::Graph>(graph);
-    const auto outer = names_;
-    const auto define = [&](const std::string& name) { names_.erase(name); };
+    auto copy = std::make_shared<ir::Graph>(interface_of(graph));
+    std::vector<Renamed::node_type> hidden;
+    const auto define = [&](const std::string& name) {
+      if (auto entry = names_.extract(name)) hidden.push_back(std::move(entry));
+    };
     for (const auto& input : copy->inputs) define(input.name);
     for (const auto& initializer : copy->initializers) define(initializer.name);
-    for (ir::Node& node : copy->nodes) {
+    copy->nodes.reserve(graph.nodes.size());
+    for (const ir::Node& node : graph.nodes) {
       for (const std::string& output : node.outputs) define(output);
-      rename(node);
+      copy->nodes.push_back(renamed(node));
     }
     for (auto& output : copy->outputs) {
       const std::string& name = renamed(output.name);
@@ -122,7 +142,7 @@ class Instance {
       copy->nodes.push_back(copy_of(name, fresh_name_(output.name)));
       output.name = copy->nodes.back().outputs[0];
     }
-    names_ = outer;
+    for (auto& entry : hidden) names_.insert(std::move(entry));
     return copy;
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/name_map.h"
 #include "infer/infer.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
@@ -45,8 +46,7 @@ class Lowering {
   ir::Graph run() {
     ir::Graph graph = interface_of(*model_.graph);
     infer::Scope scope;
-    enter(graph, scope);
-    lower_nodes(*model_.graph, graph, imports(), scope, 0);
+    within(graph, scope, [&] { lower_nodes(*model_.graph, graph, imports(), scope, 0); });
     return graph;
   }
 
@@ -118,6 +118,34 @@ class Lowering {
       }
     }
     infer::enter(graph, scope, findings_);
+  }
+
+  // A graph that is being lowered. What is known of its values serves upgrade rules alone, few of
+  // which ask: its nodes are inferred when one does.
+  struct Pending {
+    ir::Graph& graph;
+    infer::Scope& scope;
+    Pending* around;
+    bool entered = false;
+    size_t inferred = 0;  // so many of its nodes
+  };
+
+  template <class Lower>
+  void within(ir::Graph& graph, infer::Scope& scope, const Lower& lower) {
+    Pending pending{graph, scope, pending_};
+    pending_ = &pending;
+    if (has_gradients_) enter(graph, scope);  // those ask for everything
+    lower();
+    pending_ = pending.around;
+  }
+
+  void catch_up(Pending* pending) {
+    if (pending == nullptr || has_gradients_) return;
+    catch_up(pending->around);
+    if (!std::exchange(pending->entered, true)) enter(pending->graph, pending->scope);
+    const std::vector<ir::Node>& nodes = pending->graph.nodes;
+    for (; pending->inferred < nodes.size(); ++pending->inferred)
+      infer_into(nodes[pending->inferred], pending->scope);
   }
 
   // The nodes of `from` become those of `to`.
@@ -196,9 +224,12 @@ class Lowering {
       if (main_walk_) calls_.push_back({called, inside_, std::move(names)});
       return;
     }
-    const auto versions = schema::versions(node.domain, node.op_type);
-    const int64_t version = ir::imported_version(imports, node.domain);
-    const schema::Signature* bound = schema::bound_version(versions, version);
+    const Meaning meaning = meaning_of(node, imports);
+    if (meaning.as_is != nullptr && graphs_stay(node, imports, depth)) {
+      const infer::Binding binding{meaning.newest, meaning.as_is};
+      return place(node, ours, &binding, scope, out);
+    }
+    const auto [version, bound] = std::pair(meaning.version, meaning.bound);
     if (options_.keep_unknown && !is_known(node, version, bound)) {
       if (&scope == main_scope_) main_walk_->step(node);
       if (keeps(node, scope)) out.push_back(ours ? std::move(*ours) : node);
@@ -206,19 +237,111 @@ class Lowering {
     }
     const int64_t opset = opset_of(node, version);
     if (bound == nullptr && schema::is_standard_domain(node.domain)) unknown_operator(node, opset);
-    if (const ops::Operator* op = operator_as_is(node, bound, versions)) {
-      const infer::Binding binding{&versions.back(), op};
-      return place(node, ours, &binding, scope, out);
+    if (ours != nullptr) return change(*ours, bound, opset, imports, scope, depth, out);
+    const Copy copy(spare_nodes_, node);
+    change(copy.node(), bound, opset, imports, scope, depth, out);
+  }
+
+  // Whether the subgraphs of a node are what lowering would make of them: shared then, not copied.
+  bool graphs_stay(const ir::Node& node, const Imports& imports, int depth) {
+    return std::ranges::all_of(node.attributes, [&](const ir::Attribute& attribute) {
+      return (!attribute.g || stays(*attribute.g, imports, depth + 1)) &&
+             std::ranges::all_of(attribute.graphs, [&](const auto& graph) {
+               return stays(*graph, imports, depth + 1);
+             });
+    });
+  }
+
+  bool stays(const ir::Graph& graph, const Imports& imports, int depth) {
+    if (has_gradients_ || depth > max_call_depth || model_.ir_version.value_or(4) < 4 ||
+        !graph.sparse_initializers.empty())
+      return false;
+    for (const ir::Node& node : graph.nodes) {
+      charge(1, node);
+      if (called_by(node) != nullptr || meaning_of(node, imports).as_is == nullptr ||
+          !graphs_stay(node, imports, depth))
+        return false;
     }
-    ir::Node changed = ours ? std::move(*ours) : node;
-    changed.domain = std::string(ir::canonical_domain(changed.domain));
-    for (ir::Attribute& attribute : changed.attributes) {
+    return true;
+  }
+
+  // A copy of a node in one that was such a copy before: with the memory that this one took.
+  class Copy {
+   public:
+    Copy(std::vector<std::unique_ptr<ir::Node>>& spare, const ir::Node& node) : spare_(spare) {
+      if (spare.empty()) {
+        copy_ = std::make_unique<ir::Node>(node);
+      } else {
+        copy_ = std::move(spare.back());
+        spare.pop_back();
+        *copy_ = node;
+      }
+    }
+    Copy(const Copy&) = delete;
+    Copy& operator=(const Copy&) = delete;
+    ~Copy() { spare_.push_back(std::move(copy_)); }
+    ir::Node& node() const { return *copy_; }
+
+   private:
+    std::vector<std::unique_ptr<ir::Node>>& spare_;
+    std::unique_ptr<ir::Node> copy_;
+  };
+
+  // The node becomes one of the newest version, or what that stands for.
+  void change(ir::Node& node, const schema::Signature* bound, int64_t opset, const Imports& imports,
+              infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+    if (node.domain == "ai.onnx") node.domain.clear();
+    for (ir::Attribute& attribute : node.attributes) {
       if (attribute.g) attribute.g = lower_subgraph(*attribute.g, imports, scope, depth);
       for (auto& graph : attribute.graphs) graph = lower_subgraph(*graph, imports, scope, depth);
     }
     if (bound == nullptr && options_.custom != nullptr)
-      changed.custom = options_.custom->bind(changed.domain, changed.op_type, opset);
-    upgrade(std::move(changed), bound, scope, depth, out);
+      node.custom = options_.custom->bind(node.domain, node.op_type, opset);
+    upgrade(std::move(node), bound, scope, depth, out);
+  }
+
+  // What the nodes of one operator mean under the same imports.
+  struct Meaning {
+    const Imports* imports;
+    std::string_view domain;
+    int64_t version;                  // of the domain; 0: it is not imported
+    const schema::Signature* bound;   // null where the version has no such operator
+    const schema::Signature* newest;  // null where nobody knows it
+    // Of nodes that mean what the newest version does and is what there is a kernel for, as long as
+    // they have no graphs; null: they have to change.
+    const ops::Operator* as_is;
+  };
+
+  Meaning meaning_of(const ir::Node& node, const Imports& imports) {
+    if (has_gradients_) return find_meaning(node, imports);  // their imports come and go
+    if (const uint32_t* at = meaning_at_.find(node.op_type)) {
+      Meaning& meaning = meanings_[*at];
+      if (meaning.imports != &imports || meaning.domain != node.domain)
+        meaning = find_meaning(node, imports);
+      return meaning;
+    }
+    const Meaning meaning = find_meaning(node, imports);
+    if (meaning.newest != nullptr) {  // whose name outlives the node
+      meaning_at_.emplace(meaning.newest->name, static_cast<uint32_t>(meanings_.size()));
+      meanings_.push_back(meaning);
+    }
+    return meaning;
+  }
+
+  Meaning find_meaning(const ir::Node& node, const Imports& imports) const {
+    const auto versions = schema::versions(node.domain, node.op_type);
+    Meaning meaning{};
+    meaning.imports = &imports;
+    meaning.version = ir::imported_version(imports, node.domain);
+    meaning.bound = schema::bound_version(versions, meaning.version);
+    if (versions.empty()) return meaning;
+    meaning.newest = &versions.back();
+    if (node.domain == "ai.onnx") return meaning;
+    meaning.domain = meaning.newest->domain;
+    const int32_t latest = schema::latest_opset(node.domain);
+    if (meaning.bound != nullptr && (latest == 0 || meaning.version <= latest))
+      meaning.as_is = operator_as_is(node, meaning.bound, *meaning.newest);
+    return meaning;
   }
 
   const ir::Function* called_by(const ir::Node& node) const {
@@ -242,14 +365,11 @@ class Lowering {
     return keeps_nodes(scope) || has_graphs(node);
   }
 
-  // The operator of a node that means what its newest version does and is what there is a kernel
-  // for; null: the node has to change.
   const ops::Operator* operator_as_is(const ir::Node& node, const schema::Signature* bound,
-                                      std::span<const schema::Signature> versions) const {
-    if (bound == nullptr || node.domain == "ai.onnx" || has_graphs(node)) return nullptr;
+                                      const schema::Signature& newest) const {
     const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const bool as_is =
-        op != nullptr && !must_upgrade(bound, versions.back(), op) &&
+        op != nullptr && !must_upgrade(bound, newest, op) &&
         (!options_.expand_bodies || (op->prepare != nullptr && !options_.prefer_function_bodies));
     return as_is ? op : nullptr;
   }
@@ -274,9 +394,8 @@ class Lowering {
       });
     }
     infer::Scope scope(&outer);
-    enter(*lowered, scope);
     ir::Graph* around = std::exchange(inside_, lowered.get());
-    lower_nodes(graph, *lowered, imports, scope, depth + 1);
+    within(*lowered, scope, [&] { lower_nodes(graph, *lowered, imports, scope, depth + 1); });
     inside_ = around;
     return lowered;
   }
@@ -348,32 +467,28 @@ class Lowering {
     if (newest == nullptr || !must_upgrade(bound, *newest, op))
       return emit(std::move(node), scope, depth, out);
     require_signature(node, *bound);
-    services_.known = [&](std::string_view name) { return scope.find(name); };
-    ops::UpgradeContext context(node, bound->since, bound, services_);
-    const std::string name = node.name, came_from = node.origin;
-    op->upgrade(context);
-    std::vector<ir::Node> before = context.take_before(), after = context.take_after();
-    const auto emit_helpers = [&](std::vector<ir::Node>& helpers) {
-      for (ir::Node& helper : helpers) {
-        if (!keeps_nodes(scope) && enter_constant(helper, scope)) continue;
-        helper.origin = fmt::format("from {}-{}{}{}", bound->name, bound->since,
-                                    came_from.empty() ? "" : " ", came_from);
-        if (helper.name.empty()) helper.name = name;
-        emit(std::move(helper), scope, depth, out);
-      }
+    services_.known = [&](std::string_view name) {
+      catch_up(pending_);
+      return scope.find(name);
     };
-    emit_helpers(before);
+    ops::UpgradeContext context(node, bound->since, bound, services_);
+    op->upgrade(context);
+    // Where no nodes are kept, a constant that an upgrade makes is as good as an initializer.
+    if (!keeps_nodes(scope)) {
+      for (auto& constant : context.take_constants())
+        scope.set(std::move(constant.name), infer::Known::of(std::move(constant.tensor)));
+    }
+    std::vector<ir::Node> before = context.take_before(), after = context.take_after();
+    for (auto* helpers : {&before, &after}) {
+      for (ir::Node& helper : *helpers) {
+        helper.origin = fmt::format("from {}-{}{}{}", bound->name, bound->since,
+                                    node.origin.empty() ? "" : " ", node.origin);
+        if (helper.name.empty()) helper.name = node.name;
+      }
+    }
+    for (ir::Node& helper : before) emit(std::move(helper), scope, depth, out);
     if (!context.dropped()) emit(std::move(node), scope, depth, out);
-    emit_helpers(after);
-  }
-
-  // Where no nodes are kept, a constant that an upgrade makes is as good as an initializer.
-  static bool enter_constant(const ir::Node& node, infer::Scope& scope) {
-    const ir::Attribute* value =
-        node.op_type == "Constant" && node.domain.empty() ? node.find("value") : nullptr;
-    if (value == nullptr || !value->t) return false;
-    scope.set(node.outputs[0], infer::Known::of(ir::to_tensor(*value->t)));
-    return true;
+    for (ir::Node& helper : after) emit(std::move(helper), scope, depth, out);
   }
 
   // A node of the newest version.
@@ -393,7 +508,7 @@ class Lowering {
   void place(const ir::Node& node, ir::Node* ours, const infer::Binding* binding,
              infer::Scope& scope, std::vector<ir::Node>& out) {
     if (&scope != main_scope_) {
-      infer_into(node, scope);
+      if (has_gradients_) infer_into(node, scope);
     } else if (binding != nullptr) {
       main_walk_->step(node, *binding);
     } else {
@@ -475,7 +590,11 @@ class Lowering {
   // Where the main graph's values are inferred for good; null: types only serve the upgrade rules.
   infer::Scope* main_scope_ = nullptr;
   infer::Walk* main_walk_ = nullptr;
-  ir::Graph* inside_ = nullptr;  // the lowered subgraph at hand; null: the main graph
+  ir::Graph* inside_ = nullptr;   // the lowered subgraph at hand; null: the main graph
+  Pending* pending_ = nullptr;    // what is inferred later, innermost; null: nothing
+  NameMap<uint32_t> meaning_at_;  // by the operator's name, in meanings_
+  std::vector<Meaning> meanings_;
+  std::vector<std::unique_ptr<ir::Node>> spare_nodes_;
   std::vector<InlinedCall> calls_;
   ops::UpgradeContext::Services services_;
 };
