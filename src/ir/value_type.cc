@@ -23,6 +23,7 @@ ValueType ValueType::optional_of(ValueType element) {
 std::optional<Shape> ValueType::concrete_shape() const {
   if (!shape) return std::nullopt;
   Shape numbers;
+  numbers.reserve(shape->size());
   for (const Dim& dim : *shape) {
     if (!dim.is_constant()) return std::nullopt;
     numbers.push_back(*dim.value());
@@ -81,7 +82,7 @@ ValueType value_type(const TypeProto& proto, SymbolTable& symbols) {
   type.kind = proto.kind;
   type.element = proto.element_type();
   if (proto.shape) {
-    type.shape.emplace();
+    type.shape.emplace().reserve(proto.shape->dims.size());
     for (const Dimension& dim : proto.shape->dims) {
       if (dim.value && *dim.value >= 0) {
         type.shape->push_back(Dim(*dim.value));

@@ -15,6 +15,11 @@ struct Subgraph {
   int list_index;
 };
 
+bool has_graphs(const Node& node) {
+  return std::ranges::any_of(node.attributes,
+                             [](const Attribute& a) { return a.g || !a.graphs.empty(); });
+}
+
 std::vector<Subgraph> subgraphs(const Node& node) {
   std::vector<Subgraph> found;
   for_each_subgraph(node, [&](const Graph& graph, const Attribute& attribute, int list_index) {
@@ -66,6 +71,7 @@ class Walk {
       const size_t index = top.next_node++;
       const Node& node = (*top.nodes)[index];
       if (callbacks_.node) callbacks_.node(*top.place, node, index);
+      if (!has_graphs(node)) return;
       top.pending = subgraphs(node);
       std::reverse(top.pending.begin(), top.pending.end());
     } else {

@@ -181,6 +181,7 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
   };
   if (!fits(*a) || !fits(*b)) return;
   std::vector<Dim> out;
+  out.reserve(static_cast<size_t>(count));
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const Dim &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
     auto element =

@@ -158,6 +158,7 @@ void pass_known(InferContext& ctx, ElementType to) {
     return ctx.set_elements(0, std::move(units));
   }
   std::vector<Dim> converted;
+  converted.reserve(elements->size());
   for (const Dim& value : *elements) {
     if (to == ElementType::int64 ||
         (to == ElementType::int32 &&

@@ -40,6 +40,7 @@ void infer(InferContext& ctx) {
   }
   const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis"), *rank);
   std::vector<Dim> out;
+  out.reserve(static_cast<size_t>(*rank));
   for (int64_t d = 0; d < *rank; ++d) {
     const auto at = static_cast<size_t>(d);
     std::optional<Dim> size;

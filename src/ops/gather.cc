@@ -35,6 +35,7 @@ void pass_gathered(InferContext& ctx, int64_t axis, const std::vector<Dim>& out)
   const auto [outer, dim, inner] = split_at(*shape, axis);
   const auto& x = *ctx.elements(0);
   std::vector<Dim> picked;
+  picked.reserve(static_cast<size_t>(outer * inner) * indices->size());
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t index : *indices) {
       if (index < -dim || index >= dim)

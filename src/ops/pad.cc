@@ -66,7 +66,8 @@ void infer(InferContext& ctx) {
   for (size_t i = 0; i < axes.size(); ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
     size = size + (*pads)[i] + (*pads)[i + axes.size()];
-    ctx.require_at_least(size, 0, fmt::format("dimension {} after padding", axes[i]));
+    if (!size.is_constant() || *size.value() < 0)
+      ctx.require_at_least(size, 0, fmt::format("dimension {} after padding", axes[i]));
   }
   ctx.set(0, type, std::move(out));
 }

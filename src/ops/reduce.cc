@@ -70,6 +70,7 @@ void infer(InferContext& ctx) {
   const auto axes = reduced_axes(ctx, *ctx.rank(0));
   if (!axes) return set_unknown_axes(ctx, *x, keep);
   std::vector<Dim> y;
+  y.reserve(x->size());
   for (size_t i = 0; i < x->size(); ++i) {
     const bool reduced = std::binary_search(axes->begin(), axes->end(), static_cast<int64_t>(i));
     if (!reduced) y.push_back((*x)[i]);

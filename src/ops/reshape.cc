@@ -56,6 +56,23 @@ Dim inferred_size(InferContext& ctx, std::vector<Dim> in, const std::vector<Dim>
   return size;
 }
 
+// The same where all sizes are numbers, as they mostly are; nullopt where they are not, or do not
+// divide.
+std::optional<Dim> inferred_number(const std::vector<Dim>& in, const std::vector<Dim>& out,
+                                   size_t open) {
+  int64_t elements = 1, asked = 1;
+  const auto multiply = [](int64_t& product, const Dim& dim) {
+    return dim.is_constant() && !__builtin_mul_overflow(product, *dim.value(), &product);
+  };
+  for (const Dim& dim : in) {
+    if (!multiply(elements, dim)) return std::nullopt;
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (i != open && !multiply(asked, out[i])) return std::nullopt;
+  }
+  return asked > 0 && elements % asked == 0 ? std::optional(Dim(elements / asked)) : std::nullopt;
+}
+
 // An element that only the run decides: it may be -1 or 0, which are no sizes.
 bool may_be_no_size(InferContext& ctx, const Dim& asked) {
   if (asked.is_constant() || asked.lower().value_or(-1) >= 0) return false;
@@ -68,6 +85,7 @@ bool may_be_no_size(InferContext& ctx, const Dim& asked) {
 std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked,
                           const std::vector<Dim>& in, bool allow_zero) {
   std::vector<Dim> out;
+  out.reserve(asked.size());
   std::optional<size_t> open;
   const bool zero = allow_zero && std::find(asked.begin(), asked.end(), Dim(0)) != asked.end();
   const auto undecided = std::count_if(asked.begin(), asked.end(), [&](const Dim& size) {
@@ -103,6 +121,10 @@ std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked,
   if (open) {
     if (zero)
       ctx.fail("shape {} holds both 0 and -1, which allowzero=1 forbids", ir::to_string(asked));
+    if (const auto number = inferred_number(in, out, *open)) {
+      out[*open] = *number;
+      return out;
+    }
     std::vector<Dim> known = out;
     known.erase(known.begin() + static_cast<std::ptrdiff_t>(*open));
     out[*open] = inferred_size(ctx, in, known);

@@ -36,6 +36,7 @@ void infer_squeeze(InferContext& ctx) {
     if (!in) return;
     const auto flags = chosen(ctx, *axes, static_cast<int64_t>(in->size()));
     for (size_t i = 0; i < in->size(); ++i) {
+      if (flags[i] && (*in)[i] == 1) continue;
       if (flags[i]) {
         ctx.require_equal((*in)[i], 1, fmt::format("dimension {} is squeezed and must be 1", i));
       } else {
@@ -69,6 +70,7 @@ void infer_unsqueeze(InferContext& ctx) {
   }
   const auto flags = chosen(ctx, *axes, rank);
   std::vector<Dim> out;
+  out.reserve(flags.size());
   size_t next = 0;
   for (const bool one : flags) out.push_back(one ? Dim(1) : (*in)[next++]);
   ctx.set(0, type, std::move(out));

@@ -122,6 +122,7 @@ void pass_known_floats(InferContext& ctx, UnaryOp op) {
   const auto* in = ctx.elements(0);
   if (in == nullptr) return;
   std::vector<Dim> out;
+  out.reserve(in->size());
   for (const Dim& x : *in) {
     auto result = computed(op, x);
     if (!result) return;
@@ -142,6 +143,7 @@ void infer(InferContext& ctx) {
   const auto* in = ctx.elements(0);
   if (in == nullptr) return;
   std::vector<Dim> out;
+  out.reserve(in->size());
   for (const Dim& x : *in) {
     if (op == UnaryOp::neg) {
       out.push_back(Dim(0) - x);

@@ -58,6 +58,7 @@ CarriedValues::CarriedValues(InferContext& ctx, std::vector<Known> start, size_t
 }
 
 bool CarriedValues::is_of_loop(const Dim& dim) const {
+  if (dim.is_constant()) return false;
   std::vector<int> ids;
   dim.collect_symbols(ids);
   return std::any_of(ids.begin(), ids.end(), [&](int id) { return id >= first_symbol_; });

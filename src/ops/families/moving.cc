@@ -58,6 +58,7 @@ std::optional<Shape> known_shape(const InferContext& ctx, int i) {
 
 std::optional<Shape> small_shape(std::span<const Dim> shape) {
   Shape numbers;
+  numbers.reserve(shape.size());
   for (const Dim& dim : shape) {
     if (!dim.is_constant()) return std::nullopt;
     numbers.push_back(*dim.value());
