@@ -3,12 +3,36 @@
 
 #include <bit>
 #include <cstddef>
-#include <functional>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace sardonyx {
+
+// Of names, of which most are short: two loads where they have 8 to 16 bytes.
+inline uint64_t name_hash(std::string_view name) {
+  const auto load = [](const char* from, size_t size) {
+    uint64_t value = 0;
+    std::memcpy(&value, from, size);
+    return value;
+  };
+  const auto mixed = [](uint64_t a, uint64_t b) {
+    const auto product =
+        static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15) * (b ^ 0xd1b54a32d192ed03);
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  };
+  const char* at = name.data();
+  size_t left = name.size();
+  uint64_t hash = left;
+  for (; left > 16; at += 16, left -= 16) hash = mixed(load(at, 8) ^ hash, load(at + 8, 8));
+  if (left >= 8) return mixed(load(at, 8) ^ hash, load(at + left - 8, 8));
+  if (left >= 4) return mixed(load(at, 4) ^ hash, load(at + left - 4, 4));
+  if (left == 0) return mixed(hash, 0);
+  // One to three bytes: the first, the middle and the last.
+  return mixed(load(at, 1) | load(at + left / 2, 1) << 8 | load(at + left - 1, 1) << 16, hash);
+}
 
 // For tables that are filled, asked and thrown away: one allocation where std::unordered_map makes
 // one for each name. Names are not copied; no name is removed. Values are trivially copyable.
@@ -58,7 +82,7 @@ class NameMap {
   // The slot that holds the name, or that it would take.
   size_t place_of(std::string_view name) const {
     const size_t mask = slots_.size() - 1;
-    size_t place = std::hash<std::string_view>{}(name)&mask;
+    size_t place = name_hash(name) & mask;
     while (slots_[place].used && slots_[place].name != name) place = (place + 1) & mask;
     return place;
   }

@@ -150,20 +150,23 @@ Declared::Declared(const ir::Graph& graph, const Findings& findings) : findings_
   if (!findings.thorough) return;
   const bool is_main = findings.constraints != nullptr;
   const std::string_view of = is_main ? std::string_view() : graph.name;
+  declarations_.reserve(graph.value_info.size() + graph.outputs.size());
   for (const ir::ValueInfo& info : graph.value_info) add(info, "value_info", of, info.name);
   for (const ir::ValueInfo& info : graph.outputs) add(info, "the list of outputs", of, info.name);
 }
 
 void Declared::add(const ir::ValueInfo& info, std::string_view list, std::string_view of,
                    std::string_view own_name) {
-  if (findings_.thorough && info.type) declarations_[info.name] = {&*info.type, list, of, own_name};
+  if (!findings_.thorough || !info.type) return;
+  const Declaration declaration{&*info.type, list, of, own_name};
+  const auto [place, is_new] = declarations_.emplace(info.name, declaration);
+  if (!is_new) *place = declaration;
 }
 
 void Declared::merge(const ir::Node& node, std::string_view name, Known& known) const {
-  if (declarations_.empty()) return;
-  const auto found = declarations_.find(name);
-  if (found == declarations_.end()) return;
-  const Declaration& declaration = found->second;
+  const Declaration* found = declarations_.find(name);
+  if (found == nullptr) return;
+  const Declaration& declaration = *found;
   ValueType merged = known.type;
   // Only what always runs may teach sizes.
   const bool learns = findings_.constraints != nullptr;

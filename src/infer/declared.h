@@ -2,8 +2,8 @@
 #pragma once
 
 #include <string_view>
-#include <unordered_map>
 
+#include "base/name_map.h"
 #include "infer/infer.h"
 
 namespace sardonyx::infer {
@@ -34,7 +34,7 @@ class Declared {
   };
 
   const Findings& findings_;
-  std::unordered_map<std::string_view, Declaration> declarations_;
+  NameMap<Declaration> declarations_;
 };
 
 }  // namespace sardonyx::infer

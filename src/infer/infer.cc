@@ -1,8 +1,8 @@
 #include "infer/infer.h"
 
 #include <algorithm>
-#include <deque>
 #include <forward_list>
+#include <list>
 #include <unordered_set>
 
 #include "base/checked.h"
@@ -31,13 +31,10 @@ Tensor integer_tensor(ElementType element, const std::vector<ir::Dim>& values, S
 // that shape computations use.
 std::optional<Tensor> materialized(const Known& known) {
   if (!known.elements || !known.type.is_tensor()) return std::nullopt;
-  const auto shape = known.type.concrete_shape();
   const auto& elements = *known.elements;
+  if (!std::ranges::all_of(elements, &ir::Dim::is_constant)) return std::nullopt;
+  const auto shape = known.type.concrete_shape();
   if (!shape || checked_count(*shape) != static_cast<int64_t>(elements.size())) return std::nullopt;
-  if (!std::all_of(elements.begin(), elements.end(),
-                   [](const ir::Dim& d) { return d.is_constant(); })) {
-    return std::nullopt;
-  }
   switch (known.type.element) {
     case ElementType::int64: return integer_tensor<int64_t>(ElementType::int64, elements, *shape);
     case ElementType::int32: return integer_tensor<int32_t>(ElementType::int32, elements, *shape);
@@ -74,6 +71,7 @@ Known known_of(const ir::TensorProto& tensor, bool thorough) {
   if (!tensor.is_external() && !(thorough && is_weight(tensor)))
     return Known::of(ir::to_tensor(tensor));
   std::vector<ir::Dim> shape;
+  shape.reserve(tensor.dims.size());
   for (const int64_t dim : tensor.dims) {
     if (dim < 0) {
       fail_at(fmt::format("tensor '{}'", tensor.name), ErrorCode::invalid_model,
@@ -105,6 +103,7 @@ void name_elements(Known& value, ir::SymbolTable& symbols) {
   const auto count = shape ? checked_count(*shape) : std::nullopt;
   if (!count || *count > most) return;
   std::vector<ir::Dim> elements;
+  elements.reserve(static_cast<size_t>(*count));
   for (int64_t i = 0; i < *count; ++i) elements.push_back(ir::Dim(symbols.unknown_value()));
   value.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
 }
@@ -133,10 +132,13 @@ void check_input_types(const ops::InferContext& context, const schema::Signature
   SmallVector<int, 16> first;
   for (size_t i = 0; i < signature.constraints.size(); ++i) first.push_back(0);
   for (int i = 0; i < context.input_count(); ++i) {
-    const schema::Formal* formal = signature.input(static_cast<size_t>(i));
-    const schema::TypeId type = schema::type_id(context.type(i));
-    if (nests_too_deep(context.type(i)))
+    const ops::ValueType& given = context.type(i);
+    if (!given.is_known()) continue;
+    if (given.nested != nullptr && nests_too_deep(given))
       context.fail("{} nests deeper than any type of the standard", context.input_name(i));
+    const schema::Formal* formal = signature.input(static_cast<size_t>(i));
+    const schema::TypeId type =
+        given.is_tensor() ? schema::TypeId::tensor(given.element) : schema::type_id(given);
     if (formal == nullptr || !type.valid() || type.element() == ElementType::undefined) continue;
     if (!schema::allows(*formal, type)) {
       context.fail("{} ('{}') must be {}; it is {}", context.input_name(i), formal->name,
@@ -180,9 +182,7 @@ Known& Scope::set(std::string name, Known known) {
   if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity())
     blocks_.emplace_back().reserve(std::clamp(values_.size(), least, most));
   std::vector<Value>& block = blocks_.back();
-  Value& added = block.emplace_back();
-  added.name = std::move(name);
-  added.known = std::move(known);
+  Value& added = block.emplace_back(std::move(name), std::move(known));
   const auto [place, is_new] = values_.emplace(added.name, &added);
   if (is_new) return added.known;
   Known& kept = (*place)->known;
@@ -357,7 +357,9 @@ void charge_bytes(Known& output, Budget& budget) {
 void charge(ops::InferContext& context, Known& output, Budget& budget) {
   const auto cost_of = [](const std::vector<ir::Dim>& dims) {
     int64_t cost = 0;
-    for (const ir::Dim& dim : dims) cost += dim.complexity();
+    for (const ir::Dim& dim : dims) {
+      if (!dim.is_constant()) cost += dim.complexity();
+    }
     return cost;
   };
   if (output.type.shape) budget.symbols -= cost_of(*output.type.shape);
@@ -381,13 +383,21 @@ int64_t formulas_evaluated() { return evaluated; }
 std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
                               std::span<const Known* const> inputs, const Findings& findings,
                               const ops::InferSubgraph* subgraph) {
+  std::vector<Known> outputs;
+  infer_node(node, binding, inputs, findings, subgraph, outputs);
+  return outputs;
+}
+
+void infer_node(const ir::Node& node, const Binding& binding, std::span<const Known* const> inputs,
+                const Findings& findings, const ops::InferSubgraph* subgraph,
+                std::vector<Known>& outputs) {
   // Formulas speak of a node's first output. A file may leave it out, though the standard forbids
   // that: it then is one without a name.
   if (node.outputs.empty()) {
     ir::Node named = node;  // graphs are shared, not copied
     named.outputs.emplace_back();
-    infer_node(named, binding, inputs, findings, subgraph);
-    return {};
+    infer_node(named, binding, inputs, findings, subgraph, outputs);
+    return outputs.clear();
   }
   std::optional<Resolved> resolved;
   if (findings.thorough && findings.symbols->has_learned())
@@ -397,7 +407,7 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
   std::optional<SmallInputs> small;
   if (findings.thorough && budget.bytes < 0) inputs = small.emplace(inputs).inputs();
   ops::InferContext context(node, binding.signature, inputs, *findings.symbols,
-                            findings.constraints, subgraph,
+                            findings.constraints, subgraph, outputs,
                             {.thorough = findings.thorough,
                              .budget = &budget.nodes,
                              .bytes = findings.thorough ? &budget.bytes : nullptr});
@@ -422,7 +432,7 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
   if (binding.op->infer == nullptr) context.fail(ErrorCode::unsupported, "has no inference");
   ++evaluated;
   binding.op->infer(context);
-  std::vector<Known> outputs = context.take_outputs();
+  context.settle_outputs();
   for (Known& output : outputs) {
     if (findings.thorough) {
       name_elements(output, *findings.symbols);
@@ -436,7 +446,6 @@ std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
   const int64_t made = findings.symbols->size() - first_symbol;
   if (findings.thorough && made > static_cast<int64_t>(usual_rank))
     budget.bytes = std::max<int64_t>(budget.bytes - made * symbol_bytes, -1);
-  return outputs;
 }
 
 ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings) {
@@ -452,11 +461,14 @@ ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings) {
     }
     const size_t declared = graph.value_info.size() + graph.initializers.size();
     findings.budget->nodes -= static_cast<int64_t>(graph.nodes.size() + declared / 8) + 1;
-    Scope inside(&scope);
-    enter(graph, inside, inner, inputs);
-    infer_graph(graph, inside, inner);
-    if (inner.inferred) inner.inferred(graph, inside);
-    return outputs_of(graph, inside, inner);
+    auto inside = std::make_unique<Scope>(&scope);
+    enter(graph, *inside, inner, inputs);
+    infer_graph(graph, *inside, inner);
+    std::vector<Known> outputs = outputs_of(graph, *inside, inner);
+    if (!inner.inferred) return outputs;
+    inside->forget_outer();
+    inner.inferred(graph, std::move(inside));
+    return outputs;
   };
 }
 
@@ -561,10 +573,9 @@ struct Walk::State {
 
   template <class Bind>
   void step(const ir::Node& node, const Bind& bind) {
-    std::vector<Known> outputs;
     try {
       gather(node);
-      outputs = infer_node(node, bind(), inputs, findings, &subgraph);
+      infer_node(node, bind(), inputs, findings, &subgraph, outputs);
     } catch (const Error& error) {
       if (!findings.problem) throw;
       findings.problem(node, error);
@@ -581,8 +592,9 @@ struct Walk::State {
   const Findings& findings;
   const ops::InferSubgraph subgraph;
   Declared declared;
-  std::deque<Added> added;  // to what is declared
-  std::vector<const Known*> inputs;
+  std::list<Added> added;            // to what is declared
+  std::vector<const Known*> inputs;  // of the node at hand
+  std::vector<Known> outputs;
 };
 
 Walk::Walk(const ir::Graph& graph, Scope& scope, const Findings& findings)
@@ -611,6 +623,7 @@ void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings)
 std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope,
                               const Findings& findings) {
   std::vector<Known> outputs;
+  outputs.reserve(graph.outputs.size());
   for (const ir::ValueInfo& output : graph.outputs) {
     const Known* known = scope.find(output.name);
     if (known == nullptr) {

@@ -33,6 +33,8 @@ class Scope {
   Known& set(std::string name, Known known);
   // Room for so many more values.
   void reserve(size_t count);
+  // For a scope that lasts longer than the one around it.
+  void forget_outer() { outer_ = nullptr; }
   // All values of this graph, in the order in which they came.
   template <class Visit>
   void for_each_here(Visit&& visit) const {
@@ -43,6 +45,7 @@ class Scope {
 
  private:
   struct Value {
+    Value(std::string&& name, Known&& known) : name(std::move(name)), known(std::move(known)) {}
     std::string name;
     Known known;
   };
@@ -99,8 +102,9 @@ struct Findings {
   bool thorough = false;
   std::function<void(Disagreement)> disagreement = {};
   Unknowns* unknowns = nullptr;  // null: not recorded
-  // Called with each subgraph and what is known of its values, each time it has been inferred.
-  std::function<void(const ir::Graph&, const Scope&)> inferred = {};
+  // Given each subgraph and what is known of its values, each time it has been inferred. The scope
+  // has no outer one any more.
+  std::function<void(const ir::Graph&, std::unique_ptr<Scope>)> inferred = {};
 };
 
 // The signature and the operator a node of the newest version has. Throws Error (unsupported)
@@ -116,6 +120,10 @@ Binding bind_node(const ir::Node& node);
 std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
                               std::span<const Known* const> inputs, const Findings& findings,
                               const ops::InferSubgraph* subgraph);
+// The same into a list that node after node may use; what it holds is lost.
+void infer_node(const ir::Node& node, const Binding& binding, std::span<const Known* const> inputs,
+                const Findings& findings, const ops::InferSubgraph* subgraph,
+                std::vector<Known>& outputs);
 
 // Infers a graph's nodes one by one, in order and each of the newest version, into `scope`, which
 // must hold the graph's inputs already (see enter). Borrows all three; of the graph it reads what

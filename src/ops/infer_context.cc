@@ -36,8 +36,9 @@ std::shared_ptr<const std::vector<Dim>> small_elements(const Tensor& tensor) {
 
 Known Known::of(Tensor tensor) {
   Known known;
-  known.type =
-      ValueType::tensor(tensor.element_type(), {tensor.shape().begin(), tensor.shape().end()});
+  known.type.kind = ir::TypeProto::Kind::tensor;
+  known.type.element = tensor.element_type();
+  known.type.shape.emplace(tensor.shape().begin(), tensor.shape().end());
   known.elements = small_elements(tensor);
   known.constant = std::move(tensor);
   return known;
@@ -151,9 +152,8 @@ void InferContext::settle(Known& output) {
   output.elements = std::move(named);
 }
 
-std::vector<Known> InferContext::take_outputs() {
+void InferContext::settle_outputs() {
   for (Known& output : outputs_) settle(output);
-  return std::move(outputs_);
 }
 
 void InferContext::set(int i, ValueType type) {

@@ -64,18 +64,21 @@ struct InferMode {
 class InferContext : public NodeView {
  public:
   // `inputs` has one entry per input of the node, null for absent ones. `constraints` and
-  // `subgraph` may be null.
+  // `subgraph` may be null. `outputs` loses what it holds and gets what is found of the outputs.
   InferContext(const ir::Node& node, const schema::Signature* signature,
                std::span<const Known* const> inputs, ir::SymbolTable& symbols,
                std::vector<Constraint>* constraints, const InferSubgraph* subgraph,
-               InferMode mode = {})
+               std::vector<Known>& outputs, InferMode mode = {})
       : NodeView(node, signature),
         inputs_(inputs),
         symbols_(symbols),
         constraints_(constraints),
         subgraph_(subgraph),
-        outputs_(node.outputs.size()),
-        mode_(mode) {}
+        outputs_(outputs),
+        mode_(mode) {
+    outputs_.clear();
+    outputs_.resize(node.outputs.size());
+  }
 
   // Inputs. An absent or unknown input has a type of kind none.
   const ValueType& type(int i) const;
@@ -99,9 +102,9 @@ class InferContext : public NodeView {
   void set_constant(int i, Tensor tensor);              // sets type and elements too
   void set_known(int i, Known known);
   Known& output(int i) { return outputs_[static_cast<size_t>(i)]; }
-  // The outputs, brought to what the rest may rely on: no size is indefinite, no element lies
+  // Brings the outputs to what the rest may rely on: no size is indefinite, no element lies
   // outside its type, all of a tensor's elements are known or none.
-  std::vector<Known> take_outputs();
+  void settle_outputs();
 
   // Sizes.
   Dim unknown(std::optional<Dim> upper = {});  // decided by the run
@@ -131,7 +134,7 @@ class InferContext : public NodeView {
   ir::SymbolTable& symbols_;
   std::vector<Constraint>* constraints_;
   const InferSubgraph* subgraph_;
-  std::vector<Known> outputs_;
+  std::vector<Known>& outputs_;
   InferMode mode_;
 };
 

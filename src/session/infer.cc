@@ -1,6 +1,8 @@
 #include "sardonyx/infer.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -218,9 +220,10 @@ class Reporter {
     InferredValue& value = inference_.values.emplace_back();
     value.graph = label;
     value.name = name;
-    const ir::ValueType* type = inferred_.find_in(inner, name);
-    if (type != nullptr && type->is_tensor() && type->shape) return describe(*type, value);
-    const ir::ValueType resolved = type ? inferred_.resolved(*type) : ir::ValueType();
+    const infer::Known* known = inferred_.find_in(inner, name);
+    if (known != nullptr && known->type.is_tensor() && known->type.shape)
+      return describe(known->type, value);
+    const ir::ValueType resolved = known ? inferred_.resolved(known->type) : ir::ValueType();
     value.state = inferred_.state(inner, name, resolved);
     value.element = resolved.element;
     value.type = resolved.to_string();
@@ -232,17 +235,14 @@ class Reporter {
     value.element = type.element;
     value.state = list_sizes(*type.shape, value);
     if (type.element == ElementType::undefined) value.state = State::partial;
-    const std::string_view element = name_of(type.element);
-    size_t length = element.size() + 2;
-    for (const std::string& text : *value.shape) length += text.size() + 1;
-    value.type.reserve(length);
-    value.type = element;
-    value.type += '[';
-    for (size_t d = 0; d < value.shape->size(); ++d) {
-      if (d != 0) value.type += ',';
-      value.type += (*value.shape)[d];
+    text_ = name_of(type.element);
+    char before = '[';
+    for (const std::string& size : *value.shape) {
+      text_.append(1, before).append(size);
+      before = ',';
     }
-    value.type += ']';
+    if (value.shape->empty()) text_ += '[';
+    value.type = text_ += ']';
   }
 
   // The texts of a tensor's sizes, and how much is known of them all.
@@ -252,7 +252,10 @@ class Reporter {
     State state = State::known;
     for (const ir::Dim& dim : sizes) {
       if (dim.is_constant()) {
-        texts.push_back(dim.to_string());
+        std::array<char, 20> digits;
+        const auto written =
+            std::to_chars(digits.data(), digits.data() + digits.size(), *dim.value());
+        texts.emplace_back(digits.data(), written.ptr);
         continue;
       }
       const Size& size = size_of(dim);
@@ -345,6 +348,7 @@ class Reporter {
   // Of the lowered graphs: the nodes that make their values.
   std::unordered_map<const ir::Graph*, std::unordered_map<std::string_view, const ir::Node*>>
       makers_;
+  std::string text_;  // of the type at hand: its memory serves the next
 };
 
 void report_findings(const InferredModel& inferred, const InferOptions& options,

@@ -91,14 +91,6 @@ void read_small_tensors(ir::Graph& graph, const std::string& folder) {
   }
 }
 
-// What a graph's values are, copied out of a scope that will not last.
-std::unordered_map<std::string, ir::ValueType> types_of(const infer::Scope& scope) {
-  std::unordered_map<std::string, ir::ValueType> types;
-  scope.for_each_here(
-      [&](const std::string& name, const infer::Known& known) { types[name] = known.type; });
-  return types;
-}
-
 State worse(State a, State b) { return std::max(a, b); }
 
 State state_of(const ir::ValueType& type, const InferredModel& model) {
@@ -112,14 +104,6 @@ State state_of(const ir::ValueType& type, const InferredModel& model) {
     return state;
   }
   return type.nested ? std::min(state_of(*type.nested, model), State::partial) : State::partial;
-}
-
-std::unordered_set<std::string> empty_in(const infer::Scope& scope) {
-  std::unordered_set<std::string> empty;
-  scope.for_each_here([&](const std::string& name, const infer::Known& known) {
-    if (ops::is_surely_empty(known)) empty.insert(name);
-  });
-  return empty;
 }
 
 void collect_names(const ir::TypeProto& type, std::unordered_set<std::string_view>& names) {
@@ -172,9 +156,8 @@ const ir::Symbol* InferredModel::decided_by(int id) const {
 
 State InferredModel::state(const ir::Graph* in, const std::string& name,
                            const ir::ValueType& type) const {
-  const auto none = type.is_tensor() ? empty.end() : empty.find(in);
-  if (none != empty.end() && none->second.contains(name)) return State::known;
-  return state_of(type, *this);
+  const infer::Known* known = type.is_tensor() ? nullptr : find_in(in, name);
+  return known != nullptr && ops::is_surely_empty(*known) ? State::known : state_of(type, *this);
 }
 
 // An expression is bounded where all that the run decides of it is.
@@ -202,19 +185,14 @@ ir::ValueType InferredModel::resolved(ir::ValueType type) const {
 ir::ValueType InferredModel::type(const std::string& name) const { return type_in(nullptr, name); }
 
 ir::ValueType InferredModel::type_in(const ir::Graph* graph, const std::string& name) const {
-  const ir::ValueType* found = find_in(graph, name);
-  return found == nullptr ? ir::ValueType() : resolved(*found);
+  const infer::Known* found = find_in(graph, name);
+  return found == nullptr ? ir::ValueType() : resolved(found->type);
 }
 
-const ir::ValueType* InferredModel::find_in(const ir::Graph* graph, const std::string& name) const {
-  if (graph == nullptr) {
-    const infer::Known* known = scope.find_here(name);
-    return known == nullptr ? nullptr : &known->type;
-  }
-  const auto types = subgraphs.find(graph);
-  if (types == subgraphs.end()) return nullptr;
-  const auto at = types->second.find(name);
-  return at == types->second.end() ? nullptr : &at->second;
+const infer::Known* InferredModel::find_in(const ir::Graph* graph, const std::string& name) const {
+  if (graph == nullptr) return scope.find_here(name);
+  const auto inside = subgraphs.find(graph);
+  return inside == subgraphs.end() ? nullptr : inside->second->find_here(name);
 }
 
 void infer_model(const ir::Model& model, const InferOptions& options,
@@ -253,14 +231,12 @@ void infer_model(const ir::Model& model, const InferOptions& options,
                        model.graph->nodes.size());
     infer::enter_initializers(*model.graph, made.scope, findings);
   }
-  findings.inferred = [&](const ir::Graph& graph, const infer::Scope& scope) {
-    made.subgraphs[&graph] = types_of(scope);
-    made.empty[&graph] = empty_in(scope);
+  findings.inferred = [&](const ir::Graph& graph, std::unique_ptr<infer::Scope> scope) {
+    made.subgraphs[&graph] = std::move(scope);
   };
   made.calls = rewrite::lower_and_infer(
       model, made.graph, {.keep_unknown = true, .keep_nodes = made.keep_nodes, .custom = &custom},
       findings, made.scope);
-  made.empty[nullptr] = empty_in(made.scope);
   find_late_names(made);
 }
 

@@ -1,10 +1,9 @@
 // Thorough inference of a whole model.
 #pragma once
 
-#include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "infer/infer.h"
@@ -29,9 +28,7 @@ struct InferredModel {
   std::vector<infer::Disagreement> disagreements;
   std::vector<InferFinding> problems;
   // What is known of the values of lowered subgraphs.
-  std::unordered_map<const ir::Graph*, std::unordered_map<std::string, ir::ValueType>> subgraphs;
-  // Sequences and optionals that surely hold nothing, by graph; null: the main graph.
-  std::unordered_map<const ir::Graph*, std::unordered_set<std::string>> empty;
+  std::unordered_map<const ir::Graph*, std::unique_ptr<infer::Scope>> subgraphs;
   std::vector<rewrite::InlinedCall> calls;  // of the model's own functions
 
   // The type of a value of the main graph with all that was learned in it.
@@ -39,10 +36,10 @@ struct InferredModel {
   ir::ValueType resolved(ir::ValueType type) const;
   // The type of a value of a lowered subgraph; of the main graph where `graph` is null.
   ir::ValueType type_in(const ir::Graph* graph, const std::string& name) const;
-  // The same as it was inferred, without what was learned later; null where nothing is known of
-  // such a value.
-  const ir::ValueType* find_in(const ir::Graph* graph, const std::string& name) const;
-  // How much is known of a value that has this type; of `graph` as above.
+  // What was inferred of it, without what was learned later; null where there is no such value.
+  const infer::Known* find_in(const ir::Graph* graph, const std::string& name) const;
+  // How much is known of a value that has this type; of `graph` as above. Of a sequence or an
+  // optional that surely holds nothing, all is.
   InferredValue::State state(const ir::Graph* graph, const std::string& name,
                              const ir::ValueType& type) const;
   // How much is known of a size.
