@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Times type and shape inference beside onnx.shape_inference.
 
-Three ways: inside one warm process, from the path of a model to the types of its values; from file to file, where both
-write NAME.onnx again with what they inferred; and in place, where Sardonyx appends that to the file. In the last two
-Sardonyx is a process of its own, its start included, while onnx is warm. onnx runs with data propagation. Times are
-processor time, so that other work on the machine counts less. Memory is what a process holds at most, beyond what
+Four ways: inside one warm process, from the path of a model to the types of its values; inside one, too, from file to
+file, where both write NAME.onnx again with what they inferred; the same with Sardonyx as a process of its own, its start
+included, while onnx is warm; and such a process that appends to the file instead. onnx runs with data propagation. Times
+are processor time, so that other work on the machine counts less. Memory is what a process holds at most, beyond what
 onnx's holds when nothing has been inferred yet.
 """
 
@@ -82,8 +82,10 @@ def time_reference(model: pathlib.Path, output: pathlib.Path, count: int) -> dic
             "alone_ms": statistics.median(answer["alone_ms"])}
 
 
-def time_inside(bench: str, model: pathlib.Path, output: pathlib.Path, count: int) -> float:
-    command = [bench, "types", str(model), str(output), str(max(count, 20))]
+def time_inside(bench: str, what: str, model: pathlib.Path, output: pathlib.Path, count: int) -> float:
+    """What: `types`, or `write` for file to file."""
+    repetitions = max(count, 20) if what == "types" else count
+    command = [bench, what, str(model), str(output), str(repetitions)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["ms"]
 
 
@@ -108,7 +110,8 @@ def measure(name: str, model: pathlib.Path, options: argparse.Namespace) -> dict
         output = pathlib.Path(folder) / "ours.onnx"
         ours = time_program([options.program, "infer", str(model), "-o", str(output)], options.count)
         row |= {"sardonyx_ms": ours["ms"], "sardonyx_mb": ours["mb"],
-                "sardonyx_alone_ms": time_inside(options.bench, model, output, options.count),
+                "sardonyx_alone_ms": time_inside(options.bench, "types", model, output, options.count),
+                "sardonyx_write_ms": time_inside(options.bench, "write", model, output, options.count),
                 "sardonyx_place_ms": time_in_place(options.program, model, output, options.count)}
         row["states"] = states(options.program, model)
         try:
@@ -120,8 +123,8 @@ def measure(name: str, model: pathlib.Path, options: argparse.Namespace) -> dict
 
 
 def table(rows: list[dict]) -> str:
-    lines = ["| model | file, MB | in process, ms | onnx | ratio | file to file, ms | onnx | ratio | in place, ms | ratio "
-             "| memory, MB | onnx | known / bounded / open |", "|---" * 13 + "|"]
+    lines = ["| model | file, MB | in process, ms | onnx | ratio | file to file, ms | onnx | ratio | as a process, ms "
+             "| ratio | in place, ms | ratio | memory, MB | onnx | known / bounded / open |", "|---" * 15 + "|"]
     for row in rows:
         state = row["states"]
         failed = "onnx_ms" not in row
@@ -130,10 +133,12 @@ def table(rows: list[dict]) -> str:
             ratio = "" if failed else f"{row[theirs] / row[ours]:.1f}"
             return f"{row[ours]:.2f} | {'failed' if failed else format(row[theirs], '.1f')} | {ratio}"
 
-        place = "" if failed else f"{row['onnx_ms'] / row['sardonyx_place_ms']:.1f}"
+        def against(ours: str) -> str:
+            return f"{row[ours]:.2f} | " + ("" if failed else f"{row['onnx_ms'] / row[ours]:.1f}")
+
         lines.append(
             f"| {row['model']} | {row['file_mb']:.1f} | {beside('sardonyx_alone_ms', 'onnx_alone_ms')} "
-            f"| {beside('sardonyx_ms', 'onnx_ms')} | {row['sardonyx_place_ms']:.1f} | {place} "
+            f"| {beside('sardonyx_write_ms', 'onnx_ms')} | {against('sardonyx_ms')} | {against('sardonyx_place_ms')} "
             f"| {row['sardonyx_mb']:.0f} | {'' if failed else format(row['onnx_mb'], '.0f')} "
             f"| {state['known']} / {state['bounded']} / {state['open'] + state['partial'] + state['unknown']} |")
     return "\n".join(lines)
