@@ -435,7 +435,7 @@ Inference infer_file(const std::string& path, const std::string& output,
                      const InferOptions& options) {
   const MappedFile file(path);
   ir::Model model = read_model_file(file);
-  if (folder_at(path) != folder_at(output) && has_external_data(model)) {
+  if (has_external_data(model) && folder_at(path) != folder_at(output)) {
     fail_at(output, ErrorCode::bad_input,
             "the model has external data beside it and can only be written to its own folder, {}",
             folder_of(path));

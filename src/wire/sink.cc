@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <random>
 #include <vector>
@@ -71,6 +72,7 @@ class FileSink : public Sink {
   static constexpr size_t least_reserved = 1 << 16;
   static constexpr size_t least_copied_by_system = 1 << 20;
   static constexpr size_t most_gathered = 8 << 20;
+  static constexpr size_t most_copied = size_t{1} << 16;
   static constexpr size_t most_parts = 1024;  // that systems take in one call
   static constexpr size_t store_at_once = 8 << 20;
   static constexpr size_t block = 4096;
@@ -86,8 +88,8 @@ class FileSink : public Sink {
 
   void copy(const char* text, size_t size) {
     if (size == 0) return;
-    if (size > copies_.size() - copied_) flush();
-    char* place = copies_.data() + copied_;
+    if (size > most_copied - copied_) flush();
+    char* place = copies_.get() + copied_;
     std::memcpy(place, text, size);
     copied_ += size;
     refer_to(place, size, false);
@@ -181,7 +183,8 @@ class FileSink : public Sink {
   std::vector<iovec> parts_;                       // what is gathered
   std::vector<std::span<const std::byte>> views_;  // those of the parts that are in the source
   size_t gathered_ = 0;
-  std::vector<char> copies_ = std::vector<char>(size_t{1} << 16);
+  // Not cleared: a small file touches few of its pages.
+  std::unique_ptr<char[]> copies_ = std::make_unique_for_overwrite<char[]>(most_copied);
   size_t copied_ = 0;
 };
 

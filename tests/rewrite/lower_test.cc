@@ -1,0 +1,75 @@
+// Lowering of subgraphs: what upgrades learn of values inside them, and which ones stay as they
+// are.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "rewrite/lower.h"
+#include "schema/schema.h"
+#include "wire/text_parse.h"
+
+namespace sardonyx {
+namespace {
+
+const ir::Graph& branch(const ir::Graph& graph, std::string_view name) {
+  const auto holder = std::ranges::find(graph.nodes, "If", &ir::Node::op_type);
+  return *holder->find(name)->g;
+}
+
+bool has(const ir::Graph& graph, std::string_view op) {
+  return std::ranges::find(graph.nodes, op, &ir::Node::op_type) != graph.nodes.end();
+}
+
+// Up to opset 6 a shape could be aligned to an axis: one Unsqueeze where the ranks are known, a
+// computed shape where they are not. They follow from nodes of the graph and of the one around it.
+TEST(Lowering, UpgradesKnowWhatValuesInsideAndAroundASubgraphAre) {
+  const ir::Model model = wire::parse_model(R"(
+      <ir_version: 4, opset_import: ["" : 6]>
+      g (bool c, float[2, 3, 4] x, float[3] b) => (y) {
+        y = If (c) <
+          then_branch = outer () => (r) {
+            h = Relu (x)
+            r = If (c) <
+              then_branch = inner () => (q) {
+                k = Relu (h)
+                q = Add <broadcast = 1, axis = 1> (k, b)
+              },
+              else_branch = other () => (p) { p = Relu (h) }
+            >
+          },
+          else_branch = last () => (s) { s = Relu (x) }
+        >
+      })");
+  const ir::Graph lowered = rewrite::lower(model);
+  const ir::Graph& inner = branch(branch(lowered, "then_branch"), "then_branch");
+  EXPECT_TRUE(has(inner, "Unsqueeze"));
+  EXPECT_FALSE(has(inner, "Shape"));
+}
+
+ir::Model of_newest_opset(std::string_view body) {
+  return wire::parse_model(fmt::format(
+      R"(<ir_version: 13, opset_import: ["" : {}, "own" : 1]>
+         g (bool c, float[2] x) => (y) {{
+           y = If (c) <then_branch = t () => (r) {{ {} }}, else_branch = e () => (s) {{ s = Abs (x) }}>
+         }}
+         <domain: "own", opset_import: ["" : {}]> Twice (a) => (b) {{ b = Add (a, a) }})",
+      schema::latest_opset(""), body, schema::latest_opset("")));
+}
+
+TEST(Lowering, SharesSubgraphsThatStayAsTheyAre) {
+  const ir::Model model = of_newest_opset("r = Relu (x)");
+  const ir::Graph lowered = rewrite::lower(model);
+  EXPECT_EQ(&branch(lowered, "then_branch"), &branch(*model.graph, "then_branch"));
+  EXPECT_EQ(&branch(lowered, "else_branch"), &branch(*model.graph, "else_branch"));
+}
+
+TEST(Lowering, InlinesCallsInsideSubgraphs) {
+  const ir::Model model = of_newest_opset("r = own.Twice (x)");
+  const ir::Graph lowered = rewrite::lower(model);
+  EXPECT_FALSE(has(branch(lowered, "then_branch"), "Twice"));
+  EXPECT_TRUE(has(branch(lowered, "then_branch"), "Add"));
+}
+
+}  // namespace
+}  // namespace sardonyx
