@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 
 #include "base/fail.h"
 #include "base/mapped_file.h"
+#include "base/name_map.h"
 #include "ir/dim_hash.h"
 #include "ir/may_agree.h"
 #include "ir/walk.h"
@@ -95,17 +97,30 @@ class Reporter {
     const auto type_of = [&](const std::string& name) { return inferred_.type_in(inner, name); };
     std::unordered_set<std::string_view> outputs;
     for (const ir::ValueInfo& output : graph.outputs) outputs.insert(output.name);
-    std::unordered_map<std::string, size_t> declared;
-    for (size_t i = 0; i < graph.value_info.size(); ++i) declared[graph.value_info[i].name] = i;
+    // Those that are declared stay where they are, and their names, until all are found.
+    const size_t before = graph.value_info.size();
+    NameMap<size_t> declared;
+    declared.reserve(std::max(before, graph.nodes.size()));
+    for (size_t i = 0; i < before; ++i) {
+      const auto [at, is_new] = declared.emplace(graph.value_info[i].name, i);
+      if (!is_new) *at = i;
+    }
+    std::vector<ir::ValueInfo> added;
+    added.reserve(graph.nodes.size() - std::min(graph.nodes.size(), before));
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& name : node.outputs) {
         if (name.empty() || outputs.contains(name)) continue;
         const ir::ValueType type = type_of(name);
         if (!type.is_known()) continue;
-        const auto [at, fresh] = declared.emplace(name, graph.value_info.size());
-        if (fresh) graph.value_info.emplace_back().name = name;
-        write(graph.value_info[at->second], type);
+        const auto [at, fresh] = declared.emplace(name, before + added.size());
+        if (fresh) added.emplace_back().name = name;
+        write(*at < before ? graph.value_info[*at] : added[*at - before], type);
       }
+    }
+    if (before == 0) {
+      graph.value_info = std::move(added);
+    } else {
+      std::ranges::move(added, std::back_inserter(graph.value_info));
     }
     for (ir::ValueInfo& output : graph.outputs) write(output, type_of(output.name));
     for (ir::ValueInfo& input : graph.inputs) write(input, type_of(input.name));
@@ -309,14 +324,17 @@ class Reporter {
     if (type.is_known()) write(info, ir::to_proto(type));
   }
 
-  static void write(ir::ValueInfo& info, const ir::TypeProto& made) {
-    if (!info.type) info.type.emplace();
-    write(*info.type, made);
+  static void write(ir::ValueInfo& info, ir::TypeProto made) {
+    if (!info.type) {
+      info.type = std::move(made);
+    } else {
+      write(*info.type, std::move(made));
+    }
   }
 
-  static void write(ir::TypeProto& type, const ir::TypeProto& made) {
+  static void write(ir::TypeProto& type, ir::TypeProto made) {
     if (type.kind != made.kind || type.elem_type != made.elem_type) {
-      type = made;
+      type = std::move(made);
       return;
     }
     // Types of items, whose sizes need not agree: only what can't be is replaced.
