@@ -196,6 +196,7 @@ class DealtStreams {
     if (!node.domain.empty() || node.op_type != "Concat" || node.inputs.size() > 16) return false;
     const infer::Known* y = index_.known(node.outputs[0]);
     const ir::Attribute* axis = node.find("axis");
+    if (y == nullptr || !y->type.shape) return false;
     const auto rank = static_cast<int64_t>(y->type.shape->size());
     return axis != nullptr && (axis->i == rank - 1 || axis->i == -1) &&
            std::ranges::all_of(node.inputs, [&](const std::string& x) {

@@ -300,10 +300,8 @@ class Lowering {
     upgrade(std::move(node), bound, scope, depth, out);
   }
 
-  // What the nodes of one operator mean under the same imports.
+  // What the nodes of one operator mean in one version of its domain.
   struct Meaning {
-    const Imports* imports;
-    std::string_view domain;
     int64_t version;                  // of the domain; 0: it is not imported
     const schema::Signature* bound;   // null where the version has no such operator
     const schema::Signature* newest;  // null where nobody knows it
@@ -313,33 +311,30 @@ class Lowering {
   };
 
   Meaning meaning_of(const ir::Node& node, const Imports& imports) {
-    if (has_gradients_) return find_meaning(node, imports);  // their imports come and go
-    if (const uint32_t* at = meaning_at_.find(node.op_type)) {
-      Meaning& meaning = meanings_[*at];
-      if (meaning.imports != &imports || meaning.domain != node.domain)
-        meaning = find_meaning(node, imports);
-      return meaning;
-    }
-    const Meaning meaning = find_meaning(node, imports);
-    if (meaning.newest != nullptr) {  // whose name outlives the node
-      meaning_at_.emplace(meaning.newest->name, static_cast<uint32_t>(meanings_.size()));
-      meanings_.push_back(meaning);
-    }
+    const int64_t version = ir::imported_version(imports, node.domain);
+    const uint32_t* at = meaning_at_.find(node.op_type);
+    if (at != nullptr && meanings_[*at].version == version &&
+        meanings_[*at].newest->domain == node.domain)
+      return meanings_[*at];
+    const Meaning meaning = find_meaning(node, version);
+    // Kept by a name that outlives the node. Operators of one name in several domains are rare.
+    if (meaning.newest == nullptr || meaning.newest->domain != node.domain) return meaning;
+    if (at != nullptr) return meanings_[*at] = meaning;
+    meaning_at_.emplace(meaning.newest->name, static_cast<uint32_t>(meanings_.size()));
+    meanings_.push_back(meaning);
     return meaning;
   }
 
-  Meaning find_meaning(const ir::Node& node, const Imports& imports) const {
+  Meaning find_meaning(const ir::Node& node, int64_t version) const {
     const auto versions = schema::versions(node.domain, node.op_type);
     Meaning meaning{};
-    meaning.imports = &imports;
-    meaning.version = ir::imported_version(imports, node.domain);
-    meaning.bound = schema::bound_version(versions, meaning.version);
+    meaning.version = version;
+    meaning.bound = schema::bound_version(versions, version);
     if (versions.empty()) return meaning;
     meaning.newest = &versions.back();
     if (node.domain == "ai.onnx") return meaning;
-    meaning.domain = meaning.newest->domain;
     const int32_t latest = schema::latest_opset(node.domain);
-    if (meaning.bound != nullptr && (latest == 0 || meaning.version <= latest))
+    if (meaning.bound != nullptr && (latest == 0 || version <= latest))
       meaning.as_is = operator_as_is(node, meaning.bound, *meaning.newest);
     return meaning;
   }
