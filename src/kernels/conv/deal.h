@@ -7,7 +7,7 @@
 namespace sardonyx::kernels {
 
 // to[c * groups + g] = from[g * each + c] in each of `rows` rows; groups is 2, 4 or 8. Nothing
-// beyond is read, but up to a vector beyond each row may be written.
+// beyond is read or written.
 void deal_rows(const float* from, int64_t from_stride, int64_t rows, int64_t groups, int64_t each,
                float* to, int64_t to_stride);
 

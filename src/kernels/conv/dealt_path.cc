@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "kernels/conv/deal.h"
+#include "kernels/conv/dealt_join.h"
 #include "kernels/conv/path.h"
 #include "kernels/gemm/block.h"
 
@@ -89,7 +90,7 @@ void run_strip(const DealtRows& t, const Call& call, const Epilogue& epilogue, i
 
 std::string_view refuses_dealt_last(const ConvGeometry& g) {
   if (!g.deals_out) return "channels are not dealt out";
-  if (g.group != 2 && g.group != 4 && g.group != 8) return "not 2, 4 or 8 groups";
+  if (!deals_to(g.group)) return "not 2, 4 or 8 groups";
   if (g.group > tile_kernels().lanes) return "more groups than lanes";
   if (g.shuffle != 1 && g.shuffle != g.group_in) return "channels come shuffled";
   if (g.taps != 1 || g.stride != ConvShape::Dims{1, 1, 1} || g.pad != ConvShape::Dims{} ||
