@@ -264,26 +264,45 @@ HWY_INLINE V Sigmoid(D d, V x) {
   return hn::Div(s, hn::Add(s, q));
 }
 
+#if HWY_TARGET == HWY_AVX3
+// 1 + exp(-x), for any x; a number where x is none, too. With
+// -x log2(e) = n + r, n a multiple of 1/16, it is 1 + 2^(n + shift) 2^(r - shift): the first factor
+// from a table of sixteen, the second a polynomial. `shift` is chosen so that all sixteen are close
+// to floats and the polynomial stays below 1, where rounding is finer.
+namespace math {
+template <class D>
+HWY_INLINE hn::Vec512<float> OnePlusExpOfNegative(D d, hn::Vec512<float> x) {
+  constexpr float sixteenths = rounder / 16;
+  alignas(64) static constexpr float powers[16] = {  // 2^(i / 16 + 0.0672449375)
+      0x1.0c36fcp+0f, 0x1.1816f4p+0f, 0x1.247d84p+0f, 0x1.3170ap+0f,  0x1.3ef682p+0f,
+      0x1.4d15aap+0f, 0x1.5bd4ep+0f,  0x1.6b3b3ap+0f, 0x1.7b502p+0f,  0x1.8c1b4ap+0f,
+      0x1.9da4ccp+0f, 0x1.aff512p+0f, 0x1.c314eap+0f, 0x1.d70d84p+0f, 0x1.ebe878p+0f,
+      0x1.00d7e6p+1f};
+  const auto bounded = NearerToZero(d, x, 200.0f);
+  const auto negative_log2_e = hn::Set(d, -log2_e);
+  const auto biased = hn::MulAdd(bounded, negative_log2_e, hn::Set(d, sixteenths));
+  const auto n = hn::Sub(biased, hn::Set(d, sixteenths));
+  auto r = hn::MulSub(bounded, negative_log2_e, n);
+  r = hn::MulAdd(bounded, hn::Set(d, -1.92596299e-8f), r);  // what log2_e lacks
+  const auto p = Horner(d, r, 0.954458952f, 0.661580563f, 0.229295298f, 0.0529779457f);
+  const hn::Vec512<float> power{
+      _mm512_permutexvar_ps(_mm512_castps_si512(biased.raw), _mm512_load_ps(powers))};
+  return hn::MulAdd(ScaleBy(d, power, biased, n), p, hn::Set(d, 1.0f));  // 2^n: n is rounded down
+}
+}  // namespace math
+#endif
+
 // x * sigmoid(x), as x / (1 + exp(-x)). Where exp(-x) is infinite, from -88.72 down, it is -0, less
 // than 3e-37 away.
 template <class D, class V>
 HWY_INLINE V Silu(D d, V x) {
   using namespace math;
-#if HWY_TARGET == HWY_AVX3
-  const V bounded = NearerToZero(d, x, 200.0f);  // NaN comes back with x below
-  const V negative_log2_e = hn::Set(d, -log2_e);
-  const V biased = hn::MulAdd(bounded, negative_log2_e, hn::Set(d, rounder));
-  const V n = hn::Sub(biased, hn::Set(d, rounder));
-  V r = hn::MulSub(bounded, negative_log2_e, n);
-  r = hn::MulAdd(bounded, hn::Set(d, -1.92596299e-8f), r);  // what log2_e lacks
-  const V power = Horner(d, r, 1.0f, 0.693147215f, 0.240226528f, 0.0555031051f, 0.00961769279f,
-                         0.00134066592f, 0.000155947173f);
-  const V e = ScaleBy(d, power, biased, n);
-#else
-  const V e = Exp(d, hn::Neg(x));
-#endif
   // A division leaves the multipliers to what stands around it.
-  return hn::Div(x, hn::Add(e, hn::Set(d, 1.0f)));
+#if HWY_TARGET == HWY_AVX3
+  return hn::Div(x, OnePlusExpOfNegative(d, x));
+#else
+  return hn::Div(x, hn::Add(Exp(d, hn::Neg(x)), hn::Set(d, 1.0f)));
+#endif
 }
 
 template <class D, class V>
