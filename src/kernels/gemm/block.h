@@ -107,14 +107,16 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
     prefetch.apply(job, s - first);
     job.a = a.at(strips, first, s, terms.begin);
     job.sums = chunked ? partial + (s - first) * max_lanes * width : near_sums;
-    job.store = nullptr;
-    TileStore store;
-    if (terms.last) {
-      store = place(s);
-      if (!turned && kernels.finishes(*store.epilogue)) job.store = &store;
+    const TileKernel kernel = table[strips.height(s)][b.vectors];
+    if (!terms.last) {
+      kernel(job);
+      continue;
     }
-    table[strips.height(s)][b.vectors](job);
-    if (!terms.last || job.store != nullptr) continue;
+    // Made where it is read: fields written just before cannot be copied without waiting for them.
+    TileStore store = place(s);
+    job.store = !turned && kernels.finishes(*store.epilogue) ? &store : nullptr;
+    kernel(job);
+    if (job.store != nullptr) continue;
     store.sums = job.sums;
     store.sums_stride = width;
     (turned ? kernels.store_transposed : kernels.store)(store);
