@@ -19,6 +19,9 @@ enum class Activation : uint8_t {
   gelu_tanh,  // the tanh approximation of it
 };
 
+// Whether it is a long chain of operations.
+constexpr bool takes_long(Activation activation) { return activation >= Activation::sigmoid; }
+
 // Which dimension of the output a bias vector runs along.
 enum class BiasAxis : uint8_t { none, row, column };
 

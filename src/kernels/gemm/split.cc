@@ -144,6 +144,43 @@ SARDONYX_SPLIT inline void load_columns(const float* at) {
   if constexpr (two) _tile_loadd(7, at + tile_floats, tile_stride);
 }
 
+// Stores a tile, some rows at a time. The tile is copied field by field: a compiler's copy, in
+// vectors, might wait for what was written just before.
+class RowsStored {
+ public:
+  explicit RowsStored(const SplitJob& job) : store_(job.store) {
+    if (job.before == nullptr) return;
+    const TileStore& tile = *job.before;
+    left_ = tile.rows;
+    some_.columns = tile.columns;
+    some_.epilogue = tile.epilogue;
+    some_.bias = tile.bias;
+    some_.sums = tile.sums;
+    some_.sums_stride = tile.sums_stride;
+    some_.c = tile.c;
+    some_.c_stride = tile.c_stride;
+    some_.residual = tile.residual;
+    some_.residual_stride = tile.residual_stride;
+  }
+
+  void store_some(int64_t rows) {
+    rows = std::min(rows, left_);
+    if (rows <= 0) return;
+    left_ -= rows;
+    some_.rows = rows;
+    store_(some_);
+    some_.sums += rows * some_.sums_stride;
+    some_.c += rows * some_.c_stride;
+    if (some_.residual != nullptr) some_.residual += rows * some_.residual_stride;
+    if (some_.bias != nullptr && some_.epilogue->bias_axis == BiasAxis::row) some_.bias += rows;
+  }
+
+ private:
+  TileStoreKernel store_;
+  int64_t left_ = 0;
+  TileStore some_;
+};
+
 template <SplitFrom from, bool two_rows, bool two_columns>
 SARDONYX_SPLIT void product(const SplitJob& job) {
   constexpr int64_t width = two_columns ? 32 : 16;
@@ -163,6 +200,7 @@ SARDONYX_SPLIT void product(const SplitJob& job) {
   const float* a = job.strip;
   const float* b = job.panel;
   const char* ahead = job.ahead;
+  RowsStored before(job);
   constexpr bool full = from == SplitFrom::float32;
   const float* near_a = a;
   const float* near_b = b;
@@ -178,6 +216,7 @@ SARDONYX_SPLIT void product(const SplitJob& job) {
       near_b += tile_floats;
     }
     for (int64_t i = 0; i < job.ahead_lines; ++i, ahead += 64) __builtin_prefetch(ahead, 0, 2);
+    before.store_some(job.before_rows);
   };
   const auto times_columns = [&](int part) SARDONYX_SPLIT {
     load_columns<two_columns>(b + part * part_floats);
@@ -199,6 +238,7 @@ SARDONYX_SPLIT void product(const SplitJob& job) {
     times_rows(1);
     if constexpr (full) times_columns(1);
   }
+  before.store_some(split_size);
   _tile_stored(0, job.sums, sums_stride);
   if constexpr (two_columns) _tile_stored(1, job.sums + 16, sums_stride);
   if constexpr (two_rows) _tile_stored(2, below, sums_stride);

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/tiles.h"
 #include "sardonyx/element_type.h"
 
 namespace sardonyx::kernels {
@@ -103,6 +104,12 @@ struct SplitJob {
   // What is split meanwhile, so many pairs in every step: the arithmetic hides behind the tiles'.
   SplitPanel* next = nullptr;
   int64_t next_pairs = 0;
+  // A tile whose product came before, or null: so many rows of it are finished and stored with
+  // every product of tiles, hidden likewise. Written before that product was: what was written just
+  // before would be waited for. `sums` is not its.
+  const TileStore* before = nullptr;
+  int64_t before_rows = 0;
+  TileStoreKernel store = nullptr;
   // What is split after that: this many lines are brought near with every product of tiles.
   const char* ahead = nullptr;
   int64_t ahead_lines = 0;

@@ -133,11 +133,11 @@ inline void multiply_whole(const TileKernels& kernels, const float* a, int64_t s
 // All products of those rows and columns, no more than split_panels_at_once. place(panel, strip)
 // says where a tile's sums go (its sums and sums_stride are filled in here). `filled`: the space
 // holds these rows already, where there is but one chunk. While a panel is multiplied the next is
-// split.
+// split, and where finishing a tile takes long, that is done while the next one is multiplied.
 template <class Rows, class Place>
 void multiply_split(const TileKernels& kernels, const SplitRows<Rows>& a, const SplitColumns& b,
                     const Chunks& chunks, bool filled, Place&& place) {
-  alignas(64) float near_sums[split_size * split_size];
+  alignas(64) float near_sums[2][split_size * split_size];
   const int64_t panels = b.end - b.begin, strips = a.last - a.first;
   const int64_t count = panels * chunks.count();
   const int64_t element_bytes = b.packed.type == ElementType::float32 ? 4 : 2;
@@ -158,6 +158,8 @@ void multiply_split(const TileKernels& kernels, const SplitRows<Rows>& a, const 
   const SplitFrom from = split_from(b.packed);
   const SplitTiles tiles;
   SplitPanel panel = panel_at(0);
+  TileStore stores[2];  // of this tile and, if it has rows, of the one before
+  int64_t turn = 0;
   for (int64_t index = 0; index < count; ++index) {
     const int64_t p = index % panels;
     const Terms terms = chunk_terms(chunks, index / panels);
@@ -176,6 +178,10 @@ void multiply_split(const TileKernels& kernels, const SplitRows<Rows>& a, const 
     job.vectors = panel.vectors;
     job.resume = !terms.first;
     const int64_t steps = divide_up(terms.size, split_terms);
+    // Beside long sums it hardly counts.
+    const bool short_sums = steps <= 8;
+    job.before_rows = round_up(divide_up(split_size, steps * split_products(from)), 2);
+    job.store = kernels.store;
     if (index + 1 < count) {
       next = panel_at(index + 1);
       job.next = &next;
@@ -186,25 +192,34 @@ void multiply_split(const TileKernels& kernels, const SplitRows<Rows>& a, const 
       job.ahead_lines = divide_up(next.terms * next.stride * element_bytes / 64,
                                   split_products(from) * steps * strips);
     }
-    for (int64_t s = 0; s < strips; ++s) {
+    for (int64_t s = 0; s < strips; ++s, ++turn) {
       job.rows = a.strips.height(a.first + s);
-      job.sums = chunked ? a.space.sums(p, s) : near_sums;
+      job.sums = chunked ? a.space.sums(p, s) : near_sums[turn % 2];
+      TileStore& store = stores[turn % 2];
+      store.rows = 0;
+      if (terms.last) {
+        store = place(b.begin + p, a.first + s);
+        store.sums = job.sums;
+        store.sums_stride = panel.stride;
+      }
+      const TileStore& before = stores[(turn + 1) % 2];
+      job.before = before.rows > 0 ? &before : nullptr;
       if (split_suits(a.space.magnitude(s), magnitude)) {
         job.strip = a.space.strip(s);
         split_product(job);
         job.ahead += steps * split_products(from) * job.ahead_lines * 64;
       } else {
+        if (job.before != nullptr) kernels.store(before);
         multiply_whole(kernels, a.rows(a.first + s) + terms.begin, a.stride, job.rows, panel,
                        job.resume, job.sums);
       }
-      if (!terms.last) continue;
-      TileStore store = place(b.begin + p, a.first + s);
-      store.sums = job.sums;
-      store.sums_stride = panel.stride;
+      if (!terms.last || (short_sums && takes_long(store.epilogue->activation))) continue;
       kernels.store(store);
+      store.rows = 0;
     }
     panel = next;
   }
+  if (const TileStore& last = stores[(turn + 1) % 2]; last.rows > 0) kernels.store(last);
 }
 
 }  // namespace sardonyx::kernels

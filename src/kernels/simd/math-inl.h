@@ -273,11 +273,12 @@ namespace math {
 template <class D>
 HWY_INLINE hn::Vec512<float> OnePlusExpOfNegative(D d, hn::Vec512<float> x) {
   constexpr float sixteenths = rounder / 16;
-  alignas(64) static constexpr float powers[16] = {  // 2^(i / 16 + 0.0672449375)
-      0x1.0c36fcp+0f, 0x1.1816f4p+0f, 0x1.247d84p+0f, 0x1.3170ap+0f,  0x1.3ef682p+0f,
-      0x1.4d15aap+0f, 0x1.5bd4ep+0f,  0x1.6b3b3ap+0f, 0x1.7b502p+0f,  0x1.8c1b4ap+0f,
-      0x1.9da4ccp+0f, 0x1.aff512p+0f, 0x1.c314eap+0f, 0x1.d70d84p+0f, 0x1.ebe878p+0f,
-      0x1.00d7e6p+1f};
+  alignas(64) static constexpr float powers[16] = {
+      // 2^(i / 16 + 0.0672449375)
+      0x1.0c36fcp+0f, 0x1.1816f4p+0f, 0x1.247d84p+0f, 0x1.3170ap+0f,
+      0x1.3ef682p+0f, 0x1.4d15aap+0f, 0x1.5bd4ep+0f,  0x1.6b3b3ap+0f,
+      0x1.7b502p+0f,  0x1.8c1b4ap+0f, 0x1.9da4ccp+0f, 0x1.aff512p+0f,
+      0x1.c314eap+0f, 0x1.d70d84p+0f, 0x1.ebe878p+0f, 0x1.00d7e6p+1f};
   const auto bounded = NearerToZero(d, x, 200.0f);
   const auto negative_log2_e = hn::Set(d, -log2_e);
   const auto biased = hn::MulAdd(bounded, negative_log2_e, hn::Set(d, sixteenths));
