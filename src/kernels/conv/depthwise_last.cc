@@ -6,6 +6,8 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <limits>
+#include <type_traits>
 
 #include "kernels/conv/lanes-inl.h"
 #include "kernels/gemm/blocking.h"
@@ -54,12 +56,13 @@ struct Channels {
   LaneRange lanes;
 };
 
-// What is computed of one line at once: some pixels, some channels.
+// What is computed of a line, or of two, at once: some pixels, some channels.
 struct Piece {
   int64_t begin, end;    // pixels
   int64_t first, last;   // channels
   float* out;            // of the first pixel and channel
   int64_t out_distance;  // floats between pixels
+  int64_t out_line;      // and between lines
 };
 
 struct Line {
@@ -101,29 +104,63 @@ HWY_INLINE TileVec Held(TileVec v) {
   return v;
 }
 
-// The sums of `step` neighbouring output pixels of the 16 (or so) channels at `from`. Of the
-// window's columns those whose bit is set in `inside` lie in the image; where not `border`, all do.
-template <int size, int stride, int step, bool border, bool partial>
-HWY_INLINE void SumPixels(const Channels<partial>& some, const float* const (&from)[size],
-                          const float* weight, int64_t channels, uint32_t inside,
-                          TileVec (&sums)[step]) {
-  constexpr int reach = (step - 1) * stride + size;
+constexpr int most_step = tile_lanes == 16 ? depthwise_step : 4;
+
+// Which of the columns under a few neighbouring windows lie outside the image: half a window, as
+// usual pads have it, or whatever a mask says.
+enum class Border : uint8_t { none, left, right, both, any };
+
+template <int size, int reach, Border border>
+constexpr bool IsOutside(int x) {
+  constexpr bool left = border == Border::left || border == Border::both;
+  constexpr bool right = border == Border::right || border == Border::both;
+  return (left && x < size / 2) || (right && x >= reach - size / 2);
+}
+
+// The columns inside, as a mask.
+template <int size, int reach, Border border>
+constexpr uint32_t InsideOf() {
+  uint32_t inside = 0;
+  for (int x = 0; x < reach; ++x) inside |= IsOutside<size, reach, border>(x) ? 0 : 1u << x;
+  return inside;
+}
+
+// The sums of `step` neighbouring output pixels, in `rows` lines one below the other, of the 16 (or
+// so) channels at `from`, on top of `start`: lines and weights are read once for all rows. Of the
+// window's columns those whose bit is set in `inside` lie in the image, where `border` does not
+// tell.
+template <int size, int stride, int step, int rows, Border border, bool partial>
+HWY_INLINE void SumPixels(const Channels<partial>& some,
+                          const float* const (&from)[(rows - 1) * stride + size],
+                          const float* weight, int64_t channels, uint32_t inside, TileVec start,
+                          TileVec (&sums)[rows][step]) {
+  constexpr int reach = (step - 1) * stride + size, lines = (rows - 1) * stride + size;
+#pragma GCC unroll 2
+  for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 8
-  for (int i = 0; i < step; ++i) sums[i] = TileZero();
+    for (int i = 0; i < step; ++i) sums[r][i] = start;
+  }
+  TileVec w[lines][size];
 #pragma GCC unroll 8
-  for (int h = 0; h < size; ++h, weight += size * channels) {
-    if (from[h] == nullptr) continue;
-    TileVec w[size];
+  for (int y = 0; y < lines; ++y, weight += size * channels) {
+    if (rows == 1 && from[y] == nullptr) continue;
 #pragma GCC unroll 8
-    for (int k = 0; k < size; ++k) w[k] = Held(some.load(weight + k * channels));
+    for (int k = 0; k < size && y < size; ++k) w[y][k] = Held(some.load(weight + k * channels));
+    if (from[y] == nullptr) continue;  // the next line is another row's
 #pragma GCC unroll 32
     for (int x = 0; x < reach; ++x) {
-      if (border && (inside & 1u << x) == 0) continue;
-      const TileVec v = Held(some.load(from[h] + x * channels));
+      if (IsOutside<size, reach, border>(x)) continue;
+      if (border == Border::any && (inside & 1u << x) == 0) continue;
+      const TileVec v = Held(some.load(from[y] + x * channels));
+#pragma GCC unroll 2
+      for (int r = 0; r < rows; ++r) {
+        const int h = y - r * stride;
 #pragma GCC unroll 8
-      for (int i = 0; i < step; ++i) {
-        const int k = x - i * stride;
-        if (k >= 0 && k < size) sums[i] = TileMulAdd(w[k], v, sums[i]);
+        for (int i = 0; i < step; ++i) {
+          const int k = x - i * stride;
+          if (h >= 0 && h < size && k >= 0 && k < size)
+            sums[r][i] = TileMulAdd(w[h][k], v, sums[r][i]);
+        }
       }
     }
   }
@@ -161,87 +198,166 @@ void AnyPixels(const Line& l, const Piece& piece) {
   }
 }
 
-// `step` neighbouring output pixels, the piece's channels. At a border their windows reach beyond
-// the line's columns.
-template <int size, int stride, int step, bool border>
-HWY_INLINE void Pixels(const Line& l, const float* const (&lines)[size], const Piece& piece,
-                       int64_t column) {
-  // What the stores below might change, for all that the compiler knows, is read once.
-  const int64_t channels = l.channels, distance = piece.out_distance;
-  const int64_t left = column * stride - l.g.pad[2];
-  uint32_t inside = 0;
-  for (int x = 0; border && x < (step - 1) * stride + size; ++x) {
-    if (left + x >= 0 && left + x < l.g.in[2]) inside |= 1u << x;
+// The sums' way to the output. Where they are not scaled the bias is there before them, and what
+// would change nothing is left out.
+struct Finish {
+  explicit Finish(const DepthwiseLastJob& job)
+      : alpha(TileBroadcast(&job.alpha)),
+        beta(TileBroadcast(&job.beta)),
+        low(TileBroadcast(&job.low)),
+        high(TileBroadcast(&job.high)),
+        scales(job.alpha != 1),
+        clips(job.low != -std::numeric_limits<float>::infinity() ||
+              job.high != std::numeric_limits<float>::infinity()) {}
+
+  template <int step>
+  HWY_INLINE void operator()(TileVec (&sums)[step], TileVec offset) const {
+    if (scales) {
+#pragma GCC unroll 8
+      for (int i = 0; i < step; ++i) sums[i] = TileMulAdd(alpha, sums[i], offset);
+    }
+    if (clips) {
+#pragma GCC unroll 8
+      for (int i = 0; i < step; ++i) sums[i] = Clamp3(sums[i], low, high);
+    }
   }
-  const TileVec alpha = TileBroadcast(&l.job.alpha), beta = TileBroadcast(&l.job.beta);
-  const TileVec low = TileBroadcast(&l.job.low), high = TileBroadcast(&l.job.high);
+
+  TileVec alpha, beta, low, high;
+  bool scales, clips;
+};
+
+// The lines under `rows` lines of output; null where they are outside.
+template <int size, int stride, int rows>
+struct InputLines {
+  static constexpr int count = (rows - 1) * stride + size;
+  explicit InputLines(const Line& l) {
+    for (int y = 0; y < count; ++y) at[y] = l.line(0, y);
+  }
+  const float* at[count];
+};
+
+// `step` neighbouring output pixels of `rows` lines, the piece's channels.
+template <int size, int stride, int step, int rows, Border border>
+HWY_INLINE void Pixels(const Line& l, const InputLines<size, stride, rows>& lines,
+                       const Piece& piece, int64_t column, uint32_t inside) {
+  constexpr int count = InputLines<size, stride, rows>::count;
+  // What the stores below might change, for all that the compiler knows, is read once.
+  const int64_t channels = l.channels, distance = piece.out_distance, line = piece.out_line;
+  const int64_t left = column * stride - l.g.pad[2];
+  const Finish finish(l.job);
   const float* weight = l.job.weights + piece.first;
   const float* bias = l.job.bias == nullptr ? nullptr : l.job.bias + piece.first;
   float* to = piece.out + (column - piece.begin) * distance;
-  const float* from[size];
-  for (int h = 0; h < size; ++h)
-    from[h] = lines[h] == nullptr ? nullptr : lines[h] + left * channels + piece.first;
+  const float* from[count];
+  for (int y = 0; y < count; ++y)
+    from[y] = lines.at[y] == nullptr ? nullptr : lines.at[y] + left * channels + piece.first;
   const auto vector = [&](const auto& some) HWY_ATTR {
-    TileVec sums[step];
-    SumPixels<size, stride, step, border>(some, from, weight, channels, inside, sums);
     const TileVec offset =
-        bias == nullptr ? TileZero() : TileMulAdd(beta, some.load(bias), TileZero());
+        bias == nullptr ? TileZero() : TileMulAdd(finish.beta, some.load(bias), TileZero());
+    TileVec sums[rows][step];
+    SumPixels<size, stride, step, rows, border>(some, from, weight, channels, inside,
+                                                finish.scales ? TileZero() : offset, sums);
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; ++r) {
+      finish(sums[r], offset);
 #pragma GCC unroll 8
-    for (int i = 0; i < step; ++i)
-      some.store(Clamp3(TileMulAdd(alpha, sums[i], offset), low, high), to + i * distance);
+      for (int i = 0; i < step; ++i) some.store(sums[r][i], to + r * line + i * distance);
+    }
   };
-  int64_t count = piece.last - piece.first;
-  for (; count >= tile_lanes; count -= tile_lanes) {
+  int64_t left_over = piece.last - piece.first;
+  for (; left_over >= tile_lanes; left_over -= tile_lanes) {
     vector(Channels<false>(tile_lanes));
-    for (int h = 0; h < size; ++h) from[h] = from[h] == nullptr ? nullptr : from[h] + tile_lanes;
+    for (int y = 0; y < count; ++y) from[y] = from[y] == nullptr ? nullptr : from[y] + tile_lanes;
     weight += tile_lanes;
     to += tile_lanes;
     if (bias != nullptr) bias += tile_lanes;
   }
-  if (count > 0) vector(Channels<true>(count));
+  if (left_over > 0) vector(Channels<true>(left_over));
+}
+
+// The same, with what lies outside the image found out.
+template <int size, int stride, int step, int rows>
+HWY_INLINE void AnyBorder(const Line& l, const InputLines<size, stride, rows>& lines,
+                          const Piece& piece, int64_t column) {
+  constexpr int reach = (step - 1) * stride + size;
+  const int64_t left = column * stride - l.g.pad[2];
+  uint32_t inside = 0;
+  for (int x = 0; x < reach; ++x) {
+    if (left + x >= 0 && left + x < l.g.in[2]) inside |= 1u << x;
+  }
+  const auto as = [&](auto border) HWY_ATTR {
+    Pixels<size, stride, step, rows, decltype(border)::value>(l, lines, piece, column, inside);
+  };
+  if (inside == InsideOf<size, reach, Border::none>())
+    return as(std::integral_constant<Border, Border::none>());
+  if constexpr (step == most_step) {
+    if (inside == InsideOf<size, reach, Border::left>())
+      return as(std::integral_constant<Border, Border::left>());
+    if (inside == InsideOf<size, reach, Border::right>())
+      return as(std::integral_constant<Border, Border::right>());
+    if (inside == InsideOf<size, reach, Border::both>())
+      return as(std::integral_constant<Border, Border::both>());
+  }
+  as(std::integral_constant<Border, Border::any>());
 }
 
 // Output pixels from `column` on, `step` at a time while there are so many, then fewer.
 template <int size, int stride, int step>
-HWY_INLINE void PixelsTo(const Line& l, const float* const (&lines)[size], const Piece& piece,
-                         int64_t column) {
-  constexpr int reach = (step - 1) * stride + size;
-  for (; column + step <= piece.end; column += step) {
-    const int64_t left = column * stride - l.g.pad[2];
-    if (left >= 0 && left + reach <= l.g.in[2]) {
-      Pixels<size, stride, step, false>(l, lines, piece, column);
-    } else {
-      Pixels<size, stride, step, true>(l, lines, piece, column);
-    }
-  }
+HWY_INLINE void PixelsTo(const Line& l, const InputLines<size, stride, 1>& lines,
+                         const Piece& piece, int64_t column) {
+  for (; column + step <= piece.end; column += step)
+    AnyBorder<size, stride, step, 1>(l, lines, piece, column);
   if constexpr (step > 1) PixelsTo<size, stride, (step + 1) / 2>(l, lines, piece, column);
 }
 
-constexpr int most_step = tile_lanes == 16 ? depthwise_step : 4;
-
 template <int size, int stride>
 void PieceOf(const Line& l, const Piece& piece) {
-  const float* lines[size];
-  for (int h = 0; h < size; ++h) lines[h] = l.line(0, h);
-  PixelsTo<size, stride, most_step>(l, lines, piece, piece.begin);
+  PixelsTo<size, stride, most_step>(l, InputLines<size, stride, 1>(l), piece, piece.begin);
+}
+
+// Two lines.
+template <int size>
+void PairOf(const Line& l, const Line& below, const Piece& piece) {
+  const InputLines<size, 1, 2> lines(l);
+  int64_t column = piece.begin;
+  for (; column + most_step <= piece.end; column += most_step)
+    AnyBorder<size, 1, most_step, 2>(l, lines, piece, column);
+  if (column == piece.end) return;
+  Piece rest = piece;
+  rest.begin = column;
+  rest.out += (column - piece.begin) * piece.out_distance;
+  PieceOf<size, 1>(l, rest);
+  rest.out += piece.out_line;
+  PieceOf<size, 1>(below, rest);
 }
 
 using PieceKernel = void (*)(const Line&, const Piece&);
+using PairKernel = void (*)(const Line&, const Line&, const Piece&);
+struct Kernels {
+  PieceKernel one = nullptr;
+  PairKernel pair = nullptr;  // where sums and weights of two lines find room in registers
+};
 
 template <int size>
-PieceKernel KernelOfSize(const ConvGeometry& g) {
-  if (g.kernel[1] != size || g.kernel[2] != size) return nullptr;
-  return g.stride[2] == 1 ? PieceOf<size, 1> : g.stride[2] == 2 ? PieceOf<size, 2> : nullptr;
+Kernels KernelsOfSize(const ConvGeometry& g) {
+  if (g.kernel[1] != size || g.kernel[2] != size) return {};
+  if (g.stride[2] == 2) return {PieceOf<size, 2>};
+  if (g.stride[2] != 1) return {};
+  constexpr int registers = tile_lanes == 16 ? 32 : 16;
+  if constexpr (tile_lanes >= 8 && 2 * most_step + 2 * size < registers) {
+    if (g.stride[1] == 1 && g.dilation[1] == 1) return {PieceOf<size, 1>, PairOf<size>};
+  }
+  return {PieceOf<size, 1>};
 }
 
-PieceKernel KernelFor(const ConvGeometry& g) {
+Kernels KernelsFor(const ConvGeometry& g) {
   const bool flat = g.kernel[0] == 1 && g.in[0] == 1 && g.out[0] == 1 && g.pad[0] == 0;
   if (flat && g.dilation[2] == 1) {
-    if (const PieceKernel kernel = KernelOfSize<3>(g)) return kernel;
-    if (const PieceKernel kernel = KernelOfSize<5>(g)) return kernel;
-    if (const PieceKernel kernel = KernelOfSize<7>(g)) return kernel;
+    if (const Kernels kernels = KernelsOfSize<3>(g); kernels.one != nullptr) return kernels;
+    if (const Kernels kernels = KernelsOfSize<5>(g); kernels.one != nullptr) return kernels;
+    if (const Kernels kernels = KernelsOfSize<7>(g); kernels.one != nullptr) return kernels;
   }
-  return AnyPixels;
+  return {AnyPixels};
 }
 
 void StorePiece(const DepthwiseLastJob& job, int64_t line, const Piece& piece) {
@@ -294,30 +410,42 @@ void SumPiece(const DepthwiseLastJob& job, const Piece& piece, const float* from
   if (count > 0) SumChannels<1>(Channels<true>(count), from, distance, pixels, sums);
 }
 
+// What is done to a line's piece once its sums are there.
+void FinishPiece(const DepthwiseLastJob& job, int64_t line, const Piece& piece) {
+  const ConvGeometry& g = *job.geometry;
+  if (job.store != nullptr) StorePiece(job, line, piece);
+  if (job.sums == nullptr) return;
+  const float* stored = job.store == nullptr ? job.out : job.store->c;
+  SumPiece(job, piece, stored + (line * g.out[2] + piece.begin) * g.group + job.first_channel);
+}
+
 void DepthwiseLast(const DepthwiseLastJob& job) {
   const ConvGeometry& g = *job.geometry;
-  const PieceKernel kernel = KernelFor(g);
+  const Kernels kernels = KernelsFor(g);
   const int64_t count = job.end_channel - job.first_channel;
   const int64_t distance = round_up(count, tile_lanes);
   const int64_t columns = depthwise_columns_at_once(g, count);
+  // Lines that come from farther than the second-level cache are better read one after the other.
+  const bool near = job.held != 0 || g.in_pixels * g.group * 4 <= near_b_bytes;
   for (int64_t begin = 0; begin < g.out[2]; begin += columns) {
-    for (int64_t line = 0; line < job.lines; ++line) {
-      Piece piece{begin,
-                  std::min(begin + columns, g.out[2]),
-                  job.first_channel,
-                  job.end_channel,
-                  job.space,
-                  distance};
+    const int64_t end = std::min(begin + columns, g.out[2]);
+    for (int64_t line = 0; line < job.lines;) {
+      Piece piece{begin,     end,      job.first_channel,       job.end_channel,
+                  job.space, distance, (end - begin) * distance};
       if (job.store == nullptr) {
         piece.out = job.out + (line * g.out[2] + begin) * g.group + job.first_channel;
         piece.out_distance = g.group;
+        piece.out_line = g.out[2] * g.group;
       }
-      kernel(Line(job, line), piece);
-      if (job.store != nullptr) StorePiece(job, line, piece);
-      if (job.sums != nullptr) {
-        const float* stored = job.store == nullptr ? job.out : job.store->c;
-        SumPiece(job, piece, stored + (line * g.out[2] + begin) * g.group + job.first_channel);
+      const bool pair = kernels.pair != nullptr && near && line + 1 < job.lines;
+      if (pair) {
+        kernels.pair(Line(job, line), Line(job, line + 1), piece);
+      } else {
+        kernels.one(Line(job, line), piece);
       }
+      FinishPiece(job, line++, piece);
+      piece.out += piece.out_line;
+      if (pair) FinishPiece(job, line++, piece);
     }
   }
 }

@@ -27,7 +27,9 @@ struct DepthwiseTasks {
         at_once(depthwise_channels_at_once(g)),
         parts(divide_up(channels_of(g), at_once)),
         // Enough bands for several threads to have the same share.
-        bands(even_parts(g.out[1], std::max<int64_t>(1, divide_up(g.out[1] * parts, 16)))) {}
+        // Two lines at least: they are computed together where strides allow it.
+        bands(even_parts(g.out[1], std::max<int64_t>(g.stride[1] == 1 ? 2 : 1,
+                                                     divide_up(g.out[1] * parts, 16)))) {}
 
   int64_t count() const { return g.batch * g.out[0] * bands * parts; }
   int64_t grain() const {
@@ -63,7 +65,8 @@ int64_t depthwise_columns_at_once(const ConvGeometry& g, int64_t channels) {
 }
 
 int64_t depthwise_piece_floats(const ConvGeometry& g) {
-  return std::max(near_floats, depthwise_step * round_up(depthwise_channels_at_once(g), max_lanes));
+  return std::max(near_floats,
+                  2 * depthwise_step * round_up(depthwise_channels_at_once(g), max_lanes));
 }
 
 int64_t depthwise_last_worker_floats(const ConvGeometry& g) { return depthwise_piece_floats(g); }
