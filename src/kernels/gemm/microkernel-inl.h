@@ -236,8 +236,84 @@ HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s) {
   if (s.residual != nullptr) return FinishTileAs<rows, vectors, true>(sums, s);
   FinishTileAs<rows, vectors, false>(sums, s);
 }
+
+// The lanes of a tile's last vector that hold columns.
+template <int vectors>
+HWY_INLINE auto LastColumns(const TileStore& s) {
+  return hn::FirstN(TileTag(), static_cast<size_t>(s.columns - (vectors - 1) * tile_lanes));
+}
+
+// The same for sums that began with their bias and are not scaled.
+template <int rows, int vectors>
+HWY_INLINE void FinishStarted(TileVec (&sums)[rows][vectors], const TileStore& s) {
+  const TileTag d;
+  float low_value, high_value;
+  ClipRange(*s.epilogue, low_value, high_value);
+  const auto last = LastColumns<vectors>(s);
+  if (s.residual != nullptr) {
+    const float* added = s.residual;
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i, added += s.residual_stride) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        const float* at = added + v * tile_lanes;
+        sums[i][v] =
+            hn::Add(sums[i][v], v + 1 < vectors ? hn::LoadU(d, at) : hn::MaskedLoad(last, d, at));
+      }
+    }
+  }
+  const TileVec low = hn::Set(d, low_value);
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v)
+      sums[i][v] = hn::Max(low, sums[i][v]);  // the second operand wins where one is NaN
+  }
+  if (high_value != std::numeric_limits<float>::infinity()) {
+    const TileVec high = hn::Set(d, high_value);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[i][v] = hn::Min(high, sums[i][v]);
+    }
+  }
+  const int64_t stride = s.c_stride;
+  float* to = s.c;
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i, to += stride) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      if (v + 1 < vectors) {
+        hn::StoreU(sums[i][v], d, to + v * tile_lanes);
+      } else {
+        hn::BlendedStore(sums[i][v], last, d, to + v * tile_lanes);
+      }
+    }
+  }
+}
+
+// What all sums of a job begin with.
+template <int vectors>
+HWY_INLINE void LoadStart(const TileJob& job, TileVec (&start)[vectors]) {
+  const TileTag d;
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) start[v] = hn::Zero(d);
+  if (job.start == nullptr) return;
+  const auto last = LastColumns<vectors>(*job.store);
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    const float* at = job.start + v * tile_lanes;
+    start[v] = v + 1 < vectors ? hn::LoadU(d, at) : hn::MaskedLoad(last, d, at);
+  }
+}
 #else
 inline bool TileFinishes(const Epilogue&) { return false; }
+template <int rows, int vectors>
+HWY_INLINE void FinishStarted(TileVec (&)[rows][vectors], const TileStore&) {}
+template <int vectors>
+HWY_INLINE void LoadStart(const TileJob&, TileVec (&start)[vectors]) {
+  for (int v = 0; v < vectors; ++v) start[v] = TileZero();
+}
 template <int rows, int vectors>
 HWY_INLINE void FinishTile(TileVec (&)[rows][vectors], const TileStore&) {}
 #endif
@@ -251,11 +327,21 @@ template <int rows, int vectors, bool k_major, int panel_vectors = vectors, clas
 void TileProduct(const TileJob& job) {
   TileVec sums[rows][vectors];
   constexpr int width = vectors * tile_lanes;
+  if constexpr (group > 1) {
+    TileVec start[vectors];
+    LoadStart<vectors>(job, start);
 #pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i) {
+    for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 16
-    for (int v = 0; v < vectors; ++v) {
-      sums[i][v] = job.resume ? TileLoad(job.sums + i * width + v * tile_lanes) : TileZero();
+      for (int v = 0; v < vectors; ++v) sums[i][v] = start[v];
+    }
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) {
+        sums[i][v] = job.resume ? TileLoad(job.sums + i * width + v * tile_lanes) : TileZero();
+      }
     }
   }
   TileRows<k_major> a = by_offsets ? TileRows<k_major>(job.a, job.a_high, job.a_stride)
@@ -291,7 +377,10 @@ void TileProduct(const TileJob& job) {
     b += together * b_stride;
   }
   if (k != 0) term(by_offsets ? offsets[0] : 0, b);
-  if (job.store != nullptr) return FinishTile<rows, vectors>(sums, *job.store);
+  if (job.store != nullptr) {
+    if (group > 1 && job.start != nullptr) return FinishStarted<rows, vectors>(sums, *job.store);
+    return FinishTile<rows, vectors>(sums, *job.store);
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 16

@@ -38,15 +38,25 @@ struct TileJob {
   const float* prefetch = nullptr;
   int64_t prefetch_stride = 16;
   int prefetch_lines = 0;
-  bool resume = false;    // `sums` holds the sums of earlier terms, to be continued
+  bool resume = false;    // `sums` holds those of earlier terms, to be continued; not by groups
   float* sums = nullptr;  // rows x tile width, dense, aligned to 64 bytes
   // Instead of leaving them in `sums`, finish and store them (its sums and rows do not count). Only
   // where TileKernels::finishes says so.
   const TileStore* store = nullptr;
+  // With `store`, in the kernels by groups: every row's sums begin with this bias, one value for
+  // each of the store's columns, and are neither scaled nor given another when they are finished.
+  // Where bias_to_start says so.
+  const float* start = nullptr;
 };
 using TileKernel = void (*)(const TileJob&);
 
 using TileStoreKernel = void (*)(const TileStore&);
+
+// The bias that sums, finished by the tile kernels, may begin with; null where it is not so simple.
+inline const float* bias_to_start(const TileStore& store) {
+  const Epilogue& e = *store.epilogue;
+  return e.alpha == 1 && e.beta == 1 && e.bias_axis == BiasAxis::column ? store.bias : nullptr;
+}
 
 constexpr int max_tile_rows = 14;
 constexpr int low_tile_rows = 7;  // those that lie a stride apart in any case
