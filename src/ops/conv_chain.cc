@@ -66,6 +66,8 @@ Part prepare_part(PrepareContext& ctx, int index) {
   part.epilogue = read_epilogue(view);
   set_weights(part.weights, w->shape(), read_group(view));
   part.weights.channels_last = true;
+  part.weights.shuffle = view.attr_int("input_shuffle", 1);
+  part.weights.deals_out = view.attr_int("deals_out", 0) != 0;
   for (size_t i = 0; i < 2; ++i) {
     part.weights.stride[i] = part.window.stride(i);
     part.weights.dilation[i] = part.window.dilation(i);

@@ -2,6 +2,7 @@
 
 #include "kernels/conv/chain.h"
 #include "ops/families/conv_parts.h"
+#include "ops/node_view.h"
 #include "rewrite/graph_index.h"
 #include "rewrite/last_conv.h"
 
@@ -30,16 +31,22 @@ class Bands {
     return k < index_.node(i).inputs.size() && !index_.node(i).inputs[k].empty();
   }
 
+  bool has_attribute(size_t i, const char* name) const {
+    return index_.node(i).find(name) != nullptr;
+  }
+
   // A convolution that may be part of a chain, with the sizes that are expected.
   std::optional<ConvShape> part(size_t i) const {
     const auto conv = last_conv(index_, i);
     if (!conv || conv->shape.rank != 2 || has_input(i, 5) ||
         !index_.is_float32(index_.node(i).inputs[0]) ||
         !index_.is_float32(index_.node(i).inputs[1]) ||
-        index_.node(i).find("input_shuffle") != nullptr ||
-        index_.node(i).find("deals_out") != nullptr)
+        (has_attribute(i, "input_shuffle") && !has_attribute(i, "deals_out")))
       return std::nullopt;
     ConvShape shape = conv->shape;
+    const ops::NodeView view(index_.node(i), nullptr);
+    shape.shuffle = view.attr_int("input_shuffle", 1);
+    shape.deals_out = view.attr_int("deals_out", 0) != 0;
     const infer::Known *x = index_.known(index_.node(i).inputs[0]),
                        *y = index_.known(index_.node(i).outputs[0]);
     if (!x || !y || !x->type.shape || !y->type.shape || x->type.shape->size() != 4)

@@ -13,6 +13,26 @@
 namespace sardonyx::kernels {
 namespace {
 
+// Where in an image the output's first pixel is, whose pixels are as many neighbours from there on
+// as the output has; -1: they are not neighbours. It may be some lines of a single image.
+int64_t first_pixel(const ConvGeometry& g) {
+  size_t axis = 0;
+  const auto plain = [&] { return g.in[axis] == g.out[axis] && g.pad[axis] == 0; };
+  while (axis < ConvShape::max_rank && plain()) ++axis;
+  if (axis == ConvShape::max_rank) return 0;
+  const int64_t first = -g.pad[axis];
+  if (g.batch != 1 || first < 0 || first > g.in[axis] - g.out[axis]) return -1;
+  for (size_t outer = 0; outer < axis; ++outer) {
+    if (g.in[outer] != 1) return -1;
+  }
+  int64_t pixels = 1;  // for each step along the axis
+  for (++axis; axis < ConvShape::max_rank; ++axis) {
+    if (!plain()) return -1;
+    pixels *= g.in[axis];
+  }
+  return first * pixels;
+}
+
 struct DealtRows {
   DealtRows(const TileKernels& kernels, const ConvGeometry& g)
       : kernels(kernels),
@@ -21,20 +41,28 @@ struct DealtRows {
         inputs(g.group * g.group_in),
         strips(g.batch * g.out_pixels, kernels.tile_rows),
         panels{outputs, kernels.panel_columns, kernels.lanes},
+        last_panel(panels.count() - 1),
+        last_width(panels.stored(last_panel)),
+        table(kernels.by_groups[std::countr_zero(static_cast<uint64_t>(g.group)) - 1]),
+        full_vectors(static_cast<int>(kernels.panel_columns / kernels.lanes)),
+        last_vectors(static_cast<int>(last_width / kernels.lanes)),
+        first_input(first_pixel(g) * inputs),
         come_dealt(g.shuffle == g.group_in || g.group_in == 1),
         in_place(come_dealt && !rows_collide(inputs, kernels.tile_rows)) {}
 
   const TileKernels& kernels;
   const ConvGeometry& g;
-  int64_t outputs, inputs;
+  int64_t outputs, inputs;  // channels
   Strips strips;
   Panels panels;
+  // Short sums take no longer than some divisions do.
+  int64_t last_panel, last_width;  // floats of it
+  const TileKernels::Table& table;
+  int full_vectors, last_vectors;
+  int64_t first_input;  // floats before it
   bool come_dealt;
   bool in_place;  // tiles read pixels where they are
 
-  const TileKernels::Table& table() const {
-    return kernels.by_groups[std::countr_zero(static_cast<uint64_t>(g.group)) - 1];
-  }
   int64_t grain() const {
     return divide_up(task_work, std::max<int64_t>(1, kernels.tile_rows * outputs * g.group_in));
   }
@@ -67,22 +95,32 @@ void run_strip(const DealtRows& t, const Call& call, const Epilogue& epilogue, i
   TileJob job;
   job.k = g.group_in;
   job.sums = near_sums;
-  set_pixels(t, call.x + first * t.inputs, rows, dealt, job);
-  for (int64_t p = 0; p < t.panels.count(); ++p) {
-    const int64_t column = p * t.panels.width, width = t.panels.stored(p);
-    TileStore store = store_at(epilogue, call.y, t.outputs, first, column, rows, t.panels.used(p));
-    job.b = call.weights + column * g.group_in;
+  set_pixels(t, call.x + t.first_input + first * t.inputs, rows, dealt, job);
+  job.b = call.weights;
+  TileStore store = store_at(epilogue, call.y, t.outputs, first, 0, rows, t.panels.width);
+  if (finishes) job.store = &store;
+  for (int64_t p = 0; p <= t.last_panel; ++p) {
+    const bool is_last = p == t.last_panel;
+    const int64_t width = is_last ? t.last_width : t.panels.width;
+    if (is_last) store.columns = t.outputs - p * t.panels.width;
     job.b_stride = width;
-    job.store = finishes ? &store : nullptr;
-    const Ahead ahead =
-        Ahead::piece(call.weights + (column + width) * g.group_in, g.group_in * width);
-    if (is_first) PrefetchPlan(ahead, 1, job.k).apply(job, 0);
-    t.table()[rows][t.panels.vectors(p)](job);
+    if (finishes) job.start = bias_to_start(store);
+    const float* next = static_cast<const float*>(job.b) + g.group_in * width;
+    if (is_first) {
+      const Ahead ahead = Ahead::piece(next, g.group_in * width);
+      PrefetchPlan(ahead, 1, job.k).apply(job, 0);
+    }
+    t.table[rows][is_last ? t.last_vectors : t.full_vectors](job);
     job.prefetch_lines = 0;
-    if (finishes) continue;
-    store.sums = near_sums;
-    store.sums_stride = width;
-    t.kernels.store(store);
+    if (!finishes) {
+      store.sums = near_sums;
+      store.sums_stride = width;
+      t.kernels.store(store);
+    }
+    job.b = next;
+    store.c += width;
+    if (store.bias != nullptr) store.bias += width;
+    if (store.residual != nullptr) store.residual += width;
   }
 }
 
@@ -93,8 +131,7 @@ std::string_view refuses_dealt_last(const ConvGeometry& g) {
   if (!deals_to(g.group)) return "not 2, 4 or 8 groups";
   if (g.group > tile_kernels().lanes) return "more groups than lanes";
   if (g.shuffle != 1 && g.shuffle != g.group_in) return "channels come shuffled";
-  if (g.taps != 1 || g.stride != ConvShape::Dims{1, 1, 1} || g.pad != ConvShape::Dims{} ||
-      g.in != g.out)
+  if (g.taps != 1 || g.stride != ConvShape::Dims{1, 1, 1} || first_pixel(g) < 0)
     return "not pointwise";
   return {};
 }
