@@ -136,6 +136,27 @@ TEST_P(ChainTest, AnyShape) {
   }
 }
 
+TEST_P(ChainTest, GroupsThatDealTheirChannelsOut) {
+  for (const int64_t groups : {2, 4}) {
+    ConvShape image;
+    image.batch = 2;
+    image.out_channels = 24;
+    for (const auto& [height, width] : {std::pair<int64_t, int64_t>{41, 40}, {9, 1}, {1, 30}}) {
+      image.out = {height, width, 0};
+      ConvChain chain;
+      chain.depthwise = 1;
+      ConvShape& first = chain.parts[chain.count++] = next(image, 40, 1, 1, 1, 0, 0, groups);
+      first.deals_out = true;
+      if (groups == 4) first.shuffle = 6;
+      if (!deals_channels_out(first)) continue;
+      chain.parts[chain.count++] = next(first, 40, 3, 2, 1, 1, 1, 40);
+      check(chain, false, false);
+      chain.parts[chain.count] = next(chain.parts[1], 20, 1, 1, 1, 0, 0, 1), ++chain.count;
+      check(chain, true, false);
+    }
+  }
+}
+
 // Where matrix tiles are used, they take whole blocks, but fewer lines go through vectors.
 TEST_P(ChainTest, BlocksThatAreLargeEnoughForMatrixTiles) {
   ConvShape image;

@@ -223,6 +223,61 @@ TEST_P(ConvTest, GroupsThatDealTheirChannelsOut) {
   }
 }
 
+// Neighbouring pixels of one image, whichever dimension they are cut along.
+TEST_P(ConvTest, SomeLinesOfAnImageDealOutTheirChannels) {
+  struct Cut {
+    ConvShape::Dims in, first, count;
+    bool dealt;
+  };
+  for (const Cut& cut :
+       {Cut{{9, 7, 0}, {2, 0, 0}, {5, 7, 0}, true}, Cut{{9, 1, 0}, {8, 0, 0}, {1, 1, 0}, true},
+        Cut{{1, 40, 0}, {0, 3, 0}, {1, 30, 0}, true}, Cut{{9, 7, 0}, {0, 2, 0}, {9, 5, 0}, false},
+        Cut{{9, 7, 0}, {1, 2, 0}, {2, 5, 0}, false}}) {
+    for (const int64_t shuffle : {1, 6}) {
+      ConvShape s = square(24, 1, 112, 1, 1, 0, 4);
+      s.in = cut.in, s.out = cut.count;
+      s.shuffle = shuffle;
+      for (size_t i = 0; i < 2; ++i) {
+        s.pad_begin[i] = -cut.first[i];
+        s.pad_end[i] = cut.first[i] + cut.count[i] - cut.in[i];
+      }
+      s.channels_last = s.deals_out = true;
+      EXPECT_EQ(choose_conv(s).path == ConvPath::dealt_last, cut.dealt);
+      if (!cut.dealt) continue;
+      Epilogue e;
+      e.bias_axis = BiasAxis::row;
+      e.activation = Activation::relu;
+      check_layout(s, e);
+    }
+  }
+}
+
+// Lines in pairs and alone, tiles at one border of the image, at both and at none, images that are
+// near and one that is not.
+TEST_P(ConvTest, DepthwiseLinesOfAnyLength) {
+  Epilogue e;
+  e.bias_axis = BiasAxis::row;
+  for (const int64_t kernel : {3, 5, 7}) {
+    for (const int64_t stride : {1, 2}) {
+      for (const int64_t width : {5, 7, 14, 21, 31}) {
+        for (const int64_t height : {1, 4, 7}) {
+          ConvShape s = square(35, width, 35, kernel, stride, kernel / 2, 35);
+          s.in[0] = height;
+          e.activation = height == 4 ? Activation::none : Activation::relu;
+          e.alpha = height == 7 ? 0.5f : 1.0f;
+          set_out(s);
+          s.channels_last = true;
+          check_layout(s, e);
+        }
+      }
+    }
+  }
+  ConvShape large = square(33, 95, 33, 3, 1, 1, 33);
+  set_out(large);
+  large.channels_last = true;
+  check_layout(large, e);
+}
+
 void check_join(const std::vector<int64_t>& parts, int64_t pixels, int64_t groups, bool relu) {
   ThreadPool one(1), two(2);
   std::vector<Guarded> images;

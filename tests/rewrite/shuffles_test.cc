@@ -99,5 +99,40 @@ TEST(Shuffles, NeedNoPassOfTheirOwn) {
   EXPECT_EQ(inner_transposes({.groups = 3, .used_twice = true}), 2);
 }
 
+// A unit with strides, whose first image is larger than a cache holds.
+std::string large_unit() {
+  std::string text = constant("w", "112, 6, 1, 1", 112 * 6) + constant("bias", "112", 112) +
+                     constant("w3", "112, 1, 3, 3", 112 * 9);
+  return fmt::format(
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[1, 24, 56, 56] x) => (float[a, b, c, d] y) {{\n{}"
+      "  a = Conv<group = 4>(x, w, bias)\n  r = Relu(a)\n"
+      "  dealt = Constant<value = int64[5] {{1, 4, 28, 56, 56}}>()\n"
+      "  joined = Constant<value = int64[4] {{1, 112, 56, 56}}>()\n"
+      "  s0 = Reshape(r, dealt)\n  s1 = Transpose<perm = [0, 2, 1, 3, 4]>(s0)\n"
+      "  s = Reshape(s1, joined)\n"
+      "  y = Conv<group = 112, pads = [1, 1, 1, 1], strides = [2, 2]>(s, w3, bias)\n}}\n",
+      text);
+}
+
+TEST(Shuffles, RunInBandsWithTheDepthwiseConvolutionBehindThem) {
+  const Model m = Model::from_text(large_unit());
+  const Session one(m, {.threads = 1}), two(m, {.threads = 2}),
+      plain(m, {.threads = 1, .plain = true});
+  const auto steps = one.steps();
+  EXPECT_EQ(std::ranges::count(steps, "conv.bands", &StepDescription::kernel), 1);
+  Tensor x(ElementType::float32, {1, 24, 56, 56});
+  float phase = 0;
+  for (float& v : x.mutable_elements<float>()) v = std::sin(phase += 0.37f);
+  const std::vector<NamedValue> inputs = {{"x", x}};
+  const Tensor a = one.run(inputs)[0].tensor(), b = two.run(inputs)[0].tensor(),
+               expected = plain.run(inputs)[0].tensor();
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.byte_size()), 0);
+  for (size_t i = 0; i < expected.elements<float>().size(); ++i) {
+    const float wanted = expected.elements<float>()[i];
+    ASSERT_NEAR(a.elements<float>()[i], wanted, 2e-5 * (1 + std::abs(wanted))) << "at " << i;
+  }
+}
+
 }  // namespace
 }  // namespace sardonyx
