@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -22,6 +23,9 @@ struct Operator {
   void (*upgrade)(UpgradeContext&) = nullptr;
   // From this version on `upgrade` changes nothing, so that it need not be asked.
   int32_t same_since = INT32_MAX;
+  // The attributes that `infer` reads, of operators without `upgrade` that have long ones beside
+  // them; nullopt: any.
+  std::optional<std::span<const std::string_view>> infer_reads = std::nullopt;
 };
 
 // The operator of this name and domain ("" and "ai.onnx" are one); null where there is none.

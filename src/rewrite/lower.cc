@@ -30,7 +30,8 @@ constexpr int64_t max_nodes = 250'000;
 
 class Lowering {
  public:
-  Lowering(const ir::Model& model, const LowerOptions& options) : model_(model), options_(options) {
+  Lowering(const ir::Model& model, const LowerOptions& options, ir::NodeSource* source = nullptr)
+      : model_(model), options_(options), source_(source) {
     for (const ir::Function& function : model.functions) {
       functions_[{ir::canonical_domain(function.domain), function.name, function.overload}] =
           &function;
@@ -53,51 +54,86 @@ class Lowering {
   std::vector<InlinedCall> run(ir::Graph& graph, const infer::Findings& findings,
                                infer::Scope& scope) {
     findings_.symbols = findings.symbols;
-    scope.reserve(graph.inputs.size() + graph.initializers.size() + model_.graph->nodes.size());
+    scope.reserve(graph.inputs.size() + graph.initializers.size() +
+                  (source_ ? source_->size() : model_.graph->nodes.size()));
     infer::enter(graph, scope, findings);
     infer::Walk walk(graph, scope, findings);
     main_scope_ = &scope;
     main_walk_ = &walk;
-    lower_nodes(*model_.graph, graph, imports(), scope, 0);
+    if (source_ != nullptr) {
+      lower_source(graph, imports(), scope);
+    } else {
+      lower_nodes(*model_.graph, graph, imports(), scope, 0);
+    }
     main_scope_ = nullptr;
     return std::move(calls_);
   }
 
  private:
   void look_over() {
-    const auto look = [this](const ir::WalkPlace&, const ir::Node& node, size_t) {
-      // Operators of our own trust their attributes: only bodies and rewriting make them.
-      if (node.domain == "sardonyx" &&
-          !functions_.contains({node.domain, node.op_type, node.overload})) {
-        fail_at(ir::place_of(node), ErrorCode::unsupported,
-                "the domain 'sardonyx' is kept for what a session makes of a model; a model may "
-                "have functions of that domain, but no other operators");
+    if (model_.graph) look_at(model_.graph->nodes);
+    for (const ir::Function& function : model_.functions) look_at(function.nodes);
+    for (const ir::TrainingInfo& training : model_.training_info) {
+      for (const auto* graph : {&training.initialization, &training.algorithm}) {
+        if (*graph) look_at((*graph)->nodes);
       }
-      has_gradients_ |= node.op_type == "Gradient";
-    };
-    ir::walk(model_, {.node = look});
+    }
+  }
+
+  // How deep graphs nest is bounded by the readers.
+  void look_at(const std::vector<ir::Node>& nodes) {
+    for (const ir::Node& node : nodes) look_at(node);
+  }
+  void look_at(const ir::Node& node) {
+    // Operators of our own trust their attributes: only bodies and rewriting make them.
+    if (node.domain == "sardonyx" &&
+        !functions_.contains({node.domain, node.op_type, node.overload})) {
+      fail_at(ir::place_of(node), ErrorCode::unsupported,
+              "the domain 'sardonyx' is kept for what a session makes of a model; a model may "
+              "have functions of that domain, but no other operators");
+    }
+    has_gradients_ |= node.op_type == "Gradient";
+    for (const ir::Attribute& attribute : node.attributes) {
+      if (attribute.g) look_at(attribute.g->nodes);
+      for (const auto& graph : attribute.graphs) {
+        if (graph) look_at(graph->nodes);
+      }
+    }
   }
 
   // Names that fresh_name could make, too: those that end with "__" and a number.
+  void collect_names() {
+    collect_names(*model_.graph);
+    if (source_ == nullptr) return;
+    source_->visit_with("__", [this](const ir::Node& node) { collect_names(node); });
+  }
+
   void collect_names(const ir::Graph& graph) {
-    const auto collect = [this](std::string_view name) {
-      size_t end = name.size();
-      while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') --end;
-      if (end != name.size() && name.substr(0, end).ends_with("__")) names_.insert(name);
-    };
-    for (const auto& input : graph.inputs) collect(input.name);
-    for (const auto& initializer : graph.initializers) collect(initializer.name);
-    for (const auto& sparse : graph.sparse_initializers) collect(sparse.values.name);
-    for (const ir::Node& node : graph.nodes) {
-      for (const std::string& output : node.outputs) collect(output);
-      ir::for_each_subgraph(
-          node, [&](const ir::Graph& inner, const ir::Attribute&, int) { collect_names(inner); });
+    for (const auto& input : graph.inputs) collect_name(input.name);
+    for (const auto& initializer : graph.initializers) collect_name(initializer.name);
+    for (const auto& sparse : graph.sparse_initializers) collect_name(sparse.values.name);
+    for (const ir::Node& node : graph.nodes) collect_names(node);
+  }
+
+  void collect_names(const ir::Node& node) {
+    for (const std::string& output : node.outputs) collect_name(output);
+    for (const ir::Attribute& attribute : node.attributes) {
+      if (attribute.g) collect_names(*attribute.g);
+      for (const auto& graph : attribute.graphs) {
+        if (graph) collect_names(*graph);
+      }
     }
+  }
+
+  void collect_name(std::string_view name) {
+    size_t end = name.size();
+    while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') --end;
+    if (end != name.size() && name.substr(0, end).ends_with("__")) names_.emplace(name);
   }
 
   // Made names differ by their numbers.
   std::string fresh_name(std::string_view hint) {
-    if (counter_ == 0) collect_names(*model_.graph);
+    if (counter_ == 0) collect_names();
     std::string name;
     do {
       name.assign(hint).append("__").append(std::to_string(counter_++));
@@ -156,6 +192,18 @@ class Lowering {
     for (const ir::Node& node : from.nodes)
       lower_node(node, nullptr, imports, scope, depth, to.nodes);
     if (has_gradients_) expand_gradients(to.nodes, scope, depth);
+  }
+
+  // The main graph's nodes, each taken apart where it came.
+  void lower_source(ir::Graph& to, const Imports& imports, infer::Scope& scope) {
+    if (options_.expand_bodies) make_dense(to, scope, 0);
+    while (ir::Node* node = source_->next()) {
+      look_at(*node);
+      if (has_gradients_)
+        fail_at(ir::place_of(*node), ErrorCode::unsupported,
+                "needs all nodes of the graph at once");
+      lower_node(*node, node, imports, scope, 0, to.nodes);
+    }
   }
 
   // Sparse initializers become nodes that make the dense tensors they stand for. Those whose
@@ -574,9 +622,10 @@ class Lowering {
 
   const ir::Model& model_;
   const LowerOptions& options_;
+  ir::NodeSource* const source_;  // of the main graph's nodes; null: the model has them
   std::map<FunctionKey, const ir::Function*> functions_;
   std::map<std::pair<std::string_view, std::string_view>, std::unique_ptr<ir::Function>> bodies_;
-  std::unordered_set<std::string_view> names_;  // the model's, see collect_names
+  std::unordered_set<std::string> names_;  // the model's, see collect_names
   bool has_gradients_ = false;
   uint64_t counter_ = 0;
   int64_t made_ = 0;
@@ -616,11 +665,11 @@ ir::Graph interface_of(const ir::Graph& graph) {
   return made;
 }
 
-std::vector<InlinedCall> lower_and_infer(const ir::Model& model, ir::Graph& graph,
-                                         const LowerOptions& options,
+std::vector<InlinedCall> lower_and_infer(const ir::Model& model, ir::NodeSource* nodes,
+                                         ir::Graph& graph, const LowerOptions& options,
                                          const infer::Findings& findings, infer::Scope& scope) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
-  return Lowering(model, options).run(graph, findings, scope);
+  return Lowering(model, options, nodes).run(graph, findings, scope);
 }
 
 }  // namespace sardonyx::rewrite

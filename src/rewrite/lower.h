@@ -6,6 +6,7 @@
 
 #include "infer/infer.h"
 #include "ir/model.h"
+#include "ir/node_source.h"
 #include "rewrite/instantiate.h"
 
 namespace sardonyx::ops {
@@ -48,9 +49,10 @@ struct InlinedCall {
 
 // Lowers and infers in one walk: the main graph's inputs, outputs, declarations and initializers
 // are those of `graph` (see interface_of), which gets the nodes of the model's. What is inferred of
-// its values is put into `scope`. Returns the calls of the model's functions.
-std::vector<InlinedCall> lower_and_infer(const ir::Model& model, ir::Graph& graph,
-                                         const LowerOptions& options,
+// its values is put into `scope`. `nodes`: null, or where the main graph's nodes come from instead;
+// Gradient can't be among them. Returns the calls of the model's functions.
+std::vector<InlinedCall> lower_and_infer(const ir::Model& model, ir::NodeSource* nodes,
+                                         ir::Graph& graph, const LowerOptions& options,
                                          const infer::Findings& findings, infer::Scope& scope);
 
 }  // namespace sardonyx::rewrite

@@ -22,6 +22,7 @@
 #include "session/operator_sets.h"
 #include "session/reading.h"
 #include "wire/append.h"
+#include "wire/outline.h"
 #include "wire/write.h"
 
 namespace sardonyx {
@@ -49,6 +50,11 @@ bool has_external_data(const ir::Model& model) {
   return found;
 }
 
+bool has_graphs(const ir::Node& node) {
+  return std::ranges::any_of(node.attributes,
+                             [](const auto& a) { return a.g != nullptr || !a.graphs.empty(); });
+}
+
 // Matches the values of the model's graphs with those of their lowered forms. Nodes keep the names
 // of their outputs when they are carried up, which finds a subgraph's lowered form.
 class Reporter {
@@ -68,6 +74,12 @@ class Reporter {
     }
   }
   void main_graph(const ir::Graph& graph) { report_main(graph, nullptr); }
+  // The same where the values of the main graph are listed already, by their names; `holders`: its
+  // nodes with subgraphs.
+  void main_graph_listed(const std::vector<ir::Node>& holders) {
+    for (InferredValue& value : inference_.values) describe(value, nullptr);
+    for (const ir::Node& node : holders) subgraphs(node, nullptr, inferred_.graph, {});
+  }
 
  private:
   void report_main(const ir::Graph& graph, ir::Graph* into) {
@@ -146,9 +158,7 @@ class Reporter {
 
   void subgraphs(const ir::Node& node, ir::Node* into, const ir::Graph& lowered,
                  const std::string& label) {
-    const bool has_graphs = std::ranges::any_of(
-        node.attributes, [](const auto& a) { return a.g != nullptr || !a.graphs.empty(); });
-    if (!has_graphs) return;
+    if (!has_graphs(node)) return;
     const ir::Node* holder = lowered_form(node, lowered);
     if (holder == nullptr) return;
     const auto go = [&](const ir::Graph& graph, std::shared_ptr<const ir::Graph>* written,
@@ -235,6 +245,11 @@ class Reporter {
     InferredValue& value = inference_.values.emplace_back();
     value.graph = label;
     value.name = name;
+    describe(value, inner);
+  }
+
+  void describe(InferredValue& value, const ir::Graph* inner) {
+    const std::string& name = value.name;
     const infer::Known* known = inferred_.find_in(inner, name);
     if (known != nullptr && known->type.is_tensor() && known->type.shape)
       return describe(known->type, value);
@@ -421,6 +436,68 @@ Inference infer_only(const ir::Model& model, const InferOptions& options,
   return inference;
 }
 
+// The main graph's nodes on their way from the file to inference, with a list of what they make.
+class ListedNodes : public ir::NodeSource {
+ public:
+  ListedNodes(wire::Outline& outline, std::vector<InferredValue>& values)
+      : outline_(outline), values_(values) {
+    const std::vector<ir::ValueInfo>& inputs = outline.model.graph->inputs;
+    values_.reserve(inputs.size() + outline.size());
+    for (const ir::ValueInfo& input : inputs) values_.emplace_back().name = input.name;
+  }
+
+  size_t size() const override { return outline_.size(); }
+  ir::Node* next() override {
+    ir::Node* node = outline_.next();
+    if (node == nullptr) return nullptr;
+    for (const std::string& name : node->outputs) {
+      if (!name.empty()) values_.emplace_back().name = name;
+    }
+    if (has_graphs(*node)) holders_.push_back(*node);
+    return node;
+  }
+  void visit_with(std::string_view text,
+                  const std::function<void(const ir::Node&)>& visit) override {
+    outline_.visit_with(text, visit);
+  }
+  // Those with subgraphs, as they are in the file.
+  const std::vector<ir::Node>& holders() const { return holders_; }
+
+ private:
+  wire::Outline& outline_;
+  std::vector<InferredValue>& values_;
+  std::vector<ir::Node> holders_;
+};
+
+// Whether an attribute says nothing of types.
+bool is_unread(std::string_view domain, std::string_view op_type, std::string_view attribute) {
+  const ops::Operator* op = ops::find_operator(domain, op_type);
+  if (op == nullptr || op->upgrade != nullptr || !op->infer_reads) return false;
+  return std::ranges::find(*op->infer_reads, attribute) == op->infer_reads->end();
+}
+
+// Infers a file whose nodes are read one after another. Nullopt where that doesn't do: what
+// has to be said of it then is said by reading all first.
+std::optional<Inference> infer_in_passing(const MappedFile& file, const InferOptions& options) {
+  if (form_of(file.path()) != ModelForm::binary || !options.operator_sets.empty())
+    return std::nullopt;
+  try {
+    wire::Outline outline(file);
+    if (outline.model.functions.empty()) outline.leave_out(is_unread);
+    Inference inference;
+    ListedNodes nodes(outline, inference.values);
+    InferredModel inferred;
+    inferred.keep_nodes = false;
+    infer_model(outline.model, options,
+                custom_table(options.custom_operators.get(), options.libraries), inferred, &nodes);
+    Reporter(inferred, inference).main_graph_listed(nodes.holders());
+    report_findings(inferred, options, inference);
+    return inference;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::filesystem::path folder_at(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::weakly_canonical(folder_of(path), ignored);
@@ -439,7 +516,10 @@ bool Inference::has_errors() const {
 }
 
 Inference infer_types(const std::string& path, const InferOptions& options) {
-  ir::Model model = read_model_file(path);
+  const MappedFile file(path);
+  if (std::optional<Inference> inference = infer_in_passing(file, options))
+    return std::move(*inference);
+  ir::Model model = read_model_file(file);
   add_operator_sets(model, read_operator_sets(options.operator_sets));
   return infer_only(model, options,
                     custom_table(options.custom_operators.get(), options.libraries));

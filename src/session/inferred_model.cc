@@ -196,7 +196,7 @@ const infer::Known* InferredModel::find_in(const ir::Graph* graph, const std::st
 }
 
 void infer_model(const ir::Model& model, const InferOptions& options,
-                 const ops::CustomTable& custom, InferredModel& made) {
+                 const ops::CustomTable& custom, InferredModel& made, ir::NodeSource* nodes) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
   made.graph = prepared(*model.graph, options, made.keep_nodes);
   read_small_tensors(made.graph, model.folder);
@@ -228,15 +228,16 @@ void infer_model(const ir::Model& model, const InferOptions& options,
   check_defaults(*model.graph, findings);
   if (!made.keep_nodes) {
     made.scope.reserve(model.graph->inputs.size() + model.graph->initializers.size() +
-                       model.graph->nodes.size());
+                       (nodes ? nodes->size() : model.graph->nodes.size()));
     infer::enter_initializers(*model.graph, made.scope, findings);
   }
   findings.inferred = [&](const ir::Graph& graph, std::unique_ptr<infer::Scope> scope) {
     made.subgraphs[&graph] = std::move(scope);
   };
   made.calls = rewrite::lower_and_infer(
-      model, made.graph, {.keep_unknown = true, .keep_nodes = made.keep_nodes, .custom = &custom},
-      findings, made.scope);
+      model, nodes, made.graph,
+      {.keep_unknown = true, .keep_nodes = made.keep_nodes, .custom = &custom}, findings,
+      made.scope);
   find_late_names(made);
 }
 

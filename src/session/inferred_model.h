@@ -51,8 +51,9 @@ struct InferredModel {
 
 // Infers `model` into `made`, which must be fresh. External data need not be resolved. Initializers
 // that are inputs are taken to keep their values. `custom` is borrowed for the call. Throws Error
-// where the model can't be lowered.
+// where the model can't be lowered. `nodes`: as for rewrite::lower_and_infer.
 void infer_model(const ir::Model& model, const InferOptions& options,
-                 const ops::CustomTable& custom, InferredModel& made);
+                 const ops::CustomTable& custom, InferredModel& made,
+                 ir::NodeSource* nodes = nullptr);
 
 }  // namespace sardonyx

@@ -30,6 +30,111 @@ void append(Bytes& gathered, const Bytes& more, const std::shared_ptr<const void
 
 }  // namespace
 
+namespace {
+
+// How many bytes the fields with this tag, of one byte, take that these bytes begin with. 0: one of
+// them is broken.
+template <class Size>
+size_t run_of(std::byte tag, std::span<const std::byte> bytes, const Size& size_at) {
+  size_t at = 0;
+  while (at < bytes.size() && bytes[at] == tag) {
+    const size_t left = bytes.size() - at - 1, size = size_at(&bytes[at + 1], left);
+    if (size == 0 || size > left) return 0;
+    at += 1 + size;
+  }
+  return at;
+}
+
+// Of a number, by where its last byte is; 0: there is none.
+size_t varint_size(const std::byte* at, size_t left) {
+  constexpr size_t longest = 10;
+  for (size_t i = 0; i < std::min(left, longest); ++i) {
+    if (at[i] < std::byte{0x80}) return i + 1;
+  }
+  return 0;
+}
+
+// A text or list of 16 KiB at most: longer ones in lists are rare.
+size_t text_size(const std::byte* at, size_t left) {
+  if (left == 0) return 0;
+  const auto first = static_cast<size_t>(at[0]);
+  if (first < 0x80) return 1 + first;
+  if (left < 2 || at[1] >= std::byte{0x80}) return 0;
+  return 2 + ((first & 0x7f) | static_cast<size_t>(at[1]) << 7);
+}
+
+// Whether an AttributeProto is sound and nothing but a name, a type and lists, each number of which
+// is a field of its own.
+bool is_plain_list(std::span<const std::byte> bytes) {
+  constexpr std::byte name{0x0a}, floats{0x3d}, ints{0x40}, strings{0x4a};
+  constexpr std::byte type[] = {std::byte{0xa0}, std::byte{0x01}};
+  while (!bytes.empty()) {
+    size_t size = 0;
+    switch (bytes[0]) {
+      case name: size = run_of(name, bytes, text_size); break;
+      case strings: size = run_of(strings, bytes, text_size); break;
+      case ints: size = run_of(ints, bytes, varint_size); break;
+      case floats:
+        size = run_of(floats, bytes, [](const std::byte*, size_t) { return sizeof(float); });
+        break;
+      case type[0]: {
+        if (bytes.size() < 3 || bytes[1] != type[1]) return false;
+        const size_t number = varint_size(&bytes[2], bytes.size() - 2);
+        size = number == 0 ? 0 : 2 + number;
+        break;
+      }
+      default: return false;
+    }
+    if (size == 0) return false;
+    bytes = bytes.subspan(size);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool ProtoReader::is_unread() {
+  if (item_type_.empty()) find_operator_of(*item_);
+  const auto* start = window_.look(value_start_, 128);
+  const auto size = static_cast<size_t>(start[1]);  // of the name, which comes first
+  if (start[0] != std::byte{0x0a} || size > 126) return false;
+  const std::string_view name(reinterpret_cast<const char*>(start) + 2, size);
+  return unread_(item_domain_, item_type_, name) &&
+         is_plain_list({window_.look(value_start_, length_), length_});
+}
+
+// Most files have them behind the attributes.
+void ProtoReader::find_operator_of(const Item& item) {
+  constexpr std::byte op_type{0x22}, domain{0x3a};
+  constexpr size_t longest_head = 1 + longest_varint;
+  item_domain_.clear();
+  for (size_t at = 0; at < item.size;) {
+    const size_t left = item.size - at;
+    const std::byte* seen = window_.look(item.start + at, std::min(left, longest_head));
+    const std::byte tag = seen[0];
+    uint64_t length = 0;
+    const size_t head = 1 + varint_at(seen + 1, left - 1, length);
+    if ((tag & std::byte{7}) != std::byte{2} || head == 1 || length > left - head) return;
+    at += head + length;
+    if (tag != op_type && tag != domain) continue;
+    const std::byte* text = window_.look(item.start + (at - length), length);
+    (tag == domain ? item_domain_ : item_type_).assign(reinterpret_cast<const char*>(text), length);
+  }
+}
+
+void ProtoReader::read_item(const Item& item, ir::Node& node) {
+  const Frame graph{nullptr, main_graph.data(), no_index};
+  frame_ = &graph;
+  depth_ = 1;
+  value_start_ = item.start;
+  length_ = item.size;
+  item_ = &item;
+  item_type_.clear();
+  nested("node", item.index, [&] { read(node); });
+  frame_ = nullptr;
+  depth_ = 0;
+}
+
 bool ProtoReader::parse_long_varint(uint64_t& value) {
   const auto left = std::min(longest_varint, static_cast<size_t>(end_ - pos_));
   const size_t size = varint_at(window_.look(pos_, left), left, value);

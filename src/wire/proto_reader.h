@@ -47,6 +47,26 @@ class ProtoReader {
     parse([&] { fields(*this, message); });
   }
 
+  // A message in a list that was put off.
+  struct Item {
+    const std::byte* start;
+    size_t size;
+    size_t index;  // in the list
+  };
+  // The nodes of a model's main graph are not read, but noted here.
+  void put_nodes_off(std::vector<Item>& items) { put_off_ = &items; }
+  // Reads one of them.
+  void read_item(const Item& item, ir::Node& node);
+  // Attributes of such a node that are nothing but long lists of numbers or texts are left out
+  // where `unread`, given the node's operator and the attribute's name, says so.
+  using Unread = bool (*)(std::string_view domain, std::string_view op_type,
+                          std::string_view attribute);
+  void leave_out(Unread unread) { unread_ = unread; }
+  // The item's bytes; good until the reader moves.
+  std::string_view text_of(const Item& item) {
+    return {reinterpret_cast<const char*>(window_.look(item.start, item.size)), item.size};
+  }
+
   // What the field tables call. Numbers are compared in the table itself.
   template <class T>
   [[gnu::always_inline]] void field(uint32_t number, const char* name, T& member) {
@@ -209,7 +229,7 @@ class ProtoReader {
   // some for those that may be beyond weights.
   template <class T>
   void reserve(std::vector<T>& list) {
-    if (list.empty()) list.reserve(1 + alike_in_sight());
+    if (list.capacity() == 0) list.reserve(1 + alike_in_sight());
   }
   size_t alike_in_sight() const;
 
@@ -446,12 +466,19 @@ class ProtoReader {
       } while (next_alike());
       taken_ = true;
     } else if (is(WireType::length)) {
+      if constexpr (std::is_same_v<T, ir::Node>) {
+        if (puts_off()) return note_items();
+      }
       reserve(list);
       do {
         charge(sizeof(T));
+        if constexpr (std::is_same_v<T, ir::Attribute>) {
+          if (leaves_out()) continue;
+        }
         list.emplace_back();
         nested(name, list.size() - 1, [&] { read(list.back()); });
       } while (next_alike());
+      taken_ = true;
     }
   }
 
@@ -483,6 +510,28 @@ class ProtoReader {
   }
 
   void take_floats(std::vector<float>& list);
+
+  // Of a list of nodes.
+  bool puts_off() const {
+    return put_off_ != nullptr && depth_ == 1 && std::string_view(frame_->name) == main_graph;
+  }
+  void note_items() {
+    do {
+      charge(sizeof(ir::Node));
+      put_off_->push_back({value_start_, length_, put_off_->size()});
+    } while (next_alike());
+    taken_ = true;
+  }
+  static constexpr std::string_view main_graph = "graph";  // as the table of ModelProto names it
+
+  // Of the attribute at hand.
+  bool leaves_out() {
+    constexpr size_t least = 128;  // what it costs to read less is not worth asking
+    return unread_ != nullptr && depth_ == 2 && length_ >= least && is_unread();
+  }
+  bool is_unread();
+  void find_operator_of(const Item& item);
+
   [[noreturn]] void broken_list();
   static size_t varints_in(std::span<const std::byte> bytes);
 
@@ -492,6 +541,10 @@ class ProtoReader {
   const std::byte* pos_;
   const std::byte* end_;  // of the message being read
   size_t budget_;
+  std::vector<Item>* put_off_ = nullptr;
+  const Item* item_ = nullptr;           // the one at hand of those put off
+  std::string item_type_, item_domain_;  // its operator; empty: not looked for
+  Unread unread_ = nullptr;
   int depth_ = 0;
   const Frame* frame_ = nullptr;
 

@@ -628,19 +628,25 @@ std::unique_ptr<Step> prepare_ensemble(PrepareContext& ctx) {
                         });
 }
 
+constexpr std::string_view target_attributes[] = {"n_targets"};
+constexpr std::string_view label_attributes[] = {"classlabels_int64s", "classlabels_strings"};
+
 constexpr Operator operators[] = {
     {.name = "TreeEnsemble",
      .domain = ml::domain,
      .infer = infer_ensemble,
-     .prepare = prepare_ensemble},
+     .prepare = prepare_ensemble,
+     .infer_reads = target_attributes},
     {.name = "TreeEnsembleRegressor",
      .domain = ml::domain,
      .infer = infer_regressor,
-     .prepare = prepare_regressor},
+     .prepare = prepare_regressor,
+     .infer_reads = target_attributes},
     {.name = "TreeEnsembleClassifier",
      .domain = ml::domain,
      .infer = infer_classifier,
-     .prepare = prepare_classifier},
+     .prepare = prepare_classifier,
+     .infer_reads = label_attributes},
 };
 
 }  // namespace

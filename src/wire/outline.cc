@@ -1,0 +1,78 @@
+#include "wire/outline.h"
+
+#include <span>
+#include <vector>
+
+#include "base/fail.h"
+#include "wire/proto_reader.h"
+
+namespace sardonyx::wire {
+namespace {
+
+// Makes a message that was read before one that may be read into, with the memory it has.
+struct Emptying {
+  template <class T>
+  void field(uint32_t, const char*, T& member) {
+    member.clear();
+  }
+  void unknown(ir::UnknownFields& kept) {
+    kept.bytes.clear();
+    kept.written_defaults = 0;
+  }
+};
+
+void make_empty(ir::Node& node) {
+  Emptying visitor;
+  fields(visitor, node);
+  node.origin.clear();
+  node.custom.reset();
+}
+
+}  // namespace
+
+struct Outline::Reading {
+  explicit Reading(const MappedFile& file)
+      : reader(file.bytes(), "ModelProto", file.is_mapped() ? file.descriptor() : -1) {
+    reader.put_nodes_off(nodes);
+  }
+
+  ProtoReader reader;
+  std::vector<ProtoReader::Item> nodes;
+  size_t at = 0;
+  ir::Node node;
+};
+
+Outline::Outline(const MappedFile& file) : reading_(std::make_unique<Reading>(file)) {
+  reading_->reader.read(model);
+  if (!model.graph) fail(ErrorCode::unreadable, "is not an ONNX model: it has no graph");
+  model.path = file.path();
+  model.folder = folder_of(file.path());
+}
+
+Outline::~Outline() = default;
+
+void Outline::leave_out(bool (*unread)(std::string_view domain, std::string_view op_type,
+                                       std::string_view attribute)) {
+  reading_->reader.leave_out(unread);
+}
+
+size_t Outline::size() const { return reading_->nodes.size(); }
+
+ir::Node* Outline::next() {
+  Reading& reading = *reading_;
+  if (reading.at == reading.nodes.size()) return nullptr;
+  make_empty(reading.node);
+  reading.reader.read_item(reading.nodes[reading.at++], reading.node);
+  return &reading.node;
+}
+
+void Outline::visit_with(std::string_view text, const std::function<void(const ir::Node&)>& visit) {
+  for (const ProtoReader::Item& item : reading_->nodes) {
+    if (reading_->reader.text_of(item).find(text) == std::string_view::npos) continue;
+    ir::Node node;
+    reading_->reader.read_item(item, node);
+    visit(node);
+  }
+}
+
+}  // namespace sardonyx::wire
