@@ -47,9 +47,9 @@ size_t regular_file_size(int descriptor, const std::string& path) {
 // At least one line of the cache.
 size_t rounded(size_t size) { return (std::max<size_t>(size, 1) + 63) / 64 * 64; }
 
-// The elements of shapes and scalars: one block holds them, what counts their owners, and the room
-// that aligns them.
-constexpr size_t small = 256;
+// One block holds these, what counts their owners, and the room that aligns them: an aligned block
+// of its own takes the system's allocator several times as long.
+constexpr size_t small = size_t{1} << 16;
 
 Bytes allocate_small(size_t size) {
   const std::shared_ptr<std::byte[]> block =

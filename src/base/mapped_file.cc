@@ -52,7 +52,7 @@ MappedFile::MappedFile(std::string path, Access access) : path_(std::move(path))
 }
 
 bool MappedFile::read_small() {
-  constexpr size_t largest = 1 << 14;
+  constexpr size_t largest = 1 << 16;
   struct stat info {};
   if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) return false;
   const auto size = static_cast<size_t>(info.st_size);

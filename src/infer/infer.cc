@@ -177,12 +177,12 @@ void Scope::reserve(size_t count) {
   if (room < count) blocks_.emplace_back().reserve(count);
 }
 
-Known& Scope::set(std::string name, Known known) {
+Known& Scope::set(std::string_view name, Known&& known) {
   constexpr size_t least = 4, most = 1024;
   if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity())
     blocks_.emplace_back().reserve(std::clamp(values_.size(), least, most));
   std::vector<Value>& block = blocks_.back();
-  Value& added = block.emplace_back(std::move(name), std::move(known));
+  Value& added = block.emplace_back(name, std::move(known));
   const auto [place, is_new] = values_.emplace(added.name, &added);
   if (is_new) return added.known;
   Known& kept = (*place)->known;

@@ -30,7 +30,8 @@ class Scope {
   const Known* find(std::string_view name) const;
   const Known* find_here(std::string_view name) const;
   // The reference stays valid as long as the scope does.
-  Known& set(std::string name, Known known);
+  Known& set(std::string_view name, Known&& known);
+  Known& set(std::string_view name, const Known& known) { return set(name, Known(known)); }
   // Room for so many more values.
   void reserve(size_t count);
   // For a scope that lasts longer than the one around it.
@@ -45,7 +46,7 @@ class Scope {
 
  private:
   struct Value {
-    Value(std::string&& name, Known&& known) : name(std::move(name)), known(std::move(known)) {}
+    Value(std::string_view name, Known&& known) : name(name), known(std::move(known)) {}
     std::string name;
     Known known;
   };

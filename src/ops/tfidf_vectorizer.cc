@@ -208,7 +208,15 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
                        [](const RunContext& run, int64_t i) { return integer_at(run, 0, i); });
 }
 
-constexpr Operator operators[] = {{.name = "TfIdfVectorizer", .infer = infer, .prepare = prepare}};
+// All but the pools.
+constexpr std::string_view setting_attributes[] = {
+    "mode",         "min_gram_length", "max_gram_length", "max_skip_count",
+    "ngram_counts", "ngram_indexes",   "weights"};
+
+constexpr Operator operators[] = {{.name = "TfIdfVectorizer",
+                                   .infer = infer,
+                                   .prepare = prepare,
+                                   .infer_reads = setting_attributes}};
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include "rewrite/instantiate.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "base/fail.h"
 #include "ir/walk.h"
@@ -30,22 +29,23 @@ class Instance {
     }
     names_.reserve(function_.inputs.size() + function_.outputs.size() + function_.nodes.size());
     for (size_t i = 0; i < function_.inputs.size(); ++i) {
-      names_[function_.inputs[i]] = i < call_.inputs.size() ? call_.inputs[i] : "";
+      const std::string_view given = i < call_.inputs.size() ? call_.inputs[i] : std::string_view();
+      const auto [name, is_new] = names_.add(function_.inputs[i], given);
+      if (!is_new) *name = given;
     }
     std::vector<ir::Node> extra;
     for (size_t i = 0; i < function_.outputs.size(); ++i) {
       if (i >= call_.outputs.size() || call_.outputs[i].empty()) continue;
-      const auto [entry, fresh] = names_.emplace(function_.outputs[i], call_.outputs[i]);
-      if (!fresh)
-        extra.push_back(copy_of(entry->second, call_.outputs[i]));  // an input handed through
+      const auto [name, fresh] = names_.add(function_.outputs[i], call_.outputs[i]);
+      if (!fresh) extra.push_back(copy_of(*name, call_.outputs[i]));  // an input handed through
     }
     std::vector<ir::Node> nodes;
     nodes.reserve(function_.nodes.size() + extra.size());
     for (const ir::Node& node : function_.nodes) {
       for (const std::string& output : node.outputs) {
         if (output.empty()) continue;
-        const auto [entry, is_new] = names_.try_emplace(output);
-        if (is_new) entry->second = fresh_name_(output);
+        const auto [name, is_new] = names_.add(output, {});
+        if (is_new) *name = fresh_name_(output);
       }
       nodes.push_back(renamed(node));
     }
@@ -65,8 +65,8 @@ class Instance {
   }
 
   const std::string& renamed(const std::string& name) const {
-    const auto found = names_.find(name);
-    return found == names_.end() ? name : found->second;
+    const std::string* found = names_.find(name);
+    return found == nullptr ? name : *found;
   }
 
   ir::Node renamed(const ir::Node& of) {
@@ -79,37 +79,28 @@ class Instance {
     for (const std::string& input : of.inputs) node.inputs.push_back(renamed(input));
     node.outputs.reserve(of.outputs.size());
     for (const std::string& output : of.outputs) node.outputs.push_back(renamed(output));
-    node.attributes = of.attributes;
+    node.attributes.reserve(of.attributes.size());
+    for (const ir::Attribute& attribute : of.attributes) put_attribute(attribute, node);
     node.doc_string = of.doc_string;
     node.metadata_props = of.metadata_props;
     node.device_configurations = of.device_configurations;
     node.unknown = of.unknown;
     node.origin = origin_;
     node.custom = of.custom;
-    substitute_attributes(node);
     return node;
   }
 
-  void substitute_attributes(ir::Node& node) {
-    const auto stays = [](const ir::Attribute& attribute) {
-      return attribute.ref_attr_name.empty() && !attribute.g && attribute.graphs.empty();
-    };
-    if (std::ranges::all_of(node.attributes, stays)) return;
-    std::vector<ir::Attribute> kept;
-    for (ir::Attribute& attribute : node.attributes) {
-      if (!attribute.ref_attr_name.empty()) {
-        const ir::Attribute* value = value_of(attribute.ref_attr_name);
-        if (value == nullptr) continue;
-        ir::Attribute copy = *value;
-        copy.name = attribute.name;
-        kept.push_back(std::move(copy));
-        continue;
-      }
-      if (attribute.g) attribute.g = subgraph(*attribute.g);
-      for (auto& graph : attribute.graphs) graph = subgraph(*graph);
-      kept.push_back(std::move(attribute));
+  void put_attribute(const ir::Attribute& attribute, ir::Node& node) {
+    if (!attribute.ref_attr_name.empty()) {
+      const ir::Attribute* value = value_of(attribute.ref_attr_name);
+      if (value == nullptr) return;
+      node.attributes.push_back(*value);
+      node.attributes.back().name = attribute.name;
+      return;
     }
-    node.attributes = std::move(kept);
+    ir::Attribute& made = node.attributes.emplace_back(attribute);
+    if (made.g) made.g = subgraph(*made.g);
+    for (auto& graph : made.graphs) graph = subgraph(*graph);
   }
 
   const ir::Attribute* value_of(const std::string& name) const {
@@ -124,9 +115,9 @@ class Instance {
   // Depth is bounded by the reader.
   std::shared_ptr<const ir::Graph> subgraph(const ir::Graph& graph) {
     auto copy = std::make_shared<ir::Graph>(interface_of(graph));
-    std::vector<Renamed::node_type> hidden;
+    std::vector<uint32_t> hidden;
     const auto define = [&](const std::string& name) {
-      if (auto entry = names_.extract(name)) hidden.push_back(std::move(entry));
+      if (const auto place = names_.hide(name)) hidden.push_back(*place);
     };
     for (const auto& input : copy->inputs) define(input.name);
     for (const auto& initializer : copy->initializers) define(initializer.name);
@@ -142,7 +133,7 @@ class Instance {
       copy->nodes.push_back(copy_of(name, fresh_name_(output.name)));
       output.name = copy->nodes.back().outputs[0];
     }
-    for (auto& entry : hidden) names_.insert(std::move(entry));
+    for (const uint32_t place : hidden) names_.show(place);
     return copy;
   }
 
@@ -154,6 +145,28 @@ class Instance {
 };
 
 }  // namespace
+
+void Renamed::reserve(size_t count) {
+  at_.reserve(count);
+  values_.reserve(count);
+}
+
+const std::string* Renamed::find(std::string_view own) const {
+  const uint32_t* at = at_.find(own);
+  return at == nullptr || values_[*at].hidden ? nullptr : &values_[*at].name;
+}
+
+std::pair<std::string*, bool> Renamed::add(std::string_view own, std::string_view name) {
+  const auto [at, is_new] = at_.emplace(own, static_cast<uint32_t>(values_.size()));
+  if (is_new) values_.push_back({std::string(name)});
+  return {&values_[*at].name, is_new};
+}
+
+std::optional<uint32_t> Renamed::hide(std::string_view own) {
+  const uint32_t* at = at_.find(own);
+  if (at == nullptr || std::exchange(values_[*at].hidden, true)) return std::nullopt;
+  return *at;
+}
 
 std::vector<ir::Node> instantiate(
     const ir::Function& function, const ir::Node& call,

@@ -25,6 +25,7 @@ using Imports = std::vector<ir::OperatorSetId>;
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 
 constexpr int max_call_depth = 64;
+constexpr size_t usual_operators = 16;  // that a model has
 // Nodes and calls of all graphs together: exponential nests of calls end here.
 constexpr int64_t max_nodes = 250'000;
 
@@ -38,6 +39,8 @@ class Lowering {
     }
     services_.fresh_name = [this](std::string_view hint) { return fresh_name(hint); };
     services_.assume_inference = options.assume_inference;
+    meaning_at_.reserve(usual_operators);
+    meanings_.reserve(usual_operators);
     findings_.symbols = &symbols_;
     // Types serve the upgrade rules here; what is wrong is reported by the inference proper.
     findings_.problem = [](const ir::Node&, const Error&) {};
@@ -519,7 +522,7 @@ class Lowering {
     // Where no nodes are kept, a constant that an upgrade makes is as good as an initializer.
     if (!keeps_nodes(scope)) {
       for (auto& constant : context.take_constants())
-        scope.set(std::move(constant.name), infer::Known::of(std::move(constant.tensor)));
+        scope.set(constant.name, infer::Known::of(std::move(constant.tensor)));
     }
     std::vector<ir::Node> before = context.take_before(), after = context.take_after();
     for (auto* helpers : {&before, &after}) {
@@ -583,10 +586,10 @@ class Lowering {
   // say nothing.
   void declare(const ir::Function& function, const Renamed& names, bool in_main) {
     for (const ir::ValueInfo& declared : function.value_info) {
-      const auto name = names.find(declared.name);
-      if (name == names.end() || name->second.empty() || !declared.type) continue;
+      const std::string* name = names.find(declared.name);
+      if (name == nullptr || name->empty() || !declared.type) continue;
       ir::ValueInfo info = declared;
-      info.name = name->second;
+      info.name = *name;
       if (info.type->shape) {
         for (ir::Dimension& dim : info.type->shape->dims) dim.param.reset();
       }

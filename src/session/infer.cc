@@ -212,9 +212,9 @@ class Reporter {
                             const std::string& value) const {
     std::optional<ir::TypeProto> type;
     for (const rewrite::InlinedCall* call : calls) {
-      const auto name = call->names.find(value);
-      if (name == call->names.end() || name->second.empty()) continue;
-      const ir::ValueType known = inferred_.type_in(call->graph, name->second);
+      const std::string* name = call->names.find(value);
+      if (name == nullptr || name->empty()) continue;
+      const ir::ValueType known = inferred_.type_in(call->graph, *name);
       if (!known.is_known()) return {};
       ir::TypeProto made = ir::to_proto(known);
       if (!type) {

@@ -61,6 +61,8 @@ size_t Outline::size() const { return reading_->nodes.size(); }
 ir::Node* Outline::next() {
   Reading& reading = *reading_;
   if (reading.at == reading.nodes.size()) return nullptr;
+  if (reading.at == 0 && reading.nodes.front().start < reading.nodes.back().start)
+    reading.reader.bring(reading.nodes.front(), reading.nodes.back());
   make_empty(reading.node);
   reading.reader.read_item(reading.nodes[reading.at++], reading.node);
   return &reading.node;

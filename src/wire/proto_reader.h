@@ -55,6 +55,10 @@ class ProtoReader {
   };
   // The nodes of a model's main graph are not read, but noted here.
   void put_nodes_off(std::vector<Item>& items) { put_off_ = &items; }
+  // For those who are about to read these one after another.
+  void bring(const Item& first, const Item& last) {
+    window_.bring(first.start, static_cast<size_t>(last.start - first.start) + last.size);
+  }
   // Reads one of them.
   void read_item(const Item& item, ir::Node& node);
   // Attributes of such a node that are nothing but long lists of numbers or texts are left out

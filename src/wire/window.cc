@@ -16,21 +16,25 @@ Window::Window(const Bytes& bytes, int descriptor)
 }
 
 const std::byte* Window::move(size_t offset, size_t size) {
-  if (size > copy_.size()) return file_ + offset;
+  if (size > most) return file_ + offset;
   // Weights are jumped over one at a time; nodes stand together, so that what follows is wanted.
   const bool goes_on = offset >= begin_ && offset <= end_;
-  const size_t wanted = goes_on ? std::max(2 * (end_ - begin_), 8 * least) : least;
-  const size_t length = std::min({std::max(wanted, size), copy_.size(), file_size_ - offset});
+  size_t wanted = goes_on ? std::max(2 * (end_ - begin_), 8 * least) : least;
+  if (copy_ == nullptr) {  // a small model's nodes are in sight then, and what follows them
+    copy_ = std::make_unique_for_overwrite<std::byte[]>(most);
+    wanted = most;
+  }
+  const size_t length = std::min({std::max(wanted, size), most, file_size_ - offset});
   size_t done = 0;
   while (done < length) {
     const ssize_t got =
-        pread(descriptor_, copy_.data() + done, length - done, static_cast<off_t>(offset + done));
+        pread(descriptor_, copy_.get() + done, length - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(ErrorCode::unreadable, "cannot read: {}", std::strerror(errno));
     if (got == 0) fail(ErrorCode::unreadable, "the file became shorter while it was read");
     done += static_cast<size_t>(got);
   }
-  seen_ = copy_.data();
+  seen_ = copy_.get();
   begin_ = offset;
   end_ = offset + length;
   return seen_;

@@ -1,8 +1,8 @@
 // How the reader looks at a file: through a small copy of the part at hand. Internal to wire.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 
 #include "base/bytes.h"
@@ -30,6 +30,11 @@ class Window {
     const auto offset = static_cast<size_t>(place - file_);
     return offset >= begin_ && offset + size <= end_ ? seen_ + (offset - begin_) : nullptr;
   }
+  // For those who are about to look at these bytes: as many of them as fit are read at once.
+  void bring(const std::byte* place, size_t size) {
+    if (size > most) size = most;
+    if (glance(place, size) == nullptr) move(static_cast<size_t>(place - file_), size);
+  }
   // What can be seen from `place` on without reading; good until the next call of look.
   std::span<const std::byte> sight(const std::byte* place) const {
     const auto offset = static_cast<size_t>(place - file_);
@@ -38,16 +43,16 @@ class Window {
   }
 
  private:
-  static constexpr size_t least = 512;
+  static constexpr size_t least = 512, most = size_t{1} << 14;
 
   const std::byte* move(size_t offset, size_t size);
 
   const std::byte* file_;
   size_t file_size_;
   int descriptor_;
-  const std::byte* seen_;       // what is at begin_
-  size_t begin_ = 0, end_ = 0;  // the offsets that can be seen
-  std::array<std::byte, 1 << 14> copy_;
+  const std::byte* seen_;              // what is at begin_
+  size_t begin_ = 0, end_ = 0;         // the offsets that can be seen
+  std::unique_ptr<std::byte[]> copy_;  // null: nothing was read yet
 };
 
 }  // namespace sardonyx::wire
