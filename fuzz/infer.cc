@@ -1,8 +1,13 @@
-// Thorough inference of whatever can be read: it returns, and what it says can be printed.
+// Thorough inference of whatever can be read: it returns, what it says can be printed, and is the
+// same where a file's nodes are read one after another.
+#include <map>
+#include <string>
+
 #include "base/bytes.h"
 #include "sardonyx/error.h"
 #include "session/inferred_model.h"
 #include "target.h"
+#include "wire/outline.h"
 #include "wire/read.h"
 #include "wire/text_parse.h"
 
@@ -17,9 +22,56 @@ ir::Model parsed(const uint8_t* data, size_t size) {
   return wire::read_model(Bytes(nullptr, bytes, size));
 }
 
+struct Types {
+  bool refused = false;
+  std::map<std::string, std::string> texts;  // of the values in the main graph
+};
+
+Types types_of(const InferredModel& made) {
+  Types types;
+  made.scope.for_each_here([&](const std::string& name, const infer::Known&) {
+    types.texts[name] = made.type(name).to_string();
+  });
+  return types;
+}
+
+template <class Infer>
+Types types_made_by(const Infer& infer) {
+  try {
+    InferredModel made;
+    made.keep_nodes = false;
+    infer(made);
+    return types_of(made);
+  } catch (const Error&) {
+    return {.refused = true};
+  }
+}
+
+void compare_readings(const Bytes& bytes) {
+  const Types whole = types_made_by([&](InferredModel& made) {
+    const ir::Model model = wire::read_model(bytes);
+    infer_model(model, {}, {}, made);
+  });
+  bool has_gradients = false;
+  const Types passing = types_made_by([&](InferredModel& made) {
+    wire::Outline outline(bytes);
+    try {
+      infer_model(outline.model, {}, {}, made, &outline);
+    } catch (const Error& error) {
+      has_gradients = error.code() == ErrorCode::unsupported;
+      throw;
+    }
+  });
+  if (has_gradients) return;
+  require(whole.refused == passing.refused, "both ways of reading refuse the same models");
+  require(whole.texts == passing.texts, "both ways of reading know the same types");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0 || data[0] != '<')
+    compare_readings(Bytes(nullptr, reinterpret_cast<const std::byte*>(data), size));
   try {
     const ir::Model model = parsed(data, size);
     if (!model.graph) return 0;

@@ -31,8 +31,7 @@ void make_empty(ir::Node& node) {
 }  // namespace
 
 struct Outline::Reading {
-  explicit Reading(const MappedFile& file)
-      : reader(file.bytes(), "ModelProto", file.is_mapped() ? file.descriptor() : -1) {
+  Reading(const Bytes& bytes, int descriptor) : reader(bytes, "ModelProto", descriptor) {
     reader.put_nodes_off(nodes);
   }
 
@@ -42,9 +41,14 @@ struct Outline::Reading {
   ir::Node node;
 };
 
-Outline::Outline(const MappedFile& file) : reading_(std::make_unique<Reading>(file)) {
+Outline::Outline(const Bytes& bytes, int descriptor)
+    : reading_(std::make_unique<Reading>(bytes, descriptor)) {
   reading_->reader.read(model);
   if (!model.graph) fail(ErrorCode::unreadable, "is not an ONNX model: it has no graph");
+}
+
+Outline::Outline(const MappedFile& file)
+    : Outline(file.bytes(), file.is_mapped() ? file.descriptor() : -1) {
   model.path = file.path();
   model.folder = folder_of(file.path());
 }

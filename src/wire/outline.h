@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/mapped_file.h"
 #include "ir/model.h"
 #include "ir/node_source.h"
@@ -14,8 +15,11 @@ namespace sardonyx::wire {
 // memory of one, which a graph of thousands otherwise takes from the system and gives back.
 class Outline : public ir::NodeSource {
  public:
-  // Borrows the file. Here and in the reading of nodes Error is thrown where read_model throws it,
-  // which says more of what is wrong: those who catch it read the whole model.
+  // `descriptor`: of the file that `bytes` map, if they do; it is used while this is. Here and in
+  // the reading of nodes Error is thrown where read_model throws it, which says more of what is
+  // wrong: those who catch it read the whole model.
+  explicit Outline(const Bytes& bytes, int descriptor = -1);
+  // The same of a file that stays open. Sets model.path and model.folder.
   explicit Outline(const MappedFile& file);
   ~Outline() override;
 

@@ -1,9 +1,17 @@
-// infer_types for models in memory: contradictions, lenient and strict.
+// infer_types: contradictions, lenient and strict; models of files beside the same in memory.
 #include "sardonyx/infer.h"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
+#include "base/bytes.h"
+#include "sardonyx/error.h"
 #include "sardonyx/session.h"
+#include "session/model.h"
+#include "wire/outline.h"
+#include "wire/write.h"
 
 namespace sardonyx {
 namespace {
@@ -38,6 +46,117 @@ TEST(InferTypes, GivenSizesMayMakeAContradiction) {
   EXPECT_FALSE(infer_types(model, {.strict = true}).has_errors());  // it holds where n is 3
   EXPECT_TRUE(infer_types(model, {.sizes = {{"n", 3}}, .strict = true}).findings.empty());
   EXPECT_TRUE(infer_types(model, {.sizes = {{"n", 4}}, .strict = true}).has_errors());
+}
+
+std::string described(const Inference& inference) {
+  std::string text;
+  for (const InferredValue& value : inference.values) {
+    text += value.graph + "|" + value.name + "|" + value.type + "|" +
+            std::to_string(static_cast<int>(value.state)) + "\n";
+  }
+  for (const InferredUnknown& unknown : inference.unknowns)
+    text += unknown.name + "|" + unknown.bound + "|" + unknown.node + "|" + unknown.reason + "\n";
+  for (const InferredName& name : inference.names) text += name.name + "=" + name.expression + "\n";
+  for (const InferFinding& finding : inference.findings)
+    text += finding.place + ": " + finding.message + "\n";
+  return text;
+}
+
+std::string file_of(const Model& model) {
+  std::string path = testing::TempDir() + "/types.onnx";
+  wire::write_model(model.implementation().model, path);
+  return path;
+}
+
+// Nodes of a file are read one after another, those of a model in memory are all there.
+void expect_alike(std::string_view text) {
+  const Model model = Model::from_text(text);
+  const std::string expected = described(infer_types(model));
+  EXPECT_FALSE(expected.empty());
+  EXPECT_EQ(described(infer_types(file_of(model))), expected) << text;
+}
+
+TEST(InferTypes, FilesAreInferredAsModelsInMemoryAre) {
+  expect_alike(contradictory);
+  // Helper values whose names the model has taken, carried up from old versions.
+  expect_alike(
+      "<ir_version: 7, opset_import: [\"\" : 11]>\n"
+      "g (float[n, 4] x) => (float[m] z) { y = Unsqueeze <axes = [0]> (x)\n"
+      "  constant__0 = Squeeze <axes = [0]> (y)  z = ReduceSum <axes = [1], keepdims = 0> "
+      "(constant__0) }");
+  // Subgraphs, functions, what the data decide, what can't be.
+  expect_alike(
+      "<ir_version: 10, opset_import: [\"\" : 17, \"own\" : 1]>\n"
+      "g (bool c, float[n, 4] x) => (y, u, w) {\n"
+      "  y = If (c) <then_branch = t () => (float[k] a) { a = own.Twice (x) },\n"
+      "              else_branch = e () => (float[l] b) { b = Relu (x) }>\n"
+      "  u = NonZero (x)  v = Reshape (x, u)  w = MatMul (x, x) }\n"
+      "<domain: \"own\", opset_import: [\"\" : 17]>\n"
+      "Twice (p) => (q) { r = Add (p, p)  q = Identity (r) }");
+}
+
+TEST(InferTypes, WhatIsWrongWithAFileIsSaidAsOfTheWhole) {
+  for (const std::string_view text :
+       {"<ir_version: 7, opset_import: [\"\" : 11]>\ng (float[2] x) => (y) { z = Relu (x) y = "
+        "Squeeze () }",
+        "<ir_version: 10, opset_import: [\"\" : 21, \"sardonyx\" : 1]>\n"
+        "g (float x) => (y) { z = Relu (x) y = sardonyx.Region (z) }"}) {
+    const Model model = Model::from_text(text);
+    std::string expected, found;
+    try {
+      infer_types(model);
+    } catch (const Error& error) {
+      expected = error.location() + ": " + error.message();
+    }
+    try {
+      infer_types(file_of(model));
+    } catch (const Error& error) {
+      found = error.location() + ": " + error.message();
+    }
+    EXPECT_FALSE(expected.empty());
+    EXPECT_EQ(found, expected);
+  }
+}
+
+TEST(InferTypes, LongAttributesAreReadOnlyWhereTypesNeedThem) {
+  std::string numbers;
+  for (int i = 0; i < 200; ++i) numbers += (i > 0 ? ", " : "") + std::to_string(i % 7);
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.ml\" : 3]>\n"
+      "g (float[n, 4] x) => (l, s) {\n"
+      "  l, s = ai.onnx.ml.TreeEnsembleClassifier <nodes_treeids = [" +
+      numbers + "], classlabels_int64s = [" + numbers + "]> (x) }");
+  EXPECT_EQ(described(infer_types(file_of(model))), described(infer_types(model)));
+  const MappedFile file(file_of(model));
+  wire::Outline outline(file);
+  outline.leave_out([](std::string_view domain, std::string_view op_type, std::string_view name) {
+    EXPECT_EQ(domain, "ai.onnx.ml");
+    EXPECT_EQ(op_type, "TreeEnsembleClassifier");
+    return name == "nodes_treeids";
+  });
+  const ir::Node* node = outline.next();
+  ASSERT_NE(node, nullptr);
+  ASSERT_EQ(node->attributes.size(), 1u);
+  EXPECT_EQ(node->attributes[0].name, "classlabels_int64s");
+  EXPECT_EQ(node->attributes[0].ints.size(), 200u);
+  EXPECT_EQ(outline.next(), nullptr);
+}
+
+TEST(InferTypes, ListsLeftOutAreSound) {
+  std::string numbers = "0";
+  for (int i = 1; i < 200; ++i) numbers += ", " + std::to_string(i);
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.ml\" : 3]>\n"
+      "g (float[n, 4] x) => (y) { y = ai.onnx.ml.TreeEnsembleRegressor <nodes_treeids = [" +
+      numbers + "]> (x) }");
+  const std::string path = file_of(model);
+  std::string bytes(read_file(path).text());
+  const size_t list = bytes.find("nodes_treeids");
+  ASSERT_NE(list, std::string::npos);
+  ASSERT_EQ(bytes[list + 13 + 2 * 100], '\x40');
+  bytes[list + 13 + 2 * 100] = '\x47';  // a tag of wire type 7
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_THROW(infer_types(path), Error);
 }
 
 }  // namespace
