@@ -28,7 +28,7 @@ class MappedFiles : public testing::TestWithParam<size_t> {
   std::string path_;
 };
 INSTANTIATE_TEST_SUITE_P(Sizes, MappedFiles,
-                         testing::Values(0, 1, 4096, 16383, 16384, 16385, 100000));
+                         testing::Values(0, 1, 4096, 65535, 65536, 65537, 100000));
 
 TEST_P(MappedFiles, HoldWhatTheDiskHas) {
   const std::string text = some_text(GetParam());

@@ -6,6 +6,7 @@
 
 #include "base/mapped_file.h"
 #include "builder.h"
+#include "wire/outline.h"
 #include "wire/read.h"
 #include "wire/write.h"
 
@@ -44,7 +45,8 @@ std::string node(size_t i) {
   return text(1, inputs + text(2, value) + text(4, "Op") + text(6, std::string(i % 700, 'd')));
 }
 
-// Parts of all sizes beside those of the window: it reads 512 bytes, 4096 and up to 16384.
+// Parts of all sizes beside those of the window: it reads 512 bytes, 4096 and up to
+// 16384.
 std::string many_sizes() {
   std::string graph;
   for (size_t i = 0; i < 300; ++i) graph += node(i);
@@ -74,6 +76,27 @@ TEST(Window, PartsOfAllSizes) {
   const ir::Model in_memory = wire::read_model(bytes_of(model));
   const File file(model);
   EXPECT_EQ(wire::write_model(wire::read_model(file.path())), wire::write_model(in_memory));
+}
+
+// Each node is read into the memory of the one before.
+TEST(Window, NodesOneAfterAnother) {
+  const std::string bytes = many_sizes();
+  const ir::Model in_memory = wire::read_model(bytes_of(bytes));
+  const File path(bytes);
+  const MappedFile file(path.path());
+  ASSERT_TRUE(file.is_mapped());
+  for (const bool looks_ahead : {false, true}) {
+    wire::Outline outline(file);
+    EXPECT_EQ(outline.size(), in_memory.graph->nodes.size());
+    size_t with_text = 0;
+    if (looks_ahead) outline.visit_with("alike", [&](const ir::Node&) { ++with_text; });
+    EXPECT_EQ(with_text, looks_ahead ? 12u : 0u);
+    std::vector<ir::Node> nodes;
+    while (const ir::Node* node = outline.next()) nodes.push_back(*node);
+    EXPECT_TRUE(outline.model.graph->nodes.empty());
+    outline.model.graph->nodes = std::move(nodes);
+    EXPECT_EQ(wire::write_model(outline.model), wire::write_model(in_memory));
+  }
 }
 
 // What reading gives: the model written again, or the error.
