@@ -126,24 +126,6 @@ struct alignas(64) Loop {
   }
 };
 
-// A caller that is in a loop of several chunks; one that is null is not counted.
-class CountedCaller {
- public:
-  explicit CountedCaller(std::atomic<int>* count)
-      : count_(count), before_(count == nullptr ? 0 : count->fetch_add(1)) {}
-  ~CountedCaller() {
-    if (count_ != nullptr) count_->fetch_sub(1);
-  }
-  CountedCaller(const CountedCaller&) = delete;
-  CountedCaller& operator=(const CountedCaller&) = delete;
-
-  int others() const { return before_; }
-
- private:
-  std::atomic<int>* count_;
-  int before_;
-};
-
 double cgroup_cpus() {
   std::ifstream v2("/sys/fs/cgroup/cpu.max");
   std::string quota;
@@ -178,8 +160,8 @@ int usable_cpus() {
 struct ThreadPool::Shared {
   Loop loops[loop_slots];
   alignas(64) std::atomic<uint64_t> wake_count{
-      0};                                   // loops begun; the one line that idle ones watch
-  alignas(64) std::atomic<int> callers{0};  // that are in a loop of several chunks
+      0};  // loops begun; the one line that idle ones watch
+  alignas(64) std::atomic<int> callers{0};
   alignas(64) std::atomic<int> sleepers{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;
@@ -231,6 +213,7 @@ struct ThreadPool::Shared {
 
 ThreadPool::ThreadPool(int threads)
     : threads_(threads > 0 ? threads : usable_cpus()), shared_(std::make_unique<Shared>()) {
+  if (threads_ > 1) single();  // not made while one of its callers runs
   for (Loop& loop : shared_->loops) loop.shares = std::vector<Share>(static_cast<size_t>(threads_));
   for (int i = 1; i < threads_; ++i) {
     shared_->workers.emplace_back([shared = shared_.get(), i] { shared->work(i); });
@@ -246,6 +229,26 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : shared_->workers) worker.join();
 }
 
+// A pool of one thread counts nobody: there is nothing to decide.
+ThreadPool::Caller::Caller(ThreadPool& pool) : pool_(pool) {
+  if (pool_.threads_ > 1) pool_.shared_->callers.fetch_add(1, std::memory_order_relaxed);
+}
+
+ThreadPool::Caller::~Caller() {
+  if (pool_.threads_ > 1) pool_.shared_->callers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool ThreadPool::crowded() const {
+  return shared_->callers.load(std::memory_order_relaxed) >= threads_;
+}
+
+ThreadPool& ThreadPool::for_caller() { return threads_ > 1 && crowded() ? single() : *this; }
+
+ThreadPool& ThreadPool::single() {
+  static ThreadPool pool(1);
+  return pool;
+}
+
 bool ThreadPool::asleep() const {
   return shared_->sleepers.load(std::memory_order_relaxed) == threads_ - 1;
 }
@@ -253,11 +256,8 @@ bool ThreadPool::asleep() const {
 void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  // Callers that are as many as the threads keep the processors busy by themselves: a worker beside
-  // them would take turns with them, and they would wait for the chunks it holds meanwhile.
-  const bool shared = threads_ > 1 && count > grain && !inside_body;
-  const CountedCaller caller(shared ? &shared_->callers : nullptr);
-  Loop* slot = shared && caller.others() + 1 < threads_ ? shared_->free_loop() : nullptr;
+  const bool shared = threads_ > 1 && count > grain && !inside_body && !crowded();
+  Loop* slot = shared ? shared_->free_loop() : nullptr;
   if (slot == nullptr) {  // alone: the same chunks, in order
     const bool outer = inside_body;
     inside_body = true;

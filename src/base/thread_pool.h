@@ -11,8 +11,8 @@ namespace sardonyx {
 // Runs loops in parallel. Many callers may use one pool at the same time: each call takes part in
 // its own loop, and workers that are free claim chunks of it, each from its own part of it first:
 // what it wrote in one loop is near where it reads in the next. No caller ever waits for a worker
-// that has claimed nothing. Callers that find as many others as threads but one run their loops
-// alone. Workers spin for 300 microseconds after a loop, then sleep.
+// that has claimed nothing. Callers that are as many as the threads run their loops alone. Workers
+// spin for 300 microseconds after a loop, then sleep.
 class ThreadPool {
  public:
   // `threads` counts the caller: 1 makes no worker at all. 0 takes usable_cpus().
@@ -22,6 +22,26 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
+
+  // Counts one who will run loop after loop, from its making to its end: a run of a session.
+  class Caller {
+   public:
+    explicit Caller(ThreadPool& pool);
+    ~Caller();
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+   private:
+    ThreadPool& pool_;
+  };
+  // What a counted caller is to give to its next kernel: this pool, or single() where the callers
+  // are as many as the threads and keep the processors busy by themselves. A worker beside them
+  // would take turns with them, and they would wait for the chunks it holds meanwhile. Kernels that
+  // know of it cut their work for one thread.
+  ThreadPool& for_caller();
+  // A pool of one thread, which any number of callers may use at the same time.
+  static ThreadPool& single();
+
   // Whether all workers sleep, so that a short loop would end before one of them has woken up.
   bool asleep() const;
 
@@ -55,6 +75,7 @@ class ThreadPool {
  private:
   using Call = void (*)(void* body, int64_t begin, int64_t end, int worker);
   void run(int64_t count, int64_t grain, void* body, Call call);
+  bool crowded() const;  // as many callers as threads
 
   struct Shared;
   int threads_;

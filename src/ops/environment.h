@@ -43,10 +43,11 @@ class RunEnvironment {
  public:
   // `random` outlives this; null: streams that begin with this run.
   explicit RunEnvironment(ThreadPool& pool, RandomStreams* random = nullptr)
-      : pool_(pool), random_(random != nullptr ? *random : own_random_) {}
+      : pool_(pool), caller_(pool), random_(random != nullptr ? *random : own_random_) {}
   RunEnvironment(const RunEnvironment&) = delete;
   RunEnvironment& operator=(const RunEnvironment&) = delete;
 
+  // That steps are bound for; what one is to run on is pool().for_caller().
   ThreadPool& pool() const { return pool_; }
   RandomStreams& random() const { return random_; }
 
@@ -82,6 +83,7 @@ class RunEnvironment {
 
  private:
   ThreadPool& pool_;
+  ThreadPool::Caller caller_;
   RandomStreams own_random_;
   RandomStreams& random_;
   int64_t charged_ = 0;

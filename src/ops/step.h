@@ -68,7 +68,8 @@ class BindContext : public StepShapes {
   // Scratch memory the run needs, aligned to 64 bytes.
   void need_scratch(int64_t bytes) { scratch_ = bytes; }
   int64_t scratch() const { return scratch_; }
-  int threads() const { return threads_; }  // most threads a run will use
+  // Of the pool; a run may be left to one of them (ThreadPool::for_caller).
+  int threads() const { return threads_; }
 
  private:
   void* state_;
@@ -113,7 +114,8 @@ class RunContext : public StepShapes {
     return *static_cast<const State*>(state_);
   }
   void* scratch() const { return scratch_; }
-  ThreadPool& pool() const { return environment_.pool(); }
+  // Of as many threads as bind was told, or of one.
+  ThreadPool& pool() const { return environment_.pool().for_caller(); }
   RunEnvironment& environment() const { return environment_; }
   // For PreparedGraph implementations: the slots behind the inputs.
   Slot* const* input_slots() const { return inputs_; }

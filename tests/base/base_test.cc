@@ -74,29 +74,34 @@ TEST(ThreadPool, ThrowsWhatABodyThrows) {
   EXPECT_EQ(sum, 4);
 }
 
-// More callers than the pool has room for loops, loops inside bodies, and bodies that throw.
 TEST(ThreadPool, AsManyCallersAsThreadsRunAlone) {
   ThreadPool pool(2);
-  std::atomic<bool> inside = false, release = false;
-  std::thread other([&] {
-    pool.parallel_for(2, 1, [&](int64_t, int64_t, int worker) {
-      if (worker == 0) inside = true;
-      // The pool's own thread leaves one chunk to the caller, who stays in it.
-      while (worker == 0 ? !release : !inside) std::this_thread::yield();
+  {
+    const ThreadPool::Caller one(pool);
+    EXPECT_EQ(&pool.for_caller(), &pool);
+    std::atomic<int> inside = 0;
+    pool.parallel_for(2, 1, [&](int64_t, int64_t, int) {  // ends only on two threads
+      ++inside;
+      while (inside < 2) std::this_thread::yield();
     });
-  });
-  while (!inside) std::this_thread::yield();
-  std::atomic<int64_t> elsewhere = 0;
-  const auto here = std::this_thread::get_id();
-  pool.parallel_for(20'000, 1, [&](int64_t, int64_t, int) {
-    if (std::this_thread::get_id() != here) ++elsewhere;
-    std::this_thread::yield();
-  });
-  release = true;
-  other.join();
-  EXPECT_EQ(elsewhere.load(), 0);
+    const ThreadPool::Caller two(pool);
+    EXPECT_EQ(&pool.for_caller(), &ThreadPool::single());
+    std::atomic<int64_t> elsewhere = 0;
+    const auto here = std::this_thread::get_id();
+    pool.parallel_for(20'000, 1, [&](int64_t, int64_t, int) {
+      if (std::this_thread::get_id() != here) ++elsewhere;
+      std::this_thread::yield();
+    });
+    EXPECT_EQ(elsewhere.load(), 0);
+  }
+  EXPECT_EQ(&pool.for_caller(), &pool);
+  EXPECT_EQ(ThreadPool::single().threads(), 1);
+  ThreadPool small(1);
+  const ThreadPool::Caller one(small), two(small);
+  EXPECT_EQ(&small.for_caller(), &small);
 }
 
+// More callers than the pool has room for loops, loops inside bodies, and bodies that throw.
 TEST(ThreadPool, ManyCallersShareIt) {
   for (const int threads : {2, 3, 5}) {
     ThreadPool pool(threads);

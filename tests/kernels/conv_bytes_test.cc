@@ -100,9 +100,13 @@ std::vector<uint8_t> run(const Case& c, bool last, ThreadPool& pool) {
   } else {
     pack_conv_bytes_weights(s, c.w_type, c.w.data(), weights, sums.data());
   }
-  auto* scratch =
-      aligned<std::byte>(scratch_memory, last ? conv_bytes_last_scratch_bytes(s, pool.threads())
-                                              : conv_bytes_scratch_bytes(s, pool.threads()));
+  const auto scratch_bytes = [&](int threads) {
+    return last ? conv_bytes_last_scratch_bytes(s, threads) : conv_bytes_scratch_bytes(s, threads);
+  };
+  // What was bound for several threads may run on one.
+  EXPECT_LE(scratch_bytes(1), scratch_bytes(2));
+  EXPECT_LE(scratch_bytes(1), scratch_bytes(5));
+  auto* scratch = aligned<std::byte>(scratch_memory, scratch_bytes(pool.threads()));
   // Nothing may be read behind the input, nor written behind the output.
   const std::vector<uint8_t> x = last ? turned(c.x, s.batch, s.in_channels, in_pixels(s)) : c.x;
   std::vector<uint8_t> y(static_cast<size_t>(s.batch * s.out_channels * out_pixels(s)));

@@ -95,6 +95,9 @@ class ConvTest : public ::testing::TestWithParam<int64_t> {
     Guarded packed(conv_packed_size(s) / 4);
     pack_conv_weights(s, w.data(), nullptr, packed.data(), &two_);
     EXPECT_TRUE(packed.intact());
+    // What was bound for several threads may run on one.
+    EXPECT_LE(conv_scratch_bytes(s, 1), conv_scratch_bytes(s, 2));
+    EXPECT_LE(conv_scratch_bytes(s, 1), conv_scratch_bytes(s, 5));
     for (auto [y, pool] : {std::pair<Guarded*, ThreadPool*>{&one, &one_}, {&two, &two_}}) {
       if (residual) {  // in place
         std::copy_n(before.data(), out, y->data());

@@ -19,12 +19,6 @@ constexpr int64_t least_pixels = 112;      // of one product: eight strips of fo
 constexpr int64_t most_pixels = 448;       // more take no less time to begin with
 constexpr int64_t cached_bytes = 1 << 20;  // what a second-level cache is taken to hold
 
-// What a thread computes alone.
-ThreadPool& alone() {
-  static ThreadPool pool(1);
-  return pool;
-}
-
 // The same convolution of some lines of one image's output, from `line` on.
 ConvShape lines_of(const ConvShape& whole, int64_t line, int64_t count) {
   ConvShape s = whole;
@@ -154,7 +148,7 @@ class ChainWorker {
     const int64_t at = pixel * b_.behind->out_channels;
     if (epilogue.residual != nullptr) epilogue.residual += at;
     conv_run(lines_of(*b_.behind, 0, count), between_, last.packed, y_ + at, epilogue,
-             behind_space_, alone());
+             behind_space_, ThreadPool::single());
   }
 
   // Computes the lines [first, end) into the ring, and some behind them, as far as they are not
@@ -169,7 +163,8 @@ class ChainWorker {
       const float* x = x_ + image * image_floats(before);
       if (pointwise) x += line * before.in[1] * before.in_channels;
       conv_run(lines_of(before, line, count), x, parts_.front().packed,
-               ring_ + place * b_.line_floats(), parts_.front().epilogue, before_space_, alone());
+               ring_ + place * b_.line_floats(), parts_.front().epilogue, before_space_,
+               ThreadPool::single());
       done_ += count;
     }
   }
@@ -224,7 +219,7 @@ bool chain_pays(const ConvChain& chain) {
 }
 
 int64_t chain_scratch_bytes(const ConvChain& chain, const ChainCut& cut, int threads) {
-  alone();  // not made while running
+  ThreadPool::single();  // not made while running
   const ChainBands bands(chain, cut);
   if (bands.is_empty()) return 0;
   return threads * (scratch_alignment + bands.worker_floats() * int64_t{sizeof(float)}) +

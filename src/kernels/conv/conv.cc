@@ -191,8 +191,10 @@ int64_t conv_scratch_bytes(const ConvShape& shape, int threads) {
   if (path == ConvPath::pointwise_last)
     return pointwise_last_scratch_bytes(g, shape.input_factors, threads);
   const int64_t sums = shape.means ? depthwise_sums_floats(g) : 0;
-  return threads * (scratch_alignment + worker_floats(path, g, threads) * int64_t{sizeof(float)}) +
-         sums * int64_t{sizeof(float)};
+  return most_scratch(threads, [&](int count) {
+    return count * (scratch_alignment + worker_floats(path, g, count) * int64_t{sizeof(float)}) +
+           sums * int64_t{sizeof(float)};
+  });
 }
 
 bool takes_input_factors(const ConvShape& shape) {

@@ -229,9 +229,10 @@ int64_t conv_bytes_last_scratch_bytes(const ConvShape& shape, int threads) {
   const ConvGeometry g(shape);
   const ByteRows rows(g);
   if (rows.pixels == 0 || rows.panels == 0) return 0;
-  return conv_bytes_last_channels(shape) * 4 +
-         threads * (scratch_alignment +
-                    worker_floats(rows, RowTasks(rows, threads)) * int64_t{sizeof(float)});
+  return conv_bytes_last_channels(shape) * 4 + most_scratch(threads, [&](int count) {
+           return count * (scratch_alignment +
+                           worker_floats(rows, RowTasks(rows, count)) * int64_t{sizeof(float)});
+         });
 }
 
 void conv_bytes_last(const ConvShape& shape, const ConvBytes& given, void* scratch,

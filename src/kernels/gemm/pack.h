@@ -2,6 +2,7 @@
 // kernels/conv.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/gemm/block.h"
@@ -26,6 +27,13 @@ void pack_halves(const void* b, int64_t row_stride, int64_t column_stride, int64
 // stride kernels.lanes and distance k * kernels.lanes.
 void pack_strips(const TileKernels& kernels, const Strips& strips, int64_t first, int64_t last,
                  const float* a, int64_t row_stride, int64_t column_stride, int64_t k, float* out);
+
+// bytes(n): what a kernel needs on a pool of n threads. What is bound for several may have to run
+// on one (ThreadPool::for_caller), whose work may be cut into larger parts.
+template <class Bytes>
+int64_t most_scratch(int threads, Bytes&& bytes) {
+  return std::max(bytes(1), bytes(threads));
+}
 
 // Scratch memory of a run in which every worker keeps one packed block at a time: a line for each
 // worker, then its space.

@@ -282,8 +282,9 @@ int64_t packed_scratch_bytes(int64_t M, int64_t N, int64_t K, const StridedMatri
                              ElementType type) {
   const TileKernels& kernels = tile_kernels();
   if (M <= 0 || N <= 0 || takes_wide(kernels, M, a)) return 0;
-  return PackedGemm(kernels, M, N, std::max<int64_t>(K, 0), a, type, threads)
-      .scratch_bytes(threads);
+  return most_scratch(threads, [&](int count) {
+    return PackedGemm(kernels, M, N, std::max<int64_t>(K, 0), a, type, count).scratch_bytes(count);
+  });
 }
 
 void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
