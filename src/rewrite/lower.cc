@@ -25,9 +25,9 @@ using Imports = std::vector<ir::OperatorSetId>;
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 
 constexpr int max_call_depth = 64;
-constexpr size_t usual_operators = 16;  // that a model has
-// Nodes and calls of all graphs together: exponential nests of calls end here.
-constexpr int64_t max_nodes = 250'000;
+// Nodes and calls that are not the file's own, whose number the size of the file bounds: nests of
+// calls, which may be exponential, end here.
+constexpr int64_t max_added_nodes = 250'000;
 
 class Lowering {
  public:
@@ -39,8 +39,6 @@ class Lowering {
     }
     services_.fresh_name = [this](std::string_view hint) { return fresh_name(hint); };
     services_.assume_inference = options.assume_inference;
-    meaning_at_.reserve(usual_operators);
-    meanings_.reserve(usual_operators);
     findings_.symbols = &symbols_;
     // Types serve the upgrade rules here; what is wrong is reported by the inference proper.
     findings_.problem = [](const ir::Node&, const Error&) {};
@@ -226,7 +224,6 @@ class Lowering {
       value.name = "sparse_value";
       value.kind = ir::AttributeKind::sparse_tensor;
       value.sparse_tensor = std::make_shared<const ir::SparseTensorProto>(std::move(sparse));
-      charge(1, node);
       emit(std::move(node), scope, depth, graph.nodes);
     }
     graph.sparse_initializers = std::move(kept);
@@ -242,6 +239,7 @@ class Lowering {
     services.known = [&scope](std::string_view name) { return scope.find(name); };
     services.lower = [this, &scope, depth](ir::Node node, const Imports& imports,
                                            std::vector<ir::Node>& out) {
+      const Adding adding(*this);
       lower_node(node, &node, imports, scope, depth + 1, out);
     };
     services.within = [this, &scope, depth](const auto& values, const auto& make) {
@@ -252,11 +250,25 @@ class Lowering {
     return services;
   }
 
+  // While it lives, nodes are lowered that are not the file's own.
+  class Adding {
+   public:
+    explicit Adding(Lowering& lowering) : lowering_(lowering) { ++lowering_.adding_; }
+    ~Adding() { --lowering_.adding_; }
+    Adding(const Adding&) = delete;
+    Adding& operator=(const Adding&) = delete;
+
+   private:
+    Lowering& lowering_;
+  };
+
+  // Counts nodes that are not the file's own.
   void charge(size_t nodes, const ir::Node& at) {
-    made_ += static_cast<int64_t>(nodes);
-    if (made_ > max_nodes) {
+    if (adding_ == 0) return;
+    added_ += static_cast<int64_t>(nodes);
+    if (added_ > max_added_nodes) {
       fail_at(ir::place_of(at), ErrorCode::invalid_model,
-              "the model grows beyond {} nodes when functions are inlined", max_nodes);
+              "functions and gradients add more than {} nodes to the model's own", max_added_nodes);
     }
   }
 
@@ -573,6 +585,7 @@ class Lowering {
 
   void inline_call(const ir::Function& function, const ir::Node& call, infer::Scope& scope,
                    int depth, std::vector<ir::Node>& out, Renamed* names = nullptr) {
+    const Adding adding(*this);
     // What every call walks over besides nodes costs, too.
     charge((function.inputs.size() + function.outputs.size() + function.value_info.size()) / 8,
            call);
@@ -631,7 +644,8 @@ class Lowering {
   std::unordered_set<std::string> names_;  // the model's, see collect_names
   bool has_gradients_ = false;
   uint64_t counter_ = 0;
-  int64_t made_ = 0;
+  int adding_ = 0;  // calls and gradients under way
+  int64_t added_ = 0;
   ir::SymbolTable symbols_;
   infer::Findings findings_;
   // Where the main graph's values are inferred for good; null: types only serve the upgrade rules.

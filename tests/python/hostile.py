@@ -218,7 +218,7 @@ HOSTILE = {
     "10,000 If": (branches, 10_000),
     "2^24 calls of functions": (calls, 25),
     "sizes of 2^62": (huge_sizes, 2_000),
-    "200,000 nodes": (tiny_nodes, 200_000),
+    "300,000 nodes": (tiny_nodes, 300_000),
     "40 contradictions in 5,000 values": (contradictions, 5_000),
 }
 

@@ -47,14 +47,18 @@ TEST(Lowering, UpgradesKnowWhatValuesInsideAndAroundASubgraphAre) {
   EXPECT_FALSE(has(inner, "Shape"));
 }
 
-ir::Model of_newest_opset(std::string_view body) {
-  return wire::parse_model(fmt::format(
+std::string of_newest_opset_text(std::string_view body) {
+  return fmt::format(
       R"(<ir_version: 13, opset_import: ["" : {}, "own" : 1]>
          g (bool c, float[2] x) => (y) {{
            y = If (c) <then_branch = t () => (r) {{ {} }}, else_branch = e () => (s) {{ s = Abs (x) }}>
          }}
          <domain: "own", opset_import: ["" : {}]> Twice (a) => (b) {{ b = Add (a, a) }})",
-      schema::latest_opset(""), body, schema::latest_opset("")));
+      schema::latest_opset(""), body, schema::latest_opset(""));
+}
+
+ir::Model of_newest_opset(std::string_view body) {
+  return wire::parse_model(of_newest_opset_text(body));
 }
 
 TEST(Lowering, SharesSubgraphsThatStayAsTheyAre) {
@@ -96,6 +100,70 @@ TEST(Lowering, OperatorsOfOneNameAreToldApart) {
   EXPECT_EQ(softmax, 6);
   EXPECT_EQ(unknown, 1);
   EXPECT_EQ(reshapes, 4 * 2);  // up to opset 12 Softmax was one of a matrix
+}
+
+std::vector<ir::Node> nodes_in_a_row(std::string_view op, std::string_view domain, int count) {
+  std::vector<ir::Node> nodes(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    ir::Node& node = nodes[static_cast<size_t>(i)];
+    node.op_type = op;
+    node.domain = domain;
+    node.inputs = {i == 0 ? "x" : fmt::format("v{}", i - 1)};
+    node.outputs = {fmt::format("v{}", i)};
+  }
+  return nodes;
+}
+
+// What functions add has a bound; the nodes of a file have none but its size, wherever they are.
+TEST(Lowering, NodesOfTheFileAreNotWhatFunctionsAdd) {
+  constexpr int many = 300'000;
+  ir::Model model = of_newest_opset("r = own.Twice (x)");
+  auto inside = std::make_shared<ir::Graph>(branch(*model.graph, "else_branch"));
+  for (ir::Node& node : nodes_in_a_row("Relu", "", many)) inside->nodes.push_back(std::move(node));
+  inside->nodes.push_back(branch(*model.graph, "then_branch").nodes.front());
+  inside->nodes.back().outputs = {"last"};
+  std::vector<ir::Node>& nodes = model.graph->nodes;
+  for (ir::Attribute& attribute : nodes.front().attributes) {
+    if (attribute.name == "else_branch") attribute.g = inside;
+  }
+  for (ir::Node& node : nodes_in_a_row("Relu", "", many)) nodes.push_back(std::move(node));
+  const ir::Graph lowered = rewrite::lower(model);
+  EXPECT_EQ(lowered.nodes.size(), many + 1u);
+  EXPECT_EQ(branch(lowered, "else_branch").nodes.size(), many + 2u);
+}
+
+TEST(Lowering, FunctionsMayNotAddTooMuch) {
+  const auto refusal = [](const ir::Model& model) {
+    try {
+      rewrite::lower(model);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string_view reason = "functions and gradients add more than 250000 nodes";
+  ir::Model model = of_newest_opset("r = own.Twice (x)");
+  model.graph->nodes = nodes_in_a_row("Twice", "own", 200'000);
+  EXPECT_EQ(refusal(model), "");
+  model.graph->nodes = nodes_in_a_row("Twice", "own", 300'000);
+  EXPECT_NE(refusal(model).find(reason), std::string::npos);
+
+  // Each calls the one before it twice, from a subgraph.
+  constexpr int levels = 24;
+  std::string text = of_newest_opset_text("r = own.f24 (x)");
+  for (int level = 1; level <= levels; ++level) {
+    text += fmt::format(R"(
+        <domain: "own", opset_import: ["" : {0}, "own" : 1]>
+        f{1} (a) => (b) {{
+          t = Constant <value = bool {{1}}> ()
+          b = If (t) <then_branch = up () => (p) {{ q = own.f{2} (a)  p = own.f{2} (q) }},
+                      else_branch = down () => (n) {{ n = Neg (a) }}>
+        }})",
+                        schema::latest_opset(""), level, level - 1);
+  }
+  text += fmt::format(R"(<domain: "own", opset_import: ["" : {}]> f0 (a) => (b) {{ b = Neg (a) }})",
+                      schema::latest_opset(""));
+  EXPECT_NE(refusal(wire::parse_model(text)).find(reason), std::string::npos);
 }
 
 }  // namespace
