@@ -5,21 +5,16 @@
 #include "ops/upgrade_context.h"
 #include "rewrite/graph_index.h"
 #include "rewrite/last_conv.h"
+#include "rewrite/layout.h"
 
 namespace sardonyx::rewrite {
 namespace {
 
 bool turns_to_last(const ir::Node& node) {
   const ir::Attribute* perm = node.find("perm");
-  if (!node.domain.empty() || node.op_type != "Transpose" || perm == nullptr ||
-      perm->ints.size() < 3)
-    return false;
-  const size_t rank = perm->ints.size();
-  for (size_t i = 0; i < rank; ++i) {
-    const size_t from = i == 0 ? 0 : i + 1 == rank ? 1 : i + 1;
-    if (perm->ints[i] != static_cast<int64_t>(from)) return false;
-  }
-  return true;
+  return node.domain.empty() && node.op_type == "Transpose" && perm != nullptr &&
+         perm->ints.size() >= 3 &&
+         std::ranges::equal(perm->ints, to_channels_last(static_cast<int64_t>(perm->ints.size())));
 }
 
 bool reads_few_channels(const GraphIndex& index, size_t i) {

@@ -112,17 +112,6 @@ class Layout {
 
   // --- Values in both layouts -----------------------------------------------------------------
 
-  static std::vector<int64_t> to_last(int64_t rank) {
-    std::vector<int64_t> perm{0};
-    for (int64_t i = 2; i < rank; ++i) perm.push_back(i);
-    perm.push_back(1);
-    return perm;
-  }
-  static std::vector<int64_t> to_first(int64_t rank) {
-    std::vector<int64_t> perm{0, rank - 1};
-    for (int64_t i = 1; i + 1 < rank; ++i) perm.push_back(i);
-    return perm;
-  }
   // Where an axis of the standard's layout lies with channels last.
   static int64_t moved(int64_t axis, int64_t rank) {
     return axis == 0 ? 0 : axis == 1 ? rank - 1 : axis - 1;
@@ -148,7 +137,7 @@ class Layout {
 
   void need_first(const std::string& value) {
     if (only_last_.erase(value) == 0) return;
-    transpose(last_.at(value), value, to_first(rank_of(value)));
+    transpose(last_.at(value), value, to_channels_first(rank_of(value)));
   }
 
   // The name of a value's twin with channels last, made here if need be.
@@ -156,7 +145,7 @@ class Layout {
     if (const auto found = last_.find(value); found != last_.end()) return found->second;
     if (const Tensor* tensor = constant(value); tensor && tensor->size() == 1) return value;
     std::string twin = new_name(value, "last");
-    transpose(value, twin, to_last(rank_of(value)));
+    transpose(value, twin, to_channels_last(rank_of(value)));
     last_[value] = twin;
     return twin;
   }
@@ -362,7 +351,7 @@ class Layout {
     }
     const std::string full = add_constant(held.reshaped(shape), value);
     std::string twin = new_name(value, "last");
-    transpose(full, twin, to_last(rank));
+    transpose(full, twin, to_channels_last(rank));
     return last_[value] = twin;
   }
 
@@ -536,7 +525,7 @@ class Layout {
       return true;
     }
     // What it was made from is its twin.
-    if (is_image(node.outputs[0]) && perm == to_first(rank)) {
+    if (is_image(node.outputs[0]) && perm == to_channels_first(rank)) {
       need_first(node.inputs[0]);
       last_[node.outputs[0]] = node.inputs[0];
       only_last_.insert(node.outputs[0]);
@@ -590,6 +579,19 @@ class Layout {
 };
 
 }  // namespace
+
+std::vector<int64_t> to_channels_last(int64_t rank) {
+  std::vector<int64_t> perm{0};
+  for (int64_t i = 2; i < rank; ++i) perm.push_back(i);
+  perm.push_back(1);
+  return perm;
+}
+
+std::vector<int64_t> to_channels_first(int64_t rank) {
+  std::vector<int64_t> perm{0, rank - 1};
+  for (int64_t i = 1; i + 1 < rank; ++i) perm.push_back(i);
+  return perm;
+}
 
 void lay_out(ir::Graph& graph, const infer::Scope& scope) { Layout(graph, scope).run(); }
 

@@ -1,6 +1,9 @@
 // Regions of convolutional networks with their channels innermost.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "infer/infer.h"
 #include "ir/model.h"
 
@@ -11,5 +14,9 @@ namespace sardonyx::rewrite {
 // that work on any layout, their axes renamed. Transposes stand at the borders of such regions. The
 // graph's inputs and outputs keep their layout. `scope`: what inference knows of the graph.
 void lay_out(ir::Graph& graph, const infer::Scope& scope);
+
+// The permutations between N x C x spatial and N x spatial x C, of at least two dimensions.
+std::vector<int64_t> to_channels_last(int64_t rank);
+std::vector<int64_t> to_channels_first(int64_t rank);
 
 }  // namespace sardonyx::rewrite

@@ -47,18 +47,14 @@ TEST(Lowering, UpgradesKnowWhatValuesInsideAndAroundASubgraphAre) {
   EXPECT_FALSE(has(inner, "Shape"));
 }
 
-std::string of_newest_opset_text(std::string_view body) {
-  return fmt::format(
+ir::Model of_newest_opset(std::string_view body) {
+  return wire::parse_model(fmt::format(
       R"(<ir_version: 13, opset_import: ["" : {}, "own" : 1]>
          g (bool c, float[2] x) => (y) {{
            y = If (c) <then_branch = t () => (r) {{ {} }}, else_branch = e () => (s) {{ s = Abs (x) }}>
          }}
          <domain: "own", opset_import: ["" : {}]> Twice (a) => (b) {{ b = Add (a, a) }})",
-      schema::latest_opset(""), body, schema::latest_opset(""));
-}
-
-ir::Model of_newest_opset(std::string_view body) {
-  return wire::parse_model(of_newest_opset_text(body));
+      schema::latest_opset(""), body, schema::latest_opset("")));
 }
 
 TEST(Lowering, SharesSubgraphsThatStayAsTheyAre) {
@@ -147,23 +143,6 @@ TEST(Lowering, FunctionsMayNotAddTooMuch) {
   EXPECT_EQ(refusal(model), "");
   model.graph->nodes = nodes_in_a_row("Twice", "own", 300'000);
   EXPECT_NE(refusal(model).find(reason), std::string::npos);
-
-  // Each calls the one before it twice, from a subgraph.
-  constexpr int levels = 24;
-  std::string text = of_newest_opset_text("r = own.f24 (x)");
-  for (int level = 1; level <= levels; ++level) {
-    text += fmt::format(R"(
-        <domain: "own", opset_import: ["" : {0}, "own" : 1]>
-        f{1} (a) => (b) {{
-          t = Constant <value = bool {{1}}> ()
-          b = If (t) <then_branch = up () => (p) {{ q = own.f{2} (a)  p = own.f{2} (q) }},
-                      else_branch = down () => (n) {{ n = Neg (a) }}>
-        }})",
-                        schema::latest_opset(""), level, level - 1);
-  }
-  text += fmt::format(R"(<domain: "own", opset_import: ["" : {}]> f0 (a) => (b) {{ b = Neg (a) }})",
-                      schema::latest_opset(""));
-  EXPECT_NE(refusal(wire::parse_model(text)).find(reason), std::string::npos);
 }
 
 }  // namespace
