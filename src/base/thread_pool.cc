@@ -242,8 +242,6 @@ bool ThreadPool::crowded() const {
   return shared_->callers.load(std::memory_order_relaxed) >= threads_;
 }
 
-ThreadPool& ThreadPool::for_caller() { return threads_ > 1 && crowded() ? single() : *this; }
-
 ThreadPool& ThreadPool::single() {
   static ThreadPool pool(1);
   return pool;

@@ -38,7 +38,7 @@ class ThreadPool {
   // are as many as the threads and keep the processors busy by themselves. A worker beside them
   // would take turns with them, and they would wait for the chunks it holds meanwhile. Kernels that
   // know of it cut their work for one thread.
-  ThreadPool& for_caller();
+  ThreadPool& for_caller() { return threads_ > 1 && crowded() ? single() : *this; }
   // A pool of one thread, which any number of callers may use at the same time.
   static ThreadPool& single();
 
