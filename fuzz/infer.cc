@@ -43,7 +43,7 @@ Types types_made_by(const Infer& infer) {
     infer(made);
     return types_of(made);
   } catch (const Error&) {
-    return {.refused = true};
+    return {.refused = true, .texts = {}};
   }
 }
 
