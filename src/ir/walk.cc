@@ -15,11 +15,6 @@ struct Subgraph {
   int list_index;
 };
 
-bool has_graphs(const Node& node) {
-  return std::ranges::any_of(node.attributes,
-                             [](const Attribute& a) { return a.g || !a.graphs.empty(); });
-}
-
 std::vector<Subgraph> subgraphs(const Node& node) {
   std::vector<Subgraph> found;
   for_each_subgraph(node, [&](const Graph& graph, const Attribute& attribute, int list_index) {
@@ -147,6 +142,11 @@ std::string WalkPlace::path() const {
     }
   }
   return text;
+}
+
+bool has_graphs(const Node& node) {
+  return std::ranges::any_of(node.attributes,
+                             [](const Attribute& a) { return a.g || !a.graphs.empty(); });
 }
 
 void for_each_subgraph(

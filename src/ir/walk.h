@@ -51,6 +51,9 @@ void walk(const Graph& graph, const WalkCallbacks& callbacks);
 void walk(const Graph& graph, std::string_view root, const WalkCallbacks& callbacks);
 void walk(const Function& function, const WalkCallbacks& callbacks);
 
+// Whether an attribute of `node` is a graph or a list of graphs.
+bool has_graphs(const Node& node);
+
 // Calls `visit` for every graph that an attribute of `node` holds directly, in order;
 // `list_index` is -1 for an attribute that is one graph.
 void for_each_subgraph(

@@ -109,11 +109,6 @@ const std::vector<ir::OperatorSetId>& newest_imports() {
   return imports;
 }
 
-bool has_graphs(const ir::Node& node) {
-  return std::any_of(node.attributes.begin(), node.attributes.end(),
-                     [](const ir::Attribute& a) { return a.g || !a.graphs.empty(); });
-}
-
 std::vector<std::string> captured_by(const ir::Node& node) {
   std::vector<std::string> names;
   std::unordered_set<std::string> seen;

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/walk.h"
 #include "ops/node_view.h"
 #include "rewrite/gradient_rules.h"
 #include "schema/gradients.h"
@@ -31,7 +32,6 @@ class GradientTexts {
 // The newest version of every domain whose nodes may stand in a lowered graph.
 const std::vector<ir::OperatorSetId>& newest_imports();
 
-bool has_graphs(const ir::Node& node);
 // What the graphs of a node read from around it, each name once.
 std::vector<std::string> captured_by(const ir::Node& node);
 

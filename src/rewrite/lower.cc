@@ -94,12 +94,9 @@ class Lowering {
               "have functions of that domain, but no other operators");
     }
     has_gradients_ |= node.op_type == "Gradient";
-    for (const ir::Attribute& attribute : node.attributes) {
-      if (attribute.g) look_at(attribute.g->nodes);
-      for (const auto& graph : attribute.graphs) {
-        if (graph) look_at(graph->nodes);
-      }
-    }
+    ir::for_each_subgraph(node, [this](const ir::Graph& graph, const ir::Attribute&, int) {
+      look_at(graph.nodes);
+    });
   }
 
   // Names that fresh_name could make, too: those that end with "__" and a number.
@@ -118,12 +115,9 @@ class Lowering {
 
   void collect_names(const ir::Node& node) {
     for (const std::string& output : node.outputs) collect_name(output);
-    for (const ir::Attribute& attribute : node.attributes) {
-      if (attribute.g) collect_names(*attribute.g);
-      for (const auto& graph : attribute.graphs) {
-        if (graph) collect_names(*graph);
-      }
-    }
+    ir::for_each_subgraph(node, [this](const ir::Graph& graph, const ir::Attribute&, int) {
+      collect_names(graph);
+    });
   }
 
   void collect_name(std::string_view name) {
@@ -407,11 +401,6 @@ class Lowering {
     const auto called =
         functions_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
     return called == functions_.end() ? nullptr : called->second;
-  }
-
-  static bool has_graphs(const ir::Node& node) {
-    return std::ranges::any_of(node.attributes,
-                               [](const auto& a) { return a.g != nullptr || !a.graphs.empty(); });
   }
 
   // Where inference alone is wanted, only nodes with graphs are: those are inferred by their

@@ -50,11 +50,6 @@ bool has_external_data(const ir::Model& model) {
   return found;
 }
 
-bool has_graphs(const ir::Node& node) {
-  return std::ranges::any_of(node.attributes,
-                             [](const auto& a) { return a.g != nullptr || !a.graphs.empty(); });
-}
-
 // Matches the values of the model's graphs with those of their lowered forms. Nodes keep the names
 // of their outputs when they are carried up, which finds a subgraph's lowered form.
 class Reporter {

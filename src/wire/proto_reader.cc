@@ -28,10 +28,6 @@ void append(Bytes& gathered, const Bytes& more, const std::shared_ptr<const void
   gathered = Bytes(gathered.owner(), gathered.data(), size);
 }
 
-}  // namespace
-
-namespace {
-
 // How many bytes the fields with this tag, of one byte, take that these bytes begin with. 0: one of
 // them is broken.
 template <class Size>

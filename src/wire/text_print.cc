@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "ir/walk.h"
 #include "wire/text_parse.h"
 #include "wire/text_printer.h"
 #include "wire/text_scan.h"
@@ -427,10 +428,7 @@ void TextPrinter::print(const ir::Node& node) {
   names(node.outputs);
   out_ += node.outputs.empty() ? "= " : " = ";
   op_name(node);
-  bool has_graphs = false;
-  for (const ir::Attribute& attribute : node.attributes) {
-    has_graphs |= attribute.g != nullptr || !attribute.graphs.empty();
-  }
+  const bool has_graphs = ir::has_graphs(node);
   if (!has_graphs) attributes(node.attributes);
   out_ += " (";
   names(node.inputs);
