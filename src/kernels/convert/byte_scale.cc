@@ -9,43 +9,56 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/convert/bytes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace bytes = sardonyx::HWY_NAMESPACE::bytes;
 
 // Multiplying by 1 / scale is off by less than 2^-11 for quotients near the range; only those that
 // come so near the middle between two integers must be divided. `factor` is 0 where the inverse is
 // of no use.
+template <class T, int vectors>
+HWY_INLINE void RoundVectors(const bytes::Rounder<T>& rounder, float scale, float factor,
+                             const float* x, T* y) {
+  const bytes::Tag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto near_middle = hn::Set(d, 0.5f - 0x1p-11f);
+  bytes::Vec rounded[vectors];
+  auto farthest = hn::Zero(d);
+  for (int i = 0; i < vectors; ++i) {
+    const auto q = rounder.clip(hn::Mul(hn::LoadU(d, x + i * lanes), hn::Set(d, factor)));
+    rounded[i] = rounder.round(q);
+    farthest = hn::Max(farthest, hn::Abs(hn::Sub(q, rounder.whole(rounded[i]))));
+  }
+  if (HWY_UNLIKELY(factor == 0 || !hn::AllFalse(d, hn::Gt(farthest, near_middle)))) {
+    for (int i = 0; i < vectors; ++i) {
+      const auto q = hn::Div(hn::LoadU(d, x + i * lanes), hn::Set(d, scale));
+      rounded[i] = rounder.round(rounder.clip(q));
+    }
+  }
+  for (int i = 0; i < vectors; ++i) rounder.store(rounded[i], y + i * lanes);
+}
+
 template <class T>
 void ToBytes(const ByteScale& how, float factor, const float* x, T* y, int64_t n) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const hn::Rebind<T, decltype(d)> db;
+  const bytes::Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto least = static_cast<float>(hwy::LimitsMin<T>() - how.zero - 1),
-             most = static_cast<float>(hwy::LimitsMax<T>() - how.zero + 1);
-  const auto low = hn::Set(d, least), high = hn::Set(d, most);
-  const auto near_middle = hn::Set(d, 0.5f - 0x1p-11f);
-  const auto zero = hn::Set(di, how.zero);
-  const auto near = [&](auto q)
-                        HWY_ATTR { return hn::Min(hn::IfThenElse(hn::Gt(q, low), q, low), high); };
+  const bytes::Rounder<T> rounder(how.zero);
+  constexpr int vectors = 4;
+  int64_t i = 0;
+  for (; i + vectors * lanes <= n; i += vectors * lanes)
+    RoundVectors<T, vectors>(rounder, how.scale, factor, x + i, y + i);
+  for (; i + lanes <= n; i += lanes)
+    RoundVectors<T, 1>(rounder, how.scale, factor, x + i, y + i);
+  if (i == n) return;
   HWY_ALIGN float some[hn::MaxLanes(d)] = {};
-  HWY_ALIGN T bytes[hn::MaxLanes(d)];
-  for (int64_t i = 0; i < n; i += lanes) {
-    const bool whole = i + lanes <= n;
-    const auto count = static_cast<size_t>(std::min(lanes, n - i));
-    if (!whole) std::memcpy(some, x + i, count * sizeof(float));
-    const auto v = hn::LoadU(d, whole ? x + i : some);
-    const auto q = near(hn::Mul(v, hn::Set(d, factor)));
-    auto rounded = hn::NearestInt(q);
-    const auto rest = hn::Abs(hn::Sub(q, hn::ConvertTo(d, rounded)));
-    if (HWY_UNLIKELY(factor == 0 || !hn::AllFalse(d, hn::Gt(rest, near_middle))))
-      rounded = hn::NearestInt(near(hn::Div(v, hn::Set(d, how.scale))));
-    const auto result = hn::DemoteTo(db, hn::Add(rounded, zero));
-    hn::StoreU(result, db, whole ? y + i : bytes);
-    if (!whole) std::memcpy(y + i, bytes, count);
-  }
+  HWY_ALIGN T rest[hn::MaxLanes(d)];
+  std::memcpy(some, x + i, static_cast<size_t>(n - i) * sizeof(float));
+  RoundVectors<T, 1>(rounder, how.scale, factor, some, rest);
+  std::memcpy(y + i, rest, static_cast<size_t>(n - i));
 }
 
 template <class T>

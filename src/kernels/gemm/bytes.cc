@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/cpu.h"
 #include "kernels/gemm/amx.h"
@@ -11,10 +12,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/convert/bytes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace bytes = sardonyx::HWY_NAMESPACE::bytes;
 
 // sum + the four products of bytes in each 32-bit lane; a is unsigned, b signed.
 template <class D, class V>
@@ -95,59 +99,74 @@ void PanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads
   QuadPanel<false>(a, stride, rows, quads, panel, sums);
 }
 
-template <bool each>
-void FinishRows(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
+// What `each` column has of its own, or all have together.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> OfColumns(D d, bool each, const T* p, int64_t column) {
+  return each ? hn::LoadU(d, p + column) : hn::Set(d, *p);
+}
+
+// Y: float, uint8_t or int8_t.
+template <class Y, bool has_factor, bool has_bias>
+void FinishRows(const ByteFinish& how, const ByteSums& from, int64_t columns, Y* y,
                 int64_t y_stride) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const hn::Rebind<uint8_t, decltype(d)> du8;
-  const hn::Rebind<int8_t, decltype(d)> d8;
+  const bytes::Tag d;
+  const bytes::IntTag di;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto load_int = [&](const int32_t* p, int64_t j)
-                            HWY_ATTR { return each ? hn::LoadU(di, p + j) : hn::Set(di, *p); };
-  const auto load_float = [&](const float* p, int64_t j)
-                              HWY_ATTR { return each ? hn::LoadU(d, p + j) : hn::Set(d, *p); };
-  const bool is_float = how.type == ElementType::float32, is_signed = how.type == ElementType::int8;
-  const auto low = hn::Set(d, -1e9f), high = hn::Set(d, 1e9f);
-  const auto zero = hn::Set(di, how.zero);
+  using Byte = std::conditional_t<std::is_same_v<Y, float>, uint8_t, Y>;
+  const bytes::Rounder<Byte> rounder(how.zero);
   for (int64_t j = 0; j < columns; j += lanes) {
-    const auto term = load_int(how.term, j);
-    const auto scale = load_float(how.scale, j);
-    const auto bias = how.bias ? load_float(how.bias, j) : hn::Zero(d);
-    const auto factor = how.factor ? hn::LoadU(di, how.factor + j) : hn::Zero(di);
+    const auto term = OfColumns(di, how.each, how.term, j);
+    const auto scale = OfColumns(d, how.each, how.scale, j);
+    const auto bias = has_bias ? OfColumns(d, how.each, how.bias, j) : hn::Zero(d);
+    const auto factor = has_factor ? hn::LoadU(di, how.factor + j) : hn::Zero(di);
+    const auto value_of = [&](int64_t r) HWY_ATTR {
+      auto sum = hn::Add(hn::LoadU(di, from.sums + r * byte_panel_columns + j), term);
+      if constexpr (has_factor)
+        sum = hn::Sub(sum, hn::Mul(factor, hn::Set(di, from.row_sums[r])));
+      const auto value = hn::ConvertTo(d, sum);
+      return has_bias ? hn::MulAdd(value, scale, bias) : hn::Mul(value, scale);
+    };
+    const auto store = [&](bytes::Vec value, Y* to) HWY_ATTR {
+      if constexpr (std::is_same_v<Y, float>) {
+        hn::StoreU(value, d, to);
+      } else {
+        rounder.store(rounder.round(rounder.clip(value)), to);
+      }
+    };
     const auto count = std::min(lanes, columns - j);
     for (int64_t r = 0; r < from.rows; ++r) {
-      auto sum = hn::Add(hn::LoadU(di, from.sums + r * byte_panel_columns + j), term);
-      if (how.factor) sum = hn::Sub(sum, hn::Mul(factor, hn::Set(di, from.row_sums[r])));
-      auto value = hn::ConvertTo(d, sum);
-      value = how.bias ? hn::MulAdd(value, scale, bias) : hn::Mul(value, scale);
-      if (is_float) {
-        float* to = static_cast<float*>(y) + r * y_stride + j;
-        if (count == lanes) {
-          hn::StoreU(value, d, to);
-        } else {
-          hn::BlendedStore(value, hn::FirstN(d, static_cast<size_t>(count)), d, to);
-        }
-        continue;
-      }
-      const auto whole = hn::Add(hn::NearestInt(hn::Min(high, hn::Max(low, value))), zero);
-      auto* to = static_cast<uint8_t*>(y) + r * y_stride + j;
-      HWY_ALIGN uint8_t some[hn::MaxLanes(d)];
-      uint8_t* direct = count == lanes ? to : some;
-      if (is_signed) {
-        hn::StoreU(hn::DemoteTo(d8, whole), d8, reinterpret_cast<int8_t*>(direct));
+      Y* to = y + r * y_stride + j;
+      if (HWY_LIKELY(count == lanes)) {
+        store(value_of(r), to);
       } else {
-        hn::StoreU(hn::DemoteTo(du8, whole), du8, direct);
+        HWY_ALIGN Y some[hn::MaxLanes(d)];
+        store(value_of(r), some);
+        std::memcpy(to, some, static_cast<size_t>(count) * sizeof(Y));
       }
-      if (count < lanes) std::memcpy(to, some, static_cast<size_t>(count));
     }
+  }
+}
+
+template <class Y>
+void FinishAs(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
+              int64_t y_stride) {
+  auto* to = static_cast<Y*>(y);
+  if (how.factor != nullptr) {
+    how.bias != nullptr ? FinishRows<Y, true, true>(how, from, columns, to, y_stride)
+                        : FinishRows<Y, true, false>(how, from, columns, to, y_stride);
+  } else {
+    how.bias != nullptr ? FinishRows<Y, false, true>(how, from, columns, to, y_stride)
+                        : FinishRows<Y, false, false>(how, from, columns, to, y_stride);
   }
 }
 
 void Finish(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
             int64_t y_stride) {
-  if (how.each) return FinishRows<true>(how, from, columns, y, y_stride);
-  FinishRows<false>(how, from, columns, y, y_stride);
+  switch (how.type) {
+    case ElementType::uint8: return FinishAs<uint8_t>(how, from, columns, y, y_stride);
+    case ElementType::int8: return FinishAs<int8_t>(how, from, columns, y, y_stride);
+    default: return FinishAs<float>(how, from, columns, y, y_stride);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -232,14 +232,26 @@ int64_t whole_windows(const PoolShape& s, int64_t k) {
   return std::min(s.out[2], (end - 1) / s.stride[2] + 1) - k;
 }
 
+// pool_pixels for any elements; those of bytes only know the largest.
+template <class T>
+void join_pixels(PoolKind kind, const T* const* taps, int64_t count, int64_t step, int64_t pixels,
+                 int64_t channels, float scale, T* y) {
+  if constexpr (std::is_same_v<T, float>) {
+    pool_pixels(kind, taps, count, step, pixels, channels, scale, y);
+  } else {
+    max_pixels(taps, count, step, pixels, channels, y);
+  }
+}
+
 // A window of more elements than are taken at once.
-void wide_window_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* in,
-                      const WindowSpans& w, float scale, float* out) {
+template <class T>
+void wide_window_last(PoolKind kind, const PoolShape& s, int64_t channels, const T* in,
+                      const WindowSpans& w, float scale, T* out) {
   constexpr int64_t most = 64;
-  const float* taps[most];
+  const T* taps[most];
   int64_t count = 0;
   const auto join = [&] {
-    pool_pixels(kind, taps, count, 0, 1, channels, 1.0f, out);
+    join_pixels(kind, taps, count, 0, 1, channels, 1.0f, out);
     taps[0] = out;
     count = 1;
   };
@@ -247,14 +259,15 @@ void wide_window_last(PoolKind kind, const PoolShape& s, int64_t channels, const
     taps[count++] = in + at * channels;
     if (count == most) join();
   });
-  pool_pixels(kind, taps, count, 0, 1, channels, scale, out);
+  join_pixels(kind, taps, count, 0, 1, channels, scale, out);
 }
 
 // One output row with channels last.
-void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* in, WindowSpans w,
-              bool count_include_pad, float* out) {
+template <class T>
+void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const T* in, WindowSpans w,
+              bool count_include_pad, T* out) {
   constexpr double most = 64;
-  const float* taps[static_cast<size_t>(most)];
+  const T* taps[static_cast<size_t>(most)];
   for (int64_t k = 0; k < s.out[2];) {
     w.at[2] = span_of(s, 2, k);
     const int64_t pixels = std::max<int64_t>(1, whole_windows(s, k));
@@ -262,7 +275,7 @@ void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* 
                  divisor = count_include_pad ? padded_count(s, w) : inside;
     const float scale = kind == PoolKind::max || divisor == 0 ? 1 : static_cast<float>(1 / divisor);
     if (inside == 0) {
-      std::fill_n(out, pixels * channels, kind == PoolKind::max ? least_of<float>() : 0.0f);
+      std::fill_n(out, pixels * channels, kind == PoolKind::max ? least_of<T>() : T{});
     } else if (inside > most) {
       for (int64_t p = 0; p < pixels; ++p) {
         w.at[2] = span_of(s, 2, k + p);
@@ -271,7 +284,7 @@ void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* 
     } else {
       int64_t count = 0;
       visit_window(s, w, [&](int64_t at) { taps[count++] = in + at * channels; });
-      pool_pixels(kind, taps, count, s.stride[2] * channels, pixels, channels, scale, out);
+      join_pixels(kind, taps, count, s.stride[2] * channels, pixels, channels, scale, out);
     }
     k += pixels;
     out += pixels * channels;
@@ -297,25 +310,12 @@ void for_rows_last(const PoolShape& s, int64_t channels, ThreadPool& pool, Body&
   });
 }
 
-void pool_last(PoolKind kind, const PoolShape& s, int64_t channels, const float* x, float* y,
+template <class T>
+void pool_last(PoolKind kind, const PoolShape& s, int64_t channels, const void* x, void* y,
                bool count_include_pad, ThreadPool& pool) {
   for_rows_last(s, channels, pool, [&](int64_t in, const WindowSpans& w, int64_t out) {
-    row_last(kind, s, channels, x + in, w, count_include_pad, y + out);
-  });
-}
-
-template <class T>
-void max_bytes_last(const PoolShape& s, int64_t channels, const T* x, T* y, ThreadPool& pool) {
-  for_rows_last(s, channels, pool, [&](int64_t in, WindowSpans w, int64_t out) {
-    T* to = y + out;
-    std::fill_n(to, s.out[2] * channels, std::numeric_limits<T>::lowest());
-    for (int64_t k = 0; k < s.out[2]; ++k, to += channels) {
-      w.at[2] = span_of(s, 2, k);
-      visit_window(s, w, [&](int64_t at) {
-        const T* from = x + in + at * channels;
-        for (int64_t c = 0; c < channels; ++c) to[c] = std::max(to[c], from[c]);
-      });
-    }
+    row_last(kind, s, channels, static_cast<const T*>(x) + in, w, count_include_pad,
+             static_cast<T*>(y) + out);
   });
 }
 
@@ -388,21 +388,17 @@ void average_pool(ElementType type, const PoolShape& shape, const void* x, void*
 
 void max_pool_last(ElementType type, const PoolShape& shape, int64_t channels, const void* x,
                    void* y, ThreadPool& pool) {
-  if (type == ElementType::uint8) {
-    return max_bytes_last(shape, channels, static_cast<const uint8_t*>(x), static_cast<uint8_t*>(y),
-                          pool);
+  constexpr auto kind = PoolKind::max;
+  switch (type) {
+    case ElementType::uint8: return pool_last<uint8_t>(kind, shape, channels, x, y, false, pool);
+    case ElementType::int8: return pool_last<int8_t>(kind, shape, channels, x, y, false, pool);
+    default: return pool_last<float>(kind, shape, channels, x, y, false, pool);
   }
-  if (type == ElementType::int8) {
-    return max_bytes_last(shape, channels, static_cast<const int8_t*>(x), static_cast<int8_t*>(y),
-                          pool);
-  }
-  pool_last(PoolKind::max, shape, channels, static_cast<const float*>(x), static_cast<float*>(y),
-            false, pool);
 }
 
 void average_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
                        bool count_include_pad, ThreadPool& pool) {
-  pool_last(PoolKind::average, shape, channels, x, y, count_include_pad, pool);
+  pool_last<float>(PoolKind::average, shape, channels, x, y, count_include_pad, pool);
 }
 
 void lp_pool(ElementType type, const PoolShape& shape, const void* x, void* y, double p,

@@ -139,6 +139,50 @@ void PoolPixels(PoolKind kind, const float* const* taps, int64_t count, int64_t 
   }
 }
 
+// `fixed` taps where that is not 0. Every pixel's last vector may take channels a second time.
+template <int fixed, class D, class T>
+HWY_INLINE void LargestBytes(D d, const T* const* taps, int64_t count, int64_t at, int64_t channels,
+                             T* y) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n = fixed != 0 ? fixed : count;
+  for (int64_t c = 0; c < channels; c += lanes) {
+    const int64_t from = HWY_MIN(c, channels - lanes);
+    auto v = hn::LoadU(d, taps[0] + at + from);
+    for (int64_t i = 1; i < n; ++i) v = hn::Max(v, hn::LoadU(d, taps[i] + at + from));
+    hn::StoreU(v, d, y + from);
+  }
+}
+
+template <int fixed, class D, class T>
+void BytePixels(D d, const T* const* taps, int64_t count, int64_t step, int64_t pixels,
+                int64_t channels, T* y) {
+  for (int64_t at = 0; pixels > 0; --pixels, at += step, y += channels)
+    LargestBytes<fixed>(d, taps, count, at, channels, y);
+}
+
+template <class T>
+void MaxPixels(const T* const* taps, int64_t count, int64_t step, int64_t pixels, int64_t channels,
+               T* y) {
+  const hn::ScalableTag<T> all;
+  const hn::CappedTag<T, 16> some;
+  const hn::CappedTag<T, 1> one;
+  if (channels < static_cast<int64_t>(hn::Lanes(some)))
+    return BytePixels<0>(one, taps, count, step, pixels, channels, y);
+  if (channels < static_cast<int64_t>(hn::Lanes(all)))
+    return BytePixels<0>(some, taps, count, step, pixels, channels, y);
+  if (count == 9) return BytePixels<9>(all, taps, count, step, pixels, channels, y);
+  BytePixels<0>(all, taps, count, step, pixels, channels, y);
+}
+
+void MaxUnsigned(const uint8_t* const* taps, int64_t count, int64_t step, int64_t pixels,
+                 int64_t channels, uint8_t* y) {
+  MaxPixels(taps, count, step, pixels, channels, y);
+}
+void MaxSigned(const int8_t* const* taps, int64_t count, int64_t step, int64_t pixels,
+               int64_t channels, int8_t* y) {
+  MaxPixels(taps, count, step, pixels, channels, y);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();
@@ -157,6 +201,17 @@ HWY_EXPORT(PoolPixels);
 void pool_pixels(PoolKind kind, const float* const* taps, int64_t count, int64_t step,
                  int64_t pixels, int64_t channels, float scale, float* y) {
   HWY_DYNAMIC_DISPATCH(PoolPixels)(kind, taps, count, step, pixels, channels, scale, y);
+}
+
+HWY_EXPORT(MaxUnsigned);
+HWY_EXPORT(MaxSigned);
+void max_pixels(const uint8_t* const* taps, int64_t count, int64_t step, int64_t pixels,
+                int64_t channels, uint8_t* y) {
+  HWY_DYNAMIC_DISPATCH(MaxUnsigned)(taps, count, step, pixels, channels, y);
+}
+void max_pixels(const int8_t* const* taps, int64_t count, int64_t step, int64_t pixels,
+                int64_t channels, int8_t* y) {
+  HWY_DYNAMIC_DISPATCH(MaxSigned)(taps, count, step, pixels, channels, y);
 }
 
 }  // namespace sardonyx::kernels

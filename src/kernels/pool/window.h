@@ -1,4 +1,4 @@
-// One row of a pooling window over one row of the input, float32; inside pool/ only.
+// One row of a pooling window over one row of the input; inside pool/ only.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +17,11 @@ void pool_row(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t st
 // taps[i] + step, and so on. `count` is at least 1.
 void pool_pixels(PoolKind kind, const float* const* taps, int64_t count, int64_t step,
                  int64_t pixels, int64_t channels, float scale, float* y);
+
+// The same for the largest of bytes, which may lie side by side without room behind them.
+void max_pixels(const uint8_t* const* taps, int64_t count, int64_t step, int64_t pixels,
+                int64_t channels, uint8_t* y);
+void max_pixels(const int8_t* const* taps, int64_t count, int64_t step, int64_t pixels,
+                int64_t channels, int8_t* y);
 
 }  // namespace sardonyx::kernels
