@@ -1,6 +1,5 @@
 #include "kernels/convert/byte_scale.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -17,28 +16,14 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace bytes = sardonyx::HWY_NAMESPACE::bytes;
 
-// Multiplying by 1 / scale is off by less than 2^-11 for quotients near the range; only those that
-// come so near the middle between two integers must be divided. `factor` is 0 where the inverse is
-// of no use.
-template <class T, int vectors>
-HWY_INLINE void RoundVectors(const bytes::Rounder<T>& rounder, float scale, float factor,
-                             const float* x, T* y) {
+template <int vectors, class T>
+HWY_INLINE void VectorsToBytes(const bytes::Rounder<T>& rounder, float scale, float factor,
+                               const float* x, T* y) {
   const bytes::Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto near_middle = hn::Set(d, 0.5f - 0x1p-11f);
-  bytes::Vec rounded[vectors];
-  auto farthest = hn::Zero(d);
-  for (int i = 0; i < vectors; ++i) {
-    const auto q = rounder.clip(hn::Mul(hn::LoadU(d, x + i * lanes), hn::Set(d, factor)));
-    rounded[i] = rounder.round(q);
-    farthest = hn::Max(farthest, hn::Abs(hn::Sub(q, rounder.whole(rounded[i]))));
-  }
-  if (HWY_UNLIKELY(factor == 0 || !hn::AllFalse(d, hn::Gt(farthest, near_middle)))) {
-    for (int i = 0; i < vectors; ++i) {
-      const auto q = hn::Div(hn::LoadU(d, x + i * lanes), hn::Set(d, scale));
-      rounded[i] = rounder.round(rounder.clip(q));
-    }
-  }
+  bytes::Vec v[vectors], rounded[vectors];
+  for (int i = 0; i < vectors; ++i) v[i] = hn::LoadU(d, x + i * lanes);
+  rounder.template divide<vectors>(scale, factor, v, rounded);
   for (int i = 0; i < vectors; ++i) rounder.store(rounded[i], y + i * lanes);
 }
 
@@ -50,41 +35,30 @@ void ToBytes(const ByteScale& how, float factor, const float* x, T* y, int64_t n
   constexpr int vectors = 4;
   int64_t i = 0;
   for (; i + vectors * lanes <= n; i += vectors * lanes)
-    RoundVectors<T, vectors>(rounder, how.scale, factor, x + i, y + i);
+    VectorsToBytes<vectors>(rounder, how.scale, factor, x + i, y + i);
   for (; i + lanes <= n; i += lanes)
-    RoundVectors<T, 1>(rounder, how.scale, factor, x + i, y + i);
-  if (i == n) return;
+    VectorsToBytes<1>(rounder, how.scale, factor, x + i, y + i);
+  if (i >= n) return;
   HWY_ALIGN float some[hn::MaxLanes(d)] = {};
   HWY_ALIGN T rest[hn::MaxLanes(d)];
   std::memcpy(some, x + i, static_cast<size_t>(n - i) * sizeof(float));
-  RoundVectors<T, 1>(rounder, how.scale, factor, some, rest);
+  VectorsToBytes<1>(rounder, how.scale, factor, some, rest);
   std::memcpy(y + i, rest, static_cast<size_t>(n - i));
 }
 
 template <class T>
 void ToFloats(const ByteScale& how, const T* x, float* y, int64_t n) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const hn::Rebind<T, decltype(d)> db;
+  const bytes::Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto zero = hn::Set(di, how.zero);
-  const auto scale = hn::Set(d, how.scale);
-  const auto convert = [&](const T* from) HWY_ATTR {
-    const auto whole = hn::Sub(hn::PromoteTo(di, hn::LoadU(db, from)), zero);
-    return hn::Mul(hn::ConvertTo(d, whole), scale);
-  };
-  HWY_ALIGN T bytes[hn::MaxLanes(d)] = {};
+  const bytes::Scaler scaler(how.scale, how.zero);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(scaler.load(x + i), d, y + i);
+  if (i >= n) return;
+  HWY_ALIGN T rest[hn::MaxLanes(d)] = {};
   HWY_ALIGN float some[hn::MaxLanes(d)];
-  for (int64_t i = 0; i < n; i += lanes) {
-    const auto count = static_cast<size_t>(std::min(lanes, n - i));
-    if (i + lanes <= n) {
-      hn::StoreU(convert(x + i), d, y + i);
-    } else {
-      std::memcpy(bytes, x + i, count);
-      hn::Store(convert(bytes), d, some);
-      std::memcpy(y + i, some, count * sizeof(float));
-    }
-  }
+  std::memcpy(rest, x + i, static_cast<size_t>(n - i));
+  hn::Store(scaler.load(rest), d, some);
+  std::memcpy(y + i, some, static_cast<size_t>(n - i) * sizeof(float));
 }
 
 FloatRange RangeWithZero(const float* x, int64_t n) {
@@ -129,10 +103,13 @@ HWY_EXPORT(RangeWithZero);
 HWY_EXPORT(FloatsToBytes);
 HWY_EXPORT(BytesToFloats);
 
+float byte_factor(float scale) {
+  const float inverse = 1 / scale;
+  return std::isnormal(inverse) && std::isnormal(scale) ? inverse : 0;
+}
+
 void floats_to_bytes(const ByteScale& how, const float* x, void* y, int64_t n) {
-  const float inverse = 1 / how.scale;
-  const bool usable = std::isnormal(inverse) && std::isnormal(how.scale);
-  HWY_DYNAMIC_DISPATCH(FloatsToBytes)(how, usable ? inverse : 0, x, y, n);
+  HWY_DYNAMIC_DISPATCH(FloatsToBytes)(how, byte_factor(how.scale), x, y, n);
 }
 
 FloatRange range_with_zero(const float* x, int64_t n) {

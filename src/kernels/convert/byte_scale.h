@@ -13,6 +13,9 @@ struct ByteScale {
   int32_t zero = 0;
 };
 
+// 1 / scale where multiplying by it comes near enough to dividing, else 0.
+float byte_factor(float scale);
+
 // y = saturate(round(x / scale) + zero), ties to even; NaN gives the lowest value.
 void floats_to_bytes(const ByteScale& how, const float* x, void* y, int64_t n);
 // The least and the largest of x and 0; NaN counts for nothing.
