@@ -94,9 +94,8 @@ class Lowering {
               "have functions of that domain, but no other operators");
     }
     has_gradients_ |= node.op_type == "Gradient";
-    ir::for_each_subgraph(node, [this](const ir::Graph& graph, const ir::Attribute&, int) {
-      look_at(graph.nodes);
-    });
+    ir::for_each_subgraph(
+        node, [this](const ir::Graph& graph, const ir::Attribute&, int) { look_at(graph.nodes); });
   }
 
   // Names that fresh_name could make, too: those that end with "__" and a number.
@@ -115,9 +114,8 @@ class Lowering {
 
   void collect_names(const ir::Node& node) {
     for (const std::string& output : node.outputs) collect_name(output);
-    ir::for_each_subgraph(node, [this](const ir::Graph& graph, const ir::Attribute&, int) {
-      collect_names(graph);
-    });
+    ir::for_each_subgraph(
+        node, [this](const ir::Graph& graph, const ir::Attribute&, int) { collect_names(graph); });
   }
 
   void collect_name(std::string_view name) {

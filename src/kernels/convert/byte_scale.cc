@@ -36,8 +36,7 @@ void ToBytes(const ByteScale& how, float factor, const float* x, T* y, int64_t n
   int64_t i = 0;
   for (; i + vectors * lanes <= n; i += vectors * lanes)
     VectorsToBytes<vectors>(rounder, how.scale, factor, x + i, y + i);
-  for (; i + lanes <= n; i += lanes)
-    VectorsToBytes<1>(rounder, how.scale, factor, x + i, y + i);
+  for (; i + lanes <= n; i += lanes) VectorsToBytes<1>(rounder, how.scale, factor, x + i, y + i);
   if (i >= n) return;
   HWY_ALIGN float some[hn::MaxLanes(d)] = {};
   HWY_ALIGN T rest[hn::MaxLanes(d)];

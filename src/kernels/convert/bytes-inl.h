@@ -54,8 +54,7 @@ class Rounder {
       farthest = hn::Max(farthest, hn::Abs(hn::Sub(q, whole(rounded[i]))));
     }
     if (HWY_LIKELY(factor != 0 && hn::AllFalse(d, hn::Gt(farthest, near_middle)))) return;
-    for (int i = 0; i < vectors; ++i)
-      rounded[i] = round(clip(hn::Div(v[i], hn::Set(d, scale))));
+    for (int i = 0; i < vectors; ++i) rounded[i] = round(clip(hn::Div(v[i], hn::Set(d, scale))));
   }
 
   HWY_INLINE void store(Vec rounded, T* to) const {

@@ -121,8 +121,7 @@ void FinishRows(const ByteFinish& how, const ByteSums& from, int64_t columns, Y*
     const auto factor = has_factor ? hn::LoadU(di, how.factor + j) : hn::Zero(di);
     const auto value_of = [&](int64_t r) HWY_ATTR {
       auto sum = hn::Add(hn::LoadU(di, from.sums + r * byte_panel_columns + j), term);
-      if constexpr (has_factor)
-        sum = hn::Sub(sum, hn::Mul(factor, hn::Set(di, from.row_sums[r])));
+      if constexpr (has_factor) sum = hn::Sub(sum, hn::Mul(factor, hn::Set(di, from.row_sums[r])));
       const auto value = hn::ConvertTo(d, sum);
       return has_bias ? hn::MulAdd(value, scale, bias) : hn::Mul(value, scale);
     };

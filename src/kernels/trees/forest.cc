@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <unordered_map>
 
 #include "base/fail.h"
 
@@ -25,6 +26,10 @@ void check_index(int64_t index, int64_t count, const char* what) {
 
 int32_t encoded(int64_t child, bool is_leaf) {
   return static_cast<int32_t>(is_leaf ? ~child : child);
+}
+
+bool is_sum(TreeAggregate aggregate) {
+  return aggregate == TreeAggregate::sum || aggregate == TreeAggregate::average;
 }
 
 template <class T>
@@ -253,15 +258,179 @@ class Forest<T>::Builder {
   size_t next_ = 0;
 };
 
+// The trees of few leaves, as kernels/trees/leaf_sets takes them, for samples of float. Their
+// leaves lie in the order in which failed tests come first: a test that is passed takes those away
+// that are below its node's first child.
+template <class T>
+class Forest<T>::Sets {
+ public:
+  static constexpr int32_t most_leaves = 256;  // with more, walks are shorter
+  static constexpr int64_t most_rows = 128;    // of one block
+
+  explicit Sets(const Forest& forest) {
+    Laying laying{forest, {}, {}};
+    for (size_t tree = 0; tree < forest.roots_.size(); ++tree) add(laying, tree);
+    const auto used = static_cast<int64_t>(features_.size());
+    if (used > most_floats / 16) {  // a block has no room for them
+      words_.clear();
+      return;
+    }
+    width_ = std::clamp<int64_t>(most_floats / std::max<int64_t>(1, used) / 16 * 16, 16, most_rows);
+    for (LeafTest& test : tests_) test.place *= static_cast<uint32_t>(width_);
+    if (forest.values_.empty()) return;
+    for (const int32_t leaf : leaves_) values_.push_back(forest.values_[static_cast<size_t>(leaf)]);
+  }
+
+  bool any() const { return !words_.empty(); }
+  bool has(size_t tree) const { return trees_[tree].words > 0; }
+
+  // Rows of one block.
+  int64_t width() const { return width_; }
+
+  // The features that tests ask for, those of a row one below the other.
+  struct Block {
+    alignas(64) float values[8192];
+  };
+  void fill(Block& block, const float* x, int64_t rows, int64_t columns) const {
+    for (int64_t r = 0; r < (rows + 15) / 16 * 16; ++r) {
+      const float* row = x + std::min(r, rows - 1) * columns;
+      float* to = block.values + r;
+      for (const uint32_t feature : features_) {
+        *to = row[feature];
+        to += width_;
+      }
+    }
+  }
+
+  // Which of its leaves each row of a block reaches in `tree`, and what those are.
+  struct Exits {
+    int32_t places[most_rows];
+    const int32_t* leaves;
+    const double* values;  // null where the forest has none
+
+    int32_t leaf(int64_t row) const { return leaves[places[row]]; }
+    double value(int64_t row) const { return values[places[row]]; }
+  };
+  void find(size_t tree, const Block& block, int64_t rows, Exits& exits) const {
+    const LeafTree& made = trees_[tree];
+    find_exits(made, words_.data(), tests_.data(), block.values, rows, exits.places);
+    exits.leaves = leaves_.data() + made.first_leaf;
+    exits.values = values_.empty() ? nullptr : values_.data() + made.first_leaf;
+  }
+
+ private:
+  static constexpr int64_t most_floats = std::size(Block{}.values);
+
+  // A node by the leaves [begin, end) below its first child.
+  struct Split {
+    const Node* node;
+    int32_t begin, end;
+  };
+  struct Laying {
+    const Forest& forest;
+    std::unordered_map<uint32_t, uint32_t> places;  // of the features
+    std::vector<Split> splits;                      // of one tree
+  };
+
+  void add(Laying& laying, size_t tree) {
+    LeafTree& made = trees_.emplace_back();
+    made.first_leaf = static_cast<int32_t>(leaves_.size());
+    made.first_word = static_cast<int32_t>(words_.size());
+    made.first_test = static_cast<int32_t>(tests_.size());
+    laying.splits.clear();
+    if (laying.forest.heights_[tree] >= most_leaves ||
+        !collect(laying, laying.forest.roots_[tree], made.first_leaf)) {
+      leaves_.resize(static_cast<size_t>(made.first_leaf));
+      return;
+    }
+    made.words = (static_cast<int32_t>(leaves_.size()) - made.first_leaf + 31) / 32;
+    for (int32_t word = 0; word < made.words; ++word) {
+      add_tests(laying, word, /*turned=*/false);
+      const auto at_most_end = static_cast<int32_t>(tests_.size());
+      add_tests(laying, word, /*turned=*/true);
+      words_.push_back({at_most_end, static_cast<int32_t>(tests_.size())});
+    }
+  }
+
+  // False where there are too many leaves. A tree is no higher than its leaves are many.
+  bool collect(Laying& laying, int32_t at, int32_t first) {
+    const Node& node = laying.forest.nodes_[static_cast<size_t>(at)];
+    const auto count = [&] { return static_cast<int32_t>(leaves_.size()) - first; };
+    if (node.leaf >= 0) {
+      leaves_.push_back(node.leaf);
+      return count() <= most_leaves;
+    }
+    const int32_t begin = count();
+    if (!collect(laying, node.next, first)) return false;
+    laying.splits.push_back({&node, begin, count()});
+    return collect(laying, node.next + 1, first);
+  }
+
+  void add_tests(Laying& laying, int32_t word, bool turned) {
+    for (const auto& [node, begin, end] : laying.splits) {
+      const int32_t low = std::max(begin - 32 * word, 0), high = std::min(end - 32 * word, 32);
+      const bool passes = !std::isnan(node->bound);  // for some value
+      if (((node->feature & sign_flag) != 0) != turned || low >= high || !passes) continue;
+      const auto below = [](int32_t n) { return (uint64_t{1} << n) - 1; };
+      const auto bound = static_cast<float>(node->bound);
+      tests_.push_back({turned ? -bound : bound, place(laying, node->feature & ~sign_flag),
+                        static_cast<uint32_t>(~(below(high) ^ below(low)))});
+    }
+  }
+
+  uint32_t place(Laying& laying, uint32_t feature) {
+    const auto next = static_cast<uint32_t>(features_.size());
+    const auto [found, is_new] = laying.places.try_emplace(feature, next);
+    if (is_new) features_.push_back(feature);
+    return found->second;
+  }
+
+  std::vector<LeafTree> trees_;
+  std::vector<LeafWord> words_;
+  std::vector<LeafTest> tests_;
+  std::vector<int32_t> leaves_;
+  std::vector<double> values_;
+  std::vector<uint32_t> features_;
+  int64_t width_ = 16;
+};
+
 template <class T>
 Forest<T>::Forest(ForestParts parts, int64_t targets) : targets_(targets) {
   leaf_begins_ = parts.leaf_begins;
   weights_ = parts.weights;
   Builder(std::move(parts), *this).build();
-  bool single = targets_ == 1;
-  for (size_t i = 0; single && i + 1 < leaf_begins_.size(); ++i)
-    single = leaf_begins_[i + 1] - leaf_begins_[i] == 1;
-  for (size_t i = 0; single && i < weights_.size(); ++i) values_.push_back(weights_[i].weight);
+  find_values();
+  if constexpr (std::is_same_v<T, float>) {
+    if (const auto sets = std::make_shared<const Sets>(*this); sets->any()) sets_ = sets;
+  }
+}
+
+// Fills values_ and tree_targets_ where each leaf has one weight and all leaves of a tree one
+// target.
+template <class T>
+void Forest<T>::find_values() {
+  for (size_t i = 0; i + 1 < leaf_begins_.size(); ++i)
+    if (leaf_begins_[i + 1] - leaf_begins_[i] != 1) return;
+  // The nodes of a tree follow those of the tree before it, but trees may share some.
+  for (size_t tree = 0; tree < roots_.size(); ++tree) {
+    const auto begin = static_cast<size_t>(roots_[tree]);
+    const auto end =
+        tree + 1 < roots_.size() ? static_cast<size_t>(roots_[tree + 1]) : nodes_.size();
+    int32_t target = -1;
+    for (size_t i = begin; i < end; ++i) {
+      const int32_t leaf = nodes_[i].leaf, next = nodes_[i].next;
+      if (leaf < 0) {
+        const bool inside = static_cast<size_t>(next) > begin && static_cast<size_t>(next) < end;
+        if (!inside && targets_ > 1) return tree_targets_.clear();
+        continue;
+      }
+      const int32_t own = weights_[static_cast<size_t>(leaf)].target;
+      if (target >= 0 && own != target) return tree_targets_.clear();
+      target = own;
+    }
+    tree_targets_.push_back(std::max(target, 0));
+  }
+  for (const LeafWeight& weight : weights_) values_.push_back(weight.weight);
 }
 
 // Several walks in step: each waits for its own memory, together they keep the processor busy.
@@ -330,11 +499,49 @@ void Forest<T>::add(TreeAggregate aggregate, int32_t leaf, double* y) const {
 
 template <class T>
 void Forest<T>::finish(TreeAggregate aggregate, double* y) const {
-  const bool sums = aggregate == TreeAggregate::sum || aggregate == TreeAggregate::average;
   for (int64_t i = 0; i < targets_; ++i) {
     if (aggregate == TreeAggregate::average) y[i] /= static_cast<double>(roots_.size());
-    if (!sums && std::isinf(y[i])) y[i] = 0;
+    if (!is_sum(aggregate) && std::isinf(y[i])) y[i] = 0;
   }
+}
+
+// At most a block of rows, whose results have been begun. Tree by tree, so that a tree stays in the
+// cache for the whole block.
+template <class T>
+void Forest<T>::run_rows(TreeAggregate aggregate, const T* x, int64_t rows, int64_t columns,
+                         double* y) const {
+  const bool plain = is_sum(aggregate) && !values_.empty();
+  typename Sets::Block block;
+  if constexpr (std::is_same_v<T, float>) {
+    if (sets_ != nullptr) sets_->fill(block, x, rows, columns);
+  }
+  for (size_t tree = 0; tree < roots_.size(); ++tree) {
+    double* const to = plain ? y + tree_targets_[tree] : y;
+    if (sets_ != nullptr && sets_->has(tree)) {
+      typename Sets::Exits exits;
+      sets_->find(tree, block, rows, exits);
+      for (int64_t r = 0; r < rows; ++r) {
+        if (plain)
+          to[r * targets_] += exits.value(r);
+        else
+          add(aggregate, exits.leaf(r), to + r * targets_);
+      }
+      continue;
+    }
+    for (int64_t row = 0; row < rows; row += lanes) {
+      const int64_t count = std::min<int64_t>(lanes, rows - row);
+      int32_t found[lanes];
+      walk_rows(tree, x + row * columns, columns, count, found);
+      for (int64_t l = 0; l < count; ++l) {
+        double* const sum = to + (row + l) * targets_;
+        if (plain)
+          *sum += values_[static_cast<size_t>(found[l])];
+        else
+          add(aggregate, found[l], sum);
+      }
+    }
+  }
+  for (int64_t row = 0; row < rows; ++row) finish(aggregate, y + row * targets_);
 }
 
 template <class T>
@@ -343,11 +550,12 @@ void Forest<T>::run(TreeAggregate aggregate, const T* x, int64_t rows, int64_t c
   if (columns < features_)
     fail(ErrorCode::run_failed, "the trees look at feature {}; the input has {} columns",
          features_ - 1, columns);
-  const bool sums = aggregate == TreeAggregate::sum || aggregate == TreeAggregate::average;
-  const double start = sums ? 0 : aggregate == TreeAggregate::min ? HUGE_VAL : -HUGE_VAL;
+  const double start = is_sum(aggregate)                 ? 0
+                       : aggregate == TreeAggregate::min ? HUGE_VAL
+                                                         : -HUGE_VAL;
   std::fill_n(y, rows * targets_, start);
   const size_t trees = roots_.size();
-  const bool plain = sums && !values_.empty();
+  const bool plain = is_sum(aggregate) && !values_.empty();
   if (rows < lanes) {  // side by side: the trees of a row
     for (int64_t row = 0; row < rows; ++row) {
       int32_t* const found = leaves + row * tree_count();
@@ -359,7 +567,7 @@ void Forest<T>::run(TreeAggregate aggregate, const T* x, int64_t rows, int64_t c
       double* const to = y + row * targets_;
       for (size_t tree = 0; tree < trees; ++tree) {
         if (plain)
-          *to += values_[static_cast<size_t>(found[tree])];
+          to[tree_targets_[tree]] += values_[static_cast<size_t>(found[tree])];
         else
           add(aggregate, found[tree], to);
       }
@@ -376,22 +584,11 @@ void Forest<T>::run(TreeAggregate aggregate, const T* x, int64_t rows, int64_t c
           ? row_block
           : std::min(row_block, (std::max(least, wanted) + lanes - 1) / lanes * lanes);
   pool.parallel_for(rows, block, [&](int64_t begin, int64_t end, int) {
-    // Tree by tree, so that a tree stays in the cache for the whole block.
-    for (size_t tree = 0; tree < trees; ++tree) {
-      for (int64_t row = begin; row < end; row += lanes) {
-        const int64_t count = std::min<int64_t>(lanes, end - row);
-        int32_t found[lanes];
-        walk_rows(tree, x + row * columns, columns, count, found);
-        double* const to = y + row * targets_;
-        for (int64_t l = 0; l < count; ++l) {
-          if (plain)
-            to[l] += values_[static_cast<size_t>(found[l])];
-          else
-            add(aggregate, found[l], to + l * targets_);
-        }
-      }
+    const int64_t most = sets_ != nullptr ? sets_->width() : end - begin;
+    for (int64_t row = begin; row < end; row += most) {
+      run_rows(aggregate, x + row * columns, std::min(most, end - row), columns,
+               y + row * targets_);
     }
-    for (int64_t row = begin; row < end; ++row) finish(aggregate, y + row * targets_);
   });
 }
 

@@ -1,10 +1,13 @@
-// Decision trees: nodes in arrays, walked for many samples or many trees at a time.
+// Decision trees: nodes in arrays, walked for many samples or many trees at a time; trees of few
+// leaves are not walked but tested as a whole, for many samples at a time.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/trees/leaf_sets.h"
 
 namespace sardonyx::kernels {
 
@@ -80,12 +83,16 @@ class Forest {
     int32_t leaf;  // -1: no leaf
   };
   class Builder;
+  class Sets;  // the trees of few leaves, as kernels/trees/leaf_sets takes them
 
   template <class SampleOf>
   void walk(int32_t (&at)[lanes], int steps, SampleOf&& sample) const;
   void walk_rows(size_t tree, const T* x, int64_t columns, int64_t count,
                  int32_t (&leaves)[lanes]) const;
   void walk_trees(size_t first, size_t count, const T* x, int32_t* leaves) const;
+  void find_values();
+  void run_rows(TreeAggregate aggregate, const T* x, int64_t rows, int64_t columns,
+                double* y) const;
   void add(TreeAggregate aggregate, int32_t leaf, double* y) const;
   void finish(TreeAggregate aggregate, double* y) const;
 
@@ -94,7 +101,10 @@ class Forest {
   std::vector<int32_t> heights_;  // of the trees: 0 for a leaf alone
   std::vector<int64_t> leaf_begins_;
   std::vector<LeafWeight> weights_;
-  std::vector<double> values_;  // of the leaves, where each has one weight and there is one target
+  // Of the leaves and of the trees, where each leaf has one weight and each tree one target.
+  std::vector<double> values_;
+  std::vector<int32_t> tree_targets_;
+  std::shared_ptr<const Sets> sets_;  // null where no tree is of few leaves
   int64_t targets_;
   int64_t features_ = 0;
 };
