@@ -14,7 +14,8 @@ namespace {
 
 constexpr uint32_t sign_flag = 1u << 31;
 constexpr int64_t row_block = 128, tree_block = 256;
-constexpr int64_t block_walks = 1024;  // of rows through trees, worth handing to another thread
+// Rows through trees that are worth handing to another thread, by walks and by tests.
+constexpr int64_t block_walks = 1024, block_tests = 4096;
 constexpr size_t most_nodes = size_t{1} << 29;
 // Trees up to this height are walked to their end; in higher ones most paths are shorter.
 constexpr int32_t low_height = 8;
@@ -577,12 +578,14 @@ void Forest<T>::run(TreeAggregate aggregate, const T* x, int64_t rows, int64_t c
   }
   // Large blocks use a tree again and again while it is near; small ones keep more threads busy. A
   // row's sums are the same in any block.
-  const int64_t least = std::max<int64_t>(lanes, block_walks / std::max<int64_t>(1, tree_count()));
-  const int64_t wanted = (rows + 2 * pool.threads() - 1) / (2 * pool.threads());
+  const int64_t step = sets_ != nullptr ? rows_together : lanes,
+                least = (sets_ != nullptr ? block_tests : block_walks) /
+                        std::max<int64_t>(1, tree_count()),
+                wanted = (rows + 2 * pool.threads() - 1) / (2 * pool.threads());
   const int64_t block =
       pool.threads() == 1
           ? row_block
-          : std::min(row_block, (std::max(least, wanted) + lanes - 1) / lanes * lanes);
+          : std::clamp((std::max(least, wanted) + step - 1) / step * step, step, row_block);
   pool.parallel_for(rows, block, [&](int64_t begin, int64_t end, int) {
     const int64_t most = sets_ != nullptr ? sets_->width() : end - begin;
     for (int64_t row = begin; row < end; row += most) {

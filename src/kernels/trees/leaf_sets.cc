@@ -76,9 +76,10 @@ HWY_INLINE void ExitsOf(const LeafTree& tree, const LeafWord* words, const LeafT
 
 void FindExits(const LeafTree& tree, const LeafWord* words, const LeafTest* tests,
                const float* block, int64_t rows, int32_t* exits) {
-  constexpr int few = static_cast<int>(16 / hn::MaxLanes(Floats())), many = 2 * few;
+  constexpr auto lanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
+  constexpr int few = 16 / lanes, many = rows_together / lanes;
   int64_t r = 0;
-  for (; r + 16 < rows; r += 32) ExitsOf<many>(tree, words, tests, block + r, exits + r);
+  for (; r + 16 < rows; r += rows_together) ExitsOf<many>(tree, words, tests, block + r, exits + r);
   if (r < rows) ExitsOf<few>(tree, words, tests, block + r, exits + r);
 }
 

@@ -26,6 +26,9 @@ struct LeafTree {
   int32_t first_leaf = 0;
 };
 
+// Rows that are tested at once; 16 at the end of others.
+constexpr int64_t rows_together = 32;
+
 // exits[r], r < rows: the first leaf that remains of `tree` for row r. The values of a feature for
 // all rows lie side by side in `block`, which like `exits` has room for a multiple of 16 rows.
 void find_exits(const LeafTree& tree, const LeafWord* words, const LeafTest* tests,
