@@ -48,28 +48,31 @@ struct ByteRows {
   }
 };
 
-// How the pixels and panels are shared out.
+// How the pixels and panels are shared out: in blocks of pixels that differ by a tile at most.
 struct RowTasks {
-  RowTasks(const ByteRows& rows, int threads) {
+  RowTasks(const ByteRows& rows, int threads) : pixels(rows.pixels) {
     constexpr int64_t near_bytes = 256 << 10;  // windows that stay in the second-level cache
     const int64_t fitting = near_bytes / rows.row_bytes() / row_block * row_block;
-    block = std::clamp<int64_t>(fitting, row_block, 4 * row_block);
-    if (threads > 1) {
-      const int64_t share = round_up(divide_up(rows.pixels, 2 * threads), 16);
-      block = std::clamp<int64_t>(share, 16, block);
-    }
-    blocks = divide_up(rows.pixels, block);
-    const int64_t wanted = threads == 1 ? 1 : divide_up(2 * threads, blocks);
-    per_task = divide_up(rows.panels, std::min(wanted, rows.panels));
+    const int64_t wanted = threads == 1 ? 1 : 2 * threads;
+    step = has_amx() ? 16 : 1;
+    tiles = divide_up(pixels, step);
+    blocks = divide_up(pixels, std::clamp<int64_t>(fitting, row_block, 4 * row_block));
+    // Few pixels are better not parted: each part reads all weights.
+    if (blocks > 1 || rows.panels < wanted) blocks = std::max(blocks, std::min(wanted, tiles));
+    per_task = divide_up(rows.panels, std::min(divide_up(wanted, blocks), rows.panels));
     panel_groups = divide_up(rows.panels, per_task);
   }
-  int64_t block, blocks, per_task, panel_groups;
+
+  int64_t begin(int64_t block) const { return std::min(pixels, tiles * block / blocks * step); }
+  int64_t most() const { return divide_up(tiles, blocks) * step; }  // pixels of a block
   int64_t tasks() const { return blocks * panel_groups; }
+
+  int64_t pixels, step, tiles, blocks, per_task, panel_groups;
 };
 
 int64_t worker_floats(const ByteRows& rows, const RowTasks& tasks) {
   // Windows, which a short line may overrun, and their sums.
-  return round_up(divide_up(tasks.block * (rows.row_bytes() + 4) + line_piece_bytes, 4), 16);
+  return round_up(divide_up(tasks.most() * (rows.row_bytes() + 4) + line_piece_bytes, 4), 16);
 }
 
 // Windows of pixels [first, end), read as unsigned.
@@ -114,14 +117,14 @@ void fill_terms(const ConvShape& shape, const ConvBytes& job, int64_t terms, int
 void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes& job,
                    const ByteFinish& finish, int64_t task, const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = rows.g;
-  const int64_t where = task / tasks.panel_groups, first = where * tasks.block,
-                end = std::min(first + tasks.block, rows.pixels);
+  const int64_t where = task / tasks.panel_groups, first = tasks.begin(where),
+                end = tasks.begin(where + 1);
   const int64_t total = g.batch * g.in_pixels * g.group_in;
   // Bytes of the next pixel meet weights of 0; behind the last pixel there are none.
   const bool in_place = rows.reads_images() && job.x_type == ElementType::uint8 &&
                         (end - 1) * g.group_in + rows.row_bytes() <= total;
   auto* space = reinterpret_cast<uint8_t*>(spaces.space(worker));
-  auto* row_sums = reinterpret_cast<int32_t*>(space + tasks.block * rows.row_bytes());
+  auto* row_sums = reinterpret_cast<int32_t*>(space + tasks.most() * rows.row_bytes());
   const uint8_t* windows =
       in_place ? static_cast<const uint8_t*>(job.x) + first * g.group_in : space;
   const int64_t stride = in_place ? g.group_in : rows.row_bytes();
@@ -132,7 +135,7 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
   const int64_t begin = task % tasks.panel_groups * tasks.per_task;
   // Equal parts: a single last row would take as long as a tile.
   const int64_t parts = divide_up(end - first, row_block),
-                part = round_up(divide_up(end - first, parts), 16);
+                part = round_up(divide_up(end - first, parts), tasks.step);
   alignas(64) int32_t sums[row_block * byte_panel_columns];
   for (int64_t p = begin; p < std::min(begin + tasks.per_task, rows.panels); ++p) {
     const int64_t column = p * byte_panel_columns;
@@ -254,7 +257,7 @@ void conv_bytes_last(const ConvShape& shape, const ConvBytes& given, void* scrat
   finish.type = job.y_type, finish.zero = job.zero;
   const PackedBlocks spaces(terms + conv_bytes_last_channels(shape), pool.threads(),
                             worker_floats(rows, tasks));
-  const int64_t work = tasks.block * rows.row_bytes() * tasks.per_task * byte_panel_columns;
+  const int64_t work = tasks.most() * rows.row_bytes() * tasks.per_task * byte_panel_columns;
   pool.parallel_for(tasks.tasks(), std::max<int64_t>(1, 2000000 / std::max<int64_t>(1, work)),
                     [&](int64_t begin, int64_t end, int worker) {
                       for (int64_t i = begin; i < end; ++i)
