@@ -21,10 +21,9 @@ HWY_INLINE void VectorsToBytes(const bytes::Rounder<T>& rounder, float scale, fl
                                const float* x, T* y) {
   const bytes::Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  bytes::Vec v[vectors], rounded[vectors];
+  bytes::Vec v[vectors];
   for (int i = 0; i < vectors; ++i) v[i] = hn::LoadU(d, x + i * lanes);
-  rounder.template divide<vectors>(scale, factor, v, rounded);
-  for (int i = 0; i < vectors; ++i) rounder.store(rounded[i], y + i * lanes);
+  rounder.template store_quotients<vectors>(v, scale, factor, y);
 }
 
 template <class T>

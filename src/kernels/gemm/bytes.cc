@@ -99,50 +99,86 @@ void PanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads
   QuadPanel<false>(a, stride, rows, quads, panel, sums);
 }
 
-// What `each` column has of its own, or all have together.
-template <class T, class D>
-HWY_INLINE hn::Vec<D> OfColumns(D d, bool each, const T* p, int64_t column) {
-  return each ? hn::LoadU(d, p + column) : hn::Set(d, *p);
+// The parameters of some columns: each has its own, or all have the same.
+template <int vectors, bool has_factor, bool has_bias>
+struct FinishColumns {
+  using Ints = hn::Vec<bytes::IntTag>;
+
+  FinishColumns(const ByteFinish& how, int64_t column) {
+    const bytes::Tag d;
+    const bytes::IntTag di;
+    for (int v = 0; v < vectors; ++v, column += static_cast<int64_t>(hn::Lanes(d))) {
+      term[v] = how.each ? hn::LoadU(di, how.term + column) : hn::Set(di, *how.term);
+      scale[v] = how.each ? hn::LoadU(d, how.scale + column) : hn::Set(d, *how.scale);
+      if constexpr (has_bias)
+        bias[v] = how.each ? hn::LoadU(d, how.bias + column) : hn::Set(d, *how.bias);
+      if constexpr (has_factor) factor[v] = hn::LoadU(di, how.factor + column);
+    }
+  }
+
+  // Of one row's sums.
+  HWY_INLINE void finish(const int32_t* sums, const int32_t* row_sum, bytes::Vec* values) const {
+    const bytes::Tag d;
+    const bytes::IntTag di;
+    for (int v = 0; v < vectors; ++v, sums += hn::Lanes(d)) {
+      auto sum = hn::Add(hn::LoadU(di, sums), term[v]);
+      if constexpr (has_factor) sum = hn::Sub(sum, hn::Mul(factor[v], hn::Set(di, *row_sum)));
+      const auto value = hn::ConvertTo(d, sum);
+      if constexpr (has_bias) {
+        values[v] = hn::MulAdd(value, scale[v], bias[v]);
+      } else {
+        values[v] = hn::Mul(value, scale[v]);
+      }
+    }
+  }
+
+  Ints term[vectors], factor[has_factor ? vectors : 1];
+  bytes::Vec scale[vectors], bias[has_bias ? vectors : 1];
+};
+
+// Columns from `column` on, `vectors` vectors of them. Y: float, uint8_t or int8_t.
+template <int vectors, bool has_factor, bool has_bias, class Y, class Store>
+HWY_INLINE void FinishPart(const ByteFinish& how, const ByteSums& from, int64_t column, Y* y,
+                           int64_t y_stride, const Store& store) {
+  const FinishColumns<vectors, has_factor, has_bias> columns(how, column);
+  for (int64_t r = 0; r < from.rows; ++r) {
+    bytes::Vec values[vectors];
+    columns.finish(from.sums + r * byte_panel_columns + column,
+                   has_factor ? from.row_sums + r : nullptr, values);
+    store(values, y + r * y_stride + column);
+  }
 }
 
-// Y: float, uint8_t or int8_t.
 template <class Y, bool has_factor, bool has_bias>
 void FinishRows(const ByteFinish& how, const ByteSums& from, int64_t columns, Y* y,
                 int64_t y_stride) {
   const bytes::Tag d;
-  const bytes::IntTag di;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   using Byte = std::conditional_t<std::is_same_v<Y, float>, uint8_t, Y>;
   const bytes::Rounder<Byte> rounder(how.zero);
-  for (int64_t j = 0; j < columns; j += lanes) {
-    const auto term = OfColumns(di, how.each, how.term, j);
-    const auto scale = OfColumns(d, how.each, how.scale, j);
-    const auto bias = has_bias ? OfColumns(d, how.each, how.bias, j) : hn::Zero(d);
-    const auto factor = has_factor ? hn::LoadU(di, how.factor + j) : hn::Zero(di);
-    const auto value_of = [&](int64_t r) HWY_ATTR {
-      auto sum = hn::Add(hn::LoadU(di, from.sums + r * byte_panel_columns + j), term);
-      if constexpr (has_factor) sum = hn::Sub(sum, hn::Mul(factor, hn::Set(di, from.row_sums[r])));
-      const auto value = hn::ConvertTo(d, sum);
-      return has_bias ? hn::MulAdd(value, scale, bias) : hn::Mul(value, scale);
-    };
-    const auto store = [&](bytes::Vec value, Y* to) HWY_ATTR {
-      if constexpr (std::is_same_v<Y, float>) {
-        hn::StoreU(value, d, to);
-      } else {
-        rounder.store(rounder.round(rounder.clip(value)), to);
-      }
-    };
-    const auto count = std::min(lanes, columns - j);
-    for (int64_t r = 0; r < from.rows; ++r) {
-      Y* to = y + r * y_stride + j;
-      if (HWY_LIKELY(count == lanes)) {
-        store(value_of(r), to);
-      } else {
-        HWY_ALIGN Y some[hn::MaxLanes(d)];
-        store(value_of(r), some);
-        std::memcpy(to, some, static_cast<size_t>(count) * sizeof(Y));
-      }
+  const auto store = [&]<int vectors>(const bytes::Vec* values, Y* to) HWY_ATTR {
+    if constexpr (std::is_same_v<Y, float>) {
+      for (int v = 0; v < vectors; ++v) hn::StoreU(values[v], d, to + v * lanes);
+    } else {
+      rounder.template store<vectors>(values, to);
     }
+  };
+  constexpr int many = 4;
+  int64_t j = 0;
+  for (; j + many * lanes <= columns; j += many * lanes) {
+    FinishPart<many, has_factor, has_bias>(how, from, j, y, y_stride,
+                                           [&](const bytes::Vec* values, Y* to) HWY_ATTR {
+                                             store.template operator()<many>(values, to);
+                                           });
+  }
+  for (; j < columns; j += lanes) {
+    const auto count = static_cast<size_t>(std::min(lanes, columns - j));
+    FinishPart<1, has_factor, has_bias>(how, from, j, y, y_stride,
+                                        [&](const bytes::Vec* values, Y* to) HWY_ATTR {
+                                          HWY_ALIGN Y some[hn::MaxLanes(d)];
+                                          store.template operator()<1>(values, some);
+                                          std::memcpy(to, some, count * sizeof(Y));
+                                        });
   }
 }
 
