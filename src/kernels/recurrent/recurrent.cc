@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
@@ -20,6 +21,9 @@ int64_t first_columns(const RecurrentShape& s) {
   return splits_state(s) ? 2 * s.hidden : s.gate_columns();
 }
 
+// Between one sequence's rows of x.
+int64_t row_distance(const RecurrentShape& s) { return s.batch_first ? 1 : s.batch; }
+
 // The product with a matrix that is stored as rows of its columns: [N, K].
 template <class T>
 struct Weights;
@@ -30,18 +34,18 @@ struct Weights<float> {
   static void pack(const float* w, int64_t K, int64_t N, void* to, ThreadPool* pool) {
     if (K > 0 && N > 0) pack_b(w, 1, K, K, N, to, pool);
   }
-  static int64_t scratch(int64_t M, int64_t N, int64_t K, int threads) {
-    return aligned_bytes(gemm_packed_b_scratch_bytes(M, N, K, K, threads));
+  static int64_t scratch(int64_t M, int64_t N, int64_t K, int64_t lda, int threads) {
+    return aligned_bytes(gemm_packed_b_scratch_bytes(M, N, K, lda, threads));
   }
   // c = a * w^T + bias + residual (each optional).
-  static void multiply(int64_t M, int64_t N, int64_t K, const float* a, const void* w, float* c,
-                       int64_t ldc, const float* bias, const float* residual,
+  static void multiply(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda, const void* w,
+                       float* c, int64_t ldc, const float* bias, const float* residual,
                        int64_t residual_stride, void* scratch, ThreadPool& pool, bool backwards) {
     Epilogue epilogue;
     epilogue.bias = bias;
     epilogue.bias_axis = bias ? BiasAxis::column : BiasAxis::none;
     epilogue.residual = residual, epilogue.residual_stride = residual_stride;
-    gemm_packed_b(M, N, K, a, K, {w}, c, ldc, epilogue, scratch, pool, backwards);
+    gemm_packed_b(M, N, K, a, lda, {w}, c, ldc, epilogue, scratch, pool, backwards);
   }
 };
 
@@ -51,12 +55,14 @@ struct Weights<double> {
   static void pack(const double* w, int64_t K, int64_t N, void* to, ThreadPool*) {
     std::copy(w, w + K * N, static_cast<double*>(to));
   }
-  static int64_t scratch(int64_t M, int64_t N, int64_t, int) { return aligned_bytes(M * N * 8); }
-  static void multiply(int64_t M, int64_t N, int64_t K, const double* a, const void* w, double* c,
-                       int64_t ldc, const double* bias, const double* residual,
+  static int64_t scratch(int64_t M, int64_t N, int64_t, int64_t, int) {
+    return aligned_bytes(M * N * 8);
+  }
+  static void multiply(int64_t M, int64_t N, int64_t K, const double* a, int64_t lda, const void* w,
+                       double* c, int64_t ldc, const double* bias, const double* residual,
                        int64_t residual_stride, void* scratch, ThreadPool& pool, bool) {
     double* sums = static_cast<double*>(scratch);
-    matmul_any(ElementType::float64, {}, M, N, K, {a, K, 1}, {w, 1, K}, sums, N, pool);
+    matmul_any(ElementType::float64, {}, M, N, K, {a, lda, 1}, {w, 1, K}, sums, N, pool);
     for (int64_t i = 0; i < M; ++i) {
       for (int64_t j = 0; j < N; ++j) {
         c[i * ldc + j] = sums[i * N + j] + (bias ? bias[j] : 0) +
@@ -68,7 +74,7 @@ struct Weights<double> {
 
 template <class T>
 struct Scratch {
-  int64_t projected, gates, h, c, reset, bias, products, total;
+  int64_t projected, gates, h, c, reset, bias, order, products, total;
 
   Scratch(const RecurrentShape& s, int threads) {
     int64_t at = 0;
@@ -83,15 +89,22 @@ struct Scratch {
     c = take(s.batch * s.hidden);
     reset = take(s.batch * s.hidden);
     bias = take(s.gate_columns());
+    order = at;
+    at += aligned_bytes(s.batch * static_cast<int64_t>(sizeof(int64_t)));
     products = at;
-    total =
-        at + std::max({Weights<T>::scratch(s.steps * s.batch, s.gate_columns(), s.input, threads),
-                       Weights<T>::scratch(s.batch, first_columns(s), s.hidden, threads),
-                       Weights<T>::scratch(s.batch, s.hidden, s.hidden, threads)});
+    const auto input = [&](int64_t rows, int64_t distance) {
+      return Weights<T>::scratch(rows, s.gate_columns(), s.input, distance * s.input, threads);
+    };
+    const auto state = [&](int64_t columns) {
+      return Weights<T>::scratch(s.batch, columns, s.hidden, s.hidden, threads);
+    };
+    total = at + std::max({input(s.steps * s.batch, 1), input(s.steps, row_distance(s)),
+                           state(first_columns(s)), state(s.hidden)});
   }
 };
 
-// One direction.
+// One direction. The rows of states and gates are the sequences in order of their lengths, longest
+// first, so that those that go on are always the first ones.
 template <class T>
 class Layer {
  public:
@@ -103,6 +116,7 @@ class Layer {
     projected_ = at(parts.projected), gates_ = at(parts.gates), h_ = at(parts.h), c_ = at(parts.c),
     reset_ = at(parts.reset);
     bias_ = at(parts.bias), products_ = scratch + parts.products;
+    order_ = reinterpret_cast<int64_t*>(scratch + parts.order);
     const auto* w = static_cast<const std::byte*>(d.w);
     const auto* r = static_cast<const std::byte*>(d.r);
     w_ = w + direction * Weights<T>::bytes(s.input, s.gate_columns());
@@ -114,16 +128,18 @@ class Layer {
 
   void run() {
     join_bias();
+    sort();
     start(d_.h0, h_);
     if (s_.kind == RecurrentKind::lstm) start(d_.c0, c_);
-    Weights<T>::multiply(s_.steps * s_.batch, s_.gate_columns(), s_.input, d_.x, w_, projected_,
-                         s_.gate_columns(), d_.bias ? bias_ : nullptr, nullptr, 0, products_, pool_,
-                         false);
-    int64_t longest = 0, shortest = s_.steps;
-    for (int64_t b = 0; b < s_.batch; ++b)
-      longest = std::max(longest, length(b)), shortest = std::min(shortest, length(b));
+    project();
+    const int64_t longest = s_.batch > 0 ? length(order_[0]) : 0,
+                  shortest = s_.batch > 0 ? length(order_[s_.batch - 1]) : 0;
     if (d_.y && shortest < s_.steps) clear_y();
-    for (int64_t step = 0; step < longest; ++step) advance(step, shortest == longest);
+    going_ = s_.batch;
+    for (int64_t step = 0; step < longest; ++step) {
+      while (step >= length(order_[going_ - 1])) --going_;
+      advance(step, shortest == longest);
+    }
     finish(h_, d_.y_h);
     if (s_.kind == RecurrentKind::lstm) finish(c_, d_.y_c);
   }
@@ -131,6 +147,13 @@ class Layer {
  private:
   int64_t length(int64_t b) const {
     return d_.lengths ? std::clamp<int64_t>(d_.lengths[b], 0, s_.steps) : s_.steps;
+  }
+  void sort() {
+    std::iota(order_, order_ + s_.batch, int64_t{0});
+    if (d_.lengths == nullptr) return;
+    std::sort(order_, order_ + s_.batch, [&](int64_t a, int64_t b) {
+      return length(a) != length(b) ? length(a) > length(b) : a < b;
+    });
   }
   int64_t time(int64_t step, int64_t b) const { return reverse_ ? length(b) - 1 - step : step; }
   // Row of x (and of the projected gates) of one time and batch.
@@ -159,17 +182,33 @@ class Layer {
   }
 
   void start(const T* from, T* state) const {
-    for (int64_t b = 0; b < s_.batch; ++b) {
-      T* to = state + b * s_.hidden;
+    for (int64_t i = 0; i < s_.batch; ++i) {
+      T* to = state + i * s_.hidden;
       if (from)
-        std::copy_n(from + state_at(b), s_.hidden, to);
+        std::copy_n(from + state_at(order_[i]), s_.hidden, to);
       else
         std::fill_n(to, s_.hidden, T(0));
     }
   }
   void finish(const T* state, T* to) const {
-    for (int64_t b = 0; to && b < s_.batch; ++b)
-      std::copy_n(state + b * s_.hidden, s_.hidden, to + state_at(b));
+    for (int64_t i = 0; to && i < s_.batch; ++i)
+      std::copy_n(state + i * s_.hidden, s_.hidden, to + state_at(order_[i]));
+  }
+  // The inputs' part of all gates; sequence by sequence where that leaves enough rows away and the
+  // weights are worth reading again.
+  void project() {
+    constexpr int64_t least_steps = 32;
+    int64_t used = 0;
+    for (int64_t b = 0; b < s_.batch; ++b) used += length(b);
+    const int64_t all = s_.steps * s_.batch;
+    if ((all - used) * 16 < all || used < least_steps * s_.batch) return project_rows(0, all, 1);
+    for (int64_t b = 0; b < s_.batch; ++b) project_rows(row(0, b), length(b), row_distance(s_));
+  }
+  void project_rows(int64_t first, int64_t count, int64_t distance) {
+    const int64_t n = s_.gate_columns();
+    Weights<T>::multiply(count, n, s_.input, d_.x + first * s_.input, distance * s_.input, w_,
+                         projected_ + first * n, distance * n, d_.bias ? bias_ : nullptr, nullptr,
+                         0, products_, pool_, false);
   }
   void clear_y() const {
     for (int64_t b = 0; b < s_.batch; ++b) {
@@ -186,49 +225,49 @@ class Layer {
     const T* projected = projected_ + (s_.batch > 0 && uniform ? row(time(step, 0), 0) * n : 0);
     const int64_t distance = s_.batch_first ? s_.steps * n : n;
     if (!uniform && !apart) {
-      for (int64_t b = 0; b < s_.batch; ++b) {
-        if (step < length(b))
-          std::copy_n(projected_ + row(time(step, b), b) * n, first, gates_ + b * n);
+      for (int64_t i = 0; i < going_; ++i) {
+        const int64_t b = order_[i];
+        std::copy_n(projected_ + row(time(step, b), b) * n, first, gates_ + i * n);
       }
-      Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr, gates_, n,
-                           products_, pool_, step % 2 == 1);
+      Weights<T>::multiply(going_, first, s_.hidden, h_, s_.hidden, r_, gates_, n, nullptr, gates_,
+                           n, products_, pool_, step % 2 == 1);
     } else {
-      Weights<T>::multiply(s_.batch, first, s_.hidden, h_, r_, gates_, n, nullptr,
+      Weights<T>::multiply(going_, first, s_.hidden, h_, s_.hidden, r_, gates_, n, nullptr,
                            apart ? nullptr : projected, distance, products_, pool_, step % 2 == 1);
     }
     if (s_.kind == RecurrentKind::gru) return advance_gru(step, apart);
-    for_rows([&](int64_t b) {
-      if (step >= length(b)) return;
+    for_rows([&](int64_t i) {
       if (s_.kind == RecurrentKind::lstm)
-        lstm_row(b);
+        lstm_row(i);
       else
-        rnn_row(b);
-      store(step, b);
+        rnn_row(i);
+      store(step, i);
     });
   }
 
   template <class Body>
   void for_rows(Body&& body) const {
     const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, s_.gate_columns()));
-    pool_.parallel_for(s_.batch, grain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t b = begin; b < end; ++b) body(b);
+    pool_.parallel_for(going_, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) body(i);
     });
   }
 
-  void store(int64_t step, int64_t b) const {
-    if (d_.y) std::copy_n(h_ + b * s_.hidden, s_.hidden, d_.y + y_at(time(step, b), b));
+  void store(int64_t step, int64_t row) const {
+    const int64_t b = order_[row];
+    if (d_.y) std::copy_n(h_ + row * s_.hidden, s_.hidden, d_.y + y_at(time(step, b), b));
   }
 
-  void rnn_row(int64_t b) const {
-    T* g = gates_ + b * s_.hidden;
+  void rnn_row(int64_t row) const {
+    T* g = gates_ + row * s_.hidden;
     apply_gate(gate(0), g, s_.hidden, s_.clip);
-    std::copy_n(g, s_.hidden, h_ + b * s_.hidden);
+    std::copy_n(g, s_.hidden, h_ + row * s_.hidden);
   }
 
-  void lstm_row(int64_t b) const {
+  void lstm_row(int64_t row) const {
     const int64_t n = s_.hidden;
-    T* i = gates_ + b * 4 * n;
-    T *o = i + n, *f = i + 2 * n, *g = i + 3 * n, *c = c_ + b * n, *h = h_ + b * n;
+    T* i = gates_ + row * 4 * n;
+    T *o = i + n, *f = i + 2 * n, *g = i + 3 * n, *c = c_ + row * n, *h = h_ + row * n;
     const T* p = d_.peephole ? d_.peephole + direction_ * 3 * n : nullptr;
     for (int64_t j = 0; p && j < n; ++j) i[j] += p[j] * c[j], f[j] += p[2 * n + j] * c[j];
     apply_gate(gate(0), i, n, s_.clip);
@@ -249,9 +288,9 @@ class Layer {
   void advance_gru(int64_t step, bool apart) {
     const int64_t n = s_.hidden;
     const T* recurrent_bias = d_.bias ? d_.bias + direction_ * 6 * n + 5 * n : nullptr;
-    for_rows([&](int64_t b) {
-      if (step >= length(b)) return;
-      T* z = gates_ + b * 3 * n;
+    for_rows([&](int64_t i) {
+      const int64_t b = order_[i];
+      T* z = gates_ + i * 3 * n;
       const T* x = projected_ + row(time(step, b), b) * 3 * n;
       for (int64_t j = 0; apart && j < 2 * n; ++j) z[j] += x[j];
       apply_gate(gate(0), z, 2 * n, s_.clip);
@@ -263,21 +302,20 @@ class Layer {
               x[2 * n + j] + r[j] * (candidate[j] + (recurrent_bias ? recurrent_bias[j] : T(0)));
       } else {
         std::copy_n(x + 2 * n, n, candidate);
-        for (int64_t j = 0; j < n; ++j) reset_[b * n + j] = r[j] * h_[b * n + j];
+        for (int64_t j = 0; j < n; ++j) reset_[i * n + j] = r[j] * h_[i * n + j];
       }
     });
     if (!apart) {
       T* candidate = gates_ + 2 * n;
-      Weights<T>::multiply(s_.batch, n, n, reset_, r_last_, candidate, 3 * n, nullptr, candidate,
+      Weights<T>::multiply(going_, n, n, reset_, n, r_last_, candidate, 3 * n, nullptr, candidate,
                            3 * n, products_, pool_, step % 2 == 1);
     }
-    for_rows([&](int64_t b) {
-      if (step >= length(b)) return;
-      const T* z = gates_ + b * 3 * n;
-      T *candidate = gates_ + b * 3 * n + 2 * n, *h = h_ + b * n;
+    for_rows([&](int64_t i) {
+      const T* z = gates_ + i * 3 * n;
+      T *candidate = gates_ + i * 3 * n + 2 * n, *h = h_ + i * n;
       apply_gate(gate(1), candidate, n, s_.clip);
       for (int64_t j = 0; j < n; ++j) h[j] = (1 - z[j]) * candidate[j] + z[j] * h[j];
-      store(step, b);
+      store(step, i);
     });
   }
 
@@ -289,6 +327,8 @@ class Layer {
   T *projected_, *gates_, *h_, *c_, *reset_, *bias_;
   std::byte* products_;
   const std::byte *w_, *r_, *r_last_;
+  int64_t* order_;
+  int64_t going_ = 0;  // sequences that are not at their end
 };
 
 }  // namespace
