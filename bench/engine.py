@@ -210,7 +210,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=1.5, help="to spend on taking turns, per row (default 1.5)")
     parser.add_argument("--loads", type=int, default=3, help="sessions made per large model (default 3)")
     parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
-    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/performance.md")
+    parser.add_argument("--write-docs", action="store_true", help="put the table into --page")
+    parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs" / "performance.md",
+                        help="for --write-docs: docs/performance.md, or the page of another machine")
     options = parser.parse_args()
     options.parts = list(PARTS) if options.parts == "all" else options.parts.split(",")
     if unknown := [part for part in options.parts if part not in PARTS]:
@@ -230,7 +232,7 @@ def main() -> int:
         options.json.write_text(json.dumps([dataclasses.asdict(row) | {"met": row.met} for row in rows], indent=1) + "\n")
     if options.write_docs:
         machine = report.machine(run.probe(options.program))
-        report.put_between(ROOT / "docs" / "performance.md", BEGIN, END,
+        report.put_between(options.page, BEGIN, END,
                            f"Made by `{report.command_line('--engine')}` on {machine}.\n\n{table(rows)}")
     return 0
 

@@ -78,7 +78,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9, help="of calls in turn (default 9)")
     parser.add_argument("--filter", default="", help="only kernels whose name holds this")
     parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
-    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/performance.md")
+    parser.add_argument("--write-docs", action="store_true", help="put the table into --page")
+    parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs" / "performance.md",
+                        help="for --write-docs: docs/performance.md, or the page of another machine")
     options = parser.parse_args()
     before = limits(options.program, options.threads)
     result = subprocess.run([options.bench, "--threads", str(options.threads), "--rounds", str(options.rounds), "--filter",
@@ -103,7 +105,7 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(found | {"machine": machine}, indent=1) + "\n")
     if options.write_docs:
-        report.put_between(ROOT / "docs" / "performance.md", BEGIN, END,
+        report.put_between(options.page, BEGIN, END,
                            f"Made by `{report.command_line('--kernels')}`. {head}\n\n{text}")
     return 0
 

@@ -114,11 +114,12 @@ def write_docs(rows: list[dict], machine_line: str, file: pathlib.Path) -> None:
     """Replaces what stands between the markers, and the chart beside the page."""
     import onnxruntime
 
-    draw(rows, file.parent / "performance.png")
+    picture = file.with_suffix(".png")
+    draw(rows, picture)
     put_between(file, BEGIN, END,
                 f"Made by `{command_line()}` with ONNX Runtime {onnxruntime.__version__} on {machine_line}.\n"
                 "Ratio: ONNX Runtime's time divided by Sardonyx's, medians of runs in turn. Peak MB: above the bare "
-                f"program's.\n\n{table(rows)}\n\n![ratios](performance.png)")
+                f"program's.\n\n{table(rows)}\n\n![ratios]({picture.name})")
 
 
 def family_line(row: dict, entry) -> str:

@@ -86,6 +86,10 @@ def compare(engines: dict[str, Engine], folder: pathlib.Path, count: int, entry:
     return max((values.difference(*pair, twins) for pair in pairs), default=0.0)
 
 
+def same_outputs(row: dict, entry: zoo.Entry | None) -> bool:
+    return bool(row["max_diff_over_rms"] <= (max(entry.tolerance, entry.drift) if entry else values.TOLERANCE))
+
+
 def creation_times(command: list[str], model: pathlib.Path, threads: int, count: int) -> list[float]:
     times = []
     for _ in range(count):
@@ -143,6 +147,14 @@ def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.
                 engines[engine].ask("inputs", models[engine].with_suffix(".npz"))
             times = take_turns(engines, options.seconds)
             row["max_diff_over_rms"] = compare(engines, pathlib.Path(folder), known["outputs"], entry)
+            if threads > 1 and not same_outputs(row, entry):
+                # Some of its operators race: what it gives on one thread decides.
+                with Engine(children["onnxruntime"]) as judge:
+                    judge.ask("load", models["onnxruntime"], 1)
+                    judge.ask("inputs", models["onnxruntime"].with_suffix(".npz"))
+                    judge.ask("run", 1)
+                    row["max_diff_over_rms"] = compare({"sardonyx": ours, "onnxruntime": judge},
+                                                       pathlib.Path(folder), known["outputs"], entry)
             for engine in engines:
                 memory = engines[engine].ask("memory")
                 row[f"{engine}_ms"] = statistics.median(times[engine])
@@ -156,7 +168,7 @@ def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.
     row["memory_ratio"] = row["onnxruntime_peak_mb"] / max(row["sardonyx_peak_mb"], 0.1)
     gflops = peak.get(f"gflops_{threads}", peak["gflops_1"] * threads)
     row["share_of_peak"] = known["gflop"] / (row["sardonyx_ms"] * 1e-3) / gflops
-    row["same_outputs"] = bool(row["max_diff_over_rms"] <= (max(entry.tolerance, entry.drift) if entry else values.TOLERANCE))
+    row["same_outputs"] = same_outputs(row, entry)
     return row
 
 
@@ -172,7 +184,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--picture", type=pathlib.Path, default=ROOT / "build" / "bench" / "ratios.png",
                         help="the chart to write (default build/bench/ratios.png)")
     parser.add_argument("--write-docs", action="store_true",
-                        help="put table and chart into docs/performance.md")
+                        help="put table and chart into --page")
+    parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs" / "performance.md",
+                        help="for --write-docs: docs/performance.md, or the page of another machine")
     parser.add_argument("--write-models", action="store_true", help="put the table of families into docs/models.md")
     parser.add_argument("--seconds", type=float, default=3.0, help="to spend on taking turns, per row (default 3)")
     parser.add_argument("--loads", type=int, default=3, help="sessions created per row (default 3)")
@@ -209,7 +223,7 @@ def main() -> int:
     report.draw(rows, options.picture)
     print(f"chart: {options.picture}")
     if options.write_docs:
-        report.write_docs(rows, machine, ROOT / "docs" / "performance.md")
+        report.write_docs(rows, machine, options.page)
     if options.write_models:
         report.write_models(rows, zoo.ENTRIES, machine, ROOT / "docs" / "models.md")
     wrong = [row for row in rows if "error" in row or not row["same_outputs"]]
