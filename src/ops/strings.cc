@@ -179,9 +179,12 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
   return make_allocating_step("string_normalizer", [action, exact, dotted, stops](RunContext& run) {
     const auto* x = run.in<std::string>(0);
     std::vector<std::string> kept;
+    kept.reserve(static_cast<size_t>(run.in_size(0)));
     for (int64_t i = 0; i < run.in_size(0); ++i) {
-      if (!stops.empty() && stops.contains(exact ? x[i] : to_lower(x[i], dotted))) continue;
-      kept.push_back(action == Case::lower   ? to_lower(x[i], dotted)
+      const bool lowers = action == Case::lower || (!stops.empty() && !exact);
+      std::string lower = lowers ? to_lower(x[i], dotted) : std::string();
+      if (!stops.empty() && stops.contains(exact ? x[i] : lower)) continue;
+      kept.push_back(action == Case::lower   ? std::move(lower)
                      : action == Case::upper ? to_upper(x[i], dotted)
                                              : x[i]);
     }

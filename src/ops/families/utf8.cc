@@ -112,6 +112,22 @@ std::string each_letter(std::string_view text, Map map) {
   return result;
 }
 
+bool is_ascii(std::string_view text) {
+  uint8_t all = 0;
+  for (const char c : text) all |= static_cast<uint8_t>(c);
+  return all < 0x80;
+}
+
+// The 26 letters from `first` on in the other case.
+std::string with_ascii_turned(std::string_view text, char first) {
+  std::string result(text);
+  for (char& c : result) {
+    const bool is_letter = static_cast<uint8_t>(c - first) < 26;
+    c = static_cast<char>(c ^ (is_letter ? 0x20 : 0));
+  }
+  return result;
+}
+
 constexpr char32_t dotted_capital_i = 0x130, dotless_i = 0x131, dot_above = 0x307;
 constexpr std::string_view dot_above_text = "\xCC\x87";
 constexpr char32_t capital_sigma = 0x3A3, small_sigma = 0x3C3, final_sigma = 0x3C2;
@@ -119,6 +135,7 @@ constexpr char32_t capital_sigma = 0x3A3, small_sigma = 0x3C3, final_sigma = 0x3
 }  // namespace
 
 std::string to_lower(std::string_view text, bool dotted_i) {
+  if (!dotted_i && is_ascii(text)) return with_ascii_turned(text, 'A');
   return each_letter(text, [dotted_i](std::string_view before, char32_t c, std::string_view after,
                                       std::string& result) {
     if (c == dotted_capital_i || (dotted_i && c == 'I' && after.starts_with(dot_above_text))) {
@@ -136,6 +153,7 @@ std::string to_lower(std::string_view text, bool dotted_i) {
 }
 
 std::string to_upper(std::string_view text, bool dotted_i) {
+  if (!dotted_i && is_ascii(text)) return with_ascii_turned(text, 'a');
   return each_letter(
       text, [dotted_i](std::string_view, char32_t c, std::string_view, std::string& result) {
         const auto* longer = std::lower_bound(
