@@ -1,6 +1,7 @@
 #include "infer/infer.h"
 
 #include <algorithm>
+#include <array>
 #include <forward_list>
 #include <list>
 #include <unordered_set>
@@ -129,8 +130,13 @@ bool nests_too_deep(const ops::ValueType& type) {
 // Kernels read their inputs as the signature's types say: no other may reach them.
 void check_input_types(const ops::InferContext& context, const schema::Signature& signature) {
   // By constraint: the first input that it holds for, counted from 1.
-  SmallVector<int, 16> first;
-  for (size_t i = 0; i < signature.constraints.size(); ++i) first.push_back(0);
+  std::array<int, 16> few{};
+  std::vector<int> many;
+  std::span<int> first = few;
+  if (signature.constraints.size() > few.size()) {
+    many.resize(signature.constraints.size());
+    first = many;
+  }
   for (int i = 0; i < context.input_count(); ++i) {
     const ops::ValueType& given = context.type(i);
     if (!given.is_known()) continue;
@@ -422,8 +428,9 @@ void infer_node(const ir::Node& node, const Binding& binding, std::span<const Kn
       context.fail("gives at most {} outputs; the node names {}", signature->max_outputs, made);
     }
     for (int i = 0; i < given || i < signature->min_inputs; ++i) {
+      if (context.has_input(i)) continue;
       const schema::Formal* formal = signature->input(static_cast<size_t>(i));
-      if (formal && formal->option != schema::FormalOption::optional && !context.has_input(i)) {
+      if (formal && formal->option != schema::FormalOption::optional) {
         context.fail("input {} '{}' is required and absent", i, formal->name);
       }
     }
@@ -462,6 +469,7 @@ ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings) {
     const size_t declared = graph.value_info.size() + graph.initializers.size();
     findings.budget->nodes -= static_cast<int64_t>(graph.nodes.size() + declared / 8) + 1;
     auto inside = std::make_unique<Scope>(&scope);
+    inside->reserve(graph.initializers.size() + graph.inputs.size() + graph.nodes.size());
     enter(graph, *inside, inner, inputs);
     infer_graph(graph, *inside, inner);
     std::vector<Known> outputs = outputs_of(graph, *inside, inner);

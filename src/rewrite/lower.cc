@@ -39,6 +39,9 @@ class Lowering {
     }
     services_.fresh_name = [this](std::string_view hint) { return fresh_name(hint); };
     services_.assume_inference = options.assume_inference;
+    constexpr size_t most_use = 12;  // kinds of nodes
+    meaning_at_.reserve(most_use);
+    meanings_.reserve(most_use);
     findings_.symbols = &symbols_;
     // Types serve the upgrade rules here; what is wrong is reported by the inference proper.
     findings_.problem = [](const ir::Node&, const Error&) {};
@@ -94,8 +97,10 @@ class Lowering {
               "have functions of that domain, but no other operators");
     }
     has_gradients_ |= node.op_type == "Gradient";
-    ir::for_each_subgraph(
-        node, [this](const ir::Graph& graph, const ir::Attribute&, int) { look_at(graph.nodes); });
+    if (!has_graphs(node)) return;
+    ir::for_each_subgraph(node, [this](const ir::Graph& graph, const ir::Attribute&, int) {
+      look_at(graph.nodes);
+    });
   }
 
   // Names that fresh_name could make, too: those that end with "__" and a number.
@@ -285,6 +290,7 @@ class Lowering {
       return place(node, ours, &binding, scope, out);
     }
     const auto [version, bound] = std::pair(meaning.version, meaning.bound);
+    const infer::Binding newest{meaning.newest, meaning.op};
     if (options_.keep_unknown && !is_known(node, version, bound)) {
       if (&scope == main_scope_) main_walk_->step(node);
       if (keeps(node, scope)) out.push_back(ours ? std::move(*ours) : node);
@@ -292,9 +298,9 @@ class Lowering {
     }
     const int64_t opset = opset_of(node, version);
     if (bound == nullptr && schema::is_standard_domain(node.domain)) unknown_operator(node, opset);
-    if (ours != nullptr) return change(*ours, bound, opset, imports, scope, depth, out);
+    if (ours != nullptr) return change(*ours, bound, newest, opset, imports, scope, depth, out);
     const Copy copy(spare_nodes_, node);
-    change(copy.node(), bound, opset, imports, scope, depth, out);
+    change(copy.node(), bound, newest, opset, imports, scope, depth, out);
   }
 
   // Whether the subgraphs of a node are what lowering would make of them: shared then, not copied.
@@ -343,8 +349,9 @@ class Lowering {
   };
 
   // The node becomes one of the newest version, or what that stands for.
-  void change(ir::Node& node, const schema::Signature* bound, int64_t opset, const Imports& imports,
-              infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+  void change(ir::Node& node, const schema::Signature* bound, const infer::Binding& newest,
+              int64_t opset, const Imports& imports, infer::Scope& scope, int depth,
+              std::vector<ir::Node>& out) {
     if (node.domain == "ai.onnx") node.domain.clear();
     for (ir::Attribute& attribute : node.attributes) {
       if (attribute.g) attribute.g = lower_subgraph(*attribute.g, imports, scope, depth);
@@ -352,7 +359,7 @@ class Lowering {
     }
     if (bound == nullptr && options_.custom != nullptr)
       node.custom = options_.custom->bind(node.domain, node.op_type, opset);
-    upgrade(std::move(node), bound, scope, depth, out);
+    upgrade(std::move(node), bound, newest, scope, depth, out);
   }
 
   // What the nodes of one operator mean in one version of its domain.
@@ -360,6 +367,7 @@ class Lowering {
     int64_t version;                  // of the domain; 0: it is not imported
     const schema::Signature* bound;   // null where the version has no such operator
     const schema::Signature* newest;  // null where nobody knows it
+    const ops::Operator* op;          // null where there is no code for it
     // Of nodes that mean what the newest version does and is what there is a kernel for, as long as
     // they have no graphs; null: they have to change.
     const ops::Operator* as_is;
@@ -387,10 +395,11 @@ class Lowering {
     meaning.bound = schema::bound_version(versions, version);
     if (versions.empty()) return meaning;
     meaning.newest = &versions.back();
+    meaning.op = ops::find_operator(node.domain, node.op_type);
     if (node.domain == "ai.onnx") return meaning;
     const int32_t latest = schema::latest_opset(node.domain);
     if (meaning.bound != nullptr && (latest == 0 || version <= latest))
-      meaning.as_is = operator_as_is(node, meaning.bound, *meaning.newest);
+      meaning.as_is = operator_as_is(meaning.op, meaning.bound, *meaning.newest);
     return meaning;
   }
 
@@ -410,9 +419,8 @@ class Lowering {
     return keeps_nodes(scope) || has_graphs(node);
   }
 
-  const ops::Operator* operator_as_is(const ir::Node& node, const schema::Signature* bound,
+  const ops::Operator* operator_as_is(const ops::Operator* op, const schema::Signature* bound,
                                       const schema::Signature& newest) const {
-    const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
     const bool as_is =
         op != nullptr && !must_upgrade(bound, newest, op) &&
         (!options_.expand_bodies || (op->prepare != nullptr && !options_.prefer_function_bodies));
@@ -505,12 +513,11 @@ class Lowering {
   }
 
   // To the newest version; then to the body where there is no kernel.
-  void upgrade(ir::Node&& node, const schema::Signature* bound, infer::Scope& scope, int depth,
-               std::vector<ir::Node>& out) {
-    const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
-    const schema::Signature* newest = schema::newest(node.domain, node.op_type);
-    if (newest == nullptr || !must_upgrade(bound, *newest, op))
-      return emit(std::move(node), scope, depth, out);
+  void upgrade(ir::Node&& node, const schema::Signature* bound, const infer::Binding& newest,
+               infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+    const ops::Operator* op = newest.op;
+    if (newest.signature == nullptr || !must_upgrade(bound, *newest.signature, op))
+      return emit(std::move(node), newest, scope, depth, out);
     require_signature(node, *bound);
     services_.known = [&](std::string_view name) {
       catch_up(pending_);
@@ -532,21 +539,33 @@ class Lowering {
       }
     }
     for (ir::Node& helper : before) emit(std::move(helper), scope, depth, out);
-    if (!context.dropped()) emit(std::move(node), scope, depth, out);
+    if (!context.dropped()) {
+      const bool same = node.op_type == op->name && node.domain == op->domain;
+      emit(std::move(node), same ? newest : newest_of(node), scope, depth, out);
+    }
     for (ir::Node& helper : after) emit(std::move(helper), scope, depth, out);
+  }
+
+  static infer::Binding newest_of(const ir::Node& node) {
+    return {schema::newest(node.domain, node.op_type),
+            ops::find_operator(node.domain, node.op_type)};
   }
 
   // A node of the newest version.
   void emit(ir::Node&& node, infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
+    const infer::Binding newest = newest_of(node);
+    emit(std::move(node), newest, scope, depth, out);
+  }
+  void emit(ir::Node&& node, const infer::Binding& newest, infer::Scope& scope, int depth,
+            std::vector<ir::Node>& out) {
     if (node.custom) return place(node, &node, nullptr, scope, out);
-    const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
+    const ops::Operator* op = newest.op;
     const bool has_kernel = op != nullptr && op->prepare != nullptr;
     if (options_.expand_bodies && (!has_kernel || options_.prefer_function_bodies)) {
       if (const ir::Function* body = standard_body(node))
         return inline_call(*body, node, scope, depth, out);
     }
-    const infer::Binding binding{schema::newest(node.domain, node.op_type), op};
-    place(node, &node, op != nullptr ? &binding : nullptr, scope, out);
+    place(node, &node, op != nullptr ? &newest : nullptr, scope, out);
   }
 
   // `ours`: as for lower_node; `binding`: null where it has not been looked up.

@@ -137,16 +137,16 @@ class Reporter {
   const ir::Node* lowered_form(const ir::Node& node, const ir::Graph& lowered) {
     const auto [place, is_new] = makers_.try_emplace(&lowered);
     auto& makers = place->second;
+    if (is_new) makers.reserve(lowered.nodes.size());
     for (size_t i = 0; is_new && i < lowered.nodes.size(); ++i) {
       for (const std::string& name : lowered.nodes[i].outputs)
         makers.emplace(name, &lowered.nodes[i]);
     }
     for (const std::string& name : node.outputs) {
-      const auto found = name.empty() ? makers.end() : makers.find(name);
-      if (found == makers.end()) continue;
-      const bool same =
-          found->second->op_type == node.op_type && found->second->outputs == node.outputs;
-      return same ? found->second : nullptr;
+      const ir::Node* const* found = name.empty() ? nullptr : makers.find(name);
+      if (found == nullptr) continue;
+      const ir::Node& maker = **found;
+      return maker.op_type == node.op_type && maker.outputs == node.outputs ? &maker : nullptr;
     }
     return nullptr;
   }
@@ -258,16 +258,39 @@ class Reporter {
   // Of a tensor of known rank, as nearly all are.
   void describe(const ir::ValueType& type, InferredValue& value) {
     value.element = type.element;
-    value.state = list_sizes(*type.shape, value);
-    if (type.element == ElementType::undefined) value.state = State::partial;
-    text_ = name_of(type.element);
-    char before = '[';
-    for (const std::string& size : *value.shape) {
-      text_.append(1, before).append(size);
-      before = ',';
+    if (!describe_numbers(type, value)) {
+      value.state = list_sizes(*type.shape, value);
+      text_ = name_of(type.element);
+      char before = '[';
+      for (const std::string& size : *value.shape) {
+        text_.append(1, before).append(size);
+        before = ',';
+      }
+      value.type = text_ += ']';
     }
-    if (value.shape->empty()) text_ += '[';
-    value.type = text_ += ']';
+    if (type.element == ElementType::undefined) value.state = State::partial;
+  }
+
+  // Of a few sizes that are all numbers, as most are; false: of others.
+  static bool describe_numbers(const ir::ValueType& type, InferredValue& value) {
+    constexpr size_t most = 8, digits = 20, longest_name = 64;
+    const std::vector<ir::Dim>& sizes = *type.shape;
+    if (sizes.size() > most || !std::ranges::all_of(sizes, &ir::Dim::is_constant)) return false;
+    std::array<char, longest_name + most * (digits + 1) + 2> text;
+    char* end = std::ranges::copy(name_of(type.element), text.data()).out;
+    *end++ = '[';
+    std::vector<std::string>& texts = value.shape.emplace();
+    texts.reserve(sizes.size());
+    for (const ir::Dim& size : sizes) {
+      if (!texts.empty()) *end++ = ',';
+      char* const start = end;
+      end = std::to_chars(start, start + digits, *size.value()).ptr;
+      texts.emplace_back(start, end);
+    }
+    *end++ = ']';
+    value.type.assign(text.data(), end);
+    value.state = State::known;
+    return true;
   }
 
   // The texts of a tensor's sizes, and how much is known of them all.
@@ -374,8 +397,7 @@ class Reporter {
   std::unordered_map<ir::Dim, Size, ir::DimHash> sizes_;
   std::unordered_set<int> noted_;
   // Of the lowered graphs: the nodes that make their values.
-  std::unordered_map<const ir::Graph*, std::unordered_map<std::string_view, const ir::Node*>>
-      makers_;
+  std::unordered_map<const ir::Graph*, NameMap<const ir::Node*>> makers_;
   std::string text_;  // of the type at hand: its memory serves the next
 };
 
