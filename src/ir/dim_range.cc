@@ -200,6 +200,8 @@ std::optional<int64_t> Dim::upper() const { return range_of(*this).high; }
 bool surely_at_least(const Dim& a, const Dim& b) {
   const auto least = a.lower(), most = b.upper();
   if (least && most && *least >= *most) return true;  // also where the difference overflows
+  // Of a symbol and a number the bounds say all there is.
+  if ((a.is_constant() && b.as_symbol()) || (b.is_constant() && a.as_symbol())) return false;
   const Dim difference = a - b;
   if (is_negative_somewhere(difference)) return false;
   int fuel = 24;

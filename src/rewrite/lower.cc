@@ -1,6 +1,8 @@
 #include "rewrite/lower.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -133,8 +135,10 @@ class Lowering {
   std::string fresh_name(std::string_view hint) {
     if (counter_ == 0) collect_names();
     std::string name;
+    std::array<char, 20> number{};
     do {
-      name.assign(hint).append("__").append(std::to_string(counter_++));
+      const auto written = std::to_chars(number.begin(), number.end(), counter_++);
+      name.assign(hint).append("__").append(number.begin(), written.ptr);
     } while (names_.contains(name));
     return name;
   }

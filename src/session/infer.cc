@@ -470,17 +470,28 @@ class ListedNodes : public ir::NodeSource {
     for (const std::string& name : node->outputs) {
       if (!name.empty()) values_.emplace_back().name = name;
     }
-    if (has_graphs(*node)) holders_.push_back(*node);
+    if (has_graphs(*node)) keep(*node);
     return node;
   }
   void visit_with(std::string_view text,
                   const std::function<void(const ir::Node&)>& visit) override {
     outline_.visit_with(text, visit);
   }
-  // Those with subgraphs, as they are in the file.
+  // Those with subgraphs: what finds and names these.
   const std::vector<ir::Node>& holders() const { return holders_; }
 
  private:
+  void keep(const ir::Node& node) {
+    ir::Node& kept = holders_.emplace_back();
+    kept.op_type = node.op_type;
+    kept.domain = node.domain;
+    kept.name = node.name;
+    kept.outputs = node.outputs;
+    for (const ir::Attribute& attribute : node.attributes) {
+      if (attribute.g || !attribute.graphs.empty()) kept.attributes.push_back(attribute);
+    }
+  }
+
   wire::Outline& outline_;
   std::vector<InferredValue>& values_;
   std::vector<ir::Node> holders_;
