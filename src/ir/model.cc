@@ -1,7 +1,5 @@
 #include "ir/model.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -48,12 +46,15 @@ int64_t imported_version(const std::vector<OperatorSetId>& imports, std::string_
   return version;
 }
 
+// Said of every call of a function and every node with a subgraph, whether or not anybody reads it:
+// quick, as formatting is not.
 std::string describe(const Node& node) {
   std::string text;
   const std::string_view domain = canonical_domain(node.domain);
-  if (!domain.empty()) text = fmt::format("{}.", domain);
+  text.reserve(domain.size() + node.op_type.size() + node.name.size() + 4);
+  if (!domain.empty()) text.append(domain).append(1, '.');
   text += node.op_type;
-  if (!node.name.empty()) text += fmt::format(" '{}'", node.name);
+  if (!node.name.empty()) text.append(" '").append(node.name).append(1, '\'');
   return text;
 }
 

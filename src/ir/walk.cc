@@ -200,7 +200,9 @@ void walk_mutable(Graph& graph, const std::function<void(std::vector<Node>&)>& c
 }
 
 std::string place_of(const Node& node) {
-  return node.origin.empty() ? describe(node) : fmt::format("{} ({})", describe(node), node.origin);
+  std::string place = describe(node);
+  if (!node.origin.empty()) place.append(" (").append(node.origin).append(1, ')');
+  return place;
 }
 
 }  // namespace sardonyx::ir

@@ -16,7 +16,7 @@ class Instance {
       : function_(function),
         call_(call),
         fresh_name_(fresh_name),
-        origin_(fmt::format("in function {}, called by {}", function.name, ir::place_of(call))) {}
+        origin_("in function " + function.name + ", called by " + ir::place_of(call)) {}
 
   std::vector<ir::Node> make() {
     if (call_.inputs.size() > function_.inputs.size() ||
@@ -47,7 +47,7 @@ class Instance {
         const auto [name, is_new] = names_.add(output, {});
         if (is_new) *name = fresh_name_(output);
       }
-      nodes.push_back(renamed(node));
+      put_renamed(node, nodes.emplace_back());
     }
     for (ir::Node& node : extra) nodes.push_back(std::move(node));
     return nodes;
@@ -69,8 +69,8 @@ class Instance {
     return found == nullptr ? name : *found;
   }
 
-  ir::Node renamed(const ir::Node& of) {
-    ir::Node node;
+  // `node` is empty.
+  void put_renamed(const ir::Node& of, ir::Node& node) {
     node.op_type = of.op_type;
     node.domain = of.domain;
     node.overload = of.overload;
@@ -87,7 +87,6 @@ class Instance {
     node.unknown = of.unknown;
     node.origin = origin_;
     node.custom = of.custom;
-    return node;
   }
 
   void put_attribute(const ir::Attribute& attribute, ir::Node& node) {
@@ -124,7 +123,7 @@ class Instance {
     copy->nodes.reserve(graph.nodes.size());
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& output : node.outputs) define(output);
-      copy->nodes.push_back(renamed(node));
+      put_renamed(node, copy->nodes.emplace_back());
     }
     for (auto& output : copy->outputs) {
       const std::string& name = renamed(output.name);

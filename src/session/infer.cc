@@ -159,8 +159,9 @@ class Reporter {
     const auto go = [&](const ir::Graph& graph, std::shared_ptr<const ir::Graph>* written,
                         const ir::Graph* inner, const std::string& attribute) {
       if (inner == nullptr || !inferred_.subgraphs.contains(inner)) return;
-      const std::string name =
-          fmt::format("{}{}{} {}", label, label.empty() ? "" : ", ", ir::describe(node), attribute);
+      std::string name = label;
+      if (!label.empty()) name += ", ";
+      name.append(ir::describe(node)).append(1, ' ').append(attribute);
       if (written == nullptr) return report(graph, nullptr, *inner, inner, name);
       auto copy = std::make_shared<ir::Graph>(graph);
       report(*copy, copy.get(), *inner, inner, name);
