@@ -100,9 +100,8 @@ class Lowering {
     }
     has_gradients_ |= node.op_type == "Gradient";
     if (!has_graphs(node)) return;
-    ir::for_each_subgraph(node, [this](const ir::Graph& graph, const ir::Attribute&, int) {
-      look_at(graph.nodes);
-    });
+    ir::for_each_subgraph(
+        node, [this](const ir::Graph& graph, const ir::Attribute&, int) { look_at(graph.nodes); });
   }
 
   // Names that fresh_name could make, too: those that end with "__" and a number.

@@ -277,7 +277,7 @@ class Reporter {
     constexpr size_t most = 8, digits = 20, longest_name = 64;
     const std::vector<ir::Dim>& sizes = *type.shape;
     if (sizes.size() > most || !std::ranges::all_of(sizes, &ir::Dim::is_constant)) return false;
-    std::array<char, longest_name + most * (digits + 1) + 2> text;
+    std::array<char, longest_name + most*(digits + 1) + 2> text;
     char* end = std::ranges::copy(name_of(type.element), text.data()).out;
     *end++ = '[';
     std::vector<std::string>& texts = value.shape.emplace();

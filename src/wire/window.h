@@ -21,12 +21,12 @@ class Window {
 
   // The `size` bytes at `place`, which lie inside; good until the next call. Throws Error
   // (unreadable) where the file has become shorter.
-  const std::byte* look(const std::byte* place, size_t size) {
+  [[gnu::always_inline]] const std::byte* look(const std::byte* place, size_t size) {
     const std::byte* seen = glance(place, size);
     return seen != nullptr ? seen : move(static_cast<size_t>(place - file_), size);
   }
   // The same where it takes no reading; else null.
-  const std::byte* glance(const std::byte* place, size_t size) const {
+  [[gnu::always_inline]] const std::byte* glance(const std::byte* place, size_t size) const {
     const auto offset = static_cast<size_t>(place - file_);
     return offset >= begin_ && offset + size <= end_ ? seen_ + (offset - begin_) : nullptr;
   }
