@@ -80,4 +80,20 @@ bool has_avx512_vnni() {
 #endif
 }
 
+bool halves_wide_vectors() {
+#if defined(__x86_64__)
+  static const bool found = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (chosen_set < InstructionSet::avx512 || __get_cpuid(0, &a, &b, &c, &d) == 0) return false;
+    const bool is_amd = b == signature_AMD_ebx && d == signature_AMD_edx && c == signature_AMD_ecx;
+    if (!is_amd || __get_cpuid(1, &a, &b, &c, &d) == 0) return false;
+    constexpr unsigned zen4 = 0x19;
+    return (a >> 8 & 0xf) + (a >> 20 & 0xff) == zen4;
+  }();
+  return found;
+#else
+  return false;
+#endif
+}
+
 }  // namespace sardonyx

@@ -1,6 +1,7 @@
 // Which way a convolution is computed.
 #include <algorithm>
 
+#include "base/cpu.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/geometry.h"
 #include "kernels/conv/path.h"
@@ -173,13 +174,16 @@ int winograd_tile(const ConvShape& shape) {
   const TileKernels& kernels = tile_kernels();
   const auto up = [](int64_t n, int64_t to) { return (n + to - 1) / to; };
   constexpr double few_weight_bytes = 1 << 20;
+  // Arithmetic that takes twice as long hides as much more of a wait; the caches are nearer, too.
+  const double waits = halves_wide_vectors() ? 0.37 : 1;
   // In multiply-adds of full vectors, as measured: what a product of so many rows takes beyond them
   // (`slow`), or the wait for weights to come from memory, or from the third-level cache where they
   // are few, which some of the arithmetic hides.
   const auto product = [&](double rows, double values, double slow) {
     const double weights = values * static_cast<double>(g.group_in) *
                            static_cast<double>(up(g.group_out, kernels.lanes) * kernels.lanes);
-    const double wait = (weights * sizeof(float) > few_weight_bytes ? 1.9 : 0.8) * kernels.lanes;
+    const double wait =
+        waits * (weights * sizeof(float) > few_weight_bytes ? 1.9 : 0.8) * kernels.lanes;
     return weights * std::max(slow * rows, wait + 0.9 * rows);
   };
   const auto with_tiles = [&](int64_t side) {
