@@ -145,8 +145,7 @@ std::string WalkPlace::path() const {
 }
 
 bool has_graphs(const Node& node) {
-  return std::ranges::any_of(node.attributes,
-                             [](const Attribute& a) { return a.g || !a.graphs.empty(); });
+  return std::ranges::any_of(node.attributes, [](const Attribute& a) { return has_graphs(a); });
 }
 
 void for_each_subgraph(

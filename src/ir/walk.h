@@ -51,7 +51,10 @@ void walk(const Graph& graph, const WalkCallbacks& callbacks);
 void walk(const Graph& graph, std::string_view root, const WalkCallbacks& callbacks);
 void walk(const Function& function, const WalkCallbacks& callbacks);
 
-// Whether an attribute of `node` is a graph or a list of graphs.
+// Whether an attribute is a graph or a list of graphs; whether one of a node's is.
+inline bool has_graphs(const Attribute& attribute) {
+  return attribute.g != nullptr || !attribute.graphs.empty();
+}
 bool has_graphs(const Node& node);
 
 // Calls `visit` for every graph that an attribute of `node` holds directly, in order;

@@ -180,8 +180,8 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
     const auto* x = run.in<std::string>(0);
     std::vector<std::string> kept;
     kept.reserve(static_cast<size_t>(run.in_size(0)));
+    const bool lowers = action == Case::lower || (!stops.empty() && !exact);
     for (int64_t i = 0; i < run.in_size(0); ++i) {
-      const bool lowers = action == Case::lower || (!stops.empty() && !exact);
       std::string lower = lowers ? to_lower(x[i], dotted) : std::string();
       if (!stops.empty() && stops.contains(exact ? x[i] : lower)) continue;
       kept.push_back(action == Case::lower   ? std::move(lower)

@@ -99,7 +99,6 @@ class Lowering {
               "have functions of that domain, but no other operators");
     }
     has_gradients_ |= node.op_type == "Gradient";
-    if (!has_graphs(node)) return;
     ir::for_each_subgraph(
         node, [this](const ir::Graph& graph, const ir::Attribute&, int) { look_at(graph.nodes); });
   }

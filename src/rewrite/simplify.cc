@@ -169,10 +169,7 @@ class Simplifier {
   // Computes the node's outputs into `made` where they never change and are worth keeping.
   bool fold_node(const ir::Node& node, const infer::Binding& binding,
                  std::span<const Known* const> inputs, std::vector<Known>& made, bool keeps_bytes) {
-    if (std::ranges::any_of(node.attributes, [](const ir::Attribute& attribute) {
-          return attribute.g != nullptr || !attribute.graphs.empty();
-        }))
-      return false;
+    if (ir::has_graphs(node)) return false;
     const auto wanted = [&](size_t i) { return !node.outputs[i].empty(); };
     bool inferred = true;
     for (size_t i = 0; i < made.size(); ++i) inferred &= !wanted(i) || made[i].constant.has_value();

@@ -489,7 +489,7 @@ class ListedNodes : public ir::NodeSource {
     kept.name = node.name;
     kept.outputs = node.outputs;
     for (const ir::Attribute& attribute : node.attributes) {
-      if (attribute.g || !attribute.graphs.empty()) kept.attributes.push_back(attribute);
+      if (ir::has_graphs(attribute)) kept.attributes.push_back(attribute);
     }
   }
 

@@ -1,11 +1,11 @@
 #include "session/profile.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <unordered_map>
 
 #include "base/loop_recorder.h"
+#include "ir/walk.h"
 #include "run/observer.h"
 #include "session/node_work.h"
 
@@ -153,10 +153,7 @@ class Recorder final : public run::Observer {
     const run::PlanStep& step = *profile_.plan_steps[static_cast<size_t>(index)];
     const ir::Node& node = *step.node;
     if (step.step && step.step->traits().view_of_input >= 0) return;
-    const bool has_bodies = std::any_of(
-        node.attributes.begin(), node.attributes.end(),
-        [](const ir::Attribute& attribute) { return attribute.g || !attribute.graphs.empty(); });
-    if (has_bodies) return;
+    if (ir::has_graphs(node)) return;
     inputs_.clear(), outputs_.clear();
     for (int i = 0; i < shapes.input_count(); ++i) {
       inputs_.push_back(operand(

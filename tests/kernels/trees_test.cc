@@ -1,6 +1,7 @@
 // Forests against each tree walked node by node, on every instruction set.
 #include "kernels/trees/forest.h"
 
+#include <malloc.h>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -190,6 +191,33 @@ TEST(Forest, TreesOfManyFeaturesAreWalked) {
     c.parts.root_is_leaf.push_back(false);
   }
   compare<float>(1, c, Forest<float>(c.parts, c.targets));
+}
+
+// A short file may name one tree a million times.
+TEST(Forest, RootsOfOneTreeShareItsMemory) {
+  Case c;
+  c.parts.leaf_begins = {0};
+  for (int64_t leaf = 0; leaf < 200; ++leaf) {
+    c.parts.weights.push_back({0, static_cast<double>(leaf)});
+    c.parts.leaf_begins.push_back(leaf + 1);
+  }
+  for (int64_t i = 0; i + 1 < 200; ++i) {  // node i: leaf i, or the node before it
+    TreeNode node;
+    node.threshold = static_cast<double>(i) / 100 - 1;
+    node.yes = i, node.yes_is_leaf = i == 0;
+    if (i > 0) node.yes = i - 1;
+    node.no = i + 1, node.no_is_leaf = true;
+    c.parts.nodes.push_back(node);
+  }
+  constexpr size_t roots = 100'000;
+  c.parts.roots.assign(roots, 198);
+  c.parts.root_is_leaf.assign(roots, false);
+  const size_t before = mallinfo2().uordblks;
+  const Forest<float> forest(c.parts, 1);
+  EXPECT_LT(mallinfo2().uordblks, before + (size_t{32} << 20));
+  c.parts.roots.resize(300);
+  c.parts.root_is_leaf.resize(300);
+  compare<float>(3, c, Forest<float>(c.parts, 1));
 }
 
 }  // namespace

@@ -339,7 +339,10 @@ class Forest<T>::Sets {
     made.first_word = static_cast<int32_t>(words_.size());
     made.first_test = static_cast<int32_t>(tests_.size());
     laying.splits.clear();
-    if (laying.forest.heights_[tree] >= most_leaves ||
+    // Trees that share their nodes must not be laid out again and again.
+    const bool has_room =
+        leaves_.size() <= laying.forest.nodes_.size() && tests_.size() < most_nodes;
+    if (!has_room || laying.forest.heights_[tree] >= most_leaves ||
         !collect(laying, laying.forest.roots_[tree], made.first_leaf)) {
       leaves_.resize(static_cast<size_t>(made.first_leaf));
       return;
