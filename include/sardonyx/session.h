@@ -48,8 +48,9 @@ struct LoadOptions {
 };
 
 // A model file, read and ready to make sessions of. Cheap to copy; copies and the sessions made
-// from them share the file's bytes and the packed forms of its weights. May be used from any
-// thread.
+// from them share the file's bytes and the packed forms of its weights; sessions with the same
+// options share all that preparing makes, while one of them lives, so that the second one is there
+// in microseconds. May be used from any thread.
 class Model {
  public:
   // Maps and reads a file; external data is found beside it. Throws Error (unreadable).
@@ -167,7 +168,8 @@ class Session {
   // What running consists of.
   std::vector<StepDescription> steps() const;
   // Bytes of weights packed by runs so far or to be packed, and of working memory that ended runs
-  // have left for later ones (one block for each run that there was at the same time).
+  // have left for later ones (one block for each run that there was at the same time): of all
+  // sessions of its model, and of those that share its plan.
   int64_t packed_bytes() const;
   int64_t arena_bytes() const;
 

@@ -271,7 +271,7 @@ void Context::bind_step(int index, eval::Environment& environment) {
   const StepSlots& at = step_slots_[static_cast<size_t>(index)];
   ops::BindContext bind(pointers_.data() + at.inputs, static_cast<int>(step.inputs.size()),
                         pointers_.data() + at.outputs, static_cast<int>(step.outputs.size()),
-                        state_.mutable_data() + step.state_offset, environment.pool().threads());
+                        state_.mutable_data() + step.state_offset, threads_);
   step.step->bind(bind);
   reserve(step.mode == PlanStep::Mode::planned ? scratch_ : late_scratch_, bind.scratch(),
           environment);

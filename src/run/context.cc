@@ -10,8 +10,9 @@
 
 namespace sardonyx::run {
 
-Context::Context(const Plan& plan)
+Context::Context(const Plan& plan, int threads)
     : plan_(plan),
+      threads_(threads),
       slots_(plan.values().size()),
       dims_(static_cast<size_t>(plan.dims_count()), 0),
       sizes_(static_cast<size_t>(plan.symbols().size()), -1),

@@ -13,12 +13,14 @@ namespace sardonyx::run {
 
 class Context {
  public:
-  explicit Context(const Plan& plan);
+  // For runs on a pool of this many threads: what steps are bound to depends on it.
+  Context(const Plan& plan, int threads);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   void run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
            std::span<Value> outputs, eval::Environment& environment);
+  int threads() const { return threads_; }
   // Memory that stays for the next run.
   int64_t arena_bytes() const;
 
@@ -78,6 +80,7 @@ class Context {
   };
 
   const Plan& plan_;
+  int threads_;
   std::vector<ops::Slot> slots_;      // by value
   std::vector<ops::Slot*> pointers_;  // of all steps
   std::vector<StepSlots> step_slots_;

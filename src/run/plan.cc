@@ -13,16 +13,18 @@ Plan::Plan(ir::Graph graph, std::span<const Known> inputs,
 
 Plan::~Plan() = default;
 
-std::unique_ptr<Context> Plan::acquire() const {
+std::unique_ptr<Context> Plan::acquire(int threads) const {
   {
     const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
+    for (auto idle = idle_.rbegin(); idle != idle_.rend(); ++idle) {
+      if ((*idle)->threads() != threads) continue;
+      std::swap(*idle, idle_.back());
       auto context = std::move(idle_.back());
       idle_.pop_back();
       return context;
     }
   }
-  return std::make_unique<Context>(*this);
+  return std::make_unique<Context>(*this, threads);
 }
 
 void Plan::release(std::unique_ptr<Context> context) const {
@@ -32,7 +34,7 @@ void Plan::release(std::unique_ptr<Context> context) const {
 
 void Plan::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
                std::span<Value> outputs, eval::Environment& environment) const {
-  std::unique_ptr<Context> context = acquire();
+  std::unique_ptr<Context> context = acquire(environment.pool().threads());
   // A context that a failed run leaves behind is dropped: its binding may be half done.
   context->run(inputs, captured, outputs, environment);
   release(std::move(context));

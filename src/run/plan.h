@@ -117,8 +117,8 @@ class Plan {
   int64_t state_bytes_ = 0;
   int dims_count_ = 0;
 
-  // Run contexts that no run is using.
-  std::unique_ptr<Context> acquire() const;
+  // Run contexts that no run is using, each for one number of threads.
+  std::unique_ptr<Context> acquire(int threads) const;
   void release(std::unique_ptr<Context> context) const;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Context>> idle_;

@@ -1,7 +1,6 @@
 #include "sardonyx/session.h"
 
 #include <algorithm>
-#include <future>
 #include <list>
 #include <mutex>
 #include <set>
@@ -74,8 +73,6 @@ void refuse_broken(const Model::Implementation& model) {
 Threads::Threads(int count) : pool_(std::make_shared<ThreadPool>(count)) {}
 int Threads::count() const { return pool_->threads(); }
 
-// The plan for one choice of which initializers the caller overrides: those it names are inputs,
-// the others constants.
 struct Session::Implementation {
   std::shared_ptr<const Model::Implementation> model;
   SessionOptions options;
@@ -84,65 +81,71 @@ struct Session::Implementation {
   std::vector<ValueDescription> inputs, outputs;
   Names defaults;  // inputs with an initializer
 
-  struct Variant {
-    ir::Graph graph;                  // lowered; what the plain run walks
-    std::unique_ptr<run::Plan> plan;  // null for plain sessions
-    std::vector<std::string> input_names;
+  // What runs for one choice of which initializers the caller overrides.
+  struct Chosen {
+    Variants::Shared variant;
     std::vector<size_t> positions;  // of its inputs among the session's
   };
-  using SharedVariant = std::shared_ptr<const Variant>;
-  SharedVariant main;  // nothing overridden; made with the session
+  using SharedChosen = std::shared_ptr<const Chosen>;
+  SharedChosen main;  // nothing overridden; made with the session
 
-  // The others, the last used first; a caller that wants one being made waits for it alone.
+  // The others, the last used first.
   struct Other {
     std::vector<bool> overridden;  // by position among the session's inputs
-    std::shared_future<SharedVariant> variant;
+    SharedChosen chosen;
   };
   static constexpr size_t most_others = 16;
   mutable std::mutex mutex;
   mutable std::list<Other> others;
 
-  SharedVariant variant(const std::vector<bool>& overridden) const;
-  SharedVariant make_variant(const Names& overridden) const;
+  SharedChosen choose(const std::vector<bool>& overridden) const;
+  SharedChosen choose(const Names& overridden) const;
+  Variants::Shared make_variant(const Names& overridden) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
 };
 
-Session::Implementation::SharedVariant Session::Implementation::variant(
+Session::Implementation::SharedChosen Session::Implementation::choose(
     const std::vector<bool>& overridden) const {
-  std::promise<SharedVariant> promise;
-  std::shared_future<SharedVariant> future;
+  const auto is_wanted = [&](const Other& o) { return o.overridden == overridden; };
   {
     const std::lock_guard lock(mutex);
-    const auto found = std::find_if(others.begin(), others.end(),
-                                    [&](const Other& o) { return o.overridden == overridden; });
+    const auto found = std::find_if(others.begin(), others.end(), is_wanted);
     if (found != others.end()) {
       others.splice(others.begin(), others, found);
-      future = found->variant;
-    } else {
-      others.push_front({overridden, promise.get_future().share()});
-      if (others.size() > most_others) others.pop_back();
+      return found->chosen;
     }
   }
-  if (future.valid()) return future.get();
-  try {
-    Names names;
-    for (size_t i = 0; i < overridden.size(); ++i) {
-      if (overridden[i]) names.insert(inputs[i].name);
-    }
-    SharedVariant made = make_variant(names);
-    promise.set_value(made);
-    return made;
-  } catch (...) {
-    promise.set_exception(std::current_exception());
-    const std::lock_guard lock(mutex);
-    others.remove_if([&](const Other& o) { return o.overridden == overridden; });
-    throw;
+  Names names;
+  for (size_t i = 0; i < overridden.size(); ++i) {
+    if (overridden[i]) names.insert(inputs[i].name);
   }
+  SharedChosen chosen = choose(names);
+  const std::lock_guard lock(mutex);
+  if (std::none_of(others.begin(), others.end(), is_wanted))
+    others.push_front({overridden, chosen});
+  if (others.size() > most_others) others.pop_back();
+  return chosen;
 }
 
-Session::Implementation::SharedVariant Session::Implementation::make_variant(
+Session::Implementation::SharedChosen Session::Implementation::choose(
     const Names& overridden) const {
+  auto chosen = std::make_shared<Chosen>();
+  chosen->variant = model->variants.get(VariantChoice(options, overridden),
+                                        [&] { return make_variant(overridden); });
+  if (options.pack_early) {
+    model->packs.make_all(*pool);
+    model->packs.give_back_files();
+  }
+  for (const std::string& name : chosen->variant->input_names) {
+    const auto at = std::find_if(inputs.begin(), inputs.end(),
+                                 [&](const ValueDescription& d) { return d.name == name; });
+    chosen->positions.push_back(static_cast<size_t>(at - inputs.begin()));
+  }
+  return chosen;
+}
+
+Variants::Shared Session::Implementation::make_variant(const Names& overridden) const {
   auto made = std::make_shared<Variant>();
   ir::Model copy;
   copy.ir_version = model->model.ir_version;
@@ -158,12 +161,7 @@ Session::Implementation::SharedVariant Session::Implementation::make_variant(
                 [&](const ir::TensorProto& t) { return overridden.contains(t.name); });
   std::erase_if(graph.sparse_initializers,
                 [&](const ir::SparseTensorProto& t) { return overridden.contains(t.values.name); });
-  for (const ir::ValueInfo& input : graph.inputs) {
-    const auto at = std::find_if(inputs.begin(), inputs.end(),
-                                 [&](const ValueDescription& d) { return d.name == input.name; });
-    made->input_names.push_back(input.name);
-    made->positions.push_back(static_cast<size_t>(at - inputs.begin()));
-  }
+  for (const ir::ValueInfo& input : graph.inputs) made->input_names.push_back(input.name);
 
   made->graph = rewrite::lower(
       copy, {.assume_inference = options.assume_inference, .custom = &model->custom});
@@ -184,7 +182,6 @@ Session::Implementation::SharedVariant Session::Implementation::make_variant(
   made->plan =
       std::make_unique<run::Plan>(std::move(made->graph), std::span<const ops::Known>(),
                                   std::vector<std::pair<std::string, ops::Known>>(), services);
-  if (options.pack_early) model->packs.make_all(*pool);
   model->packs.give_back_files();
   return made;
 }
@@ -220,7 +217,7 @@ Session::Session(const Model& model, const SessionOptions& options)
   s.random = std::make_unique<ops::RandomStreams>(options.seed);
   if (!s.model->model.graph)
     fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
-  refuse_broken(*s.model);
+  std::call_once(s.model->checked, [&] { refuse_broken(*s.model); });
   if (options.shared_threads) {
     s.pool = options.shared_threads->pool_;
   } else {
@@ -238,8 +235,9 @@ Session::Session(const Model& model, const SessionOptions& options)
   }
   std::stable_partition(s.inputs.begin(), s.inputs.end(),
                         [](const ValueDescription& d) { return !d.optional; });
-  s.main = s.make_variant({});
-  const ir::Graph& lowered = s.main->plan ? s.main->plan->graph() : s.main->graph;
+  s.main = s.choose(Names());
+  const Variant& main = *s.main->variant;
+  const ir::Graph& lowered = main.plan ? main.plan->graph() : main.graph;
   for (const ir::ValueInfo& output : lowered.outputs) s.outputs.push_back(describe(output));
 }
 
@@ -290,8 +288,8 @@ void Session::run(std::span<const Value> inputs, std::span<Value> outputs,
               "is missing; the model takes {}", s.inputs[i].type);
     }
   }
-  const auto variant = overridden.empty() ? s.main : s.variant(overridden);
-  const auto& positions = variant->positions;
+  const auto chosen = overridden.empty() ? s.main : s.choose(overridden);
+  const auto& [variant, positions] = *chosen;
   bool in_order = positions.size() <= inputs.size();
   for (size_t i = 0; in_order && i < positions.size(); ++i) in_order = positions[i] == i;
   if (in_order) return s.run(*variant, inputs.first(positions.size()), outputs, options);
@@ -302,7 +300,7 @@ void Session::run(std::span<const Value> inputs, std::span<Value> outputs,
 
 std::vector<StepDescription> Session::steps() const {
   std::vector<StepDescription> steps;
-  const auto& variant = implementation_->main;
+  const auto& variant = implementation_->main->variant;
   if (!variant->plan) return steps;
   for (const run::PlanStep& step : variant->plan->steps()) {
     StepDescription& description = steps.emplace_back();
@@ -319,7 +317,7 @@ std::vector<StepDescription> Session::steps() const {
 int64_t Session::packed_bytes() const { return implementation_->model->packs.bytes(); }
 
 int64_t Session::arena_bytes() const {
-  const auto& variant = implementation_->main;
+  const auto& variant = implementation_->main->variant;
   return variant->plan ? variant->plan->arena_bytes() : 0;
 }
 

@@ -476,14 +476,57 @@ TEST(Session, AllOutputsAndSteps) {
   EXPECT_EQ(session.steps().size(), 2u);
 }
 
-TEST(Session, SessionsOfOneModelSharePacks) {
+// A weight that folding makes: only sessions that share their plan can share its pack.
+TEST(Session, SessionsOfOneModelShareWhatTheyPack) {
   const Model model = model_of(
-      "g (float[N, 2] x) => (float[N, 2] y) { w = Constant<value = float[2, 2] {1, 2, 3, 4}>() y = "
-      "MatMul(x, w) }");
-  const Session first(model), second(model);
+      "g (float[N, 2] x) => (float[N, 2] y) { w = Constant<value = float[2, 2] {1, 2, 3, 4}>() v = "
+      "Mul(w, w) y = MatMul(x, v) }");
   const Tensor x = Tensor::of<float>({1, 1}, {1, 2});
-  EXPECT_EQ(floats(first.run({{"x", x}})[0]), (std::vector<float>{4, 6}));
-  EXPECT_EQ(floats(second.run({{"x", x}})[0]), (std::vector<float>{4, 6}));
+  const Session first(model, {.threads = 1});
+  EXPECT_EQ(floats(first.run({{"x", x}})[0]), (std::vector<float>{10, 20}));
+  const int64_t packed = first.packed_bytes();
+  EXPECT_GT(packed, 0);
+  const Session second(model, {.threads = 2});
+  EXPECT_EQ(floats(second.run({{"x", x}})[0]), (std::vector<float>{10, 20}));
+  EXPECT_EQ(floats(first.run({{"x", x}})[0]), (std::vector<float>{10, 20}));
+  EXPECT_EQ(second.packed_bytes(), packed);
+}
+
+TEST(Session, SessionsOfOneModelWithOtherOptionsHavePlansOfTheirOwn) {
+  const Model model = model_of("g (float[2] x) => (float[2] y) { t = Relu(x) y = Neg(t) }");
+  const Session fused(model), apart(model, {.fuse = false}), all(model, {.all_outputs = true}),
+      plain(model, {.plain = true});
+  EXPECT_EQ(fused.steps().size(), 1u);
+  EXPECT_EQ(apart.steps().size(), 2u);
+  EXPECT_EQ(all.outputs().size(), 2u);
+  EXPECT_EQ(plain.steps().size(), 0u);
+  const Tensor x = Tensor::of<float>({-1, 2}, {2});
+  for (const Session* session : {&fused, &apart, &all, &plain})
+    EXPECT_EQ(floats(session->run({{"x", x}})[0]), (std::vector<float>{0, -2}));
+}
+
+// Both callers want the same defaults replaced; the plan for it is made once, or fails for both.
+TEST(Session, ManyThreadsMakeSessionsOfOneModel) {
+  const Model model = model_of(
+      "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {2, 3}> { v = Mul(w, w) y = Mul(x, "
+      "v) }");
+  const Tensor x = Tensor::of<float>({1, 1}, {2}), w = Tensor::of<float>({1, 2}, {2});
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      const Session session(model, {.threads = 1});
+      if (floats(session.run({{"x", x}})[0]) == std::vector<float>{4, 9}) ++right;
+      if (floats(session.run({{"x", x}, {"w", w}})[0]) == std::vector<float>{1, 4}) ++right;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 16);
+}
+
+TEST(Session, AModelThatCannotRunIsRefusedEachTime) {
+  const Model model = model_of("g (float[2] x) => (float[2] y) { y = Unheard(x) }");
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(Session{model}, Error);
 }
 
 TEST(Session, OperatorSetDocumentsGiveBodies) {

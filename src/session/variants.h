@@ -1,0 +1,60 @@
+// What the sessions of one model run, made once for all that make the same choices.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/model.h"
+#include "run/plan.h"
+#include "sardonyx/session.h"
+
+namespace sardonyx {
+
+// All that decides how a model's graph is lowered, simplified and planned.
+struct VariantChoice {
+  std::set<std::string> overridden;  // initializers that are inputs; the others are constants
+  bool plain = false, fuse = true, exact = false, assume_inference = false, all_outputs = false;
+
+  VariantChoice(const SessionOptions& options, std::set<std::string> names)
+      : overridden(std::move(names)),
+        plain(options.plain),
+        fuse(options.fuse),
+        exact(options.exact),
+        assume_inference(options.assume_inference),
+        all_outputs(options.all_outputs) {}
+  auto operator<=>(const VariantChoice&) const = default;
+};
+
+struct Variant {
+  ir::Graph graph;                  // lowered; what a plain run walks
+  std::unique_ptr<run::Plan> plan;  // null where plain
+  std::vector<std::string> input_names;
+};
+
+class Variants {
+ public:
+  using Shared = std::shared_ptr<const Variant>;
+
+  // The variant of this choice: the one that is there while anybody holds it, else what `make`
+  // gives. Who asks for one that is being made waits for it; what `make` throws only its caller
+  // sees, and the next one makes again.
+  Shared get(const VariantChoice& choice, const std::function<Shared()>& make);
+
+ private:
+  struct Entry {
+    std::mutex making;
+    std::weak_ptr<const Variant> variant;
+  };
+  std::shared_ptr<Entry> entry(const VariantChoice& choice);
+
+  std::mutex mutex_;
+  std::map<VariantChoice, std::shared_ptr<Entry>> entries_;
+};
+
+}  // namespace sardonyx
