@@ -595,6 +595,20 @@ TEST_P(ConvTest, WinogradStaysNearTheTruth) {
   }
 }
 
+// Many weights of a small image: the larger tiles would save little time for more than twice the
+// memory.
+TEST_P(ConvTest, LargerWinogradTilesAreWorthTheirMemory) {
+  const auto tile = [](int64_t channels, int64_t size) {
+    ConvShape s = square(channels, size, channels, 3, 1, 1);
+    s.channels_last = true;
+    set_out(s);
+    return winograd_tile(s);
+  };
+  EXPECT_EQ(tile(64, 56), 4);
+  EXPECT_EQ(tile(512, 28), 4);
+  EXPECT_EQ(tile(512, 14), 2);
+}
+
 TEST_P(ConvTest, EveryPathWasTaken) {
   check(square(6, 9, 6, 3, 1, 1, 6));
   check(square(6, 9, 6, 2, 1, 0, 6));

@@ -197,8 +197,12 @@ int winograd_tile(const ConvShape& shape) {
   const double straight = product(static_cast<double>(g.batch * g.out_pixels), 9, 1.3);
   const double two = with_tiles(2), four = with_tiles(4);
   constexpr double worth = 0.9;  // of the time, for what is less exact
-  if (std::min(two, four) >= worth * straight) return 0;
-  return two < four ? 2 : 4;
+  // The weights of the larger tiles take more than twice the memory: many have to be worth it.
+  constexpr double many_weight_bytes = 16 << 20;
+  const double bytes = 36.0 * sizeof(float) * static_cast<double>(g.group_in * g.group_out);
+  const double memory_worth = bytes > many_weight_bytes ? 0.7 : 1;
+  if (four < std::min(worth * straight, memory_worth * two)) return 4;
+  return two < worth * straight ? 2 : 0;
 }
 
 int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
