@@ -22,12 +22,21 @@ constexpr auto add_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b)
 constexpr auto sub_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, b); };
 constexpr auto mul_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Mul(a, b); };
 constexpr auto div_of = [](auto, auto a, auto b) HWY_ATTR { return hn::Div(a, b); };
-// A comparison with NaN is false and gives b, so that only a NaN in a needs care.
+// NaN where either is. Both instructions of x86 give their second operand, here a, where one of the
+// two is NaN; so does a comparison, which is false then.
 constexpr auto min_of = [](auto, auto a, auto b) HWY_ATTR {
-  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  return hn::IfThenElse(hn::IsNaN(b), b, hn::Min(b, a));
+#else
+  return hn::IfThenElse(hn::IsNaN(b), b, hn::IfThenElse(hn::Lt(b, a), b, a));
+#endif
 };
 constexpr auto max_of = [](auto, auto a, auto b) HWY_ATTR {
-  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  return hn::IfThenElse(hn::IsNaN(b), b, hn::Max(b, a));
+#else
+  return hn::IfThenElse(hn::IsNaN(b), b, hn::IfThenElse(hn::Gt(b, a), b, a));
+#endif
 };
 constexpr auto prelu_of = [](auto d, auto a, auto b) HWY_ATTR {
   return hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Mul(a, b), a);
