@@ -128,7 +128,7 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
     for (int64_t i = 0; i < t.chunks.count(); ++i) {
       const Terms terms = chunk_terms(t.chunks, i);
       const PanelOperand panel{weights + p * t.panels.width * g.terms + terms.begin * width, width,
-                               t.panels.vectors(p)};
+                               t.panels.vectors(p), t.panels.ends_half(p)};
       const Ahead ahead = t.small_weights()
                               ? Ahead()
                               : Ahead::piece(panel.data + terms.size * width, terms.size * width);

@@ -244,7 +244,7 @@ void multiply_strips(const LineRows& t, const Call& call, const LineBlock& b,
   const int64_t width = t.panels.stored(panel), first_column = panel * t.panels.width,
                 columns = t.panels.used(panel);
   const auto& table = t.kernels.by_offsets;
-  const int vectors = t.panels.vectors(panel);
+  const int column = table_column(t.kernels, t.panels.vectors(panel), t.panels.ends_half(panel));
   const int64_t strips = (b.end_unit - b.first_unit) * (b.end_strip - b.first_strip);
   const bool finishes = t.kernels.finishes(call.epilogue), chunked = t.chunks.count() > 1;
   const float* weights =
@@ -268,10 +268,10 @@ void multiply_strips(const LineRows& t, const Call& call, const LineBlock& b,
           job.a = low;
           job.a_high = high;
           job.sums = chunked ? partial + strip * max_lanes * width : near_sums;
-          if (!terms.last) return table[rows][vectors](job);
+          if (!terms.last) return table[rows][column](job);
           TileStore store = call.place_last(group, first_column, columns, pixel, rows);
           job.store = finishes ? &store : nullptr;
-          table[rows][vectors](job);
+          table[rows][column](job);
           if (finishes) return;
           store.sums = job.sums;
           store.sums_stride = width;

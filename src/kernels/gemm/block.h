@@ -40,7 +40,13 @@ struct PanelOperand {
   const float* data = nullptr;  // at the first of the terms
   int64_t stride = 0;           // floats between terms
   int vectors = 2;
+  bool ends_half = false;  // the upper half of the last one holds no columns
 };
+
+// The kernels in a table of them for each number of rows: for a panel of so many vectors.
+inline int table_column(const TileKernels& kernels, int vectors, bool ends_half) {
+  return vectors + (kernels.halves && ends_half ? half_empty : 0);
+}
 
 // Memory to bring near while a panel is multiplied: `columns` lines side by side, each again
 // `size` times, `stride` floats apart.
@@ -95,6 +101,7 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
   alignas(64) float near_sums[max_lanes * max_tile_columns];
   const auto& table = a.k_major ? kernels.k_major : kernels.by_rows;
   const int64_t width = b.vectors * kernels.lanes;
+  const int column = table_column(kernels, b.vectors, b.ends_half && !a.k_major);
   const bool chunked = !(terms.first && terms.last);
   TileJob job;
   job.k = terms.size;
@@ -107,7 +114,7 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
     prefetch.apply(job, s - first);
     job.a = a.at(strips, first, s, terms.begin);
     job.sums = chunked ? partial + (s - first) * max_lanes * width : near_sums;
-    const TileKernel kernel = table[strips.height(s)][b.vectors];
+    const TileKernel kernel = table[strips.height(s)][column];
     if (!terms.last) {
       kernel(job);
       continue;

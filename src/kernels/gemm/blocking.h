@@ -57,6 +57,8 @@ struct Panels {
   int64_t used(int64_t panel) const { return std::min(width, columns - panel * width); }
   int64_t stored(int64_t panel) const { return round_up(used(panel), lanes); }
   int vectors(int64_t panel) const { return static_cast<int>(stored(panel) / lanes); }
+  // Whether the upper half of its last vector holds none.
+  bool ends_half(int64_t panel) const { return used(panel) <= stored(panel) - lanes / 2; }
   // All columns as they are stored, side by side.
   int64_t stored_columns() const { return round_up(columns, lanes); }
 };

@@ -152,18 +152,34 @@ class TileRows {
   int64_t one_, three_, five_;
 };
 
+#if HWY_TARGET == HWY_AVX3
+// In the lower half of a vector; what is in the upper one is nobody's.
+HWY_INLINE void HalfMulAdd(TileVec a, __m256 b, TileVec& sum) {
+  sum.raw = _mm512_castps256_ps512(
+      _mm256_fmadd_ps(_mm512_castps512_ps256(a.raw), b, _mm512_castps512_ps256(sum.raw)));
+}
+#endif
+
 // One term: `rows` x `vectors` multiply-adds. `a` gives the address of A's element in a row (of as
-// many as are in a group), `b` that of a vector of B.
-template <int rows, int vectors, int group, class AddressA, class AddressB>
+// many as are in a group), `b` that of a vector of B. half_last: of the last only the lower half.
+template <int rows, int vectors, int group, bool half_last, class AddressA, class AddressB>
 HWY_INLINE void TileTerm(TileVec (&sums)[rows][vectors], AddressA&& a, AddressB&& b) {
+  constexpr int whole = vectors - half_last;
   TileVec right[vectors];
 #pragma GCC unroll 16
-  for (int v = 0; v < vectors; ++v) right[v] = TileLoad(b(v));
+  for (int v = 0; v < whole; ++v) right[v] = TileLoad(b(v));
+#if HWY_TARGET == HWY_AVX3
+  __m256 last;
+  if constexpr (half_last) last = _mm256_loadu_ps(b(whole));
+#endif
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     const TileVec left = TileRepeat<group>(a(i));
 #pragma GCC unroll 16
-    for (int v = 0; v < vectors; ++v) sums[i][v] = TileMulAdd(left, right[v], sums[i][v]);
+    for (int v = 0; v < whole; ++v) sums[i][v] = TileMulAdd(left, right[v], sums[i][v]);
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (half_last) HalfMulAdd(left, last, sums[i][whole]);
+#endif
   }
 }
 
@@ -321,9 +337,10 @@ HWY_INLINE void FinishTile(TileVec (&)[rows][vectors], const TileStore&) {}
 // k_major: A's rows side by side, term after term; otherwise row after row.
 // panel_vectors < vectors: B comes in several panels of that many vectors each. B: what it holds.
 // by_offsets: terms of A are where the job's offsets say. group: so many values of A make a term,
-// each for the lanes of B that stand at its place in their group.
+// each for the lanes of B that stand at its place in their group. half_last: the upper half of a
+// row's last vector holds no columns.
 template <int rows, int vectors, bool k_major, int panel_vectors = vectors, class B = float,
-          bool by_offsets = false, int group = 1>
+          bool by_offsets = false, int group = 1, bool half_last = false>
 void TileProduct(const TileJob& job) {
   TileVec sums[rows][vectors];
   constexpr int width = vectors * tile_lanes;
@@ -354,7 +371,7 @@ void TileProduct(const TileJob& job) {
   const int64_t ahead_stride = job.prefetch_stride;
   const int lines = job.prefetch_lines;
   const auto term = [&](int64_t index, const B* at_b) HWY_ATTR {
-    TileTerm<rows, vectors, group>(
+    TileTerm<rows, vectors, group, half_last>(
         sums, [&](int i) HWY_ATTR { return a.at(i, index * group); },
         [&](int v) HWY_ATTR {
           return at_b + (v / panel_vectors) * panel_distance + (v % panel_vectors) * tile_lanes;
@@ -390,10 +407,11 @@ void TileProduct(const TileJob& job) {
   }
 }
 
-template <bool k_major, int vectors, bool by_offsets = false, int group = 1, int... row>
+template <bool k_major, int vectors, bool by_offsets = false, int group = 1, bool half_last = false,
+          int... row>
 void FillTiles(TileKernels::Table& table, std::integer_sequence<int, row...>) {
-  ((table[row + 1][vectors] =
-        &TileProduct<row + 1, vectors, k_major, vectors, float, by_offsets, group>),
+  ((table[row + 1][vectors + (half_last ? half_empty : 0)] =
+        &TileProduct<row + 1, vectors, k_major, vectors, float, by_offsets, group, half_last>),
    ...);
 }
 

@@ -175,7 +175,7 @@ void run_task(const PackedGemm& g, int64_t task, const void* b, float* c, int64_
         to_floats(g.type, panel, widened, size);
         panel = widened;
       }
-      const PanelOperand right{panel, width, g.panels.vectors(p)};
+      const PanelOperand right{panel, width, g.panels.vectors(p), g.panels.ends_half(p)};
       const Ahead ahead =
           Ahead::piece(static_cast<const float*>(g.at(b, at + size)), size * g.element_bytes() / 4);
       multiply_panel<false>(g.kernels, g.strips, first, last, left, right, terms, ahead,

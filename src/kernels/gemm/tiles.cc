@@ -6,6 +6,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "base/cpu.h"
 #include "kernels/gemm/epilogue-inl.h"
 #include "kernels/gemm/microkernel-inl.h"
 #include "kernels/gemm/transpose-inl.h"
@@ -308,6 +309,13 @@ TileKernels MakeTable() {
   FillTiles<true, 2>(table.k_major, all_rows);
   FillTiles<false, 1, true>(table.by_offsets, all_rows);
   FillTiles<false, 2, true>(table.by_offsets, all_rows);
+#if HWY_TARGET == HWY_AVX3
+  table.halves = halves_wide_vectors();
+  FillTiles<false, 1, false, 1, true>(table.by_rows, all_rows);
+  FillTiles<false, 2, false, 1, true>(table.by_rows, all_rows);
+  FillTiles<false, 1, true, 1, true>(table.by_offsets, all_rows);
+  FillTiles<false, 2, true, 1, true>(table.by_offsets, all_rows);
+#endif
   FillGroups<2>(table.by_groups[0], all_rows);
   FillGroups<4>(table.by_groups[1], all_rows);
   FillGroups<8>(table.by_groups[2], all_rows);

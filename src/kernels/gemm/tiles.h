@@ -63,6 +63,9 @@ constexpr int low_tile_rows = 7;  // those that lie a stride apart in any case
 constexpr int max_tile_vectors = 3;
 constexpr int max_tile_columns = 48;
 constexpr int max_lanes = 16;
+// In a table of kernels, added to the number of vectors (one or two) where the upper half of the
+// last one holds no columns.
+constexpr int half_empty = max_tile_vectors;
 constexpr int max_wide_rows = 4;
 constexpr int max_wide_columns = 128;
 
@@ -77,8 +80,9 @@ struct TileKernels {
   int tile_rows = 0;      // most rows of one tile
   int panel_columns = 0;  // two vectors
   int flat_rows = 0;      // most rows of tiles three vectors wide; divides panel_columns
+  bool halves = false;  // by_rows and by_offsets have kernels of half_empty vectors, and these pay
   // [rows][vectors]; A by rows, or k-major with the rows side by side, or each term somewhere.
-  using Table = TileKernel[max_tile_rows + 1][max_tile_vectors + 1];
+  using Table = TileKernel[max_tile_rows + 1][half_empty + 3];
   Table by_rows = {};
   Table k_major = {};
   Table by_offsets = {};
