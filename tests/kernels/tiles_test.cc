@@ -1,0 +1,59 @@
+// The register tiles of gemm/tiles.h that only some processors choose.
+#include "kernels/gemm/tiles.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "gemm_support.h"
+
+namespace sardonyx::kernels::test {
+namespace {
+
+// Tiles whose last vector is half empty give the same bits as whole ones, in the columns there are,
+// whether or not this processor would take them.
+TEST(Tiles, HalfEmptyVectorsGiveTheSame) {
+  const TileKernels& kernels = tile_kernels();
+  if (kernels.by_rows[1][1 + half_empty] == nullptr)
+    GTEST_SKIP() << "no half vectors with " << kernels.lanes << " lanes";
+  for (int vectors = 1; vectors <= 2; ++vectors) {
+    const int64_t width = vectors * kernels.lanes, used = width - kernels.lanes / 2;
+    for (int rows = 1; rows <= kernels.tile_rows; ++rows) {
+      for (const int64_t k : {1, 2, 7, 32}) {
+        Guarded a(rows * k), b(k * width);
+        fill_random(a.data(), a.size(), 1);
+        fill_random(b.data(), b.size(), 2);
+        std::vector<int32_t> offsets(static_cast<size_t>(k));
+        std::iota(offsets.begin(), offsets.end(), 0);
+        const auto sums_of = [&](const TileKernels::Table& table, int column, bool resume) {
+          alignas(64) static float sums[max_tile_rows * max_tile_columns];
+          std::fill(std::begin(sums), std::end(sums), 0.5f);
+          TileJob job;
+          job.k = k;
+          job.a = a.data();
+          job.a_stride = k;
+          job.a_high = a.data() + low_tile_rows * k;
+          job.offsets = offsets.data();
+          job.b = b.data();
+          job.b_stride = width;
+          job.resume = resume;
+          job.sums = sums;
+          table[rows][column](job);
+          std::vector<float> made;
+          for (int i = 0; i < rows; ++i)
+            made.insert(made.end(), sums + i * width, sums + i * width + used);
+          return made;
+        };
+        for (const bool resume : {false, true}) {
+          const auto expected = sums_of(kernels.by_rows, vectors, resume);
+          EXPECT_EQ(sums_of(kernels.by_rows, vectors + half_empty, resume), expected);
+          EXPECT_EQ(sums_of(kernels.by_offsets, vectors + half_empty, resume), expected);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sardonyx::kernels::test
