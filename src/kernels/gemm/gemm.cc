@@ -184,8 +184,9 @@ void run_dot(const Gemm& g, const Operands& at, int64_t row, int64_t column, flo
     b = dense_rows(b, g.b.column_stride, g.b.row_stride, columns, g.K, space + g.a_floats());
     b_stride = g.K;
   }
+  const bool cold = !g.packs_b && g.N * g.K * static_cast<int64_t>(sizeof(float)) > near_b_bytes;
   g.kernels.dot(g.K, a, a_stride, static_cast<int>(rows), b, b_stride, static_cast<int>(columns),
-                sums, dot_columns);
+                cold ? g.N - column : 0, sums, dot_columns);
   TileStore store = store_at(at.epilogue, c, ldc, row, column, rows, columns);
   store.sums = sums;
   store.sums_stride = dot_columns;

@@ -240,9 +240,11 @@ void CopyKMajor(const float* in, int64_t stride, int count, int64_t k, float* ou
   }
 }
 
-// `columns` (1 to 4) dot products of one row of A.
+// `columns` (1 to 4) dot products of one row of A. What lies `ahead` floats behind B's lines is
+// fetched meanwhile: lines of a cold matrix are too short for the processor to do so.
 template <int columns>
-HWY_INLINE void DotRow(int64_t k, const float* a, const float* b, int64_t b_stride, float* sums) {
+HWY_INLINE void DotRow(int64_t k, const float* a, const float* b, int64_t b_stride, int64_t ahead,
+                       float* sums) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -254,8 +256,12 @@ HWY_INLINE void DotRow(int64_t k, const float* a, const float* b, int64_t b_stri
     const V a0 = hn::LoadU(d, a + i);
     const V a1 = hn::LoadU(d, a + i + lanes);
     for (int j = 0; j < columns; ++j) {
-      even[j] = hn::MulAdd(a0, hn::LoadU(d, b + j * b_stride + i), even[j]);
-      odd[j] = hn::MulAdd(a1, hn::LoadU(d, b + j * b_stride + i + lanes), odd[j]);
+      const float* line = b + j * b_stride + i;
+      if (ahead != 0) {
+        for (int64_t at = 0; at < 2 * lanes; at += 16) __builtin_prefetch(line + ahead + at, 0, 2);
+      }
+      even[j] = hn::MulAdd(a0, hn::LoadU(d, line), even[j]);
+      odd[j] = hn::MulAdd(a1, hn::LoadU(d, line + lanes), odd[j]);
     }
   }
   for (; i < k; i += lanes) {
@@ -271,17 +277,18 @@ HWY_INLINE void DotRow(int64_t k, const float* a, const float* b, int64_t b_stri
 }
 
 void Dot(int64_t k, const float* a, int64_t a_stride, int rows, const float* b, int64_t b_stride,
-         int columns, float* sums, int64_t sums_stride) {
+         int columns, int64_t cold_columns, float* sums, int64_t sums_stride) {
   for (int j = 0; j < columns; j += 4) {
     for (int i = 0; i < rows; ++i) {
       float* out = sums + i * sums_stride + j;
       const float* row = a + i * a_stride;
       const float* right = b + j * b_stride;
+      const int64_t ahead = i == 0 && cold_columns - j >= 8 ? 4 * b_stride : 0;
       switch (std::min(columns - j, 4)) {
-        case 1: DotRow<1>(k, row, right, b_stride, out); break;
-        case 2: DotRow<2>(k, row, right, b_stride, out); break;
-        case 3: DotRow<3>(k, row, right, b_stride, out); break;
-        default: DotRow<4>(k, row, right, b_stride, out); break;
+        case 1: DotRow<1>(k, row, right, b_stride, 0, out); break;
+        case 2: DotRow<2>(k, row, right, b_stride, 0, out); break;
+        case 3: DotRow<3>(k, row, right, b_stride, 0, out); break;
+        default: DotRow<4>(k, row, right, b_stride, ahead, out); break;
       }
     }
   }

@@ -96,8 +96,11 @@ struct TileKernels {
   // Whether the tile kernels know this epilogue themselves.
   bool (*finishes)(const Epilogue& epilogue) = nullptr;
   // Several dot products: c[i][j] = A row i · B row j, for rows of A and of B that are dense.
+  // cold_columns: so many rows of B, these and those behind them, come from memory and are fetched
+  // ahead; 0 where they are near.
   void (*dot)(int64_t k, const float* a, int64_t a_stride, int rows, const float* b,
-              int64_t b_stride, int columns, float* sums, int64_t sums_stride) = nullptr;
+              int64_t b_stride, int columns, int64_t cold_columns, float* sums,
+              int64_t sums_stride) = nullptr;
   // c = epilogue(sums); and the same with sums read as their transpose (columns x rows; there must
   // be `lanes` rows of memory).
   TileStoreKernel store = nullptr;
