@@ -196,6 +196,7 @@ int ExplainCommand::run() const {
     for (const StepDescription& step : steps) {
       report["steps"].push_back({{"node", step.node},
                                  {"origin", step.origin},
+                                 {"sources", step.sources},
                                  {"kernel", step.kernel},
                                  {"refused", step.refused}});
     }
@@ -209,8 +210,8 @@ int ExplainCommand::run() const {
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepDescription& step = steps[i];
     text += fmt::format("{:>5}  {:<{}}  {}\n", i, step.kernel, width, printable(step.node));
-    if (!step.origin.empty())
-      text += fmt::format("{:>{}}from {}\n", "", 9 + width, printable(step.origin));
+    const std::string origin = origin_text(step.origin, step.sources, most_sources_shown);
+    if (!origin.empty()) text += fmt::format("{:>{}}{}\n", "", 9 + width, printable(origin));
     for (const std::string& refusal : step.refused)
       text += fmt::format("{:>{}}not {}\n", "", 9 + width, printable(refusal));
   }

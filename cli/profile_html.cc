@@ -175,7 +175,9 @@ class Page {
   std::string title(int index) const {
     const ProfileRow& r = row(index);
     std::string text = fmt::format("{} · {}", step(index).node, step(index).kernel);
-    if (!step(index).origin.empty()) text += fmt::format(" · from {}", step(index).origin);
+    const std::string origin =
+        origin_text(step(index).origin, step(index).sources, most_sources_shown);
+    if (!origin.empty()) text += fmt::format(" · {}", origin);
     if (step(index).inside >= 0) text += fmt::format(" · in {}", step(step(index).inside).node);
     text += fmt::format(" · {} ({:.1f}%)", short_time(r.self_ms), 100 * r.share);
     if (r.operations > 0) text += fmt::format(" · {:.1f} GFLOP/s", r.gflops);
@@ -258,7 +260,7 @@ class Page {
     text_ +=
         "<th>calls</th><th>time</th><th>share</th><th>threads</th><th>GFLOP/s</th><th>GB/s</th>"
         "<th>of bound</th><th class=\"text\">bound</th>";
-    if (steps) text_ += "<th class=\"text\">kernel</th><th class=\"text\">from</th>";
+    if (steps) text_ += "<th class=\"text\">kernel</th><th class=\"text\">origin</th>";
     text_ += "</tr></thead>\n";
   }
 
@@ -311,7 +313,7 @@ class Page {
       numbers(r);
       text_ +=
           fmt::format("<td class=\"text\">{}</td><td class=\"text long origin\">{}</td></tr>\n",
-                      escaped(s.kernel), escaped(s.origin));
+                      escaped(s.kernel), escaped(origin_text(s.origin, s.sources)));
     }
     text_ += "</tbody>\n</table></div>\n";
   }

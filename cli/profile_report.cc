@@ -195,8 +195,9 @@ json report_json(const ProfileReport& report) {
   for (const ProfileRow& row : report.steps) {
     const Profile::Step& step = profile.steps()[static_cast<size_t>(row.step)];
     json one = {{"node", step.node},     {"operator", step.operator_name},
-                {"origin", step.origin}, {"kernel", step.kernel},
-                {"graph", step.graph},   {"inside", step.inside}};
+                {"origin", step.origin}, {"sources", step.sources},
+                {"kernel", step.kernel}, {"graph", step.graph},
+                {"inside", step.inside}};
     one.update(row_json(row));
     made["steps"].push_back(std::move(one));
   }
@@ -229,10 +230,10 @@ std::string report_text(const ProfileReport& report) {
   text += head + "  step\n";
   for (const ProfileRow& row : report.steps) {
     const Profile::Step& step = profile.steps()[static_cast<size_t>(row.step)];
-    text +=
-        fmt::format("{}  {:{}}{} {}  {}{}\n", row_text(row), "", 2 * depth_of(profile, row.step),
-                    row.step, printable(step.node), printable(step.kernel),
-                    step.origin.empty() ? "" : "  from " + printable(step.origin));
+    const std::string origin = origin_text(step.origin, step.sources, most_sources_shown);
+    text += fmt::format("{}  {:{}}{} {}  {}{}{}\n", row_text(row), "",
+                        2 * depth_of(profile, row.step), row.step, printable(step.node),
+                        printable(step.kernel), origin.empty() ? "" : "  ", printable(origin));
   }
   return text;
 }
@@ -288,7 +289,8 @@ std::string report_trace(const ProfileReport& report) {
     const Profile::Step& step = profile.steps()[static_cast<size_t>(event.step)];
     const ProfileRow& row = report.steps[static_cast<size_t>(event.step)];
     json arguments = {{"run", event.run}, {"step", event.step}, {"kernel", step.kernel}};
-    if (!step.origin.empty()) arguments["origin"] = step.origin;
+    const std::string origin = origin_text(step.origin, step.sources);
+    if (!origin.empty()) arguments["origin"] = origin;
     if (step.inside >= 0) {
       arguments["graph"] = step.graph;
       arguments["inside"] = profile.steps()[static_cast<size_t>(step.inside)].node;

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "base/listed.h"
 #include "session/print.h"
 
 namespace sardonyx::cli {
@@ -67,6 +68,20 @@ std::string bytes_text(double bytes) {
 
 std::string flops_text(double flops) {
   return scaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"});
+}
+
+std::string origin_text(const std::string& origin, std::vector<std::string> sources, size_t most) {
+  if (sources.empty()) return origin;
+  // What several in a row are of, " (in function …)", is told once, after the last of them.
+  const auto tail = [](const std::string& source) {
+    const size_t at = source.find(" (in function ");
+    return at == source.npos ? std::string_view() : std::string_view(source).substr(at);
+  };
+  for (size_t i = 0; i + 1 < std::min(sources.size(), most); ++i) {
+    const size_t length = tail(sources[i]).size();
+    if (tail(sources[i]) == tail(sources[i + 1])) sources[i].resize(sources[i].size() - length);
+  }
+  return "from " + listed(sources, most);
 }
 
 double median(std::vector<double> numbers) {

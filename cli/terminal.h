@@ -30,6 +30,12 @@ std::string milliseconds(double ms);
 std::string bytes_text(double bytes);
 std::string flops_text(double flops);
 
+// Where a step came from: "from Add 'x', Sqrt 'y'", with "and 7 more" where its sources are more
+// than `most`; its origin where it has none.
+std::string origin_text(const std::string& origin, std::vector<std::string> sources,
+                        size_t most = SIZE_MAX);
+constexpr size_t most_sources_shown = 6;
+
 // `numbers` is not empty.
 double median(std::vector<double> numbers);
 

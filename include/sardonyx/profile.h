@@ -30,10 +30,11 @@ class Profile {
   struct Step {
     std::string node;           // "Conv 'stem/conv'", as Session::steps() calls it
     std::string operator_name;  // "Conv"; with its domain where that is not ai.onnx
-    std::string origin;         // the nodes it was fused from, or what else it came from
-    std::string kernel;         // "conv.pointwise"
-    std::string graph;          // the name of the body it is in; empty for the model's own graph
-    int inside = -1;            // the step (of control flow) whose body it is in
+    std::string origin;         // as in StepDescription
+    std::vector<std::string> sources;
+    std::string kernel;  // "conv.pointwise"
+    std::string graph;   // the name of the body it is in; empty for the model's own graph
+    int inside = -1;     // the step (of control flow) whose body it is in
   };
   // Those of the model's own graph come first, in order, one for each of Session::steps(); those of
   // bodies follow when they first run.

@@ -131,9 +131,11 @@ struct RunOptions {
 using NamedValue = std::pair<std::string, Value>;
 
 struct StepDescription {
-  std::string node;                  // "Conv 'stem/conv'"
-  std::string origin;                // how it came to be, where it is not in the file as such
-  std::string kernel;                // "conv.pointwise"
+  std::string node;    // "Conv 'stem/conv'"
+  std::string origin;  // where it came from, if it is not in the file as such
+  std::vector<std::string>
+      sources;         // the model's nodes whose work it does, if it is not one itself
+  std::string kernel;  // "conv.pointwise"
   std::vector<std::string> refused;  // "winograd: stride is 2"
 };
 

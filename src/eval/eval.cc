@@ -4,8 +4,8 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "ir/origin.h"
 #include "ir/tensor.h"
-#include "ir/walk.h"
 
 namespace sardonyx::eval {
 namespace {

@@ -1,6 +1,6 @@
 #include "infer/declared.h"
 
-#include "ir/walk.h"
+#include "ir/origin.h"
 
 namespace sardonyx::infer {
 

@@ -204,8 +204,12 @@ struct Node {
   std::vector<NodeDeviceConfiguration> device_configurations;
   UnknownFields unknown;
 
-  // Set by rewrites, never written: where in the file the node came from, for messages.
+  // Set by rewrites, never written (ir/origin.h): where a node came from that is not in the file as
+  // such, "in function 'f', called by …"; and the nodes of the model whose work it does where it is
+  // not simply one of them, each as source_text() says it.
   std::string origin;
+  std::vector<std::string> sources;
+  bool is_helper = false;  // it serves a rewrite; no node of the model stands behind it
   // Set by lowering, never written; null for the operators that Sardonyx has itself.
   std::shared_ptr<const CustomBinding> custom;
 

@@ -198,10 +198,4 @@ void walk_mutable(Graph& graph, const std::function<void(std::vector<Node>&)>& c
   change_all({&graph.nodes}, change);
 }
 
-std::string place_of(const Node& node) {
-  std::string place = describe(node);
-  if (!node.origin.empty()) place.append(" (").append(node.origin).append(1, ')');
-  return place;
-}
-
 }  // namespace sardonyx::ir

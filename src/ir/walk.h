@@ -41,9 +41,6 @@ struct WalkCallbacks {
   std::function<void(const WalkPlace&, const Node&, size_t index)> node = {};
 };
 
-// How errors call a node: what it is and, where it is not in the file as such, where it came from.
-std::string place_of(const Node& node);
-
 // A sub-graph shared by several attributes is visited once for each.
 void walk(const Model& model, const WalkCallbacks& callbacks);
 void walk(const Graph& graph, const WalkCallbacks& callbacks);

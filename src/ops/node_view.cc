@@ -1,5 +1,5 @@
 #include "ops/node_view.h"
-#include "ir/walk.h"
+#include "ir/origin.h"
 
 namespace sardonyx::ops {
 

@@ -31,16 +31,16 @@ class Match {
     fused.domain = "sardonyx";
     fused.op_type = "Attention";
     fused.name = index_.node(softmax_).name;
-    fused.origin = "spelled out";
     std::vector<int64_t> transposed(4, 0);
     const std::vector<int64_t> swapped{0, 2, 1, 3};
     for (size_t i = 0; i < 3; ++i) {
-      const ir::Node* turn = index_.producer(operands_[i]);
+      const size_t turn = index_.producer_index(operands_[i]);
       if (i == 1 && keys_swapped_) {
         transposed[i] = 1;
-      } else if (has_perm(turn, swapped)) {
-        operands_[i] = turn->inputs[0];
+      } else if (turn != index_.size() && has_perm(&index_.node(turn), swapped)) {
+        operands_[i] = index_.node(turn).inputs[0];
         transposed[i] = 1;
+        parts_.push_back(turn);
       }
       fused.inputs.push_back(operands_[i]);
     }
@@ -54,11 +54,7 @@ class Match {
     fused.outputs = {index_.node(last).outputs[0]};
     fused.attributes = {ops::float_attribute("scale", static_cast<float>(scale_)),
                         ops::ints_attribute("transposed", transposed)};
-    if (last != product_) index_.kill(product_);
-    const std::string weights = index_.node(softmax_).outputs[0];
-    index_.replace(last, std::move(fused));
-    index_.kill_unused(weights);
-    for (const std::string& value : spelled_) index_.kill_unused(value);
+    index_.replace(last, std::move(fused), parts_);
     return true;
   }
 
@@ -103,7 +99,6 @@ class Match {
       node = index_.producer(value);
     }
     if (!is_op(node, "MatMul") || index_.uses(value) != 1) return false;
-    spelled_ = node->inputs;
     operands_[0] = node->inputs[0];
     return keys(node->inputs[1]);
   }
@@ -134,6 +129,7 @@ class Match {
 
   bool keys(const std::string& turned) {
     const ir::Node* node = index_.producer(turned);
+    if (node != nullptr) parts_.push_back(index_.producer_index(turned));
     keys_swapped_ = has_perm(node, {0, 2, 3, 1});
     if (!keys_swapped_ && !has_perm(node, {0, 1, 3, 2})) return false;
     operands_[1] = node->inputs[0];
@@ -147,7 +143,6 @@ class Match {
         index_.node(product_).inputs[0] != weights)
       return false;
     operands_[2] = index_.node(product_).inputs[1];
-    spelled_.push_back(operands_[2]);
     return sizes_fit();
   }
 
@@ -169,7 +164,7 @@ class Match {
   size_t product_ = 0;  // of the weights and V
   std::string operands_[3];
   std::string mask_;
-  std::vector<std::string> spelled_;  // what the products read
+  std::vector<size_t> parts_;  // Transposes of the operands, which others may read too
   double scale_ = 1;
   bool keys_swapped_ = false;  // K is batch x length x heads x size
 };

@@ -112,9 +112,6 @@ class Bands {
     std::vector<const ir::Node*> parts;
     for (const size_t i : nodes) parts.push_back(&index_.node(i));
     ir::Node chain = ops::make_conv_chain(parts, depthwise);
-    for (const size_t i : nodes) {
-      if (i != nodes.back()) index_.kill(i);
-    }
     index_.replace(nodes.back(), std::move(chain));
   }
 

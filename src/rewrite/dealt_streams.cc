@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ops/upgrade_context.h"
 #include "rewrite/graph_index.h"
@@ -210,18 +211,19 @@ class DealtStreams {
     ir::Node joined = index_.node(i);
     joined.domain = "sardonyx", joined.op_type = "DealtConcat";
     joined.attributes = {ops::int_attribute("groups", groups)};
+    std::vector<size_t> with;
     const size_t user = index_.only_user(joined.outputs[0]);
     if (user != index_.size() && index_.node(user).op_type == "Relu" &&
         index_.node(user).domain.empty()) {
       joined.attributes.push_back(ops::int_attribute("relu", 1));
-      joined.origin = origin_of(joined, index_.node(user));
       joined.outputs[0] = index_.node(user).outputs[0];
-      index_.kill(user);
+      with.push_back(user);
     }
-    index_.replace(i, std::move(joined));
+    index_.replace(i, std::move(joined), with);
   }
 
   std::string rename_output(size_t node, const std::string& value) {
+    if (index_.node(node).name.empty()) ir::keep_source(index_.node(node));
     const std::string name = fresh(value);
     for (std::string& output : index_.node(node).outputs) {
       if (output == value) output = name;
@@ -254,7 +256,7 @@ class DealtStreams {
     swap.op_type = "Transpose";
     swap.inputs = {split}, swap.outputs = {swapped};
     swap.attributes = {ops::ints_attribute("perm", perm)};
-    swap.origin = "dealt channels";
+    swap.origin = "from dealt channels", swap.is_helper = true;
     to.push_back(std::move(swap));
     dims.pop_back();
     dims.back() = turn.rows * turn.columns;
@@ -267,7 +269,7 @@ class DealtStreams {
     ir::Node node;
     node.op_type = "Reshape";
     node.inputs = {x, index_.add_initializer(shape, y)}, node.outputs = {y};
-    node.origin = "dealt channels";
+    node.origin = "from dealt channels", node.is_helper = true;
     return node;
   }
 

@@ -113,9 +113,7 @@ class Fuser {
     fused.inputs = {conv.inputs[0], conv.inputs[1], index_.add_initializer(bias, "bias"), "",
                     index_.add_initializer(factors, "factors")};
     fused.outputs = {norm.outputs[0]};
-    fused.origin = origin_of(conv, norm);
     index_.replace(i, std::move(fused));
-    index_.kill(c);
     return true;
   }
 
@@ -172,15 +170,12 @@ class Fuser {
     ir::Node fused;
     fused.op_type = "LayerNormalization";
     fused.name = div.name;
-    fused.origin = "spelled out";
     fused.inputs = {x, scale};
     if (!shift.empty()) fused.inputs.push_back(shift);
     fused.outputs = {index_.node(last).outputs[0]};
     fused.attributes = {ops::int_attribute("axis", -1),
                         ops::float_attribute("epsilon", static_cast<float>(*epsilon))};
-    const std::vector<std::string> old_inputs = index_.node(last).inputs;
     index_.replace(last, std::move(fused));
-    for (const std::string& input : old_inputs) index_.kill_unused(input);
     return true;
   }
 
@@ -253,14 +248,9 @@ class Fuser {
     ir::Node fused;
     fused.op_type = "Gelu";
     fused.name = erf.name;
-    fused.origin = "spelled out";
     fused.inputs = {x};
     fused.outputs = {value};
-    const std::vector<std::string> old_inputs = index_.node(last).inputs;
     index_.replace(last, std::move(fused));
-    for (const std::string& input : old_inputs) {
-      if (input != x) index_.kill_unused(input);
-    }
     return true;
   }
 
@@ -277,15 +267,12 @@ class Fuser {
     for (const size_t side : {size_t{0}, size_t{1}}) {
       const ir::Node* sigmoid = index_.producer(mul.inputs[side]);
       if (!is_op(sigmoid, "Sigmoid") || sigmoid->inputs[0] != mul.inputs[1 - side]) continue;
-      const std::string gate = mul.inputs[side];
       ir::Node fused;
       fused.op_type = "Swish";
       fused.name = mul.name;
-      fused.origin = "spelled out";
       fused.inputs = {mul.inputs[1 - side]};
       fused.outputs = mul.outputs;
       index_.replace(i, std::move(fused));
-      index_.kill_unused(gate);
       return true;
     }
     return false;
@@ -329,18 +316,12 @@ class Fuser {
         taken = activated = take_activation(fused, next, value, gemm);
       }
       if (!taken) break;
-      fused.origin = origin_of(fused, next);
       fused.outputs = {next.outputs[0]};
       last = user;
-      consumed_.push_back(user);
       if (activated && residual) break;
     }
     if (last == i) return false;
     // The fused node stands where the last one stood: all its inputs are made by then.
-    consumed_.pop_back();
-    index_.kill(i);
-    for (const size_t k : consumed_) index_.kill(k);
-    consumed_.clear();
     index_.replace(last, std::move(fused));
     return true;
   }
@@ -403,7 +384,6 @@ class Fuser {
   }
 
   GraphIndex index_;
-  std::vector<size_t> consumed_;
 };
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
 
@@ -103,7 +105,7 @@ bool GraphIndex::same_shape(std::string_view a, std::string_view b) const {
   return x && y && x->type.shape && y->type.shape && *x->type.shape == *y->type.shape;
 }
 
-void GraphIndex::replace(size_t i, ir::Node node) {
+void GraphIndex::change(size_t i, ir::Node node) {
   count(graph_.nodes[i], i, -1);
   for (const std::string& output : node.outputs) {
     if (!output.empty()) makers_[output] = i;
@@ -112,25 +114,48 @@ void GraphIndex::replace(size_t i, ir::Node node) {
   graph_.nodes[i] = std::move(node);
 }
 
-void GraphIndex::kill(size_t i) {
+void GraphIndex::replace(size_t i, ir::Node node, std::span<const size_t> with) {
   count(graph_.nodes[i], i, -1);
-  dead_[i] = 1;
+  for (const std::string& output : graph_.nodes[i].outputs) makers_.erase(output);
+  for (const std::string& output : node.outputs) {
+    if (!output.empty()) makers_[output] = i;
+  }
+  count(node, i, 1);
+  const ir::Node old = std::exchange(graph_.nodes[i], std::move(node));
+  std::vector<size_t> parts(with.begin(), with.end());
+  for (const size_t part : with) kill_unread(part, parts);
+  for (const std::string& input : old.inputs) {
+    if (const size_t maker = producer_index(input); maker != size()) kill_unread(maker, parts);
+  }
+  parts.push_back(i);
+  std::ranges::sort(parts);
+  parts.erase(std::ranges::unique(parts).begin(), parts.end());
+  std::vector<const ir::Node*> nodes;
+  for (const size_t part : parts) nodes.push_back(part == i ? &old : &graph_.nodes[part]);
+  ir::set_sources(graph_.nodes[i], nodes);
 }
 
-void GraphIndex::kill_unused(const std::string& value) {
-  std::vector<std::string> left{value};
+bool GraphIndex::is_read(size_t i) const {
+  return std::ranges::any_of(graph_.nodes[i].outputs, [&](const std::string& output) {
+    const auto maker = makers_.find(output);
+    // An output that has got another name since: who reads it is not known here.
+    if (maker == makers_.end()) return !output.empty();
+    return maker->second == i && uses(output) > 0;
+  });
+}
+
+void GraphIndex::kill_unread(size_t i, std::vector<size_t>& killed) {
+  std::vector<size_t> left{i};
   while (!left.empty()) {
-    const std::string name = std::move(left.back());
+    const size_t at = left.back();
     left.pop_back();
-    const size_t i = name.empty() ? size() : producer_index(name);
-    if (i == size() || uses(name) > 0) continue;
-    const ir::Node& node = graph_.nodes[i];
-    const bool used = std::ranges::any_of(node.outputs, [&](const std::string& output) {
-      return !output.empty() && uses(output) > 0;
-    });
-    if (used) continue;
-    left.insert(left.end(), node.inputs.begin(), node.inputs.end());
-    kill(i);
+    if (dead_[at] || is_read(at)) continue;
+    count(graph_.nodes[at], at, -1);
+    dead_[at] = 1;
+    killed.push_back(at);
+    for (const std::string& input : graph_.nodes[at].inputs) {
+      if (const size_t maker = producer_index(input); maker != size()) left.push_back(maker);
+    }
   }
 }
 

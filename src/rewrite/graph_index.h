@@ -1,6 +1,7 @@
 // Who makes and who uses each value of a graph, kept right while rewrites change nodes.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,8 +12,8 @@
 
 namespace sardonyx::rewrite {
 
-// Nodes keep their positions: a rewrite replaces a node or marks it dead, and compact() closes the
-// gaps at the end. Borrows graph and scope.
+// Nodes keep their positions: a rewrite puts one where it stood and others are dead, and
+// compact() closes the gaps at the end. Borrows graph and scope.
 class GraphIndex {
  public:
   GraphIndex(ir::Graph& graph, const infer::Scope& scope);
@@ -42,18 +43,22 @@ class GraphIndex {
   bool is_float32(std::string_view value) const;
   bool same_shape(std::string_view a, std::string_view b) const;
 
-  // Replaces node i; the uses of its old inputs and those of the new node are counted anew.
-  void replace(size_t i, ir::Node node);
-  void kill(size_t i);
-  // Kills the node that makes a value, and the chain before it, as far as nothing uses their
-  // outputs any more.
-  void kill_unused(const std::string& value);
+  // Changes node i, which does the same work as before.
+  void change(size_t i, ir::Node node);
+  // Puts `node` where node i stands, as one that does its work, that of the nodes `with`, and that
+  // of all that nobody else reads once it is there: these are gone then, with the chains before
+  // them. A node of `with` that somebody else reads stays. The node's origin and sources are set to
+  // name them all.
+  void replace(size_t i, ir::Node node, std::span<const size_t> with = {});
   // A new initializer; returns its name.
   std::string add_initializer(const Tensor& tensor, std::string_view hint);
   void compact();
 
  private:
   void count(const ir::Node& node, size_t i, int by);
+  bool is_read(size_t i) const;
+  // Marks node `i` dead where nobody reads it, and the chain before it; lists them in `killed`.
+  void kill_unread(size_t i, std::vector<size_t>& killed);
 
   struct Uses {
     int count = 0;

@@ -58,9 +58,7 @@ class Factors {
     if (!conv || !conv->depthwise()) return false;
     ir::Node fused = index_.node(c);
     fused.outputs.push_back(reduce.outputs[0]);
-    fused.origin = origin_of(fused, reduce);
-    index_.kill(i);
-    index_.replace(c, std::move(fused));
+    index_.replace(c, std::move(fused), {{i}});
     return true;
   }
 
@@ -99,9 +97,7 @@ class Factors {
       fused.inputs.resize(6);
       fused.inputs[0] = x;
       fused.inputs[5] = gate;
-      fused.origin = origin_of(fused, mul);
       index_.replace(i, std::move(fused));
-      index_.kill(m);
       return true;
     }
     return false;

@@ -42,7 +42,6 @@ void read_planes(ir::Graph& graph, const infer::Scope& scope) {
     conv.inputs[0] = turn.inputs[0];
     conv.attributes.push_back(ops::int_attribute("planes", 1));
     index.replace(user, std::move(conv));
-    index.kill(i);
   }
   index.compact();
 }

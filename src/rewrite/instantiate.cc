@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "ir/walk.h"
+#include "ir/origin.h"
 #include "rewrite/lower.h"
 
 namespace sardonyx::rewrite {

@@ -1,7 +1,5 @@
 #include "rewrite/last_conv.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "ops/families/conv_shape.h"
@@ -45,11 +43,6 @@ std::optional<LastConv> last_conv(const GraphIndex& index, size_t i) {
   conv.padded = (window.auto_pad != AutoPad::none && window.auto_pad != AutoPad::valid) ||
                 std::ranges::any_of(window.pads, [](int64_t n) { return n != 0; });
   return conv;
-}
-
-std::string origin_of(const ir::Node& a, const ir::Node& b) {
-  return a.origin.empty() ? fmt::format("with {}", ir::describe(b))
-                          : fmt::format("{}, {}", a.origin, ir::describe(b));
 }
 
 }  // namespace sardonyx::rewrite

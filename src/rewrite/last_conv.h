@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "kernels/conv/conv.h"
 #include "rewrite/graph_index.h"
@@ -19,8 +18,5 @@ struct LastConv {
   bool pointwise() const;     // all that, and in one group
 };
 std::optional<LastConv> last_conv(const GraphIndex& index, size_t node);
-
-// How the origin of a node is told that takes `b` into `a`.
-std::string origin_of(const ir::Node& a, const ir::Node& b);
 
 }  // namespace sardonyx::rewrite

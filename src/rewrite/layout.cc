@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
 #include "kernels/conv/conv_bytes_last.h"
@@ -128,7 +130,8 @@ class Layout {
     ir::Node node;
     node.op_type = "Transpose";
     node.name = to;
-    node.origin = "layout";
+    node.origin = "from layout";
+    node.is_helper = true;
     node.inputs = {from};
     node.outputs = {std::move(to)};
     node.attributes = {ops::ints_attribute("perm", std::move(perm))};
@@ -171,6 +174,7 @@ class Layout {
   }
 
   void emit(ir::Node node) {
+    if (node.name.empty()) ir::keep_source(node);
     for (std::string& output : node.outputs) make_last(output);
     graph_.nodes.push_back(std::move(node));
   }
@@ -279,6 +283,7 @@ class Layout {
     const int64_t rank = rank_of(node.inputs[0]);
     std::vector<int64_t> axes(static_cast<size_t>(rank - 2));
     std::iota(axes.begin(), axes.end(), int64_t{1});
+    ir::keep_source(node);
     node.op_type = reduce;
     node.inputs = {as_last(node.inputs[0]), add_integers(axes, "axes")};
     node.attributes = {ops::int_attribute("keepdims", 1)};
@@ -387,6 +392,7 @@ class Layout {
       factor[c] = static_cast<float>(scale);
       term[c] = static_cast<float>(at(1) - at(2) * scale);
     }
+    ir::keep_source(node);
     node.op_type = "ScaleShift";
     node.domain = "sardonyx";
     node.inputs = {as_last(node.inputs[0]), add_constant(factors, "factors"),
@@ -407,6 +413,8 @@ class Layout {
     before.attributes.push_back(ops::string_attribute("activation", "relu"));
     before.outputs[0] = node.outputs[0];
     make_last(before.outputs[0]);
+    const ir::Node scale_shift = before;
+    ir::set_sources(before, std::array{&scale_shift, &std::as_const(node)});
     return true;
   }
 
@@ -516,6 +524,7 @@ class Layout {
       for (int64_t& axis : perm) axis = moved(axis, rank);
       node.inputs[0] = last_.at(node.inputs[0]);
       if (std::ranges::is_sorted(perm)) {
+        ir::keep_source(node);
         node.op_type = "Identity";
         node.attributes.clear();
       } else {

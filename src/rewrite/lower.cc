@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/name_map.h"
 #include "infer/infer.h"
+#include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
 #include "ops/custom.h"
@@ -217,7 +218,7 @@ class Lowering {
       }
       ir::Node node;
       node.op_type = "Constant";
-      node.origin = "a sparse initializer";
+      node.origin = "from a sparse initializer";
       node.outputs = {sparse.values.name};
       ir::Attribute& value = node.attributes.emplace_back();
       value.name = "sparse_value";
@@ -525,6 +526,7 @@ class Lowering {
       catch_up(pending_);
       return scope.find(name);
     };
+    const std::string made = node.name.empty() && !node.outputs.empty() ? node.outputs[0] : "";
     ops::UpgradeContext context(node, bound->since, bound, services_);
     op->upgrade(context);
     // Where no nodes are kept, a constant that an upgrade makes is as good as an initializer.
@@ -532,14 +534,25 @@ class Lowering {
       for (auto& constant : context.take_constants())
         scope.set(constant.name, infer::Known::of(std::move(constant.tensor)));
     }
+    // The node as the model has it.
+    const auto source = [&] {
+      ir::Node old;
+      old.domain = bound->domain, old.op_type = bound->name;
+      old.name = node.name, old.outputs = {made}, old.origin = node.origin;
+      ir::keep_source(old);
+      return old.sources;
+    };
     std::vector<ir::Node> before = context.take_before(), after = context.take_after();
     for (auto* helpers : {&before, &after}) {
       for (ir::Node& helper : *helpers) {
         helper.origin = fmt::format("from {}-{}{}{}", bound->name, bound->since,
                                     node.origin.empty() ? "" : " ", node.origin);
         if (helper.name.empty()) helper.name = node.name;
+        if (helper.op_type != "Constant") helper.sources = source();
       }
     }
+    if (node.op_type != bound->name || ir::canonical_domain(node.domain) != bound->domain)
+      node.sources = source();
     for (ir::Node& helper : before) emit(std::move(helper), scope, depth, out);
     if (!context.dropped()) {
       const bool same = node.op_type == op->name && node.domain == op->domain;

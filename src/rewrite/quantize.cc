@@ -139,11 +139,16 @@ class Quantizer {
     return i != index_.size() && index_.uses(value) == 1 ? i : index_.size();
   }
 
-  void replace(size_t at, ir::Node node, const std::vector<size_t>& covered) {
+  // `covered`: what else it does the work of, and what makes `dequantized`; the last of the first
+  // gives the name.
+  void replace(size_t at, ir::Node node, std::vector<size_t> covered,
+               const std::vector<std::string>& dequantized = {}) {
     node.name = index_.node(covered.empty() ? at : covered.back()).name;
-    node.origin = "quantised";
-    for (const size_t i : covered) index_.kill(i);
-    index_.replace(at, std::move(node));
+    for (const std::string& value : dequantized) {
+      const size_t maker = index_.producer_index(value);
+      if (maker != index_.size()) covered.push_back(maker);
+    }
+    index_.replace(at, std::move(node), covered);
   }
 
   // Operators that move bytes, or pick the largest, give the same before and after scaling.
@@ -164,7 +169,7 @@ class Quantizer {
     ir::Node node = moved;
     node.inputs[0] = from->value;
     node.outputs = index_.node(i).outputs;
-    replace(i, std::move(node), {at});
+    replace(i, std::move(node), {at}, {moved.inputs[0]});
     return true;
   }
 
@@ -252,7 +257,7 @@ class Quantizer {
     if (!bias->empty()) node.inputs.push_back(*bias);
     node.outputs = index_.node(i).outputs;
     covered.push_back(at);
-    replace(i, std::move(node), covered);
+    replace(i, std::move(node), covered, {conv.inputs[0], conv.inputs[1], input(conv, 2)});
     return true;
   }
 
@@ -332,7 +337,8 @@ class Quantizer {
     node->inputs[7] = to->scale, node->inputs[8] = zero_of(*to);
     node->outputs = index_.node(i).outputs;
     covered.push_back(at);
-    replace(i, std::move(*node), covered);
+    const ir::Node& made = index_.node(at);
+    replace(i, std::move(*node), covered, {made.inputs[0], made.inputs[1]});
     return true;
   }
 
@@ -362,7 +368,7 @@ class Quantizer {
     }
     node->outputs = index_.node(last).outputs;
     trim(*node);
-    replace(last, std::move(*node), covered);
+    replace(last, std::move(*node), covered, {made.inputs[0], made.inputs[1]});
     return true;
   }
 
@@ -396,7 +402,7 @@ class Quantizer {
     if (b.zeros != nullptr || !is_signed_integer(b.values->element_type()))
       node.inputs.push_back(index_.add_initializer(columns_of_zeros(b), "zeros"));
     node.outputs = made.outputs;
-    replace(i, std::move(node), {});
+    replace(i, std::move(node), {}, {made.inputs[1]});
     return true;
   }
 
@@ -440,7 +446,8 @@ class Quantizer {
     }
     node.outputs = index_.node(last).outputs;
     trim(node);
-    replace(last, std::move(node), covered);
+    const bool is_split = node.inputs[4] != scale;
+    replace(last, std::move(node), covered, {is_split ? scale : std::string()});
     return true;
   }
 

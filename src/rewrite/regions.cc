@@ -1,7 +1,5 @@
 #include "rewrite/regions.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -159,7 +157,6 @@ class Region {
     *tile = false;
     result = step.to = {Kind::tile, static_cast<int>(tile - std::begin(free_))};
     program_.steps.push_back(step);
-    nodes_.push_back(i);
     return true;
   }
 
@@ -209,16 +206,10 @@ class Region {
     fused.domain = "sardonyx";
     fused.op_type = "Region";
     fused.name = index_.node(last_).name;
-    for (const size_t i : nodes_) {
-      fused.origin +=
-          fmt::format("{}{}", fused.origin.empty() ? "" : ", ", ir::describe(index_.node(i)));
-    }
     fused.inputs = inputs_;
     fused.outputs = index_.node(last_).outputs;
     fused.attributes = {ops::ints_attribute("program", code),
                         ops::ints_attribute("extents", extents), params};
-    nodes_.pop_back();
-    for (const size_t i : nodes_) index_.kill(i);
     index_.replace(last_, std::move(fused));
   }
 
@@ -226,7 +217,6 @@ class Region {
   size_t last_;
   RegionProgram program_;
   std::vector<std::string> inputs_;
-  std::vector<size_t> nodes_;
   size_t started_ = 0;
   bool free_[RegionProgram::max_tiles] = {true, true, true, true, true, true};
 };

@@ -45,10 +45,7 @@ class Shuffles {
       return;
     dealing.attributes.push_back(ops::int_attribute("deals_out", 1));
     dealing.outputs[0] = joined;
-    const std::string dealt = index_.node(i).inputs[0];
-    index_.kill(i);
-    index_.replace(maker, std::move(dealing));
-    index_.kill_unused(dealt);
+    index_.replace(maker, std::move(dealing), {{i}});
   }
 
   static bool has_input(const ir::Node& node, size_t k) {
@@ -79,14 +76,15 @@ class Shuffles {
     for (const size_t d : between) turn(d, *shuffle);
     ir::Node reading = index_.node(i);
     reading.attributes.push_back(ops::int_attribute("input_shuffle", shuffle->groups));
-    if (user == i) reading.inputs[0] = shuffle->x;
-    index_.replace(i, std::move(reading));
-    if (user != i) {
+    const size_t join = index_.producer_index(joined);
+    if (user == i) {
+      reading.inputs[0] = shuffle->x;
+    } else {
       ir::Node first = index_.node(user);
       first.inputs[0] = shuffle->x;
-      index_.replace(user, std::move(first));
+      index_.change(user, std::move(first));
     }
-    index_.kill_unused(joined);
+    index_.replace(i, std::move(reading), {{join}});
   }
 
   // Channels [groups, each] of x, turned.
@@ -148,7 +146,7 @@ class Shuffles {
         node.inputs[k] = index_.add_initializer(
             in_order_of_images(*index_.constant(node.inputs[k]), shuffle), node.inputs[k]);
     }
-    index_.replace(d, std::move(node));
+    index_.change(d, std::move(node));
   }
 
   // One row for each channel as it is after the shuffle, to the order before it.

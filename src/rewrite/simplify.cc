@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "eval/eval.h"
 #include "infer/infer.h"
+#include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
 #include "ops/custom.h"

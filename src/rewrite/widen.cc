@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "ir/origin.h"
 #include "ir/tensor.h"
 #include "kernels/convert/cast.h"
 #include "ops/upgrade_context.h"
@@ -163,6 +164,7 @@ class Widener {
   }
 
   void rewrite(ir::Node& node) {
+    if (node.name.empty()) ir::keep_source(node);
     const bool keeps_weights = packs_weights(node) && node.inputs.size() > 1 &&
                                half(node.inputs[1]) && constant(node.inputs[1]) != nullptr;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -210,7 +212,7 @@ class Widener {
     ir::Node node;
     node.op_type = "Cast";
     node.name = to;
-    node.origin = "half precision through float32";
+    node.origin = "from half precision through float32", node.is_helper = true;
     node.inputs = {from};
     node.outputs = {to};
     node.attributes = {ops::int_attribute("to", static_cast<int64_t>(type))};

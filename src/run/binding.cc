@@ -4,8 +4,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "ir/origin.h"
 #include "ir/tensor.h"
-#include "ir/walk.h"
 #include "run/arena.h"
 #include "run/context.h"
 

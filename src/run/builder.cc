@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "base/fail.h"
+#include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
 #include "run/subgraph.h"

@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "ir/walk.h"
+#include "ir/origin.h"
 #include "run/observer.h"
 
 namespace sardonyx::run {

@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "ir/walk.h"
+#include "ir/origin.h"
 #include "run/context.h"
 
 namespace sardonyx::run {

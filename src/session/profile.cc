@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/loop_recorder.h"
+#include "ir/origin.h"
 #include "ir/walk.h"
 #include "run/observer.h"
 #include "session/node_work.h"
@@ -116,6 +117,7 @@ class Recorder final : public run::Observer {
       made.node = ir::describe(*step.node);
       made.operator_name = full_name(*step.node);
       made.origin = step.node->origin;
+      made.sources = ir::told_sources(*step.node);
       made.kernel = step.step ? std::string(step.step->kernel()) : "evaluated plainly";
       if (inside >= 0) made.graph = plan.graph().name;
       made.inside = inside;

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "check/check.h"
 #include "eval/eval.h"
+#include "ir/origin.h"
 #include "ir/tensor.h"
 #include "rewrite/lower.h"
 #include "rewrite/simplify.h"
@@ -306,6 +307,7 @@ std::vector<StepDescription> Session::steps() const {
     StepDescription& description = steps.emplace_back();
     description.node = ir::describe(*step.node);
     description.origin = step.node->origin;
+    description.sources = ir::told_sources(*step.node);
     description.kernel = step.step ? std::string(step.step->kernel()) : "evaluated plainly";
     for (const ops::Refusal& refusal : step.refusals) {
       description.refused.push_back(fmt::format("{}: {}", refusal.kernel, refusal.reason));

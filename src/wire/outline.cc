@@ -25,6 +25,8 @@ void make_empty(ir::Node& node) {
   Emptying visitor;
   fields(visitor, node);
   node.origin.clear();
+  node.sources.clear();
+  node.is_helper = false;
   node.custom.reset();
 }
 

@@ -86,6 +86,10 @@ def profile(sardonyx, tmp_path):
     return run
 
 
+def origin(step: dict) -> str:
+    return "from " + ", ".join(step["sources"]) if step["sources"] else step["origin"]
+
+
 def add_up(found: dict) -> None:
     steps, operators = found["steps"], found["operators"]
     assert sum(row["self_ms"] for row in steps) + found["rest_ms"] == pytest.approx(found["run_ms"], rel=1e-6)
@@ -107,8 +111,8 @@ def test_every_step_of_explain_with_its_work(sardonyx, profile):
     found, page, trace = profile(model, "--runs", 12, "--threads", 2)
     explained = parse_json(sardonyx("explain", model, "--json", "--threads", 2))["steps"]
     assert found["runs"] == 12 and found["threads"] == 2
-    assert [(s["node"], s["origin"], s["kernel"]) for s in found["steps"]] == [
-        (s["node"], s["origin"], s["kernel"]) for s in explained]
+    assert [(s["node"], s["origin"], s["sources"], s["kernel"]) for s in found["steps"]] == [
+        (s["node"], s["origin"], s["sources"], s["kernel"]) for s in explained]
     add_up(found)
     cost = parse_json(sardonyx("info", model, "--json"))["cost"]["flops"]
     assert sum(step["operations"] for step in found["steps"]) == pytest.approx(cost, rel=0.1)
@@ -165,8 +169,9 @@ def test_trace_events(profile):
         own = [event for event in spans if event["tid"] == 0 and event["args"].get("run") == number]
         assert [event["args"]["step"] for event in own] == list(range(len(found["steps"])))
         assert runs[number]["ts"] <= own[0]["ts"] <= own[-1]["ts"] + own[-1]["dur"] <= runs[number]["ts"] + runs[number]["dur"]
-    fused = [event for event in spans if event["args"].get("origin")]
-    assert {event["args"]["origin"] for event in fused} == {step["origin"] for step in found["steps"] if step["origin"]}
+    told = {event["args"]["origin"] for event in spans if event["args"].get("origin")}
+    assert told == {origin(step) for step in found["steps"] if origin(step)}
+    assert any(text.startswith("from ") and ", " in text for text in told)
 
 
 def test_helpers_are_seen(profile, save, tmp_path):
@@ -244,6 +249,24 @@ def test_names_of_strangers_stay_text(profile, save, tmp_path):
     assert set(page.scripts) == {"profile", ""} and "alert" not in page.scripts[""]
     assert json.loads(page.scripts["profile"])["steps"][0]["node"] == found["steps"][0]["node"]
     assert "alert" in page.tables["steps"][1][0]
+
+
+def test_text_tells_origins_once_and_cuts_long_lists(sardonyx, profile, save):
+    model = save("""<ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+        g (float[N, 4] x) => (float[N, 4] y, float[N, 4] z) { y = local.Both (x)
+          a = Exp (x) b = Neg (a) c = Tanh (b) d = Abs (c) e = Sqrt (d) f = Exp (e) h = Abs (f) z = Neg (h) }
+        <domain: "local", opset_import: ["" : 21]> Both (a) => (c) { [p] b = Exp (a) [q] c = Neg (b) }""")
+    sources = [step["sources"] for step in parse_json(sardonyx("explain", model, "--json"))["steps"]]
+    inside = " (in function Both, called by local.Both)"
+    long = ["Exp making 'a'", "Neg making 'b'", "Tanh making 'c'", "Abs making 'd'", "Sqrt making 'e'", "Exp making 'f'",
+            "Abs making 'h'", "Neg making 'z'"]
+    assert sources == [[f"Exp 'p'{inside}", f"Neg 'q'{inside}"], long]
+    for text in (sardonyx("explain", model).stdout, sardonyx("profile", model, "--runs", 1).stdout):
+        assert f"from Exp 'p', Neg 'q'{inside}\n" in text
+        assert f"from {', '.join(long[:6])} and 2 more\n" in text
+    _, page, trace = profile(model, "--runs", 1)
+    assert [row[-1] for row in page.tables["steps"][1:]] == [f"from Exp 'p', Neg 'q'{inside}", f"from {', '.join(long)}"]
+    assert f"from {', '.join(long)}" in {event["args"].get("origin") for event in trace["traceEvents"]}
 
 
 def test_text_lists_operators_and_steps(sardonyx):

@@ -89,6 +89,19 @@ class Text {
       constant_first("joint", fmt::format("5, {}{}", channels_, ones()), 5 * channels_);
     } else if (net_.end == "global") {
       line(fmt::format("y = GlobalAveragePool({})", x));
+    } else if (net_.end == "joined") {
+      const std::string twice = std::to_string(2 * channels_);
+      constant("joint", fmt::format("{0}, {0}{1}", channels_, ones()), channels_ * channels_);
+      constant("bias2", twice, 2 * channels_);
+      constant("w2", fmt::format("{}, {}{}", twice, 2 * net_.each, ones()),
+               4 * channels_ * net_.each);
+      line(fmt::format("p = AveragePool<kernel_shape = [{}], strides = [{}]>({})", two, two, x));
+      line("q = Conv(p, joint)\n  both = Concat<axis = 1>(p, q)\n  rb = Relu(both)");
+      line(fmt::format("u = Conv<group = {0}>(rb, w2, bias2)\n  v = Conv<group = {0}>(u, w2)",
+                       net_.groups));
+      line("s = Add(v, rb)\n  rs = Relu(s)");
+      line(fmt::format("o = Conv<group = {0}>(rs, w2, bias2)\n  y = Conv<group = {0}>(o, w2)",
+                       net_.groups));
     } else if (net_.end == "slice") {
       line("from = Constant<value = int64[1] {1}>()");
       line("to = Constant<value = int64[1] {7}>()");
@@ -112,7 +125,7 @@ class Text {
 int64_t turns(const Net& net) {
   const auto steps = Session(Model::from_text(Text(net).model()), {.threads = 1}).steps();
   return std::ranges::count_if(steps, [](const StepDescription& step) {
-    return step.node.starts_with("Transpose") && step.origin == "dealt channels";
+    return step.node.starts_with("Transpose") && step.origin == "from dealt channels";
   });
 }
 
@@ -141,7 +154,7 @@ void expect_same_answers(const Net& net) {
 TEST(DealtStreams, AnswersStayWhatTheyWere) {
   for (const int64_t groups : {2, 3, 4, 8}) {
     for (const int64_t each : {2, 6, 17}) {
-      for (const char* end : {"last", "pool", "global", "slice"}) {
+      for (const char* end : {"last", "pool", "global", "slice", "joined"}) {
         for (int kind = 0; kind < 8; ++kind) {
           SCOPED_TRACE(fmt::format("{} groups of {}, {}, kind {}", groups, each, end, kind));
           expect_same_answers({.groups = groups,

@@ -183,7 +183,10 @@ TEST(MobileBlocks, RunInBandsWhereTheExpandedImageIsLarge) {
   Block b;
   b.size = 112, b.expanded = 96, b.stride = 2;
   EXPECT_EQ(bands(b), 1);
-  EXPECT_NE(steps_of(b)[1].origin.find("Conv"), std::string::npos);
+  const auto sources = steps_of(b)[1].sources;
+  EXPECT_EQ(sources.size(), 3u);
+  for (const std::string& source : sources)
+    EXPECT_EQ(source.substr(0, 13), "Conv making '") << source;
   b.size = 0;  // expected to be large
   EXPECT_EQ(bands(b), 1);
   b.excite = true;  // the expanding and the depthwise one alone

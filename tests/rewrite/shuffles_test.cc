@@ -85,7 +85,7 @@ TEST(Shuffles, AnswersStayWhatTheyWere) {
 int64_t inner_transposes(const Unit& unit) {
   const auto steps = Session(Model::from_text(model(unit)), {.threads = 1}).steps();
   return std::ranges::count_if(steps, [](const StepDescription& step) {
-    return step.node.starts_with("Reshape") && step.origin != "dealt channels";
+    return step.node.starts_with("Reshape") && step.origin != "from dealt channels";
   });
 }
 

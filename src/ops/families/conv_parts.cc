@@ -21,9 +21,6 @@ ir::Node make_conv_chain(const std::vector<const ir::Node*>& parts, int depthwis
       attribute.name = fmt::format("{}.{}", i, attribute.name);
       chain.attributes.push_back(std::move(attribute));
     }
-    const std::string described = fmt::format(
-        "{}{}{}", ir::describe(*parts[i]), parts[i]->origin.empty() ? "" : " ", parts[i]->origin);
-    chain.origin += chain.origin.empty() ? described : "; " + described;
   }
   const auto& last = parts.back()->inputs;
   if (last.size() > 3 && !last[3].empty()) chain.inputs.push_back(last[3]);

@@ -1,0 +1,83 @@
+#include "ir/origin.h"
+
+#include <algorithm>
+
+#include "base/listed.h"
+
+namespace sardonyx::ir {
+namespace {
+
+constexpr size_t most_in_messages = 4;
+constexpr std::string_view internal_domain = "sardonyx.";
+
+// Whether a source is the node itself, in whatever form it is by now.
+bool is_itself(const Node& node, std::string_view source) {
+  std::string_view domain = canonical_domain(node.domain);
+  const auto drop = [&](std::string_view start) {
+    const bool starts = source.starts_with(start);
+    if (starts) source.remove_prefix(start.size());
+    return starts;
+  };
+  if (domain == "sardonyx") domain = {};
+  if (!domain.empty() && !(drop(domain) && drop("."))) return false;
+  if (!drop(node.op_type)) return false;
+  if (node.name.empty()) return source.starts_with(" making '");
+  return drop(" '") && drop(node.name) && drop("'") && (source.empty() || source[0] == ' ');
+}
+
+}  // namespace
+
+std::string place_of(const Node& node) {
+  std::string place = describe(node);
+  if (const auto sources = told_sources(node); !sources.empty()) {
+    place.append(" (from ").append(listed(sources, most_in_messages)).append(1, ')');
+  } else if (!node.origin.empty()) {
+    place.append(" (").append(node.origin).append(1, ')');
+  }
+  return place;
+}
+
+std::string source_text(const Node& node) {
+  std::string text = describe(node);
+  if (text.starts_with(internal_domain)) text.erase(0, internal_domain.size());
+  if (node.name.empty() && !node.outputs.empty())
+    text.append(" making '").append(node.outputs[0]).append(1, '\'');
+  if (!node.origin.empty()) text.append(" (").append(node.origin).append(1, ')');
+  return text;
+}
+
+void keep_source(Node& node) {
+  if (node.sources.empty() && !node.is_helper) node.sources = {source_text(node)};
+}
+
+void set_sources(Node& node, std::span<const Node* const> parts) {
+  const Node* only = nullptr;
+  int count = 0;
+  std::vector<std::string> sources;
+  const auto add = [&](std::string source) {
+    if (std::ranges::find(sources, source) == sources.end()) sources.push_back(std::move(source));
+  };
+  for (const Node* part : parts) {
+    if (part->is_helper) continue;
+    only = part;
+    ++count;
+    if (part->sources.empty()) add(source_text(*part));
+    for (const std::string& source : part->sources) add(source);
+  }
+  node.is_helper = count == 0;
+  std::string origin;
+  if (count <= 1) {
+    const Node* part = only != nullptr ? only : parts.empty() ? nullptr : parts.front();
+    if (part != nullptr) origin = part->origin;
+    if (only != nullptr && only->sources.empty() && is_itself(node, sources[0])) sources.clear();
+  }
+  node.origin = std::move(origin);
+  node.sources = std::move(sources);
+}
+
+std::vector<std::string> told_sources(const Node& node) {
+  if (node.sources.size() == 1 && is_itself(node, node.sources[0])) return {};
+  return node.sources;
+}
+
+}  // namespace sardonyx::ir
