@@ -197,6 +197,7 @@ struct Settings {
   double scale = 0;  // 0: from the head size
   bool has_scale = false;
   double softcap = 0;
+  double masked = -std::numeric_limits<double>::infinity();
   bool causal = false;
   int64_t left = -1, right = -1, mode = 0;
   Transposed transposed;
@@ -228,8 +229,8 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
                            : HeadStrides{a.q_length * a.q_heads * a.v_head_size, a.v_head_size,
                                          a.q_heads * a.v_head_size};
   a.scale = settings.has_scale ? settings.scale : 1 / std::sqrt(static_cast<double>(a.head_size));
-  a.softcap = settings.softcap, a.causal = settings.causal, a.left = settings.left,
-  a.right = settings.right;
+  a.softcap = settings.softcap, a.masked = settings.masked, a.causal = settings.causal,
+  a.left = settings.left, a.right = settings.right;
   a.kind = static_cast<AttentionScores>(settings.mode);
   a.wants_scores = bind.has_output(3);
   a.empty_is_nan = settings.empty_is_nan;
@@ -341,6 +342,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   settings.has_scale = ctx.has_attribute("scale");
   settings.scale = settings.has_scale ? ctx.attr_float("scale") : 0;
   settings.softcap = ctx.attr_float("softcap", 0);
+  if (ctx.has_attribute("masked")) settings.masked = ctx.attr_float("masked");
   settings.causal = ctx.attr_int("is_causal", 0) != 0;
   settings.left = ctx.attr_int("left_window_size", -1),
   settings.right = ctx.attr_int("right_window_size", -1);

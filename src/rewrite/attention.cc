@@ -1,6 +1,7 @@
 #include "rewrite/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,7 @@ class Match {
       }
       fused.inputs.push_back(operands_[i]);
     }
+    if (left_out_) allow();
     if (!mask_.empty()) fused.inputs.push_back(mask_);
     size_t last = product_;
     const size_t user = index_.only_user(index_.node(product_).outputs[0]);
@@ -54,6 +56,7 @@ class Match {
     fused.outputs = {index_.node(last).outputs[0]};
     fused.attributes = {ops::float_attribute("scale", static_cast<float>(scale_)),
                         ops::ints_attribute("transposed", transposed)};
+    if (masked_) fused.attributes.push_back(ops::float_attribute("masked", *masked_));
     index_.replace(last, std::move(fused), parts_);
     return true;
   }
@@ -80,27 +83,69 @@ class Match {
     const ir::Node* node = index_.producer(value);
     if (is_op(node, "Add")) {
       for (const size_t side : {size_t{0}, size_t{1}}) {
-        if (!is_scaled_product(node->inputs[side]) || !is_mask(node->inputs[1 - side], value))
+        if (!is_scaled_product(node->inputs[side]) || !index_.is_float32(node->inputs[1 - side]) ||
+            !is_mask(node->inputs[1 - side], value))
           continue;
         mask_ = node->inputs[1 - side];
         value = node->inputs[side];
         break;
       }
       if (mask_.empty()) return false;
-      node = index_.producer(value);
+    } else if (is_op(node, "Where")) {
+      if (!takes_where(*node, value)) return false;
     }
+    node = index_.producer(value);
     if (is_op(node, "Mul") || is_op(node, "Div")) {
-      const bool divides = node->op_type == "Div";
-      const size_t side = !divides && index_.scalar(node->inputs[0]) ? 1 : 0;
-      const auto factor = index_.scalar(node->inputs[1 - side]);
-      if (!factor || *factor == 0 || index_.uses(value) != 1) return false;
-      scale_ = divides ? 1 / *factor : *factor;
-      value = node->inputs[side];
+      if (index_.uses(value) != 1 || !without_factor(value)) return false;
       node = index_.producer(value);
     }
     if (!is_op(node, "MatMul") || index_.uses(value) != 1) return false;
     operands_[0] = node->inputs[0];
+    without_factor(operands_[0]);
     return keys(node->inputs[1]);
+  }
+
+  // Where(condition, scores, number), or the other way around.
+  bool takes_where(const ir::Node& where, std::string& value) {
+    for (const size_t side : {size_t{1}, size_t{2}}) {
+      const auto number = index_.scalar(where.inputs[3 - side]);
+      if (!number || std::isnan(*number) || !is_scaled_product(where.inputs[side]) ||
+          !is_mask(where.inputs[0], value))
+        continue;
+      mask_ = where.inputs[0];
+      masked_ = static_cast<float>(*number);
+      if (side == 2) left_out_ = index_.producer_index(value);
+      parts_.push_back(index_.producer_index(where.inputs[side]));
+      value = where.inputs[side];
+      return true;
+    }
+    return false;
+  }
+
+  // The mask says what is left out: its opposite, where the Where stood.
+  void allow() {
+    ir::Node opposite;
+    opposite.op_type = "Not";
+    opposite.name = index_.node(*left_out_).name;
+    opposite.inputs = {mask_};
+    opposite.outputs = {index_.node(*left_out_).outputs[0] + "__allowed"};
+    mask_ = opposite.outputs[0];
+    index_.change(*left_out_, std::move(opposite));
+  }
+
+  // What is multiplied or divided by a number, instead of the product; the number goes into the
+  // scale. False where it is no such product.
+  bool without_factor(std::string& value) {
+    const ir::Node* node = index_.producer(value);
+    if (!is_op(node, "Mul") && !is_op(node, "Div")) return false;
+    const bool divides = node->op_type == "Div";
+    const size_t side = !divides && index_.scalar(node->inputs[0]) ? 1 : 0;
+    const auto factor = index_.scalar(node->inputs[1 - side]);
+    if (!factor || *factor == 0) return false;
+    scale_ *= divides ? 1 / *factor : *factor;
+    parts_.push_back(index_.producer_index(value));
+    value = node->inputs[side];
+    return true;
   }
 
   bool is_scaled_product(const std::string& value) const {
@@ -113,11 +158,11 @@ class Match {
     return is_op(node, "MatMul");
   }
 
-  // Added to the scores and as wide as they are.
-  bool is_mask(const std::string& mask, const std::string& sum) const {
-    const auto *dims = shape(mask), *scores = shape(sum);
+  // As wide as the scores, and repeated over the rest of their dimensions where it is not as large.
+  bool is_mask(const std::string& mask, const std::string& masked) const {
+    const auto *dims = shape(mask), *scores = shape(masked);
     if (dims == nullptr || scores == nullptr || dims->empty() || dims->size() > 4 ||
-        !index_.is_float32(mask) || scores->size() != 4)
+        scores->size() != 4)
       return false;
     for (size_t back = 1; back <= dims->size(); ++back) {
       const ir::Dim& dim = (*dims)[dims->size() - back];
@@ -127,12 +172,14 @@ class Match {
     return true;
   }
 
-  bool keys(const std::string& turned) {
+  bool keys(std::string turned) {
+    without_factor(turned);
     const ir::Node* node = index_.producer(turned);
     if (node != nullptr) parts_.push_back(index_.producer_index(turned));
     keys_swapped_ = has_perm(node, {0, 2, 3, 1});
     if (!keys_swapped_ && !has_perm(node, {0, 1, 3, 2})) return false;
     operands_[1] = node->inputs[0];
+    without_factor(operands_[1]);
     return true;
   }
 
@@ -163,8 +210,10 @@ class Match {
   size_t softmax_;
   size_t product_ = 0;  // of the weights and V
   std::string operands_[3];
-  std::string mask_;
-  std::vector<size_t> parts_;  // Transposes of the operands, which others may read too
+  std::string mask_;                // added to the scores; or, with masked_, true where they count
+  std::optional<float> masked_;     // the score where the mask is false
+  std::optional<size_t> left_out_;  // the Where whose mask is true where scores do not count
+  std::vector<size_t> parts_;  // Transposes and factors of the operands, which others may read too
   double scale_ = 1;
   bool keys_swapped_ = false;  // K is batch x length x heads x size
 };

@@ -222,9 +222,8 @@ class Block {
     const int64_t mask =
         batch_ * s_.mask.batch + head(r) * s_.mask.head + query(r) * s_.mask.row + at;
     if (d_.allowed) {
-      for (int64_t j = begin; j < end; ++j) {
-        row[j] = d_.allowed[mask + j] ? row[j] : minus_infinity<T>;
-      }
+      const auto masked = static_cast<T>(s_.masked);
+      for (int64_t j = begin; j < end; ++j) row[j] = d_.allowed[mask + j] ? row[j] : masked;
     } else if (d_.bias) {
       for (int64_t j = begin; j < end; ++j) {
         const T bias = d_.bias[mask + j];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "base/thread_pool.h"
 
@@ -25,6 +26,8 @@ struct AttentionShape {
   int64_t past = 0;          // keys before the first query; unless `lengths` says otherwise
   double scale = 1;
   double softcap = 0;  // 0: none
+  // The score of keys that a boolean mask leaves out.
+  double masked = -std::numeric_limits<double>::infinity();
   bool causal = false;
   int64_t left = -1, right = -1;  // keys a query sees on either side; -1: all
   bool wants_scores = false;
