@@ -201,7 +201,7 @@ struct Settings {
   bool causal = false;
   int64_t left = -1, right = -1, mode = 0;
   Transposed transposed;
-  bool empty_is_nan = false;
+  bool spelled_out = false;  // and means what the nodes that it replaced did
 };
 
 void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
@@ -233,10 +233,11 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
   a.left = settings.left, a.right = settings.right;
   a.kind = static_cast<AttentionScores>(settings.mode);
   a.wants_scores = bind.has_output(3);
-  a.empty_is_nan = settings.empty_is_nan;
+  a.empty_is_nan = settings.spelled_out;
 }
 
-void bind_mask(const BindContext& bind, AttentionShape& a) {
+// broadcasts: a mask of one column stands for all keys; to the standard it has but the first one.
+void bind_mask(const BindContext& bind, bool broadcasts, AttentionShape& a) {
   if (!bind.has_input(3)) return;
   const auto mask = bind.in_shape(3);
   int64_t step = mask.back();
@@ -246,7 +247,8 @@ void bind_mask(const BindContext& bind, AttentionShape& a) {
     *to[back - 2] = dim == 1 ? 0 : step;
     step *= dim;
   }
-  a.mask_columns = mask.back();
+  a.mask_is_a_column = broadcasts && mask.back() == 1;
+  a.mask_columns = a.mask_is_a_column ? a.kv_length : mask.back();
 }
 
 // Joined K and V become the operands.
@@ -314,7 +316,7 @@ std::unique_ptr<Step> make_attention(const Settings& settings) {
       [settings](BindContext& bind, State& s) {
         ScratchLayout layout;
         bind_sizes(bind, s, settings);
-        bind_mask(bind, s.shape);
+        bind_mask(bind, settings.spelled_out, s.shape);
         bind_cache(bind, s, compute, layout);
         s.wide.plan_in(bind, 0, compute, layout);
         if (bind.has_input(3) && bind.in_type(3) != ElementType::boolean)
@@ -336,7 +338,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     ctx.fail(ErrorCode::unsupported, "no attention of {}", name_of(type));
   if (!ctx.has_output(0))
     ctx.fail(ErrorCode::unsupported, "an Attention whose output Y is not used");
-  Settings settings{.transposed = Transposed(ctx), .empty_is_nan = ctx.node().domain == "sardonyx"};
+  Settings settings{.transposed = Transposed(ctx), .spelled_out = ctx.node().domain == "sardonyx"};
   settings.q_heads = ctx.attr_int("q_num_heads", 0),
   settings.kv_heads = ctx.attr_int("kv_num_heads", 0);
   settings.has_scale = ctx.has_attribute("scale");

@@ -80,11 +80,13 @@ class Match {
   bool scores() {
     std::string value = index_.node(softmax_).inputs[0];
     if (index_.uses(value) != 1) return false;
+    int uses = 1;  // of `value`
     const ir::Node* node = index_.producer(value);
     if (is_op(node, "Add")) {
       for (const size_t side : {size_t{0}, size_t{1}}) {
-        if (!is_scaled_product(node->inputs[side]) || !index_.is_float32(node->inputs[1 - side]) ||
-            !is_mask(node->inputs[1 - side], value))
+        const std::string &product = node->inputs[side], &added = node->inputs[1 - side];
+        if (!is_scaled_product(product, 1) || !index_.is_float32(added) ||
+            !is_mask(added, product, value))
           continue;
         mask_ = node->inputs[1 - side];
         value = node->inputs[side];
@@ -92,34 +94,52 @@ class Match {
       }
       if (mask_.empty()) return false;
     } else if (is_op(node, "Where")) {
-      if (!takes_where(*node, value)) return false;
+      if (!takes_where(*node, value, uses)) return false;
     }
     node = index_.producer(value);
     if (is_op(node, "Mul") || is_op(node, "Div")) {
-      if (index_.uses(value) != 1 || !without_factor(value)) return false;
+      if (index_.uses(value) != uses || !without_factor(value)) return false;
       node = index_.producer(value);
+      uses = 1;
     }
-    if (!is_op(node, "MatMul") || index_.uses(value) != 1) return false;
+    if (!is_op(node, "MatMul") || index_.uses(value) != uses) return false;
     operands_[0] = node->inputs[0];
     without_factor(operands_[0]);
     return keys(node->inputs[1]);
   }
 
-  // Where(condition, scores, number), or the other way around.
-  bool takes_where(const ir::Node& where, std::string& value) {
+  // Where(condition, scores, number), or the other way around. `uses`: how often the scores are
+  // read.
+  bool takes_where(const ir::Node& where, std::string& value, int& uses) {
     for (const size_t side : {size_t{1}, size_t{2}}) {
+      const std::string &scores = where.inputs[side], &made = where.outputs[0];
       const auto number = index_.scalar(where.inputs[3 - side]);
-      if (!number || std::isnan(*number) || !is_scaled_product(where.inputs[side]) ||
-          !is_mask(where.inputs[0], value))
-        continue;
+      if (!number || std::isnan(*number)) continue;
       mask_ = where.inputs[0];
+      const std::vector<size_t> expansion = expansion_of(mask_, scores);
+      if (!expansion.empty()) mask_ = index_.node(expansion.front()).inputs[0];
+      uses = expansion.empty() ? 1 : 2;
+      if (!is_scaled_product(scores, uses) || !is_mask(mask_, scores, made)) continue;
       masked_ = static_cast<float>(*number);
-      if (side == 2) left_out_ = index_.producer_index(value);
-      parts_.push_back(index_.producer_index(where.inputs[side]));
-      value = where.inputs[side];
+      if (side == 2) left_out_ = index_.producer_index(made);
+      parts_.insert(parts_.end(), expansion.begin(), expansion.end());
+      parts_.push_back(index_.producer_index(scores));
+      value = scores;
       return true;
     }
     return false;
+  }
+
+  // Expand of a mask to Shape(scores), which Where does by itself: these two nodes, where nothing
+  // else reads them.
+  std::vector<size_t> expansion_of(const std::string& mask, const std::string& scores) const {
+    const ir::Node* expand = index_.producer(mask);
+    if (!is_op(expand, "Expand") || index_.uses(mask) != 1) return {};
+    const ir::Node* sizes = index_.producer(expand->inputs[1]);
+    if (!is_op(sizes, "Shape") || sizes->inputs[0] != scores || !sizes->attributes.empty() ||
+        index_.uses(expand->inputs[1]) != 1)
+      return {};
+    return {index_.producer_index(mask), index_.producer_index(expand->inputs[1])};
   }
 
   // The mask says what is left out: its opposite, where the Where stood.
@@ -148,9 +168,9 @@ class Match {
     return true;
   }
 
-  bool is_scaled_product(const std::string& value) const {
+  bool is_scaled_product(const std::string& value, int uses) const {
     const ir::Node* node = index_.producer(value);
-    if (index_.uses(value) != 1) return false;
+    if (index_.uses(value) != uses) return false;
     if (is_op(node, "Mul") || is_op(node, "Div")) {
       const bool left = index_.scalar(node->inputs[1]).has_value();
       node = index_.producer(node->inputs[left ? 0 : 1]);
@@ -158,16 +178,18 @@ class Match {
     return is_op(node, "MatMul");
   }
 
-  // As wide as the scores, and repeated over the rest of their dimensions where it is not as large.
-  bool is_mask(const std::string& mask, const std::string& masked) const {
-    const auto *dims = shape(mask), *scores = shape(masked);
-    if (dims == nullptr || scores == nullptr || dims->empty() || dims->size() > 4 ||
-        scores->size() != 4)
+  // Repeated over the dimensions of the scores where it is not as large. How many keys there are
+  // the two may say in names that only a run finds to be equal.
+  bool is_mask(const std::string& mask, const std::string& scores,
+               const std::string& masked) const {
+    const auto *dims = shape(mask), *from = shape(scores), *to = shape(masked);
+    if (dims == nullptr || from == nullptr || to == nullptr || dims->empty() || dims->size() > 4 ||
+        from->size() != 4 || to->size() != 4)
       return false;
     for (size_t back = 1; back <= dims->size(); ++back) {
-      const ir::Dim& dim = (*dims)[dims->size() - back];
-      const bool repeats = back > 1 && dim == 1;
-      if (!repeats && !(dim == (*scores)[4 - back])) return false;
+      const ir::Dim &dim = (*dims)[dims->size() - back], &all = (*to)[4 - back];
+      const bool joins = back == 1 && all == broadcast((*from)[3], dim);
+      if (!(dim == 1) && !(dim == all) && !joins) return false;
     }
     return true;
   }
@@ -201,9 +223,9 @@ class Match {
     if (q == nullptr || k == nullptr || v == nullptr || q->size() != 4 || k->size() != 4 ||
         v->size() != 4)
       return false;
-    const ir::Dim& k_heads = (*k)[keys_swapped_ ? 2 : 1];
-    return (*q)[0] == (*k)[0] && (*q)[0] == (*v)[0] && (*q)[1] == k_heads && (*q)[1] == (*v)[1] &&
-           (*q)[1].is_constant();
+    const ir::Dim &k_heads = (*k)[keys_swapped_ ? 2 : 1], &length = (*k)[keys_swapped_ ? 1 : 2];
+    return length == (*v)[2] && (*q)[0] == (*k)[0] && (*q)[0] == (*v)[0] && (*q)[1] == k_heads &&
+           (*q)[1] == (*v)[1] && (*q)[1].is_constant();
   }
 
   GraphIndex& index_;

@@ -37,6 +37,13 @@ Tensor mask(bool inverted) {
   return made;
 }
 
+Tensor column() {
+  Tensor made(ElementType::boolean, {batch, 1, queries, 1});
+  int64_t i = 0;
+  for (bool& v : made.mutable_elements<bool>()) v = i++ % 4 != 1;
+  return made;
+}
+
 struct Spelling {
   std::string name;
   std::string nodes;  // from q, k, v, mask and bias to y
@@ -71,6 +78,12 @@ std::vector<Spelling> spellings() {
       {"OperandsAndProductScaled",
        "  p = Div(q, two)\n  r = Div(k, two)\n  t = Transpose<perm = [0, 1, 3, 2]>(r)\n"
        "  s = MatMul(p, t)\n  c = Mul(s, two)\n  m = Where(mask, c, least)\n"},
+      {"ExpandedToTheScores",
+       product + "  all = Shape(c)\n  wide = Expand(mask, all)\n  m = Where(wide, least, c)\n",
+       true},
+      {"Column", product + "  m = Where(column, c, least)\n"},
+      {"BiasInAColumn", product + "  m = Add(c, slope)\n"},
+      {"BiasOfAnotherName", product + "  m = Add(c, other)\n"},
       {"OfVectorOfFills", product + "  m = Where(mask, c, fills)\n", false, false},
       {"OfTwoMasks", product + "  n = Where(mask, c, least)\n  m = Add(n, bias)\n", false, false},
   };
@@ -83,7 +96,8 @@ TEST_P(Attention, IsOneStepWithTheSameResults) {
   const Model model = Model::from_text(fmt::format(
       "<ir_version: 10, opset_import: [\"\" : 21]>\n"
       "g (float[B, 3, Q, 4] q, float[B, 3, K, 4] k, float[B, 3, K, 4] v, bool[B, 1, Q, K] mask, "
-      "float[Q, K] bias) => (float[B, 3, Q, 4] y) {{\n{}{}{}}}\n",
+      "float[Q, K] bias, bool[B, 1, Q, 1] column, float[Q, 1] slope, float[B, 1, 1, L] other) => "
+      "(float[B, 3, Q, 4] y) {{\n{}{}{}}}\n",
       constants, spelling.nodes, rest));
   const Session fused(model, {.threads = 1}), apart(model, {.threads = 1, .fuse = false});
   const auto steps = fused.steps();
@@ -96,7 +110,10 @@ TEST_P(Attention, IsOneStepWithTheSameResults) {
                                  {"k", random_tensor({batch, heads, keys, size}, 2)},
                                  {"v", random_tensor({batch, heads, keys, size}, 3)},
                                  {"mask", mask(spelling.inverted)},
-                                 {"bias", random_tensor({queries, keys}, 4)}};
+                                 {"bias", random_tensor({queries, keys}, 4)},
+                                 {"column", column()},
+                                 {"slope", random_tensor({queries, 1}, 5)},
+                                 {"other", random_tensor({batch, 1, 1, keys}, 6)}};
   const Value made = fused.run(inputs)[0], expected = apart.run(inputs)[0];
   const auto y = made.tensor().elements<float>(), z = expected.tensor().elements<float>();
   ASSERT_EQ(y.size(), z.size());

@@ -219,16 +219,24 @@ class Block {
     const int64_t end = std::clamp<int64_t>(keys.end - at, begin, n);
     std::fill(row, row + begin, minus_infinity<T>);
     std::fill(row + end, row + n, minus_infinity<T>);
-    const int64_t mask =
-        batch_ * s_.mask.batch + head(r) * s_.mask.head + query(r) * s_.mask.row + at;
+    const int64_t mask = batch_ * s_.mask.batch + head(r) * s_.mask.head + query(r) * s_.mask.row;
+    if (s_.mask_is_a_column) return add_one(row + begin, end - begin, mask);
     if (d_.allowed) {
+      const bool* allowed = d_.allowed + mask + at;
       const auto masked = static_cast<T>(s_.masked);
-      for (int64_t j = begin; j < end; ++j) row[j] = d_.allowed[mask + j] ? row[j] : masked;
+      for (int64_t j = begin; j < end; ++j) row[j] = allowed[j] ? row[j] : masked;
     } else if (d_.bias) {
-      for (int64_t j = begin; j < end; ++j) {
-        const T bias = d_.bias[mask + j];
-        row[j] = bias == minus_infinity<T> ? bias : row[j] + bias;
-      }
+      const T* bias = d_.bias + mask + at;
+      for (int64_t j = begin; j < end; ++j)
+        row[j] = bias[j] == minus_infinity<T> ? bias[j] : row[j] + bias[j];
+    }
+  }
+  // What a mask of one column says of n scores.
+  void add_one(T* row, int64_t n, int64_t mask) const {
+    if (d_.allowed) {
+      if (!d_.allowed[mask]) std::fill_n(row, n, static_cast<T>(s_.masked));
+    } else if (d_.bias) {
+      for (int64_t j = 0; j < n; ++j) row[j] += d_.bias[mask];
     }
   }
 

@@ -21,9 +21,10 @@ struct AttentionShape {
   int64_t q_length = 0, kv_length = 0;
   int64_t head_size = 0, v_head_size = 0;
   HeadStrides q, k, v, y;
-  HeadStrides mask;          // 0 where the mask repeats
-  int64_t mask_columns = 0;  // keys beyond are masked
-  int64_t past = 0;          // keys before the first query; unless `lengths` says otherwise
+  HeadStrides mask;               // 0 where the mask repeats
+  int64_t mask_columns = 0;       // keys beyond are masked
+  bool mask_is_a_column = false;  // one value for all keys
+  int64_t past = 0;               // keys before the first query; unless `lengths` says otherwise
   double scale = 1;
   double softcap = 0;  // 0: none
   // The score of keys that a boolean mask leaves out.
