@@ -21,19 +21,33 @@ struct Case {
   int64_t targets = 1, columns = 1;
 };
 
-// Trees of up to `most_leaves` leaves of every test; some leaves and nodes belong to two parents.
+struct Wanted {
+  int most_leaves = 8;
+  int64_t targets = 1;
+  bool several_weights = false;
+  int most_columns = 12, most_trees = 6;
+};
+
+// Trees of every test; some leaves and nodes belong to two parents, some trees are another one
+// again.
 class RandomForest {
  public:
-  RandomForest(uint32_t seed, int most_leaves, int64_t targets, bool several_weights)
-      : random_(seed), several_weights_(several_weights) {
-    made_.targets = targets;
-    made_.columns = 1 + below(12);
+  RandomForest(uint32_t seed, const Wanted& wanted)
+      : random_(seed), several_weights_(wanted.several_weights) {
+    made_.targets = wanted.targets;
+    made_.columns = 1 + below(wanted.most_columns);
     made_.parts.leaf_begins.push_back(0);
     made_.parts.sets = {{}, {1}, {-1, 0, 0.5, 3}};
-    const int trees = 1 + below(6);
+    const int trees = 1 + below(wanted.most_trees);
     for (int tree = 0; tree < trees; ++tree) {
-      target_ = below(static_cast<int>(targets));
-      const auto [index, is_leaf] = child(1 + below(most_leaves));
+      if (tree > 0 && below(20) == 0) {
+        const auto other = static_cast<size_t>(below(tree));
+        made_.parts.roots.push_back(made_.parts.roots[other]);
+        made_.parts.root_is_leaf.push_back(made_.parts.root_is_leaf[other]);
+        continue;
+      }
+      target_ = below(static_cast<int>(wanted.targets));
+      const auto [index, is_leaf] = child(1 + below(wanted.most_leaves));
       made_.parts.roots.push_back(index);
       made_.parts.root_is_leaf.push_back(is_leaf);
     }
@@ -140,16 +154,16 @@ std::vector<double> walked(const Case& c, TreeAggregate aggregate, const std::ve
 }
 
 template <class T>
-void compare(uint32_t seed, const Case& c, const Forest<T>& forest) {
+void compare(uint32_t seed, const Case& c, const Forest<T>& forest, int64_t rows) {
   std::mt19937 random(seed);
-  const int64_t sizes[] = {1, 7, 8, 15, 16, 17, 33, 128, 129, 300};
-  const int64_t rows = sizes[random() % std::size(sizes)];
   std::vector<T> x(static_cast<size_t>(rows * c.columns));
   for (T& v : x) {
     v = static_cast<T>(static_cast<int>(random() % 9) - 4) / 2;
     if (random() % 4 == 0) v += static_cast<T>(random() % 100) / 1000;
     if (random() % 20 == 0) v = std::numeric_limits<T>::quiet_NaN();
     if (random() % 40 == 0) v = -std::numeric_limits<T>::infinity();
+    if (random() % 40 == 0) v = std::numeric_limits<T>::infinity();
+    if (random() % 40 == 0) v = -T{0};
   }
   const auto aggregate = static_cast<TreeAggregate>(random() % 4);
   const std::vector<double> expected = walked(c, aggregate, x, rows);
@@ -165,10 +179,46 @@ TEST(Forest, GivesTheLeavesThatWalksReach) {
   each_target([] {
     for (uint32_t seed = 0; seed < 240; ++seed) {
       const int leaves[] = {1, 8, 31, 32, 33, 64, 255, 400};
-      const int64_t targets = seed % 3 == 0 ? 1 : 3;
-      const Case c = RandomForest(seed, leaves[seed % 8], targets, seed % 2 == 0).take();
-      compare<float>(seed, c, Forest<float>(c.parts, c.targets));
-      compare<double>(seed, c, Forest<double>(c.parts, c.targets));
+      const int64_t sizes[] = {0, 1, 7, 8, 15, 16, 17, 33, 128, 129, 300};
+      const Wanted wanted{.most_leaves = leaves[seed % 8],
+                          .targets = seed % 3 == 0 ? 1 : 3,
+                          .several_weights = seed % 2 == 0};
+      const Case c = RandomForest(seed, wanted).take();
+      const int64_t rows = sizes[seed % std::size(sizes)];
+      compare<float>(seed, c, Forest<float>(c.parts, c.targets), rows);
+      compare<double>(seed, c, Forest<double>(c.parts, c.targets), rows);
+    }
+  });
+}
+
+// Rows that are few go through trees side by side.
+TEST(Forest, FewRowsReachTheLeavesThatWalksReach) {
+  each_target([] {
+    for (uint32_t seed = 0; seed < 120; ++seed) {
+      const int leaves[] = {2, 4, 8, 16, 31, 32, 33, 64, 120, 300};
+      const int columns[] = {1, 8, 9, 16, 17, 33, 70, 130, 200};
+      const Wanted wanted{.most_leaves = leaves[seed % 10],
+                          .targets = seed % 4 == 0 ? 3 : 1,
+                          .several_weights = seed % 5 == 0,
+                          .most_columns = columns[seed % 9],
+                          .most_trees = 100};
+      const Case c = RandomForest(seed, wanted).take();
+      const Forest<float> forest(c.parts, c.targets);
+      for (int64_t rows = 1; rows <= 40; rows += rows < 9 ? 1 : 5)
+        compare<float>(seed, c, forest, rows);
+    }
+  });
+}
+
+// Trees that are many enough for a row to be shared by threads.
+TEST(Forest, ThreadsShareARow) {
+  each_target([] {
+    for (const int leaves : {16, 31, 400}) {
+      const Wanted wanted{.most_leaves = leaves, .most_columns = 40, .most_trees = 3000};
+      const Case c = RandomForest(5, wanted).take();
+      ASSERT_GT(c.parts.roots.size(), 1000U);
+      const Forest<float> forest(c.parts, c.targets);
+      for (const int64_t rows : {1, 2, 9}) compare<float>(7, c, forest, rows);
     }
   });
 }
@@ -190,7 +240,7 @@ TEST(Forest, TreesOfManyFeaturesAreWalked) {
     c.parts.roots.push_back(i);
     c.parts.root_is_leaf.push_back(false);
   }
-  compare<float>(1, c, Forest<float>(c.parts, c.targets));
+  for (const int64_t rows : {1, 33}) compare<float>(1, c, Forest<float>(c.parts, c.targets), rows);
 }
 
 // A short file may name one tree a million times.
@@ -217,7 +267,36 @@ TEST(Forest, RootsOfOneTreeShareItsMemory) {
   EXPECT_LT(mallinfo2().uordblks, before + (size_t{32} << 20));
   c.parts.roots.resize(300);
   c.parts.root_is_leaf.resize(300);
-  compare<float>(3, c, Forest<float>(c.parts, 1));
+  for (const int64_t rows : {1, 128}) compare<float>(3, c, Forest<float>(c.parts, 1), rows);
+}
+
+// Large trees among stumps would be mostly empty side by side.
+TEST(Forest, TreesOfDifferentSizesTakeLittleMemory) {
+  Case c;
+  c.parts.leaf_begins = {0};
+  const auto add_leaf = [&] {
+    c.parts.weights.push_back({0, static_cast<double>(c.parts.weights.size())});
+    c.parts.leaf_begins.push_back(static_cast<int64_t>(c.parts.weights.size()));
+    return static_cast<int64_t>(c.parts.weights.size()) - 1;
+  };
+  for (int tree = 0; tree < 3200; ++tree) {
+    const int leaves = tree % 16 == 0 ? 200 : 2;
+    int64_t below = add_leaf();
+    for (int i = 1; i < leaves; ++i) {
+      TreeNode node;
+      node.threshold = (i % 17) * 0.25 - 2;
+      node.yes = below, node.yes_is_leaf = i == 1;
+      node.no = add_leaf(), node.no_is_leaf = true;
+      below = static_cast<int64_t>(c.parts.nodes.size());
+      c.parts.nodes.push_back(node);
+    }
+    c.parts.roots.push_back(below);
+    c.parts.root_is_leaf.push_back(false);
+  }
+  const size_t before = mallinfo2().uordblks;
+  const Forest<float> forest(c.parts, 1);
+  EXPECT_LT(mallinfo2().uordblks, before + (size_t{12} << 20));
+  for (const int64_t rows : {1, 40}) compare<float>(9, c, forest, rows);
 }
 
 }  // namespace

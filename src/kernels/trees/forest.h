@@ -1,53 +1,18 @@
-// Decision trees: nodes in arrays, walked for many samples or many trees at a time; trees of few
-// leaves are not walked but tested as a whole, for many samples at a time.
+// Decision trees: walked for many samples or many trees at a time. Trees of few leaves are not
+// walked but tested as a whole: many samples side by side, or many trees for one sample.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/trees/leaf_sets.h"
+#include "kernels/trees/leaf_weights.h"
+#include "kernels/trees/nodes.h"
+#include "kernels/trees/parts.h"
+#include "kernels/trees/small_trees.h"
+#include "kernels/trees/tree_groups.h"
 
 namespace sardonyx::kernels {
-
-enum class TreeTest : uint8_t {
-  less_equal,
-  less,
-  greater_equal,
-  greater,
-  equal,
-  not_equal,
-  member
-};
-enum class TreeAggregate : int32_t { average, sum, min, max };
-
-// A node as whoever builds a forest describes it. `yes` and `no` are indices of nodes, or of leaves
-// where the flag says so.
-struct TreeNode {
-  TreeTest test = TreeTest::less_equal;
-  bool missing_is_yes = false;  // NaN follows `yes`
-  bool yes_is_leaf = false;
-  bool no_is_leaf = false;
-  int64_t feature = 0;
-  int64_t yes = 0;
-  int64_t no = 0;
-  double threshold = 0;  // the split; for member: the index of a set
-};
-
-struct LeafWeight {
-  int32_t target;
-  double weight;
-};
-
-struct ForestParts {
-  std::vector<TreeNode> nodes;
-  std::vector<int64_t> roots;
-  std::vector<bool> root_is_leaf;
-  std::vector<int64_t> leaf_begins;  // leaf i owns weights [leaf_begins[i], leaf_begins[i + 1])
-  std::vector<LeafWeight> weights;
-  std::vector<std::vector<double>> sets;  // of member nodes
-};
 
 // Trees for samples of T, float or double. Built once, run from many threads.
 template <class T>
@@ -57,13 +22,13 @@ class Forest {
   // tree that leads back to a node above.
   Forest(ForestParts parts, int64_t targets);
 
-  int64_t targets() const { return targets_; }
-  int64_t tree_count() const { return static_cast<int64_t>(roots_.size()); }
+  int64_t targets() const { return weights_.targets(); }
+  int64_t tree_count() const { return static_cast<int64_t>(trees_.roots.size()); }
   // Features a sample must have.
-  int64_t feature_count() const { return features_; }
+  int64_t feature_count() const { return trees_.features; }
 
   // Entries of `leaves` that a run of so many rows needs.
-  int64_t leaves_needed(int64_t rows) const { return rows < lanes ? rows * tree_count() : 0; }
+  int64_t leaves_needed(int64_t rows) const;
   // y[rows, targets]: the weights of the leaves that each row of x[rows, columns] reaches, put
   // together tree after tree. A target that no leaf names is 0. The sum is the same for every
   // number of threads and rows. columns >= feature_count().
@@ -71,42 +36,23 @@ class Forest {
            int32_t* leaves, ThreadPool& pool) const;
 
  private:
-  static constexpr int lanes = 8;
-
-  // One test for every kind of node: the second of the two nodes at `next` where the value, its
-  // sign turned where the top bit of `feature` says so, is at most `bound`; else the first, NaN
-  // too. A leaf's bound is NaN and its `next` is itself, so that a walk may go on below it.
-  struct Node {
-    T bound;
-    uint32_t feature;
-    int32_t next;
-    int32_t leaf;  // -1: no leaf
-  };
-  class Builder;
-  class Sets;  // the trees of few leaves, as kernels/trees/leaf_sets takes them
-
-  template <class SampleOf>
-  void walk(int32_t (&at)[lanes], int steps, SampleOf&& sample) const;
-  void walk_rows(size_t tree, const T* x, int64_t columns, int64_t count,
-                 int32_t (&leaves)[lanes]) const;
-  void walk_trees(size_t first, size_t count, const T* x, int32_t* leaves) const;
-  void find_values();
+  void find(const T* x, const TreeGroups::Row& row, int64_t begin, int64_t end,
+            int32_t* found) const;
+  void add(TreeAggregate aggregate, int64_t begin, int64_t end, const int32_t* found,
+           double* y) const;
+  void fill(TreeGroups::Row& row, const T* x) const;
+  void run_row(TreeAggregate aggregate, const T* x, double* y, int32_t* leaves,
+               ThreadPool& pool) const;
+  void run_few(TreeAggregate aggregate, const T* x, int64_t rows, int64_t columns, double* y) const;
   void run_rows(TreeAggregate aggregate, const T* x, int64_t rows, int64_t columns,
                 double* y) const;
-  void add(TreeAggregate aggregate, int32_t leaf, double* y) const;
-  void finish(TreeAggregate aggregate, double* y) const;
 
-  std::vector<Node> nodes_;
-  std::vector<int32_t> roots_;
-  std::vector<int32_t> heights_;  // of the trees: 0 for a leaf alone
-  std::vector<int64_t> leaf_begins_;
-  std::vector<LeafWeight> weights_;
-  // Of the leaves and of the trees, where each leaf has one weight and each tree one target.
-  std::vector<double> values_;
-  std::vector<int32_t> tree_targets_;
-  std::shared_ptr<const Sets> sets_;  // null where no tree is of few leaves
-  int64_t targets_;
-  int64_t features_ = 0;
+  LeafWeights weights_;
+  TreeNodes<T> trees_;
+  std::shared_ptr<const SmallTrees> small_;   // null where no tree is of few leaves
+  std::shared_ptr<const TreeGroups> groups_;  // null where trees are not tested side by side
+  double row_cycles_ = 0;                     // that a row takes alone, about
+  int64_t few_rows_ = 0;                      // so many at most are taken one by one
 };
 
 }  // namespace sardonyx::kernels
