@@ -21,13 +21,12 @@ constexpr int64_t most_few = 16, most_trees = TreeGroups::most_step * trees_toge
 // y[r * step] += values[places[r]], for `rows` results.
 void add_values(const double* values, const int32_t* places, int64_t rows, int64_t step,
                 double* y) {
+  constexpr int64_t together = 4;
   int64_t r = 0;
-  if (step == 1) {
-    for (; r + 4 <= rows; r += 4) {
-      for (int64_t k = 0; k < 4; ++k) y[r + k] += values[places[r + k]];
-    }
+  for (; r + together <= rows; r += together) {
+    for (int64_t k = 0; k < together; ++k, y += step) *y += values[places[r + k]];
   }
-  for (; r < rows; ++r) y[r * step] += values[places[r]];
+  for (; r < rows; ++r, y += step) *y += values[places[r]];
 }
 
 }  // namespace
