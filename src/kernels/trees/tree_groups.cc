@@ -38,15 +38,13 @@ TreeGroups::TreeGroups(const TreeNodes<float>& trees, const SmallTrees& small) {
   const int lanes = vector_lanes();
   if (lanes < least_lanes) return;
   const auto most = static_cast<size_t>(lanes * most_vectors);
-  Numbers numbers;
+  Laying laying{small, std::vector<int32_t>(2 * small.features().size(), -1)};
   for (size_t first = 0; first < trees.roots.size(); first += trees_together) {
     const size_t count = std::min<size_t>(trees_together, trees.roots.size() - first);
-    if (add(small, first, count, numbers) && numbers.size() <= most && has_room(small)) continue;
+    if (add(laying, first, count) && features_.size() <= most && has_room(small)) continue;
     groups_.clear();
     return;
   }
-  features_.resize(numbers.size());
-  for (const auto& [feature, number] : numbers) features_[number] = feature;
 }
 
 // The tests of small trees beside large ones are mostly none.
@@ -68,7 +66,8 @@ size_t TreeGroups::step() const {
 }
 
 // False where a tree has many leaves.
-bool TreeGroups::add(const SmallTrees& small, size_t first, size_t count, Numbers& numbers) {
+bool TreeGroups::add(Laying& laying, size_t first, size_t count) {
+  const SmallTrees& small = laying.small;
   TreeGroup& group = groups_.emplace_back();
   group.first_word = static_cast<int32_t>(word_ends_.size());
   group.first_test = static_cast<int32_t>(tests_.size());
@@ -80,33 +79,38 @@ bool TreeGroups::add(const SmallTrees& small, size_t first, size_t count, Number
     group.first_leaves[i] = tree.first_leaf;
   }
   group.words = static_cast<int32_t>(words);
-  for (size_t word = 0; word < words; ++word) add_word(small, first, count, word, numbers);
+  for (size_t word = 0; word < words; ++word) add_word(laying, first, count, word);
   return true;
 }
 
-void TreeGroups::add_word(const SmallTrees& small, size_t first, size_t count, size_t word,
-                          Numbers& numbers) {
+void TreeGroups::add_word(Laying& laying, size_t first, size_t count, size_t word) {
   const size_t begin = tests_.size();
   for (size_t i = 0; i < count; ++i) {
-    const TestRange range = tests_of(small, first + i, word);
-    tests_.resize(
-        std::max(tests_.size(), begin + (range.size() + tests_together - 1) / tests_together),
-        no_tests());
+    const TestRange range = tests_of(laying.small, first + i, word);
+    const size_t blocks = (range.size() + tests_together - 1) / tests_together;
+    tests_.resize(std::max(tests_.size(), begin + blocks), no_tests());
     for (size_t t = range.begin; t < range.end; ++t) {
-      const LeafTest& test = small.tests()[t];
+      const LeafTest& test = laying.small.tests()[t];
       const bool turned = t >= range.turned;
-      const uint32_t feature = small.features()[test.place / static_cast<uint32_t>(small.width())] |
-                               (turned ? sign_flag : 0);
-      const auto next = static_cast<uint32_t>(numbers.size());
-      const uint32_t number = numbers.try_emplace(feature, next).first->second;
       SideTests& side = tests_[begin + (t - range.begin) / tests_together];
       const size_t at = (t - range.begin) % tests_together;
-      side.features[at][i] = static_cast<uint8_t>(number);
+      side.features[at][i] = number(laying, test, turned);
       side.bounds[at][i] = turned ? -test.bound : test.bound;
       side.kept[at][i] = test.kept;
     }
   }
   word_ends_.push_back(static_cast<int32_t>(tests_.size()));
+}
+
+// Of a test's feature among features_; where those are too many, of none.
+uint8_t TreeGroups::number(Laying& laying, const LeafTest& test, bool turned) {
+  const size_t feature = test.place / static_cast<size_t>(laying.small.width());
+  int32_t& found = laying.numbers[2 * feature + (turned ? 1 : 0)];
+  if (found < 0) {
+    found = static_cast<int32_t>(features_.size());
+    features_.push_back(laying.small.features()[feature] | (turned ? sign_flag : 0));
+  }
+  return static_cast<uint8_t>(found);
 }
 
 void TreeGroups::fill(Row& row, const float* x) const {

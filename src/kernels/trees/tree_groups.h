@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -44,16 +43,20 @@ class TreeGroups {
   }
 
  private:
-  using Numbers = std::map<uint32_t, uint32_t>;  // of the features with their signs
+  struct Laying {
+    const SmallTrees& small;
+    std::vector<int32_t> numbers;  // of its features, plain and turned; -1: not asked for
+  };
 
   bool has_room(const SmallTrees& small) const;
-  bool add(const SmallTrees& small, size_t first, size_t count, Numbers& numbers);
-  void add_word(const SmallTrees& small, size_t first, size_t count, size_t word, Numbers& numbers);
+  bool add(Laying& laying, size_t first, size_t count);
+  void add_word(Laying& laying, size_t first, size_t count, size_t word);
+  uint8_t number(Laying& laying, const LeafTest& test, bool turned);
 
   std::vector<TreeGroup> groups_;
   std::vector<int32_t> word_ends_;
   std::vector<SideTests> tests_;
-  std::vector<uint32_t> features_;
+  std::vector<uint32_t> features_;  // with their signs
 };
 
 }  // namespace sardonyx::kernels
