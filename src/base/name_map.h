@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,6 +35,16 @@ inline uint64_t name_hash(std::string_view name) {
   return mixed(load(at, 1) | load(at + left / 2, 1) << 8 | load(at + left - 1, 1) << 16, hash);
 }
 
+// A name with its hash, for those who look it up more than once. Borrows the name.
+struct HashedName {
+  template <class T>
+  requires std::convertible_to<const T&, std::string_view> HashedName(const T& name)  // NOLINT
+      : text(name), hash(name_hash(text)) {}
+  HashedName(std::string_view name, uint64_t hash) : text(name), hash(hash) {}
+  std::string_view text;
+  uint64_t hash;
+};
+
 // For tables that are filled, asked and thrown away: one allocation where std::unordered_map makes
 // one for each name. Names are not copied; no name is removed. Values are trivially copyable.
 template <class V>
@@ -46,20 +57,20 @@ class NameMap {
   size_t size() const { return entries_; }
 
   // The value of the name, and whether it is new. The pointer is good until the next name.
-  std::pair<V*, bool> emplace(std::string_view name, V value) {
+  std::pair<V*, bool> emplace(const HashedName& name, V value) {
     reserve(entries_ + 1);
     Slot& slot = slots_[place_of(name)];
     if (slot.used) return {&slot.value, false};
-    slot = {name, value, true};
+    slot = {name.text, value, true};
     ++entries_;
     return {&slot.value, true};
   }
-  const V* find(std::string_view name) const {
+  const V* find(const HashedName& name) const {
     if (entries_ == 0) return nullptr;
     const Slot& slot = slots_[place_of(name)];
     return slot.used ? &slot.value : nullptr;
   }
-  bool contains(std::string_view name) const { return find(name) != nullptr; }
+  bool contains(const HashedName& name) const { return find(name) != nullptr; }
 
   // Calls visit(name, value) for each, in an order that is not to be relied on.
   template <class Visit>
@@ -80,10 +91,10 @@ class NameMap {
   static size_t wanted(size_t count) { return std::bit_ceil(2 * count + 2); }
 
   // The slot that holds the name, or that it would take.
-  size_t place_of(std::string_view name) const {
+  size_t place_of(const HashedName& name) const {
     const size_t mask = slots_.size() - 1;
-    size_t place = name_hash(name) & mask;
-    while (slots_[place].used && slots_[place].name != name) place = (place + 1) & mask;
+    size_t place = name.hash & mask;
+    while (slots_[place].used && slots_[place].name != name.text) place = (place + 1) & mask;
     return place;
   }
 

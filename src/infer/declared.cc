@@ -163,7 +163,7 @@ void Declared::add(const ir::ValueInfo& info, std::string_view list, std::string
   if (!is_new) *place = declaration;
 }
 
-void Declared::merge(const ir::Node& node, std::string_view name, Known& known) const {
+void Declared::merge(const ir::Node& node, const HashedName& name, Known& known) const {
   const Declaration* found = declarations_.find(name);
   if (found == nullptr) return;
   const Declaration& declaration = *found;

@@ -25,7 +25,7 @@ class Declared {
 
   // Completes what is known of a node's output by its declaration; a declaration that can't be
   // confirmed is reported, and what was inferred stays.
-  void merge(const ir::Node& node, std::string_view name, Known& known) const;
+  void merge(const ir::Node& node, const HashedName& name, Known& known) const;
 
  private:
   struct Declaration {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <forward_list>
 #include <list>
 #include <unordered_set>
@@ -19,33 +20,6 @@ namespace sardonyx::infer {
 namespace {
 
 thread_local int64_t evaluated = 0;
-
-template <class T>
-Tensor integer_tensor(ElementType element, const std::vector<ir::Dim>& values, Shape shape) {
-  Tensor tensor(element, std::move(shape));
-  T* out = static_cast<T*>(tensor.mutable_data());
-  for (size_t i = 0; i < values.size(); ++i) out[i] = static_cast<T>(*values[i].value());
-  return tensor;
-}
-
-// A tensor from elements that are all numbers; nullopt where they aren't or the type is not one
-// that shape computations use.
-std::optional<Tensor> materialized(const Known& known) {
-  if (!known.elements || !known.type.is_tensor()) return std::nullopt;
-  const auto& elements = *known.elements;
-  if (!std::ranges::all_of(elements, &ir::Dim::is_constant)) return std::nullopt;
-  const auto shape = known.type.concrete_shape();
-  if (!shape || checked_count(*shape) != static_cast<int64_t>(elements.size())) return std::nullopt;
-  switch (known.type.element) {
-    case ElementType::int64: return integer_tensor<int64_t>(ElementType::int64, elements, *shape);
-    case ElementType::int32: return integer_tensor<int32_t>(ElementType::int32, elements, *shape);
-    case ElementType::boolean:
-      return integer_tensor<uint8_t>(ElementType::boolean, elements, *shape);
-    case ElementType::float32:
-    case ElementType::float64: return ops::float_tensor(known.type.element, elements, *shape);
-    default: return std::nullopt;
-  }
-}
 
 // Whether a tensor is nothing but the bytes that its type and dims take.
 bool is_plain(const ir::TensorProto& tensor) {
@@ -67,11 +41,25 @@ bool is_weight(const ir::TensorProto& tensor) {
          (tensor.raw_data.size() >= surely || is_plain(tensor));
 }
 
+// Of the integers that shapes are made of, as they lie in the file.
+bool is_small_list(const ir::TensorProto& tensor) {
+  return tensor.element_type() == ElementType::int64 && tensor.has_raw_data &&
+         tensor.dims.size() == 1 && tensor.dims[0] <= ops::max_known_elements && is_plain(tensor);
+}
+
+Known known_of_small_list(const ir::TensorProto& tensor) {
+  std::array<int64_t, ops::max_known_elements> list;
+  if (!tensor.raw_data.empty())
+    std::memcpy(list.data(), tensor.raw_data.data(), tensor.raw_data.size());
+  return Known::of(std::span(list).first(static_cast<size_t>(tensor.dims[0])));
+}
+
 // Of external data that was not read, the type is known.
 Known known_of(const ir::TensorProto& tensor, bool thorough) {
+  if (thorough && is_small_list(tensor)) return known_of_small_list(tensor);
   if (!tensor.is_external() && !(thorough && is_weight(tensor)))
     return Known::of(ir::to_tensor(tensor));
-  std::vector<ir::Dim> shape;
+  ir::Dims shape;
   shape.reserve(tensor.dims.size());
   for (const int64_t dim : tensor.dims) {
     if (dim < 0) {
@@ -84,7 +72,7 @@ Known known_of(const ir::TensorProto& tensor, bool thorough) {
 }
 
 Known known_of(const ir::SparseTensorProto& sparse) {
-  std::vector<ir::Dim> shape;
+  ir::Dims shape;
   for (const int64_t dim : sparse.dims) {
     if (dim < 0) {
       fail_at(fmt::format("sparse tensor '{}'", sparse.values.name), ErrorCode::invalid_model,
@@ -103,10 +91,10 @@ void name_elements(Known& value, ir::SymbolTable& symbols) {
   const auto shape = value.type.concrete_shape();
   const auto count = shape ? checked_count(*shape) : std::nullopt;
   if (!count || *count > most) return;
-  std::vector<ir::Dim> elements;
+  ir::Dims elements;
   elements.reserve(static_cast<size_t>(*count));
   for (int64_t i = 0; i < *count; ++i) elements.push_back(ir::Dim(symbols.unknown_value()));
-  value.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
+  value.elements = std::make_shared<const ir::Dims>(std::move(elements));
 }
 
 std::string any_of(std::span<const schema::TypeId> types) {
@@ -165,12 +153,12 @@ void check_input_types(const ops::InferContext& context, const schema::Signature
 
 }  // namespace
 
-const Known* Scope::find_here(std::string_view name) const {
+const Known* Scope::find_here(const HashedName& name) const {
   Value* const* found = values_.find(name);
   return found == nullptr ? nullptr : &(*found)->known;
 }
 
-const Known* Scope::find(std::string_view name) const {
+const Known* Scope::find(const HashedName& name) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->outer_) {
     if (const Known* known = scope->find_here(name)) return known;
   }
@@ -183,13 +171,13 @@ void Scope::reserve(size_t count) {
   if (room < count) blocks_.emplace_back().reserve(count);
 }
 
-Known& Scope::set(std::string_view name, Known&& known) {
+Known& Scope::set(const HashedName& name, Known&& known) {
   constexpr size_t least = 4, most = 1024;
   if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity())
     blocks_.emplace_back().reserve(std::clamp(values_.size(), least, most));
   std::vector<Value>& block = blocks_.back();
-  Value& added = block.emplace_back(name, std::move(known));
-  const auto [place, is_new] = values_.emplace(added.name, &added);
+  Value& added = block.emplace_back(name.text, std::move(known));
+  const auto [place, is_new] = values_.emplace({added.name, name.hash}, &added);
   if (is_new) return added.known;
   Known& kept = (*place)->known;
   kept = std::move(added.known);
@@ -240,20 +228,19 @@ class Resolved {
 
  private:
   const Known* resolved(const Known& known) {
-    std::vector<ir::Dim> shape, elements;
+    ir::Dims shape, elements;
     const bool other_shape = known.type.shape && differ(*known.type.shape, shape);
     const bool other_elements =
         known.elements && !known.constant && differ(*known.elements, elements);
     if (!other_shape && !other_elements) return &known;
     Known& copy = copies_.emplace_front(known);
     if (other_shape) copy.type.shape = std::move(shape);
-    if (other_elements)
-      copy.elements = std::make_shared<const std::vector<ir::Dim>>(std::move(elements));
+    if (other_elements) copy.elements = std::make_shared<const ir::Dims>(std::move(elements));
     return &copy;
   }
 
   // Nearly all are as they were.
-  bool differ(const std::vector<ir::Dim>& dims, std::vector<ir::Dim>& resolved) const {
+  bool differ(const ir::Dims& dims, ir::Dims& resolved) const {
     for (size_t i = 0; i < dims.size(); ++i) {
       if (dims[i].is_constant()) continue;
       ir::Dim now = symbols_.resolved(dims[i]);
@@ -322,7 +309,7 @@ void make_small(Known& value) {
 // Of a large value, its place in the report included.
 int64_t bytes_of(const Known& value) {
   constexpr int64_t expression = 400, size = 250, element = 32;
-  const auto bytes = [](const std::vector<ir::Dim>& dims, size_t usual, int64_t each) {
+  const auto bytes = [](const ir::Dims& dims, size_t usual, int64_t each) {
     if (dims.size() <= usual) return int64_t{0};
     int64_t total = 0;
     for (const ir::Dim& dim : dims)
@@ -361,7 +348,7 @@ void charge_bytes(Known& output, Budget& budget) {
 
 // Charges what the outputs hold of expressions; leaves none where the budget is spent.
 void charge(ops::InferContext& context, Known& output, Budget& budget) {
-  const auto cost_of = [](const std::vector<ir::Dim>& dims) {
+  const auto cost_of = [](const ir::Dims& dims) {
     int64_t cost = 0;
     for (const ir::Dim& dim : dims) {
       if (!dim.is_constant()) cost += dim.complexity();
@@ -446,7 +433,7 @@ void infer_node(const ir::Node& node, const Binding& binding, std::span<const Kn
       charge_bytes(output, budget);
     }
     charge(context, output, budget);
-    if (!output.constant) output.constant = materialized(output);
+    if (!output.constant && !findings.thorough) output.constant = ops::tensor_of_elements(output);
   }
   note_unknowns(context, first_symbol, findings);
   constexpr int64_t symbol_bytes = 1000;
@@ -591,8 +578,9 @@ struct Walk::State {
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
-      declared.merge(node, node.outputs[i], outputs[i]);
-      scope.set(node.outputs[i], std::move(outputs[i]));
+      const HashedName name(node.outputs[i]);
+      declared.merge(node, name, outputs[i]);
+      scope.set(name, std::move(outputs[i]));
     }
   }
 

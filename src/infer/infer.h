@@ -27,11 +27,11 @@ class Scope {
   Scope& operator=(const Scope&) = delete;
 
   // Null where no value of this name is visible.
-  const Known* find(std::string_view name) const;
-  const Known* find_here(std::string_view name) const;
+  const Known* find(const HashedName& name) const;
+  const Known* find_here(const HashedName& name) const;
   // The reference stays valid as long as the scope does.
-  Known& set(std::string_view name, Known&& known);
-  Known& set(std::string_view name, const Known& known) { return set(name, Known(known)); }
+  Known& set(const HashedName& name, Known&& known);
+  Known& set(const HashedName& name, const Known& known) { return set(name, Known(known)); }
   // Room for so many more values.
   void reserve(size_t count);
   // For a scope that lasts longer than the one around it.

@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/small_vector.h"
+
 namespace sardonyx::ir {
 
 class Dim;
@@ -133,6 +135,9 @@ class Dim {
   int64_t constant_ = 0;
   std::shared_ptr<const Expression> expression_;
 };
+
+// A shape, or the elements of a tensor that computes shapes.
+using Dims = SmallVector<Dim, 4>;
 
 Dim operator+(const Dim& a, const Dim& b);
 Dim operator-(const Dim& a, const Dim& b);

@@ -109,7 +109,7 @@ ValueType type_of(const Value& value) {
       const SparseTensor& sparse = value.sparse_tensor();
       return {Kind::sparse_tensor,
               sparse.values.element_type(),
-              std::vector<Dim>(sparse.shape.begin(), sparse.shape.end()),
+              Dims(sparse.shape.begin(), sparse.shape.end()),
               {}};
     }
     case Value::Kind::sequence: {

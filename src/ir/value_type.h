@@ -15,13 +15,13 @@ namespace sardonyx::ir {
 struct ValueType {
   TypeProto::Kind kind = TypeProto::Kind::none;  // none: nothing is known
   ElementType element = ElementType::undefined;  // of a (sparse) tensor; key type of a map
-  std::optional<std::vector<Dim>> shape;         // nullopt: the rank is unknown
+  std::optional<Dims> shape;                     // nullopt: the rank is unknown
   std::shared_ptr<const ValueType> nested;       // of a sequence, optional or map
 
   static ValueType tensor(ElementType element) {
     return {TypeProto::Kind::tensor, element, {}, {}};
   }
-  static ValueType tensor(ElementType element, std::vector<Dim> shape) {
+  static ValueType tensor(ElementType element, Dims shape) {
     return {TypeProto::Kind::tensor, element, std::move(shape), {}};
   }
   static ValueType sequence_of(ValueType element);

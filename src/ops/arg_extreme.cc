@@ -13,7 +13,7 @@ void infer(InferContext& ctx) {
   const int64_t wanted = ctx.attr_int("axis", 0);
   const auto axis = static_cast<size_t>(
       x->empty() && (wanted == 0 || wanted == -1) ? 0 : ctx.normalized_axis(wanted, *ctx.rank(0)));
-  std::vector<Dim> y = *x;
+  Dims y = *x;
   if (!y.empty()) {
     if (ctx.attr_int("keepdims", 1) != 0) {
       y[axis] = Dim(1);

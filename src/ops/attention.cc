@@ -34,7 +34,7 @@ struct Heads {
 };
 
 Heads heads_of(InferContext& ctx, int i, std::string_view attribute) {
-  const std::vector<Dim>& shape = *ctx.shape(i);
+  const Dims& shape = *ctx.shape(i);
   if (shape.size() == 4 && Transposed(ctx).flags[i])
     return {shape[0], shape[2], shape[1], shape[3]};
   if (shape.size() == 4) return {shape[0], shape[1], shape[2], shape[3]};
@@ -48,9 +48,9 @@ Heads heads_of(InferContext& ctx, int i, std::string_view attribute) {
   return {shape[0], Dim(heads), shape[1], floor_div(shape[2], Dim(heads))};
 }
 
-void check_mask(InferContext& ctx, const std::vector<Dim>& output) {
+void check_mask(InferContext& ctx, const Dims& output) {
   if (!ctx.has_input(3) || !ctx.shape(3)) return;
-  const std::vector<Dim>& mask = *ctx.shape(3);
+  const Dims& mask = *ctx.shape(3);
   if (mask.empty() || mask.size() > 4)
     ctx.fail("attn_mask must have one to four dimensions; its shape is {}", ir::to_string(mask));
   for (size_t back = 2; back <= mask.size(); ++back) {
@@ -74,7 +74,7 @@ void check_windows(const NodeView& node) {
   if (mode < 0 || mode > 3) node.fail("qk_matmul_output_mode must be in [0, 3]; got {}", mode);
 }
 
-std::vector<Dim> output_of(InferContext& ctx, const Heads& q, const Heads& v) {
+Dims output_of(InferContext& ctx, const Heads& q, const Heads& v) {
   if (*ctx.rank(0) == 3) return {q.batch, q.length, q.heads * v.size};
   if (Transposed(ctx).flags[3]) return {q.batch, q.length, q.heads, v.size};
   return {q.batch, q.heads, q.length, v.size};
@@ -126,7 +126,7 @@ void infer(InferContext& ctx) {
       if (i == 4) total = ctx.unknown();
       continue;
     }
-    const std::vector<Dim>& past = *ctx.shape(i);
+    const Dims& past = *ctx.shape(i);
     if (past.size() != 4)
       ctx.fail("{} must have four dimensions; its shape is {}", ctx.input_name(i),
                ir::to_string(past));
@@ -141,7 +141,7 @@ void infer(InferContext& ctx) {
   }
   if (const auto count = ctx.type(6).element_count())
     ctx.require_equal(*count, q.batch, "nonpad_kv_seqlen must have one number for each batch");
-  const std::vector<Dim> scores{q.batch, q.heads, q.length, total};
+  const Dims scores{q.batch, q.heads, q.length, total};
   check_mask(ctx, scores);
   ctx.set(0, ctx.element(0), output_of(ctx, q, v));
   ctx.set(1, ctx.element(1), {q.batch, k.heads, total, k.size});

@@ -176,11 +176,11 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
   const auto* a = ctx.elements(0);
   const auto* b = ctx.elements(1);
   if (a == nullptr || b == nullptr || count > max_known_elements) return;
-  const auto fits = [&](const std::vector<Dim>& side) {
+  const auto fits = [&](const Dims& side) {
     return side.size() == 1 || static_cast<int64_t>(side.size()) == count;
   };
   if (!fits(*a) || !fits(*b)) return;
-  std::vector<Dim> out;
+  Dims out;
   out.reserve(static_cast<size_t>(count));
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const Dim &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
@@ -208,7 +208,7 @@ void infer(InferContext& ctx) {
     ctx.set(0, op == BinaryOp::prelu && a ? ValueType::tensor(out, *a) : ValueType::tensor(out));
     return;
   }
-  std::vector<Dim> shape = ctx.broadcast(*a, *b);
+  Dims shape = ctx.broadcast(*a, *b);
   if (op == BinaryOp::prelu) {
     if (b->size() > a->size())
       ctx.fail("slope {} must broadcast to the input's shape {}", ir::to_string(*b),

@@ -123,7 +123,7 @@ void pass_known_floats(InferContext& ctx, ElementType to) {
     return pass_elements(ctx);
   }
   if (to != ElementType::int64 && to != ElementType::int32) return;
-  std::vector<Dim> whole;
+  Dims whole;
   if (const auto values = known_floats(ctx, 0)) {
     constexpr double most = INT32_MAX;
     for (const double value : *values) {
@@ -150,14 +150,14 @@ void pass_known(InferContext& ctx, ElementType to) {
   if (elements == nullptr) return;
   if (has_float_elements(to)) {
     constexpr int64_t most = int64_t{1} << 24;
-    std::vector<Dim> units;
+    Dims units;
     for (const Dim& value : *elements) {
       if (value.is_constant() && (*value.value() > most || *value.value() < -most)) return;
       units.push_back(value * Dim(float_unit));
     }
     return ctx.set_elements(0, std::move(units));
   }
-  std::vector<Dim> converted;
+  Dims converted;
   converted.reserve(elements->size());
   for (const Dim& value : *elements) {
     if (to == ElementType::int64 ||

@@ -43,7 +43,7 @@ void infer(InferContext& ctx) {
   ctx.require_at_least(w[2], Dim(1), "weight must have at least one tap");
   if (ctx.has_input(bias) && ctx.shape(bias))
     ctx.require_equal((*ctx.shape(bias))[0], x[1], "bias must have one value for each channel");
-  const std::vector<Dim> state{x[0], x[1], w[2] - Dim(1)};
+  const Dims state{x[0], x[1], w[2] - Dim(1)};
   if (ctx.has_input(past_state) && ctx.shape(past_state)) {
     for (size_t i = 0; i < 3; ++i)
       ctx.require_equal((*ctx.shape(past_state))[i], state[i],

@@ -25,7 +25,7 @@ void infer(InferContext& ctx) {
   if (asked && asked->size() != axes.size())
     ctx.fail("shape must have {} elements, one per axis; it has {}", axes.size(), asked->size());
   if (!asked) require_elements(ctx, 1, axes.size());
-  std::vector<Dim> out = *in;
+  Dims out = *in;
   for (size_t i = 0; i < axes.size(); ++i) {
     Dim& size = out[static_cast<size_t>(ctx.normalized_axis(axes[i], rank, "axes"))];
     size = asked ? (*asked)[i] : ctx.unknown();

@@ -21,7 +21,7 @@ Dim blocks_along(const Window& window, size_t axis, const Dim& image, const Dim&
 void infer(InferContext& ctx) {
   const Window window = read_window(ctx, false);
   const auto& x = ctx.shape(0);
-  const std::vector<Dim>*image = ctx.elements(1), *block = ctx.elements(2);
+  const Dims *image = ctx.elements(1), *block = ctx.elements(2);
   if (x && x->size() != 3)
     ctx.fail("the input must have three dimensions; its shape is {}", ir::to_string(*x));
   if (image && block && image->size() != block->size())
@@ -50,7 +50,7 @@ void infer(InferContext& ctx) {
     if (block && (*block)[i].value() && *(*block)[i].value() < 1)
       ctx.fail("block_shape must be at least 1; got {}", *(*block)[i].value());
   }
-  std::vector<Dim> y{x ? (*x)[0] : ctx.unknown(), ctx.unknown()};
+  Dims y{x ? (*x)[0] : ctx.unknown(), ctx.unknown()};
   if (block && x) {
     Dim taps = 1, positions = 1;
     for (size_t i = 0; i < *rank; ++i) taps = taps * (*block)[i];

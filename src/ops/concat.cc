@@ -7,13 +7,13 @@
 namespace sardonyx::ops {
 namespace {
 
-void pass_known(InferContext& ctx, const std::vector<Dim>& out, int64_t axis) {
+void pass_known(InferContext& ctx, const Dims& out, int64_t axis) {
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (ctx.elements(i) == nullptr) return;
   }
   const auto shape = small_shape(out);
   if (!shape) return;
-  std::vector<Dim> elements(static_cast<size_t>(*product(out).value()));
+  Dims elements(static_cast<size_t>(*product(out).value()));
   int64_t position = 0;
   for (int i = 0; i < ctx.input_count(); ++i) {
     const auto part = known_shape(ctx, i);
@@ -39,7 +39,7 @@ void infer(InferContext& ctx) {
     return;
   }
   const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis"), *rank);
-  std::vector<Dim> out;
+  Dims out;
   out.reserve(static_cast<size_t>(*rank));
   for (int64_t d = 0; d < *rank; ++d) {
     const auto at = static_cast<size_t>(d);

@@ -32,7 +32,7 @@ void infer(InferContext& ctx) {
   const Known one = Known::of(value);
   if (small && one.elements) {
     const int64_t count = *product(*dims).value();
-    ctx.set_elements(0, std::vector<Dim>(static_cast<size_t>(count), one.elements->front()));
+    ctx.set_elements(0, Dims(static_cast<size_t>(count), one.elements->front()));
   }
 }
 

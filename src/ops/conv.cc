@@ -24,7 +24,7 @@ void infer(InferContext& ctx) {
   auto shape = conv_output(ctx, 0, 1, 2);
   if (!shape) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (ctx.has_output(1)) {
-    std::vector<Dim> means(shape->size(), Dim(1));
+    Dims means(shape->size(), Dim(1));
     means.front() = shape->front(), means.back() = shape->back();
     ctx.set(1, ctx.element(0), std::move(means));
   }

@@ -27,7 +27,7 @@ void infer(InferContext& ctx) {
     for (int i = 0; i < ctx.output_count(); ++i) ctx.set(i, ValueType::tensor(ctx.element(0)));
     return;
   }
-  std::vector<Dim> shape = *ctx.shape(0);
+  Dims shape = *ctx.shape(0);
   for (int i = 0; i < parts; ++i) {
     const auto& w = ctx.shape(chain_weights(i));
     if (!w || w->size() != shape.size() || shape.size() != 4)

@@ -93,7 +93,7 @@ void infer(InferContext& ctx) {
     ctx.fail("the {} channels must be divisible by group {}", *c, settings.group);
   if (const auto count = ctx.type(2).element_count())
     ctx.require_equal(*count, channels, "the bias must have one value for each output channel");
-  std::vector<Dim> y{(*x)[0], channels};
+  Dims y{(*x)[0], channels};
   for (size_t i = 0; i + 2 < x->size(); ++i) {
     if (!settings.window.kernel.empty())
       ctx.require_equal(Dim(settings.window.kernel[i]), (*w)[i + 2],

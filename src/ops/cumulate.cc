@@ -14,7 +14,7 @@ void pass_known(InferContext& ctx, kernels::ScanOp op) {
   if (op != kernels::ScanOp::sum && is_floating(ctx.element(0))) return;  // they are in units
   const bool exclusive = ctx.attr_int("exclusive", 0) != 0,
              reverse = ctx.attr_int("reverse", 0) != 0;
-  std::vector<Dim> out(elements->size());
+  Dims out(elements->size());
   Dim total(op == kernels::ScanOp::sum ? 0 : 1);
   for (size_t i = 0; i < out.size(); ++i) {
     const size_t at = reverse ? out.size() - 1 - i : i;

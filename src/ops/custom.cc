@@ -136,7 +136,7 @@ class Inference final : public Node<CustomInference, InferContext> {
   }
 
   void set_output(int output, ElementType type, const std::vector<CustomSize>& shape) override {
-    std::vector<Dim> dims;
+    Dims dims;
     for (const CustomSize& size : shape) {
       dims.push_back(dim(size));
       if (dims.back().is_constant() && *dims.back().value() < 0)
@@ -204,7 +204,7 @@ class Inference final : public Node<CustomInference, InferContext> {
     if (has_output(output)) context_.set(output, std::move(type));
   }
 
-  std::vector<Dim> dims_;
+  Dims dims_;
 };
 
 void infer(InferContext& context) {

@@ -11,7 +11,7 @@ namespace sardonyx::ops {
 namespace {
 
 void infer(InferContext& ctx) {
-  std::optional<std::vector<Dim>> y;
+  std::optional<Dims> y;
   for (int i = 0; i < ctx.input_count(); ++i) {
     const auto& x = ctx.shape(i);
     if (!x || x->empty()) return ctx.set(0, ValueType::tensor(ctx.element(0)));

@@ -16,7 +16,7 @@ bool depth_first(const NodeView& node) {
   return mode == "DCR";
 }
 
-const std::vector<Dim>* image(InferContext& ctx) {
+const Dims* image(InferContext& ctx) {
   const auto& in = ctx.shape(0);
   if (in && in->size() != 4)
     ctx.fail("the input must have rank 4, N x C x H x W; it has {}", in->size());

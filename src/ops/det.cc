@@ -13,7 +13,7 @@ void infer(InferContext& ctx) {
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (x->size() < 2) ctx.fail("X must be matrices; its shape is {}", ir::to_string(*x));
   ctx.require_equal((*x)[x->size() - 2], x->back(), "the matrices must be square");
-  ctx.set(0, ctx.element(0), std::vector<Dim>(x->begin(), x->end() - 2));
+  ctx.set(0, ctx.element(0), Dims(x->begin(), x->end() - 2));
 }
 
 struct State {

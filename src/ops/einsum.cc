@@ -48,7 +48,7 @@ void infer(InferContext& ctx) {
         found->second = ctx.broadcast(std::span(&found->second, 1), std::span(&dim, 1))[0];
     }
   }
-  std::vector<Dim> y;
+  Dims y;
   for (const int label : equation.expand_output(terms)) y.push_back(sizes.at(label));
   ctx.set(0, ctx.element(0), std::move(y));
 }

@@ -23,7 +23,7 @@ void infer_expand(InferContext& ctx) {
     if (size.is_constant() && *size.value() < 0)
       ctx.fail("a size in shape must not be negative; got {}", size.to_string());
   }
-  const std::vector<Dim> out = ctx.broadcast(*in, *asked);
+  const Dims out = ctx.broadcast(*in, *asked);
   ctx.set(0, type, out);
   const auto shape = known_shape(ctx, 0), result = small_shape(out);
   if (shape && result)
@@ -55,7 +55,7 @@ void infer_tile(InferContext& ctx) {
   if (repeats->size() != in->size())
     ctx.fail("repeats must have {} elements, one per dimension; it has {}", in->size(),
              repeats->size());
-  std::vector<Dim> out;
+  Dims out;
   for (size_t i = 0; i < in->size(); ++i) {
     ctx.require_at_least((*repeats)[i], 0, "a number in repeats");
     out.push_back((*in)[i] * (*repeats)[i]);

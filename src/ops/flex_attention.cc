@@ -266,7 +266,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (settings.has_scale) settings.scale = ctx.attr_float("scale");
   const auto &q = ctx.in_type(0).shape, &k = ctx.in_type(1).shape;
   const Known scores =
-      Known::of(ValueType::tensor(settings.precision, {q->at(0), q->at(1), q->at(2), k->at(2)}));
+      Known::of(ValueType::tensor(settings.precision, {(*q)[0], (*q)[1], (*q)[2], (*k)[2]}));
   if (const ir::Graph* graph = modifier(ctx, "score_mod"))
     settings.score_mod = ctx.prepare_graph(*graph, {&scores, 1});
   if (const ir::Graph* graph = modifier(ctx, "prob_mod"))

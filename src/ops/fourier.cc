@@ -20,7 +20,7 @@ using kernels::FrameShape;
 std::optional<Dim> scalar(InferContext& ctx, int i) {
   if (const auto count = ctx.type(i).element_count())
     ctx.require_equal(*count, Dim(1), "lengths, steps and axes must be one number each");
-  const std::vector<Dim>* elements = ctx.elements(i);
+  const Dims* elements = ctx.elements(i);
   return elements && elements->size() == 1 ? std::optional(elements->front()) : std::nullopt;
 }
 
@@ -47,7 +47,7 @@ void infer_dft(InferContext& ctx) {
       ctx.fail("a one-sided inverse transform takes complex input; the last dimension is {}",
                *parts);
   }
-  std::vector<Dim> y = *x;
+  Dims y = *x;
   y.back() = Dim(inverse && onesided ? 1 : 2);
   std::optional<int64_t> axis = rank - 2;
   if (ctx.has_input(2)) {

@@ -28,13 +28,13 @@ Split3 split_at(std::span<const int64_t> shape, int64_t axis) {
 }
 
 // Gathers expressions where the indices are numbers.
-void pass_gathered(InferContext& ctx, int64_t axis, const std::vector<Dim>& out) {
+void pass_gathered(InferContext& ctx, int64_t axis, const Dims& out) {
   const auto shape = known_shape(ctx, 0);
   const auto indices = numbers_of(ctx, 1);
   if (!shape || !indices || !small_shape(out)) return;
   const auto [outer, dim, inner] = split_at(*shape, axis);
   const auto& x = *ctx.elements(0);
-  std::vector<Dim> picked;
+  Dims picked;
   picked.reserve(static_cast<size_t>(outer * inner) * indices->size());
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t index : *indices) {
@@ -57,7 +57,7 @@ void infer_gather(InferContext& ctx) {
   }
   const int64_t axis =
       ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(data->size()));
-  std::vector<Dim> out(data->begin(), data->begin() + axis);
+  Dims out(data->begin(), data->begin() + axis);
   out.insert(out.end(), indices->begin(), indices->end());
   out.insert(out.end(), data->begin() + axis + 1, data->end());
   ctx.set(0, ctx.element(0), out);
@@ -137,7 +137,7 @@ void infer_gather_nd(InferContext& ctx) {
   if (batch < 0 || batch >= std::min(data_rank, index_rank)) {
     ctx.fail("batch_dims must be in [0, {}]; got {}", std::min(data_rank, index_rank) - 1, batch);
   }
-  std::vector<Dim> out;
+  Dims out;
   for (int64_t d = 0; d < batch; ++d) {
     const auto at = static_cast<size_t>(d);
     out.push_back(agreed(ctx, (*data)[at], (*indices)[at],

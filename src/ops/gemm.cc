@@ -25,7 +25,7 @@ void infer(InferContext& ctx) {
             columns = b ? (*b)[1 - trans_b] : ctx.unknown();
   if (ctx.has_input(2) && ctx.shape(2) && a && b) {
     const auto& c = *ctx.shape(2);
-    const std::vector<Dim> output{rows, columns};
+    const Dims output{rows, columns};
     if (c.size() > 2)
       ctx.fail("C must have at most two dimensions; its shape is {}", ir::to_string(c));
     for (size_t back = 1; back <= c.size(); ++back) {

@@ -18,7 +18,7 @@ void infer(InferContext& ctx) {
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (x->size() < 2)
     ctx.fail("X must have a batch and a channel dimension; its shape is {}", ir::to_string(*x));
-  std::vector<Dim> y(x->size(), Dim(1));
+  Dims y(x->size(), Dim(1));
   y[0] = (*x)[0], y[1] = (*x)[1];
   ctx.set(0, ctx.element(0), std::move(y));
 }

@@ -19,7 +19,7 @@ void infer(InferContext& ctx) {
   const auto& grid = ctx.shape(1);
   if (!x && !grid) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (!x || !grid) {
-    std::vector<Dim> y = ctx.unknown_shape(static_cast<int64_t>((x ? x : grid)->size()));
+    Dims y = ctx.unknown_shape(static_cast<int64_t>((x ? x : grid)->size()));
     if (y.size() < 3) ctx.fail("X and grid must have the same rank, at least 3; got {}", y.size());
     y[0] = (x ? x : grid)->front();
     if (x) y[1] = (*x)[1];
@@ -33,7 +33,7 @@ void infer(InferContext& ctx) {
   ctx.require_equal((*x)[0], (*grid)[0], "X and grid must have the same batch size");
   ctx.require_equal(grid->back(), Dim(static_cast<int64_t>(x->size()) - 2),
                     "grid must have one coordinate for each spatial dimension of X");
-  std::vector<Dim> y{(*x)[0], (*x)[1]};
+  Dims y{(*x)[0], (*x)[1]};
   y.insert(y.end(), grid->begin() + 1, grid->end() - 1);
   ctx.set(0, ctx.element(0), std::move(y));
 }

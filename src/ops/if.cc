@@ -47,24 +47,22 @@ ValueType united(InferContext& ctx, const ValueType& a, const ValueType& b) {
 }
 
 // Elements of the one or the other; null where they differ and such are not named.
-std::shared_ptr<const std::vector<Dim>> either(InferContext& ctx, const std::vector<Dim>& a,
-                                               const std::vector<Dim>& b) {
-  std::vector<Dim> elements;
+std::shared_ptr<const Dims> either(InferContext& ctx, const Dims& a, const Dims& b) {
+  Dims elements;
   for (size_t i = 0; i < a.size(); ++i) {
     const auto element = either_element(ctx, a[i], b[i]);
     if (!element) return nullptr;
     elements.push_back(*element);
   }
-  return std::make_shared<const std::vector<Dim>>(std::move(elements));
+  return std::make_shared<const Dims>(std::move(elements));
 }
 
 // How many values the one or the other holds, and what it holds: as far as both are known. What
 // holds nothing says nothing of that.
-std::shared_ptr<const std::vector<Dim>> either_count(InferContext& ctx, const std::vector<Dim>& a,
-                                                     const std::vector<Dim>& b) {
+std::shared_ptr<const Dims> either_count(InferContext& ctx, const Dims& a, const Dims& b) {
   const bool only_b = a[0] == 0, only_a = b[0] == 0;
   const size_t most = only_b ? b.size() : only_a ? a.size() : std::min(a.size(), b.size());
-  std::vector<Dim> counts;
+  Dims counts;
   for (size_t i = 0; i < most; ++i) {
     if (i > 0 && (only_a || only_b)) {
       counts.push_back(only_a ? a[i] : b[i]);
@@ -72,7 +70,7 @@ std::shared_ptr<const std::vector<Dim>> either_count(InferContext& ctx, const st
       counts.push_back(a[i] == b[i] ? a[i] : ctx.unknown(max(a[i], b[i])));
     }
   }
-  return std::make_shared<const std::vector<Dim>>(std::move(counts));
+  return std::make_shared<const Dims>(std::move(counts));
 }
 
 // What surely holds nothing leaves the type of what it could hold to the other branch.

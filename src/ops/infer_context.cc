@@ -10,9 +10,9 @@ namespace {
 
 const Known nothing_known;
 
-std::shared_ptr<const std::vector<Dim>> small_elements(const Tensor& tensor) {
+std::shared_ptr<const Dims> small_elements(const Tensor& tensor) {
   if (tensor.size() > max_known_elements) return nullptr;
-  auto elements = std::make_shared<std::vector<Dim>>();
+  auto elements = std::make_shared<Dims>();
   elements->reserve(static_cast<size_t>(tensor.size()));
   const auto add = [&](const auto* data) {
     for (int64_t i = 0; i < tensor.size(); ++i)
@@ -44,6 +44,50 @@ Known Known::of(Tensor tensor) {
   return known;
 }
 
+Known Known::of(std::span<const int64_t> list) {
+  Known known;
+  known.type.kind = ir::TypeProto::Kind::tensor;
+  known.type.element = ElementType::int64;
+  known.type.shape.emplace({Dim(static_cast<int64_t>(list.size()))});
+  known.elements = std::make_shared<const Dims>(list.begin(), list.end());
+  return known;
+}
+
+namespace {
+
+template <class T>
+Tensor integer_tensor(ElementType element, const Dims& values, Shape shape) {
+  Tensor tensor(element, std::move(shape));
+  T* out = static_cast<T*>(tensor.mutable_data());
+  for (size_t i = 0; i < values.size(); ++i) out[i] = static_cast<T>(*values[i].value());
+  return tensor;
+}
+
+}  // namespace
+
+std::optional<Tensor> tensor_of_elements(const Known& known) {
+  if (!known.elements || !known.type.is_tensor()) return std::nullopt;
+  const auto& elements = *known.elements;
+  if (!std::ranges::all_of(elements, &Dim::is_constant)) return std::nullopt;
+  const auto shape = known.type.concrete_shape();
+  if (!shape || checked_count(*shape) != static_cast<int64_t>(elements.size())) return std::nullopt;
+  switch (known.type.element) {
+    case ElementType::int64: return integer_tensor<int64_t>(ElementType::int64, elements, *shape);
+    case ElementType::int32: return integer_tensor<int32_t>(ElementType::int32, elements, *shape);
+    case ElementType::boolean:
+      return integer_tensor<uint8_t>(ElementType::boolean, elements, *shape);
+    case ElementType::float32:
+    case ElementType::float64: return float_tensor(known.type.element, elements, *shape);
+    default: return std::nullopt;
+  }
+}
+
+const Tensor* MadeConstants::of(const Known& known) {
+  if (known.constant) return &*known.constant;
+  std::optional<Tensor> made = tensor_of_elements(known);
+  return made ? &made_.emplace_front(std::move(*made)) : nullptr;
+}
+
 Known Known::of(const Value& value) {
   return value.is_tensor() ? of(value.tensor()) : of(ir::type_of(value));
 }
@@ -63,13 +107,14 @@ std::optional<int64_t> InferContext::rank(int i) const {
 
 const Tensor* InferContext::constant(int i) const {
   const Known& value = known(i);
+  if (mode_.thorough) return made_constants_.of(value);
   return value.constant ? &*value.constant : nullptr;
 }
 
-const std::vector<Dim>* InferContext::elements(int i) const { return known(i).elements.get(); }
+const Dims* InferContext::elements(int i) const { return known(i).elements.get(); }
 
 std::optional<std::vector<int64_t>> InferContext::integers(int i) const {
-  const std::vector<Dim>* expressions = elements(i);
+  const Dims* expressions = elements(i);
   if (expressions == nullptr || is_floating(element(i))) return std::nullopt;
   std::vector<int64_t> numbers;
   numbers.reserve(expressions->size());
@@ -145,7 +190,7 @@ void InferContext::settle(Known& output) {
     output.elements = nullptr;
     return;
   }
-  auto named = std::make_shared<std::vector<Dim>>(elements);
+  auto named = std::make_shared<Dims>(elements);
   for (Dim& element : *named) {
     if (!is_sound(element)) element = *unknown_element();
   }
@@ -160,9 +205,9 @@ void InferContext::set(int i, ValueType type) {
   if (i < static_cast<int>(outputs_.size())) output(i).type = std::move(type);
 }
 
-void InferContext::set_elements(int i, std::vector<Dim> elements) {
+void InferContext::set_elements(int i, Dims elements) {
   if (i < static_cast<int>(outputs_.size())) {
-    output(i).elements = std::make_shared<const std::vector<Dim>>(std::move(elements));
+    output(i).elements = std::make_shared<const Dims>(std::move(elements));
   }
 }
 
@@ -182,8 +227,8 @@ std::optional<Dim> InferContext::unknown_element() {
   return mode_.thorough ? std::optional(Dim(symbols_.unknown_value())) : std::nullopt;
 }
 
-std::vector<Dim> InferContext::unknown_shape(int64_t rank) {
-  std::vector<Dim> shape;
+Dims InferContext::unknown_shape(int64_t rank) {
+  Dims shape;
   for (int64_t i = 0; i < rank; ++i) shape.push_back(unknown());
   return shape;
 }
@@ -210,9 +255,9 @@ void InferContext::require_at_least(const Dim& a, const Dim& b, std::string_view
         {Constraint::Kind::at_least, a, b, fmt::format("{}: {}", place(), what)});
 }
 
-std::vector<Dim> InferContext::broadcast(std::span<const Dim> a, std::span<const Dim> b) {
+Dims InferContext::broadcast(std::span<const Dim> a, std::span<const Dim> b) {
   const size_t rank = std::max(a.size(), b.size());
-  std::vector<Dim> result;
+  Dims result;
   result.reserve(rank);
   for (size_t i = 0; i < rank; ++i) {
     const Dim x = i + a.size() >= rank ? a[i + a.size() - rank] : Dim(1);

@@ -2,6 +2,7 @@
 // for concrete ones and at run time.
 #pragma once
 
+#include <forward_list>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,20 +16,38 @@
 namespace sardonyx::ops {
 
 using ir::Dim;
+using ir::Dims;
 using ir::ValueType;
 
 // What is known of one value before (or while) the model runs.
 struct Known {
   ValueType type;
   // All elements, where they are known (an initializer, a folded value, a value at run time).
+  // Thorough inference leaves it out where `elements` say the same: see InferContext::constant.
   std::optional<Tensor> constant;
   // The elements of a small integer or boolean tensor as expressions, in row-major order; of a
   // sequence or an optional one: how many values it holds. Null where nothing is known.
-  std::shared_ptr<const std::vector<Dim>> elements;
+  std::shared_ptr<const Dims> elements;
 
   static Known of(Tensor tensor);       // type, constant and elements
   static Known of(const Value& value);  // the same of a tensor, of others the type
   static Known of(ValueType type) { return {std::move(type), {}, {}}; }
+  // Of an int64 tensor of rank 1 with up to max_known_elements: type and elements.
+  static Known of(std::span<const int64_t> list);
+};
+
+// The tensor that `elements` make; nullopt where they aren't all numbers or the type is not one
+// that shape computations use.
+std::optional<Tensor> tensor_of_elements(const Known& known);
+
+// The constants of values whose elements are known, made for those who ask for them.
+class MadeConstants {
+ public:
+  // Null where not known; good as long as `known` and this are.
+  const Tensor* of(const Known& known);
+
+ private:
+  std::forward_list<Tensor> made_;
 };
 
 // Tensors up to this many elements carry their elements as expressions.
@@ -84,10 +103,10 @@ class InferContext : public NodeView {
   const ValueType& type(int i) const;
   ElementType element(int i) const { return type(i).element; }
   // The shape of input i, where its rank is known.
-  const std::optional<std::vector<Dim>>& shape(int i) const { return type(i).shape; }
+  const std::optional<Dims>& shape(int i) const { return type(i).shape; }
   std::optional<int64_t> rank(int i) const;
-  const Tensor* constant(int i) const;            // null where not known
-  const std::vector<Dim>* elements(int i) const;  // null where not known
+  const Tensor* constant(int i) const;  // null where not known
+  const Dims* elements(int i) const;    // null where not known
   // The elements of an integer input where every one is a known number.
   std::optional<std::vector<int64_t>> integers(int i) const;
   // What is known of input i as a whole (absent: nothing known).
@@ -95,11 +114,11 @@ class InferContext : public NodeView {
 
   // Outputs. What is not set stays unknown.
   void set(int i, ValueType type);
-  void set(int i, ElementType element, std::vector<Dim> shape) {
+  void set(int i, ElementType element, Dims shape) {
     set(i, ValueType::tensor(element, std::move(shape)));
   }
-  void set_elements(int i, std::vector<Dim> elements);  // of an integer output, type set before
-  void set_constant(int i, Tensor tensor);              // sets type and elements too
+  void set_elements(int i, Dims elements);  // of an integer output, type set before
+  void set_constant(int i, Tensor tensor);  // sets type and elements too
   void set_known(int i, Known known);
   Known& output(int i) { return outputs_[static_cast<size_t>(i)]; }
   // Brings the outputs to what the rest may rely on: no size is indefinite, no element lies
@@ -110,14 +129,14 @@ class InferContext : public NodeView {
   Dim unknown(std::optional<Dim> upper = {});  // decided by the run
   // An element that only the run decides; nullopt where such are not named.
   std::optional<Dim> unknown_element();
-  std::vector<Dim> unknown_shape(int64_t rank);
+  Dims unknown_shape(int64_t rank);
   // a and b must be equal (at least): fails where they surely aren't, records a constraint where
   // that is open, or learns it in thorough mode, which records none. `what`: "the inner dimensions
   // of A and B must agree".
   void require_equal(const Dim& a, const Dim& b, std::string_view what);
   void require_at_least(const Dim& a, const Dim& b, std::string_view what);
   // Numpy's multidirectional broadcasting of known-rank shapes; incompatible sizes fail.
-  std::vector<Dim> broadcast(std::span<const Dim> a, std::span<const Dim> b);
+  Dims broadcast(std::span<const Dim> a, std::span<const Dim> b);
 
   // Infers a graph attribute's graph with these inputs; fails where the context has none.
   std::vector<Known> infer_subgraph(const ir::Graph& graph, std::span<const Known> inputs);
@@ -136,6 +155,7 @@ class InferContext : public NodeView {
   const InferSubgraph* subgraph_;
   std::vector<Known>& outputs_;
   InferMode mode_;
+  mutable MadeConstants made_constants_;
 };
 
 }  // namespace sardonyx::ops

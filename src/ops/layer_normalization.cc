@@ -12,12 +12,12 @@
 namespace sardonyx::ops {
 namespace {
 
-int64_t read_axis(const InferContext& ctx, const std::vector<Dim>& x) {
+int64_t read_axis(const InferContext& ctx, const Dims& x) {
   return ctx.normalized_axis(ctx.attr_int("axis", -1), static_cast<int64_t>(x.size()));
 }
 
 // Scale and bias must broadcast to X, never X to them.
-void check_parameter(InferContext& ctx, int i, const std::vector<Dim>& x) {
+void check_parameter(InferContext& ctx, int i, const Dims& x) {
   if (!ctx.has_input(i) || !ctx.shape(i)) return;
   const auto& shape = *ctx.shape(i);
   const auto what = fmt::format("{} of shape {} must broadcast to X of shape {}", ctx.input_name(i),
@@ -40,7 +40,7 @@ void infer_layer(InferContext& ctx) {
   }
   const int64_t axis = read_axis(ctx, *x);
   for (const int i : {1, 2}) check_parameter(ctx, i, *x);
-  std::vector<Dim> moments = *x;
+  Dims moments = *x;
   for (size_t i = static_cast<size_t>(axis); i < x->size(); ++i) moments[i] = Dim(1);
   for (const int i : {1, 2}) ctx.set(i, stash, moments);
 }

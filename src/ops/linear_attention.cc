@@ -95,7 +95,7 @@ void infer(InferContext& ctx) {
             v_size = head_size(ctx, value, s.kv_heads);
   ctx.require_equal(q_size, k_size, "query and key must have the same head size");
   check_gates(ctx, s, k_size);
-  const std::vector<Dim> state_shape{batch, Dim(s.kv_heads), k_size, v_size};
+  const Dims state_shape{batch, Dim(s.kv_heads), k_size, v_size};
   if (ctx.has_input(past_state) && ctx.shape(past_state)) {
     const auto& past = *ctx.shape(past_state);
     if (past.size() != 4)

@@ -68,10 +68,10 @@ void infer(InferContext& ctx) {
     Known condition = Known::of(ValueType::tensor(ElementType::boolean, {}));
     // A condition that is true at first and handed on unchanged stays true.
     if (!ctx.has_input(1) || surely_true(ctx.known(1))) {
-      condition.elements = std::make_shared<const std::vector<Dim>>(std::vector<Dim>{Dim(1)});
+      condition.elements = std::make_shared<const Dims>(Dims{Dim(1)});
     }
     Known number = Known::of(ValueType::tensor(ElementType::int64, {}));
-    number.elements = std::make_shared<const std::vector<Dim>>(std::vector<Dim>{iteration});
+    number.elements = std::make_shared<const Dims>(Dims{iteration});
     std::vector<Known> inputs = {std::move(number), std::move(condition)};
     inputs.insert(inputs.end(), values.begin(), values.end());
     return ctx.infer_subgraph(body, inputs);

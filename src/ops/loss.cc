@@ -48,11 +48,10 @@ void infer(InferContext& ctx) {
     if (const auto count = ctx.type(2).element_count())
       ctx.require_equal(*count, (*x)[1], "there must be one weight for each class");
   }
-  if (options.reduction != LossReduction::none)
-    return ctx.set(0, ctx.element(0), std::vector<Dim>());
+  if (options.reduction != LossReduction::none) return ctx.set(0, ctx.element(0), Dims());
   if (labels) return ctx.set(0, ctx.element(0), *labels);
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
-  std::vector<Dim> y = *x;
+  Dims y = *x;
   y.erase(y.begin() + 1);
   ctx.set(0, ctx.element(0), std::move(y));
 }

@@ -35,7 +35,7 @@ void infer_trilu(InferContext& ctx) {
   if (!shape || !diagonal || diagonal->size() != 1) return;
   const int64_t rows = (*shape)[shape->size() - 2], columns = shape->back(), k = diagonal->front();
   const bool upper = ctx.attr_int("upper") != 0;
-  std::vector<Dim> elements = *ctx.elements(0);
+  Dims elements = *ctx.elements(0);
   for (size_t i = 0; i < elements.size(); ++i) {
     const int64_t row = static_cast<int64_t>(i) / columns % rows,
                   column = static_cast<int64_t>(i) % columns;

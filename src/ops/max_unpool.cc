@@ -35,11 +35,11 @@ void infer(InferContext& ctx) {
     for (size_t i = 0; i < x->size(); ++i)
       ctx.require_equal((*indices)[i], (*x)[i], "I must have the shape of X");
   }
-  std::vector<Dim> y{(*x)[0], (*x)[1]};
+  Dims y{(*x)[0], (*x)[1]};
   for (size_t i = 0; i + 2 < x->size(); ++i)
     y.push_back(max(pooled_from(window, i, (*x)[i + 2]), 0));
   if (ctx.has_input(2)) {
-    const std::vector<Dim>* asked = ctx.elements(2);
+    const Dims* asked = ctx.elements(2);
     if (asked && asked->size() != x->size())
       ctx.fail("output_shape must have one entry for each of the {} dimensions of X; got {}",
                x->size(), asked->size());

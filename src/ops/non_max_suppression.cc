@@ -35,7 +35,7 @@ void infer(InferContext& ctx) {
   }
   if (scores) {
     upper = (*scores)[0] * (*scores)[1] * (*scores)[2];
-    const std::vector<Dim>* most = ctx.elements(2);
+    const Dims* most = ctx.elements(2);
     if (most && most->size() == 1)
       upper = (*scores)[0] * (*scores)[1] * max(min(most->front(), (*scores)[2]), 0);
   }

@@ -20,7 +20,7 @@ bool known_indices(InferContext& ctx) {
   const auto count = static_cast<int64_t>(found.size()), rank = static_cast<int64_t>(shape->size());
   ctx.set(0, ElementType::int64, {Dim(rank), Dim(count)});
   if (rank * count > max_known_elements) return true;
-  std::vector<Dim> indices(static_cast<size_t>(rank * count), Dim(0));
+  Dims indices(static_cast<size_t>(rank * count), Dim(0));
   for (size_t j = 0; j < found.size(); ++j) {
     int64_t rest = found[j];
     for (size_t d = shape->size(); d-- > 0; rest /= (*shape)[d])
@@ -78,7 +78,7 @@ void infer_compress(InferContext& ctx) {
   }
   const auto axis = static_cast<size_t>(
       ctx.normalized_axis(ctx.attr_int("axis"), static_cast<int64_t>(in->size())));
-  std::vector<Dim> out = *in;
+  Dims out = *in;
   out[axis] = kept ? Dim(*kept) : ctx.unknown(out[axis]);
   ctx.set(0, type, std::move(out));
 }

@@ -66,7 +66,7 @@ void infer(InferContext& ctx) {
     ctx.set(0, ValueType::tensor(type));
     return;
   }
-  std::vector<Dim> out = *in;
+  Dims out = *in;
   out.insert(out.begin() + position_of(ctx, static_cast<int64_t>(in->size())), depth);
   ctx.set(0, type, std::move(out));
 }

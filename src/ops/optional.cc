@@ -15,7 +15,7 @@ void infer_optional(InferContext& ctx) {
     if (held.type.kind == Kind::optional)
       ctx.fail("{} must be a tensor or a sequence; it is {}", ctx.input_name(0),
                held.type.to_string());
-    std::vector<Dim> counts = {Dim(1)};
+    Dims counts = {Dim(1)};
     if (held_count(held)) counts.insert(counts.end(), held.elements->begin(), held.elements->end());
     ctx.set(0, ValueType::optional_of(held.type));
     return ctx.set_elements(0, std::move(counts));
@@ -34,8 +34,8 @@ std::unique_ptr<Step> prepare_optional(PrepareContext&) {
 }
 
 void set_counts_of_held(InferContext& ctx) {
-  const std::vector<Dim>& counts = *ctx.elements(0);
-  std::vector<Dim> held(counts.begin() + 1, counts.end());
+  const Dims& counts = *ctx.elements(0);
+  Dims held(counts.begin() + 1, counts.end());
   const auto is_open = [&](const Dim& count) {
     return !ctx.mode().thorough && count.depends_on_run();
   };

@@ -62,7 +62,7 @@ void infer(InferContext& ctx) {
     ctx.fail("pads must have {} elements, a begin and an end for each of {} axes; it has {}",
              2 * axes.size(), axes.size(), pads->size());
   }
-  std::vector<Dim> out = *in;
+  Dims out = *in;
   for (size_t i = 0; i < axes.size(); ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
     size = size + (*pads)[i] + (*pads)[i + axes.size()];

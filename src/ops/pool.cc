@@ -34,7 +34,7 @@ void infer(InferContext& ctx) {
   if (window.kernel.empty())
     ctx.fail("attribute 'kernel_shape' is required and absent; add it to the node");
   check_window_rank(ctx, window, *ctx.rank(0) - 2);
-  std::vector<Dim> y{(*x)[0], (*x)[1]};
+  Dims y{(*x)[0], (*x)[1]};
   for (size_t i = 0; i + 2 < x->size(); ++i)
     y.push_back(window_output(window, i, (*x)[i + 2], Dim(window.kernel[i])));
   if (indices) ctx.set(1, ElementType::int64, y);

@@ -29,8 +29,8 @@ void infer(InferContext& ctx) {
     return ctx.set(0, type, std::move(*shape));
   }
   if (!ctx.shape(a) || !ctx.shape(b)) return ctx.set(0, ValueType::tensor(type));
-  std::vector<Dim> y = *ctx.shape(a);
-  const std::vector<Dim>& matrix = *ctx.shape(b);
+  Dims y = *ctx.shape(a);
+  const Dims& matrix = *ctx.shape(b);
   if (y.empty() || matrix.size() != 2) ctx.fail("a turned B must be a matrix, A at least a vector");
   ctx.require_equal(y.back(), matrix[1], "the inner dimensions of A and B must agree");
   y.back() = matrix[0];

@@ -40,7 +40,7 @@ void infer(InferContext& ctx) {
   ctx.set(0, type, {count ? *count : ctx.unknown()});
   if (!count || !first || !by || !count->is_constant() || *count->value() > max_known_elements)
     return;
-  std::vector<Dim> elements;
+  Dims elements;
   for (int64_t i = 0; i < *count->value(); ++i) elements.push_back(*first + Dim(i) * *by);
   ctx.set_elements(0, std::move(elements));
 }

@@ -105,9 +105,9 @@ RecurrentShape read_recurrent_shape(const NodeView& node) {
 namespace {
 
 // Fails where input i is known not to have this shape.
-void require_shape(InferContext& ctx, int i, const std::vector<Dim>& wanted) {
+void require_shape(InferContext& ctx, int i, const Dims& wanted) {
   if (!ctx.has_input(i) || !ctx.shape(i)) return;
-  const std::vector<Dim>& found = *ctx.shape(i);
+  const Dims& found = *ctx.shape(i);
   const std::string what = fmt::format("{} must have shape {}; found {}", ctx.input_name(i),
                                        ir::to_string(wanted), ir::to_string(found));
   if (found.size() != wanted.size()) ctx.fail("{}", what);
@@ -137,16 +137,16 @@ void infer(InferContext& ctx) {
   if (x) require_shape(ctx, 1, {directions, gates * hidden, (*x)[2]});
   require_shape(ctx, 2, {directions, gates * hidden, hidden});
   require_shape(ctx, 3, {directions, Dim(2) * gates * hidden});
-  const std::vector<Dim> state = settings.batch_first ? std::vector<Dim>{batch, directions, hidden}
-                                                      : std::vector<Dim>{directions, batch, hidden};
+  const Dims state =
+      settings.batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
   if (x) {
     require_shape(ctx, 4, {batch});
     for (int i = 0; i < states; ++i) require_shape(ctx, 5 + i, state);
   }
   if (settings.kind == RecurrentKind::lstm) require_shape(ctx, 7, {directions, Dim(3) * hidden});
   ctx.set(0, ctx.element(0),
-          settings.batch_first ? std::vector<Dim>{batch, steps, directions, hidden}
-                               : std::vector<Dim>{steps, directions, batch, hidden});
+          settings.batch_first ? Dims{batch, steps, directions, hidden}
+                               : Dims{steps, directions, batch, hidden});
   for (int i = 0; i < states; ++i) ctx.set(1 + i, ctx.element(0), state);
 }
 

@@ -34,8 +34,8 @@ std::optional<std::vector<int64_t>> reduced_axes(const InferContext& ctx, int64_
   return axes;
 }
 
-void set_unknown_axes(InferContext& ctx, const std::vector<Dim>& x, bool keep) {
-  std::vector<Dim> y;
+void set_unknown_axes(InferContext& ctx, const Dims& x, bool keep) {
+  Dims y;
   if (keep) {
     for (const Dim& dim : x) y.push_back(dim == 1 ? Dim(1) : ctx.unknown(max(dim, 1)));
   } else {
@@ -51,7 +51,7 @@ void set_unknown_axes(InferContext& ctx, const std::vector<Dim>& x, bool keep) {
 
 // Elements of a small integer vector reduced to one are known where the vector's are.
 void reduce_elements(InferContext& ctx, std::string_view op) {
-  const std::vector<Dim>* x = ctx.elements(0);
+  const Dims* x = ctx.elements(0);
   if (x == nullptr || x->empty() || *ctx.rank(0) != 1) return;
   Dim result = (*x)[0];
   for (size_t i = 1; i < x->size(); ++i) {
@@ -69,7 +69,7 @@ void infer(InferContext& ctx) {
   const bool keep = ctx.attr_int("keepdims", 1) != 0;
   const auto axes = reduced_axes(ctx, *ctx.rank(0));
   if (!axes) return set_unknown_axes(ctx, *x, keep);
-  std::vector<Dim> y;
+  Dims y;
   y.reserve(x->size());
   for (size_t i = 0; i < x->size(); ++i) {
     const bool reduced = std::binary_search(axes->begin(), axes->end(), static_cast<int64_t>(i));

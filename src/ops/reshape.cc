@@ -8,7 +8,7 @@ namespace sardonyx::ops {
 namespace {
 
 // Divides the numbers among both lists by their common factor.
-void reduce_numbers(std::vector<Dim>& in, std::vector<Dim>& out) {
+void reduce_numbers(Dims& in, Dims& out) {
   for (Dim& a : in) {
     for (Dim& b : out) {
       if (!a.is_constant() || !b.is_constant() || *a.value() <= 0 || *b.value() <= 0) continue;
@@ -20,8 +20,8 @@ void reduce_numbers(std::vector<Dim>& in, std::vector<Dim>& out) {
 
 // Divides the input's sizes by the output's known ones, size by size before product by product:
 // sums like past + seq cancel only as a whole.
-Dim inferred_size(InferContext& ctx, std::vector<Dim> in, const std::vector<Dim>& known) {
-  std::vector<Dim> left;
+Dim inferred_size(InferContext& ctx, Dims in, const Dims& known) {
+  Dims left;
   for (const Dim& dim : known) {
     const auto same = std::find(in.begin(), in.end(), dim);
     if (same != in.end()) {
@@ -33,7 +33,7 @@ Dim inferred_size(InferContext& ctx, std::vector<Dim> in, const std::vector<Dim>
   reduce_numbers(in, left);
   // What is left mixes factors: [b*h, s] as [b, h, -1]; divide the product by one after the other.
   Dim rest = product(in);
-  std::vector<Dim> indivisible;
+  Dims indivisible;
   for (const Dim& dim : left) {
     const auto quotient = exact_div(rest, dim);
     if (quotient) {
@@ -58,8 +58,7 @@ Dim inferred_size(InferContext& ctx, std::vector<Dim> in, const std::vector<Dim>
 
 // The same where all sizes are numbers, as they mostly are; nullopt where they are not, or do not
 // divide.
-std::optional<Dim> inferred_number(const std::vector<Dim>& in, const std::vector<Dim>& out,
-                                   size_t open) {
+std::optional<Dim> inferred_number(const Dims& in, const Dims& out, size_t open) {
   int64_t elements = 1, asked = 1;
   const auto multiply = [](int64_t& product, const Dim& dim) {
     return dim.is_constant() && !__builtin_mul_overflow(product, *dim.value(), &product);
@@ -82,9 +81,8 @@ bool may_be_no_size(InferContext& ctx, const Dim& asked) {
 }
 
 // The meaning of the shape input, where the data's rank is known.
-std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked,
-                          const std::vector<Dim>& in, bool allow_zero) {
-  std::vector<Dim> out;
+Dims reshaped(InferContext& ctx, const Dims& asked, const Dims& in, bool allow_zero) {
+  Dims out;
   out.reserve(asked.size());
   std::optional<size_t> open;
   const bool zero = allow_zero && std::find(asked.begin(), asked.end(), Dim(0)) != asked.end();
@@ -125,7 +123,7 @@ std::vector<Dim> reshaped(InferContext& ctx, const std::vector<Dim>& asked,
       out[*open] = *number;
       return out;
     }
-    std::vector<Dim> known = out;
+    Dims known = out;
     known.erase(known.begin() + static_cast<std::ptrdiff_t>(*open));
     out[*open] = inferred_size(ctx, in, known);
   } else if (undecided == 0) {
@@ -148,7 +146,7 @@ void infer_reshape(InferContext& ctx) {
   } else if (const auto& in = ctx.shape(0)) {
     ctx.set(0, type, reshaped(ctx, *asked, *in, allow_zero));
   } else {
-    std::vector<Dim> out;
+    Dims out;
     for (const Dim& size : *asked)
       out.push_back(size == -1 || (size == 0 && !allow_zero) || may_be_no_size(ctx, size)
                         ? ctx.unknown()

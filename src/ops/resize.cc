@@ -237,7 +237,7 @@ bool is_given(const InferContext& ctx, int i) {
 }
 
 void infer_sizes(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes,
-                 std::vector<Dim>& out) {
+                 Dims& out) {
   const auto sizes = values_of(ctx, s.sizes_input);
   if (!sizes) require_elements(ctx, s.sizes_input, axes.size());
   if (sizes && sizes->size() != axes.size())
@@ -260,7 +260,7 @@ void infer_sizes(InferContext& ctx, const Settings& s, const std::vector<int64_t
 }
 
 void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes,
-                  std::vector<Dim>& out) {
+                  Dims& out) {
   const Tensor* scales = ctx.constant(s.scales_input);
   const bool crops = s.options.coordinates == CoordinateMode::tf_crop_and_resize;
   const Tensor* roi = crops ? ctx.constant(s.roi_input) : nullptr;
@@ -304,7 +304,7 @@ void infer(InferContext& ctx) {
     return;
   }
   const auto axes = resized_axes(ctx, s, static_cast<int64_t>(in->size()));
-  std::vector<Dim> out = *in;
+  Dims out = *in;
   if (is_given(ctx, s.sizes_input)) {
     infer_sizes(ctx, s, axes, out);
   } else if (is_given(ctx, s.scales_input)) {

@@ -12,7 +12,7 @@ void check_caches(InferContext& ctx, const Dim& batch, const Dim& length, const 
   const bool positions = ctx.has_input(3);
   for (int i = 1; i < 3; ++i) {
     if (!ctx.shape(i)) continue;
-    const std::vector<Dim>& cache = *ctx.shape(i);
+    const Dims& cache = *ctx.shape(i);
     if (cache.size() != (positions ? 2u : 3u)) {
       ctx.fail("{} must have {} dimensions {} position_ids; its shape is {}", ctx.input_name(i),
                positions ? 2 : 3, positions ? "with" : "without", ir::to_string(cache));
@@ -28,7 +28,7 @@ void check_caches(InferContext& ctx, const Dim& batch, const Dim& length, const 
     ctx.require_equal((*ctx.shape(1))[0], (*ctx.shape(2))[0],
                       "cos_cache and sin_cache must have the same shape");
   if (positions && ctx.shape(3)) {
-    const std::vector<Dim>& ids = *ctx.shape(3);
+    const Dims& ids = *ctx.shape(3);
     if (ids.size() != 2)
       ctx.fail("position_ids must have two dimensions; its shape is {}", ir::to_string(ids));
     ctx.require_equal(ids[0], batch, "position_ids must have the batch size of X");
@@ -39,7 +39,7 @@ void check_caches(InferContext& ctx, const Dim& batch, const Dim& length, const 
 void infer(InferContext& ctx) {
   ctx.set(0, ctx.type(0));
   if (!ctx.shape(0)) return;
-  const std::vector<Dim>& x = *ctx.shape(0);
+  const Dims& x = *ctx.shape(0);
   if (x.size() != 3 && x.size() != 4)
     ctx.fail("X must have three or four dimensions; its shape is {}", ir::to_string(x));
   const int64_t heads = ctx.attr_int("num_heads", 0),

@@ -42,7 +42,7 @@ void pass_scattered(InferContext& ctx) {
       reduction_of(ctx) != ScatterReduction::none)
     return;
   if (indices->size() != updates->size()) return;
-  std::vector<Dim> elements = *ctx.elements(0);
+  Dims elements = *ctx.elements(0);
   const int64_t size = (*shape)[0];
   for (size_t i = 0; i < indices->size(); ++i) {
     const int64_t index = (*indices)[i];
@@ -110,7 +110,7 @@ void infer_scatter_nd(InferContext& ctx) {
     ctx.fail("the last dimension of indices must be at most the data's rank, {}; got {}",
              data->size(), *depth);
   }
-  std::vector<Dim> expected(indices->begin(), indices->end() - 1);
+  Dims expected(indices->begin(), indices->end() - 1);
   expected.insert(expected.end(), data->begin() + *depth, data->end());
   if (!updates) return;
   if (updates->size() != expected.size()) {

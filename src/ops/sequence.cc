@@ -316,7 +316,7 @@ void infer_concat(InferContext& ctx) {
   }
   const int64_t rank = static_cast<int64_t>(item.shape->size()) + (stacks ? 1 : 0);
   const int64_t axis = ctx.normalized_axis(ctx.attr_int("axis"), rank);
-  std::vector<Dim> out = *item.shape;
+  Dims out = *item.shape;
   const Dim* count = held_count(ctx.known(0));
   if (stacks) {
     out.insert(out.begin() + axis, count ? *count : ctx.unknown());

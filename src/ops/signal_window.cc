@@ -26,7 +26,7 @@ int64_t read_integer(const RunContext& run, int i) {
 Dim size_of(InferContext& ctx, int i, std::string_view what) {
   if (const auto count = ctx.type(i).element_count())
     ctx.require_equal(*count, Dim(1), fmt::format("{} must be one number", what));
-  const std::vector<Dim>* elements = ctx.elements(i);
+  const Dims* elements = ctx.elements(i);
   if (!elements || elements->size() != 1) return ctx.unknown();
   if (const auto number = elements->front().value(); number && *number < 0)
     ctx.fail("{} must not be negative; got {}", what, *number);

@@ -126,8 +126,8 @@ void check_steps(const NodeView& node, const std::vector<int64_t>& steps, size_t
   }
 }
 
-void pass_known(InferContext& ctx, const std::vector<int64_t>& axes, const std::vector<Dim>& starts,
-                const std::vector<Dim>& ends, const std::vector<int64_t>& steps) {
+void pass_known(InferContext& ctx, const std::vector<int64_t>& axes, const Dims& starts,
+                const Dims& ends, const std::vector<int64_t>& steps) {
   const auto shape = known_shape(ctx, 0);
   if (!shape) return;
   std::vector<int64_t> from(shape->size(), 0), by(shape->size(), 1), out = *shape;
@@ -154,7 +154,7 @@ void infer(InferContext& ctx) {
   std::optional<std::vector<int64_t>> steps = numbers_of(ctx, 4);
   if (!ctx.has_input(4) && starts) steps = std::vector<int64_t>(starts->size(), 1);
   if (ctx.has_input(3) && !given_axes) {  // any dimension may be cut
-    std::vector<Dim> out;
+    Dims out;
     for (const Dim& size : *in) out.push_back(ctx.unknown(size));
     ctx.set(0, type, std::move(out));
     return;
@@ -171,7 +171,7 @@ void infer(InferContext& ctx) {
   if (ends && ends->size() != bounds)
     ctx.fail("ends must have as many elements as starts, {}; it has {}", bounds, ends->size());
   if (steps) check_steps(ctx, *steps, bounds);
-  std::vector<Dim> out = *in;
+  Dims out = *in;
   for (size_t i = 0; i < bounds; ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
     std::optional<Dim> cut;

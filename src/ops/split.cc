@@ -8,24 +8,23 @@ namespace sardonyx::ops {
 namespace {
 
 // Equal parts, the last one smaller where the size does not divide.
-std::vector<Dim> equal_parts(InferContext& ctx, const Dim& size) {
+Dims equal_parts(InferContext& ctx, const Dim& size) {
   const int64_t parts = ctx.attr_int("num_outputs", ctx.output_count());
   if (parts != ctx.output_count()) {
     ctx.fail("num_outputs must be the number of outputs, {}; got {}", ctx.output_count(), parts);
   }
-  if (const auto each = exact_div(size, parts))
-    return std::vector<Dim>(static_cast<size_t>(parts), *each);
+  if (const auto each = exact_div(size, parts)) return Dims(static_cast<size_t>(parts), *each);
   const Dim each = ceil_div(size, parts);
   const Dim last = size - Dim(parts - 1) * each;
   ctx.require_at_least(last, 0,
                        fmt::format("{} cannot be cut into {} parts of {}", size.to_string(), parts,
                                    each.to_string()));
-  std::vector<Dim> sizes(static_cast<size_t>(parts), each);
+  Dims sizes(static_cast<size_t>(parts), each);
   sizes.back() = last;
   return sizes;
 }
 
-std::optional<std::vector<Dim>> part_sizes(InferContext& ctx, const Dim& size) {
+std::optional<Dims> part_sizes(InferContext& ctx, const Dim& size) {
   if (!ctx.has_input(1)) return equal_parts(ctx, size);
   if (ctx.has_attribute("num_outputs"))
     ctx.fail("input 'split' and attribute num_outputs exclude each other; keep one");
@@ -44,7 +43,7 @@ std::optional<std::vector<Dim>> part_sizes(InferContext& ctx, const Dim& size) {
   return sizes;
 }
 
-void pass_known(InferContext& ctx, const std::vector<Dim>& sizes, int64_t axis) {
+void pass_known(InferContext& ctx, const Dims& sizes, int64_t axis) {
   const auto shape = known_shape(ctx, 0);
   if (!shape ||
       !std::all_of(sizes.begin(), sizes.end(), [](const Dim& d) { return d.is_constant(); }))
@@ -68,7 +67,7 @@ void infer(InferContext& ctx) {
   const Dim& size = (*in)[static_cast<size_t>(axis)];
   const auto sizes = part_sizes(ctx, size);
   for (int i = 0; i < ctx.output_count(); ++i) {
-    std::vector<Dim> out = *in;
+    Dims out = *in;
     out[static_cast<size_t>(axis)] = sizes ? (*sizes)[static_cast<size_t>(i)] : ctx.unknown(size);
     ctx.set(i, type, std::move(out));
   }

@@ -23,7 +23,7 @@ void infer_squeeze(InferContext& ctx) {
   const auto& in = ctx.shape(0);
   ctx.set(0, ValueType::tensor(type));
   pass_elements(ctx);
-  std::vector<Dim> out;
+  Dims out;
   if (!ctx.has_input(1)) {
     if (!in || !std::all_of(in->begin(), in->end(), [](const Dim& dim) {
           return dim.is_constant() || (dim.lower() && *dim.lower() > 1);
@@ -69,7 +69,7 @@ void infer_unsqueeze(InferContext& ctx) {
     return;
   }
   const auto flags = chosen(ctx, *axes, rank);
-  std::vector<Dim> out;
+  Dims out;
   out.reserve(flags.size());
   size_t next = 0;
   for (const bool one : flags) out.push_back(one ? Dim(1) : (*in)[next++]);

@@ -96,7 +96,7 @@ void infer_split(InferContext& ctx) {
     ctx.set(1, ValueType::tensor(ElementType::int64));
     return;
   }
-  std::vector<Dim> out = *in;
+  Dims out = *in;
   out.push_back(ctx.unknown());
   ctx.set(0, ElementType::string, std::move(out));
   ctx.set(1, ElementType::int64, *in);
@@ -158,7 +158,7 @@ void infer_normalizer(InferContext& ctx) {
   }
   if (in->empty() || in->size() > 2)
     ctx.fail("the input must have shape [C] or [1, C]; found {}", ir::to_string(*in));
-  std::vector<Dim> out = *in;
+  Dims out = *in;
   if (in->size() == 2) ctx.require_equal((*in)[0], 1, "the input must have shape [C] or [1, C]");
   if (ctx.attr_strings("stopwords").value_or(std::vector<std::string>()).empty()) {
     out.back() = max(out.back(), 1);

@@ -153,7 +153,7 @@ void infer(InferContext& ctx) {
   }
   if (in->empty() || in->size() > 2)
     ctx.fail("the input must have shape [C] or [N, C]; found {}", ir::to_string(*in));
-  std::vector<Dim> out(in->begin(), in->end() - 1);
+  Dims out(in->begin(), in->end() - 1);
   out.push_back(Dim(s.width));
   ctx.set(0, ElementType::float32, std::move(out));
 }

@@ -19,8 +19,8 @@ void infer(InferContext& ctx) {
   }
   const auto axis =
       static_cast<size_t>(ctx.normalized_axis(ctx.attr_int("axis", -1), *ctx.rank(0)));
-  std::vector<Dim> y = *x;
-  const std::vector<Dim>* k = ctx.elements(1);
+  Dims y = *x;
+  const Dims* k = ctx.elements(1);
   if (k && k->size() == 1) {
     const Dim& wanted = k->front();
     if (const auto number = wanted.value(); number && *number < 0)

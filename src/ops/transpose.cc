@@ -39,7 +39,7 @@ void infer(InferContext& ctx) {
     return;
   }
   const auto perm = permutation(ctx, static_cast<int64_t>(in->size()));
-  std::vector<Dim> out;
+  Dims out;
   out.reserve(perm.size());
   for (const int64_t axis : perm) out.push_back((*in)[static_cast<size_t>(axis)]);
   ctx.set(0, ctx.element(0), std::move(out));

@@ -121,7 +121,7 @@ void pass_known_floats(InferContext& ctx, UnaryOp op) {
   }
   const auto* in = ctx.elements(0);
   if (in == nullptr) return;
-  std::vector<Dim> out;
+  Dims out;
   out.reserve(in->size());
   for (const Dim& x : *in) {
     auto result = computed(op, x);
@@ -142,7 +142,7 @@ void infer(InferContext& ctx) {
   if (has_float_elements(ctx.element(0))) return pass_known_floats(ctx, op);
   const auto* in = ctx.elements(0);
   if (in == nullptr) return;
-  std::vector<Dim> out;
+  Dims out;
   out.reserve(in->size());
   for (const Dim& x : *in) {
     if (op == UnaryOp::neg) {

@@ -25,7 +25,7 @@ void infer(InferContext& ctx) {
                             : 0;
   const auto items = by_axis ? std::optional((*in)[axis]) : count;
   const Dim found = ctx.unknown(items);
-  std::vector<Dim> out{found};
+  Dims out{found};
   if (by_axis) {
     out = *in;
     out[axis] = found;

@@ -79,7 +79,7 @@ std::optional<int64_t> UpgradeContext::rank(size_t input) const {
 const Tensor* UpgradeContext::constant(size_t input) const {
   if (!has_input(input) || !services_.known) return nullptr;
   const Known* known = services_.known(node_.inputs[input]);
-  return known && known->constant ? &*known->constant : nullptr;
+  return known ? made_constants_.of(*known) : nullptr;
 }
 
 void UpgradeContext::remove_attribute(std::string_view name) {
@@ -113,17 +113,17 @@ void UpgradeContext::set_input(size_t i, std::string value) {
 }
 
 std::string UpgradeContext::constant(Tensor tensor, std::string_view hint) {
-  constants_.push_back({services_.fresh_name(hint), std::move(tensor)});
+  constants_.push_back({services_.fresh_name(hint), Known::of(std::move(tensor))});
   return constants_.back().name;
 }
 
 std::vector<ir::Node> UpgradeContext::take_before() {
   std::vector<ir::Node> nodes;
   nodes.reserve(constants_.size() + before_.size());
-  for (NamedTensor& constant : constants_) {
+  for (NamedConstant& constant : constants_) {
     ir::Node& node = nodes.emplace_back();
     node.op_type = "Constant";
-    node.attributes.push_back(tensor_attribute("value", constant.tensor));
+    node.attributes.push_back(tensor_attribute("value", *made_constants_.of(constant.value)));
     node.outputs.push_back(std::move(constant.name));
   }
   std::ranges::move(before_, std::back_inserter(nodes));
@@ -134,7 +134,10 @@ std::vector<ir::Node> UpgradeContext::take_before() {
 
 std::string UpgradeContext::constant_ints(const std::vector<int64_t>& values,
                                           std::string_view hint) {
-  return constant(Tensor::of<int64_t>(values, {static_cast<int64_t>(values.size())}), hint);
+  const auto count = static_cast<int64_t>(values.size());
+  if (count > max_known_elements) return constant(Tensor::of<int64_t>(values, {count}), hint);
+  constants_.push_back({services_.fresh_name(hint), Known::of(std::span<const int64_t>(values))});
+  return constants_.back().name;
 }
 
 std::string UpgradeContext::scalar_like(float value, size_t like_input, std::string_view hint) {

@@ -76,12 +76,13 @@ class UpgradeContext {
     old().fail(code, format, std::forward<Args>(args)...);
   }
 
-  // What constant() made, for callers that need no nodes for it; take_before then leaves it out.
-  struct NamedTensor {
+  // What constant() and constant_ints() made, for callers that need no nodes for it; take_before
+  // then leaves it out.
+  struct NamedConstant {
     std::string name;
-    Tensor tensor;
+    Known value;
   };
-  std::vector<NamedTensor> take_constants() { return std::exchange(constants_, {}); }
+  std::vector<NamedConstant> take_constants() { return std::exchange(constants_, {}); }
   // The helpers before the node: constants first.
   std::vector<ir::Node> take_before();
   std::vector<ir::Node> take_after() { return std::move(after_); }
@@ -94,7 +95,8 @@ class UpgradeContext {
   int64_t since_;
   const schema::Signature* old_;
   const Services& services_;
-  std::vector<NamedTensor> constants_;
+  std::vector<NamedConstant> constants_;
+  mutable MadeConstants made_constants_;
   std::vector<ir::Node> before_;
   std::vector<ir::Node> after_;
   bool dropped_ = false;

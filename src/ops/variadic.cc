@@ -23,7 +23,7 @@ BinaryOp op_of(const NodeView& node) {
 void propagate(InferContext& ctx) {
   const BinaryOp op = op_of(ctx);
   if (ctx.node().op_type == "Mean") return;
-  std::vector<Dim> out;
+  Dims out;
   for (int i = 0; i < ctx.input_count(); ++i) {
     const auto* elements = ctx.elements(i);
     if (elements == nullptr) return;
@@ -46,7 +46,7 @@ void propagate(InferContext& ctx) {
 
 void infer(InferContext& ctx) {
   const ElementType element = ctx.element(0);
-  std::vector<Dim> shape;
+  Dims shape;
   bool ranked = true;
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (ctx.element(i) != element && ctx.type(i).is_known() && ctx.type(0).is_known()) {

@@ -10,22 +10,22 @@ namespace sardonyx::ops {
 namespace {
 
 // Input i's elements spread over the output's shape; nullopt where they are not known.
-std::optional<std::vector<Dim>> spread(InferContext& ctx, int i, const Shape& out, int64_t count) {
+std::optional<Dims> spread(InferContext& ctx, int i, const Shape& out, int64_t count) {
   const auto shape = known_shape(ctx, i);
   if (!shape) return std::nullopt;
-  std::vector<Dim> elements(static_cast<size_t>(count));
+  Dims elements(static_cast<size_t>(count));
   copy_known(kernels::plan_expand(*shape, out), *ctx.elements(i), elements);
   return elements;
 }
 
-void pass_known(InferContext& ctx, const std::vector<Dim>& shape) {
+void pass_known(InferContext& ctx, const Dims& shape) {
   const auto out = small_shape(shape);
   if (!out) return;
   const int64_t count = *product(shape).value();
   const auto condition = spread(ctx, 0, *out, count), x = spread(ctx, 1, *out, count),
              y = spread(ctx, 2, *out, count);
   if (!x && !y) return;
-  std::vector<Dim> chosen;
+  Dims chosen;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const bool decided = condition && (*condition)[i].is_constant();
     const bool same = x && y && (*x)[i] == (*y)[i];

@@ -62,7 +62,7 @@ class Match {
   }
 
  private:
-  const std::vector<ir::Dim>* shape(const std::string& value) const {
+  const ir::Dims* shape(const std::string& value) const {
     const infer::Known* known = index_.known(value);
     return known && known->type.shape ? &*known->type.shape : nullptr;
   }

@@ -9,6 +9,12 @@
 namespace sardonyx::rewrite {
 namespace {
 
+// Of texts and lists that nearly all nodes leave empty.
+template <class T>
+void put(const T& of, T& to) {
+  if (!of.empty() || !to.empty()) to = of;
+}
+
 class Instance {
  public:
   Instance(const ir::Function& function, const ir::Node& call,
@@ -18,7 +24,7 @@ class Instance {
         fresh_name_(fresh_name),
         origin_("in function " + function.name + ", called by " + ir::place_of(call)) {}
 
-  std::vector<ir::Node> make() {
+  void make(std::vector<ir::Node>& nodes) {
     if (call_.inputs.size() > function_.inputs.size() ||
         call_.outputs.size() > function_.outputs.size()) {
       fail_at(
@@ -39,18 +45,18 @@ class Instance {
       const auto [name, fresh] = names_.add(function_.outputs[i], call_.outputs[i]);
       if (!fresh) extra.push_back(copy_of(*name, call_.outputs[i]));  // an input handed through
     }
-    std::vector<ir::Node> nodes;
     nodes.reserve(function_.nodes.size() + extra.size());
-    for (const ir::Node& node : function_.nodes) {
+    nodes.resize(function_.nodes.size());
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const ir::Node& node = function_.nodes[i];
       for (const std::string& output : node.outputs) {
         if (output.empty()) continue;
         const auto [name, is_new] = names_.add(output, {});
         if (is_new) *name = fresh_name_(output);
       }
-      put_renamed(node, nodes.emplace_back());
+      put_renamed(node, nodes[i]);
     }
     for (ir::Node& node : extra) nodes.push_back(std::move(node));
-    return nodes;
   }
 
   Renamed take_names() { return std::move(names_); }
@@ -69,24 +75,29 @@ class Instance {
     return found == nullptr ? name : *found;
   }
 
-  // `node` is empty.
+  // What `node` holds is lost.
   void put_renamed(const ir::Node& of, ir::Node& node) {
     node.op_type = of.op_type;
-    node.domain = of.domain;
-    node.overload = of.overload;
-    node.name = of.name;
-    node.inputs.reserve(of.inputs.size());
-    for (const std::string& input : of.inputs) node.inputs.push_back(renamed(input));
-    node.outputs.reserve(of.outputs.size());
-    for (const std::string& output : of.outputs) node.outputs.push_back(renamed(output));
+    put(of.domain, node.domain);
+    put(of.overload, node.overload);
+    put(of.name, node.name);
+    put_renamed(of.inputs, node.inputs);
+    put_renamed(of.outputs, node.outputs);
+    node.attributes.clear();
     node.attributes.reserve(of.attributes.size());
     for (const ir::Attribute& attribute : of.attributes) put_attribute(attribute, node);
-    node.doc_string = of.doc_string;
-    node.metadata_props = of.metadata_props;
-    node.device_configurations = of.device_configurations;
-    node.unknown = of.unknown;
+    put(of.doc_string, node.doc_string);
+    put(of.metadata_props, node.metadata_props);
+    put(of.device_configurations, node.device_configurations);
+    put(of.unknown.bytes, node.unknown.bytes);
+    node.unknown.written_defaults = of.unknown.written_defaults;
     node.origin = origin_;
     node.custom = of.custom;
+  }
+
+  void put_renamed(const std::vector<std::string>& of, std::vector<std::string>& names) const {
+    names.resize(of.size());
+    for (size_t i = 0; i < of.size(); ++i) names[i] = renamed(of[i]);
   }
 
   void put_attribute(const ir::Attribute& attribute, ir::Node& node) {
@@ -167,13 +178,12 @@ std::optional<uint32_t> Renamed::hide(std::string_view own) {
   return *at;
 }
 
-std::vector<ir::Node> instantiate(
-    const ir::Function& function, const ir::Node& call,
-    const std::function<std::string(std::string_view hint)>& fresh_name, Renamed* renamed) {
+void instantiate(const ir::Function& function, const ir::Node& call,
+                 const std::function<std::string(std::string_view hint)>& fresh_name,
+                 Renamed* renamed, std::vector<ir::Node>& nodes) {
   Instance instance(function, call, fresh_name);
-  std::vector<ir::Node> nodes = instance.make();
+  instance.make(nodes);
   if (renamed != nullptr) *renamed = instance.take_names();
-  return nodes;
 }
 
 }  // namespace sardonyx::rewrite

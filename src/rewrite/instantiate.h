@@ -42,10 +42,16 @@ class Renamed {
 // outputs take the caller's names, all other values fresh ones, attribute references the caller's
 // attribute, the function's default, or nothing. Absent inputs become "". `renamed` gets the names.
 // Nodes keep the versions of the function's own opset imports. Throws Error (invalid_model) where
-// the call does not fit.
-std::vector<ir::Node> instantiate(
+// the call does not fit. `nodes`: what it holds is lost, and its memory used.
+void instantiate(const ir::Function& function, const ir::Node& call,
+                 const std::function<std::string(std::string_view hint)>& fresh_name,
+                 Renamed* renamed, std::vector<ir::Node>& nodes);
+inline std::vector<ir::Node> instantiate(
     const ir::Function& function, const ir::Node& call,
-    const std::function<std::string(std::string_view hint)>& fresh_name,
-    Renamed* renamed = nullptr);
+    const std::function<std::string(std::string_view hint)>& fresh_name) {
+  std::vector<ir::Node> nodes;
+  instantiate(function, call, fresh_name, nullptr, nodes);
+  return nodes;
+}
 
 }  // namespace sardonyx::rewrite

@@ -66,7 +66,7 @@ class Layout {
  private:
   // --- What is known --------------------------------------------------------------------------
 
-  const std::vector<ir::Dim>* shape_of(const std::string& value) const {
+  const ir::Dims* shape_of(const std::string& value) const {
     const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
     return known && known->type.is_tensor() && known->type.shape ? &*known->type.shape : nullptr;
   }

@@ -100,6 +100,7 @@ class Lowering {
               "have functions of that domain, but no other operators");
     }
     has_gradients_ |= node.op_type == "Gradient";
+    if (!has_graphs(node)) return;
     ir::for_each_subgraph(
         node, [this](const ir::Graph& graph, const ir::Attribute&, int) { look_at(graph.nodes); });
   }
@@ -296,14 +297,14 @@ class Lowering {
     const infer::Binding newest{meaning.newest, meaning.op};
     if (options_.keep_unknown && !is_known(node, version, bound)) {
       if (&scope == main_scope_) main_walk_->step(node);
-      if (keeps(node, scope)) out.push_back(ours ? std::move(*ours) : node);
-      return;
+      return keep(node, ours, scope, out);
     }
     const int64_t opset = opset_of(node, version);
     if (bound == nullptr && schema::is_standard_domain(node.domain)) unknown_operator(node, opset);
     if (ours != nullptr) return change(*ours, bound, newest, opset, imports, scope, depth, out);
-    const Copy copy(spare_nodes_, node);
-    change(copy.node(), bound, newest, opset, imports, scope, depth, out);
+    const Spare copy(spare_nodes_);
+    *copy = node;
+    change(*copy, bound, newest, opset, imports, scope, depth, out);
   }
 
   // Whether the subgraphs of a node are what lowering would make of them: shared then, not copied.
@@ -329,26 +330,27 @@ class Lowering {
     return true;
   }
 
-  // A copy of a node in one that was such a copy before: with the memory that this one took.
-  class Copy {
+  // Something that has served before, with the memory that it took then: nodes are made within
+  // nodes, so that each level needs its own.
+  template <class T>
+  class Spare {
    public:
-    Copy(std::vector<std::unique_ptr<ir::Node>>& spare, const ir::Node& node) : spare_(spare) {
-      if (spare.empty()) {
-        copy_ = std::make_unique<ir::Node>(node);
+    explicit Spare(std::vector<std::unique_ptr<T>>& unused) : unused_(unused) {
+      if (unused.empty()) {
+        taken_ = std::make_unique<T>();
       } else {
-        copy_ = std::move(spare.back());
-        spare.pop_back();
-        *copy_ = node;
+        taken_ = std::move(unused.back());
+        unused.pop_back();
       }
     }
-    Copy(const Copy&) = delete;
-    Copy& operator=(const Copy&) = delete;
-    ~Copy() { spare_.push_back(std::move(copy_)); }
-    ir::Node& node() const { return *copy_; }
+    Spare(const Spare&) = delete;
+    Spare& operator=(const Spare&) = delete;
+    ~Spare() { unused_.push_back(std::move(taken_)); }
+    T& operator*() const { return *taken_; }
 
    private:
-    std::vector<std::unique_ptr<ir::Node>>& spare_;
-    std::unique_ptr<ir::Node> copy_;
+    std::vector<std::unique_ptr<T>>& unused_;
+    std::unique_ptr<T> taken_;
   };
 
   // The node becomes one of the newest version, or what that stands for.
@@ -532,7 +534,7 @@ class Lowering {
     // Where no nodes are kept, a constant that an upgrade makes is as good as an initializer.
     if (!keeps_nodes(scope)) {
       for (auto& constant : context.take_constants())
-        scope.set(constant.name, infer::Known::of(std::move(constant.tensor)));
+        scope.set(constant.name, std::move(constant.value));
     }
     // The node as the model has it.
     const auto source = [&] {
@@ -593,7 +595,17 @@ class Lowering {
     } else {
       main_walk_->step(node);
     }
-    if (keeps(node, scope)) out.push_back(ours ? std::move(*ours) : node);
+    keep(node, ours, scope, out);
+  }
+
+  void keep(const ir::Node& node, ir::Node* ours, const infer::Scope& scope,
+            std::vector<ir::Node>& out) const {
+    if (!keeps(node, scope)) return;
+    if (ours != nullptr) {
+      out.push_back(std::move(*ours));
+    } else {
+      out.push_back(node);
+    }
   }
 
   const ir::Function* standard_body(const ir::Node& node) {
@@ -610,9 +622,10 @@ class Lowering {
     // What every call walks over besides nodes costs, too.
     charge((function.inputs.size() + function.outputs.size() + function.value_info.size()) / 8,
            call);
-    std::vector<ir::Node> nodes = instantiate(function, call, services_.fresh_name, names);
+    const Spare nodes(spare_lists_);
+    instantiate(function, call, services_.fresh_name, names, *nodes);
     if (names) declare(function, *names, &scope == main_scope_);
-    for (ir::Node& node : nodes)
+    for (ir::Node& node : *nodes)
       lower_node(node, &node, function.opset_imports, scope, depth + 1, out);
   }
 
@@ -677,6 +690,7 @@ class Lowering {
   NameMap<uint32_t> meaning_at_;  // by the operator's name, in meanings_
   std::vector<Meaning> meanings_;
   std::vector<std::unique_ptr<ir::Node>> spare_nodes_;
+  std::vector<std::unique_ptr<std::vector<ir::Node>>> spare_lists_;
   std::vector<InlinedCall> calls_;
   ops::UpgradeContext::Services services_;
 };

@@ -125,7 +125,7 @@ class Shuffles {
     return node;
   }
 
-  const std::vector<ir::Dim>* shape_of(const std::string& value) const {
+  const ir::Dims* shape_of(const std::string& value) const {
     const infer::Known* known = index_.known(value);
     return known != nullptr && known->type.shape ? &*known->type.shape : nullptr;
   }

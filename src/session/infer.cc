@@ -275,21 +275,27 @@ class Reporter {
   // Of a few sizes that are all numbers, as most are; false: of others.
   static bool describe_numbers(const ir::ValueType& type, InferredValue& value) {
     constexpr size_t most = 8, digits = 20, longest_name = 64;
-    const std::vector<ir::Dim>& sizes = *type.shape;
+    const ir::Dims& sizes = *type.shape;
     if (sizes.size() > most || !std::ranges::all_of(sizes, &ir::Dim::is_constant)) return false;
     std::array<char, longest_name + most*(digits + 1) + 2> text;
-    char* end = std::ranges::copy(name_of(type.element), text.data()).out;
+    const std::string_view name = name_of(type.element);
+    char* end = text.data() + name.copy(text.data(), longest_name);
     *end++ = '[';
     std::vector<std::string>& texts = value.shape.emplace();
     texts.reserve(sizes.size());
     for (const ir::Dim& size : sizes) {
       if (!texts.empty()) *end++ = ',';
       char* const start = end;
-      end = std::to_chars(start, start + digits, *size.value()).ptr;
+      const int64_t number = *size.value();
+      if (number >= 0 && number <= 9) {
+        *end++ = static_cast<char>('0' + number);
+      } else {
+        end = std::to_chars(start, start + digits, number).ptr;
+      }
       texts.emplace_back(start, end);
     }
     *end++ = ']';
-    value.type.assign(text.data(), end);
+    value.type = std::string(text.data(), end);
     value.state = State::known;
     return true;
   }

@@ -139,9 +139,9 @@ double attention_operations(const Operands& x) {
 // Of convolutions in a chain, from part to part.
 double chain_operations(const Operands& x) {
   const auto dims = [](std::span<const int64_t> sizes) {
-    return std::vector<ir::Dim>(sizes.begin(), sizes.end());
+    return ir::Dims(sizes.begin(), sizes.end());
   };
-  std::vector<ir::Dim> shape = dims(x.in(0).shape);
+  ir::Dims shape = dims(x.in(0).shape);
   double sum = 0;
   const auto parts = static_cast<int>(int_attribute(x.node, "parts", 0));
   for (int i = 0; i < parts; ++i) {

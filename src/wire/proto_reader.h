@@ -306,27 +306,34 @@ class ProtoReader {
 
   // Parses tag and value at pos_ and moves behind them. Null, or what is wrong.
   const char* parse_field() {
-    // Nearly all tags are one byte long, and so are the numbers and lengths after most of them.
+    // Nearly all tags are one byte long or two, and the numbers and lengths after most of them one.
     const auto left = static_cast<size_t>(end_ - pos_);
-    const std::byte* seen = left < 2 ? nullptr : window_.glance(pos_, 2);
-    if (seen == nullptr || ((seen[0] | seen[1]) & std::byte{0x80}) != std::byte{0} ||
-        seen[0] < std::byte{8})
+    const std::byte* seen = left < 2 ? nullptr : window_.glance(pos_, std::min<size_t>(left, 3));
+    if (seen == nullptr) return parse_any_field();
+    auto tag = static_cast<uint64_t>(seen[0]), after = static_cast<uint64_t>(seen[1]);
+    size_t head = 1;
+    if (tag >= 0x80 && after < 0x80 && left > 2) {
+      tag = (tag & 0x7f) | after << 7;
+      after = static_cast<uint64_t>(seen[2]);
+      head = 2;
+    } else if (tag >= 0x80) {
       return parse_any_field();
-    const auto after = static_cast<size_t>(seen[1]);
-    const auto type = static_cast<WireType>(static_cast<uint32_t>(seen[0]) & 7);
-    if (type == WireType::length && after <= left - 2) {
+    }
+    const auto type = static_cast<WireType>(tag & 7);
+    if (after >= 0x80 || tag < 8) return parse_any_field();
+    if (type == WireType::length && after <= left - head - 1) {
       length_ = after;
-      value_start_ = pos_ + 2;
-      pos_ += 2 + after;
+      value_start_ = pos_ + head + 1;
+      pos_ = value_start_ + after;
     } else if (type == WireType::varint) {
       value_ = after;
-      value_start_ = pos_ + 1;
-      pos_ += 2;
+      value_start_ = pos_ + head;
+      pos_ = value_start_ + 1;
     } else {
       return parse_any_field();
     }
-    tag_ = static_cast<uint64_t>(seen[0]);
-    number_ = static_cast<uint32_t>(tag_ >> 3);
+    tag_ = tag;
+    number_ = static_cast<uint32_t>(tag >> 3);
     type_ = type;
     return nullptr;
   }

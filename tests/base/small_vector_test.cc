@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace sardonyx {
 namespace {
@@ -59,6 +60,49 @@ TEST(SmallVector, ItemsComeAndGo) {
   EXPECT_EQ(dropped.use_count(), 1);
   list.truncate(0);
   EXPECT_TRUE(list.empty());
+}
+
+using Numbers = SmallVector<int, 2>;
+
+std::vector<int> as_vector(const Numbers& numbers) { return {numbers.begin(), numbers.end()}; }
+
+TEST(SmallVector, IsMadeAsVectorsAre) {
+  const std::vector<int> five{1, 2, 3, 4, 5};
+  EXPECT_EQ(as_vector(Numbers(five.begin(), five.end())), five);
+  EXPECT_EQ(as_vector(Numbers(3, 7)), std::vector<int>(3, 7));
+  EXPECT_EQ(as_vector(Numbers(size_t{3})), std::vector<int>(3));
+  EXPECT_TRUE(Numbers({1, 2, 3}) == Numbers({1, 2, 3}));
+  EXPECT_FALSE(Numbers({1, 2, 3}) == Numbers({1, 2}));
+  EXPECT_FALSE(Numbers({1, 2}) == Numbers({2, 1}));
+}
+
+// What std::vector does with the same numbers, within the list's own room and beyond it.
+TEST(SmallVector, ItemsArePutInAndTakenOutAnywhere) {
+  const std::vector<int> more{10, 11, 12};
+  for (const int count : {0, 1, 2, 3, 7}) {
+    for (int at = 0; at <= count; ++at) {
+      std::vector<int> expected;
+      for (int i = 0; i < count; ++i) expected.push_back(i);
+      Numbers numbers(expected.begin(), expected.end());
+      EXPECT_EQ(*numbers.insert(numbers.begin() + at, 20), 20);
+      expected.insert(expected.begin() + at, 20);
+      EXPECT_EQ(as_vector(numbers), expected);
+      EXPECT_EQ(*numbers.insert(numbers.begin() + at, more.begin(), more.end()), 10);
+      expected.insert(expected.begin() + at, more.begin(), more.end());
+      EXPECT_EQ(as_vector(numbers), expected);
+      numbers.erase(numbers.begin() + at, numbers.begin() + at + 2);
+      expected.erase(expected.begin() + at, expected.begin() + at + 2);
+      EXPECT_EQ(as_vector(numbers), expected);
+      numbers.resize(expected.size() + 3, 5);
+      expected.resize(expected.size() + 3, 5);
+      EXPECT_EQ(as_vector(numbers), expected);
+      numbers.pop_back();
+      numbers.resize(1);
+      EXPECT_EQ(as_vector(numbers), std::vector<int>(1, expected[0]));
+      numbers.clear();
+      EXPECT_TRUE(numbers.empty());
+    }
+  }
 }
 
 }  // namespace

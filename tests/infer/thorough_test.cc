@@ -27,7 +27,7 @@ class Thorough {
   std::string shape(std::string_view name) const {
     const auto& shape = scope_.find(name)->type.shape;
     if (!shape) return "?";
-    std::vector<ir::Dim> dims;
+    ir::Dims dims;
     for (const ir::Dim& dim : *shape) dims.push_back(symbols_.resolved(dim));
     return ir::to_string(dims);
   }
@@ -115,7 +115,7 @@ TEST(Thorough, OneUnknownElementDoesNotHideTheOthers) {
     z = ConstantOfShape (target)
   })");
   EXPECT_EQ(g.shape("z").substr(0, 7), "[batch,");
-  EXPECT_EQ(g["z"].type.shape->at(2), ir::Dim(4));
+  EXPECT_EQ((*g["z"].type.shape)[2], ir::Dim(4));
 }
 
 TEST(Thorough, ReshapeToAnUnknownElementIsNotTakenForASize) {
@@ -126,8 +126,8 @@ TEST(Thorough, ReshapeToAnUnknownElementIsNotTakenForASize) {
     y = Reshape (x, target)
   })");
   ASSERT_EQ(g["y"].type.rank(), 2u);
-  EXPECT_TRUE(g["y"].type.shape->at(0).lower().has_value());
-  EXPECT_EQ(g["y"].type.shape->at(1), ir::Dim(4));
+  EXPECT_TRUE((*g["y"].type.shape)[0].lower().has_value());
+  EXPECT_EQ((*g["y"].type.shape)[1], ir::Dim(4));
 }
 
 TEST(Thorough, BelievesDeclarationsOnlyWhereItKnowsNothing) {
@@ -159,7 +159,7 @@ TEST(Thorough, SaysWhyASizeIsUnknown) {
     hits = NonZero (x)
   })");
   ASSERT_FALSE(g.unknowns.empty());
-  const ir::Symbol* u = g["hits"].type.shape->at(1).as_symbol();
+  const ir::Symbol* u = (*g["hits"].type.shape)[1].as_symbol();
   ASSERT_NE(u, nullptr);
   EXPECT_EQ(u->upper->to_string(), "n");
   EXPECT_EQ(g.unknowns.at(u->id)->node, "NonZero");
@@ -722,6 +722,50 @@ TEST(Thorough, WeightsAreTakenForWhatTheySay) {
   ir::Graph twice = with_floats(1025, 4100);
   twice.initializers[0].int32_data = {1};
   EXPECT_THROW(Thorough(std::move(twice)), Error);
+}
+
+ir::Graph with_list(int64_t count, size_t bytes) {
+  ir::Graph graph = with_floats(count, bytes);
+  ir::TensorProto& tensor = graph.initializers[0];
+  tensor.data_type = static_cast<int32_t>(ElementType::int64);
+  for (size_t i = 0; i < bytes; ++i)
+    tensor.raw_data.mutable_data()[i] = i % 8 == 0 ? static_cast<std::byte>(i / 8) : std::byte{0};
+  return graph;
+}
+
+TEST(Thorough, ListsThatShapesAreMadeOf) {
+  EXPECT_EQ(Thorough(with_list(0, 0)).elements("w"), "[]");
+  const Thorough few(with_list(3, 24));
+  EXPECT_EQ(few.shape("w"), "[3]");
+  EXPECT_EQ(few.elements("w"), "[0,1,2]");
+  EXPECT_EQ(Thorough(with_list(1024, 8192))["w"].elements->size(), 1024u);
+  const Thorough many(with_list(1025, 8200));
+  EXPECT_EQ(many.shape("w"), "[1025]");
+  EXPECT_FALSE(many["w"].elements);
+  EXPECT_THROW(Thorough(with_list(3, 16)), Error);
+  EXPECT_THROW(Thorough(with_list(3, 32)), Error);
+  EXPECT_THROW(Thorough(with_list(-1, 8)), Error);
+  ir::Graph twice = with_list(3, 24);
+  twice.initializers[0].int64_data = {1, 2, 3};
+  EXPECT_THROW(Thorough(std::move(twice)), Error);
+}
+
+// Formulas ask for tensors of values of which only the elements are kept.
+TEST(Thorough, KnownElementsAreConstantsForThoseWhoAsk) {
+  const Thorough g(R"(g (float[n,4] x) => (float[n,4] y) {
+    two = Constant <value_ints = [2]> ()
+    depth = Add (two, two)
+    values = Constant <value_floats = [0.0, 1.0]> ()
+    indices = Constant <value_ints = [0, 3]> ()
+    coded = OneHot (indices, depth, values)
+    axis = Constant <value_int = 1> ()
+    sums = CumSum (x, axis)
+    y = Identity (sums)
+  })");
+  EXPECT_TRUE(g.problems.empty());
+  EXPECT_FALSE(g["depth"].constant);
+  EXPECT_EQ(g.elements("depth"), "[4]");
+  EXPECT_EQ(g.shape("coded"), "[2,4]");
 }
 
 }  // namespace

@@ -202,6 +202,34 @@ TEST(Read, ErrorsSayWhereAndWhat) {
             std::string::npos);
 }
 
+// The type of an attribute has one.
+TEST(Read, TagsOfTwoBytes) {
+  const auto with = [](const std::string& attribute) {
+    return number(1, 8) + text(7, text(1, text(5, attribute)));
+  };
+  for (const uint64_t kind : {0, 7, 0x7f, 0x80, 0x3fff, 0x12345}) {
+    const ir::Model model = model_of(with(number(20, kind) + text(21, "from")));
+    const ir::Attribute& attribute = model.graph->nodes[0].attributes[0];
+    EXPECT_EQ(static_cast<uint64_t>(attribute.kind), kind);
+    EXPECT_EQ(attribute.ref_attr_name, "from");
+    EXPECT_EQ(write_model(model), with(number(20, kind) + text(21, "from")));
+  }
+  EXPECT_NE(message_of(with(tag(20, 0))).find("type: byte 8: a number is cut off"),
+            std::string::npos);
+  EXPECT_NE(message_of(with(tag(20, 0) + "\x80")).find("a number is cut off"), std::string::npos);
+  EXPECT_NE(message_of(with(tag(21, 2) + "\x02" + "a")).find("a length runs past the end"),
+            std::string::npos);
+  EXPECT_NE(message_of(with("\xa0")).find("the tag of a field is cut off"), std::string::npos);
+  EXPECT_NE(message_of(with(tag(20, 6) + "\x01")).find("the wire type is none"), std::string::npos);
+  // Numbers 0 and 1, written longer than they need be.
+  EXPECT_NE(message_of(std::string("\x80\x00\x08", 3)).find("the field number is outside"),
+            std::string::npos);
+  EXPECT_EQ(model_of(std::string("\x88\x00\x08", 3) + text(7, "")).ir_version, 8);
+  const ir::Model unknown =
+      model_of(number(1, 8) + number(100, 5) + text(3000, "new") + text(7, ""));
+  EXPECT_EQ(unknown.unknown.bytes, number(100, 5) + text(3000, "new"));
+}
+
 TEST(Read, DeepNestingIsRefused) {
   std::string graph;
   for (int i = 0; i < 5000; ++i) graph = text(1, text(5, text(6, graph)));

@@ -45,7 +45,7 @@ void infer(InferContext& ctx) {
   if (ctx.has_input(3) && is_float_code(s.type))
     ctx.fail("data of {} has no zero points", name_of(s.type));
   if (!ctx.shape(0) || !ctx.shape(1)) return ctx.set(0, ValueType::tensor(ctx.element(2)));
-  std::vector<Dim> data = *ctx.shape(0);
+  Dims data = *ctx.shape(0);
   const auto rank = static_cast<int64_t>(data.size());
   if (rank == 0) ctx.fail("{} must have a dimension or more", ctx.input_name(0));
   data.back() = data.back() * Dim(per_value(s));
@@ -70,7 +70,7 @@ void infer(InferContext& ctx) {
                           "scales must have the shape of data, blocks counted along quantize_axis");
     }
   }
-  std::vector<Dim> y(data.begin(), data.begin() + gather);
+  Dims y(data.begin(), data.begin() + gather);
   y.insert(y.end(), ctx.shape(1)->begin(), ctx.shape(1)->end());
   y.insert(y.end(), data.begin() + gather + 1, data.end());
   ctx.set(0, ctx.element(2), std::move(y));

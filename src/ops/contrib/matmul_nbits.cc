@@ -54,7 +54,7 @@ void require_count(InferContext& ctx, int i, int64_t wanted) {
 // A's last dimension becomes `columns`.
 void infer_rows(InferContext& ctx, int64_t k, int64_t columns) {
   if (!ctx.shape(0)) return ctx.set(0, ValueType::tensor(ctx.element(0)));
-  std::vector<Dim> y = *ctx.shape(0);
+  Dims y = *ctx.shape(0);
   if (y.empty()) ctx.fail("{} must have a dimension or more", ctx.input_name(0));
   ctx.require_equal(y.back(), Dim(k), "the last dimension of A must be K");
   y.back() = Dim(columns);

@@ -44,9 +44,8 @@ ir::Node conv_part(const ir::Node& chain, int part) {
   return node;
 }
 
-std::vector<ir::Dim> conv_part_output(const Window& window, const std::vector<ir::Dim>& x,
-                                      const std::vector<ir::Dim>& w) {
-  std::vector<ir::Dim> y{x[0]};
+ir::Dims conv_part_output(const Window& window, const ir::Dims& x, const ir::Dims& w) {
+  ir::Dims y{x[0]};
   for (size_t i = 0; i + 2 < x.size(); ++i)
     y.push_back(window_output(window, i, x[i + 1], w[i + 2]));
   y.push_back(w[0]);

@@ -26,7 +26,6 @@ ir::Node make_conv_chain(const std::vector<const ir::Node*>& parts, int depthwis
 ir::Node conv_part(const ir::Node& chain, int part);
 
 // The sizes of a part's output over two dimensions, from those of its input; channels last.
-std::vector<ir::Dim> conv_part_output(const Window& window, const std::vector<ir::Dim>& x,
-                                      const std::vector<ir::Dim>& w);
+ir::Dims conv_part_output(const Window& window, const ir::Dims& x, const ir::Dims& w);
 
 }  // namespace sardonyx::ops

@@ -14,8 +14,7 @@ int64_t read_group(const NodeView& node) {
 
 namespace {
 
-void check_channels(InferContext& ctx, const std::vector<Dim>& x, const std::vector<Dim>& w,
-                    int64_t group, int bias) {
+void check_channels(InferContext& ctx, const Dims& x, const Dims& w, int64_t group, int bias) {
   ctx.require_equal(x[1], w[1] * Dim(group), "the channels of X must be those of W times group");
   if (const auto m = w[0].value(); m && *m % group != 0) {
     ctx.fail("the {} output channels must be divisible by group {}", *m, group);
@@ -31,7 +30,7 @@ void check_channels(InferContext& ctx, const std::vector<Dim>& x, const std::vec
 
 }  // namespace
 
-std::optional<std::vector<Dim>> conv_output(InferContext& ctx, int images, int weights, int bias) {
+std::optional<Dims> conv_output(InferContext& ctx, int images, int weights, int bias) {
   const Window window = read_window(ctx, true);
   const int64_t group = read_group(ctx);
   const auto x = channels_first(ctx, ctx.shape(images));
@@ -47,7 +46,7 @@ std::optional<std::vector<Dim>> conv_output(InferContext& ctx, int images, int w
     ctx.fail("X and W must have the same rank; got {} and {}", ir::to_string(*x),
              ir::to_string(*w));
   check_window_rank(ctx, window, *rank - 2);
-  std::vector<Dim> y{x ? (*x)[0] : ctx.unknown(), w ? (*w)[0] : ctx.unknown()};
+  Dims y{x ? (*x)[0] : ctx.unknown(), w ? (*w)[0] : ctx.unknown()};
   if (x && w) check_channels(ctx, *x, *w, group, bias);
   for (size_t i = 0; i + 2 < static_cast<size_t>(*rank); ++i) {
     if (w && !window.kernel.empty())

@@ -15,7 +15,7 @@ int64_t read_group(const NodeView& node);
 
 // The output shape of images (input `x`), weights `w` and a bias (input `bias`, may be absent);
 // nullopt where both ranks are unknown.
-std::optional<std::vector<Dim>> conv_output(InferContext& ctx, int x, int w, int bias);
+std::optional<Dims> conv_output(InferContext& ctx, int x, int w, int bias);
 
 // Channels, group and kernel: all that packed weights depend on.
 void set_weights(kernels::ConvShape& shape, std::span<const int64_t> w, int64_t group);

@@ -45,8 +45,8 @@ Tensor filled(ElementType type, const std::vector<double>& values, Shape shape) 
 
 }  // namespace
 
-std::shared_ptr<const std::vector<Dim>> float_elements(const Tensor& tensor) {
-  auto elements = std::make_shared<std::vector<Dim>>();
+std::shared_ptr<const Dims> float_elements(const Tensor& tensor) {
+  auto elements = std::make_shared<Dims>();
   const bool known = visit_floats(tensor, [&](double value) {
     const auto units = in_units(value);
     if (units) elements->push_back(*units);
@@ -55,7 +55,7 @@ std::shared_ptr<const std::vector<Dim>> float_elements(const Tensor& tensor) {
   return known ? elements : nullptr;
 }
 
-Tensor float_tensor(ElementType type, const std::vector<Dim>& elements, Shape shape) {
+Tensor float_tensor(ElementType type, const Dims& elements, Shape shape) {
   std::vector<double> values;
   for (const Dim& element : elements)
     values.push_back(static_cast<double>(*element.value()) / static_cast<double>(float_unit));

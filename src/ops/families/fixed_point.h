@@ -22,10 +22,10 @@ inline bool has_float_elements(ElementType type) {
 }
 
 // Null where the tensor is of another type, too large, or holds what is no multiple of the unit.
-std::shared_ptr<const std::vector<Dim>> float_elements(const Tensor& tensor);
+std::shared_ptr<const Dims> float_elements(const Tensor& tensor);
 
 // The tensor that elements in units stand for, which must all be numbers.
-Tensor float_tensor(ElementType type, const std::vector<Dim>& elements, Shape shape);
+Tensor float_tensor(ElementType type, const Dims& elements, Shape shape);
 
 // The elements of a small constant float input i, as far as inference may compute with them;
 // nullopt where it is not one.

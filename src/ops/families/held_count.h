@@ -27,7 +27,7 @@ inline bool is_surely_empty(const Known& known) {
 // A sequence or an optional with `count` values.
 inline Known holding(ValueType type, Dim count) {
   Known known = Known::of(std::move(type));
-  known.elements = std::make_shared<const std::vector<Dim>>(std::vector<Dim>{std::move(count)});
+  known.elements = std::make_shared<const Dims>(Dims{std::move(count)});
   return known;
 }
 

@@ -74,16 +74,16 @@ void CarriedValues::name_elements(Known& carried) {
   const auto known = std::exchange(carried.elements, nullptr);
   if (!known || known->size() > most) return;
   if (has_float_elements(carried.type.element)) return;  // what may be any float has no name
-  std::vector<Dim> names;
+  Dims names;
   for (const Dim& element : *known) {
     names.push_back(
         Dim(carried.type.is_tensor() ? ctx_.symbols().unknown_value() : ctx_.symbols().unknown()));
     starts_as(names.back(), element);
   }
-  carried.elements = std::make_shared<const std::vector<Dim>>(std::move(names));
+  carried.elements = std::make_shared<const Dims>(std::move(names));
 }
 
-bool CarriedValues::widen_sizes(std::vector<Dim>& sizes, const std::vector<Dim>& next) {
+bool CarriedValues::widen_sizes(Dims& sizes, const Dims& next) {
   bool stable = true;
   for (size_t d = 0; d < sizes.size(); ++d) {
     const ir::Symbol* symbol = sizes[d].as_symbol();
@@ -258,13 +258,12 @@ void CarriedValues::bound(const Dim& trips, const InferBody& infer_body) {
   made_ = infer_body(within_);
 }
 
-std::shared_ptr<const std::vector<Dim>> CarriedValues::elements_after(size_t i,
-                                                                      const Dim& trips) const {
+std::shared_ptr<const Dims> CarriedValues::elements_after(size_t i, const Dim& trips) const {
   const auto &names = within_[i].elements, &start = start_[i].elements;
   if (!names || first_ + i >= made_.size()) return nullptr;
   const auto& made = made_[first_ + i].elements;
   if (!made || made->size() != names->size()) return nullptr;
-  std::vector<Dim> elements;
+  Dims elements;
   for (size_t k = 0; k < names->size(); ++k) {
     const Dim growth = (*made)[k] - (*names)[k];
     const bool even = !growth.is_indefinite() && !is_of_loop(growth);
@@ -277,7 +276,7 @@ std::shared_ptr<const std::vector<Dim>> CarriedValues::elements_after(size_t i,
       return nullptr;
     }
   }
-  return std::make_shared<const std::vector<Dim>>(std::move(elements));
+  return std::make_shared<const Dims>(std::move(elements));
 }
 
 namespace {

@@ -40,12 +40,12 @@ class CarriedValues {
   bool is_of_loop(const Dim& dim) const;
   bool widen(Known& carried, const Known& made);
   bool widen_held(ValueType& type, const ValueType& next);
-  bool widen_sizes(std::vector<Dim>& sizes, const std::vector<Dim>& next);
+  bool widen_sizes(Dims& sizes, const Dims& next);
   void name_elements(Known& carried);
   void fill_empty(const InferBody& infer_body);
   Dim size_after(const Dim& start, const Dim& within, const Dim* made, const Dim& trips) const;
   std::optional<Dim> most_growth(Dim growth) const;
-  std::shared_ptr<const std::vector<Dim>> elements_after(size_t i, const Dim& trips) const;
+  std::shared_ptr<const Dims> elements_after(size_t i, const Dim& trips) const;
 
   InferContext& ctx_;
   std::vector<Known> start_, within_, made_;

@@ -10,7 +10,7 @@ namespace sardonyx::ops {
 
 using kernels::GemmBatch;
 
-std::optional<std::vector<Dim>> matmul_output(InferContext& ctx, int first, int second) {
+std::optional<Dims> matmul_output(InferContext& ctx, int first, int second) {
   const auto& a = ctx.shape(first);
   const auto& b = ctx.shape(second);
   if (!a || !b) return std::nullopt;
@@ -21,7 +21,7 @@ std::optional<std::vector<Dim>> matmul_output(InferContext& ctx, int first, int 
   const size_t m = a->size() < 2 ? 0 : a->size() - 2, n = b->size() < 2 ? 0 : b->size() - 2;
   ctx.require_equal(a->back(), b->size() == 1 ? b->front() : (*b)[n],
                     "the inner dimensions of A and B must agree");
-  std::vector<Dim> shape = ctx.broadcast(std::span(*a).first(m), std::span(*b).first(n));
+  Dims shape = ctx.broadcast(std::span(*a).first(m), std::span(*b).first(n));
   if (a->size() > 1) shape.push_back((*a)[m]);
   if (b->size() > 1) shape.push_back(b->back());
   return shape;

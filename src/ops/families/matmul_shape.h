@@ -11,7 +11,7 @@
 namespace sardonyx::ops {
 
 // The output shape of inputs `a` times `b`; nullopt where a rank is unknown.
-std::optional<std::vector<Dim>> matmul_output(InferContext& ctx, int a, int b);
+std::optional<Dims> matmul_output(InferContext& ctx, int a, int b);
 
 // One product, or a batch of them, after the dimensions that allow it have been merged.
 struct MatMulPlan {

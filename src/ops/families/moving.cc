@@ -31,13 +31,13 @@ bool is_index_type(ElementType type) {
 
 }  // namespace
 
-std::optional<std::vector<Dim>> values_of(const InferContext& ctx, int i) {
+std::optional<Dims> values_of(const InferContext& ctx, int i) {
   const auto* elements = ctx.elements(i);
   if (elements != nullptr && !is_floating(ctx.element(i))) return *elements;
   const Tensor* tensor = ctx.constant(i);
   if (tensor == nullptr || !is_index_type(tensor->element_type())) return std::nullopt;
   const std::vector<int64_t> numbers = integers_of(*tensor);
-  return std::vector<Dim>(numbers.begin(), numbers.end());
+  return Dims(numbers.begin(), numbers.end());
 }
 
 std::optional<std::vector<int64_t>> numbers_of(const InferContext& ctx, int i) {
@@ -87,7 +87,7 @@ void copy_known(const kernels::StridedCopy& plan, std::span<const Dim> x, std::s
 
 void move_known(InferContext& ctx, int input, const kernels::StridedCopy& plan, int output,
                 int64_t count) {
-  std::vector<Dim> moved(static_cast<size_t>(count));
+  Dims moved(static_cast<size_t>(count));
   copy_known(plan, *ctx.elements(input), moved);
   ctx.set_elements(output, std::move(moved));
 }

@@ -22,7 +22,7 @@ inline constexpr int64_t max_step_rank = 16;
 
 // All elements of an integer input as expressions, however large a constant it is; nullopt where
 // they are not known.
-std::optional<std::vector<Dim>> values_of(const InferContext& ctx, int i);
+std::optional<Dims> values_of(const InferContext& ctx, int i);
 // The same as numbers; nullopt where one is not known.
 std::optional<std::vector<int64_t>> numbers_of(const InferContext& ctx, int i);
 

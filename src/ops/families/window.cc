@@ -54,15 +54,14 @@ bool has_channels_last(const NodeView& node) { return node.attr_int("channels_la
 
 bool has_planes(const NodeView& node) { return node.attr_int("planes", 0) != 0; }
 
-std::optional<std::vector<Dim>> channels_first(const NodeView& node,
-                                               std::optional<std::vector<Dim>> shape) {
+std::optional<Dims> channels_first(const NodeView& node, std::optional<Dims> shape) {
   if (shape && shape->size() > 2 && has_channels_last(node) && !has_planes(node)) {
     std::rotate(shape->begin() + 1, shape->end() - 1, shape->end());
   }
   return shape;
 }
 
-std::vector<Dim> in_layout(const NodeView& node, std::vector<Dim> shape) {
+Dims in_layout(const NodeView& node, Dims shape) {
   if (shape.size() > 2 && has_channels_last(node)) {
     std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
   }

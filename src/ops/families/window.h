@@ -36,9 +36,8 @@ bool has_channels_last(const NodeView& node);
 // An input's shape in the node's layout as N x C x spatial, and one of those in the layout of its
 // output. Attribute planes: the input has its channels first all the same.
 bool has_planes(const NodeView& node);
-std::optional<std::vector<Dim>> channels_first(const NodeView& node,
-                                               std::optional<std::vector<Dim>> shape);
-std::vector<Dim> in_layout(const NodeView& node, std::vector<Dim> shape);
+std::optional<Dims> channels_first(const NodeView& node, std::optional<Dims> shape);
+Dims in_layout(const NodeView& node, Dims shape);
 
 // Fails where a list has not one entry (pads: two) for each of `rank` spatial axes.
 void check_window_rank(const NodeView& node, const Window& window, int64_t rank);

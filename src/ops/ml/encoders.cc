@@ -212,7 +212,7 @@ void infer_one_hot(InferContext& ctx) {
     ctx.set(0, ValueType::tensor(ElementType::float32));
     return;
   }
-  std::vector<Dim> out = *in;
+  Dims out = *in;
   out.push_back(Dim(static_cast<int64_t>(categories.size())));
   ctx.set(0, ElementType::float32, std::move(out));
 }

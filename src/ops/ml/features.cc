@@ -39,7 +39,7 @@ void for_rows(RunContext& run, Row&& row) {
 
 // A list with one element per feature, or one for all.
 void check_per_feature(InferContext& ctx, std::string_view name, size_t size,
-                       const std::optional<std::vector<Dim>>& shape) {
+                       const std::optional<Dims>& shape) {
   if (size <= 1 || !shape) return;
   const Dim features = shape->empty() ? Dim(1) : shape->back();
   if (features.is_constant() && features != Dim(static_cast<int64_t>(size))) {
@@ -251,7 +251,7 @@ void infer_extractor(InferContext& ctx) {
     return;
   }
   if (in->empty()) ctx.fail("the input must have rank 1 or more");
-  std::vector<Dim> out(in->begin(), in->end() - 1);
+  Dims out(in->begin(), in->end() - 1);
   if (out.empty()) out.push_back(Dim(1));
   out.push_back(count ? *count : ctx.unknown());
   ctx.set(0, ctx.element(0), std::move(out));
