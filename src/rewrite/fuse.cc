@@ -8,6 +8,7 @@
 #include "rewrite/attention.h"
 #include "rewrite/graph_index.h"
 #include "rewrite/last_conv.h"
+#include "rewrite/normalizations.h"
 #include "rewrite/regions.h"
 
 namespace sardonyx::rewrite {
@@ -43,7 +44,8 @@ class Fuser {
 
   void run() {
     each([&](size_t i) { return fold_batch_normalization(i); });
-    each([&](size_t i) { return layer_normalization(i); });
+    fuse_layer_normalizations(index_);
+    fuse_rms_normalizations(index_);
     each([&](size_t i) { return gelu(i) || silu(i); });
     fuse_attention(index_);
     each([&](size_t i) { return epilogue(i); });
@@ -57,14 +59,6 @@ class Fuser {
     for (size_t i = 0; i < index_.size(); ++i) {
       if (!index_.is_dead(i)) rewrite(i);
     }
-  }
-
-  // The other input of a two-input node, where one of them is `value`; null otherwise.
-  static const std::string* other(const ir::Node& node, std::string_view value) {
-    if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return nullptr;
-    if (node.inputs[0] == value) return &node.inputs[1];
-    if (node.inputs[1] == value) return &node.inputs[0];
-    return nullptr;
   }
 
   // BatchNormalization after Conv becomes part of its weights and bias.
@@ -117,94 +111,6 @@ class Fuser {
     return true;
   }
 
-  // Mean, deviation, variance, division, and scale and shift: LayerNormalization over the last
-  // axis.
-  bool layer_normalization(size_t i) {
-    const ir::Node& div = index_.node(i);
-    if (!is_op(&div, "Div")) return false;
-    const ir::Node* deviation = index_.producer(div.inputs[0]);
-    const ir::Node* root = index_.producer(div.inputs[1]);
-    if (!is_op(deviation, "Sub") || !is_op(root, "Sqrt")) return false;
-    const std::string& x = deviation->inputs[0];
-    if (!index_.is_float32(x) || !is_last_axis_mean(index_.producer(deviation->inputs[1]), x))
-      return false;
-    const ir::Node* sum = index_.producer(root->inputs[0]);
-    if (!is_op(sum, "Add")) return false;
-    const auto epsilon_right = index_.scalar(sum->inputs[1]),
-               epsilon_left = index_.scalar(sum->inputs[0]);
-    const std::string& variance = epsilon_right ? sum->inputs[0] : sum->inputs[1];
-    const auto epsilon = epsilon_right ? epsilon_right : epsilon_left;
-    const ir::Node* mean = index_.producer(variance);
-    if (!epsilon || mean == nullptr || mean->inputs.empty() ||
-        !is_square(index_.producer(mean->inputs[0]), div.inputs[0]) ||
-        !is_last_axis_mean(mean, mean->inputs[0])) {
-      return false;
-    }
-    // Scale and shift, where they are vectors along the last axis.
-    std::string scale, shift;
-    size_t last = i;
-    if (const size_t user = index_.only_user(div.outputs[0]);
-        user != index_.size() && is_op(&index_.node(user), "Mul")) {
-      const std::string* factor = other(index_.node(user), div.outputs[0]);
-      if (factor != nullptr && is_last_axis_vector(*factor, x)) {
-        scale = *factor;
-        last = user;
-        const std::string& scaled = index_.node(user).outputs[0];
-        const size_t next = index_.only_user(scaled);
-        if (next != index_.size() && is_op(&index_.node(next), "Add")) {
-          const std::string* term = other(index_.node(next), scaled);
-          if (term != nullptr && is_last_axis_vector(*term, x)) {
-            shift = *term;
-            last = next;
-          }
-        }
-      }
-    }
-    if (scale.empty()) {
-      const auto& shape = *index_.known(x)->type.shape;
-      if (!shape.back().is_constant()) return false;
-      Tensor ones(ElementType::float32, {*shape.back().value()});
-      for (float& one : ones.mutable_elements<float>()) one = 1;
-      scale = index_.add_initializer(ones, "ones");
-    }
-    ir::Node fused;
-    fused.op_type = "LayerNormalization";
-    fused.name = div.name;
-    fused.inputs = {x, scale};
-    if (!shift.empty()) fused.inputs.push_back(shift);
-    fused.outputs = {index_.node(last).outputs[0]};
-    fused.attributes = {ops::int_attribute("axis", -1),
-                        ops::float_attribute("epsilon", static_cast<float>(*epsilon))};
-    index_.replace(last, std::move(fused));
-    return true;
-  }
-
-  bool is_last_axis_mean(const ir::Node* node, const std::string& of) const {
-    if (!is_op(node, "ReduceMean") || node->inputs[0] != of || attr_int(*node, "keepdims", 1) != 1)
-      return false;
-    const auto* known = index_.known(of);
-    if (known == nullptr || !known->type.shape || known->type.shape->empty() ||
-        node->inputs.size() < 2)
-      return false;
-    const Tensor* axes = index_.constant(node->inputs[1]);
-    if (axes == nullptr || axes->size() != 1) return false;
-    const int64_t axis = ir::aligned(*axes).elements<int64_t>()[0];
-    return axis == -1 || axis == static_cast<int64_t>(known->type.shape->size()) - 1;
-  }
-
-  bool is_square(const ir::Node* node, const std::string& of) const {
-    if (is_op(node, "Pow"))
-      return node->inputs[0] == of && near(index_.scalar(node->inputs[1]), 2.0);
-    return is_op(node, "Mul") && node->inputs[0] == of && node->inputs[1] == of;
-  }
-
-  bool is_last_axis_vector(const std::string& value, const std::string& x) const {
-    const auto *v = index_.known(value), *data = index_.known(x);
-    return v && data && v->type.shape && data->type.shape &&
-           v->type.element == ElementType::float32 && v->type.shape->size() == 1 &&
-           v->type.shape->front() == data->type.shape->back();
-  }
-
   // x * 0.5 * (1 + erf(x / sqrt(2))), multiplied in any order.
   bool gelu(size_t i) {
     const ir::Node& erf = index_.node(i);
@@ -221,7 +127,7 @@ class Fuser {
     if (x.empty()) return false;
     const size_t add = index_.only_user(erf.outputs[0]);
     if (add == index_.size() || !is_op(&index_.node(add), "Add")) return false;
-    const std::string* one = other(index_.node(add), erf.outputs[0]);
+    const std::string* one = other_input(index_.node(add), erf.outputs[0]);
     if (one == nullptr || !near(index_.scalar(*one), 1.0)) return false;
     // Two multiplications remain: by x and by one half, which may be multiplied with each other
     // first.
@@ -231,7 +137,7 @@ class Fuser {
     while (!(by_x && by_half)) {
       const size_t mul = index_.only_user(value);
       if (mul == index_.size() || !is_op(&index_.node(mul), "Mul")) return false;
-      const std::string* factor = other(index_.node(mul), value);
+      const std::string* factor = other_input(index_.node(mul), value);
       if (factor == nullptr) return false;
       if (!by_x && *factor == x) {
         by_x = true;
@@ -256,7 +162,7 @@ class Fuser {
 
   bool is_half_of(const ir::Node* node, const std::string& x) const {
     if (!is_op(node, "Mul")) return false;
-    const std::string* factor = other(*node, x);
+    const std::string* factor = other_input(*node, x);
     return factor != nullptr && near(index_.scalar(*factor), 0.5);
   }
 
@@ -300,7 +206,7 @@ class Fuser {
       const ir::Node& next = index_.node(user);
       bool taken = false;
       if (is_op(&next, "Add") || (is_op(&next, "Sum") && next.inputs.size() == 2)) {
-        const std::string* term = other(next, value);
+        const std::string* term = other_input(next, value);
         if (term != nullptr && index_.same_shape(next.outputs[0], value)) {
           if (!activated && !residual && !gemm && take_bias(fused, *term, conv)) {
             taken = true;

@@ -11,6 +11,13 @@
 
 namespace sardonyx::rewrite {
 
+const std::string* other_input(const ir::Node& node, std::string_view value) {
+  if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return nullptr;
+  if (node.inputs[0] == value) return &node.inputs[1];
+  if (node.inputs[1] == value) return &node.inputs[0];
+  return nullptr;
+}
+
 GraphIndex::GraphIndex(ir::Graph& graph, const infer::Scope& scope)
     : graph_(graph), scope_(scope), dead_(graph.nodes.size(), 0) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {

@@ -12,6 +12,9 @@
 
 namespace sardonyx::rewrite {
 
+// The other input of a node of two, where one of them is `value`; null otherwise.
+const std::string* other_input(const ir::Node& node, std::string_view value);
+
 // Nodes keep their positions: a rewrite puts one where it stood and others are dead, and
 // compact() closes the gaps at the end. Borrows graph and scope.
 class GraphIndex {

@@ -19,6 +19,7 @@
 #include "rewrite/image_factors.h"
 #include "rewrite/image_planes.h"
 #include "rewrite/layout.h"
+#include "rewrite/normalizations.h"
 #include "rewrite/quantize.h"
 #include "rewrite/shuffles.h"
 #include "rewrite/widen.h"
@@ -55,7 +56,8 @@ class Simplifier {
     fold(graph, *scope, {});
     remove_unused(graph);
     if (!options_.fuse) return;
-    if (widen(graph, *scope)) {
+    const bool normalized = fuse_half_rms_normalizations(graph, *scope);
+    if (widen(graph, *scope) || normalized) {
       remove_unused(graph);
       scope = enter();
       fold(graph, *scope, {.bodies = false});
