@@ -9,7 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "eval/eval.h"
-#include "ir/walk.h"
+#include "ir/origin.h"
 #include "ops/families/fixed_point.h"
 
 namespace sardonyx::conformance {
