@@ -18,6 +18,10 @@ using kernels::AttentionData;
 using kernels::AttentionScores;
 using kernels::AttentionShape;
 using kernels::HeadStrides;
+using kernels::MaskShape;
+
+// Of a spelled-out attention: what is added after the boolean mask of input 3.
+constexpr int second_mask = 7;
 
 // Which of Q, K, V and Y have their heads after their length.
 struct Transposed {
@@ -237,18 +241,19 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
 }
 
 // broadcasts: a mask of one column stands for all keys; to the standard it has but the first one.
-void bind_mask(const BindContext& bind, bool broadcasts, AttentionShape& a) {
-  if (!bind.has_input(3)) return;
-  const auto mask = bind.in_shape(3);
+void bind_mask(const BindContext& bind, int input, bool broadcasts, AttentionShape& a) {
+  if (!bind.has_input(input)) return;
+  const auto mask = bind.in_shape(input);
+  MaskShape& made = bind.in_type(input) == ElementType::boolean ? a.allowed : a.bias;
   int64_t step = mask.back();
-  int64_t* const to[] = {&a.mask.row, &a.mask.head, &a.mask.batch};
+  int64_t* const to[] = {&made.step.row, &made.step.head, &made.step.batch};
   for (size_t back = 2; back <= mask.size(); ++back) {
     const int64_t dim = mask[mask.size() - back];
     *to[back - 2] = dim == 1 ? 0 : step;
     step *= dim;
   }
-  a.mask_is_a_column = broadcasts && mask.back() == 1;
-  a.mask_columns = a.mask_is_a_column ? a.kv_length : mask.back();
+  made.is_a_column = broadcasts && mask.back() == 1;
+  made.columns = made.is_a_column ? a.kv_length : mask.back();
 }
 
 // Joined K and V become the operands.
@@ -300,6 +305,7 @@ void run_attention(RunContext& run, const State& s, ThreadPool& alone) {
     else
       data.bias = s.wide.in<T>(run, 3);
   }
+  if (run.has_input(second_mask)) data.bias = run.in<T>(second_mask);
   if (run.has_input(6)) data.lengths = run.in<int64_t>(6);
   data.y = s.wide.out<T>(run, 0);
   data.scores = s.wide.out<T>(run, 3);
@@ -316,7 +322,8 @@ std::unique_ptr<Step> make_attention(const Settings& settings) {
       [settings](BindContext& bind, State& s) {
         ScratchLayout layout;
         bind_sizes(bind, s, settings);
-        bind_mask(bind, settings.spelled_out, s.shape);
+        bind_mask(bind, 3, settings.spelled_out, s.shape);
+        if (settings.spelled_out) bind_mask(bind, second_mask, true, s.shape);
         bind_cache(bind, s, compute, layout);
         s.wide.plan_in(bind, 0, compute, layout);
         if (bind.has_input(3) && bind.in_type(3) != ElementType::boolean)

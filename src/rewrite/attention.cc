@@ -47,6 +47,10 @@ class Match {
     }
     if (left_out_) allow();
     if (!mask_.empty()) fused.inputs.push_back(mask_);
+    if (!added_.empty()) {
+      fused.inputs.resize(mask_.empty() ? 3 : 7);
+      fused.inputs.push_back(added_);
+    }
     size_t last = product_;
     const size_t user = index_.only_user(index_.node(product_).outputs[0]);
     if (user != index_.size() && has_perm(&index_.node(user), swapped)) {
@@ -85,15 +89,19 @@ class Match {
     if (is_op(node, "Add")) {
       for (const size_t side : {size_t{0}, size_t{1}}) {
         const std::string &product = node->inputs[side], &added = node->inputs[1 - side];
-        if (!is_scaled_product(product, 1) || !index_.is_float32(added) ||
+        const ir::Node* before = index_.producer(product);
+        const bool masked = is_op(before, "Where") && index_.uses(product) == 1;
+        if ((!masked && !is_scaled_product(product, 1)) || !index_.is_float32(added) ||
             !is_mask(added, product, value))
           continue;
-        mask_ = node->inputs[1 - side];
+        added_ = node->inputs[1 - side];
         value = node->inputs[side];
         break;
       }
-      if (mask_.empty()) return false;
-    } else if (is_op(node, "Where")) {
+      if (added_.empty()) return false;
+      node = index_.producer(value);
+    }
+    if (is_op(node, "Where")) {
       if (!takes_where(*node, value, uses)) return false;
     }
     node = index_.producer(value);
@@ -232,7 +240,8 @@ class Match {
   size_t softmax_;
   size_t product_ = 0;  // of the weights and V
   std::string operands_[3];
-  std::string mask_;                // added to the scores; or, with masked_, true where they count
+  std::string mask_;                // true where the scores count
+  std::string added_;               // to the scores, after the mask
   std::optional<float> masked_;     // the score where the mask is false
   std::optional<size_t> left_out_;  // the Where whose mask is true where scores do not count
   std::vector<size_t> parts_;  // Transposes and factors of the operands, which others may read too

@@ -85,7 +85,10 @@ std::vector<Spelling> spellings() {
       {"BiasInAColumn", product + "  m = Add(c, slope)\n"},
       {"BiasOfAnotherName", product + "  m = Add(c, other)\n"},
       {"OfVectorOfFills", product + "  m = Where(mask, c, fills)\n", false, false},
-      {"OfTwoMasks", product + "  n = Where(mask, c, least)\n  m = Add(n, bias)\n", false, false},
+      {"OfTwoMasks", product + "  n = Where(mask, c, least)\n  m = Add(n, bias)\n"},
+      {"OfTwoMasksInverted", product + "  n = Where(mask, no, c)\n  m = Add(slope, n)\n", true},
+      {"OfTwoWheres", product + "  n = Where(mask, c, least)\n  m = Where(column, n, some)\n",
+       false, false},
   };
 }
 

@@ -153,7 +153,9 @@ class Block {
 
   // The keys that position (cache length, causal frontier, window) and the mask's width leave.
   Keys visible(int64_t r) const {
-    Keys keys{0, d_.allowed || d_.bias ? std::min(length_, s_.mask_columns) : length_};
+    Keys keys{0, length_};
+    if (d_.allowed) keys.end = std::min(keys.end, s_.allowed.columns);
+    if (d_.bias) keys.end = std::min(keys.end, s_.bias.columns);
     const int64_t position = query(r) + offset_;
     if (s_.causal) keys.end = std::min(keys.end, position + 1);
     if (s_.right >= 0 && s_.right < s_.kv_length) {
@@ -212,32 +214,34 @@ class Block {
     for (int64_t j = 0; j < n; ++j) row[j] = s_.softcap * std::tanh(row[j] / s_.softcap);
   }
 
-  // The mask, and -inf for the keys that the row does not see, of those from `at` on.
+  // The masks, and -inf for the keys that the row does not see, of those from `at` on.
   void add_bias(int64_t r, T* row, int64_t at, int64_t n) const {
     const Keys keys = visible(r);
     const int64_t begin = std::clamp<int64_t>(keys.begin - at, 0, n);
     const int64_t end = std::clamp<int64_t>(keys.end - at, begin, n);
     std::fill(row, row + begin, minus_infinity<T>);
     std::fill(row + end, row + n, minus_infinity<T>);
-    const int64_t mask = batch_ * s_.mask.batch + head(r) * s_.mask.head + query(r) * s_.mask.row;
-    if (s_.mask_is_a_column) return add_one(row + begin, end - begin, mask);
     if (d_.allowed) {
-      const bool* allowed = d_.allowed + mask + at;
+      const bool* allowed = d_.allowed + place(s_.allowed, r);
       const auto masked = static_cast<T>(s_.masked);
-      for (int64_t j = begin; j < end; ++j) row[j] = allowed[j] ? row[j] : masked;
-    } else if (d_.bias) {
-      const T* bias = d_.bias + mask + at;
-      for (int64_t j = begin; j < end; ++j)
-        row[j] = bias[j] == minus_infinity<T> ? bias[j] : row[j] + bias[j];
+      if (s_.allowed.is_a_column) {
+        if (!*allowed) std::fill(row + begin, row + end, masked);
+      } else {
+        for (int64_t j = begin; j < end; ++j) row[j] = allowed[at + j] ? row[j] : masked;
+      }
+    }
+    if (d_.bias) {
+      const T* bias = d_.bias + place(s_.bias, r);
+      if (s_.bias.is_a_column) {
+        for (int64_t j = begin; j < end; ++j) row[j] += *bias;
+      } else {
+        for (int64_t j = begin; j < end; ++j)
+          row[j] = bias[at + j] == minus_infinity<T> ? bias[at + j] : row[j] + bias[at + j];
+      }
     }
   }
-  // What a mask of one column says of n scores.
-  void add_one(T* row, int64_t n, int64_t mask) const {
-    if (d_.allowed) {
-      if (!d_.allowed[mask]) std::fill_n(row, n, static_cast<T>(s_.masked));
-    } else if (d_.bias) {
-      for (int64_t j = 0; j < n; ++j) row[j] += d_.bias[mask];
-    }
+  int64_t place(const MaskShape& mask, int64_t r) const {
+    return batch_ * mask.step.batch + head(r) * mask.step.head + query(r) * mask.step.row;
   }
 
   // Scores become weights; what earlier tiles left is brought to the new largest score.

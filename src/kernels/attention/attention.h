@@ -16,15 +16,20 @@ struct HeadStrides {
 // Which of the inner values `scores` receives.
 enum class AttentionScores : int32_t { raw, capped, biased, probabilities };
 
+// Where the values of a mask for one query are, and for how many keys there are any.
+struct MaskShape {
+  HeadStrides step;          // 0 where the mask repeats
+  int64_t columns = 0;       // keys beyond are masked
+  bool is_a_column = false;  // one value for all keys
+};
+
 struct AttentionShape {
   int64_t batch = 0, q_heads = 0, kv_heads = 0;  // q_heads is a multiple of kv_heads
   int64_t q_length = 0, kv_length = 0;
   int64_t head_size = 0, v_head_size = 0;
   HeadStrides q, k, v, y;
-  HeadStrides mask;               // 0 where the mask repeats
-  int64_t mask_columns = 0;       // keys beyond are masked
-  bool mask_is_a_column = false;  // one value for all keys
-  int64_t past = 0;               // keys before the first query; unless `lengths` says otherwise
+  MaskShape allowed, bias;
+  int64_t past = 0;  // keys before the first query; unless `lengths` says otherwise
   double scale = 1;
   double softcap = 0;  // 0: none
   // The score of keys that a boolean mask leaves out.
@@ -36,7 +41,8 @@ struct AttentionShape {
   AttentionScores kind = AttentionScores::raw;
 };
 
-// A mask is boolean (true: attend) or added to the scores; at most one of them is given. lengths
+// A mask is boolean (true: attend), or added to the scores, or there is one of each: the boolean
+// one is first. lengths
 // (optional): of each batch the keys that count; the queries are then its last ones, unless
 // positions (optional) say where they begin. sinks (optional): a score that takes its share of the
 // softmax but has no value. scores (where wanted) is [batch, q_heads, q_length, kv_length]. A query

@@ -199,10 +199,10 @@ void bind_bias(const BindContext& bind, State& s) {
   require(shape.size() == 4 && (shape[0] == 1 || shape[0] == s.batch) &&
               (shape[1] == 1 || shape[1] == a.q_heads) && (shape[2] == 1 || shape[2] == s.length),
           "attention_bias must be [batch or 1, heads or 1, length or 1, keys]");
-  a.mask_columns = shape[3];
-  a.mask.row = shape[2] == 1 ? 0 : shape[3];
-  a.mask.head = shape[1] == 1 ? 0 : shape[2] * shape[3];
-  a.mask.batch = shape[0] == 1 ? 0 : shape[1] * shape[2] * shape[3];
+  a.bias.columns = shape[3];
+  a.bias.step.row = shape[2] == 1 ? 0 : shape[3];
+  a.bias.step.head = shape[1] == 1 ? 0 : shape[2] * shape[3];
+  a.bias.step.batch = shape[0] == 1 ? 0 : shape[1] * shape[2] * shape[3];
 }
 
 void bind_rotary(const BindContext& bind, State& s, const Settings& settings) {
