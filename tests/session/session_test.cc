@@ -505,7 +505,7 @@ TEST(Session, SessionsOfOneModelWithOtherOptionsHavePlansOfTheirOwn) {
     EXPECT_EQ(floats(session->run({{"x", x}})[0]), (std::vector<float>{0, -2}));
 }
 
-// Both callers want the same defaults replaced; the plan for it is made once, or fails for both.
+// All want the same two plans at the same time.
 TEST(Session, ManyThreadsMakeSessionsOfOneModel) {
   const Model model = model_of(
       "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {2, 3}> { v = Mul(w, w) y = Mul(x, "
