@@ -11,10 +11,6 @@
 namespace sardonyx::rewrite {
 namespace {
 
-bool is_op(const ir::Node* node, std::string_view op) {
-  return node != nullptr && node->domain.empty() && node->op_type == op;
-}
-
 bool has_perm(const ir::Node* node, std::vector<int64_t> perm) {
   if (!is_op(node, "Transpose")) return false;
   const ir::Attribute* given = node->find("perm");

@@ -14,10 +14,6 @@
 namespace sardonyx::rewrite {
 namespace {
 
-bool is_op(const ir::Node* node, std::string_view op) {
-  return node != nullptr && node->domain.empty() && node->op_type == op;
-}
-
 // Of the standard, or the same with weights of another float type (rewrite/widen.h).
 bool is_product(const ir::Node& node, std::string_view op) {
   return node.op_type == op && (node.domain.empty() || node.domain == "sardonyx") &&

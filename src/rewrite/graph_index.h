@@ -12,6 +12,11 @@
 
 namespace sardonyx::rewrite {
 
+// Whether there is a node, and it is of this operator of ai.onnx.
+inline bool is_op(const ir::Node* node, std::string_view op) {
+  return node != nullptr && node->domain.empty() && node->op_type == op;
+}
+
 // The other input of a node of two, where one of them is `value`; null otherwise.
 const std::string* other_input(const ir::Node& node, std::string_view value);
 

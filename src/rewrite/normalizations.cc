@@ -11,10 +11,6 @@
 namespace sardonyx::rewrite {
 namespace {
 
-bool is_op(const ir::Node* node, std::string_view op) {
-  return node != nullptr && node->domain.empty() && node->op_type == op;
-}
-
 bool is_half(ElementType type) {
   return type == ElementType::float16 || type == ElementType::bfloat16;
 }

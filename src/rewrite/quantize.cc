@@ -12,10 +12,6 @@
 namespace sardonyx::rewrite {
 namespace {
 
-bool is_op(const ir::Node* node, std::string_view op) {
-  return node != nullptr && node->domain.empty() && node->op_type == op;
-}
-
 int64_t attr_int(const ir::Node& node, std::string_view name, int64_t fallback) {
   const ir::Attribute* a = node.find(name);
   return a && a->i ? *a->i : fallback;

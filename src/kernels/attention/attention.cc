@@ -135,7 +135,8 @@ class Block {
       run_tile(at, n, fresh);
       fresh = false;
     }
-    const T empty = s_.empty_is_nan ? std::numeric_limits<T>::quiet_NaN() : T(0);
+    const T empty =
+        s_.empty_is_nan && s_.kv_length > 0 ? std::numeric_limits<T>::quiet_NaN() : T(0);
     for (int64_t r = 0; r < rows_; ++r) {
       T* y = y_ + r * y_row_;
       add_sink(r);
