@@ -11,9 +11,8 @@ namespace sardonyx::kernels {
 namespace {
 
 constexpr int64_t row_block = 128;
-// Rows through trees that are worth handing to another thread, by walks and by tests.
-constexpr int64_t block_walks = 1024, block_tests = 4096;
-// Cycles of few rows that are.
+// Walks of rows through trees, and cycles of tests, that are worth handing to another thread.
+constexpr int64_t block_walks = 1024;
 constexpr double block_cycles = 8000;
 // Rows that may be few, and trees that one of them takes at a time.
 constexpr int64_t most_few = 16, most_trees = TreeGroups::most_step * trees_together;
@@ -201,8 +200,9 @@ void Forest<T>::run(TreeAggregate aggregate, const T* x, int64_t rows, int64_t c
   // Large blocks use a tree again and again while it is near; small ones keep more threads busy. A
   // row's sums are the same in any block.
   const int64_t step = small_ != nullptr ? rows_together : walks_together,
-                least = (small_ != nullptr ? block_tests : block_walks) /
-                        std::max<int64_t>(1, tree_count()),
+                least = small_ != nullptr
+                            ? static_cast<int64_t>(16 * block_cycles / small_->cycles())
+                            : block_walks / std::max<int64_t>(1, tree_count()),
                 wanted = (rows + 2 * pool.threads() - 1) / (2 * pool.threads());
   const int64_t block =
       pool.threads() == 1

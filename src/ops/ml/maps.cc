@@ -39,12 +39,18 @@ std::unique_ptr<Step> prepare_zip(PrepareContext& ctx) {
                                     : Tensor::of<int64_t>(labels.integers, {n});
   return make_allocating_step("ml.zip_map", [keys, n](RunContext& run) {
     const auto [rows, features] = ml::rows_of(run.in_shape(0));
+    // The maps look into one copy of the input, which lives as long as the last of them.
+    const Tensor copy = Tensor::of(std::span(run.in<float>(0), run.in_size(0)), {rows, features});
+    const float* value = copy.elements<float>().data();
     Sequence sequence;
-    for (int64_t row = 0; row < rows; ++row) {
+    sequence.items.reserve(static_cast<size_t>(rows));
+    for (int64_t row = 0; row < rows; ++row, value += features) {
       Map map;
       map.keys = keys;
+      map.values.reserve(static_cast<size_t>(n));
       for (int64_t i = 0; i < n; ++i)
-        map.values.emplace_back(Tensor::scalar<float>(run.in<float>(0)[row * features + i]));
+        map.values.emplace_back(
+            Tensor::view(ElementType::float32, {}, value + i, sizeof *value, copy.owner()));
       sequence.items.emplace_back(std::move(map));
     }
     run.set_output(0, std::move(sequence));
