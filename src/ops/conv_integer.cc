@@ -1,5 +1,7 @@
 // ConvInteger and QLinearConv; QLinearConv of constant weights also in the internal form (domain
-// "sardonyx", attribute channels_last) on N x spatial x C.
+// "sardonyx", attribute channels_last) on N x spatial x C. There, input 9 are bytes of the output's
+// shape that its bytes are added to, before they are rounded once more: attributes sum_scales and
+// sum_zeros, of the convolution's bytes, of those, and of the output, and relu.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -22,6 +24,7 @@ struct Operands {
 };
 constexpr Operands plain{0, 1, 2, 3};
 constexpr Operands scaled{0, 3, 2, 5};
+constexpr int addend = 9;
 
 int32_t byte_at(ElementType type, const void* data, int64_t i) {
   return type == ElementType::int8 ? static_cast<const int8_t*>(data)[i]
@@ -101,7 +104,8 @@ int32_t x_zero_at_run(const RunContext& run, const Operands& o) {
 
 template <int x, int w, int type_from>
 void infer(InferContext& ctx) {
-  const ElementType type = type_from < 0 ? ElementType::int32 : ctx.element(type_from);
+  const int given = ctx.has_input(addend) ? addend : type_from;
+  const ElementType type = given < 0 ? ElementType::int32 : ctx.element(given);
   auto shape = conv_output(ctx, x, w, type_from < 0 ? -1 : 8);
   if (!shape) return ctx.set(0, ValueType::tensor(type));
   ctx.set(0, type, std::move(*shape));
@@ -229,8 +233,23 @@ kernels::ConvBytes byte_job(const RunContext& run, const Operands& o, const Byte
   return job;
 }
 
+// How the bytes of input `addend` are added.
+kernels::ByteSum read_sum(const PrepareContext& ctx) {
+  const auto scales = ctx.attr_floats("sum_scales").value_or(std::vector<float>());
+  const auto zeros = ctx.attr_ints("sum_zeros").value_or(std::vector<int64_t>());
+  if (scales.size() != 3 || zeros.size() != 3)
+    ctx.fail(ErrorCode::internal, "a sum of bytes needs three scales and zero points");
+  const auto part = [&](size_t i, ElementType type) {
+    return kernels::ByteScale{type, scales[i], static_cast<int32_t>(zeros[i])};
+  };
+  const ElementType type = ctx.in_type(addend).element;
+  return {part(0, ctx.in_type(7).element), part(1, type), part(2, type),
+          ctx.attr_int("relu", 0) != 0};
+}
+
 // Scales have room for whole panels.
-void run_bytes(RunContext& run, const State& s, const ByteWeights& weights) {
+void run_bytes(RunContext& run, const State& s, const kernels::ByteSum& sum,
+               const ByteWeights& weights) {
   auto* scale = reinterpret_cast<float*>(scratch_at(run, s.scale));
   const float x = *run.in<float>(1), y = *run.in<float>(6);
   for (int64_t i = 0; i < s.shape.out_channels; ++i)
@@ -241,6 +260,7 @@ void run_bytes(RunContext& run, const State& s, const ByteWeights& weights) {
   job.scale = scale;
   job.y_type = run.out_type(0), job.zero = byte_at(run.in_type(7), run.data(7), 0);
   job.y = run.out_data(0);
+  if (run.has_input(addend)) job.addend = run.data(addend), job.sum = sum;
   if (s.shape.channels_last) {
     kernels::conv_bytes_last(s.shape, job, scratch_at(run, s.scratch), run.pool());
   } else {
@@ -249,7 +269,7 @@ void run_bytes(RunContext& run, const State& s, const ByteWeights& weights) {
 }
 
 std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group, bool last,
-                                    const PackedBytes& weights) {
+                                    const PackedBytes& weights, const kernels::ByteSum& sum = {}) {
   auto step = make_step<State>(
       last ? "conv_scaled.bytes_last" : "conv_scaled.bytes",
       [window, group, last](BindContext& bind, State& s) {
@@ -260,13 +280,17 @@ std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group, bool la
         check_scaled(bind, s.shape.out_channels);
         if (bind.in_size(scaled.x_zero) != 1)
           throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
+        if (bind.has_input(addend) && !std::ranges::equal(bind.in_shape(addend), bind.out_shape(0)))
+          throw Error(ErrorCode::internal, "what is added must have the output's shape");
         s.scale = layout.take(kernels::conv_bytes_last_channels(s.shape) * 4);
         s.scratch =
             layout.take(last ? kernels::conv_bytes_last_scratch_bytes(s.shape, bind.threads())
                              : kernels::conv_bytes_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
-      [weights](RunContext& run, const State& s) { run_bytes(run, s, weights->get(run.pool())); });
+      [weights, sum](RunContext& run, const State& s) {
+        run_bytes(run, s, sum, weights->get(run.pool()));
+      });
   step->traits().unread_inputs = {scaled.w};
   return step;
 }
@@ -342,7 +366,10 @@ std::unique_ptr<Step> prepare_last(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   const auto weights = pack_bytes(ctx, scaled, group, true);
   if (weights == nullptr) ctx.fail(ErrorCode::internal, "channels last take constant weights");
-  return prepare_bytes(read_window(ctx, true), group, true, weights);
+  if (!ctx.has_input(addend)) return prepare_bytes(read_window(ctx, true), group, true, weights);
+  auto step = prepare_bytes(read_window(ctx, true), group, true, weights, read_sum(ctx));
+  step->traits().in_place = {{0, addend}};
+  return step;
 }
 
 constexpr Operator operators[] = {

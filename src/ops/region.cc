@@ -19,11 +19,8 @@ std::optional<RegionStep> region_step(const NodeView& node) {
   return std::nullopt;
 }
 
-namespace {
-
-constexpr size_t numbers = 8;
-
-RegionProgram read_program(const NodeView& node) {
+RegionProgram region_program(const NodeView& node) {
+  constexpr size_t numbers = 8;  // of a step
   const auto code = node.attr_ints("program").value_or(std::vector<int64_t>());
   const auto params = node.attr_floats("params").value_or(std::vector<float>());
   const auto extents = node.attr_ints("extents").value_or(std::vector<int64_t>());
@@ -57,8 +54,10 @@ RegionProgram read_program(const NodeView& node) {
   return program;
 }
 
+namespace {
+
 void infer(InferContext& ctx) {
-  const RegionProgram program = read_program(ctx);
+  const RegionProgram program = region_program(ctx);
   const ElementType type =
       kernels::gives_bytes(program) ? program.steps.back().bytes.type : ElementType::float32;
   for (int i = 0; i < ctx.input_count(); ++i) {
@@ -70,7 +69,7 @@ void infer(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const RegionProgram program = read_program(ctx);
+  const RegionProgram program = region_program(ctx);
   const auto count = static_cast<int>(program.extents.size());
   auto step =
       make_step(fmt::format("region.{}", program.steps.size()), [program, count](RunContext& run) {

@@ -135,6 +135,7 @@ class Region {
 
   // Whether the one user of node i would take it into its own region.
   bool continues(size_t i) const {
+    if (index_.node(i).op_type == "QuantizeLinear") return false;
     const size_t user = index_.only_user(index_.node(i).outputs[0]);
     return user != index_.size() && Region(index_, user).step_of(user).has_value();
   }

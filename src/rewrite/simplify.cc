@@ -21,6 +21,7 @@
 #include "rewrite/layout.h"
 #include "rewrite/normalizations.h"
 #include "rewrite/quantize.h"
+#include "rewrite/quantized_sums.h"
 #include "rewrite/shuffles.h"
 #include "rewrite/widen.h"
 #include "schema/schema.h"
@@ -65,6 +66,7 @@ class Simplifier {
     fuse(graph, *scope);
     remove_unused(graph);
     lay_out(graph, *scope);
+    join_quantized_sums(graph, *scope);
     if (!has_mobile_blocks(graph)) return read_planes(graph, *scope);
     scope = enter();
     fold(graph, *scope, {.bodies = false});

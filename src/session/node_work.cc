@@ -178,7 +178,10 @@ std::optional<double> product_operations(const Operands& x) {
   if (op == "ConvChain") return chain_operations(x);
   if (op == "DeformConv") return made * (2 * product_from(x.in(1), 1));
   if (op == "ConvInteger") return 2 * made * product_from(x.in(1), 1);
-  if (op == "QLinearConv") return 2 * made * product_from(x.in(3), 1);
+  if (op == "QLinearConv") {
+    constexpr double summing = 4;  // two made floats, added, and made bytes
+    return made * (2 * product_from(x.in(3), 1) + (x.has(9) ? summing : 0));
+  }
   if (op == "ConvTranspose") {
     return 2 * elements(x.in(0)) * product_from(x.in(1), 1) + (x.has(2) ? made : 0);
   }

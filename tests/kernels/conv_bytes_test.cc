@@ -21,7 +21,15 @@ struct Case {
   std::vector<int32_t> bias, w_zero;
   std::vector<float> scale;
   int32_t x_zero = 0, y_zero = 0;
+  std::vector<uint8_t> addend;  // N x C x spatial, or none
+  ByteSum sum;
 };
+
+uint8_t rounded(ElementType type, float v) {
+  const bool is_signed = type == ElementType::int8;
+  return static_cast<uint8_t>(std::clamp<int64_t>(static_cast<int64_t>(std::nearbyint(v)),
+                                                  is_signed ? -128 : 0, is_signed ? 127 : 255));
+}
 
 int32_t value(ElementType type, uint8_t byte) {
   return type == ElementType::int8 ? static_cast<int8_t>(byte) : byte;
@@ -29,6 +37,16 @@ int32_t value(ElementType type, uint8_t byte) {
 
 int64_t in_pixels(const ConvShape& s) { return s.in[0] * s.in[1]; }
 int64_t out_pixels(const ConvShape& s) { return s.out[0] * s.out[1]; }
+
+float of_byte(const ByteScale& how, uint8_t byte) {
+  return static_cast<float>(value(how.type, byte) - how.zero) * how.scale;
+}
+
+uint8_t added(const Case& c, uint8_t first, uint8_t second) {
+  const float sum = of_byte(c.sum.first, first) + of_byte(c.sum.second, second);
+  const float quotient = (c.sum.relu ? std::max(sum, 0.0f) : sum) / c.sum.y.scale;
+  return rounded(c.sum.y.type, std::nearbyint(quotient) + static_cast<float>(c.sum.y.zero));
+}
 
 // y [batch, out_channels, pixels], straight from the definition.
 std::vector<uint8_t> expected(const Case& c) {
@@ -54,10 +72,8 @@ std::vector<uint8_t> expected(const Case& c) {
       }
     }
     const float scaled = static_cast<float>(sum) * c.scale[static_cast<size_t>(m)];
-    const auto whole = static_cast<int64_t>(std::nearbyint(scaled)) + c.y_zero;
-    const bool is_signed = c.y_type == ElementType::int8;
-    y.push_back(static_cast<uint8_t>(
-        std::clamp<int64_t>(whole, is_signed ? -128 : 0, is_signed ? 127 : 255)));
+    const uint8_t byte = rounded(c.y_type, std::nearbyint(scaled) + static_cast<float>(c.y_zero));
+    y.push_back(c.addend.empty() ? byte : added(c, byte, c.addend[static_cast<size_t>(i)]));
   }
   return y;
 }
@@ -116,6 +132,10 @@ std::vector<uint8_t> run(const Case& c, bool last, ThreadPool& pool) {
   job.w_zero = any ? zeros.data() : nullptr;
   job.bias = c.bias.data(), job.scale = scale.data();
   job.y_type = c.y_type, job.zero = c.y_zero, job.y = y.data();
+  if (!c.addend.empty()) {  // where the output will be
+    y = turned(c.addend, s.batch, s.out_channels, out_pixels(s));
+    job.addend = job.y = y.data(), job.sum = c.sum;
+  }
   (last ? conv_bytes_last : conv_bytes)(s, job, scratch, pool);
   return last ? turned(y, s.batch, out_pixels(s), s.out_channels) : y;
 }
@@ -175,6 +195,33 @@ TEST(ConvBytes, BothLayoutsGiveTheExactSums) {
         EXPECT_EQ(run(c, true, *pool), y) << "channels last, case " << i;
         EXPECT_EQ(run(c, false, *pool), y) << "channels first, case " << i;
       }
+    });
+  }
+}
+
+TEST(ConvBytes, SumsAreThoseOfRoundedBytes) {
+  std::mt19937 random(13);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int i = 0; i < 60; ++i) {
+    Case c = draw(random);
+    if (c.shape.group > 1) continue;
+    for (int64_t k = 0; k < c.shape.batch * c.shape.out_channels * out_pixels(c.shape); ++k)
+      c.addend.push_back(static_cast<uint8_t>(pick(0, 255)));
+    const ElementType type = pick(0, 1) ? ElementType::int8 : ElementType::uint8;
+    const auto zero = static_cast<int32_t>(type == ElementType::int8 ? pick(-128, 127) : pick(0, 255));
+    // Scales of which many sums lie in the middle between two bytes, and others.
+    const bool round = pick(0, 1) == 1;
+    const auto scale = [&] {
+      return round ? 0.25f * static_cast<float>(pick(1, 4)) : 1e-2f * static_cast<float>(pick(1, 99));
+    };
+    c.sum = {{c.y_type, scale(), c.y_zero}, {type, scale(), zero}, {type, scale(), zero / 2},
+             pick(0, 1) == 1};
+    const std::vector<uint8_t> y = expected(c);
+    each_target([&] {
+      for (ThreadPool* pool : {&one_thread(), &two_threads()})
+        EXPECT_EQ(run(c, true, *pool), y) << "case " << i;
     });
   }
 }

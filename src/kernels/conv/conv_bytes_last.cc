@@ -136,6 +136,7 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
   // Equal parts: a single last row would take as long as a tile.
   const int64_t parts = divide_up(end - first, row_block),
                 part = round_up(divide_up(end - first, parts), tasks.step);
+  const auto* const addend = static_cast<const uint8_t*>(job.addend);
   alignas(64) int32_t sums[row_block * byte_panel_columns];
   for (int64_t p = begin; p < std::min(begin + tasks.per_task, rows.panels); ++p) {
     const int64_t column = p * byte_panel_columns;
@@ -149,9 +150,11 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
       const int64_t some = std::min(part, end - first - i);
       byte_panel_product(true, windows + i * stride, stride, some, rows.quads, panel, sums,
                          next.part(i / part, parts));
+      const int64_t place = (first + i) * g.group_out + column;
+      if (addend != nullptr) at.addend = addend + place;
       finish_bytes(at, {sums, finish.factor ? row_sums + i : nullptr, some},
                    std::min(byte_panel_columns, g.group_out - column),
-                   static_cast<uint8_t*>(job.y) + (first + i) * g.group_out + column, g.group_out);
+                   static_cast<uint8_t*>(job.y) + place, g.group_out);
     }
   }
 }
@@ -255,6 +258,7 @@ void conv_bytes_last(const ConvShape& shape, const ConvBytes& given, void* scrat
   finish.scale = job.scale;
   finish.each = true;
   finish.type = job.y_type, finish.zero = job.zero;
+  if (job.addend != nullptr) finish.sum = &job.sum, finish.type = job.sum.y.type;
   const PackedBlocks spaces(terms + conv_bytes_last_channels(shape), pool.threads(),
                             worker_floats(rows, tasks));
   const int64_t work = tasks.most() * rows.row_bytes() * tasks.per_task * byte_panel_columns;

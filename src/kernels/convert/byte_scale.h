@@ -13,6 +13,13 @@ struct ByteScale {
   int32_t zero = 0;
 };
 
+// Sums of bytes that are bytes again: `first` and `second` turned to float32, added, perhaps raised
+// to 0, and rounded by `y`. Bytes of `second` and of `y` are of one type.
+struct ByteSum {
+  ByteScale first, second, y;
+  bool relu = false;
+};
+
 // 1 / scale where multiplying by it comes near enough to dividing, else 0.
 float byte_factor(float scale);
 

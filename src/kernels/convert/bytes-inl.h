@@ -40,6 +40,9 @@ class Rounder {
     put<vectors>(whole, to);
   }
 
+  // The byte that v becomes, less zero.
+  HWY_INLINE Vec whole(Vec v) const { return value<1>(round<1>(v)); }
+
   // Of v / scale. Multiplying by 1 / scale is off by less than 2^-11 for quotients near the range;
   // only those that come so near the middle between two integers must be divided. `factor`:
   // byte_factor.

@@ -13,12 +13,14 @@
 #include <hwy/highway.h>
 
 #include "kernels/convert/bytes-inl.h"
+#include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace bytes = sardonyx::HWY_NAMESPACE::bytes;
+namespace math = sardonyx::HWY_NAMESPACE::math;
 
 // sum + the four products of bytes in each 32-bit lane; a is unsigned, b signed.
 template <class D, class V>
@@ -149,6 +151,28 @@ HWY_INLINE void FinishPart(const ByteFinish& how, const ByteSums& from, int64_t 
   }
 }
 
+// All columns: first whole groups of vectors, by store<vectors>(values, to), then what is left, by
+// store_some(values, to, count).
+template <bool has_factor, bool has_bias, class Y, class Store, class StoreSome>
+HWY_INLINE void FinishColumnsBy(const ByteFinish& how, const ByteSums& from, int64_t columns, Y* y,
+                                int64_t y_stride, const Store& store, const StoreSome& store_some) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(bytes::Tag()));
+  constexpr int many = 4;
+  int64_t j = 0;
+  for (; j + many * lanes <= columns; j += many * lanes) {
+    FinishPart<many, has_factor, has_bias>(how, from, j, y, y_stride,
+                                           [&](const bytes::Vec* values, Y* to) HWY_ATTR {
+                                             store.template operator()<many>(values, to);
+                                           });
+  }
+  for (; j < columns; j += lanes) {
+    const auto count = static_cast<size_t>(std::min(lanes, columns - j));
+    FinishPart<1, has_factor, has_bias>(
+        how, from, j, y, y_stride,
+        [&](const bytes::Vec* values, Y* to) HWY_ATTR { store_some(values, to, count); });
+  }
+}
+
 template <class Y, bool has_factor, bool has_bias>
 void FinishRows(const ByteFinish& how, const ByteSums& from, int64_t columns, Y* y,
                 int64_t y_stride) {
@@ -163,29 +187,73 @@ void FinishRows(const ByteFinish& how, const ByteSums& from, int64_t columns, Y*
       rounder.template store<vectors>(values, to);
     }
   };
-  constexpr int many = 4;
-  int64_t j = 0;
-  for (; j + many * lanes <= columns; j += many * lanes) {
-    FinishPart<many, has_factor, has_bias>(how, from, j, y, y_stride,
-                                           [&](const bytes::Vec* values, Y* to) HWY_ATTR {
-                                             store.template operator()<many>(values, to);
-                                           });
+  FinishColumnsBy<has_factor, has_bias>(
+      how, from, columns, y, y_stride, store,
+      [&](const bytes::Vec* values, Y* to, size_t count) HWY_ATTR {
+        HWY_ALIGN Y some[hn::MaxLanes(d)];
+        store.template operator()<1>(values, some);
+        std::memcpy(to, some, count * sizeof(Y));
+      });
+}
+
+// How bytes are added to others and rounded again. Y: uint8_t or int8_t.
+template <class Y>
+class ByteAdder {
+ public:
+  // int8 with a zero point is uint8 with another one.
+  explicit HWY_INLINE ByteAdder(const ByteSum& how)
+      : how_(how),
+        first_(how.first.zero + (how.first.type == ElementType::int8 ? 128 : 0)),
+        second_(how.second.scale, how.second.zero),
+        y_(how.y.zero),
+        factor_(byte_factor(how.y.scale)) {}
+
+  template <int vectors>
+  HWY_INLINE void store(const bytes::Vec* values, const Y* addend, Y* to) const {
+    const bytes::Tag d;
+    const auto scale = hn::Set(d, how_.first.scale);
+    bytes::Vec sums[vectors];
+    for (int v = 0; v < vectors; ++v, addend += hn::Lanes(d)) {
+      const auto sum =
+          hn::Add(hn::Mul(first_.whole(values[v]), scale), second_.template load<Y>(addend));
+      sums[v] = how_.relu ? math::RaiseTo(d, sum, 0.0f) : sum;
+    }
+    y_.template store_quotients<vectors>(sums, how_.y.scale, factor_, to);
   }
-  for (; j < columns; j += lanes) {
-    const auto count = static_cast<size_t>(std::min(lanes, columns - j));
-    FinishPart<1, has_factor, has_bias>(how, from, j, y, y_stride,
-                                        [&](const bytes::Vec* values, Y* to) HWY_ATTR {
-                                          HWY_ALIGN Y some[hn::MaxLanes(d)];
-                                          store.template operator()<1>(values, some);
-                                          std::memcpy(to, some, count * sizeof(Y));
-                                        });
-  }
+
+ private:
+  const ByteSum how_;
+  const bytes::Rounder<uint8_t> first_;
+  const bytes::Scaler second_;
+  const bytes::Rounder<Y> y_;
+  const float factor_;
+};
+
+template <class Y, bool has_factor>
+void AddRows(const ByteFinish& how, const ByteSums& from, int64_t columns, Y* y, int64_t y_stride) {
+  const ByteAdder<Y> adder(*how.sum);
+  const auto* const addend = static_cast<const Y*>(how.addend);
+  FinishColumnsBy<has_factor, false>(
+      how, from, columns, y, y_stride,
+      [&]<int vectors>(const bytes::Vec* values, Y* to)
+          HWY_ATTR { adder.template store<vectors>(values, addend + (to - y), to); },
+      [&](const bytes::Vec* values, Y* to, size_t count) HWY_ATTR {
+        HWY_ALIGN Y some[hn::MaxLanes(bytes::Tag())] = {};
+        std::memcpy(some, addend + (to - y), count);
+        adder.template store<1>(values, some, some);
+        std::memcpy(to, some, count);
+      });
 }
 
 template <class Y>
 void FinishAs(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
               int64_t y_stride) {
   auto* to = static_cast<Y*>(y);
+  if constexpr (!std::is_same_v<Y, float>) {
+    if (how.sum != nullptr)
+      return how.factor != nullptr ? AddRows<Y, true>(how, from, columns, to, y_stride)
+                                   : AddRows<Y, false>(how, from, columns, to, y_stride);
+  }
   if (how.factor != nullptr) {
     how.bias != nullptr ? FinishRows<Y, true, true>(how, from, columns, to, y_stride)
                         : FinishRows<Y, true, false>(how, from, columns, to, y_stride);

@@ -16,6 +16,9 @@ std::optional<kernels::RegionStep> region_step(const NodeView& node);
 std::optional<kernels::RegionStep> unary_region_step(const NodeView& node);
 std::optional<kernels::RegionStep> binary_region_step(const NodeView& node);
 
+// The program of an internal Region, its kernels found.
+kernels::RegionProgram region_program(const NodeView& node);
+
 // What Max, Min and Sum do with two inputs; nullopt for other names.
 std::optional<kernels::BinaryOp> variadic_op(std::string_view name);
 
