@@ -19,6 +19,7 @@
 #include "rewrite/image_factors.h"
 #include "rewrite/image_planes.h"
 #include "rewrite/layout.h"
+#include "rewrite/loop_invariants.h"
 #include "rewrite/normalizations.h"
 #include "rewrite/quantize.h"
 #include "rewrite/quantized_sums.h"
@@ -46,6 +47,7 @@ class Simplifier {
   using Enter = std::function<std::unique_ptr<Scope>()>;
 
   void simplify(ir::Graph& graph, const Enter& enter) {
+    free_loop_invariants(graph);
     if (options_.fuse && has_quantized_nodes(graph)) {
       const std::unique_ptr<Scope> bytes = enter();
       fold(graph, *bytes, {.bodies = false, .keeps_bytes = true});
@@ -199,7 +201,10 @@ class Simplifier {
       const int64_t growth = node.op_type == "DequantizeLinear"
                                  ? std::max(options_.max_growth, 8 * input_bytes)
                                  : options_.max_growth;
-      if (ops::memory_of(made[i].type.element, count) > input_bytes + growth) return false;
+      const int64_t grown = ops::memory_of(made[i].type.element, count) - input_bytes;
+      if (grown <= growth) continue;
+      if (grown > growth_left_) return false;
+      growth_left_ -= grown;
     }
     std::vector<Value> values;
     for (const Known* input : inputs)
@@ -224,6 +229,7 @@ class Simplifier {
   }
 
   const SimplifyOptions& options_;
+  int64_t growth_left_ = options_.total_growth;  // for constants beyond options_.max_growth
   ir::SymbolTable symbols_;
   infer::Findings findings_;
 };

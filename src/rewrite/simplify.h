@@ -10,8 +10,10 @@ namespace sardonyx::rewrite {
 struct SimplifyOptions {
   ThreadPool* pool = nullptr;  // never null
   bool fuse = true;
-  // A folded constant may be at most this many bytes larger than what it was made from.
+  // A folded constant may be at most this many bytes larger than what it was made from, or larger
+  // still as long as all these larger ones together grow by no more than `total_growth`.
   int64_t max_growth = int64_t{1} << 20;
+  int64_t total_growth = int64_t{32} << 20;
   // Most bytes that folding one node may take.
   int64_t folding_memory = int64_t{4} << 30;
 };

@@ -72,6 +72,13 @@ TEST(Stft, FramesAreTransformsOfSlices) {
   const Tensor wanted = run_node("DFT", {frame})[0].tensor();
   for (size_t i = 0; i < 12; ++i)
     EXPECT_NEAR(y.elements<float>()[(1 * 4 + 2) * 12 + i], wanted.elements<float>()[i], 1e-5);
+  const Tensor flat =
+      run_node("STFT <onesided = 0>", {x.reshaped({2, 20}), scalar(4), window})[0].tensor();
+  EXPECT_TRUE(std::ranges::equal(flat.elements<float>(), y.elements<float>()));
+  EXPECT_NE(error_of([&] {
+              run_node("STFT", {x.reshaped({2, 2, 5, 2}), scalar(4), window});
+            }).find("batch, length and parts"),
+            std::string::npos);
   EXPECT_NE(error_of([&] {
               run_node("STFT", {x, scalar(0), window});
             }).find("frame_step"),
