@@ -39,6 +39,7 @@ class Fuser {
   Fuser(ir::Graph& graph, const infer::Scope& scope) : index_(graph, scope) {}
 
   void run() {
+    each([&](size_t i) { return float_exponent(i); });
     each([&](size_t i) { return fold_batch_normalization(i); });
     fuse_layer_normalizations(index_);
     fuse_rms_normalizations(index_);
@@ -55,6 +56,27 @@ class Fuser {
     for (size_t i = 0; i < index_.size(); ++i) {
       if (!index_.is_dead(i)) rewrite(i);
     }
+  }
+
+  // A constant exponent of integers becomes floats, as the rewrites and kernels of one type want it.
+  bool float_exponent(size_t i) {
+    const ir::Node& pow = index_.node(i);
+    if (!is_op(&pow, "Pow") || !index_.is_float32(pow.inputs[0])) return false;
+    const Tensor* given = index_.constant(pow.inputs[1]);
+    if (given == nullptr || given->size() != 1 ||
+        (given->element_type() != ElementType::int64 && given->element_type() != ElementType::int32))
+      return false;
+    const Tensor held = ir::aligned(*given);
+    const int64_t whole = held.element_type() == ElementType::int64
+                              ? held.elements<int64_t>()[0]
+                              : held.elements<int32_t>()[0];
+    constexpr int64_t exact = 1 << 24;
+    if (whole < -exact || whole > exact) return false;
+    ir::Node node = pow;
+    node.inputs[1] = index_.add_initializer(
+        Tensor::of<float>({static_cast<float>(whole)}, held.shape()), "exponent");
+    index_.change(i, std::move(node));
+    return true;
   }
 
   // BatchNormalization after Conv becomes part of its weights and bias.

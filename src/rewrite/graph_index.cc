@@ -74,9 +74,13 @@ size_t GraphIndex::only_user(std::string_view value) const {
   return found->second.users[0];
 }
 
+const infer::Known* GraphIndex::known(std::string_view value) const {
+  if (const infer::Known* found = scope_.find(value)) return found;
+  const auto added = added_.find(std::string(value));
+  return added == added_.end() ? nullptr : &added->second;
+}
+
 const Tensor* GraphIndex::constant(std::string_view value) const {
-  if (const auto added = added_.find(std::string(value)); added != added_.end())
-    return &added->second;
   const infer::Known* found = known(value);
   if (found == nullptr || !found->constant) return nullptr;
   // A graph input may be given anew by every run; only what no one makes or feeds stays.
@@ -173,7 +177,7 @@ std::string GraphIndex::add_initializer(const Tensor& tensor, std::string_view h
     if (scope_.find(name) == nullptr && !added_.contains(name)) break;
   }
   graph_.initializers.push_back(ir::to_proto(tensor, name));
-  added_[name] = tensor;
+  added_.emplace(name, infer::Known::of(tensor));
   return name;
 }
 

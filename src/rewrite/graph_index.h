@@ -41,7 +41,8 @@ class GraphIndex {
   // The one node that uses the value, where nothing else does; size() otherwise.
   size_t only_user(std::string_view value) const;
 
-  const infer::Known* known(std::string_view value) const { return scope_.find(value); }
+  // Also of what add_initializer has added.
+  const infer::Known* known(std::string_view value) const;
   // The elements of a constant; null where the value changes.
   const Tensor* constant(std::string_view value) const;
   // The one element of a constant float32 or float64 scalar (any rank).
@@ -76,7 +77,7 @@ class GraphIndex {
   const infer::Scope& scope_;
   std::unordered_map<std::string, size_t> makers_;
   std::unordered_map<std::string, Uses> uses_;
-  std::unordered_map<std::string, Tensor> added_;
+  std::unordered_map<std::string, infer::Known> added_;
   std::vector<char> dead_;
 };
 

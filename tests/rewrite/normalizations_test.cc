@@ -100,6 +100,11 @@ void expect_left(const Spelling& s) {
   expect_same_as_plain(m, s.half);
 }
 
+TEST(RmsNormalizations, MaySquareByAWholeNumber) {
+  for (const char* two : {"int64 {2}", "int32 {2}", "int64[1] {2}"}) expect_recognised({.two = two});
+  expect_left({.two = "int64 {3}"});
+}
+
 TEST(RmsNormalizations, AreRecognisedInEverySpelling) {
   const std::vector<std::pair<std::string, std::string>> inverses = {
       {"r = Sqrt(e)\n  i = Reciprocal(r)", "Mul(w, i)"},

@@ -121,12 +121,20 @@ void pad_row(const PadPlan& plan, const T* x, const T& value, T* y) {
       std::copy_n(x + source * plan.inner, plan.inner, y + i * plan.inner);
     }
   };
-  for (int64_t i = 0; i < begin; ++i) odd(i);
+  // Beside what is plain there is nothing but the constant, where there is one.
+  const auto odd_ones = [&](int64_t first, int64_t last) {
+    if (plan.mode == PadMode::constant) {
+      std::fill(y + first * plan.inner, y + last * plan.inner, value);
+    } else {
+      for (int64_t i = first; i < last; ++i) odd(i);
+    }
+  };
+  odd_ones(0, begin);
   if (begin < end) {
     std::copy_n(x + axis.source(plan.mode, begin) * plan.inner, (end - begin) * plan.inner,
                 y + begin * plan.inner);
   }
-  for (int64_t i = end; i < axis.out; ++i) odd(i);
+  odd_ones(end, axis.out);
 }
 
 // The input row that output row `row` shows, or -1 where it is all constant.

@@ -157,6 +157,10 @@ class Reduction {
 
  private:
   bool logs_exp() const { return op_ == ReduceOp::log_sum_exp; }
+  // Whether the fold is not yet the result.
+  bool finishes() const {
+    return op_ == ReduceOp::mean || op_ == ReduceOp::l2 || op_ == ReduceOp::log_sum;
+  }
 
   // Rows of a few elements, for which a call each would cost more than what it does.
   static constexpr int64_t short_row = 16;
@@ -298,23 +302,31 @@ class Reduction {
     if (!logs_exp() || std::is_integral_v<C>) {
       std::fill_n(value, width, neutral<C>(fold_));
       columns_folded(base, width, 0, plan_.reduced, value);
-      for (int64_t i = 0; i < width; ++i) value[i] = finished(op_, value[i], plan_.reduced);
+      if (finishes())
+        for (int64_t i = 0; i < width; ++i) value[i] = finished(op_, value[i], plan_.reduced);
     } else {
       columns_log_sum_exp(base, width, value);
     }
-    for (int64_t i = 0; i < width; ++i) put_value(type_, y_, outer * inner + column + i, value[i]);
+    const int64_t to = outer * inner + column;
+    if (type_ == element_of<C>()) {
+      std::copy_n(value, width, static_cast<C*>(y_) + to);
+    } else {
+      for (int64_t i = 0; i < width; ++i) put_value(type_, y_, to + i, value[i]);
+    }
   }
 
   // Rows [first, last). Groups of them are summed apart, so that rounding does not grow with their
   // number.
   void columns_folded(int64_t base, int64_t width, int64_t first, int64_t last, C* value) const {
     constexpr int64_t group = 128;
-    alignas(64) C part[block];
+    alignas(64) C apart[block];
     const bool equidistant = plan_.reduced_rank == 1 && type_ == element_of<C>();
     Steps at(plan_.reduced_dims, plan_.reduced_strides, plan_.reduced_rank, first);
     for (int64_t begin = first; begin < last; begin += group) {
-      std::fill_n(part, width, neutral<C>(fold_));
       const int64_t end = std::min(begin + group, last);
+      const bool first_group = begin == first;
+      C* const part = first_group ? value : apart;
+      std::fill_n(part, width, neutral<C>(fold_));
       if (equidistant) {
         const int64_t stride = plan_.reduced_strides[0];
         const C* rows = static_cast<const C*>(x_) + base + begin * stride;
@@ -327,6 +339,7 @@ class Reduction {
                           });
         }
       }
+      if (first_group) continue;
       for (int64_t i = 0; i < width; ++i) value[i] = joined(fold_, value[i], part[i]);
     }
   }
