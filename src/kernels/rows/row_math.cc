@@ -123,6 +123,47 @@ float RowExp(const float* x, float center, float* y, int64_t n) {
   return Fold(d, hn::Add(a, b), add_of);
 }
 
+// Rows that `vectors` vectors hold, the last one of them perhaps in part.
+template <int vectors>
+HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto some = hn::FirstN(d, static_cast<size_t>(n - (vectors - 1) * lanes));
+  const auto nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    hn::Vec<decltype(d)> v[vectors];
+    for (int i = 0; i + 1 < vectors; ++i) v[i] = hn::LoadU(d, x + i * lanes);
+    v[vectors - 1] =
+        hn::IfThenElse(some, hn::MaskedLoad(some, d, x + (vectors - 1) * lanes), nothing);
+    // Where a NaN is lost here, the sum has it.
+    const auto larger = [](auto, auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
+    auto top = v[0];
+    for (int i = 1; i < vectors; ++i) top = hn::Max(top, v[i]);
+    const auto center = hn::Set(d, Fold(d, top, larger));
+    for (int i = 0; i < vectors; ++i) v[i] = sm::ExpNotPositive(d, hn::Sub(v[i], center));
+    auto sum = v[0];
+    for (int i = 1; i < vectors; ++i) sum = hn::Add(sum, v[i]);
+    const auto factor = hn::Set(d, 1 / Fold(d, sum, add_of));
+    for (int i = 0; i + 1 < vectors; ++i) hn::StoreU(hn::Mul(v[i], factor), d, y + i * lanes);
+    hn::BlendedStore(hn::Mul(v[vectors - 1], factor), some, d, y + (vectors - 1) * lanes);
+  }
+}
+
+bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  switch ((n + lanes - 1) / lanes) {
+    case 1: return ShortSoftmax<1>(x, y, rows, n), true;
+    case 2: return ShortSoftmax<2>(x, y, rows, n), true;
+    case 3: return ShortSoftmax<3>(x, y, rows, n), true;
+    case 4: return ShortSoftmax<4>(x, y, rows, n), true;
+    case 5: return ShortSoftmax<5>(x, y, rows, n), true;
+    case 6: return ShortSoftmax<6>(x, y, rows, n), true;
+    case 7: return ShortSoftmax<7>(x, y, rows, n), true;
+    case 8: return ShortSoftmax<8>(x, y, rows, n), true;
+    default: return false;
+  }
+}
+
 void RowAffine(const float* x, float a, float b, float* y, int64_t n) {
   MapRow(x, y, n,
          [a, b](auto d, auto v) HWY_ATTR { return hn::MulAdd(v, hn::Set(d, a), hn::Set(d, b)); });
@@ -292,6 +333,7 @@ HWY_EXPORT(RowMax);
 HWY_EXPORT(RowMin);
 HWY_EXPORT(RowSumExp);
 HWY_EXPORT(RowExp);
+HWY_EXPORT(SoftmaxShortRows);
 HWY_EXPORT(RowAffine);
 HWY_EXPORT(RowNormalize);
 HWY_EXPORT(RowNormalizeAhead);
@@ -314,6 +356,9 @@ float row_sum_exp(const float* x, float center, int64_t n) {
 }
 float row_exp(const float* x, float center, float* y, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(RowExp)(x, center, y, n);
+}
+bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(SoftmaxShortRows)(x, y, rows, n);
 }
 void row_affine(const float* x, float a, float b, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RowAffine)(x, a, b, y, n);

@@ -19,6 +19,9 @@ float row_min(const float* x, int64_t n);
 float row_sum_exp(const float* x, float center, int64_t n);  // sum of exp(x - center)
 // y = exp(x - center), and their sum.
 float row_exp(const float* x, float center, float* y, int64_t n);
+// y [rows, n]: the softmax of each row of x. False, and nothing done, where a row does not fit into
+// the registers.
+bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n);
 // y = x * a + b.
 void row_affine(const float* x, float a, float b, float* y, int64_t n);
 // y = (x - center) * factor * scale + bias; scale and bias may be null.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "base/fail.h"
 #include "kernels/rows/grain.h"
@@ -86,6 +87,12 @@ void softmax_all(ElementType type, const void* x, void* y, int64_t outer, int64_
   if (n == 0 || inner == 0) return;
   if (inner == 1) {
     return for_rows_of(outer, 4 * n, pool, [&](int64_t begin, int64_t end) {
+      if constexpr (std::is_same_v<C, float>) {
+        if (type == ElementType::float32 && !log &&
+            softmax_short_rows(static_cast<const float*>(x) + begin * n,
+                               static_cast<float*>(y) + begin * n, end - begin, n))
+          return;
+      }
       for (int64_t r = begin; r < end; ++r) softmax_row<C>(type, x, y, r * n, n, log);
     });
   }
