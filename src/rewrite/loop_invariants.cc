@@ -4,18 +4,14 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
-#include "infer/infer.h"
-#include "ir/walk.h"
 #include "rewrite/graph_index.h"
+#include "rewrite/value_names.h"
 
 namespace sardonyx::rewrite {
 namespace {
-
-using Names = std::unordered_map<std::string, std::string>;  // old to new
 
 // Where the states of a node lie among its inputs, and those of its body.
 struct Places {
@@ -35,44 +31,6 @@ std::optional<Places> states_of(const ir::Node& node, const ir::Graph& body) {
     return std::nullopt;
   const size_t states = inputs - static_cast<size_t>(*scans->i);
   return body.outputs.size() >= states ? std::optional(Places{0, 0, 0, states}) : std::nullopt;
-}
-
-// Names that a graph, or one inside it, gives to values.
-void collect_defined(const ir::Graph& graph, std::unordered_set<std::string>& names) {
-  for (const ir::ValueInfo& input : graph.inputs) names.insert(input.name);
-  for (const ir::TensorProto& tensor : graph.initializers) names.insert(tensor.name);
-  for (const ir::SparseTensorProto& tensor : graph.sparse_initializers)
-    names.insert(tensor.values.name);
-  for (const ir::Node& node : graph.nodes) {
-    names.insert(node.outputs.begin(), node.outputs.end());
-    ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
-      collect_defined(inner, names);
-    });
-  }
-}
-
-void rename(std::string& name, const Names& names) {
-  if (const auto found = names.find(name); found != names.end()) name = found->second;
-}
-
-// Uses in a graph and those inside it, none of which gives an old or a new name to a value.
-void rename_uses(ir::Graph& graph, const Names& names) {
-  const auto inside = [&](std::shared_ptr<const ir::Graph>& inner) {
-    const auto captured = infer::captured_names(*inner);
-    if (std::ranges::none_of(captured, [&](const auto& name) { return names.contains(name); }))
-      return;
-    auto copy = std::make_shared<ir::Graph>(*inner);
-    rename_uses(*copy, names);
-    inner = std::move(copy);
-  };
-  for (ir::Node& node : graph.nodes) {
-    for (std::string& input : node.inputs) rename(input, names);
-    for (ir::Attribute& attribute : node.attributes) {
-      if (attribute.g) inside(attribute.g);
-      for (auto& inner : attribute.graphs) inside(inner);
-    }
-  }
-  for (ir::ValueInfo& output : graph.outputs) rename(output.name, names);
 }
 
 // The value that a chain of Identity nodes in the body starts from.
@@ -108,7 +66,7 @@ void erase_at(std::vector<T>& list, size_t i) {
 void free_states(ir::Node& node, ir::Attribute& attribute, const Places& places,
                  const std::vector<size_t>& states, std::vector<ir::Node>& after) {
   auto body = std::make_shared<ir::Graph>(*attribute.g);
-  Names names;
+  NewNames names;
   for (const size_t i : states)
     names[body->inputs[places.body_input + i].name] = node.inputs[places.node_input + i];
   for (auto i = states.rbegin(); i != states.rend(); ++i) {

@@ -15,6 +15,7 @@
 #include "ops/families/memory.h"
 #include "rewrite/bands.h"
 #include "rewrite/dealt_streams.h"
+#include "rewrite/detours.h"
 #include "rewrite/fuse.h"
 #include "rewrite/image_factors.h"
 #include "rewrite/image_planes.h"
@@ -59,6 +60,7 @@ class Simplifier {
     fold(graph, *scope, {});
     remove_unused(graph);
     if (!options_.fuse) return;
+    remove_detours(graph, *scope);
     const bool normalized = fuse_half_rms_normalizations(graph, *scope);
     if (widen(graph, *scope) || normalized) {
       remove_unused(graph);

@@ -53,6 +53,43 @@ TEST(Simplify, BodiesAreCleanedAndFused) {
   EXPECT_EQ(other.initializers[0].name, "four");
 }
 
+TEST(Simplify, DetoursAreLeftOut) {
+  const ir::Graph graph = simplified(R"(g (bool c, float[N, 2] x) => (float[N, 2] y, float[N, 2] z) {
+    ratio = Constant<value = float {0.2}>()
+    no = Constant<value = bool {0}>()
+    a = Identity(x)
+    b = Dropout(a, ratio)
+    d = Dropout(b, ratio, no)
+    e = Cast<to = 1>(d)
+    y = If(c) <then_branch = then () => (t) { t = Exp(e) },
+               else_branch = otherwise () => (o) { i = Identity(e) o = Log(i) }>
+    z = Identity(e)
+  })");
+  ASSERT_EQ(graph.nodes.size(), 2u);
+  const ir::Node* branch = node(graph, "If");
+  ASSERT_NE(branch, nullptr);
+  EXPECT_EQ(branch->find("then_branch")->g->nodes[0].inputs[0], "x");
+  const ir::Graph& other = *branch->find("else_branch")->g;
+  ASSERT_EQ(other.nodes.size(), 1u);
+  EXPECT_EQ(other.nodes[0].inputs[0], "x");
+  EXPECT_EQ(node(graph, "Identity")->inputs[0], "x");
+}
+
+TEST(Simplify, DropoutStaysWhereItMayTrainOrGivesItsMask) {
+  const ir::Graph graph =
+      simplified(R"(g (bool train, float[N, 2] x) => (float[N, 2] y, bool[N, 2] mask) {
+    ratio = Constant<value = float {0.2}>()
+    yes = Constant<value = bool {1}>()
+    a = Dropout(x, ratio, train)
+    b = Dropout(a, ratio, yes)
+    d, mask = Dropout(b)
+    e = Cast<to = 7>(d)
+    f = Cast<to = 1>(e)
+    y = Exp(f)
+  })");
+  EXPECT_EQ(graph.nodes.size(), 6u);
+}
+
 TEST(Simplify, BodiesOfLoopsKeepTheirInputs) {
   const ir::Graph graph = simplified(R"(g (int64 n, float[2] x) => (float[2] y) {
     keep = Constant<value = bool {1}>()

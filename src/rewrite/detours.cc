@@ -1,0 +1,75 @@
+#include "rewrite/detours.h"
+
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "rewrite/graph_index.h"
+#include "rewrite/value_names.h"
+
+namespace sardonyx::rewrite {
+namespace {
+
+class Detours {
+ public:
+  Detours(ir::Graph& graph, const infer::Scope& scope) : graph_(graph), scope_(scope) {}
+
+  void run() {
+    for (const ir::ValueInfo& output : graph_.outputs) kept_.insert(output.name);
+    NewNames names;
+    std::vector<ir::Node> nodes;
+    nodes.reserve(graph_.nodes.size());
+    for (ir::Node& node : graph_.nodes) {
+      if (!names.empty()) rename_uses(node, names);
+      if (is_detour(node) && !kept_.contains(node.outputs[0]) && !is_hidden(node.inputs[0]))
+        names[node.outputs[0]] = node.inputs[0];
+      else
+        nodes.push_back(std::move(node));
+    }
+    graph_.nodes = std::move(nodes);
+  }
+
+ private:
+  bool is_detour(const ir::Node& node) const {
+    if (node.inputs.empty() || node.inputs[0].empty() || node.outputs.empty() ||
+        node.outputs[0].empty())
+      return false;
+    if (is_op(&node, "Identity")) return true;
+    if (is_op(&node, "Dropout"))
+      return (node.outputs.size() < 2 || node.outputs[1].empty()) && !may_train(node);
+    return is_op(&node, "Cast") && keeps_type(node);
+  }
+
+  bool may_train(const ir::Node& dropout) const {
+    if (dropout.inputs.size() < 3 || dropout.inputs[2].empty()) return false;
+    const infer::Known* mode = scope_.find(dropout.inputs[2]);
+    if (mode == nullptr || !mode->constant) return true;
+    const Tensor& value = *mode->constant;
+    return value.element_type() != ElementType::boolean || value.size() != 1 ||
+           value.elements<bool>()[0];
+  }
+
+  bool keeps_type(const ir::Node& cast) const {
+    const infer::Known *from = scope_.find(cast.inputs[0]), *to = scope_.find(cast.outputs[0]);
+    return from != nullptr && to != nullptr && from->type.is_tensor() && to->type.is_tensor() &&
+           from->type.element != ElementType::undefined && from->type.element == to->type.element;
+  }
+
+  // Whether a graph inside a node has another value of that name.
+  bool is_hidden(const std::string& name) {
+    if (!inside_) inside_ = defined_inside(graph_);
+    return inside_->contains(name);
+  }
+
+  ir::Graph& graph_;
+  const infer::Scope& scope_;
+  std::unordered_set<std::string> kept_;
+  std::optional<std::unordered_set<std::string>> inside_;
+};
+
+}  // namespace
+
+void remove_detours(ir::Graph& graph, const infer::Scope& scope) { Detours(graph, scope).run(); }
+
+}  // namespace sardonyx::rewrite

@@ -1,0 +1,25 @@
+// Names of values in a graph and in those inside it.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/model.h"
+
+namespace sardonyx::rewrite {
+
+using NewNames = std::unordered_map<std::string, std::string>;  // by the old ones
+
+// Adds the names that a graph, or one inside it, gives to values.
+void collect_defined(const ir::Graph& graph, std::unordered_set<std::string>& names);
+// Those that graphs inside a graph's nodes give.
+std::unordered_set<std::string> defined_inside(const ir::Graph& graph);
+
+// Renames what a node, and the graphs inside it, read; none of these gives an old or a new name to
+// a value. Graphs that something else shares are copied.
+void rename_uses(ir::Node& node, const NewNames& names);
+// What the nodes of a graph read, and what are its outputs.
+void rename_uses(ir::Graph& graph, const NewNames& names);
+
+}  // namespace sardonyx::rewrite
