@@ -1,5 +1,6 @@
 #include "rewrite/detours.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -16,6 +17,8 @@ class Detours {
   Detours(ir::Graph& graph, const infer::Scope& scope) : graph_(graph), scope_(scope) {}
 
   void run() {
+    if (std::ranges::none_of(graph_.nodes, [&](const auto& node) { return is_detour(node); }))
+      return;
     for (const ir::ValueInfo& output : graph_.outputs) kept_.insert(output.name);
     NewNames names;
     std::vector<ir::Node> nodes;

@@ -19,6 +19,8 @@ struct Places {
   size_t count;
 };
 
+bool may_have_states(const ir::Node& node) { return is_op(&node, "Loop") || is_op(&node, "Scan"); }
+
 std::optional<Places> states_of(const ir::Node& node, const ir::Graph& body) {
   const size_t inputs = node.inputs.size();
   if (is_op(&node, "Loop") && inputs >= 2 && body.inputs.size() == inputs &&
@@ -45,14 +47,11 @@ std::string source_of(const ir::Graph& body, std::string name) {
 std::vector<size_t> invariant_states(const ir::Node& node, const ir::Graph& body,
                                      const Places& places) {
   std::vector<size_t> found;
-  std::unordered_set<std::string> defined;
   for (size_t i = 0; i < places.count; ++i) {
     const std::string& outer = node.inputs[places.node_input + i];
     const std::string& inner = body.inputs[places.body_input + i].name;
-    if (outer.empty() || source_of(body, body.outputs[places.body_output + i].name) != inner)
-      continue;
-    if (defined.empty()) collect_defined(body, defined);
-    if (!defined.contains(outer)) found.push_back(i);
+    if (!outer.empty() && source_of(body, body.outputs[places.body_output + i].name) == inner)
+      found.push_back(i);
   }
   return found;
 }
@@ -62,54 +61,63 @@ void erase_at(std::vector<T>& list, size_t i) {
   if (i < list.size()) list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
-// Appends what stands for the node's outputs of these states to `after`.
+// `names` gets what the node's outputs of these states are called now.
 void free_states(ir::Node& node, ir::Attribute& attribute, const Places& places,
-                 const std::vector<size_t>& states, std::vector<ir::Node>& after) {
+                 const std::vector<size_t>& states, NewNames& names) {
   auto body = std::make_shared<ir::Graph>(*attribute.g);
-  NewNames names;
-  for (const size_t i : states)
-    names[body->inputs[places.body_input + i].name] = node.inputs[places.node_input + i];
+  NewNames inside;
   for (auto i = states.rbegin(); i != states.rend(); ++i) {
-    if (*i < node.outputs.size() && !node.outputs[*i].empty()) {
-      ir::Node handed;
-      handed.op_type = "Identity";
-      handed.name = node.name;
-      handed.inputs = {node.inputs[places.node_input + *i]};
-      handed.outputs = {node.outputs[*i]};
-      after.push_back(std::move(handed));
-    }
+    const std::string& outer = node.inputs[places.node_input + *i];
+    inside[body->inputs[places.body_input + *i].name] = outer;
+    if (*i < node.outputs.size() && !node.outputs[*i].empty()) names[node.outputs[*i]] = outer;
     erase_at(node.outputs, *i);
     erase_at(node.inputs, places.node_input + *i);
     erase_at(body->inputs, places.body_input + *i);
     erase_at(body->outputs, places.body_output + *i);
   }
-  rename_uses(*body, names);
+  rename_uses(*body, inside);
   attribute.g = std::move(body);
 }
+
+class Freeing {
+ public:
+  explicit Freeing(ir::Graph& graph) : graph_(graph) {}
+
+  void run() {
+    for (const ir::ValueInfo& output : graph_.outputs) kept_.insert(output.name);
+    inside_ = defined_inside(graph_);
+    NewNames names;
+    for (ir::Node& node : graph_.nodes) {
+      if (!names.empty()) rename_uses(node, names);
+      free(node, names);
+    }
+    std::erase_if(graph_.nodes, [](const ir::Node& node) { return node.outputs.empty(); });
+  }
+
+ private:
+  void free(ir::Node& node, NewNames& names) {
+    if (!may_have_states(node)) return;
+    const auto body = std::ranges::find_if(
+        node.attributes, [](const ir::Attribute& a) { return a.name == "body" && a.g; });
+    if (body == node.attributes.end()) return;
+    const auto places = states_of(node, *body->g);
+    if (!places) return;
+    std::vector<size_t> states = invariant_states(node, *body->g, *places);
+    std::erase_if(states, [&](size_t i) {
+      return inside_.contains(node.inputs[places->node_input + i]) ||
+             (i < node.outputs.size() && kept_.contains(node.outputs[i]));
+    });
+    if (!states.empty()) free_states(node, *body, *places, states, names);
+  }
+
+  ir::Graph& graph_;
+  std::unordered_set<std::string> kept_, inside_;  // outputs; names that bodies give to values
+};
 
 }  // namespace
 
 void free_loop_invariants(ir::Graph& graph) {
-  const auto loops = [](const ir::Node& node) {
-    return is_op(&node, "Loop") || is_op(&node, "Scan");
-  };
-  if (std::ranges::none_of(graph.nodes, loops)) return;
-  std::vector<ir::Node> nodes;
-  nodes.reserve(graph.nodes.size());
-  for (ir::Node& node : graph.nodes) {
-    std::vector<ir::Node> after;
-    const auto body =
-        std::ranges::find_if(node.attributes, [](const auto& a) { return a.name == "body" && a.g; });
-    if (loops(node) && body != node.attributes.end()) {
-      if (const auto places = states_of(node, *body->g)) {
-        const std::vector<size_t> states = invariant_states(node, *body->g, *places);
-        if (!states.empty()) free_states(node, *body, *places, states, after);
-      }
-    }
-    nodes.push_back(std::move(node));
-    std::ranges::move(after, std::back_inserter(nodes));
-  }
-  graph.nodes = std::move(nodes);
+  if (std::ranges::any_of(graph.nodes, may_have_states)) Freeing(graph).run();
 }
 
 }  // namespace sardonyx::rewrite

@@ -7,8 +7,8 @@ namespace sardonyx::rewrite {
 
 // A state that the body of a Loop or Scan hands on as it came, as exporters of TensorFlow's loops
 // do with weights, is no state any more: the body reads the value from around the loop, where what
-// is constant counts as such, and what the node gave is that value. The nodes of this graph only,
-// not those of its subgraphs.
+// is constant counts as such, and who read what the node gave reads that value, too. Those that are
+// outputs of the graph stay. The nodes of this graph only, not those of its subgraphs.
 void free_loop_invariants(ir::Graph& graph);
 
 }  // namespace sardonyx::rewrite

@@ -98,6 +98,13 @@ class Joiner {
 }  // namespace
 
 void join_quantized_sums(ir::Graph& graph, const infer::Scope& scope) {
+  const auto is_internal = [](const ir::Node& node, std::string_view op) {
+    return node.domain == "sardonyx" && node.op_type == op;
+  };
+  const auto any = [&](std::string_view op) {
+    return std::ranges::any_of(graph.nodes, [&](const auto& node) { return is_internal(node, op); });
+  };
+  if (!any("QLinearConv") || !any("Region")) return;
   Joiner(graph, scope).run();
 }
 

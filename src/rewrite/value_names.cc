@@ -22,8 +22,7 @@ void rename_inside(std::shared_ptr<const ir::Graph>& graph, const NewNames& name
   graph = std::move(copy);
 }
 
-}  // namespace
-
+// Adds the names that a graph, or one inside it, gives to values.
 void collect_defined(const ir::Graph& graph, std::unordered_set<std::string>& names) {
   for (const ir::ValueInfo& input : graph.inputs) names.insert(input.name);
   for (const ir::TensorProto& tensor : graph.initializers) names.insert(tensor.name);
@@ -36,6 +35,8 @@ void collect_defined(const ir::Graph& graph, std::unordered_set<std::string>& na
     });
   }
 }
+
+}  // namespace
 
 std::unordered_set<std::string> defined_inside(const ir::Graph& graph) {
   std::unordered_set<std::string> names;

@@ -11,9 +11,7 @@ namespace sardonyx::rewrite {
 
 using NewNames = std::unordered_map<std::string, std::string>;  // by the old ones
 
-// Adds the names that a graph, or one inside it, gives to values.
-void collect_defined(const ir::Graph& graph, std::unordered_set<std::string>& names);
-// Those that graphs inside a graph's nodes give.
+// The names that graphs inside a graph's nodes give to values.
 std::unordered_set<std::string> defined_inside(const ir::Graph& graph);
 
 // Renames what a node, and the graphs inside it, read; none of these gives an old or a new name to

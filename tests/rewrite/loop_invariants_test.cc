@@ -49,7 +49,7 @@ std::vector<std::vector<float>> outputs(const std::string& text, int64_t n) {
 }
 
 TEST(LoopInvariants, OfLoopsAreReadFromAround) {
-  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y, float[2] after, float[m] all) {
+  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y, float[2] doubled, float[m] all) {
     keep = Constant<value = bool {1}>()
     w = Constant<value = float[2] {3, 4}>()
     y, after, all = Loop(n, keep, x, w) <body = body (int64 i, bool go, state, weight) => (go, next, handed, item) {
@@ -57,17 +57,18 @@ TEST(LoopInvariants, OfLoopsAreReadFromAround) {
       handed = Identity(weight)
       item = ReduceSum<keepdims = 0>(state)
     }>
+    doubled = Add(after, after)
   })";
   const Loop loop = freed(text);
   EXPECT_EQ(loop.inputs, 3u);
   EXPECT_EQ(loop.body_inputs, 3u);
   EXPECT_EQ(loop.body_outputs, 3u);
-  EXPECT_EQ(outputs(text, 2), (std::vector<std::vector<float>>{{9, 32}, {3, 4}, {3, 11}}));
-  EXPECT_EQ(outputs(text, 0), (std::vector<std::vector<float>>{{1, 2}, {3, 4}, {}}));
+  EXPECT_EQ(outputs(text, 2), (std::vector<std::vector<float>>{{9, 32}, {6, 8}, {3, 11}}));
+  EXPECT_EQ(outputs(text, 0), (std::vector<std::vector<float>>{{1, 2}, {6, 8}, {}}));
 }
 
 TEST(LoopInvariants, OfScansAreReadFromAround) {
-  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y, float[2] after, float[3, 2] all) {
+  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y, float[2] doubled, float[3, 2] all) {
     slices = Constant<value = float[3, 2] {1, 2, 3, 4, 5, 6}>()
     w = Constant<value = float[2] {3, 4}>()
     after, y, all = Scan(w, x, slices) <num_scan_inputs = 1, body = body (weight, state, slice) => (weight, next, item) {
@@ -75,6 +76,7 @@ TEST(LoopInvariants, OfScansAreReadFromAround) {
       next = Add(state, scaled)
       item = Identity(next)
     }>
+    doubled = Add(after, after)
   })";
   const Loop loop = freed(text);
   EXPECT_EQ(loop.inputs, 2u);
@@ -84,7 +86,7 @@ TEST(LoopInvariants, OfScansAreReadFromAround) {
 }
 
 TEST(LoopInvariants, AreFoundInGraphsInsideTheBody) {
-  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y, float[2] z) {
+  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y) {
     keep = Constant<value = bool {1}>()
     z, y = Loop(n, keep, x, x) <body = body (int64 i, bool go, fixed, state) => (go, fixed, next) {
       two = Constant<value = int64 {2}>()
@@ -98,6 +100,31 @@ TEST(LoopInvariants, AreFoundInGraphsInsideTheBody) {
   })";
   EXPECT_EQ(freed(text).inputs, 3u);
   EXPECT_EQ(outputs(text, 3)[0], (std::vector<float>{3, 12}));
+}
+
+TEST(LoopInvariants, MayBeAllThereIs) {
+  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y) {
+    keep = Constant<value = bool {1}>()
+    z = Loop(n, keep, x) <body = body (int64 i, bool go, state) => (go, same) {
+      same = Identity(state)
+    }>
+    y = Add(z, z)
+  })";
+  ir::Graph graph = rewrite::lower(wire::parse_model(header + text));
+  rewrite::free_loop_invariants(graph);
+  EXPECT_EQ(graph.nodes.size(), 2u);
+  EXPECT_EQ(outputs(text, 2)[0], (std::vector<float>{2, 4}));
+}
+
+TEST(LoopInvariants, StayWhereTheyAreOutputs) {
+  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y) {
+    keep = Constant<value = bool {1}>()
+    y = Loop(n, keep, x) <body = body (int64 i, bool go, state) => (go, same) {
+      same = Identity(state)
+    }>
+  })";
+  EXPECT_EQ(freed(text).inputs, 3u);
+  EXPECT_EQ(outputs(text, 2)[0], (std::vector<float>{1, 2}));
 }
 
 TEST(LoopInvariants, AreNotThoseThatTakeTurns) {
