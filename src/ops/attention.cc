@@ -1,6 +1,10 @@
-// Attention, and its internal form (domain "sardonyx") for attention that a model spells out:
-// attribute transposed says of Q, K, V and Y which are batch x length x heads x size, and a query
-// that may attend to nothing gives NaN, as Softmax does.
+// Attention, and its internal form (domain "sardonyx") for attention that a model spells out. Its
+// attribute transposed says of Q, K, V and Y which have their length before their heads (of three
+// dimensions: before their batch). It means what the nodes did: a query that may attend to nothing
+// gives NaN, as Softmax does, masks broadcast as Where and Add do it, and with three dimensions
+// those of a mask are batch, queries and keys. A second mask, which is added, is input 7. Attribute
+// inner says of each mask how the batches are counted that it is for: where that is not 1, its
+// first dimension is of rows of so many batches, and its second of those in a row.
 #include "kernels/attention/attention.h"
 
 #include <cmath>
@@ -20,10 +24,17 @@ using kernels::AttentionShape;
 using kernels::HeadStrides;
 using kernels::MaskShape;
 
-// Of a spelled-out attention: what is added after the boolean mask of input 3.
-constexpr int second_mask = 7;
+constexpr int mask_inputs[] = {3, 7};
 
-// Which of Q, K, V and Y have their heads after their length.
+bool is_spelled_out(const NodeView& node) { return node.node().domain == "sardonyx"; }
+
+// Attribute inner, of mask 0 or 1.
+int64_t inner_batches(const NodeView& node, size_t mask) {
+  const auto given = node.attr_ints("inner");
+  return given && mask < given->size() ? (*given)[mask] : 1;
+}
+
+// Which of Q, K, V and Y have their length first.
 struct Transposed {
   explicit Transposed(const NodeView& node) {
     const auto given = node.attr_ints("transposed");
@@ -39,8 +50,10 @@ struct Heads {
 
 Heads heads_of(InferContext& ctx, int i, std::string_view attribute) {
   const Dims& shape = *ctx.shape(i);
-  if (shape.size() == 4 && Transposed(ctx).flags[i])
-    return {shape[0], shape[2], shape[1], shape[3]};
+  if (Transposed(ctx).flags[i]) {
+    return shape.size() == 4 ? Heads{shape[0], shape[2], shape[1], shape[3]}
+                             : Heads{shape[1], Dim(1), shape[0], shape[2]};
+  }
   if (shape.size() == 4) return {shape[0], shape[1], shape[2], shape[3]};
   const int64_t heads = ctx.attr_int(attribute, 0);
   if (heads < 1)
@@ -65,10 +78,31 @@ void check_mask(InferContext& ctx, const Dims& output) {
   }
   if (mask.size() > 1)
     ctx.broadcast(std::span(output).first(3), std::span(mask).first(mask.size() - 1));
-  const bool is_a_column = ctx.node().domain == "sardonyx" && mask.back() == 1;
-  if (is_a_column) return;
   ctx.require_at_least(output[3], mask.back(),
                        "attn_mask must not have more columns than there are keys");
+}
+
+// Of a spelled-out attention: the scores as one of its masks makes them, which repeats batches and
+// queries of which there is one.
+Dims masked_scores(InferContext& ctx, size_t mask, const Dims& scores) {
+  const int input = mask_inputs[mask];
+  if (!ctx.has_input(input) || !ctx.shape(input)) return scores;
+  const int64_t inner = inner_batches(ctx, mask);
+  const bool has_heads = *ctx.rank(0) == 4;
+  Dims from{scores[0]};
+  if (inner != 1) from = {floor_div(scores[0], Dim(inner)), Dim(inner)};
+  if (has_heads) from.push_back(scores[1]);
+  from.push_back(scores[2]), from.push_back(scores[3]);
+  const Dims to = ctx.broadcast(from, *ctx.shape(input));
+  const size_t rank = to.size();
+  if (rank != from.size()) ctx.fail("a mask must not have more dimensions than the scores");
+  const Dims made{inner == 1 ? to[0] : to[0] * to[1], has_heads ? to[rank - 3] : scores[1],
+                  to[rank - 2], to[rank - 1]};
+  for (const size_t i : {0, 1, 2, 3}) {
+    if (i % 2 == 0 && inner == 1) continue;
+    ctx.require_equal(made[i], scores[i], "a mask must broadcast to the scores");
+  }
+  return made;
 }
 
 void check_windows(const NodeView& node) {
@@ -81,8 +115,10 @@ void check_windows(const NodeView& node) {
 }
 
 Dims output_of(InferContext& ctx, const Heads& q, const Heads& v) {
+  const bool turned = Transposed(ctx).flags[3];
+  if (*ctx.rank(0) == 3 && turned) return {q.length, q.batch, v.size};
   if (*ctx.rank(0) == 3) return {q.batch, q.length, q.heads * v.size};
-  if (Transposed(ctx).flags[3]) return {q.batch, q.length, q.heads, v.size};
+  if (turned) return {q.batch, q.length, q.heads, v.size};
   return {q.batch, q.heads, q.length, v.size};
 }
 
@@ -113,8 +149,8 @@ void infer(InferContext& ctx) {
       ctx.fail("Q, K and V must all have three or all have four dimensions; {} has {}",
                ctx.input_name(i), rank);
   }
-  const Heads q = heads_of(ctx, 0, "q_num_heads"), k = heads_of(ctx, 1, "kv_num_heads"),
-              v = heads_of(ctx, 2, "kv_num_heads");
+  const Heads k = heads_of(ctx, 1, "kv_num_heads"), v = heads_of(ctx, 2, "kv_num_heads");
+  Heads q = heads_of(ctx, 0, "q_num_heads");
   ctx.require_equal(q.batch, k.batch, "Q and K must have the same batch size");
   ctx.require_equal(q.batch, v.batch, "Q and V must have the same batch size");
   ctx.require_equal(k.heads, v.heads, "K and V must have the same number of heads");
@@ -147,8 +183,13 @@ void infer(InferContext& ctx) {
   }
   if (const auto count = ctx.type(6).element_count())
     ctx.require_equal(*count, q.batch, "nonpad_kv_seqlen must have one number for each batch");
-  const Dims scores{q.batch, q.heads, q.length, total};
-  check_mask(ctx, scores);
+  Dims scores{q.batch, q.heads, q.length, total};
+  if (is_spelled_out(ctx)) {
+    for (const size_t mask : {0, 1}) scores = masked_scores(ctx, mask, scores);
+    q.batch = scores[0], q.length = scores[2];
+  } else {
+    check_mask(ctx, scores);
+  }
   ctx.set(0, ctx.element(0), output_of(ctx, q, v));
   ctx.set(1, ctx.element(1), {q.batch, k.heads, total, k.size});
   ctx.set(2, ctx.element(2), {q.batch, k.heads, total, v.size});
@@ -173,10 +214,24 @@ struct State {
   int64_t scratch = 0;
 };
 
-HeadStrides strides(std::span<const int64_t> shape, int64_t heads, bool transposed) {
-  if (transposed) return {shape[1] * shape[2] * shape[3], shape[3], shape[2] * shape[3]};
-  if (shape.size() == 4) return {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]};
-  return {shape[1] * shape[2], heads > 0 ? shape[2] / heads : 0, shape[2]};
+// One of Q, K, V and Y, wherever its dimensions are.
+struct Operand {
+  int64_t batch, heads, length, size;
+  HeadStrides strides;
+};
+
+Operand operand(std::span<const int64_t> shape, int64_t heads, bool length_first) {
+  if (shape.size() == 3) {
+    const int64_t batch = shape[length_first ? 1 : 0], length = shape[length_first ? 0 : 1];
+    const int64_t hidden = shape[2], size = heads > 0 ? hidden / heads : 0;
+    if (length_first) return {batch, heads, length, size, {hidden, size, batch * hidden}};
+    return {batch, heads, length, size, {length * hidden, size, hidden}};
+  }
+  heads = shape[length_first ? 2 : 1];
+  const int64_t length = shape[length_first ? 1 : 2], size = shape[3];
+  if (length_first)
+    return {shape[0], heads, length, size, {length * heads * size, size, heads * size}};
+  return {shape[0], heads, length, size, {heads * length * size, length * size, size}};
 }
 
 void write_cache(const RunContext& run, const Cache& c, int input, std::byte* to) {
@@ -207,33 +262,31 @@ struct Settings {
   bool causal = false;
   int64_t left = -1, right = -1, mode = 0;
   Transposed transposed;
+  int64_t inner[2] = {1, 1};
   bool spelled_out = false;  // and means what the nodes that it replaced did
 };
 
 void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
-  const auto q = bind.in_shape(0), k = bind.in_shape(1), v = bind.in_shape(2);
-  const bool four = q.size() == 4;
+  const bool* turned = settings.transposed.flags;
+  const Operand q = operand(bind.in_shape(0), settings.q_heads, turned[0]),
+                k = operand(bind.in_shape(1), settings.kv_heads, turned[1]),
+                v = operand(bind.in_shape(2), settings.kv_heads, turned[2]),
+                y = operand(bind.out_shape(0), settings.q_heads, turned[3]);
   AttentionShape& a = s.shape;
   a = {};
-  a.batch = q[0];
-  const bool* turned = settings.transposed.flags;
-  a.q_heads = four ? q[turned[0] ? 2 : 1] : settings.q_heads,
-  a.kv_heads = four ? k[turned[1] ? 2 : 1] : settings.kv_heads;
-  a.q_length = four && !turned[0] ? q[2] : q[1];
-  a.head_size = four ? q[3] : q[2] / a.q_heads, a.v_head_size = four ? v[3] : v[2] / a.kv_heads;
+  a.batch = y.batch, a.q_heads = q.heads, a.kv_heads = k.heads, a.q_length = y.length;
+  a.head_size = q.size, a.v_head_size = v.size;
   a.past = bind.has_input(4) ? bind.in_shape(4)[2] : 0;
-  a.kv_length = a.past + (four && !turned[1] ? k[2] : k[1]);
+  a.kv_length = a.past + k.length;
   if (a.kv_heads < 1 || a.q_heads % a.kv_heads != 0) {
     throw Error(ErrorCode::run_failed,
                 fmt::format("the {} heads of Q must be a multiple of the {} heads of K", a.q_heads,
                             a.kv_heads));
   }
-  a.q = strides(q, a.q_heads, turned[0]), a.k = strides(k, a.kv_heads, turned[1]),
-  a.v = strides(v, a.kv_heads, turned[2]);
-  a.y = four && !turned[3] ? HeadStrides{a.q_heads * a.q_length * a.v_head_size,
-                                         a.q_length * a.v_head_size, a.v_head_size}
-                           : HeadStrides{a.q_length * a.q_heads * a.v_head_size, a.v_head_size,
-                                         a.q_heads * a.v_head_size};
+  a.q = q.strides, a.k = k.strides, a.v = v.strides, a.y = y.strides;
+  // A mask of more batches or queries repeats the only one there is.
+  if (q.batch != y.batch) a.q.batch = a.k.batch = a.v.batch = 0;
+  if (q.length != y.length) a.q.row = 0;
   a.scale = settings.has_scale ? settings.scale : 1 / std::sqrt(static_cast<double>(a.head_size));
   a.softcap = settings.softcap, a.masked = settings.masked, a.causal = settings.causal,
   a.left = settings.left, a.right = settings.right;
@@ -242,19 +295,26 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
   a.empty_is_nan = settings.spelled_out;
 }
 
-// broadcasts: a mask of one column stands for all keys; to the standard it has but the first one.
-void bind_mask(const BindContext& bind, int input, bool broadcasts, AttentionShape& a) {
+// Where the attention is spelled out, a mask of one column stands for all keys; to the standard it
+// has but the first one.
+void bind_mask(const BindContext& bind, size_t which, const Settings& settings, AttentionShape& a) {
+  const int input = mask_inputs[which];
   if (!bind.has_input(input)) return;
   const auto mask = bind.in_shape(input);
-  MaskShape& made = bind.in_type(input) == ElementType::boolean ? a.allowed : a.bias;
+  const bool is_boolean = bind.in_type(input) == ElementType::boolean;
+  MaskShape& made = is_boolean ? a.allowed : which == 0 ? a.bias : a.more;
+  made.inner = settings.inner[which];
+  std::vector<int64_t*> steps{&made.step.row};  // from the last dimension but one on
+  if (!settings.spelled_out || bind.in_shape(0).size() == 4) steps.push_back(&made.step.head);
+  if (made.inner != 1) steps.push_back(&made.inner_step);
+  steps.push_back(&made.step.batch);
   int64_t step = mask.back();
-  int64_t* const to[] = {&made.step.row, &made.step.head, &made.step.batch};
   for (size_t back = 2; back <= mask.size(); ++back) {
     const int64_t dim = mask[mask.size() - back];
-    *to[back - 2] = dim == 1 ? 0 : step;
+    *steps[back - 2] = dim == 1 ? 0 : step;
     step *= dim;
   }
-  made.is_a_column = broadcasts && mask.back() == 1;
+  made.is_a_column = settings.spelled_out && mask.back() == 1;
   made.columns = made.is_a_column ? a.kv_length : mask.back();
 }
 
@@ -307,7 +367,7 @@ void run_attention(RunContext& run, const State& s, ThreadPool& alone) {
     else
       data.bias = s.wide.in<T>(run, 3);
   }
-  if (run.has_input(second_mask)) data.bias = run.in<T>(second_mask);
+  if (run.has_input(mask_inputs[1])) data.more = run.in<T>(mask_inputs[1]);
   if (run.has_input(6)) data.lengths = run.in<int64_t>(6);
   data.y = s.wide.out<T>(run, 0);
   data.scores = s.wide.out<T>(run, 3);
@@ -324,8 +384,7 @@ std::unique_ptr<Step> make_attention(const Settings& settings) {
       [settings](BindContext& bind, State& s) {
         ScratchLayout layout;
         bind_sizes(bind, s, settings);
-        bind_mask(bind, 3, settings.spelled_out, s.shape);
-        if (settings.spelled_out) bind_mask(bind, second_mask, true, s.shape);
+        for (const size_t mask : {0, 1}) bind_mask(bind, mask, settings, s.shape);
         bind_cache(bind, s, compute, layout);
         s.wide.plan_in(bind, 0, compute, layout);
         if (bind.has_input(3) && bind.in_type(3) != ElementType::boolean)
@@ -347,7 +406,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     ctx.fail(ErrorCode::unsupported, "no attention of {}", name_of(type));
   if (!ctx.has_output(0))
     ctx.fail(ErrorCode::unsupported, "an Attention whose output Y is not used");
-  Settings settings{.transposed = Transposed(ctx), .spelled_out = ctx.node().domain == "sardonyx"};
+  Settings settings{.transposed = Transposed(ctx), .spelled_out = is_spelled_out(ctx)};
+  for (const size_t mask : {0, 1}) settings.inner[mask] = inner_batches(ctx, mask);
   settings.q_heads = ctx.attr_int("q_num_heads", 0),
   settings.kv_heads = ctx.attr_int("kv_num_heads", 0);
   settings.has_scale = ctx.has_attribute("scale");

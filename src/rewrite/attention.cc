@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,12 @@ bool has_perm(const ir::Node* node, std::vector<int64_t> perm) {
   return given != nullptr && std::ranges::equal(given->ints, perm);
 }
 
-// The nodes of one attention, from its Softmax.
+// The nodes of one attention, from its Softmax. Bit n of `sides` says which input of the nth sum
+// before it is the scores; the other is added.
 class Match {
  public:
-  Match(GraphIndex& index, size_t softmax) : index_(index), softmax_(softmax) {}
+  Match(GraphIndex& index, size_t softmax, unsigned sides)
+      : index_(index), softmax_(softmax), sides_(sides) {}
 
   bool replace() {
     if (!softmax() || !scores() || !values()) return false;
@@ -29,12 +32,11 @@ class Match {
     fused.op_type = "Attention";
     fused.name = index_.node(softmax_).name;
     std::vector<int64_t> transposed(4, 0);
-    const std::vector<int64_t> swapped{0, 2, 1, 3};
     for (size_t i = 0; i < 3; ++i) {
       const size_t turn = index_.producer_index(operands_[i]);
       if (i == 1 && keys_swapped_) {
         transposed[i] = 1;
-      } else if (turn != index_.size() && has_perm(&index_.node(turn), swapped)) {
+      } else if (turn != index_.size() && has_perm(&index_.node(turn), length_first())) {
         operands_[i] = index_.node(turn).inputs[0];
         transposed[i] = 1;
         parts_.push_back(turn);
@@ -42,14 +44,15 @@ class Match {
       fused.inputs.push_back(operands_[i]);
     }
     if (left_out_) allow();
-    if (!mask_.empty()) fused.inputs.push_back(mask_);
-    if (!added_.empty()) {
-      fused.inputs.resize(mask_.empty() ? 3 : 7);
-      fused.inputs.push_back(added_);
+    std::vector<int64_t> inner;
+    for (const Mask& mask : masks_) {
+      fused.inputs.resize(inner.empty() ? 3 : 7);
+      fused.inputs.push_back(mask.value);
+      inner.push_back(mask.inner);
     }
     size_t last = product_;
     const size_t user = index_.only_user(index_.node(product_).outputs[0]);
-    if (user != index_.size() && has_perm(&index_.node(user), swapped)) {
+    if (user != index_.size() && has_perm(&index_.node(user), length_first())) {
       transposed[3] = 1;
       last = user;
     }
@@ -57,50 +60,52 @@ class Match {
     fused.attributes = {ops::float_attribute("scale", static_cast<float>(scale_)),
                         ops::ints_attribute("transposed", transposed)};
     if (masked_) fused.attributes.push_back(ops::float_attribute("masked", *masked_));
+    if (!inner.empty()) fused.attributes.push_back(ops::ints_attribute("inner", inner));
+    if (rank_ == 3) {
+      fused.attributes.push_back(ops::int_attribute("q_num_heads", 1));
+      fused.attributes.push_back(ops::int_attribute("kv_num_heads", 1));
+    }
     index_.replace(last, std::move(fused), parts_);
     return true;
   }
 
  private:
+  // What the scores are masked with. Where `inner` is not 1, it has the shape that scores have
+  // whose batches are counted in rows of so many: one dimension more.
+  struct Mask {
+    std::string value;
+    int64_t inner = 1;
+  };
+
   const ir::Dims* shape(const std::string& value) const {
     const infer::Known* known = index_.known(value);
     return known && known->type.shape ? &*known->type.shape : nullptr;
   }
 
-  bool softmax() const {
+  // Batch (and heads) x length x size, from length first.
+  std::vector<int64_t> length_first() const {
+    return rank_ == 4 ? std::vector<int64_t>{0, 2, 1, 3} : std::vector<int64_t>{1, 0, 2};
+  }
+
+  bool softmax() {
     const ir::Node& node = index_.node(softmax_);
     if (!is_op(&node, "Softmax") || !index_.is_float32(node.outputs[0])) return false;
     const auto* dims = shape(node.outputs[0]);
-    if (dims == nullptr || dims->size() != 4) return false;
+    if (dims == nullptr || dims->size() < 3 || dims->size() > 4) return false;
+    rank_ = dims->size();
     const ir::Attribute* axis = node.find("axis");
-    return axis == nullptr || !axis->i || *axis->i == -1 || *axis->i == 3;
+    return axis == nullptr || !axis->i || *axis->i == -1 ||
+           *axis->i == static_cast<int64_t>(rank_) - 1;
   }
 
   // What the Softmax is of, back to the operands.
   bool scores() {
     std::string value = index_.node(softmax_).inputs[0];
-    if (index_.uses(value) != 1) return false;
     int uses = 1;  // of `value`
+    for (unsigned n = 0; n < 2 && takes_sum(value, (sides_ >> n) & 1); ++n) continue;
+    if (masks_.size() < 2) takes_where(value, uses);
+    std::ranges::reverse(masks_);
     const ir::Node* node = index_.producer(value);
-    if (is_op(node, "Add")) {
-      for (const size_t side : {size_t{0}, size_t{1}}) {
-        const std::string &product = node->inputs[side], &added = node->inputs[1 - side];
-        const ir::Node* before = index_.producer(product);
-        const bool masked = is_op(before, "Where") && index_.uses(product) == 1;
-        if ((!masked && !is_scaled_product(product, 1)) || !index_.is_float32(added) ||
-            !is_mask(added, product, value))
-          continue;
-        added_ = node->inputs[1 - side];
-        value = node->inputs[side];
-        break;
-      }
-      if (added_.empty()) return false;
-      node = index_.producer(value);
-    }
-    if (is_op(node, "Where")) {
-      if (!takes_where(*node, value, uses)) return false;
-    }
-    node = index_.producer(value);
     if (is_op(node, "Mul") || is_op(node, "Div")) {
       if (index_.uses(value) != uses || !without_factor(value)) return false;
       node = index_.producer(value);
@@ -112,22 +117,69 @@ class Match {
     return keys(node->inputs[1]);
   }
 
+  // The node that masks scores, where its output is nothing but the scores: `value`, or of another
+  // shape, in which a Reshape puts it back.
+  const ir::Node* masking(const std::string& value, std::string_view op, bool& reshaped) const {
+    const ir::Node* node = index_.uses(value) == 1 ? index_.producer(value) : nullptr;
+    reshaped = is_op(node, "Reshape");
+    if (reshaped)
+      node = index_.uses(node->inputs[0]) == 1 ? index_.producer(node->inputs[0]) : nullptr;
+    return is_op(node, op) ? node : nullptr;
+  }
+
+  // Scores before the Reshape that counts their batches in rows, where there is one. 0 where it
+  // does something else; otherwise how many batches are in a row.
+  int64_t without_rows(std::string& scores, const std::string& result, bool reshaped) const {
+    if (!reshaped) return 1;
+    const ir::Node* node = index_.producer(scores);
+    if (!is_op(node, "Reshape") || index_.uses(scores) != 1) return 0;
+    const auto *rows = shape(scores), *all = shape(node->inputs[0]), *back = shape(result);
+    if (rows == nullptr || all == nullptr || back == nullptr || rows->size() != rank_ + 1 ||
+        all->size() != rank_ || *all != *back ||
+        !std::equal(rows->begin() + 2, rows->end(), all->begin() + 1, all->end()))
+      return 0;
+    const std::optional<int64_t> inner = (*rows)[1].value();
+    if (!inner || *inner < 2 || (*rows)[0] * (*rows)[1] != (*all)[0]) return 0;
+    scores = node->inputs[0];
+    return *inner;
+  }
+
+  bool takes_sum(std::string& value, size_t side) {
+    bool reshaped = false;
+    const ir::Node* sum = masking(value, "Add", reshaped);
+    if (sum == nullptr) return false;
+    const std::string& added = sum->inputs[1 - side];
+    if (!index_.is_float32(added) || !is_mask(added, sum->inputs[side])) return false;
+    std::string scores = sum->inputs[side];
+    const int64_t inner = without_rows(scores, value, reshaped);
+    if (inner == 0) return false;
+    masks_.push_back({added, inner});
+    value = scores;
+    return true;
+  }
+
   // Where(condition, scores, number), or the other way around. `uses`: how often the scores are
   // read.
-  bool takes_where(const ir::Node& where, std::string& value, int& uses) {
+  bool takes_where(std::string& value, int& uses) {
+    bool reshaped = false;
+    const ir::Node* where = masking(value, "Where", reshaped);
+    if (where == nullptr) return false;
     for (const size_t side : {size_t{1}, size_t{2}}) {
-      const std::string &scores = where.inputs[side], &made = where.outputs[0];
-      const auto number = index_.scalar(where.inputs[3 - side]);
+      std::string scores = where->inputs[side], mask = where->inputs[0];
+      const auto number = index_.scalar(where->inputs[3 - side]);
       if (!number || std::isnan(*number)) continue;
-      mask_ = where.inputs[0];
-      const std::vector<size_t> expansion = expansion_of(mask_, scores);
-      if (!expansion.empty()) mask_ = index_.node(expansion.front()).inputs[0];
+      const std::vector<size_t> expansion =
+          reshaped ? std::vector<size_t>() : expansion_of(mask, scores);
+      if (!expansion.empty()) mask = index_.node(expansion.front()).inputs[0];
+      if (!is_mask(mask, scores)) continue;
+      const int64_t inner = without_rows(scores, value, reshaped);
+      if (inner == 0) continue;
       uses = expansion.empty() ? 1 : 2;
-      if (!is_scaled_product(scores, uses) || !is_mask(mask_, scores, made)) continue;
       masked_ = static_cast<float>(*number);
-      if (side == 2) left_out_ = index_.producer_index(made);
+      if (side == 2) left_out_ = index_.producer_index(where->outputs[0]);
       parts_.insert(parts_.end(), expansion.begin(), expansion.end());
       parts_.push_back(index_.producer_index(scores));
+      masks_.push_back({mask, inner});
       value = scores;
       return true;
     }
@@ -151,9 +203,9 @@ class Match {
     ir::Node opposite;
     opposite.op_type = "Not";
     opposite.name = index_.node(*left_out_).name;
-    opposite.inputs = {mask_};
+    opposite.inputs = {masks_[0].value};
     opposite.outputs = {index_.node(*left_out_).outputs[0] + "__allowed"};
-    mask_ = opposite.outputs[0];
+    masks_[0].value = opposite.outputs[0];
     index_.change(*left_out_, std::move(opposite));
   }
 
@@ -172,38 +224,29 @@ class Match {
     return true;
   }
 
-  bool is_scaled_product(const std::string& value, int uses) const {
-    const ir::Node* node = index_.producer(value);
-    if (index_.uses(value) != uses) return false;
-    if (is_op(node, "Mul") || is_op(node, "Div")) {
-      const bool left = index_.scalar(node->inputs[1]).has_value();
-      node = index_.producer(node->inputs[left ? 0 : 1]);
-    }
-    return is_op(node, "MatMul");
-  }
-
-  // Repeated over the dimensions of the scores where it is not as large. How many keys there are
-  // the two may say in names that only a run finds to be equal.
-  bool is_mask(const std::string& mask, const std::string& scores,
-               const std::string& masked) const {
-    const auto *dims = shape(mask), *from = shape(scores), *to = shape(masked);
-    if (dims == nullptr || from == nullptr || to == nullptr || dims->empty() || dims->size() > 4 ||
-        from->size() != 4 || to->size() != 4)
+  // Attention broadcasts masks and scores as Where and Add do it, whatever sizes a run finds. Only
+  // what repeats the scores for sure stays apart: their product would be computed again and again.
+  bool is_mask(const std::string& mask, const std::string& scores) const {
+    const auto *dims = shape(mask), *all = shape(scores);
+    if (dims == nullptr || all == nullptr || dims->empty() || dims->size() > all->size())
       return false;
-    for (size_t back = 1; back <= dims->size(); ++back) {
-      const ir::Dim &dim = (*dims)[dims->size() - back], &all = (*to)[4 - back];
-      const bool joins = back == 1 && all == broadcast((*from)[3], dim);
-      if (!(dim == 1) && !(dim == all) && !joins) return false;
-    }
-    return true;
+    const auto begin = all->end() - static_cast<std::ptrdiff_t>(dims->size());
+    return std::ranges::equal(*dims, std::span(begin, all->end()),
+                              [](const ir::Dim& dim, const ir::Dim& own) {
+                                return dim == 1 || dim == own || !(own == 1);
+                              });
   }
 
   bool keys(std::string turned) {
     without_factor(turned);
     const ir::Node* node = index_.producer(turned);
     if (node != nullptr) parts_.push_back(index_.producer_index(turned));
-    keys_swapped_ = has_perm(node, {0, 2, 3, 1});
-    if (!keys_swapped_ && !has_perm(node, {0, 1, 3, 2})) return false;
+    const bool heads = rank_ == 4;
+    keys_swapped_ =
+        has_perm(node, heads ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{1, 2, 0});
+    if (!keys_swapped_ &&
+        !has_perm(node, heads ? std::vector<int64_t>{0, 1, 3, 2} : std::vector<int64_t>{0, 2, 1}))
+      return false;
     operands_[1] = node->inputs[0];
     without_factor(operands_[1]);
     return true;
@@ -219,14 +262,18 @@ class Match {
     return sizes_fit();
   }
 
-  // Four dimensions each, and the same batch and heads: nothing is broadcast.
+  // As many dimensions each as the scores, and the same batch and heads: nothing is broadcast.
   bool sizes_fit() const {
     const auto* q = shape(operands_[0]);
     const auto* k = shape(operands_[1]);
     const auto* v = shape(operands_[2]);
-    if (q == nullptr || k == nullptr || v == nullptr || q->size() != 4 || k->size() != 4 ||
-        v->size() != 4)
+    if (q == nullptr || k == nullptr || v == nullptr || q->size() != rank_ || k->size() != rank_ ||
+        v->size() != rank_)
       return false;
+    if (rank_ == 3) {
+      const ir::Dim &batch = (*k)[keys_swapped_ ? 1 : 0], &length = (*k)[keys_swapped_ ? 0 : 1];
+      return length == (*v)[1] && (*q)[0] == batch && (*q)[0] == (*v)[0];
+    }
     const ir::Dim &k_heads = (*k)[keys_swapped_ ? 2 : 1], &length = (*k)[keys_swapped_ ? 1 : 2];
     return length == (*v)[2] && (*q)[0] == (*k)[0] && (*q)[0] == (*v)[0] && (*q)[1] == k_heads &&
            (*q)[1] == (*v)[1] && (*q)[1].is_constant();
@@ -234,22 +281,25 @@ class Match {
 
   GraphIndex& index_;
   size_t softmax_;
+  unsigned sides_;
+  size_t rank_ = 0;
   size_t product_ = 0;  // of the weights and V
   std::string operands_[3];
-  std::string mask_;                // true where the scores count
-  std::string added_;               // to the scores, after the mask
-  std::optional<float> masked_;     // the score where the mask is false
+  std::vector<Mask> masks_;         // from the first on; booleans are true where the scores count
+  std::optional<float> masked_;     // the score where a boolean mask is false
   std::optional<size_t> left_out_;  // the Where whose mask is true where scores do not count
   std::vector<size_t> parts_;  // Transposes and factors of the operands, which others may read too
   double scale_ = 1;
-  bool keys_swapped_ = false;  // K is batch x length x heads x size
+  bool keys_swapped_ = false;  // K has its length first
 };
 
 }  // namespace
 
 void fuse_attention(GraphIndex& index) {
   for (size_t i = 0; i < index.size(); ++i) {
-    if (!index.is_dead(i)) Match(index, i).replace();
+    for (unsigned sides = 0; sides < 4 && !index.is_dead(i); ++sides) {
+      if (Match(index, i, sides).replace()) break;
+    }
   }
 }
 

@@ -157,6 +157,7 @@ class Block {
     Keys keys{0, length_};
     if (d_.allowed) keys.end = std::min(keys.end, s_.allowed.columns);
     if (d_.bias) keys.end = std::min(keys.end, s_.bias.columns);
+    if (d_.more) keys.end = std::min(keys.end, s_.more.columns);
     const int64_t position = query(r) + offset_;
     if (s_.causal) keys.end = std::min(keys.end, position + 1);
     if (s_.right >= 0 && s_.right < s_.kv_length) {
@@ -231,18 +232,21 @@ class Block {
         for (int64_t j = begin; j < end; ++j) row[j] = allowed[at + j] ? row[j] : masked;
       }
     }
-    if (d_.bias) {
-      const T* bias = d_.bias + place(s_.bias, r);
-      if (s_.bias.is_a_column) {
-        for (int64_t j = begin; j < end; ++j) row[j] += *bias;
-      } else {
-        for (int64_t j = begin; j < end; ++j)
-          row[j] = bias[at + j] == minus_infinity<T> ? bias[at + j] : row[j] + bias[at + j];
-      }
+    if (d_.bias) add(d_.bias + place(s_.bias, r), s_.bias.is_a_column, row, at, begin, end);
+    if (d_.more) add(d_.more + place(s_.more, r), s_.more.is_a_column, row, at, begin, end);
+  }
+  static void add(const T* bias, bool is_a_column, T* row, int64_t at, int64_t begin, int64_t end) {
+    if (is_a_column) {
+      for (int64_t j = begin; j < end; ++j) row[j] += *bias;
+    } else {
+      for (int64_t j = begin; j < end; ++j)
+        row[j] = bias[at + j] == minus_infinity<T> ? bias[at + j] : row[j] + bias[at + j];
     }
   }
   int64_t place(const MaskShape& mask, int64_t r) const {
-    return batch_ * mask.step.batch + head(r) * mask.step.head + query(r) * mask.step.row;
+    const int64_t outer = mask.inner == 1 ? batch_ : batch_ / mask.inner;
+    return outer * mask.step.batch + (batch_ - outer * mask.inner) * mask.inner_step +
+           head(r) * mask.step.head + query(r) * mask.step.row;
   }
 
   // Scores become weights; what earlier tiles left is brought to the new largest score.

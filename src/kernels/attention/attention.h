@@ -16,9 +16,12 @@ struct HeadStrides {
 // Which of the inner values `scores` receives.
 enum class AttentionScores : int32_t { raw, capped, biased, probabilities };
 
-// Where the values of a mask for one query are, and for how many keys there are any.
+// Where the values of a mask for one query are, and for how many keys there are any. A step is 0
+// where the mask repeats. Batches are counted in rows of `inner`, whose neighbours are inner_step
+// apart and which are step.batch apart.
 struct MaskShape {
-  HeadStrides step;          // 0 where the mask repeats
+  HeadStrides step;
+  int64_t inner = 1, inner_step = 0;
   int64_t columns = 0;       // keys beyond are masked
   bool is_a_column = false;  // one value for all keys
 };
@@ -28,7 +31,7 @@ struct AttentionShape {
   int64_t q_length = 0, kv_length = 0;
   int64_t head_size = 0, v_head_size = 0;
   HeadStrides q, k, v, y;
-  MaskShape allowed, bias;
+  MaskShape allowed, bias, more;
   int64_t past = 0;  // keys before the first query; unless `lengths` says otherwise
   double scale = 1;
   double softcap = 0;  // 0: none
@@ -41,8 +44,8 @@ struct AttentionShape {
   AttentionScores kind = AttentionScores::raw;
 };
 
-// A mask is boolean (true: attend), or added to the scores, or there is one of each: the boolean
-// one is first. lengths
+// Masks are boolean (true: attend) or added to the scores: first `allowed`, then `bias`, then
+// `more`, each where it is given. lengths
 // (optional): of each batch the keys that count; the queries are then its last ones, unless
 // positions (optional) say where they begin. sinks (optional): a score that takes its share of the
 // softmax but has no value. scores (where wanted) is [batch, q_heads, q_length, kv_length]. A query
@@ -54,6 +57,7 @@ struct AttentionData {
   const T* v = nullptr;
   const bool* allowed = nullptr;
   const T* bias = nullptr;
+  const T* more = nullptr;
   const int64_t* lengths = nullptr;
   const int64_t* positions = nullptr;  // of each batch's first query among its keys
   const T* sinks = nullptr;            // of each query head
