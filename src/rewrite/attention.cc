@@ -139,7 +139,9 @@ class Match {
         !std::equal(rows->begin() + 2, rows->end(), all->begin() + 1, all->end()))
       return 0;
     const std::optional<int64_t> inner = (*rows)[1].value();
-    if (!inner || *inner < 2 || (*rows)[0] * (*rows)[1] != (*all)[0]) return 0;
+    if (!inner || *inner < 2) return 0;
+    const bool counts = (*rows)[0] == floor_div((*all)[0], *inner);
+    if (!counts && (*rows)[0] * *inner != (*all)[0]) return 0;
     scores = node->inputs[0];
     return *inner;
   }

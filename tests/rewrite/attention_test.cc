@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 
 #include "sardonyx/session.h"
@@ -133,6 +134,306 @@ TEST_P(Attention, IsOneStepWithTheSameResults) {
 
 INSTANTIATE_TEST_SUITE_P(Spelled, Attention, testing::ValuesIn(spellings()),
                          [](const auto& given) { return given.param.name; });
+
+// A graph from its inputs to y, and sizes of these to run it with.
+struct Form {
+  std::string name, inputs, nodes;
+  std::vector<std::vector<Shape>> runs;
+  std::ptrdiff_t attentions = 1;
+};
+
+std::string triangle(std::string_view type, int64_t rows, int64_t columns) {
+  std::string made =
+      fmt::format("  table = Constant<value = {}[1,1,{},{}] {{", type, rows, columns);
+  for (int64_t i = 0; i < rows * columns; ++i)
+    made += fmt::format("{}{}", i > 0 ? ", " : "", i % columns <= i / columns ? 1 : 0);
+  return made + "}>()\n";
+}
+
+// GPT-2's mask: of a triangle, the rows keys - queries : keys.
+std::string by_lengths(const std::string& table, std::string_view last) {
+  return table +
+         "  k = Concat<axis = 2>(a, b)\n  v = Concat<axis = 2>(c, d)\n"
+         "  first = Constant<value = int64[1] {0}>()\n  one = Constant<value = int64[1] {1}>()\n"
+         "  rows = Constant<value = int64[1] {2}>()\n  columns = Constant<value = int64[1] {3}>()\n"
+         "  ks = Shape(k)\n  keys = Gather(ks, rows)\n  qs = Shape(q)\n  queries = Gather(qs, "
+         "rows)\n"
+         "  start = Sub(keys, queries)\n  part = Slice(table, start, keys, rows, one)\n"
+         "  cut = Slice(part, first, keys, columns, one)\n" +
+         fmt::format("  mask = {}\n", last) +
+         "  t = Transpose<perm = [0, 1, 3, 2]>(k)\n  s = MatMul(q, t)\n  h = Div(s, two)\n"
+         "  n = Where(mask, h, least)\n  m = Add(n, bias)\n" +
+         std::string(rest);
+}
+constexpr const char* cached =
+    "float[B, 2, Q, 4] q, float[B, 2, P, 4] a, float[B, 2, Q, 4] b, float[B, 2, P, 4] c, "
+    "float[B, 2, Q, 4] d, float[B, 1, 1, T] bias";
+std::vector<Shape> past_and(int64_t b, int64_t p, int64_t q) {
+  return {{b, 2, q, 4}, {b, 2, p, 4}, {b, 2, q, 4}, {b, 2, p, 4}, {b, 2, q, 4}, {b, 1, 1, p + q}};
+}
+
+// Four dimensions, or three.
+std::string of_scores(const std::string& mask) {
+  return std::string(turned) + "  s = MatMul(q, t)\n" + mask + std::string(rest);
+}
+std::string flat(const std::string& mask) {
+  return "  t = Transpose<perm = [0, 2, 1]>(k)\n  s = MatMul(q, t)\n" + mask + std::string(rest);
+}
+
+// Sizes of q, of k and of v, and those of masks.
+std::vector<Shape> sizes(int64_t b, int64_t q, int64_t k, std::vector<Shape> masks) {
+  std::vector<Shape> made{{b, 2, q, 4}, {b, 2, k, 4}, {b, 2, k, 4}};
+  made.insert(made.end(), masks.begin(), masks.end());
+  return made;
+}
+std::vector<Shape> flat_sizes(int64_t b, int64_t q, int64_t k, std::vector<Shape> masks = {}) {
+  std::vector<Shape> made{{b, q, 4}, {b, k, 4}, {b, k, 4}};
+  made.insert(made.end(), masks.begin(), masks.end());
+  return made;
+}
+
+std::vector<Form> causal_forms() {
+  return {
+      {"CausalByLengths",
+       cached,
+       by_lengths(triangle("bool", 8, 8), "Identity(cut)"),
+       {past_and(2, 0, 5), past_and(1, 3, 5), past_and(2, 7, 1), past_and(2, 8, 1),
+        past_and(1, 7, 2), past_and(1, 7, 3), past_and(1, 0, 1), past_and(1, 4, 0)}},
+      {"CausalOfBytes",
+       cached,
+       by_lengths(triangle("uint8", 8, 8), "Cast<to = 9>(cut)"),
+       {past_and(2, 0, 5), past_and(1, 3, 5), past_and(2, 7, 1), past_and(2, 8, 1)}},
+      // Where the table ends there is one row for all queries, or none.
+      {"CausalByTooFewRows",
+       cached,
+       by_lengths(triangle("bool", 4, 20), "Identity(cut)"),
+       {past_and(2, 0, 3), past_and(2, 2, 2), past_and(2, 3, 2), past_and(2, 3, 5),
+        past_and(2, 4, 1), past_and(2, 4, 2), past_and(2, 2, 3)}},
+  };
+}
+
+std::vector<Form> forms_of_sizes() {
+  const std::string qkv = "float[B, 2, Q, 4] q, float[B, 2, K, 4] k, float[B, 2, K, 4] v, ";
+  return {
+      {"MaskOfItsOwnSizes",
+       qkv + "bool[C, H, R, L] mask",
+       of_scores("  m = Where(mask, s, least)\n"),
+       {sizes(2, 5, 7, {{2, 2, 5, 7}}), sizes(2, 5, 7, {{1, 1, 1, 1}}),
+        sizes(1, 5, 7, {{3, 1, 5, 7}}), sizes(2, 1, 7, {{1, 2, 6, 7}}),
+        sizes(1, 1, 7, {{3, 1, 150, 1}}), sizes(1, 140, 7, {{3, 1, 140, 7}}),
+        sizes(2, 1, 7, {{1, 1, 0, 7}}), sizes(1, 5, 7, {{0, 1, 1, 7}}),
+        sizes(2, 5, 0, {{1, 1, 5, 1}}), sizes(2, 5, 1, {{1, 1, 1, 7}}),
+        sizes(2, 5, 7, {{1, 1, 1, 6}}), sizes(2, 5, 7, {{1, 1, 4, 7}}),
+        sizes(2, 5, 7, {{3, 1, 1, 7}}), sizes(2, 5, 7, {{1, 3, 1, 7}})}},
+      {"BiasOfItsOwnSizes",
+       qkv + "bool[Q, 1] mask, float[C, 1, R, L] bias",
+       of_scores("  n = Where(mask, no, s)\n  m = Add(bias, n)\n"),
+       {sizes(2, 5, 7, {{5, 1}, {2, 1, 5, 7}}), sizes(1, 1, 7, {{1, 1}, {2, 1, 3, 7}}),
+        sizes(2, 5, 7, {{5, 1}, {2, 1, 5, 3}}), sizes(2, 5, 7, {{5, 1}, {2, 1, 4, 7}})}},
+      {"TwoSums",
+       qkv + "float[1, 2, Q, K] bias, float[B, 1, 1, K] more",
+       of_scores("  c = Mul(half, s)\n  n = Add(bias, c)\n  m = Add(n, more)\n"),
+       {sizes(2, 5, 7, {{1, 2, 5, 7}, {2, 1, 1, 7}})}},
+      {"ThreeSums",
+       qkv + "float[1, 2, Q, K] bias, float[B, 1, 1, K] more",
+       of_scores("  c = Add(s, bias)\n  n = Add(c, more)\n  m = Add(n, more)\n"),
+       {sizes(2, 5, 7, {{1, 2, 5, 7}, {2, 1, 1, 7}})},
+       0},
+      // The product with the only query would be computed for each row of the mask.
+      {"OneQueryForManyRows",
+       "float[B, 2, 1, 4] q, float[B, 2, K, 4] k, float[B, 2, K, 4] v, float[R, 1] bias",
+       of_scores("  m = Add(s, bias)\n"),
+       {sizes(2, 1, 7, {{3, 1}})},
+       0},
+      {"SumWithWhatScoresMake",
+       qkv + "float[B, 2, Q, K] bias",
+       of_scores("  n = Mul(s, bias)\n  m = Add(s, n)\n"),
+       {sizes(2, 5, 7, {{2, 2, 5, 7}})},
+       0},
+  };
+}
+
+std::vector<Form> flat_forms() {
+  const std::string qkv = "float[N, Q, 4] q, float[N, K, 4] k, float[N, K, 4] v";
+  return {
+      {"Flat",
+       qkv,
+       flat("  m = Mul(s, half)\n"),
+       {flat_sizes(6, 5, 7), flat_sizes(1, 1, 3), flat_sizes(2, 140, 600), flat_sizes(2, 5, 0),
+        flat_sizes(0, 5, 7)}},
+      {"FlatMasked",
+       qkv + ", bool[Q, 1] mask, float[N, 1, K] bias",
+       flat("  n = Where(mask, s, some)\n  m = Add(n, bias)\n"),
+       {flat_sizes(6, 5, 7, {{5, 1}, {6, 1, 7}})}},
+      {"FlatMaskOfItsOwnSizes",
+       qkv + ", float[M, R, L] bias",
+       flat("  m = Add(bias, s)\n"),
+       {flat_sizes(6, 5, 7, {{6, 5, 7}}), flat_sizes(6, 5, 7, {{1, 5, 1}}),
+        flat_sizes(1, 1, 7, {{3, 9, 7}}), flat_sizes(6, 5, 7, {{2, 5, 7}}),
+        flat_sizes(6, 5, 7, {{6, 5, 3}})}},
+      {"FlatWithLengthFirst",
+       "float[Q, N, 4] a, float[K, N, 4] k, float[K, N, 4] c",
+       "  q = Transpose<perm = [1, 0, 2]>(a)\n  v = Transpose<perm = [1, 0, 2]>(c)\n"
+       "  t = Transpose<perm = [1, 2, 0]>(k)\n  m = MatMul(q, t)\n  w = Softmax<axis = 2>(m)\n"
+       "  x = MatMul(w, v)\n  y = Transpose<perm = [1, 0, 2]>(x)\n",
+       {{{5, 6, 4}, {7, 6, 4}, {7, 6, 4}}, {{1, 3, 4}, {7, 3, 4}, {7, 3, 4}}}},
+      {"FlatOfOneBatchOfKeys",
+       "float[N, Q, 4] q, float[1, K, 4] k, float[N, K, 4] v",
+       flat("  m = Mul(s, half)\n"),
+       {{{6, 5, 4}, {1, 7, 4}, {6, 7, 4}}},
+       0},
+      {"FlatOverQueries",
+       "float[N, 5, 4] q, float[N, 5, 4] k, float[N, 5, 4] v",
+       "  t = Transpose<perm = [0, 2, 1]>(k)\n  m = MatMul(q, t)\n  w = Softmax<axis = 1>(m)\n"
+       "  y = MatMul(w, v)\n",
+       {flat_sizes(6, 5, 5)},
+       0},
+  };
+}
+
+// Masks for batches that are counted in rows of three: Reshape, a mask, and Reshape back.
+std::vector<Form> forms_in_rows() {
+  const auto joined = [](const std::string& to) {
+    return "  one = Constant<value = int64[" + to + ">()\n" +
+           "  q = Reshape(a, one)\n  k = Reshape(b, one)\n  v = Reshape(c, one)\n";
+  };
+  const std::string heads = "float[B, 3, 5, 4] a, float[B, 3, 5, 4] b, float[B, 3, 5, 4] c, ";
+  const std::string of_heads =
+      joined("3] {-1, 5, 4}") + "  t = Transpose<perm = [0, 2, 1]>(k)\n  s = MatMul(q, t)\n" +
+      "  apart = Constant<value = int64[4] {-1, 3, 5, 5}>()\n  r = Reshape(s, apart)\n";
+  const std::string as_heads =
+      "  whole = Constant<value = int64[3] {-1, 5, 5}>()\n  m = Reshape(n, whole)\n" +
+      std::string(rest);
+  const std::string windows =
+      "float[B, 3, 2, 5, 4] a, float[B, 3, 2, 5, 4] b, float[B, 3, 2, 5, 4] c, "
+      "float[1, 2, 5, 5] bias, ";
+  const std::string of_windows =
+      joined("4] {-1, 2, 5, 4}") + std::string(turned) +
+      "  s = MatMul(q, t)\n  e = Add(s, bias)\n" +
+      "  apart = Constant<value = int64[5] {-1, 3, 2, 5, 5}>()\n  r = Reshape(e, apart)\n";
+  const std::string as_windows =
+      "  whole = Constant<value = int64[4] {-1, 2, 5, 5}>()\n  m = Reshape(n, whole)\n" +
+      std::string(rest);
+  const auto three = [](int64_t b, Shape mask) {
+    const Shape all{b, 3, 5, 4};
+    return std::vector<Shape>{all, all, all, std::move(mask)};
+  };
+  const auto six = [](int64_t b, Shape mask) {
+    const Shape all{b, 3, 2, 5, 4};
+    return std::vector<Shape>{all, all, all, {1, 2, 5, 5}, std::move(mask)};
+  };
+  return {
+      {"HeadsInRows",
+       heads + "float[B, 1, 5, 5] bias",
+       of_heads + "  n = Add(r, bias)\n" + as_heads,
+       {three(2, {2, 1, 5, 5}), three(1, {1, 1, 5, 5}), three(0, {0, 1, 5, 5})}},
+      {"HeadsInRowsWhere",
+       heads + "bool[1, H, R, L] mask",
+       of_heads + "  n = Where(mask, no, r)\n" + as_heads,
+       {three(2, {1, 3, 5, 5}), three(2, {1, 1, 1, 1}), three(2, {1, 3, 1, 5}),
+        three(2, {1, 2, 5, 5}), three(2, {1, 1, 1, 4})}},
+      {"HeadsInRowsOfAnotherMask",
+       heads + "float[C, 1, 5, 5] bias",
+       of_heads + "  n = Add(r, bias)\n" + as_heads,
+       {three(2, {2, 1, 5, 5}), three(2, {1, 1, 5, 5}), three(1, {3, 1, 5, 5}),
+        three(2, {3, 1, 5, 5})},
+       0},
+      {"RowsOfQueries",
+       heads + "float[1, 5] bias",
+       joined("3] {-1, 5, 4}") + "  t = Transpose<perm = [0, 2, 1]>(k)\n  s = MatMul(q, t)\n" +
+           "  apart = Constant<value = int64[4] {0, 5, -1, 5}>()\n  r = Reshape(s, apart)\n"
+           "  n = Add(r, bias)\n" +
+           as_heads,
+       {three(2, {1, 5})},
+       0},
+      {"HeadsTurnedInRows",
+       heads + "float[1, 3, 5, 5] bias",
+       of_heads + "  x = Add(r, bias)\n  n = Transpose<perm = [1, 0, 2, 3]>(x)\n" + as_heads,
+       {three(2, {1, 3, 5, 5})},
+       0},
+      {"RowsThatAreReadTwice",
+       heads + "float[1, 3, 5, 5] bias",
+       of_heads + "  x = Add(r, bias)\n  n = Mul(x, r)\n" + as_heads,
+       {three(2, {1, 3, 5, 5})},
+       0},
+      {"Windows",
+       windows + "float[1, 3, 1, 5, 5] mask",
+       of_windows + "  n = Add(r, mask)\n" + as_windows,
+       {six(2, {1, 3, 1, 5, 5}), six(1, {1, 3, 1, 5, 5}), six(0, {1, 3, 1, 5, 5})}},
+      {"WindowsOfItsOwnSizes",
+       windows + "float[1, W, H, 5, L] mask",
+       of_windows + "  n = Add(mask, r)\n" + as_windows,
+       {six(2, {1, 3, 2, 5, 5}), six(2, {1, 1, 1, 5, 1}), six(2, {1, 3, 1, 5, 5}),
+        six(2, {1, 2, 2, 5, 5}), six(2, {1, 3, 2, 5, 4})}},
+      {"WhereAfterASum",
+       windows + "bool[1, 3, 1, 5, 5] mask",
+       of_windows + "  n = Where(mask, r, least)\n" + as_windows,
+       {six(2, {1, 3, 1, 5, 5})},
+       0},
+  };
+}
+
+// Elements for "float[N, 5] q, bool[5] mask".
+std::vector<NamedValue> made_inputs(std::string_view text, std::span<const Shape> shapes) {
+  std::vector<NamedValue> made;
+  for (const Shape& shape : shapes) {
+    const size_t name = text.find("] ") + 2, end = std::min(text.find(',', name), text.size());
+    Tensor tensor = random_tensor(shape, static_cast<uint32_t>(made.size()));
+    if (text.starts_with("bool")) {
+      Tensor mask(ElementType::boolean, shape);
+      std::ranges::transform(tensor.elements<float>(), mask.mutable_elements<bool>().begin(),
+                             [](float v) { return v > -0.5f; });
+      tensor = std::move(mask);
+    }
+    made.push_back({std::string(text.substr(name, end - name)), std::move(tensor)});
+    text = text.substr(std::min(end + 2, text.size()));
+  }
+  return made;
+}
+
+// The result; nothing where the session refuses the inputs.
+std::optional<Value> result_of(const Session& session, const std::vector<NamedValue>& inputs) {
+  try {
+    return session.run(inputs)[0];
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+class AttentionOfSizes : public testing::TestWithParam<Form> {};
+
+TEST_P(AttentionOfSizes, GivesWhatItsNodesGive) {
+  const Form& form = GetParam();
+  const Model model = Model::from_text(
+      fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\ng ({}) => (float y) {{\n{}{}}}\n",
+                  form.inputs, constants, form.nodes));
+  const Session fused(model, {.threads = 2}), apart(model, {.threads = 1, .fuse = false});
+  EXPECT_EQ(std::ranges::count(fused.steps(), "attention.tiles", &StepDescription::kernel),
+            form.attentions);
+  for (size_t run = 0; run < form.runs.size(); ++run) {
+    SCOPED_TRACE(fmt::format("run {}", run));
+    const auto inputs = made_inputs(form.inputs, form.runs[run]);
+    const auto made = result_of(fused, inputs), expected = result_of(apart, inputs);
+    ASSERT_EQ(made.has_value(), expected.has_value());
+    ASSERT_TRUE(expected || run > 0);
+    if (!expected) continue;
+    ASSERT_EQ(made->tensor().shape(), expected->tensor().shape());
+    const auto y = made->tensor().elements<float>(), z = expected->tensor().elements<float>();
+    for (size_t i = 0; i < y.size(); ++i) {
+      EXPECT_EQ(std::isnan(y[i]), std::isnan(z[i])) << i;
+      if (!std::isnan(z[i])) {
+        EXPECT_NEAR(y[i], z[i], 1e-5) << i;
+      }
+    }
+  }
+}
+
+const auto name_of_form = [](const auto& given) { return given.param.name; };
+INSTANTIATE_TEST_SUITE_P(Causal, AttentionOfSizes, testing::ValuesIn(causal_forms()), name_of_form);
+INSTANTIATE_TEST_SUITE_P(Sizes, AttentionOfSizes, testing::ValuesIn(forms_of_sizes()),
+                         name_of_form);
+INSTANTIATE_TEST_SUITE_P(Flat, AttentionOfSizes, testing::ValuesIn(flat_forms()), name_of_form);
+INSTANTIATE_TEST_SUITE_P(Rows, AttentionOfSizes, testing::ValuesIn(forms_in_rows()), name_of_form);
 
 }  // namespace
 }  // namespace sardonyx

@@ -102,15 +102,16 @@ struct Keys {
 template <class T>
 class Block {
  public:
+  // `scratch` holds the scores and, from `products` bytes on, what their products need.
   Block(const AttentionShape& s, const AttentionData<T>& d, int64_t batch, int64_t group,
-        int64_t first, int64_t rows, std::byte* scratch, ThreadPool& alone)
+        int64_t first, int64_t rows, std::byte* scratch, int64_t products, ThreadPool& alone)
       : s_(s),
         d_(d),
         by_heads_(Blocks(s).by_heads),
         batch_(batch),
         rows_(rows),
         scores_(reinterpret_cast<T*>(scratch)),
-        products_(scratch + TaskScratch<T>(s).scores),
+        products_(scratch + products),
         alone_(alone) {
     const int64_t shared = s.q_heads / s.kv_heads;
     kv_head_ = by_heads_ ? group : group / shared;
@@ -229,7 +230,7 @@ class Block {
       if (s_.allowed.is_a_column) {
         if (!*allowed) std::fill(row + begin, row + end, masked);
       } else {
-        for (int64_t j = begin; j < end; ++j) row[j] = allowed[at + j] ? row[j] : masked;
+        row_keep(allowed + at + begin, masked, row + begin, end - begin);
       }
     }
     if (d_.bias) add(d_.bias + place(s_.bias, r), s_.bias.is_a_column, row, at, begin, end);
@@ -239,8 +240,7 @@ class Block {
     if (is_a_column) {
       for (int64_t j = begin; j < end; ++j) row[j] += *bias;
     } else {
-      for (int64_t j = begin; j < end; ++j)
-        row[j] = bias[at + j] == minus_infinity<T> ? bias[at + j] : row[j] + bias[at + j];
+      row_add_bias(bias + at + begin, row + begin, end - begin);
     }
   }
   int64_t place(const MaskShape& mask, int64_t r) const {
@@ -297,15 +297,15 @@ template <class T>
 void attention(const AttentionShape& s, const AttentionData<T>& data, void* scratch,
                ThreadPool& alone, ThreadPool& pool) {
   const Blocks blocks(s);
-  const int64_t each = TaskScratch<T>(s).bytes();
+  const TaskScratch<T> task(s);
   const int64_t tasks = s.batch * blocks.groups * blocks.count;
   pool.parallel_for(tasks, 1, [&](int64_t begin, int64_t end, int worker) {
-    std::byte* own = static_cast<std::byte*>(scratch) + worker * each;
+    std::byte* own = static_cast<std::byte*>(scratch) + worker * task.bytes();
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks.count * row_block, group = i / blocks.count % blocks.groups;
       const int64_t batch = i / blocks.count / blocks.groups;
-      Block<T>(s, data, batch, group, first, std::min(row_block, blocks.rows - first), own, alone)
-          .run();
+      const int64_t rows = std::min(row_block, blocks.rows - first);
+      Block<T>(s, data, batch, group, first, rows, own, task.scores, alone).run();
     }
   });
 }

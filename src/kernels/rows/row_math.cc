@@ -169,6 +169,29 @@ void RowAffine(const float* x, float a, float b, float* y, int64_t n) {
          [a, b](auto d, auto v) HWY_ATTR { return hn::MulAdd(v, hn::Set(d, a), hn::Set(d, b)); });
 }
 
+void RowAddBias(const float* bias, float* y, int64_t n) {
+  MapRows(y, bias, y, n, [](auto d, auto v, auto b) HWY_ATTR {
+    const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
+    return hn::IfThenElse(hn::Eq(b, least), b, hn::Add(v, b));
+  });
+}
+
+void RowKeep(const bool* keep, float other, float* y, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> numbers;
+  const hn::Rebind<uint8_t, decltype(d)> bytes;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* from = reinterpret_cast<const uint8_t*>(keep);
+  const auto rest = hn::Set(d, other);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto kept = hn::PromoteTo(numbers, hn::LoadU(bytes, from + i));
+    const auto keeps = hn::RebindMask(d, hn::Ne(kept, hn::Zero(numbers)));
+    hn::StoreU(hn::IfThenElse(keeps, hn::LoadU(d, y + i), rest), d, y + i);
+  }
+  for (; i < n; ++i) y[i] = keep[i] ? y[i] : other;
+}
+
 template <bool scaled, bool biased>
 HWY_INLINE void NormalizeWith(const float* x, float center, float factor, const float* scale,
                               const float* bias, float* y, int64_t n) {
@@ -335,6 +358,8 @@ HWY_EXPORT(RowSumExp);
 HWY_EXPORT(RowExp);
 HWY_EXPORT(SoftmaxShortRows);
 HWY_EXPORT(RowAffine);
+HWY_EXPORT(RowAddBias);
+HWY_EXPORT(RowKeep);
 HWY_EXPORT(RowNormalize);
 HWY_EXPORT(RowNormalizeAhead);
 RowMoments row_normalize_ahead(const NormalizedRow& row, int64_t n) {
@@ -362,6 +387,12 @@ bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n) {
 }
 void row_affine(const float* x, float a, float b, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RowAffine)(x, a, b, y, n);
+}
+void row_add_bias(const float* bias, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RowAddBias)(bias, y, n);
+}
+void row_keep(const bool* keep, float other, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RowKeep)(keep, other, y, n);
 }
 void row_normalize(const float* x, float center, float factor, const float* scale,
                    const float* bias, float* y, int64_t n) {

@@ -24,6 +24,10 @@ float row_exp(const float* x, float center, float* y, int64_t n);
 bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n);
 // y = x * a + b.
 void row_affine(const float* x, float a, float b, float* y, int64_t n);
+// y += bias, and -inf where the bias is that.
+void row_add_bias(const float* bias, float* y, int64_t n);
+// y = other where keep is false.
+void row_keep(const bool* keep, float other, float* y, int64_t n);
 // y = (x - center) * factor * scale + bias; scale and bias may be null.
 void row_normalize(const float* x, float center, float factor, const float* scale,
                    const float* bias, float* y, int64_t n);
@@ -104,6 +108,13 @@ inline double row_exp(const double* x, double center, double* y, int64_t n) {
 }
 inline void row_affine(const double* x, double a, double b, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * a + b;
+}
+inline void row_add_bias(const double* bias, double* y, int64_t n) {
+  constexpr double least = -std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < n; ++i) y[i] = bias[i] == least ? least : y[i] + bias[i];
+}
+inline void row_keep(const bool* keep, double other, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = keep[i] ? y[i] : other;
 }
 inline void row_normalize(const double* x, double center, double factor, const double* scale,
                           const double* bias, double* y, int64_t n) {
