@@ -131,7 +131,8 @@ double added(const Operands& x) { return (x.has(2) ? 1 : 0) + (x.has(3) ? 1 : 0)
 double attention_operations(const Operands& x) {
   const ir::Attribute* turned = x.node.find("transposed");
   const bool length_first = turned != nullptr && turned->ints.size() > 1 && turned->ints[1] != 0;
-  double keys = dimension(x.in(1), x.in(1).shape.size() == 4 && !length_first ? 2 : 1);
+  const bool has_heads = x.in(1).shape.size() == 4;
+  double keys = dimension(x.in(1), has_heads ? (length_first ? 1 : 2) : length_first ? 0 : 1);
   if (x.has(4)) keys += dimension(x.in(4), 2);
   return 2 * keys * (elements(x.in(0)) + elements(x.out(0)));
 }

@@ -4,11 +4,13 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
 
 #include "kernels/convert/cast.h"
 #include "kernels/rows/normalize.h"
 #include "kernels/rows/reduce.h"
+#include "kernels/rows/row_math.h"
 #include "kernels/rows/scan.h"
 #include "kernels/rows/softmax.h"
 #include "kernels/rows_support.h"
@@ -82,6 +84,29 @@ void softmax_line(const Doubles& x, Doubles& y) {
   double sum = 0;
   for (size_t i = 0; i < x.size(); ++i) sum += y[i] = std::exp(x[i] - top);
   for (double& v : y) v /= sum;
+}
+
+TEST(RowMath, MasksOfARow) {
+  each_target([] {
+    constexpr float least = -std::numeric_limits<float>::infinity();
+    for (int64_t n = 0; n < 70; ++n) {
+      const auto x = random_floats(n + 1, 1), bias = random_floats(n + 1, 2);
+      std::vector<float> added = x, kept = x, given = bias;
+      std::unique_ptr<bool[]> keep(new bool[index(n)]);
+      for (int64_t i = 0; i < n; ++i) keep[index(i)] = i % 3 != 1;
+      for (int64_t i = 0; i < n; i += 5) given[index(i)] = least;
+      if (n > 10) added[5] = std::numeric_limits<float>::quiet_NaN();  // where the bias is -inf
+      const std::vector<float> before = added;
+      row_add_bias(given.data(), added.data(), n);
+      row_keep(keep.get(), -7, kept.data(), n);
+      EXPECT_EQ(added.back(), before.back());
+      EXPECT_EQ(kept.back(), x.back());
+      for (size_t i = 0; i < index(n); ++i) {
+        EXPECT_EQ(added[i], given[i] == least ? least : before[i] + given[i]) << i << " of " << n;
+        EXPECT_EQ(kept[i], keep[i] ? x[i] : -7) << i << " of " << n;
+      }
+    }
+  });
 }
 
 TEST(Softmax, AllForms) {
