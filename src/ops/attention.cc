@@ -149,8 +149,8 @@ void infer(InferContext& ctx) {
       ctx.fail("Q, K and V must all have three or all have four dimensions; {} has {}",
                ctx.input_name(i), rank);
   }
-  const Heads k = heads_of(ctx, 1, "kv_num_heads"), v = heads_of(ctx, 2, "kv_num_heads");
   Heads q = heads_of(ctx, 0, "q_num_heads");
+  const Heads k = heads_of(ctx, 1, "kv_num_heads"), v = heads_of(ctx, 2, "kv_num_heads");
   ctx.require_equal(q.batch, k.batch, "Q and K must have the same batch size");
   ctx.require_equal(q.batch, v.batch, "Q and V must have the same batch size");
   ctx.require_equal(k.heads, v.heads, "K and V must have the same number of heads");

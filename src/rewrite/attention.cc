@@ -27,6 +27,7 @@ class Match {
 
   bool replace() {
     if (!softmax() || !scores() || !values()) return false;
+    if (widened_) widen();
     ir::Node fused;
     fused.domain = "sardonyx";
     fused.op_type = "Attention";
@@ -211,6 +212,15 @@ class Match {
     index_.change(*left_out_, std::move(opposite));
   }
 
+  // The Cast of turned keys, where it stands, becomes one of the keys as they are.
+  void widen() {
+    ir::Node cast = index_.node(*widened_);
+    cast.inputs = {operands_[1]};
+    cast.outputs = {cast.outputs[0] + "__keys"};
+    operands_[1] = cast.outputs[0];
+    index_.change(*widened_, std::move(cast));
+  }
+
   // What is multiplied or divided by a number, instead of the product; the number goes into the
   // scale. False where it is no such product.
   bool without_factor(std::string& value) {
@@ -242,6 +252,11 @@ class Match {
   bool keys(std::string turned) {
     without_factor(turned);
     const ir::Node* node = index_.producer(turned);
+    if (is_op(node, "Cast") && index_.uses(turned) == 1) {
+      widened_ = index_.producer_index(turned);
+      turned = node->inputs[0];
+      node = index_.producer(turned);
+    }
     if (node != nullptr) parts_.push_back(index_.producer_index(turned));
     const bool heads = rank_ == 4;
     keys_swapped_ =
@@ -250,7 +265,7 @@ class Match {
         !has_perm(node, heads ? std::vector<int64_t>{0, 1, 3, 2} : std::vector<int64_t>{0, 2, 1}))
       return false;
     operands_[1] = node->inputs[0];
-    without_factor(operands_[1]);
+    if (!widened_) without_factor(operands_[1]);
     return true;
   }
 
@@ -290,6 +305,7 @@ class Match {
   std::vector<Mask> masks_;         // from the first on; booleans are true where the scores count
   std::optional<float> masked_;     // the score where a boolean mask is false
   std::optional<size_t> left_out_;  // the Where whose mask is true where scores do not count
+  std::optional<size_t> widened_;   // the Cast of keys that a Transpose has turned
   std::vector<size_t> parts_;  // Transposes and factors of the operands, which others may read too
   double scale_ = 1;
   bool keys_swapped_ = false;  // K has its length first

@@ -230,6 +230,12 @@ std::vector<Form> forms_of_sizes() {
        of_scores("  n = Where(mask, no, s)\n  m = Add(bias, n)\n"),
        {sizes(2, 5, 7, {{5, 1}, {2, 1, 5, 7}}), sizes(1, 1, 7, {{1, 1}, {2, 1, 3, 7}}),
         sizes(2, 5, 7, {{5, 1}, {2, 1, 5, 3}}), sizes(2, 5, 7, {{5, 1}, {2, 1, 4, 7}})}},
+      {"KeysOfHalfPrecision",
+       "float[B, 2, Q, 4] q, float[B, 2, K, 4] wide, float[B, 2, K, 4] v",
+       "  k = Cast<to = 10>(wide)\n  i = Transpose<perm = [0, 1, 3, 2]>(k)\n"
+       "  t = Cast<to = 1>(i)\n  m = MatMul(q, t)\n" +
+           std::string(rest),
+       {sizes(2, 5, 7, {})}},
       {"TwoSums",
        qkv + "float[1, 2, Q, K] bias, float[B, 1, 1, K] more",
        of_scores("  c = Mul(half, s)\n  n = Add(bias, c)\n  m = Add(n, more)\n"),
