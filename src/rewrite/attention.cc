@@ -28,6 +28,7 @@ class Match {
   bool replace() {
     if (!softmax() || !scores() || !values()) return false;
     if (widened_) widen();
+    without_repetition();
     ir::Node fused;
     fused.domain = "sardonyx";
     fused.op_type = "Attention";
@@ -199,6 +200,36 @@ class Match {
         index_.uses(expand->inputs[1]) != 1)
       return {};
     return {index_.producer_index(mask), index_.producer_index(expand->inputs[1])};
+  }
+
+  // Keys and values that are repeated for several heads are read as they are: each of their heads
+  // serves as many queries' heads.
+  void without_repetition() {
+    if (rank_ != 4 || keys_swapped_) return;
+    const std::string keys = unrepeated(operands_[1]), values = unrepeated(operands_[2]);
+    if (keys.empty() || values.empty() || (*shape(keys))[1] != (*shape(values))[1]) return;
+    operands_[1] = keys, operands_[2] = values;
+  }
+
+  // Of batch x heads x length x size, what Unsqueeze, Expand and Reshape make that from by
+  // repeating each head; "" where they do not.
+  std::string unrepeated(const std::string& heads) const {
+    const ir::Node* joined = index_.producer(heads);
+    const ir::Node* expand =
+        is_op(joined, "Reshape") ? index_.producer(joined->inputs[0]) : nullptr;
+    const ir::Node* apart = is_op(expand, "Expand") ? index_.producer(expand->inputs[0]) : nullptr;
+    if (!is_op(apart, "Unsqueeze")) return {};
+    const auto *few = shape(apart->inputs[0]), *one = shape(apart->outputs[0]),
+               *many = shape(expand->outputs[0]), *all = shape(heads);
+    if (few == nullptr || one == nullptr || many == nullptr || all == nullptr || few->size() != 4 ||
+        many->size() != 5)
+      return {};
+    const ir::Dim &batch = (*few)[0], &groups = (*few)[1], &length = (*few)[2], &size = (*few)[3],
+                  &times = (*many)[2];
+    const bool repeats = *one == ir::Dims{batch, groups, 1, length, size} &&
+                         *many == ir::Dims{batch, groups, times, length, size} &&
+                         *all == ir::Dims{batch, groups * times, length, size};
+    return repeats && groups.is_constant() && times.is_constant() ? apart->inputs[0] : "";
   }
 
   // The mask says what is left out: its opposite, where the Where stood.

@@ -142,6 +142,12 @@ struct Form {
   std::ptrdiff_t attentions = 1;
 };
 
+Model model_of(const Form& form) {
+  return Model::from_text(
+      fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\ng ({}) => (float y) {{\n{}{}}}\n",
+                  form.inputs, constants, form.nodes));
+}
+
 std::string triangle(std::string_view type, int64_t rows, int64_t columns) {
   std::string made =
       fmt::format("  table = Constant<value = {}[1,1,{},{}] {{", type, rows, columns);
@@ -379,6 +385,45 @@ std::vector<Form> forms_in_rows() {
   };
 }
 
+// Two heads of keys for six of queries.
+std::vector<Form> forms_in_groups() {
+  const std::string start =
+      "  axis = Constant<value = int64[1] {2}>()\n"
+      "  thrice = Constant<value = int64[5] {1, 1, 3, 1, 1}>()\n"
+      "  six = Constant<value = int64[4] {0, 6, -1, 4}>()\n";
+  const auto repeated = [](const std::string& from, const std::string& to) {
+    return fmt::format(
+        "  {1}1 = Unsqueeze({0}, axis)\n  {1}2 = Expand({1}1, thrice)\n"
+        "  {1} = Reshape({1}2, six)\n",
+        from, to);
+  };
+  const auto of_groups = [](int64_t b, int64_t q, int64_t k) {
+    return std::vector<Shape>{{b, 6, q, 4}, {b, 2, k, 4}, {b, 2, k, 4}, {b, 6, q, k}};
+  };
+  const std::string inputs =
+      "float[B, 6, Q, 4] q, float[B, 2, K, 4] few, float[B, 2, K, 4] less, float[B, 6, Q, K] bias";
+  return {
+      {"GroupsOfHeads",
+       inputs,
+       start + repeated("few", "k") + repeated("less", "v") + of_scores("  m = Add(s, bias)\n"),
+       {of_groups(2, 5, 7), of_groups(2, 1, 7), of_groups(1, 140, 9)}},
+      {"GroupsOfTurnedHeads",
+       "float[B, 6, Q, 4] q, float[B, K, 2, 4] early, float[B, K, 2, 4] late",
+       start +
+           "  few = Transpose<perm = [0, 2, 1, 3]>(early)\n"
+           "  less = Transpose<perm = [0, 2, 1, 3]>(late)\n" +
+           repeated("few", "k") + repeated("less", "v") + of_scores("  m = Mul(s, half)\n"),
+       {{{2, 6, 5, 4}, {2, 7, 2, 4}, {2, 7, 2, 4}}}},
+  };
+}
+
+TEST(AttentionOfGroups, ReadsKeysAsTheyAre) {
+  for (const Form& form : forms_in_groups()) {
+    const Session session(model_of(form), {.threads = 1});
+    EXPECT_EQ(session.steps().size(), 1u) << form.name;
+  }
+}
+
 // Elements for "float[N, 5] q, bool[5] mask".
 std::vector<NamedValue> made_inputs(std::string_view text, std::span<const Shape> shapes) {
   std::vector<NamedValue> made;
@@ -410,9 +455,7 @@ class AttentionOfSizes : public testing::TestWithParam<Form> {};
 
 TEST_P(AttentionOfSizes, GivesWhatItsNodesGive) {
   const Form& form = GetParam();
-  const Model model = Model::from_text(
-      fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\ng ({}) => (float y) {{\n{}{}}}\n",
-                  form.inputs, constants, form.nodes));
+  const Model model = model_of(form);
   const Session fused(model, {.threads = 2}), apart(model, {.threads = 1, .fuse = false});
   EXPECT_EQ(std::ranges::count(fused.steps(), "attention.tiles", &StepDescription::kernel),
             form.attentions);
@@ -439,6 +482,8 @@ INSTANTIATE_TEST_SUITE_P(Causal, AttentionOfSizes, testing::ValuesIn(causal_form
 INSTANTIATE_TEST_SUITE_P(Sizes, AttentionOfSizes, testing::ValuesIn(forms_of_sizes()),
                          name_of_form);
 INSTANTIATE_TEST_SUITE_P(Flat, AttentionOfSizes, testing::ValuesIn(flat_forms()), name_of_form);
+INSTANTIATE_TEST_SUITE_P(Groups, AttentionOfSizes, testing::ValuesIn(forms_in_groups()),
+                         name_of_form);
 INSTANTIATE_TEST_SUITE_P(Rows, AttentionOfSizes, testing::ValuesIn(forms_in_rows()), name_of_form);
 
 }  // namespace
