@@ -60,15 +60,15 @@ class NameMap {
   std::pair<V*, bool> emplace(const HashedName& name, V value) {
     reserve(entries_ + 1);
     Slot& slot = slots_[place_of(name)];
-    if (slot.used) return {&slot.value, false};
-    slot = {name.text, value, true};
+    if (slot.is_used()) return {&slot.value, false};
+    slot = {name.text.data() == nullptr ? std::string_view("", 0) : name.text, value};
     ++entries_;
     return {&slot.value, true};
   }
   const V* find(const HashedName& name) const {
     if (entries_ == 0) return nullptr;
     const Slot& slot = slots_[place_of(name)];
-    return slot.used ? &slot.value : nullptr;
+    return slot.is_used() ? &slot.value : nullptr;
   }
   bool contains(const HashedName& name) const { return find(name) != nullptr; }
 
@@ -76,15 +76,15 @@ class NameMap {
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const Slot& slot : slots_) {
-      if (slot.used) visit(slot.name, slot.value);
+      if (slot.is_used()) visit(slot.name, slot.value);
     }
   }
 
  private:
   struct Slot {
+    bool is_used() const { return name.data() != nullptr; }
     std::string_view name;
     V value{};
-    bool used = false;
   };
 
   // At most half of the slots are in use, so that names are close to where they are looked for.
@@ -94,7 +94,7 @@ class NameMap {
   size_t place_of(const HashedName& name) const {
     const size_t mask = slots_.size() - 1;
     size_t place = name.hash & mask;
-    while (slots_[place].used && slots_[place].name != name.text) place = (place + 1) & mask;
+    while (slots_[place].is_used() && slots_[place].name != name.text) place = (place + 1) & mask;
     return place;
   }
 
@@ -102,7 +102,7 @@ class NameMap {
     std::vector<Slot> old(size);
     old.swap(slots_);
     for (const Slot& slot : old) {
-      if (slot.used) slots_[place_of(slot.name)] = slot;
+      if (slot.is_used()) slots_[place_of(slot.name)] = slot;
     }
   }
 

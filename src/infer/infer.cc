@@ -433,7 +433,10 @@ void infer_node(const ir::Node& node, const Binding& binding, std::span<const Kn
       charge_bytes(output, budget);
     }
     charge(context, output, budget);
-    if (!output.constant && !findings.thorough) output.constant = ops::tensor_of_elements(output);
+    if (!output.constant && !findings.thorough) {
+      if (auto constant = ops::tensor_of_elements(output))
+        output.constant = std::make_shared<const Tensor>(std::move(*constant));
+    }
   }
   note_unknowns(context, first_symbol, findings);
   constexpr int64_t symbol_bytes = 1000;

@@ -228,14 +228,14 @@ void DimAccess::finish(Term& term) {
 }
 
 Dim DimAccess::indefinite(const DimRange& range) {
-  auto expression = std::make_shared<Expression>();
+  auto expression = std::make_unique<Expression>();
   expression->facts.range = range;
   expression->facts.depends_on_run = true;
   return Dim::from(std::move(expression));
 }
 
 Dim DimAccess::of(AtomRef atom) {
-  auto expression = std::make_shared<Expression>();
+  auto expression = std::make_unique<Expression>();
   expression->facts = atom->facts;
   const uint64_t product = mix(empty_product, atom->hash);
   expression->hash = mix(mix(empty_sum, product), 1);
@@ -268,7 +268,7 @@ Dim DimAccess::made_of(Terms terms, bool overflow) {
   terms.truncate(static_cast<size_t>(nothing - terms.begin()));
   if (terms.empty()) return Dim(0);
   if (terms.size() == 1 && terms[0].atoms.empty()) return Dim(terms[0].coefficient);
-  auto expression = std::make_shared<Expression>();
+  auto expression = std::make_unique<Expression>();
   expression->hash = empty_sum;
   size_t uses = 0;
   for (const Term& t : terms) {
@@ -283,10 +283,18 @@ Dim DimAccess::made_of(Terms terms, bool overflow) {
   return Dim::from(std::move(expression));
 }
 
-Dim Dim::from(std::shared_ptr<const Expression> expression) {
+Dim Dim::from(std::unique_ptr<Expression> expression) {
   Dim dim;
-  dim.expression_ = std::move(expression);
+  dim.expression_ = expression.release();
   return dim;
+}
+
+void Dim::keep(const Expression& expression) {
+  expression.users.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Dim::let_go(const Expression& expression) noexcept {
+  if (expression.users.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &expression;
 }
 
 Dim::Dim(const Symbol* symbol) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/small_vector.h"
@@ -80,6 +81,19 @@ class Dim {
   Dim(int value) : constant_(value) {}      // NOLINT: a number is a dimension
   Dim(int64_t value) : constant_(value) {}  // NOLINT
   explicit Dim(const Symbol* symbol);
+  Dim(const Dim& other) : constant_(other.constant_), expression_(other.expression_) {
+    if (expression_ != nullptr) keep(*expression_);
+  }
+  Dim(Dim&& other) noexcept
+      : constant_(other.constant_), expression_(std::exchange(other.expression_, nullptr)) {}
+  Dim& operator=(Dim other) noexcept {
+    constant_ = other.constant_;
+    std::swap(expression_, other.expression_);
+    return *this;
+  }
+  ~Dim() {
+    if (expression_ != nullptr) let_go(*expression_);
+  }
 
   bool is_constant() const { return expression_ == nullptr; }
   bool is_indefinite() const;
@@ -131,9 +145,14 @@ class Dim {
   friend struct DimAccess;
 
  private:
-  static Dim from(std::shared_ptr<const Expression> expression);
+  // Expressions are shared and count their users themselves: most sizes are numbers, which are kept
+  // in two words this way.
+  static Dim from(std::unique_ptr<Expression> expression);
+  static void keep(const Expression& expression);
+  static void let_go(const Expression& expression) noexcept;
+
   int64_t constant_ = 0;
-  std::shared_ptr<const Expression> expression_;
+  const Expression* expression_ = nullptr;  // null: the constant
 };
 
 // A shape, or the elements of a tensor that computes shapes.

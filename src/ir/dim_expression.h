@@ -1,6 +1,7 @@
 // How ir::Dim keeps an expression. For the dim_*.cc files only.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,6 +50,7 @@ struct Dim::Expression {
   Terms terms;  // sorted by hash, no zero coefficients; none: indefinite
   uint64_t hash = 0;
   DimFacts facts;
+  mutable std::atomic<int64_t> users{1};  // Dims that hold it
 
   bool is_indefinite() const { return terms.empty(); }
 };
@@ -58,7 +60,7 @@ struct DimAccess {
   using Term = Expression::Term;
   using Terms = Expression::Terms;
 
-  static const Expression* expression(const Dim& dim) { return dim.expression_.get(); }
+  static const Expression* expression(const Dim& dim) { return dim.expression_; }
   static Dim of(AtomRef atom);
   // The sum of terms, brought into canonical form; indefinite where that overflows or is too large.
   static Dim make(Terms terms, bool overflow = false);

@@ -40,7 +40,7 @@ Known Known::of(Tensor tensor) {
   known.type.element = tensor.element_type();
   known.type.shape.emplace(tensor.shape().begin(), tensor.shape().end());
   known.elements = small_elements(tensor);
-  known.constant = std::move(tensor);
+  known.constant = std::make_shared<const Tensor>(std::move(tensor));
   return known;
 }
 
@@ -83,7 +83,7 @@ std::optional<Tensor> tensor_of_elements(const Known& known) {
 }
 
 const Tensor* MadeConstants::of(const Known& known) {
-  if (known.constant) return &*known.constant;
+  if (known.constant) return known.constant.get();
   std::optional<Tensor> made = tensor_of_elements(known);
   return made ? &made_.emplace_front(std::move(*made)) : nullptr;
 }
@@ -108,7 +108,7 @@ std::optional<int64_t> InferContext::rank(int i) const {
 const Tensor* InferContext::constant(int i) const {
   const Known& value = known(i);
   if (mode_.thorough) return made_constants_.of(value);
-  return value.constant ? &*value.constant : nullptr;
+  return value.constant.get();
 }
 
 const Dims* InferContext::elements(int i) const { return known(i).elements.get(); }

@@ -23,8 +23,9 @@ using ir::ValueType;
 struct Known {
   ValueType type;
   // All elements, where they are known (an initializer, a folded value, a value at run time).
-  // Thorough inference leaves it out where `elements` say the same: see InferContext::constant.
-  std::optional<Tensor> constant;
+  // Null where they are not; thorough inference leaves it out, too, where `elements` say the same:
+  // see InferContext::constant.
+  std::shared_ptr<const Tensor> constant;
   // The elements of a small integer or boolean tensor as expressions, in row-major order; of a
   // sequence or an optional one: how many values it holds. Null where nothing is known.
   std::shared_ptr<const Dims> elements;
@@ -109,6 +110,11 @@ class InferContext : public NodeView {
   const Dims* elements(int i) const;    // null where not known
   // The elements of an integer input where every one is a known number.
   std::optional<std::vector<int64_t>> integers(int i) const;
+  // An attribute that older versions have instead of an input, in a node that is inferred as the
+  // file has it (Operator::inferred_since); nullopt in all others.
+  std::optional<std::vector<int64_t>> old_ints(std::string_view name) const {
+    return mode_.thorough && has_attribute(name) ? attr_ints(name) : std::nullopt;
+  }
   // What is known of input i as a whole (absent: nothing known).
   const Known& known(int i) const;
 

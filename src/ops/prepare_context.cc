@@ -60,7 +60,7 @@ std::optional<int64_t> PrepareContext::in_rank(int i) const {
 
 const Tensor* PrepareContext::constant(int i) const {
   const Known& value = at(inputs_, i);
-  return value.constant ? &*value.constant : nullptr;
+  return value.constant.get();
 }
 
 Tensor PrepareContext::tensor_attribute(std::string_view name) const {

@@ -84,7 +84,7 @@ const Tensor* GraphIndex::constant(std::string_view value) const {
   const infer::Known* found = known(value);
   if (found == nullptr || !found->constant) return nullptr;
   // A graph input may be given anew by every run; only what no one makes or feeds stays.
-  return &*found->constant;
+  return found->constant.get();
 }
 
 std::optional<double> GraphIndex::scalar(std::string_view value) const {

@@ -85,7 +85,7 @@ class Layout {
   }
   const Tensor* constant(const std::string& value) const {
     const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
-    return known && known->constant ? &*known->constant : nullptr;
+    return known ? known->constant.get() : nullptr;
   }
   std::optional<std::vector<int64_t>> integers(const std::string& value) const {
     const Tensor* tensor = constant(value);

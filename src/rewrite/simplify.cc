@@ -181,7 +181,7 @@ class Simplifier {
     if (ir::has_graphs(node)) return false;
     const auto wanted = [&](size_t i) { return !node.outputs[i].empty(); };
     bool inferred = true;
-    for (size_t i = 0; i < made.size(); ++i) inferred &= !wanted(i) || made[i].constant.has_value();
+    for (size_t i = 0; i < made.size(); ++i) inferred &= !wanted(i) || made[i].constant != nullptr;
     if (binding.signature && binding.signature->nondeterministic) return false;
     if (keeps_bytes && node.domain.empty() && node.op_type == "DequantizeLinear") return false;
     if (inferred) return true;

@@ -125,7 +125,7 @@ class Widener {
   }
   const Tensor* constant(const std::string& name) const {
     const infer::Known* known = scope_.find(name);
-    return known && known->constant ? &*known->constant : nullptr;
+    return known ? known->constant.get() : nullptr;
   }
 
   bool computes_in_half(const ir::Node& node) const {

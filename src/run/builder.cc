@@ -111,7 +111,7 @@ void Builder::build(std::span<const Known> inputs,
   for (auto& [name, known] : captured) {
     Known inside = resymbolized(known, plan_.symbols_);
     define_symbols(inside);
-    const bool constant = inside.constant.has_value();
+    const bool constant = inside.constant != nullptr;
     plan_.captured_.push_back(
         add_value(name, std::move(inside),
                   constant ? PlanValue::Source::constant : PlanValue::Source::captured));
@@ -386,7 +386,7 @@ void Builder::align_constants() {
     } else if (reads[i] == Read::aligned) {
       const Tensor aligned = ir::aligned(*constant);
       if (aligned.data() != constant->data()) services_.packs->give_back(*constant);
-      constant = aligned;
+      constant = std::make_shared<const Tensor>(aligned);
     }
   }
 }
