@@ -20,12 +20,15 @@ int64_t read_axis(const InferContext& ctx, const Dims& x) {
 void check_parameter(InferContext& ctx, int i, const Dims& x) {
   if (!ctx.has_input(i) || !ctx.shape(i)) return;
   const auto& shape = *ctx.shape(i);
-  const auto what = fmt::format("{} of shape {} must broadcast to X of shape {}", ctx.input_name(i),
-                                ir::to_string(shape), ir::to_string(x));
-  if (shape.size() > x.size()) ctx.fail("{}", what);
+  const auto rule = [&] {
+    return fmt::format("{} of shape {} must broadcast to X of shape {}", ctx.input_name(i),
+                       ir::to_string(shape), ir::to_string(x));
+  };
+  if (shape.size() > x.size()) ctx.fail("{}", rule());
   for (size_t back = 1; back <= shape.size(); ++back) {
     const Dim& dim = shape[shape.size() - back];
-    if (!(dim == 1) && dim.is_constant()) ctx.require_equal(dim, x[x.size() - back], what);
+    const Dim& size = x[x.size() - back];
+    if (!(dim == 1) && dim.is_constant() && !(dim == size)) ctx.require_equal(dim, size, rule());
   }
   ctx.broadcast(x, shape);
 }

@@ -108,6 +108,7 @@ namespace {
 void require_shape(InferContext& ctx, int i, const Dims& wanted) {
   if (!ctx.has_input(i) || !ctx.shape(i)) return;
   const Dims& found = *ctx.shape(i);
+  if (found == wanted) return;
   const std::string what = fmt::format("{} must have shape {}; found {}", ctx.input_name(i),
                                        ir::to_string(wanted), ir::to_string(found));
   if (found.size() != wanted.size()) ctx.fail("{}", what);
