@@ -60,7 +60,7 @@ TEST_P(MappedFiles, AppendingLeavesWhatWasThere) {
 }
 
 TEST(MappedFile, WhatIsNoFileIsAnError) {
-  EXPECT_THROW(MappedFile(testing::TempDir()), Error);
+  EXPECT_THROW(MappedFile{testing::TempDir()}, Error);
   EXPECT_THROW(MappedFile(testing::TempDir() + "no-such-file"), Error);
   EXPECT_THROW(MappedFile("/dev/zero"), Error);
 }
