@@ -497,6 +497,49 @@ TEST_P(ConvTest, OneAndThreeDimensions) {
   check(cube);
 }
 
+// Kernels long enough for lines to be laid out by the phases of the stride, and lines of more than
+// one block of columns.
+TEST_P(ConvTest, DepthwiseByPhases) {
+  const auto line = [](int64_t size, int64_t kernel, int64_t stride, int64_t dilation) {
+    ConvShape s;
+    s.rank = 1;
+    s.in_channels = 2, s.out_channels = 4, s.group = 2;
+    s.in = {size, 0, 0};
+    s.kernel = {kernel, 0, 0};
+    s.stride = {stride, 1, 1};
+    s.dilation = {dilation, 1, 1};
+    s.pad_begin = {kernel / 2, 0, 0};
+    s.pad_end = {kernel / 2 + 3, 0, 0};
+    return s;
+  };
+  for (const int64_t stride : {1, 2, 3, 4, 6, 16}) {
+    for (const int64_t dilation : {1, 2, 7}) {
+      check(line(9001, 11, stride, dilation));
+      check(line(300, 7, stride, dilation));
+      check(line(5, 41, stride, dilation));
+    }
+    check(line(200, 3, stride, 5));
+    check(square(3, 23, 3, 9, stride, 5, 3));
+  }
+  check(line(70, 11, 17, 1));                   // a stride that is gathered
+  check(line(4000, 3, 3, (int64_t{1} << 13)));  // a kernel that is not laid out
+  ConvShape cube = line(40, 8, 3, 1);
+  cube.rank = 3;
+  cube.in = {6, 5, 40};
+  cube.kernel = {3, 2, 8};
+  cube.stride = {2, 1, 3};
+  cube.dilation = {1, 2, 3};
+  cube.pad_begin = {2, 1, 9};
+  cube.pad_end = {1, 3, 20};
+  check(cube);
+  Epilogue epilogue;
+  epilogue.bias_axis = BiasAxis::row;
+  epilogue.activation = Activation::silu;
+  check(line(9001, 41, 3, 1), epilogue);
+  epilogue.activation = Activation::relu;
+  check(cube, epilogue);
+}
+
 TEST_P(ConvTest, RandomShapes) {
   std::mt19937 random(7);
   const auto between = [&](int64_t low, int64_t high) {

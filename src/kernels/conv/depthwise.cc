@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kernels/conv/lanes-inl.h"
+#include "kernels/gemm/blocking.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
@@ -227,7 +228,108 @@ void Any(const DepthwiseJob& job) {
   }
 }
 
+// The input under `columns` columns of output, from `column` on, in one line of the image: one
+// phase (every stride-th pixel) after the other, zeros where there is no pixel.
+void LayPhases(const ConvGeometry& g, const PhaseBlock& block, const float* line, int64_t column,
+               int64_t columns, float* to) {
+  const int64_t stride = g.stride[2];
+  const int64_t length = round_up(columns, tile_lanes) + block.reach;
+  for (int64_t phase = 0; phase < block.phases; ++phase, to += block.phase_floats) {
+    const int64_t first = column * stride + phase - g.pad[2];
+    const int64_t begin = std::min(length, first < 0 ? divide_up(-first, stride) : 0);
+    const int64_t end =
+        std::clamp(g.in[2] > first ? divide_up(g.in[2] - first, stride) : 0, begin, length);
+    std::fill(to, to + begin, 0.0f);
+    std::fill(to + end, to + length, 0.0f);
+    const float* from = line + first;
+    switch (stride) {
+      case 1: std::copy(from + begin, from + end, to + begin); break;
+      case 2:
+        for (int64_t i = begin; i < end; ++i) to[i] = from[i * 2];
+        break;
+      case 3:
+        for (int64_t i = begin; i < end; ++i) to[i] = from[i * 3];
+        break;
+      case 4:
+        for (int64_t i = begin; i < end; ++i) to[i] = from[i * 4];
+        break;
+      default:
+        for (int64_t i = begin; i < end; ++i) to[i] = from[i * stride];
+    }
+  }
+}
+
+// Adds the taps of one line of the kernel to `vectors` vectors of sums.
+template <int vectors>
+HWY_INLINE void AddTaps(const ConvGeometry& g, const PhaseBlock& block, const float* phases,
+                        const float* weights, float* to) {
+  TileVec sums[vectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) sums[v] = TileLoad(to + v * tile_lanes);
+  const int64_t stride = g.stride[2];
+  int64_t phase = 0, at = 0;  // of the tap: its place is at * stride + phase
+  const int64_t phase_step = g.dilation[2] % stride, at_step = g.dilation[2] / stride;
+  for (int64_t tap = 0; tap < g.kernel[2]; ++tap) {
+    const float* from = phases + phase * block.phase_floats + at;
+    const TileVec weight = TileBroadcast(weights + tap);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v)
+      sums[v] = TileMulAdd(weight, TileLoad(from + v * tile_lanes), sums[v]);
+    phase += phase_step, at += at_step;
+    if (phase >= stride) phase -= stride, ++at;
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) TileStoreVec(sums[v], to + v * tile_lanes);
+}
+
+void AddLine(const ConvGeometry& g, const PhaseBlock& block, const float* phases,
+             const float* weights, int64_t columns, float* sums) {
+  constexpr int most = 8;  // chains of sums that hide the latency of a multiply-add
+  int64_t column = 0;
+  for (; column + (most - 1) * tile_lanes < columns; column += most * tile_lanes)
+    AddTaps<most>(g, block, phases + column, weights, sums + column);
+  for (; column + tile_lanes < columns; column += 2 * tile_lanes)
+    AddTaps<2>(g, block, phases + column, weights, sums + column);
+  if (column < columns) AddTaps<1>(g, block, phases + column, weights, sums + column);
+}
+
+// Each line of the input is laid out by phases before its taps are added, a block of columns at a
+// time: every load is then a whole vector.
+void Phases(const DepthwiseJob& job) {
+  const ConvGeometry& g = *job.geometry;
+  const PhaseBlock block(g);
+  float *sums = job.phases, *phases = sums + block.sum_floats();
+  const Finish finish(job);
+  for (int64_t out_row = job.begin; out_row < job.end; ++out_row) {
+    const int64_t front = out_row / g.out[1] * g.stride[0] - g.pad[0];
+    const int64_t top = out_row % g.out[1] * g.stride[1] - g.pad[1];
+    float* to = job.out + (out_row - job.begin) * job.out_stride;
+    for (int64_t column = 0; column < g.out[2]; column += block.columns) {
+      const int64_t columns = std::min(block.columns, g.out[2] - column);
+      std::fill(sums, sums + round_up(columns, tile_lanes), 0.0f);
+      const float* weights = job.weights;
+      for (int64_t kd = 0; kd < g.kernel[0]; ++kd) {
+        for (int64_t kh = 0; kh < g.kernel[1]; ++kh, weights += g.kernel[2]) {
+          const int64_t d = front + kd * g.dilation[0], h = top + kh * g.dilation[1];
+          if (d < 0 || d >= g.in[0] || h < 0 || h >= g.in[1]) continue;
+          const float* line = job.plane + (d * g.in[1] + h) * g.in[2];
+          LayPhases(g, block, line, column, columns, phases);
+          AddLine(g, block, phases, weights, columns, sums);
+        }
+      }
+      for (int64_t i = 0; i < columns; i += tile_lanes) {
+        const TileVec y = finish(TileLoad(sums + i));
+        if (columns - i >= tile_lanes)
+          TileStoreVec(y, to + column + i);
+        else
+          StoreLanes(LaneRange(0, columns - i), y, to + column + i);
+      }
+    }
+  }
+}
+
 void DepthwiseAny(const DepthwiseJob& job) {
+  if (PhaseBlock::pays(*job.geometry)) return Phases(job);
   switch (job.geometry->stride[2]) {
     case 1: return Any<1>(job);
     case 2: return Any<2>(job);

@@ -18,6 +18,23 @@ struct DepthwiseJob {
   int64_t out_stride = 0;
   float alpha = 1, bias = 0;
   float low = 0, high = 0;
+  float* phases = nullptr;  // PhaseBlock::floats, where that pays
+};
+
+// Columns of output that depthwise_any computes from one line of input laid out by phases: pixel
+// phase + i * stride of it stands at [phase][i].
+struct PhaseBlock {
+  explicit PhaseBlock(const ConvGeometry& g);
+
+  // Not for strides beyond any kernel's, nor where few taps share what is laid out.
+  static bool pays(const ConvGeometry& g);
+  int64_t sum_floats() const { return columns; }
+  int64_t floats() const { return sum_floats() + phases * phase_floats; }
+
+  int64_t phases;        // that the kernel looks at
+  int64_t columns;       // whole vectors
+  int64_t reach;         // floats of a phase beyond the columns
+  int64_t phase_floats;  // from phase to phase
 };
 
 // Kernels 3x3, 5x5 and 7x7, strides 1 and 2, no dilation, one depth.

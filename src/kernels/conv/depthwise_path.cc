@@ -26,7 +26,9 @@ struct DepthwiseTiles {
   int64_t tasks() const { return g.batch * g.group * g.group_out * row_groups; }
   // A few rows, for the epilogues that the kernels do not know.
   int64_t line_floats() const { return round_up(g.out[2], max_lanes); }
-  int64_t worker_floats() const { return depthwise_row_step * line_floats(); }
+  int64_t worker_floats() const {
+    return depthwise_row_step * line_floats() + (PhaseBlock::pays(g) ? PhaseBlock(g).floats() : 0);
+  }
 };
 
 void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path, int64_t task,
@@ -39,6 +41,7 @@ void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path
   const auto compute = path == ConvPath::depthwise_rows ? depthwise_rows : depthwise_any;
   DepthwiseJob job;
   job.geometry = &g;
+  job.phases = lines + depthwise_row_step * t.line_floats();
   job.plane = call.image(n, channel / g.group_out);
   job.weights = call.weights + channel * g.taps;
   job.begin = task % t.row_groups * t.per_task;
@@ -69,6 +72,24 @@ void run_depthwise_task(const DepthwiseTiles& t, const Call& call, ConvPath path
 }
 
 }  // namespace
+
+PhaseBlock::PhaseBlock(const ConvGeometry& g) {
+  constexpr int64_t near_floats = 4 << 10;  // of a line, which stay in the first-level cache
+  const int64_t stride = g.stride[2], extent = (g.kernel[2] - 1) * g.dilation[2];
+  phases = std::min(stride, extent + 1);
+  columns = std::min(round_up(g.out[2], max_lanes),
+                     round_up(std::max<int64_t>(near_floats / stride, 1), 8 * max_lanes));
+  reach = extent / stride + 1;
+  phase_floats = round_up(columns + reach, max_lanes);
+}
+
+bool PhaseBlock::pays(const ConvGeometry& g) {
+  constexpr int64_t longest_stride = 16, longest_kernel = 1 << 14;
+  const int64_t stride = g.stride[2], taps = g.kernel[2];
+  if (stride > longest_stride || taps > longest_kernel / g.dilation[2]) return false;
+  // Vectors of pixels 1 or 2 apart are loaded at once, those of larger strides are gathered.
+  return taps >= (stride <= 2 ? 6 : 3);
+}
 
 bool clips_only(const Epilogue& e, float& low, float& high) {
   low = -std::numeric_limits<float>::infinity();
