@@ -30,6 +30,7 @@
   UNIT(contrib_normalizations)        \
   UNIT(contrib_products)              \
   UNIT(contrib_quantized)             \
+  UNIT(contrib_recurrent)             \
   UNIT(conv)                          \
   UNIT(conv_chain)                    \
   UNIT(conv_integer)                  \
