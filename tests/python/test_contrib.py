@@ -611,7 +611,7 @@ def test_dynamic_quantize_lstm(engine, dtype, each, directions, optional):
 
 
 @pytest.mark.parametrize("how", [
-    dict(direction="reverse"), dict(outputs=(False, True)), dict(outputs=(True,), batch=1), dict(clip=2.5),
+    dict(direction="reverse"), dict(outputs=(False, True)), dict(outputs=(True,), batch=1),
     dict(input_forget=1), dict(activations=["HardSigmoid", "Softsign", "Tanh"], activation_alpha=[0.3], activation_beta=[0.4])])
 def test_dynamic_quantize_lstm_attributes(engine, how):
     check_quantised_lstm(engine, np.int8, False, optional=(3,), **how)
