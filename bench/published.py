@@ -26,7 +26,6 @@ import values
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- published:begin -->", "<!-- published:end -->"
 
-
 @dataclasses.dataclass(frozen=True)
 class Published:
     """A model in a package; sizes of its open dimensions, by name or by INPUT.AXIS; what whole numbers go up to."""
@@ -39,16 +38,13 @@ class Published:
     filled: dict[str, float] = dataclasses.field(default_factory=dict)  # of inputs that are filled with one number
     tolerance: float = values.TOLERANCE
 
-
 AUDIO = {"batch_size": 1, "N": 80000}
 LENGTHS = {"waveforms_lens": 80000}
 VOICE = {"batch": 1, "sequence": 576, "input.0": 1, "input.1": 576, "state.1": 1, "seq_len": 1, "sequence_length": 1}
 ASR = "onnx-asr==0.12.0", "onnx_asr/preprocessors/data/"
 
-
 def heard(what: str, name: str) -> Published:
     return Published(what, ASR[0], f"{ASR[1]}{name}.onnx", AUDIO, filled=LENGTHS)
-
 
 # Small values behind a sigmoid, where the engines' approximations show.
 MODELS = {
@@ -98,12 +94,11 @@ MODELS = {
                                {"DynamicDimension.0": 1, "DynamicDimension.1": 640, "DynamicDimension.2": 640}),
     "ocr_v6_read": Published("characters, PP-OCRv6", "rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_rec_small.onnx",
                              {"DynamicDimension.0": 1, "DynamicDimension.1": 320}, tolerance=1e-2),
-    "captcha": Published("CRNN", "ddddocr==1.6.1", "ddddocr/common.onnx", {"image_width": 200}),
+
     "captcha_int8": Published("CRNN quantised in the run, com.microsoft", "ddddocr==1.6.1", "ddddocr/common_old.onnx",
                               {"image_width": 200}, tolerance=0.1),
     "captcha_detect": Published("YOLOX", "ddddocr==1.6.1", "ddddocr/common_det.onnx"),
 }
-
 
 def wheel(package: str, folder: pathlib.Path) -> pathlib.Path:
     """The package's file, fetched unless it is there. Wheels alone are taken: nothing is built or run."""
@@ -113,7 +108,6 @@ def wheel(package: str, folder: pathlib.Path) -> pathlib.Path:
                         "--dest", place, package], check=True)
         found = sorted(place.glob("*.whl"))
     return found[0]
-
 
 def inputs_of(model: onnx.ModelProto, published: Published) -> dict[str, np.ndarray]:
     random = np.random.default_rng(1)
@@ -134,7 +128,6 @@ def inputs_of(model: onnx.ModelProto, published: Published) -> dict[str, np.ndar
             made[value.name] = random.integers(0, published.most, shape).astype(element)
     return made
 
-
 def fetch(name: str, folder: pathlib.Path) -> dict:
     """Writes NAME.onnx and NAME.npz unless they are there; returns what is known of the model."""
     published, file = MODELS[name], folder / f"{name}.onnx"
@@ -147,7 +140,6 @@ def fetch(name: str, folder: pathlib.Path) -> dict:
     weights = sum(len(tensor.SerializeToString()) for tensor in model.graph.initializer)
     return {"gflop": 0, "weights_mb": weights / 1e6, "nodes": len(model.graph.node), "outputs": len(model.graph.output),
             "opset": max((opset.version for opset in model.opset_import if not opset.domain), default=0)}
-
 
 def table(rows: list[dict]) -> str:
     lines = ["| model | what | package | nodes | opset | threads | ms | ORT ms | ratio | create ms | ORT | peak MB | ORT | diff/RMS |",
@@ -162,7 +154,6 @@ def table(rows: list[dict]) -> str:
             f"{row['sardonyx_peak_mb']:.0f}", f"{row['onnxruntime_peak_mb']:.0f}", f"{row['max_diff_over_rms']:.1e}"]
         lines.append("| " + " | ".join(first + figures) + " |")
     return "\n".join(lines)
-
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench --published", description=__doc__,
@@ -183,7 +174,6 @@ def parse_arguments() -> argparse.Namespace:
         parser.error(f"unknown models: {', '.join(unknown)}; known: {', '.join(MODELS)}")
     options.threads = [int(part) for part in options.threads.split(",")]
     return options
-
 
 def main() -> int:
     options = parse_arguments()
@@ -211,7 +201,6 @@ def main() -> int:
         what = row.get("error") or f"outputs differ by {row['max_diff_over_rms']:.2g} of their RMS"
         print(f"bench: {row['model']} at {row['threads']} threads: {what}", file=sys.stderr)
     return 1 if wrong else 0
-
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -184,9 +184,10 @@ void infer_stft(InferContext& ctx) {
   if (step) require_positive(ctx, *step, "frame_step");
   // The standard wants the last dimension; exporters leave that of one part out.
   if (x && x->size() != 2 && x->size() != 3)
-    ctx.fail("the signal must have the dimensions batch, length and parts (1 or 2), the last of "
-             "which may be left out; its shape is {}",
-             ir::to_string(*x));
+    ctx.fail(
+        "the signal must have the dimensions batch, length and parts (1 or 2), the last of "
+        "which may be left out; its shape is {}",
+        ir::to_string(*x));
   const auto& window = ctx.shape(2);
   if (window && window->size() != 1)
     ctx.fail("the window must have one dimension; its shape is {}", ir::to_string(*window));
@@ -218,7 +219,8 @@ std::unique_ptr<Step> make_stft(bool onesided) {
         s.wide.plan_in(bind, 0, compute, layout);
         s.wide.plan_in(bind, 2, compute, layout);
         s.wide.plan_out(bind, 0, compute, layout);
-        s.frames.batch = x[0], s.frames.signal = x[1], s.frames.parts = x.size() == 2 ? 1 : static_cast<int>(x[2]);
+        s.frames.batch = x[0], s.frames.signal = x[1],
+        s.frames.parts = x.size() == 2 ? 1 : static_cast<int>(x[2]);
         s.frames.frames = y[1], s.frames.out_length = y[2];
         s.scratch = layout.take(scratch_for(y[2], onesided, bind.threads()));
         bind.need_scratch(layout.bytes());

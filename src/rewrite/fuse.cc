@@ -58,18 +58,19 @@ class Fuser {
     }
   }
 
-  // A constant exponent of integers becomes floats, as the rewrites and kernels of one type want it.
+  // A constant exponent of integers becomes floats, as the rewrites and kernels of one type want
+  // it.
   bool float_exponent(size_t i) {
     const ir::Node& pow = index_.node(i);
     if (!is_op(&pow, "Pow") || !index_.is_float32(pow.inputs[0])) return false;
     const Tensor* given = index_.constant(pow.inputs[1]);
     if (given == nullptr || given->size() != 1 ||
-        (given->element_type() != ElementType::int64 && given->element_type() != ElementType::int32))
+        (given->element_type() != ElementType::int64 &&
+         given->element_type() != ElementType::int32))
       return false;
     const Tensor held = ir::aligned(*given);
-    const int64_t whole = held.element_type() == ElementType::int64
-                              ? held.elements<int64_t>()[0]
-                              : held.elements<int32_t>()[0];
+    const int64_t whole = held.element_type() == ElementType::int64 ? held.elements<int64_t>()[0]
+                                                                    : held.elements<int32_t>()[0];
     constexpr int64_t exact = 1 << 24;
     if (whole < -exact || whole > exact) return false;
     ir::Node node = pow;

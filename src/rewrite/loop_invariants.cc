@@ -28,8 +28,7 @@ std::optional<Places> states_of(const ir::Node& node, const ir::Graph& body) {
     return Places{2, 2, 1, inputs - 2};
   if (!is_op(&node, "Scan") || body.inputs.size() != inputs) return std::nullopt;
   const ir::Attribute* scans = node.find("num_scan_inputs");
-  if (scans == nullptr || !scans->i || *scans->i < 1 ||
-      *scans->i > static_cast<int64_t>(inputs))
+  if (scans == nullptr || !scans->i || *scans->i < 1 || *scans->i > static_cast<int64_t>(inputs))
     return std::nullopt;
   const size_t states = inputs - static_cast<size_t>(*scans->i);
   return body.outputs.size() >= states ? std::optional(Places{0, 0, 0, states}) : std::nullopt;

@@ -30,7 +30,8 @@ std::optional<Sum> sum_of(const RegionProgram& program) {
     return std::nullopt;
   const RegionStep &a = steps[0], &b = steps[1], &add = steps[2], &last = steps.back();
   if (a.kind != Kind::from_bytes || b.kind != Kind::from_bytes || a.a == b.a ||
-      add.kind != Kind::binary || add.binary != kernels::BinaryOp::add || last.kind != Kind::to_bytes)
+      add.kind != Kind::binary || add.binary != kernels::BinaryOp::add ||
+      last.kind != Kind::to_bytes)
     return std::nullopt;
   if (relu && (steps[3].kind != Kind::unary || steps[3].unary != kernels::UnaryOp::relu))
     return std::nullopt;
@@ -102,7 +103,8 @@ void join_quantized_sums(ir::Graph& graph, const infer::Scope& scope) {
     return node.domain == "sardonyx" && node.op_type == op;
   };
   const auto any = [&](std::string_view op) {
-    return std::ranges::any_of(graph.nodes, [&](const auto& node) { return is_internal(node, op); });
+    return std::ranges::any_of(graph.nodes,
+                               [&](const auto& node) { return is_internal(node, op); });
   };
   if (!any("QLinearConv") || !any("Region")) return;
   Joiner(graph, scope).run();

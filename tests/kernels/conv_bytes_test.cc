@@ -210,13 +210,17 @@ TEST(ConvBytes, SumsAreThoseOfRoundedBytes) {
     for (int64_t k = 0; k < c.shape.batch * c.shape.out_channels * out_pixels(c.shape); ++k)
       c.addend.push_back(static_cast<uint8_t>(pick(0, 255)));
     const ElementType type = pick(0, 1) ? ElementType::int8 : ElementType::uint8;
-    const auto zero = static_cast<int32_t>(type == ElementType::int8 ? pick(-128, 127) : pick(0, 255));
+    const auto zero =
+        static_cast<int32_t>(type == ElementType::int8 ? pick(-128, 127) : pick(0, 255));
     // Scales of which many sums lie in the middle between two bytes, and others.
     const bool round = pick(0, 1) == 1;
     const auto scale = [&] {
-      return round ? 0.25f * static_cast<float>(pick(1, 4)) : 1e-2f * static_cast<float>(pick(1, 99));
+      return round ? 0.25f * static_cast<float>(pick(1, 4))
+                   : 1e-2f * static_cast<float>(pick(1, 99));
     };
-    c.sum = {{c.y_type, scale(), c.y_zero}, {type, scale(), zero}, {type, scale(), zero / 2},
+    c.sum = {{c.y_type, scale(), c.y_zero},
+             {type, scale(), zero},
+             {type, scale(), zero / 2},
              pick(0, 1) == 1};
     const std::vector<uint8_t> y = expected(c);
     each_target([&] {

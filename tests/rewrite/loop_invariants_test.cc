@@ -49,7 +49,8 @@ std::vector<std::vector<float>> outputs(const std::string& text, int64_t n) {
 }
 
 TEST(LoopInvariants, OfLoopsAreReadFromAround) {
-  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y, float[2] doubled, float[m] all) {
+  const std::string text =
+      R"(g (int64 n, float[2] x) => (float[2] y, float[2] doubled, float[m] all) {
     keep = Constant<value = bool {1}>()
     w = Constant<value = float[2] {3, 4}>()
     y, after, all = Loop(n, keep, x, w) <body = body (int64 i, bool go, state, weight) => (go, next, handed, item) {
@@ -68,7 +69,8 @@ TEST(LoopInvariants, OfLoopsAreReadFromAround) {
 }
 
 TEST(LoopInvariants, OfScansAreReadFromAround) {
-  const std::string text = R"(g (int64 n, float[2] x) => (float[2] y, float[2] doubled, float[3, 2] all) {
+  const std::string text =
+      R"(g (int64 n, float[2] x) => (float[2] y, float[2] doubled, float[3, 2] all) {
     slices = Constant<value = float[3, 2] {1, 2, 3, 4, 5, 6}>()
     w = Constant<value = float[2] {3, 4}>()
     after, y, all = Scan(w, x, slices) <num_scan_inputs = 1, body = body (weight, state, slice) => (weight, next, item) {

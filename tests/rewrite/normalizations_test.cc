@@ -101,7 +101,8 @@ void expect_left(const Spelling& s) {
 }
 
 TEST(RmsNormalizations, MaySquareByAWholeNumber) {
-  for (const char* two : {"int64 {2}", "int32 {2}", "int64[1] {2}"}) expect_recognised({.two = two});
+  for (const char* two : {"int64 {2}", "int32 {2}", "int64[1] {2}"})
+    expect_recognised({.two = two});
   expect_left({.two = "int64 {3}"});
 }
 

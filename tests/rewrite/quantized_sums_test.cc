@@ -13,17 +13,17 @@ namespace sardonyx {
 namespace {
 
 struct Net {
-  std::string type = "uint8";      // of the convolution's bytes and of the output
-  std::string other = "uint8";     // of what is added
+  std::string type = "uint8";       // of the convolution's bytes and of the output
+  std::string other = "uint8";      // of what is added
   int64_t channels = 24, out = 70;  // 70: one whole panel and a part of one
-  std::string size = "9, 7";       // of the images; names where they are left open
+  std::string size = "9, 7";        // of the images; names where they are left open
   bool relu = true, swapped = false;
-  bool two = false;                // both sides come from convolutions
-  bool itself = false;             // the convolution's bytes are added to themselves
-  bool read_twice = false;         // they are an output, too
-  bool broadcast = false;          // one row of bytes is added to all
+  bool two = false;         // both sides come from convolutions
+  bool itself = false;      // the convolution's bytes are added to themselves
+  bool read_twice = false;  // they are an output, too
+  bool broadcast = false;   // one row of bytes is added to all
   bool depthwise = false;
-  bool added_is_x = false;         // what is added is what the convolution reads
+  bool added_is_x = false;  // what is added is what the convolution reads
   float y_scale = 0.05f;
 };
 
@@ -31,8 +31,8 @@ std::string bytes(const std::string& name, const std::string& type, const std::s
                   int64_t count) {
   std::string values;
   for (int64_t i = 0; i < count; ++i)
-    values += fmt::format("{}{}", i == 0 ? "" : ", ", type == "int8" ? i * 37 % 255 - 127
-                                                                     : i * 37 % 255);
+    values +=
+        fmt::format("{}{}", i == 0 ? "" : ", ", type == "int8" ? i * 37 % 255 - 127 : i * 37 % 255);
   return fmt::format("  {} = Constant<value = {}[{}] {{{}}}>()\n", name, type, shape, values);
 }
 
@@ -60,7 +60,9 @@ std::string model(const Net& n) {
   const bool own = n.itself || n.two;
   text += "  cf = DequantizeLinear(c, cs, cz)\n";
   text += fmt::format("  of = DequantizeLinear({}, {}, {})\n", other, own ? "cs" : "os",
-                      own ? "cz" : n.added_is_x ? "xz" : "oz");
+                      own            ? "cz"
+                      : n.added_is_x ? "xz"
+                                     : "oz");
   text += n.swapped ? "  s = Add(of, cf)\n" : "  s = Add(cf, of)\n";
   if (n.relu) text += "  r = Relu(s)\n";
   text += fmt::format("  y = QuantizeLinear({}, ys, yz)\n", n.relu ? "r" : "s");
@@ -86,8 +88,8 @@ void check(const Net& net, int regions) {
   const int64_t in = net.depthwise || net.added_is_x ? net.out : net.channels;
   const std::vector<NamedValue> inputs{
       {"x", random(numbers, "uint8", {2, in, 9, 7})},
-      {"o", random(numbers, net.other,
-                   net.broadcast ? Shape{1, 1, 1, 7} : Shape{2, net.out, 9, 7})}};
+      {"o",
+       random(numbers, net.other, net.broadcast ? Shape{1, 1, 1, 7} : Shape{2, net.out, 9, 7})}};
   const Model held = Model::from_text(text);
   const auto wanted = Session(held, {.plain = true}).run(inputs);
   for (const int threads : {1, 2}) {

@@ -54,7 +54,8 @@ TEST(Simplify, BodiesAreCleanedAndFused) {
 }
 
 TEST(Simplify, DetoursAreLeftOut) {
-  const ir::Graph graph = simplified(R"(g (bool c, float[N, 2] x) => (float[N, 2] y, float[N, 2] z) {
+  const ir::Graph graph =
+      simplified(R"(g (bool c, float[N, 2] x) => (float[N, 2] y, float[N, 2] z) {
     ratio = Constant<value = float {0.2}>()
     no = Constant<value = bool {0}>()
     a = Identity(x)

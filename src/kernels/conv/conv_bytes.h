@@ -17,9 +17,9 @@ void pack_conv_bytes_weights(const ConvShape& shape, ElementType type, const voi
                              int32_t* sums);
 
 // y = saturate(round((sum of (x - x_zero) (w - w_zero) + bias) * scale) + zero); or, where `sums`
-// is given, sums = sum of (x - x_zero) (w - w_zero). With an `addend`, bytes laid out as y is (it may
-// be y), the bytes so made, of sum.first's type and zero point, are the first of `sum` and the addend
-// the second: only with channels last and one group.
+// is given, sums = sum of (x - x_zero) (w - w_zero). With an `addend`, bytes laid out as y is (it
+// may be y), the bytes so made, of sum.first's type and zero point, are the first of `sum` and the
+// addend the second: only with channels last and one group.
 struct ConvBytes {
   ElementType x_type = ElementType::uint8;
   const void* x = nullptr;

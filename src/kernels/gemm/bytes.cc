@@ -167,9 +167,9 @@ HWY_INLINE void FinishColumnsBy(const ByteFinish& how, const ByteSums& from, int
   }
   for (; j < columns; j += lanes) {
     const auto count = static_cast<size_t>(std::min(lanes, columns - j));
-    FinishPart<1, has_factor, has_bias>(
-        how, from, j, y, y_stride,
-        [&](const bytes::Vec* values, Y* to) HWY_ATTR { store_some(values, to, count); });
+    FinishPart<1, has_factor, has_bias>(how, from, j, y, y_stride,
+                                        [&](const bytes::Vec* values, Y* to)
+                                            HWY_ATTR { store_some(values, to, count); });
   }
 }
 
@@ -187,13 +187,13 @@ void FinishRows(const ByteFinish& how, const ByteSums& from, int64_t columns, Y*
       rounder.template store<vectors>(values, to);
     }
   };
-  FinishColumnsBy<has_factor, has_bias>(
-      how, from, columns, y, y_stride, store,
-      [&](const bytes::Vec* values, Y* to, size_t count) HWY_ATTR {
-        HWY_ALIGN Y some[hn::MaxLanes(d)];
-        store.template operator()<1>(values, some);
-        std::memcpy(to, some, count * sizeof(Y));
-      });
+  FinishColumnsBy<has_factor, has_bias>(how, from, columns, y, y_stride, store,
+                                        [&](const bytes::Vec* values, Y* to, size_t count)
+                                            HWY_ATTR {
+                                              HWY_ALIGN Y some[hn::MaxLanes(d)];
+                                              store.template operator()<1>(values, some);
+                                              std::memcpy(to, some, count * sizeof(Y));
+                                            });
 }
 
 // How bytes are added to others and rounded again. Y: uint8_t or int8_t.
