@@ -95,8 +95,6 @@ MODELS = {
     "ocr_v6_read": Published("characters, PP-OCRv6", "rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_rec_small.onnx",
                              {"DynamicDimension.0": 1, "DynamicDimension.1": 320}, tolerance=1e-2),
 
-    "captcha_int8": Published("CRNN quantised in the run, com.microsoft", "ddddocr==1.6.1", "ddddocr/common_old.onnx",
-                              {"image_width": 200}, tolerance=0.1),
     "captcha_detect": Published("YOLOX", "ddddocr==1.6.1", "ddddocr/common_det.onnx"),
 }
 

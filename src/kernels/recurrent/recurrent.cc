@@ -45,7 +45,11 @@ struct Weights<float> {
     epilogue.bias = bias;
     epilogue.bias_axis = bias ? BiasAxis::column : BiasAxis::none;
     epilogue.residual = residual, epilogue.residual_stride = residual_stride;
-    gemm_packed_b(M, N, K, a, lda, {w}, c, ldc, epilogue, scratch, pool, backwards);
+    // Threads take longer to meet, step after step, than small products do.
+    constexpr int64_t least_terms = int64_t{96} << 10;
+    ThreadPool& threads =
+        M * N < least_terms / std::max<int64_t>(1, K) ? ThreadPool::single() : pool;
+    gemm_packed_b(M, N, K, a, lda, {w}, c, ldc, epilogue, scratch, threads, backwards);
   }
 };
 
