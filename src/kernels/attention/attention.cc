@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/elementwise/unary.h"
 #include "kernels/gemm/gemm.h"
@@ -143,7 +144,7 @@ class Block {
       add_sink(r);
       if (fresh || sum_[r] == 0) {
         std::fill_n(y, s_.v_head_size, empty);
-      } else {
+      } else if (!shared_out_) {
         row_affine(y, T(1) / sum_[r], T(0), y, s_.v_head_size);
       }
     }
@@ -185,7 +186,10 @@ class Block {
       copy_out(AttentionScores::capped, r, row);
       add_bias(r, row, at, n);
       copy_out(AttentionScores::biased, r, row);
-      weigh(r, row, n, fresh);
+    }
+    shared_out_ = takes_whole_rows(n);
+    if (!shared_out_) {
+      for (int64_t r = 0; r < rows_; ++r) weigh(r, scores_ + r * ld, n, fresh);
     }
     product(rows_, s_.v_head_size, n, scores_, {ld, 1}, v, {s_.v.row, 1}, y_, y_row_, 1, !fresh,
             products_, alone_);
@@ -196,6 +200,16 @@ class Block {
       if (sum != 0) row_affine(row, T(1) / sum, T(0), row, n);
       copy_out(AttentionScores::probabilities, r, row);
     }
+  }
+
+  // Where short rows are all there is, their softmax at once: false where they are not, or where
+  // it is not only they that weigh.
+  bool takes_whole_rows([[maybe_unused]] int64_t n) {
+    if constexpr (std::is_same_v<T, float>) {
+      return n == s_.kv_length && !s_.wants_scores && d_.sinks == nullptr &&
+             softmax_short_rows(scores_, scores_, rows_, n, sum_);
+    }
+    return false;
   }
 
   // Only where scores are wanted, and then a tile is a whole row.
@@ -284,6 +298,7 @@ class Block {
   int64_t length_, offset_;
   T top_[row_block];
   T sum_[row_block];
+  bool shared_out_ = false;  // the weights of each row add up to 1 already
 };
 
 }  // namespace

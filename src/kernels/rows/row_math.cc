@@ -1,5 +1,7 @@
 #include "kernels/rows/row_math.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rows/row_math.cc"
 #include <hwy/foreach_target.h>
@@ -125,7 +127,7 @@ float RowExp(const float* x, float center, float* y, int64_t n) {
 
 // Rows that `vectors` vectors hold, the last one of them perhaps in part.
 template <int vectors>
-HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n) {
+HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto some = hn::FirstN(d, static_cast<size_t>(n - (vectors - 1) * lanes));
@@ -139,27 +141,40 @@ HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n) 
     const auto larger = [](auto, auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
     auto top = v[0];
     for (int i = 1; i < vectors; ++i) top = hn::Max(top, v[i]);
-    const auto center = hn::Set(d, Fold(d, top, larger));
+    const float largest = Fold(d, top, larger);
+    if (sums != nullptr && largest == -std::numeric_limits<float>::infinity()) {
+      // NaN among -inf may have been lost.
+      bool any = false;
+      for (int i = 0; i < vectors; ++i) any = any || !hn::AllFalse(d, hn::IsNaN(v[i]));
+      if (!any) {
+        std::fill_n(y, n, 0.0f);
+        sums[r] = 0;
+        continue;
+      }
+    }
+    const auto center = hn::Set(d, largest);
     for (int i = 0; i < vectors; ++i) v[i] = sm::ExpNotPositive(d, hn::Sub(v[i], center));
     auto sum = v[0];
     for (int i = 1; i < vectors; ++i) sum = hn::Add(sum, v[i]);
-    const auto factor = hn::Set(d, 1 / Fold(d, sum, add_of));
+    const float total = Fold(d, sum, add_of);
+    if (sums != nullptr) sums[r] = total;
+    const auto factor = hn::Set(d, 1 / total);
     for (int i = 0; i + 1 < vectors; ++i) hn::StoreU(hn::Mul(v[i], factor), d, y + i * lanes);
     hn::BlendedStore(hn::Mul(v[vectors - 1], factor), some, d, y + (vectors - 1) * lanes);
   }
 }
 
-bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n) {
+bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   switch ((n + lanes - 1) / lanes) {
-    case 1: return ShortSoftmax<1>(x, y, rows, n), true;
-    case 2: return ShortSoftmax<2>(x, y, rows, n), true;
-    case 3: return ShortSoftmax<3>(x, y, rows, n), true;
-    case 4: return ShortSoftmax<4>(x, y, rows, n), true;
-    case 5: return ShortSoftmax<5>(x, y, rows, n), true;
-    case 6: return ShortSoftmax<6>(x, y, rows, n), true;
-    case 7: return ShortSoftmax<7>(x, y, rows, n), true;
-    case 8: return ShortSoftmax<8>(x, y, rows, n), true;
+    case 1: return ShortSoftmax<1>(x, y, rows, n, sums), true;
+    case 2: return ShortSoftmax<2>(x, y, rows, n, sums), true;
+    case 3: return ShortSoftmax<3>(x, y, rows, n, sums), true;
+    case 4: return ShortSoftmax<4>(x, y, rows, n, sums), true;
+    case 5: return ShortSoftmax<5>(x, y, rows, n, sums), true;
+    case 6: return ShortSoftmax<6>(x, y, rows, n, sums), true;
+    case 7: return ShortSoftmax<7>(x, y, rows, n, sums), true;
+    case 8: return ShortSoftmax<8>(x, y, rows, n, sums), true;
     default: return false;
   }
 }
@@ -382,8 +397,8 @@ float row_sum_exp(const float* x, float center, int64_t n) {
 float row_exp(const float* x, float center, float* y, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(RowExp)(x, center, y, n);
 }
-bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(SoftmaxShortRows)(x, y, rows, n);
+bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
+  return HWY_DYNAMIC_DISPATCH(SoftmaxShortRows)(x, y, rows, n, sums);
 }
 void row_affine(const float* x, float a, float b, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RowAffine)(x, a, b, y, n);

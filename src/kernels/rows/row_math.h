@@ -20,8 +20,9 @@ float row_sum_exp(const float* x, float center, int64_t n);  // sum of exp(x - c
 // y = exp(x - center), and their sum.
 float row_exp(const float* x, float center, float* y, int64_t n);
 // y [rows, n]: the softmax of each row of x. False, and nothing done, where a row does not fit into
-// the registers.
-bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n);
+// the registers. `sums`, where it is not null, gets each row's sum of exponentials relative to its
+// largest element; a row of nothing but -inf becomes zeros then, and its sum 0, instead of NaN.
+bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n, float* sums = nullptr);
 // y = x * a + b.
 void row_affine(const float* x, float a, float b, float* y, int64_t n);
 // y += bias, and -inf where the bias is that.
