@@ -110,6 +110,14 @@ class Engine:
         return [Row("memory grown from the 50th to the 1,000th random shape, MB", grown, "{:.2f}", 0.5, True,
                     f"{found['after_all_mb']:.0f} MB resident")]
 
+    def more(self) -> list[Row]:
+        """Sessions of one Model share its weights, also those that are packed or made by folding."""
+        (model,) = self.zoo("bert")
+        found = self.bench("more", model, "sequence", 64, 4)
+        return [Row("memory of a further session of one Model beside the first's, BERT", found["more_mb"] / found["first_mb"],
+                    "{:.3f}", 0.1, True, f"{found['more_mb']:.1f} MB, {found['first_mb']:.0f} MB"),
+                Row("making it, ms", found["more_ms"], "{:.2f}", 1, True, f"the first {found['first_ms']:.1f} ms")]
+
     def callers(self) -> list[Row]:
         """Where others use the machine, eight threads get more of it than two: the ratio then says little."""
         rows = []
@@ -190,7 +198,7 @@ class Engine:
         return rows
 
 
-PARTS = ("tiny", "pasts", "lengths", "shapes", "callers", "boosting", "sessions")
+PARTS = ("tiny", "pasts", "lengths", "shapes", "more", "callers", "boosting", "sessions")
 
 
 def table(rows: list[Row]) -> str:

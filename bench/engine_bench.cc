@@ -8,6 +8,8 @@
 //
 //   engine_bench shapes MODEL DIM LOW HIGH COUNT    memory over runs of random shapes
 //
+//   engine_bench more MODEL DIM SIZE COUNT          further sessions of one Model beside the first
+//
 //   engine_bench callers MODEL CALLERS THREADS      one session for many callers beside sessions of
 //                                                   one thread and one caller each
 //
@@ -171,6 +173,31 @@ int watch_shapes(const std::string& model, const std::string& name, int low, int
   return 0;
 }
 
+// Each session runs once and stays.
+int make_more(const std::string& path, const std::string& name, int size, int count) {
+  const Model model(path);
+  std::vector<Session> sessions;
+  double made_ms = 0;
+  const auto add = [&] {
+    const auto start = Clock::now();
+    sessions.emplace_back(model, with_threads(1));
+    made_ms = seconds_since(start) * 1e3;
+    std::vector<Value> outputs(sessions.back().outputs().size());
+    sessions.back().run(inputs_of(sessions.back(), sizes_for(name, size)), outputs);
+  };
+  const double before = resident_now_mb();
+  add();
+  const double first_ms = made_ms, first = resident_now_mb() - before;
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    add();
+    times.push_back(made_ms);
+  }
+  std::printf("{\"first_ms\": %.3f, \"more_ms\": %.3f, \"first_mb\": %.2f, \"more_mb\": %.2f}\n",
+              first_ms, median(times), first, (resident_now_mb() - before - first) / count);
+  return 0;
+}
+
 // Runs a second by one caller of each session, each with inputs of its own, together. The clock
 // starts when all of them have their inputs.
 double throughput(const std::vector<const Session*>& sessions, double seconds) {
@@ -226,9 +253,11 @@ int run(int count, char** words) {
     return time_lengths(words[2], words[3], number(words[4]), number(words[5]), number(words[6]));
   if (what == "shapes" && count == 7)
     return watch_shapes(words[2], words[3], number(words[4]), number(words[5]), number(words[6]));
+  if (what == "more" && count == 6)
+    return make_more(words[2], words[3], number(words[4]), number(words[5]));
   if (what == "callers" && count == 5)
     return time_callers(words[2], number(words[3]), number(words[4]));
-  std::fprintf(stderr, "usage: engine_bench run|pasts|lengths|shapes|callers MODEL …\n");
+  std::fprintf(stderr, "usage: engine_bench run|pasts|lengths|shapes|more|callers MODEL …\n");
   return 2;
 }
 
