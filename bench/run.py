@@ -176,6 +176,16 @@ def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.
     return row
 
 
+def measure_all(known: dict[str, dict], peak: dict, options: argparse.Namespace) -> list[dict]:
+    rows = []
+    print(report.heading(), flush=True)
+    for threads in options.threads:
+        for name in options.models:
+            rows.append(measure(name, known[name], threads, peak, options))
+            print(report.line(rows[-1]), flush=True)
+    return rows
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -213,12 +223,7 @@ def main() -> int:
     options = parse_arguments()
     known = build_models.build_all(options.models, options.models_folder)
     peak = probe(options.program)
-    rows = []
-    print(report.heading(), flush=True)
-    for threads in options.threads:
-        for name in options.models:
-            rows.append(measure(name, known[name], threads, peak, options))
-            print(report.line(rows[-1]), flush=True)
+    rows = measure_all(known, peak, options)
     machine = report.machine(peak)
     print(machine)
     if options.json:

@@ -4,7 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "rewrite/graph_index.h"
@@ -34,30 +37,47 @@ std::optional<Places> states_of(const ir::Node& node, const ir::Graph& body) {
   return body.outputs.size() >= states ? std::optional(Places{0, 0, 0, states}) : std::nullopt;
 }
 
-// The value that a chain of Identity nodes in the body starts from.
-std::string source_of(const ir::Graph& body, std::string name) {
-  for (auto node = body.nodes.rbegin(); node != body.nodes.rend(); ++node) {
-    if (is_op(&*node, "Identity") && node->inputs.size() == 1 && node->outputs[0] == name)
-      name = node->inputs[0];
+// Of each value that Identity nodes of the body hand on, the one that they start from.
+std::unordered_map<std::string_view, std::string_view> handed_on(const ir::Graph& body) {
+  std::unordered_map<std::string_view, std::string_view> sources;
+  for (const ir::Node& node : body.nodes) {
+    if (!is_op(&node, "Identity") || node.inputs.size() != 1 || node.outputs.size() != 1) continue;
+    const auto before = sources.find(node.inputs[0]);
+    sources[node.outputs[0]] = before == sources.end() ? node.inputs[0] : before->second;
   }
-  return name;
+  return sources;
 }
 
 std::vector<size_t> invariant_states(const ir::Node& node, const ir::Graph& body,
                                      const Places& places) {
+  const auto sources = handed_on(body);
   std::vector<size_t> found;
   for (size_t i = 0; i < places.count; ++i) {
     const std::string& outer = node.inputs[places.node_input + i];
     const std::string& inner = body.inputs[places.body_input + i].name;
-    if (!outer.empty() && source_of(body, body.outputs[places.body_output + i].name) == inner)
+    const std::string& last = body.outputs[places.body_output + i].name;
+    const auto source = sources.find(last);
+    if (!outer.empty() && (source == sources.end() ? last : source->second) == inner)
       found.push_back(i);
   }
   return found;
 }
 
+// Takes those of a list away that belong to these states, in rising order, of which the first
+// state's is at `begin`.
 template <class T>
-void erase_at(std::vector<T>& list, size_t i) {
-  if (i < list.size()) list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+void erase_states(std::vector<T>& list, size_t begin, const std::vector<size_t>& states) {
+  auto state = states.begin();
+  size_t kept = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (state != states.end() && begin + *state == i) {
+      ++state;
+      continue;
+    }
+    if (kept != i) list[kept] = std::move(list[i]);
+    ++kept;
+  }
+  list.resize(kept);
 }
 
 // `names` gets what the node's outputs of these states are called now.
@@ -65,15 +85,15 @@ void free_states(ir::Node& node, ir::Attribute& attribute, const Places& places,
                  const std::vector<size_t>& states, NewNames& names) {
   auto body = std::make_shared<ir::Graph>(*attribute.g);
   NewNames inside;
-  for (auto i = states.rbegin(); i != states.rend(); ++i) {
-    const std::string& outer = node.inputs[places.node_input + *i];
-    inside[body->inputs[places.body_input + *i].name] = outer;
-    if (*i < node.outputs.size() && !node.outputs[*i].empty()) names[node.outputs[*i]] = outer;
-    erase_at(node.outputs, *i);
-    erase_at(node.inputs, places.node_input + *i);
-    erase_at(body->inputs, places.body_input + *i);
-    erase_at(body->outputs, places.body_output + *i);
+  for (const size_t i : states) {
+    const std::string& outer = node.inputs[places.node_input + i];
+    inside[body->inputs[places.body_input + i].name] = outer;
+    if (i < node.outputs.size() && !node.outputs[i].empty()) names[node.outputs[i]] = outer;
   }
+  erase_states(node.outputs, 0, states);
+  erase_states(node.inputs, places.node_input, states);
+  erase_states(body->inputs, places.body_input, states);
+  erase_states(body->outputs, places.body_output, states);
   rename_uses(*body, inside);
   attribute.g = std::move(body);
 }
