@@ -112,8 +112,10 @@ class Region {
     if (is_single(value)) return RegionExtent::single;
     if (index_.same_shape(value, output)) return RegionExtent::whole;
     constexpr int64_t shortest_row = 64;  // a call for each row must pay
+    const infer::Known* made = index_.known(output);
+    if (made == nullptr || !made->type.shape) return std::nullopt;
     const auto& dims = *known->type.shape;
-    const auto& full = *index_.known(output)->type.shape;
+    const auto& full = *made->type.shape;
     const auto length = dims.empty() ? std::nullopt : dims.back().value();
     const bool row =
         length && *length >= shortest_row && dims.size() <= full.size() &&

@@ -7,6 +7,7 @@
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/binary_plain.h"
 #include "kernels/elementwise/float_tiles.h"
+#include "kernels/elementwise/spelled_out.h"
 #include "kernels/move/by_cell.h"
 
 namespace sardonyx::kernels {
@@ -125,6 +126,13 @@ BinaryTile plain_tile(Sides sides) {
 
 void run_float(BinaryOp op, const BroadcastPlan& plan, const float* a, const float* b, float* y,
                ThreadPool& pool) {
+  if (const BinaryTile dense = vector_binary(op, Sides::both); dense && has_short_rows(plan)) {
+    return for_spelled_out(plan, {Repeating{a, sizeof(float)}, Repeating{b, sizeof(float)}}, pool,
+                           [&](const void* const* x, int64_t to, int64_t n) {
+                             dense(static_cast<const float*>(x[0]),
+                                   static_cast<const float*>(x[1]), y + to, n);
+                           });
+  }
   const int64_t sa = row_stride(plan, 0);
   const int64_t sb = row_stride(plan, 1);
   // Where neither side moves along the rows, each output row repeats one value; rows that long
@@ -148,6 +156,13 @@ void run_plain(PlainRow row, ElementType type, bool boolean_output, const Broadc
   const int64_t out_width = boolean_output ? 1 : width;
   const int64_t sa = row_stride(plan, 0);
   const int64_t sb = row_stride(plan, 1);
+  // Loops over dense elements are the ones that compilers make vectors of.
+  if (type != ElementType::string && (sa != 1 || sb != 1 || has_short_rows(plan))) {
+    return for_spelled_out(plan, {Repeating{a, width}, Repeating{b, width}}, pool,
+                           [&](const void* const* x, int64_t to, int64_t n) {
+                             row(x[0], x[1], static_cast<char*>(y) + to * out_width, n, 1, 1);
+                           });
+  }
   const auto* x0 = static_cast<const char*>(a);
   const auto* x1 = static_cast<const char*>(b);
   walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
@@ -196,6 +211,20 @@ void where_rows(const BroadcastPlan& plan, const uint8_t* condition, const T* a,
   const int64_t sc = row_stride(plan, 0);
   const int64_t sa = row_stride(plan, 1);
   const int64_t sb = row_stride(plan, 2);
+  if constexpr (sizeof(T) <= sizeof(uint64_t)) {
+    if (sc != 1 || sa != 1 || sb != 1 || has_short_rows(plan)) {
+      constexpr int64_t width = sizeof(T);
+      const Repeating inputs[] = {{condition, 1}, {a, width}, {b, width}};
+      return for_spelled_out(plan, inputs, pool,
+                             [&](const void* const* x, int64_t to, int64_t n) {
+                               const auto* c = static_cast<const uint8_t*>(x[0]);
+                               const auto* x0 = static_cast<const T*>(x[1]);
+                               const auto* x1 = static_cast<const T*>(x[2]);
+                               for (int64_t i = 0; i < n; ++i)
+                                 y[to + i] = c[i] != 0 ? x0[i] : x1[i];
+                             });
+    }
+  }
   walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
     const uint8_t* c = condition + at[0];
     const T* x0 = a + at[1];

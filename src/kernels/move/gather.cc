@@ -126,6 +126,8 @@ int64_t TupleWalk::offset(const Indices& indices, int64_t tuple) const {
 
 namespace {
 
+constexpr int64_t few_columns = 64;
+
 // Rows [begin, end) of the result. x may lie at any address, unless it holds strings.
 template <class T>
 void gather_rows(int64_t dim, int64_t inner, const void* data, const Indices& indices, T* y,
@@ -146,6 +148,23 @@ void gather_rows(int64_t dim, int64_t inner, const void* data, const Indices& in
         std::memcpy(y, row, static_cast<size_t>(inner) * sizeof(T));
       }
     }
+  }
+}
+
+// Elements [begin, end) of the result where each row of x gives a few elements, the same of each:
+// the indices are looked at once.
+template <class T>
+void gather_columns(int64_t dim, const void* data, const Indices& indices, T* y, int64_t begin,
+                    int64_t end) {
+  const int64_t count = indices.count, size = int64_t{sizeof(T)};
+  int64_t offsets[few_columns];
+  for (int64_t j = 0; j < count; ++j) offsets[j] = wrapped(indices[j], dim, j) * size;
+  const auto* x = static_cast<const char*>(data) + begin / count * dim * size;
+  int64_t j = begin % count;
+  for (y += begin; begin < end; j = 0, x += dim * size) {
+    const int64_t stop = std::min(count, j + end - begin);
+    begin += stop - j;
+    for (; j < stop; ++j, ++y) std::memcpy(y, x + offsets[j], sizeof(T));
   }
 }
 
@@ -178,6 +197,10 @@ void gather(Cell cell, int64_t outer, int64_t dim, int64_t inner, const void* x,
   by_cell(cell, [&](const auto& zero) {
     using T = std::remove_cvref_t<decltype(zero)>;
     for_rows(outer * indices.count, inner, pool, [&](int64_t begin, int64_t end) {
+      if constexpr (std::is_trivially_copyable_v<T>) {
+        if (inner == 1 && indices.count <= few_columns && outer > 1)
+          return gather_columns(dim, x, indices, static_cast<T*>(y), begin, end);
+      }
       gather_rows(dim, inner, x, indices, static_cast<T*>(y), begin, end);
     });
   });

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "kernels/elementwise/unary.h"
 #include "kernels/rows/grain.h"
 #include "kernels/rows/row_math.h"
 #include "kernels/rows/values.h"
@@ -139,8 +140,12 @@ class Reduction {
         plan_.reduced_rank > 0 && plan_.reduced_strides[plan_.reduced_rank - 1] == 1;
     if (along_rows && splits()) return run_split(pool);
     if (along_rows && short_rows()) {
-      return for_rows_of(plan_.kept, plan_.reduced, pool,
-                         [&](int64_t begin, int64_t end) { fold_short(begin, end); });
+      return for_rows_of(plan_.kept, plan_.reduced, pool, [&](int64_t begin, int64_t end) {
+        if (logs_exp())
+          log_sum_exp_short(begin, end);
+        else
+          fold_short(begin, end);
+      });
     }
     if (along_rows || plan_.kept_rank == 0 || plan_.reduced == 0) {
       return for_rows_of(plan_.kept, plan_.reduced, pool,
@@ -165,19 +170,29 @@ class Reduction {
   // Rows of a few elements, for which a call each would cost more than what it does.
   static constexpr int64_t short_row = 16;
   bool short_rows() const {
-    return plan_.reduced_rank == 1 && plan_.reduced <= short_row && !logs_exp() &&
-           type_ == element_of<C>();
+    return plan_.reduced_rank == 1 && plan_.reduced <= short_row && type_ == element_of<C>();
   }
 
   template <class Combine>
   void fold_each(int64_t begin, int64_t end, Combine&& combine) const {
-    Steps at(plan_.kept_dims, plan_.kept_strides, plan_.kept_rank, begin);
-    for (int64_t k = begin; k < end; ++k, at.step()) {
-      const C* x = static_cast<const C*>(x_) + at.offset;
-      C value = neutral<C>(fold_);
-      for (int64_t i = 0; i < plan_.reduced; ++i) value = combine(value, x[i]);
-      static_cast<C*>(y_)[k] = finished(op_, value, plan_.reduced);
+    const auto* x = static_cast<const C*>(x_);
+    auto* y = static_cast<C*>(y_);
+    const int64_t n = plan_.reduced;
+    const C start = neutral<C>(fold_);
+    const auto fold = [&](const C* row, int64_t k) {
+      C value = start;
+      for (int64_t i = 0; i < n; ++i) value = combine(value, row[i]);
+      y[k] = value;
+    };
+    if (plan_.kept_rank == 1) {
+      const int64_t stride = plan_.kept_strides[0];
+      for (int64_t k = begin; k < end; ++k) fold(x + k * stride, k);
+    } else {
+      Steps at(plan_.kept_dims, plan_.kept_strides, plan_.kept_rank, begin);
+      for (int64_t k = begin; k < end; ++k, at.step()) fold(x + at.offset, k);
     }
+    if (!finishes()) return;
+    for (int64_t k = begin; k < end; ++k) y[k] = finished(op_, y[k], n);
   }
 
   void fold_short(int64_t begin, int64_t end) const {
@@ -190,6 +205,22 @@ class Reduction {
       case Fold::sum_abs:
         return fold_each(begin, end, [](C a, C b) { return plus(a, magnitude(b)); });
       case Fold::sum: return fold_each(begin, end, [](C a, C b) { return plus(a, b); });
+    }
+  }
+
+  // Short rows stand side by side, so that vectors hold an element of many.
+  void log_sum_exp_short(int64_t begin, int64_t end) const {
+    alignas(64) C side_by_side[short_row * block];
+    Steps at(plan_.kept_dims, plan_.kept_strides, plan_.kept_rank, begin);
+    for (int64_t k = begin; k < end; k += block) {
+      const int64_t width = std::min(block, end - k);
+      for (int64_t j = 0; j < width; ++j, at.step()) {
+        const C* x = static_cast<const C*>(x_) + at.offset;
+        for (int64_t i = 0; i < plan_.reduced; ++i) side_by_side[i * block + j] = x[i];
+      }
+      columns_log_sum_exp(width, static_cast<C*>(y_) + k, [&](auto&& visit) {
+        for (int64_t i = 0; i < plan_.reduced; ++i) visit(side_by_side + i * block, 0, width);
+      });
     }
   }
 
@@ -305,7 +336,7 @@ class Reduction {
       if (finishes())
         for (int64_t i = 0; i < width; ++i) value[i] = finished(op_, value[i], plan_.reduced);
     } else {
-      columns_log_sum_exp(base, width, value);
+      columns_log_sum_exp(width, value, [&](auto&& visit) { each_row(base, width, visit); });
     }
     const int64_t to = outer * inner + column;
     if (type_ == element_of<C>()) {
@@ -344,21 +375,33 @@ class Reduction {
     }
   }
 
-  void columns_log_sum_exp(int64_t base, int64_t width, C* value) const {
+  // Of `width` columns, by each_row(visit) with visit(values, column, n) for parts of rows.
+  template <class EachRow>
+  void columns_log_sum_exp(int64_t width, C* value, EachRow&& each_row) const {
     if constexpr (std::is_floating_point_v<C>) {
       alignas(64) C top[block], center[block];
       std::fill_n(top, width, least_of<C>());
       std::fill_n(value, width, C{0});
-      each_row(base, width, [&](const C* v, int64_t at, int64_t some) {
+      each_row([&](const C* v, int64_t at, int64_t some) {
         column_steps(ColumnOp::max, v, 0, 1, top + at, some);
       });
       for (int64_t i = 0; i < width; ++i) center[i] = safe_center(top[i]);
-      each_row(base, width, [&](const C* v, int64_t at, int64_t some) {
+      each_row([&](const C* v, int64_t at, int64_t some) {
         column_exp(v, center + at, value + at, some);
       });
-      for (int64_t i = 0; i < width; ++i) value[i] = log_sum_exp(top[i], value[i]);
+      logarithms(value, width);
+      for (int64_t i = 0; i < width; ++i)
+        value[i] = std::isinf(top[i]) ? top[i] : top[i] + value[i];
     } else {
-      (void)base, (void)width, (void)value;
+      (void)width, (void)value, (void)each_row;
+    }
+  }
+
+  static void logarithms(C* values, int64_t n) {
+    if constexpr (std::is_same_v<C, float>) {
+      unary_tile(UnaryOp::log)(values, values, n, {});
+    } else {
+      for (int64_t i = 0; i < n; ++i) values[i] = std::log(values[i]);
     }
   }
 
@@ -439,6 +482,22 @@ void extreme_columns(bool largest, bool select_last, ElementType type, const voi
 }
 
 template <class C>
+int64_t extreme_of_short_row(bool largest, bool select_last, const C* x, int64_t n) {
+  C best = x[0];
+  int64_t found = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    const C v = x[i];
+    const bool beyond = largest ? v > best : v < best;
+    const bool tie = v == best || (is_nan(v) && is_nan(best));
+    if ((!is_nan(best) && (beyond || is_nan(v))) || (select_last && tie)) {
+      best = v;
+      found = i;
+    }
+  }
+  return found;
+}
+
+template <class C>
 int64_t extreme_row(bool largest, bool select_last, ElementType type, const void* x, int64_t base,
                     int64_t n) {
   C best = largest ? least_of<C>() : greatest_of<C>();
@@ -462,7 +521,14 @@ template <class C>
 void extreme_all(bool largest, bool select_last, ElementType type, const void* x, int64_t* y,
                  int64_t outer, int64_t n, int64_t inner, ThreadPool& pool) {
   if (inner == 1) {
+    constexpr int64_t short_row = 16;
     return for_rows_of(outer, n, pool, [&](int64_t begin, int64_t end) {
+      if (n <= short_row && type == element_of<C>()) {
+        const C* rows = static_cast<const C*>(x);
+        for (int64_t o = begin; o < end; ++o)
+          y[o] = extreme_of_short_row(largest, select_last, rows + o * n, n);
+        return;
+      }
       for (int64_t o = begin; o < end; ++o) {
         y[o] = extreme_row<C>(largest, select_last, type, x, o * n, n);
       }

@@ -5,6 +5,8 @@
 #include <numbers>
 
 #include "kernels/convert/cast.h"
+#include "kernels/elementwise/unary.h"
+#include "kernels/rows/row_math.h"
 
 namespace sardonyx::ops::ml {
 namespace {
@@ -69,27 +71,6 @@ void read_numbers(ElementType type, const void* x, int64_t first, int64_t n, flo
   read_as(type, x, first, n, y);
 }
 
-namespace {
-
-// Eight sums side by side: one alone would wait for each addition to end.
-template <class Term>
-double sum_of(size_t n, Term&& term) {
-  constexpr size_t lanes = 8;
-  double sums[lanes] = {};
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    for (size_t lane = 0; lane < lanes; ++lane) sums[lane] += term(i + lane);
-  }
-  for (size_t lane = 0; i < n; ++i, ++lane) sums[lane] += term(i);
-  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
-}
-
-}  // namespace
-
-double sum_of_products(const double* x, const float* y, size_t n) {
-  return sum_of(n, [=](size_t i) { return x[i] * static_cast<double>(y[i]); });
-}
-
 void write_numbers(ElementType type, const double* x, void* y, int64_t first, int64_t n) {
   const auto copy = [&](auto* to) {
     using To = std::remove_pointer_t<decltype(to)>;
@@ -134,19 +115,31 @@ float logistic(float x) {
 
 float probit(float x) { return std::numbers::sqrt2_v<float> * inverse_erf(2 * x - 1); }
 
-void apply(Transform transform, std::span<float> scores) {
+void apply(Transform transform, std::span<float> scores, int64_t columns) {
   if (scores.empty()) return;
+  const auto count = static_cast<int64_t>(scores.size());
+  const auto for_rows = [&](auto&& change) {
+    for (int64_t at = 0; at < count; at += columns)
+      change(scores.subspan(static_cast<size_t>(at), static_cast<size_t>(columns)));
+  };
   switch (transform) {
     case Transform::none: break;
-    case Transform::softmax: softmax(scores); break;
-    case Transform::softmax_zero: softmax_zero(scores); break;
+    case Transform::softmax:
+      if (!kernels::softmax_short_rows(scores.data(), scores.data(), count / columns, columns))
+        for_rows(softmax);
+      break;
+    case Transform::softmax_zero: for_rows(softmax_zero); break;
     case Transform::logistic:
-      std::transform(scores.begin(), scores.end(), scores.begin(), logistic);
+      kernels::unary_tile(kernels::UnaryOp::sigmoid)(scores.data(), scores.data(), count, {});
       break;
     case Transform::probit:
       std::transform(scores.begin(), scores.end(), scores.begin(), probit);
       break;
   }
+}
+
+void apply(Transform transform, std::span<float> row) {
+  apply(transform, row, static_cast<int64_t>(row.size()));
 }
 
 void Labels::write(RunContext& run, int64_t row, int64_t index) const {
@@ -156,6 +149,20 @@ void Labels::write(RunContext& run, int64_t row, int64_t index) const {
     run.out<std::string>(0)[row] = strings[at];
   } else {
     run.out<int64_t>(0)[row] = at < integers.size() ? integers[at] : index;
+  }
+}
+
+void Labels::write(RunContext& run, int64_t row, std::span<const int64_t> indices) const {
+  if (!run.has_output(0)) return;
+  if (text()) {
+    auto* to = run.out<std::string>(0) + row;
+    for (const int64_t index : indices) *to++ = strings[static_cast<size_t>(index)];
+  } else {
+    auto* to = run.out<int64_t>(0) + row;
+    for (const int64_t index : indices) {
+      const auto at = static_cast<size_t>(index);
+      *to++ = at < integers.size() ? integers[at] : index;
+    }
   }
 }
 

@@ -1,77 +1,58 @@
 // LinearRegressor and LinearClassifier: scores that are weighted sums of features.
 #include <algorithm>
 #include <memory>
-#include <type_traits>
 
-#include "kernels/rows/support_vectors.h"
+#include "kernels/rows/linear_scores.h"
 #include "ops/ml/classic.h"
 
 namespace sardonyx::ops {
 namespace {
 
-// coefficients[targets, features] and an intercept for each target.
-struct Weights {
-  std::vector<float> coefficients, intercepts;
-  size_t targets = 0;
-
-  // The scores of one sample, summed as doubles.
-  template <class T>
-  void score(const T* x, size_t features, float* y) const {
-    for (size_t t = 0; t < targets; ++t) {
-      const double from = intercepts.empty() ? 0 : intercepts[intercepts.size() == 1 ? 0 : t];
-      const float* row = coefficients.data() + t * features;
-      double sum = 0;
-      if constexpr (std::is_same_v<T, float>) {
-        sum = kernels::weighted_sum(x, row, static_cast<int64_t>(features));
-      } else {
-        sum = ml::sum_of_products(x, row, features);
-      }
-      y[t] = static_cast<float>(from + sum);
-    }
-  }
-};
-
-Weights weights_of(const NodeView& node, size_t targets) {
-  Weights w;
-  w.coefficients = node.attr_floats("coefficients").value_or(std::vector<float>());
-  w.intercepts = node.attr_floats("intercepts").value_or(std::vector<float>());
-  w.targets = targets;
-  if (targets == 0 || w.coefficients.size() % targets != 0) {
+kernels::LinearTargets targets_of(const NodeView& node, size_t targets) {
+  const auto coefficients = node.attr_floats("coefficients").value_or(std::vector<float>());
+  const auto intercepts = node.attr_floats("intercepts").value_or(std::vector<float>());
+  if (targets == 0 || coefficients.size() % targets != 0) {
     node.fail("coefficients must be a multiple of the {} targets; there are {}", targets,
-              w.coefficients.size());
+              coefficients.size());
   }
-  if (w.intercepts.size() > 1 && w.intercepts.size() != targets)
+  if (intercepts.size() > 1 && intercepts.size() != targets)
     node.fail("intercepts must have 1 element or one per target, {}; it has {}", targets,
-              w.intercepts.size());
-  return w;
+              intercepts.size());
+  kernels::LinearTargets linear;
+  linear.targets = static_cast<int64_t>(targets);
+  linear.features = static_cast<int64_t>(coefficients.size() / targets);
+  linear.arrange(coefficients, intercepts);
+  return linear;
 }
 
-void check_features(InferContext& ctx, const Weights& w) {
+void check_features(InferContext& ctx, const kernels::LinearTargets& linear) {
   if (const auto samples = ml::samples_of(ctx)) {
-    ctx.require_equal(samples->features,
-                      Dim(static_cast<int64_t>(w.coefficients.size() / w.targets)),
+    ctx.require_equal(samples->features, Dim(linear.features),
                       "the input must have one column per coefficient of a target");
   }
 }
 
-// Calls row(i, scores) for every sample.
-template <class Row>
-void for_samples(RunContext& run, const Weights& w, Row&& row) {
-  const auto [rows, features] = ml::rows_of(run.in_shape(0));
-  run.pool().parallel_for(rows, 256, [&, features = features](int64_t begin, int64_t end, int) {
-    const auto count = static_cast<size_t>(features);
-    const float* floats = run.in_type(0) == ElementType::float32 ? run.in<float>(0) : nullptr;
-    std::vector<double> x(floats ? 0 : count);
+// Calls take(first, scores) for the scores [n, targets] of samples from `first` on.
+template <class Take>
+void for_scores(RunContext& run, const kernels::LinearTargets& linear, Take&& take) {
+  const int64_t rows = ml::rows_of(run.in_shape(0)).rows;
+  const auto width = static_cast<size_t>(linear.targets);
+  constexpr int64_t block = 256;
+  run.pool().parallel_for(rows, block, [&](int64_t begin, int64_t end, int) {
     std::vector<float> scores;
-    for (int64_t i = begin; i < end; ++i) {
-      scores.resize(w.targets);
-      if (floats) {
-        w.score(floats + i * features, count, scores.data());
+    std::vector<double> numbers;
+    for (int64_t first = begin; first < end; first += block) {
+      const int64_t n = std::min(block, end - first);
+      const int64_t at = first * linear.features;
+      scores.resize(static_cast<size_t>(n) * width);
+      if (run.in_type(0) == ElementType::float32) {
+        kernels::linear_scores(linear, run.in<float>(0) + at, n, scores.data());
       } else {
-        ml::read_numbers(run.in_type(0), run.data(0), i * features, features, x.data());
-        w.score(x.data(), count, scores.data());
+        numbers.resize(static_cast<size_t>(n * linear.features));
+        ml::read_numbers(run.in_type(0), run.data(0), at, n * linear.features, numbers.data());
+        kernels::linear_scores(linear, numbers.data(), n, scores.data());
       }
-      row(i, scores);
+      take(first, std::span<float>(scores));
     }
   });
 }
@@ -86,20 +67,18 @@ size_t target_count(const NodeView& node) {
 }
 
 void infer_regressor(InferContext& ctx) {
-  const Weights w = weights_of(ctx, target_count(ctx));
-  check_features(ctx, w);
+  const kernels::LinearTargets linear = targets_of(ctx, target_count(ctx));
+  check_features(ctx, linear);
   const auto samples = ml::samples_of(ctx);
-  ctx.set(0, ElementType::float32,
-          {samples ? samples->rows : ctx.unknown(), Dim(static_cast<int64_t>(w.targets))});
+  ctx.set(0, ElementType::float32, {samples ? samples->rows : ctx.unknown(), Dim(linear.targets)});
 }
 
 std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
-  return make_step("ml.linear_regressor", [w = weights_of(ctx, target_count(ctx)),
+  return make_step("ml.linear_regressor", [linear = targets_of(ctx, target_count(ctx)),
                                            transform = ml::transform_of(ctx)](RunContext& run) {
-    for_samples(run, w, [&](int64_t i, std::vector<float>& scores) {
-      ml::apply(transform, scores);
-      std::copy(scores.begin(), scores.end(),
-                run.out<float>(0) + i * static_cast<int64_t>(scores.size()));
+    for_scores(run, linear, [&](int64_t first, std::span<float> scores) {
+      ml::apply(transform, scores, linear.targets);
+      std::ranges::copy(scores, run.out<float>(0) + first * linear.targets);
     });
   });
 }
@@ -108,21 +87,22 @@ std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
 // -----------------------------------------------------------------------------
 
 struct Classifier {
-  Weights weights;
+  kernels::LinearTargets linear;
   ml::Labels labels;
   // One row of coefficients for two classes: it speaks for the second.
-  bool single() const { return weights.targets == 1 && labels.size() == 2; }
-  size_t columns() const { return single() ? 2 : weights.targets; }
+  bool single() const { return linear.targets == 1 && labels.size() == 2; }
+  int64_t columns() const { return single() ? 2 : linear.targets; }
 };
 
 Classifier classifier_of(const NodeView& node) {
   Classifier c;
   c.labels = ml::labels_of(node, "classlabels_ints", "classlabels_strings");
   const auto intercepts = node.attr_floats("intercepts").value_or(std::vector<float>());
-  c.weights = weights_of(
+  c.linear = targets_of(
       node, intercepts.empty() ? std::max<size_t>(c.labels.size(), 1) : intercepts.size());
-  if (c.labels.size() > 0 && c.labels.size() != c.columns() && c.weights.targets > 1) {
-    node.fail("there must be one label per class, {}; there are {}", c.weights.targets,
+  if (c.labels.size() > 0 && static_cast<int64_t>(c.labels.size()) != c.columns() &&
+      c.linear.targets > 1) {
+    node.fail("there must be one label per class, {}; there are {}", c.linear.targets,
               c.labels.size());
   }
   return c;
@@ -130,28 +110,44 @@ Classifier classifier_of(const NodeView& node) {
 
 void infer_classifier(InferContext& ctx) {
   const Classifier c = classifier_of(ctx);
-  check_features(ctx, c.weights);
+  check_features(ctx, c.linear);
   const auto samples = ml::samples_of(ctx);
   const Dim rows = samples ? samples->rows : ctx.unknown();
   ctx.set(0, c.labels.type(), {rows});
-  ctx.set(1, ElementType::float32, {rows, Dim(static_cast<int64_t>(c.columns()))});
+  ctx.set(1, ElementType::float32, {rows, Dim(c.columns())});
+}
+
+// Labels of the samples whose scores these are.
+void write_labels(RunContext& run, const Classifier& c, int64_t first,
+                  std::span<const float> scores) {
+  const auto width = static_cast<size_t>(c.linear.targets);
+  std::vector<int64_t> labels(scores.size() / width);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const float* row = scores.data() + i * width;
+    labels[i] = width == 1 ? row[0] > 0 : std::max_element(row, row + width) - row;
+  }
+  if (c.labels.size() != 1) return c.labels.write(run, first, labels);
+  for (size_t i = 0; i < labels.size(); ++i)
+    c.labels.write_only(run, first + static_cast<int64_t>(i), labels[i] == 1);
 }
 
 std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
   const auto transform = ml::transform_of(ctx);
   return make_step("ml.linear_classifier", [c = classifier_of(ctx), transform](RunContext& run) {
-    for_samples(run, c.weights, [&](int64_t i, std::vector<float>& scores) {
-      int64_t label = std::max_element(scores.begin(), scores.end()) - scores.begin();
-      if (scores.size() == 1) label = scores[0] > 0 ? 1 : 0;
-      if (c.single()) scores.insert(scores.begin(), -scores[0]);
-      ml::apply(transform, scores);
-      if (c.labels.size() == 1)
-        c.labels.write_only(run, i, label == 1);
-      else
-        c.labels.write(run, i, label);
-      if (run.has_output(1))
-        std::copy(scores.begin(), scores.end(),
-                  run.out<float>(1) + i * static_cast<int64_t>(scores.size()));
+    for_scores(run, c.linear, [&](int64_t first, std::span<float> scores) {
+      if (run.has_output(0)) write_labels(run, c, first, scores);
+      if (!run.has_output(1)) return;
+      float* const out = run.out<float>(1) + first * c.columns();
+      if (c.single()) {
+        for (size_t i = 0; i < scores.size(); ++i) {
+          out[2 * i] = -scores[i];
+          out[2 * i + 1] = scores[i];
+        }
+      } else {
+        std::ranges::copy(scores, out);
+      }
+      const auto rows = static_cast<int64_t>(scores.size()) / c.linear.targets;
+      ml::apply(transform, {out, static_cast<size_t>(rows * c.columns())}, c.columns());
     });
   });
 }

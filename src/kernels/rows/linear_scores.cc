@@ -1,0 +1,122 @@
+#include "kernels/rows/linear_scores.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/rows/linear_scores.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Features of some rows that are doubles at a time.
+constexpr int64_t piece = 256;
+
+// Lanes are targets: a vector of them, from t on, for `count` rows.
+template <int count, class T, class D>
+HWY_INLINE void ScoreRows(D d, const LinearTargets& linear, const T* x, int64_t t, float* scores) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t features = linear.features, padded = linear.padded();
+  constexpr bool narrow = std::is_same_v<T, float>;
+  alignas(64) double space[narrow ? count * piece : 1];
+  hn::Vec<D> sums[count];
+#pragma GCC unroll 8
+  for (int r = 0; r < count; ++r) sums[r] = hn::LoadU(d, linear.start.data() + t);
+  const double* weights = linear.weights.data() + t;
+  for (int64_t first = 0; first < features; first += piece) {
+    const int64_t n = std::min(piece, features - first);
+    const double* rows[count];
+    if constexpr (narrow) {
+      if (n == features) {  // all rows lie together
+        for (int64_t i = 0; i < count * n; ++i) space[i] = static_cast<double>(x[i]);
+      } else {
+        for (int r = 0; r < count; ++r) {
+          const T* from = x + r * features + first;
+          for (int64_t f = 0; f < n; ++f) space[r * n + f] = static_cast<double>(from[f]);
+        }
+      }
+      for (int r = 0; r < count; ++r) rows[r] = space + r * n;
+    } else {
+      for (int r = 0; r < count; ++r) rows[r] = x + r * features + first;
+    }
+    for (int64_t f = 0; f < n; ++f, weights += padded) {
+      const auto weight = hn::LoadU(d, weights);
+#pragma GCC unroll 8
+      for (int r = 0; r < count; ++r)
+        sums[r] = hn::MulAdd(hn::Set(d, rows[r][f]), weight, sums[r]);
+    }
+  }
+  const int64_t some = std::min(lanes, linear.targets - t);
+  for (int r = 0; r < count; ++r) {
+    alignas(64) double sum[hn::MaxLanes(D())];
+    hn::Store(sums[r], d, sum);
+    float* out = scores + r * linear.targets + t;
+    for (int64_t k = 0; k < some; ++k) out[k] = static_cast<float>(sum[k]);
+  }
+}
+
+template <class T>
+void Score(const LinearTargets& linear, const T* x, int64_t rows, float* scores) {
+  const hn::CappedTag<double, 8> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr int64_t together = 8;
+  for (int64_t r = 0; r < rows;) {
+    const bool many = rows - r >= together;
+    for (int64_t t = 0; t < linear.targets; t += lanes) {
+      if (many) {
+        ScoreRows<together>(d, linear, x, t, scores);
+      } else {
+        ScoreRows<1>(d, linear, x, t, scores);
+      }
+    }
+    const int64_t done = many ? together : 1;
+    r += done;
+    x += done * linear.features;
+    scores += done * linear.targets;
+  }
+}
+
+void ScoreFloats(const LinearTargets& linear, const float* x, int64_t rows, float* scores) {
+  Score(linear, x, rows, scores);
+}
+void ScoreDoubles(const LinearTargets& linear, const double* x, int64_t rows, float* scores) {
+  Score(linear, x, rows, scores);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(ScoreFloats);
+HWY_EXPORT(ScoreDoubles);
+
+void LinearTargets::arrange(const std::vector<float>& coefficients,
+                            const std::vector<float>& intercepts) {
+  weights.assign(static_cast<size_t>(features * padded()), 0.0);
+  start.assign(static_cast<size_t>(padded()), 0.0);
+  for (int64_t t = 0; t < targets; ++t) {
+    if (!intercepts.empty())
+      start[static_cast<size_t>(t)] = intercepts[intercepts.size() == 1 ? 0 : static_cast<size_t>(t)];
+    for (int64_t f = 0; f < features; ++f) {
+      weights[static_cast<size_t>(f * padded() + t)] =
+          coefficients[static_cast<size_t>(t * features + f)];
+    }
+  }
+}
+
+void linear_scores(const LinearTargets& linear, const float* x, int64_t rows, float* scores) {
+  HWY_DYNAMIC_DISPATCH(ScoreFloats)(linear, x, rows, scores);
+}
+void linear_scores(const LinearTargets& linear, const double* x, int64_t rows, float* scores) {
+  HWY_DYNAMIC_DISPATCH(ScoreDoubles)(linear, x, rows, scores);
+}
+
+}  // namespace sardonyx::kernels
+#endif
