@@ -13,6 +13,7 @@
 #include "kernels/convert/cast.h"
 #include "kernels/gemm/block.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/narrow.h"
 #include "kernels/gemm/pack.h"
 #include "kernels/gemm/split_block.h"
 #include "kernels/gemm/tiles.h"
@@ -34,7 +35,9 @@ struct PackedGemm {
         N(N),
         K(K),
         a(K > 0 ? a : StridedMatrix{a.data, 0, 1}),
-        splits(this->a.column_stride == 1 && split_pays(kernels.lanes, M, N, K)),
+        narrow(this->a.column_stride == 1 && type == ElementType::float32 &&
+               narrow_pays(M, N, K, kernels.lanes)),
+        splits(!narrow && this->a.column_stride == 1 && split_pays(kernels.lanes, M, N, K)),
         tile_rows(splits ? split_size : kernels.tile_rows),
         strips(M, tile_rows, splits ? split_thin : tile_rows),
         panels(panels_of(kernels, N)),
@@ -56,6 +59,7 @@ struct PackedGemm {
   ElementType type;
   int64_t M, N, K;
   StridedMatrix a;
+  bool narrow;  // dot products do
   bool splits;  // the products go through matrix tiles
   int64_t tile_rows;
   Strips strips;
@@ -88,6 +92,7 @@ struct PackedGemm {
            widened_floats();
   }
   int64_t scratch_bytes(int threads) const {
+    if (narrow) return N * K * int64_t{sizeof(float)};
     return threads * (scratch_alignment + worker_floats() * int64_t{sizeof(float)});
   }
 };
@@ -186,6 +191,29 @@ void run_task(const PackedGemm& g, int64_t task, const void* b, float* c, int64_
                             });
     }
   }
+}
+
+// Very few columns, each of which is laid out along its terms first.
+void run_narrow(const PackedGemm& g, const float* b, float* c, int64_t ldc,
+                const Epilogue& epilogue, float* columns, ThreadPool& pool) {
+  const int64_t width = g.panels.stored(0);
+  for (int64_t j = 0; j < g.N; ++j) {
+    for (int64_t k = 0; k < g.K; ++k) columns[j * g.K + k] = b[k * width + j];
+  }
+  constexpr int64_t step = 32;
+  const int64_t grain = round_up(std::max<int64_t>(1, task_work / (g.N * g.K)), step);
+  pool.parallel_for(g.M, grain, [&](int64_t begin, int64_t end, int) {
+    alignas(64) float sums[step * most_narrow];
+    for (int64_t row = begin; row < end; row += step) {
+      const int64_t rows = std::min(step, end - row);
+      narrow_product(g.a.data + row * g.a.row_stride, g.a.row_stride, rows, columns, g.N, g.K,
+                     sums);
+      TileStore store = store_at(epilogue, c, ldc, row, 0, rows, g.N);
+      store.sums = sums;
+      store.sums_stride = g.N;
+      g.kernels.store(store);
+    }
+  });
 }
 
 // Tasks [begin, end), the same through matrix tiles.
@@ -301,6 +329,10 @@ void run_packed(int64_t M, int64_t N, int64_t K, const StridedMatrix& a,
       run_wide(g, begin, end, b, c, ldc, epilogue);
     });
     return;
+  }
+  if (g.narrow) {
+    return run_narrow(g, static_cast<const float*>(b), c, ldc, epilogue,
+                      static_cast<float*>(scratch), pool);
   }
   const PackedBlocks packed_blocks(scratch, pool.threads(), g.worker_floats());
   const int64_t tasks = g.blocks * g.groups;

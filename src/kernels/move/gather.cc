@@ -160,12 +160,24 @@ void gather_columns(int64_t dim, const void* data, const Indices& indices, T* y,
   int64_t offsets[few_columns];
   for (int64_t j = 0; j < count; ++j) offsets[j] = wrapped(indices[j], dim, j) * size;
   const auto* x = static_cast<const char*>(data) + begin / count * dim * size;
-  int64_t j = begin % count;
-  for (y += begin; begin < end; j = 0, x += dim * size) {
-    const int64_t stop = std::min(count, j + end - begin);
-    begin += stop - j;
-    for (; j < stop; ++j, ++y) std::memcpy(y, x + offsets[j], sizeof(T));
+  y += begin;
+  // Elements [from, to) of `rows` rows.
+  const auto take = [&](int64_t rows, int64_t from, int64_t to) {
+    for (int64_t r = 0; r < rows; ++r, x += dim * size) {
+      for (int64_t j = from; j < to; ++j, ++y) std::memcpy(y, x + offsets[j], sizeof(T));
+    }
+  };
+  if (const int64_t from = begin % count; from != 0) {
+    const int64_t to = std::min(count, from + end - begin);
+    take(1, from, to);
+    begin += to - from;
   }
+  const int64_t rows = (end - begin) / count;
+  if (count == 1)
+    take(rows, 0, 1);
+  else
+    take(rows, 0, count);
+  take(1, 0, (end - begin) % count);
 }
 
 // Chunks of rows of `inner` elements; long rows are still whole.

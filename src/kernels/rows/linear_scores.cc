@@ -59,9 +59,8 @@ HWY_INLINE void ScoreRows(D d, const LinearTargets& linear, const T* x, int64_t 
   }
 }
 
-template <class T>
-void Score(const LinearTargets& linear, const T* x, int64_t rows, float* scores) {
-  const hn::CappedTag<double, 8> d;
+template <class T, class D>
+void ScoreBy(D d, const LinearTargets& linear, const T* x, int64_t rows, float* scores) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t together = 8;
   for (int64_t r = 0; r < rows;) {
@@ -78,6 +77,14 @@ void Score(const LinearTargets& linear, const T* x, int64_t rows, float* scores)
     x += done * linear.features;
     scores += done * linear.targets;
   }
+}
+
+// Vectors no wider than the targets need.
+template <class T>
+void Score(const LinearTargets& linear, const T* x, int64_t rows, float* scores) {
+  if (linear.targets <= 2) return ScoreBy(hn::CappedTag<double, 2>(), linear, x, rows, scores);
+  if (linear.targets <= 4) return ScoreBy(hn::CappedTag<double, 4>(), linear, x, rows, scores);
+  ScoreBy(hn::CappedTag<double, 8>(), linear, x, rows, scores);
 }
 
 void ScoreFloats(const LinearTargets& linear, const float* x, int64_t rows, float* scores) {

@@ -93,10 +93,70 @@ bool above(C a, C b) {
   return a > b;
 }
 
+// A few of many: they are kept in order, and blocks without a better one cost a comparison an
+// element.
+constexpr int64_t few = 32;
+template <class C, bool largest>
+class FewBest {
+ public:
+  explicit FewBest(int64_t k) : k_(k) {}
+
+  void look_at(const C* x, int64_t at, int64_t n) {
+    int64_t i = 0;
+    for (; i < n && count_ < k_; ++i) insert({x[i], at + i});
+    constexpr int64_t together = 16;
+    for (; i + together <= n; i += together) {
+      const C worst = best_[k_ - 1].value;
+      int any = 0;
+      for (int64_t j = 0; j < together; ++j) any |= may_be_better(x[i + j], worst);
+      if (any == 0) continue;
+      for (int64_t j = 0; j < together; ++j) offer({x[i + j], at + i + j});
+    }
+    for (; i < n; ++i) offer({x[i], at + i});
+  }
+  const Ranked<C>* begin() const { return best_; }
+
+ private:
+  // True for NaN on either side.
+  static int may_be_better(C a, C b) { return largest ? !(a <= b) : !(a >= b); }
+  static bool better(C a, C b) { return largest ? above(a, b) : above(b, a); }
+
+  void offer(Ranked<C> one) {
+    if (!better(one.value, best_[k_ - 1].value)) return;
+    --count_;
+    insert(one);
+  }
+  // Behind those that are as good: these stand further in front in the row.
+  void insert(Ranked<C> one) {
+    int64_t at = count_++;
+    for (; at > 0 && better(one.value, best_[at - 1].value); --at) best_[at] = best_[at - 1];
+    best_[at] = one;
+  }
+
+  int64_t k_, count_ = 0;
+  Ranked<C> best_[few];
+};
+
+template <class C, bool largest>
+void few_top(ElementType type, const void* x, void* y, int64_t* positions, int64_t base,
+             int64_t out_base, int64_t n, int64_t k) {
+  FewBest<C, largest> best(k);
+  visit_values<C>(type, x, base, n,
+                  [&](const C* v, int64_t at, int64_t some) { best.look_at(v, at, some); });
+  for (int64_t i = 0; i < k; ++i) {
+    put_value<C>(type, y, out_base + i, best.begin()[i].value);
+    positions[out_base + i] = best.begin()[i].position;
+  }
+}
+
 template <class C>
 void top_of(ElementType type, const void* x, void* y, int64_t* positions, int64_t base,
             int64_t out_base, int64_t n, int64_t inner, int64_t k, bool largest,
             Ranked<C>* ranked) {
+  if (inner == 1 && k <= few && k <= n / 4) {
+    const auto find = largest ? few_top<C, true> : few_top<C, false>;
+    return find(type, x, y, positions, base, out_base, n, k);
+  }
   if (inner == 1) {
     visit_values<C>(type, x, base, n, [&](const C* v, int64_t at, int64_t some) {
       for (int64_t j = 0; j < some; ++j) ranked[at + j] = {v[j], at + j};

@@ -21,15 +21,18 @@ T with_sign_turned(T value, uint32_t flag) {
 }
 
 // Several walks in step: each waits for its own memory, together they keep the processor busy.
-template <class T, class SampleOf>
-void walk(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleOf&& sample) {
+template <bool turned, class T, class SampleOf>
+void walk_by(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleOf&& sample) {
   const auto* const nodes = trees.nodes.data();
   constexpr uint32_t sign_flag = TreeNodes<T>::sign_flag;
   const auto step = [&] {
     for (int l = 0; l < lanes; ++l) {
       const auto& node = nodes[at[l]];
-      const T value =
-          with_sign_turned(sample(l)[node.feature & ~sign_flag], node.feature & sign_flag);
+      T value;
+      if constexpr (turned)
+        value = with_sign_turned(sample(l)[node.feature & ~sign_flag], node.feature & sign_flag);
+      else
+        value = sample(l)[node.feature];
       at[l] = node.next + static_cast<int32_t>(value <= node.bound);
     }
   };
@@ -43,6 +46,12 @@ void walk(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleOf&&
     for (int l = 0; l < lanes; ++l) open |= nodes[at[l]].leaf < 0;
     if (open == 0) return;
   }
+}
+
+template <class T, class SampleOf>
+void walk(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleOf&& sample) {
+  return trees.any_turned ? walk_by<true>(trees, at, steps, sample)
+                          : walk_by<false>(trees, at, steps, sample);
 }
 
 }  // namespace

@@ -3,9 +3,14 @@
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <numeric>
+#include <span>
+#include <type_traits>
 #include <unordered_map>
+#include <vector>
 
 #include "ir/tensor.h"
+#include "kernels/rows/grain.h"
 #include "ops/families/moving.h"
 #include "ops/ml/classic.h"
 
@@ -60,16 +65,86 @@ Tensor default_value(const NodeView& node) {
   }
 }
 
-// Keys as a hash table has them: any NaN is one key, and so are the two zeros.
+// Keys as a table has them: any NaN is one key, and so are the two zeros.
 template <class T>
 auto hashable(const T& key) {
   if constexpr (std::is_floating_point_v<T>) {
-    const double value = std::isnan(key) ? std::nan("") : key == 0 ? 0.0 : static_cast<double>(key);
-    return std::bit_cast<uint64_t>(value);
+    const double value = static_cast<double>(key) + 0.0;  // makes 0 of -0
+    return std::bit_cast<uint64_t>(std::isnan(value) ? std::nan("") : value);
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<uint64_t>(key);
   } else {
     return key;
   }
 }
+
+// Numbers to labels: a key stands at its hash or at the next free place. For few keys a hash is
+// sought under which none meet, since every detour is one that a processor does not foresee.
+template <class Label>
+class NumberTable {
+ public:
+  // Of keys that are equal the last counts.
+  NumberTable(const std::vector<uint64_t>& keys, std::span<const Label> labels)
+      : places_(std::bit_ceil((keys.size() <= few ? 8 : 2) * keys.size() + 1)),
+        // No file can know which keys meet: that depends on the address.
+        seed_(reinterpret_cast<uintptr_t>(places_.data()) * 0xd6e8feb86659fd93) {
+    bool meet = true;
+    for (int attempts = keys.size() <= few ? 32 : 1; meet && attempts > 0; --attempts) {
+      std::ranges::fill(places_, Place());
+      meet = false;
+      ++seed_;
+      for (size_t i = 0; i < keys.size(); ++i) {
+        const size_t at = place_of(keys[i]);
+        meet = meet || at != first_place_of(keys[i]);
+        places_[at] = {keys[i], true, labels[i]};
+      }
+    }
+  }
+
+  const Label* find(uint64_t key) const {
+    const Place& place = places_[place_of(key)];
+    return place.taken ? &place.label : nullptr;
+  }
+
+ private:
+  static constexpr size_t few = 128;
+  struct Place {
+    uint64_t key = 0;
+    bool taken = false;
+    Label label{};
+  };
+  size_t first_place_of(uint64_t key) const {
+    constexpr uint64_t golden = 0x9e3779b97f4a7c15;
+    const auto mixed = static_cast<unsigned __int128>(key ^ seed_) * golden;
+    return static_cast<size_t>(static_cast<uint64_t>(mixed >> 64) ^ static_cast<uint64_t>(mixed)) &
+           (places_.size() - 1);
+  }
+  // Where the key is, or would be.
+  size_t place_of(uint64_t key) const {
+    size_t at = first_place_of(key);
+    while (places_[at].taken && places_[at].key != key) at = (at + 1) & (places_.size() - 1);
+    return at;
+  }
+
+  std::vector<Place> places_;
+  uint64_t seed_;
+};
+
+template <class Label>
+class TextTable {
+ public:
+  TextTable(const std::vector<std::string>& keys, std::span<const Label> labels) {
+    labels_.reserve(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) labels_.insert_or_assign(keys[i], labels[i]);
+  }
+  const Label* find(const std::string& key) const {
+    const auto found = labels_.find(key);
+    return found == labels_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::unordered_map<std::string, Label> labels_;
+};
 
 template <class Call>
 decltype(auto) by_label_type(ElementType type, Call&& call) {
@@ -99,20 +174,28 @@ void infer_label_encoder(InferContext& ctx) {
 }
 
 template <class Key, class Label>
+auto table_of(std::span<const Key> keys, std::span<const Label> labels) {
+  std::vector<decltype(hashable(Key()))> hashed;
+  for (const Key& key : keys) hashed.push_back(hashable(key));
+  if constexpr (std::is_same_v<Key, std::string>)
+    return TextTable<Label>(hashed, labels);
+  else
+    return NumberTable<Label>(hashed, labels);
+}
+
+template <class Key, class Label>
 std::unique_ptr<Step> encode(const NodeView& node, const Tensor& keys, const Tensor& values) {
-  using Hashed = std::decay_t<decltype(hashable(Key()))>;
-  std::unordered_map<Hashed, Label> table;
-  const auto from = keys.elements<Key>();
-  const auto to = values.elements<Label>();
-  for (size_t i = 0; i < from.size(); ++i) table.insert_or_assign(hashable(from[i]), to[i]);
+  auto table = table_of<Key, Label>(keys.elements<Key>(), values.elements<Label>());
   const Label otherwise = default_value<Label>(node).template elements<Label>()[0];
   return make_step("ml.label_encoder", [table = std::move(table), otherwise](RunContext& run) {
     const Key* x = run.in<Key>(0);
     Label* y = run.out<Label>(0);
-    for (int64_t i = 0; i < run.in_size(0); ++i) {
-      const auto found = table.find(hashable(x[i]));
-      y[i] = found != table.end() ? found->second : otherwise;
-    }
+    kernels::for_rows_of(run.in_size(0), 16, run.pool(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Label* found = table.find(hashable(x[i]));
+        y[i] = found != nullptr ? *found : otherwise;
+      }
+    });
   });
 }
 
@@ -217,47 +300,45 @@ void infer_one_hot(InferContext& ctx) {
   ctx.set(0, ElementType::float32, std::move(out));
 }
 
-template <class Key, class At>
-void write_one_hot(RunContext& run, const std::unordered_map<Key, int64_t>& table, int64_t width,
-                   bool zeros, At&& at) {
-  float* y = run.out<float>(0);
-  std::fill_n(y, run.out_size(0), 0.0f);
-  for (int64_t i = 0; i < run.in_size(0); ++i) {
-    const auto found = table.find(at(i));
-    if (found != table.end()) {
-      y[i * width + found->second] = 1;
-    } else if (!zeros) {
-      throw Error(
-          ErrorCode::run_failed,
-          fmt::format(
-              "OneHotEncoder: element {} is none of the {} categories; set zeros=1 to allow that",
-              i, width));
+template <class Table, class At>
+void write_one_hot(RunContext& run, const Table& table, int64_t width, bool zeros, At&& at) {
+  kernels::for_rows_of(run.in_size(0), 16 + width, run.pool(), [&](int64_t begin, int64_t end) {
+    float* y = run.out<float>(0) + begin * width;
+    std::fill_n(y, (end - begin) * width, 0.0f);
+    for (int64_t i = begin; i < end; ++i, y += width) {
+      if (const int64_t* found = table.find(at(i))) {
+        y[*found] = 1;
+      } else if (!zeros) {
+        throw Error(
+            ErrorCode::run_failed,
+            fmt::format(
+                "OneHotEncoder: element {} is none of the {} categories; set zeros=1 to allow that",
+                i, width));
+      }
     }
-  }
+  });
 }
 
 std::unique_ptr<Step> prepare_one_hot(PrepareContext& ctx) {
   const auto categories = ml::labels_of(ctx, "cats_int64s", "cats_strings");
   const auto width = static_cast<int64_t>(categories.size());
   const bool zeros = ctx.attr_int("zeros", 1) != 0;
+  std::vector<int64_t> columns(categories.size());
+  std::iota(columns.begin(), columns.end(), 0);
   if (categories.text()) {
-    std::unordered_map<std::string, int64_t> table;
-    for (int64_t i = 0; i < width; ++i)
-      table.insert_or_assign(categories.strings[static_cast<size_t>(i)], i);
+    const auto table = table_of<std::string, int64_t>(categories.strings, columns);
     return make_step("ml.one_hot_encoder", [table, width, zeros](RunContext& run) {
       write_one_hot(run, table, width, zeros,
                     [&](int64_t i) -> const std::string& { return run.in<std::string>(0)[i]; });
     });
   }
-  std::unordered_map<int64_t, int64_t> table;
-  for (int64_t i = 0; i < width; ++i)
-    table.insert_or_assign(categories.integers[static_cast<size_t>(i)], i);
+  const auto table = table_of<int64_t, int64_t>(categories.integers, columns);
   return make_step("ml.one_hot_encoder", [table, width, zeros](RunContext& run) {
     write_one_hot(run, table, width, zeros, [&](int64_t i) {
-      if (run.in_type(0) == ElementType::int64) return run.in<int64_t>(0)[i];
+      if (run.in_type(0) == ElementType::int64) return hashable(run.in<int64_t>(0)[i]);
       double value = 0;
       ml::read_numbers(run.in_type(0), run.data(0), i, 1, &value);
-      return std::fabs(value) < 9e18 ? static_cast<int64_t>(value) : INT64_MIN;
+      return hashable(std::fabs(value) < 9e18 ? static_cast<int64_t>(value) : INT64_MIN);
     });
   });
 }

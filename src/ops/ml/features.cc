@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "kernels/move/gather.h"
+#include "kernels/rows/grain.h"
 #include "ops/families/moving.h"
 #include "ops/ml/classic.h"
 
@@ -26,15 +27,46 @@ int64_t feature_count(const RunContext& run) {
   return run.in_shape(0).empty() ? 1 : run.in_shape(0).back();
 }
 
-// Calls row(x, first) for each row of features as doubles.
+int64_t row_count(const RunContext& run) {
+  const int64_t features = feature_count(run);
+  return features == 0 ? 0 : run.in_size(0) / features;
+}
+
+// Calls row(x, first) for each row of features as doubles, on several threads.
 template <class Row>
 void for_rows(RunContext& run, Row&& row) {
-  const int64_t features = feature_count(run), rows = features == 0 ? 0 : run.in_size(0) / features;
-  std::vector<double> x(static_cast<size_t>(features));
-  for (int64_t i = 0; i < rows; ++i) {
-    read_numbers(run.in_type(0), run.data(0), i * features, features, x.data());
-    row(std::span(x), i * features);
-  }
+  const int64_t features = feature_count(run);
+  kernels::for_rows_of(row_count(run), features, run.pool(), [&](int64_t begin, int64_t end) {
+    std::vector<double> x(static_cast<size_t>(features));
+    for (int64_t i = begin; i < end; ++i) {
+      read_numbers(run.in_type(0), run.data(0), i * features, features, x.data());
+      row(std::span(x), i * features);
+    }
+  });
+}
+
+// Calls some(first, n) for parts of the input, on several threads. Each begins a row and has at
+// most as many elements as `repeated` gives for that many features.
+constexpr int64_t part_elements = 256;
+template <class Some>
+void for_parts(RunContext& run, Some&& some) {
+  const int64_t features = feature_count(run);
+  if (features == 0) return;
+  const int64_t rows = (part_elements + features - 1) / features;
+  kernels::for_rows_of(row_count(run), features, run.pool(), [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += rows)
+      some(begin * features, std::min(rows, end - begin) * features);
+  });
+}
+
+// A list of a value per feature, or one for all, again and again: whole rows, part_elements or
+// more.
+template <class T, class Value>
+std::vector<T> repeated(const std::vector<Value>& list, int64_t features) {
+  std::vector<T> all(static_cast<size_t>((part_elements + features - 1) / features * features));
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<T>(list.size() == 1 ? list[0] : list[i % static_cast<size_t>(features)]);
+  return all;
 }
 
 // A list with one element per feature, or one for all.
@@ -48,11 +80,6 @@ void check_per_feature(InferContext& ctx, std::string_view name, size_t size,
   }
   ctx.require_equal(features, Dim(static_cast<int64_t>(size)),
                     fmt::format("{} must have 1 element or one per feature", name));
-}
-
-template <class T>
-T per_feature(const std::vector<T>& list, size_t i) {
-  return list.size() == 1 ? list[0] : list[i];
 }
 
 // --- Scaler
@@ -71,10 +98,18 @@ std::unique_ptr<Step> prepare_scaler(PrepareContext& ctx) {
   if (offset.empty()) offset = {0};
   if (scale.empty()) scale = {1};
   return make_step("ml.scaler", [offset, scale](RunContext& run) {
-    for_rows(run, [&](std::span<double> x, int64_t first) {
-      for (size_t i = 0; i < x.size(); ++i) {
-        run.out<float>(0)[first + static_cast<int64_t>(i)] =
-            (static_cast<float>(x[i]) - per_feature(offset, i)) * per_feature(scale, i);
+    const int64_t features = std::max<int64_t>(feature_count(run), 1);
+    const auto offsets = repeated<float>(offset, features), scales = repeated<float>(scale, features);
+    for_parts(run, [&](int64_t first, int64_t n) {
+      float* y = run.out<float>(0) + first;
+      const float* x = y;
+      if (run.in_type(0) == ElementType::float32)
+        x = run.in<float>(0) + first;
+      else
+        read_numbers(run.in_type(0), run.data(0), first, n, y);
+      for (int64_t i = 0; i < n; ++i) {
+        const auto k = static_cast<size_t>(i);
+        y[i] = (x[i] - offsets[k]) * scales[k];
       }
     });
   });
@@ -125,8 +160,11 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
         normalize_row(norm, x.data(), static_cast<int64_t>(x.size()), y + first);
       });
     }
-    const int64_t n = feature_count(run), rows = n == 0 ? 0 : run.in_size(0) / n;
-    for (int64_t i = 0; i < rows; ++i) normalize_row(norm, run.in<float>(0) + i * n, n, y + i * n);
+    const int64_t n = feature_count(run);
+    kernels::for_rows_of(row_count(run), n, run.pool(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        normalize_row(norm, run.in<float>(0) + i * n, n, y + i * n);
+    });
   });
 }
 
@@ -147,20 +185,21 @@ void infer_imputer(InferContext& ctx) {
 template <class T, class Value>
 std::unique_ptr<Step> impute(Value replaced, std::vector<Value> imputed) {
   auto step = make_step("ml.imputer", [replaced, imputed](RunContext& run) {
-    const auto features = static_cast<size_t>(std::max<int64_t>(feature_count(run), 1));
-    const auto is_missing = [&](T value) {
-      if constexpr (std::is_floating_point_v<T>) {
-        if (std::isnan(replaced)) return std::isnan(value);
-      }
-      return value == static_cast<T>(replaced);
+    const auto values = repeated<T>(imputed, std::max<int64_t>(feature_count(run), 1));
+    const auto impute_where = [&](auto&& is_missing) {
+      for_parts(run, [&](int64_t first, int64_t n) {
+        const T* x = run.in<T>(0) + first;
+        T* y = run.out<T>(0) + first;
+        for (int64_t i = 0; i < n; ++i) {
+          const T value = x[i], instead = values[static_cast<size_t>(i)];
+          y[i] = is_missing(value) ? instead : value;
+        }
+      });
     };
-    for (int64_t i = 0; i < run.in_size(0); ++i) {
-      const T value = run.in<T>(0)[i];
-      run.out<T>(0)[i] =
-          is_missing(value)
-              ? static_cast<T>(per_feature(imputed, static_cast<size_t>(i) % features))
-              : value;
+    if constexpr (std::is_floating_point_v<T>) {
+      if (std::isnan(replaced)) return impute_where([](T value) { return value != value; });
     }
+    impute_where([missing = static_cast<T>(replaced)](T value) { return value == missing; });
   });
   step->traits().in_place = {{0, 0}};
   return step;

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "ir/tensor.h"
 #include "kernels/convert/cast.h"
+#include "kernels/rows/grain.h"
 #include "kernels/trees/forest.h"
 #include "ops/ml/classic.h"
 
@@ -258,7 +259,7 @@ class Trees {
   // Where things lie in the scratch memory of a run.
   struct State {
     int64_t rows, columns;
-    int64_t row, leaves, samples;  // after the scores of all rows
+    int64_t results, leaves, samples;  // after the scores of all rows
   };
   void bind(BindContext& context, State& state) const {
     const auto [rows, columns] = ml::rows_of(context.in_shape(0));
@@ -274,7 +275,8 @@ class Trees {
     };
     const auto scores = checked_mul(rows, targets_);
     take(scores.value_or(INT64_MAX), sizeof(double));
-    state.row = take(std::max<int64_t>(2, targets_), sizeof(float));
+    const auto results = checked_mul(rows, std::max<int64_t>(2, targets_));
+    state.results = take(results.value_or(INT64_MAX), sizeof(float));
     state.leaves =
         take(narrow_ ? narrow_->leaves_needed(rows) : wide_->leaves_needed(rows), sizeof(int32_t));
     state.samples = is_plain(context.in_type(0)) ? 0 : take(rows * columns, sizeof(double));
@@ -307,9 +309,11 @@ class Trees {
     }
     return {scores, static_cast<size_t>(state.rows * targets_)};
   }
-  // Room for the results of one row: two at least.
-  static float* row(RunContext& run, const State& state) {
-    return reinterpret_cast<float*>(static_cast<std::byte*>(run.scratch()) + state.row);
+  // Room for results as floats, two of a row at least: those of an output where it holds floats.
+  static float* results(RunContext& run, const State& state, int output) {
+    if (run.has_output(output) && run.out_type(output) == ElementType::float32)
+      return run.out<float>(output);
+    return reinterpret_cast<float*>(static_cast<std::byte*>(run.scratch()) + state.results);
   }
 
  private:
@@ -334,38 +338,57 @@ std::unique_ptr<Step> make_tree_step(std::string kernel, Trees trees, TreeAggreg
       });
 }
 
-void write_scores(RunContext& run, int output, std::span<const float> row, int64_t at) {
+// Calls some(first, n) for some rows at a time, on several threads.
+constexpr int64_t rows_at_once = 256;
+template <class Some>
+void for_results(RunContext& run, const Trees::State& state, int64_t columns, Some&& some) {
+  kernels::for_rows_of(state.rows, 4 * columns, run.pool(), [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += rows_at_once) some(begin, std::min(rows_at_once, end - begin));
+  });
+}
+
+// Results to elements [at, …) of an output; floats are there already.
+void write_results(RunContext& run, int output, std::span<const float> results, int64_t at) {
   if (!run.has_output(output)) return;
   switch (run.out_type(output)) {
-    case ElementType::float32:
-      std::copy(row.begin(), row.end(), run.out<float>(output) + at);
-      break;
+    case ElementType::float32: break;
     case ElementType::float64:
-      std::copy(row.begin(), row.end(), run.out<double>(output) + at);
+      std::ranges::copy(results, run.out<double>(output) + at);
       break;
     default:
-      kernels::to_halves(run.out_type(output), row.data(), run.out<uint16_t>(output) + at,
-                         static_cast<int64_t>(row.size()));
+      kernels::to_halves(run.out_type(output), results.data(), run.out<uint16_t>(output) + at,
+                         static_cast<int64_t>(results.size()));
   }
+}
+
+double base_of(std::span<const double> base, int64_t target) {
+  return base.empty() ? 0 : base[base.size() == 1 ? 0 : static_cast<size_t>(target)];
 }
 
 // Regression: scores with base values added, transformed, as the output. Without a transform
 // doubles stay doubles.
-void write_regression(RunContext& run, std::span<float> row, std::span<double> scores,
-                      std::span<const double> base, ml::Transform transform) {
-  const size_t targets = row.size();
-  for (size_t i = 0; i < scores.size() && !base.empty(); ++i)
-    scores[i] += base[base.size() == 1 ? 0 : i % targets];
-  if (transform == ml::Transform::none && run.out_type(0) == ElementType::float64) {
-    std::copy(scores.begin(), scores.end(), run.out<double>(0));
-    return;
-  }
-  for (size_t at = 0; at < scores.size(); at += targets) {
-    std::ranges::transform(scores.subspan(at, targets), row.begin(),
-                           [](double s) { return static_cast<float>(s); });
-    ml::apply(transform, row);
-    write_scores(run, 0, row, static_cast<int64_t>(at));
-  }
+void write_regression(RunContext& run, const Trees::State& state, int64_t targets,
+                      std::span<const double> scores, std::span<const double> base,
+                      ml::Transform transform) {
+  const bool as_doubles =
+      transform == ml::Transform::none && run.out_type(0) == ElementType::float64;
+  float* const results = Trees::results(run, state, 0);
+  for_results(run, state, targets, [&](int64_t first, int64_t rows) {
+    const int64_t at = first * targets, n = rows * targets;
+    const double* from = scores.data() + at;
+    const auto each = [&](auto* to) {
+      using To = std::remove_pointer_t<decltype(to)>;
+      for (int64_t i = 0; i < n; i += targets) {
+        for (int64_t k = 0; k < targets; ++k)
+          to[i + k] = static_cast<To>(from[i + k] + base_of(base, k));
+      }
+    };
+    if (as_doubles) return each(run.out<double>(0) + at);
+    each(results + at);
+    const std::span<float> some(results + at, static_cast<size_t>(n));
+    ml::apply(transform, some, targets);
+    write_results(run, 0, some, at);
+  });
 }
 
 void infer_rows(InferContext& ctx, ElementType type, int64_t columns, int output) {
@@ -405,9 +428,7 @@ std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
   return make_tree_step("ml.trees.regressor", std::move(trees), aggregate_named(ctx),
                         [transform = ml::transform_of(ctx), base, targets](
                             RunContext& run, const Trees::State& state, std::span<double> scores) {
-                          write_regression(run,
-                                           {Trees::row(run, state), static_cast<size_t>(targets)},
-                                           scores, base, transform);
+                          write_regression(run, state, targets, scores, base, transform);
                         });
 }
 
@@ -457,12 +478,10 @@ bool is_second(const Classes& classes, float score) {
 // The standard does not say how one score becomes two. As runtimes have it: a probability leaves
 // the rest to the first class, any other score gives it the opposite, and so does one that is
 // transformed.
-void spread(const Classes& classes, ml::Transform transform, float score, std::span<float> row) {
+float opposite(const Classes& classes, ml::Transform transform, float score) {
   const bool rest =
       transform == ml::Transform::probit || (transform == ml::Transform::none && classes.positive);
-  row[0] = rest ? 1 - score : -score;
-  row[1] = score;
-  ml::apply(transform, row);
+  return rest ? 1 - score : -score;
 }
 
 std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
@@ -477,36 +496,35 @@ std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
   const auto transform = ml::transform_of(ctx);
   Trees trees(OldFormReader(ctx, "class").read(), std::max<int64_t>(targets, only + 1),
               ctx.in_element(0));
-  const auto width = static_cast<size_t>(trees.targets());
+  const int64_t width = trees.targets(), columns = classes.single ? 2 : width;
   const auto write = [=](RunContext& run, const Trees::State& state, std::span<double> scores) {
-    float* const memory = Trees::row(run, state);
-    for (size_t at = 0, i = 0; at < scores.size(); at += width, ++i) {
-      std::span<float> row(memory, width);
-      for (size_t k = 0; k < width; ++k)
-        row[k] = static_cast<float>(scores[at + k] +
-                                    (base.empty() ? 0 : base[base.size() == 1 ? 0 : k]));
-      int64_t label = std::max_element(row.begin(), row.end()) - row.begin();
-      if (classes.single || classes.second) {
-        const float score = row[static_cast<size_t>(only)];
-        label = classes.labels.size() == 2 && is_second(classes, score);
+    float* const results = Trees::results(run, state, 1);
+    for_results(run, state, width, [&](int64_t first, int64_t rows) {
+      int64_t labels[rows_at_once];
+      const auto score = [&](int64_t i, int64_t k) {
+        return static_cast<float>(scores[static_cast<size_t>((first + i) * width + k)] +
+                                  base_of(base, k));
+      };
+      for (int64_t i = 0; i < rows; ++i) {
+        float* const row = results + (first + i) * columns;
         if (classes.single) {
-          row = {memory, 2};
-          spread(classes, transform, score, row);
+          row[1] = score(i, only);
+          row[0] = opposite(classes, transform, row[1]);
         } else {
-          ml::apply(transform, row);
+          for (int64_t k = 0; k < width; ++k) row[k] = score(i, k);
         }
-      } else {
-        ml::apply(transform, row);
+        labels[i] = classes.single || classes.second
+                        ? classes.labels.size() == 2 && is_second(classes, score(i, only))
+                        : std::max_element(row, row + width) - row;
+        if (classes.labels.size() == 1)
+          classes.labels.write_only(run, first + i, is_second(classes, score(i, 0)));
       }
-      if (classes.labels.size() == 1) {
-        classes.labels.write_only(
-            run, static_cast<int64_t>(i),
-            is_second(classes, static_cast<float>(scores[at] + (base.empty() ? 0 : base[0]))));
-      } else {
-        classes.labels.write(run, static_cast<int64_t>(i), label);
-      }
-      write_scores(run, 1, row, static_cast<int64_t>(i * row.size()));
-    }
+      if (classes.labels.size() != 1)
+        classes.labels.write(run, first, {labels, static_cast<size_t>(rows)});
+      const std::span<float> some(results + first * columns, static_cast<size_t>(rows * columns));
+      ml::apply(transform, some, columns);
+      write_results(run, 1, some, first * columns);
+    });
   };
   return make_tree_step("ml.trees.classifier", std::move(trees), TreeAggregate::sum, write);
 }
@@ -622,9 +640,7 @@ std::unique_ptr<Step> prepare_ensemble(PrepareContext& ctx) {
   return make_tree_step("ml.trees.ensemble", std::move(trees), aggregate_numbered(ctx),
                         [transform = transform_numbered(ctx), targets](
                             RunContext& run, const Trees::State& state, std::span<double> scores) {
-                          write_regression(run,
-                                           {Trees::row(run, state), static_cast<size_t>(targets)},
-                                           scores, {}, transform);
+                          write_regression(run, state, targets, scores, {}, transform);
                         });
 }
 
