@@ -1,7 +1,10 @@
 // Concat: tensors joined along an axis.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
+#include "base/checked.h"
+#include "kernels/move/small_copy.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -79,7 +82,65 @@ constexpr int most_planned = 8;
 struct State {
   std::array<kernels::StridedCopy, most_planned> copies;
   int64_t planned_end = 0;  // where along the axis the first unplanned input begins
+  // Of short pieces instead: rows around the axis, the output's bytes in each, and those of an
+  // element of the axis.
+  int64_t rows = 0, row_bytes = 0, inner_bytes = 0;
 };
+
+// Whether the pieces that inputs give to a row are so short, or all so little, that a pass for each
+// input would cost more than the copying.
+bool has_short_pieces(const State& state, int inputs) {
+  constexpr int64_t short_piece = 64, little = 4096;
+  return state.row_bytes <= short_piece * inputs || state.rows * state.row_bytes <= little;
+}
+
+template <int64_t bytes>
+void copy_column_of(const char* from, char* to, int64_t to_stride, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * bytes, bytes);
+}
+
+void copy_column(const char* from, int64_t bytes, char* to, int64_t to_stride, int64_t rows) {
+  switch (bytes) {
+    case 1: return copy_column_of<1>(from, to, to_stride, rows);
+    case 4: return copy_column_of<4>(from, to, to_stride, rows);
+    case 8: return copy_column_of<8>(from, to, to_stride, rows);
+    case 12: return copy_column_of<12>(from, to, to_stride, rows);
+    case 16: return copy_column_of<16>(from, to, to_stride, rows);
+    default:
+      for (int64_t r = 0; r < rows; ++r)
+        kernels::copy_few(from + r * bytes, to + r * to_stride, static_cast<size_t>(bytes));
+  }
+}
+
+// Some rows of all inputs at a time, while the rows of the output are near.
+void run_by_rows(RunContext& run, const State& state, int64_t axis) {
+  constexpr int64_t near_bytes = 16384, grain_bytes = 65536;
+  const int64_t step = std::max<int64_t>(1, near_bytes / state.row_bytes);
+  const auto copy = [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row += step) {
+      auto* to = static_cast<char*>(run.out_data(0)) + row * state.row_bytes;
+      for (int i = 0; i < run.input_count(); ++i) {
+        const int64_t bytes = run.in_shape(i)[static_cast<size_t>(axis)] * state.inner_bytes;
+        if (bytes == 0) continue;
+        copy_column(static_cast<const char*>(run.data(i)) + row * bytes, bytes, to, state.row_bytes,
+                    std::min(step, end - row));
+        to += bytes;
+      }
+    }
+  };
+  if (state.rows * state.row_bytes <= grain_bytes) return copy(0, state.rows);
+  run.pool().parallel_for(state.rows, std::max<int64_t>(1, grain_bytes / state.row_bytes),
+                          [&](int64_t begin, int64_t end, int) { copy(begin, end); });
+}
+
+void bind_rows(const StepShapes& shapes, kernels::Cell cell, int64_t axis, State& state) {
+  const auto out = shapes.out_shape(0);
+  const auto at = static_cast<size_t>(axis);
+  if (cell == kernels::Cell::text || count_of(out) == 0) return;
+  state.inner_bytes = kernels::cell_bytes(cell) * count_of(out.subspan(at + 1));
+  state.row_bytes = out[at] * state.inner_bytes;
+  state.rows = count_of(out.first(at));
+}
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (ctx.input_count() == 1) return make_view_step("concat.view");
@@ -87,8 +148,11 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const kernels::Cell cell = kernels::cell_of(ctx.in_element(0));
   return make_step<State>(
       "concat.strided",
-      [given_axis](BindContext& bind, State& state) {
+      [given_axis, cell](BindContext& bind, State& state) {
         const int64_t axis = axis_of(bind, given_axis);
+        bind_rows(bind, cell, axis, state);
+        if (state.rows > 0 && has_short_pieces(state, bind.input_count())) return;
+        state.rows = 0;
         int64_t position = 0;
         for (int i = 0; i < std::min(most_planned, bind.input_count()); ++i) {
           state.copies[static_cast<size_t>(i)] = plan_part(bind, i, axis, position);
@@ -97,13 +161,14 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         state.planned_end = position;
       },
       [given_axis, cell](RunContext& run, const State& state) {
+        const int64_t axis = axis_of(run, given_axis);
+        if (state.rows > 0) return run_by_rows(run, state, axis);
         for (int i = 0; i < std::min(most_planned, run.input_count()); ++i) {
           kernels::copy_strided(cell, state.copies[static_cast<size_t>(i)], run.data(i),
                                 run.out_data(0), run.pool());
         }
         int64_t position = state.planned_end;
         for (int i = most_planned; i < run.input_count(); ++i) {
-          const int64_t axis = axis_of(run, given_axis);
           kernels::copy_strided(cell, plan_part(run, i, axis, position), run.data(i),
                                 run.out_data(0), run.pool());
           position += run.in_shape(i)[static_cast<size_t>(axis)];

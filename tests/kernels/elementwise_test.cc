@@ -58,6 +58,13 @@ const Broadcast broadcasts[] = {
     {{4, 6}, {1}, {1, 1}},
     {{3, 40000}, {3, 1}, {40000}},
     {{0, 4}, {4}, {0, 1}},
+    {{4000, 3}, {4000, 3}, {4000, 1}},
+    {{4000, 3}, {3}, {4000, 1}},
+    {{1030, 31}, {31}, {1030, 31}},
+    {{500, 3, 12}, {500, 1, 12}, {3, 12}},
+    {{3000, 2, 5}, {3000, 1, 5}, {2, 1}},
+    {{2, 9, 700, 2}, {9, 1, 2}, {2, 1, 700, 1}},
+    {{3, 1100, 4}, {1100, 4}, {3, 1, 1}},
     {{2, 1, 2, 1, 2, 1, 2, 1, 2, 2},
      {1, 1, 2, 1, 1, 1, 2, 1, 1, 2},
      {2, 1, 1, 1, 2, 1, 1, 1, 2, 1}},
@@ -80,6 +87,37 @@ TEST(Broadcast, AddMeetsTheRightElements) {
       }
     }
   });
+}
+
+// Loops of other types see the same elements, however rows are put together.
+TEST(Broadcast, IntegersBooleansAndWhere) {
+  for (const Broadcast& c : broadcasts) {
+    const auto random = [](const Shape& shape, uint32_t seed) {
+      std::vector<int64_t> values;
+      for (const float v : random_floats(count(shape), -3, 3, seed))
+        values.push_back(static_cast<int64_t>(v));
+      return values;
+    };
+    const auto a = random(c.a, 1), b = random(c.b, 2);
+    const auto plan = plan_broadcast(c.output, {c.a, c.b});
+    std::vector<int64_t> y(static_cast<size_t>(count(c.output))), z(y.size());
+    std::vector<uint8_t> same(y.size());
+    binary(BinaryOp::sub, ElementType::int64, plan, a.data(), b.data(), y.data(), two_threads());
+    binary(BinaryOp::equal, ElementType::int64, plan, a.data(), b.data(), same.data(),
+           two_threads());
+    const std::vector<uint8_t> condition(same);
+    where(Cell::bytes8, plan_broadcast(c.output, {c.output, c.a, c.b}),
+          reinterpret_cast<const bool*>(condition.data()), a.data(), b.data(), z.data(),
+          two_threads());
+    for (size_t i = 0; i < y.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const int64_t left = a[static_cast<size_t>(source_of(c.output, c.a, at))],
+                    right = b[static_cast<size_t>(source_of(c.output, c.b, at))];
+      ASSERT_EQ(y[i], left - right);
+      ASSERT_EQ(same[i] != 0, left == right);
+      ASSERT_EQ(z[i], same[i] != 0 ? left : right);
+    }
+  }
 }
 
 TEST(Broadcast, MergesAndRefuses) {

@@ -188,6 +188,15 @@ TEST_P(GemmTest, EveryRemainderOfTheTiles) {
   }
 }
 
+TEST_P(GemmTest, VeryFewColumns) {
+  for (const int64_t M : {64, 67, 1030}) {
+    for (int64_t N = 1; N <= 4; ++N) {
+      for (const int64_t K : {16, 33, 100, 257}) check({M, N, K});
+    }
+  }
+  check({70, 3, 200, false, false, 1, 5});
+}
+
 TEST_P(GemmTest, EmptySizes) {
   std::vector<float> bias(40, 0.25f);
   Epilogue epilogue;

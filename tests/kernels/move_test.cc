@@ -309,6 +309,24 @@ TEST(Gather, AlongAnAxis) {
   EXPECT_EQ(chosen[0], "b");
 }
 
+// The same few columns of every row.
+TEST(Gather, ColumnsOfManyRows) {
+  constexpr int64_t rows = 9001, columns = 7;
+  const auto x = elements<int32_t>(rows * columns);
+  for (const std::vector<int64_t>& indices :
+       {std::vector<int64_t>{3}, std::vector<int64_t>{6, -7, 2},
+        std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 6, 5}}) {
+    const auto n = static_cast<int64_t>(indices.size());
+    std::vector<int32_t> y(static_cast<size_t>(rows * n));
+    gather(Cell::bytes4, rows, columns, 1, x.data(), Indices(indices.data(), n), y.data(),
+           two_threads());
+    for (int64_t i = 0; i < rows * n; ++i) {
+      const int64_t column = (indices[static_cast<size_t>(i % n)] + columns) % columns;
+      ASSERT_EQ(y[static_cast<size_t>(i)], x[static_cast<size_t>(i / n * columns + column)]);
+    }
+  }
+}
+
 TEST(Gather, BadIndicesAreNamed) {
   const auto x = elements<int32_t>(60);
   std::vector<int32_t> y(60);

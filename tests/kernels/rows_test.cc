@@ -62,8 +62,9 @@ struct Box {
   int64_t outer, n, inner;
   int64_t count() const { return outer * n * inner; }
 };
-const Box boxes[] = {{3, 1, 1},   {5, 7, 1},    {2, 1000, 1}, {1, 33333, 1}, {4, 9, 5},
-                     {2, 6, 300}, {700, 64, 1}, {0, 4, 3},    {2, 3, 0},     {40, 12, 77}};
+const Box boxes[] = {{3, 1, 1},    {5, 7, 1},    {2, 1000, 1}, {1, 33333, 1}, {4, 9, 5},
+                     {2, 6, 300},  {700, 64, 1}, {0, 4, 3},    {2, 3, 0},     {40, 12, 77},
+                     {9001, 3, 1}, {530, 2, 1},  {41, 8, 1},   {300, 16, 1}};
 
 // f(values of one line, its results) for every line along the middle.
 void each_line(const Box& b, const std::vector<float>& x, Doubles& y,
@@ -450,6 +451,9 @@ const ReduceCase reduce_cases[] = {
     {{1, 1}, {0, 1}},
     {{2, 1000, 1, 3}, {1, 2}},
     {{50, 60, 70}, {1}},
+    {{3000, 3}, {1}},
+    {{2, 500, 16}, {2}},
+    {{700, 2}, {1}},
 };
 
 TEST(Reduce, FloatFormulas) {
@@ -631,7 +635,8 @@ TEST(TopK, SortedTiesAndNan) {
   for (const Box& b : boxes) {
     auto x = random_floats(b.count(), -9, 9);
     for (float& v : x) v = std::round(v);
-    for (const int64_t k : {int64_t{0}, int64_t{1}, b.n / 2, b.n}) {
+    for (const int64_t k :
+         {int64_t{0}, int64_t{1}, std::min<int64_t>(b.n, 32), b.n / 8, b.n / 2, b.n}) {
       for (const bool largest : {false, true}) {
         std::vector<double> scratch(index(topk_scratch_bytes(b.n, 2) / 8 + 1));
         std::vector<float> y(index(b.outer * k * b.inner));

@@ -114,6 +114,35 @@ TEST(ConstantOfShape, PackedValueFillsEveryElement) {
   EXPECT_EQ(bytes[1], 0x0d);  // the bits after the last element are 0
 }
 
+// Of every width, in rows enough for two threads.
+TEST(Concat, ShortPiecesOfManyRows) {
+  constexpr int64_t rows = 9001, widths[] = {1, 2, 3, 4, 0, 5, 8, 9, 17};
+  std::string formals, inputs;
+  std::vector<Value> values;
+  int64_t all = 0;
+  for (const int64_t width : widths) {
+    inputs += fmt::format("{}x{}", inputs.empty() ? "" : ", ", all);
+    formals += fmt::format("{}float[n, {}] x{}", formals.empty() ? "" : ", ", width, all);
+    inputs += width == 0 ? "e" : "";
+    formals += width == 0 ? "e" : "";
+    Tensor x(ElementType::float32, {rows, width});
+    const auto to = x.mutable_elements<float>();
+    for (size_t i = 0; i < to.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      to[i] = static_cast<float>(at / width * 100 + all + at % width);
+    }
+    values.emplace_back(std::move(x));
+    all += width;
+  }
+  const auto y = run(
+      fmt::format("g ({}) => (float[n, m] y) {{ y = Concat <axis = -1> ({}) }}", formals, inputs),
+      std::move(values));
+  const auto joined = elements<float>(y[0]);
+  ASSERT_EQ(static_cast<int64_t>(joined.size()), rows * all);
+  for (int64_t i = 0; i < rows * all; ++i)
+    ASSERT_EQ(joined[static_cast<size_t>(i)], static_cast<float>(i / all * 100 + i % all));
+}
+
 TEST(Concat, StringsAndManyInputs) {
   std::string inputs = "x0";
   std::string formals = "string[n] x0";

@@ -193,6 +193,25 @@ TEST(ElementwiseRegions, TakeRowsAndBounds) {
   EXPECT_EQ(session.steps().size(), 1u);
 }
 
+// Nobody knows the rank of what Reshape gives, nor, then, of the sum.
+TEST(ElementwiseRegions, LeaveOpenRanksAlone) {
+  const Session session(Model::from_text(R"(
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[64] row, float[128] x, int64[K] shape) => (float y) {
+  turned = Reshape(x, shape)
+  sum = Add(row, turned)
+  y = Relu(sum)
+})"));
+  const Tensor row = waves({64}), x = waves({128});
+  const auto y =
+      session.run({{"row", row}, {"x", x}, {"shape", Tensor::of<int64_t>({2, 64}, {2})}});
+  ASSERT_EQ(y[0].tensor().shape(), (Shape{2, 64}));
+  for (size_t i = 0; i < 128; ++i) {
+    EXPECT_EQ(y[0].tensor().elements<float>()[i],
+              std::max(row.elements<float>()[i % 64] + x.elements<float>()[i], 0.0f));
+  }
+}
+
 TEST(ElementwiseRegions, LongChainsAreCut) {
   std::string body = "  half = Constant<value = float {0.9}>()\n  v0 = Mul(x, half)\n";
   for (int i = 1; i < 200; ++i) body += fmt::format("  v{} = Cos(v{})\n", i, i - 1);

@@ -129,8 +129,8 @@ void run_float(BinaryOp op, const BroadcastPlan& plan, const float* a, const flo
   if (const BinaryTile dense = vector_binary(op, Sides::both); dense && has_short_rows(plan)) {
     return for_spelled_out(plan, {Repeating{a, sizeof(float)}, Repeating{b, sizeof(float)}}, pool,
                            [&](const void* const* x, int64_t to, int64_t n) {
-                             dense(static_cast<const float*>(x[0]),
-                                   static_cast<const float*>(x[1]), y + to, n);
+                             dense(static_cast<const float*>(x[0]), static_cast<const float*>(x[1]),
+                                   y + to, n);
                            });
   }
   const int64_t sa = row_stride(plan, 0);
@@ -215,14 +215,12 @@ void where_rows(const BroadcastPlan& plan, const uint8_t* condition, const T* a,
     if (sc != 1 || sa != 1 || sb != 1 || has_short_rows(plan)) {
       constexpr int64_t width = sizeof(T);
       const Repeating inputs[] = {{condition, 1}, {a, width}, {b, width}};
-      return for_spelled_out(plan, inputs, pool,
-                             [&](const void* const* x, int64_t to, int64_t n) {
-                               const auto* c = static_cast<const uint8_t*>(x[0]);
-                               const auto* x0 = static_cast<const T*>(x[1]);
-                               const auto* x1 = static_cast<const T*>(x[2]);
-                               for (int64_t i = 0; i < n; ++i)
-                                 y[to + i] = c[i] != 0 ? x0[i] : x1[i];
-                             });
+      return for_spelled_out(plan, inputs, pool, [&](const void* const* x, int64_t to, int64_t n) {
+        const auto* c = static_cast<const uint8_t*>(x[0]);
+        const auto* x0 = static_cast<const T*>(x[1]);
+        const auto* x1 = static_cast<const T*>(x[2]);
+        for (int64_t i = 0; i < n; ++i) y[to + i] = c[i] != 0 ? x0[i] : x1[i];
+      });
     }
   }
   walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <type_traits>
 
+#include "kernels/move/small_copy.h"
+
 namespace sardonyx::kernels {
 namespace {
 
@@ -28,21 +30,6 @@ void copy_ahead(const void* from, void* to, size_t bytes) {
   const auto* in = static_cast<const char*>(from);
   auto* out = static_cast<char*>(to);
   for (size_t i = 0; i < bytes; i += copy_step) std::memcpy(out + i, in + i, copy_step);
-}
-
-// Copies a few bytes without a call: pieces of the size that fits, the last one overlapping the one
-// before.
-template <size_t piece>
-void copy_pieces(const char* from, char* to, size_t bytes) {
-  for (size_t i = 0; i + piece < bytes; i += piece) std::memcpy(to + i, from + i, piece);
-  std::memcpy(to + bytes - piece, from + bytes - piece, piece);
-}
-void copy_few(const void* from, void* to, size_t bytes) {
-  const auto* in = static_cast<const char*>(from);
-  auto* out = static_cast<char*>(to);
-  if (bytes >= 32) return copy_pieces<32>(in, out, bytes);
-  if (bytes >= 8) return copy_pieces<8>(in, out, bytes);
-  for (size_t i = 0; i < bytes; ++i) out[i] = in[i];
 }
 
 // `rows` rows of n elements, so far apart.

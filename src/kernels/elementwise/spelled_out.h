@@ -1,5 +1,5 @@
-// Element-wise loops over inputs that repeat: what repeats is spelled out, a tile at a time, so that
-// short rows share one call and every loop meets dense elements.
+// Element-wise loops over inputs that repeat: what repeats is spelled out, a tile at a time, so
+// that short rows share one call and every loop meets dense elements.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,8 @@ struct OutputTile {
 OutputTile tile_at(const OutputTiles& tiles, int64_t index);
 
 // Elements of one input as a tile needs them: where they stand, if they are dense there, else
-// copied to `space`, of OutputTiles::most elements and 64 bytes. `again` says that `space` holds the whole tile of another position.
+// copied to `space`, of OutputTiles::most elements and 64 bytes. `again` says that `space` holds
+// the whole tile of another position.
 const void* spell_out(const OutputTiles& tiles, const OutputTile& tile, int input,
                       const Repeating& from, void* space, bool again);
 
@@ -67,8 +68,8 @@ void for_spelled_out(const BroadcastPlan& plan, const Repeating (&inputs)[N], Th
       const void* rows[N];
       for (int i = 0; i < N; ++i) {
         rows[i] = spell_out(tiles, tile, i, inputs[i], space[i], filled[i]);
-        filled[i] = rows[i] == space[i] && tile.positions == tiles.positions &&
-                    same_for_all(tiles, i);
+        filled[i] =
+            rows[i] == space[i] && tile.positions == tiles.positions && same_for_all(tiles, i);
       }
       run(rows, tile.first, tile.elements);
     }

@@ -46,8 +46,7 @@ HWY_INLINE void ScoreRows(D d, const LinearTargets& linear, const T* x, int64_t 
     for (int64_t f = 0; f < n; ++f, weights += padded) {
       const auto weight = hn::LoadU(d, weights);
 #pragma GCC unroll 8
-      for (int r = 0; r < count; ++r)
-        sums[r] = hn::MulAdd(hn::Set(d, rows[r][f]), weight, sums[r]);
+      for (int r = 0; r < count; ++r) sums[r] = hn::MulAdd(hn::Set(d, rows[r][f]), weight, sums[r]);
     }
   }
   const int64_t some = std::min(lanes, linear.targets - t);
@@ -79,9 +78,62 @@ void ScoreBy(D d, const LinearTargets& linear, const T* x, int64_t rows, float* 
   }
 }
 
+// Lanes are features: the scores of one target for `count` rows.
+template <int count, class T>
+HWY_INLINE void DotRows(const double* weights, double start, const T* x, int64_t features,
+                        float* scores, int64_t targets) {
+  const hn::CappedTag<double, 8> d;
+  const hn::Rebind<T, decltype(d)> given;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto promoted = [&](auto v) HWY_ATTR {
+    if constexpr (std::is_same_v<T, float>)
+      return hn::PromoteTo(d, v);
+    else
+      return v;
+  };
+  hn::Vec<decltype(d)> sums[count];
+#pragma GCC unroll 4
+  for (int r = 0; r < count; ++r) sums[r] = hn::Zero(d);
+  int64_t f = 0;
+  for (; f + lanes <= features; f += lanes) {
+    const auto weight = hn::LoadU(d, weights + f);
+#pragma GCC unroll 4
+    for (int r = 0; r < count; ++r)
+      sums[r] = hn::MulAdd(promoted(hn::LoadU(given, x + r * features + f)), weight, sums[r]);
+  }
+  if (f < features) {
+    const auto rest = static_cast<size_t>(features - f);
+    const auto weight = hn::MaskedLoad(hn::FirstN(d, rest), d, weights + f);
+    const auto some = hn::FirstN(given, rest);
+#pragma GCC unroll 4
+    for (int r = 0; r < count; ++r) {
+      sums[r] =
+          hn::MulAdd(promoted(hn::MaskedLoad(some, given, x + r * features + f)), weight, sums[r]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < count; ++r)
+    scores[r * targets] = static_cast<float>(start + hn::GetLane(hn::SumOfLanes(d, sums[r])));
+}
+
+template <class T>
+void ScoreByRows(const LinearTargets& linear, const T* x, int64_t rows, float* scores) {
+  const int64_t features = linear.features, targets = linear.targets;
+  for (int64_t t = 0; t < targets; ++t) {
+    const double* weights = linear.weights.data() + t * features;
+    const double start = linear.start[static_cast<size_t>(t)];
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4)
+      DotRows<4>(weights, start, x + r * features, features, scores + r * targets + t, targets);
+    for (; r < rows; ++r)
+      DotRows<1>(weights, start, x + r * features, features, scores + r * targets + t, targets);
+  }
+}
+
 // Vectors no wider than the targets need.
 template <class T>
 void Score(const LinearTargets& linear, const T* x, int64_t rows, float* scores) {
+  if (linear.by_rows()) return ScoreByRows(linear, x, rows, scores);
   if (linear.targets <= 2) return ScoreBy(hn::CappedTag<double, 2>(), linear, x, rows, scores);
   if (linear.targets <= 4) return ScoreBy(hn::CappedTag<double, 4>(), linear, x, rows, scores);
   ScoreBy(hn::CappedTag<double, 8>(), linear, x, rows, scores);
@@ -110,10 +162,11 @@ void LinearTargets::arrange(const std::vector<float>& coefficients,
   start.assign(static_cast<size_t>(padded()), 0.0);
   for (int64_t t = 0; t < targets; ++t) {
     if (!intercepts.empty())
-      start[static_cast<size_t>(t)] = intercepts[intercepts.size() == 1 ? 0 : static_cast<size_t>(t)];
+      start[static_cast<size_t>(t)] =
+          intercepts[intercepts.size() == 1 ? 0 : static_cast<size_t>(t)];
     for (int64_t f = 0; f < features; ++f) {
-      weights[static_cast<size_t>(f * padded() + t)] =
-          coefficients[static_cast<size_t>(t * features + f)];
+      const int64_t place = by_rows() ? t * features + f : f * padded() + t;
+      weights[static_cast<size_t>(place)] = coefficients[static_cast<size_t>(t * features + f)];
     }
   }
 }

@@ -99,7 +99,8 @@ std::unique_ptr<Step> prepare_scaler(PrepareContext& ctx) {
   if (scale.empty()) scale = {1};
   return make_step("ml.scaler", [offset, scale](RunContext& run) {
     const int64_t features = std::max<int64_t>(feature_count(run), 1);
-    const auto offsets = repeated<float>(offset, features), scales = repeated<float>(scale, features);
+    const auto offsets = repeated<float>(offset, features),
+               scales = repeated<float>(scale, features);
     for_parts(run, [&](int64_t first, int64_t n) {
       float* y = run.out<float>(0) + first;
       const float* x = y;

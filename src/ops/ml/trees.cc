@@ -352,9 +352,7 @@ void write_results(RunContext& run, int output, std::span<const float> results, 
   if (!run.has_output(output)) return;
   switch (run.out_type(output)) {
     case ElementType::float32: break;
-    case ElementType::float64:
-      std::ranges::copy(results, run.out<double>(output) + at);
-      break;
+    case ElementType::float64: std::ranges::copy(results, run.out<double>(output) + at); break;
     default:
       kernels::to_halves(run.out_type(output), results.data(), run.out<uint16_t>(output) + at,
                          static_cast<int64_t>(results.size()));
