@@ -258,16 +258,30 @@ TEST(Unary, NanStays) {
   });
 }
 
-TEST(Unary, DoubleAndHalves) {
+TEST(Unary, Doubles) {
+  each_target([] {
+    for (const UnaryCase& c : unary_cases()) {
+      const auto x = inputs_of(c, 1500);
+      const std::vector<double> wide(x.begin(), x.end());
+      std::vector<double> y(x.size());
+      unary(c.op, ElementType::float64, wide.data(), y.data(), 1500, {c.alpha, c.beta},
+            two_threads());
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double expected = c.formula(wide[i], c.alpha, c.beta);
+        ASSERT_NEAR(y[i], expected, 1e-13 * (1 + std::fabs(expected))) << static_cast<int>(c.op);
+      }
+      const double nan = NAN;
+      double of_nan = 0;
+      unary(c.op, ElementType::float64, &nan, &of_nan, 1, {c.alpha, c.beta}, one_thread());
+      const bool compares = c.op == UnaryOp::thresholded_relu || c.op == UnaryOp::shrink;
+      EXPECT_TRUE(std::isnan(of_nan) || compares) << static_cast<int>(c.op);
+    }
+  });
+}
+
+TEST(Unary, Halves) {
   for (const UnaryCase& c : unary_cases()) {
     const auto x = inputs_of(c, 1500);
-    std::vector<double> wide(x.begin(), x.end()), wide_y(x.size());
-    unary(c.op, ElementType::float64, wide.data(), wide_y.data(), 1500, {c.alpha, c.beta},
-          two_threads());
-    for (size_t i = 0; i < x.size(); ++i) {
-      const double expected = c.formula(wide[i], c.alpha, c.beta);
-      ASSERT_NEAR(wide_y[i], expected, 1e-13 * (1 + std::fabs(expected))) << static_cast<int>(c.op);
-    }
     for (const ElementType type : {ElementType::float16, ElementType::bfloat16}) {
       std::vector<uint16_t> narrow(x.size()), narrow_y(x.size());
       std::vector<float> read(x.size()), y(x.size()), expected(x.size());
@@ -387,6 +401,45 @@ TEST(Binary, FloatOperators) {
           std::vector<float> read(y.size());
           to_floats(type, hy.data(), read.data(), 3 * 41);
           test::expect_near(read, expected, type == ElementType::float16 ? 0.02 : 0.1);
+        }
+      }
+    }
+  });
+}
+
+TEST(Binary, Doubles) {
+  each_target([] {
+    for (const auto& [output, shape] : {std::pair{Shape{3001}, Shape{3001}},
+                                        {Shape{3001}, Shape{}},
+                                        {Shape{50, 7}, Shape{50, 1}}}) {
+      const auto left = random_floats(count(output), -3, 3, 1),
+                 right = random_floats(count(shape), 1, 3, 2);
+      const std::vector<double> a(left.begin(), left.end()), b(right.begin(), right.end());
+      const auto plan = plan_broadcast(output, {output, shape});
+      std::vector<double> y(a.size());
+      const auto check = [&](BinaryOp op, auto expected) {
+        binary(op, ElementType::float64, plan, a.data(), b.data(), y.data(), two_threads());
+        for (size_t i = 0; i < y.size(); ++i) {
+          const double other =
+              b[static_cast<size_t>(source_of(output, shape, static_cast<int64_t>(i)))];
+          ASSERT_EQ(y[i], expected(a[i], other));
+        }
+      };
+      check(BinaryOp::add, [](double p, double q) { return p + q; });
+      check(BinaryOp::sub, [](double p, double q) { return p - q; });
+      check(BinaryOp::mul, [](double p, double q) { return p * q; });
+      check(BinaryOp::div, [](double p, double q) { return p / q; });
+      check(BinaryOp::max, [](double p, double q) { return std::max(p, q); });
+      for (const double exponent : {1.0, 2.0, 3.0, 0.5}) {
+        pow(ElementType::float64, ElementType::float64, plan_broadcast(output, {output, Shape{}}),
+            a.data(), &exponent, y.data(), one_thread());
+        for (size_t i = 0; i < y.size(); ++i) {
+          const double expected = std::pow(a[i], exponent);
+          if (std::isnan(expected)) {
+            ASSERT_TRUE(std::isnan(y[i]));
+          } else {
+            ASSERT_DOUBLE_EQ(y[i], expected);
+          }
         }
       }
     }

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "base/thread_pool.h"
 #include "gemm_support.h"
 #include "kernels/convert/cast.h"
+#include "kernels/gemm/matmul_any.h"
+#include "kernels/rows_support.h"
 
 namespace sardonyx::kernels::test {
 namespace {
@@ -458,6 +462,65 @@ TEST_P(GemmTest, BatchesWithRepeatedOperands) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, GemmTest, ::testing::ValuesIn(usable_targets()), target_name);
+
+struct AnyProblem {
+  int64_t M, N, K;
+  bool a_turned, b_turned;
+};
+
+template <class T>
+void check_any(const AnyProblem& p) {
+  SCOPED_TRACE(::testing::Message()
+               << p.M << "x" << p.N << "x" << p.K << " turned " << p.a_turned << p.b_turned);
+  const int64_t batch = 3;
+  std::mt19937 engine(7);
+  std::vector<T> a(static_cast<size_t>(batch * p.M * p.K)), b(static_cast<size_t>(p.K * p.N));
+  for (auto* values : {&a, &b}) {
+    for (T& v : *values) {
+      v = static_cast<T>(static_cast<int32_t>(engine()) >> 20);
+      if constexpr (std::is_floating_point_v<T>) v /= 2048;
+    }
+  }
+  const AnyMatrix left{a.data(), p.a_turned ? 1 : p.K, p.a_turned ? p.M : 1},
+      right{b.data(), p.b_turned ? 1 : p.N, p.b_turned ? p.K : 1};
+  GemmBatch batches;
+  batches.rank = 1, batches.size[0] = batch;
+  batches.a_stride[0] = p.M * p.K, batches.c_stride[0] = p.M * p.N;
+  std::vector<T> one(static_cast<size_t>(batch * p.M * p.N), T{5}), two(one);
+  ThreadPool alone(1), both(2);
+  const auto type = std::is_same_v<T, double> ? ElementType::float64 : ElementType::int64;
+  matmul_any(type, batches, p.M, p.N, p.K, left, right, one.data(), p.N, alone);
+  matmul_any(type, batches, p.M, p.N, p.K, left, right, two.data(), p.N, both);
+  ASSERT_EQ(one, two);
+  for (int64_t at = 0; at < batch * p.M * p.N; ++at) {
+    const int64_t i = at / p.N % p.M, j = at % p.N;
+    const T* rows = a.data() + at / (p.M * p.N) * p.M * p.K;
+    T sum{};
+    double size = 0;
+    for (int64_t k = 0; k < p.K; ++k) {
+      const T term = rows[i * left.row_stride + k * left.column_stride] *
+                     b[static_cast<size_t>(k * right.row_stride + j * right.column_stride)];
+      sum += term;
+      size += std::abs(static_cast<double>(term));
+    }
+    ASSERT_LE(std::abs(static_cast<double>(one[static_cast<size_t>(at)] - sum)), 1e-14 * size);
+  }
+}
+
+TEST(MatmulAny, DoublesAndIntegers) {
+  each_target([] {
+    for (const int64_t M : {1, 3, 8, 21}) {
+      for (const int64_t N : {1, 2, 8, 15, 16, 17, 40}) {
+        for (const int64_t K : {0, 1, 7, 128, 300}) {
+          for (int turned = 0; turned < 4; ++turned) {
+            check_any<double>({M, N, K, (turned & 1) != 0, (turned & 2) != 0});
+            if (K < 10) check_any<int64_t>({M, N, K, (turned & 1) != 0, (turned & 2) != 0});
+          }
+        }
+      }
+    }
+  });
+}
 
 }  // namespace
 }  // namespace sardonyx::kernels::test

@@ -55,6 +55,38 @@ TEST(Math, SampledOverAllFloats) {
   });
 }
 
+// In units in the last place of a double.
+double double_ulps(double found, long double expected) {
+  if (std::isnan(expected) || std::isnan(found))
+    return std::isnan(expected) == std::isnan(found) ? 0 : 1e30;
+  const auto rounded = static_cast<double>(expected);
+  if (std::isinf(rounded) || std::isinf(found)) return found == rounded ? 0 : 1e30;
+  int exponent;
+  std::frexp(std::max(std::fabs(rounded), std::numeric_limits<double>::min()), &exponent);
+  return static_cast<double>(std::fabs(static_cast<long double>(found) - expected) /
+                             std::ldexp(1.0L, exponent - 53));
+}
+
+TEST(Math, ExponentialsOfDoubles) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> x{0.0,    -0.0,   infinity, -infinity, NAN,    709.78, 709.79,
+                        -708.3, -745.1, -745.2,   1e300,     -1e300, 1e-300, 5e-324};
+  for (double v = -750; v < 715; v += 0.00713) x.push_back(v);
+  for (double v = 1e-18; v < 1; v *= 1.01) x.insert(x.end(), {v, -v});
+  test::each_target([&] {
+    std::vector<double> y(x.size());
+    const auto n = static_cast<int64_t>(x.size());
+    unary(UnaryOp::exp, ElementType::float64, x.data(), y.data(), n, {}, test::one_thread());
+    for (size_t i = 0; i < x.size(); ++i)
+      ASSERT_LE(double_ulps(y[i], std::exp(static_cast<long double>(x[i]))), 1.01) << x[i];
+    unary(UnaryOp::sigmoid, ElementType::float64, x.data(), y.data(), n, {}, test::one_thread());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const long double expected = 1 / (1 + std::exp(-static_cast<long double>(x[i])));
+      ASSERT_LE(double_ulps(y[i], expected), 3) << x[i];
+    }
+  });
+}
+
 TEST(Math, DenseWhereTheFunctionsAreUsed) {
   test::each_target([] {
     for (const Function& f : functions) {

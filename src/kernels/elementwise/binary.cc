@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/binary_plain.h"
+#include "kernels/elementwise/double_loops.h"
 #include "kernels/elementwise/float_tiles.h"
 #include "kernels/elementwise/spelled_out.h"
 #include "kernels/move/by_cell.h"
@@ -63,10 +64,12 @@ PlainRow text_row(BinaryOp op) {
   };
 }
 
+PlainRow double_row_of(BinaryOp op);
+
 PlainRow plain_row_of(BinaryOp op, ElementType type) {
   switch (type) {
     case ElementType::float32: return plain_binary<float>(op);
-    case ElementType::float64: return plain_binary<double>(op);
+    case ElementType::float64: return double_row_of(op);
     case ElementType::int8: return plain_binary<int8_t>(op);
     case ElementType::int16: return plain_binary<int16_t>(op);
     case ElementType::int32: return plain_binary<int32_t>(op);
@@ -86,18 +89,50 @@ int64_t width_of(ElementType type) {
                                      : bit_width(type) / 8;
 }
 
+void squares(const float* a, float* y, int64_t n) { unary_tile(UnaryOp::square)(a, y, n, {}); }
+void squares(const double* a, double* y, int64_t n) { double_unary(UnaryOp::square)(a, y, n, {}); }
+
 // The scalar powers that networks use, without the general function.
-bool simple_power(float exponent, const float* a, float* y, int64_t n) {
-  if (exponent == 1.0f) {
+template <class T>
+bool simple_power(T exponent, const T* a, T* y, int64_t n) {
+  if (exponent == T{1}) {
     std::copy_n(a, n, y);
-  } else if (exponent == 2.0f) {
-    unary_tile(UnaryOp::square)(a, y, n, {});
-  } else if (exponent == 3.0f) {
+  } else if (exponent == T{2}) {
+    squares(a, y, n);
+  } else if (exponent == T{3}) {
     for (int64_t i = 0; i < n; ++i) y[i] = a[i] * a[i] * a[i];
   } else {
     return false;
   }
   return true;
+}
+
+// Rows of doubles to a scalar power.
+void double_power_row(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
+  const auto* x = static_cast<const double*>(a);
+  if (sa == 1 && sb == 0 &&
+      simple_power(*static_cast<const double*>(b), x, static_cast<double*>(y), n))
+    return;
+  plain_binary<double>(BinaryOp::pow)(a, b, y, n, sa, sb);
+}
+
+// The same for dense rows alone, where there is a vector form.
+template <BinaryOp op>
+void double_row(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
+  if (sa != 1 || sb != 1) return plain_binary<double>(op)(a, b, y, n, sa, sb);
+  double_binary(op)(static_cast<const double*>(a), static_cast<const double*>(b),
+                    static_cast<double*>(y), n);
+}
+
+PlainRow double_row_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::add: return double_row<BinaryOp::add>;
+    case BinaryOp::sub: return double_row<BinaryOp::sub>;
+    case BinaryOp::mul: return double_row<BinaryOp::mul>;
+    case BinaryOp::div: return double_row<BinaryOp::div>;
+    case BinaryOp::pow: return double_power_row;
+    default: return plain_binary<double>(op);
+  }
 }
 
 void power_scalar_b(const float* a, const float* b, float* y, int64_t n) {
@@ -157,7 +192,8 @@ void run_plain(PlainRow row, ElementType type, bool boolean_output, const Broadc
   const int64_t sa = row_stride(plan, 0);
   const int64_t sb = row_stride(plan, 1);
   // Loops over dense elements are the ones that compilers make vectors of.
-  if (type != ElementType::string && (sa != 1 || sb != 1 || has_short_rows(plan))) {
+  const bool power = type == ElementType::float64 && row == double_power_row && plan.is_scalar(1);
+  if (type != ElementType::string && !power && (sa != 1 || sb != 1 || has_short_rows(plan))) {
     return for_spelled_out(plan, {Repeating{a, width}, Repeating{b, width}}, pool,
                            [&](const void* const* x, int64_t to, int64_t n) {
                              row(x[0], x[1], static_cast<char*>(y) + to * out_width, n, 1, 1);

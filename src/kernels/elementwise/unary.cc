@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "kernels/convert/cast.h"
+#include "kernels/elementwise/double_loops.h"
 #include "kernels/elementwise/float_tiles.h"
 #include "kernels/elementwise/walk.h"
 
@@ -241,6 +242,8 @@ void range_of(UnaryOp op, ElementType type, const void* x, void* y, int64_t begi
   } else if (type == ElementType::float64) {
     const double* from = static_cast<const double*>(x) + begin;
     if (classifies(op)) return classify(op, from, static_cast<uint8_t*>(y) + begin, n, params);
+    if (const DoubleUnary f = double_unary(op))
+      return f(from, static_cast<double*>(y) + begin, n, params);
     plain_row(op, from, static_cast<double*>(y) + begin, n, params);
   } else if (type == ElementType::boolean) {
     const uint8_t* from = static_cast<const uint8_t*>(x) + begin;

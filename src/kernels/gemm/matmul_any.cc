@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "base/fail.h"
+#include "kernels/gemm/doubles.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -38,26 +39,57 @@ void product_row(int64_t N, int64_t K, const T* a, int64_t a_stride, const T* b,
   }
 }
 
+// Where a product of the batch begins in each operand.
+struct Begins {
+  int64_t a = 0, b = 0, c = 0;
+};
+Begins begins_of(const GemmBatch& batch, int64_t product) {
+  Begins at;
+  for (int d = batch.rank - 1; d >= 0; --d) {
+    const int64_t i = product % batch.size[d];
+    product /= batch.size[d];
+    at.a += i * batch.a_stride[d];
+    at.b += i * batch.b_stride[d];
+    at.c += i * batch.c_stride[d];
+  }
+  return at;
+}
+
+// Calls rows(product, first, count) for all rows of all products, `together` at a time.
+template <class Rows>
+void for_product_rows(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, int64_t together,
+                      ThreadPool& pool, Rows&& rows) {
+  const int64_t strips = (M + together - 1) / together;
+  const int64_t work = std::max<int64_t>(1, together * N * std::max<int64_t>(K, 1));
+  pool.parallel_for(batch.count() * strips, std::max<int64_t>(1, row_work / work),
+                    [&](int64_t begin, int64_t end, int) {
+                      for (int64_t at = begin; at < end; ++at) {
+                        const int64_t first = at % strips * together;
+                        rows(begins_of(batch, at / strips), first, std::min(together, M - first));
+                      }
+                    });
+}
+
 template <class T>
 void products(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const AnyMatrix& a,
               const AnyMatrix& b, void* c, int64_t ldc, ThreadPool& pool) {
-  using W = Wrapping<T>;
-  const int64_t grain = std::max<int64_t>(1, row_work / std::max<int64_t>(1, N * K));
-  pool.parallel_for(batch.count() * M, grain, [&](int64_t begin, int64_t end, int) {
-    for (int64_t at = begin; at < end; ++at) {
-      int64_t rest = at / M, a_at = (at % M) * a.row_stride, b_at = 0, c_at = (at % M) * ldc;
-      for (int d = batch.rank - 1; d >= 0; --d) {
-        const int64_t i = rest % batch.size[d];
-        rest /= batch.size[d];
-        a_at += i * batch.a_stride[d];
-        b_at += i * batch.b_stride[d];
-        c_at += i * batch.c_stride[d];
-      }
-      product_row<W>(N, K, static_cast<const W*>(a.data) + a_at, a.column_stride,
-                     static_cast<const W*>(b.data) + b_at, b.row_stride, b.column_stride,
-                     static_cast<W*>(c) + c_at);
-    }
-  });
+  if constexpr (std::is_same_v<T, double>) {
+    for_product_rows(
+        batch, M, N, K, double_tile_rows, pool,
+        [&](const Begins& at, int64_t first, int64_t count) {
+          multiply_doubles(
+              count, N, K, static_cast<const double*>(a.data) + at.a + first * a.row_stride,
+              a.row_stride, a.column_stride, static_cast<const double*>(b.data) + at.b,
+              b.row_stride, b.column_stride, static_cast<double*>(c) + at.c + first * ldc, ldc);
+        });
+  } else {
+    using W = Wrapping<T>;
+    for_product_rows(batch, M, N, K, 1, pool, [&](const Begins& at, int64_t first, int64_t) {
+      product_row<W>(N, K, static_cast<const W*>(a.data) + at.a + first * a.row_stride,
+                     a.column_stride, static_cast<const W*>(b.data) + at.b, b.row_stride,
+                     b.column_stride, static_cast<W*>(c) + at.c + first * ldc);
+    });
+  }
 }
 
 template <class T>

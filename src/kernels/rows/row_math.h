@@ -8,6 +8,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/rows/double_rows.h"
+
 namespace sardonyx::kernels {
 
 float row_sum(const float* x, int64_t n);
@@ -54,7 +56,7 @@ void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, flo
 // sums += exp(x - centers).
 void column_exp(const float* x, const float* centers, float* sums, int64_t n);
 
-// The same for double and 64-bit integers, which wrap.
+// The same for double, where double_rows.h has no vectors for it, and 64-bit integers, which wrap.
 template <class T>
 T plus(T a, T b) {
   if constexpr (std::is_integral_v<T>) return static_cast<T>(uint64_t(a) + uint64_t(b));
@@ -96,16 +98,6 @@ T row_product(const T* x, int64_t n) {
   T product{1};
   for (int64_t i = 0; i < n; ++i) product = times(product, x[i]);
   return product;
-}
-inline double row_sum_exp(const double* x, double center, int64_t n) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - center);
-  return sum;
-}
-inline double row_exp(const double* x, double center, double* y, int64_t n) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += y[i] = std::exp(x[i] - center);
-  return sum;
 }
 inline void row_affine(const double* x, double a, double b, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * a + b;
@@ -181,9 +173,6 @@ void column_step(ColumnOp op, const T* x, T* y, int64_t n) {
 template <class T>
 void column_steps(ColumnOp op, const T* x, int64_t stride, int64_t rows, T* y, int64_t n) {
   for (int64_t row = 0; row < rows; ++row) column_step(op, x + row * stride, y, n);
-}
-inline void column_exp(const double* x, const double* centers, double* sums, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) sums[i] += std::exp(x[i] - centers[i]);
 }
 
 }  // namespace sardonyx::kernels

@@ -81,6 +81,23 @@ void softmax_columns(ElementType type, const void* x, void* y, int64_t base, int
   }
 }
 
+// Rows of few elements, a block of them turned so that vectors hold an element of many.
+constexpr int64_t few_elements = 16;
+template <class C>
+void softmax_side_by_side(const C* x, C* y, int64_t rows, int64_t n, bool log) {
+  alignas(64) C turned[few_elements * block];
+  for (int64_t r = 0; r < rows; r += block, x += block * n, y += block * n) {
+    const int64_t width = std::min(block, rows - r);
+    for (int64_t j = 0; j < width; ++j) {
+      for (int64_t i = 0; i < n; ++i) turned[i * block + j] = x[j * n + i];
+    }
+    softmax_columns<C>(element_of<C>(), turned, turned, 0, n, block, 0, width, log);
+    for (int64_t j = 0; j < width; ++j) {
+      for (int64_t i = 0; i < n; ++i) y[j * n + i] = turned[i * block + j];
+    }
+  }
+}
+
 template <class C>
 void softmax_all(ElementType type, const void* x, void* y, int64_t outer, int64_t n, int64_t inner,
                  bool log, ThreadPool& pool) {
@@ -92,6 +109,10 @@ void softmax_all(ElementType type, const void* x, void* y, int64_t outer, int64_
             softmax_short_rows(static_cast<const float*>(x) + begin * n,
                                static_cast<float*>(y) + begin * n, end - begin, n))
           return;
+      }
+      if (n <= few_elements && outer > 1 && type == element_of<C>()) {
+        return softmax_side_by_side(static_cast<const C*>(x) + begin * n,
+                                    static_cast<C*>(y) + begin * n, end - begin, n, log);
       }
       for (int64_t r = begin; r < end; ++r) softmax_row<C>(type, x, y, r * n, n, log);
     });

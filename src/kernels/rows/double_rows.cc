@@ -1,0 +1,164 @@
+#include "kernels/rows/double_rows.h"
+
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/rows/double_rows.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd/double_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace sm = sardonyx::HWY_NAMESPACE;
+
+using Doubles = hn::ScalableTag<double>;
+using DoubleVec = hn::Vec<Doubles>;
+
+// Lanes joined in pairs, halves of a vector first.
+template <class Join>
+double JoinLanes(DoubleVec v, const Join& join) {
+  const Doubles d;
+  alignas(64) double lanes[hn::MaxLanes(Doubles())];
+  hn::Store(v, d, lanes);
+  for (size_t half = hn::Lanes(d) / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) lanes[i] = join(lanes[i], lanes[i + half]);
+  }
+  return lanes[0];
+}
+
+// Four vectors side by side, so that none waits for an operation to end. What is beyond n is
+// `neutral`.
+template <class Step, class Join, class JoinLane>
+double FoldDoubles(const double* x, int64_t n, double neutral, const Step& step, const Join& join,
+                   const JoinLane& join_lane) {
+  const Doubles d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const DoubleVec start = hn::Set(d, neutral);
+  DoubleVec v0 = start, v1 = start, v2 = start, v3 = start;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    v0 = step(v0, hn::LoadU(d, x + i));
+    v1 = step(v1, hn::LoadU(d, x + i + lanes));
+    v2 = step(v2, hn::LoadU(d, x + i + 2 * lanes));
+    v3 = step(v3, hn::LoadU(d, x + i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) v0 = step(v0, hn::LoadU(d, x + i));
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    v1 = hn::IfThenElse(some, step(v1, hn::MaskedLoad(some, d, x + i)), v1);
+  }
+  return JoinLanes(join(join(v0, v1), join(v2, v3)), join_lane);
+}
+
+constexpr auto add_vectors = [](DoubleVec a, DoubleVec b) HWY_ATTR { return hn::Add(a, b); };
+constexpr auto add_lanes = [](double a, double b) { return a + b; };
+constexpr auto larger_vector = [](DoubleVec a, DoubleVec b) HWY_ATTR {
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
+};
+constexpr auto larger_lane = [](double a, double b) { return a != a || a > b ? a : b; };
+constexpr auto smaller_vector = [](DoubleVec a, DoubleVec b) HWY_ATTR {
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
+};
+constexpr auto smaller_lane = [](double a, double b) { return a != a || a < b ? a : b; };
+
+double DoubleRowSum(const double* x, int64_t n) {
+  return FoldDoubles(x, n, 0, add_vectors, add_vectors, add_lanes);
+}
+double DoubleRowSumSquares(const double* x, double center, int64_t n) {
+  const DoubleVec middle = hn::Set(Doubles(), center);
+  const auto step = [=](DoubleVec sum, DoubleVec v) HWY_ATTR {
+    const DoubleVec off = hn::Sub(v, middle);
+    return hn::MulAdd(off, off, sum);
+  };
+  return FoldDoubles(x, n, 0, step, add_vectors, add_lanes);
+}
+double DoubleRowMax(const double* x, int64_t n) {
+  return FoldDoubles(x, n, -std::numeric_limits<double>::infinity(), larger_vector, larger_vector,
+                     larger_lane);
+}
+double DoubleRowMin(const double* x, int64_t n) {
+  return FoldDoubles(x, n, std::numeric_limits<double>::infinity(), smaller_vector, smaller_vector,
+                     smaller_lane);
+}
+double DoubleRowSumExp(const double* x, double center, int64_t n) {
+  const DoubleVec middle = hn::Set(Doubles(), center);
+  const auto step = [=](DoubleVec sum, DoubleVec v) HWY_ATTR {
+    return hn::Add(sum, sm::DoubleExp(Doubles(), hn::Sub(v, middle)));
+  };
+  return FoldDoubles(x, n, 0, step, add_vectors, add_lanes);
+}
+
+double DoubleRowExp(const double* x, double center, double* y, int64_t n) {
+  const Doubles d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const DoubleVec middle = hn::Set(d, center);
+  DoubleVec sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const DoubleVec v = sm::DoubleExp(d, hn::Sub(hn::LoadU(d, x + i), middle));
+    hn::StoreU(v, d, y + i);
+    sum = hn::Add(sum, v);
+  }
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const DoubleVec v = sm::DoubleExp(d, hn::Sub(hn::MaskedLoad(some, d, x + i), middle));
+    hn::BlendedStore(v, some, d, y + i);
+    sum = hn::Add(sum, hn::IfThenElseZero(some, v));
+  }
+  return JoinLanes(sum, add_lanes);
+}
+
+void DoubleColumnExp(const double* x, const double* centers, double* sums, int64_t n) {
+  const Doubles d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const DoubleVec off = hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, centers + i));
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), sm::DoubleExp(d, off)), d, sums + i);
+  }
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const DoubleVec off =
+        hn::Sub(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, centers + i));
+    hn::BlendedStore(hn::Add(hn::MaskedLoad(some, d, sums + i), sm::DoubleExp(d, off)), some, d,
+                     sums + i);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(DoubleRowSum);
+HWY_EXPORT(DoubleRowSumSquares);
+HWY_EXPORT(DoubleRowMax);
+HWY_EXPORT(DoubleRowMin);
+HWY_EXPORT(DoubleRowSumExp);
+HWY_EXPORT(DoubleRowExp);
+HWY_EXPORT(DoubleColumnExp);
+
+double row_sum(const double* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(DoubleRowSum)(x, n); }
+double row_sum_squares(const double* x, double center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(DoubleRowSumSquares)(x, center, n);
+}
+double row_max(const double* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(DoubleRowMax)(x, n); }
+double row_min(const double* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(DoubleRowMin)(x, n); }
+double row_sum_exp(const double* x, double center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(DoubleRowSumExp)(x, center, n);
+}
+double row_exp(const double* x, double center, double* y, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(DoubleRowExp)(x, center, y, n);
+}
+void column_exp(const double* x, const double* centers, double* sums, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(DoubleColumnExp)(x, centers, sums, n);
+}
+
+}  // namespace sardonyx::kernels
+#endif
