@@ -225,11 +225,23 @@ std::unique_ptr<Step> prepare_imputer(PrepareContext& ctx) {
 
 void infer_same(InferContext& ctx) { ctx.set(0, ctx.type(0)); }
 
+template <class T>
+void binarize(RunContext& run, float threshold) {
+  const T limit = threshold;
+  for_parts(run, [&](int64_t first, int64_t n) {
+    const T* x = run.in<T>(0) + first;
+    T* y = run.out<T>(0) + first;
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] > limit ? T{1} : T{0};
+  });
+}
+
 std::unique_ptr<Step> prepare_binarizer(PrepareContext& ctx) {
-  const double threshold = ctx.attr_float("threshold", 0.0f);
+  const float threshold = ctx.attr_float("threshold", 0.0f);
   return make_step("ml.binarizer", [threshold](RunContext& run) {
+    if (run.in_type(0) == ElementType::float32) return binarize<float>(run, threshold);
+    if (run.in_type(0) == ElementType::float64) return binarize<double>(run, threshold);
     for_rows(run, [&](std::span<double> x, int64_t first) {
-      for (double& value : x) value = value > threshold ? 1 : 0;
+      for (double& value : x) value = value > static_cast<double>(threshold) ? 1 : 0;
       ml::write_numbers(run.out_type(0), x.data(), run.out_data(0), first,
                         static_cast<int64_t>(x.size()));
     });
