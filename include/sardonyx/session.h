@@ -139,6 +139,14 @@ struct StepDescription {
   std::vector<std::string> refused;  // "winograd: stride is 2"
 };
 
+// The plan of some runs.
+struct PlanDescription {
+  // What it takes for granted of the inputs' sizes: "If 'squeeze' takes its then_branch". Empty:
+  // it serves all sizes.
+  std::vector<std::string> assumed;
+  std::vector<StepDescription> steps;
+};
+
 // A model prepared for running. Preparing decides all that does not depend on the inputs; sizes
 // are bound when a run brings new ones. Any number of threads may run one session at the same time.
 // Move-only.
@@ -167,8 +175,11 @@ class Session {
   void run(std::span<const Value> inputs, std::span<Value> outputs,
            const RunOptions& options = {}) const;
 
-  // What running consists of.
+  // What running consists of, whatever the sizes.
   std::vector<StepDescription> steps() const;
+  // What a run with these inputs consists of: where sizes decide of what rank values are, it is
+  // planned for what they decide. Makes that plan if no run has. Throws Error as a run does.
+  PlanDescription plan_for(const std::vector<NamedValue>& inputs) const;
   // Bytes of weights packed by runs so far or to be packed, and of working memory that ended runs
   // have left for later ones (one block for each run that there was at the same time): of all
   // sessions of its model, and of those that share its plan.
