@@ -203,7 +203,7 @@ class Simplifier {
     if (!holds && assumptions_ != nullptr && leaves_open(node, made)) {
       assumptions_->decides_branches |= assumptions_->is_decided(condition);
       holds = assumptions_->assume(condition, [&](int64_t value) {
-        return fmt::format("{} takes its {}", ir::place_of(node),
+        return fmt::format("{} takes its {}", ir::source_text(node),
                            value != 0 ? "then_branch" : "else_branch");
       });
     }
