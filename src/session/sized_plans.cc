@@ -191,8 +191,29 @@ std::shared_ptr<SizedPlans::Entry> SizedPlans::find(const Entries& entries,
   return found == entries.end() ? nullptr : *found;
 }
 
+std::shared_ptr<SizedPlans::Entry> SizedPlans::find(std::span<const Value> inputs) {
+  SmallVector<int64_t, 32> shapes;
+  for (const Value& input : inputs) {
+    shapes.push_back(input.is_tensor() ? static_cast<int64_t>(input.tensor().rank()) : -1);
+    if (!input.is_tensor()) continue;
+    for (const int64_t size : input.tensor().shape()) shapes.push_back(size);
+  }
+  std::shared_ptr<const Entries> entries;
+  {
+    const std::lock_guard lock(mutex_);
+    if (last_ && std::ranges::equal(shapes, last_shapes_)) return last_;
+    entries = entries_;
+  }
+  std::shared_ptr<Entry> found = find(*entries, inputs);
+  if (!found) return nullptr;
+  const std::lock_guard lock(mutex_);
+  last_ = found;
+  last_shapes_.assign(shapes.begin(), shapes.end());
+  return found;
+}
+
 SizedPlans::SizedPlan SizedPlans::plan_for(std::span<const Value> inputs, ThreadPool& pool) {
-  if (const auto entry = find(*entries(), inputs)) {
+  if (const auto entry = find(inputs)) {
     entry->last_use = ++clock_;
     if (entry->plan) return {entry->plan, entry->assumed, false};
     return {symbolic(pool), {}, false};
@@ -303,6 +324,7 @@ void SizedPlans::add(const Entries& before, std::shared_ptr<Entry> entry) {
   auto made = std::make_shared<const Entries>(std::move(now));
   const std::lock_guard lock(mutex_);
   entries_ = std::move(made);
+  last_ = nullptr;  // it may be the one that went
 }
 
 std::shared_ptr<const run::Plan> SizedPlans::symbolic(ThreadPool& pool) {

@@ -59,6 +59,8 @@ class SizedPlans {
       : graph_(std::move(graph)), declared_inputs_(std::move(inputs)), settings_(settings) {}
   std::shared_ptr<const Entries> entries() const;
   static std::shared_ptr<Entry> find(const Entries& entries, std::span<const Value> inputs);
+  // What holds for the inputs, by the plans made so far; null: none.
+  std::shared_ptr<Entry> find(std::span<const Value> inputs);
   bool may_make(const Entries& entries);
   std::shared_ptr<Entry> make(std::span<const Value> inputs, ThreadPool& pool) const;
   bool simplify_for(std::span<const Value> inputs, ThreadPool& pool, ir::Graph& graph,
@@ -72,6 +74,8 @@ class SizedPlans {
 
   mutable std::mutex mutex_;  // of what follows; never held for long
   std::shared_ptr<const Entries> entries_ = std::make_shared<const Entries>();
+  std::shared_ptr<Entry> last_;       // that was found
+  std::vector<int64_t> last_shapes_;  // for these
   std::shared_ptr<const run::Plan> symbolic_;
   std::mutex making_;       // held while a plan is made
   int64_t missed_ = 0;      // runs without a plan since the last was made, when there are enough
