@@ -290,27 +290,28 @@ std::shared_ptr<SizedPlans::Entry> SizedPlans::make(std::span<const Value> input
   if (!fits()) return nullptr;
   std::unordered_set<std::string> constants = lengths_;
   constexpr int most_rounds = 3;
-  try {
-    for (int round = 1;; ++round) {
-      auto entry = std::make_shared<Entry>();
+  for (int round = 1;; ++round) {
+    auto entry = std::make_shared<Entry>();
+    try {
       ir::Graph graph = graph_;
       if (!simplify_for(inputs, pool, graph, *entry, constants) && round < most_rounds) continue;
-      settings_.packs->give_back_files();
-      const run::PlanServices services{settings_.packs, settings_.exact};
-      entry->plan =
-          std::make_shared<const run::Plan>(std::move(graph), std::span<const ops::Known>(),
-                                            std::vector<std::pair<std::string, ops::Known>>(),
-                                            services);
-      settings_.packs->give_back_files();
-      return entry;
+      entry->plan = planned(std::move(graph));
+    } catch (const Error&) {
+      // It would be the same for all sizes of which the same holds. What is wrong the symbolic
+      // plan says, if its run gets there.
     }
-  } catch (const Error&) {
-    // What is wrong the symbolic plan says, if its run gets there.
-    auto entry = std::make_shared<Entry>();
-    for (const Value& input : inputs)
-      entry->types.push_back(input.is_tensor() ? ir::type_of(input) : ir::ValueType());
     return entry;
   }
+}
+
+std::shared_ptr<const run::Plan> SizedPlans::planned(ir::Graph graph) const {
+  settings_.packs->give_back_files();
+  const run::PlanServices services{settings_.packs, settings_.exact};
+  auto plan =
+      std::make_shared<const run::Plan>(std::move(graph), std::span<const ops::Known>(),
+                                        std::vector<std::pair<std::string, ops::Known>>(), services);
+  settings_.packs->give_back_files();
+  return plan;
 }
 
 void SizedPlans::add(const Entries& before, std::shared_ptr<Entry> entry) {
@@ -337,12 +338,7 @@ std::shared_ptr<const run::Plan> SizedPlans::symbolic(ThreadPool& pool) {
   ir::Graph graph = graph_;
   graph.inputs = declared_inputs_;
   rewrite::simplify(graph, {.pool = &pool, .fuse = settings_.fuse});
-  settings_.packs->give_back_files();
-  const run::PlanServices services{settings_.packs, settings_.exact};
-  auto plan =
-      std::make_shared<const run::Plan>(std::move(graph), std::span<const ops::Known>(),
-                                        std::vector<std::pair<std::string, ops::Known>>(), services);
-  settings_.packs->give_back_files();
+  auto plan = planned(std::move(graph));
   const std::lock_guard short_lock(mutex_);
   return symbolic_ = std::move(plan);
 }

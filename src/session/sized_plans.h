@@ -65,6 +65,7 @@ class SizedPlans {
   std::shared_ptr<Entry> make(std::span<const Value> inputs, ThreadPool& pool) const;
   bool simplify_for(std::span<const Value> inputs, ThreadPool& pool, ir::Graph& graph,
                     Entry& entry, std::unordered_set<std::string>& constants) const;
+  std::shared_ptr<const run::Plan> planned(ir::Graph graph) const;
   void add(const Entries& before, std::shared_ptr<Entry> entry);
 
   const ir::Graph graph_;  // folded, and every size of its inputs with a name

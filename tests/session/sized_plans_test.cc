@@ -348,6 +348,29 @@ TEST(SizedPlans, ABranchThatCanNotBeFailsWhenItIsTaken) {
   }
 }
 
+// A plan that can't be made is not tried again, whatever the other sizes.
+TEST(SizedPlans, PlansThatCanNotBeAreTriedOnce) {
+  const Session session(model_of(R"(
+  g (float[n, m, 3] x) => (float[P] y) {
+    one = Constant<value = int64 {1}>()
+    at = Constant<value = int64 {1}>()
+    sizes = Shape(x)
+    size = Gather(sizes, at)
+    is_one = Equal(size, one)
+    flat = If(is_one) <
+      then_branch = t () => (float[A, B] made) { axis = Constant<value = int64[1] {1}>()
+        made = Squeeze(x, axis) },
+      else_branch = e () => (float[A, B, C] made) { made = Neg(x) }>
+    w = Constant<value = float[1, 4, 3] {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}>()
+    r = Constant<value = float[1, 4, 4] {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}>()
+    all, y = RNN<hidden_size = 4>(flat, w, r)
+  })"));
+  for (int64_t n = 1; n < 30; ++n)
+    EXPECT_THROW(session.run({{"x", filled({n, 1, 3})}}), Error);
+  EXPECT_FALSE(session.plan_for({{"x", filled({3, 2, 3})}}).assumed.empty());
+  EXPECT_EQ(session.run({{"x", filled({3, 2, 3})}})[0].tensor().shape(), Shape({1, 2, 4}));
+}
+
 TEST(SizedPlans, ProfilesHoldStepsOfAllPlans) {
   const Session session(model_of(squeezes));
   Profile profile;
