@@ -191,7 +191,7 @@ json report_json(const ProfileReport& report) {
                {"first_ms", report.first_ms},   {"runs", profile.runs().size()},
                {"median_ms", report.median_ms}, {"run_ms", report.run_ms},
                {"rest_ms", report.rest_ms},     {"assumed", report.assumed},
-               {"steps", json::array()},               {"operators", json::array()}};
+               {"steps", json::array()},        {"operators", json::array()}};
   for (const ProfileRow& row : report.steps) {
     const Profile::Step& step = profile.steps()[static_cast<size_t>(row.step)];
     json one = {{"node", step.node},     {"operator", step.operator_name},

@@ -68,16 +68,20 @@ std::optional<ir::Graph> Branches::opened(const ir::Node& node, const ir::Graph&
     clear &= !inside.contains(name);
     if (is_taken(name)) names.emplace(name, fresh_name(name));
   });
+  std::unordered_map<std::string, bool> is_made;  // by a node, and may have another name
+  for (const ir::Node& inner : branch.nodes) {
+    const bool keeps = is_known_by_outputs(inner);
+    for (const std::string& name : inner.outputs) {
+      is_made[name] = !keeps;
+      clear &= !keeps || !names.contains(name);
+    }
+  }
   if (!clear) return std::nullopt;
   ir::Graph opened;
   opened.initializers = branch.initializers;
   opened.sparse_initializers = branch.sparse_initializers;
   opened.nodes = branch.nodes;
   std::vector<ir::Node> copies;
-  std::unordered_map<std::string, bool> is_made;  // by a node
-  for (const ir::Node& inner : branch.nodes) {
-    for (const std::string& name : inner.outputs) is_made[name] = true;
-  }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string &from = branch.outputs[i].name, &to = node.outputs[i];
     if (to.empty()) continue;

@@ -19,7 +19,7 @@ class Branches {
 
   // The branch with the names that it has in the graph: what it makes for itself is renamed where
   // something else has that name, its outputs are called as the node's. nullopt where the names of
-  // graphs within the branch forbid that.
+  // graphs within the branch forbid that, or a random node would lose its name.
   std::optional<ir::Graph> opened(const ir::Node& node, const ir::Graph& branch);
 
  private:

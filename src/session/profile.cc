@@ -191,8 +191,8 @@ class Recorder final : public run::Observer {
 
 }  // namespace
 
-void run_profiled(const std::shared_ptr<const run::Plan>& plan, std::span<const Value> given, std::span<Value> made,
-                  eval::Environment& environment, Profile& profile) {
+void run_profiled(const std::shared_ptr<const run::Plan>& plan, std::span<const Value> given,
+                  std::span<Value> made, eval::Environment& environment, Profile& profile) {
   profile.implementation().plans.insert(plan);
   Recorder recorder(profile.implementation(), environment.pool().threads());
   const LoopRecorder::Scope scope(recorder.loops());

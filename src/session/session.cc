@@ -197,9 +197,9 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
   rewrite::simplify(made->graph, {.pool = pool.get(), .fuse = fuse});
   model->packs.give_back_files();
   const run::PlanServices services{&model->packs, options.exact};
-  made->plan =
-      std::make_shared<const run::Plan>(std::move(made->graph), std::span<const ops::Known>(),
-                                  std::vector<std::pair<std::string, ops::Known>>(), services);
+  made->plan = std::make_shared<const run::Plan>(
+      std::move(made->graph), std::span<const ops::Known>(),
+      std::vector<std::pair<std::string, ops::Known>>(), services);
   model->packs.give_back_files();
   return made;
 }
@@ -218,6 +218,7 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   environment.cancel = run_options.cancel;
   environment.deadline = run_options.deadline;
   environment.memory_limit = run_options.memory_limit;
+  if (variant.sized && environment.is_watched()) environment.check_cancelled();
   if (const auto plan = plan_of(variant, given).plan) {
     if (run_options.profile != nullptr) {
       run_profiled(plan, given, made, environment, *run_options.profile);
@@ -277,12 +278,13 @@ std::vector<Value> Session::Implementation::by_position(
     const std::vector<NamedValue>& named) const {
   std::vector<Value> given(inputs.size());
   for (const auto& [name, value] : named) {
-    const auto found = std::find_if(
-        inputs.begin(), inputs.end(),
-        [&, &wanted = name](const ValueDescription& d) { return d.name == wanted; });
+    const auto found =
+        std::find_if(inputs.begin(), inputs.end(),
+                     [&, &wanted = name](const ValueDescription& d) { return d.name == wanted; });
     if (found == inputs.end()) {
       std::string names;
-      for (const ValueDescription& d : inputs) names += (names.empty() ? "'" : ", '") + d.name + "'";
+      for (const ValueDescription& d : inputs)
+        names += (names.empty() ? "'" : ", '") + d.name + "'";
       fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input,
               "the model has no input of this name; it has {}", names.empty() ? "none" : names);
     }

@@ -97,7 +97,7 @@ class Names {
 // Binds the sizes of inputs of these types; false where they are not of them. Types without a shape
 // fit everything.
 bool bind_sizes(std::span<const ir::ValueType> types, std::span<const Value> inputs,
-          std::span<int64_t> sizes) {
+                std::span<int64_t> sizes) {
   if (inputs.size() != types.size()) return false;
   for (size_t i = 0; i < types.size(); ++i) {
     if (!types[i].is_tensor() || !types[i].shape) continue;
@@ -253,8 +253,8 @@ bool SizedPlans::simplify_for(std::span<const Value> inputs, ThreadPool& pool, i
     if (is_rankless(input)) {
       input.type->shape.emplace().dims.resize(given.size());
       names.give(input);
-      entry.assumed.push_back(fmt::format("input '{}' has {} dimensions", input.name,
-                                          given.size()));
+      entry.assumed.push_back(
+          fmt::format("input '{}' has {} dimensions", input.name, given.size()));
     }
     if (!is_ranked(input) || given.size() != input.type->shape->dims.size()) continue;
     for (size_t d = 0; d < given.size(); ++d) {
@@ -307,9 +307,9 @@ std::shared_ptr<SizedPlans::Entry> SizedPlans::make(std::span<const Value> input
 std::shared_ptr<const run::Plan> SizedPlans::planned(ir::Graph graph) const {
   settings_.packs->give_back_files();
   const run::PlanServices services{settings_.packs, settings_.exact};
-  auto plan =
-      std::make_shared<const run::Plan>(std::move(graph), std::span<const ops::Known>(),
-                                        std::vector<std::pair<std::string, ops::Known>>(), services);
+  auto plan = std::make_shared<const run::Plan>(std::move(graph), std::span<const ops::Known>(),
+                                                std::vector<std::pair<std::string, ops::Known>>(),
+                                                services);
   settings_.packs->give_back_files();
   return plan;
 }
@@ -317,8 +317,8 @@ std::shared_ptr<const run::Plan> SizedPlans::planned(ir::Graph graph) const {
 void SizedPlans::add(const Entries& before, std::shared_ptr<Entry> entry) {
   Entries now = before;
   if (now.size() >= most_plans) {
-    now.erase(std::ranges::min_element(
-        now, {}, [](const auto& one) { return one->last_use.load(); }));
+    now.erase(
+        std::ranges::min_element(now, {}, [](const auto& one) { return one->last_use.load(); }));
   }
   entry->last_use = ++clock_;
   now.push_back(std::move(entry));

@@ -17,10 +17,10 @@
 
 namespace sardonyx {
 
-// Where names stand for sizes, an If on one whose branches make different ranks leaves open all that
-// follows, and so do an input without a declared rank and a list of open length that is a shape. A
-// sized plan takes what the sizes of one run decide of that for granted, and keeps every other size
-// a name: it serves all runs of which the same holds. Thread-safe.
+// Where names stand for sizes, an If on one whose branches make different ranks leaves open all
+// that follows, and so do an input without a declared rank and a list of open length that is a
+// shape. A sized plan takes what the sizes of one run decide of that for granted, and keeps every
+// other size a name: it serves all runs of which the same holds. Thread-safe.
 class SizedPlans {
  public:
   // How plans are made, whoever asks for them.
@@ -63,8 +63,8 @@ class SizedPlans {
   std::shared_ptr<Entry> find(std::span<const Value> inputs);
   bool may_make(const Entries& entries);
   std::shared_ptr<Entry> make(std::span<const Value> inputs, ThreadPool& pool) const;
-  bool simplify_for(std::span<const Value> inputs, ThreadPool& pool, ir::Graph& graph,
-                    Entry& entry, std::unordered_set<std::string>& constants) const;
+  bool simplify_for(std::span<const Value> inputs, ThreadPool& pool, ir::Graph& graph, Entry& entry,
+                    std::unordered_set<std::string>& constants) const;
   std::shared_ptr<const run::Plan> planned(ir::Graph graph) const;
   void add(const Entries& before, std::shared_ptr<Entry> entry);
 
@@ -78,9 +78,9 @@ class SizedPlans {
   std::shared_ptr<Entry> last_;       // that was found
   std::vector<int64_t> last_shapes_;  // for these
   std::shared_ptr<const run::Plan> symbolic_;
-  std::mutex making_;       // held while a plan is made
-  int64_t missed_ = 0;      // runs without a plan since the last was made, when there are enough
-  int replaced_ = 0;        // plans that gave way to others
+  std::mutex making_;   // held while a plan is made
+  int64_t missed_ = 0;  // runs without a plan since the last was made, when there are enough
+  int replaced_ = 0;    // plans that gave way to others
   std::atomic<int64_t> clock_{0};
 };
 

@@ -1,4 +1,5 @@
-// Plans for what the sizes of a run decide: If on a size, inputs without a rank, shapes of any length.
+// Plans for what the sizes of a run decide: If on a size, inputs without a rank, shapes of any
+// length.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,8 +53,8 @@ class Both {
 };
 
 bool is_planned(const std::vector<StepDescription>& steps) {
-  return std::ranges::none_of(
-      steps, [](const auto& step) { return step.kernel == "evaluated plainly"; });
+  return std::ranges::none_of(steps,
+                              [](const auto& step) { return step.kernel == "evaluated plainly"; });
 }
 
 int64_t evaluated_by(const Session& session, const Inputs& inputs) {
@@ -65,7 +66,8 @@ int64_t evaluated_by(const Session& session, const Inputs& inputs) {
 // x.squeeze(1) as PyTorch's exporter writes it, with something before and after.
 std::string squeeze(const std::string& from, const std::string& to) {
   return R"(
-    sizes = Shape()" + from + R"()
+    sizes = Shape()" +
+         from + R"()
     at = Constant<value = int64 {1}>()
     size = Gather(sizes, at)
     one = Constant<value = int64 {1}>()
@@ -73,14 +75,17 @@ std::string squeeze(const std::string& from, const std::string& to) {
     squeezed = If(is_one) <
       then_branch = t () => (float[A, B] inner) {
         axis = Constant<value = int64[1] {1}>()
-        inner = Squeeze()" + from + R"(, axis) },
-      else_branch = e () => (float[A, B, C] inner) { inner = Identity()" + from + R"() }>
+        inner = Squeeze()" +
+         from + R"(, axis) },
+      else_branch = e () => (float[A, B, C] inner) { inner = Identity()" +
+         from + R"() }>
     doubled = Add(squeezed, squeezed)
-    )" + to + " = Tanh(doubled)\n";
+    )" + to +
+         " = Tanh(doubled)\n";
 }
 
-const std::string squeezes = "g (float[n, m, 4] x) => (float[P, Q] y) {\n a = Relu(x)" +
-                             squeeze("a", "y") + "}";
+const std::string squeezes =
+    "g (float[n, m, 4] x) => (float[P, Q] y) {\n a = Relu(x)" + squeeze("a", "y") + "}";
 
 TEST(SizedPlans, AnIfOnASizeIsDecidedByTheRun) {
   const Both both(model_of(squeezes));
@@ -113,7 +118,8 @@ TEST(SizedPlans, BranchesAndBodiesHoldSuchIfs) {
   g (float[n, m, 4] x, bool upper) => (float[P, Q] y) {
     a = Relu(x)
     y = If(upper) <
-      then_branch = up () => (float[P, Q] made) {)" + squeeze("a", "made") + R"(},
+      then_branch = up () => (float[P, Q] made) {)" +
+                                squeeze("a", "made") + R"(},
       else_branch = down () => (float[P, Q, R] made) { made = Neg(x) }>
   })"));
   const Both in_body(model_of(R"(
@@ -122,7 +128,8 @@ TEST(SizedPlans, BranchesAndBodiesHoldSuchIfs) {
     last, y = Loop(trips, yes, x) <body = b (int64 i, bool go, float[n, m, 4] state) => (
         bool go_on, float[n, m, 4] next, float[P, Q] made) {
       go_on = Identity(go)
-      next = Sigmoid(state))" + squeeze("next", "made") + R"(
+      next = Sigmoid(state))" +
+                              squeeze("next", "made") + R"(
     }>
   })"));
   for (const int64_t m : {1, 3, 1, 2}) {
@@ -149,7 +156,8 @@ TEST(SizedPlans, NamesInsideBodiesAreTheirOwn) {
         bool go_on, float[n, m, 4] next) {
       go_on = Identity(go)
       next = Concat<axis = 1>(state, state)
-    }>)" + squeeze("last", "wide") + R"(
+    }>)" + squeeze("last", "wide") +
+                           R"(
     y = ReduceSum<keepdims = 0>(wide)
   })"));
   for (const int64_t trips : {0, 1, 2})
@@ -244,17 +252,19 @@ TEST(SizedPlans, ListsOfAnyLengthAreShapes) {
 
 // Sixty Ifs, of which each run's size decides another one: few plans are made.
 std::string ladder() {
-  std::string text = "g (float[n, 1] x) => (float[P] y0) {\n axis = Constant<value = int64[1] {1}>()\n"
-                     " n = Shape<start = 0, end = 1>(x)\n";
+  std::string text =
+      "g (float[n, 1] x) => (float[P] y0) {\n axis = Constant<value = int64[1] {1}>()\n"
+      " n = Shape<start = 0, end = 1>(x)\n";
   std::string last = "x";
   for (int i = 60; i > 0; --i) {
     const std::string at = std::to_string(i);
-    text += " k" + at + " = Constant<value = int64[1] {" + at + "}>()\n c" + at + " = Equal(n, k" + at +
-            ")\n";
+    text += " k" + at + " = Constant<value = int64[1] {" + at + "}>()\n c" + at + " = Equal(n, k" +
+            at + ")\n";
   }
   for (int i = 60; i > 0; --i) {
     const std::string at = std::to_string(i), out = i == 1 ? "y0" : "s" + at;
-    text += " " + out + " = If(c" + at + ") <then_branch = t () => (float[n] p) { p = Squeeze(x, axis) },\n" +
+    text += " " + out + " = If(c" + at +
+            ") <then_branch = t () => (float[n] p) { p = Squeeze(x, axis) },\n" +
             "  else_branch = e () => (float q) { q = Neg(" + last + ") }>\n";
     last = out;
   }
@@ -306,9 +316,8 @@ TEST(SizedPlans, SessionsOfAModelShareThem) {
   const Session second(model);
   EXPECT_EQ(evaluated_by(second, inputs), 0);
   const auto two = second.run(inputs);
-  EXPECT_EQ(std::memcmp(one[0].tensor().data(), two[0].tensor().data(),
-                        one[0].tensor().byte_size()),
-            0);
+  EXPECT_EQ(
+      std::memcmp(one[0].tensor().data(), two[0].tensor().data(), one[0].tensor().byte_size()), 0);
 }
 
 std::string error_of(const Session& session, const Inputs& inputs) {
@@ -365,8 +374,7 @@ TEST(SizedPlans, PlansThatCanNotBeAreTriedOnce) {
     r = Constant<value = float[1, 4, 4] {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}>()
     all, y = RNN<hidden_size = 4>(flat, w, r)
   })"));
-  for (int64_t n = 1; n < 30; ++n)
-    EXPECT_THROW(session.run({{"x", filled({n, 1, 3})}}), Error);
+  for (int64_t n = 1; n < 30; ++n) EXPECT_THROW(session.run({{"x", filled({n, 1, 3})}}), Error);
   EXPECT_FALSE(session.plan_for({{"x", filled({3, 2, 3})}}).assumed.empty());
   EXPECT_EQ(session.run({{"x", filled({3, 2, 3})}})[0].tensor().shape(), Shape({1, 2, 4}));
 }
