@@ -26,6 +26,8 @@ struct Guard {
 // run, takes it to be as in that run and notes the guards.
 class Assumptions {
  public:
+  // What every run with new shapes evaluates is bounded.
+  static constexpr size_t most_guards = 256;
   // Of the inference. The symbols that it has when the rewrite begins are those of inputs.
   ir::SymbolTable symbols;
   // By symbol id, of a run's inputs; empty: nothing is assumed.
@@ -43,15 +45,17 @@ class Assumptions {
     size.collect_symbols(ids);
     return std::ranges::all_of(ids, [&](int id) { return id < inputs_; });
   }
-  // Takes it to have the value that it has with `sizes`; nullopt where that can't be told.
+  // Takes it to have the value that it has with `sizes`; nullopt where that can't be told, or too
+  // much is assumed already.
   // `text(value)` says what that means.
   template <class Text>
   std::optional<int64_t> assume(const ir::Dim& size, const Text& text) {
     if (sizes.empty() || !is_decided(size)) return std::nullopt;
     const auto value = size.evaluate(sizes);
     const auto is_same = [&](const Guard& guard) { return guard.size == size; };
-    if (value && std::ranges::none_of(guards, is_same))
-      guards.push_back({size, *value, text(*value)});
+    if (!value || std::ranges::any_of(guards, is_same)) return value;
+    if (guards.size() == most_guards) return std::nullopt;
+    guards.push_back({size, *value, text(*value)});
     return value;
   }
 
