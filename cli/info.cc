@@ -180,18 +180,32 @@ struct ShowCommand {
 
 struct ExplainCommand {
   LoadingOptions loading;
+  ModelInputs inputs;
   bool as_json = false;
 
-  int run() const;
+  int run();
+
+ private:
+  // For the inputs that options name, with random values for the others; for all sizes without.
+  PlanDescription plan_of(const Loaded& loaded);
 };
 
-int ExplainCommand::run() const {
+PlanDescription ExplainCommand::plan_of(const Loaded& loaded) {
+  if (!inputs.are_given()) return {{}, loaded.session.steps()};
+  inputs.fill_with_random();
+  return loaded.session.plan_for(inputs.values(loaded.model, loaded.session.inputs()));
+}
+
+int ExplainCommand::run() {
+  inputs.parse();
+  loading.seed = inputs.seed();
   const Loaded loaded = load(loading);
-  const std::vector<StepDescription> steps = loaded.session.steps();
+  const auto [assumed, steps] = plan_of(loaded);
   if (as_json) {
     json report = {{"model", loading.model},
                    {"load_ms", loaded.milliseconds},
                    {"packed_bytes", loaded.session.packed_bytes()},
+                   {"assumed", assumed},
                    {"steps", json::array()}};
     for (const StepDescription& step : steps) {
       report["steps"].push_back({{"node", step.node},
@@ -204,6 +218,8 @@ int ExplainCommand::run() const {
     return ok;
   }
   std::string text;
+  for (const std::string& one : assumed)
+    text += fmt::format("planned for runs in which {}\n", printable(one));
   size_t width = 0;
   for (const StepDescription& step : steps)
     width = std::max(width, std::min<size_t>(step.kernel.size(), 32));
@@ -256,6 +272,7 @@ void add_explain(CLI::App& app, Action& action) {
   CLI::App* explain =
       app.add_subcommand("explain", "Print the steps that running a model consists of, and why");
   add_loading_options(*explain, command->loading);
+  command->inputs.add_options(*explain);
   explain->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   explain->callback([command, &action] { action = [command] { return command->run(); }; });
 }

@@ -20,6 +20,10 @@ class ModelInputs {
   // is loaded.
   void parse();
 
+  // Whether an option says anything of them.
+  bool are_given() const {
+    return random_inputs_ || !input_texts_.empty() || !set_texts_.empty() || !from_.empty();
+  }
   // Inputs that no option names get random values.
   void fill_with_random() { random_inputs_ = true; }
 

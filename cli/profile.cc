@@ -66,6 +66,7 @@ int ProfileCommand::run() {
   progress.set("writing the report");
   ProfileReport report = make_report(profile, std::move(limits));
   report.model = loading.model;
+  report.assumed = loaded.session.plan_for(given).assumed;
   report.load_ms = loaded.milliseconds;
   report.first_ms = first_ms;
   if (!html.empty()) write_text(html, report_html(report));

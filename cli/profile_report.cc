@@ -190,8 +190,8 @@ json report_json(const ProfileReport& report) {
                {"machine", std::move(machine)}, {"load_ms", report.load_ms},
                {"first_ms", report.first_ms},   {"runs", profile.runs().size()},
                {"median_ms", report.median_ms}, {"run_ms", report.run_ms},
-               {"rest_ms", report.rest_ms},     {"steps", json::array()},
-               {"operators", json::array()}};
+               {"rest_ms", report.rest_ms},     {"assumed", report.assumed},
+               {"steps", json::array()},        {"operators", json::array()}};
   for (const ProfileRow& row : report.steps) {
     const Profile::Step& step = profile.steps()[static_cast<size_t>(row.step)];
     json one = {{"node", step.node},     {"operator", step.operator_name},
@@ -218,8 +218,11 @@ std::string report_text(const ProfileReport& report) {
   for (const MachineLimits::Level& level : report.limits.levels)
     text += fmt::format("; {} {:.0f} GB/s", level.name, level.gbps);
   text +=
-      fmt::format("\nrun     {} median of {} (the first, which binds sizes, {})\n\n",
+      fmt::format("\nrun     {} median of {} (the first, which binds sizes, {})\n",
                   time_text(report.median_ms), profile.runs().size(), time_text(report.first_ms));
+  for (const std::string& one : report.assumed)
+    text += fmt::format("planned for runs in which {}\n", printable(one));
+  text += '\n';
   const std::string head = fmt::format("{:>10} {:>6} {:>4} {:>8} {:>7} {:>4}  {:<8}", "time",
                                        "share", "thr", "GFLOP/s", "GB/s", "of", "bound");
   text += head + "  operator\n";

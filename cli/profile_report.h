@@ -31,6 +31,7 @@ struct ProfileReport {
   const Profile* profile = nullptr;
   MachineLimits limits;
   std::string model;
+  std::vector<std::string> assumed;  // what the plan takes for granted of the inputs' sizes
   int threads = 0;
   double load_ms = 0, first_ms = 0;
   double median_ms = 0;  // of a run

@@ -107,9 +107,10 @@ struct SessionOptions {
   bool fuse = true;               // combine operators into one step where that is exact enough
   bool exact = false;             // no algorithm that trades accuracy for speed
   bool assume_inference = false;  // old BatchNormalization/Dropout without is_test: inference
-  // Bring all weights into the form of their kernels before the constructor returns, so that the
-  // first run takes as long as any other. Without it a session is there at once: its first run
-  // packs what it reads, when it reaches it, and weights that no run reads are never packed.
+  // Bring all weights into the form of their kernels before the constructor returns (or, where
+  // sizes decide of what rank values are, when a plan is made), so that the first run takes as long
+  // as any other. Without it a session is there at once: its first run packs what it reads, when it
+  // reaches it, and weights that no run reads are never packed.
   bool pack_early = false;
   // Of random operators without a seed of their own, which go on from run to run of a session.
   uint64_t seed = 0;
@@ -139,9 +140,19 @@ struct StepDescription {
   std::vector<std::string> refused;  // "winograd: stride is 2"
 };
 
+// The plan of some runs.
+struct PlanDescription {
+  // What it takes for granted of the inputs' sizes: "If 'squeeze' takes its then_branch". Empty:
+  // it serves all sizes.
+  std::vector<std::string> assumed;
+  std::vector<StepDescription> steps;
+};
+
 // A model prepared for running. Preparing decides all that does not depend on the inputs; sizes
-// are bound when a run brings new ones. Any number of threads may run one session at the same time.
-// Move-only.
+// are bound when a run brings new ones. Of a model whose sizes decide of what rank values are, the
+// first run, and the first with sizes that decide otherwise, makes a plan before it begins:
+// deadlines and cancelling wait for that. Any number of threads may run one session at the same
+// time. Move-only.
 class Session {
  public:
   explicit Session(const std::string& path, const SessionOptions& options = {});
@@ -167,8 +178,11 @@ class Session {
   void run(std::span<const Value> inputs, std::span<Value> outputs,
            const RunOptions& options = {}) const;
 
-  // What running consists of.
+  // What running consists of, whatever the sizes.
   std::vector<StepDescription> steps() const;
+  // What a run with these inputs consists of: where sizes decide of what rank values are, it is
+  // planned for what they decide. Makes that plan if no run has. Throws Error as a run does.
+  PlanDescription plan_for(const std::vector<NamedValue>& inputs) const;
   // Bytes of weights packed by runs so far or to be packed, and of working memory that ended runs
   // have left for later ones (one block for each run that there was at the same time): of all
   // sessions of its model, and of those that share its plan.

@@ -402,6 +402,7 @@ void infer_node(const ir::Node& node, const Binding& binding, std::span<const Kn
   ops::InferContext context(node, binding.signature, inputs, *findings.symbols,
                             findings.constraints, subgraph, outputs,
                             {.thorough = findings.thorough,
+                             .truths = findings.truths,
                              .budget = &budget.nodes,
                              .bytes = findings.thorough ? &budget.bytes : nullptr});
   const auto* signature = binding.signature;

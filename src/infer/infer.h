@@ -101,6 +101,7 @@ struct Findings {
   // Thorough inference (ops::InferMode) also believes the types that the graphs declare where it
   // can't tell itself, and reports those that it can't confirm.
   bool thorough = false;
+  bool truths = false;  // ops::InferMode
   std::function<void(Disagreement)> disagreement = {};
   Unknowns* unknowns = nullptr;  // null: not recorded
   // Given each subgraph and what is known of its values, each time it has been inferred. The scope

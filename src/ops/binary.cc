@@ -115,6 +115,21 @@ std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b, bool runs) 
   }
 }
 
+// What a comparison of integers makes, 0 or 1, as an expression; nullopt for other operations.
+std::optional<Dim> compared(BinaryOp op, const Dim& a, const Dim& b) {
+  const auto less = [](const Dim& x, const Dim& y) { return min(Dim(1), max(Dim(0), y - x)); };
+  switch (op) {
+    case BinaryOp::equal: return Dim(1) - max(less(a, b), less(b, a));
+    case BinaryOp::less: return less(a, b);
+    case BinaryOp::greater: return less(b, a);
+    case BinaryOp::less_equal: return Dim(1) - less(b, a);
+    case BinaryOp::greater_equal: return Dim(1) - less(a, b);
+    case BinaryOp::logical_and: return min(a, b);
+    case BinaryOp::logical_or: return max(a, b);
+    default: return std::nullopt;
+  }
+}
+
 // The result of one operation on floats; comparisons of them are those of their units.
 std::optional<double> computed(BinaryOp op, double a, double b) {
   switch (op) {
@@ -186,6 +201,7 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
     const Dim &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
     auto element =
         floats ? combined_floats(ctx, op, x, y) : combined(op, x, y, ctx.mode().thorough);
+    if (!element && !floats && ctx.mode().truths) element = compared(op, x, y);
     if (!element && !(floats && has_float_elements(ctx.output(0).type.element)))
       element = ctx.unknown_element();
     if (!element) return;

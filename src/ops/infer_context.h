@@ -73,6 +73,9 @@ struct InferMode {
   // Unknown elements of small integer tensors get names, too, and sizes that must be equal are
   // taken to be: what holds if the model runs at all. A plan may not build on that.
   bool thorough = false;
+  // What comparisons of sizes make is an expression, 0 or 1, where it is no number: for who wants
+  // to know which sizes decide a condition.
+  bool truths = false;
   // What inference may still cost; null: anything. At 0, what would take rounds is left open.
   const int64_t* budget = nullptr;
   // Below 0: nothing large may be made known of a value.

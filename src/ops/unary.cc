@@ -151,6 +151,8 @@ void infer(InferContext& ctx) {
       out.push_back(x.lower().value_or(-1) >= 0 ? x : max(x, Dim(0) - x));
     } else if (op == UnaryOp::logical_not && x.is_constant()) {
       out.push_back(Dim(x == 0 ? 1 : 0));
+    } else if (op == UnaryOp::logical_not && ctx.mode().truths) {
+      out.push_back(Dim(1) - x);
     } else if (op == UnaryOp::relu) {
       out.push_back(max(x, 0));
     } else if (auto unknown = ctx.unknown_element()) {

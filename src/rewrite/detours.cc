@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "ir/origin.h"
 #include "rewrite/graph_index.h"
 #include "rewrite/value_names.h"
 
@@ -20,6 +23,7 @@ class Detours {
     if (std::ranges::none_of(graph_.nodes, [&](const auto& node) { return is_detour(node); }))
       return;
     for (const ir::ValueInfo& output : graph_.outputs) kept_.insert(output.name);
+    name_at_once();
     NewNames names;
     std::vector<ir::Node> nodes;
     nodes.reserve(graph_.nodes.size());
@@ -42,6 +46,44 @@ class Detours {
     if (is_op(&node, "Dropout"))
       return (node.outputs.size() < 2 || node.outputs[1].empty()) && !may_train(node);
     return is_op(&node, "Cast") && keeps_type(node);
+  }
+
+  // What an Identity makes an output of is called so at once where its rank is open: such a node
+  // would be evaluated plainly, and copy it.
+  void name_at_once() {
+    std::unordered_map<std::string_view, ir::Node*> makers;
+    NewNames names;
+    for (ir::Node& node : graph_.nodes) {
+      const auto maker = is_op(&node, "Identity") && is_detour(node) &&
+                                 kept_.contains(node.outputs[0]) && has_open_rank(node.inputs[0])
+                             ? makers.find(node.inputs[0])
+                             : makers.end();
+      if (maker != makers.end() && !kept_.contains(node.inputs[0]) &&
+          !names.contains(node.inputs[0]) && !is_hidden(node.inputs[0]) &&
+          !is_hidden(node.outputs[0]) && !is_known_by_outputs(*maker->second)) {
+        ir::keep_source(*maker->second);
+        names[node.inputs[0]] = node.outputs[0];
+      }
+      for (const std::string& output : node.outputs) makers.emplace(output, &node);
+    }
+    if (names.empty()) return;
+    std::erase_if(graph_.nodes, [&](const ir::Node& node) {
+      if (!is_op(&node, "Identity") || !is_detour(node)) return false;
+      const auto found = names.find(node.inputs[0]);
+      return found != names.end() && found->second == node.outputs[0];
+    });
+    for (ir::Node& node : graph_.nodes) {
+      rename_uses(node, names);
+      for (std::string& output : node.outputs) {
+        if (const auto found = names.find(output); found != names.end()) output = found->second;
+      }
+    }
+  }
+
+  bool has_open_rank(const std::string& name) const {
+    const infer::Known* known = scope_.find(name);
+    return known != nullptr &&
+           (!known->type.is_known() || (known->type.is_tensor() && !known->type.shape));
   }
 
   bool may_train(const ir::Node& dropout) const {

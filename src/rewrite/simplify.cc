@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -14,9 +16,11 @@
 #include "ops/custom.h"
 #include "ops/families/memory.h"
 #include "rewrite/bands.h"
+#include "rewrite/branches.h"
 #include "rewrite/dealt_streams.h"
 #include "rewrite/detours.h"
 #include "rewrite/fuse.h"
+#include "rewrite/graph_index.h"
 #include "rewrite/image_factors.h"
 #include "rewrite/image_planes.h"
 #include "rewrite/layout.h"
@@ -39,8 +43,10 @@ void remove_unused(ir::Graph& graph);
 
 class Simplifier {
  public:
-  explicit Simplifier(const SimplifyOptions& options) : options_(options) {
-    findings_.symbols = &symbols_;
+  explicit Simplifier(const SimplifyOptions& options)
+      : options_(options), assumptions_(options.assumptions) {
+    findings_.symbols = assumptions_ != nullptr ? &assumptions_->symbols : &symbols_;
+    findings_.truths = assumptions_ != nullptr;
   }
 
   // Gives a scope that holds what is known of the graph's inputs and initializers, and of what it
@@ -84,6 +90,13 @@ class Simplifier {
     read_planes(graph, *scope);
   }
 
+  void fold_constants(ir::Graph& graph, const Enter& enter) {
+    free_loop_invariants(graph);
+    const std::unique_ptr<Scope> scope = enter();
+    fold(graph, *scope, {.keeps_bytes = true, .only = true});
+    remove_unused(graph);
+  }
+
   infer::Findings& findings() { return findings_; }
 
   // Whether there is a convolution with channels last that the rewrites after the layout might
@@ -109,34 +122,108 @@ class Simplifier {
     bool bodies = true;  // simplify subgraphs; once is enough
     // Leave DequantizeLinear in place: its weights are worth more as bytes.
     bool keeps_bytes = false;
+    bool only = false;  // subgraphs are folded, too, and nothing else
   };
 
   void fold(ir::Graph& graph, Scope& scope, const Folding& folding) {
+    std::optional<Branches> branches;
+    if (std::ranges::any_of(graph.nodes, [](const auto& node) { return is_op(&node, "If"); }))
+      branches.emplace(graph, scope);
+    Folded folded{graph, scope, folding, branches ? &*branches : nullptr, {}};
+    folded.kept.reserve(graph.nodes.size());
+    for (ir::Node& node : graph.nodes) fold_into(folded, std::move(node));
+    graph.nodes = std::move(folded.kept);
+  }
+
+  // A graph whose nodes are being folded.
+  struct Folded {
+    ir::Graph& graph;
+    Scope& scope;
+    const Folding& folding;
+    Branches* branches;  // null where there is no If
     std::vector<ir::Node> kept;
-    kept.reserve(graph.nodes.size());
-    for (ir::Node& node : graph.nodes) {
-      std::vector<const Known*> inputs;
-      for (const std::string& name : node.inputs)
-        inputs.push_back(name.empty() ? nullptr : known(node, name, scope));
-      const infer::Binding binding = infer::bind_node(node);
-      Given entering;
-      const ops::InferSubgraph inferred = infer::subgraphs_of(scope, findings_);
-      const ops::InferSubgraph subgraph = [&](const ir::Graph& inner,
-                                              std::span<const Known> given) {
-        entering[&inner].assign(given.begin(), given.end());
-        return inferred(inner, given);
-      };
-      std::vector<Known> made = infer::infer_node(node, binding, inputs, findings_, &subgraph);
-      if (folding.bodies) simplify_subgraphs(node, scope, entering);
-      const bool folds = fold_node(node, binding, inputs, made, folding.keeps_bytes);
-      for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i].empty()) continue;
-        if (folds) graph.initializers.push_back(ir::to_proto(*made[i].constant, node.outputs[i]));
-        scope.set(node.outputs[i], std::move(made[i]));
+  };
+
+  // Branches within branches: as deep as the reader lets graphs be.
+  void fold_into(Folded& to, ir::Node node) {
+    std::vector<const Known*> inputs;
+    for (const std::string& name : node.inputs)
+      inputs.push_back(name.empty() ? nullptr : known(node, name, to.scope));
+    const infer::Binding binding = infer::bind_node(node);
+    Given entering;
+    const ops::InferSubgraph inferred = infer::subgraphs_of(to.scope, findings_);
+    const ops::InferSubgraph subgraph = [&](const ir::Graph& inner, std::span<const Known> given) {
+      std::vector<Known> outputs = inferred(inner, given);
+      entering[&inner].assign(given.begin(), given.end());
+      return outputs;
+    };
+    std::vector<Known> made = infer::infer_node(node, binding, inputs, findings_, &subgraph);
+    if (const ir::Graph* branch = taken_branch(node, inputs, made, entering)) {
+      if (auto opened = to.branches->opened(node, *branch)) {
+        infer::enter_initializers(*opened, to.scope, findings_);
+        std::ranges::move(opened->initializers, std::back_inserter(to.graph.initializers));
+        std::ranges::move(opened->sparse_initializers,
+                          std::back_inserter(to.graph.sparse_initializers));
+        for (ir::Node& inner : opened->nodes) fold_into(to, std::move(inner));
+        return;
       }
-      if (!folds) kept.push_back(std::move(node));
     }
-    graph.nodes = std::move(kept);
+    note_lengths(node, inputs, made);
+    if (to.folding.bodies) simplify_subgraphs(node, to.scope, entering, to.folding.only);
+    const bool folds = fold_node(node, binding, inputs, made, to.folding.keeps_bytes);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      if (folds) to.graph.initializers.push_back(ir::to_proto(*made[i].constant, node.outputs[i]));
+      to.scope.set(node.outputs[i], std::move(made[i]));
+    }
+    if (!folds) to.kept.push_back(std::move(node));
+  }
+
+  static bool is_open(const ir::ValueType& type) {
+    return !type.is_known() || (type.is_tensor() && !type.shape);
+  }
+
+  // Whether the node makes a value of which not even the rank is known.
+  static bool leaves_open(const ir::Node& node, std::span<const Known> made) {
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (!node.outputs[i].empty() && is_open(made[i].type)) return true;
+    }
+    return false;
+  }
+
+  // The branch of an If that all its runs take, or those with the sizes that are assumed; null
+  // where that can't be told, or the branch can't be: a run that takes it says why.
+  const ir::Graph* taken_branch(const ir::Node& node, std::span<const Known* const> inputs,
+                                std::span<const Known> made, const Given& entering) {
+    if (!is_op(&node, "If") || inputs.size() != 1 || inputs[0] == nullptr) return nullptr;
+    const auto& elements = inputs[0]->elements;
+    if (!elements || elements->size() != 1) return nullptr;
+    const ir::Dim& condition = elements->front();
+    std::optional<int64_t> holds = condition.value();
+    if (!holds && assumptions_ != nullptr && leaves_open(node, made)) {
+      assumptions_->decides_branches |= assumptions_->is_decided(condition);
+      holds = assumptions_->assume(condition, [&](int64_t value) {
+        return fmt::format("{} takes its {}", ir::source_text(node),
+                           value != 0 ? "then_branch" : "else_branch");
+      });
+    }
+    if (!holds) return nullptr;
+    const ir::Attribute* branch = node.find(*holds != 0 ? "then_branch" : "else_branch");
+    if (branch == nullptr || !branch->g || !entering.contains(branch->g.get())) return nullptr;
+    return branch->g->outputs.size() >= node.outputs.size() ? branch->g.get() : nullptr;
+  }
+
+  // Lists of whole numbers whose lengths leave the ranks of what a node makes of them open.
+  void note_lengths(const ir::Node& node, std::span<const Known* const> inputs,
+                    std::span<const Known> made) {
+    if (assumptions_ == nullptr || ir::has_graphs(node) || !leaves_open(node, made)) return;
+    for (const Known* input : inputs) {
+      if (input == nullptr || !input->type.is_tensor() || !input->type.shape) continue;
+      const auto& shape = *input->type.shape;
+      if (is_integer(input->type.element) && shape.size() == 1 && !shape[0].is_constant() &&
+          assumptions_->is_decided(shape[0]))
+        assumptions_->lengths.push_back(shape[0]);
+    }
   }
 
   static const Known* known(const ir::Node& node, const std::string& name, const Scope& scope) {
@@ -152,17 +239,19 @@ class Simplifier {
   }
 
   // Bodies keep their inputs and outputs; those that no inference reached stay as they are.
-  void simplify_subgraphs(ir::Node& node, const Scope& scope, const Given& entering) {
+  void simplify_subgraphs(ir::Node& node, const Scope& scope, const Given& entering,
+                          bool only_fold) {
     const auto inner = [&](std::shared_ptr<const ir::Graph>& graph) {
       const auto given = entering.find(graph.get());
       if (given == entering.end()) return;
       auto copy = std::make_shared<ir::Graph>(*graph);
       try {
-        simplify(*copy, [&] {
+        const auto enter = [&] {
           auto inside = std::make_unique<Scope>(&scope);
           infer::enter(*copy, *inside, findings_, given->second);
           return inside;
-        });
+        };
+        only_fold ? fold_constants(*copy, enter) : simplify(*copy, enter);
         graph = std::move(copy);
       } catch (const Error& error) {
         // A branch that these inputs make impossible is an error only if it is taken.
@@ -232,6 +321,7 @@ class Simplifier {
 
   const SimplifyOptions& options_;
   int64_t growth_left_ = options_.total_growth;  // for constants beyond options_.max_growth
+  Assumptions* assumptions_;
   ir::SymbolTable symbols_;
   infer::Findings findings_;
 };
@@ -273,13 +363,26 @@ void remove_unused(ir::Graph& graph) {
 
 }  // namespace
 
+namespace {
+
+Simplifier::Enter entrance(const ir::Graph& graph, const infer::Findings& findings) {
+  return [&] {
+    auto scope = std::make_unique<Scope>();
+    infer::enter(graph, *scope, findings);
+    return scope;
+  };
+}
+
+}  // namespace
+
 void simplify(ir::Graph& graph, const SimplifyOptions& options) {
   Simplifier simplifier(options);
-  simplifier.simplify(graph, [&] {
-    auto scope = std::make_unique<Scope>();
-    infer::enter(graph, *scope, simplifier.findings());
-    return scope;
-  });
+  simplifier.simplify(graph, entrance(graph, simplifier.findings()));
+}
+
+void fold_constants(ir::Graph& graph, const SimplifyOptions& options) {
+  Simplifier simplifier(options);
+  simplifier.fold_constants(graph, entrance(graph, simplifier.findings()));
 }
 
 }  // namespace sardonyx::rewrite

@@ -4,6 +4,7 @@
 
 #include "base/thread_pool.h"
 #include "ir/model.h"
+#include "rewrite/assumptions.h"
 
 namespace sardonyx::rewrite {
 
@@ -16,9 +17,16 @@ struct SimplifyOptions {
   int64_t total_growth = int64_t{32} << 20;
   // Most bytes that folding one node may take.
   int64_t folding_memory = int64_t{4} << 30;
+  // Not null: the sizes of a run, with which alone the graph then means what it did; or where to
+  // note what sizes would decide.
+  Assumptions* assumptions = nullptr;
 };
 
-// Keeps the graph's inputs and outputs and their meaning; subgraphs likewise.
+// Keeps the graph's inputs and outputs and their meaning; subgraphs likewise. An If whose condition
+// is known gives way to the branch that it takes.
 void simplify(ir::Graph& graph, const SimplifyOptions& options);
+// Only folds what is constant, also in subgraphs, and drops what nobody uses: simplify does the
+// rest.
+void fold_constants(ir::Graph& graph, const SimplifyOptions& options);
 
 }  // namespace sardonyx::rewrite

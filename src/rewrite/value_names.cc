@@ -5,6 +5,7 @@
 
 #include "infer/infer.h"
 #include "ir/walk.h"
+#include "schema/schema.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -37,6 +38,12 @@ void collect_defined(const ir::Graph& graph, std::unordered_set<std::string>& na
 }
 
 }  // namespace
+
+bool is_known_by_outputs(const ir::Node& node) {
+  const schema::Signature* signature =
+      node.custom ? nullptr : schema::newest(node.domain, node.op_type);
+  return signature != nullptr && signature->nondeterministic && !ir::has_graphs(node);
+}
 
 std::unordered_set<std::string> defined_inside(const ir::Graph& graph) {
   std::unordered_set<std::string> names;

@@ -14,6 +14,9 @@ using NewNames = std::unordered_map<std::string, std::string>;  // by the old on
 // The names that graphs inside a graph's nodes give to values.
 std::unordered_set<std::string> defined_inside(const ir::Graph& graph);
 
+// Whether what a node makes depends on what that is called: the numbers of random nodes do.
+bool is_known_by_outputs(const ir::Node& node);
+
 // Renames what a node, and the graphs inside it, read; none of these gives an old or a new name to
 // a value. Graphs that something else shares are copied.
 void rename_uses(ir::Node& node, const NewNames& names);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <unordered_map>
 
 #include "base/loop_recorder.h"
@@ -20,6 +21,7 @@ struct Profile::Implementation {
   int64_t dropped = 0;
   int threads = 1;
   int64_t zero = -1;                                      // when the first run began
+  std::set<std::shared_ptr<const run::Plan>> plans;       // that it has steps of
   std::unordered_map<const run::Plan*, int> first_steps;  // of each plan, in `steps`
   std::vector<const run::PlanStep*> plan_steps;           // by step
 };
@@ -189,13 +191,14 @@ class Recorder final : public run::Observer {
 
 }  // namespace
 
-void run_profiled(const run::Plan& plan, std::span<const Value> given, std::span<Value> made,
-                  eval::Environment& environment, Profile& profile) {
+void run_profiled(const std::shared_ptr<const run::Plan>& plan, std::span<const Value> given,
+                  std::span<Value> made, eval::Environment& environment, Profile& profile) {
+  profile.implementation().plans.insert(plan);
   Recorder recorder(profile.implementation(), environment.pool().threads());
   const LoopRecorder::Scope scope(recorder.loops());
   environment.observer = &recorder;
   try {
-    plan.run(given, {}, made, environment);
+    plan->run(given, {}, made, environment);
   } catch (...) {
     recorder.end_run();
     throw;

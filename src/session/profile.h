@@ -1,6 +1,7 @@
 // Running a plan with a profile.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "run/plan.h"
@@ -9,7 +10,8 @@
 namespace sardonyx {
 
 // Throws what the run throws; what a failed run has spent until then stays in the profile.
-void run_profiled(const run::Plan& plan, std::span<const Value> given, std::span<Value> made,
-                  eval::Environment& environment, Profile& profile);
+// The profile keeps the plan.
+void run_profiled(const std::shared_ptr<const run::Plan>& plan, std::span<const Value> given,
+                  std::span<Value> made, eval::Environment& environment, Profile& profile);
 
 }  // namespace sardonyx

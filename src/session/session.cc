@@ -102,6 +102,17 @@ struct Session::Implementation {
   SharedChosen choose(const std::vector<bool>& overridden) const;
   SharedChosen choose(const Names& overridden) const;
   Variants::Shared make_variant(const Names& overridden) const;
+  void pack_now() const;
+  std::vector<Value> by_position(const std::vector<NamedValue>& named) const;
+  // Inputs in the variant's order. Borrows those given.
+  struct Taken {
+    SharedChosen chosen;
+    std::vector<Value> ordered;  // where that is another order
+    std::span<const Value> inputs;
+  };
+  Taken take(std::span<const Value> given) const;
+  // The plan that a run with these inputs takes; null where it is plain.
+  SizedPlans::SizedPlan plan_of(const Variant& variant, std::span<const Value> given) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
 };
@@ -134,16 +145,18 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
   auto chosen = std::make_shared<Chosen>();
   chosen->variant = model->variants.get(VariantChoice(options, overridden),
                                         [&] { return make_variant(overridden); });
-  if (options.pack_early) {
-    model->packs.make_all(*pool);
-    model->packs.give_back_files();
-  }
+  if (options.pack_early) pack_now();
   for (const std::string& name : chosen->variant->input_names) {
     const auto at = std::find_if(inputs.begin(), inputs.end(),
                                  [&](const ValueDescription& d) { return d.name == name; });
     chosen->positions.push_back(static_cast<size_t>(at - inputs.begin()));
   }
   return chosen;
+}
+
+void Session::Implementation::pack_now() const {
+  model->packs.make_all(*pool);
+  model->packs.give_back_files();
 }
 
 Variants::Shared Session::Implementation::make_variant(const Names& overridden) const {
@@ -176,15 +189,27 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
     }
   }
   if (options.plain) return made;
-  rewrite::simplify(made->graph,
-                    {.pool = pool.get(), .fuse = options.fuse && !options.all_outputs});
+  const bool fuse = options.fuse && !options.all_outputs;
+  made->sized = SizedPlans::of(
+      made->graph, {.packs = &model->packs, .fuse = fuse, .exact = options.exact}, *pool);
+  model->packs.give_back_files();
+  if (made->sized) return made;
+  rewrite::simplify(made->graph, {.pool = pool.get(), .fuse = fuse});
   model->packs.give_back_files();
   const run::PlanServices services{&model->packs, options.exact};
-  made->plan =
-      std::make_unique<run::Plan>(std::move(made->graph), std::span<const ops::Known>(),
-                                  std::vector<std::pair<std::string, ops::Known>>(), services);
+  made->plan = std::make_shared<const run::Plan>(
+      std::move(made->graph), std::span<const ops::Known>(),
+      std::vector<std::pair<std::string, ops::Known>>(), services);
   model->packs.give_back_files();
   return made;
+}
+
+SizedPlans::SizedPlan Session::Implementation::plan_of(const Variant& variant,
+                                                       std::span<const Value> given) const {
+  if (!variant.sized) return {variant.plan, {}};
+  SizedPlans::SizedPlan plan = variant.sized->plan_for(given, *pool);
+  if (plan.is_new && options.pack_early) pack_now();
+  return plan;
 }
 
 void Session::Implementation::run(const Variant& variant, std::span<const Value> given,
@@ -193,11 +218,12 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   environment.cancel = run_options.cancel;
   environment.deadline = run_options.deadline;
   environment.memory_limit = run_options.memory_limit;
-  if (variant.plan) {
+  if (variant.sized && environment.is_watched()) environment.check_cancelled();
+  if (const auto plan = plan_of(variant, given).plan) {
     if (run_options.profile != nullptr) {
-      run_profiled(*variant.plan, given, made, environment, *run_options.profile);
+      run_profiled(plan, given, made, environment, *run_options.profile);
     } else {
-      variant.plan->run(given, {}, made, environment);
+      plan->run(given, {}, made, environment);
     }
     return;
   }
@@ -237,9 +263,8 @@ Session::Session(const Model& model, const SessionOptions& options)
   std::stable_partition(s.inputs.begin(), s.inputs.end(),
                         [](const ValueDescription& d) { return !d.optional; });
   s.main = s.choose(Names());
-  const Variant& main = *s.main->variant;
-  const ir::Graph& lowered = main.plan ? main.plan->graph() : main.graph;
-  for (const ir::ValueInfo& output : lowered.outputs) s.outputs.push_back(describe(output));
+  for (const ir::ValueInfo& output : s.main->variant->outputs())
+    s.outputs.push_back(describe(output));
 }
 
 Session::~Session() = default;
@@ -249,22 +274,56 @@ Session& Session::operator=(Session&&) noexcept = default;
 const std::vector<ValueDescription>& Session::inputs() const { return implementation_->inputs; }
 const std::vector<ValueDescription>& Session::outputs() const { return implementation_->outputs; }
 
-std::vector<Value> Session::run(const std::vector<NamedValue>& inputs,
-                                const RunOptions& options) const {
-  std::vector<Value> given(implementation_->inputs.size());
-  for (const auto& [name, value] : inputs) {
+std::vector<Value> Session::Implementation::by_position(
+    const std::vector<NamedValue>& named) const {
+  std::vector<Value> given(inputs.size());
+  for (const auto& [name, value] : named) {
     const auto found =
-        std::find_if(implementation_->inputs.begin(), implementation_->inputs.end(),
+        std::find_if(inputs.begin(), inputs.end(),
                      [&, &wanted = name](const ValueDescription& d) { return d.name == wanted; });
-    if (found == implementation_->inputs.end()) {
+    if (found == inputs.end()) {
       std::string names;
-      for (const ValueDescription& d : implementation_->inputs)
+      for (const ValueDescription& d : inputs)
         names += (names.empty() ? "'" : ", '") + d.name + "'";
       fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input,
               "the model has no input of this name; it has {}", names.empty() ? "none" : names);
     }
-    given[static_cast<size_t>(found - implementation_->inputs.begin())] = value;
+    given[static_cast<size_t>(found - inputs.begin())] = value;
   }
+  return given;
+}
+
+Session::Implementation::Taken Session::Implementation::take(std::span<const Value> given) const {
+  if (given.size() > inputs.size())
+    fail(ErrorCode::bad_input, "the model has {} inputs; got {}", inputs.size(), given.size());
+  std::vector<bool> overridden;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_given = i < given.size() && given[i].kind() != Value::Kind::none;
+    if (is_given && inputs[i].optional) {
+      overridden.resize(inputs.size());
+      overridden[i] = true;
+    }
+    if (!is_given && !inputs[i].optional && inputs[i].kind != Value::Kind::optional) {
+      fail_at(fmt::format("input '{}'", inputs[i].name), ErrorCode::bad_input,
+              "is missing; the model takes {}", inputs[i].type);
+    }
+  }
+  Taken taken{overridden.empty() ? main : choose(overridden), {}, {}};
+  const std::vector<size_t>& positions = taken.chosen->positions;
+  bool in_order = positions.size() <= given.size();
+  for (size_t i = 0; in_order && i < positions.size(); ++i) in_order = positions[i] == i;
+  if (in_order) {
+    taken.inputs = given.first(positions.size());
+    return taken;
+  }
+  for (const size_t i : positions) taken.ordered.push_back(i < given.size() ? given[i] : Value());
+  taken.inputs = taken.ordered;
+  return taken;
+}
+
+std::vector<Value> Session::run(const std::vector<NamedValue>& inputs,
+                                const RunOptions& options) const {
+  const std::vector<Value> given = implementation_->by_position(inputs);
   std::vector<Value> made(implementation_->outputs.size());
   run(given, made, options);
   return made;
@@ -277,33 +336,16 @@ void Session::run(std::span<const Value> inputs, std::span<Value> outputs,
     fail(ErrorCode::bad_input, "the model has {} inputs and {} outputs; got {} and {}",
          s.inputs.size(), s.outputs.size(), inputs.size(), outputs.size());
   }
-  std::vector<bool> overridden;
-  for (size_t i = 0; i < s.inputs.size(); ++i) {
-    const bool given = i < inputs.size() && inputs[i].kind() != Value::Kind::none;
-    if (given && s.inputs[i].optional) {
-      overridden.resize(s.inputs.size());
-      overridden[i] = true;
-    }
-    if (!given && !s.inputs[i].optional && s.inputs[i].kind != Value::Kind::optional) {
-      fail_at(fmt::format("input '{}'", s.inputs[i].name), ErrorCode::bad_input,
-              "is missing; the model takes {}", s.inputs[i].type);
-    }
-  }
-  const auto chosen = overridden.empty() ? s.main : s.choose(overridden);
-  const auto& [variant, positions] = *chosen;
-  bool in_order = positions.size() <= inputs.size();
-  for (size_t i = 0; in_order && i < positions.size(); ++i) in_order = positions[i] == i;
-  if (in_order) return s.run(*variant, inputs.first(positions.size()), outputs, options);
-  std::vector<Value> ordered;
-  for (const size_t i : positions) ordered.push_back(i < inputs.size() ? inputs[i] : Value());
-  s.run(*variant, ordered, outputs, options);
+  const Implementation::Taken taken = s.take(inputs);
+  s.run(*taken.chosen->variant, taken.inputs, outputs, options);
 }
 
-std::vector<StepDescription> Session::steps() const {
+namespace {
+
+std::vector<StepDescription> describe(const run::Plan* plan) {
   std::vector<StepDescription> steps;
-  const auto& variant = implementation_->main->variant;
-  if (!variant->plan) return steps;
-  for (const run::PlanStep& step : variant->plan->steps()) {
+  if (plan == nullptr) return steps;
+  for (const run::PlanStep& step : plan->steps()) {
     StepDescription& description = steps.emplace_back();
     description.node = ir::describe(*step.node);
     description.origin = step.node->origin;
@@ -316,10 +358,27 @@ std::vector<StepDescription> Session::steps() const {
   return steps;
 }
 
+}  // namespace
+
+std::vector<StepDescription> Session::steps() const {
+  const Variant& variant = *implementation_->main->variant;
+  const auto plan = variant.sized ? variant.sized->symbolic(*implementation_->pool) : variant.plan;
+  return describe(plan.get());
+}
+
+PlanDescription Session::plan_for(const std::vector<NamedValue>& inputs) const {
+  const Implementation& s = *implementation_;
+  const std::vector<Value> given = s.by_position(inputs);
+  const Implementation::Taken taken = s.take(given);
+  auto [plan, assumed, is_new] = s.plan_of(*taken.chosen->variant, taken.inputs);
+  return {std::move(assumed), describe(plan.get())};
+}
+
 int64_t Session::packed_bytes() const { return implementation_->model->packs.bytes(); }
 
 int64_t Session::arena_bytes() const {
   const auto& variant = implementation_->main->variant;
+  if (variant->sized) return variant->sized->arena_bytes();
   return variant->plan ? variant->plan->arena_bytes() : 0;
 }
 

@@ -13,6 +13,7 @@
 #include "ir/model.h"
 #include "run/plan.h"
 #include "sardonyx/session.h"
+#include "session/sized_plans.h"
 
 namespace sardonyx {
 
@@ -32,9 +33,14 @@ struct VariantChoice {
 };
 
 struct Variant {
-  ir::Graph graph;                  // lowered; what a plain run walks
-  std::unique_ptr<run::Plan> plan;  // null where plain
+  ir::Graph graph;                        // lowered; what a plain run walks
+  std::shared_ptr<const run::Plan> plan;  // null where plain, or sized
+  std::unique_ptr<SizedPlans> sized;      // null where one plan is best for all sizes
   std::vector<std::string> input_names;
+
+  const std::vector<ir::ValueInfo>& outputs() const {
+    return sized ? sized->outputs() : plan ? plan->graph().outputs : graph.outputs;
+  }
 };
 
 class Variants {

@@ -269,6 +269,34 @@ def test_text_tells_origins_once_and_cuts_long_lists(sardonyx, profile, save):
     assert f"from {', '.join(long)}" in {event["args"].get("origin") for event in trace["traceEvents"]}
 
 
+SQUEEZE = f"""{HEAD}
+  squeezing (float[n, m] x) => (float[k] y) {{
+    zero = Constant <value_int = 0> ()
+    one = Constant <value = int64 {{1}}> ()
+    sizes = Shape (x)
+    size = Gather (sizes, one)
+    is_one = Equal (size, one)
+    s = If (is_one) <then_branch = t () => (float[n] a) {{ axis = Constant <value = int64[1] {{1}}> ()  a = Squeeze (x, axis) }},
+                     else_branch = e () => (float[n, m] b) {{ b = Identity (x) }}>
+    y = CumSum (s, zero)
+  }}"""
+
+
+def test_plans_for_what_sizes_decide_say_so(sardonyx, profile, save):
+    model = save(SQUEEZE)
+    for m, branch, steps in ((1, "then_branch", 2), (3, "else_branch", 1)):
+        assumed = [f"If making 's' takes its {branch}"]
+        explained = parse_json(sardonyx("explain", model, "--json", "--set", f"m={m}", "--set", "n=4"))
+        assert explained["assumed"] == assumed and len(explained["steps"]) == steps
+        found, _, _ = profile(model, "--set", f"m={m}", "--runs", 2)
+        assert found["assumed"] == assumed
+        assert [s["node"] for s in found["steps"]] == [s["node"] for s in explained["steps"]]
+        for command in (["explain"], ["profile", "--runs", 2]):
+            assert f"planned for runs in which {assumed[0]}\n" in sardonyx(*command, model, "--set", f"m={m}").stdout
+    whatever = parse_json(sardonyx("explain", model, "--json"))
+    assert whatever["assumed"] == [] and "evaluated plainly" in {step["kernel"] for step in whatever["steps"]}
+
+
 def test_text_lists_operators_and_steps(sardonyx):
     text = sardonyx("profile", DIGITS / "digits.onnx", "--runs", 2).stdout
     explained = parse_json(sardonyx("explain", DIGITS / "digits.onnx", "--json"))["steps"]

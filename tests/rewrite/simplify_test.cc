@@ -53,6 +53,64 @@ TEST(Simplify, BodiesAreCleanedAndFused) {
   EXPECT_EQ(other.initializers[0].name, "four");
 }
 
+// The branch that an If always takes stands in its place, what it makes for itself by names of its
+// own.
+TEST(Simplify, AnIfOfAKnownConditionGivesWayToItsBranch) {
+  const ir::Graph graph =
+      simplified(R"(g (float[N, 2] x, bool c) => (float[N, 2] y, float[N, 2] z) {
+    yes = Constant<value = bool {1}>()
+    no = Constant<value = bool {0}>()
+    a = If(yes) <then_branch = t1 () => (out) { inner = Cos(x)
+      out = Sin(inner)
+    }, else_branch = e1 () => (out) { out = MatMul(x, x) }>
+    b = If(no) <then_branch = t2 () => (out) { out = Neg(x) },
+      else_branch = e2 () => (out) { inner = Sin(a)
+        out = If(yes) <then_branch = t3 () => (deep) { deep = Cos(inner) },
+          else_branch = e3 () => (deep) { deep = Neg(inner) }>
+      }>
+    y = Tan(b)
+    z = If(c) <then_branch = t4 () => (out) { out = Tan(x) },
+      else_branch = e4 () => (out) { out = If(no) <then_branch = t5 () => (deep) { deep = Neg(a) },
+        else_branch = e5 () => (deep) { deep = Cos(a) }> }>
+  })");
+  std::string ops;
+  for (const ir::Node& n : graph.nodes) ops += n.op_type + " ";
+  EXPECT_EQ(ops, "Region Region If ");  // the values that are used twice are seams
+  const ir::Graph& other = *graph.nodes.back().find("else_branch")->g;
+  ASSERT_EQ(other.nodes.size(), 1u);
+  EXPECT_EQ(other.nodes[0].op_type, "Cos");
+}
+
+// The numbers of a random node are told by the name of its output.
+TEST(Simplify, RandomNodesKeepTheirNamesInOpenedBranches) {
+  const ir::Graph graph = simplified(R"(g (float[N, 2] x) => (y, z) {
+    yes = Constant<value = bool {1}>()
+    y = If(yes) <then_branch = t1 () => (noise) { noise = RandomNormalLike(x) },
+      else_branch = e1 () => (e) { e = Neg(x) }>
+    z = If(yes) <then_branch = t2 () => (noise) { noise = RandomNormalLike(x) },
+      else_branch = e2 () => (e) { e = Neg(x) }>
+  })");
+  // Two of one name can't both stand in the graph.
+  for (const ir::Node& n : graph.nodes) EXPECT_EQ(n.op_type, "If");
+  const ir::Graph one = simplified(R"(g (float[N, 2] x) => (y) {
+    yes = Constant<value = bool {1}>()
+    y = If(yes) <then_branch = t1 () => (noise) { noise = RandomNormalLike(x) },
+      else_branch = e1 () => (e) { e = Neg(x) }>
+  })");
+  ASSERT_EQ(one.nodes.size(), 2u);
+  EXPECT_EQ(one.nodes[0].outputs[0], "noise");
+}
+
+TEST(Simplify, AnImpossibleBranchStaysForTheRunToRefuse) {
+  const ir::Graph graph = simplified(R"(g (float[N, 2] x) => (y) {
+    yes = Constant<value = bool {1}>()
+    w = Constant<value = float[3] {1, 2, 3}>()
+    y = If(yes) <then_branch = t1 () => (out) { out = Add(x, w) },
+      else_branch = e1 () => (out) { out = Neg(x) }>
+  })");
+  EXPECT_NE(node(graph, "If"), nullptr);
+}
+
 TEST(Simplify, DetoursAreLeftOut) {
   const ir::Graph graph =
       simplified(R"(g (bool c, float[N, 2] x) => (float[N, 2] y, float[N, 2] z) {
@@ -74,6 +132,24 @@ TEST(Simplify, DetoursAreLeftOut) {
   ASSERT_EQ(other.nodes.size(), 1u);
   EXPECT_EQ(other.nodes[0].inputs[0], "x");
   EXPECT_EQ(node(graph, "Identity")->inputs[0], "x");
+}
+
+// An Identity of a value without a rank would be evaluated plainly, and copy it.
+TEST(Simplify, OutputsOfOpenRankAreMadeAtOnce) {
+  const ir::Graph graph = simplified(R"(g (bool c, float[N, 2] x) => (y, z) {
+    a, b = If(c) <then_branch = t () => (o, p) { o = Neg(x)
+        p = Exp(x) },
+      else_branch = e () => (o, p) { axis = Constant<value = int64[1] {0}>()
+        o = Unsqueeze(x, axis)
+        p = Log(x) }>
+    u = Tan(a)
+    y = Identity(a)
+    z = If(c) <then_branch = t2 () => (o) { o = Add(a, b) }, else_branch = e2 () => (o) { o = Neg(u) }>
+  })");
+  ASSERT_EQ(graph.nodes.size(), 3u);
+  EXPECT_EQ(graph.nodes[0].outputs, (std::vector<std::string>{"y", "b"}));
+  EXPECT_EQ(graph.nodes[1].inputs[0], "y");
+  EXPECT_EQ(graph.nodes[2].find("then_branch")->g->nodes[0].inputs[0], "y");
 }
 
 TEST(Simplify, DropoutStaysWhereItMayTrainOrGivesItsMask) {

@@ -235,5 +235,42 @@ TEST(RandomSteps, GiveEachOfManyRunsOtherNumbers) {
   EXPECT_GT(all.size(), static_cast<size_t>(callers * runs * 95 / 100));
 }
 
+// Each size decides other branches: plans are made, found and replaced while others run theirs.
+TEST(SizedPlans, AreMadeOnceForManyCallers) {
+  std::string nodes =
+      "axis = Constant <value = int64[1] {1}> ()\n n = Shape <start = 0, end = 1> (x)\n";
+  std::string last = "x";
+  for (int i = 1; i <= 12; ++i) {
+    nodes += fmt::format(R"(k{0} = Constant <value = int64[1] {{{0}}}> ()
+      c{0} = Equal (n, k{0})
+      s{0} = If (c{0}) <
+        then_branch = t () => (float[n] p) {{ p = Squeeze (x, axis) }},
+        else_branch = e () => (float[n, m] o) {{ o = Neg ({1}) }}>
+      )",
+                         i, last);
+    last = fmt::format("s{}", i);
+  }
+  const Session session(Model::from_text("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                                         "g (float[n, 1] x) => (float[a] y) {\n" +
+                                         nodes + "y = Exp (" + last + ")\n}"),
+                        {.threads = 2});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 6; ++t) {
+    callers.emplace_back([&, t] {
+      for (int i = 0; i < 60; ++i) {
+        const int64_t n = 1 + (i / 2 + t / 2) % 13;
+        Tensor x(ElementType::float32, {n, 1});
+        for (float& v : x.mutable_elements<float>()) v = 0;
+        const std::vector<Value> made = session.run({{"x", x}});
+        const Shape wanted = n == 13 ? Shape{n, 1} : Shape{n};
+        wrong += made[0].tensor().shape() != wanted || made[0].tensor().elements<float>()[0] != 1;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 }  // namespace
 }  // namespace sardonyx
