@@ -168,5 +168,48 @@ TEST(GridSample, IdentityGridReadsTheInput) {
       "cubic");
 }
 
+// Many points of many planes at once give what one after the other does.
+TEST(GridSample, PlanesAgreeWithDoubles) {
+  Random random(7);
+  const Tensor x = random.floats({2, 5, 6, 7});
+  Tensor grid = random.floats({2, 11, 13, 2});
+  for (float& value : grid.mutable_elements<float>()) value *= 1.4f;
+  grid.mutable_elements<float>()[3] = INFINITY;
+  grid.mutable_elements<float>()[4] = NAN;
+  const auto doubles = [](const Tensor& from) {
+    return run_node("Cast <to = 11>", {from})[0].tensor();
+  };
+  for (const char* padding : {"zeros", "border", "reflection"}) {
+    for (int corners = 0; corners < 2; ++corners) {
+      const std::string node =
+          fmt::format("GridSample <mode = \"linear\", padding_mode = \"{}\", align_corners = {}>",
+                      padding, corners);
+      const Tensor y = run_node(node, {x, grid})[0].tensor();
+      expect_near(doubles(y), run_node(node, {doubles(x), doubles(grid)})[0].tensor(), 1e-5);
+    }
+  }
+}
+
+// An element outside that has no weight is not read: the one at the end may be infinite.
+TEST(GridSample, PointsAtTheEdgeReadOnlyWhatIsInside) {
+  Tensor x(ElementType::float32, {1, 1, 1, 2}), grid(ElementType::float32, {1, 1, 1, 2});
+  x.mutable_elements<float>()[0] = INFINITY, x.mutable_elements<float>()[1] = 1;
+  grid.mutable_elements<float>()[0] = 1.25f, grid.mutable_elements<float>()[1] = 0;
+  EXPECT_EQ(run_node("GridSample <mode = \"linear\">", {x, grid})[0].tensor().elements<float>()[0],
+            0.25f);
+}
+
+// Beyond a border, cubic sampling repeats the elements at it; it does not move the position there.
+TEST(GridSample, CubicBordersAreThoseOfEachElement) {
+  Tensor x(ElementType::float32, {1, 1, 1, 4}), grid(ElementType::float32, {1, 1, 1, 2});
+  for (size_t i = 0; i < 4; ++i) x.mutable_elements<float>()[i] = static_cast<float>(i * i);
+  // Position 3.5, half way between element 3 and its first repetition: 2, 3, 3, 3 with Keys'
+  // weights.
+  grid.mutable_elements<float>()[0] = 1, grid.mutable_elements<float>()[1] = 0;
+  const Tensor y =
+      run_node("GridSample <mode = \"cubic\", padding_mode = \"border\">", {x, grid})[0].tensor();
+  EXPECT_NEAR(y.elements<float>()[0], -0.09375f * 4 + 1.09375f * 9, 1e-5);
+}
+
 }  // namespace
 }  // namespace sardonyx::ops_test
