@@ -143,6 +143,31 @@ TEST(MaxRoiPool, WildRegionsAreClipped) {
   for (size_t i = 8; i < 16; ++i) EXPECT_EQ(y.elements<float>()[i], 0);  // outside: no pixel
 }
 
+// Samples that are placed once for all channels give what each plane's own do, whether a bin has
+// few or many.
+TEST(RoiAlign, SamplesOfAllChannelsAgreeWithDoubles) {
+  Random random(5);
+  const Tensor x = random.floats({2, 7, 20, 22});
+  Tensor rois(ElementType::float32, {4, 4}), images(ElementType::int64, {4});
+  const float corners[] = {1, 2, 9, 7, -3, -4, 30, 25, 5, 5, 5.2f, 5.1f, 21, 0, 40, 19};
+  for (size_t i = 0; i < 16; ++i) rois.mutable_elements<float>()[i] = corners[i];
+  for (size_t i = 0; i < 4; ++i) images.mutable_elements<int64_t>()[i] = i % 2;
+  const auto doubles = [](const Tensor& from) {
+    return run_node("Cast <to = 11>", {from})[0].tensor();
+  };
+  for (const int ratio : {0, 1, 3, 17}) {
+    for (const char* mode : {"half_pixel", "output_half_pixel"}) {
+      const std::string node = fmt::format(
+          "RoiAlign <output_height = 3, output_width = 2, sampling_ratio = {}, "
+          "coordinate_transformation_mode = \"{}\">",
+          ratio, mode);
+      const Tensor y = run_node(node, {x, rois, images})[0].tensor();
+      expect_near(doubles(y), run_node(node, {doubles(x), doubles(rois), images})[0].tensor(),
+                  1e-5);
+    }
+  }
+}
+
 TEST(GridSample, IdentityGridReadsTheInput) {
   Random random(6);
   const Tensor x = random.floats({1, 2, 3, 4});
