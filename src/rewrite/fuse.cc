@@ -217,8 +217,10 @@ class Fuser {
     ir::Node fused = first;
     fused.domain = "sardonyx";
     size_t last = i;
-    bool activated = false, residual = false;
-    for (;;) {
+    // The node may have been here before.
+    bool activated = first.find("activation") != nullptr,
+         residual = first.inputs.size() > 3 && !first.inputs[3].empty();
+    while (!(activated && residual)) {
       const std::string value = fused.outputs[0];
       const size_t user = index_.only_user(value);
       if (user == index_.size()) break;
@@ -243,7 +245,6 @@ class Fuser {
       if (!taken) break;
       fused.outputs = {next.outputs[0]};
       last = user;
-      if (activated && residual) break;
     }
     if (last == i) return false;
     // The fused node stands where the last one stood: all its inputs are made by then.
