@@ -179,6 +179,24 @@ TEST(DeformConv, WithoutOffsetsIsConv) {
               wanted);
 }
 
+// Positions that are placed once for all channels give what each channel's own do, at the edges and
+// beyond them.
+TEST(DeformConv, PlanesAgreeWithDoubles) {
+  Random random(15);
+  const Tensor x = random.floats({2, 6, 13, 14}), w = random.floats({4, 6, 3, 2});
+  Tensor offset = random.floats({2, 2 * 6 * 2, 13, 15}), mask = random.floats({2, 2 * 6, 13, 15});
+  for (float& v : offset.mutable_elements<float>()) v *= 4;
+  offset.mutable_elements<float>()[0] = NAN, offset.mutable_elements<float>()[5] = 1e30f;
+  const auto doubles = [](const Tensor& from) {
+    return run_node("Cast <to = 11>", {from})[0].tensor();
+  };
+  const std::string node = "DeformConv <pads = [1, 1, 1, 1], offset_group = 2>";
+  const Tensor bias = random.floats({4});
+  const Tensor y = run_node(node, {x, w, offset, bias, mask})[0].tensor();
+  expect_near(doubles(y), run_node(node, {doubles(x), doubles(w), doubles(offset), doubles(bias),
+                                          doubles(mask)})[0]);
+}
+
 // Pixels under several blocks count that often.
 TEST(Col2Im, CountsOverlaps) {
   const Tensor ones =

@@ -156,8 +156,6 @@ void sample_range(const GridShape& s, int64_t pixels, const V* x, const T* grid,
       for (int64_t i = begin; i < end; i += PlanePoints::most) {
         place_points(s, grid + i * 2, std::min(end - i, PlanePoints::most), points);
         sample_points(points, x, pixels, y + i, s.points, s.channels);
-        for (int64_t k = 0; k < points.count; ++k)
-          if (!points.inside[k]) sample_point(s, pixels, x, grid + (i + k) * 2, y + i + k);
       }
       return;
     }

@@ -60,7 +60,7 @@ class Region {
         neighbours(position(top_, bin_height_, bin / s_.out_width, k / columns_, rows_), s_.height);
     const auto x = neighbours(
         position(left_, bin_width_, bin % s_.out_width, k % columns_, columns_), s_.width);
-    points.inside[to] = y.inside && x.inside;
+    points.inside[to] = y.inside && x.inside ? PlanePoints::all : 0;
     const int64_t rows[2] = {y.low * s_.width, y.high * s_.width}, columns[2] = {x.low, x.high};
     const T down[2] = {y.low_weight, y.high_weight}, across[2] = {x.low_weight, x.high_weight};
     for (int i = 0; i < 4; ++i) {
@@ -164,7 +164,7 @@ void average_bins(const RoiShape& s, const Region<float>& region, const float* x
         float* to = y + (c + p) * bins;
         int64_t bin = first / each, done = first % each;
         for (int64_t k = 0; k < points.count; ++k) {
-          if (points.inside[k]) to[bin] += value[k];
+          to[bin] += value[k];
           if (++done < each) continue;
           to[bin++] /= scale;
           done = 0;
