@@ -197,6 +197,17 @@ TEST(Resize, ThreadsDoNotMatterAndRampsStayRamps) {
   }
 }
 
+// 17 / 1.7 is 10, though the float32 nearest to 1.7 is larger.
+TEST(Resize, NearestRoundsQuotientsAsFloats) {
+  std::vector<int32_t> x(20), wanted;
+  std::iota(x.begin(), x.end(), 0);
+  for (int32_t o = 0; o < 34; ++o) wanted.push_back(o * 10 / 17);
+  const ResizeAxis axes[] = {{20, 34, double(1.7f)}};
+  const ResizeOptions options{.coordinates = CoordinateMode::asymmetric,
+                              .nearest = NearestMode::floor};
+  EXPECT_EQ(resized(Resize(options, axes), ElementType::int32, x, 34, one_thread()), wanted);
+}
+
 TEST(Resize, NearestMovesAnything) {
   const std::vector<std::string> x{"a", "b", "c"};
   const ResizeAxis axes[] = {{3, 6, 2}};

@@ -15,26 +15,37 @@ namespace {
 
 constexpr int64_t largest_table = int64_t{1} << 30;
 
-// Where output position `o` lies on the input's axis.
-double source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
-  const auto in = static_cast<double>(a.in);
-  const double width = a.scale * in;  // may have a fraction, which the formulas use
-  const auto at = static_cast<double>(o);
+// Where output position `o` lies on the input's axis, in the precision of T.
+template <class T>
+T source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
+  constexpr T half = T(0.5);
+  const auto in = static_cast<T>(a.in), scale = static_cast<T>(a.scale), at = static_cast<T>(o);
+  const T width = scale * in;  // may have a fraction, which the formulas use
   switch (mode) {
     case CoordinateMode::align_corners: return width == 1 ? 0 : at * (in - 1) / (width - 1);
-    case CoordinateMode::asymmetric: return at / a.scale;
-    case CoordinateMode::tf_half_pixel_for_nn: return (at + 0.5) / a.scale;
-    case CoordinateMode::pytorch_half_pixel: return width == 1 ? -0.5 : (at + 0.5) / a.scale - 0.5;
+    case CoordinateMode::asymmetric: return at / scale;
+    case CoordinateMode::tf_half_pixel_for_nn: return (at + half) / scale;
+    case CoordinateMode::pytorch_half_pixel: return width == 1 ? -half : (at + half) / scale - half;
     case CoordinateMode::half_pixel_symmetric: {
-      const double adjustment = static_cast<double>(a.out) / width;
-      return in / 2 * (1 - adjustment) + (at + 0.5) / a.scale - 0.5;
+      const T adjustment = static_cast<T>(a.out) / width;
+      return in / 2 * (1 - adjustment) + (at + half) / scale - half;
     }
     case CoordinateMode::tf_crop_and_resize: {
-      const double extent = (a.roi_end - a.roi_start) * (in - 1);
-      return a.roi_start * (in - 1) + (width == 1 ? extent / 2 : at * extent / (width - 1));
+      const auto start = static_cast<T>(a.roi_start);
+      const T extent = (static_cast<T>(a.roi_end) - start) * (in - 1);
+      return start * (in - 1) + (width == 1 ? extent / 2 : at * extent / (width - 1));
     }
-    default: return (at + 0.5) / a.scale - 0.5;
+    default: return (at + half) / scale - half;
   }
+}
+
+// Scales are float32. The nearest element depends on how quotients are rounded that are whole
+// numbers but for the scale's own rounding, 17 / 1.7 being 10; frameworks and ONNX Runtime compute
+// them in float32.
+double nearest_source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
+  constexpr int64_t precise = 1 << 22;  // positions of which float32 tells halves apart
+  if (std::max(a.in, a.out) > precise) return source_of<double>(mode, a, o);
+  return static_cast<double>(source_of<float>(mode, a, o));
 }
 
 double nearest_of(NearestMode mode, double x) {
@@ -164,7 +175,8 @@ Resize::Table Resize::make_table(const ResizeOptions& options, const ResizeAxis&
   if (crops) table.outside.resize(static_cast<size_t>(axis.out));
   bool any_outside = false;
   for (int64_t o = 0; o < axis.out; ++o) {
-    const double x = source_of(options.coordinates, axis, o);
+    const double x = nearest ? nearest_source_of(options.coordinates, axis, o)
+                             : source_of<double>(options.coordinates, axis, o);
     if (!std::isfinite(x)) {
       fail(ErrorCode::bad_input,
            "resizing an axis of {} elements by scale {}: position {} has no "
