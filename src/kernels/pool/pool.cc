@@ -194,6 +194,16 @@ void global_float(PoolKind kind, const PoolShape& s, const float* x, float* y, T
   });
 }
 
+// Output pixels of a row, from k on, whose windows reach over neither of its ends, nor into what is
+// cropped.
+int64_t whole_windows(const PoolShape& s, int64_t k) {
+  const int64_t reach = (s.kernel[2] - 1) * s.dilation[2];
+  const int64_t row = s.in[2] + std::min<int64_t>(0, s.pad_after[2]);
+  const int64_t end = row - reach + s.pad_before[2];  // of the places where windows begin
+  if (k * s.stride[2] < s.pad_before[2] || end <= k * s.stride[2]) return 0;
+  return std::min(s.out[2], (end - 1) / s.stride[2] + 1) - k;
+}
+
 // Output rows by vectors: for each window row and column one pass over the outputs whose element
 // lies inside, adding or comparing into the row; then the divisor.
 void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, bool count_include_pad,
@@ -214,22 +224,14 @@ void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, boo
       }
     }
     if (kind == PoolKind::max) return;
-    for (int64_t k = 0; k < s.out[2]; ++k) {
+    for (int64_t k = 0; k < s.out[2];) {
       w.at[2] = span_of(s, 2, k);
       const double count = count_include_pad ? padded_count(s, w) : inside_count(w);
-      out[k] = count == 0 ? 0.0f : out[k] / static_cast<float>(count);
+      const auto divisor = static_cast<float>(count == 0 ? 1 : count);  // the sum of nothing is 0
+      const int64_t end = k + std::max<int64_t>(1, whole_windows(s, k));
+      for (; k < end; ++k) out[k] /= divisor;
     }
   });
-}
-
-// Output pixels of a row, from k on, whose windows reach over neither of its ends, nor into what is
-// cropped.
-int64_t whole_windows(const PoolShape& s, int64_t k) {
-  const int64_t reach = (s.kernel[2] - 1) * s.dilation[2];
-  const int64_t row = s.in[2] + std::min<int64_t>(0, s.pad_after[2]);
-  const int64_t end = row - reach + s.pad_before[2];  // of the places where windows begin
-  if (k * s.stride[2] < s.pad_before[2] || end <= k * s.stride[2]) return 0;
-  return std::min(s.out[2], (end - 1) / s.stride[2] + 1) - k;
 }
 
 // pool_pixels for any elements; those of bytes only know the largest.
