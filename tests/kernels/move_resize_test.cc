@@ -197,6 +197,29 @@ TEST(Resize, ThreadsDoNotMatterAndRampsStayRamps) {
   }
 }
 
+// Rows and elements that follow themselves some times, of elements of 32 bits and of others.
+TEST(Resize, NearestRepeats) {
+  const ResizeOptions options{.coordinates = CoordinateMode::asymmetric,
+                              .nearest = NearestMode::floor};
+  for (const int64_t times : {2, 3, 4, 5}) {
+    for (const int64_t width : {1, 7, 40}) {
+      std::vector<int32_t> x(static_cast<size_t>(3 * 6 * width)), wanted;
+      std::iota(x.begin(), x.end(), 0);
+      const int64_t H = 6 * times, W = width * times;
+      for (int64_t i = 0; i < 3 * H * W; ++i)
+        wanted.push_back(
+            static_cast<int32_t>((i / W / H * 6 + i / W % H / times) * width + i % W / times));
+      const ResizeAxis axes[] = {{3, 3, 1}, {6, H, double(times)}, {width, W, double(times)}};
+      EXPECT_EQ(resized(Resize(options, axes), ElementType::int32, x, 3 * H * W, two_threads()),
+                wanted);
+      const std::vector<int16_t> narrow(x.begin(), x.end()),
+          narrow_wanted(wanted.begin(), wanted.end());
+      EXPECT_EQ(resized(Resize(options, axes), ElementType::int16, narrow, 3 * H * W, one_thread()),
+                narrow_wanted);
+    }
+  }
+}
+
 // 17 / 1.7 is 10, though the float32 nearest to 1.7 is larger.
 TEST(Resize, NearestRoundsQuotientsAsFloats) {
   std::vector<int32_t> x(20), wanted;

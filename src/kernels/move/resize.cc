@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/walk.h"
 #include "kernels/move/by_cell.h"
+#include "kernels/move/transpose_block.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -248,6 +251,29 @@ bool Resize::supports(ElementType type) const {
          bit_width(type) >= 8;
 }
 
+namespace {
+
+// x[0] so many times, then x[1], for elements of 32 bits and 2 to 4 times; others: false.
+template <class T>
+bool repeat(const T* x, int64_t n, int64_t times, T* y) {
+  if constexpr (std::is_same_v<T, uint32_t>) {
+    interleave_columns(x, 0, y, n, times);
+    return true;
+  } else {
+    return (void)x, (void)n, (void)times, (void)y, false;
+  }
+}
+
+}  // namespace
+
+int64_t Resize::repeats(const Table& table) {
+  const int64_t times = table.in == 0 ? 0 : table.out / table.in;
+  if (times < 2 || times > 4 || times * table.in != table.out) return 0;
+  for (int64_t o = 0; o < table.out; ++o)
+    if (table.index[static_cast<size_t>(o)] != o / times) return 0;
+  return times;
+}
+
 void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& pool) const {
   by_cell(cell_of(type), [&](const auto& zero) {
     using T = std::remove_cvref_t<decltype(zero)>;
@@ -259,7 +285,9 @@ void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& p
     }
     const Table& last = tables_.back();
     const int64_t rows = out_count_ / last.out;
+    const int64_t times = repeats(last);
     const auto run = [&](int64_t begin, int64_t end, int) {
+      int64_t before = -1;  // the source of the row before
       for (int64_t row = begin; row < end; ++row) {
         int64_t rest = row, source = 0, stride = last.in;
         for (size_t d = tables_.size() - 1; d-- > 0;) {
@@ -268,8 +296,11 @@ void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& p
           stride *= tables_[d].in;
         }
         T* out = to + row * last.out;
-        if (last.identity) {
+        if (source == std::exchange(before, source)) {
+          std::copy_n(out - last.out, last.out, out);
+        } else if (last.identity) {
           std::copy_n(from + source, last.out, out);
+        } else if (times > 0 && repeat(from + source, last.in, times, out)) {
         } else {
           const int32_t* index = last.index.data();
           for (int64_t i = 0; i < last.out; ++i) out[i] = from[source + index[i]];
