@@ -27,20 +27,27 @@ HWY_INLINE void Vectors(D d, int64_t n, const Body& body) {
 }
 
 template <class Op>
-HWY_INLINE void Line(const Op& op, bool first, const float* from, float* to, int64_t n) {
+HWY_INLINE void JoinDown(const Op& op, const float* plane, int64_t in, int64_t step,
+                         const PoolColumn* columns, int64_t rows, float* lines, int64_t pitch) {
   const hn::ScalableTag<float> d;
-  Vectors(d, n, [&](int64_t i, auto mask) HWY_ATTR {
-    auto v = hn::MaskedLoad(mask, d, from + i);
-    if (!first) v = op(hn::MaskedLoad(mask, d, to + i), v);
-    hn::BlendedStore(v, mask, d, to + i);
-  });
+  for (int64_t r = 0; r < rows; ++r, lines += pitch) {
+    const int64_t count = columns[r].count;
+    if (count == 0) continue;
+    const float* from = plane + columns[r].first;
+    Vectors(d, in, [&](int64_t i, auto mask) HWY_ATTR {
+      auto v = hn::MaskedLoad(mask, d, from + i);
+      for (int64_t j = 1; j < count; ++j) v = op(v, hn::MaskedLoad(mask, d, from + i + j * step));
+      hn::BlendedStore(v, mask, d, lines + i);
+    });
+  }
 }
 
-void PoolLine(PoolKind kind, bool first, const float* from, float* to, int64_t n) {
+void PoolColumns(PoolKind kind, const float* plane, int64_t in, int64_t step,
+                 const PoolColumn* columns, int64_t rows, float* lines, int64_t pitch) {
   if (kind == PoolKind::max)
-    Line(largest, first, from, to, n);
+    JoinDown(largest, plane, in, step, columns, rows, lines, pitch);
   else
-    Line(total, first, from, to, n);
+    JoinDown(total, plane, in, step, columns, rows, lines, pitch);
 }
 
 // What is joined lies behind what is written.
@@ -97,11 +104,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sardonyx::kernels {
 
-HWY_EXPORT(PoolLine);
+HWY_EXPORT(PoolColumns);
 HWY_EXPORT(PoolLines);
 
-void pool_line(PoolKind kind, bool first, const float* from, float* to, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(PoolLine)(kind, first, from, to, n);
+void pool_columns(PoolKind kind, const float* plane, int64_t in, int64_t step,
+                  const PoolColumn* columns, int64_t rows, float* lines, int64_t pitch) {
+  HWY_DYNAMIC_DISPATCH(PoolColumns)(kind, plane, in, step, columns, rows, lines, pitch);
 }
 
 void pool_lines(PoolKind kind, float* lines, int64_t rows, int64_t pitch, int64_t kernel,

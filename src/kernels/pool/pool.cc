@@ -201,7 +201,8 @@ struct LineBlocks {
   explicit LineBlocks(const PoolShape& s)
       : pitch(std::max(s.in[2] + s.pad_before[2],
                        (s.out[2] - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1)),
-        rows(std::min(s.out[1], pool_lines_floats / std::max<int64_t>(pitch, 1))) {}
+        rows(std::min(
+            {s.out[1], pool_lines_floats / std::max<int64_t>(pitch, 1), pool_lines_floats / 2})) {}
 
   static bool applies(const PoolShape& s) {
     if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || s.pad_before[0] != 0) return false;
@@ -240,8 +241,9 @@ void blocks_float(PoolKind kind, const PoolShape& s, const float* x, float* y,
   const int64_t cost = b.rows * b.pitch * (s.kernel[1] + s.kernel[2]) / 4;
   for_rows_of(s.planes * blocks, cost, pool, [&](int64_t begin, int64_t end) {
     alignas(64) float lines[pool_lines_floats + pool_lines_room];
-    alignas(64) float rows_inside[pool_lines_floats],
+    alignas(64) float rows_inside[pool_lines_floats / 2],
         columns_inside[pool_lines_floats + pool_lines_room];
+    PoolColumn columns[pool_lines_floats / 2];
     const float nothing = kind == PoolKind::max ? least_of<float>() : 0.0f;
     if (kind == PoolKind::average) {
       for (int64_t k = 0; k < s.out[2]; ++k)
@@ -254,12 +256,12 @@ void blocks_float(PoolKind kind, const PoolShape& s, const float* x, float* y,
       std::fill_n(lines, rows * b.pitch + pool_lines_room, nothing);
       for (int64_t r = 0; r < rows; ++r) {
         const Span span = span_of(s, 1, first + r);
-        for (int64_t j = span.begin; j < span.end; ++j) {
-          pool_line(kind, j == span.begin, plane + (span.origin + j * s.dilation[1]) * s.in[2],
-                    lines + r * b.pitch + left, s.in[2]);
-        }
+        columns[r] = {(span.origin + span.begin * s.dilation[1]) * s.in[2],
+                      std::max<int64_t>(0, span.end - span.begin)};
         if (kind == PoolKind::average) rows_inside[r] = counted(s, 1, first + r, count_include_pad);
       }
+      pool_columns(kind, plane, s.in[2], s.dilation[1] * s.in[2], columns, rows, lines + left,
+                   b.pitch);
       pool_lines(kind, lines, rows, b.pitch, s.kernel[2], s.dilation[2], s.stride[2], s.out[2],
                  rows_inside, columns_inside, y + (i / blocks * s.out[1] + first) * s.out[2]);
     }
