@@ -224,17 +224,5 @@ TEST(GridSample, PointsAtTheEdgeReadOnlyWhatIsInside) {
             0.25f);
 }
 
-// Beyond a border, cubic sampling repeats the elements at it; it does not move the position there.
-TEST(GridSample, CubicBordersAreThoseOfEachElement) {
-  Tensor x(ElementType::float32, {1, 1, 1, 4}), grid(ElementType::float32, {1, 1, 1, 2});
-  for (size_t i = 0; i < 4; ++i) x.mutable_elements<float>()[i] = static_cast<float>(i * i);
-  // Position 3.5, half way between element 3 and its first repetition: 2, 3, 3, 3 with Keys'
-  // weights.
-  grid.mutable_elements<float>()[0] = 1, grid.mutable_elements<float>()[1] = 0;
-  const Tensor y =
-      run_node("GridSample <mode = \"cubic\", padding_mode = \"border\">", {x, grid})[0].tensor();
-  EXPECT_NEAR(y.elements<float>()[0], -0.09375f * 4 + 1.09375f * 9, 1e-5);
-}
-
 }  // namespace
 }  // namespace sardonyx::ops_test

@@ -44,10 +44,7 @@ class AxisSampler {
     if (std::isnan(x)) x = 0;
     if (s_.mode == SampleMode::nearest) x = std::nearbyint(x);
     if (x < low_ || x > high_) {
-      // Borders of cubic sampling are those of each element it reads: frameworks do so, and ONNX
-      // Runtime.
-      if (s_.padding == SamplePadding::border && s_.mode != SampleMode::cubic)
-        x = std::clamp(x, T(0), static_cast<T>(size_ - 1));
+      if (s_.padding == SamplePadding::border) x = std::clamp(x, T(0), static_cast<T>(size_ - 1));
       if (s_.padding == SamplePadding::reflection) x = reflect(x, low_, high_);
     }
     x = std::clamp(x, T(-4), static_cast<T>(size_ + 4));  // far outside is as far as this
