@@ -10,6 +10,7 @@
 #include "rewrite/last_conv.h"
 #include "rewrite/normalizations.h"
 #include "rewrite/regions.h"
+#include "rewrite/running_statistics.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -40,7 +41,7 @@ class Fuser {
 
   void run() {
     each([&](size_t i) { return float_exponent(i); });
-    each([&](size_t i) { return fold_batch_normalization(i); });
+    each([&](size_t i) { return fold_batch_normalization(i) || normalize_rows(i); });
     fuse_layer_normalizations(index_);
     fuse_rms_normalizations(index_);
     each([&](size_t i) { return gelu(i) || silu(i); });
@@ -125,6 +126,26 @@ class Fuser {
     fused.domain = "sardonyx";
     fused.inputs = {conv.inputs[0], conv.inputs[1], index_.add_initializer(bias, "bias"), "",
                     index_.add_initializer(factors, "factors")};
+    fused.outputs = {norm.outputs[0]};
+    index_.replace(i, std::move(fused));
+    return true;
+  }
+
+  // BatchNormalization of rows: its channels are innermost already.
+  bool normalize_rows(size_t i) {
+    const ir::Node& norm = index_.node(i);
+    if (!is_op(&norm, "BatchNormalization") || !index_.is_float32(norm.outputs[0])) return false;
+    const auto& shape = index_.known(norm.outputs[0])->type.shape;
+    if (!shape || shape->size() != 2) return false;
+    const auto channels =
+        running_statistics(norm, [&](const std::string& name) { return index_.constant(name); });
+    if (!channels || !((*shape)[1] == channels->factors.size())) return false;
+    ir::Node fused;
+    fused.op_type = "ScaleShift";
+    fused.domain = "sardonyx";
+    fused.name = norm.name;
+    fused.inputs = {norm.inputs[0], index_.add_initializer(channels->factors, "factors"),
+                    index_.add_initializer(channels->terms, "terms")};
     fused.outputs = {norm.outputs[0]};
     index_.replace(i, std::move(fused));
     return true;
@@ -217,8 +238,10 @@ class Fuser {
     ir::Node fused = first;
     fused.domain = "sardonyx";
     size_t last = i;
-    bool activated = false, residual = false;
-    for (;;) {
+    // The node may have been here before.
+    bool activated = first.find("activation") != nullptr,
+         residual = first.inputs.size() > 3 && !first.inputs[3].empty();
+    while (!(activated && residual)) {
       const std::string value = fused.outputs[0];
       const size_t user = index_.only_user(value);
       if (user == index_.size()) break;
@@ -243,7 +266,6 @@ class Fuser {
       if (!taken) break;
       fused.outputs = {next.outputs[0]};
       last = user;
-      if (activated && residual) break;
     }
     if (last == i) return false;
     // The fused node stands where the last one stood: all its inputs are made by then.

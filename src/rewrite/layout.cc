@@ -18,6 +18,7 @@
 #include "kernels/conv/conv_bytes_last.h"
 #include "kernels/elementwise/region.h"
 #include "ops/upgrade_context.h"
+#include "rewrite/running_statistics.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -373,30 +374,14 @@ class Layout {
 
   // Normalisation by running statistics is a factor and a term for each channel.
   bool batch_normalization(ir::Node& node) {
-    if (attr_int(node, "training_mode", 0) != 0 || node.inputs.size() < 5) return false;
-    std::vector<Tensor> parameters;
-    for (size_t i = 1; i < 5; ++i) {
-      const Tensor* p = constant(node.inputs[i]);
-      if (p == nullptr || p->element_type() != ElementType::float32) return false;
-      parameters.push_back(ir::aligned(*p));
-      if (parameters.back().size() != parameters[0].size()) return false;
-    }
-    const ir::Attribute* given = node.find("epsilon");
-    const double epsilon = given && given->f ? *given->f : 1e-5f;
-    Tensor factors(ElementType::float32, {parameters[0].size()}),
-        terms(factors.element_type(), factors.shape());
-    const auto factor = factors.mutable_elements<float>(), term = terms.mutable_elements<float>();
-    for (size_t c = 0; c < factor.size(); ++c) {
-      const auto at = [&](size_t i) { return double{parameters[i].elements<float>()[c]}; };
-      const double scale = at(0) / std::sqrt(at(3) + epsilon);
-      factor[c] = static_cast<float>(scale);
-      term[c] = static_cast<float>(at(1) - at(2) * scale);
-    }
+    const auto channels =
+        running_statistics(node, [&](const std::string& name) { return constant(name); });
+    if (!channels) return false;
     ir::keep_source(node);
     node.op_type = "ScaleShift";
     node.domain = "sardonyx";
-    node.inputs = {as_last(node.inputs[0]), add_constant(factors, "factors"),
-                   add_constant(terms, "terms")};
+    node.inputs = {as_last(node.inputs[0]), add_constant(channels->factors, "factors"),
+                   add_constant(channels->terms, "terms")};
     node.outputs.resize(1);
     node.attributes.clear();
     emit(std::move(node));

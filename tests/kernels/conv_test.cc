@@ -461,6 +461,39 @@ TEST_P(ConvTest, FewOutputChannels) {
   check(square(32, 9, 32, 3, 2, 1, 8));
 }
 
+// As atrous spatial pyramids have them: some kernel positions read the image for some outputs, some
+// for none.
+TEST_P(ConvTest, KernelsThatReachBeyondTheImage) {
+  for (const int64_t size : {1, 4, 14}) {
+    for (const int64_t dilation : {2, 5, 12, 24}) {
+      for (const int64_t stride : {1, 2}) {
+        ConvShape s = square(70, size, 40, 3, stride, dilation);
+        s.dilation = {dilation, dilation, 1};
+        s.batch = size < 5 ? 9 : 2;
+        check(s);
+        s.pad_begin[0] += 3, s.pad_end[0] += 5;  // lines of padding alone
+        check(s, {.bias_axis = BiasAxis::row});
+        s.group = 2;
+        check(s);
+      }
+    }
+  }
+  ConvShape wide = square(1500, 3, 20, 3, 1, 2);  // sums in several parts
+  wide.dilation = {2, 4, 1};
+  wide.pad_begin = wide.pad_end = {2, 4, 0};
+  check(wide);
+  ConvShape cube;
+  cube.rank = 3;
+  cube.batch = 2;
+  cube.in_channels = 66;
+  cube.out_channels = 18;
+  cube.in = {3, 4, 5};
+  cube.kernel = {3, 3, 5};
+  cube.dilation = {2, 9, 3};
+  cube.pad_begin = cube.pad_end = {2, 9, 6};
+  check(cube);
+}
+
 TEST_P(ConvTest, OneAndThreeDimensions) {
   ConvShape line;
   line.rank = 1;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
 
 #include "kernels/move/non_max_suppression.h"
 #include "kernels/move/resize.h"
@@ -196,6 +197,40 @@ TEST(Resize, ThreadsDoNotMatterAndRampsStayRamps) {
   }
 }
 
+// Rows and elements that follow themselves some times, of elements of 32 bits and of others.
+TEST(Resize, NearestRepeats) {
+  const ResizeOptions options{.coordinates = CoordinateMode::asymmetric,
+                              .nearest = NearestMode::floor};
+  for (const int64_t times : {2, 3, 4, 5}) {
+    for (const int64_t width : {1, 7, 40}) {
+      std::vector<int32_t> x(static_cast<size_t>(3 * 6 * width)), wanted;
+      std::iota(x.begin(), x.end(), 0);
+      const int64_t H = 6 * times, W = width * times;
+      for (int64_t i = 0; i < 3 * H * W; ++i)
+        wanted.push_back(
+            static_cast<int32_t>((i / W / H * 6 + i / W % H / times) * width + i % W / times));
+      const ResizeAxis axes[] = {{3, 3, 1}, {6, H, double(times)}, {width, W, double(times)}};
+      EXPECT_EQ(resized(Resize(options, axes), ElementType::int32, x, 3 * H * W, two_threads()),
+                wanted);
+      const std::vector<int16_t> narrow(x.begin(), x.end()),
+          narrow_wanted(wanted.begin(), wanted.end());
+      EXPECT_EQ(resized(Resize(options, axes), ElementType::int16, narrow, 3 * H * W, one_thread()),
+                narrow_wanted);
+    }
+  }
+}
+
+// 17 / 1.7 is 10, though the float32 nearest to 1.7 is larger.
+TEST(Resize, NearestRoundsQuotientsAsFloats) {
+  std::vector<int32_t> x(20), wanted;
+  std::iota(x.begin(), x.end(), 0);
+  for (int32_t o = 0; o < 34; ++o) wanted.push_back(o * 10 / 17);
+  const ResizeAxis axes[] = {{20, 34, double(1.7f)}};
+  const ResizeOptions options{.coordinates = CoordinateMode::asymmetric,
+                              .nearest = NearestMode::floor};
+  EXPECT_EQ(resized(Resize(options, axes), ElementType::int32, x, 34, one_thread()), wanted);
+}
+
 TEST(Resize, NearestMovesAnything) {
   const std::vector<std::string> x{"a", "b", "c"};
   const ResizeAxis axes[] = {{3, 6, 2}};
@@ -231,6 +266,39 @@ TEST(Resize, RefusesWhatHasNoMeaning) {
   EXPECT_TRUE(refused({.mode = ResizeMode::linear, .antialias = true}, {4, 4, 1e-12}));
   EXPECT_TRUE(refused({.coordinates = CoordinateMode::tf_crop_and_resize}, {4, 4, 1, NAN, 1}));
   EXPECT_FALSE(refused({}, {4, 0, 0.1}));
+}
+
+// Of several hundred boxes, many of which overlap exactly as much as is allowed.
+TEST(NonMaxSuppression, KeepsWhatTheDefinitionKeeps) {
+  constexpr int64_t count = 600;
+  std::mt19937 random(3);
+  std::vector<float> boxes, scores;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto y = static_cast<float>(random() % 24), x = static_cast<float>(random() % 24);
+    boxes.insert(boxes.end(), {y, x, y + static_cast<float>(random() % 5),
+                               x + static_cast<float>(random() % 5)});
+    scores.push_back(static_cast<float>(count - i));
+  }
+  boxes[4 * 7] = NAN, boxes[4 * 8 + 3] = INFINITY;
+  for (const float threshold : {0.f, 1.f / 3, 0.5f, 1.f}) {
+    std::vector<int64_t> wanted, kept;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto overlaps = [&](int64_t other) {
+        const float *a = boxes.data() + 4 * i, *b = boxes.data() + 4 * other;
+        const float height = std::min(a[2], b[2]) - std::max(a[0], b[0]),
+                    width = std::min(a[3], b[3]) - std::max(a[1], b[1]);
+        const float common = width * height;
+        const float joint = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - common;
+        return height > 0 && width > 0 && common / joint > threshold;
+      };
+      if (std::any_of(kept.begin(), kept.end(), overlaps)) continue;
+      kept.push_back(i);
+      wanted.insert(wanted.end(), {0, 0, i});
+    }
+    const SuppressionOptions options{.max_per_class = count, .iou_threshold = threshold};
+    EXPECT_EQ(non_max_suppression(options, 1, 1, count, boxes.data(), scores.data()), wanted)
+        << threshold;
+  }
 }
 
 TEST(NonMaxSuppression, DropsWhatOverlaps) {

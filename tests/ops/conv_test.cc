@@ -179,6 +179,44 @@ TEST(DeformConv, WithoutOffsetsIsConv) {
               wanted);
 }
 
+// Strides, by which rows are made phase by phase, against what doubles give.
+TEST(ConvTranspose, StridesAgreeWithDoubles) {
+  Random random(16);
+  const auto doubles = [](const Tensor& from) {
+    return run_node("Cast <to = 11>", {from})[0].tensor();
+  };
+  const Tensor x = random.floats({2, 4, 3, 5, 6}), w = random.floats({4, 3, 2, 3, 5}),
+               bias = random.floats({6});
+  for (int stride = 1; stride < 8; ++stride) {
+    for (int dilation = 1; dilation < 4; ++dilation) {
+      const std::string node = fmt::format(
+          "ConvTranspose <group = 2, strides = [1, 2, {0}], dilations = [2, 1, {1}], pads = [1, 0, "
+          "3, 0, 1, 2]>",
+          stride, dilation);
+      expect_near(doubles(run_node(node, {x, w, bias})[0].tensor()),
+                  run_node(node, {doubles(x), doubles(w), doubles(bias)})[0]);
+    }
+  }
+}
+
+// Positions that are placed once for all channels give what each channel's own do, at the edges and
+// beyond them.
+TEST(DeformConv, PlanesAgreeWithDoubles) {
+  Random random(15);
+  const Tensor x = random.floats({2, 6, 13, 14}), w = random.floats({4, 6, 3, 2});
+  Tensor offset = random.floats({2, 2 * 6 * 2, 13, 15}), mask = random.floats({2, 2 * 6, 13, 15});
+  for (float& v : offset.mutable_elements<float>()) v *= 4;
+  offset.mutable_elements<float>()[0] = NAN, offset.mutable_elements<float>()[5] = 1e30f;
+  const auto doubles = [](const Tensor& from) {
+    return run_node("Cast <to = 11>", {from})[0].tensor();
+  };
+  const std::string node = "DeformConv <pads = [1, 1, 1, 1], offset_group = 2>";
+  const Tensor bias = random.floats({4});
+  const Tensor y = run_node(node, {x, w, offset, bias, mask})[0].tensor();
+  expect_near(doubles(y), run_node(node, {doubles(x), doubles(w), doubles(offset), doubles(bias),
+                                          doubles(mask)})[0]);
+}
+
 // Pixels under several blocks count that often.
 TEST(Col2Im, CountsOverlaps) {
   const Tensor ones =

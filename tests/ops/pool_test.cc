@@ -143,6 +143,31 @@ TEST(MaxRoiPool, WildRegionsAreClipped) {
   for (size_t i = 8; i < 16; ++i) EXPECT_EQ(y.elements<float>()[i], 0);  // outside: no pixel
 }
 
+// Samples that are placed once for all channels give what each plane's own do, whether a bin has
+// few or many.
+TEST(RoiAlign, SamplesOfAllChannelsAgreeWithDoubles) {
+  Random random(5);
+  const Tensor x = random.floats({2, 7, 20, 22});
+  Tensor rois(ElementType::float32, {4, 4}), images(ElementType::int64, {4});
+  const float corners[] = {1, 2, 9, 7, -3, -4, 30, 25, 5, 5, 5.2f, 5.1f, 21, 0, 40, 19};
+  for (size_t i = 0; i < 16; ++i) rois.mutable_elements<float>()[i] = corners[i];
+  for (size_t i = 0; i < 4; ++i) images.mutable_elements<int64_t>()[i] = i % 2;
+  const auto doubles = [](const Tensor& from) {
+    return run_node("Cast <to = 11>", {from})[0].tensor();
+  };
+  for (const int ratio : {0, 1, 3, 17}) {
+    for (const char* mode : {"half_pixel", "output_half_pixel"}) {
+      const std::string node = fmt::format(
+          "RoiAlign <output_height = 3, output_width = 2, sampling_ratio = {}, "
+          "coordinate_transformation_mode = \"{}\">",
+          ratio, mode);
+      const Tensor y = run_node(node, {x, rois, images})[0].tensor();
+      expect_near(doubles(y), run_node(node, {doubles(x), doubles(rois), images})[0].tensor(),
+                  1e-5);
+    }
+  }
+}
+
 TEST(GridSample, IdentityGridReadsTheInput) {
   Random random(6);
   const Tensor x = random.floats({1, 2, 3, 4});
@@ -166,6 +191,37 @@ TEST(GridSample, IdentityGridReadsTheInput) {
   EXPECT_EQ(
       *upgraded("y = GridSample <mode = \"bicubic\"> (x, g)", 16).nodes.back().find("mode")->s,
       "cubic");
+}
+
+// Many points of many planes at once give what one after the other does.
+TEST(GridSample, PlanesAgreeWithDoubles) {
+  Random random(7);
+  const Tensor x = random.floats({2, 5, 6, 7});
+  Tensor grid = random.floats({2, 11, 13, 2});
+  for (float& value : grid.mutable_elements<float>()) value *= 1.4f;
+  grid.mutable_elements<float>()[3] = INFINITY;
+  grid.mutable_elements<float>()[4] = NAN;
+  const auto doubles = [](const Tensor& from) {
+    return run_node("Cast <to = 11>", {from})[0].tensor();
+  };
+  for (const char* padding : {"zeros", "border", "reflection"}) {
+    for (int corners = 0; corners < 2; ++corners) {
+      const std::string node =
+          fmt::format("GridSample <mode = \"linear\", padding_mode = \"{}\", align_corners = {}>",
+                      padding, corners);
+      const Tensor y = run_node(node, {x, grid})[0].tensor();
+      expect_near(doubles(y), run_node(node, {doubles(x), doubles(grid)})[0].tensor(), 1e-5);
+    }
+  }
+}
+
+// An element outside that has no weight is not read: the one at the end may be infinite.
+TEST(GridSample, PointsAtTheEdgeReadOnlyWhatIsInside) {
+  Tensor x(ElementType::float32, {1, 1, 1, 2}), grid(ElementType::float32, {1, 1, 1, 2});
+  x.mutable_elements<float>()[0] = INFINITY, x.mutable_elements<float>()[1] = 1;
+  grid.mutable_elements<float>()[0] = 1.25f, grid.mutable_elements<float>()[1] = 0;
+  EXPECT_EQ(run_node("GridSample <mode = \"linear\">", {x, grid})[0].tensor().elements<float>()[0],
+            0.25f);
 }
 
 }  // namespace

@@ -176,5 +176,26 @@ TEST(RmsNormalizations, AreLeftWhereOthersReadWhatIsInside) {
   expect_left({.inverse = "r = Sqrt(e)\n  i = Reciprocal(r)", .normal = "Mul(i, i)"});
 }
 
+// Of rows, by constant statistics: one factor and term for each channel.
+TEST(BatchNormalizations, OfRowsAreFactorsAndTerms) {
+  const Model model = Model::from_text(
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[A, B, 3] x) => (float[C, 3] y)\n"
+      "<float[3] s = {1.5, -0.5, 2}, float[3] b = {0.1, -0.2, 0.3}, float[3] m = {1, 2, -3},"
+      " float[3] v = {0.5, 2, 4}> {\n"
+      "  r = Flatten<axis = 2>(x)\n  y = BatchNormalization<epsilon = 0.25>(r, s, b, m, v)\n}\n");
+  Tensor x(ElementType::float32, {2, 5, 3});
+  float phase = 0;
+  for (float& value : x.mutable_elements<float>()) value = std::cos(phase += 0.9f);
+  const Session session(model, {.threads = 1});
+  const auto found = session.run({{"x", x}}),
+             expected = Session(model, {.threads = 1, .plain = true}).run({{"x", x}});
+  const auto a = found[0].tensor().elements<float>(), b = expected[0].tensor().elements<float>();
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
+  EXPECT_TRUE(std::ranges::any_of(session.steps(),
+                                  [](const auto& step) { return step.kernel == "scale_shift"; }));
+}
+
 }  // namespace
 }  // namespace sardonyx

@@ -126,5 +126,36 @@ TEST(PlannedRun, AgreesWithThePlainOne) {
   }
 }
 
+// A convolution and all that may follow it, up to four operators, in every order.
+TEST(PlannedRun, OperatorsAfterConvolutionsKeepTheirOrder) {
+  const std::string_view operators[] = {"Relu({0})", "Tanh({0})", "Add({0}, r)", "Add(r, {0})"};
+  constexpr size_t kinds = std::size(operators), length = 4;
+  Tensor x(ElementType::float32, {1, 2, 3, 3}), r(ElementType::float32, {1, 2, 3, 3});
+  float phase = 0;
+  for (float& v : x.mutable_elements<float>()) v = std::cos(phase += 0.9f);
+  for (float& v : r.mutable_elements<float>()) v = std::cos(phase += 1.3f);
+  for (size_t chain = 0; chain < kinds * kinds * kinds * kinds; ++chain) {
+    std::string text =
+        "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+        "g (float[1, 2, 3, 3] x, float[1, 2, 3, 3] r) => (float[1, 2, 3, 3] y)\n"
+        "<float[2, 2, 1, 1] w = {0.5, -1, 1, 0.25}, float[2] s = {1.5, -0.5}, float[2] b = {0.1, "
+        "-0.2},"
+        " float[2] v = {1, 2}> {\n"
+        "  c = Conv(x, w)\n  a0 = BatchNormalization(c, s, b, b, v)\n";
+    for (size_t i = 0, rest = chain; i < length; ++i, rest /= kinds) {
+      const std::string before = fmt::format("a{}", i);
+      text += fmt::format("  {} = {}\n", i + 1 == length ? "y" : fmt::format("a{}", i + 1),
+                          fmt::format(fmt::runtime(operators[rest % kinds]), before));
+    }
+    text += "}\n";
+    const Model model = Model::from_text(text);
+    const std::vector<NamedValue> inputs = {{"x", x}, {"r", r}};
+    const auto found = Session(model, {.threads = 1}).run(inputs),
+               expected = Session(model, {.threads = 1, .plain = true}).run(inputs);
+    const auto a = found[0].tensor().elements<float>(), b = expected[0].tensor().elements<float>();
+    for (size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], b[k], 1e-5) << text;
+  }
+}
+
 }  // namespace
 }  // namespace sardonyx

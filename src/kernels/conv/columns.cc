@@ -1,6 +1,9 @@
 #include "kernels/conv/columns.h"
 
 #include <algorithm>
+#include <type_traits>
+
+#include "kernels/move/transpose_block.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -50,6 +53,52 @@ void add_tap(const Grid& g, const int64_t (&tap)[3], const T* column, T* y) {
   }
 }
 
+constexpr int64_t longest_row = 4096;  // of an image that is made phase by phase
+
+// Row (d, h) of an image: outputs of one phase, a stride apart, lie side by side until all are
+// added up.
+void add_row(const Grid& g, int64_t d, int64_t h, const float* columns, float bias, float* y) {
+  const int64_t stride = g.stride[2], out = g.out[2], length = (out + stride - 1) / stride;
+  const int64_t positions = g.in[0] * g.in[1] * g.in[2];
+  alignas(64) float phases[longest_row + 64];
+  std::fill_n(phases, stride * length, bias);
+  // The input line whose tap lands on this one, along an axis; -1 where there is none.
+  const auto line = [&](int axis, int64_t at, int64_t tap) -> int64_t {
+    const int64_t from = at - tap * g.dilation[axis] + g.pad[axis];
+    const bool lands =
+        from >= 0 && from % g.stride[axis] == 0 && from / g.stride[axis] < g.in[axis];
+    return lands ? from / g.stride[axis] : -1;
+  };
+  for (int64_t a = 0; a < g.kernel[0]; ++a) {
+    const int64_t depth = line(0, d, a);
+    if (depth < 0) continue;
+    for (int64_t b = 0; b < g.kernel[1]; ++b) {
+      const int64_t row = line(1, h, b);
+      if (row < 0) continue;
+      const float* from = columns + (a * g.kernel[1] + b) * g.kernel[2] * positions +
+                          (depth * g.in[1] + row) * g.in[2];
+      for (int64_t c = 0; c < g.kernel[2]; ++c, from += positions) {
+        const int64_t offset = c * g.dilation[2] - g.pad[2];
+        const Range range = landing(offset, stride, out, g.in[2]);
+        if (range.first >= range.last) continue;
+        const int64_t first = range.first * stride + offset, n = range.last - range.first;
+        float* to = phases + first % stride * length + first / stride;
+        const float* some = from + range.first;
+        for (int64_t w = 0; w < n; ++w) to[w] += some[w];
+      }
+    }
+  }
+  int64_t done = 0;
+  if (stride <= 4) {
+    done = out / stride;
+    // Words are moved as they are.
+    interleave_columns(reinterpret_cast<const uint32_t*>(phases), length,
+                       reinterpret_cast<uint32_t*>(y), done, stride);
+  }
+  for (int64_t p = 0; p < stride; ++p)
+    for (int64_t i = done; i * stride + p < out; ++i) y[i * stride + p] = phases[p * length + i];
+}
+
 template <class T>
 void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const T* bias,
                 int64_t biases, T* y, ThreadPool& pool) {
@@ -58,6 +107,17 @@ void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const 
   const int64_t taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
   const int64_t grain =
       std::max<int64_t>(1, 32768 / std::max<int64_t>(1, taps * positions + pixels));
+  if constexpr (std::is_same_v<T, float>) {
+    if (g.stride[2] > 1 && g.stride[2] <= 64 && g.out[2] <= longest_row) {
+      return pool.parallel_for(planes, grain, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin * g.out[0] * g.out[1]; i < end * g.out[0] * g.out[1]; ++i) {
+          const int64_t plane = i / (g.out[0] * g.out[1]);
+          add_row(g, i / g.out[1] % g.out[0], i % g.out[1], columns + plane * taps * positions,
+                  bias ? bias[plane % biases] : 0.0f, y + i * g.out[2]);
+        }
+      });
+    }
+  }
   pool.parallel_for(planes, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t p = begin; p < end; ++p) {
       T* image = y + p * pixels;

@@ -2,6 +2,7 @@
 // channels their columns, so that tiles are stored as they are.
 #include <algorithm>
 
+#include "kernels/conv/live_taps.h"
 #include "kernels/conv/path.h"
 #include "kernels/conv/windows.h"
 #include "kernels/gemm/block.h"
@@ -12,14 +13,16 @@ namespace sardonyx::kernels {
 namespace {
 
 struct WindowRows {
-  WindowRows(const TileKernels& kernels, const ConvGeometry& g, int threads)
+  WindowRows(const TileKernels& kernels, const ConvGeometry& all, int threads)
       : kernels(kernels),
-        g(g),
+        // Groups have few columns for the rows that are split for each.
+        splits(all.group == 1 &&
+               split_pays(kernels.lanes, all.batch * all.out_pixels, all.group_out, all.terms)),
+        all_terms(all.terms),
+        live(splits ? LiveTaps(all) : LiveTaps(all).of_all()),
+        g(live.g),
         // Rows an odd number of cache lines apart never fall into the same sets.
         row_stride((divide_up(g.terms, 16) | 1) * 16),
-        // Groups have few columns for the rows that are split for each.
-        splits(g.group == 1 &&
-               split_pays(kernels.lanes, g.batch * g.out_pixels, g.group_out, g.terms)),
         tile_rows(splits ? split_size : kernels.tile_rows),
         strips(g.batch * g.out_pixels, tile_rows, splits ? split_thin : tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
@@ -34,9 +37,11 @@ struct WindowRows {
         panel_groups(divide_up(panels.count(), per_task)) {}
 
   const TileKernels& kernels;
+  bool splits;  // the products go through matrix tiles
+  int64_t all_terms;
+  LiveTaps live;  // matrix tiles take all
   const ConvGeometry& g;
   int64_t row_stride;
-  bool splits;  // the products go through matrix tiles
   int64_t tile_rows;
   Strips strips;
   Panels panels;
@@ -70,16 +75,18 @@ struct WindowRows {
   int64_t window_floats() const {
     return round_up(kept_windows() * tile_rows * row_stride + line_piece_bytes / 4, 16);
   }
-  int64_t group_weights() const { return g.terms * panels.stored_columns(); }
+  int64_t group_weights() const { return all_terms * panels.stored_columns(); }
   int64_t worker_floats() const {
+    // Where taps are left out, the sums of those that are not come in parts.
+    const Chunks parts{g.terms, g.taps > 1 ? std::max<int64_t>(1, g.group_in) : chunks.most};
     return window_floats() + (splits ? SplitSpace::floats(block, chunks, panels)
-                                     : round_up(partial_floats(chunks, block, kernels), 16));
+                                     : round_up(partial_floats(parts, block, kernels), 16));
   }
 };
 
-void copy_windows(const WindowRows& t, const Call& call, int64_t group, int64_t first, int64_t last,
-                  float* to) {
-  const ConvGeometry& g = t.g;
+// Of `g`, which is t's or what some of its pixels need.
+void copy_windows(const WindowRows& t, const ConvGeometry& g, const Call& call, int64_t group,
+                  int64_t first, int64_t last, float* to) {
   const int64_t begin = t.strips.begin(first);
   Windows<float>(g, call.image_last(g.batch, 0), 0.0f)
       .copy([&](int64_t n) { return call.image_last(n, group); }, OutputPixel(g, begin),
@@ -97,7 +104,10 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   const bool in_place = t.reads_images();
   const bool fresh = (!in_place || t.splits) && spaces.changes(worker, where);
   const bool keeps = !in_place && t.kept_windows() == t.block;
-  if (keeps && fresh) copy_windows(t, call, group, first, last, space);
+  const bool omits = !t.splits && !in_place && g.taps > 1;
+  const int64_t start = t.strips.begin(first);
+  const LiveTaps live = omits ? t.live.of_pixels(start, t.strips.begin(last) - start) : t.live;
+  if (keeps && fresh) copy_windows(t, live.g, call, group, first, last, space);
   const int64_t pixel = g.group * g.group_in;  // floats
   StripOperand windows{space, t.row_stride, 0, false};
   if (in_place) {
@@ -116,7 +126,7 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
     const auto rows = [&](int64_t strip) -> const float* {
       if (in_place || keeps)
         return windows.data + (t.strips.begin(strip) - t.strips.begin(first)) * windows.stride;
-      copy_windows(t, call, group, strip, strip + 1, space);
+      copy_windows(t, g, call, group, strip, strip + 1, space);
       return space;
     };
     return multiply_split(t.kernels, SplitRows{t.strips, first, last, rows, windows.stride, split},
@@ -125,17 +135,16 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
   }
   for (int64_t p = begin; p < end; ++p) {
     const int64_t width = t.panels.stored(p);
-    for (int64_t i = 0; i < t.chunks.count(); ++i) {
-      const Terms terms = chunk_terms(t.chunks, i);
-      const PanelOperand panel{weights + p * t.panels.width * g.terms + terms.begin * width, width,
+    live.for_runs(t.chunks.most, [&](int64_t from, int64_t weight, int64_t size) {
+      const Terms terms{from, size, from == 0, from + size == live.g.terms};
+      const PanelOperand panel{weights + p * t.panels.width * t.all_terms + weight * width, width,
                                t.panels.vectors(p), t.panels.ends_half(p)};
-      const Ahead ahead = t.small_weights()
-                              ? Ahead()
-                              : Ahead::piece(panel.data + terms.size * width, terms.size * width);
+      const Ahead ahead =
+          t.small_weights() ? Ahead() : Ahead::piece(panel.data + size * width, size * width);
       multiply_panel<false>(t.kernels, t.strips, first, last, windows, panel, terms, ahead,
                             space + t.window_floats(),
                             [&](int64_t strip) { return place(p, strip); });
-    }
+    });
   }
 }
 

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 
+#include "kernels/move/kept_boxes.h"
+
 namespace sardonyx::kernels {
 namespace {
-
-struct Box {
-  float y0, x0, y1, x1;  // y0 <= y1, x0 <= x1 but for NaN
-  float area() const { return (y1 - y0) * (x1 - x0); }
-};
 
 Box box_of(const float* b, bool center) {
   if (center) {
@@ -18,17 +15,6 @@ Box box_of(const float* b, bool center) {
   const auto [y0, y1] = std::minmax(b[0], b[2]);
   const auto [x0, x1] = std::minmax(b[1], b[3]);
   return {y0, x0, y1, x1};
-}
-
-bool overlap_above(const Box& a, const Box& b, float threshold) {
-  const float width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
-  const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
-  if (!(width > 0) || !(height > 0)) return false;
-  const float common = width * height;
-  const float first = a.area(), second = b.area();
-  const float joint = first + second - common;
-  if (!(common > 0) || !(first > 0) || !(second > 0) || !(joint > 0)) return false;
-  return common / joint > threshold;
 }
 
 struct Candidate {
@@ -44,7 +30,7 @@ std::vector<int64_t> non_max_suppression(const SuppressionOptions& options, int6
   std::vector<int64_t> chosen;
   if (options.max_per_class <= 0) return chosen;
   std::vector<Candidate> candidates;
-  std::vector<Box> kept;
+  KeptBoxes kept;
   for (int64_t pair = 0; pair < batches * classes; ++pair) {
     const int64_t batch = pair / classes;
     candidates.clear();
@@ -60,14 +46,11 @@ std::vector<int64_t> non_max_suppression(const SuppressionOptions& options, int6
       return a.score > b.score || (a.score == b.score && a.box < b.box);
     });
     for (const Candidate& candidate : candidates) {
-      if (static_cast<int64_t>(kept.size()) >= options.max_per_class) break;
+      if (kept.count() >= options.max_per_class) break;
       const Box box =
           box_of(boxes + (batch * spatial + candidate.box) * 4, options.center_point_box);
-      const bool dropped = std::any_of(kept.begin(), kept.end(), [&](const Box& other) {
-        return overlap_above(box, other, options.iou_threshold);
-      });
-      if (dropped) continue;
-      kept.push_back(box);
+      if (kept.any_overlaps(box, options.iou_threshold)) continue;
+      kept.add(box);
       chosen.insert(chosen.end(), {batch, pair % classes, candidate.box});
     }
   }

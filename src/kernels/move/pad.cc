@@ -108,11 +108,33 @@ PadPlan make_plan(PadMode mode, std::span<const int64_t> shape, std::span<const 
   return plan;
 }
 
+// What the ends of all rows show where the last axis is not constant: few elements before what is
+// plain, and few behind it.
+struct RowEnds {
+  static constexpr int64_t most = 64;
+  explicit RowEnds(const PadPlan& plan) {
+    const PadAxis& axis = plan.axes[plan.rank - 1];
+    begin = axis.plain_begin(), end = axis.plain_end(plan.mode);
+    known = plan.mode != PadMode::constant && plan.inner == 1 && begin <= most &&
+            axis.out - end <= most;
+    for (int64_t i = 0; known && i < begin; ++i) before[i] = axis.source(plan.mode, i);
+    for (int64_t i = end; known && i < axis.out; ++i) after[i - end] = axis.source(plan.mode, i);
+  }
+  int64_t begin, end;  // what is plain
+  bool known;
+  int64_t before[most], after[most];
+};
+
 template <class T>
-void pad_row(const PadPlan& plan, const T* x, const T& value, T* y) {
+void pad_row(const PadPlan& plan, const RowEnds& ends, const T* x, const T& value, T* y) {
   const PadAxis& axis = plan.axes[plan.rank - 1];
-  const int64_t begin = axis.plain_begin();
-  const int64_t end = axis.plain_end(plan.mode);
+  const int64_t begin = ends.begin, end = ends.end;
+  if (ends.known && begin < end) {
+    for (int64_t i = 0; i < begin; ++i) y[i] = x[ends.before[i]];
+    std::copy_n(x + axis.source(plan.mode, begin), end - begin, y + begin);
+    for (int64_t i = end; i < axis.out; ++i) y[i] = x[ends.after[i - end]];
+    return;
+  }
   const auto odd = [&](int64_t i) {
     const int64_t source = axis.source(plan.mode, i);
     if (source < 0) {
@@ -158,13 +180,14 @@ void pad_all(const PadPlan& plan, const T* x, const T& value, T* y, ThreadPool& 
   const int64_t in_row = last.in * plan.inner;
   const int64_t out_row = last.out * plan.inner;
   if (out_row == 0 || plan.rows == 0) return;
+  const RowEnds ends(plan);
   const auto run = [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t source = source_row(plan, row);
       if (source < 0) {
         std::fill_n(y + row * out_row, out_row, value);
       } else {
-        pad_row(plan, x + source * in_row, value, y + row * out_row);
+        pad_row(plan, ends, x + source * in_row, value, y + row * out_row);
       }
     }
   };

@@ -3,38 +3,52 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/walk.h"
 #include "kernels/move/by_cell.h"
+#include "kernels/move/transpose_block.h"
 
 namespace sardonyx::kernels {
 namespace {
 
 constexpr int64_t largest_table = int64_t{1} << 30;
 
-// Where output position `o` lies on the input's axis.
-double source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
-  const auto in = static_cast<double>(a.in);
-  const double width = a.scale * in;  // may have a fraction, which the formulas use
-  const auto at = static_cast<double>(o);
+// Where output position `o` lies on the input's axis, in the precision of T.
+template <class T>
+T source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
+  constexpr T half = T(0.5);
+  const auto in = static_cast<T>(a.in), scale = static_cast<T>(a.scale), at = static_cast<T>(o);
+  const T width = scale * in;  // may have a fraction, which the formulas use
   switch (mode) {
     case CoordinateMode::align_corners: return width == 1 ? 0 : at * (in - 1) / (width - 1);
-    case CoordinateMode::asymmetric: return at / a.scale;
-    case CoordinateMode::tf_half_pixel_for_nn: return (at + 0.5) / a.scale;
-    case CoordinateMode::pytorch_half_pixel: return width == 1 ? -0.5 : (at + 0.5) / a.scale - 0.5;
+    case CoordinateMode::asymmetric: return at / scale;
+    case CoordinateMode::tf_half_pixel_for_nn: return (at + half) / scale;
+    case CoordinateMode::pytorch_half_pixel: return width == 1 ? -half : (at + half) / scale - half;
     case CoordinateMode::half_pixel_symmetric: {
-      const double adjustment = static_cast<double>(a.out) / width;
-      return in / 2 * (1 - adjustment) + (at + 0.5) / a.scale - 0.5;
+      const T adjustment = static_cast<T>(a.out) / width;
+      return in / 2 * (1 - adjustment) + (at + half) / scale - half;
     }
     case CoordinateMode::tf_crop_and_resize: {
-      const double extent = (a.roi_end - a.roi_start) * (in - 1);
-      return a.roi_start * (in - 1) + (width == 1 ? extent / 2 : at * extent / (width - 1));
+      const auto start = static_cast<T>(a.roi_start);
+      const T extent = (static_cast<T>(a.roi_end) - start) * (in - 1);
+      return start * (in - 1) + (width == 1 ? extent / 2 : at * extent / (width - 1));
     }
-    default: return (at + 0.5) / a.scale - 0.5;
+    default: return (at + half) / scale - half;
   }
+}
+
+// Scales are float32. The nearest element depends on how quotients are rounded that are whole
+// numbers but for the scale's own rounding, 17 / 1.7 being 10; frameworks and ONNX Runtime compute
+// them in float32.
+double nearest_source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
+  constexpr int64_t precise = 1 << 22;  // positions of which float32 tells halves apart
+  if (std::max(a.in, a.out) > precise) return source_of<double>(mode, a, o);
+  return static_cast<double>(source_of<float>(mode, a, o));
 }
 
 double nearest_of(NearestMode mode, double x) {
@@ -164,7 +178,8 @@ Resize::Table Resize::make_table(const ResizeOptions& options, const ResizeAxis&
   if (crops) table.outside.resize(static_cast<size_t>(axis.out));
   bool any_outside = false;
   for (int64_t o = 0; o < axis.out; ++o) {
-    const double x = source_of(options.coordinates, axis, o);
+    const double x = nearest ? nearest_source_of(options.coordinates, axis, o)
+                             : source_of<double>(options.coordinates, axis, o);
     if (!std::isfinite(x)) {
       fail(ErrorCode::bad_input,
            "resizing an axis of {} elements by scale {}: position {} has no "
@@ -236,6 +251,29 @@ bool Resize::supports(ElementType type) const {
          bit_width(type) >= 8;
 }
 
+namespace {
+
+// x[0] so many times, then x[1], for elements of 32 bits and 2 to 4 times; others: false.
+template <class T>
+bool repeat(const T* x, int64_t n, int64_t times, T* y) {
+  if constexpr (std::is_same_v<T, uint32_t>) {
+    interleave_columns(x, 0, y, n, times);
+    return true;
+  } else {
+    return (void)x, (void)n, (void)times, (void)y, false;
+  }
+}
+
+}  // namespace
+
+int64_t Resize::repeats(const Table& table) {
+  const int64_t times = table.in == 0 ? 0 : table.out / table.in;
+  if (times < 2 || times > 4 || times * table.in != table.out) return 0;
+  for (int64_t o = 0; o < table.out; ++o)
+    if (table.index[static_cast<size_t>(o)] != o / times) return 0;
+  return times;
+}
+
 void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& pool) const {
   by_cell(cell_of(type), [&](const auto& zero) {
     using T = std::remove_cvref_t<decltype(zero)>;
@@ -247,7 +285,9 @@ void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& p
     }
     const Table& last = tables_.back();
     const int64_t rows = out_count_ / last.out;
+    const int64_t times = repeats(last);
     const auto run = [&](int64_t begin, int64_t end, int) {
+      int64_t before = -1;  // the source of the row before
       for (int64_t row = begin; row < end; ++row) {
         int64_t rest = row, source = 0, stride = last.in;
         for (size_t d = tables_.size() - 1; d-- > 0;) {
@@ -256,8 +296,11 @@ void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& p
           stride *= tables_[d].in;
         }
         T* out = to + row * last.out;
-        if (last.identity) {
+        if (source == std::exchange(before, source)) {
+          std::copy_n(out - last.out, last.out, out);
+        } else if (last.identity) {
           std::copy_n(from + source, last.out, out);
+        } else if (times > 0 && repeat(from + source, last.in, times, out)) {
         } else {
           const int32_t* index = last.index.data();
           for (int64_t i = 0; i < last.out; ++i) out[i] = from[source + index[i]];

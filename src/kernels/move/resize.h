@@ -61,6 +61,8 @@ class Resize {
     std::vector<double> weight;    // [out, taps]; empty for nearest
     std::vector<uint8_t> outside;  // [out]; empty where nothing is extrapolated
   };
+  // How often each element follows itself, 2 to 4 times; else 0.
+  static int64_t repeats(const Table& table);
   static Table make_table(const ResizeOptions& options, const ResizeAxis& axis);
   // Each element is `parts` numbers of `type`.
   template <class A>

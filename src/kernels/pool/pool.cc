@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "kernels/move/by_cell.h"
+#include "kernels/pool/lines.h"
 #include "kernels/pool/window.h"
 #include "kernels/rows/grain.h"
 #include "kernels/rows/row_math.h"
@@ -194,10 +195,94 @@ void global_float(PoolKind kind, const PoolShape& s, const float* x, float* y, T
   });
 }
 
+// How windows of planes are pooled in blocks of lines: first down each column, then along lines
+// that lie side by side, each between its padding.
+struct LineBlocks {
+  explicit LineBlocks(const PoolShape& s)
+      : pitch(std::max(s.in[2] + s.pad_before[2],
+                       (s.out[2] - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1)),
+        rows(std::min(
+            {s.out[1], pool_lines_floats / std::max<int64_t>(pitch, 1), pool_lines_floats / 2})) {}
+
+  static bool applies(const PoolShape& s) {
+    if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || s.pad_before[0] != 0) return false;
+    // Strides and dilations beyond the image make lines of little but padding.
+    constexpr int64_t longest = pool_lines_floats / 2;
+    for (int a = 1; a < PoolShape::axes; ++a) {
+      if (s.pad_before[a] < 0 || s.pad_after[a] < 0 || s.in[a] < 1 || s.out[a] < 1 ||
+          std::max({s.in[a], s.out[a], s.pad_before[a], s.stride[a], s.dilation[a]}) > longest ||
+          s.kernel[a] > 64)
+        return false;
+    }
+    const LineBlocks blocks(s);
+    return blocks.rows > 0 && blocks.pitch <= 2 * s.in[2] + 16;
+  }
+
+  int64_t pitch;  // floats of a line and its padding
+  int64_t rows;   // of output at once
+};
+
+// Of how many elements inside (or inside the padding) windows along an axis make an average; 1
+// where there are none.
+float counted(const PoolShape& s, int axis, int64_t out, bool count_include_pad) {
+  const Span span = span_of(s, axis, out);
+  int64_t count = span.end - span.begin;
+  if (count_include_pad) {
+    const int64_t room = s.in[axis] + s.pad_after[axis] - span.origin;
+    count = std::clamp<int64_t>(steps_up(room, s.dilation[axis]), 0, s.kernel[axis]);
+  }
+  return static_cast<float>(std::max<int64_t>(count, 1));
+}
+
+void blocks_float(PoolKind kind, const PoolShape& s, const float* x, float* y,
+                  bool count_include_pad, ThreadPool& pool) {
+  const LineBlocks b(s);
+  const int64_t blocks = (s.out[1] + b.rows - 1) / b.rows, left = s.pad_before[2];
+  const int64_t cost = b.rows * b.pitch * (s.kernel[1] + s.kernel[2]) / 4;
+  for_rows_of(s.planes * blocks, cost, pool, [&](int64_t begin, int64_t end) {
+    alignas(64) float lines[pool_lines_floats + pool_lines_room];
+    alignas(64) float rows_inside[pool_lines_floats / 2],
+        columns_inside[pool_lines_floats + pool_lines_room];
+    PoolColumn columns[pool_lines_floats / 2];
+    const float nothing = kind == PoolKind::max ? least_of<float>() : 0.0f;
+    if (kind == PoolKind::average) {
+      for (int64_t k = 0; k < s.out[2]; ++k)
+        columns_inside[k] = counted(s, 2, k, count_include_pad);
+      std::fill_n(columns_inside + s.out[2], pool_lines_room, 1.0f);
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      const float* plane = x + i / blocks * s.in[1] * s.in[2];
+      const int64_t first = i % blocks * b.rows, rows = std::min(b.rows, s.out[1] - first);
+      std::fill_n(lines, rows * b.pitch + pool_lines_room, nothing);
+      for (int64_t r = 0; r < rows; ++r) {
+        const Span span = span_of(s, 1, first + r);
+        columns[r] = {(span.origin + span.begin * s.dilation[1]) * s.in[2],
+                      std::max<int64_t>(0, span.end - span.begin)};
+        if (kind == PoolKind::average) rows_inside[r] = counted(s, 1, first + r, count_include_pad);
+      }
+      pool_columns(kind, plane, s.in[2], s.dilation[1] * s.in[2], columns, rows, lines + left,
+                   b.pitch);
+      pool_lines(kind, lines, rows, b.pitch, s.kernel[2], s.dilation[2], s.stride[2], s.out[2],
+                 rows_inside, columns_inside, y + (i / blocks * s.out[1] + first) * s.out[2]);
+    }
+  });
+}
+
+// Output pixels of a row, from k on, whose windows reach over neither of its ends, nor into what is
+// cropped.
+int64_t whole_windows(const PoolShape& s, int64_t k) {
+  const int64_t reach = (s.kernel[2] - 1) * s.dilation[2];
+  const int64_t row = s.in[2] + std::min<int64_t>(0, s.pad_after[2]);
+  const int64_t end = row - reach + s.pad_before[2];  // of the places where windows begin
+  if (k * s.stride[2] < s.pad_before[2] || end <= k * s.stride[2]) return 0;
+  return std::min(s.out[2], (end - 1) / s.stride[2] + 1) - k;
+}
+
 // Output rows by vectors: for each window row and column one pass over the outputs whose element
 // lies inside, adding or comparing into the row; then the divisor.
 void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, bool count_include_pad,
                 ThreadPool& pool) {
+  if (LineBlocks::applies(s)) return blocks_float(kind, s, x, y, count_include_pad, pool);
   for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
     const float* in = x + plane * volume(s.in);
     float* out = y + (plane * s.out[0] * s.out[1] + row) * s.out[2];
@@ -214,22 +299,14 @@ void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, boo
       }
     }
     if (kind == PoolKind::max) return;
-    for (int64_t k = 0; k < s.out[2]; ++k) {
+    for (int64_t k = 0; k < s.out[2];) {
       w.at[2] = span_of(s, 2, k);
       const double count = count_include_pad ? padded_count(s, w) : inside_count(w);
-      out[k] = count == 0 ? 0.0f : out[k] / static_cast<float>(count);
+      const auto divisor = static_cast<float>(count == 0 ? 1 : count);  // the sum of nothing is 0
+      const int64_t end = k + std::max<int64_t>(1, whole_windows(s, k));
+      for (; k < end; ++k) out[k] /= divisor;
     }
   });
-}
-
-// Output pixels of a row, from k on, whose windows reach over neither of its ends, nor into what is
-// cropped.
-int64_t whole_windows(const PoolShape& s, int64_t k) {
-  const int64_t reach = (s.kernel[2] - 1) * s.dilation[2];
-  const int64_t row = s.in[2] + std::min<int64_t>(0, s.pad_after[2]);
-  const int64_t end = row - reach + s.pad_before[2];  // of the places where windows begin
-  if (k * s.stride[2] < s.pad_before[2] || end <= k * s.stride[2]) return 0;
-  return std::min(s.out[2], (end - 1) / s.stride[2] + 1) - k;
 }
 
 // pool_pixels for any elements; those of bytes only know the largest.

@@ -98,6 +98,45 @@ void softmax_side_by_side(const C* x, C* y, int64_t rows, int64_t n, bool log) {
   }
 }
 
+// Few columns, [n, inner] of them from element `base` on: as many rows as fill a block lie side by
+// side, each column with sums of its own, which are joined in the end.
+template <class C>
+void softmax_few_columns(ElementType type, const void* x, void* y, int64_t base, int64_t n,
+                         int64_t inner, bool log) {
+  alignas(64) C top[block], sum[block], exps[block];
+  const int64_t rows = std::min(n, block / inner), width = rows * inner, total = n * inner;
+  std::fill_n(top, width, least_of<C>());
+  std::fill_n(sum, width, C{0});
+  const auto visit = [&](auto&& visitor) {
+    for (int64_t i = 0; i < total; i += width)
+      visit_values<C>(type, x, base + i, std::min(width, total - i), visitor);
+  };
+  const auto join = [&](C* values, auto&& op) {
+    for (int64_t c = 0; c < inner; ++c)
+      for (int64_t i = c + inner; i < width; i += inner) values[c] = op(values[c], values[i]);
+    for (int64_t i = inner; i < width; ++i) values[i] = values[i - inner];
+  };
+  visit([&](const C* v, int64_t at, int64_t some) {
+    column_steps(ColumnOp::max, v, 0, 1, top + at, some);
+  });
+  join(top, [](C a, C b) { return larger(a, b); });
+  visit([&](const C* v, int64_t at, int64_t some) { column_exp(v, top + at, sum + at, some); });
+  join(sum, [](C a, C b) { return a + b; });
+  for (int64_t j = 0; j < width; ++j) sum[j] = log ? std::log(sum[j]) : C{1} / sum[j];
+  for (int64_t i = 0; i < total; i += width) {
+    map_values<C>(type, x, y, base + i, std::min(width, total - i),
+                  [&](const C* v, C* to, int64_t at, int64_t some) {
+                    if (log) {
+                      for (int64_t j = 0; j < some; ++j) to[j] = v[j] - top[at + j] - sum[at + j];
+                      return;
+                    }
+                    std::fill_n(exps, some, C{0});
+                    column_exp(v, top + at, exps, some);
+                    for (int64_t j = 0; j < some; ++j) to[j] = exps[j] * sum[at + j];
+                  });
+  }
+}
+
 template <class C>
 void softmax_all(ElementType type, const void* x, void* y, int64_t outer, int64_t n, int64_t inner,
                  bool log, ThreadPool& pool) {
@@ -121,6 +160,10 @@ void softmax_all(ElementType type, const void* x, void* y, int64_t outer, int64_
   for_rows_of(outer * blocks, 4 * n * std::min(inner, block), pool,
               [&](int64_t begin, int64_t end) {
                 for (int64_t i = begin; i < end; ++i) {
+                  if (inner <= block / 2) {
+                    softmax_few_columns<C>(type, x, y, i * n * inner, n, inner, log);
+                    continue;
+                  }
                   const int64_t column = i % blocks * block;
                   softmax_columns<C>(type, x, y, i / blocks * n * inner, n, inner, column,
                                      std::min(block, inner - column), log);

@@ -6,6 +6,8 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/sample/plane_points.h"
+
 namespace sardonyx::kernels {
 namespace {
 
@@ -133,6 +135,31 @@ V weighted(const PointTaps<T>& taps, const V* plane) {
   }
 }
 
+// One point of every channel.
+template <class V, class T>
+void sample_point(const GridShape& s, int64_t pixels, const V* x, const T* position, V* y) {
+  PointTaps<T> taps;
+  if (pixels > 0) point_taps(s, position, taps);
+  for (int64_t c = 0; c < s.channels; ++c) y[c * s.points] = weighted(taps, x + c * pixels);
+}
+
+// Points [begin, end) of one image.
+template <class V, class T>
+void sample_range(const GridShape& s, int64_t pixels, const V* x, const T* grid, V* y,
+                  int64_t begin, int64_t end) {
+  if constexpr (std::is_same_v<V, float> && std::is_same_v<T, float>) {
+    if (places_points(s)) {
+      PlanePoints points;
+      for (int64_t i = begin; i < end; i += PlanePoints::most) {
+        place_points(s, grid + i * 2, std::min(end - i, PlanePoints::most), points);
+        sample_points(points, x, pixels, y + i, s.points, s.channels);
+      }
+      return;
+    }
+  }
+  for (int64_t i = begin; i < end; ++i) sample_point(s, pixels, x, grid + i * s.rank, y + i);
+}
+
 }  // namespace
 
 template <class V, class T>
@@ -141,17 +168,12 @@ void grid_sample(const GridShape& s, const V* x, const T* grid, V* y, ThreadPool
   for (int d = 0; d < s.rank; ++d) pixels *= s.in[d];
   const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, s.channels));
   pool.parallel_for(s.batch * s.points, grain, [&](int64_t begin, int64_t end, int) {
-    PointTaps<T> taps;
-    for (int64_t i = begin; i < end; ++i) {
-      if (pixels > 0)
-        point_taps(s, grid + i * s.rank, taps);
-      else
-        taps.count = 0;
-      const int64_t n = i / s.points, point = i % s.points;
-      for (int64_t c = 0; c < s.channels; ++c) {
-        const V* plane = x + (n * s.channels + c) * pixels;
-        y[(n * s.channels + c) * s.points + point] = weighted(taps, plane);
-      }
+    while (begin < end) {
+      const int64_t n = begin / s.points, first = begin - n * s.points,
+                    count = std::min(end - begin, s.points - first);
+      sample_range(s, pixels, x + n * s.channels * pixels, grid + n * s.points * s.rank,
+                   y + n * s.channels * s.points, first, first + count);
+      begin += count;
     }
   });
 }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "base/fail.h"
+#include "kernels/sample/plane_points.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -47,6 +50,23 @@ class Region {
     bin_height_ = height / static_cast<T>(s.out_height),
     bin_width_ = width / static_cast<T>(s.out_width);
     rows_ = samples(bin_height_), columns_ = samples(bin_width_);
+  }
+
+  int64_t samples_of_bin() const { return rows_ * columns_; }
+
+  // Puts sample `k` of bin `bin` at place `to`; the four elements' offsets lie within a plane.
+  void place(int64_t bin, int64_t k, PlanePoints& points, int64_t to) const {
+    const auto y =
+        neighbours(position(top_, bin_height_, bin / s_.out_width, k / columns_, rows_), s_.height);
+    const auto x = neighbours(
+        position(left_, bin_width_, bin % s_.out_width, k % columns_, columns_), s_.width);
+    points.inside[to] = y.inside && x.inside ? PlanePoints::all : 0;
+    const int64_t rows[2] = {y.low * s_.width, y.high * s_.width}, columns[2] = {x.low, x.high};
+    const T down[2] = {y.low_weight, y.high_weight}, across[2] = {x.low_weight, x.high_weight};
+    for (int i = 0; i < 4; ++i) {
+      points.offset[i][to] = static_cast<int32_t>(rows[i / 2] + columns[i % 2]);
+      points.weight[i][to] = down[i / 2] * across[i % 2];
+    }
   }
 
   T pool(const T* plane, int64_t bin_y, int64_t bin_x) const {
@@ -122,6 +142,38 @@ Span bin_span(int64_t start, int64_t end, int64_t bin, int64_t bins, int64_t siz
   return {std::clamp<int64_t>(first, 0, size), std::clamp<int64_t>(last, 0, size)};
 }
 
+// The averages of a region's bins, of all channels: samples are placed once, as many as PlanePoints
+// holds at a time.
+void average_bins(const RoiShape& s, const Region<float>& region, const float* x, float* y) {
+  constexpr int64_t planes = 4;  // at once
+  PlanePoints points;
+  float values[planes * PlanePoints::most];
+  const int64_t pixels = s.height * s.width, bins = s.out_height * s.out_width,
+                each = region.samples_of_bin(), samples = bins * each;
+  std::fill_n(y, s.channels * bins, 0.f);
+  const auto scale = static_cast<float>(std::max<int64_t>(each, 1));
+  for (int64_t first = 0; first < samples; first += PlanePoints::most) {
+    points.count = std::min(samples - first, PlanePoints::most);
+    for (int64_t k = 0; k < points.count; ++k)
+      region.place((first + k) / each, (first + k) % each, points, k);
+    for (int64_t c = 0; c < s.channels; c += planes) {
+      const int64_t now = std::min(planes, s.channels - c);
+      sample_points(points, x + c * pixels, pixels, values, PlanePoints::most, now);
+      for (int64_t p = 0; p < now; ++p) {
+        const float* value = values + p * PlanePoints::most;
+        float* to = y + (c + p) * bins;
+        int64_t bin = first / each, done = first % each;
+        for (int64_t k = 0; k < points.count; ++k) {
+          to[bin] += value[k];
+          if (++done < each) continue;
+          to[bin++] /= scale;
+          done = 0;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -132,6 +184,14 @@ void roi_align(const RoiShape& s, const T* x, const T* rois, const int64_t* imag
     for (int64_t r = begin; r < end; ++r) {
       const Region<T> region(s, rois + r * 4);
       const int64_t image = checked_image(images[r], s.batch);
+      if constexpr (std::is_same_v<T, float>) {
+        constexpr int64_t most = std::numeric_limits<int32_t>::max();
+        if (!s.maximum && s.height > 0 && s.width > 0 && s.height <= most / s.width) {
+          average_bins(s, region, x + image * s.channels * s.height * s.width,
+                       y + r * s.channels * bins);
+          continue;
+        }
+      }
       for (int64_t c = 0; c < s.channels; ++c) {
         const T* plane = x + (image * s.channels + c) * s.height * s.width;
         T* to = y + (r * s.channels + c) * bins;
