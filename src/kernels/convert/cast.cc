@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/fail.h"
+#include "kernels/convert/cast_loops.h"
 #include "kernels/convert/low_precision.h"
 #include "kernels/convert/packed.h"
 #include "kernels/convert/tiles.h"
@@ -12,92 +13,7 @@
 namespace sardonyx::kernels {
 namespace {
 
-// Types of whole machine numbers; every other one is reached through float or a byte.
-enum Basic : int { f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, b1, basic_count };
-
-// Truncated, held at the bounds of the integer; NaN is 0.
-template <class Int, class Float>
-Int truncate(Float v) {
-  constexpr auto low = static_cast<Float>(std::numeric_limits<Int>::min());
-  constexpr auto beyond = static_cast<Float>(std::numeric_limits<Int>::max() / 2 + 1) * 2;
-  const Int held = v < low ? std::numeric_limits<Int>::min() : std::numeric_limits<Int>::max();
-  const bool inside = v >= low && v < beyond;
-  const Int value = static_cast<Int>(inside ? v : Float{0});
-  return inside ? value : (v != v ? Int{0} : held);
-}
-
-template <class From, class To>
-To convert_one(From v) {
-  if constexpr (std::is_same_v<To, bool>) {
-    return v != From{0};
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    if constexpr (sizeof(To) < 4) {
-      return static_cast<To>(truncate<int32_t>(v));  // the low bits, as integers wrap
-    } else if constexpr (std::is_same_v<To, uint64_t>) {
-      return v < From{0} ? static_cast<To>(truncate<int64_t>(v)) : truncate<To>(v);
-    } else if constexpr (std::is_same_v<To, uint32_t>) {
-      return static_cast<To>(truncate<int64_t>(v));
-    } else {
-      return truncate<To>(v);
-    }
-  } else {
-    return static_cast<To>(v);
-  }
-}
-
-using Loop = void (*)(const void* x, void* y, int64_t n);
-
-template <class From, class To>
-void convert_loop(const void* x, void* y, int64_t n) {
-  if constexpr (std::is_same_v<From, To>) {
-    if (n > 0) std::memcpy(y, x, static_cast<size_t>(n) * sizeof(To));
-  } else {
-    // Booleans are read as bytes: any value but 0 is true, whatever a file may hold.
-    using Stored = std::conditional_t<std::is_same_v<From, bool>, uint8_t, From>;
-    const auto* from = static_cast<const Stored*>(x);
-    auto* to = static_cast<To*>(y);
-    for (int64_t i = 0; i < n; ++i) {
-      to[i] = convert_one<From, To>(static_cast<From>(from[i]));
-    }
-  }
-}
-
-template <class From>
-constexpr void fill_row(Loop* row) {
-  row[f32] = convert_loop<From, float>;
-  row[f64] = convert_loop<From, double>;
-  row[i8] = convert_loop<From, int8_t>;
-  row[i16] = convert_loop<From, int16_t>;
-  row[i32] = convert_loop<From, int32_t>;
-  row[i64] = convert_loop<From, int64_t>;
-  row[u8] = convert_loop<From, uint8_t>;
-  row[u16] = convert_loop<From, uint16_t>;
-  row[u32] = convert_loop<From, uint32_t>;
-  row[u64] = convert_loop<From, uint64_t>;
-  row[b1] = convert_loop<From, bool>;
-}
-
-struct LoopTable {
-  Loop at[basic_count][basic_count];
-};
-
-constexpr LoopTable make_loops() {
-  LoopTable t{};
-  fill_row<float>(t.at[f32]);
-  fill_row<double>(t.at[f64]);
-  fill_row<int8_t>(t.at[i8]);
-  fill_row<int16_t>(t.at[i16]);
-  fill_row<int32_t>(t.at[i32]);
-  fill_row<int64_t>(t.at[i64]);
-  fill_row<uint8_t>(t.at[u8]);
-  fill_row<uint16_t>(t.at[u16]);
-  fill_row<uint32_t>(t.at[u32]);
-  fill_row<uint64_t>(t.at[u64]);
-  fill_row<bool>(t.at[b1]);
-  return t;
-}
-
-constexpr LoopTable loops = make_loops();
+using enum Basic;
 
 Basic basic_of(ElementType type) {
   switch (type) {
@@ -176,7 +92,7 @@ void cast_tile(ElementType from, ElementType to, const void* x, void* y, int64_t
   }
   if (is_direct(to)) {
     auto* out = const_cast<uint8_t*>(at_element(y, to, first));
-    return loops.at[basic_of(from)][basic_of(to)](source, out, n);
+    return cast_loop(basic_of(from), basic_of(to))(source, out, n);
   }
   const void* target = target_buffer;
   if (is_narrow_float(to) && from == ElementType::float64) {
@@ -184,7 +100,7 @@ void cast_tile(ElementType from, ElementType to, const void* x, void* y, int64_t
   } else if (is_narrow_float(to) && basic_of(from) == f32) {
     target = source;
   } else {
-    loops.at[basic_of(from)][basic_of(to)](source, target_buffer, n);
+    cast_loop(basic_of(from), basic_of(to))(source, target_buffer, n);
   }
   if (is_narrow_float(to)) {
     floats_to_narrow(to, static_cast<const float*>(target), y, first, n, options);
@@ -196,7 +112,7 @@ void cast_tile(ElementType from, ElementType to, const void* x, void* y, int64_t
 void cast_range(ElementType from, ElementType to, const void* x, void* y, int64_t begin,
                 int64_t end, const CastOptions& options) {
   if (is_direct(from) && is_direct(to)) {
-    return loops.at[basic_of(from)][basic_of(to)](
+    return cast_loop(basic_of(from), basic_of(to))(
         at_element(x, from, begin), const_cast<uint8_t*>(at_element(y, to, begin)), end - begin);
   }
   for (int64_t i = begin; i < end; i += tile) {

@@ -1,6 +1,7 @@
 #include "kernels/elementwise/binary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "base/fail.h"
@@ -8,7 +9,9 @@
 #include "kernels/elementwise/binary_plain.h"
 #include "kernels/elementwise/double_loops.h"
 #include "kernels/elementwise/float_tiles.h"
+#include "kernels/elementwise/select.h"
 #include "kernels/elementwise/spelled_out.h"
+#include "kernels/elementwise/walk.h"
 #include "kernels/move/by_cell.h"
 
 namespace sardonyx::kernels {
@@ -38,21 +41,6 @@ namespace {
 
 bool is_half(ElementType type) {
   return type == ElementType::float16 || type == ElementType::bfloat16;
-}
-
-// Booleans are bytes of which any but 0 is true.
-PlainRow boolean_row(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::logical_and:
-      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) & (b != 0); });
-    case BinaryOp::logical_or:
-      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a | b) != 0; });
-    case BinaryOp::logical_xor:
-      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) != (b != 0); });
-    case BinaryOp::equal:
-      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) == (b != 0); });
-    default: return nullptr;
-  }
 }
 
 PlainRow text_row(BinaryOp op) {
@@ -252,24 +240,19 @@ void where_rows(const BroadcastPlan& plan, const uint8_t* condition, const T* a,
       constexpr int64_t width = sizeof(T);
       const Repeating inputs[] = {{condition, 1}, {a, width}, {b, width}};
       return for_spelled_out(plan, inputs, pool, [&](const void* const* x, int64_t to, int64_t n) {
-        const auto* c = static_cast<const uint8_t*>(x[0]);
-        const auto* x0 = static_cast<const T*>(x[1]);
-        const auto* x1 = static_cast<const T*>(x[2]);
-        for (int64_t i = 0; i < n; ++i) y[to + i] = c[i] != 0 ? x0[i] : x1[i];
+        select(static_cast<const uint8_t*>(x[0]), static_cast<const T*>(x[1]),
+               static_cast<const T*>(x[2]), y + to, n);
       });
     }
+    walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
+      select(condition + at[0], a + at[1], b + at[2], y + to, n);
+    });
+  } else {
+    walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
+      for (int64_t i = 0; i < n; ++i)
+        y[to + i] = condition[at[0] + i * sc] != 0 ? a[at[1] + i * sa] : b[at[2] + i * sb];
+    });
   }
-  walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
-    const uint8_t* c = condition + at[0];
-    const T* x0 = a + at[1];
-    const T* x1 = b + at[2];
-    T* out = y + to;
-    if (sc == 1 && sa == 1 && sb == 1) {
-      for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? x0[i] : x1[i];
-    } else {
-      for (int64_t i = 0; i < n; ++i) out[i] = c[i * sc] != 0 ? x0[i * sa] : x1[i * sb];
-    }
-  });
 }
 
 [[noreturn]] void refuse(ElementType type) {

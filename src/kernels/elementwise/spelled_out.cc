@@ -1,5 +1,6 @@
 #include "kernels/elementwise/spelled_out.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -38,8 +39,8 @@ T* spell_rows(const T* from, int64_t rows, int64_t row_stride, int64_t n, int64_
   with_count(n, [&](auto count) {
     if (stride == 0) {
       for (int64_t r = 0; r < rows; ++r, from += row_stride) {
-        const T value = *from;
-        for (int64_t i = 0; i < count; ++i) *to++ = value;
+        std::fill_n(to, static_cast<int64_t>(count), *from);
+        to += count;
       }
     } else if (stride == 1) {
       for (int64_t r = 0; r < rows; ++r, from += row_stride, to += count) {
@@ -51,7 +52,8 @@ T* spell_rows(const T* from, int64_t rows, int64_t row_stride, int64_t n, int64_
       }
     } else {
       for (int64_t r = 0; r < rows; ++r, from += row_stride) {
-        for (int64_t i = 0; i < count; ++i) *to++ = from[i * stride];
+        for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+        to += count;
       }
     }
   });

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/rows/extremes.h"
 #include "kernels/rows/grain.h"
 #include "kernels/rows/row_math.h"
 #include "kernels/rows/values.h"
@@ -147,6 +148,10 @@ class Reduction {
           fold_short(begin, end);
       });
     }
+    if (along_rows && whole_rows()) {
+      return for_rows_of(plan_.kept, plan_.reduced, pool,
+                         [&](int64_t begin, int64_t end) { fold_whole(begin, end); });
+    }
     if (along_rows || plan_.kept_rank == 0 || plan_.reduced == 0) {
       return for_rows_of(plan_.kept, plan_.reduced, pool,
                          [&](int64_t begin, int64_t end) { rows(begin, end); });
@@ -206,6 +211,24 @@ class Reduction {
         return fold_each(begin, end, [](C a, C b) { return plus(a, magnitude(b)); });
       case Fold::sum: return fold_each(begin, end, [](C a, C b) { return plus(a, b); });
     }
+  }
+
+  // Rows that lie at equal distances, each in one piece.
+  bool whole_rows() const {
+    return plan_.reduced_rank == 1 && plan_.kept_rank == 1 && !logs_exp() &&
+           type_ == element_of<C>();
+  }
+  void fold_whole(int64_t begin, int64_t end) const {
+    const int64_t n = plan_.reduced, stride = plan_.kept_strides[0];
+    const C* x = static_cast<const C*>(x_) + begin * stride;
+    C* y = static_cast<C*>(y_) + begin;
+    if constexpr (std::is_same_v<C, float>) {
+      fold_rows(column_op(fold_), x, stride, end - begin, n, y);
+    } else {
+      for (int64_t k = 0; k < end - begin; ++k) y[k] = fold_row(fold_, x + k * stride, n);
+    }
+    if (!finishes()) return;
+    for (int64_t k = 0; k < end - begin; ++k) y[k] = finished(op_, y[k], n);
   }
 
   // Short rows stand side by side, so that vectors hold an element of many.
@@ -464,6 +487,10 @@ constexpr bool is_nan(T v) {
 template <class C>
 void extreme_columns(bool largest, bool select_last, ElementType type, const void* x, int64_t* y,
                      int64_t base, int64_t n, int64_t inner, int64_t width) {
+  if (type == ElementType::float32 && n < INT32_MAX) {
+    return extreme_of_columns(largest, select_last, static_cast<const float*>(x) + base, inner, n,
+                              width, y);
+  }
   C best[block];
   for (int64_t i = 0; i < n; ++i) {
     visit_values<C>(type, x, base + i * inner, width, [&](const C* v, int64_t at, int64_t some) {
@@ -528,6 +555,10 @@ void extreme_all(bool largest, bool select_last, ElementType type, const void* x
         for (int64_t o = begin; o < end; ++o)
           y[o] = extreme_of_short_row(largest, select_last, rows + o * n, n);
         return;
+      }
+      if (type == ElementType::float32 && n < INT32_MAX) {
+        return extreme_of_rows(largest, select_last, static_cast<const float*>(x) + begin * n,
+                               end - begin, n, y + begin);
       }
       for (int64_t o = begin; o < end; ++o) {
         y[o] = extreme_row<C>(largest, select_last, type, x, o * n, n);

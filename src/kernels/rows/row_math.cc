@@ -102,6 +102,27 @@ float RowSumExp(const float* x, float center, int64_t n) {
   return FoldRow(x, n, 0.0f, step, add_of);
 }
 
+template <class Fold>
+HWY_INLINE void EachRow(const float* x, int64_t stride, int64_t rows, float* y, const Fold& fold) {
+  for (int64_t r = 0; r < rows; ++r) y[r] = fold(x + r * stride);
+}
+void FoldRows(ColumnOp op, const float* x, int64_t stride, int64_t rows, int64_t n, float* y) {
+  switch (op) {
+    case ColumnOp::sum:
+      return EachRow(x, stride, rows, y, [n](const float* v) { return RowSum(v, n); });
+    case ColumnOp::sum_abs:
+      return EachRow(x, stride, rows, y, [n](const float* v) { return RowSumAbs(v, n); });
+    case ColumnOp::sum_squares:
+      return EachRow(x, stride, rows, y, [n](const float* v) { return RowSumSquares(v, 0, n); });
+    case ColumnOp::product:
+      return EachRow(x, stride, rows, y, [n](const float* v) { return RowProduct(v, n); });
+    case ColumnOp::max:
+      return EachRow(x, stride, rows, y, [n](const float* v) { return RowMax(v, n); });
+    case ColumnOp::min:
+      return EachRow(x, stride, rows, y, [n](const float* v) { return RowMin(v, n); });
+  }
+}
+
 float RowExp(const float* x, float center, float* y, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -402,6 +423,7 @@ HWY_AFTER_NAMESPACE();
 namespace sardonyx::kernels {
 
 HWY_EXPORT(RowSum);
+HWY_EXPORT(FoldRows);
 HWY_EXPORT(RowSumAbs);
 HWY_EXPORT(RowSumSquares);
 HWY_EXPORT(RowProduct);
@@ -421,6 +443,9 @@ RowMoments row_normalize_ahead(const NormalizedRow& row, int64_t n) {
 HWY_EXPORT(ColumnSteps);
 HWY_EXPORT(ColumnExp);
 
+void fold_rows(ColumnOp op, const float* x, int64_t stride, int64_t rows, int64_t n, float* y) {
+  HWY_DYNAMIC_DISPATCH(FoldRows)(op, x, stride, rows, n, y);
+}
 float row_sum(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(RowSum)(x, n); }
 float row_sum_abs(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(RowSumAbs)(x, n); }
 float row_sum_squares(const float* x, float center, int64_t n) {

@@ -1,0 +1,192 @@
+// The plain loops of binary operators for one element type; compiled once for each instruction set,
+// so that compilers make vectors of them.
+#if defined(SARDONYX_KERNELS_ELEMENTWISE_BINARY_PLAIN_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SARDONYX_KERNELS_ELEMENTWISE_BINARY_PLAIN_INL_H_
+#undef SARDONYX_KERNELS_ELEMENTWISE_BINARY_PLAIN_INL_H_
+#else
+#define SARDONYX_KERNELS_ELEMENTWISE_BINARY_PLAIN_INL_H_
+#endif
+
+#include <hwy/highway.h>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/elementwise/binary_plain.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+
+// Integers as their unsigned kind of at least 32 bits, in which arithmetic wraps.
+template <class T, bool integral = std::is_integral_v<T>>
+struct WrappingOf {
+  using type = T;
+};
+template <class T>
+struct WrappingOf<T, true> {
+  using type = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
+};
+template <class T>
+using Wrapping = typename WrappingOf<T>::type;
+
+template <class T>
+T truncated_quotient(T a, T b) {
+  if constexpr (sizeof(T) == 4) {
+    // Doubles hold both sides and tell quotients of such numbers from whole ones.
+    const double quotient = static_cast<double>(a) / static_cast<double>(b == T{0} ? T{1} : b);
+    return b == T{0} ? T{0} : static_cast<T>(static_cast<int64_t>(quotient));
+  }
+  if (b == T{0}) return T{0};
+  if constexpr (std::is_signed_v<T>) {
+    if (b == T{-1}) return static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(a));
+  }
+  return static_cast<T>(a / b);
+}
+
+template <class T>
+T remainder_like_c(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::fmod(a, b);
+  } else {
+    if (b == T{0}) return T{0};
+    if constexpr (std::is_signed_v<T>) {
+      if (b == T{-1}) return T{0};
+    }
+    return static_cast<T>(a % b);
+  }
+}
+
+// The sign of the divisor, as Python has it.
+template <class T>
+T remainder_like_python(T a, T b) {
+  const T r = remainder_like_c(a, b);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (r == T{0}) return std::copysign(r, b);
+  }
+  if constexpr (std::is_signed_v<T>) {
+    if (r != T{0} && (r < T{0}) != (b < T{0})) return static_cast<T>(r + b);
+  }
+  return r;
+}
+
+// a^b for integers; negative powers as rounding towards zero has them.
+template <class T>
+T integer_power(T a, T b) {
+  if constexpr (std::is_signed_v<T>) {
+    if (b < T{0}) {
+      if (a == T{1}) return T{1};
+      if (a == T{-1}) return b % 2 == 0 ? T{1} : T{-1};
+      return T{0};
+    }
+  }
+  auto base = static_cast<Wrapping<T>>(a);
+  Wrapping<T> power = 1;
+  for (auto rest = static_cast<std::make_unsigned_t<T>>(b); rest != 0; rest >>= 1) {
+    if (rest & 1) power *= base;
+    base *= base;
+  }
+  return static_cast<T>(power);
+}
+
+template <class T>
+T power_of(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::pow(a, b);
+  } else {
+    return integer_power(a, b);
+  }
+}
+
+template <class T, class Result, class F>
+void plain_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
+  const auto* x0 = static_cast<const T*>(a);
+  const auto* x1 = static_cast<const T*>(b);
+  auto* out = static_cast<Result*>(y);
+  const F f{};
+  if (sa == 1 && sb == 1) {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Result>(f(x0[i], x1[i]));
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Result>(f(x0[i * sa], x1[i * sb]));
+  }
+}
+
+template <class T, class Result = T, class F>
+PlainRow row_of(F) {
+  return plain_rows<T, Result, F>;
+}
+
+template <class T>
+PlainRow plain_arithmetic(BinaryOp op) {
+  using W = Wrapping<T>;
+  switch (op) {
+    case BinaryOp::add: return row_of<T>([](T a, T b) { return W(a) + W(b); });
+    case BinaryOp::sub: return row_of<T>([](T a, T b) { return W(a) - W(b); });
+    case BinaryOp::mul: return row_of<T>([](T a, T b) { return W(a) * W(b); });
+    case BinaryOp::div:
+      if constexpr (std::is_integral_v<T>) {
+        return row_of<T>([](T a, T b) { return truncated_quotient(a, b); });
+      } else {
+        return row_of<T>([](T a, T b) { return a / b; });
+      }
+    case BinaryOp::pow: return row_of<T>([](T a, T b) { return power_of(a, b); });
+    case BinaryOp::min: return row_of<T>([](T a, T b) { return a != a || a < b ? a : b; });
+    case BinaryOp::max: return row_of<T>([](T a, T b) { return a != a || a > b ? a : b; });
+    case BinaryOp::mod: return row_of<T>([](T a, T b) { return remainder_like_python(a, b); });
+    case BinaryOp::fmod: return row_of<T>([](T a, T b) { return remainder_like_c(a, b); });
+    case BinaryOp::prelu: return row_of<T>([](T a, T b) { return a < T{0} ? T(W(a) * W(b)) : a; });
+    default: return nullptr;
+  }
+}
+
+template <class T>
+PlainRow plain_bits(BinaryOp op) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    constexpr U width = std::numeric_limits<U>::digits;
+    switch (op) {
+      case BinaryOp::bit_and: return row_of<T>([](T a, T b) { return a & b; });
+      case BinaryOp::bit_or: return row_of<T>([](T a, T b) { return a | b; });
+      case BinaryOp::bit_xor: return row_of<T>([](T a, T b) { return a ^ b; });
+      case BinaryOp::shift_left:
+        return row_of<T>(
+            [](T a, T b) { return U(b) < width ? U(Wrapping<T>(U(a)) << U(b)) : U{0}; });
+      case BinaryOp::shift_right:
+        return row_of<T>([](T a, T b) {
+          if (U(b) < width) return static_cast<T>(a >> b);  // signed: the sign moves in
+          return static_cast<T>(a < T{0} ? T(-1) : T(0));
+        });
+      default: return nullptr;
+    }
+  } else {
+    (void)op;
+    return nullptr;
+  }
+}
+
+template <class T>
+PlainRow plain_comparison(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::equal: return row_of<T, uint8_t>([](T a, T b) { return a == b; });
+    case BinaryOp::less: return row_of<T, uint8_t>([](T a, T b) { return a < b; });
+    case BinaryOp::greater: return row_of<T, uint8_t>([](T a, T b) { return a > b; });
+    case BinaryOp::less_equal: return row_of<T, uint8_t>([](T a, T b) { return a <= b; });
+    case BinaryOp::greater_equal: return row_of<T, uint8_t>([](T a, T b) { return a >= b; });
+    default: return nullptr;
+  }
+}
+
+// All three together, for the .cc files that instantiate plain_binary.
+template <class T>
+PlainRow any_plain(BinaryOp op) {
+  if (const PlainRow row = plain_arithmetic<T>(op)) return row;
+  if (const PlainRow row = plain_bits<T>(op)) return row;
+  return plain_comparison<T>(op);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif

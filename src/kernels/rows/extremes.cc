@@ -1,0 +1,148 @@
+#include "kernels/rows/extremes.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/rows/extremes.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using FloatVec = hn::Vec<Floats>;
+
+// Which lanes of `v` take the place of the best so far.
+template <bool largest, bool select_last>
+HWY_INLINE auto Better(FloatVec v, FloatVec best) {
+  const auto beyond = largest ? hn::Gt(v, best) : hn::Lt(v, best);
+  const auto to_nan = hn::And(hn::IsNaN(v), hn::Not(hn::IsNaN(best)));
+  const auto better = hn::Or(hn::And(beyond, hn::Not(hn::IsNaN(best))), to_nan);
+  if constexpr (select_last) {
+    const auto both_nan = hn::And(hn::IsNaN(v), hn::IsNaN(best));
+    return hn::Or(better, hn::Or(hn::Eq(v, best), both_nan));
+  } else {
+    return better;
+  }
+}
+
+// Of n vectors, lane by lane.
+template <bool largest, bool select_last, class Load>
+HWY_INLINE void Walk(int64_t n, const Load& load, FloatVec& best,
+                     hn::Vec<hn::RebindToSigned<Floats>>& where) {
+  const hn::RebindToSigned<Floats> whole;
+  best = load(0);
+  where = hn::Zero(whole);
+  for (int64_t i = 1; i < n; ++i) {
+    const auto v = load(i);
+    const auto better = Better<largest, select_last>(v, best);
+    best = hn::IfThenElse(better, v, best);
+    where = hn::IfThenElse(hn::RebindMask(whole, better), hn::Set(whole, static_cast<int32_t>(i)),
+                           where);
+  }
+}
+
+template <bool largest, bool select_last>
+void Columns(const float* x, int64_t stride, int64_t n, int64_t width, int64_t* y) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> whole;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t j = 0; j < width; j += lanes) {
+    const int64_t some = std::min(lanes, width - j);
+    const auto mask = hn::FirstN(d, static_cast<size_t>(some));
+    FloatVec best;
+    hn::Vec<decltype(whole)> where;
+    if (some == lanes) {
+      Walk<largest, select_last>(
+          n, [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i * stride + j); }, best, where);
+    } else {
+      Walk<largest, select_last>(
+          n, [&](int64_t i) HWY_ATTR { return hn::MaskedLoad(mask, d, x + i * stride + j); }, best,
+          where);
+    }
+    alignas(64) int32_t at[hn::MaxLanes(Floats())];
+    hn::Store(where, whole, at);
+    for (int64_t k = 0; k < some; ++k) y[j + k] = at[k];
+  }
+}
+
+template <bool largest>
+bool GoesBefore(float v, float best) {
+  if (best != best) return false;
+  return v != v || (largest ? v > best : v < best);
+}
+
+// Each lane finds the first of its own elements, then the lanes are compared.
+template <bool largest, bool select_last>
+int64_t Row(const float* x, int64_t n) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> whole;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t steps = n / lanes;
+  float top = x[0];
+  int64_t found = 0;
+  const auto offer = [&](float v, int64_t at) {
+    const bool tie = v == top || (v != v && top != top);
+    const bool sooner = select_last ? at > found : at < found;
+    if (GoesBefore<largest>(v, top) || (tie && sooner)) top = v, found = at;
+  };
+  if (steps > 0) {
+    FloatVec best;
+    hn::Vec<decltype(whole)> where;
+    Walk<largest, select_last>(
+        steps, [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i * lanes); }, best, where);
+    alignas(64) float values[hn::MaxLanes(Floats())];
+    alignas(64) int32_t at[hn::MaxLanes(Floats())];
+    hn::Store(best, d, values);
+    hn::Store(where, whole, at);
+    for (int64_t k = 0; k < lanes; ++k) offer(values[k], at[k] * lanes + k);
+  }
+  for (int64_t i = steps * lanes; i < n; ++i) offer(x[i], i);
+  return found;
+}
+
+template <bool largest, bool select_last>
+void Rows(const float* x, int64_t rows, int64_t n, int64_t* y) {
+  for (int64_t r = 0; r < rows; ++r) y[r] = Row<largest, select_last>(x + r * n, n);
+}
+
+void ExtremeOfRows(bool largest, bool select_last, const float* x, int64_t rows, int64_t n,
+                   int64_t* y) {
+  if (largest) return select_last ? Rows<true, true>(x, rows, n, y) : Rows<true, false>(x, rows, n, y);
+  return select_last ? Rows<false, true>(x, rows, n, y) : Rows<false, false>(x, rows, n, y);
+}
+
+void ExtremeOfColumns(bool largest, bool select_last, const float* x, int64_t stride, int64_t n,
+                      int64_t width, int64_t* y) {
+  if (largest) {
+    return select_last ? Columns<true, true>(x, stride, n, width, y)
+                       : Columns<true, false>(x, stride, n, width, y);
+  }
+  return select_last ? Columns<false, true>(x, stride, n, width, y)
+                     : Columns<false, false>(x, stride, n, width, y);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(ExtremeOfRows);
+HWY_EXPORT(ExtremeOfColumns);
+
+void extreme_of_rows(bool largest, bool select_last, const float* x, int64_t rows, int64_t n,
+                     int64_t* y) {
+  HWY_DYNAMIC_DISPATCH(ExtremeOfRows)(largest, select_last, x, rows, n, y);
+}
+void extreme_of_columns(bool largest, bool select_last, const float* x, int64_t stride, int64_t n,
+                        int64_t width, int64_t* y) {
+  HWY_DYNAMIC_DISPATCH(ExtremeOfColumns)(largest, select_last, x, stride, n, width, y);
+}
+
+}  // namespace sardonyx::kernels
+#endif
