@@ -112,6 +112,34 @@ double DoubleRowExp(const double* x, double center, double* y, int64_t n) {
   return JoinLanes(sum, add_lanes);
 }
 
+template <class Join>
+HWY_INLINE void JoinColumns(const double* x, int64_t stride, int64_t rows, double* y, int64_t n,
+                            const Join& join) {
+  const Doubles d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    DoubleVec v = hn::LoadU(d, y + i);
+    for (int64_t r = 0; r < rows; ++r) v = join(v, hn::LoadU(d, x + r * stride + i));
+    hn::StoreU(v, d, y + i);
+  }
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    DoubleVec v = hn::MaskedLoad(some, d, y + i);
+    for (int64_t r = 0; r < rows; ++r) v = join(v, hn::MaskedLoad(some, d, x + r * stride + i));
+    hn::BlendedStore(v, some, d, y + i);
+  }
+}
+void DoubleColumnSums(const double* x, int64_t stride, int64_t rows, double* y, int64_t n) {
+  JoinColumns(x, stride, rows, y, n, add_vectors);
+}
+void DoubleColumnMaxima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n) {
+  JoinColumns(x, stride, rows, y, n, larger_vector);
+}
+void DoubleColumnMinima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n) {
+  JoinColumns(x, stride, rows, y, n, smaller_vector);
+}
+
 void DoubleColumnExp(const double* x, const double* centers, double* sums, int64_t n) {
   const Doubles d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -142,6 +170,9 @@ HWY_EXPORT(DoubleRowMax);
 HWY_EXPORT(DoubleRowMin);
 HWY_EXPORT(DoubleRowSumExp);
 HWY_EXPORT(DoubleRowExp);
+HWY_EXPORT(DoubleColumnSums);
+HWY_EXPORT(DoubleColumnMaxima);
+HWY_EXPORT(DoubleColumnMinima);
 HWY_EXPORT(DoubleColumnExp);
 
 double row_sum(const double* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(DoubleRowSum)(x, n); }
@@ -155,6 +186,15 @@ double row_sum_exp(const double* x, double center, int64_t n) {
 }
 double row_exp(const double* x, double center, double* y, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(DoubleRowExp)(x, center, y, n);
+}
+void column_sums(const double* x, int64_t stride, int64_t rows, double* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(DoubleColumnSums)(x, stride, rows, y, n);
+}
+void column_maxima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(DoubleColumnMaxima)(x, stride, rows, y, n);
+}
+void column_minima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(DoubleColumnMinima)(x, stride, rows, y, n);
 }
 void column_exp(const double* x, const double* centers, double* sums, int64_t n) {
   HWY_DYNAMIC_DISPATCH(DoubleColumnExp)(x, centers, sums, n);

@@ -13,6 +13,11 @@ double row_min(const double* x, int64_t n);
 double row_sum_exp(const double* x, double center, int64_t n);  // sum of exp(x - center)
 // y = exp(x - center), and their sum.
 double row_exp(const double* x, double center, double* y, int64_t n);
+// y += x, element by element, for each of some rows of x in turn; the same for the larger and the
+// smaller, NaN where either is.
+void column_sums(const double* x, int64_t stride, int64_t rows, double* y, int64_t n);
+void column_maxima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n);
+void column_minima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n);
 // sums += exp(x - centers).
 void column_exp(const double* x, const double* centers, double* sums, int64_t n);
 

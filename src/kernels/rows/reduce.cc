@@ -625,7 +625,9 @@ void reduce(ReduceOp op, ElementType type, const ReducePlan& plan, const void* x
     return;
   }
   const bool roots = op == ReduceOp::l2 || op == ReduceOp::log_sum || op == ReduceOp::log_sum_exp;
-  if (is_float_below_64(type)) {
+  if (extreme && type == ElementType::int32) {
+    Reduction<int32_t>(op, type, plan, x, y).run(pool);
+  } else if (is_float_below_64(type)) {
     Reduction<float>(op, type, plan, x, y).run(pool);
   } else if (type == ElementType::float64 || roots) {
     Reduction<double>(op, type, plan, x, y).run(pool);

@@ -69,6 +69,7 @@ HWY_INLINE float FoldRow(const float* x, int64_t n, float first, const Step& ste
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
     b = hn::IfThenElse(some, step(d, b, hn::MaskedLoad(some, d, x + i)), b);
   }
+  if (n < 4 * lanes) return Fold(d, combine(d, a, b), combine);
   return Fold(d, combine(d, combine(d, a, b), combine(d, c, e)), combine);
 }
 template <class Combine>
@@ -78,11 +79,48 @@ HWY_INLINE float FoldRow(const float* x, int64_t n, float first, const Combine& 
 
 float RowSum(const float* x, int64_t n) { return FoldRow(x, n, 0.0f, add_of); }
 float RowProduct(const float* x, int64_t n) { return FoldRow(x, n, 1.0f, mul_of); }
+// The instructions for the larger and the smaller lose a NaN: whether there was one is noted apart.
+template <class Better, class Last>
+HWY_INLINE float ExtremeOfRow(const float* x, int64_t n, float neutral, const Better& better,
+                              const Last& last) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto start = hn::Set(d, neutral);
+  auto a = start, b = start;
+  auto nan = hn::IsNaN(start);
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto v = hn::LoadU(d, x + i), w = hn::LoadU(d, x + i + lanes);
+    nan = hn::Or(nan, hn::Or(hn::IsNaN(v), hn::IsNaN(w)));
+    a = better(a, v);
+    b = better(b, w);
+  }
+  if (i + lanes <= n) {
+    const auto v = hn::LoadU(d, x + i);
+    nan = hn::Or(nan, hn::IsNaN(v));
+    a = better(a, v);
+    i += lanes;
+  }
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto v = hn::IfThenElse(some, hn::MaskedLoad(some, d, x + i), start);
+    nan = hn::Or(nan, hn::IsNaN(v));
+    b = better(b, v);
+  }
+  if (!hn::AllFalse(d, nan)) return std::numeric_limits<float>::quiet_NaN();
+  return hn::GetLane(last(d, better(a, b)));
+}
 float RowMax(const float* x, int64_t n) {
-  return FoldRow(x, n, -std::numeric_limits<float>::infinity(), max_of);
+  return ExtremeOfRow(
+      x, n, -std::numeric_limits<float>::infinity(),
+      [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); },
+      [](auto d, auto v) HWY_ATTR { return hn::MaxOfLanes(d, v); });
 }
 float RowMin(const float* x, int64_t n) {
-  return FoldRow(x, n, std::numeric_limits<float>::infinity(), min_of);
+  return ExtremeOfRow(
+      x, n, std::numeric_limits<float>::infinity(),
+      [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); },
+      [](auto d, auto v) HWY_ATTR { return hn::MinOfLanes(d, v); });
 }
 float RowSumAbs(const float* x, int64_t n) {
   const auto step = [](auto, auto sum, auto v) HWY_ATTR { return hn::Add(sum, hn::Abs(v)); };

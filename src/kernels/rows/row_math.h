@@ -175,6 +175,11 @@ void column_step(ColumnOp op, const T* x, T* y, int64_t n) {
 }
 template <class T>
 void column_steps(ColumnOp op, const T* x, int64_t stride, int64_t rows, T* y, int64_t n) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (op == ColumnOp::sum) return column_sums(x, stride, rows, y, n);
+    if (op == ColumnOp::max) return column_maxima(x, stride, rows, y, n);
+    if (op == ColumnOp::min) return column_minima(x, stride, rows, y, n);
+  }
   for (int64_t row = 0; row < rows; ++row) column_step(op, x + row * stride, y, n);
 }
 

@@ -16,6 +16,7 @@ template <class C>
 constexpr ElementType element_of() {
   if constexpr (std::is_same_v<C, float>) return ElementType::float32;
   if constexpr (std::is_same_v<C, double>) return ElementType::float64;
+  if constexpr (std::is_same_v<C, int32_t>) return ElementType::int32;
   if constexpr (std::is_same_v<C, int64_t>) return ElementType::int64;
   return ElementType::uint64;
 }
