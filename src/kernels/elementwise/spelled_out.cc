@@ -8,8 +8,14 @@
 
 #include "kernels/move/small_copy.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/elementwise/spelled_out.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
-namespace {
+namespace HWY_NAMESPACE {
 
 template <int64_t n>
 using Count = std::integral_constant<int64_t, n>;
@@ -87,7 +93,24 @@ void spell_as(const Repeating& from, int64_t offset, std::span<const int64_t> di
   spell(static_cast<const T*>(from.data) + offset, dims, strides, static_cast<T*>(to));
 }
 
-}  // namespace
+void SpellOut(const Repeating& from, int64_t offset, std::span<const int64_t> dims,
+              const int64_t* strides, void* to) {
+  switch (from.width) {
+    case 1: return spell_as<uint8_t>(from, offset, dims, strides, to);
+    case 2: return spell_as<uint16_t>(from, offset, dims, strides, to);
+    case 4: return spell_as<uint32_t>(from, offset, dims, strides, to);
+    default: return spell_as<uint64_t>(from, offset, dims, strides, to);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(SpellOut);
 
 OutputTiles::OutputTiles(const BroadcastPlan& p) : plan(p) {
   if (p.rank == 0) return;
@@ -139,13 +162,9 @@ const void* spell_out(const OutputTiles& tiles, const OutputTile& tile, int inpu
   }
   if (dense) return static_cast<const char*>(from.data) + offset * from.width;
   const std::span<const int64_t> loops(dims, static_cast<size_t>(rank));
-  switch (from.width) {
-    case 1: spell_as<uint8_t>(from, offset, loops, strides, space); break;
-    case 2: spell_as<uint16_t>(from, offset, loops, strides, space); break;
-    case 4: spell_as<uint32_t>(from, offset, loops, strides, space); break;
-    default: spell_as<uint64_t>(from, offset, loops, strides, space); break;
-  }
+  HWY_DYNAMIC_DISPATCH(SpellOut)(from, offset, loops, strides, space);
   return space;
 }
 
 }  // namespace sardonyx::kernels
+#endif
