@@ -26,6 +26,16 @@ def test_it_compares_times_and_draws(sardonyx, tmp_path):
     assert (tmp_path / "ratios.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("script, choice", [("operators", ["--cases", "Det,Trilu"]), ("estimators", ["--estimators", "PCA", "--rows", "7"])])
+def test_single_operators_and_estimators(sardonyx, tmp_path, script, choice):
+    command = [sys.executable, ROOT / "bench" / f"{script}.py", "--program", sardonyx.path, *choice, "--seconds", "0.05",
+               "--json", tmp_path / "rows.json", "--folder", tmp_path]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert rows and all(row["max_diff_over_rms"] < 1e-3 and row["ratio"] > 0 for row in rows)
+
+
 @pytest.mark.parametrize("ours, theirs, want", [
     (np.float32([1, 1]), np.float32([1, 1]), 0),
     (np.float32([1, 3]), np.float32([1, 1]), 2),

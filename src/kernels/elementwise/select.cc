@@ -23,7 +23,8 @@ void Select(const uint8_t* condition, const T* a, const T* b, T* y, int64_t n) {
   };
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto v = choose(hn::LoadU(bytes, condition + i), hn::LoadU(d, a + i), hn::LoadU(d, b + i));
+    const auto v =
+        choose(hn::LoadU(bytes, condition + i), hn::LoadU(d, a + i), hn::LoadU(d, b + i));
     hn::StoreU(v, d, y + i);
   }
   for (; i < n; ++i) y[i] = condition[i] != 0 ? a[i] : b[i];
@@ -53,8 +54,7 @@ void Select64(const uint8_t* condition, const uint64_t* a, const uint64_t* b, ui
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto c = hn::PromoteTo(d, hn::PromoteTo(words, hn::LoadU(bytes, condition + i)));
-    const auto v =
-        hn::IfThenElse(hn::Ne(c, hn::Zero(d)), hn::LoadU(d, a + i), hn::LoadU(d, b + i));
+    const auto v = hn::IfThenElse(hn::Ne(c, hn::Zero(d)), hn::LoadU(d, a + i), hn::LoadU(d, b + i));
     hn::StoreU(v, d, y + i);
   }
   for (; i < n; ++i) y[i] = condition[i] != 0 ? a[i] : b[i];

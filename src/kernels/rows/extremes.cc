@@ -111,7 +111,8 @@ void Rows(const float* x, int64_t rows, int64_t n, int64_t* y) {
 
 void ExtremeOfRows(bool largest, bool select_last, const float* x, int64_t rows, int64_t n,
                    int64_t* y) {
-  if (largest) return select_last ? Rows<true, true>(x, rows, n, y) : Rows<true, false>(x, rows, n, y);
+  if (largest)
+    return select_last ? Rows<true, true>(x, rows, n, y) : Rows<true, false>(x, rows, n, y);
   return select_last ? Rows<false, true>(x, rows, n, y) : Rows<false, false>(x, rows, n, y);
 }
 

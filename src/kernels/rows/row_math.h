@@ -53,8 +53,8 @@ RowMoments row_normalize_ahead(const NormalizedRow& row, int64_t n);
 // y += x, and the like, element by element, for each of some rows of x in turn.
 enum class ColumnOp : int32_t { sum, sum_abs, sum_squares, product, max, min };
 void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n);
-// y[r]: what row_sum, row_sum_abs, row_sum_squares about 0, row_product, row_max or row_min gives for
-// the n elements of row r; rows are `stride` apart.
+// y[r]: what row_sum, row_sum_abs, row_sum_squares about 0, row_product, row_max or row_min gives
+// for the n elements of row r; rows are `stride` apart.
 void fold_rows(ColumnOp op, const float* x, int64_t stride, int64_t rows, int64_t n, float* y);
 // sums += exp(x - centers).
 void column_exp(const float* x, const float* centers, float* sums, int64_t n);
