@@ -87,11 +87,12 @@ struct State {
   int64_t rows = 0, row_bytes = 0, inner_bytes = 0;
 };
 
-// Whether the pieces that inputs give to a row are so short, or all so little, that a pass for each
-// input would cost more than the copying.
+// Whether the pieces that inputs give to a row are so short, or of so many inputs all so little,
+// that a pass for each input would cost more than the copying.
 bool has_short_pieces(const State& state, int inputs) {
   constexpr int64_t short_piece = 64, little = 4096;
-  return state.row_bytes <= short_piece * inputs || state.rows * state.row_bytes <= little;
+  if (state.rows * state.row_bytes <= little) return inputs > most_planned;
+  return state.rows > 1 && state.row_bytes <= short_piece * inputs;
 }
 
 template <int64_t bytes>

@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/gemm/block.h"
+#include "kernels/gemm/narrow.h"
 #include "kernels/gemm/pack.h"
 #include "kernels/gemm/packed_gemm.h"
 #include "kernels/gemm/tiles.h"
@@ -184,11 +185,19 @@ void run_dot(const Gemm& g, const Operands& at, int64_t row, int64_t column, flo
     b = dense_rows(b, g.b.column_stride, g.b.row_stride, columns, g.K, space + g.a_floats());
     b_stride = g.K;
   }
+  TileStore store = store_at(at.epilogue, c, ldc, row, column, rows, columns);
+  store.sums = sums;
+  constexpr int64_t many_rows = 8, fewest_terms = 16;
+  if (g.M >= many_rows && g.K >= fewest_terms && columns <= most_narrow &&
+      (columns == 1 || b_stride == g.K)) {
+    narrow_product(a, a_stride, rows, b, columns, g.K, sums);
+    store.sums_stride = columns;
+    g.kernels.store(store);
+    return;
+  }
   const bool cold = !g.packs_b && g.N * g.K * static_cast<int64_t>(sizeof(float)) > near_b_bytes;
   g.kernels.dot(g.K, a, a_stride, static_cast<int>(rows), b, b_stride, static_cast<int>(columns),
                 cold ? g.N - column : 0, sums, dot_columns);
-  TileStore store = store_at(at.epilogue, c, ldc, row, column, rows, columns);
-  store.sums = sums;
   store.sums_stride = dot_columns;
   g.kernels.store(store);
 }

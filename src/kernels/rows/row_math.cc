@@ -249,19 +249,20 @@ void NarrowSoftmax(const float* x, float* y, int64_t rows) {
   }
 }
 
-bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
-  if (sums == nullptr) {
-    switch (n) {
-      case 2: return NarrowSoftmax<2>(x, y, rows), true;
-      case 3: return NarrowSoftmax<3>(x, y, rows), true;
-      case 4: return NarrowSoftmax<4>(x, y, rows), true;
-      case 5: return NarrowSoftmax<5>(x, y, rows), true;
-      case 6: return NarrowSoftmax<6>(x, y, rows), true;
-      case 7: return NarrowSoftmax<7>(x, y, rows), true;
-      case 8: return NarrowSoftmax<8>(x, y, rows), true;
-      default: break;
-    }
+bool SoftmaxNarrowRows(const float* x, float* y, int64_t rows, int64_t n) {
+  switch (n) {
+    case 2: return NarrowSoftmax<2>(x, y, rows), true;
+    case 3: return NarrowSoftmax<3>(x, y, rows), true;
+    case 4: return NarrowSoftmax<4>(x, y, rows), true;
+    case 5: return NarrowSoftmax<5>(x, y, rows), true;
+    case 6: return NarrowSoftmax<6>(x, y, rows), true;
+    case 7: return NarrowSoftmax<7>(x, y, rows), true;
+    case 8: return NarrowSoftmax<8>(x, y, rows), true;
+    default: return false;
   }
+}
+
+bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   switch ((n + lanes - 1) / lanes) {
     case 1: return ShortSoftmax<1>(x, y, rows, n, sums), true;
@@ -469,6 +470,7 @@ HWY_EXPORT(RowMax);
 HWY_EXPORT(RowMin);
 HWY_EXPORT(RowSumExp);
 HWY_EXPORT(RowExp);
+HWY_EXPORT(SoftmaxNarrowRows);
 HWY_EXPORT(SoftmaxShortRows);
 HWY_EXPORT(RowAffine);
 HWY_EXPORT(RowAddBias);
@@ -497,6 +499,9 @@ float row_sum_exp(const float* x, float center, int64_t n) {
 }
 float row_exp(const float* x, float center, float* y, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(RowExp)(x, center, y, n);
+}
+bool softmax_narrow_rows(const float* x, float* y, int64_t rows, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(SoftmaxNarrowRows)(x, y, rows, n);
 }
 bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
   return HWY_DYNAMIC_DISPATCH(SoftmaxShortRows)(x, y, rows, n, sums);

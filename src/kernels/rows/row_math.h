@@ -21,6 +21,9 @@ float row_min(const float* x, int64_t n);
 float row_sum_exp(const float* x, float center, int64_t n);  // sum of exp(x - center)
 // y = exp(x - center), and their sum.
 float row_exp(const float* x, float center, float* y, int64_t n);
+// y [rows, n]: the softmax of each row of x, several at a time. False, and nothing done, where n is
+// not 2 to 8.
+bool softmax_narrow_rows(const float* x, float* y, int64_t rows, int64_t n);
 // y [rows, n]: the softmax of each row of x. False, and nothing done, where a row does not fit into
 // the registers. `sums`, where it is not null, gets each row's sum of exponentials relative to its
 // largest element; a row of nothing but -inf becomes zeros then, and its sum 0, instead of NaN.

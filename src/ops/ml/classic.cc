@@ -125,7 +125,8 @@ void apply(Transform transform, std::span<float> scores, int64_t columns) {
   switch (transform) {
     case Transform::none: break;
     case Transform::softmax:
-      if (!kernels::softmax_short_rows(scores.data(), scores.data(), count / columns, columns))
+      if (!kernels::softmax_narrow_rows(scores.data(), scores.data(), count / columns, columns) &&
+          !kernels::softmax_short_rows(scores.data(), scores.data(), count / columns, columns))
         for_rows(softmax);
       break;
     case Transform::softmax_zero: for_rows(softmax_zero); break;
