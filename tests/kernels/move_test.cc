@@ -369,6 +369,40 @@ TEST(Gather, Elements) {
                Error);
 }
 
+// Runs along every axis, whole and cut, with dimensions of one and such as walk alike.
+TEST(Gather, ElementsAlongEveryAxis) {
+  const std::pair<Shape, Shape> cases[] = {{{300}, {40}},
+                                           {{7, 33}, {7, 33}},
+                                           {{7, 33}, {5, 21}},
+                                           {{40, 1, 50, 3}, {33, 1, 50, 3}},
+                                           {{4, 6, 1, 9}, {4, 1, 1, 9}},
+                                           {{3, 4, 5, 6}, {3, 4, 5, 6}},
+                                           {{200, 90}, {200, 90}}};
+  for (const auto& [shape, index_shape] : cases) {
+    const auto x = elements<uint32_t>(count(shape));
+    const int64_t many = count(index_shape);
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      std::vector<int32_t> indices(static_cast<size_t>(many));
+      const int64_t dim = shape[axis];
+      for (size_t i = 0; i < indices.size(); ++i)
+        indices[i] = static_cast<int32_t>(static_cast<int64_t>(i) * 7 % (2 * dim) - dim);
+      const std::vector<int64_t> wide(indices.begin(), indices.end());
+      std::vector<uint32_t> y(indices.size()), z(indices.size());
+      const auto along = static_cast<int64_t>(axis);
+      gather_elements(Cell::bytes4, shape, along, x.data(), index_shape,
+                      Indices(indices.data(), many), y.data(), two_threads());
+      gather_elements(Cell::bytes4, shape, along, x.data(), index_shape, Indices(wide.data(), many),
+                      z.data(), one_thread());
+      EXPECT_EQ(y, z);
+      for (int64_t i = 0; i < many; ++i) {
+        Shape at = index_of(index_shape, i);
+        at[axis] = (wide[static_cast<size_t>(i)] + dim) % dim;
+        ASSERT_EQ(y[static_cast<size_t>(i)], x[static_cast<size_t>(offset_of(shape, at))]);
+      }
+    }
+  }
+}
+
 TEST(Gather, Nd) {
   const Shape shape{2, 3, 4, 5};
   const auto x = elements<int64_t>(120);
