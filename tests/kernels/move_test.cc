@@ -72,10 +72,12 @@ void check_cell(Cell cell, const StridedCopy& plan, int64_t x_count, int64_t y_c
 }
 
 void check_copy(const StridedCopy& plan, int64_t x_count, int64_t y_count, const Source& source) {
-  check_cell<uint8_t>(Cell::bytes1, plan, x_count, y_count, source);
-  check_cell<uint16_t>(Cell::bytes2, plan, x_count, y_count, source);
-  each_target([&] { check_cell<uint32_t>(Cell::bytes4, plan, x_count, y_count, source); });
-  check_cell<uint64_t>(Cell::bytes8, plan, x_count, y_count, source);
+  each_target([&] {
+    check_cell<uint8_t>(Cell::bytes1, plan, x_count, y_count, source);
+    check_cell<uint16_t>(Cell::bytes2, plan, x_count, y_count, source);
+    check_cell<uint32_t>(Cell::bytes4, plan, x_count, y_count, source);
+    check_cell<uint64_t>(Cell::bytes8, plan, x_count, y_count, source);
+  });
   check_cell<__int128>(Cell::bytes16, plan, x_count, y_count, source);
   if (y_count < 20000) check_cell<std::string>(Cell::text, plan, x_count, y_count, source);
 }
