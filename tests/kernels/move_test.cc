@@ -531,6 +531,19 @@ TEST(Arrange, NonzeroAndCompress) {
   EXPECT_EQ(z[1], 0);
   EXPECT_TRUE(std::isnan(z[2]));
   EXPECT_EQ(z[3], 0);
+  const auto table = elements<int32_t>(2 * 40 * 3);
+  std::vector<int32_t> picked, wanted;
+  std::vector<uint8_t> some;
+  for (int i = 0; i < 37; ++i) some.push_back(i % 5 != 0 && i % 11 < 8);
+  for (size_t o = 0; o < 2; ++o) {
+    for (size_t i = 0; i < some.size(); ++i) {
+      for (size_t k = 0; some[i] != 0 && k < 3; ++k) wanted.push_back(table[(o * 40 + i) * 3 + k]);
+    }
+  }
+  picked.resize(wanted.size());
+  compress(Cell::bytes4, 2, 40, 3, reinterpret_cast<const bool*>(some.data()), 37, table.data(),
+           picked.data(), one_thread());
+  EXPECT_EQ(picked, wanted);
   EXPECT_THROW(compress(Cell::bytes4, 3, 2, 1, chosen, 3, x.data(), z.data(), one_thread()), Error);
 }
 
@@ -540,6 +553,24 @@ TEST(Arrange, Range) {
   std::vector<int32_t> y(3);
   range(ElementType::int32, &start, &delta, y.data(), 3);
   EXPECT_EQ(y, (std::vector<int32_t>{10, 7, 4}));
+  const int64_t from = INT64_MAX - 70, by = 7;
+  for (const int64_t n : {1, 15, 16, 17, 100}) {
+    std::vector<int64_t> long_y(static_cast<size_t>(n));
+    range(ElementType::int64, &from, &by, long_y.data(), n);
+    std::vector<int16_t> short_y(static_cast<size_t>(n));
+    const int16_t low_start = -300, low_step = 9;
+    range(ElementType::int16, &low_start, &low_step, short_y.data(), n);
+    std::vector<double> double_y(static_cast<size_t>(n));
+    const double half = 0.5, third = 1.0 / 3;
+    range(ElementType::float64, &half, &third, double_y.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<size_t>(i);
+      ASSERT_EQ(static_cast<uint64_t>(long_y[at]),
+                static_cast<uint64_t>(from) + static_cast<uint64_t>(7 * i));
+      ASSERT_EQ(short_y[at], -300 + 9 * i);
+      ASSERT_NEAR(double_y[at], half + static_cast<double>(i) * third, 1e-12);
+    }
+  }
   const float a = 1, b = 5, c = 1.5f, none = 0;
   ASSERT_EQ(range_count(ElementType::float32, &a, &b, &c), 3);
   std::vector<float> z(3);
