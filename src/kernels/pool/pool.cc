@@ -285,11 +285,47 @@ int64_t whole_windows(const PoolShape& s, int64_t k) {
   return std::min(s.out[2], (end - 1) / s.stride[2] + 1) - k;
 }
 
+// Windows of so few elements, in planes whose places are 32 bits.
+constexpr int64_t most_taps = 64;
+bool has_few_taps(const PoolShape& s) {
+  return s.kernel[0] <= most_taps && s.kernel[1] <= most_taps && s.kernel[2] <= most_taps &&
+         volume(s.kernel) <= most_taps && volume(s.in) <= std::numeric_limits<int32_t>::max();
+}
+
+// Windows that lie whole in a row share their elements' offsets.
+void taps_float(PoolKind kind, const PoolShape& s, const float* x, float* y, bool count_include_pad,
+                ThreadPool& pool) {
+  for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
+    const float* in = x + plane * volume(s.in);
+    float* out = y + (plane * s.out[0] * s.out[1] + row) * s.out[2];
+    WindowSpans w;
+    w.at[0] = span_of(s, 0, row / s.out[1]);
+    w.at[1] = span_of(s, 1, row % s.out[1]);
+    for (int64_t k = 0; k < s.out[2];) {
+      w.at[2] = span_of(s, 2, k);
+      const int64_t windows = std::max<int64_t>(1, whole_windows(s, k)), end = k + windows;
+      int32_t taps[most_taps];
+      int64_t count = 0;
+      visit_window(s, w, [&](int64_t at) { taps[count++] = static_cast<int32_t>(at); });
+      if (count == 0)
+        std::fill_n(out + k, windows, kind == PoolKind::max ? least_of<float>() : 0.0f);
+      else
+        pool_taps(kind, in, s.stride[2], taps, count, windows, out + k);
+      const double divisor = count_include_pad ? padded_count(s, w) : inside_count(w);
+      for (; k < end; ++k) {
+        if (kind == PoolKind::average && count != 0) out[k] /= static_cast<float>(divisor);
+      }
+    }
+  });
+}
+
 // Output rows by vectors: for each window row and column one pass over the outputs whose element
 // lies inside, adding or comparing into the row; then the divisor.
 void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, bool count_include_pad,
                 ThreadPool& pool) {
   if (LineBlocks::applies(s)) return blocks_float(kind, s, x, y, count_include_pad, pool);
+  if (has_few_taps(s) && s.stride[2] <= 2)
+    return taps_float(kind, s, x, y, count_include_pad, pool);
   for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
     const float* in = x + plane * volume(s.in);
     float* out = y + (plane * s.out[0] * s.out[1] + row) * s.out[2];
@@ -316,13 +352,7 @@ void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, boo
   });
 }
 
-// The largest with their places, where windows are of so few elements, and planes too.
-constexpr int64_t most_taps = 64;
-bool has_few_taps(const PoolShape& s) {
-  return s.kernel[0] <= most_taps && s.kernel[1] <= most_taps && s.kernel[2] <= most_taps &&
-         volume(s.kernel) <= most_taps && volume(s.in) <= std::numeric_limits<int32_t>::max();
-}
-
+// The largest with their places.
 void places_float(const PoolShape& s, const float* x, float* y, int64_t* places, bool column_major,
                   ThreadPool& pool) {
   for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
