@@ -29,14 +29,38 @@ ReducePlan plan_at_bind(const BindContext& bind) {
   return kernels::plan_reduce(shape, axes);
 }
 
+// One window over the spatial dimensions, as one axis.
+kernels::PoolShape window_at_bind(const BindContext& bind) {
+  const auto x = bind.in_shape(0);
+  kernels::PoolShape shape;
+  shape.planes = x[0] * x[1];
+  shape.in[2] = shape.kernel[2] = count_of(x.subspan(2));
+  return shape;
+}
+
 template <ReduceOp op>
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  constexpr bool mean = op == ReduceOp::mean;
   const ElementType type = ctx.in_element(0);
-  return make_step<ReducePlan>(
-      op == ReduceOp::mean ? "global_pool.average" : "global_pool.max",
-      [](BindContext& bind, ReducePlan& plan) { plan = plan_at_bind(bind); },
-      [type](RunContext& run, const ReducePlan& plan) {
-        kernels::reduce(op, type, plan, run.data(0), run.out_data(0), run.pool());
+  const char* name = mean ? "global_pool.average" : "global_pool.max";
+  struct State {
+    ReducePlan plan;
+    kernels::PoolShape window;
+  };
+  return make_step<State>(
+      name,
+      [](BindContext& bind, State& s) {
+        s = {plan_at_bind(bind), window_at_bind(bind)};
+      },
+      [type](RunContext& run, const State& s) {
+        // Of no elements there is a mean, but no window.
+        if (type != ElementType::float32 || s.window.kernel[2] == 0)
+          return kernels::reduce(op, type, s.plan, run.data(0), run.out_data(0), run.pool());
+        if (mean)
+          kernels::average_pool(type, s.window, run.data(0), run.out_data(0), false, run.pool());
+        else
+          kernels::max_pool(type, s.window, run.data(0), run.out_data(0), nullptr, false,
+                            run.pool());
       });
 }
 
@@ -54,10 +78,7 @@ std::unique_ptr<Step> prepare_lp(PrepareContext& ctx) {
   return make_step<kernels::PoolShape>(
       "global_pool.lp",
       [](BindContext& bind, kernels::PoolShape& shape) {
-        const auto x = bind.in_shape(0);
-        shape = {};
-        shape.planes = x[0] * x[1];
-        shape.in[2] = shape.kernel[2] = count_of(x.subspan(2));
+        shape = window_at_bind(bind);
         if (shape.planes > 0) kernels::check_pool_shape(shape);
       },
       [type, p](RunContext& run, const kernels::PoolShape& shape) {

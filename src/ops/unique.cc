@@ -1,8 +1,12 @@
 // Unique: each different element, or slice along an axis, once.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
@@ -117,8 +121,90 @@ Groups grouped(const T* x, Slices s, bool sorted, int64_t parts = 1) {
   return placed;
 }
 
+// Equal values have one key; others, now and then, too.
+template <class T>
+uint64_t key_of(T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (value == 0) return 0;
+    if (value != value) return ~uint64_t{0};
+    return std::bit_cast<std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>(value);
+  } else {
+    return static_cast<uint64_t>(value);
+  }
+}
+
+// Single numbers: a table by hashes finds their groups in the order of their first places. None
+// where so many values meet in the table that sorting is the better way.
+template <class T>
+std::optional<Groups> looked_up(const T* x, int64_t n) {
+  Groups g;
+  g.inverse.resize(static_cast<size_t>(n));
+  std::vector<int64_t> table(1024, -1);
+  int bits = 10;
+  const auto place_of = [&](T value) {
+    return static_cast<size_t>(key_of(value) * 0x9e3779b97f4a7c15u >> (64 - bits));
+  };
+  int64_t steps = 0;
+  const auto free_or_same = [&](T value) {
+    size_t at = place_of(value);
+    while (table[at] >= 0 && compared(x[g.first[static_cast<size_t>(table[at])]], value) != 0) {
+      at = (at + 1) & (table.size() - 1);
+      ++steps;
+    }
+    return at;
+  };
+  for (int64_t i = 0; i < n; ++i) {
+    const size_t at = free_or_same(x[i]);
+    if (steps > 16 * n) return std::nullopt;
+    if (table[at] < 0) {
+      table[at] = static_cast<int64_t>(g.first.size());
+      g.first.push_back(i);
+      g.counts.push_back(0);
+    }
+    g.inverse[static_cast<size_t>(i)] = table[at];
+    ++g.counts[static_cast<size_t>(table[at])];
+    if (2 * g.first.size() < table.size()) continue;
+    table.assign(table.size() * 2, -1);
+    ++bits;
+    for (size_t k = 0; k < g.first.size(); ++k)
+      table[free_or_same(x[g.first[k]])] = static_cast<int64_t>(k);
+  }
+  return g;
+}
+
+template <class T>
+Groups by_value(const T* x, const Groups& found) {
+  struct One {
+    T value;
+    int64_t group;
+  };
+  std::vector<One> order;
+  for (size_t k = 0; k < found.first.size(); ++k)
+    order.push_back({x[found.first[k]], static_cast<int64_t>(k)});
+  std::sort(order.begin(), order.end(),
+            [](const One& a, const One& b) { return compared(a.value, b.value) < 0; });
+  Groups g;
+  std::vector<int64_t> rank(order.size());
+  for (const One& one : order) {
+    const auto from = static_cast<size_t>(one.group);
+    rank[from] = static_cast<int64_t>(g.first.size());
+    g.first.push_back(found.first[from]);
+    g.counts.push_back(found.counts[from]);
+  }
+  g.inverse.reserve(found.inverse.size());
+  for (const int64_t group : found.inverse) g.inverse.push_back(rank[static_cast<size_t>(group)]);
+  return g;
+}
+
 Groups grouped(ElementType type, const void* x, Slices s, bool sorted) {
   const auto as = [&](const auto* typed, int64_t parts = 1) {
+    using T = std::remove_cvref_t<decltype(*typed)>;
+    if constexpr (std::is_arithmetic_v<T>) {
+      if (s.outer * s.inner * parts == 1) {
+        if (auto found = looked_up(typed, s.items))
+          return sorted ? by_value(typed, *found) : std::move(*found);
+      }
+    }
     return grouped(typed, s, sorted, parts);
   };
   switch (type) {
@@ -140,7 +226,7 @@ Groups grouped(ElementType type, const void* x, Slices s, bool sorted) {
   }
   std::vector<float> widened(static_cast<size_t>(s.outer * s.items * s.inner));
   kernels::to_floats(type, x, widened.data(), static_cast<int64_t>(widened.size()));
-  return grouped(widened.data(), s, sorted);
+  return as(widened.data());
 }
 
 void write(RunContext& run, int output, const std::vector<int64_t>& values) {

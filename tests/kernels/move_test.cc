@@ -72,10 +72,12 @@ void check_cell(Cell cell, const StridedCopy& plan, int64_t x_count, int64_t y_c
 }
 
 void check_copy(const StridedCopy& plan, int64_t x_count, int64_t y_count, const Source& source) {
-  check_cell<uint8_t>(Cell::bytes1, plan, x_count, y_count, source);
-  check_cell<uint16_t>(Cell::bytes2, plan, x_count, y_count, source);
-  each_target([&] { check_cell<uint32_t>(Cell::bytes4, plan, x_count, y_count, source); });
-  check_cell<uint64_t>(Cell::bytes8, plan, x_count, y_count, source);
+  each_target([&] {
+    check_cell<uint8_t>(Cell::bytes1, plan, x_count, y_count, source);
+    check_cell<uint16_t>(Cell::bytes2, plan, x_count, y_count, source);
+    check_cell<uint32_t>(Cell::bytes4, plan, x_count, y_count, source);
+    check_cell<uint64_t>(Cell::bytes8, plan, x_count, y_count, source);
+  });
   check_cell<__int128>(Cell::bytes16, plan, x_count, y_count, source);
   if (y_count < 20000) check_cell<std::string>(Cell::text, plan, x_count, y_count, source);
 }
@@ -95,6 +97,12 @@ TEST(Strided, Transpose) {
       {{0, 3}, {1, 0}},
       {{2, 2, 2, 2, 2, 2}, {5, 3, 1, 4, 2, 0}},
       {{40, 3, 50, 11}, {2, 1, 0, 3}},
+      {{2, 5001}, {1, 0}},
+      {{5001, 2}, {1, 0}},
+      {{2, 3, 1500}, {0, 2, 1}},
+      {{2, 1500, 3}, {0, 2, 1}},
+      {{2, 1100, 4}, {0, 2, 1}},
+      {{7, 1100}, {1, 0}},
   };
   for (const auto& [shape, perm] : cases) {
     const auto& from_shape = shape;
@@ -369,6 +377,40 @@ TEST(Gather, Elements) {
                Error);
 }
 
+// Runs along every axis, whole and cut, with dimensions of one and such as walk alike.
+TEST(Gather, ElementsAlongEveryAxis) {
+  const std::pair<Shape, Shape> cases[] = {{{300}, {40}},
+                                           {{7, 33}, {7, 33}},
+                                           {{7, 33}, {5, 21}},
+                                           {{40, 1, 50, 3}, {33, 1, 50, 3}},
+                                           {{4, 6, 1, 9}, {4, 1, 1, 9}},
+                                           {{3, 4, 5, 6}, {3, 4, 5, 6}},
+                                           {{200, 90}, {200, 90}}};
+  for (const auto& [shape, index_shape] : cases) {
+    const auto x = elements<uint32_t>(count(shape));
+    const int64_t many = count(index_shape);
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      std::vector<int32_t> indices(static_cast<size_t>(many));
+      const int64_t dim = shape[axis];
+      for (size_t i = 0; i < indices.size(); ++i)
+        indices[i] = static_cast<int32_t>(static_cast<int64_t>(i) * 7 % (2 * dim) - dim);
+      const std::vector<int64_t> wide(indices.begin(), indices.end());
+      std::vector<uint32_t> y(indices.size()), z(indices.size());
+      const auto along = static_cast<int64_t>(axis);
+      gather_elements(Cell::bytes4, shape, along, x.data(), index_shape,
+                      Indices(indices.data(), many), y.data(), two_threads());
+      gather_elements(Cell::bytes4, shape, along, x.data(), index_shape, Indices(wide.data(), many),
+                      z.data(), one_thread());
+      EXPECT_EQ(y, z);
+      for (int64_t i = 0; i < many; ++i) {
+        Shape at = index_of(index_shape, i);
+        at[axis] = (wide[static_cast<size_t>(i)] + dim) % dim;
+        ASSERT_EQ(y[static_cast<size_t>(i)], x[static_cast<size_t>(offset_of(shape, at))]);
+      }
+    }
+  }
+}
+
 TEST(Gather, Nd) {
   const Shape shape{2, 3, 4, 5};
   const auto x = elements<int64_t>(120);
@@ -489,6 +531,19 @@ TEST(Arrange, NonzeroAndCompress) {
   EXPECT_EQ(z[1], 0);
   EXPECT_TRUE(std::isnan(z[2]));
   EXPECT_EQ(z[3], 0);
+  const auto table = elements<int32_t>(2 * 40 * 3);
+  std::vector<int32_t> picked, wanted;
+  std::vector<uint8_t> some;
+  for (int i = 0; i < 37; ++i) some.push_back(i % 5 != 0 && i % 11 < 8);
+  for (size_t o = 0; o < 2; ++o) {
+    for (size_t i = 0; i < some.size(); ++i) {
+      for (size_t k = 0; some[i] != 0 && k < 3; ++k) wanted.push_back(table[(o * 40 + i) * 3 + k]);
+    }
+  }
+  picked.resize(wanted.size());
+  compress(Cell::bytes4, 2, 40, 3, reinterpret_cast<const bool*>(some.data()), 37, table.data(),
+           picked.data(), one_thread());
+  EXPECT_EQ(picked, wanted);
   EXPECT_THROW(compress(Cell::bytes4, 3, 2, 1, chosen, 3, x.data(), z.data(), one_thread()), Error);
 }
 
@@ -498,6 +553,24 @@ TEST(Arrange, Range) {
   std::vector<int32_t> y(3);
   range(ElementType::int32, &start, &delta, y.data(), 3);
   EXPECT_EQ(y, (std::vector<int32_t>{10, 7, 4}));
+  const int64_t from = INT64_MAX - 70, by = 7;
+  for (const int64_t n : {1, 15, 16, 17, 100}) {
+    std::vector<int64_t> long_y(static_cast<size_t>(n));
+    range(ElementType::int64, &from, &by, long_y.data(), n);
+    std::vector<int16_t> short_y(static_cast<size_t>(n));
+    const int16_t low_start = -300, low_step = 9;
+    range(ElementType::int16, &low_start, &low_step, short_y.data(), n);
+    std::vector<double> double_y(static_cast<size_t>(n));
+    const double half = 0.5, third = 1.0 / 3;
+    range(ElementType::float64, &half, &third, double_y.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<size_t>(i);
+      ASSERT_EQ(static_cast<uint64_t>(long_y[at]),
+                static_cast<uint64_t>(from) + static_cast<uint64_t>(7 * i));
+      ASSERT_EQ(short_y[at], -300 + 9 * i);
+      ASSERT_NEAR(double_y[at], half + static_cast<double>(i) * third, 1e-12);
+    }
+  }
   const float a = 1, b = 5, c = 1.5f, none = 0;
   ASSERT_EQ(range_count(ElementType::float32, &a, &b, &c), 3);
   std::vector<float> z(3);

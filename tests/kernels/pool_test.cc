@@ -234,6 +234,67 @@ TEST(Pool, NanWinsAndPaddingNever) {
   });
 }
 
+TEST(Pool, NanAndItsPlace) {
+  each_target([] {
+    for (const int64_t stride : {1, 2, 3}) {
+      const int64_t out = (200 - 3) / stride + 1;
+      const PoolShape s{1, {1, 1, 200}, {1, 1, out}, {1, 1, 3}, {1, 1, stride}};
+      auto x = test::random_floats(200);
+      for (const size_t at : {7, 8, 50, 52, 121, 199}) x[at] = NAN;
+      for (const size_t at : {80, 81, 82, 83, 84}) x[at] = -INFINITY;
+      for (const size_t at : {150, 151, 152}) x[at] = 3;
+      const auto n = static_cast<size_t>(out);
+      std::vector<float> y(n);
+      std::vector<int64_t> places(n);
+      max_pool(ElementType::float32, s, x.data(), y.data(), places.data(), false, one_thread());
+      for (size_t k = 0; k < n; ++k) {
+        size_t best = k * static_cast<size_t>(stride);
+        const size_t end = best + 3;
+        for (size_t i = best + 1; i < end; ++i) {
+          if (x[i] > x[best] || (std::isnan(x[i]) && !std::isnan(x[best]))) best = i;
+        }
+        EXPECT_EQ(places[k], static_cast<int64_t>(best));
+        EXPECT_TRUE(y[k] == x[best] || (std::isnan(x[best]) && std::isnan(y[k])));
+      }
+    }
+  });
+}
+
+TEST(Pool, WholePlanesOfEverySize) {
+  each_target([] {
+    for (const int64_t n : {1, 3, 4, 7, 16, 17, 49, 64, 100, 255, 256, 257, 1000}) {
+      constexpr int64_t planes = 9;
+      const PoolShape s{planes, {1, 1, n}, {1, 1, 1}, {1, 1, n}};
+      auto x = test::random_floats(planes * n, -9, -1);
+      const auto at = [n](int64_t plane, int64_t i) { return static_cast<size_t>(plane * n + i); };
+      x[at(3, n / 2)] = NAN;
+      x[at(4, 0)] = -INFINITY;
+      if (n > 2) x[at(5, 0)] = INFINITY, x[at(5, n - 1)] = -INFINITY;
+      const auto largest = both_pools(planes, [&](float* to, ThreadPool& pool) {
+        max_pool(ElementType::float32, s, x.data(), to, nullptr, false, pool);
+      });
+      const auto mean = both_pools(planes, [&](float* to, ThreadPool& pool) {
+        average_pool(ElementType::float32, s, x.data(), to, false, pool);
+      });
+      for (int64_t p = 0; p < planes; ++p) {
+        double sum = 0;
+        float most = -INFINITY;
+        for (int64_t i = 0; i < n; ++i) {
+          sum += x[at(p, i)];
+          if (!(x[at(p, i)] <= most) && !std::isnan(most)) most = x[at(p, i)];
+        }
+        const auto place = static_cast<size_t>(p);
+        EXPECT_TRUE(largest[place] == most || (std::isnan(most) && std::isnan(largest[place])));
+        if (std::isfinite(sum)) {
+          EXPECT_NEAR(mean[place], sum / static_cast<double>(n), 1e-5);
+        } else {
+          EXPECT_EQ(std::isnan(mean[place]), std::isnan(sum));
+        }
+      }
+    }
+  });
+}
+
 TEST(Pool, HugeWindowsEndSoon) {
   const int64_t huge = int64_t{1} << 39;
   const std::vector<float> x{1, 2, 3};

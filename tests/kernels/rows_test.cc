@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <random>
 
 #include "kernels/convert/cast.h"
 #include "kernels/rows/normalize.h"
@@ -670,6 +671,75 @@ TEST(TopK, SortedTiesAndNan) {
   topk(f32, nan.data(), y, at, 1, 3, 1, 3, false, scratch.data(), one_thread());
   EXPECT_EQ(at[2], 1);
   EXPECT_THROW(topk(f32, nan.data(), y, at, 1, 3, 1, 4, true, scratch.data(), one_thread()), Error);
+}
+
+// Long rows, of which most is never looked at closely, in orders that are good and bad for that.
+template <class T>
+void expect_top(ElementType type, const Box& b, int64_t k, bool largest, const std::vector<T>& x) {
+  std::vector<double> scratch(index(topk_scratch_bytes(b.n, 2) / 8 + 1));
+  std::vector<T> y(index(b.outer * k * b.inner));
+  std::vector<int64_t> at(y.size());
+  topk(type, x.data(), y.data(), at.data(), b.outer, b.n, b.inner, k, largest, scratch.data(),
+       two_threads());
+  for (int64_t r = 0; r < b.outer * b.inner; ++r) {
+    const auto value = [&](int64_t j) {
+      return x[index((r / b.inner * b.n + j) * b.inner + r % b.inner)];
+    };
+    const auto above = [](T p, T q) { return p > q || (p != p && q == q); };
+    std::vector<int64_t> order(index(b.n));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) {
+      return largest ? above(value(p), value(q)) : above(value(q), value(p));
+    });
+    for (int64_t j = 0; j < k; ++j) {
+      const size_t place = index((r / b.inner * k + j) * b.inner + r % b.inner);
+      ASSERT_EQ(at[place], order[index(j)]) << b.n << ' ' << k << ' ' << largest;
+      ASSERT_EQ(
+          std::memcmp(&y[place], &x[index((r / b.inner * b.n + at[place]) * b.inner + r % b.inner)],
+                      sizeof(T)),
+          0);
+    }
+  }
+}
+
+template <class T>
+void expect_tops(ElementType type) {
+  std::mt19937 random(7);
+  for (const Box& b : {Box{1, 5000, 1}, Box{2, 1300, 3}, Box{3, 77, 35}}) {
+    std::vector<T> x(index(b.count()));
+    for (const int kind : {0, 1, 2, 3}) {
+      for (size_t i = 0; i < x.size(); ++i) {
+        const size_t many = x.size();
+        x[i] = static_cast<T>(kind == 0   ? random() % 100000
+                              : kind == 1 ? i
+                              : kind == 2 ? many - i
+                                          : random() % 3);
+        if constexpr (std::is_signed_v<T>) x[i] -= static_cast<T>(kind == 3 ? 1 : 500);
+        if constexpr (std::is_floating_point_v<T>) {
+          if (x[i] == 0 && i % 2 == 0) x[i] = -x[i];
+          if (random() % 500 == 0) x[i] = std::numeric_limits<T>::quiet_NaN();
+        }
+      }
+      for (const int64_t k : {1, 5, 8, 9, 32, 33, 60, 77}) {
+        expect_top(type, b, k, true, x);
+        expect_top(type, b, k, false, x);
+      }
+    }
+  }
+}
+
+TEST(TopK, LongRowsOfEveryKind) {
+  each_target([] {
+    expect_tops<float>(f32);
+    expect_tops<double>(ElementType::float64);
+    expect_tops<int32_t>(ElementType::int32);
+    expect_tops<int64_t>(ElementType::int64);
+    expect_tops<uint64_t>(ElementType::uint64);
+  });
+  // Among none but what is no number the first are taken.
+  const std::vector<float> none(100, NAN);
+  expect_top(f32, {1, 100, 1}, 40, true, none);
+  expect_top(f32, {1, 100, 1}, 3, false, none);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // What operators that move elements give, where they meet empty tensors, odd types and bad values.
+#include <algorithm>
 #include <numeric>
 
 #include "graph_support.h"
@@ -212,6 +213,56 @@ TEST(Unique, TreatsAllNaNAlike) {
   EXPECT_EQ(elements<int64_t>(y[1]), (std::vector<int64_t>{3, 1, 0}));
   EXPECT_EQ(elements<int64_t>(y[2]), (std::vector<int64_t>{2, 1, 2, 0, 1}));
   EXPECT_EQ(elements<int64_t>(y[3]), (std::vector<int64_t>{1, 2, 2}));
+}
+
+template <class T>
+void expect_groups(const char* type, const std::vector<T>& x) {
+  const auto n = static_cast<int64_t>(x.size());
+  std::vector<T> firsts, values;
+  for (const T v : x) {
+    if (std::find(firsts.begin(), firsts.end(), v) == firsts.end()) firsts.push_back(v);
+  }
+  values = firsts;
+  std::sort(values.begin(), values.end());
+  for (const bool sorted : {false, true}) {
+    const auto y =
+        run(fmt::format("g ({}[n] x) => ({}[m] y, int64[m] i, int64[n] v, int64[m] c) {{ "
+                        "y, i, v, c = Unique <sorted = {}> (x) }}",
+                        type, type, sorted ? 1 : 0),
+            {Tensor::of<T>(x, {n})});
+    const auto found = elements<T>(y[0]);
+    EXPECT_EQ(found, sorted ? values : firsts);
+    const auto place = elements<int64_t>(y[1]), group = elements<int64_t>(y[2]),
+               count = elements<int64_t>(y[3]);
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(found[static_cast<size_t>(group[i])], x[i]);
+    for (size_t k = 0; k < found.size(); ++k) {
+      const auto at = std::find(x.begin(), x.end(), found[k]) - x.begin();
+      ASSERT_EQ(place[k], at);
+      ASSERT_EQ(count[k], std::count(x.begin(), x.end(), found[k]));
+    }
+  }
+}
+
+TEST(Unique, ManyAndFewValues) {
+  for (const int64_t modulus : {3, 700, 100000}) {
+    std::vector<int64_t> x;
+    std::vector<float> f;
+    std::vector<uint8_t> u;
+    for (int64_t i = 0; i < 3000; ++i) {
+      x.push_back(i * i * 7919 % modulus - modulus / 2);
+      f.push_back(static_cast<float>(x.back()) * (i % 2 == 0 ? 0.5f : -0.5f));
+      u.push_back(static_cast<uint8_t>(x.back()));
+    }
+    expect_groups("int64", x);
+    expect_groups("float", f);
+    expect_groups("uint8", u);
+  }
+  // All of these have one hash.
+  uint64_t inverse = 1;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - 0x9e3779b97f4a7c15u * inverse;
+  std::vector<int64_t> same;
+  for (uint64_t i = 0; i < 2000; ++i) same.push_back(static_cast<int64_t>(i % 1500 * inverse));
+  expect_groups("int64", same);
 }
 
 TEST(Unique, EmptyInput) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -142,7 +143,11 @@ void integer_sequence(const void* start, const void* delta, void* y, int64_t n) 
 
 template <class T>
 void float_sequence(T start, T delta, T* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = start + static_cast<T>(i) * delta;
+  // Places of 32 bits are converted by vectors.
+  constexpr int64_t narrow = std::numeric_limits<int32_t>::max();
+  const auto near = static_cast<int32_t>(std::min(n, narrow));
+  for (int32_t i = 0; i < near; ++i) y[i] = start + static_cast<T>(i) * delta;
+  for (int64_t i = near; i < n; ++i) y[i] = start + static_cast<T>(i) * delta;
 }
 
 // An index as OneHot takes it: any number type, truncated; -1 where it is outside.
@@ -265,8 +270,9 @@ void compress(Cell cell, int64_t outer, int64_t dim, int64_t inner, const bool* 
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < looked; ++i) {
         if (chosen[i] == 0) continue;
-        std::copy_n(from + (o * dim + i) * inner, inner, to);
-        to += inner;
+        const int64_t begin = i;
+        while (i + 1 < looked && chosen[i + 1] != 0) ++i;
+        to = std::copy_n(from + (o * dim + begin) * inner, (i + 1 - begin) * inner, to);
       }
     }
   });

@@ -56,13 +56,12 @@ AxisWalk walk_axis(std::span<const int64_t> shape, int64_t axis,
          "indices of shape {} along axis {} do not fit data of shape {}", shape_text(index_shape),
          axis, shape_text(shape));
   }
-  walk.rank = static_cast<int32_t>(rank);
   walk.count = checked_elements(index_shape);
   checked_elements(shape);
+  int64_t strides[AxisWalk::max_rank];
   int64_t stride = 1;
   for (size_t d = rank; d-- > 0; stride *= shape[d]) {
-    walk.dims[d] = index_shape[d];
-    walk.strides[d] = stride;
+    strides[d] = stride;
     const bool along = d == static_cast<size_t>(axis);
     if (!along && index_shape[d] > shape[d]) {
       fail(ErrorCode::bad_input, "indices of shape {} are larger than the data of shape {}",
@@ -71,8 +70,23 @@ AxisWalk walk_axis(std::span<const int64_t> shape, int64_t axis,
     if (along) {
       walk.axis_dim = shape[d];
       walk.axis_stride = stride;
-      walk.strides[d] = 0;
+      strides[d] = 0;
     }
+  }
+  for (size_t d = 0; d < rank; ++d) {
+    const int32_t before = walk.rank - 1;
+    if (index_shape[d] == 1) continue;
+    if (before >= 0 && walk.strides[before] == index_shape[d] * strides[d]) {
+      walk.dims[before] *= index_shape[d];
+      walk.strides[before] = strides[d];
+      continue;
+    }
+    walk.dims[walk.rank] = index_shape[d];
+    walk.strides[walk.rank++] = strides[d];
+  }
+  if (walk.rank == 0) {
+    walk.dims[0] = 1;
+    walk.rank = 1;
   }
   return walk;
 }
@@ -192,10 +206,7 @@ void for_rows(int64_t rows, int64_t inner, ThreadPool& pool, Body&& body) {
 template <class T>
 void gather_along(const AxisWalk& walk, const T* x, const Indices& indices, T* y, int64_t begin,
                   int64_t end) {
-  AxisPosition at(walk, begin);
-  for (int64_t i = begin; i < end; ++i, at.step()) {
-    y[i] = x[at.offset + wrapped(indices[i], walk.axis_dim, i) * walk.axis_stride];
-  }
+  visit_places(walk, indices, begin, end, [=](int64_t from, int64_t i) { y[i] = x[from]; });
 }
 
 }  // namespace

@@ -100,11 +100,8 @@ void by_number_type(ElementType type, Run&& run) {
 
 template <class Visit>
 void visit_elements(const AxisWalk& walk, const Indices& indices, Visit&& visit) {
-  if (walk.count == 0) return;
-  AxisPosition at(walk, 0);
-  for (int64_t i = 0; i < walk.count; ++i, at.step()) {
-    visit(at.offset + wrapped(indices[i], walk.axis_dim, i) * walk.axis_stride, i, int64_t{1});
-  }
+  visit_places(walk, indices, 0, walk.count,
+               [&](int64_t to, int64_t from) { visit(to, from, int64_t{1}); });
 }
 
 // Elements [begin, end) of each run.

@@ -49,8 +49,11 @@ Blocks choose_blocks(const StridedCopy& plan) {
     b.y_row = plan.y_strides[b.rows_dim];
   }
   if (across && b.x_row == 1) {
-    b.block_columns = std::min(b.columns, transpose_side);
-    b.block_rows = std::min(b.rows, std::max(transpose_side, 1024 / b.block_columns));
+    const auto other_side = [](int64_t side) { return std::max(transpose_side, 4096 / side); };
+    const bool flat = b.rows < b.columns;
+    b.block_rows =
+        std::min(b.rows, flat ? transpose_side : other_side(std::min(b.columns, transpose_side)));
+    b.block_columns = std::min(b.columns, flat ? other_side(b.block_rows) : transpose_side);
   } else {
     b.block_columns = std::min(b.columns, row_block_elements);
     b.block_rows = std::min(b.rows, std::max<int64_t>(1, row_block_elements / b.block_columns));
@@ -79,19 +82,9 @@ void copy_block(const Blocks& b, const T* x, T* y, int64_t rows, int64_t columns
     for (int64_t r = 0; r < rows; ++r) std::fill_n(y + r * b.y_row, columns, x[r * b.x_row]);
     return;
   }
-  const bool turned = b.y_column == 1 && b.x_row == 1;
-  if constexpr (sizeof(T) == 1 || sizeof(T) == 4) {
-    using Plain = std::conditional_t<sizeof(T) == 1, uint8_t, uint32_t>;
-    if (turned && columns == b.y_row && columns >= 2 && columns <= 4) {
-      return interleave_columns(reinterpret_cast<const Plain*>(x), b.x_column,
-                                reinterpret_cast<Plain*>(y), rows, columns);
-    }
-  }
-  if constexpr (sizeof(T) == 4) {
-    if (turned) {
-      return transpose_block(reinterpret_cast<const uint32_t*>(x), b.x_column,
-                             reinterpret_cast<uint32_t*>(y), b.y_row, rows, columns);
-    }
+  if constexpr (std::is_trivially_copyable_v<T> && sizeof(T) <= 8) {
+    if (b.y_column == 1 && b.x_row == 1)
+      return transpose_block(sizeof(T), x, b.x_column, y, b.y_row, rows, columns);
   }
   for (int64_t r = 0; r < rows; ++r) {
     const T* from = x + r * b.x_row;

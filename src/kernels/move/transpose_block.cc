@@ -11,22 +11,22 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
-// 4 x 4 elements.
-HWY_INLINE void Square(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t y_row) {
-  const hn::FixedTag<uint32_t, 4> d;
-  const hn::RepartitionToWide<decltype(d)> dw;
-  const auto a = hn::LoadU(d, x);
-  const auto b = hn::LoadU(d, x + x_column);
-  const auto c = hn::LoadU(d, x + 2 * x_column);
-  const auto e = hn::LoadU(d, x + 3 * x_column);
-  const auto ab_low = hn::BitCast(dw, hn::InterleaveLower(d, a, b));
-  const auto ab_high = hn::BitCast(dw, hn::InterleaveUpper(d, a, b));
-  const auto ce_low = hn::BitCast(dw, hn::InterleaveLower(d, c, e));
-  const auto ce_high = hn::BitCast(dw, hn::InterleaveUpper(d, c, e));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dw, ab_low, ce_low)), d, y);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dw, ab_low, ce_low)), d, y + y_row);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dw, ab_high, ce_high)), d, y + 2 * y_row);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dw, ab_high, ce_high)), d, y + 3 * y_row);
+// As many rows as columns, each one vector of 16 bytes. Rows that lie half the square apart are
+// dealt into each other, which, done as often as the side can be halved, turns the square.
+template <class T>
+HWY_INLINE void Square(const T* x, int64_t x_column, T* y, int64_t y_row) {
+  constexpr int side = 16 / sizeof(T);
+  const hn::FixedTag<T, side> d;
+  hn::Vec<decltype(d)> v[side], w[side];
+  for (int i = 0; i < side; ++i) v[i] = hn::LoadU(d, x + i * x_column);
+  for (int left = side; left > 1; left /= 2) {
+    for (int i = 0; i < side / 2; ++i) {
+      w[2 * i] = hn::InterleaveLower(d, v[i], v[i + side / 2]);
+      w[2 * i + 1] = hn::InterleaveUpper(d, v[i], v[i + side / 2]);
+    }
+    for (int i = 0; i < side; ++i) v[i] = w[i];
+  }
+  for (int i = 0; i < side; ++i) hn::StoreU(v[i], d, y + i * y_row);
 }
 #endif
 
@@ -53,32 +53,75 @@ void Interleave(const T* x, int64_t x_column, T* y, int64_t rows, int64_t column
   }
 }
 
-void InterleaveWords(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t rows,
-                     int64_t columns) {
-  Interleave(x, x_column, y, rows, columns);
-}
-void InterleaveBytes(const uint8_t* x, int64_t x_column, uint8_t* y, int64_t rows,
-                     int64_t columns) {
-  Interleave(x, x_column, y, rows, columns);
+// The inverse: what stands in turns goes into columns of its own.
+template <class T>
+void Deal(const T* x, T* y, int64_t y_row, int64_t rows, int64_t columns) {
+  int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; c + lanes <= columns; c += lanes) {
+    const T* from = x + c * rows;
+    hn::Vec<decltype(d)> v0, v1, v2, v3;
+    if (rows == 2) {
+      hn::LoadInterleaved2(d, from, v0, v1);
+    } else if (rows == 3) {
+      hn::LoadInterleaved3(d, from, v0, v1, v2);
+    } else {
+      hn::LoadInterleaved4(d, from, v0, v1, v2, v3);
+      hn::StoreU(v3, d, y + 3 * y_row + c);
+    }
+    hn::StoreU(v0, d, y + c);
+    hn::StoreU(v1, d, y + y_row + c);
+    if (rows > 2) hn::StoreU(v2, d, y + 2 * y_row + c);
+  }
+#endif
+  for (; c < columns; ++c) {
+    for (int64_t r = 0; r < rows; ++r) y[r * y_row + c] = x[c * rows + r];
+  }
 }
 
-void TransposeBlock(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t y_row, int64_t rows,
-                    int64_t columns) {
+template <class T>
+void Transpose(const T* x, int64_t x_column, T* y, int64_t y_row, int64_t rows, int64_t columns) {
   int64_t r = 0;
 #if HWY_TARGET != HWY_SCALAR
-  for (; r + 4 <= rows; r += 4) {
+  constexpr int64_t side = 16 / sizeof(T);
+  for (; r + side <= rows; r += side) {
     int64_t c = 0;
-    for (; c + 4 <= columns; c += 4) {
+    for (; c + side <= columns; c += side) {
       Square(x + c * x_column + r, x_column, y + r * y_row + c, y_row);
     }
     for (; c < columns; ++c) {
-      for (int64_t i = r; i < r + 4; ++i) y[i * y_row + c] = x[c * x_column + i];
+      for (int64_t i = r; i < r + side; ++i) y[i * y_row + c] = x[c * x_column + i];
     }
   }
 #endif
   for (; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) y[r * y_row + c] = x[c * x_column + r];
   }
+}
+
+template <class T>
+void Turn(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
+  const auto* from = static_cast<const T*>(x);
+  auto* to = static_cast<T*>(y);
+  if (columns == y_row && columns >= 2 && columns <= 4)
+    return Interleave(from, x_column, to, rows, columns);
+  if (rows == x_column && rows >= 2 && rows <= 4) return Deal(from, to, y_row, rows, columns);
+  Transpose(from, x_column, to, y_row, rows, columns);
+}
+
+void Turn1(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
+  Turn<uint8_t>(x, x_column, y, y_row, rows, columns);
+}
+void Turn2(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
+  Turn<uint16_t>(x, x_column, y, y_row, rows, columns);
+}
+void Turn4(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
+  Turn<uint32_t>(x, x_column, y, y_row, rows, columns);
+}
+void Turn8(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
+  Turn<uint64_t>(x, x_column, y, y_row, rows, columns);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -88,22 +131,19 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sardonyx::kernels {
 
-HWY_EXPORT(InterleaveWords);
-HWY_EXPORT(InterleaveBytes);
-HWY_EXPORT(TransposeBlock);
+HWY_EXPORT(Turn1);
+HWY_EXPORT(Turn2);
+HWY_EXPORT(Turn4);
+HWY_EXPORT(Turn8);
 
-void interleave_columns(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t rows,
-                        int64_t columns) {
-  HWY_DYNAMIC_DISPATCH(InterleaveWords)(x, x_column, y, rows, columns);
-}
-void interleave_columns(const uint8_t* x, int64_t x_column, uint8_t* y, int64_t rows,
-                        int64_t columns) {
-  HWY_DYNAMIC_DISPATCH(InterleaveBytes)(x, x_column, y, rows, columns);
-}
-
-void transpose_block(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t y_row, int64_t rows,
-                     int64_t columns) {
-  HWY_DYNAMIC_DISPATCH(TransposeBlock)(x, x_column, y, y_row, rows, columns);
+void transpose_block(int element_bytes, const void* x, int64_t x_column, void* y, int64_t y_row,
+                     int64_t rows, int64_t columns) {
+  switch (element_bytes) {
+    case 1: return HWY_DYNAMIC_DISPATCH(Turn1)(x, x_column, y, y_row, rows, columns);
+    case 2: return HWY_DYNAMIC_DISPATCH(Turn2)(x, x_column, y, y_row, rows, columns);
+    case 4: return HWY_DYNAMIC_DISPATCH(Turn4)(x, x_column, y, y_row, rows, columns);
+    default: return HWY_DYNAMIC_DISPATCH(Turn8)(x, x_column, y, y_row, rows, columns);
+  }
 }
 
 }  // namespace sardonyx::kernels

@@ -5,14 +5,15 @@
 
 namespace sardonyx::kernels {
 
-// y[r * columns + c] = x[c * x_column + r] for r < rows, c < columns; 2 to 4 columns.
-void interleave_columns(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t rows,
-                        int64_t columns);
-void interleave_columns(const uint8_t* x, int64_t x_column, uint8_t* y, int64_t rows,
-                        int64_t columns);
+// y[r * y_row + c] = x[c * x_column + r] for r < rows, c < columns; elements of 1, 2, 4 or 8 bytes.
+// Fast too where 2 to 4 rows or columns lie side by side without gaps.
+void transpose_block(int element_bytes, const void* x, int64_t x_column, void* y, int64_t y_row,
+                     int64_t rows, int64_t columns);
 
-// y[r * y_row + c] = x[c * x_column + r] for r < rows, c < columns.
-void transpose_block(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t y_row, int64_t rows,
-                     int64_t columns);
+// y[r * columns + c] = x[c * x_column + r] for r < rows, c < columns; 2 to 4 columns.
+template <class T>
+void interleave_columns(const T* x, int64_t x_column, T* y, int64_t rows, int64_t columns) {
+  transpose_block(sizeof(T), x, x_column, y, columns, rows, columns);
+}
 
 }  // namespace sardonyx::kernels

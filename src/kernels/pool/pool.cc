@@ -187,7 +187,14 @@ bool is_global(const PoolShape& s) {
 
 void global_float(PoolKind kind, const PoolShape& s, const float* x, float* y, ThreadPool& pool) {
   const int64_t n = volume(s.in);
+  constexpr int64_t few = 256;
   for_rows_of(s.planes, n, pool, [&](int64_t begin, int64_t end) {
+    if (n <= few) {
+      pool_planes(kind, x + begin * n, end - begin, n, y + begin);
+      if (kind == PoolKind::max) return;
+      for (int64_t p = begin; p < end; ++p) y[p] /= static_cast<float>(n);
+      return;
+    }
     for (int64_t p = begin; p < end; ++p) {
       y[p] = kind == PoolKind::max ? row_max(x + p * n, n)
                                    : row_sum(x + p * n, n) / static_cast<float>(n);
@@ -278,11 +285,47 @@ int64_t whole_windows(const PoolShape& s, int64_t k) {
   return std::min(s.out[2], (end - 1) / s.stride[2] + 1) - k;
 }
 
+// Windows of so few elements, in planes whose places are 32 bits.
+constexpr int64_t most_taps = 64;
+bool has_few_taps(const PoolShape& s) {
+  return s.kernel[0] <= most_taps && s.kernel[1] <= most_taps && s.kernel[2] <= most_taps &&
+         volume(s.kernel) <= most_taps && volume(s.in) <= std::numeric_limits<int32_t>::max();
+}
+
+// Windows that lie whole in a row share their elements' offsets.
+void taps_float(PoolKind kind, const PoolShape& s, const float* x, float* y, bool count_include_pad,
+                ThreadPool& pool) {
+  for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
+    const float* in = x + plane * volume(s.in);
+    float* out = y + (plane * s.out[0] * s.out[1] + row) * s.out[2];
+    WindowSpans w;
+    w.at[0] = span_of(s, 0, row / s.out[1]);
+    w.at[1] = span_of(s, 1, row % s.out[1]);
+    for (int64_t k = 0; k < s.out[2];) {
+      w.at[2] = span_of(s, 2, k);
+      const int64_t windows = std::max<int64_t>(1, whole_windows(s, k)), end = k + windows;
+      int32_t taps[most_taps];
+      int64_t count = 0;
+      visit_window(s, w, [&](int64_t at) { taps[count++] = static_cast<int32_t>(at); });
+      if (count == 0)
+        std::fill_n(out + k, windows, kind == PoolKind::max ? least_of<float>() : 0.0f);
+      else
+        pool_taps(kind, in, s.stride[2], taps, count, windows, out + k);
+      const double divisor = count_include_pad ? padded_count(s, w) : inside_count(w);
+      for (; k < end; ++k) {
+        if (kind == PoolKind::average && count != 0) out[k] /= static_cast<float>(divisor);
+      }
+    }
+  });
+}
+
 // Output rows by vectors: for each window row and column one pass over the outputs whose element
 // lies inside, adding or comparing into the row; then the divisor.
 void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, bool count_include_pad,
                 ThreadPool& pool) {
   if (LineBlocks::applies(s)) return blocks_float(kind, s, x, y, count_include_pad, pool);
+  if (has_few_taps(s) && s.stride[2] <= 2)
+    return taps_float(kind, s, x, y, count_include_pad, pool);
   for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
     const float* in = x + plane * volume(s.in);
     float* out = y + (plane * s.out[0] * s.out[1] + row) * s.out[2];
@@ -305,6 +348,36 @@ void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, boo
       const auto divisor = static_cast<float>(count == 0 ? 1 : count);  // the sum of nothing is 0
       const int64_t end = k + std::max<int64_t>(1, whole_windows(s, k));
       for (; k < end; ++k) out[k] /= divisor;
+    }
+  });
+}
+
+// The largest with their places.
+void places_float(const PoolShape& s, const float* x, float* y, int64_t* places, bool column_major,
+                  ThreadPool& pool) {
+  for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
+    const int64_t base = plane * volume(s.in);
+    const int64_t to = (plane * s.out[0] * s.out[1] + row) * s.out[2];
+    WindowSpans w;
+    w.at[0] = span_of(s, 0, row / s.out[1]);
+    w.at[1] = span_of(s, 1, row % s.out[1]);
+    for (int64_t k = 0; k < s.out[2];) {
+      w.at[2] = span_of(s, 2, k);
+      const int64_t windows = std::max<int64_t>(1, whole_windows(s, k));
+      int32_t taps[most_taps];
+      int64_t count = 0;
+      visit_window(s, w, [&](int64_t at) { taps[count++] = static_cast<int32_t>(at); });
+      if (count == 0) {
+        std::fill_n(y + to + k, windows, least_of<float>());
+        std::fill_n(places + to + k, windows, int64_t{-1});
+      } else {
+        pool_places(x + base, s.stride[2], taps, count, windows, base, y + to + k, places + to + k);
+      }
+      k += windows;
+    }
+    if (!column_major) return;
+    for (int64_t i = to; i < to + s.out[2]; ++i) {
+      if (places[i] >= 0) places[i] = base + column_major_of(s, places[i] - base);
     }
   });
 }
@@ -436,6 +509,10 @@ void max_pool(ElementType type, const PoolShape& shape, const void* x, void* y, 
     auto* to = static_cast<float*>(y);
     if (is_global(shape)) return global_float(PoolKind::max, shape, from, to, pool);
     return rows_float(PoolKind::max, shape, from, to, false, pool);
+  }
+  if (type == ElementType::float32 && has_few_taps(shape)) {
+    return places_float(shape, static_cast<const float*>(x), static_cast<float*>(y), indices,
+                        column_major, pool);
   }
   if (is_integer(type) && bit_width(type) >= 8 && type != ElementType::uint64) {
     if (type == ElementType::uint8)

@@ -183,6 +183,136 @@ void MaxSigned(const int8_t* const* taps, int64_t count, int64_t step, int64_t p
   MaxPixels(taps, count, step, pixels, channels, y);
 }
 
+// Outputs side by side, `load` their elements at a tap.
+template <class Load>
+HWY_INLINE void PlacesAt(const Load& load, const int32_t* taps, int64_t count, int64_t stride,
+                         int64_t first, float* y, int64_t* places) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  auto best = load(taps[0]);
+  auto found = hn::Set(di, taps[0]);
+  for (int64_t t = 1; t < count; ++t) {
+    const auto v = load(taps[t]);
+    const auto better = hn::AndNot(hn::Le(v, best), hn::Eq(best, best));
+    best = hn::IfThenElse(better, v, best);
+    found = hn::IfThenElse(hn::RebindMask(di, better), hn::Set(di, taps[t]), found);
+  }
+  hn::StoreU(best, d, y);
+  alignas(64) int32_t at[hn::MaxLanes(di)];
+  hn::Store(found, di, at);
+  for (int64_t k = 0; k < static_cast<int64_t>(hn::Lanes(d)); ++k)
+    places[k] = first + k * stride + at[k];
+}
+
+void PoolPlaces(const float* x, int64_t stride, const int32_t* taps, int64_t count, int64_t n,
+                int64_t first, float* y, int64_t* places) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t k = 0;
+  const auto all = [&](int64_t room, const auto& load) HWY_ATTR {
+    for (; k + lanes + room <= n; k += lanes) {
+      const float* from = x + k * stride;
+      PlacesAt([&](int32_t tap) HWY_ATTR { return load(from + tap); }, taps, count, stride,
+               first + k * stride, y + k, places + k);
+    }
+  };
+  if (stride == 1) {
+    all(0, [d](const float* from) HWY_ATTR { return hn::LoadU(d, from); });
+#if HWY_TARGET != HWY_SCALAR
+  } else if (stride == 2) {
+    // The last pair may end behind the plane.
+    all(1, [d, lanes](const float* from) HWY_ATTR {
+      return hn::ConcatEven(d, hn::LoadU(d, from + lanes), hn::LoadU(d, from));
+    });
+#endif
+  }
+  for (; k < n; ++k) {
+    const float* from = x + k * stride;
+    int32_t found = taps[0];
+    for (int64_t t = 1; t < count; ++t) {
+      const float v = from[taps[t]], best = from[found];
+      found = !(v <= best) && best == best ? taps[t] : found;
+    }
+    y[k] = from[found];
+    places[k] = first + k * stride + found;
+  }
+}
+
+template <class Op>
+HWY_INLINE void TapsOf(const Op& op, const float* x, int64_t stride, const int32_t* taps,
+                       int64_t count, int64_t n, float* y) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto join = [&](int64_t k, const auto& load) HWY_ATTR {
+    const float* from = x + k * stride;
+    auto v = load(from + taps[0]);
+    for (int64_t t = 1; t < count; ++t) v = op(v, load(from + taps[t]));
+    return v;
+  };
+  int64_t k = 0;
+  if (stride == 1) {
+    const auto load = [d](const float* from) HWY_ATTR { return hn::LoadU(d, from); };
+    for (; k + lanes <= n; k += lanes) hn::StoreU(join(k, load), d, y + k);
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - k));
+    if (k < n) {
+      const auto masked = [=](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from); };
+      hn::BlendedStore(join(k, masked), some, d, y + k);
+    }
+    return;
+  }
+#if HWY_TARGET == HWY_SCALAR
+  for (; k < n; ++k)
+    hn::StoreU(join(k, [d](const float* from) HWY_ATTR { return hn::LoadU(d, from); }), d, y + k);
+#else
+  // The last pair may end behind the plane.
+  for (; k + lanes < n; k += lanes) {
+    const auto load = [d, lanes](const float* from) HWY_ATTR {
+      return hn::ConcatEven(d, hn::LoadU(d, from + lanes), hn::LoadU(d, from));
+    };
+    hn::StoreU(join(k, load), d, y + k);
+  }
+  const int64_t floats = 2 * (n - k) - 1;
+  const auto low = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, floats)));
+  const auto high = hn::FirstN(d, static_cast<size_t>(HWY_MAX(int64_t{0}, floats - lanes)));
+  const auto masked = [=](const float* from) HWY_ATTR {
+    return hn::ConcatEven(d, hn::MaskedLoad(high, d, from + lanes), hn::MaskedLoad(low, d, from));
+  };
+  hn::BlendedStore(join(k, masked), hn::FirstN(d, static_cast<size_t>(n - k)), d, y + k);
+#endif
+}
+
+void PoolTaps(PoolKind kind, const float* x, int64_t stride, const int32_t* taps, int64_t count,
+              int64_t n, float* y) {
+  if (kind == PoolKind::max) {
+    TapsOf(max_of, x, stride, taps, count, n, y);
+  } else {
+    TapsOf(add_of, x, stride, taps, count, n, y);
+  }
+}
+
+void PoolPlanes(PoolKind kind, const float* x, int64_t planes, int64_t n, float* y) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t whole = n / lanes * lanes;
+  const auto left = hn::FirstN(d, static_cast<size_t>(n - whole));
+  const auto least = hn::Neg(hn::Inf(d));
+  for (int64_t p = 0; p < planes; ++p, x += n) {
+    auto sum = hn::MaskedLoad(left, d, x + whole);
+    for (int64_t i = 0; i < whole; i += lanes) sum = hn::Add(sum, hn::LoadU(d, x + i));
+    y[p] = hn::GetLane(hn::SumOfLanes(d, sum));
+    if (kind == PoolKind::average) continue;
+    // The sum tells of what is no number.
+    auto best = hn::IfThenElse(left, hn::MaskedLoad(left, d, x + whole), least);
+    for (int64_t i = 0; i < whole; i += lanes) best = hn::Max(best, hn::LoadU(d, x + i));
+    if (HWY_UNLIKELY(y[p] != y[p])) {
+      best = least;
+      for (int64_t i = 0; i < n; ++i) best = max_of(best, hn::Set(d, x[i]));
+    }
+    y[p] = hn::GetLane(hn::MaxOfLanes(d, best));
+    if (hn::GetLane(best) != hn::GetLane(best)) y[p] = hn::GetLane(best);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();
@@ -195,6 +325,23 @@ HWY_EXPORT(PoolRow);
 void pool_row(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t stride,
               int64_t dilation, int64_t pad, const float* x, float* y) {
   HWY_DYNAMIC_DISPATCH(PoolRow)(kind, in, out, kernel, stride, dilation, pad, x, y);
+}
+
+HWY_EXPORT(PoolPlaces);
+void pool_places(const float* x, int64_t stride, const int32_t* taps, int64_t count, int64_t n,
+                 int64_t first, float* y, int64_t* places) {
+  HWY_DYNAMIC_DISPATCH(PoolPlaces)(x, stride, taps, count, n, first, y, places);
+}
+
+HWY_EXPORT(PoolTaps);
+void pool_taps(PoolKind kind, const float* x, int64_t stride, const int32_t* taps, int64_t count,
+               int64_t n, float* y) {
+  HWY_DYNAMIC_DISPATCH(PoolTaps)(kind, x, stride, taps, count, n, y);
+}
+
+HWY_EXPORT(PoolPlanes);
+void pool_planes(PoolKind kind, const float* x, int64_t planes, int64_t n, float* y) {
+  HWY_DYNAMIC_DISPATCH(PoolPlanes)(kind, x, planes, n, y);
 }
 
 HWY_EXPORT(PoolPixels);
