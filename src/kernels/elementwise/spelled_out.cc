@@ -31,12 +31,17 @@ void with_count(int64_t n, Body&& body) {
   }
 }
 
-// Copies forward in whole steps: up to a step more is read and written.
+// Copies forward in whole steps: up to a step more is read and written. What is written may be what
+// a later step reads.
 constexpr size_t copy_step = 32;
 void copy_ahead(const void* from, void* to, size_t bytes) {
   const auto* in = static_cast<const char*>(from);
   auto* out = static_cast<char*>(to);
-  for (size_t i = 0; i < bytes; i += copy_step) std::memcpy(out + i, in + i, copy_step);
+  for (size_t i = 0; i < bytes; i += copy_step) {
+    char step[copy_step];
+    std::memcpy(step, in + i, copy_step);
+    std::memcpy(out + i, step, copy_step);
+  }
 }
 
 // `rows` rows of n elements, so far apart.
