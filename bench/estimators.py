@@ -9,7 +9,6 @@ with the models of bench/zoo. Samples take each feature from another of the 400,
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import statistics
 import sys
@@ -135,23 +134,12 @@ def table(measured: list[dict], options: argparse.Namespace) -> str:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench --estimators", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"),
-                        help="the sardonyx program (./dev bench builds and names it)")
     parser.add_argument("--estimators", default="all", help="names with commas between them, or all: " + ", ".join(NAMES))
     parser.add_argument("--rows", default="1,400,10000", help="samples at a time (default 1,400,10000)")
-    parser.add_argument("--threads", default="1", help="numbers of threads with commas between them (default 1)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="to spend on taking turns, per figure (default 0.3)")
-    parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
-    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/models.md")
-    parser.add_argument("--folder", dest="models_folder", type=pathlib.Path, default=ROOT / "build" / "bench-estimators",
-                        help="where models are kept")
+    run.add_options(parser, "models.md", "bench-estimators", 0.3)
     options = parser.parse_args()
-    options.loads = 1
-    options.estimators = NAMES if options.estimators == "all" else options.estimators.split(",")
-    if unknown := [name for name in options.estimators if name not in NAMES]:
-        parser.error(f"unknown estimators: {', '.join(unknown)}; known: {', '.join(NAMES)}")
+    options.estimators = run.chosen(parser, options.estimators, NAMES)
     options.rows = [int(part) for part in options.rows.split(",")]
-    options.threads = [int(part) for part in options.threads.split(",")]
     return options
 
 
@@ -170,8 +158,6 @@ def main() -> int:
                 print(report.line(row), flush=True)
     text = table(measured, options)
     print(text)
-    if options.json:
-        options.json.write_text(json.dumps(measured, indent=1) + "\n")
     if options.write_docs:
         import onnxruntime
         import skl2onnx
@@ -181,12 +167,7 @@ def main() -> int:
                            f"Made by `{report.command_line('--estimators')}` with scikit-learn {sklearn.__version__}, skl2onnx "
                            f"{skl2onnx.__version__} and ONNX Runtime {onnxruntime.__version__} on {report.machine(peak)}.\n"
                            f"Time of Sardonyx, and ONNX Runtime's time divided by it.\n\n{text}")
-    wrong = [row for row in measured if "error" in row or
-             not row["max_diff_over_rms"] <= TOLERANCES.get(row["name"], values.TOLERANCE)]
-    for row in wrong:
-        what = row.get("error") or f"outputs differ by {row['max_diff_over_rms']:.2g} of their RMS"
-        print(f"bench: {row['model']} at {row['threads']} threads: {what}", file=sys.stderr)
-    return 1 if wrong else 0
+    return run.finish(measured, options, lambda row: TOLERANCES.get(row["name"], values.TOLERANCE))
 
 
 if __name__ == "__main__":

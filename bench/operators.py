@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import pathlib
 import statistics
 import sys
@@ -21,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import report
 import run
+import values
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- operators:begin -->", "<!-- operators:end -->"
@@ -380,21 +380,12 @@ def summary(rows: list[dict]) -> str:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench --operators", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"),
-                        help="the sardonyx program (./dev bench builds and names it)")
     parser.add_argument("--cases", default="", help="beginnings of names with commas between them (default: all)")
-    parser.add_argument("--threads", default="1", help="numbers of threads with commas between them (default 1)")
-    parser.add_argument("--seconds", type=float, default=0.15, help="to spend on taking turns, per case (default 0.15)")
-    parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
-    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/single_operators.md")
-    parser.add_argument("--folder", dest="models_folder", type=pathlib.Path, default=ROOT / "build" / "bench-operators",
-                        help="where models are kept")
+    run.add_options(parser, "single_operators.md", "bench-operators", 0.15)
     options = parser.parse_args()
-    options.loads = 1
     options.cases = [name for name in CASES if name.startswith(tuple(options.cases.split(",")))]
     if not options.cases:
         parser.error("no case begins so; names are operators, like MatMul or Cast_f32")
-    options.threads = [int(part) for part in options.threads.split(",")]
     return options
 
 
@@ -409,20 +400,13 @@ def main() -> int:
             rows.append(run.measure(name, known, threads, peak, options))
     text = f"{summary(rows)}\n\n{table(rows)}"
     print(text)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
     if options.write_docs:
         import onnxruntime
 
         report.put_between(ROOT / "docs" / "single_operators.md", BEGIN, END,
                            f"Made by `{report.command_line('--operators')}` with ONNX Runtime {onnxruntime.__version__} on "
                            f"{report.machine(peak)}.\n\n{text}")
-    wrong = [row for row in rows if "error" in row or
-             not (row["max_diff_over_rms"] <= 1e-3 or CASES[row["model"]].op in DRAWN)]
-    for row in wrong:
-        what = row.get("error") or f"outputs differ by {row['max_diff_over_rms']:.2g} of their RMS"
-        print(f"bench: {row['model']} at {row['threads']} threads: {what}", file=sys.stderr)
-    return 1 if wrong else 0
+    return run.finish(rows, options, lambda row: np.inf if CASES[row["model"]].op in DRAWN else values.TOLERANCE)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import pathlib
 import subprocess
 import sys
@@ -156,21 +155,10 @@ def table(rows: list[dict]) -> str:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench --published", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"),
-                        help="the sardonyx program (./dev bench builds and names it)")
     parser.add_argument("--models", default="all", help="names with commas between them, or all: " + ", ".join(MODELS))
-    parser.add_argument("--threads", default="1", help="numbers of threads with commas between them (default 1)")
-    parser.add_argument("--seconds", type=float, default=0.6, help="to spend on taking turns, per row (default 0.6)")
-    parser.add_argument("--loads", type=int, default=1, help="sessions created per row (default 1)")
-    parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
-    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/models.md")
-    parser.add_argument("--folder", dest="models_folder", type=pathlib.Path, default=ROOT / "build" / "bench-published",
-                        help="where packages and models are kept")
+    run.add_options(parser, "models.md", "bench-published", 0.6)
     options = parser.parse_args()
-    options.models = list(MODELS) if options.models == "all" else options.models.split(",")
-    if unknown := [name for name in options.models if name not in MODELS]:
-        parser.error(f"unknown models: {', '.join(unknown)}; known: {', '.join(MODELS)}")
-    options.threads = [int(part) for part in options.threads.split(",")]
+    options.models = run.chosen(parser, options.models, list(MODELS))
     return options
 
 def main() -> int:
@@ -181,19 +169,13 @@ def main() -> int:
     rows = run.measure_all(known, peak, options)
     machine = report.machine(peak)
     print(machine)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
     if options.write_docs:
         import onnxruntime
 
         report.put_between(ROOT / "docs" / "models.md", BEGIN, END,
                            f"Made by `{report.command_line('--published')}` with ONNX Runtime {onnxruntime.__version__} on "
                            f"{machine}.\n\n{table(rows)}")
-    wrong = [row for row in rows if "error" in row or not row["max_diff_over_rms"] <= MODELS[row["model"]].tolerance]
-    for row in wrong:
-        what = row.get("error") or f"outputs differ by {row['max_diff_over_rms']:.2g} of their RMS"
-        print(f"bench: {row['model']} at {row['threads']} threads: {what}", file=sys.stderr)
-    return 1 if wrong else 0
+    return run.finish(rows, options, lambda row: MODELS[row["model"]].tolerance)
 
 if __name__ == "__main__":
     sys.exit(main())

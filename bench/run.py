@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 import build_models
 import report
@@ -184,6 +185,40 @@ def measure_all(known: dict[str, dict], peak: dict, options: argparse.Namespace)
             rows.append(measure(name, known[name], threads, peak, options))
             print(report.line(rows[-1]), flush=True)
     return rows
+
+
+def add_options(parser: argparse.ArgumentParser, page: str, folder: str, seconds: float) -> None:
+    """What the benchmarks of single things share."""
+    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"),
+                        help="the sardonyx program (./dev bench builds and names it)")
+    parser.add_argument("--threads", default="1", type=lambda text: [int(part) for part in text.split(",")],
+                        help="numbers of threads with commas between them (default 1)")
+    parser.add_argument("--seconds", type=float, default=seconds,
+                        help=f"to spend on taking turns, per figure (default {seconds})")
+    parser.add_argument("--loads", type=int, default=1, help="sessions created per figure (default 1)")
+    parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
+    parser.add_argument("--write-docs", action="store_true", help=f"put the table into docs/{page}")
+    parser.add_argument("--folder", dest="models_folder", type=pathlib.Path, default=ROOT / "build" / folder,
+                        help="where models are kept")
+
+
+def chosen(parser: argparse.ArgumentParser, wanted: str, names: list[str]) -> list[str]:
+    """Names with commas between them, or all."""
+    found = names if wanted == "all" else wanted.split(",")
+    if unknown := [name for name in found if name not in names]:
+        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(names)}")
+    return found
+
+
+def finish(rows: list[dict], options: argparse.Namespace, tolerance: Callable[[dict], float]) -> int:
+    """Saves the rows and names those that failed or whose outputs are too far apart: the exit code."""
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    wrong = [row for row in rows if "error" in row or not row["max_diff_over_rms"] <= tolerance(row)]
+    for row in wrong:
+        what = row.get("error") or f"outputs differ by {row['max_diff_over_rms']:.2g} of their RMS"
+        print(f"bench: {row['model']} at {row['threads']} threads: {what}", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 def parse_arguments() -> argparse.Namespace:

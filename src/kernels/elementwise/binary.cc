@@ -52,12 +52,13 @@ PlainRow text_row(BinaryOp op) {
   };
 }
 
-PlainRow double_row_of(BinaryOp op);
+void double_power_row(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb);
 
 PlainRow plain_row_of(BinaryOp op, ElementType type) {
   switch (type) {
     case ElementType::float32: return plain_binary<float>(op);
-    case ElementType::float64: return double_row_of(op);
+    case ElementType::float64:
+      return op == BinaryOp::pow ? double_power_row : plain_binary<double>(op);
     case ElementType::int8: return plain_binary<int8_t>(op);
     case ElementType::int16: return plain_binary<int16_t>(op);
     case ElementType::int32: return plain_binary<int32_t>(op);
@@ -102,25 +103,6 @@ void double_power_row(const void* a, const void* b, void* y, int64_t n, int64_t 
       simple_power(*static_cast<const double*>(b), x, static_cast<double*>(y), n))
     return;
   plain_binary<double>(BinaryOp::pow)(a, b, y, n, sa, sb);
-}
-
-// The same for dense rows alone, where there is a vector form.
-template <BinaryOp op>
-void double_row(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
-  if (sa != 1 || sb != 1) return plain_binary<double>(op)(a, b, y, n, sa, sb);
-  double_binary(op)(static_cast<const double*>(a), static_cast<const double*>(b),
-                    static_cast<double*>(y), n);
-}
-
-PlainRow double_row_of(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::add: return double_row<BinaryOp::add>;
-    case BinaryOp::sub: return double_row<BinaryOp::sub>;
-    case BinaryOp::mul: return double_row<BinaryOp::mul>;
-    case BinaryOp::div: return double_row<BinaryOp::div>;
-    case BinaryOp::pow: return double_power_row;
-    default: return plain_binary<double>(op);
-  }
 }
 
 void power_scalar_b(const float* a, const float* b, float* y, int64_t n) {

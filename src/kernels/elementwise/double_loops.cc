@@ -84,35 +84,6 @@ DoubleUnary FindDoubleUnary(UnaryOp op) {
   }
 }
 
-template <auto op>
-void DoublesLoop(const double* a, const double* b, double* y, int64_t n) {
-  const D d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(op(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
-  if (i < n) {
-    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const V v = op(hn::MaskedLoad(some, d, a + i), hn::MaskedLoad(some, d, b + i));
-    hn::BlendedStore(v, some, d, y + i);
-  }
-}
-
-constexpr auto add_of = [](V a, V b) HWY_ATTR { return hn::Add(a, b); };
-constexpr auto sub_of = [](V a, V b) HWY_ATTR { return hn::Sub(a, b); };
-constexpr auto mul_of = [](V a, V b) HWY_ATTR { return hn::Mul(a, b); };
-constexpr auto div_of = [](V a, V b) HWY_ATTR { return hn::Div(a, b); };
-
-DoubleBinary FindDoubleBinary(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::add: return DoublesLoop<add_of>;
-    case BinaryOp::sub: return DoublesLoop<sub_of>;
-    case BinaryOp::mul: return DoublesLoop<mul_of>;
-    case BinaryOp::div: return DoublesLoop<div_of>;
-    default: return nullptr;
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();
@@ -121,10 +92,8 @@ HWY_AFTER_NAMESPACE();
 namespace sardonyx::kernels {
 
 HWY_EXPORT(FindDoubleUnary);
-HWY_EXPORT(FindDoubleBinary);
 
 DoubleUnary double_unary(UnaryOp op) { return HWY_DYNAMIC_DISPATCH(FindDoubleUnary)(op); }
-DoubleBinary double_binary(BinaryOp op) { return HWY_DYNAMIC_DISPATCH(FindDoubleBinary)(op); }
 
 }  // namespace sardonyx::kernels
 #endif
