@@ -1,6 +1,8 @@
 // Convolutions of bytes in both layouts, against sums of integers one by one.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <random>
 
 #include "kernels/conv/conv_bytes.h"
@@ -35,8 +37,24 @@ int32_t value(ElementType type, uint8_t byte) {
   return type == ElementType::int8 ? static_cast<int8_t>(byte) : byte;
 }
 
-int64_t in_pixels(const ConvShape& s) { return s.in[0] * s.in[1]; }
-int64_t out_pixels(const ConvShape& s) { return s.out[0] * s.out[1]; }
+int64_t product(const ConvShape& s, const ConvShape::Dims& dims) {
+  return std::accumulate(dims.begin(), dims.begin() + s.rank, int64_t{1}, std::multiplies<>());
+}
+int64_t in_pixels(const ConvShape& s) { return product(s, s.in); }
+int64_t out_pixels(const ConvShape& s) { return product(s, s.out); }
+
+// The pixel of the input, or -1, that a tap of a window meets.
+int64_t met(const ConvShape& s, int64_t window, int64_t tap) {
+  int64_t pixel = 0, step = 1;
+  for (auto i = static_cast<size_t>(s.rank); i-- > 0;) {
+    const int64_t at =
+        window % s.out[i] * s.stride[i] + tap % s.kernel[i] * s.dilation[i] - s.pad_begin[i];
+    if (at < 0 || at >= s.in[i]) return -1;
+    pixel += at * step;
+    step *= s.in[i], window /= s.out[i], tap /= s.kernel[i];
+  }
+  return pixel;
+}
 
 float of_byte(const ByteScale& how, uint8_t byte) {
   return static_cast<float>(value(how.type, byte) - how.zero) * how.scale;
@@ -51,22 +69,20 @@ uint8_t added(const Case& c, uint8_t first, uint8_t second) {
 // y [batch, out_channels, pixels], straight from the definition.
 std::vector<uint8_t> expected(const Case& c) {
   const ConvShape& s = c.shape;
-  const int64_t group_in = s.in_channels / s.group, group_out = s.out_channels / s.group;
+  const int64_t group_in = s.in_channels / s.group, group_out = s.out_channels / s.group,
+                taps = product(s, s.kernel);
   std::vector<uint8_t> y;
   for (int64_t i = 0; i < s.batch * s.out_channels * out_pixels(s); ++i) {
     const int64_t pixel = i % out_pixels(s), m = i / out_pixels(s) % s.out_channels,
                   n = i / out_pixels(s) / s.out_channels;
     int64_t sum = c.bias[static_cast<size_t>(m)];
     for (int64_t k = 0; k < group_in; ++k) {
-      for (int64_t t = 0; t < s.kernel[0] * s.kernel[1]; ++t) {
-        const int64_t h = pixel / s.out[1] * s.stride[0] + t / s.kernel[1] * s.dilation[0] -
-                          s.pad_begin[0],
-                      w = pixel % s.out[1] * s.stride[1] + t % s.kernel[1] * s.dilation[1] -
-                          s.pad_begin[1];
-        if (h < 0 || h >= s.in[0] || w < 0 || w >= s.in[1]) continue;
+      for (int64_t t = 0; t < taps; ++t) {
+        const int64_t from = met(s, pixel, t);
+        if (from < 0) continue;
         const int64_t channel = m / group_out * group_in + k;
-        const auto at = (n * s.in_channels + channel) * in_pixels(s) + h * s.in[1] + w;
-        const auto wt = (m * group_in + k) * s.kernel[0] * s.kernel[1] + t;
+        const auto at = (n * s.in_channels + channel) * in_pixels(s) + from;
+        const auto wt = (m * group_in + k) * taps + t;
         sum += int64_t{value(c.x_type, c.x[static_cast<size_t>(at)]) - c.x_zero} *
                (value(c.w_type, c.w[static_cast<size_t>(wt)]) - c.w_zero[static_cast<size_t>(m)]);
       }
@@ -155,24 +171,21 @@ Case draw(std::mt19937& random) {
   s.in_channels = pick(0, 3) == 0 ? pick(60, 140) : pick(1, 40);
   s.group = depthwise ? s.in_channels : 1;
   s.out_channels = depthwise ? s.in_channels : pick(1, 150);
-  for (size_t i = 0; i < 2; ++i) {
+  s.rank = pick(0, 4) == 0 ? 1 : pick(0, 4) == 0 ? 3 : 2;
+  const int64_t longest = s.rank == 3 ? 5 : 14;
+  for (size_t i = 0; i < static_cast<size_t>(s.rank); ++i) {
     s.kernel[i] = pick(0, 1) ? pick(1, 5) : 1;
     s.stride[i] = pick(1, 2), s.dilation[i] = pick(1, 2);
     s.pad_begin[i] = pick(0, 3), s.pad_end[i] = pick(0, 3);
-    s.in[i] = pick(1, 14);
+    s.in[i] = pick(1, longest);
     s.out[i] = conv_out_size(s.in[i], s.kernel[i], s.stride[i], s.dilation[i], s.pad_begin[i],
                              s.pad_end[i]);
-  }
-  if (pick(0, 4) == 0) {
-    s.rank = 1;
-    s.kernel[1] = s.stride[1] = s.dilation[1] = s.in[1] = s.out[1] = 1;
-    s.pad_begin[1] = s.pad_end[1] = 0;
   }
   c.x_type = type(), c.w_type = type(), c.y_type = type();
   c.x_zero = zero(c.x_type), c.y_zero = zero(c.y_type);
   c.x.resize(static_cast<size_t>(s.batch * s.in_channels * in_pixels(s)));
   c.w.resize(
-      static_cast<size_t>(s.out_channels * (s.in_channels / s.group) * s.kernel[0] * s.kernel[1]));
+      static_cast<size_t>(s.out_channels * (s.in_channels / s.group) * product(s, s.kernel)));
   for (uint8_t& b : c.x) b = static_cast<uint8_t>(pick(0, 255));
   for (uint8_t& b : c.w) b = static_cast<uint8_t>(pick(0, 255));
   const bool zeros = pick(0, 1) == 1;
@@ -186,7 +199,7 @@ Case draw(std::mt19937& random) {
 
 TEST(ConvBytes, BothLayoutsGiveTheExactSums) {
   std::mt19937 random(11);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 120; ++i) {
     const Case c = draw(random);
     const std::vector<uint8_t> y = expected(c);
     each_target([&] {

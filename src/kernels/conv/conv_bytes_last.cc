@@ -15,8 +15,7 @@
 namespace sardonyx::kernels {
 namespace {
 
-constexpr int64_t most_depthwise_taps = 256;  // whose sums floats hold exactly
-constexpr int64_t row_block = 64;             // rows of one product
+constexpr int64_t row_block = 64;  // rows of one product
 
 bool is_depthwise(const ConvShape& s) {
   return s.group > 1 && s.group == s.in_channels && s.group == s.out_channels;
@@ -159,20 +158,6 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
   }
 }
 
-void run_depthwise(const ConvGeometry& g, const ConvBytes& job, ThreadPool& pool) {
-  const int64_t lines = g.batch * g.out[0] * g.out[1], line = g.out[2] * g.group;
-  pool.parallel_for(
-      lines, divide_up(int64_t{1} << 16, std::max<int64_t>(1, line * g.taps)),
-      [&](int64_t begin, int64_t end, int) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t image = i / g.out[1] / g.out[0];
-          depthwise_bytes_line(
-              g, job, static_cast<const uint8_t*>(job.x) + image * g.in_pixels * g.group,
-              i / g.out[1] % g.out[0], i % g.out[1], static_cast<uint8_t*>(job.y) + i * line);
-        }
-      });
-}
-
 // Weights [out_channels, channels, taps] as signed rows [out_channels, row_bytes], taps before
 // channels, filled up with 0.
 std::vector<int8_t> weight_rows(const ConvGeometry& g, int64_t row_bytes, ElementType type,
@@ -194,7 +179,7 @@ std::vector<int8_t> weight_rows(const ConvGeometry& g, int64_t row_bytes, Elemen
 
 bool conv_bytes_last_applies(const ConvShape& shape) {
   if (shape.group == 1) return shape.in_channels > 0;
-  return is_depthwise(shape) && ConvGeometry(shape).taps <= most_depthwise_taps;
+  return is_depthwise(shape) && ConvGeometry(shape).taps <= most_depthwise_bytes_taps;
 }
 
 int64_t conv_bytes_last_channels(const ConvShape& shape) {
@@ -231,8 +216,8 @@ void pack_conv_bytes_last_weights(const ConvShape& shape, ElementType type, cons
 }
 
 int64_t conv_bytes_last_scratch_bytes(const ConvShape& shape, int threads) {
-  if (is_depthwise(shape)) return 0;
   const ConvGeometry g(shape);
+  if (is_depthwise(shape)) return depthwise_bytes_scratch(g, threads);
   const ByteRows rows(g);
   if (rows.pixels == 0 || rows.panels == 0) return 0;
   return conv_bytes_last_channels(shape) * 4 + most_scratch(threads, [&](int count) {
@@ -246,7 +231,7 @@ void conv_bytes_last(const ConvShape& shape, const ConvBytes& given, void* scrat
   const ConvGeometry g(shape);
   if (g.batch * g.out_pixels == 0 || shape.out_channels == 0) return;
   ConvBytes job = given;
-  if (is_depthwise(shape)) return run_depthwise(g, job, pool);
+  if (is_depthwise(shape)) return depthwise_bytes(g, job, scratch, pool);
   job.x_zero += byte_turn(job.x_type, false);
   const ByteRows rows(g);
   const RowTasks tasks(rows, pool.threads());

@@ -1,68 +1,69 @@
 #include "kernels/conv/depthwise_bytes.h"
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/conv/depthwise_bytes.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/conv/byte_taps.h"
+#include "kernels/conv/depthwise_last.h"
+#include "kernels/convert/byte_scale.h"
+#include "kernels/gemm/blocking.h"
+#include "kernels/gemm/pack.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Floats hold every partial sum exactly: at most 256 products below 2^16.
-template <class X>
-void Pixel(const ByteTaps& at, const ConvBytes& job, int64_t channels, uint8_t* out) {
+// The sums of so many pixels, which are whole numbers, as bytes. Behind the last there is room to
+// read for a vector.
+template <class Y>
+void SumsToBytes(const ConvBytes& job, const float* sums, int64_t pixels, int64_t channels,
+                 Y* out) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
-  const hn::Rebind<X, decltype(d)> dx;
-  const hn::Rebind<uint8_t, decltype(d)> du8;
-  const hn::Rebind<int8_t, decltype(d)> d8;
+  const hn::Rebind<Y, decltype(d)> dy;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto x_zero = hn::Set(d, static_cast<float>(job.x_zero));
   const auto low = hn::Set(d, -1e9f), high = hn::Set(d, 1e9f);
   const auto zero = hn::Set(di, job.zero);
-  HWY_ALIGN uint8_t bytes[hn::MaxLanes(d)];
-  HWY_ALIGN float floats[hn::MaxLanes(d)] = {};
-  HWY_ALIGN int32_t wholes[hn::MaxLanes(d)] = {};
-  for (int64_t c = 0; c < channels; c += lanes) {
-    const int64_t count = std::min(lanes, channels - c);
-    const bool whole = count == lanes;
-    const auto part = [&](const auto* from, auto* to) {
-      if (whole) return from;
-      std::memcpy(to, from, static_cast<size_t>(count) * sizeof *from);
-      return static_cast<decltype(from)>(to);
-    };
-    auto sum = hn::Zero(d);
-    for (int64_t t = 0; t < at.count; ++t) {
-      const auto* from = reinterpret_cast<const X*>(part(at.x[t] + c, bytes));
-      const auto x = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(dx, from)));
-      const auto w = hn::LoadU(d, part(at.weights[t] + c, floats));
-      sum = hn::MulAdd(hn::Sub(x, x_zero), w, sum);
+  const auto vector = [&](const float* from, const int32_t* bias, const float* scale) HWY_ATTR {
+    auto total = hn::ConvertTo(di, hn::LoadU(d, from));
+    if (bias != nullptr) total = hn::Add(total, hn::LoadU(di, bias));
+    const auto value = hn::Mul(hn::ConvertTo(d, total), hn::LoadU(d, scale));
+    return hn::DemoteTo(dy, hn::Add(hn::NearestInt(hn::Min(high, hn::Max(low, value))), zero));
+  };
+  // Of the channels that fill no vector. What is computed beyond them is the next pixel's, which
+  // writes its own there; nothing is written behind the last one.
+  const int64_t whole = channels / lanes * lanes, rest = channels - whole;
+  HWY_ALIGN float rest_scale[hn::MaxLanes(d)] = {};
+  HWY_ALIGN int32_t rest_bias[hn::MaxLanes(d)] = {};
+  std::copy_n(job.scale + whole, rest, rest_scale);
+  if (job.bias != nullptr) std::copy_n(job.bias + whole, rest, rest_bias);
+  for (int64_t i = 0; i < pixels; ++i, sums += channels, out += channels) {
+    for (int64_t c = 0; c < whole; c += lanes) {
+      const int32_t* bias = job.bias == nullptr ? nullptr : job.bias + c;
+      hn::StoreU(vector(sums + c, bias, job.scale + c), dy, out + c);
     }
-    auto total = hn::ConvertTo(di, sum);
-    if (job.bias) total = hn::Add(total, hn::LoadU(di, part(job.bias + c, wholes)));
-    const auto scale = hn::LoadU(d, part(job.scale + c, floats));
-    const auto value = hn::Mul(hn::ConvertTo(d, total), scale);
-    const auto result = hn::Add(hn::NearestInt(hn::Min(high, hn::Max(low, value))), zero);
-    uint8_t* to = whole ? out + c : bytes;
-    if (job.y_type == ElementType::int8) {
-      hn::StoreU(hn::DemoteTo(d8, result), d8, reinterpret_cast<int8_t*>(to));
+    if (rest == 0) continue;
+    const auto last = vector(sums + whole, rest_bias, rest_scale);
+    if ((pixels - i - 1) * channels >= lanes) {
+      hn::StoreU(last, dy, out + whole);
     } else {
-      hn::StoreU(hn::DemoteTo(du8, result), du8, to);
+      HWY_ALIGN Y bytes[hn::MaxLanes(d)];
+      hn::StoreU(last, dy, bytes);
+      std::copy_n(bytes, rest, out + whole);
     }
-    if (!whole) std::memcpy(out + c, bytes, static_cast<size_t>(count));
   }
 }
 
-void DepthwisePixel(const ByteTaps& at, const ConvBytes& job, int64_t channels, uint8_t* out) {
-  if (job.x_type == ElementType::int8) return Pixel<int8_t>(at, job, channels, out);
-  Pixel<uint8_t>(at, job, channels, out);
+void FinishPixels(const ConvBytes& job, const float* sums, int64_t pixels, int64_t channels,
+                  uint8_t* out) {
+  if (job.y_type == ElementType::int8)
+    return SumsToBytes(job, sums, pixels, channels, reinterpret_cast<int8_t*>(out));
+  SumsToBytes(job, sums, pixels, channels, out);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -71,29 +72,134 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace sardonyx::kernels {
+namespace {
 
-HWY_EXPORT(DepthwisePixel);
+HWY_EXPORT(FinishPixels);
 
-void depthwise_bytes_line(const ConvGeometry& g, const ConvBytes& job, const uint8_t* image,
-                          int64_t depth, int64_t row, uint8_t* out) {
-  const auto* weights = reinterpret_cast<const float*>(job.weights);
-  const int64_t front = depth * g.stride[0] - g.pad[0], top = row * g.stride[1] - g.pad[1];
-  for (int64_t column = 0; column < g.out[2]; ++column, out += g.group) {
-    const int64_t left = column * g.stride[2] - g.pad[2];
-    ByteTaps at;
-    int64_t tap = 0;
-    for (int64_t d = 0; d < g.kernel[0]; ++d) {
-      for (int64_t h = 0; h < g.kernel[1]; ++h) {
-        for (int64_t w = 0; w < g.kernel[2]; ++w, ++tap) {
-          const int64_t z = front + d * g.dilation[0], y = top + h * g.dilation[1],
-                        x = left + w * g.dilation[2];
-          if (z < 0 || z >= g.in[0] || y < 0 || y >= g.in[1] || x < 0 || x >= g.in[2]) continue;
-          at.x[at.count] = image + ((z * g.in[1] + y) * g.in[2] + x) * g.group;
-          at.weights[at.count++] = weights + tap * g.group;
-        }
+// How an image is cut: into bands of lines, of which a task computes a few at a time. Where windows
+// have two dimensions, only the lines under those few are there as floats, in a ring; else, all.
+struct Bands {
+  Bands(const ConvGeometry& g, int threads)
+      : g(g),
+        flat(g.kernel[0] == 1 && g.in[0] == 1 && g.out[0] == 1 && g.pad[0] == 0),
+        step(flat && g.stride[1] == 1 ? std::min<int64_t>(2, g.out[1]) : 1),
+        held(flat ? std::min(window(step), g.in[1]) : 0) {
+    constexpr int64_t per_thread = 4;
+    const int64_t wanted = threads == 1 ? 1 : divide_up(per_thread * threads, g.batch);
+    bands = std::min(wanted, divide_up(g.out[1], step));
+  }
+
+  // Lines of the input under so many neighbouring windows.
+  int64_t window(int64_t lines) const {
+    return (lines - 1) * g.stride[1] + (g.kernel[1] - 1) * g.dilation[1] + 1;
+  }
+  int64_t row(int64_t band) const { return g.out[1] * band / bands; }
+  int64_t line() const { return g.in[2] * g.group; }       // floats of the input
+  int64_t out_line() const { return g.out[2] * g.group; }  // and of the output
+  int64_t worker_floats() const {
+    return round_up(held * line(), 16) + round_up(step * out_line(), 16) + max_lanes;
+  }
+  int64_t image_floats() const { return flat ? 0 : round_up(g.in_pixels * g.group, 16); }
+
+  const ConvGeometry& g;
+  bool flat;
+  int64_t step;  // lines computed at a time
+  int64_t held;  // of the input
+  int64_t bands = 1;
+};
+
+void to_floats(const ConvBytes& job, const uint8_t* from, int64_t count, float* to) {
+  bytes_to_floats({job.x_type, 1, job.x_zero}, from, to, count);
+}
+
+// The output lines [row, end) of a plane. `image`: bytes where the ring holds floats of some of its
+// lines, else all as `floats`.
+class Band {
+ public:
+  Band(const Bands& bands, const ConvBytes& job, const uint8_t* image, const float* floats,
+       float* space)
+      : b_(bands), g_(bands.g), job_(job), image_(image), floats_(floats), ring_(space) {
+    sums_ = space + round_up(b_.held * b_.line(), 16);
+  }
+
+  void run(int64_t depth, int64_t row, int64_t end, uint8_t* out) {
+    for (; row < end; row += b_.step) {
+      const int64_t count = std::min(b_.step, end - row);
+      if (b_.flat) fill(row * g_.stride[1] - g_.pad[1], b_.window(count));
+      DepthwiseLastJob lines;
+      lines.geometry = &g_;
+      lines.image = b_.flat ? ring_ : floats_;
+      lines.held = b_.held;
+      lines.weights = reinterpret_cast<const float*>(job_.weights);
+      lines.depth = depth, lines.row = row, lines.lines = count;
+      lines.low = -std::numeric_limits<float>::infinity();
+      lines.high = std::numeric_limits<float>::infinity();
+      lines.out = sums_;
+      const int64_t at_once = depthwise_channels_at_once(g_);
+      for (int64_t c = 0; c < g_.group; c += at_once) {
+        lines.first_channel = c;
+        lines.end_channel = std::min(c + at_once, g_.group);
+        depthwise_last_lines(lines);
       }
+      HWY_DYNAMIC_DISPATCH(FinishPixels)(job_, sums_, count * g_.out[2], g_.group, out);
+      out += count * b_.out_line();
     }
-    HWY_DYNAMIC_DISPATCH(DepthwisePixel)(at, job, g.group, out);
+  }
+
+ private:
+  // Turns those of `count` lines from `top` on into floats that are inside and not there yet.
+  void fill(int64_t top, int64_t count) {
+    const int64_t end = std::min(top + count, g_.in[1]);
+    for (done_ = std::max({done_, top, int64_t{0}}); done_ < end; ++done_)
+      to_floats(job_, image_ + done_ * b_.line(), b_.line(), ring_ + done_ % b_.held * b_.line());
+  }
+
+  const Bands& b_;
+  const ConvGeometry& g_;
+  const ConvBytes& job_;
+  const uint8_t* image_;
+  const float* floats_;
+  float *ring_, *sums_;
+  int64_t done_ = 0;  // lines before this one are floats, as far as they are still needed
+};
+
+}  // namespace
+
+int64_t depthwise_bytes_scratch(const ConvGeometry& g, int threads) {
+  return most_scratch(threads, [&](int count) {
+    const Bands bands(g, count);
+    return count * (scratch_alignment + bands.worker_floats() * int64_t{sizeof(float)}) +
+           bands.image_floats() * int64_t{sizeof(float)};
+  });
+}
+
+void depthwise_bytes(const ConvGeometry& g, const ConvBytes& job, void* scratch, ThreadPool& pool) {
+  const Bands bands(g, pool.threads());
+  const PackedBlocks spaces(scratch, pool.threads(), bands.worker_floats());
+  const auto* images = static_cast<const uint8_t*>(job.x);
+  auto* out = static_cast<uint8_t*>(job.y);
+  const int64_t image = g.in_pixels * g.group, plane = g.out[1] * bands.out_line();
+  float* floats = spaces.space(pool.threads());  // behind the workers'
+  // Images whose floats are all there take turns.
+  const int64_t together = bands.flat ? g.batch : 1;
+  for (int64_t first = 0; first < g.batch; first += together) {
+    if (!bands.flat) {
+      pool.parallel_for(image, int64_t{1} << 16, [&](int64_t begin, int64_t end, int) {
+        to_floats(job, images + first * image + begin, end - begin, floats + begin);
+      });
+    }
+    const int64_t planes = together * g.out[0];
+    const int64_t work = divide_up(g.out[1], bands.bands) * bands.out_line() * g.taps;
+    pool.parallel_for(
+        planes * bands.bands, divide_up(task_work, std::max<int64_t>(1, work)),
+        [&](int64_t begin, int64_t end, int worker) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t at = first * g.out[0] + i / bands.bands;  // of all planes
+            const int64_t row = bands.row(i % bands.bands), stop = bands.row(i % bands.bands + 1);
+            Band(bands, job, images + at / g.out[0] * image, floats, spaces.space(worker))
+                .run(at % g.out[0], row, stop, out + at * plane + row * bands.out_line());
+          }
+        });
   }
 }
 
