@@ -138,8 +138,10 @@ class Region {
   // Whether the one user of node i would take it into its own region.
   bool continues(size_t i) const {
     if (index_.node(i).op_type == "QuantizeLinear") return false;
-    const size_t user = index_.only_user(index_.node(i).outputs[0]);
-    return user != index_.size() && Region(index_, user).step_of(user).has_value();
+    const std::string& value = index_.node(i).outputs[0];
+    const size_t user = index_.only_user(value);
+    return user != index_.size() && Region(index_, user).step_of(user).has_value() &&
+           extent_of(value, index_.node(user).outputs[0]) == RegionExtent::whole;
   }
 
   // Emits node i after what it needs; `result` says where its value is then.
@@ -166,8 +168,9 @@ class Region {
   bool operand(const std::string& value, const std::string& output, RegionOperand& to) {
     const size_t maker = index_.producer_index(value);
     const bool room = started_ < most_steps && inputs_.size() + 2 < RegionProgram::max_inputs;
-    if (room && maker != index_.size() && index_.only_user(value) != index_.size() &&
-        !is_single(value)) {
+    // A row that is computed is so once, not for each row of the region.
+    if (room && maker != index_.size() && extent_of(value, output) == RegionExtent::whole &&
+        belongs_here(maker)) {
       if (const auto step = step_of(maker)) return add(maker, *step, to);
     }
     const auto found = std::ranges::find(inputs_, value);
@@ -176,6 +179,13 @@ class Region {
     inputs_.push_back(value);
     program_.extents.push_back(extent_of(value, output).value_or(RegionExtent::whole));
     return inputs_.size() <= RegionProgram::max_inputs;
+  }
+
+  // Whether what an operand's maker does is done here: nobody else reads it, or it turns bytes into
+  // floats, which each reader does by itself: there is less to read.
+  bool belongs_here(size_t maker) const {
+    const ir::Node& node = index_.node(maker);
+    return is_op(&node, "DequantizeLinear") || index_.only_user(node.outputs[0]) != index_.size();
   }
 
   static int64_t number_of(const RegionStep& step) {

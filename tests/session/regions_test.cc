@@ -193,6 +193,20 @@ TEST(ElementwiseRegions, TakeRowsAndBounds) {
   EXPECT_EQ(session.steps().size(), 1u);
 }
 
+// A row that other steps make has as many elements as a row, not as the region.
+TEST(ElementwiseRegions, LeaveComputedRowsToThemselves) {
+  const Session session = compare(model_of("(float[A, B, 100] x) => (float[A, B, 100] y)", R"(
+  both = Constant<value_ints = [0, 1]>()
+  largest = ReduceMax<keepdims = 0>(x, both)
+  t = Tanh(largest)
+  r = Exp(t)
+  a = Sub(x, r)
+  y = Abs(a)
+)"),
+                                  {3, 20, 100});
+  EXPECT_EQ(count(session, "region.2"), 2);
+}
+
 // Nobody knows the rank of what Reshape gives, nor, then, of the sum.
 TEST(ElementwiseRegions, LeaveOpenRanksAlone) {
   const Session session(Model::from_text(R"(
