@@ -54,6 +54,17 @@ InstructionSet detect() {
 // Decided while the library is loaded, so that every dispatch table sees it.
 const InstructionSet chosen_set = detect();
 
+// Whether vectors of AVX-512 are taken and know the instructions of that bit (leaf 7, ecx).
+bool has_avx512_part([[maybe_unused]] unsigned bit) {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return chosen_set >= InstructionSet::avx512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+         (c & (1u << bit)) != 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::string_view name_of(InstructionSet set) {
@@ -68,16 +79,13 @@ std::string_view name_of(InstructionSet set) {
 InstructionSet instruction_set() { return chosen_set; }
 
 bool has_avx512_vnni() {
-#if defined(__x86_64__)
-  static const bool found = [] {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return chosen_set >= InstructionSet::avx512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-           (c & (1u << 11)) != 0;
-  }();
+  static const bool found = has_avx512_part(11);
   return found;
-#else
-  return false;
-#endif
+}
+
+bool has_avx512_vbmi() {
+  static const bool found = has_avx512_part(1);
+  return found;
 }
 
 bool halves_wide_vectors() {

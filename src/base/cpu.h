@@ -21,6 +21,8 @@ inline bool has_amx() { return instruction_set() == InstructionSet::amx; }
 
 // Dot products of bytes on vectors of AVX-512 (VNNI). False where SARDONYX_CPU lowers the set.
 bool has_avx512_vnni();
+// Permutations of bytes across vectors of AVX-512 (VBMI). False where SARDONYX_CPU lowers the set.
+bool has_avx512_vbmi();
 
 // Whether vectors of AVX-512 are computed half by half, as AMD's fourth Zen generation does: its
 // arithmetic then takes twice as long beside what memory takes.

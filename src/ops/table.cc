@@ -12,6 +12,7 @@
   UNIT(attention)                     \
   UNIT(batch_normalization)           \
   UNIT(binary)                        \
+  UNIT(byte_table)                    \
   UNIT(cast)                          \
   UNIT(causal_conv)                   \
   UNIT(center_crop_pad)               \

@@ -17,6 +17,7 @@
 #include "ops/families/memory.h"
 #include "rewrite/bands.h"
 #include "rewrite/branches.h"
+#include "rewrite/byte_tables.h"
 #include "rewrite/dealt_streams.h"
 #include "rewrite/detours.h"
 #include "rewrite/fuse.h"
@@ -77,6 +78,7 @@ class Simplifier {
     remove_unused(graph);
     lay_out(graph, *scope);
     join_quantized_sums(graph, *scope);
+    make_byte_tables(graph, *scope);
     if (!has_mobile_blocks(graph)) return read_planes(graph, *scope);
     scope = enter();
     fold(graph, *scope, {.bodies = false});
