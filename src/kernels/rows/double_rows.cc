@@ -140,20 +140,23 @@ void DoubleColumnMinima(const double* x, int64_t stride, int64_t rows, double* y
   JoinColumns(x, stride, rows, y, n, smaller_vector);
 }
 
-void DoubleColumnExp(const double* x, const double* centers, double* sums, int64_t n) {
+void DoubleColumnExp(const double* x, const double* centers, double* y, double* sums, int64_t n) {
   const Doubles d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const DoubleVec off = hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, centers + i));
-    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), sm::DoubleExp(d, off)), d, sums + i);
+    const DoubleVec power = sm::DoubleExp(d, off);
+    if (y != nullptr) hn::StoreU(power, d, y + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), power), d, sums + i);
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
     const DoubleVec off =
         hn::Sub(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, centers + i));
-    hn::BlendedStore(hn::Add(hn::MaskedLoad(some, d, sums + i), sm::DoubleExp(d, off)), some, d,
-                     sums + i);
+    const DoubleVec power = sm::DoubleExp(d, off);
+    if (y != nullptr) hn::BlendedStore(power, some, d, y + i);
+    hn::BlendedStore(hn::Add(hn::MaskedLoad(some, d, sums + i), power), some, d, sums + i);
   }
 }
 
@@ -196,8 +199,8 @@ void column_maxima(const double* x, int64_t stride, int64_t rows, double* y, int
 void column_minima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(DoubleColumnMinima)(x, stride, rows, y, n);
 }
-void column_exp(const double* x, const double* centers, double* sums, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(DoubleColumnExp)(x, centers, sums, n);
+void column_exp(const double* x, const double* centers, double* y, double* sums, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(DoubleColumnExp)(x, centers, y, sums, n);
 }
 
 }  // namespace sardonyx::kernels

@@ -410,7 +410,7 @@ class Reduction {
       });
       for (int64_t i = 0; i < width; ++i) center[i] = safe_center(top[i]);
       each_row([&](const C* v, int64_t at, int64_t some) {
-        column_exp(v, center + at, value + at, some);
+        column_exp(v, center + at, static_cast<C*>(nullptr), value + at, some);
       });
       logarithms(value, width);
       for (int64_t i = 0; i < width; ++i)

@@ -185,7 +185,7 @@ float RowExp(const float* x, float center, float* y, int64_t n) {
 }
 
 // Rows that `vectors` vectors hold, the last one of them perhaps in part.
-template <int vectors>
+template <bool log, int vectors>
 HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -217,6 +217,16 @@ HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n, 
     for (int i = 1; i < vectors; ++i) sum = hn::Add(sum, v[i]);
     const float total = Fold(d, sum, add_of);
     if (sums != nullptr) sums[r] = total;
+    if constexpr (log) {
+      // x - largest first: exact where the two are close, whatever their size.
+      const auto rest = sm::Log(d, hn::Set(d, total));
+      const auto shifted = [&](auto e) HWY_ATTR { return hn::Sub(hn::Sub(e, center), rest); };
+      for (int i = 0; i + 1 < vectors; ++i)
+        hn::StoreU(shifted(hn::LoadU(d, x + i * lanes)), d, y + i * lanes);
+      const auto end = hn::MaskedLoad(some, d, x + (vectors - 1) * lanes);
+      hn::BlendedStore(shifted(end), some, d, y + (vectors - 1) * lanes);
+      continue;
+    }
     const auto factor = hn::Set(d, 1 / total);
     for (int i = 0; i + 1 < vectors; ++i) hn::StoreU(hn::Mul(v[i], factor), d, y + i * lanes);
     hn::BlendedStore(hn::Mul(v[vectors - 1], factor), some, d, y + (vectors - 1) * lanes);
@@ -262,19 +272,26 @@ bool SoftmaxNarrowRows(const float* x, float* y, int64_t rows, int64_t n) {
   }
 }
 
-bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
+template <bool log>
+HWY_INLINE bool ShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   switch ((n + lanes - 1) / lanes) {
-    case 1: return ShortSoftmax<1>(x, y, rows, n, sums), true;
-    case 2: return ShortSoftmax<2>(x, y, rows, n, sums), true;
-    case 3: return ShortSoftmax<3>(x, y, rows, n, sums), true;
-    case 4: return ShortSoftmax<4>(x, y, rows, n, sums), true;
-    case 5: return ShortSoftmax<5>(x, y, rows, n, sums), true;
-    case 6: return ShortSoftmax<6>(x, y, rows, n, sums), true;
-    case 7: return ShortSoftmax<7>(x, y, rows, n, sums), true;
-    case 8: return ShortSoftmax<8>(x, y, rows, n, sums), true;
+    case 1: return ShortSoftmax<log, 1>(x, y, rows, n, sums), true;
+    case 2: return ShortSoftmax<log, 2>(x, y, rows, n, sums), true;
+    case 3: return ShortSoftmax<log, 3>(x, y, rows, n, sums), true;
+    case 4: return ShortSoftmax<log, 4>(x, y, rows, n, sums), true;
+    case 5: return ShortSoftmax<log, 5>(x, y, rows, n, sums), true;
+    case 6: return ShortSoftmax<log, 6>(x, y, rows, n, sums), true;
+    case 7: return ShortSoftmax<log, 7>(x, y, rows, n, sums), true;
+    case 8: return ShortSoftmax<log, 8>(x, y, rows, n, sums), true;
     default: return false;
   }
+}
+bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
+  return ShortRows<false>(x, y, rows, n, sums);
+}
+bool LogSoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n) {
+  return ShortRows<true>(x, y, rows, n, nullptr);
 }
 
 void RowAffine(const float* x, float a, float b, float* y, int64_t n) {
@@ -443,14 +460,59 @@ void ColumnSteps(ColumnOp op, const float* x, int64_t stride, int64_t rows, floa
   }
 }
 
-void ColumnExp(const float* x, const float* centers, float* sums, int64_t n) {
+template <bool stored>
+HWY_INLINE void ExpOfColumns(const float* x, const float* centers, float* y, float* sums,
+                             int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < n; i += lanes) {
-    const auto some = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, n - i)));
-    const auto off = hn::Sub(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, centers + i));
-    const auto sum = hn::Add(hn::MaskedLoad(some, d, sums + i), sm::Exp(d, off));
-    hn::BlendedStore(sum, some, d, sums + i);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto v = sm::ExpNotPositive(d, hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, centers + i)));
+    if constexpr (stored) hn::StoreU(v, d, y + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), v), d, sums + i);
+  }
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto load = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from + i); };
+    const auto v = sm::ExpNotPositive(d, hn::Sub(load(x), load(centers)));
+    if constexpr (stored) hn::BlendedStore(v, some, d, y + i);
+    hn::BlendedStore(hn::Add(load(sums), v), some, d, sums + i);
+  }
+}
+void ColumnExp(const float* x, const float* centers, float* y, float* sums, int64_t n) {
+  if (y != nullptr)
+    ExpOfColumns<true>(x, centers, y, sums, n);
+  else
+    ExpOfColumns<false>(x, centers, nullptr, sums, n);
+}
+
+constexpr auto quotient = [](auto d, auto v, auto by) HWY_ATTR {
+  return hn::IfThenElse(hn::Eq(by, hn::Zero(d)), hn::Zero(d), hn::Div(v, by));
+};
+void RowDivide(const float* x, float by, float* y, int64_t n) {
+  MapRow(x, y, n, [by](auto d, auto v) HWY_ATTR { return quotient(d, v, hn::Set(d, by)); });
+}
+void ColumnDivide(const float* x, const float* by, float* y, int64_t n) {
+  MapRows(x, by, y, n, quotient);
+}
+void ColumnScale(const float* x, const float* factors, float* y, int64_t n) {
+  MapRows(x, factors, y, n, mul_of);
+}
+void ColumnShift(const float* x, const float* centers, const float* rests, float* y, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shifted = [&](const auto& load) HWY_ATTR {
+    return hn::Sub(hn::Sub(load(x), load(centers)), load(rests));
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto load = [&](const float* from) HWY_ATTR { return hn::LoadU(d, from + i); };
+    hn::StoreU(shifted(load), d, y + i);
+  }
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto load = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from + i); };
+    hn::BlendedStore(shifted(load), some, d, y + i);
   }
 }
 
@@ -472,6 +534,7 @@ HWY_EXPORT(RowSumExp);
 HWY_EXPORT(RowExp);
 HWY_EXPORT(SoftmaxNarrowRows);
 HWY_EXPORT(SoftmaxShortRows);
+HWY_EXPORT(LogSoftmaxShortRows);
 HWY_EXPORT(RowAffine);
 HWY_EXPORT(RowAddBias);
 HWY_EXPORT(RowKeep);
@@ -482,6 +545,10 @@ RowMoments row_normalize_ahead(const NormalizedRow& row, int64_t n) {
 }
 HWY_EXPORT(ColumnSteps);
 HWY_EXPORT(ColumnExp);
+HWY_EXPORT(RowDivide);
+HWY_EXPORT(ColumnDivide);
+HWY_EXPORT(ColumnScale);
+HWY_EXPORT(ColumnShift);
 
 void fold_rows(ColumnOp op, const float* x, int64_t stride, int64_t rows, int64_t n, float* y) {
   HWY_DYNAMIC_DISPATCH(FoldRows)(op, x, stride, rows, n, y);
@@ -506,6 +573,9 @@ bool softmax_narrow_rows(const float* x, float* y, int64_t rows, int64_t n) {
 bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
   return HWY_DYNAMIC_DISPATCH(SoftmaxShortRows)(x, y, rows, n, sums);
 }
+bool log_softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(LogSoftmaxShortRows)(x, y, rows, n);
+}
 void row_affine(const float* x, float a, float b, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RowAffine)(x, a, b, y, n);
 }
@@ -522,8 +592,20 @@ void row_normalize(const float* x, float center, float factor, const float* scal
 void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ColumnSteps)(op, x, stride, rows, y, n);
 }
-void column_exp(const float* x, const float* centers, float* sums, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ColumnExp)(x, centers, sums, n);
+void column_exp(const float* x, const float* centers, float* y, float* sums, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnExp)(x, centers, y, sums, n);
+}
+void row_divide(const float* x, float by, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RowDivide)(x, by, y, n);
+}
+void column_divide(const float* x, const float* by, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnDivide)(x, by, y, n);
+}
+void column_scale(const float* x, const float* factors, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnScale)(x, factors, y, n);
+}
+void column_shift(const float* x, const float* centers, const float* rests, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnShift)(x, centers, rests, y, n);
 }
 
 }  // namespace sardonyx::kernels

@@ -24,6 +24,9 @@ float row_exp(const float* x, float center, float* y, int64_t n);
 // y [rows, n]: the softmax of each row of x, several at a time. False, and nothing done, where n is
 // not 2 to 8.
 bool softmax_narrow_rows(const float* x, float* y, int64_t rows, int64_t n);
+// y [rows, n]: the logarithm of the softmax of each row of x. False, and nothing done, where a row
+// does not fit into the registers.
+bool log_softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n);
 // y [rows, n]: the softmax of each row of x. False, and nothing done, where a row does not fit into
 // the registers. `sums`, where it is not null, gets each row's sum of exponentials relative to its
 // largest element; a row of nothing but -inf becomes zeros then, and its sum 0, instead of NaN.
@@ -59,8 +62,14 @@ void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, flo
 // y[r]: what row_sum, row_sum_abs, row_sum_squares about 0, row_product, row_max or row_min gives
 // for the n elements of row r; rows are `stride` apart.
 void fold_rows(ColumnOp op, const float* x, int64_t stride, int64_t rows, int64_t n, float* y);
-// sums += exp(x - centers).
-void column_exp(const float* x, const float* centers, float* sums, int64_t n);
+// sums += exp(x - centers), no x above its center; y gets the exponentials unless it is null.
+void column_exp(const float* x, const float* centers, float* y, float* sums, int64_t n);
+// y = x / by, 0 where that is 0.
+void row_divide(const float* x, float by, float* y, int64_t n);
+void column_divide(const float* x, const float* by, float* y, int64_t n);
+// y = x * factors, and y = x - centers - rests.
+void column_scale(const float* x, const float* factors, float* y, int64_t n);
+void column_shift(const float* x, const float* centers, const float* rests, float* y, int64_t n);
 
 // The same for double, where double_rows.h has no vectors for it, and 64-bit integers, which wrap.
 template <class T>
@@ -107,6 +116,19 @@ T row_product(const T* x, int64_t n) {
 }
 inline void row_affine(const double* x, double a, double b, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * a + b;
+}
+inline void row_divide(const double* x, double by, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = by == 0 ? 0 : x[i] / by;
+}
+inline void column_divide(const double* x, const double* by, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = by[i] == 0 ? 0 : x[i] / by[i];
+}
+inline void column_scale(const double* x, const double* factors, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * factors[i];
+}
+inline void column_shift(const double* x, const double* centers, const double* rests, double* y,
+                         int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - centers[i] - rests[i];
 }
 inline void row_add_bias(const double* bias, double* y, int64_t n) {
   constexpr double least = -std::numeric_limits<double>::infinity();
