@@ -534,6 +534,77 @@ TEST(Reduce, FloatFormulas) {
   });
 }
 
+// Every fold of whole numbers and of float64, along rows and columns, against plain loops. Sums
+// wrap.
+template <class T>
+void check_folds(int64_t rows, int64_t n) {
+  std::mt19937_64 engine(9);
+  std::vector<T> x(index(rows * n));
+  for (T& v : x) {
+    if constexpr (std::is_floating_point_v<T>)
+      v = static_cast<T>(static_cast<int64_t>(engine())) / static_cast<T>(INT64_MAX);
+    else
+      v = static_cast<T>(engine());
+  }
+  const ElementType type = std::is_same_v<T, double>     ? ElementType::float64
+                           : std::is_same_v<T, int32_t>  ? ElementType::int32
+                           : std::is_same_v<T, uint64_t> ? ElementType::uint64
+                                                         : ElementType::int64;
+  using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+  for (const bool along : {true, false}) {
+    const int64_t kept = along ? rows : n, folded = along ? n : rows;
+    const auto plan = plan_reduce(Shape{rows, n}, Shape{along ? 1 : 0});
+    for (const auto op : {ReduceOp::sum, ReduceOp::l1, ReduceOp::sum_square, ReduceOp::max,
+                          ReduceOp::min, ReduceOp::prod}) {
+      std::vector<T> y(index(kept)), two(y);
+      reduce(op, type, plan, x.data(), y.data(), one_thread());
+      reduce(op, type, plan, x.data(), two.data(), two_threads());
+      ASSERT_EQ(y, two);
+      for (int64_t k = 0; k < kept; ++k) {
+        Sum sum = 0, product = 1;
+        T most = x[index(along ? k * n : k)], least = most;
+        for (int64_t i = 0; i < folded; ++i) {
+          const T v = x[index(along ? k * n + i : i * n + k)];
+          const auto s = static_cast<Sum>(v);
+          most = std::max(most, v), least = std::min(least, v), product *= s;
+          sum += op == ReduceOp::sum_square ? s * s : op == ReduceOp::l1 && v < T{} ? -s : s;
+        }
+        const T found = y[index(k)];
+        if (op == ReduceOp::max || op == ReduceOp::min)
+          ASSERT_EQ(found, op == ReduceOp::max ? most : least);
+        else if constexpr (std::is_floating_point_v<T>)
+          ASSERT_NEAR(found, op == ReduceOp::prod ? product : sum, 1e-11);
+        else
+          ASSERT_EQ(found, static_cast<T>(op == ReduceOp::prod ? product : sum));
+      }
+    }
+  }
+}
+
+TEST(Reduce, WholeNumbersAndDoubles) {
+  each_target([] {
+    for (const int64_t rows : {1, 7, 40, 600}) {
+      for (const int64_t n : {1, 5, 17, 67, 300}) {
+        SCOPED_TRACE(::testing::Message() << rows << "x" << n);
+        check_folds<int32_t>(rows, n);
+        check_folds<int64_t>(rows, n);
+        check_folds<uint64_t>(rows, n);
+        check_folds<double>(rows, n);
+      }
+    }
+    for (int64_t at = 0; at < 50; ++at) {
+      std::vector<double> x(50, 1);
+      x[index(at)] = NAN;
+      for (const auto op : {ReduceOp::max, ReduceOp::min}) {
+        double y = 0;
+        reduce(op, ElementType::float64, plan_reduce(Shape{1, 50}, Shape{1}), x.data(), &y,
+               one_thread());
+        EXPECT_TRUE(std::isnan(y)) << at;
+      }
+    }
+  });
+}
+
 TEST(Reduce, Integers) {
   const std::vector<int32_t> x{5, -7, 2, INT32_MAX, INT32_MAX, 3};
   const auto plan = plan_reduce(Shape{2, 3}, Shape{1});
