@@ -752,6 +752,49 @@ TEST(ArgExtreme, LinesTiesAndNan) {
 
 // ---- scans ----
 
+// Columns of every type, where they lie and in place.
+template <class T>
+void check_scans(ElementType type, int64_t n, int64_t inner) {
+  std::mt19937 engine(4);
+  std::vector<T> x(index(n * inner)), y(x.size());
+  for (T& v : x) v = static_cast<T>(static_cast<int32_t>(engine() % 7)) - T{3};
+  for (const auto op : {ScanOp::sum, ScanOp::product}) {
+    for (const bool exclusive : {false, true}) {
+      for (const bool reverse : {false, true}) {
+        cumulate(op, type, x.data(), y.data(), 1, n, inner, exclusive, reverse, one_thread());
+        std::vector<T> in_place = x;
+        cumulate(op, type, in_place.data(), in_place.data(), 1, n, inner, exclusive, reverse,
+                 two_threads());
+        ASSERT_EQ(in_place, y);
+        for (int64_t j = 0; j < inner; ++j) {
+          T total = op == ScanOp::sum ? T{0} : T{1};
+          for (int64_t k = 0; k < n; ++k) {
+            const size_t i = index((reverse ? n - 1 - k : k) * inner + j);
+            const T next = op == ScanOp::sum ? total + x[i] : total * x[i];
+            ASSERT_EQ(y[i], exclusive ? total : next) << "column " << j << ", term " << k;
+            total = next;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Cumulate, Columns) {
+  each_target([] {
+    for (const int64_t n : {1, 3, 9}) {
+      for (const int64_t inner : {2, 15, 16, 63, 130, 300}) {
+        SCOPED_TRACE(::testing::Message() << n << "x" << inner);
+        check_scans<float>(f32, n, inner);
+        check_scans<double>(ElementType::float64, n, inner);
+        check_scans<int32_t>(ElementType::int32, n, inner);
+        check_scans<int64_t>(ElementType::int64, n, inner);
+        check_scans<uint64_t>(ElementType::uint64, n, inner);
+      }
+    }
+  });
+}
+
 TEST(Cumulate, EveryDirection) {
   for (const Box& b : boxes) {
     const auto x = random_floats(b.count(), 0.5f, 1.5f);
