@@ -418,20 +418,31 @@ RowMoments RowNormalizeAhead(const NormalizedRow& row, int64_t n) {
                              : NormalizeAhead<false, false>(row, n);
 }
 
-// `vectors` vectors of columns, whose results stay in registers meanwhile.
-template <int vectors, class F>
-HWY_INLINE void StepColumns(const float* x, int64_t stride, int64_t rows, float* y, const F& f) {
+// `vectors` vectors of columns, whose results stay in registers meanwhile; `last` lanes count in
+// the last one unless they are whole.
+template <int vectors, bool whole, class F>
+HWY_INLINE void StepColumns(const float* x, int64_t stride, int64_t rows, float* y, int64_t last,
+                            const F& f) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto some = hn::FirstN(d, static_cast<size_t>(last));
+  const auto load = [&](const float* from, int i) HWY_ATTR {
+    return whole || i + 1 < vectors ? hn::LoadU(d, from + i * lanes)
+                                    : hn::MaskedLoad(some, d, from + i * lanes);
+  };
   hn::Vec<decltype(d)> v[vectors];
 #pragma GCC unroll 4
-  for (int i = 0; i < vectors; ++i) v[i] = hn::LoadU(d, y + i * lanes);
+  for (int i = 0; i < vectors; ++i) v[i] = load(y, i);
   for (int64_t row = 0; row < rows; ++row, x += stride) {
 #pragma GCC unroll 4
-    for (int i = 0; i < vectors; ++i) v[i] = f(d, v[i], hn::LoadU(d, x + i * lanes));
+    for (int i = 0; i < vectors; ++i) v[i] = f(d, v[i], load(x, i));
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < vectors; ++i) hn::StoreU(v[i], d, y + i * lanes);
+  for (int i = 0; i + 1 < vectors; ++i) hn::StoreU(v[i], d, y + i * lanes);
+  if constexpr (whole)
+    hn::StoreU(v[vectors - 1], d, y + (vectors - 1) * lanes);
+  else
+    hn::BlendedStore(v[vectors - 1], some, d, y + (vectors - 1) * lanes);
 }
 
 template <class F>
@@ -439,11 +450,16 @@ HWY_INLINE void StepRows(const float* x, int64_t stride, int64_t rows, float* y,
                          const F& f) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) StepColumns<4>(x + i, stride, rows, y + i, f);
-  for (; i + 2 * lanes <= n; i += 2 * lanes) StepColumns<2>(x + i, stride, rows, y + i, f);
-  for (; i + lanes <= n; i += lanes) StepColumns<1>(x + i, stride, rows, y + i, f);
-  for (int64_t row = 0; i < n && row < rows; ++row)
-    MapRows(y + i, x + row * stride + i, y + i, n - i, f);
+  for (; i + 4 * lanes <= n; i += 4 * lanes)
+    StepColumns<4, true>(x + i, stride, rows, y + i, lanes, f);
+  if (i == n) return;
+  const int64_t vectors = (n - i + lanes - 1) / lanes, last = n - i - (vectors - 1) * lanes;
+  switch (vectors) {
+    case 1: return StepColumns<1, false>(x + i, stride, rows, y + i, last, f);
+    case 2: return StepColumns<2, false>(x + i, stride, rows, y + i, last, f);
+    case 3: return StepColumns<3, false>(x + i, stride, rows, y + i, last, f);
+    default: return StepColumns<4, false>(x + i, stride, rows, y + i, last, f);
+  }
 }
 
 void ColumnSteps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n) {
