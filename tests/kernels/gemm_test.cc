@@ -193,12 +193,17 @@ TEST_P(GemmTest, EveryRemainderOfTheTiles) {
 }
 
 TEST_P(GemmTest, VeryFewColumns) {
-  for (const int64_t M : {64, 67, 1030}) {
+  for (const int64_t M : {8, 15, 64, 67, 130, 1030}) {
     for (int64_t N = 1; N <= 4; ++N) {
-      for (const int64_t K : {16, 33, 100, 257}) check({M, N, K});
+      for (const int64_t K : {1, 5, 12, 16, 17, 33, 65, 100, 257}) check({M, N, K});
     }
   }
-  check({70, 3, 200, false, false, 1, 5});
+  for (int64_t N = 1; N <= 4; ++N) {
+    for (const int64_t K : {7, 200}) {
+      check({70, N, K, false, false, 1, 5});
+      check({70, N, K, false, true});
+    }
+  }
 }
 
 TEST_P(GemmTest, EmptySizes) {
@@ -284,6 +289,8 @@ TEST_P(GemmTest, EpilogueOfEveryKind) {
         check({17, 37, 6}, e);
         check({2, 35, 6}, e);
         check({40, 3, 6}, e);
+        check({90, 1, 30}, e);
+        check({70, 2, 12}, e);
       }
     }
   }
