@@ -206,6 +206,20 @@ TEST_P(GemmTest, VeryFewColumns) {
   }
 }
 
+TEST_P(GemmTest, SingleTerms) {
+  for (const int64_t M : {1, 2, 9, 130}) {
+    for (const int64_t N : {3, 16, 31, 64, 200}) {
+      for (const bool a_turned : {false, true}) check({M, N, 1, a_turned, false, 1, 3});
+      check({M, N, 1, false, true});
+      check({M, N, 1, false, false, 2});
+    }
+  }
+  const float a[]{-0.0f, 1}, b[33]{};
+  float c[66];
+  gemm(2, 33, 1, {a, 1, 1}, {b, 33, 1}, c, 33, {}, nullptr, one_);
+  for (const float sum : c) EXPECT_FALSE(std::signbit(sum));
+}
+
 TEST_P(GemmTest, EmptySizes) {
   std::vector<float> bias(40, 0.25f);
   Epilogue epilogue;

@@ -306,6 +306,25 @@ void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group,
   }
 }
 
+// Products of single terms, stored as they are.
+bool is_outer(const Gemm& g, const Epilogue& e) {
+  return g.K == 1 && g.N >= g.kernels.lanes && g.b.column_stride == 1 && e.alpha == 1 &&
+         e.bias == nullptr && e.residual == nullptr && e.activation == Activation::none;
+}
+void run_outer(const Gemm& g, float* c, int64_t ldc, ThreadPool& pool) {
+  constexpr int64_t task = 16384;  // floats
+  pool.parallel_for(g.batch.count() * g.M, divide_up(task, g.N),
+                    [&](int64_t begin, int64_t end, int) {
+                      while (begin < end) {
+                        const int64_t row = begin % g.M, rows = std::min(g.M - row, end - begin);
+                        const Operands at = operands_of(g, begin / g.M, c, {});
+                        outer_product(at.a + row * g.a.row_stride, g.a.row_stride, rows, at.b, g.N,
+                                      at.c + row * ldc, ldc);
+                        begin += rows;
+                      }
+                    });
+}
+
 }  // namespace
 
 int64_t batched_gemm_scratch_bytes(const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
@@ -319,6 +338,7 @@ void batched_gemm(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const
                   void* scratch, ThreadPool& pool) {
   if (M <= 0 || N <= 0 || batch.count() <= 0) return;
   const Gemm g(tile_kernels(), batch, M, N, std::max<int64_t>(K, 0), a, b);
+  if (is_outer(g, epilogue)) return run_outer(g, c, ldc, pool);
   if (g.way == Way::packed) {
     pack_b(b.data, b.row_stride, b.column_stride, K, N, scratch, &pool);
     return run_packed(M, N, K, a, {scratch}, c, ldc, epilogue,

@@ -189,6 +189,25 @@ void NarrowProduct(const float* a, int64_t a_stride, int64_t rows, const float* 
   }
 }
 
+void OuterProduct(const float* a, int64_t a_stride, int64_t rows, const float* b, int64_t n,
+                  float* c, int64_t ldc) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto zero = hn::Zero(d);  // what every sum begins with: -0 becomes 0
+  for (int64_t r = 0; r < rows; ++r, c += ldc) {
+    const auto factor = hn::Set(d, a[r * a_stride]);
+    int64_t j = 0;
+    for (; j + 2 * lanes <= n; j += 2 * lanes) {
+      hn::StoreU(hn::MulAdd(factor, hn::LoadU(d, b + j), zero), d, c + j);
+      hn::StoreU(hn::MulAdd(factor, hn::LoadU(d, b + j + lanes), zero), d, c + j + lanes);
+    }
+    for (; j < n; j += lanes) {
+      const auto some = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, n - j)));
+      hn::BlendedStore(hn::MulAdd(factor, hn::MaskedLoad(some, d, b + j), zero), some, d, c + j);
+    }
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();
@@ -198,6 +217,7 @@ namespace sardonyx::kernels {
 
 HWY_EXPORT(NarrowProduct);
 HWY_EXPORT(SideBySide);
+HWY_EXPORT(OuterProduct);
 
 bool narrow_pays(int64_t M, int64_t N, int64_t K, int64_t lanes) {
   constexpr int64_t fewest_rows = 64;  // worth turning the columns
@@ -209,6 +229,11 @@ bool narrow_pays(int64_t M, int64_t N, int64_t K, int64_t lanes) {
 void narrow_product(const float* a, int64_t a_stride, int64_t rows, const float* columns, int64_t n,
                     int64_t k, float* sums) {
   HWY_DYNAMIC_DISPATCH(NarrowProduct)(a, a_stride, rows, columns, n, k, sums);
+}
+
+void outer_product(const float* a, int64_t a_stride, int64_t rows, const float* b, int64_t n,
+                   float* c, int64_t ldc) {
+  HWY_DYNAMIC_DISPATCH(OuterProduct)(a, a_stride, rows, b, n, c, ldc);
 }
 
 void narrow_block(const TileKernels& kernels, const float* a, int64_t a_stride,

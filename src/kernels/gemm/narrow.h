@@ -1,4 +1,4 @@
-// Products with very few columns. Internal to kernels/gemm.
+// Products with very few columns, or a single term. Internal to kernels/gemm.
 #pragma once
 
 #include <cstdint>
@@ -24,5 +24,9 @@ void narrow_product(const float* a, int64_t a_stride, int64_t rows, const float*
 void narrow_block(const TileKernels& kernels, const float* a, int64_t a_stride,
                   const float* columns, int64_t k, const Epilogue& epilogue, float* c, int64_t ldc,
                   int64_t row, int64_t column, int64_t rows, int64_t n);
+
+// c = a * b for `rows` rows of c: sums of a single term. Those of `a` are `a_stride` apart.
+void outer_product(const float* a, int64_t a_stride, int64_t rows, const float* b, int64_t n,
+                   float* c, int64_t ldc);
 
 }  // namespace sardonyx::kernels
