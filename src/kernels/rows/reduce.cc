@@ -176,11 +176,12 @@ class Reduction {
     return plan_.reduced_rank == 1 && plan_.reduced <= short_row && type_ == element_of<C>();
   }
 
-  template <class Combine>
-  void fold_each(int64_t begin, int64_t end, Combine&& combine) const {
+  // `size` is plan_.reduced, known to the compiler where it is an integral_constant.
+  template <class Size, class Combine>
+  void fold_each_of(Size size, int64_t begin, int64_t end, Combine&& combine) const {
     const auto* x = static_cast<const C*>(x_);
     auto* y = static_cast<C*>(y_);
-    const int64_t n = plan_.reduced;
+    const int64_t n = size;
     const C start = neutral<C>(fold_);
     const auto fold = [&](const C* row, int64_t k) {
       C value = start;
@@ -195,6 +196,15 @@ class Reduction {
       for (int64_t k = begin; k < end; ++k, at.step()) fold(x + at.offset, k);
     }
     finish_all(y + begin, end - begin);
+  }
+  template <class Combine>
+  void fold_each(int64_t begin, int64_t end, Combine&& combine) const {
+    switch (plan_.reduced) {
+      case 2: return fold_each_of(std::integral_constant<int64_t, 2>(), begin, end, combine);
+      case 3: return fold_each_of(std::integral_constant<int64_t, 3>(), begin, end, combine);
+      case 4: return fold_each_of(std::integral_constant<int64_t, 4>(), begin, end, combine);
+      default: return fold_each_of(plan_.reduced, begin, end, combine);
+    }
   }
 
   void fold_short(int64_t begin, int64_t end) const {
