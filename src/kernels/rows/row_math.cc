@@ -185,7 +185,7 @@ float RowExp(const float* x, float center, float* y, int64_t n) {
 }
 
 // Rows that `vectors` vectors hold, the last one of them perhaps in part.
-template <bool log, int vectors>
+template <int vectors>
 HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -217,19 +217,50 @@ HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n, 
     for (int i = 1; i < vectors; ++i) sum = hn::Add(sum, v[i]);
     const float total = Fold(d, sum, add_of);
     if (sums != nullptr) sums[r] = total;
-    if constexpr (log) {
-      // x - largest first: exact where the two are close, whatever their size.
-      const auto rest = sm::Log(d, hn::Set(d, total));
-      const auto shifted = [&](auto e) HWY_ATTR { return hn::Sub(hn::Sub(e, center), rest); };
-      for (int i = 0; i + 1 < vectors; ++i)
-        hn::StoreU(shifted(hn::LoadU(d, x + i * lanes)), d, y + i * lanes);
-      const auto end = hn::MaskedLoad(some, d, x + (vectors - 1) * lanes);
-      hn::BlendedStore(shifted(end), some, d, y + (vectors - 1) * lanes);
-      continue;
-    }
     const auto factor = hn::Set(d, 1 / total);
     for (int i = 0; i + 1 < vectors; ++i) hn::StoreU(hn::Mul(v[i], factor), d, y + i * lanes);
     hn::BlendedStore(hn::Mul(v[vectors - 1], factor), some, d, y + (vectors - 1) * lanes);
+  }
+}
+
+// The same for the logarithms. Those of sums are taken together, a sum in each lane.
+template <int vectors>
+HWY_INLINE void ShortLogSoftmax(const float* x, float* y, int64_t rows, int64_t n) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto some = hn::FirstN(d, static_cast<size_t>(n - (vectors - 1) * lanes));
+  const auto larger = [](auto, auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
+  alignas(64) float tops[hn::MaxLanes(d)] = {}, sums[hn::MaxLanes(d)] = {};
+  for (int64_t first = 0; first < rows; first += lanes) {
+    const int64_t count = std::min(lanes, rows - first);
+    for (int64_t r = 0; r < count; ++r) {
+      const float* row = x + (first + r) * n;
+      V v[vectors];
+      for (int i = 0; i + 1 < vectors; ++i) v[i] = hn::LoadU(d, row + i * lanes);
+      v[vectors - 1] = hn::IfThenElse(some, hn::MaskedLoad(some, d, row + (vectors - 1) * lanes),
+                                      hn::Set(d, -std::numeric_limits<float>::infinity()));
+      V top = v[0];
+      for (int i = 1; i < vectors; ++i) top = hn::Max(top, v[i]);
+      tops[r] = Fold(d, top, larger);  // where a NaN is lost here, the sum has it
+      const V center = hn::Set(d, tops[r]);
+      V sum = sm::ExpNotPositive(d, hn::Sub(v[0], center));
+      for (int i = 1; i < vectors; ++i)
+        sum = hn::Add(sum, sm::ExpNotPositive(d, hn::Sub(v[i], center)));
+      sums[r] = Fold(d, sum, add_of);
+    }
+    hn::Store(sm::Log(d, hn::Load(d, sums)), d, sums);
+    for (int64_t r = 0; r < count; ++r) {
+      const float* row = x + (first + r) * n;
+      float* to = y + (first + r) * n;
+      const V center = hn::Set(d, tops[r]), rest = hn::Set(d, sums[r]);
+      // x - top first: exact where the two are close, whatever their size.
+      const auto shifted = [&](V e) HWY_ATTR { return hn::Sub(hn::Sub(e, center), rest); };
+      for (int i = 0; i + 1 < vectors; ++i)
+        hn::StoreU(shifted(hn::LoadU(d, row + i * lanes)), d, to + i * lanes);
+      const V end = hn::MaskedLoad(some, d, row + (vectors - 1) * lanes);
+      hn::BlendedStore(shifted(end), some, d, to + (vectors - 1) * lanes);
+    }
   }
 }
 
@@ -272,26 +303,31 @@ bool SoftmaxNarrowRows(const float* x, float* y, int64_t rows, int64_t n) {
   }
 }
 
-template <bool log>
-HWY_INLINE bool ShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
+// Calls rows(vectors), an integral_constant of how many vectors a row of n takes; false where
+// registers have no room for so many.
+template <class Rows>
+HWY_INLINE bool ShortRows(int64_t n, const Rows& rows) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   switch ((n + lanes - 1) / lanes) {
-    case 1: return ShortSoftmax<log, 1>(x, y, rows, n, sums), true;
-    case 2: return ShortSoftmax<log, 2>(x, y, rows, n, sums), true;
-    case 3: return ShortSoftmax<log, 3>(x, y, rows, n, sums), true;
-    case 4: return ShortSoftmax<log, 4>(x, y, rows, n, sums), true;
-    case 5: return ShortSoftmax<log, 5>(x, y, rows, n, sums), true;
-    case 6: return ShortSoftmax<log, 6>(x, y, rows, n, sums), true;
-    case 7: return ShortSoftmax<log, 7>(x, y, rows, n, sums), true;
-    case 8: return ShortSoftmax<log, 8>(x, y, rows, n, sums), true;
+    case 1: return rows(std::integral_constant<int, 1>()), true;
+    case 2: return rows(std::integral_constant<int, 2>()), true;
+    case 3: return rows(std::integral_constant<int, 3>()), true;
+    case 4: return rows(std::integral_constant<int, 4>()), true;
+    case 5: return rows(std::integral_constant<int, 5>()), true;
+    case 6: return rows(std::integral_constant<int, 6>()), true;
+    case 7: return rows(std::integral_constant<int, 7>()), true;
+    case 8: return rows(std::integral_constant<int, 8>()), true;
     default: return false;
   }
 }
 bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
-  return ShortRows<false>(x, y, rows, n, sums);
+  return ShortRows(n, [&](auto vectors) HWY_ATTR {
+    ShortSoftmax<decltype(vectors)::value>(x, y, rows, n, sums);
+  });
 }
 bool LogSoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n) {
-  return ShortRows<true>(x, y, rows, n, nullptr);
+  return ShortRows(
+      n, [&](auto vectors) HWY_ATTR { ShortLogSoftmax<decltype(vectors)::value>(x, y, rows, n); });
 }
 
 void RowAffine(const float* x, float a, float b, float* y, int64_t n) {
