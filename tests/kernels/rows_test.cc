@@ -584,7 +584,7 @@ void check_folds(int64_t rows, int64_t n) {
 TEST(Reduce, WholeNumbersAndDoubles) {
   each_target([] {
     for (const int64_t rows : {1, 7, 40, 600}) {
-      for (const int64_t n : {1, 5, 17, 67, 300}) {
+      for (const int64_t n : {1, 2, 3, 4, 5, 17, 67, 300}) {
         SCOPED_TRACE(::testing::Message() << rows << "x" << n);
         check_folds<int32_t>(rows, n);
         check_folds<int64_t>(rows, n);

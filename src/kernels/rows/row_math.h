@@ -61,7 +61,8 @@ void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, flo
 // y[r]: what row_sum, row_sum_abs, row_sum_squares about 0, row_product, row_max or row_min gives
 // for the n elements of row r; rows are `stride` apart.
 void fold_rows(ColumnOp op, const float* x, int64_t stride, int64_t rows, int64_t n, float* y);
-// sums += exp(x - centers), no x above its center; y gets the exponentials unless it is null.
+// sums += exp(x - centers), no x above its center (which may give any number); y gets the
+// exponentials unless it is null.
 void column_exp(const float* x, const float* centers, float* y, float* sums, int64_t n);
 // y = x / by, 0 where that is 0.
 void row_divide(const float* x, float by, float* y, int64_t n);
