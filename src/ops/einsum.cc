@@ -90,7 +90,8 @@ Labelled label(const Term& term, std::span<const int64_t> shape) {
   return result;
 }
 
-// One side of a product (or the only operand): where it is and what happens before it is used.
+// One side of a product (or the only operand): where it is and what happens before it is used. What
+// is summed need not be copied first where it is dense and keeps the order of its dimensions.
 struct Operand {
   int32_t source = -1;  // an input, or -1: the result of the product before
   bool copied = false, summed = false;
@@ -130,6 +131,21 @@ std::optional<int64_t> merged_stride(const Labelled& x, const Term& labels) {
   return labels.empty() ? 1 : x.strides[x.at(labels.back())];
 }
 
+bool is_dense(const Labelled& x) {
+  int64_t step = 1;
+  for (size_t i = x.sizes.size(); i-- > 0; step *= x.sizes[i]) {
+    if (x.strides[i] != step) return false;
+  }
+  return true;
+}
+
+bool in_order(const Labelled& x, const Term& labels) {
+  for (size_t i = 0; i + 1 < labels.size(); ++i) {
+    if (x.at(labels[i]) > x.at(labels[i + 1])) return false;
+  }
+  return true;
+}
+
 class Planner {
  public:
   Planner(ElementType compute, ScratchLayout& layout, int threads)
@@ -138,6 +154,15 @@ class Planner {
   // Makes `x` dense in the order of `labels` after summing `sums` away.
   void arrange(Operand& operand, const Labelled& x, const Term& labels, const Term& sums,
                bool to_output) {
+    if (!sums.empty() && is_dense(x) && in_order(x, labels)) {
+      std::vector<int64_t> axes;
+      for (const int label : sums) axes.push_back(static_cast<int64_t>(x.at(label)));
+      operand.summed = true;
+      operand.sum = kernels::plan_reduce(x.sizes, axes);
+      if (!to_output)
+        operand.summed_at = layout_.take(byte_size(compute_, count_labels(x, labels)));
+      return;
+    }
     Term order = labels;
     order.insert(order.end(), sums.begin(), sums.end());
     std::vector<int64_t> dims, from, to(order.size());
@@ -318,12 +343,14 @@ void bind_contraction(BindContext& bind, State& s, const std::vector<Term>& term
 const void* ready(const RunContext& run, const State& s, const Operand& operand, const void* before,
                   ElementType compute, void* target) {
   const void* x = operand.source < 0 ? before : s.wide.in_as(run, operand.source, compute);
-  if (!operand.copied) return x;
-  void* copy = target && !operand.summed ? target : scratch_at(run, operand.copied_at);
-  kernels::copy_strided(kernels::cell_of(compute), operand.copy, x, copy, run.pool());
-  if (!operand.summed) return copy;
+  if (operand.copied) {
+    void* copy = target && !operand.summed ? target : scratch_at(run, operand.copied_at);
+    kernels::copy_strided(kernels::cell_of(compute), operand.copy, x, copy, run.pool());
+    x = copy;
+  }
+  if (!operand.summed) return x;
   void* sum = target ? target : scratch_at(run, operand.summed_at);
-  kernels::reduce(kernels::ReduceOp::sum, compute, operand.sum, copy, sum, run.pool());
+  kernels::reduce(kernels::ReduceOp::sum, compute, operand.sum, x, sum, run.pool());
   return sum;
 }
 

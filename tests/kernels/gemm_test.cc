@@ -193,12 +193,31 @@ TEST_P(GemmTest, EveryRemainderOfTheTiles) {
 }
 
 TEST_P(GemmTest, VeryFewColumns) {
-  for (const int64_t M : {64, 67, 1030}) {
+  for (const int64_t M : {8, 15, 64, 67, 130, 1030}) {
     for (int64_t N = 1; N <= 4; ++N) {
-      for (const int64_t K : {16, 33, 100, 257}) check({M, N, K});
+      for (const int64_t K : {1, 5, 12, 16, 17, 33, 65, 100, 257}) check({M, N, K});
     }
   }
-  check({70, 3, 200, false, false, 1, 5});
+  for (int64_t N = 1; N <= 4; ++N) {
+    for (const int64_t K : {7, 200}) {
+      check({70, N, K, false, false, 1, 5});
+      check({70, N, K, false, true});
+    }
+  }
+}
+
+TEST_P(GemmTest, SingleTerms) {
+  for (const int64_t M : {1, 2, 9, 130}) {
+    for (const int64_t N : {3, 16, 31, 64, 200}) {
+      for (const bool a_turned : {false, true}) check({M, N, 1, a_turned, false, 1, 3});
+      check({M, N, 1, false, true});
+      check({M, N, 1, false, false, 2});
+    }
+  }
+  const float a[]{-0.0f, 1}, b[33]{};
+  float c[66];
+  gemm(2, 33, 1, {a, 1, 1}, {b, 33, 1}, c, 33, {}, nullptr, one_);
+  for (const float sum : c) EXPECT_FALSE(std::signbit(sum));
 }
 
 TEST_P(GemmTest, EmptySizes) {
@@ -284,6 +303,8 @@ TEST_P(GemmTest, EpilogueOfEveryKind) {
         check({17, 37, 6}, e);
         check({2, 35, 6}, e);
         check({40, 3, 6}, e);
+        check({90, 1, 30}, e);
+        check({70, 2, 12}, e);
       }
     }
   }
@@ -477,8 +498,10 @@ void check_any(const AnyProblem& p) {
   std::vector<T> a(static_cast<size_t>(batch * p.M * p.K)), b(static_cast<size_t>(p.K * p.N));
   for (auto* values : {&a, &b}) {
     for (T& v : *values) {
-      v = static_cast<T>(static_cast<int32_t>(engine()) >> 20);
-      if constexpr (std::is_floating_point_v<T>) v /= 2048;
+      if constexpr (std::is_floating_point_v<T>)
+        v = static_cast<T>(static_cast<int32_t>(engine()) >> 20) / 2048;
+      else
+        v = static_cast<T>(uint64_t{engine()} << 32 | engine());  // sums wrap
     }
   }
   const AnyMatrix left{a.data(), p.a_turned ? 1 : p.K, p.a_turned ? p.M : 1},
@@ -488,33 +511,52 @@ void check_any(const AnyProblem& p) {
   batches.a_stride[0] = p.M * p.K, batches.c_stride[0] = p.M * p.N;
   std::vector<T> one(static_cast<size_t>(batch * p.M * p.N), T{5}), two(one);
   ThreadPool alone(1), both(2);
-  const auto type = std::is_same_v<T, double> ? ElementType::float64 : ElementType::int64;
+  const auto type = std::is_same_v<T, double>    ? ElementType::float64
+                    : std::is_same_v<T, int32_t> ? ElementType::int32
+                                                 : ElementType::int64;
   matmul_any(type, batches, p.M, p.N, p.K, left, right, one.data(), p.N, alone);
   matmul_any(type, batches, p.M, p.N, p.K, left, right, two.data(), p.N, both);
   ASSERT_EQ(one, two);
   for (int64_t at = 0; at < batch * p.M * p.N; ++at) {
     const int64_t i = at / p.N % p.M, j = at % p.N;
     const T* rows = a.data() + at / (p.M * p.N) * p.M * p.K;
-    T sum{};
+    using W = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+    W sum{};
     double size = 0;
     for (int64_t k = 0; k < p.K; ++k) {
-      const T term = rows[i * left.row_stride + k * left.column_stride] *
-                     b[static_cast<size_t>(k * right.row_stride + j * right.column_stride)];
+      const W term =
+          static_cast<W>(rows[i * left.row_stride + k * left.column_stride]) *
+          static_cast<W>(b[static_cast<size_t>(k * right.row_stride + j * right.column_stride)]);
       sum += term;
       size += std::abs(static_cast<double>(term));
     }
-    ASSERT_LE(std::abs(static_cast<double>(one[static_cast<size_t>(at)] - sum)), 1e-14 * size);
+    const T found = one[static_cast<size_t>(at)];
+    if constexpr (std::is_floating_point_v<T>)
+      ASSERT_LE(std::abs(found - sum), 1e-14 * size);
+    else
+      ASSERT_EQ(found, static_cast<T>(sum));
   }
+}
+
+// Rows of B longer than what one pass of a few rows of A takes.
+TEST(MatmulAny, LongRows) {
+  each_target([] {
+    check_any<double>({2, 1037, 19, false, false});
+    check_any<int32_t>({1, 1037, 19, true, false});
+    check_any<int64_t>({2, 1037, 16, false, false});
+  });
 }
 
 TEST(MatmulAny, DoublesAndIntegers) {
   each_target([] {
-    for (const int64_t M : {1, 3, 8, 21}) {
+    for (const int64_t M : {1, 2, 3, 8, 21}) {
       for (const int64_t N : {1, 2, 8, 15, 16, 17, 40}) {
         for (const int64_t K : {0, 1, 7, 128, 300}) {
           for (int turned = 0; turned < 4; ++turned) {
-            check_any<double>({M, N, K, (turned & 1) != 0, (turned & 2) != 0});
-            if (K < 10) check_any<int64_t>({M, N, K, (turned & 1) != 0, (turned & 2) != 0});
+            const AnyProblem problem{M, N, K, (turned & 1) != 0, (turned & 2) != 0};
+            check_any<double>(problem);
+            check_any<int32_t>(problem);
+            check_any<int64_t>(problem);
           }
         }
       }

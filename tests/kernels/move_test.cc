@@ -122,6 +122,21 @@ TEST(Strided, Transpose) {
   EXPECT_THROW(plan_transpose(Shape{2, 3}, Shape{0}), Error);
 }
 
+// Every remainder of the blocks that are turned in registers.
+TEST(Strided, TransposedBlocks) {
+  test::each_target([] {
+    for (int64_t rows = 1; rows < 12; ++rows) {
+      for (int64_t columns = 1; columns < 40; ++columns) {
+        check_copy(plan_transpose(Shape{2, rows, columns}, Shape{0, 2, 1}), 2 * rows * columns,
+                   2 * rows * columns, [&](int64_t i) {
+                     const int64_t at = i % (rows * columns);
+                     return i - at + at % rows * columns + at / rows;
+                   });
+      }
+    }
+  });
+}
+
 TEST(Strided, SliceAndInsert) {
   struct Case {
     Shape shape, starts, steps, output;

@@ -111,22 +111,25 @@ TEST(RowMath, MasksOfARow) {
   });
 }
 
+void log_softmax_line(const Doubles& v, Doubles& y) {
+  const double top = *std::max_element(v.begin(), v.end());
+  double sum = 0;
+  for (const double e : v) sum += std::exp(e - top);
+  for (size_t i = 0; i < v.size(); ++i) y[i] = v[i] - top - std::log(sum);
+}
+void hardmax_line(const Doubles& v, Doubles& y) {
+  std::fill(y.begin(), y.end(), 0);
+  y[static_cast<size_t>(std::max_element(v.begin(), v.end()) - v.begin())] = 1;
+}
+
 TEST(Softmax, AllForms) {
   each_target([] {
     for (const Box& b : boxes) {
       const auto x = random_floats(b.count(), -20, 20);
       Doubles soft, logs, hard;
       each_line(b, x, soft, softmax_line);
-      each_line(b, x, logs, [](const Doubles& v, Doubles& y) {
-        softmax_line(v, y);
-        const double top = *std::max_element(v.begin(), v.end());
-        double sum = 0;
-        for (const double e : v) sum += std::exp(e - top);
-        for (size_t i = 0; i < v.size(); ++i) y[i] = v[i] - top - std::log(sum);
-      });
-      each_line(b, x, hard, [](const Doubles& v, Doubles& y) {
-        y[static_cast<size_t>(std::max_element(v.begin(), v.end()) - v.begin())] = 1;
-      });
+      each_line(b, x, logs, log_softmax_line);
+      each_line(b, x, hard, hardmax_line);
       const auto run = [&](auto f) {
         return both_pools(b.count(), [&](float* y, ThreadPool& pool) {
           f(f32, x.data(), y, b.outer, b.n, b.inner, pool);
@@ -138,6 +141,9 @@ TEST(Softmax, AllForms) {
       std::vector<float> in_place = x;
       softmax(f32, in_place.data(), in_place.data(), b.outer, b.n, b.inner, two_threads());
       test::expect_near(in_place, soft, 1e-6);
+      in_place = x;
+      log_softmax(f32, in_place.data(), in_place.data(), b.outer, b.n, b.inner, two_threads());
+      test::expect_near(in_place, logs, 2e-6);
       for (const ElementType type : other_floats) {
         const auto rounded = through(type, x, b.count(), [&](const void* from, void* to) {
           cast_row(type, type, from, to, b.count());
@@ -147,6 +153,16 @@ TEST(Softmax, AllForms) {
           softmax(type, from, to, b.outer, b.n, b.inner, two_threads());
         });
         test::expect_near(y, soft, tolerance_of(type));
+        each_line(b, rounded, logs, log_softmax_line);
+        const auto z = through(type, x, b.count(), [&](const void* from, void* to) {
+          log_softmax(type, from, to, b.outer, b.n, b.inner, two_threads());
+        });
+        test::expect_near(z, logs, 40 * tolerance_of(type));
+        each_line(b, rounded, hard, hardmax_line);
+        const auto h = through(type, x, b.count(), [&](const void* from, void* to) {
+          hardmax(type, from, to, b.outer, b.n, b.inner, two_threads());
+        });
+        test::expect_near(h, hard, 0);
       }
     }
   });
@@ -154,6 +170,22 @@ TEST(Softmax, AllForms) {
 
 TEST(Softmax, ExtremesOfTheRange) {
   each_target([] {
+    // Rows and columns that hold a NaN or nothing but -inf become NaN, their neighbours do not.
+    for (const int64_t n : {5, 17, 40, 300}) {
+      std::vector<float> wild(index(3 * n), -INFINITY), y(wild.size()), columns(wild.size());
+      for (int64_t i = 0; i < n; ++i) wild[index(i)] = float(i);
+      wild[index(2 * n + n / 2)] = NAN;
+      std::vector<float> turned(wild.size());
+      for (int64_t i = 0; i < 3 * n; ++i) turned[index(i % n * 3 + i / n)] = wild[index(i)];
+      for (auto* const f : {&softmax, &log_softmax}) {
+        (*f)(f32, wild.data(), y.data(), 3, n, 1, one_thread());
+        (*f)(f32, turned.data(), columns.data(), 1, n, 3, one_thread());
+        for (int64_t i = 0; i < 3 * n; ++i) {
+          EXPECT_EQ(std::isnan(y[index(i)]), i >= n) << i << " of " << n;
+          EXPECT_EQ(std::isnan(columns[index(i % n * 3 + i / n)]), i >= n) << i << " of " << n;
+        }
+      }
+    }
     const std::vector<float> x{-INFINITY, 0, 3e38f, -3e38f, 3e38f, 1};
     std::vector<float> y(6);
     softmax(f32, x.data(), y.data(), 2, 3, 1, one_thread());
@@ -336,8 +368,22 @@ TEST(Normalize, Lp) {
           lp_norm(f32, x.data(), to, b.outer, b.n, b.inner, p, pool);
         });
         test::expect_near(y, expected, 1e-5);
+        std::vector<float> in_place = x;
+        lp_norm(f32, in_place.data(), in_place.data(), b.outer, b.n, b.inner, p, two_threads());
+        EXPECT_EQ(in_place, y);
+        for (const ElementType type : other_floats) {
+          const auto z = through(type, x, b.count(), [&](const void* from, void* to) {
+            lp_norm(type, from, to, b.outer, b.n, b.inner, p, two_threads());
+          });
+          test::expect_near(z, expected, tolerance_of(type));
+        }
       }
     }
+    // Columns of zeros among others.
+    const std::vector<float> x{0, 3, 0, 0, 4, 0};
+    std::vector<float> y(6, 1);
+    lp_norm(f32, x.data(), y.data(), 1, 2, 3, 2, one_thread());
+    EXPECT_EQ(y, (std::vector<float>{0, 0.6f, 0, 0, 0.8f, 0}));
   });
   const std::vector<float> zeros(4);
   std::vector<float> y(4, 1);
@@ -488,6 +534,77 @@ TEST(Reduce, FloatFormulas) {
   });
 }
 
+// Every fold of whole numbers and of float64, along rows and columns, against plain loops. Sums
+// wrap.
+template <class T>
+void check_folds(int64_t rows, int64_t n) {
+  std::mt19937_64 engine(9);
+  std::vector<T> x(index(rows * n));
+  for (T& v : x) {
+    if constexpr (std::is_floating_point_v<T>)
+      v = static_cast<T>(static_cast<int64_t>(engine())) / static_cast<T>(INT64_MAX);
+    else
+      v = static_cast<T>(engine());
+  }
+  const ElementType type = std::is_same_v<T, double>     ? ElementType::float64
+                           : std::is_same_v<T, int32_t>  ? ElementType::int32
+                           : std::is_same_v<T, uint64_t> ? ElementType::uint64
+                                                         : ElementType::int64;
+  using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+  for (const bool along : {true, false}) {
+    const int64_t kept = along ? rows : n, folded = along ? n : rows;
+    const auto plan = plan_reduce(Shape{rows, n}, Shape{along ? 1 : 0});
+    for (const auto op : {ReduceOp::sum, ReduceOp::l1, ReduceOp::sum_square, ReduceOp::max,
+                          ReduceOp::min, ReduceOp::prod}) {
+      std::vector<T> y(index(kept)), two(y);
+      reduce(op, type, plan, x.data(), y.data(), one_thread());
+      reduce(op, type, plan, x.data(), two.data(), two_threads());
+      ASSERT_EQ(y, two);
+      for (int64_t k = 0; k < kept; ++k) {
+        Sum sum = 0, product = 1;
+        T most = x[index(along ? k * n : k)], least = most;
+        for (int64_t i = 0; i < folded; ++i) {
+          const T v = x[index(along ? k * n + i : i * n + k)];
+          const auto s = static_cast<Sum>(v);
+          most = std::max(most, v), least = std::min(least, v), product *= s;
+          sum += op == ReduceOp::sum_square ? s * s : op == ReduceOp::l1 && v < T{} ? -s : s;
+        }
+        const T found = y[index(k)];
+        if (op == ReduceOp::max || op == ReduceOp::min)
+          ASSERT_EQ(found, op == ReduceOp::max ? most : least);
+        else if constexpr (std::is_floating_point_v<T>)
+          ASSERT_NEAR(found, op == ReduceOp::prod ? product : sum, 1e-11);
+        else
+          ASSERT_EQ(found, static_cast<T>(op == ReduceOp::prod ? product : sum));
+      }
+    }
+  }
+}
+
+TEST(Reduce, WholeNumbersAndDoubles) {
+  each_target([] {
+    for (const int64_t rows : {1, 7, 40, 600}) {
+      for (const int64_t n : {1, 2, 3, 4, 5, 17, 67, 300}) {
+        SCOPED_TRACE(::testing::Message() << rows << "x" << n);
+        check_folds<int32_t>(rows, n);
+        check_folds<int64_t>(rows, n);
+        check_folds<uint64_t>(rows, n);
+        check_folds<double>(rows, n);
+      }
+    }
+    for (int64_t at = 0; at < 50; ++at) {
+      std::vector<double> x(50, 1);
+      x[index(at)] = NAN;
+      for (const auto op : {ReduceOp::max, ReduceOp::min}) {
+        double y = 0;
+        reduce(op, ElementType::float64, plan_reduce(Shape{1, 50}, Shape{1}), x.data(), &y,
+               one_thread());
+        EXPECT_TRUE(std::isnan(y)) << at;
+      }
+    }
+  });
+}
+
 TEST(Reduce, Integers) {
   const std::vector<int32_t> x{5, -7, 2, INT32_MAX, INT32_MAX, 3};
   const auto plan = plan_reduce(Shape{2, 3}, Shape{1});
@@ -559,6 +676,43 @@ TEST(Reduce, NanAndInfinityAndBadAxes) {
   EXPECT_THROW(plan_reduce(Shape{2, 3}, Shape{0, 0}), Error);
 }
 
+// Rows of any length with ties, infinities and NaN, and the columns of their transpose.
+TEST(ArgExtreme, RowsOfEveryLength) {
+  each_target([] {
+    std::mt19937 engine(3);
+    for (int64_t n = 1; n < 90; ++n) {
+      const int64_t rows = 6;
+      std::vector<float> x(index(rows * n)), turned(x.size());
+      for (int64_t i = 0; i < rows * n; ++i) {
+        const auto drawn = engine() % 7;
+        const int64_t row = i / n;
+        x[index(i)] = row == 0 ? -INFINITY : row == 1 ? INFINITY : row == 2 ? NAN : float(drawn);
+        if (row == 4 && drawn == 0) x[index(i)] = NAN;
+        if (row == 5) x[index(i)] = drawn < 3 ? -0.0f : 0.0f;
+        turned[index(i % n * rows + row)] = x[index(i)];
+      }
+      for (const bool largest : {false, true}) {
+        for (const bool last : {false, true}) {
+          std::vector<int64_t> y(rows), columns(rows);
+          arg_extreme(largest, last, f32, x.data(), y.data(), rows, n, 1, one_thread());
+          arg_extreme(largest, last, f32, turned.data(), columns.data(), 1, n, rows, one_thread());
+          for (int64_t r = 0; r < rows; ++r) {
+            int64_t best = 0;
+            for (int64_t i = 1; i < n; ++i) {
+              const float v = x[index(r * n + i)], b = x[index(r * n + best)];
+              const bool tie = v == b || (v != v && b != b);
+              const bool better = b == b && (v != v || (largest ? v > b : v < b));
+              if (better || (last && tie)) best = i;
+            }
+            ASSERT_EQ(y[index(r)], best) << "row " << r << " of " << n << (last ? " last" : "");
+            ASSERT_EQ(columns[index(r)], best) << "column " << r << " of " << n;
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST(ArgExtreme, LinesTiesAndNan) {
   each_target([] {
     for (const Box& b : boxes) {
@@ -597,6 +751,49 @@ TEST(ArgExtreme, LinesTiesAndNan) {
 }
 
 // ---- scans ----
+
+// Columns of every type, where they lie and in place.
+template <class T>
+void check_scans(ElementType type, int64_t n, int64_t inner) {
+  std::mt19937 engine(4);
+  std::vector<T> x(index(n * inner)), y(x.size());
+  for (T& v : x) v = static_cast<T>(static_cast<int32_t>(engine() % 7)) - T{3};
+  for (const auto op : {ScanOp::sum, ScanOp::product}) {
+    for (const bool exclusive : {false, true}) {
+      for (const bool reverse : {false, true}) {
+        cumulate(op, type, x.data(), y.data(), 1, n, inner, exclusive, reverse, one_thread());
+        std::vector<T> in_place = x;
+        cumulate(op, type, in_place.data(), in_place.data(), 1, n, inner, exclusive, reverse,
+                 two_threads());
+        ASSERT_EQ(in_place, y);
+        for (int64_t j = 0; j < inner; ++j) {
+          T total = op == ScanOp::sum ? T{0} : T{1};
+          for (int64_t k = 0; k < n; ++k) {
+            const size_t i = index((reverse ? n - 1 - k : k) * inner + j);
+            const T next = op == ScanOp::sum ? total + x[i] : total * x[i];
+            ASSERT_EQ(y[i], exclusive ? total : next) << "column " << j << ", term " << k;
+            total = next;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Cumulate, Columns) {
+  each_target([] {
+    for (const int64_t n : {1, 3, 9}) {
+      for (const int64_t inner : {2, 15, 16, 63, 130, 300}) {
+        SCOPED_TRACE(::testing::Message() << n << "x" << inner);
+        check_scans<float>(f32, n, inner);
+        check_scans<double>(ElementType::float64, n, inner);
+        check_scans<int32_t>(ElementType::int32, n, inner);
+        check_scans<int64_t>(ElementType::int64, n, inner);
+        check_scans<uint64_t>(ElementType::uint64, n, inner);
+      }
+    }
+  });
+}
 
 TEST(Cumulate, EveryDirection) {
   for (const Box& b : boxes) {

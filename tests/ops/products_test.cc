@@ -162,6 +162,34 @@ TEST(Einsum, IsTheSumOverItsIndices) {
   EXPECT_NEAR(both.elements<float>()[0], sum_a * sum_b, 1e-4);
 }
 
+// Sums over dimensions of one operand: in the order it has, turned, of a diagonal, and inside a
+// product.
+TEST(Einsum, SumsOfOneOperand) {
+  Random random(8);
+  const Tensor x = random.floats({3, 5, 4}), w = random.floats({4, 2}),
+               square = random.floats({3, 3, 4});
+  const auto at = [](const Tensor& t, int64_t place) { return t.elements<float>()[place]; };
+  Tensor ik(ElementType::float32, {3, 4}), j_alone(ElementType::float32, {5}),
+      diagonal(ElementType::float32, {4});
+  for (Tensor* t : {&ik, &j_alone, &diagonal}) {
+    for (float& v : t->mutable_elements<float>()) v = 0;
+  }
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t k = 0; k < 4; ++k) {
+      diagonal.mutable_elements<float>()[k] += at(square, i * 16 + k);
+      for (int64_t j = 0; j < 5; ++j) {
+        ik.mutable_elements<float>()[i * 4 + k] += at(x, (i * 5 + j) * 4 + k);
+        j_alone.mutable_elements<float>()[j] += at(x, (i * 5 + j) * 4 + k);
+      }
+    }
+  }
+  expect_near(run_node("Einsum <equation = \"ijk->ik\">", {x})[0], ik);
+  expect_near(run_node("Einsum <equation = \"ijk->ki\">", {x})[0], transposed(ik));
+  expect_near(run_node("Einsum <equation = \"ijk->j\">", {x})[0], j_alone);
+  expect_near(run_node("Einsum <equation = \"iik->k\">", {square})[0], diagonal);
+  expect_near(run_node("Einsum <equation = \"ijk,kc->ic\">", {x, w})[0], matmul_in_double(ik, w));
+}
+
 TEST(Einsum, ShapesAndMistakes) {
   const Inferred g(
       R"(g (float[batch, heads, seq, 64] q, float[batch, heads, kv, 64] k) => (float[a] y) {

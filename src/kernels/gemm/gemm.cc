@@ -34,6 +34,7 @@ struct Gemm {
   Panels panels;
   Chunks chunks;
   Way way = Way::panels;
+  bool narrow = false;   // a `dot` of many rows and very few columns, each in one piece
   bool packs_a = false;  // into strips; otherwise, into rows
   bool packs_b = false;  // every panel, not just a last one that is not whole
   int64_t block = 1;     // most strips in one, with `panels`; otherwise, rows
@@ -100,7 +101,9 @@ Gemm::Gemm(const TileKernels& kernels, const GemmBatch& batch, int64_t M, int64_
     way = Way::dot;
     packs_a = !a_by_rows;
     packs_b = !b_by_columns;
-    block = std::min(M, dot_rows);
+    constexpr int64_t many_rows = 8;
+    narrow = N <= most_narrow && M >= many_rows && (N == 1 || packs_b || b.column_stride == K);
+    block = std::min(M, narrow ? narrow_rows : dot_rows);
     blocks = divide_up(M, block);
     group = std::min(N, dot_columns);
     groups = divide_up(N, group);
@@ -170,7 +173,6 @@ const float* dense_rows(const float* in, int64_t row_stride, int64_t column_stri
 
 void run_dot(const Gemm& g, const Operands& at, int64_t row, int64_t column, float* c, int64_t ldc,
              float* space) {
-  alignas(64) float sums[dot_rows * dot_columns];
   const int64_t rows = std::min(g.block, g.M - row);
   const int64_t columns = std::min(g.group, g.N - column);
   const float* a = at.a + row * g.a.row_stride;
@@ -185,16 +187,13 @@ void run_dot(const Gemm& g, const Operands& at, int64_t row, int64_t column, flo
     b = dense_rows(b, g.b.column_stride, g.b.row_stride, columns, g.K, space + g.a_floats());
     b_stride = g.K;
   }
+  if (g.narrow) {
+    return narrow_block(g.kernels, a, a_stride, b, g.K, at.epilogue, c, ldc, row, column, rows,
+                        columns);
+  }
+  alignas(64) float sums[dot_rows * dot_columns];
   TileStore store = store_at(at.epilogue, c, ldc, row, column, rows, columns);
   store.sums = sums;
-  constexpr int64_t many_rows = 8, fewest_terms = 16;
-  if (g.M >= many_rows && g.K >= fewest_terms && columns <= most_narrow &&
-      (columns == 1 || b_stride == g.K)) {
-    narrow_product(a, a_stride, rows, b, columns, g.K, sums);
-    store.sums_stride = columns;
-    g.kernels.store(store);
-    return;
-  }
   const bool cold = !g.packs_b && g.N * g.K * static_cast<int64_t>(sizeof(float)) > near_b_bytes;
   g.kernels.dot(g.K, a, a_stride, static_cast<int>(rows), b, b_stride, static_cast<int>(columns),
                 cold ? g.N - column : 0, sums, dot_columns);
@@ -307,6 +306,25 @@ void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group,
   }
 }
 
+// Products of single terms, stored as they are.
+bool is_outer(const Gemm& g, const Epilogue& e) {
+  return g.K == 1 && g.N >= g.kernels.lanes && g.b.column_stride == 1 && e.alpha == 1 &&
+         e.bias == nullptr && e.residual == nullptr && e.activation == Activation::none;
+}
+void run_outer(const Gemm& g, float* c, int64_t ldc, ThreadPool& pool) {
+  constexpr int64_t task = 16384;  // floats
+  pool.parallel_for(g.batch.count() * g.M, divide_up(task, g.N),
+                    [&](int64_t begin, int64_t end, int) {
+                      while (begin < end) {
+                        const int64_t row = begin % g.M, rows = std::min(g.M - row, end - begin);
+                        const Operands at = operands_of(g, begin / g.M, c, {});
+                        outer_product(at.a + row * g.a.row_stride, g.a.row_stride, rows, at.b, g.N,
+                                      at.c + row * ldc, ldc);
+                        begin += rows;
+                      }
+                    });
+}
+
 }  // namespace
 
 int64_t batched_gemm_scratch_bytes(const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
@@ -320,6 +338,7 @@ void batched_gemm(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const
                   void* scratch, ThreadPool& pool) {
   if (M <= 0 || N <= 0 || batch.count() <= 0) return;
   const Gemm g(tile_kernels(), batch, M, N, std::max<int64_t>(K, 0), a, b);
+  if (is_outer(g, epilogue)) return run_outer(g, c, ldc, pool);
   if (g.way == Way::packed) {
     pack_b(b.data, b.row_stride, b.column_stride, K, N, scratch, &pool);
     return run_packed(M, N, K, a, {scratch}, c, ldc, epilogue,

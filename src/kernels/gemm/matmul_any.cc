@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "base/fail.h"
-#include "kernels/gemm/doubles.h"
+#include "kernels/gemm/wide_tiles.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -15,29 +15,6 @@ constexpr int64_t row_work = 1 << 16;  // multiply-adds worth a chunk
 template <class T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                              std::type_identity<T>>::type;
-
-template <class T>
-void product_row(int64_t N, int64_t K, const T* a, int64_t a_stride, const T* b, int64_t b_row,
-                 int64_t b_column, T* c) {
-  std::fill(c, c + N, T(0));
-  if (b_column != 1 && b_row == 1) {  // B is stored transposed: dot products walk memory
-    for (int64_t j = 0; j < N; ++j) {
-      T sum = 0;
-      for (int64_t k = 0; k < K; ++k) sum += a[k * a_stride] * b[j * b_column + k];
-      c[j] = sum;
-    }
-    return;
-  }
-  for (int64_t k = 0; k < K; ++k) {
-    const T factor = a[k * a_stride];
-    const T* row = b + k * b_row;
-    if (b_column == 1) {
-      for (int64_t j = 0; j < N; ++j) c[j] += factor * row[j];
-    } else {
-      for (int64_t j = 0; j < N; ++j) c[j] += factor * row[j * b_column];
-    }
-  }
-}
 
 // Where a product of the batch begins in each operand.
 struct Begins {
@@ -55,41 +32,25 @@ Begins begins_of(const GemmBatch& batch, int64_t product) {
   return at;
 }
 
-// Calls rows(product, first, count) for all rows of all products, `together` at a time.
-template <class Rows>
-void for_product_rows(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, int64_t together,
-                      ThreadPool& pool, Rows&& rows) {
-  const int64_t strips = (M + together - 1) / together;
-  const int64_t work = std::max<int64_t>(1, together * N * std::max<int64_t>(K, 1));
-  pool.parallel_for(batch.count() * strips, std::max<int64_t>(1, row_work / work),
-                    [&](int64_t begin, int64_t end, int) {
-                      for (int64_t at = begin; at < end; ++at) {
-                        const int64_t first = at % strips * together;
-                        rows(begins_of(batch, at / strips), first, std::min(together, M - first));
-                      }
-                    });
-}
-
 template <class T>
 void products(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const AnyMatrix& a,
               const AnyMatrix& b, void* c, int64_t ldc, ThreadPool& pool) {
-  if constexpr (std::is_same_v<T, double>) {
-    for_product_rows(
-        batch, M, N, K, double_tile_rows, pool,
-        [&](const Begins& at, int64_t first, int64_t count) {
-          multiply_doubles(
-              count, N, K, static_cast<const double*>(a.data) + at.a + first * a.row_stride,
-              a.row_stride, a.column_stride, static_cast<const double*>(b.data) + at.b,
-              b.row_stride, b.column_stride, static_cast<double*>(c) + at.c + first * ldc, ldc);
-        });
-  } else {
-    using W = Wrapping<T>;
-    for_product_rows(batch, M, N, K, 1, pool, [&](const Begins& at, int64_t first, int64_t) {
-      product_row<W>(N, K, static_cast<const W*>(a.data) + at.a + first * a.row_stride,
-                     a.column_stride, static_cast<const W*>(b.data) + at.b, b.row_stride,
-                     b.column_stride, static_cast<W*>(c) + at.c + first * ldc);
-    });
-  }
+  using W = Wrapping<T>;
+  const int64_t strips = (M + wide_tile_rows - 1) / wide_tile_rows;
+  const int64_t work = std::max<int64_t>(1, wide_tile_rows * N * std::max<int64_t>(K, 1));
+  pool.parallel_for(
+      batch.count() * strips, std::max<int64_t>(1, row_work / work),
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t task = begin; task < end; ++task) {
+          const Begins at = begins_of(batch, task / strips);
+          const int64_t first = task % strips * wide_tile_rows;
+          multiply_wide(WideProduct<W>{
+              std::min(wide_tile_rows, M - first), N, K,
+              static_cast<const W*>(a.data) + at.a + first * a.row_stride, a.row_stride,
+              a.column_stride, static_cast<const W*>(b.data) + at.b, b.row_stride, b.column_stride,
+              static_cast<W*>(c) + at.c + first * ldc, ldc});
+        }
+      });
 }
 
 template <class T>

@@ -200,18 +200,11 @@ void run_narrow(const PackedGemm& g, const float* b, float* c, int64_t ldc,
   for (int64_t j = 0; j < g.N; ++j) {
     for (int64_t k = 0; k < g.K; ++k) columns[j * g.K + k] = b[k * width + j];
   }
-  constexpr int64_t step = 32;
-  const int64_t grain = round_up(std::max<int64_t>(1, task_work / (g.N * g.K)), step);
+  const int64_t grain = round_up(std::max<int64_t>(1, task_work / (g.N * g.K)), 32);
   pool.parallel_for(g.M, grain, [&](int64_t begin, int64_t end, int) {
-    alignas(64) float sums[step * most_narrow];
-    for (int64_t row = begin; row < end; row += step) {
-      const int64_t rows = std::min(step, end - row);
-      narrow_product(g.a.data + row * g.a.row_stride, g.a.row_stride, rows, columns, g.N, g.K,
-                     sums);
-      TileStore store = store_at(epilogue, c, ldc, row, 0, rows, g.N);
-      store.sums = sums;
-      store.sums_stride = g.N;
-      g.kernels.store(store);
+    for (int64_t row = begin; row < end; row += narrow_rows) {
+      narrow_block(g.kernels, g.a.data + row * g.a.row_stride, g.a.row_stride, columns, g.K,
+                   epilogue, c, ldc, row, 0, std::min(narrow_rows, end - row), g.N);
     }
   });
 }

@@ -81,13 +81,42 @@ void Deal(const T* x, T* y, int64_t y_row, int64_t rows, int64_t columns) {
   }
 }
 
-template <class T>
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+// Four rows and eight columns of 4 bytes: two columns are joined while they are loaded. No more
+// rows, whose places may fall into the same few sets of a cache.
+HWY_INLINE void FourByEight(const uint32_t* x, int64_t x_column, uint32_t* y, int64_t y_row) {
+  const auto joined = [&](int column) HWY_ATTR {
+    const auto* low = reinterpret_cast<const __m128i*>(x + column * x_column);
+    const auto* high = reinterpret_cast<const __m128i*>(x + (column + 4) * x_column);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(low)),
+                                   _mm_loadu_si128(high), 1);
+  };
+  const __m256i a = joined(0), b = joined(1), c = joined(2), e = joined(3);
+  const __m256i ab = _mm256_unpacklo_epi32(a, b), ab_high = _mm256_unpackhi_epi32(a, b);
+  const __m256i ce = _mm256_unpacklo_epi32(c, e), ce_high = _mm256_unpackhi_epi32(c, e);
+  const auto store = [&](int r, __m256i v) HWY_ATTR {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + r * y_row), v);
+  };
+  store(0, _mm256_unpacklo_epi64(ab, ce));
+  store(1, _mm256_unpackhi_epi64(ab, ce));
+  store(2, _mm256_unpacklo_epi64(ab_high, ce_high));
+  store(3, _mm256_unpackhi_epi64(ab_high, ce_high));
+}
+#endif
+
+template <bool long_rows, class T>
 void Transpose(const T* x, int64_t x_column, T* y, int64_t y_row, int64_t rows, int64_t columns) {
   int64_t r = 0;
 #if HWY_TARGET != HWY_SCALAR
   constexpr int64_t side = 16 / sizeof(T);
   for (; r + side <= rows; r += side) {
     int64_t c = 0;
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+    if constexpr (long_rows) {
+      for (; c + 8 <= columns; c += 8)
+        FourByEight(x + c * x_column + r, x_column, y + r * y_row + c, y_row);
+    }
+#endif
     for (; c + side <= columns; c += side) {
       Square(x + c * x_column + r, x_column, y + r * y_row + c, y_row);
     }
@@ -108,7 +137,11 @@ void Turn(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows,
   if (columns == y_row && columns >= 2 && columns <= 4)
     return Interleave(from, x_column, to, rows, columns);
   if (rows == x_column && rows >= 2 && rows <= 4) return Deal(from, to, y_row, rows, columns);
-  Transpose(from, x_column, to, y_row, rows, columns);
+  constexpr int64_t long_row = 16;  // in shorter ones too many long stores cross a line
+  if (sizeof(T) == 4 && columns >= long_row)
+    Transpose<sizeof(T) == 4>(from, x_column, to, y_row, rows, columns);
+  else
+    Transpose<false>(from, x_column, to, y_row, rows, columns);
 }
 
 void Turn1(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {

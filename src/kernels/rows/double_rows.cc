@@ -59,11 +59,9 @@ constexpr auto add_lanes = [](double a, double b) { return a + b; };
 constexpr auto larger_vector = [](DoubleVec a, DoubleVec b) HWY_ATTR {
   return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
 };
-constexpr auto larger_lane = [](double a, double b) { return a != a || a > b ? a : b; };
 constexpr auto smaller_vector = [](DoubleVec a, DoubleVec b) HWY_ATTR {
   return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
 };
-constexpr auto smaller_lane = [](double a, double b) { return a != a || a < b ? a : b; };
 
 double DoubleRowSum(const double* x, int64_t n) {
   return FoldDoubles(x, n, 0, add_vectors, add_vectors, add_lanes);
@@ -76,13 +74,46 @@ double DoubleRowSumSquares(const double* x, double center, int64_t n) {
   };
   return FoldDoubles(x, n, 0, step, add_vectors, add_lanes);
 }
+// The instructions for the larger and the smaller lose a NaN: whether there was one is noted apart.
+template <class Better>
+HWY_INLINE double ExtremeOfDoubles(const double* x, int64_t n, double neutral,
+                                   const Better& better) {
+  const Doubles d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const DoubleVec start = hn::Set(d, neutral);
+  DoubleVec best[4] = {start, start, start, start};
+  auto nan = hn::IsNaN(start);
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const DoubleVec v0 = hn::LoadU(d, x + i), v1 = hn::LoadU(d, x + i + lanes),
+                    v2 = hn::LoadU(d, x + i + 2 * lanes), v3 = hn::LoadU(d, x + i + 3 * lanes);
+    nan = hn::Or(
+        nan, hn::Or(hn::Or(hn::IsNaN(v0), hn::IsNaN(v1)), hn::Or(hn::IsNaN(v2), hn::IsNaN(v3))));
+    best[0] = better(best[0], v0);
+    best[1] = better(best[1], v1);
+    best[2] = better(best[2], v2);
+    best[3] = better(best[3], v3);
+  }
+  for (; i < n; i += lanes) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, n - i)));
+    const DoubleVec v = hn::IfThenElse(some, hn::MaskedLoad(some, d, x + i), start);
+    nan = hn::Or(nan, hn::IsNaN(v));
+    best[0] = better(best[0], v);
+  }
+  if (!hn::AllFalse(d, nan)) return std::numeric_limits<double>::quiet_NaN();
+  const DoubleVec top = better(better(best[0], best[1]), better(best[2], best[3]));
+  return JoinLanes(top, [&](double a, double b) HWY_ATTR {
+    const hn::CappedTag<double, 1> one;
+    return hn::GetLane(better(hn::Set(one, a), hn::Set(one, b)));
+  });
+}
 double DoubleRowMax(const double* x, int64_t n) {
-  return FoldDoubles(x, n, -std::numeric_limits<double>::infinity(), larger_vector, larger_vector,
-                     larger_lane);
+  return ExtremeOfDoubles(x, n, -std::numeric_limits<double>::infinity(),
+                          [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); });
 }
 double DoubleRowMin(const double* x, int64_t n) {
-  return FoldDoubles(x, n, std::numeric_limits<double>::infinity(), smaller_vector, smaller_vector,
-                     smaller_lane);
+  return ExtremeOfDoubles(x, n, std::numeric_limits<double>::infinity(),
+                          [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); });
 }
 double DoubleRowSumExp(const double* x, double center, int64_t n) {
   const DoubleVec middle = hn::Set(Doubles(), center);
@@ -112,23 +143,34 @@ double DoubleRowExp(const double* x, double center, double* y, int64_t n) {
   return JoinLanes(sum, add_lanes);
 }
 
+// So many rows are read side by side, in pieces as long as they are.
+constexpr int64_t rows_together = 8;
+template <int64_t rows, class Join>
+HWY_INLINE void JoinRows(const double* x, int64_t stride, double* y, int64_t n, const Join& join) {
+  const Doubles d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto joined = [&](const auto& load, int64_t i) HWY_ATTR {
+    DoubleVec v = load(y + i);
+#pragma GCC unroll 8
+    for (int64_t r = 0; r < rows; ++r) v = join(v, load(x + r * stride + i));
+    return v;
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(joined([&](const double* p) HWY_ATTR { return hn::LoadU(d, p); }, i), d, y + i);
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto load = [&](const double* p) HWY_ATTR { return hn::MaskedLoad(some, d, p); };
+    hn::BlendedStore(joined(load, i), some, d, y + i);
+  }
+}
 template <class Join>
 HWY_INLINE void JoinColumns(const double* x, int64_t stride, int64_t rows, double* y, int64_t n,
                             const Join& join) {
-  const Doubles d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    DoubleVec v = hn::LoadU(d, y + i);
-    for (int64_t r = 0; r < rows; ++r) v = join(v, hn::LoadU(d, x + r * stride + i));
-    hn::StoreU(v, d, y + i);
-  }
-  if (i < n) {
-    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    DoubleVec v = hn::MaskedLoad(some, d, y + i);
-    for (int64_t r = 0; r < rows; ++r) v = join(v, hn::MaskedLoad(some, d, x + r * stride + i));
-    hn::BlendedStore(v, some, d, y + i);
-  }
+  int64_t r = 0;
+  for (; r + rows_together <= rows; r += rows_together)
+    JoinRows<rows_together>(x + r * stride, stride, y, n, join);
+  for (; r < rows; ++r) JoinRows<1>(x + r * stride, stride, y, n, join);
 }
 void DoubleColumnSums(const double* x, int64_t stride, int64_t rows, double* y, int64_t n) {
   JoinColumns(x, stride, rows, y, n, add_vectors);
@@ -140,20 +182,23 @@ void DoubleColumnMinima(const double* x, int64_t stride, int64_t rows, double* y
   JoinColumns(x, stride, rows, y, n, smaller_vector);
 }
 
-void DoubleColumnExp(const double* x, const double* centers, double* sums, int64_t n) {
+void DoubleColumnExp(const double* x, const double* centers, double* y, double* sums, int64_t n) {
   const Doubles d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const DoubleVec off = hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, centers + i));
-    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), sm::DoubleExp(d, off)), d, sums + i);
+    const DoubleVec power = sm::DoubleExp(d, off);
+    if (y != nullptr) hn::StoreU(power, d, y + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), power), d, sums + i);
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
     const DoubleVec off =
         hn::Sub(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, centers + i));
-    hn::BlendedStore(hn::Add(hn::MaskedLoad(some, d, sums + i), sm::DoubleExp(d, off)), some, d,
-                     sums + i);
+    const DoubleVec power = sm::DoubleExp(d, off);
+    if (y != nullptr) hn::BlendedStore(power, some, d, y + i);
+    hn::BlendedStore(hn::Add(hn::MaskedLoad(some, d, sums + i), power), some, d, sums + i);
   }
 }
 
@@ -196,8 +241,8 @@ void column_maxima(const double* x, int64_t stride, int64_t rows, double* y, int
 void column_minima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(DoubleColumnMinima)(x, stride, rows, y, n);
 }
-void column_exp(const double* x, const double* centers, double* sums, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(DoubleColumnExp)(x, centers, sums, n);
+void column_exp(const double* x, const double* centers, double* y, double* sums, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(DoubleColumnExp)(x, centers, y, sums, n);
 }
 
 }  // namespace sardonyx::kernels

@@ -18,7 +18,7 @@ double row_exp(const double* x, double center, double* y, int64_t n);
 void column_sums(const double* x, int64_t stride, int64_t rows, double* y, int64_t n);
 void column_maxima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n);
 void column_minima(const double* x, int64_t stride, int64_t rows, double* y, int64_t n);
-// sums += exp(x - centers).
-void column_exp(const double* x, const double* centers, double* sums, int64_t n);
+// sums += exp(x - centers); y gets the exponentials unless it is null.
+void column_exp(const double* x, const double* centers, double* y, double* sums, int64_t n);
 
 }  // namespace sardonyx::kernels

@@ -1,6 +1,7 @@
 #include "kernels/rows/extremes.h"
 
 #include <algorithm>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rows/extremes.cc"
@@ -69,39 +70,47 @@ void Columns(const float* x, int64_t stride, int64_t n, int64_t width, int64_t* 
   }
 }
 
-template <bool largest>
-bool GoesBefore(float v, float best) {
-  if (best != best) return false;
-  return v != v || (largest ? v > best : v < best);
-}
-
-// Each lane finds the first of its own elements, then the lanes are compared.
+// Each lane finds the first (or last) of its own elements; the place is the least (or greatest) of
+// those lanes that have the row's extreme.
 template <bool largest, bool select_last>
-int64_t Row(const float* x, int64_t n) {
+HWY_INLINE int64_t Row(const float* x, int64_t n) {
   const Floats d;
   const hn::RebindToSigned<Floats> whole;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t steps = n / lanes;
-  float top = x[0];
-  int64_t found = 0;
-  const auto offer = [&](float v, int64_t at) {
-    const bool tie = v == top || (v != v && top != top);
-    const bool sooner = select_last ? at > found : at < found;
-    if (GoesBefore<largest>(v, top) || (tie && sooner)) top = v, found = at;
-  };
+  const int64_t steps = n / lanes, rest = n % lanes;
+  const auto some = hn::FirstN(d, static_cast<size_t>(rest));
+  const auto beyond = hn::Set(d, largest ? -std::numeric_limits<float>::infinity()
+                                         : std::numeric_limits<float>::infinity());
+  FloatVec best;
+  hn::Vec<decltype(whole)> where = hn::Zero(whole);
+  auto candidates = hn::FirstN(d, static_cast<size_t>(HWY_MIN(n, lanes)));
   if (steps > 0) {
-    FloatVec best;
-    hn::Vec<decltype(whole)> where;
     Walk<largest, select_last>(
         steps, [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i * lanes); }, best, where);
-    alignas(64) float values[hn::MaxLanes(Floats())];
-    alignas(64) int32_t at[hn::MaxLanes(Floats())];
-    hn::Store(best, d, values);
-    hn::Store(where, whole, at);
-    for (int64_t k = 0; k < lanes; ++k) offer(values[k], at[k] * lanes + k);
+  } else {
+    best = hn::IfThenElse(some, hn::MaskedLoad(some, d, x), beyond);
   }
-  for (int64_t i = steps * lanes; i < n; ++i) offer(x[i], i);
-  return found;
+  if (steps > 0 && rest > 0) {
+    const auto v = hn::MaskedLoad(some, d, x + steps * lanes);
+    const auto better = hn::And(some, Better<largest, select_last>(v, best));
+    best = hn::IfThenElse(better, v, best);
+    where = hn::IfThenElse(hn::RebindMask(whole, better),
+                           hn::Set(whole, static_cast<int32_t>(steps)), where);
+  }
+  const auto nan = hn::IsNaN(best);
+  if (HWY_UNLIKELY(!hn::AllFalse(d, nan))) {
+    candidates = nan;
+  } else {
+    const auto top = largest ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best);
+    candidates = hn::And(candidates, hn::Eq(best, top));
+  }
+  const auto places =
+      hn::Add(hn::Mul(where, hn::Set(whole, static_cast<int32_t>(lanes))), hn::Iota(whole, 0));
+  const auto chosen = hn::RebindMask(whole, candidates);
+  if constexpr (select_last)
+    return hn::GetLane(hn::MaxOfLanes(whole, hn::IfThenElseZero(chosen, places)));
+  return hn::GetLane(
+      hn::MinOfLanes(whole, hn::IfThenElse(chosen, places, hn::Set(whole, INT32_MAX))));
 }
 
 template <bool largest, bool select_last>

@@ -5,8 +5,8 @@
 
 namespace sardonyx::kernels {
 
-// y[r]: where row r of x [rows, n], n > 0, has its largest (or smallest) element, the last of
-// several if select_last. NaN counts as both.
+// y[r]: where row r of x [rows, n], 0 < n < 2^31, has its largest (or smallest) element, the last
+// of several if select_last. NaN counts as both.
 void extreme_of_rows(bool largest, bool select_last, const float* x, int64_t rows, int64_t n,
                      int64_t* y);
 

@@ -196,22 +196,6 @@ void moments_all(ElementType type, const void* x, ElementType mean_type, void* m
   });
 }
 
-// One vector of n elements `inner` apart.
-template <class C>
-void lp_norm_one(ElementType type, const void* x, void* y, int64_t begin, int64_t n, int64_t inner,
-                 int p) {
-  C sum = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const C v = value_at<C>(type, x, begin + i * inner);
-    sum += p == 1 ? std::fabs(v) : v * v;
-  }
-  const C norm = p == 1 ? sum : std::sqrt(sum);
-  for (int64_t i = 0; i < n; ++i) {
-    const C v = value_at<C>(type, x, begin + i * inner);
-    put_value<C>(type, y, begin + i * inner, norm == 0 ? C{0} : v / norm);
-  }
-}
-
 template <class C>
 void lp_norm_row(ElementType type, const void* x, void* y, int64_t begin, int64_t n, int p) {
   C sum = 0;
@@ -219,23 +203,56 @@ void lp_norm_row(ElementType type, const void* x, void* y, int64_t begin, int64_
     sum += p == 1 ? row_sum_abs(v, some) : row_sum_squares(v, C{0}, some);
   });
   const C norm = p == 1 ? sum : std::sqrt(sum);
-  map_values<C>(type, x, y, begin, n, [&](const C* v, C* to, int64_t, int64_t some) {
-    for (int64_t i = 0; i < some; ++i) to[i] = norm == 0 ? C{0} : v[i] / norm;
+  map_values<C>(type, x, y, begin, n,
+                [&](const C* v, C* to, int64_t, int64_t some) { row_divide(v, norm, to, some); });
+}
+
+constexpr int64_t block = 256;  // columns worked on together
+
+// `width` columns, at most a block of them, n elements `inner` apart in each. Where they are all
+// columns of a matrix, as many rows as fill a block lie side by side, each with sums of its own.
+template <class C>
+void lp_norm_columns(ElementType type, const void* x, void* y, int64_t base, int64_t n,
+                     int64_t inner, int64_t width, int p) {
+  alignas(64) C norms[block];
+  const int64_t rows = width == inner ? std::min(n, block / inner) : 1, all = rows * width;
+  std::fill_n(norms, all, C{0});
+  const auto each = [&](auto&& visit) {
+    for (int64_t i = 0; i < n; i += rows) visit(base + i * inner, std::min(rows, n - i) * width);
+  };
+  each([&](int64_t begin, int64_t some) {
+    visit_values<C>(type, x, begin, some, [&](const C* v, int64_t at, int64_t count) {
+      column_steps(p == 1 ? ColumnOp::sum_abs : ColumnOp::sum_squares, v, 0, 1, norms + at, count);
+    });
+  });
+  for (int64_t i = width; i < all; ++i) norms[i % width] += norms[i];
+  for (int64_t i = 0; i < width; ++i) norms[i] = p == 1 ? norms[i] : std::sqrt(norms[i]);
+  for (int64_t i = width; i < all; ++i) norms[i] = norms[i - width];
+  each([&](int64_t begin, int64_t some) {
+    map_values<C>(type, x, y, begin, some, [&](const C* v, C* to, int64_t at, int64_t count) {
+      column_divide(v, norms + at, to, count);
+    });
   });
 }
 
 template <class C>
 void lp_norm_all(ElementType type, const void* x, void* y, int64_t outer, int64_t n, int64_t inner,
                  int p, ThreadPool& pool) {
-  for_rows_of(outer * inner, 2 * n, pool, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      if (inner == 1) {
-        lp_norm_row<C>(type, x, y, r * n, n, p);
-      } else {
-        lp_norm_one<C>(type, x, y, r / inner * n * inner + r % inner, n, inner, p);
-      }
-    }
-  });
+  if (inner == 1) {
+    return for_rows_of(outer, 2 * n, pool, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) lp_norm_row<C>(type, x, y, r * n, n, p);
+    });
+  }
+  if (n == 0 || inner == 0) return;
+  const int64_t blocks = (inner + block - 1) / block;
+  for_rows_of(outer * blocks, 2 * n * std::min(inner, block), pool,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t column = i % blocks * block;
+                  lp_norm_columns<C>(type, x, y, i / blocks * n * inner + column, n, inner,
+                                     std::min(block, inner - column), p);
+                }
+              });
 }
 
 // call(C{}) with the type that arithmetic on `type` is done in.

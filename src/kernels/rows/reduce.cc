@@ -44,8 +44,8 @@ struct Steps {
   }
 };
 
-// What is summed before the end of the operator is applied.
-enum class Fold : int32_t { sum, sum_abs, sum_squares, product, max, min };
+// What is folded before the end of the operator is applied.
+using Fold = ColumnOp;
 
 Fold fold_of(ReduceOp op) {
   switch (op) {
@@ -70,14 +70,18 @@ C neutral(Fold fold) {
 }
 
 template <class C>
-C fold_row(Fold fold, const C* x, int64_t n) {
-  switch (fold) {
-    case Fold::max: return row_max(x, n);
-    case Fold::min: return row_min(x, n);
-    case Fold::product: return row_product(x, n);
-    case Fold::sum_abs: return row_sum_abs(x, n);
-    case Fold::sum_squares: return row_sum_squares(x, C{0}, n);
-    default: return row_sum(x, n);
+C folded_row(Fold fold, const C* x, int64_t n) {
+  if constexpr (std::is_integral_v<C>) {
+    return fold_row(fold, x, n);
+  } else {
+    switch (fold) {
+      case Fold::max: return row_max(x, n);
+      case Fold::min: return row_min(x, n);
+      case Fold::product: return row_product(x, n);
+      case Fold::sum_abs: return row_sum_abs(x, n);
+      case Fold::sum_squares: return row_sum_squares(x, C{0}, n);
+      default: return row_sum(x, n);
+    }
   }
 }
 
@@ -88,17 +92,6 @@ C joined(Fold fold, C a, C b) {
     case Fold::min: return smaller(a, b);
     case Fold::product: return times(a, b);
     default: return plus(a, b);
-  }
-}
-
-ColumnOp column_op(Fold fold) {
-  switch (fold) {
-    case Fold::max: return ColumnOp::max;
-    case Fold::min: return ColumnOp::min;
-    case Fold::product: return ColumnOp::product;
-    case Fold::sum_abs: return ColumnOp::sum_abs;
-    case Fold::sum_squares: return ColumnOp::sum_squares;
-    default: return ColumnOp::sum;
   }
 }
 
@@ -167,9 +160,14 @@ class Reduction {
 
  private:
   bool logs_exp() const { return op_ == ReduceOp::log_sum_exp; }
-  // Whether the fold is not yet the result.
-  bool finishes() const {
-    return op_ == ReduceOp::mean || op_ == ReduceOp::l2 || op_ == ReduceOp::log_sum;
+  // Folds of plan_.reduced elements, some, to results.
+  void finish_all(C* values, int64_t n) const {
+    if (op_ != ReduceOp::mean && op_ != ReduceOp::l2 && op_ != ReduceOp::log_sum) return;
+    if constexpr (std::is_floating_point_v<C>) {
+      if (op_ == ReduceOp::mean)
+        return row_divide(values, static_cast<C>(plan_.reduced), values, n);
+    }
+    for (int64_t i = 0; i < n; ++i) values[i] = finished(op_, values[i], plan_.reduced);
   }
 
   // Rows of a few elements, for which a call each would cost more than what it does.
@@ -178,11 +176,12 @@ class Reduction {
     return plan_.reduced_rank == 1 && plan_.reduced <= short_row && type_ == element_of<C>();
   }
 
-  template <class Combine>
-  void fold_each(int64_t begin, int64_t end, Combine&& combine) const {
+  // `size` is plan_.reduced, known to the compiler where it is an integral_constant.
+  template <class Size, class Combine>
+  void fold_each_of(Size size, int64_t begin, int64_t end, Combine&& combine) const {
     const auto* x = static_cast<const C*>(x_);
     auto* y = static_cast<C*>(y_);
-    const int64_t n = plan_.reduced;
+    const int64_t n = size;
     const C start = neutral<C>(fold_);
     const auto fold = [&](const C* row, int64_t k) {
       C value = start;
@@ -196,8 +195,16 @@ class Reduction {
       Steps at(plan_.kept_dims, plan_.kept_strides, plan_.kept_rank, begin);
       for (int64_t k = begin; k < end; ++k, at.step()) fold(x + at.offset, k);
     }
-    if (!finishes()) return;
-    for (int64_t k = begin; k < end; ++k) y[k] = finished(op_, y[k], n);
+    finish_all(y + begin, end - begin);
+  }
+  template <class Combine>
+  void fold_each(int64_t begin, int64_t end, Combine&& combine) const {
+    switch (plan_.reduced) {
+      case 2: return fold_each_of(std::integral_constant<int64_t, 2>(), begin, end, combine);
+      case 3: return fold_each_of(std::integral_constant<int64_t, 3>(), begin, end, combine);
+      case 4: return fold_each_of(std::integral_constant<int64_t, 4>(), begin, end, combine);
+      default: return fold_each_of(plan_.reduced, begin, end, combine);
+    }
   }
 
   void fold_short(int64_t begin, int64_t end) const {
@@ -223,12 +230,11 @@ class Reduction {
     const C* x = static_cast<const C*>(x_) + begin * stride;
     C* y = static_cast<C*>(y_) + begin;
     if constexpr (std::is_same_v<C, float>) {
-      fold_rows(column_op(fold_), x, stride, end - begin, n, y);
+      fold_rows(fold_, x, stride, end - begin, n, y);
     } else {
-      for (int64_t k = 0; k < end - begin; ++k) y[k] = fold_row(fold_, x + k * stride, n);
+      for (int64_t k = 0; k < end - begin; ++k) y[k] = folded_row(fold_, x + k * stride, n);
     }
-    if (!finishes()) return;
-    for (int64_t k = 0; k < end - begin; ++k) y[k] = finished(op_, y[k], n);
+    finish_all(y, end - begin);
   }
 
   // Short rows stand side by side, so that vectors hold an element of many.
@@ -300,7 +306,7 @@ class Reduction {
   C fold_run(int64_t offset, int64_t n) const {
     C value = neutral<C>(fold_);
     visit_values<C>(type_, x_, offset, n, [&](const C* v, int64_t, int64_t some) {
-      value = joined(fold_, value, fold_row(fold_, v, some));
+      value = joined(fold_, value, folded_row(fold_, v, some));
     });
     return value;
   }
@@ -356,8 +362,7 @@ class Reduction {
     if (!logs_exp() || std::is_integral_v<C>) {
       std::fill_n(value, width, neutral<C>(fold_));
       columns_folded(base, width, 0, plan_.reduced, value);
-      if (finishes())
-        for (int64_t i = 0; i < width; ++i) value[i] = finished(op_, value[i], plan_.reduced);
+      finish_all(value, width);
     } else {
       columns_log_sum_exp(width, value, [&](auto&& visit) { each_row(base, width, visit); });
     }
@@ -384,12 +389,12 @@ class Reduction {
       if (equidistant) {
         const int64_t stride = plan_.reduced_strides[0];
         const C* rows = static_cast<const C*>(x_) + base + begin * stride;
-        column_steps(column_op(fold_), rows, stride, end - begin, part, width);
+        column_steps(fold_, rows, stride, end - begin, part, width);
       } else {
         for (int64_t i = begin; i < end; ++i, at.step()) {
           visit_values<C>(type_, x_, base + at.offset, width,
                           [&](const C* v, int64_t j, int64_t some) {
-                            column_steps(column_op(fold_), v, 0, 1, part + j, some);
+                            column_steps(fold_, v, 0, 1, part + j, some);
                           });
         }
       }
@@ -410,7 +415,7 @@ class Reduction {
       });
       for (int64_t i = 0; i < width; ++i) center[i] = safe_center(top[i]);
       each_row([&](const C* v, int64_t at, int64_t some) {
-        column_exp(v, center + at, value + at, some);
+        column_exp(v, center + at, static_cast<C*>(nullptr), value + at, some);
       });
       logarithms(value, width);
       for (int64_t i = 0; i < width; ++i)

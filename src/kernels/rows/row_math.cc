@@ -223,6 +223,47 @@ HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n, 
   }
 }
 
+// The same for the logarithms. Those of sums are taken together, a sum in each lane.
+template <int vectors>
+HWY_INLINE void ShortLogSoftmax(const float* x, float* y, int64_t rows, int64_t n) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto some = hn::FirstN(d, static_cast<size_t>(n - (vectors - 1) * lanes));
+  const auto larger = [](auto, auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
+  alignas(64) float tops[hn::MaxLanes(d)] = {}, sums[hn::MaxLanes(d)] = {};
+  for (int64_t first = 0; first < rows; first += lanes) {
+    const int64_t count = std::min(lanes, rows - first);
+    for (int64_t r = 0; r < count; ++r) {
+      const float* row = x + (first + r) * n;
+      V v[vectors];
+      for (int i = 0; i + 1 < vectors; ++i) v[i] = hn::LoadU(d, row + i * lanes);
+      v[vectors - 1] = hn::IfThenElse(some, hn::MaskedLoad(some, d, row + (vectors - 1) * lanes),
+                                      hn::Set(d, -std::numeric_limits<float>::infinity()));
+      V top = v[0];
+      for (int i = 1; i < vectors; ++i) top = hn::Max(top, v[i]);
+      tops[r] = Fold(d, top, larger);  // where a NaN is lost here, the sum has it
+      const V center = hn::Set(d, tops[r]);
+      V sum = sm::ExpNotPositive(d, hn::Sub(v[0], center));
+      for (int i = 1; i < vectors; ++i)
+        sum = hn::Add(sum, sm::ExpNotPositive(d, hn::Sub(v[i], center)));
+      sums[r] = Fold(d, sum, add_of);
+    }
+    hn::Store(sm::Log(d, hn::Load(d, sums)), d, sums);
+    for (int64_t r = 0; r < count; ++r) {
+      const float* row = x + (first + r) * n;
+      float* to = y + (first + r) * n;
+      const V center = hn::Set(d, tops[r]), rest = hn::Set(d, sums[r]);
+      // x - top first: exact where the two are close, whatever their size.
+      const auto shifted = [&](V e) HWY_ATTR { return hn::Sub(hn::Sub(e, center), rest); };
+      for (int i = 0; i + 1 < vectors; ++i)
+        hn::StoreU(shifted(hn::LoadU(d, row + i * lanes)), d, to + i * lanes);
+      const V end = hn::MaskedLoad(some, d, row + (vectors - 1) * lanes);
+      hn::BlendedStore(shifted(end), some, d, to + (vectors - 1) * lanes);
+    }
+  }
+}
+
 // Rows of n elements, side by side: a vector holds an element of each.
 template <int n>
 void NarrowSoftmax(const float* x, float* y, int64_t rows) {
@@ -262,19 +303,31 @@ bool SoftmaxNarrowRows(const float* x, float* y, int64_t rows, int64_t n) {
   }
 }
 
-bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
+// Calls rows(vectors), an integral_constant of how many vectors a row of n takes; false where
+// registers have no room for so many.
+template <class Rows>
+HWY_INLINE bool ShortRows(int64_t n, const Rows& rows) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   switch ((n + lanes - 1) / lanes) {
-    case 1: return ShortSoftmax<1>(x, y, rows, n, sums), true;
-    case 2: return ShortSoftmax<2>(x, y, rows, n, sums), true;
-    case 3: return ShortSoftmax<3>(x, y, rows, n, sums), true;
-    case 4: return ShortSoftmax<4>(x, y, rows, n, sums), true;
-    case 5: return ShortSoftmax<5>(x, y, rows, n, sums), true;
-    case 6: return ShortSoftmax<6>(x, y, rows, n, sums), true;
-    case 7: return ShortSoftmax<7>(x, y, rows, n, sums), true;
-    case 8: return ShortSoftmax<8>(x, y, rows, n, sums), true;
+    case 1: return rows(std::integral_constant<int, 1>()), true;
+    case 2: return rows(std::integral_constant<int, 2>()), true;
+    case 3: return rows(std::integral_constant<int, 3>()), true;
+    case 4: return rows(std::integral_constant<int, 4>()), true;
+    case 5: return rows(std::integral_constant<int, 5>()), true;
+    case 6: return rows(std::integral_constant<int, 6>()), true;
+    case 7: return rows(std::integral_constant<int, 7>()), true;
+    case 8: return rows(std::integral_constant<int, 8>()), true;
     default: return false;
   }
+}
+bool SoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
+  return ShortRows(n, [&](auto vectors) HWY_ATTR {
+    ShortSoftmax<decltype(vectors)::value>(x, y, rows, n, sums);
+  });
+}
+bool LogSoftmaxShortRows(const float* x, float* y, int64_t rows, int64_t n) {
+  return ShortRows(
+      n, [&](auto vectors) HWY_ATTR { ShortLogSoftmax<decltype(vectors)::value>(x, y, rows, n); });
 }
 
 void RowAffine(const float* x, float a, float b, float* y, int64_t n) {
@@ -401,20 +454,31 @@ RowMoments RowNormalizeAhead(const NormalizedRow& row, int64_t n) {
                              : NormalizeAhead<false, false>(row, n);
 }
 
-// `vectors` vectors of columns, whose results stay in registers meanwhile.
-template <int vectors, class F>
-HWY_INLINE void StepColumns(const float* x, int64_t stride, int64_t rows, float* y, const F& f) {
+// `vectors` vectors of columns, whose results stay in registers meanwhile; `last` lanes count in
+// the last one unless they are whole.
+template <int vectors, bool whole, class F>
+HWY_INLINE void StepColumns(const float* x, int64_t stride, int64_t rows, float* y, int64_t last,
+                            const F& f) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto some = hn::FirstN(d, static_cast<size_t>(last));
+  const auto load = [&](const float* from, int i) HWY_ATTR {
+    return whole || i + 1 < vectors ? hn::LoadU(d, from + i * lanes)
+                                    : hn::MaskedLoad(some, d, from + i * lanes);
+  };
   hn::Vec<decltype(d)> v[vectors];
 #pragma GCC unroll 4
-  for (int i = 0; i < vectors; ++i) v[i] = hn::LoadU(d, y + i * lanes);
+  for (int i = 0; i < vectors; ++i) v[i] = load(y, i);
   for (int64_t row = 0; row < rows; ++row, x += stride) {
 #pragma GCC unroll 4
-    for (int i = 0; i < vectors; ++i) v[i] = f(d, v[i], hn::LoadU(d, x + i * lanes));
+    for (int i = 0; i < vectors; ++i) v[i] = f(d, v[i], load(x, i));
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < vectors; ++i) hn::StoreU(v[i], d, y + i * lanes);
+  for (int i = 0; i + 1 < vectors; ++i) hn::StoreU(v[i], d, y + i * lanes);
+  if constexpr (whole)
+    hn::StoreU(v[vectors - 1], d, y + (vectors - 1) * lanes);
+  else
+    hn::BlendedStore(v[vectors - 1], some, d, y + (vectors - 1) * lanes);
 }
 
 template <class F>
@@ -422,11 +486,16 @@ HWY_INLINE void StepRows(const float* x, int64_t stride, int64_t rows, float* y,
                          const F& f) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) StepColumns<4>(x + i, stride, rows, y + i, f);
-  for (; i + 2 * lanes <= n; i += 2 * lanes) StepColumns<2>(x + i, stride, rows, y + i, f);
-  for (; i + lanes <= n; i += lanes) StepColumns<1>(x + i, stride, rows, y + i, f);
-  for (int64_t row = 0; i < n && row < rows; ++row)
-    MapRows(y + i, x + row * stride + i, y + i, n - i, f);
+  for (; i + 4 * lanes <= n; i += 4 * lanes)
+    StepColumns<4, true>(x + i, stride, rows, y + i, lanes, f);
+  if (i == n) return;
+  const int64_t vectors = (n - i + lanes - 1) / lanes, last = n - i - (vectors - 1) * lanes;
+  switch (vectors) {
+    case 1: return StepColumns<1, false>(x + i, stride, rows, y + i, last, f);
+    case 2: return StepColumns<2, false>(x + i, stride, rows, y + i, last, f);
+    case 3: return StepColumns<3, false>(x + i, stride, rows, y + i, last, f);
+    default: return StepColumns<4, false>(x + i, stride, rows, y + i, last, f);
+  }
 }
 
 void ColumnSteps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n) {
@@ -443,14 +512,59 @@ void ColumnSteps(ColumnOp op, const float* x, int64_t stride, int64_t rows, floa
   }
 }
 
-void ColumnExp(const float* x, const float* centers, float* sums, int64_t n) {
+template <bool stored>
+HWY_INLINE void ExpOfColumns(const float* x, const float* centers, float* y, float* sums,
+                             int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < n; i += lanes) {
-    const auto some = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, n - i)));
-    const auto off = hn::Sub(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, centers + i));
-    const auto sum = hn::Add(hn::MaskedLoad(some, d, sums + i), sm::Exp(d, off));
-    hn::BlendedStore(sum, some, d, sums + i);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto v = sm::ExpNotPositive(d, hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, centers + i)));
+    if constexpr (stored) hn::StoreU(v, d, y + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), v), d, sums + i);
+  }
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto load = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from + i); };
+    const auto v = sm::ExpNotPositive(d, hn::Sub(load(x), load(centers)));
+    if constexpr (stored) hn::BlendedStore(v, some, d, y + i);
+    hn::BlendedStore(hn::Add(load(sums), v), some, d, sums + i);
+  }
+}
+void ColumnExp(const float* x, const float* centers, float* y, float* sums, int64_t n) {
+  if (y != nullptr)
+    ExpOfColumns<true>(x, centers, y, sums, n);
+  else
+    ExpOfColumns<false>(x, centers, nullptr, sums, n);
+}
+
+constexpr auto quotient = [](auto d, auto v, auto by) HWY_ATTR {
+  return hn::IfThenElse(hn::Eq(by, hn::Zero(d)), hn::Zero(d), hn::Div(v, by));
+};
+void RowDivide(const float* x, float by, float* y, int64_t n) {
+  MapRow(x, y, n, [by](auto d, auto v) HWY_ATTR { return quotient(d, v, hn::Set(d, by)); });
+}
+void ColumnDivide(const float* x, const float* by, float* y, int64_t n) {
+  MapRows(x, by, y, n, quotient);
+}
+void ColumnScale(const float* x, const float* factors, float* y, int64_t n) {
+  MapRows(x, factors, y, n, mul_of);
+}
+void ColumnShift(const float* x, const float* centers, const float* rests, float* y, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shifted = [&](const auto& load) HWY_ATTR {
+    return hn::Sub(hn::Sub(load(x), load(centers)), load(rests));
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto load = [&](const float* from) HWY_ATTR { return hn::LoadU(d, from + i); };
+    hn::StoreU(shifted(load), d, y + i);
+  }
+  if (i < n) {
+    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+    const auto load = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from + i); };
+    hn::BlendedStore(shifted(load), some, d, y + i);
   }
 }
 
@@ -472,6 +586,7 @@ HWY_EXPORT(RowSumExp);
 HWY_EXPORT(RowExp);
 HWY_EXPORT(SoftmaxNarrowRows);
 HWY_EXPORT(SoftmaxShortRows);
+HWY_EXPORT(LogSoftmaxShortRows);
 HWY_EXPORT(RowAffine);
 HWY_EXPORT(RowAddBias);
 HWY_EXPORT(RowKeep);
@@ -482,6 +597,10 @@ RowMoments row_normalize_ahead(const NormalizedRow& row, int64_t n) {
 }
 HWY_EXPORT(ColumnSteps);
 HWY_EXPORT(ColumnExp);
+HWY_EXPORT(RowDivide);
+HWY_EXPORT(ColumnDivide);
+HWY_EXPORT(ColumnScale);
+HWY_EXPORT(ColumnShift);
 
 void fold_rows(ColumnOp op, const float* x, int64_t stride, int64_t rows, int64_t n, float* y) {
   HWY_DYNAMIC_DISPATCH(FoldRows)(op, x, stride, rows, n, y);
@@ -506,6 +625,9 @@ bool softmax_narrow_rows(const float* x, float* y, int64_t rows, int64_t n) {
 bool softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n, float* sums) {
   return HWY_DYNAMIC_DISPATCH(SoftmaxShortRows)(x, y, rows, n, sums);
 }
+bool log_softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(LogSoftmaxShortRows)(x, y, rows, n);
+}
 void row_affine(const float* x, float a, float b, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RowAffine)(x, a, b, y, n);
 }
@@ -522,8 +644,20 @@ void row_normalize(const float* x, float center, float factor, const float* scal
 void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ColumnSteps)(op, x, stride, rows, y, n);
 }
-void column_exp(const float* x, const float* centers, float* sums, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ColumnExp)(x, centers, sums, n);
+void column_exp(const float* x, const float* centers, float* y, float* sums, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnExp)(x, centers, y, sums, n);
+}
+void row_divide(const float* x, float by, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RowDivide)(x, by, y, n);
+}
+void column_divide(const float* x, const float* by, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnDivide)(x, by, y, n);
+}
+void column_scale(const float* x, const float* factors, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnScale)(x, factors, y, n);
+}
+void column_shift(const float* x, const float* centers, const float* rests, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ColumnShift)(x, centers, rests, y, n);
 }
 
 }  // namespace sardonyx::kernels

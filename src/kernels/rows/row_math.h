@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "kernels/rows/double_rows.h"
+#include "kernels/rows/whole_rows.h"
 
 namespace sardonyx::kernels {
 
@@ -24,6 +25,9 @@ float row_exp(const float* x, float center, float* y, int64_t n);
 // y [rows, n]: the softmax of each row of x, several at a time. False, and nothing done, where n is
 // not 2 to 8.
 bool softmax_narrow_rows(const float* x, float* y, int64_t rows, int64_t n);
+// y [rows, n]: the logarithm of the softmax of each row of x. False, and nothing done, where a row
+// does not fit into the registers.
+bool log_softmax_short_rows(const float* x, float* y, int64_t rows, int64_t n);
 // y [rows, n]: the softmax of each row of x. False, and nothing done, where a row does not fit into
 // the registers. `sums`, where it is not null, gets each row's sum of exponentials relative to its
 // largest element; a row of nothing but -inf becomes zeros then, and its sum 0, instead of NaN.
@@ -53,16 +57,21 @@ struct RowMoments {
   float squares, sum;
 };
 RowMoments row_normalize_ahead(const NormalizedRow& row, int64_t n);
-// y += x, and the like, element by element, for each of some rows of x in turn.
-enum class ColumnOp : int32_t { sum, sum_abs, sum_squares, product, max, min };
 void column_steps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n);
 // y[r]: what row_sum, row_sum_abs, row_sum_squares about 0, row_product, row_max or row_min gives
 // for the n elements of row r; rows are `stride` apart.
 void fold_rows(ColumnOp op, const float* x, int64_t stride, int64_t rows, int64_t n, float* y);
-// sums += exp(x - centers).
-void column_exp(const float* x, const float* centers, float* sums, int64_t n);
+// sums += exp(x - centers), no x above its center (which may give any number); y gets the
+// exponentials unless it is null.
+void column_exp(const float* x, const float* centers, float* y, float* sums, int64_t n);
+// y = x / by, 0 where that is 0.
+void row_divide(const float* x, float by, float* y, int64_t n);
+void column_divide(const float* x, const float* by, float* y, int64_t n);
+// y = x * factors, and y = x - centers - rests.
+void column_scale(const float* x, const float* factors, float* y, int64_t n);
+void column_shift(const float* x, const float* centers, const float* rests, float* y, int64_t n);
 
-// The same for double, where double_rows.h has no vectors for it, and 64-bit integers, which wrap.
+// The same for double, where double_rows.h has no vectors for it, and for whole numbers.
 template <class T>
 T plus(T a, T b) {
   if constexpr (std::is_integral_v<T>) return static_cast<T>(uint64_t(a) + uint64_t(b));
@@ -78,35 +87,31 @@ T magnitude(T v) {
   if constexpr (std::is_integral_v<T>) return v < T{} ? static_cast<T>(-uint64_t(v)) : v;
   return std::fabs(v);
 }
-template <class T>
-T row_sum(const T* x, int64_t n) {
-  T sum{};
-  for (int64_t i = 0; i < n; ++i) sum = plus(sum, x[i]);
+inline double row_sum_abs(const double* x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += std::fabs(x[i]);
   return sum;
 }
-template <class T>
-T row_sum_abs(const T* x, int64_t n) {
-  T sum{};
-  for (int64_t i = 0; i < n; ++i) sum = plus(sum, magnitude(x[i]));
-  return sum;
-}
-template <class T>
-T row_sum_squares(const T* x, T center, int64_t n) {
-  T sum{};
-  for (int64_t i = 0; i < n; ++i) {
-    const T off = plus(x[i], times(center, T(-1)));
-    sum = plus(sum, times(off, off));
-  }
-  return sum;
-}
-template <class T>
-T row_product(const T* x, int64_t n) {
-  T product{1};
-  for (int64_t i = 0; i < n; ++i) product = times(product, x[i]);
+inline double row_product(const double* x, int64_t n) {
+  double product = 1;
+  for (int64_t i = 0; i < n; ++i) product *= x[i];
   return product;
 }
 inline void row_affine(const double* x, double a, double b, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * a + b;
+}
+inline void row_divide(const double* x, double by, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = by == 0 ? 0 : x[i] / by;
+}
+inline void column_divide(const double* x, const double* by, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = by[i] == 0 ? 0 : x[i] / by[i];
+}
+inline void column_scale(const double* x, const double* factors, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * factors[i];
+}
+inline void column_shift(const double* x, const double* centers, const double* rests, double* y,
+                         int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - centers[i] - rests[i];
 }
 inline void row_add_bias(const double* bias, double* y, int64_t n) {
   constexpr double least = -std::numeric_limits<double>::infinity();
@@ -142,47 +147,31 @@ constexpr T greatest_of() {
   return std::numeric_limits<T>::max();
 }
 template <class T>
-T row_max(const T* x, int64_t n) {
-  T best = least_of<T>();
-  for (int64_t i = 0; i < n; ++i) best = larger(best, x[i]);
-  return best;
+requires std::is_integral_v<T> T row_max(const T* x, int64_t n) {
+  return fold_row(ColumnOp::max, x, n);
 }
 template <class T>
-T row_min(const T* x, int64_t n) {
-  T best = greatest_of<T>();
-  for (int64_t i = 0; i < n; ++i) best = smaller(best, x[i]);
-  return best;
+requires std::is_integral_v<T> T row_min(const T* x, int64_t n) {
+  return fold_row(ColumnOp::min, x, n);
 }
-template <class T>
-void column_step(ColumnOp op, const T* x, T* y, int64_t n) {
+inline void column_step(ColumnOp op, const double* x, double* y, int64_t n) {
   switch (op) {
-    case ColumnOp::sum:
-      for (int64_t i = 0; i < n; ++i) y[i] = plus(y[i], x[i]);
-      break;
     case ColumnOp::sum_abs:
-      for (int64_t i = 0; i < n; ++i) y[i] = plus(y[i], magnitude(x[i]));
+      for (int64_t i = 0; i < n; ++i) y[i] += std::fabs(x[i]);
       break;
     case ColumnOp::sum_squares:
-      for (int64_t i = 0; i < n; ++i) y[i] = plus(y[i], times(x[i], x[i]));
+      for (int64_t i = 0; i < n; ++i) y[i] += x[i] * x[i];
       break;
-    case ColumnOp::product:
-      for (int64_t i = 0; i < n; ++i) y[i] = times(y[i], x[i]);
-      break;
-    case ColumnOp::max:
-      for (int64_t i = 0; i < n; ++i) y[i] = larger(y[i], x[i]);
-      break;
-    case ColumnOp::min:
-      for (int64_t i = 0; i < n; ++i) y[i] = smaller(y[i], x[i]);
+    default:
+      for (int64_t i = 0; i < n; ++i) y[i] *= x[i];
       break;
   }
 }
-template <class T>
-void column_steps(ColumnOp op, const T* x, int64_t stride, int64_t rows, T* y, int64_t n) {
-  if constexpr (std::is_same_v<T, double>) {
-    if (op == ColumnOp::sum) return column_sums(x, stride, rows, y, n);
-    if (op == ColumnOp::max) return column_maxima(x, stride, rows, y, n);
-    if (op == ColumnOp::min) return column_minima(x, stride, rows, y, n);
-  }
+inline void column_steps(ColumnOp op, const double* x, int64_t stride, int64_t rows, double* y,
+                         int64_t n) {
+  if (op == ColumnOp::sum) return column_sums(x, stride, rows, y, n);
+  if (op == ColumnOp::max) return column_maxima(x, stride, rows, y, n);
+  if (op == ColumnOp::min) return column_minima(x, stride, rows, y, n);
   for (int64_t row = 0; row < rows; ++row) column_step(op, x + row * stride, y, n);
 }
 

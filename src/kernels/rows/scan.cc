@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "kernels/rows/better.h"
+#include "kernels/rows/column_scan.h"
 #include "kernels/rows/grain.h"
 #include "kernels/rows/row_math.h"
 #include "kernels/rows/values.h"
@@ -24,16 +25,16 @@ void cumulate_columns(ScanOp op, ElementType type, const void* x, void* y, int64
                       int64_t inner, int64_t width, bool exclusive, bool reverse) {
   alignas(64) C total[block];
   std::fill_n(total, width, op == ScanOp::sum ? C{0} : C{1});
+  const int64_t first = base + (reverse ? n - 1 : 0) * inner, stride = reverse ? -inner : inner;
+  if (type == element_of<C>()) {
+    return scan_columns(ColumnScan<C>{op, exclusive, static_cast<const C*>(x) + first,
+                                      static_cast<C*>(y) + first, stride, n, total, width});
+  }
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t row = base + (reverse ? n - 1 - i : i) * inner;
-    map_values<C>(type, x, y, row, width, [&](const C* v, C* to, int64_t at, int64_t some) {
-      C* sum = total + at;
-      for (int64_t j = 0; j < some; ++j) {
-        const C next = op == ScanOp::sum ? plus(sum[j], v[j]) : times(sum[j], v[j]);
-        to[j] = exclusive ? sum[j] : next;
-        sum[j] = next;
-      }
-    });
+    map_values<C>(type, x, y, first + i * stride, width,
+                  [&](const C* v, C* to, int64_t at, int64_t some) {
+                    scan_columns(ColumnScan<C>{op, exclusive, v, to, 0, 1, total + at, some});
+                  });
   }
 }
 
