@@ -5,6 +5,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <type_traits>
+
+#include "kernels/gemm/transpose-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -82,7 +86,8 @@ void Deal(const T* x, T* y, int64_t y_row, int64_t rows, int64_t columns) {
 }
 
 template <class T>
-void Transpose(const T* x, int64_t x_column, T* y, int64_t y_row, int64_t rows, int64_t columns) {
+void SmallSquares(const T* x, int64_t x_column, T* y, int64_t y_row, int64_t rows,
+                  int64_t columns) {
   int64_t r = 0;
 #if HWY_TARGET != HWY_SCALAR
   constexpr int64_t side = 16 / sizeof(T);
@@ -99,6 +104,23 @@ void Transpose(const T* x, int64_t x_column, T* y, int64_t y_row, int64_t rows, 
   for (; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) y[r * y_row + c] = x[c * x_column + r];
   }
+}
+
+template <class T>
+void Transpose(const T* x, int64_t x_column, T* y, int64_t y_row, int64_t rows, int64_t columns) {
+  if constexpr (sizeof(T) == sizeof(float) && tile_lanes > 4) {
+    // Squares of whole vectors read every line of the cache once, which matters where columns lie
+    // so far apart that few of them stay near.
+    const int64_t down = rows / tile_lanes * tile_lanes, right = columns / tile_lanes * tile_lanes;
+    if (down > 0 && right > 0) {
+      TransposeBlocks(reinterpret_cast<const float*>(x), x_column, right, down,
+                      reinterpret_cast<float*>(y), y_row);
+      if (right < columns)
+        SmallSquares(x + right * x_column, x_column, y + right, y_row, down, columns - right);
+      x += down, y += down * y_row, rows -= down;
+    }
+  }
+  SmallSquares(x, x_column, y, y_row, rows, columns);
 }
 
 template <class T>
