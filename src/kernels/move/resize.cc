@@ -115,8 +115,7 @@ bool takes_double(ElementType type) {
 template <class A>
 void weighted_rows(const int32_t* index, const double* weight, int64_t taps, int64_t inner,
                    const A* x, A* y) {
-  if constexpr (std::is_same_v<A, float>)
-    return sum_lines(x, inner, index, weight, taps, inner, y);
+  if constexpr (std::is_same_v<A, float>) return sum_lines(x, inner, index, weight, taps, inner, y);
   for (int64_t t = 0; t < taps; ++t) {
     const auto w = static_cast<A>(weight[t]);
     const A* from = x + index[t] * inner;
@@ -381,9 +380,8 @@ void Resize::give(ElementType type, A* values, int64_t n, void* y, ThreadPool& p
   constexpr ElementType own =
       sizeof(A) == sizeof(float) ? ElementType::float32 : ElementType::float64;
   if (type != own) {
-    for_chunks(n, pool, [&](int64_t begin, int64_t end) {
-      bound_for(type, values + begin, end - begin);
-    });
+    for_chunks(n, pool,
+               [&](int64_t begin, int64_t end) { bound_for(type, values + begin, end - begin); });
   }
   cast(own, type, values, y, n, {}, pool);
 }

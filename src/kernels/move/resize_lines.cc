@@ -133,8 +133,7 @@ void SumAcross(const float* x, int64_t step, const int32_t* index, const double*
   int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes)
     AcrossVectors<4>(x + i, step, index, weight, taps, all, y + i);
-  for (; i + lanes <= n; i += lanes)
-    AcrossVectors<1>(x + i, step, index, weight, taps, all, y + i);
+  for (; i + lanes <= n; i += lanes) AcrossVectors<1>(x + i, step, index, weight, taps, all, y + i);
   const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
   if (i < n) AcrossVectors<1>(x + i, step, index, weight, taps, some, y + i);
 }
