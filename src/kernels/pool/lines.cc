@@ -235,8 +235,7 @@ struct Windows {
       const auto at = hn::Mul(hn::Min(hn::Iota(di, 0), hn::Set(di, left)),
                               hn::Set(di, static_cast<int32_t>(b.stride)));
       auto v = hn::GatherIndex(d, x, at);
-      for (int64_t j = 1; j < taps; ++j)
-        v = op(v, hn::GatherIndex(d, x + j * b.dilation, at));
+      for (int64_t j = 1; j < taps; ++j) v = op(v, hn::GatherIndex(d, x + j * b.dilation, at));
       return v;
     }
   }
@@ -254,7 +253,8 @@ HWY_INLINE void AlongLines(const Op& op, const PoolBlock& b) {
     const Windows<stride, fixed, Op> window{b, op, line + (b.out - 1) * b.stride};
     float* y = b.y + i * b.y_pitch;
     if (b.kind == PoolKind::max) {
-      Along(b.out, b.stride, line, window, [](Vector v, int64_t) HWY_ATTR { return v; }, y);
+      Along(
+          b.out, b.stride, line, window, [](Vector v, int64_t) HWY_ATTR { return v; }, y);
       continue;
     }
     const float inside = b.columns[i].inside;
@@ -265,9 +265,8 @@ HWY_INLINE void AlongLines(const Op& op, const PoolBlock& b) {
         hn::StoreU(hn::Div(hn::Set(d, 1.0f), all), d, b.scales + k);
       }
     }
-    const auto scaled = [&](Vector v, int64_t k) HWY_ATTR {
-      return hn::Mul(v, hn::LoadU(d, b.scales + k));
-    };
+    const auto scaled = [&](Vector v, int64_t k)
+                            HWY_ATTR { return hn::Mul(v, hn::LoadU(d, b.scales + k)); };
     Along(b.out, b.stride, line, window, scaled, y);
   }
 }

@@ -50,8 +50,7 @@ struct Cut {
 // Of how many elements inside, or inside the padding, averages along an axis are; 1 where there are
 // none.
 float counted(const PoolShape& s, int axis, const Span& span, bool count_include_pad) {
-  const int64_t count =
-      count_include_pad ? padded_positions(s, axis, span) : span.end - span.begin;
+  const int64_t count = count_include_pad ? padded_positions(s, axis, span) : span.end - span.begin;
   return static_cast<float>(std::max<int64_t>(count, 1));
 }
 
@@ -64,8 +63,7 @@ PoolColumn column_of(const PoolShape& s, int64_t line, bool count_include_pad) {
     column.row = static_cast<int32_t>((slices.origin + slices.begin * s.dilation[0]) * s.in[1] +
                                       rows.origin + rows.begin * s.dilation[1]);
   }
-  column.inside =
-      counted(s, 0, slices, count_include_pad) * counted(s, 1, rows, count_include_pad);
+  column.inside = counted(s, 0, slices, count_include_pad) * counted(s, 1, rows, count_include_pad);
   return column;
 }
 
