@@ -15,6 +15,7 @@
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "kernels/conv/conv.h"
 #include "kernels/conv/conv_bytes_last.h"
 #include "kernels/elementwise/region.h"
 #include "ops/upgrade_context.h"
@@ -51,6 +52,7 @@ class Layout {
 
   void run() {
     count_uses();
+    find_wanted();
     std::vector<ir::Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -111,6 +113,24 @@ class Layout {
     ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
       for (const std::string& name : infer::captured_names(graph)) f(name);
     });
+  }
+
+  // Whether a node takes images with channels last, or hands on those that something wants so.
+  bool wants_last(const ir::Node& node) const {
+    const std::string& op = node.op_type;
+    if (op == "QLinearConv" || op == "Transpose") return true;
+    if (op == "Conv") {
+      const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
+      if (w != nullptr && w->rank() > 1 && w->shape()[1] != 1) return true;
+    }
+    return std::ranges::any_of(node.outputs,
+                               [&](const std::string& y) { return wanted_last_.contains(y); });
+  }
+  // From the end on.
+  void find_wanted() {
+    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+      if (wants_last(*node)) wanted_last_.insert(node->inputs.begin(), node->inputs.end());
+    }
   }
 
   // --- Values in both layouts -----------------------------------------------------------------
@@ -230,7 +250,7 @@ class Layout {
     const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
     if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
         w->rank() != rank_of(x) || w->size() == 0 || node.find("channels_last") != nullptr ||
-        !pays(x, *w))
+        !pays(x, *w) || (!is_last(x) && stays_alone(node, *w)))
       return false;
     const bool residual = node.inputs.size() > 3 && !node.inputs[3].empty();
     if (residual && !is_float_image(node.inputs[3])) return false;
@@ -243,6 +263,29 @@ class Layout {
   bool pays(const std::string& x, const Tensor& weights) const {
     constexpr int64_t least = 8;
     return is_last(x) || weights.shape()[0] >= least;
+  }
+
+  // Whether it is a depthwise convolution between planes that planes are as good for: then turning
+  // them takes longer than all else.
+  bool stays_alone(const ir::Node& node, const Tensor& weights) const {
+    const ir::Dims* out = shape_of(node.outputs[0]);
+    if (wanted_last_.contains(node.outputs[0]) || weights.rank() != 4 || out == nullptr)
+      return false;
+    constexpr int64_t wide = 32;  // rows that fill vectors
+    const auto width = out->back().value();
+    if (!width || *width < wide) return false;
+    kernels::ConvShape shape;
+    shape.group = attr_int(node, "group", 1);
+    shape.in_channels = weights.shape()[1] * shape.group;
+    shape.out_channels = weights.shape()[0];
+    std::copy(weights.shape().begin() + 2, weights.shape().end(), shape.kernel.begin());
+    const auto take = [&](std::string_view name, kernels::ConvShape::Dims& to) {
+      const ir::Attribute* a = node.find(name);
+      if (a != nullptr && a->ints.size() == 2) std::ranges::copy(a->ints, to.begin());
+    };
+    take("strides", shape.stride);
+    take("dilations", shape.dilation);
+    return kernels::choose_conv(shape).path == kernels::ConvPath::depthwise_rows;
   }
 
   // Of bytes: one group, or one input channel for each output channel.
@@ -568,6 +611,7 @@ class Layout {
   const infer::Scope& scope_;
   std::unordered_map<std::string, std::string> last_;  // twins with channels last
   std::set<std::string> only_last_;                    // values of which only the twin exists
+  std::set<std::string> wanted_last_;  // what something after it takes with channels last
   std::unordered_map<std::string, int> uses_;
   int64_t counter_ = 0;
 };

@@ -197,6 +197,49 @@ TEST(Resize, ThreadsDoNotMatterAndRampsStayRamps) {
   }
 }
 
+// float32 goes along lines in vectors, float64 element by element.
+TEST(Resize, LinesAgreeWithDoubles) {
+  struct Case {
+    std::vector<int64_t> in, out;
+  };
+  const Case cases[] = {
+      {{2, 3, 5, 40}, {2, 3, 9, 77}},
+      {{2, 17, 128}, {2, 8, 64}},
+      {{1, 3, 30, 213}, {1, 3, 30, 100}},
+      {{2, 60, 7}, {2, 13, 31}},
+      {{1, 40, 1000}, {1, 20, 130}},
+      {{3, 2000}, {3, 40}},
+      {{2, 9000}, {2, 700}},
+      {{2, 20, 9001}, {2, 7, 5000}},
+      {{2, 6, 33, 50, 1}, {2, 6, 20, 70, 1}},
+      {{1, 12, 30, 3}, {1, 20, 47, 3}},
+      {{4, 10, 21}, {7, 4, 50}},
+      {{3, 11, 4, 21}, {3, 5, 4, 50}},
+      {{2, 1, 1}, {2, 5, 33}},
+  };
+  test::each_target([&] {
+    for (const Case& c : cases) {
+      int64_t in = 1, out = 1;
+      std::vector<ResizeAxis> axes;
+      for (size_t d = 0; d < c.in.size(); ++d) {
+        in *= c.in[d], out *= c.out[d];
+        axes.push_back({c.in[d], c.out[d], double(c.out[d]) / double(c.in[d])});
+      }
+      const auto x = test::random_floats(in);
+      const std::vector<double> wide(x.begin(), x.end());
+      for (const ResizeMode mode : {ResizeMode::linear, ResizeMode::cubic}) {
+        for (const bool antialias : {false, true}) {
+          const Resize resize({.mode = mode, .antialias = antialias}, axes);
+          const auto y = resized(resize, ElementType::float32, x, out, one_thread());
+          test::expect_same_bits(y, resized(resize, ElementType::float32, x, out, two_threads()));
+          test::expect_near(y, resized(resize, ElementType::float64, wide, out, one_thread()),
+                            1e-5);
+        }
+      }
+    }
+  });
+}
+
 // Rows and elements that follow themselves some times, of elements of 32 bits and of others.
 TEST(Resize, NearestRepeats) {
   const ResizeOptions options{.coordinates = CoordinateMode::asymmetric,

@@ -87,6 +87,27 @@ std::vector<PoolShape> shapes() {
       {2, {1, 130, 90}, {1, 130, 90}, {1, 3, 5}, {1, 1, 1}, {1, 1, 1}, {0, 1, 2}, {0, 1, 2}});
   list.push_back(
       {2, {1, 70, 61}, {1, 23, 19}, {1, 4, 3}, {1, 3, 3}, {1, 1, 2}, {0, 1, 0}, {0, 2, 0}});
+  // Lines that are cut into parts, with every way to step along them.
+  list.push_back({2, {1, 1, 9003}, {1, 1, 2250}, {1, 1, 4}, {1, 1, 4}});
+  list.push_back(
+      {2, {1, 1, 7000}, {1, 1, 3500}, {1, 1, 3}, {1, 1, 2}, {1, 1, 1}, {0, 0, 1}, {0, 0, 1}});
+  list.push_back(
+      {1, {1, 3, 5000}, {1, 3, 1001}, {1, 1, 7}, {1, 1, 5}, {1, 1, 1}, {0, 0, 4}, {0, 0, 4}});
+  list.push_back(
+      {1, {1, 4, 4100}, {1, 2, 4096}, {1, 3, 3}, {1, 1, 1}, {1, 1, 4}, {0, 0, 2}, {0, 0, 2}});
+  list.push_back(
+      {1, {1, 5, 4000}, {1, 5, 1334}, {1, 3, 4}, {1, 1, 3}, {1, 1, 1}, {0, 1, 1}, {0, 1, 2}});
+  // Volumes; more lines than are looked at beforehand; windows apart; rows that share nothing.
+  list.push_back(
+      {3, {6, 9, 21}, {6, 5, 11}, {3, 3, 3}, {1, 2, 2}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}});
+  list.push_back(
+      {2, {7, 8, 40}, {3, 8, 38}, {3, 2, 3}, {1, 1, 1}, {2, 1, 1}, {0, 1, 0}, {0, 0, 0}});
+  list.push_back(
+      {1, {1, 700, 9}, {1, 700, 9}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}});
+  list.push_back({2, {1, 40, 33}, {1, 36, 29}, {1, 3, 3}, {1, 1, 1}, {1, 2, 2}});
+  list.push_back({2, {1, 41, 50}, {1, 14, 17}, {1, 2, 2}, {1, 3, 3}});
+  list.push_back(
+      {2, {1, 30, 30}, {1, 16, 16}, {1, 2, 5}, {1, 2, 2}, {1, 1, 1}, {0, 1, 3}, {0, 1, 2}});
   return list;
 }
 
@@ -231,6 +252,44 @@ TEST(Pool, NanWinsAndPaddingNever) {
     EXPECT_EQ(out[1], -3);
     EXPECT_EQ(indices[0], -1);
     EXPECT_EQ(indices[2], 1);
+  });
+}
+
+// What is no number wins in the windows that it is in and nowhere else, however the others are
+// found; infinities of both signs are numbers.
+TEST(Pool, NanInPlanes) {
+  each_target([] {
+    for (const int64_t kernel : {2, 3, 5}) {
+      for (const int64_t stride : {1, 2, 3}) {
+        constexpr int64_t h = 45, w = 37, pad = 1;
+        const int64_t H = (h + 2 * pad - kernel) / stride + 1,
+                      W = (w + 2 * pad - kernel) / stride + 1;
+        const PoolShape s{
+            3,         {1, h, w},     {1, H, W},    {1, kernel, kernel}, {1, stride, stride},
+            {1, 1, 1}, {0, pad, pad}, {0, pad, pad}};
+        auto x = test::random_floats(3 * h * w);
+        for (size_t i = 0; i < x.size(); i += 131) x[i] = i < h * w ? NAN : INFINITY;
+        for (size_t i = h * w; i < x.size(); i += 77) x[i] = -INFINITY;
+        x[static_cast<size_t>(2 * h * w)] = -NAN;
+        x[x.size() - 1] = NAN;
+        const auto y = both_pools(static_cast<size_t>(3 * H * W), [&](float* to, ThreadPool& pool) {
+          max_pool(ElementType::float32, s, x.data(), to, nullptr, false, pool);
+        });
+        for (int64_t o = 0; o < 3 * H * W; ++o) {
+          const int64_t top = o / W % H * stride - pad, left = o % W * stride - pad;
+          float best = -INFINITY;
+          for (int64_t i = std::max<int64_t>(top, 0); i < std::min(top + kernel, h); ++i) {
+            for (int64_t j = std::max<int64_t>(left, 0); j < std::min(left + kernel, w); ++j) {
+              const float v = x[static_cast<size_t>((o / (H * W) * h + i) * w + j)];
+              if (!(v <= best) && !std::isnan(best)) best = v;
+            }
+          }
+          const float found = y[static_cast<size_t>(o)];
+          ASSERT_TRUE(found == best || (std::isnan(best) && std::isnan(found)))
+              << kernel << " " << stride << " at " << o << ": " << found << ", not " << best;
+        }
+      }
+    }
   });
 }
 

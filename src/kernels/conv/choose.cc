@@ -55,8 +55,9 @@ std::string_view refuses_grouped_last(const ConvGeometry& g) {
   const int64_t lanes = tile_kernels().lanes;
   if (lanes < 8) return "vectors of fewer than 8 floats";
   if (g.group == 1 || g.group_in != g.group_out) return "groups change their number of channels";
-  if (g.group_in < 2 || g.group_in > lanes || lanes % g.group_in != 0 ||
-      g.group * g.group_in % lanes != 0)
+  constexpr int64_t most = 8;  // of more, one product for each group is faster
+  if (g.group_in > most) return "more than 8 channels in a group";
+  if (g.group_in < 2 || lanes % g.group_in != 0 || g.group * g.group_in % lanes != 0)
     return "groups do not fill vectors";
   return applies;
 }

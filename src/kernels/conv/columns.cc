@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/conv/column_row.h"
 #include "kernels/move/transpose_block.h"
 
 namespace sardonyx::kernels {
@@ -54,50 +55,73 @@ void add_tap(const Grid& g, const int64_t (&tap)[3], const T* column, T* y) {
 }
 
 constexpr int64_t longest_row = 4096;  // of an image that is made phase by phase
+constexpr int64_t most_taps = 64;      // of a row, and lines of columns that meet in it
 
-// Row (d, h) of an image: outputs of one phase, a stride apart, lie side by side until all are
+// How rows of images are made: outputs of one phase, a stride apart, lie side by side until all are
 // added up.
-void add_row(const Grid& g, int64_t d, int64_t h, const float* columns, float bias, float* y) {
-  const int64_t stride = g.stride[2], out = g.out[2], length = (out + stride - 1) / stride;
-  const int64_t positions = g.in[0] * g.in[1] * g.in[2];
-  alignas(64) float phases[longest_row + 64];
-  std::fill_n(phases, stride * length, bias);
+struct Rows {
+  explicit Rows(const Grid& g) : g(g), length((g.out[2] + g.stride[2] - 1) / g.stride[2]) {
+    const int64_t positions = g.in[0] * g.in[1] * g.in[2];
+    int64_t count = 0;
+    for (int64_t p = 0; p < g.stride[2]; ++p) {
+      for (int64_t c = 0; c < g.kernel[2]; ++c) {
+        const int64_t offset = c * g.dilation[2] - g.pad[2];
+        const Range range = landing(offset, g.stride[2], g.out[2], g.in[2]);
+        const int64_t first = range.first * g.stride[2] + offset;
+        if (range.first < range.last && first % g.stride[2] == p)
+          taps[count++] = {c * positions + range.first, range.last - range.first,
+                           first / g.stride[2]};
+      }
+      ends[p] = count;
+    }
+  }
+
+  // A row whose phases are all as long as the longest, and the room behind.
+  static constexpr int64_t phase_floats = longest_row + 2 * most_taps;
+
+  static bool applies(const Grid& g) {
+    return g.kernel[0] * g.kernel[1] <= most_taps && g.kernel[2] <= most_taps &&
+           g.stride[2] <= most_taps && (g.stride[2] <= 2 || g.out[2] <= longest_row);
+  }
+
   // The input line whose tap lands on this one, along an axis; -1 where there is none.
-  const auto line = [&](int axis, int64_t at, int64_t tap) -> int64_t {
+  int64_t line(int axis, int64_t at, int64_t tap) const {
     const int64_t from = at - tap * g.dilation[axis] + g.pad[axis];
+    if (g.stride[axis] == 1) return from < g.in[axis] ? std::max<int64_t>(from, -1) : -1;
     const bool lands =
         from >= 0 && from % g.stride[axis] == 0 && from / g.stride[axis] < g.in[axis];
     return lands ? from / g.stride[axis] : -1;
-  };
-  for (int64_t a = 0; a < g.kernel[0]; ++a) {
-    const int64_t depth = line(0, d, a);
-    if (depth < 0) continue;
-    for (int64_t b = 0; b < g.kernel[1]; ++b) {
-      const int64_t row = line(1, h, b);
-      if (row < 0) continue;
-      const float* from = columns + (a * g.kernel[1] + b) * g.kernel[2] * positions +
-                          (depth * g.in[1] + row) * g.in[2];
-      for (int64_t c = 0; c < g.kernel[2]; ++c, from += positions) {
-        const int64_t offset = c * g.dilation[2] - g.pad[2];
-        const Range range = landing(offset, stride, out, g.in[2]);
-        if (range.first >= range.last) continue;
-        const int64_t first = range.first * stride + offset, n = range.last - range.first;
-        float* to = phases + first % stride * length + first / stride;
-        const float* some = from + range.first;
-        for (int64_t w = 0; w < n; ++w) to[w] += some[w];
+  }
+
+  // Row (d, h) of an image; `phases` has phase_floats.
+  void add(int64_t d, int64_t h, const float* columns, float bias, float* phases, float* y) const {
+    const int64_t stride = g.stride[2], positions = g.in[0] * g.in[1] * g.in[2];
+    const float* lines[most_taps];
+    int64_t count = 0;
+    for (int64_t a = 0; a < g.kernel[0]; ++a) {
+      const int64_t depth = line(0, d, a);
+      for (int64_t b = 0; depth >= 0 && b < g.kernel[1]; ++b) {
+        const int64_t row = line(1, h, b);
+        if (row < 0) continue;
+        lines[count++] = columns + (a * g.kernel[1] + b) * g.kernel[2] * positions +
+                         (depth * g.in[1] + row) * g.in[2];
       }
     }
-  }
-  int64_t done = 0;
-  if (stride <= 4) {
-    done = out / stride;
+    const ColumnRow job{lines, count, taps, ends, stride, g.out[2], bias};
+    if (stride <= 2) return sum_columns(job, y);
+    sum_columns(job, phases);
     // Words are moved as they are.
-    interleave_columns(reinterpret_cast<const uint32_t*>(phases), length,
-                       reinterpret_cast<uint32_t*>(y), done, stride);
+    const int64_t whole = g.out[2] / stride;
+    transpose_block(sizeof(float), phases, length, y, stride, whole, stride);
+    for (int64_t i = whole * stride; i < g.out[2]; ++i)
+      y[i] = phases[i % stride * length + i / stride];
   }
-  for (int64_t p = 0; p < stride; ++p)
-    for (int64_t i = done; i * stride + p < out; ++i) y[i * stride + p] = phases[p * length + i];
-}
+
+  const Grid& g;
+  int64_t length;             // of a phase
+  ColumnTap taps[most_taps];  // those of a phase side by side
+  int64_t ends[most_taps];    // of each phase
+};
 
 template <class T>
 void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const T* bias,
@@ -108,12 +132,17 @@ void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const 
   const int64_t grain =
       std::max<int64_t>(1, 32768 / std::max<int64_t>(1, taps * positions + pixels));
   if constexpr (std::is_same_v<T, float>) {
-    if (g.stride[2] > 1 && g.stride[2] <= 64 && g.out[2] <= longest_row) {
+    if (Rows::applies(g)) {
+      const Rows rows(g);
       return pool.parallel_for(planes, grain, [&](int64_t begin, int64_t end, int) {
-        for (int64_t i = begin * g.out[0] * g.out[1]; i < end * g.out[0] * g.out[1]; ++i) {
-          const int64_t plane = i / (g.out[0] * g.out[1]);
-          add_row(g, i / g.out[1] % g.out[0], i % g.out[1], columns + plane * taps * positions,
-                  bias ? bias[plane % biases] : 0.0f, y + i * g.out[2]);
+        alignas(64) float phases[Rows::phase_floats];
+        for (int64_t plane = begin; plane < end; ++plane) {
+          const float start = bias ? bias[plane % biases] : 0.0f;
+          float* to = y + plane * pixels;
+          for (int64_t d = 0; d < g.out[0]; ++d) {
+            for (int64_t h = 0; h < g.out[1]; ++h, to += g.out[2])
+              rows.add(d, h, columns + plane * taps * positions, start, phases, to);
+          }
         }
       });
     }

@@ -123,9 +123,6 @@ void GroupedLast(const DepthwiseLastJob& job) {
     case 2: return LineOf<2>(l);
     case 4: return LineOf<4>(l);
     case 8: return LineOf<8>(l);
-#if HWY_TARGET == HWY_AVX3
-    case 16: return LineOf<16>(l);
-#endif
     default: return;
   }
 }

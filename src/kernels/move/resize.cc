@@ -115,6 +115,7 @@ bool takes_double(ElementType type) {
 template <class A>
 void weighted_rows(const int32_t* index, const double* weight, int64_t taps, int64_t inner,
                    const A* x, A* y) {
+  if constexpr (std::is_same_v<A, float>) return sum_lines(x, inner, index, weight, taps, inner, y);
   for (int64_t t = 0; t < taps; ++t) {
     const auto w = static_cast<A>(weight[t]);
     const A* from = x + index[t] * inner;
@@ -218,6 +219,14 @@ Resize::Resize(const ResizeOptions& options, std::span<const ResizeAxis> axes) :
   in_count_ = *in_count;
   out_count_ = *out_count;
   largest_step();
+  if (options.mode == ResizeMode::nearest || out_count_ == 0 || tables_.empty()) return;
+  size_t last = tables_.size();
+  while (last-- > 0 && tables_[last].identity && tables_[last].out == 1) {
+  }
+  if (last >= tables_.size() || tables_[last].identity || tables_[last].in > resize_line_floats)
+    return;
+  last_ = last;
+  along_.emplace(tables_[last].index, tables_[last].weight, tables_[last].out, tables_[last].taps);
 }
 
 // Elements of the largest tensor between two axes.
@@ -313,6 +322,32 @@ void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& p
   });
 }
 
+void Resize::run_lines(const Table* across, int64_t between, const float* x, float* y,
+                       ThreadPool& pool) const {
+  const Table& last = tables_[last_];
+  const int64_t rows = out_count_ / last.out;
+  const int64_t taps = across == nullptr ? 1 : across->taps;
+  const auto run = [&](int64_t begin, int64_t end, int) {
+    alignas(64) float line[resize_line_floats + resize_line_room];
+    std::fill_n(line + last.in, resize_line_room, 0.0f);
+    for (int64_t row = begin; row < end; ++row) {
+      if (across == nullptr) {
+        std::copy_n(x + row * last.in, last.in, line);
+      } else {
+        const int64_t outer = row / between / across->out, middle = row % between;
+        const int64_t at = row / between % across->out * taps;
+        sum_lines(x + (outer * across->in * between + middle) * last.in, between * last.in,
+                  across->index.data() + at, across->weight.data() + at, taps, last.in, line);
+      }
+      along_->run(line, y + row * last.out);
+    }
+  };
+  const int64_t cost = (last.in * taps + last.out * last.taps) / 4;
+  const int64_t grain = std::max<int64_t>(1, element_grain / std::max<int64_t>(cost, 1));
+  if (rows <= grain) return run(0, rows, 0);
+  pool.parallel_for(rows, grain, run);
+}
+
 template <class A>
 void Resize::run_axis(const Table& table, int64_t outer, int64_t inner, const A* x, A* y,
                       ThreadPool& pool) {
@@ -338,6 +373,19 @@ void Resize::run_axis(const Table& table, int64_t outer, int64_t inner, const A*
   });
 }
 
+// Hands on what was computed, whose values may be held at the bounds of `type` where they lie.
+template <class A>
+void Resize::give(ElementType type, A* values, int64_t n, void* y, ThreadPool& pool) {
+  if (values == y) return;
+  constexpr ElementType own =
+      sizeof(A) == sizeof(float) ? ElementType::float32 : ElementType::float64;
+  if (type != own) {
+    for_chunks(n, pool,
+               [&](int64_t begin, int64_t end) { bound_for(type, values + begin, end - begin); });
+  }
+  cast(own, type, values, y, n, {}, pool);
+}
+
 template <class A>
 void Resize::run_axes(ElementType type, int64_t parts, const void* x, void* y, A* scratch,
                       ThreadPool& pool) const {
@@ -353,6 +401,18 @@ void Resize::run_axes(ElementType type, int64_t parts, const void* x, void* y, A
   }
   size_t active = 0;
   for (const Table& table : tables_) active += !table.identity;
+  if constexpr (std::is_same_v<A, float>) {
+    if (parts == 1 && along_ && active <= 2) {
+      const Table* across = nullptr;
+      int64_t between = 1, passed = 1;
+      for (size_t d = last_; d-- > 0; passed *= tables_[d].out) {
+        if (!tables_[d].identity) across = &tables_[d], between = passed;
+      }
+      A* to = type == own ? static_cast<A*>(y) : buffers[next];
+      run_lines(across, between, current, to, pool);
+      return give(type, to, out_count_, y, pool);
+    }
+  }
   int64_t count = in_count_ * parts, inner = parts;
   for (size_t d = tables_.size(); d-- > 0;) {
     const Table& table = tables_[d];
@@ -366,14 +426,8 @@ void Resize::run_axes(ElementType type, int64_t parts, const void* x, void* y, A
     }
     inner *= table.out;
   }
-  if (current == y) return;
-  if (type != own) {
-    // Only ever scratch memory: the input was converted into it.
-    for_chunks(count, pool, [&](int64_t begin, int64_t end) {
-      bound_for(type, const_cast<A*>(current) + begin, end - begin);
-    });
-  }
-  cast(own, type, current, y, count, {}, pool);
+  // Only ever scratch memory is written to: the input was converted into it.
+  give(type, const_cast<A*>(current), count, y, pool);
 }
 
 void Resize::extrapolate(ElementType type, void* y, ThreadPool&) const {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/move/resize_lines.h"
 #include "sardonyx/element_type.h"
 
 namespace sardonyx::kernels {
@@ -71,12 +73,21 @@ class Resize {
   template <class A>
   static void run_axis(const Table& table, int64_t outer, int64_t inner, const A* x, A* y,
                        ThreadPool& pool);
+  // Where at most one axis changes besides that of `along_`: `across` (null: none), which is
+  // followed by `between` positions of others before that.
+  void run_lines(const Table* across, int64_t between, const float* x, float* y,
+                 ThreadPool& pool) const;
+  template <class A>
+  static void give(ElementType type, A* values, int64_t n, void* y, ThreadPool& pool);
   void run_nearest(ElementType type, const void* x, void* y, ThreadPool& pool) const;
   void extrapolate(ElementType type, void* y, ThreadPool& pool) const;
   int64_t largest_step() const;
 
   ResizeOptions options_;
   std::vector<Table> tables_;
+  // The last axis that has more than one position, where it changes.
+  std::optional<LineSums> along_;
+  size_t last_ = 0;
   int64_t in_count_ = 1, out_count_ = 1;
 };
 

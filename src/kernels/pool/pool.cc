@@ -7,7 +7,8 @@
 
 #include "base/fail.h"
 #include "kernels/move/by_cell.h"
-#include "kernels/pool/lines.h"
+#include "kernels/pool/planes.h"
+#include "kernels/pool/span.h"
 #include "kernels/pool/window.h"
 #include "kernels/rows/grain.h"
 #include "kernels/rows/row_math.h"
@@ -15,25 +16,6 @@
 
 namespace sardonyx::kernels {
 namespace {
-
-// Window positions [begin, end) that fall inside the input, and the input position of position 0.
-struct Span {
-  int64_t begin, end;
-  int64_t origin;
-};
-
-// Rounded up; most windows are not dilated, and a division takes as long as some of their elements.
-int64_t steps_up(int64_t distance, int64_t step) {
-  return step == 1 ? distance : (distance + step - 1) / step;
-}
-
-Span span_of(const PoolShape& s, int axis, int64_t out) {
-  const int64_t origin = out * s.stride[axis] - s.pad_before[axis];
-  const int64_t d = s.dilation[axis];
-  const int64_t begin = origin >= 0 ? 0 : steps_up(-origin, d);
-  const int64_t end = origin >= s.in[axis] ? 0 : steps_up(s.in[axis] - origin, d);
-  return {std::min(begin, s.kernel[axis]), std::clamp<int64_t>(end, 0, s.kernel[axis]), origin};
-}
 
 struct WindowSpans {
   Span at[PoolShape::axes];
@@ -133,11 +115,8 @@ void max_pool_plain(ElementType type, const PoolShape& s, const void* x, void* y
 // Window positions that lie inside input and padding together, for the divisor.
 double padded_count(const PoolShape& s, const WindowSpans& w) {
   double count = 1;
-  for (int a = 0; a < PoolShape::axes; ++a) {
-    const int64_t room = s.in[a] + s.pad_after[a] - w.at[a].origin;
-    count *=
-        static_cast<double>(std::clamp<int64_t>(steps_up(room, s.dilation[a]), 0, s.kernel[a]));
-  }
+  for (int a = 0; a < PoolShape::axes; ++a)
+    count *= static_cast<double>(padded_positions(s, a, w.at[a]));
   return count;
 }
 
@@ -202,79 +181,6 @@ void global_float(PoolKind kind, const PoolShape& s, const float* x, float* y, T
   });
 }
 
-// How windows of planes are pooled in blocks of lines: first down each column, then along lines
-// that lie side by side, each between its padding.
-struct LineBlocks {
-  explicit LineBlocks(const PoolShape& s)
-      : pitch(std::max(s.in[2] + s.pad_before[2],
-                       (s.out[2] - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1)),
-        rows(std::min(
-            {s.out[1], pool_lines_floats / std::max<int64_t>(pitch, 1), pool_lines_floats / 2})) {}
-
-  static bool applies(const PoolShape& s) {
-    if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || s.pad_before[0] != 0) return false;
-    // Strides and dilations beyond the image make lines of little but padding.
-    constexpr int64_t longest = pool_lines_floats / 2;
-    for (int a = 1; a < PoolShape::axes; ++a) {
-      if (s.pad_before[a] < 0 || s.pad_after[a] < 0 || s.in[a] < 1 || s.out[a] < 1 ||
-          std::max({s.in[a], s.out[a], s.pad_before[a], s.stride[a], s.dilation[a]}) > longest ||
-          s.kernel[a] > 64)
-        return false;
-    }
-    const LineBlocks blocks(s);
-    return blocks.rows > 0 && blocks.pitch <= 2 * s.in[2] + 16;
-  }
-
-  int64_t pitch;  // floats of a line and its padding
-  int64_t rows;   // of output at once
-};
-
-// Of how many elements inside (or inside the padding) windows along an axis make an average; 1
-// where there are none.
-float counted(const PoolShape& s, int axis, int64_t out, bool count_include_pad) {
-  const Span span = span_of(s, axis, out);
-  int64_t count = span.end - span.begin;
-  if (count_include_pad) {
-    const int64_t room = s.in[axis] + s.pad_after[axis] - span.origin;
-    count = std::clamp<int64_t>(steps_up(room, s.dilation[axis]), 0, s.kernel[axis]);
-  }
-  return static_cast<float>(std::max<int64_t>(count, 1));
-}
-
-void blocks_float(PoolKind kind, const PoolShape& s, const float* x, float* y,
-                  bool count_include_pad, ThreadPool& pool) {
-  const LineBlocks b(s);
-  const int64_t blocks = (s.out[1] + b.rows - 1) / b.rows, left = s.pad_before[2];
-  const int64_t cost = b.rows * b.pitch * (s.kernel[1] + s.kernel[2]) / 4;
-  for_rows_of(s.planes * blocks, cost, pool, [&](int64_t begin, int64_t end) {
-    alignas(64) float lines[pool_lines_floats + pool_lines_room];
-    alignas(64) float rows_inside[pool_lines_floats / 2],
-        columns_inside[pool_lines_floats + pool_lines_room];
-    PoolColumn columns[pool_lines_floats / 2];
-    const float nothing = kind == PoolKind::max ? least_of<float>() : 0.0f;
-    if (kind == PoolKind::average) {
-      for (int64_t k = 0; k < s.out[2]; ++k)
-        columns_inside[k] = counted(s, 2, k, count_include_pad);
-      std::fill_n(columns_inside + s.out[2], pool_lines_room, 1.0f);
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      const float* plane = x + i / blocks * s.in[1] * s.in[2];
-      const int64_t first = i % blocks * b.rows, rows = std::min(b.rows, s.out[1] - first);
-      std::fill_n(lines, rows * b.pitch + pool_lines_room, nothing);
-      for (int64_t r = 0; r < rows; ++r) {
-        const Span span = span_of(s, 1, first + r);
-        columns[r] = {(span.origin + span.begin * s.dilation[1]) * s.in[2],
-                      std::max<int64_t>(0, span.end - span.begin)};
-        if (kind == PoolKind::average) rows_inside[r] = counted(s, 1, first + r, count_include_pad);
-      }
-      pool_columns(kind, plane, s.in[2], s.dilation[1] * s.in[2], columns, rows, lines + left,
-                   b.pitch);
-      pool_lines(kind, lines, rows, b.pitch, s.kernel[2], s.dilation[2], s.stride[2], s.out[2],
-                 rows_inside, columns_inside, y + (i / blocks * s.out[1] + first) * s.out[2]);
-    }
-  });
-}
-
 // Output pixels of a row, from k on, whose windows reach over neither of its ends, nor into what is
 // cropped.
 int64_t whole_windows(const PoolShape& s, int64_t k) {
@@ -292,40 +198,11 @@ bool has_few_taps(const PoolShape& s) {
          volume(s.kernel) <= most_taps && volume(s.in) <= std::numeric_limits<int32_t>::max();
 }
 
-// Windows that lie whole in a row share their elements' offsets.
-void taps_float(PoolKind kind, const PoolShape& s, const float* x, float* y, bool count_include_pad,
-                ThreadPool& pool) {
-  for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
-    const float* in = x + plane * volume(s.in);
-    float* out = y + (plane * s.out[0] * s.out[1] + row) * s.out[2];
-    WindowSpans w;
-    w.at[0] = span_of(s, 0, row / s.out[1]);
-    w.at[1] = span_of(s, 1, row % s.out[1]);
-    for (int64_t k = 0; k < s.out[2];) {
-      w.at[2] = span_of(s, 2, k);
-      const int64_t windows = std::max<int64_t>(1, whole_windows(s, k)), end = k + windows;
-      int32_t taps[most_taps];
-      int64_t count = 0;
-      visit_window(s, w, [&](int64_t at) { taps[count++] = static_cast<int32_t>(at); });
-      if (count == 0)
-        std::fill_n(out + k, windows, kind == PoolKind::max ? least_of<float>() : 0.0f);
-      else
-        pool_taps(kind, in, s.stride[2], taps, count, windows, out + k);
-      const double divisor = count_include_pad ? padded_count(s, w) : inside_count(w);
-      for (; k < end; ++k) {
-        if (kind == PoolKind::average && count != 0) out[k] /= static_cast<float>(divisor);
-      }
-    }
-  });
-}
-
 // Output rows by vectors: for each window row and column one pass over the outputs whose element
 // lies inside, adding or comparing into the row; then the divisor.
 void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, bool count_include_pad,
                 ThreadPool& pool) {
-  if (LineBlocks::applies(s)) return blocks_float(kind, s, x, y, count_include_pad, pool);
-  if (has_few_taps(s) && s.stride[2] <= 2)
-    return taps_float(kind, s, x, y, count_include_pad, pool);
+  if (pools_by_lines(s)) return pool_by_lines(kind, s, x, y, count_include_pad, pool);
   for_output_rows(s, pool, [&](int64_t plane, int64_t row) {
     const float* in = x + plane * volume(s.in);
     float* out = y + (plane * s.out[0] * s.out[1] + row) * s.out[2];

@@ -238,58 +238,6 @@ void PoolPlaces(const float* x, int64_t stride, const int32_t* taps, int64_t cou
   }
 }
 
-template <class Op>
-HWY_INLINE void TapsOf(const Op& op, const float* x, int64_t stride, const int32_t* taps,
-                       int64_t count, int64_t n, float* y) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto join = [&](int64_t k, const auto& load) HWY_ATTR {
-    const float* from = x + k * stride;
-    auto v = load(from + taps[0]);
-    for (int64_t t = 1; t < count; ++t) v = op(v, load(from + taps[t]));
-    return v;
-  };
-  int64_t k = 0;
-  if (stride == 1) {
-    const auto load = [d](const float* from) HWY_ATTR { return hn::LoadU(d, from); };
-    for (; k + lanes <= n; k += lanes) hn::StoreU(join(k, load), d, y + k);
-    const auto some = hn::FirstN(d, static_cast<size_t>(n - k));
-    if (k < n) {
-      const auto masked = [=](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from); };
-      hn::BlendedStore(join(k, masked), some, d, y + k);
-    }
-    return;
-  }
-#if HWY_TARGET == HWY_SCALAR
-  for (; k < n; ++k)
-    hn::StoreU(join(k, [d](const float* from) HWY_ATTR { return hn::LoadU(d, from); }), d, y + k);
-#else
-  // The last pair may end behind the plane.
-  for (; k + lanes < n; k += lanes) {
-    const auto load = [d, lanes](const float* from) HWY_ATTR {
-      return hn::ConcatEven(d, hn::LoadU(d, from + lanes), hn::LoadU(d, from));
-    };
-    hn::StoreU(join(k, load), d, y + k);
-  }
-  const int64_t floats = 2 * (n - k) - 1;
-  const auto low = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, floats)));
-  const auto high = hn::FirstN(d, static_cast<size_t>(HWY_MAX(int64_t{0}, floats - lanes)));
-  const auto masked = [=](const float* from) HWY_ATTR {
-    return hn::ConcatEven(d, hn::MaskedLoad(high, d, from + lanes), hn::MaskedLoad(low, d, from));
-  };
-  hn::BlendedStore(join(k, masked), hn::FirstN(d, static_cast<size_t>(n - k)), d, y + k);
-#endif
-}
-
-void PoolTaps(PoolKind kind, const float* x, int64_t stride, const int32_t* taps, int64_t count,
-              int64_t n, float* y) {
-  if (kind == PoolKind::max) {
-    TapsOf(max_of, x, stride, taps, count, n, y);
-  } else {
-    TapsOf(add_of, x, stride, taps, count, n, y);
-  }
-}
-
 void PoolPlanes(PoolKind kind, const float* x, int64_t planes, int64_t n, float* y) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -331,12 +279,6 @@ HWY_EXPORT(PoolPlaces);
 void pool_places(const float* x, int64_t stride, const int32_t* taps, int64_t count, int64_t n,
                  int64_t first, float* y, int64_t* places) {
   HWY_DYNAMIC_DISPATCH(PoolPlaces)(x, stride, taps, count, n, first, y, places);
-}
-
-HWY_EXPORT(PoolTaps);
-void pool_taps(PoolKind kind, const float* x, int64_t stride, const int32_t* taps, int64_t count,
-               int64_t n, float* y) {
-  HWY_DYNAMIC_DISPATCH(PoolTaps)(kind, x, stride, taps, count, n, y);
 }
 
 HWY_EXPORT(PoolPlanes);

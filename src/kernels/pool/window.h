@@ -17,11 +17,6 @@ void pool_row(PoolKind kind, int64_t in, int64_t out, int64_t kernel, int64_t st
 void pool_places(const float* x, int64_t stride, const int32_t* taps, int64_t count, int64_t n,
                  int64_t first, float* y, int64_t* places);
 
-// y[k] = the largest of x[k * stride + taps[t]], t < count, NaN before all, or their sum, for k <
-// n. The stride is 1 or 2.
-void pool_taps(PoolKind kind, const float* x, int64_t stride, const int32_t* taps, int64_t count,
-               int64_t n, float* y);
-
 // The largest (NaN before all) or the sum of each of `planes` rows of n floats, which are few.
 void pool_planes(PoolKind kind, const float* x, int64_t planes, int64_t n, float* y);
 

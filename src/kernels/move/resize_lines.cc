@@ -1,0 +1,179 @@
+#include "kernels/move/resize_lines.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/move/resize_lines.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Vector = hn::Vec<Floats>;
+using Places = hn::Vec<hn::RebindToSigned<Floats>>;
+
+// Elements of a line that lie within some vectors: reading these and finding places among them is
+// several times as fast as reading each element.
+#if HWY_TARGET == HWY_AVX3
+constexpr int64_t most_vectors = 4;
+#elif HWY_TARGET == HWY_AVX2
+constexpr int64_t most_vectors = 2;
+#else
+constexpr int64_t most_vectors = 0;
+#endif
+
+template <int vectors>
+struct Near {
+  explicit HWY_INLINE Near(const float* x) {
+    const Floats d;
+    for (int i = 0; i < vectors; ++i)
+      part[i] = hn::LoadU(d, x + i * static_cast<int64_t>(hn::Lanes(d)));
+  }
+  // Places are below `vectors` times the lanes.
+  HWY_INLINE Vector At(Places places) const {
+#if HWY_TARGET == HWY_AVX3
+    const Vector low{_mm512_permutex2var_ps(part[0].raw, places.raw, part[1].raw)};
+    if constexpr (vectors == 2) {
+      return low;
+    } else {
+      const Vector high{_mm512_permutex2var_ps(part[2].raw, places.raw, part[3].raw)};
+      const Floats d;
+      const hn::RebindToSigned<Floats> di;
+      const auto far = hn::Gt(places, hn::Set(di, 2 * static_cast<int32_t>(hn::Lanes(d)) - 1));
+      return hn::IfThenElse(hn::RebindMask(d, far), high, low);
+    }
+#elif HWY_TARGET == HWY_AVX2
+    const Floats d;
+    const hn::RebindToSigned<Floats> di;
+    const Vector low{_mm256_permutevar8x32_ps(part[0].raw, places.raw)};
+    const Vector high{_mm256_permutevar8x32_ps(part[1].raw, places.raw)};
+    const auto far = hn::Gt(places, hn::Set(di, static_cast<int32_t>(hn::Lanes(d)) - 1));
+    return hn::IfThenElse(hn::RebindMask(d, far), high, low);
+#else
+    (void)places;
+    return part[0];
+#endif
+  }
+  Vector part[vectors];
+};
+
+struct Far {
+  HWY_INLINE Vector At(Places places) const { return hn::GatherIndex(Floats(), x, places); }
+  const float* x;
+};
+
+// A vector of outputs from `at` on, whose elements are `source`'s from `base` on.
+template <class Source>
+HWY_INLINE Vector BlockSum(const LineSums& sums, int64_t at, const Source& source, int32_t base) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> di;
+  const auto from = hn::Set(di, base);
+  auto y = hn::Zero(d);
+  const int32_t* index = sums.index.data() + at;
+  const float* weight = sums.weight.data() + at;
+  for (int64_t t = 0; t < sums.taps; ++t, index += sums.stride, weight += sums.stride) {
+    const auto v = source.At(hn::Sub(hn::LoadU(di, index), from));
+    y = hn::MulAdd(hn::LoadU(d, weight), v, y);
+  }
+  return y;
+}
+
+void SumAlong(const LineSums& sums, const float* x, float* y) {
+  const Floats d;
+  constexpr int64_t half = LineSums::half;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t at = 0; at < sums.out; at += lanes) {
+    const auto first = static_cast<size_t>(at / half);
+    const size_t last = static_cast<size_t>((at + lanes - 1) / half);
+    const int32_t base = HWY_MIN(sums.lowest[first], sums.lowest[last]);
+    const int64_t span = HWY_MAX(sums.highest[first], sums.highest[last]) - base + 1;
+    Vector v;
+    if (most_vectors >= 2 && span <= 2 * lanes)
+      v = BlockSum(sums, at, Near<2>(x + base), base);
+    else if (most_vectors >= 4 && span <= 4 * lanes)
+      v = BlockSum(sums, at, Near<4>(x + base), base);
+    else
+      v = BlockSum(sums, at, Far{x}, 0);
+    if (at + lanes <= sums.out)
+      hn::StoreU(v, d, y + at);
+    else
+      hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(sums.out - at)), d, y + at);
+  }
+}
+
+template <int V, class Mask>
+HWY_INLINE void AcrossVectors(const float* x, int64_t step, const int32_t* index,
+                              const double* weight, int64_t taps, Mask last, float* y) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  Vector sum[V];
+  for (int j = 0; j < V; ++j) sum[j] = hn::Zero(d);
+  for (int64_t t = 0; t < taps; ++t) {
+    const auto w = static_cast<float>(weight[t]);
+    if (w == 0) continue;
+    const auto factor = hn::Set(d, w);
+    const float* from = x + index[t] * step;
+    for (int j = 0; j < V - 1; ++j)
+      sum[j] = hn::MulAdd(factor, hn::LoadU(d, from + j * lanes), sum[j]);
+    sum[V - 1] = hn::MulAdd(factor, hn::MaskedLoad(last, d, from + (V - 1) * lanes), sum[V - 1]);
+  }
+  for (int j = 0; j < V - 1; ++j) hn::StoreU(sum[j], d, y + j * lanes);
+  hn::BlendedStore(sum[V - 1], last, d, y + (V - 1) * lanes);
+}
+
+void SumAcross(const float* x, int64_t step, const int32_t* index, const double* weight,
+               int64_t taps, int64_t n, float* y) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto all = hn::FirstN(d, hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes)
+    AcrossVectors<4>(x + i, step, index, weight, taps, all, y + i);
+  for (; i + lanes <= n; i += lanes) AcrossVectors<1>(x + i, step, index, weight, taps, all, y + i);
+  const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+  if (i < n) AcrossVectors<1>(x + i, step, index, weight, taps, some, y + i);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(SumAlong);
+HWY_EXPORT(SumAcross);
+
+LineSums::LineSums(const std::vector<int32_t>& indices, const std::vector<double>& weights,
+                   int64_t out, int64_t taps)
+    : out(out), taps(taps), stride((out + lanes - 1) / lanes * lanes) {
+  index.resize(static_cast<size_t>(taps * stride));
+  weight.resize(static_cast<size_t>(taps * stride));
+  lowest.assign(static_cast<size_t>(stride / half), INT32_MAX);
+  highest.assign(static_cast<size_t>(stride / half), 0);
+  for (int64_t o = 0; o < stride; ++o) {
+    const auto part = static_cast<size_t>(o / half);
+    for (int64_t t = 0; t < taps; ++t) {
+      const auto from = static_cast<size_t>(std::min(o, out - 1) * taps + t);
+      const auto to = static_cast<size_t>(t * stride + o);
+      index[to] = indices[from];
+      weight[to] = o < out ? static_cast<float>(weights[from]) : 0.0f;
+      lowest[part] = std::min(lowest[part], indices[from]);
+      highest[part] = std::max(highest[part], indices[from]);
+    }
+  }
+}
+
+void LineSums::run(const float* x, float* y) const { HWY_DYNAMIC_DISPATCH(SumAlong)(*this, x, y); }
+
+void sum_lines(const float* x, int64_t step, const int32_t* index, const double* weight,
+               int64_t taps, int64_t n, float* y) {
+  HWY_DYNAMIC_DISPATCH(SumAcross)(x, step, index, weight, taps, n, y);
+}
+
+}  // namespace sardonyx::kernels
+#endif
