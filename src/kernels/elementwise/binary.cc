@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/binary_plain.h"
-#include "kernels/elementwise/double_loops.h"
 #include "kernels/elementwise/float_tiles.h"
 #include "kernels/elementwise/select.h"
 #include "kernels/elementwise/spelled_out.h"

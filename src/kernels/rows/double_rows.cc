@@ -86,9 +86,8 @@ double DoubleRowMin(const double* x, int64_t n) {
 }
 double DoubleRowSumExp(const double* x, double center, int64_t n) {
   const DoubleVec middle = hn::Set(Doubles(), center);
-  const auto step = [=](DoubleVec sum, DoubleVec v) HWY_ATTR {
-    return hn::Add(sum, sm::DoubleExp(Doubles(), hn::Sub(v, middle)));
-  };
+  const auto step = [=](DoubleVec sum, DoubleVec v)
+                        HWY_ATTR { return hn::Add(sum, sm::Exp(Doubles(), hn::Sub(v, middle))); };
   return FoldDoubles(x, n, 0, step, add_vectors, add_lanes);
 }
 
@@ -99,13 +98,13 @@ double DoubleRowExp(const double* x, double center, double* y, int64_t n) {
   DoubleVec sum = hn::Zero(d);
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const DoubleVec v = sm::DoubleExp(d, hn::Sub(hn::LoadU(d, x + i), middle));
+    const DoubleVec v = sm::Exp(d, hn::Sub(hn::LoadU(d, x + i), middle));
     hn::StoreU(v, d, y + i);
     sum = hn::Add(sum, v);
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const DoubleVec v = sm::DoubleExp(d, hn::Sub(hn::MaskedLoad(some, d, x + i), middle));
+    const DoubleVec v = sm::Exp(d, hn::Sub(hn::MaskedLoad(some, d, x + i), middle));
     hn::BlendedStore(v, some, d, y + i);
     sum = hn::Add(sum, hn::IfThenElseZero(some, v));
   }
@@ -146,13 +145,13 @@ void DoubleColumnExp(const double* x, const double* centers, double* sums, int64
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const DoubleVec off = hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, centers + i));
-    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), sm::DoubleExp(d, off)), d, sums + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), sm::Exp(d, off)), d, sums + i);
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
     const DoubleVec off =
         hn::Sub(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, centers + i));
-    hn::BlendedStore(hn::Add(hn::MaskedLoad(some, d, sums + i), sm::DoubleExp(d, off)), some, d,
+    hn::BlendedStore(hn::Add(hn::MaskedLoad(some, d, sums + i), sm::Exp(d, off)), some, d,
                      sums + i);
   }
 }
