@@ -117,9 +117,12 @@ template <class D, class V>
 HWY_INLINE V Atanh(D d, V x) {
   using namespace math;
   const V a = hn::Abs(x), one = hn::Set(d, 1.0);
-  // log((1 + a) / (1 - a)) / 2
-  const V t = hn::Div(hn::Add(a, a), hn::Sub(one, a));
-  const V y = hn::Mul(LogOfOneMore(d, t, hn::Zero(d)), hn::Set(d, 0.5));
+  // log((1 + a) / (1 - a)) / 2 with t = 2 a / (1 - a), 1 + t / 2 = 1 / (1 - a).
+  const V twice = hn::Add(a, a), below = hn::Sub(one, a);
+  const V t = hn::Div(twice, below);
+  const V rest = hn::NegMulAdd(t, hn::Sub(hn::Sub(one, below), a), hn::NegMulAdd(t, below, twice));
+  const V low = hn::MulAdd(hn::Mul(rest, t), hn::Set(d, 0.5), rest);
+  const V y = hn::Mul(LogOfOneMore(d, t, low), hn::Set(d, 0.5));
   return hn::CopySign(y, x);
 }
 
