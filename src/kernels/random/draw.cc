@@ -43,16 +43,21 @@ void DrawBits(uint64_t key, uint64_t stream, uint64_t first, uint32_t* bits, int
   const auto together = [&](Word even, Word odd) HWY_ATTR {
     return hn::Or(hn::And(even, lower), hn::ShiftLeft<32>(odd));
   };
+  uint64_t keys[Philox::rounds][2];
+  for (uint64_t round = 0; round < Philox::rounds; ++round) {
+    keys[round][0] = key + round * Philox::steps[0];
+    keys[round][1] = (key >> 32) + round * Philox::steps[1];
+  }
+  Word position = hn::Iota(d, first);
   for (int64_t i = 0; i < n / 4; i += lanes) {
-    Word c0 = hn::Iota(d, first + static_cast<uint64_t>(i)), c1 = hn::ShiftRight<32>(c0);
+    Word c0 = position, c1 = hn::ShiftRight<32>(c0);
+    position = hn::Add(position, hn::Set(d, static_cast<uint64_t>(lanes)));
     Word c2 = hn::Set(d, stream), c3 = hn::ShiftRight<32>(c2);
-    uint64_t low = key, high = key >> 32;
-    for (int round = 0; round < Philox::rounds; ++round) {
+    for (const auto& [low, high] : keys) {
       const Word a = times(c0, Philox::factors[0]), b = times(c2, Philox::factors[1]);
       c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(b), c1), hn::Set(d, low));
       c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(a), c3), hn::Set(d, high));
       c1 = b, c3 = a;
-      low += Philox::steps[0], high += Philox::steps[1];
     }
     hn::StoreInterleaved2(together(c0, c1), together(c2, c3), d,
                           reinterpret_cast<uint64_t*>(bits + 4 * i));
