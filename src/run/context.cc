@@ -42,6 +42,8 @@ Context::Context(const Plan& plan, int threads)
       s.dims = dims_.data() + v.dims_offset;
       s.rank = v.rank();
     }
+    if (v.source == PlanValue::Source::step && v.boxed && v.known.type.is_tensor())
+      s.blocks = &boxed_blocks_.emplace_back();
     if (v.source == PlanValue::Source::constant) {
       const auto shape = v.known.type.concrete_shape();
       if (!shape) continue;
@@ -65,6 +67,8 @@ int64_t Context::arena_bytes() const {
   int64_t bytes = working_bytes();
   for (const RecycledBlocks& given : given_outputs_)
     bytes += static_cast<int64_t>(given.waiting_bytes());
+  for (const RecycledBlocks& blocks : boxed_blocks_)
+    bytes += static_cast<int64_t>(blocks.waiting_bytes());
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 // What one run of a plan changes: slots, sizes, memory. Reused by later runs.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -51,8 +52,6 @@ class Context {
   void run_steps(const Segment& segment, eval::Environment& environment);
   void allocate_outputs(const Segment& segment, std::span<Value> outputs,
                         eval::Environment& environment);
-  Tensor allocate_output(size_t output, ElementType type, Shape shape,
-                         eval::Environment& environment);
   int64_t working_bytes() const;
   ops::RunContext context_of(int index, Bytes& scratch, eval::Environment& environment);
   void run_planned(int index, eval::Environment& environment);
@@ -91,6 +90,7 @@ class Context {
   std::vector<Bytes> arenas_;                     // by segment
   std::vector<int64_t> offsets_;                  // by value: of roots in their segment's arena
   std::vector<RecycledBlocks> given_outputs_;     // by output: what callers have let go of
+  std::deque<RecycledBlocks> boxed_blocks_;       // of values that the run makes; in their slots
   Bytes state_;
   Bytes scratch_;
   Bytes late_scratch_;

@@ -40,7 +40,7 @@ void Context::allocate_boxed(const PlanStep& step, eval::Environment& environmen
     if (index < 0 || !value(index).boxed) continue;
     ops::Slot& s = slot(index);
     s.value = Value(ops::charged_tensor(environment, value(index).known.type.element,
-                                        Shape(s.dims, s.dims + s.rank)));
+                                        Shape(s.dims, s.dims + s.rank), s.blocks));
     s.data = s.value.tensor().data();
   }
 }
@@ -182,7 +182,7 @@ void Context::make_late_outputs(int index, eval::Environment& environment) {
       continue;
     }
     ops::Slot& s = slot(output);
-    s.value = Value(ops::charged_tensor(environment, made[o].type.element, *shape));
+    s.value = Value(ops::charged_tensor(environment, made[o].type.element, *shape, s.blocks));
     s.data = s.value.tensor().data();
   }
   learn_sizes(step);

@@ -60,6 +60,28 @@ T power_of(T a, T b) {
   }
 }
 
+// Rows of both sides, or a row and one number: a loop for each.
+template <class T, class F>
+void arithmetic_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
+  const auto *x0 = static_cast<const T*>(a), *x1 = static_cast<const T*>(b);
+  auto* out = static_cast<T*>(y);
+  const F f{};
+  if (sa == 0) {
+    const T value = *x0;
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(value, x1[i * sb]));
+  } else if (sb == 0) {
+    const T value = *x1;
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(x0[i], value));
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(x0[i], x1[i]));
+  }
+}
+
+template <class T, class F>
+PlainRow arithmetic_row(F) {
+  return arithmetic_rows<T, F>;
+}
+
 template <class T, class Result, class F>
 void plain_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
   const auto* x0 = static_cast<const T*>(a);
@@ -83,16 +105,16 @@ PlainRow division_row() {
   constexpr bool whole = std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
   constexpr bool floating = std::is_floating_point_v<T> && what != Division::quotient;
   if constexpr (whole || floating) return DivideRows<T, what>;
-  return row_of<T>([](T a, T b) { return divided<what>(a, b); });
+  return arithmetic_row<T>([](T a, T b) { return divided<what>(a, b); });
 }
 
 template <class T>
 PlainRow plain_arithmetic(BinaryOp op) {
   using W = Wrapping<T>;
   switch (op) {
-    case BinaryOp::add: return row_of<T>([](T a, T b) { return W(a) + W(b); });
-    case BinaryOp::sub: return row_of<T>([](T a, T b) { return W(a) - W(b); });
-    case BinaryOp::mul: return row_of<T>([](T a, T b) { return W(a) * W(b); });
+    case BinaryOp::add: return arithmetic_row<T>([](T a, T b) { return W(a) + W(b); });
+    case BinaryOp::sub: return arithmetic_row<T>([](T a, T b) { return W(a) - W(b); });
+    case BinaryOp::mul: return arithmetic_row<T>([](T a, T b) { return W(a) * W(b); });
     case BinaryOp::div: return division_row<T, Division::quotient>();
     case BinaryOp::pow: return row_of<T>([](T a, T b) { return power_of(a, b); });
     case BinaryOp::min: return row_of<T>([](T a, T b) { return a != a || a < b ? a : b; });
