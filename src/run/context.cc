@@ -111,6 +111,7 @@ void Context::run_steps(const Segment& segment, eval::Environment& environment) 
 // Nothing of a run outlives it in an idle context but its working memory.
 void Context::drop_run_values() {
   held_inputs_.clear();
+  run_outputs_ = {};
   for (size_t i = 0; i < slots_.size(); ++i) {
     const PlanValue& v = plan_.values()[i];
     if (v.source != PlanValue::Source::constant && slots_[i].value.kind() != Value::Kind::none)
@@ -130,6 +131,7 @@ void Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
   } cleanup{*this, environment.observer};
   if (environment.observer != nullptr) environment.observer->begin_plan(plan_);
   environment.charge(working_bytes());
+  run_outputs_ = outputs;
   if (!take_inputs(inputs, captured)) segment_bound_[0] = 0;
   // Sizes that the last run decided are open again.
   if (plan_.segments().size() > 1) {

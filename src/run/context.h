@@ -64,6 +64,9 @@ class Context {
   void allocate_boxed(const PlanStep& step, eval::Environment& environment);
   void expect_sizes(const PlanStep& step);
   void make_late_outputs(int index, eval::Environment& environment);
+  // Where the caller wants the value, if that is of its type and shape.
+  Tensor late_tensor(int index, ElementType type, const Shape& shape,
+                     eval::Environment& environment);
   std::vector<Known> infer_late(int index, eval::Environment& environment);
   void check_made_shapes(const PlanStep& step);
   // Bind the sizes that a late or deferred step decided.
@@ -96,6 +99,7 @@ class Context {
   Bytes late_scratch_;
   std::vector<int64_t> input_shapes_;  // flattened, of the last run
   std::vector<Value> held_inputs_;
+  std::span<Value> run_outputs_;  // of the run in progress
 };
 
 }  // namespace sardonyx::run
