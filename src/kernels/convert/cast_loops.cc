@@ -79,8 +79,8 @@ void truncate_floats(const void* x, void* y, int64_t n) {
       hn::StoreU(whole, di, reinterpret_cast<int32_t*>(to) + i);
     } else {
       const hn::Rebind<Stored, decltype(d)> narrow;
-      const auto low = hn::And(whole, hn::Set(di, std::numeric_limits<Stored>::max()));
-      hn::StoreU(hn::DemoteTo(narrow, low), narrow, to + i);
+      const hn::RebindToUnsigned<decltype(d)> du;
+      hn::StoreU(hn::TruncateTo(narrow, hn::BitCast(du, whole)), narrow, to + i);
     }
   }
   for (; i < n; ++i) to[i] = static_cast<Stored>(convert_one<float, To>(from[i]));
