@@ -61,6 +61,7 @@ void convert_loop(const void* x, void* y, int64_t n) {
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
 // What convert_one<float, To> says, for integers of up to 32 bits.
 template <class To>
 void truncate_floats(const void* x, void* y, int64_t n) {
@@ -85,6 +86,7 @@ void truncate_floats(const void* x, void* y, int64_t n) {
   }
   for (; i < n; ++i) to[i] = static_cast<Stored>(convert_one<float, To>(from[i]));
 }
+#endif
 
 template <class From>
 constexpr void fill_row(CastLoop* row) {
@@ -110,11 +112,13 @@ constexpr LoopTable make_loops() {
   LoopTable t{};
   CastLoop* floats = t.at[static_cast<int>(Basic::f32)];
   fill_row<float>(floats);
+#if HWY_TARGET != HWY_SCALAR
   floats[static_cast<int>(Basic::i8)] = truncate_floats<int8_t>;
   floats[static_cast<int>(Basic::u8)] = truncate_floats<uint8_t>;
   floats[static_cast<int>(Basic::i16)] = truncate_floats<int16_t>;
   floats[static_cast<int>(Basic::u16)] = truncate_floats<uint16_t>;
   floats[static_cast<int>(Basic::i32)] = truncate_floats<int32_t>;
+#endif
   fill_row<double>(t.at[static_cast<int>(Basic::f64)]);
   fill_row<int8_t>(t.at[static_cast<int>(Basic::i8)]);
   fill_row<int16_t>(t.at[static_cast<int>(Basic::i16)]);

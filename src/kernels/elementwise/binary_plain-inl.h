@@ -102,9 +102,10 @@ PlainRow row_of(F) {
 
 template <class T, Division what>
 PlainRow division_row() {
+  constexpr bool vectors = HWY_TARGET != HWY_SCALAR;  // else the machine's divisions are faster
   constexpr bool whole = std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
   constexpr bool floating = std::is_floating_point_v<T> && what != Division::quotient;
-  if constexpr (whole || floating) return DivideRows<T, what>;
+  if constexpr (vectors && (whole || floating)) return DivideRows<T, what>;
   return arithmetic_row<T>([](T a, T b) { return divided<what>(a, b); });
 }
 

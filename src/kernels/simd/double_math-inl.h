@@ -26,15 +26,19 @@ constexpr double double_ln2_high = 6.93147180369123816490e-01;
 constexpr double double_ln2_low = 1.90821492927058770002e-10;
 
 // exp(x) = 2^n (1 + q) with r = x - n ln 2 within ln 2 / 2 and q = exp(r) - 1, by 14 terms of the
-// series. `n` is integral.
-template <class V>
+// series.
+template <class V, class I>
 struct ExpParts {
-  V n, q;
+  I n;
+  V q;
 };
 
 template <class D, class V>
-HWY_INLINE ExpParts<V> ExpPartsOf(D d, V x) {
-  const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.4426950408889634074)));
+HWY_INLINE auto ExpPartsOf(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const V rounds = hn::Set(d, double_rounder);
+  const V biased = hn::MulAdd(x, hn::Set(d, 1.4426950408889634074), rounds);
+  const V n = hn::Sub(biased, rounds);
   V r = hn::NegMulAdd(n, hn::Set(d, double_ln2_high), x);
   r = hn::NegMulAdd(n, hn::Set(d, double_ln2_low), r);
   // 1 / k!
@@ -42,7 +46,8 @@ HWY_INLINE ExpParts<V> ExpPartsOf(D d, V x) {
                      8.333333333333333e-03, 1.388888888888889e-03, 1.984126984126984e-04,
                      2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07,
                      2.505210838544172e-08, 2.08767569878681e-09, 1.6059043836821613e-10);
-  return {n, hn::MulAdd(hn::Mul(r, r), p, r)};
+  const auto whole = hn::Sub(hn::BitCast(di, biased), hn::BitCast(di, rounds));
+  return ExpParts<V, decltype(hn::BitCast(di, biased))>{whole, hn::MulAdd(hn::Mul(r, r), p, r)};
 }
 
 // 2^e for whole numbers of lanes that are normal exponents.
@@ -56,10 +61,14 @@ HWY_INLINE auto PowerOf2(D d, I e) {
 template <int halvings, class D, class V>
 HWY_INLINE V DoubleExpInRange(D d, V x) {
   const hn::RebindToSigned<D> di;
-  const ExpParts<V> parts = ExpPartsOf(d, x);
-  // By two factors: n goes beyond the exponents that there are.
-  const auto exponent = hn::Sub(hn::ConvertTo(di, parts.n), hn::Set(di, halvings));
-  const auto half = hn::ShiftRight<1>(exponent);
+  const auto parts = ExpPartsOf(d, x);
+  // By two factors, n going beyond the exponents that there are. The halves of n are told by bits
+  // of n + 2048, which is positive.
+  const auto exponent = hn::Sub(parts.n, hn::Set(di, halvings));
+  const auto half =
+      hn::Sub(hn::BitCast(di, hn::ShiftRight<1>(hn::BitCast(hn::RebindToUnsigned<D>(),
+                                                            hn::Add(exponent, hn::Set(di, 2048))))),
+              hn::Set(di, 1024));
   const V scaled = hn::Mul(hn::Add(parts.q, hn::Set(d, 1.0)), PowerOf2(d, half));
   const V y = hn::Mul(scaled, PowerOf2(d, hn::Sub(exponent, half)));
   return hn::IfThenElse(hn::IsNaN(x), x, y);
@@ -83,10 +92,10 @@ template <class D, class V>
 requires math::OfDoubles<D> HWY_INLINE V Expm1(D d, V x) {
   using namespace math;
   const hn::RebindToSigned<D> di;
-  const ExpParts<V> parts = ExpPartsOf(d, LowerTo(d, RaiseTo(d, x, -40.0), 710.0));
+  const auto parts = ExpPartsOf(d, LowerTo(d, RaiseTo(d, x, -40.0), 710.0));
   // Half of the scale, so that it stays finite for the largest results.
   const V half = hn::Set(d, 0.5);
-  const V s = PowerOf2(d, hn::Sub(hn::ConvertTo(di, parts.n), hn::Set(di, 1)));
+  const V s = PowerOf2(d, hn::Sub(parts.n, hn::Set(di, 1)));
   const V y = hn::MulAdd(s, parts.q, hn::Sub(s, half));
   const auto ordinary = hn::Ge(hn::Abs(x), hn::Set(d, 0x1p-54));  // the others are x, as NaN is
   return hn::IfThenElse(ordinary, hn::Add(y, y), x);
