@@ -113,7 +113,14 @@ struct Divider<int64_t, what> {
     const V bias = hn::Set(d, int64_t{1} << 50);
     const V high = hn::ShiftRight<51>(hn::Or(hn::Add(a, bias), hn::Add(b, bias)));
     if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Eq(high, hn::Zero(d))))) return false;
-    y = hn::ConvertTo(d, DivideWhole<what>(wide, hn::ConvertTo(wide, a), hn::ConvertTo(wide, b)));
+    // Such numbers are the low bits of doubles beside 1.5 2^52.
+    const auto beside = hn::Set(wide, 0x1.8p52);
+    const V offset = hn::BitCast(d, beside);
+    const auto widened = [&](V v) HWY_ATTR {
+      return hn::Sub(hn::BitCast(wide, hn::Add(v, offset)), beside);
+    };
+    const auto result = DivideWhole<what>(wide, widened(a), widened(b));
+    y = hn::Sub(hn::BitCast(d, hn::Add(result, beside)), offset);
     return true;
   }
 };
