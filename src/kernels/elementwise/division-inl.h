@@ -72,7 +72,7 @@ T divided(T a, T b) {
   }
 }
 
-// Of whole numbers below 2^51, whose quotients and products doubles tell apart; 0 where b is.
+// Of whole numbers up to 2^50, whose quotients and products doubles tell apart; 0 where b is.
 template <Division what, class D, class V>
 HWY_INLINE V DivideWhole(D d, V a, V b) {
   const V zero = hn::Zero(d);
