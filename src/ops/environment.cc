@@ -38,9 +38,14 @@ void RunEnvironment::charge(int64_t bytes) {
   charged_ += bytes;
 }
 
-Tensor charged_tensor(RunEnvironment& environment, ElementType type, Shape shape) {
-  if (const auto count = checked_count(shape)) environment.charge(memory_of(type, *count));
-  return Tensor(type, std::move(shape));  // which refuses shapes that overflow
+Tensor charged_tensor(RunEnvironment& environment, ElementType type, Shape shape,
+                      RecycledBlocks* blocks) {
+  const auto count = checked_count(shape);
+  if (count) environment.charge(memory_of(type, *count));
+  if (blocks == nullptr || !count || !is_known(type) || type == ElementType::string)
+    return Tensor(type, std::move(shape));  // which refuses shapes that overflow
+  const Bytes block = blocks->allocate(static_cast<size_t>(byte_size(type, *count)));
+  return Tensor::view(type, std::move(shape), block.data(), block.size(), block.owner());
 }
 
 int64_t owned_bytes(const Value& value) {

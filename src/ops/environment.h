@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/recycled.h"
 #include "base/thread_pool.h"
 #include "sardonyx/value.h"
 
@@ -89,8 +90,9 @@ class RunEnvironment {
   int64_t charged_ = 0;
 };
 
-// A new tensor whose bytes are charged.
-Tensor charged_tensor(RunEnvironment& environment, ElementType type, Shape shape);
+// A new tensor whose bytes are charged, of one of `blocks` where they are given.
+Tensor charged_tensor(RunEnvironment& environment, ElementType type, Shape shape,
+                      RecycledBlocks* blocks = nullptr);
 
 // Bytes of the tensors in a value, as far as the value keeps them alive.
 int64_t owned_bytes(const Value& value);

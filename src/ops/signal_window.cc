@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "kernels/convert/cast.h"
+#include "kernels/elementwise/unary.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
 
@@ -35,11 +36,13 @@ Dim size_of(InferContext& ctx, int i, std::string_view what) {
 
 void infer_window(InferContext& ctx) { ctx.set(0, output_type(ctx), {size_of(ctx, 0, "size")}); }
 
-using Formula = double (*)(double turn);  // turn: 2 pi i / N
+using Formula = double (*)(double cosine);  // of 2 pi i / N
 
-double hann(double turn) { return 0.5 - 0.5 * std::cos(turn); }
-double hamming(double turn) { return 25.0 / 46.0 - 21.0 / 46.0 * std::cos(turn); }
-double blackman(double turn) { return 0.42 - 0.5 * std::cos(turn) + 0.08 * std::cos(2 * turn); }
+double hann(double cosine) { return 0.5 - 0.5 * cosine; }
+double hamming(double cosine) { return 25.0 / 46.0 - 21.0 / 46.0 * cosine; }
+double blackman(double cosine) {
+  return 0.42 - 0.5 * cosine + 0.08 * (2 * cosine * cosine - 1);  // the cosine of twice the angle
+}
 
 struct Values {
   int64_t scratch = 0;  // the output in double
@@ -59,10 +62,11 @@ std::unique_ptr<Step> prepare_window(PrepareContext& ctx) {
         auto* values = reinterpret_cast<double*>(scratch_at(run, s.scratch));
         const int64_t n = run.out_size(0);
         const auto period = static_cast<double>(periodic ? n : n - 1);
-        for (int64_t i = 0; i < n; ++i) {
-          values[i] =
-              period > 0 ? formula(2 * std::numbers::pi * static_cast<double>(i) / period) : 1.0;
-        }
+        for (int64_t i = 0; i < n; ++i)
+          values[i] = 2 * std::numbers::pi * static_cast<double>(i) / period;
+        kernels::unary(kernels::UnaryOp::cos, ElementType::float64, values, values, n, {},
+                       run.pool());
+        for (int64_t i = 0; i < n; ++i) values[i] = period > 0 ? formula(values[i]) : 1.0;
         kernels::cast(ElementType::float64, run.out_type(0), values, run.out_data(0), n, {},
                       run.pool());
       });

@@ -46,7 +46,8 @@ void RunContext::hold_output(int i, Value value) {
 }
 
 void* RunContext::allocate_output(int i, Shape shape) {
-  hold_output(i, Value(charged_tensor(environment_, outputs_[i]->element, std::move(shape))));
+  hold_output(i, Value(charged_tensor(environment_, outputs_[i]->element, std::move(shape),
+                                      outputs_[i]->blocks)));
   return const_cast<void*>(outputs_[i]->data);
 }
 

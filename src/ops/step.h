@@ -26,6 +26,7 @@ struct Slot {
   ElementType element = ElementType::undefined;
   int64_t count = 0;  // elements
   Value value;
+  RecycledBlocks* blocks = nullptr;  // where tensors that a run makes for it come from, if not null
 
   std::span<const int64_t> shape() const { return {dims, static_cast<size_t>(rank)}; }
 };

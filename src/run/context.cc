@@ -42,6 +42,8 @@ Context::Context(const Plan& plan, int threads)
       s.dims = dims_.data() + v.dims_offset;
       s.rank = v.rank();
     }
+    if (v.source == PlanValue::Source::step && v.boxed && v.known.type.is_tensor())
+      s.blocks = &boxed_blocks_.emplace_back();
     if (v.source == PlanValue::Source::constant) {
       const auto shape = v.known.type.concrete_shape();
       if (!shape) continue;
@@ -65,6 +67,8 @@ int64_t Context::arena_bytes() const {
   int64_t bytes = working_bytes();
   for (const RecycledBlocks& given : given_outputs_)
     bytes += static_cast<int64_t>(given.waiting_bytes());
+  for (const RecycledBlocks& blocks : boxed_blocks_)
+    bytes += static_cast<int64_t>(blocks.waiting_bytes());
   return bytes;
 }
 
@@ -107,6 +111,7 @@ void Context::run_steps(const Segment& segment, eval::Environment& environment) 
 // Nothing of a run outlives it in an idle context but its working memory.
 void Context::drop_run_values() {
   held_inputs_.clear();
+  run_outputs_ = {};
   for (size_t i = 0; i < slots_.size(); ++i) {
     const PlanValue& v = plan_.values()[i];
     if (v.source != PlanValue::Source::constant && slots_[i].value.kind() != Value::Kind::none)
@@ -126,6 +131,7 @@ void Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
   } cleanup{*this, environment.observer};
   if (environment.observer != nullptr) environment.observer->begin_plan(plan_);
   environment.charge(working_bytes());
+  run_outputs_ = outputs;
   if (!take_inputs(inputs, captured)) segment_bound_[0] = 0;
   // Sizes that the last run decided are open again.
   if (plan_.segments().size() > 1) {

@@ -1,6 +1,7 @@
 // What one run of a plan changes: slots, sizes, memory. Reused by later runs.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -51,8 +52,6 @@ class Context {
   void run_steps(const Segment& segment, eval::Environment& environment);
   void allocate_outputs(const Segment& segment, std::span<Value> outputs,
                         eval::Environment& environment);
-  Tensor allocate_output(size_t output, ElementType type, Shape shape,
-                         eval::Environment& environment);
   int64_t working_bytes() const;
   ops::RunContext context_of(int index, Bytes& scratch, eval::Environment& environment);
   void run_planned(int index, eval::Environment& environment);
@@ -65,6 +64,9 @@ class Context {
   void allocate_boxed(const PlanStep& step, eval::Environment& environment);
   void expect_sizes(const PlanStep& step);
   void make_late_outputs(int index, eval::Environment& environment);
+  // Where the caller wants the value, if that is of its type and shape.
+  Tensor late_tensor(int index, ElementType type, const Shape& shape,
+                     eval::Environment& environment);
   std::vector<Known> infer_late(int index, eval::Environment& environment);
   void check_made_shapes(const PlanStep& step);
   // Bind the sizes that a late or deferred step decided.
@@ -91,11 +93,13 @@ class Context {
   std::vector<Bytes> arenas_;                     // by segment
   std::vector<int64_t> offsets_;                  // by value: of roots in their segment's arena
   std::vector<RecycledBlocks> given_outputs_;     // by output: what callers have let go of
+  std::deque<RecycledBlocks> boxed_blocks_;       // of values that the run makes; in their slots
   Bytes state_;
   Bytes scratch_;
   Bytes late_scratch_;
   std::vector<int64_t> input_shapes_;  // flattened, of the last run
   std::vector<Value> held_inputs_;
+  std::span<Value> run_outputs_;  // of the run in progress
 };
 
 }  // namespace sardonyx::run

@@ -1,21 +1,9 @@
 // What the caller gets: memory for outputs before the steps run, values after.
 #include <cstring>
 
-#include "base/checked.h"
 #include "run/context.h"
 
 namespace sardonyx::run {
-
-Tensor Context::allocate_output(size_t output, ElementType type, Shape shape,
-                                eval::Environment& environment) {
-  const auto count = checked_count(shape);
-  if (type == ElementType::string || !count)
-    return ops::charged_tensor(environment, type, std::move(shape));
-  const int64_t bytes = byte_size(type, *count);
-  environment.charge(bytes);
-  const Bytes block = given_outputs_[output].allocate(static_cast<size_t>(bytes));
-  return Tensor::view(type, std::move(shape), block.data(), block.size(), block.owner());
-}
 
 void Context::allocate_outputs(const Segment& segment, std::span<Value> outputs,
                                eval::Environment& environment) {
@@ -32,7 +20,8 @@ void Context::allocate_outputs(const Segment& segment, std::span<Value> outputs,
         outputs[i].tensor().element_type() == value(root).known.type.element) {
       tensor = outputs[i].tensor();
     } else {
-      tensor = allocate_output(i, value(root).known.type.element, std::move(shape), environment);
+      tensor = ops::charged_tensor(environment, value(root).known.type.element, std::move(shape),
+                                   &given_outputs_[i]);
     }
     slot(root).data = tensor.data();
     outputs[i] = Value(std::move(tensor));
@@ -65,6 +54,10 @@ void Context::give_outputs(std::span<Value> outputs) {
         outputs[i] = Value(outputs[i].tensor().reshaped(shape));
       continue;
     }
+    if (outputs[i].is_tensor() && slot(index).value.is_tensor() &&
+        outputs[i].tensor().data() == slot(index).value.tensor().data() &&
+        outputs[i].tensor().shape() == slot(index).value.tensor().shape())
+      continue;  // made where the caller wants it
     Value made = owned_value(index);
     if (outputs[i].is_tensor() && made.is_tensor() &&
         outputs[i].tensor().shape() == made.tensor().shape() &&

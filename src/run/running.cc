@@ -40,7 +40,7 @@ void Context::allocate_boxed(const PlanStep& step, eval::Environment& environmen
     if (index < 0 || !value(index).boxed) continue;
     ops::Slot& s = slot(index);
     s.value = Value(ops::charged_tensor(environment, value(index).known.type.element,
-                                        Shape(s.dims, s.dims + s.rank)));
+                                        Shape(s.dims, s.dims + s.rank), s.blocks));
     s.data = s.value.tensor().data();
   }
 }
@@ -167,6 +167,18 @@ std::vector<Known> Context::infer_late(int index, eval::Environment& environment
   return infer::infer_node(*step.node, step.binding, pointers, findings, nullptr);
 }
 
+Tensor Context::late_tensor(int index, ElementType type, const Shape& shape,
+                            eval::Environment& environment) {
+  const auto found = std::find(plan_.outputs().begin(), plan_.outputs().end(), index);
+  if (found != plan_.outputs().end() && type != ElementType::string) {
+    const Value& given = run_outputs_[static_cast<size_t>(found - plan_.outputs().begin())];
+    if (given.is_tensor() && given.tensor().element_type() == type &&
+        given.tensor().shape() == shape)
+      return given.tensor();
+  }
+  return ops::charged_tensor(environment, type, shape, slot(index).blocks);
+}
+
 void Context::make_late_outputs(int index, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
   const std::vector<Known> made = infer_late(index, environment);
@@ -182,7 +194,7 @@ void Context::make_late_outputs(int index, eval::Environment& environment) {
       continue;
     }
     ops::Slot& s = slot(output);
-    s.value = Value(ops::charged_tensor(environment, made[o].type.element, *shape));
+    s.value = Value(late_tensor(output, made[o].type.element, *shape, environment));
     s.data = s.value.tensor().data();
   }
   learn_sizes(step);

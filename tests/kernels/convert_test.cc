@@ -158,6 +158,39 @@ void check_encoding(const Format& f, bool saturate) {
   }
 }
 
+// Truncated and held at the bounds of int32; narrower integers keep the low bits of that.
+template <class T>
+void check_truncation(ElementType type, const std::vector<float>& x) {
+  for (size_t first = 0; first < 40; ++first) {  // of every alignment and length
+    const auto n = static_cast<int64_t>(x.size() - first);
+    std::vector<T> y(x.size());
+    cast(ElementType::float32, type, x.data() + first, y.data(), n, {}, two_threads());
+    for (size_t i = first; i < x.size(); ++i) {
+      const double v = std::trunc(static_cast<double>(x[i]));
+      const int32_t whole = v != v          ? 0
+                            : v < INT32_MIN ? INT32_MIN
+                            : v > INT32_MAX ? INT32_MAX
+                                            : static_cast<int32_t>(v);
+      ASSERT_EQ(y[i - first], static_cast<T>(whole)) << x[i];
+    }
+  }
+}
+
+TEST(Convert, FloatToSmallIntegers) {
+  each_target([] {
+    std::vector<float> x{NAN,      -NAN,     INFINITY,      -INFINITY, 0.0f,   -0.0f,   0.9f,
+                         -0.9f,    127.5f,   128.0f,        -128.9f,   255.5f, 256.0f,  -1.0f,
+                         65535.9f, 65536.0f, -32769,        2e9f,      -2e9f,  0x1p31f, 3e9f,
+                         -3e9f,    -0x1p31f, 2147483520.0f, 1e-40f,    1e30f,  -1e30f};
+    for (int i = 0; i < 1000; ++i) x.push_back(static_cast<float>(i * i) * 1.37f - 300000.0f);
+    check_truncation<int8_t>(ElementType::int8, x);
+    check_truncation<uint8_t>(ElementType::uint8, x);
+    check_truncation<int16_t>(ElementType::int16, x);
+    check_truncation<uint16_t>(ElementType::uint16, x);
+    check_truncation<int32_t>(ElementType::int32, x);
+  });
+}
+
 TEST(Convert, FloatToNarrowRoundsToNearestEven) {
   each_target([] {
     for (const Format& f : formats) {

@@ -488,6 +488,90 @@ std::vector<T> run_binary(BinaryOp op, ElementType type, const std::vector<T>& a
   return y;
 }
 
+// Numbers of all magnitudes, and what is special beside each other.
+template <class T>
+std::vector<T> numbers_to_divide(uint64_t seed, size_t count) {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> special{0, 1, 2, 3, 7, Limits::max(), Limits::lowest(), Limits::max() / 2};
+  if constexpr (std::is_floating_point_v<T>) {
+    special.insert(special.end(),
+                   {T(-0.0), Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(),
+                    Limits::min(), Limits::denorm_min(), T(0.1), T(1) - Limits::epsilon() / 2});
+  } else {
+    special.insert(special.end(), {T(-1), T(-2), T(-7), T(int64_t{1} << 50), T(-(int64_t{1} << 50)),
+                                   T((int64_t{1} << 50) - 1), T(int64_t{1} << 53)});
+  }
+  std::vector<T> x;
+  for (size_t i = 0; i < count; ++i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const auto bits = static_cast<int64_t>(seed >> 8);
+    if (i % 37 < 2) {
+      x.push_back(special[(seed >> 33) % special.size()]);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      const auto value = std::ldexp(T(bits % 100003) - 50001, static_cast<int>((seed >> 40) % 20));
+      x.push_back(i % 2 == 0 ? value : value / 1000);
+    } else {
+      const auto shift = 1 + static_cast<int>((seed >> 57) % (8 * sizeof(T) - 1));
+      x.push_back(static_cast<T>(static_cast<T>(bits << 8) >> shift));
+    }
+  }
+  return x;
+}
+
+template <class T>
+T expected_division(BinaryOp op, T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const T r = std::fmod(a, b);
+    if (op == BinaryOp::fmod) return r;
+    if (r == 0) return std::copysign(r, b);
+    return (r < 0) != (b < 0) ? r + b : r;
+  } else {
+    if (b == 0) return 0;
+    const auto p = static_cast<__int128>(a), q = static_cast<__int128>(b);
+    if (op == BinaryOp::div) return static_cast<T>(p / q);
+    const auto r = p % q;
+    return static_cast<T>(op == BinaryOp::mod && r != 0 && (r < 0) != (q < 0) ? r + q : r);
+  }
+}
+
+template <class T>
+void check_divisions(ElementType type, std::initializer_list<BinaryOp> operators) {
+  constexpr int64_t n = 40009;
+  const auto a = numbers_to_divide<T>(1, n), b = numbers_to_divide<T>(2, n);
+  for (const BinaryOp op : operators) {
+    for (const Shape& shape : {Shape{n}, Shape{}}) {
+      std::vector<T> y(n), z = a;
+      const T* divisors = shape.empty() ? b.data() + 5 : b.data();
+      const auto plan = plan_broadcast(Shape{n}, {Shape{n}, shape});
+      binary(op, type, plan, a.data(), divisors, y.data(), two_threads());
+      binary(op, type, plan, z.data(), divisors, z.data(), one_thread());
+      test::expect_same_bits(y, z);
+      for (size_t i = 0; i < y.size(); ++i) {
+        const T divisor = shape.empty() ? *divisors : divisors[i];
+        const T expected = expected_division(op, a[i], divisor);
+        if (expected != expected) {
+          ASSERT_NE(y[i], y[i]) << a[i] << " by " << divisor;
+          continue;
+        }
+        ASSERT_EQ(y[i], expected) << a[i] << " by " << divisor;
+        if constexpr (std::is_floating_point_v<T>) {
+          ASSERT_EQ(std::signbit(y[i]), std::signbit(expected)) << a[i] << " by " << divisor;
+        }
+      }
+    }
+  }
+}
+
+TEST(Binary, DivisionsAreExact) {
+  each_target([] {
+    check_divisions<int32_t>(ElementType::int32, {BinaryOp::div, BinaryOp::mod, BinaryOp::fmod});
+    check_divisions<int64_t>(ElementType::int64, {BinaryOp::div, BinaryOp::mod, BinaryOp::fmod});
+    check_divisions<uint32_t>(ElementType::uint32, {BinaryOp::div, BinaryOp::mod});
+    check_divisions<float>(ElementType::float32, {BinaryOp::mod, BinaryOp::fmod});
+    check_divisions<double>(ElementType::float64, {BinaryOp::mod, BinaryOp::fmod});
+  });
+}
+
 TEST(Binary, IntegersNeverTrap) {
   const std::vector<int32_t> a{INT32_MIN, 7, -7, 7, INT32_MAX}, b{-1, 0, 2, -2, 2};
   using V = std::vector<int32_t>;

@@ -15,6 +15,11 @@ struct Function {
   double bound;  // ulp
 };
 
+template <class F>
+F softplus(F x) {
+  return std::max(x, F{0}) + std::log1p(std::exp(-std::fabs(x)));
+}
+
 const Function functions[] = {
     {UnaryOp::exp, [](double x) { return std::exp(x); }, 2.5},
     {UnaryOp::log, [](double x) { return std::log(x); }, 2.5},
@@ -24,8 +29,16 @@ const Function functions[] = {
     {UnaryOp::sin, [](double x) { return std::sin(x); }, 2.5},
     {UnaryOp::cos, [](double x) { return std::cos(x); }, 2.5},
     {UnaryOp::sqrt, [](double x) { return std::sqrt(x); }, 0.5001},
-    {UnaryOp::softplus,
-     [](double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }, 3.5},
+    {UnaryOp::softplus, softplus<double>, 3.5},
+    {UnaryOp::tan, [](double x) { return std::tan(x); }, 2.5},
+    {UnaryOp::asin, [](double x) { return std::asin(x); }, 2.5},
+    {UnaryOp::acos, [](double x) { return std::acos(x); }, 2.5},
+    {UnaryOp::atan, [](double x) { return std::atan(x); }, 2.5},
+    {UnaryOp::sinh, [](double x) { return std::sinh(x); }, 2.5},
+    {UnaryOp::cosh, [](double x) { return std::cosh(x); }, 2.5},
+    {UnaryOp::asinh, [](double x) { return std::asinh(x); }, 2.5},
+    {UnaryOp::acosh, [](double x) { return std::acosh(x); }, 2.5},
+    {UnaryOp::atanh, [](double x) { return std::atanh(x); }, 2.5},
 };
 
 void check_function(const Function& f, const std::vector<float>& x) {
@@ -67,24 +80,97 @@ double double_ulps(double found, long double expected) {
                              std::ldexp(1.0L, exponent - 53));
 }
 
-TEST(Math, ExponentialsOfDoubles) {
+struct DoubleFunction {
+  UnaryOp op;
+  long double (*reference)(long double);
+  double bound;  // ulp
+};
+
+const DoubleFunction double_functions[] = {
+    {UnaryOp::exp, [](long double x) { return std::exp(x); }, 1.01},
+    {UnaryOp::log, [](long double x) { return std::log(x); }, 1.01},
+    {UnaryOp::sigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }, 2.5},
+    {UnaryOp::tanh, [](long double x) { return std::tanh(x); }, 2.5},
+    {UnaryOp::erf, [](long double x) { return std::erf(x); }, 2.5},
+    {UnaryOp::softplus, softplus<long double>, 2.5},
+    {UnaryOp::sin, [](long double x) { return std::sin(x); }, 2},
+    {UnaryOp::cos, [](long double x) { return std::cos(x); }, 2},
+    {UnaryOp::tan, [](long double x) { return std::tan(x); }, 2.5},
+    {UnaryOp::asin, [](long double x) { return std::asin(x); }, 2.5},
+    {UnaryOp::acos, [](long double x) { return std::acos(x); }, 2.5},
+    {UnaryOp::atan, [](long double x) { return std::atan(x); }, 2.5},
+    {UnaryOp::sinh, [](long double x) { return std::sinh(x); }, 2.5},
+    {UnaryOp::cosh, [](long double x) { return std::cosh(x); }, 2.5},
+    {UnaryOp::asinh, [](long double x) { return std::asinh(x); }, 2.5},
+    {UnaryOp::acosh, [](long double x) { return std::acosh(x); }, 2.5},
+    {UnaryOp::atanh, [](long double x) { return std::atanh(x); }, 2.5},
+    {UnaryOp::elu, [](long double x) { return x < 0 ? std::expm1(x) : x; }, 2.5},
+};
+
+// Every exponent of both signs, densely where the functions bend, and what is special.
+std::vector<double> doubles_to_try() {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  std::vector<double> x{0.0,    -0.0,   infinity, -infinity, NAN,    709.78, 709.79,
-                        -708.3, -745.1, -745.2,   1e300,     -1e300, 1e-300, 5e-324};
-  for (double v = -750; v < 715; v += 0.00713) x.push_back(v);
-  for (double v = 1e-18; v < 1; v *= 1.01) x.insert(x.end(), {v, -v});
-  test::each_target([&] {
-    std::vector<double> y(x.size());
-    const auto n = static_cast<int64_t>(x.size());
-    unary(UnaryOp::exp, ElementType::float64, x.data(), y.data(), n, {}, test::one_thread());
-    for (size_t i = 0; i < x.size(); ++i)
-      ASSERT_LE(double_ulps(y[i], std::exp(static_cast<long double>(x[i]))), 1.01) << x[i];
-    unary(UnaryOp::sigmoid, ElementType::float64, x.data(), y.data(), n, {}, test::one_thread());
-    for (size_t i = 0; i < x.size(); ++i) {
-      const long double expected = 1 / (1 + std::exp(-static_cast<long double>(x[i])));
-      ASSERT_LE(double_ulps(y[i], expected), 3) << x[i];
+  std::vector<double> x{0.0,
+                        infinity,
+                        NAN,
+                        709.78,
+                        709.79,
+                        710.4758,
+                        710.476,
+                        708.3,
+                        745.1,
+                        745.2,
+                        1e300,
+                        5e-324,
+                        1.0,
+                        0.5,
+                        2.0,
+                        0.875,
+                        5.93,
+                        20.0,
+                        0x1p28,
+                        67108864,
+                        67108865.0,
+                        1e22,
+                        2.2250738585072014e-308,
+                        0.4142,
+                        2.4142,
+                        1.0000001,
+                        0.9999999};
+  uint64_t state = 1;
+  for (uint64_t exponent = 0; exponent < 2047; ++exponent) {
+    for (int i = 0; i < 5; ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      x.push_back(std::bit_cast<double>(exponent << 52 | state >> 12));
     }
-  });
+  }
+  for (double v = 0; v < 10; v += 0.000317) x.push_back(v);
+  for (double v = 10; v < 760; v += 0.0171) x.push_back(v);
+  for (double v = 1e-9; v < 1; v *= 1.01) x.insert(x.end(), {1 - v, 1 + v});
+  const size_t positive = x.size();
+  for (size_t i = 0; i < positive; ++i) x.push_back(-x[i]);
+  return x;
+}
+
+TEST(Math, FunctionsOfDoubles) {
+  const std::vector<double> x = doubles_to_try();
+  std::vector<long double> expected(x.size());
+  for (const DoubleFunction& f : double_functions) {
+    for (size_t i = 0; i < x.size(); ++i) expected[i] = f.reference(x[i]);
+    test::each_target([&] {
+      std::vector<double> y(x.size());
+      unary(f.op, ElementType::float64, x.data(), y.data(), static_cast<int64_t>(x.size()), {1, 0},
+            test::one_thread());
+      for (size_t i = 0; i < x.size(); ++i) {
+        ASSERT_LE(double_ulps(y[i], expected[i]), f.bound)
+            << "operator " << static_cast<int>(f.op) << " of " << x[i] << " gave " << y[i]
+            << " for " << expected[i];
+        if (expected[i] == 0) {
+          ASSERT_EQ(std::signbit(y[i]), std::signbit(expected[i])) << x[i];
+        }
+      }
+    });
+  }
 }
 
 TEST(Math, DenseWhereTheFunctionsAreUsed) {
@@ -99,10 +185,11 @@ TEST(Math, DenseWhereTheFunctionsAreUsed) {
 
 TEST(Math, Specials) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  const std::vector<float> x{0.0f,    -0.0f,    infinity,       -infinity, std::nanf(""),
-                             1e-45f,  -1e-45f,  1.1754942e-38f, 88.72f,    88.73f,
-                             -103.9f, -104.1f,  3.4e38f,        -3.4e38f,  1.0f,
-                             -1.0f,   30000.0f, 30001.0f,       1e10f};
+  const std::vector<float> x{
+      0.0f,           -0.0f,      infinity, -infinity, std::nanf(""), 1e-45f,      -1e-45f,
+      1.1754942e-38f, 88.72f,     88.73f,   -103.9f,   -104.1f,       3.4e38f,     -3.4e38f,
+      1.0f,           -1.0f,      30000.0f, 30001.0f,  1e10f,         1.0000001f,  -1.5f,
+      0.99999994f,    89.415985f, 89.416f,  -89.416f,  0.5f,          0.50000006f, 0x1p28f};
   test::each_target([&] {
     for (const Function& f : functions) check_function(f, x);
   });

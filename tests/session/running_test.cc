@@ -262,6 +262,51 @@ TEST(LateSteps, ShareTheMemoryOfTheirInputs) {
   }
 }
 
+// Range's size is known when it runs; Compress makes its own output.
+TEST(LateSteps, FillOutputsWhereTheyLieAndTakeBackMemory) {
+  const Model model = model_of(R"(g (int64 n, bool[k] keep) => (int64[m] y, int64[c] some) {
+    zero = Constant <value = int64 {0}> ()
+    one = Constant <value = int64 {1}> ()
+    y = Range (zero, n, one)
+    some = Compress (y, keep)
+  })");
+  const Session session(model);
+  constexpr int64_t n = 100'000;  // large enough to be kept
+  Tensor keep(ElementType::boolean, {n});
+  std::fill_n(static_cast<uint8_t*>(keep.mutable_data()), n, uint8_t{1});
+  const std::vector<Value> inputs{Tensor::scalar<int64_t>(n), keep};
+  std::vector<Value> outputs(2);
+  session.run(inputs, outputs);
+  const auto expect_counted = [&] {
+    for (const Value& output : outputs) {
+      const auto found = output.tensor().elements<int64_t>();
+      ASSERT_EQ(found.size(), static_cast<size_t>(n));
+      EXPECT_EQ(found[0], 0);
+      EXPECT_EQ(found[n - 1], n - 1);
+    }
+  };
+  expect_counted();
+  const void* places[] = {outputs[0].tensor().data(), outputs[1].tensor().data()};
+  session.run(inputs, outputs);  // into the same tensors
+  expect_counted();
+  EXPECT_EQ(outputs[0].tensor().data(), places[0]);
+  EXPECT_EQ(outputs[1].tensor().data(), places[1]);
+  outputs = std::vector<Value>(2);
+  session.run(inputs, outputs);  // into what the caller let go of
+  expect_counted();
+  EXPECT_EQ(outputs[0].tensor().data(), places[0]);
+  Tensor given(ElementType::int64, {3});
+  outputs[0] = given;  // of another shape: made new
+  session.run(inputs, outputs);
+  expect_counted();
+  // A caller's own memory, which nobody owns.
+  std::vector<int64_t> memory(n);
+  outputs[0] = Tensor::view(ElementType::int64, {n}, memory.data(), n * sizeof(int64_t));
+  session.run(inputs, outputs);
+  EXPECT_EQ(outputs[0].tensor().data(), memory.data());
+  expect_counted();
+}
+
 TEST(Arena, WhatCannotBeAddressedIsRefused) {
   run::ArenaLayout layout;
   constexpr int64_t block = int64_t{1} << 60;

@@ -83,6 +83,8 @@ void cast_tile(ElementType from, ElementType to, const void* x, void* y, int64_t
   alignas(64) uint8_t source_buffer[tile * sizeof(float)];
   alignas(64) uint8_t target_buffer[tile * sizeof(float)];
   const void* source = at_element(x, from, first);
+  if (is_narrow_float(from) && to == ElementType::float32)
+    return narrow_to_floats(from, x, first, static_cast<float*>(y) + first, n);
   if (is_narrow_float(from)) {
     narrow_to_floats(from, x, first, reinterpret_cast<float*>(source_buffer), n);
     source = source_buffer;

@@ -61,6 +61,33 @@ void convert_loop(const void* x, void* y, int64_t n) {
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// What convert_one<float, To> says, for integers of up to 32 bits.
+template <class To>
+void truncate_floats(const void* x, void* y, int64_t n) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  using Stored = std::make_unsigned_t<To>;
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* from = static_cast<const float*>(x);
+  auto* to = static_cast<Stored*>(y);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto v = hn::LoadU(d, from + i);
+    const auto whole = hn::ConvertTo(di, hn::IfThenElseZero(hn::Eq(v, v), v));  // saturates
+    if constexpr (sizeof(To) == 4) {
+      hn::StoreU(whole, di, reinterpret_cast<int32_t*>(to) + i);
+    } else {
+      const hn::Rebind<Stored, decltype(d)> narrow;
+      const hn::RebindToUnsigned<decltype(d)> du;
+      hn::StoreU(hn::TruncateTo(narrow, hn::BitCast(du, whole)), narrow, to + i);
+    }
+  }
+  for (; i < n; ++i) to[i] = static_cast<Stored>(convert_one<float, To>(from[i]));
+}
+#endif
+
 template <class From>
 constexpr void fill_row(CastLoop* row) {
   row[static_cast<int>(Basic::f32)] = convert_loop<From, float>;
@@ -83,7 +110,15 @@ struct LoopTable {
 
 constexpr LoopTable make_loops() {
   LoopTable t{};
-  fill_row<float>(t.at[static_cast<int>(Basic::f32)]);
+  CastLoop* floats = t.at[static_cast<int>(Basic::f32)];
+  fill_row<float>(floats);
+#if HWY_TARGET != HWY_SCALAR
+  floats[static_cast<int>(Basic::i8)] = truncate_floats<int8_t>;
+  floats[static_cast<int>(Basic::u8)] = truncate_floats<uint8_t>;
+  floats[static_cast<int>(Basic::i16)] = truncate_floats<int16_t>;
+  floats[static_cast<int>(Basic::u16)] = truncate_floats<uint16_t>;
+  floats[static_cast<int>(Basic::i32)] = truncate_floats<int32_t>;
+#endif
   fill_row<double>(t.at[static_cast<int>(Basic::f64)]);
   fill_row<int8_t>(t.at[static_cast<int>(Basic::i8)]);
   fill_row<int16_t>(t.at[static_cast<int>(Basic::i16)]);

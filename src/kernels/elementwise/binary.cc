@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/binary_plain.h"
-#include "kernels/elementwise/double_loops.h"
 #include "kernels/elementwise/float_tiles.h"
 #include "kernels/elementwise/select.h"
 #include "kernels/elementwise/spelled_out.h"
@@ -155,15 +154,30 @@ void run_float(BinaryOp op, const BroadcastPlan& plan, const float* a, const flo
   });
 }
 
-void run_plain(PlainRow row, ElementType type, bool boolean_output, const BroadcastPlan& plan,
-               const void* a, const void* b, void* y, ThreadPool& pool) {
+// Whether the loops of an operator know a row and one number.
+bool takes_single(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::add:
+    case BinaryOp::sub:
+    case BinaryOp::mul:
+    case BinaryOp::div:
+    case BinaryOp::mod:
+    case BinaryOp::fmod: return true;
+    default: return false;
+  }
+}
+
+void run_plain(BinaryOp op, ElementType type, const BroadcastPlan& plan, const void* a,
+               const void* b, void* y, ThreadPool& pool) {
+  const PlainRow row = plain_row_of(op, type);
   const int64_t width = width_of(type);
-  const int64_t out_width = boolean_output ? 1 : width;
+  const int64_t out_width = gives_boolean(op) ? 1 : width;
   const int64_t sa = row_stride(plan, 0);
   const int64_t sb = row_stride(plan, 1);
   // Loops over dense elements are the ones that compilers make vectors of.
-  const bool power = type == ElementType::float64 && row == double_power_row && plan.is_scalar(1);
-  if (type != ElementType::string && !power && (sa != 1 || sb != 1 || has_short_rows(plan))) {
+  const bool power = op == BinaryOp::pow && type == ElementType::float64 && plan.is_scalar(1);
+  const bool moves = takes_single(op) ? sa + sb > 0 : sa == 1 && sb == 1;
+  if (type != ElementType::string && !power && (!moves || has_short_rows(plan))) {
     return for_spelled_out(plan, {Repeating{a, width}, Repeating{b, width}}, pool,
                            [&](const void* const* x, int64_t to, int64_t n) {
                              row(x[0], x[1], static_cast<char*>(y) + to * out_width, n, 1, 1);
@@ -259,7 +273,7 @@ void binary(BinaryOp op, ElementType type, const BroadcastPlan& plan, const void
                      static_cast<float*>(y), pool);
   }
   if (is_half(type)) return run_half(op, type, plan, a, b, y, pool);
-  run_plain(plain_row_of(op, type), type, gives_boolean(op), plan, a, b, y, pool);
+  run_plain(op, type, plan, a, b, y, pool);
 }
 
 void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& plan, const void* a,

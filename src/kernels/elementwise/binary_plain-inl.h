@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "kernels/elementwise/binary_plain.h"
+#include "kernels/elementwise/division-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
@@ -30,46 +31,6 @@ struct WrappingOf<T, true> {
 };
 template <class T>
 using Wrapping = typename WrappingOf<T>::type;
-
-template <class T>
-T truncated_quotient(T a, T b) {
-  if constexpr (sizeof(T) == 4) {
-    // Doubles hold both sides and tell quotients of such numbers from whole ones.
-    const double quotient = static_cast<double>(a) / static_cast<double>(b == T{0} ? T{1} : b);
-    return b == T{0} ? T{0} : static_cast<T>(static_cast<int64_t>(quotient));
-  }
-  if (b == T{0}) return T{0};
-  if constexpr (std::is_signed_v<T>) {
-    if (b == T{-1}) return static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(a));
-  }
-  return static_cast<T>(a / b);
-}
-
-template <class T>
-T remainder_like_c(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return std::fmod(a, b);
-  } else {
-    if (b == T{0}) return T{0};
-    if constexpr (std::is_signed_v<T>) {
-      if (b == T{-1}) return T{0};
-    }
-    return static_cast<T>(a % b);
-  }
-}
-
-// The sign of the divisor, as Python has it.
-template <class T>
-T remainder_like_python(T a, T b) {
-  const T r = remainder_like_c(a, b);
-  if constexpr (std::is_floating_point_v<T>) {
-    if (r == T{0}) return std::copysign(r, b);
-  }
-  if constexpr (std::is_signed_v<T>) {
-    if (r != T{0} && (r < T{0}) != (b < T{0})) return static_cast<T>(r + b);
-  }
-  return r;
-}
 
 // a^b for integers; negative powers as rounding towards zero has them.
 template <class T>
@@ -99,6 +60,28 @@ T power_of(T a, T b) {
   }
 }
 
+// Rows of both sides, or a row and one number: a loop for each.
+template <class T, class F>
+void arithmetic_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
+  const auto *x0 = static_cast<const T*>(a), *x1 = static_cast<const T*>(b);
+  auto* out = static_cast<T*>(y);
+  const F f{};
+  if (sa == 0) {
+    const T value = *x0;
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(value, x1[i * sb]));
+  } else if (sb == 0) {
+    const T value = *x1;
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(x0[i], value));
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(x0[i], x1[i]));
+  }
+}
+
+template <class T, class F>
+PlainRow arithmetic_row(F) {
+  return arithmetic_rows<T, F>;
+}
+
 template <class T, class Result, class F>
 void plain_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
   const auto* x0 = static_cast<const T*>(a);
@@ -117,24 +100,28 @@ PlainRow row_of(F) {
   return plain_rows<T, Result, F>;
 }
 
+template <class T, Division what>
+PlainRow division_row() {
+  constexpr bool vectors = HWY_TARGET != HWY_SCALAR;  // else the machine's divisions are faster
+  constexpr bool whole = std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+  constexpr bool floating = std::is_floating_point_v<T> && what != Division::quotient;
+  if constexpr (vectors && (whole || floating)) return DivideRows<T, what>;
+  return arithmetic_row<T>([](T a, T b) { return divided<what>(a, b); });
+}
+
 template <class T>
 PlainRow plain_arithmetic(BinaryOp op) {
   using W = Wrapping<T>;
   switch (op) {
-    case BinaryOp::add: return row_of<T>([](T a, T b) { return W(a) + W(b); });
-    case BinaryOp::sub: return row_of<T>([](T a, T b) { return W(a) - W(b); });
-    case BinaryOp::mul: return row_of<T>([](T a, T b) { return W(a) * W(b); });
-    case BinaryOp::div:
-      if constexpr (std::is_integral_v<T>) {
-        return row_of<T>([](T a, T b) { return truncated_quotient(a, b); });
-      } else {
-        return row_of<T>([](T a, T b) { return a / b; });
-      }
+    case BinaryOp::add: return arithmetic_row<T>([](T a, T b) { return W(a) + W(b); });
+    case BinaryOp::sub: return arithmetic_row<T>([](T a, T b) { return W(a) - W(b); });
+    case BinaryOp::mul: return arithmetic_row<T>([](T a, T b) { return W(a) * W(b); });
+    case BinaryOp::div: return division_row<T, Division::quotient>();
     case BinaryOp::pow: return row_of<T>([](T a, T b) { return power_of(a, b); });
     case BinaryOp::min: return row_of<T>([](T a, T b) { return a != a || a < b ? a : b; });
     case BinaryOp::max: return row_of<T>([](T a, T b) { return a != a || a > b ? a : b; });
-    case BinaryOp::mod: return row_of<T>([](T a, T b) { return remainder_like_python(a, b); });
-    case BinaryOp::fmod: return row_of<T>([](T a, T b) { return remainder_like_c(a, b); });
+    case BinaryOp::mod: return division_row<T, Division::remainder_like_python>();
+    case BinaryOp::fmod: return division_row<T, Division::remainder_like_c>();
     case BinaryOp::prelu: return row_of<T>([](T a, T b) { return a < T{0} ? T(W(a) * W(b)) : a; });
     default: return nullptr;
   }

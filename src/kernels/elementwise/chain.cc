@@ -74,7 +74,7 @@ struct Values {
   }
   template <auto op>
   HWY_INLINE void unary(const ChainLink& link) {
-    const Constants c{link.alpha, link.beta};
+    const Constants<float> c{link.alpha, link.beta};
     for (int i = 0; i < vectors; ++i) v[i] = op(Tag(), v[i], c);
   }
   template <auto op, bool value_is_b, bool single>

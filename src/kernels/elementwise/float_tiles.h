@@ -1,4 +1,5 @@
-// The vector forms of float32 operators; inside elementwise/ only. Null where there is none.
+// The vector forms of operators on float32 and float64; inside elementwise/ only. Null where there
+// is none.
 #pragma once
 
 #include "kernels/elementwise/binary.h"
@@ -6,7 +7,11 @@
 
 namespace sardonyx::kernels {
 
+using DoubleUnary = void (*)(const double* x, double* y, int64_t n, const UnaryParams& params);
+
+// y may be x.
 UnaryTile vector_unary(UnaryOp op);
+DoubleUnary double_unary(UnaryOp op);
 BinaryTile vector_binary(BinaryOp op, Sides sides);
 
 }  // namespace sardonyx::kernels

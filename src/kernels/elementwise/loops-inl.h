@@ -1,4 +1,4 @@
-// Loops of a vector function over rows of float; compiled once for each instruction set.
+// Loops of a vector function over rows of float or double; compiled once for each instruction set.
 #if defined(SARDONYX_KERNELS_ELEMENTWISE_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SARDONYX_KERNELS_ELEMENTWISE_LOOPS_INL_H_
 #undef SARDONYX_KERNELS_ELEMENTWISE_LOOPS_INL_H_
@@ -15,10 +15,10 @@ namespace HWY_NAMESPACE {
 
 // y[i] = f(d, x[i]). The last elements are computed by the same vector code, so an element's
 // result never depends on where in a row it stands.
-template <class F>
-HWY_INLINE void MapRow(const float* x, float* y, int64_t n, const F& f) {
+template <class T, class F>
+HWY_INLINE void MapRow(const T* x, T* y, int64_t n, const F& f) {
   namespace hn = hwy::HWY_NAMESPACE;
-  const hn::ScalableTag<float> d;
+  const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {

@@ -1,14 +1,11 @@
 #include "kernels/elementwise/unary.h"
 
 #include <algorithm>
-#include <cmath>
-#include <concepts>
 #include <limits>
 #include <type_traits>
 
 #include "base/fail.h"
 #include "kernels/convert/cast.h"
-#include "kernels/elementwise/double_loops.h"
 #include "kernels/elementwise/float_tiles.h"
 #include "kernels/elementwise/walk.h"
 
@@ -41,95 +38,6 @@ bool takes_integers(UnaryOp op) {
     case UnaryOp::round:
     case UnaryOp::bitwise_not: return true;
     default: return false;
-  }
-}
-
-// The operators without a vector form, and all of them for double.
-template <class F>
-F apply(UnaryOp op, F x, F alpha, F beta) {
-  const F one = 1;
-  switch (op) {
-    case UnaryOp::abs: return std::fabs(x);
-    case UnaryOp::neg: return -x;
-    case UnaryOp::exp: return std::exp(x);
-    case UnaryOp::log: return std::log(x);
-    case UnaryOp::sqrt: return std::sqrt(x);
-    case UnaryOp::reciprocal: return one / x;
-    case UnaryOp::floor: return std::floor(x);
-    case UnaryOp::ceil: return std::ceil(x);
-    case UnaryOp::round: return std::nearbyint(x);
-    case UnaryOp::sign: return x > 0 ? one : x < 0 ? -one : x;
-    case UnaryOp::relu: return x < 0 ? F{0} : x;
-    case UnaryOp::leaky_relu: return x < 0 ? alpha * x : x;
-    case UnaryOp::elu: return x < 0 ? alpha * std::expm1(x) : x;
-    case UnaryOp::celu: return x < 0 ? alpha * std::expm1(x / alpha) : x;
-    case UnaryOp::selu: return beta * (x < 0 ? alpha * std::expm1(x) : x);
-    case UnaryOp::gelu: return x * F{0.5} * (one + std::erf(x * F(0.70710678118654752440)));
-    case UnaryOp::gelu_tanh:
-      return x * F{0.5} *
-             (one + std::tanh(F(0.79788456080286535588) * (x + F(0.044715) * x * x * x)));
-    case UnaryOp::sigmoid: {
-      const F e = std::exp(-std::fabs(x));
-      return (x < 0 ? e : one) / (one + e);
-    }
-    case UnaryOp::tanh: return std::tanh(x);
-    case UnaryOp::hard_sigmoid: return std::clamp(alpha * x + beta, F{0}, one);
-    case UnaryOp::hard_swish: return x * std::clamp(x / 6 + F{0.5}, F{0}, one);
-    case UnaryOp::mish: {
-      const F e = std::exp(std::min(x, F{40}));
-      const F n = e * (e + 2);
-      return x * (n / (n + 2));
-    }
-    case UnaryOp::softplus: return std::max(x, F{0}) + std::log1p(std::exp(-std::fabs(x)));
-    case UnaryOp::softsign: return x / (one + std::fabs(x));
-    case UnaryOp::thresholded_relu: return x > alpha ? x : F{0};
-    case UnaryOp::shrink: return x < -alpha ? x + beta : x > alpha ? x - beta : F{0};
-    case UnaryOp::swish: return x / (one + std::exp(-alpha * x));
-    case UnaryOp::erf: return std::erf(x);
-    case UnaryOp::sin: return std::sin(x);
-    case UnaryOp::cos: return std::cos(x);
-    case UnaryOp::tan: return std::tan(x);
-    case UnaryOp::asin: return std::asin(x);
-    case UnaryOp::acos: return std::acos(x);
-    case UnaryOp::atan: return std::atan(x);
-    case UnaryOp::sinh: return std::sinh(x);
-    case UnaryOp::cosh: return std::cosh(x);
-    case UnaryOp::asinh: return std::asinh(x);
-    case UnaryOp::acosh: return std::acosh(x);
-    case UnaryOp::atanh: return std::atanh(x);
-    case UnaryOp::clamp: {
-      const F raised = x < alpha ? alpha : x;
-      return raised > beta ? beta : raised;
-    }
-    case UnaryOp::square: return x * x;
-    default: return x;
-  }
-}
-
-template <class F>
-void plain_row(UnaryOp op, const F* x, F* y, int64_t n, const UnaryParams& params) {
-  const auto alpha = static_cast<F>(params.alpha);
-  const auto beta = static_cast<F>(params.beta);
-  for (int64_t i = 0; i < n; ++i) y[i] = apply(op, x[i], alpha, beta);
-}
-
-template <UnaryOp op>
-void plain_tile(const float* x, float* y, int64_t n, const UnaryParams& params) {
-  plain_row(op, x, y, n, params);
-}
-
-UnaryTile plain_unary(UnaryOp op) {
-  switch (op) {
-    case UnaryOp::tan: return plain_tile<UnaryOp::tan>;
-    case UnaryOp::asin: return plain_tile<UnaryOp::asin>;
-    case UnaryOp::acos: return plain_tile<UnaryOp::acos>;
-    case UnaryOp::atan: return plain_tile<UnaryOp::atan>;
-    case UnaryOp::sinh: return plain_tile<UnaryOp::sinh>;
-    case UnaryOp::cosh: return plain_tile<UnaryOp::cosh>;
-    case UnaryOp::asinh: return plain_tile<UnaryOp::asinh>;
-    case UnaryOp::acosh: return plain_tile<UnaryOp::acosh>;
-    case UnaryOp::atanh: return plain_tile<UnaryOp::atanh>;
-    default: return nullptr;
   }
 }
 
@@ -242,9 +150,7 @@ void range_of(UnaryOp op, ElementType type, const void* x, void* y, int64_t begi
   } else if (type == ElementType::float64) {
     const double* from = static_cast<const double*>(x) + begin;
     if (classifies(op)) return classify(op, from, static_cast<uint8_t*>(y) + begin, n, params);
-    if (const DoubleUnary f = double_unary(op))
-      return f(from, static_cast<double*>(y) + begin, n, params);
-    plain_row(op, from, static_cast<double*>(y) + begin, n, params);
+    double_unary(op)(from, static_cast<double*>(y) + begin, n, params);
   } else if (type == ElementType::boolean) {
     const uint8_t* from = static_cast<const uint8_t*>(x) + begin;
     uint8_t* to = static_cast<uint8_t*>(y) + begin;
@@ -334,9 +240,6 @@ void clip(ElementType type, const void* x, void* y, int64_t n, const void* low, 
   }
 }
 
-UnaryTile unary_tile(UnaryOp op) {
-  const UnaryTile vector = vector_unary(op);
-  return vector != nullptr ? vector : plain_unary(op);
-}
+UnaryTile unary_tile(UnaryOp op) { return vector_unary(op); }
 
 }  // namespace sardonyx::kernels

@@ -134,11 +134,16 @@ double number_at(ElementType type, const void* x) {
 template <class T>
 void integer_sequence(const void* start, const void* delta, void* y, int64_t n) {
   using U = std::make_unsigned_t<T>;
-  auto value = static_cast<U>(*static_cast<const T*>(start));
+  auto* out = static_cast<T*>(y);
   const auto step = static_cast<U>(*static_cast<const T*>(delta));
-  for (int64_t i = 0; i < n; ++i, value = static_cast<U>(value + step)) {
-    static_cast<T*>(y)[i] = static_cast<T>(value);
-  }
+  // Each from one so far back that vectors of them need not wait for each other.
+  constexpr int64_t back = 16;
+  const auto stride = static_cast<U>(step * back);
+  auto value = static_cast<U>(*static_cast<const T*>(start));
+  for (int64_t i = 0; i < std::min(n, back); ++i, value = static_cast<U>(value + step))
+    out[i] = static_cast<T>(value);
+  for (int64_t i = back; i < n; ++i)
+    out[i] = static_cast<T>(static_cast<U>(static_cast<U>(out[i - back]) + stride));
 }
 
 template <class T>

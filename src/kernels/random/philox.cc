@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <type_traits>
 #include <vector>
 
 #include "base/fail.h"
 #include "kernels/convert/cast.h"
+#include "kernels/random/draw.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -18,7 +19,6 @@ double to_unit(uint32_t high, uint32_t low) {
   const uint64_t bits = (static_cast<uint64_t>(high) << 32 | low) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
 }
-float to_unit(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
 void check_type(ElementType type) {
   switch (type) {
@@ -38,20 +38,41 @@ void for_tiles(int64_t n, ThreadPool& pool, Body&& body) {
   });
 }
 
-// Narrow types are made as float32 and rounded; float64 has twice the random bits. `make` fills
-// y[0, end - begin) with elements [begin, end).
-template <class MakeFloat, class MakeDouble>
-void fill_tiles(ElementType type, void* y, int64_t n, ThreadPool& pool, MakeFloat make_float,
-                MakeDouble make_double) {
+// `n` numbers from a tile's first on. float32 takes 32 bits for each, float64 twice as many.
+void draw_floats(const Philox& random, int64_t begin, uint32_t* bits, int64_t n) {
+  draw_bits(random.key(), random.stream(), static_cast<uint64_t>(begin) / 4, bits, n);
+}
+void draw_units(const Philox& random, int64_t begin, double* unit, int64_t n) {
+  uint32_t bits[2 * tile];
+  draw_bits(random.key(), random.stream(), static_cast<uint64_t>(begin) / 2, bits, 2 * n);
+  unit_doubles(bits, unit, n);
+}
+
+int64_t whole_draws(int64_t n) {
+  return (n + drawn_together - 1) / drawn_together * drawn_together;
+}
+
+// Narrow types are made as float32 and rounded; float64 has twice the random bits. `make`
+// fills y[0, n) with elements [begin, begin + n).
+template <class MakeFloats, class MakeDoubles>
+void fill_tiles(ElementType type, void* y, int64_t n, ThreadPool& pool, MakeFloats make_floats,
+                MakeDoubles make_doubles) {
   check_type(type);
+  const auto fill = [&](auto* out, int64_t begin, int64_t end, auto make) {
+    const int64_t some = whole_draws(end - begin);
+    if (end - begin == some) return make(begin, out, some);
+    std::remove_pointer_t<decltype(out)> buffer[tile];
+    make(begin, buffer, some);
+    std::copy_n(buffer, end - begin, out);
+  };
   for_tiles(n, pool, [&](int64_t begin, int64_t end) {
     if (type == ElementType::float64) {
-      make_double(static_cast<double*>(y) + begin, begin, end);
+      fill(static_cast<double*>(y) + begin, begin, end, make_doubles);
     } else if (type == ElementType::float32) {
-      make_float(static_cast<float*>(y) + begin, begin, end);
+      fill(static_cast<float*>(y) + begin, begin, end, make_floats);
     } else {
       float buffer[tile];
-      make_float(buffer, begin, end);
+      make_floats(begin, buffer, whole_draws(end - begin));
       to_halves(type, buffer, static_cast<std::byte*>(y) + byte_size(type, begin), end - begin);
     }
   });
@@ -75,11 +96,11 @@ std::array<uint32_t, 4> Philox::operator()(uint64_t position) const {
       static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
       static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)};
   uint32_t low = static_cast<uint32_t>(key_), high = static_cast<uint32_t>(key_ >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
+  for (int round = 0; round < rounds; ++round) {
+    const uint64_t a = uint64_t{factors[0]} * c[0], b = uint64_t{factors[1]} * c[2];
     c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ low, static_cast<uint32_t>(b),
          static_cast<uint32_t>(a >> 32) ^ c[3] ^ high, static_cast<uint32_t>(a)};
-    low += 0x9E3779B9, high += 0xBB67AE85;
+    low += steps[0], high += steps[1];
   }
   return c;
 }
@@ -94,50 +115,31 @@ void fill_uniform(ElementType type, const Philox& random, double low, double hig
   const auto low_float = static_cast<float>(low), span = static_cast<float>(high - low);
   fill_tiles(
       type, y, n, pool,
-      [&](float* out, int64_t begin, int64_t end) {
-        for (int64_t at = begin; at < end; at += 4) {
-          const auto bits = random(static_cast<uint64_t>(at) / 4);
-          for (int64_t i = at; i < std::min(at + 4, end); ++i)
-            out[i - begin] = low_float + span * to_unit(bits[static_cast<size_t>(i - at)]);
-        }
+      [&](int64_t begin, float* out, int64_t some) {
+        uint32_t bits[tile];
+        draw_floats(random, begin, bits, some);
+        unit_floats(bits, out, some);
+        stretch(out, low_float, span, some);
       },
-      [&](double* out, int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          out[i - begin] = low + (high - low) * random.uniform(static_cast<uint64_t>(i));
+      [&](int64_t begin, double* out, int64_t some) {
+        draw_units(random, begin, out, some);
+        stretch(out, low, high - low, some);
       });
 }
 
-// Two uniform numbers give two normal ones (Box and Muller); 1 - u is never 0.
 void fill_normal(ElementType type, const Philox& random, double mean, double deviation, void* y,
                  int64_t n, ThreadPool& pool) {
-  const auto pair = [&](double u, double v, double* normal) {
-    const double radius = deviation * std::sqrt(-2 * std::log(1 - u)),
-                 angle = 2 * std::numbers::pi * v;
-    normal[0] = mean + radius * std::cos(angle);
-    normal[1] = mean + radius * std::sin(angle);
-  };
   fill_tiles(
       type, y, n, pool,
-      [&](float* out, int64_t begin, int64_t end) {
-        for (int64_t at = begin; at < end; at += 4) {
-          const auto bits = random(static_cast<uint64_t>(at) / 4);
-          double normal[4];
-          // 32 random bits in the radius reach 6.6 deviations.
-          pair(static_cast<double>(bits[0]) * 0x1p-32, static_cast<double>(bits[1]) * 0x1p-32,
-               normal);
-          pair(static_cast<double>(bits[2]) * 0x1p-32, static_cast<double>(bits[3]) * 0x1p-32,
-               normal + 2);
-          for (int64_t i = at; i < std::min(at + 4, end); ++i)
-            out[i - begin] = static_cast<float>(normal[i - at]);
-        }
+      [&](int64_t begin, float* out, int64_t some) {
+        uint32_t bits[tile];
+        draw_floats(random, begin, bits, some);
+        normal_floats(bits, mean, deviation, out, some);
       },
-      [&](double* out, int64_t begin, int64_t end) {
-        for (int64_t at = begin; at < end; at += 2) {
-          double normal[2];
-          pair(random.uniform(static_cast<uint64_t>(at)),
-               random.uniform(static_cast<uint64_t>(at) + 1), normal);
-          for (int64_t i = at; i < std::min(at + 2, end); ++i) out[i - begin] = normal[i - at];
-        }
+      [&](int64_t begin, double* out, int64_t some) {
+        double unit[tile];
+        draw_units(random, begin, unit, some);
+        normal_doubles(unit, mean, deviation, out, some);
       });
 }
 
@@ -145,10 +147,13 @@ void bernoulli(ElementType type, const Philox& random, const void* p, uint8_t* y
                ThreadPool& pool) {
   check_type(type);
   for_tiles(n, pool, [&](int64_t begin, int64_t end) {
-    double chance[tile];
+    double chance[tile] = {}, unit[tile];
+    uint8_t heads[tile];
+    const int64_t some = whole_draws(end - begin);
     probabilities(type, p, begin, end, chance);
-    for (int64_t i = begin; i < end; ++i)
-      y[i] = random.uniform(static_cast<uint64_t>(i)) < chance[i - begin] ? 1 : 0;
+    draw_units(random, begin, unit, some);
+    flip_coins(unit, chance, heads, some);
+    std::copy_n(heads, end - begin, y + begin);
   });
 }
 

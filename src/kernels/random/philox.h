@@ -13,6 +13,10 @@ namespace sardonyx::kernels {
 // Philox 4x32 with ten rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
 class Philox {
  public:
+  static constexpr int rounds = 10;
+  static constexpr uint32_t factors[] = {0xD2511F53, 0xCD9E8D57};
+  static constexpr uint32_t steps[] = {0x9E3779B9, 0xBB67AE85};  // of the key, each round
+
   // Different streams of one key are independent.
   Philox(uint64_t key, uint64_t stream) : key_(key), stream_(stream) {}
 
@@ -20,6 +24,8 @@ class Philox {
   std::array<uint32_t, 4> operator()(uint64_t position) const;
   // In [0, 1), multiples of 2^-53.
   double uniform(uint64_t position) const;
+  uint64_t key() const { return key_; }
+  uint64_t stream() const { return stream_; }
 
  private:
   uint64_t key_;

@@ -117,9 +117,8 @@ double DoubleRowMin(const double* x, int64_t n) {
 }
 double DoubleRowSumExp(const double* x, double center, int64_t n) {
   const DoubleVec middle = hn::Set(Doubles(), center);
-  const auto step = [=](DoubleVec sum, DoubleVec v) HWY_ATTR {
-    return hn::Add(sum, sm::DoubleExp(Doubles(), hn::Sub(v, middle)));
-  };
+  const auto step = [=](DoubleVec sum, DoubleVec v)
+                        HWY_ATTR { return hn::Add(sum, sm::Exp(Doubles(), hn::Sub(v, middle))); };
   return FoldDoubles(x, n, 0, step, add_vectors, add_lanes);
 }
 
@@ -130,13 +129,13 @@ double DoubleRowExp(const double* x, double center, double* y, int64_t n) {
   DoubleVec sum = hn::Zero(d);
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const DoubleVec v = sm::DoubleExp(d, hn::Sub(hn::LoadU(d, x + i), middle));
+    const DoubleVec v = sm::Exp(d, hn::Sub(hn::LoadU(d, x + i), middle));
     hn::StoreU(v, d, y + i);
     sum = hn::Add(sum, v);
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const DoubleVec v = sm::DoubleExp(d, hn::Sub(hn::MaskedLoad(some, d, x + i), middle));
+    const DoubleVec v = sm::Exp(d, hn::Sub(hn::MaskedLoad(some, d, x + i), middle));
     hn::BlendedStore(v, some, d, y + i);
     sum = hn::Add(sum, hn::IfThenElseZero(some, v));
   }
@@ -188,7 +187,7 @@ void DoubleColumnExp(const double* x, const double* centers, double* y, double* 
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const DoubleVec off = hn::Sub(hn::LoadU(d, x + i), hn::LoadU(d, centers + i));
-    const DoubleVec power = sm::DoubleExp(d, off);
+    const DoubleVec power = sm::Exp(d, off);
     if (y != nullptr) hn::StoreU(power, d, y + i);
     hn::StoreU(hn::Add(hn::LoadU(d, sums + i), power), d, sums + i);
   }
@@ -196,7 +195,7 @@ void DoubleColumnExp(const double* x, const double* centers, double* y, double* 
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
     const DoubleVec off =
         hn::Sub(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, centers + i));
-    const DoubleVec power = sm::DoubleExp(d, off);
+    const DoubleVec power = sm::Exp(d, off);
     if (y != nullptr) hn::BlendedStore(power, some, d, y + i);
     hn::BlendedStore(hn::Add(hn::MaskedLoad(some, d, sums + i), power), some, d, sums + i);
   }

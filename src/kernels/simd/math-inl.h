@@ -11,9 +11,9 @@
 #endif
 
 #include <hwy/highway.h>
-#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx {
@@ -22,10 +22,14 @@ namespace math {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+template <class D>
+concept OfDoubles = std::is_same_v < hn::TFromD<D>,
+double > ;
+
 // max(v, low) and min(v, high) with NaN in v kept. x86 instructions return the second operand when
 // one is NaN, so the order does it there.
 template <class D, class V>
-HWY_INLINE V RaiseTo(D d, V v, float low) {
+HWY_INLINE V RaiseTo(D d, V v, hn::TFromD<D> low) {
   const V bound = hn::Set(d, low);
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
   return hn::Max(bound, v);
@@ -35,7 +39,7 @@ HWY_INLINE V RaiseTo(D d, V v, float low) {
 }
 
 template <class D, class V>
-HWY_INLINE V LowerTo(D d, V v, float high) {
+HWY_INLINE V LowerTo(D d, V v, hn::TFromD<D> high) {
   const V bound = hn::Set(d, high);
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
   return hn::Min(bound, v);
@@ -46,11 +50,11 @@ HWY_INLINE V LowerTo(D d, V v, float high) {
 
 // c[0] + x (c[1] + x (c[2] + …)).
 template <class D, class V>
-HWY_INLINE V Horner(D d, V, float last) {
+HWY_INLINE V Horner(D d, V, hn::TFromD<D> last) {
   return hn::Set(d, last);
 }
 template <class D, class V, class... More>
-HWY_INLINE V Horner(D d, V x, float first, More... more) {
+HWY_INLINE V Horner(D d, V x, hn::TFromD<D> first, More... more) {
   return hn::MulAdd(Horner(d, x, more...), x, hn::Set(d, first));
 }
 
@@ -110,15 +114,19 @@ constexpr float ln2_high =
     0.693359375f;  // few bits, so that products with small integers are exact
 constexpr float ln2_low = -2.12194440e-4f;
 
-// exp(x) for x already inside [-104, 89] or NaN.
-template <class D, class V>
+// exp(x) for x already inside [-104, 90] or NaN, divided by 2^halvings.
+template <int halvings = 0, class D, class V>
 HWY_INLINE V ExpInRange(D d, V x) {
-  const V biased = hn::MulAdd(x, hn::Set(d, log2_e), hn::Set(d, rounder));
-  const V n = hn::Sub(biased, hn::Set(d, rounder));
+  V biased = hn::MulAdd(x, hn::Set(d, log2_e), hn::Set(d, rounder));
+  V n = hn::Sub(biased, hn::Set(d, rounder));
   V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), x);
   r = hn::NegMulAdd(n, hn::Set(d, ln2_low), r);
   const V p = Horner(d, r, 0.49999994f, 0.1666652f, 0.0416684f, 0.00836885f, 0.00138143f);
   const V q = hn::MulAdd(hn::Mul(r, r), p, r);
+  if constexpr (halvings != 0) {
+    biased = hn::Sub(biased, hn::Set(d, halvings));
+    n = hn::Sub(n, hn::Set(d, halvings));
+  }
   return ScaleBy(d, hn::Add(q, hn::Set(d, 1.0f)), biased, n);
 }
 
@@ -126,55 +134,22 @@ HWY_INLINE V ExpInRange(D d, V x) {
 template <class D, class V>
 HWY_INLINE V Divide(D, V a, V b) {
 #if HWY_TARGET == HWY_AVX3
-  const V inverse = hn::ApproximateReciprocal(b);
-  const V y = hn::Mul(a, inverse);
-  return hn::MulAdd(hn::NegMulAdd(y, b, a), inverse, y);
-#else
-  return hn::Div(a, b);
+  if constexpr (sizeof(hn::TFromD<D>) == sizeof(float)) {
+    const V inverse = hn::ApproximateReciprocal(b);
+    const V y = hn::Mul(a, inverse);
+    return hn::MulAdd(hn::NegMulAdd(y, b, a), inverse, y);
+  }
 #endif
+  return hn::Div(a, b);
 }
 
 // f applied lane by lane, for what is rare or has no vector form.
 template <class D, class V, class F>
 HWY_INLINE V EachLane(D d, V v, F f) {
-  HWY_ALIGN float lanes[hn::MaxLanes(D())];
+  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(D())];
   hn::Store(v, d, lanes);
   for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = f(lanes[i]);
   return hn::Load(d, lanes);
-}
-
-// sin(x) when Shift is 0, cos(x) when it is 1.
-template <int Shift, class D, class V>
-HWY_INLINE V SinOrCos(D d, V x) {
-  const auto scalar = [](float v) {
-    return static_cast<float>(Shift == 0 ? std::sin(static_cast<double>(v))
-                                         : std::cos(static_cast<double>(v)));
-  };
-#if HWY_TARGET != HWY_AVX2 && HWY_TARGET != HWY_AVX3 && !HWY_ARCH_ARM_A64
-  return EachLane(d, x, scalar);  // the reduction below needs a fused multiply-add
-#else
-  // Beyond this magnitude (and for NaN) three parts of pi/2 are not enough.
-  const auto easy = hn::Le(hn::Abs(x), hn::Set(d, 30000.0f));
-  if (HWY_UNLIKELY(!hn::AllTrue(d, easy))) return EachLane(d, x, scalar);
-  const hn::RebindToSigned<D> di;
-  const V biased = hn::MulAdd(x, hn::Set(d, 0.636619772367581343f), hn::Set(d, rounder));
-  const V n = hn::Sub(biased, hn::Set(d, rounder));
-  V r = hn::NegMulAdd(n, hn::Set(d, 1.57079637050628662109375f), x);
-  r = hn::NegMulAdd(n, hn::Set(d, -4.37113900018624283e-8f), r);
-  r = hn::NegMulAdd(n, hn::Set(d, -1.71512451e-15f), r);
-  const V s = hn::Mul(r, r);
-  const V sine =
-      hn::MulAdd(hn::Mul(r, s), Horner(d, s, -0.16666654873f, 0.0083321735f, -0.00019516655f), r);
-  const V cosine =
-      hn::MulAdd(hn::Mul(s, s), Horner(d, s, 0.0416666466f, -0.00138873614f, 2.44377282e-5f),
-                 hn::MulAdd(s, hn::Set(d, -0.5f), hn::Set(d, 1.0f)));
-  const auto quarter = hn::Add(hn::BitCast(di, biased), hn::Set(di, Shift));
-  const auto odd = hn::RebindMask(d, hn::TestBit(quarter, hn::Set(di, 1)));
-  const V sign = hn::BitCast(d, hn::ShiftLeft<30>(hn::And(quarter, hn::Set(di, 2))));
-  const V value = hn::Xor(hn::IfThenElse(odd, cosine, sine), sign);
-  if (Shift == 1) return value;
-  return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, value);  // keeps the sign of zero
-#endif
 }
 
 }  // namespace math
@@ -339,16 +314,6 @@ HWY_INLINE V Erf(D d, V x) {
                      0.0035682763f, -0.00030433361f, 9.36487e-6f);
   const V far = hn::Sub(hn::Set(d, 1.0f), ExpInRange(d, hn::Neg(hn::Mul(t, q))));
   return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.875f)), near, hn::CopySign(far, x));
-}
-
-template <class D, class V>
-HWY_INLINE V Sin(D d, V x) {
-  return math::SinOrCos<0>(d, x);
-}
-
-template <class D, class V>
-HWY_INLINE V Cos(D d, V x) {
-  return math::SinOrCos<1>(d, x);
 }
 
 }  // namespace HWY_NAMESPACE
