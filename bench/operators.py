@@ -274,6 +274,21 @@ def windows() -> None:
     conv("one", (1, 64, 128, 128), (1, 64, 3, 3), pads=[1] * 4)
     add("Conv_dynamic", [f32(1, 32, 32, 32), weights(32, 32, 3, 3)], pads=[1] * 4)
 
+    def of_bytes(what: str, x: tuple, w: tuple, **attributes) -> None:
+        scale = positive(w[0]) / np.float32(np.sqrt(np.prod(w[1:])) * 1000)
+        small = (octets(*w).astype(np.int16) - 127).astype(np.int8)
+        zero = number(121, np.uint8)
+        add(f"QLinearConv_{what}", [octets(*x), number(0.02, np.float32), zero, small, scale, np.zeros(w[0], np.int8),
+                                    number(0.03, np.float32), zero, whole(1000, w[0]).astype(np.int32)],
+            set(range(1, 9)), **attributes)
+
+    of_bytes("3x3", (1, 64, 28, 28), (64, 64, 3, 3), pads=[1] * 4)
+    of_bytes("pointwise", (1, 96, 28, 28), (96, 96, 1, 1))
+    of_bytes("depthwise", (1, 96, 56, 56), (96, 1, 3, 3), group=96, pads=[1] * 4)
+    of_bytes("depthwise_halved", (1, 96, 56, 56), (96, 1, 3, 3), group=96, pads=[1] * 4, strides=[2, 2])
+    of_bytes("depthwise_7x7", (1, 40, 56, 56), (40, 1, 7, 7), group=40, pads=[3] * 4)
+    of_bytes("groups", (1, 64, 28, 28), (64, 16, 3, 3), group=4, pads=[1] * 4)
+
     def turned(what: str, x: tuple, w: tuple, **attributes) -> None:
         add(f"ConvTranspose_{what}", [f32(*x), weights(*w)], {1}, **attributes)
 

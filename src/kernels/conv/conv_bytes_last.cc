@@ -188,7 +188,7 @@ int64_t conv_bytes_last_channels(const ConvShape& shape) {
 
 int64_t conv_bytes_last_weights_size(const ConvShape& shape) {
   const ConvGeometry g(shape);
-  if (is_depthwise(shape)) return g.taps * g.group * int64_t{sizeof(float)};
+  if (is_depthwise(shape)) return depthwise_bytes_weights(g) * int64_t{sizeof(float)};
   const ByteRows rows(g);
   return rows.panels * rows.panel_bytes();
 }
@@ -199,11 +199,14 @@ void pack_conv_bytes_last_weights(const ConvShape& shape, ElementType type, cons
   const ConvGeometry g(shape);
   std::fill_n(sums, conv_bytes_last_channels(shape), 0);
   if (is_depthwise(shape)) {
+    constexpr int64_t part = depthwise_bytes_part;
     const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
+    auto* floats = static_cast<float*>(out);
+    std::fill_n(floats, depthwise_bytes_weights(g), 0.0f);
     for (int64_t c = 0; c < g.group; ++c) {
       for (int64_t t = 0; t < g.taps; ++t) {
         const auto byte = static_cast<const uint8_t*>(w)[c * g.taps + t];
-        static_cast<float*>(out)[t * g.group + c] =
+        floats[(c / part * g.taps + t) * part + c % part] =
             static_cast<float>(static_cast<int8_t>(byte ^ mask) - zeros[c]);
       }
     }

@@ -8,9 +8,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/conv/depthwise_bytes_part.h"
 #include "kernels/conv/depthwise_last.h"
-#include "kernels/convert/byte_scale.h"
-#include "kernels/gemm/blocking.h"
+#include "kernels/convert/bytes-inl.h"
 #include "kernels/gemm/pack.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,52 +18,75 @@ namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The sums of so many pixels, which are whole numbers, as bytes. Behind the last there is room to
-// read for a vector.
-template <class Y>
-void SumsToBytes(const ConvBytes& job, const float* sums, int64_t pixels, int64_t channels,
-                 Y* out) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const hn::Rebind<Y, decltype(d)> dy;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto low = hn::Set(d, -1e9f), high = hn::Set(d, 1e9f);
-  const auto zero = hn::Set(di, job.zero);
-  const auto vector = [&](const float* from, const int32_t* bias, const float* scale) HWY_ATTR {
-    auto total = hn::ConvertTo(di, hn::LoadU(d, from));
-    if (bias != nullptr) total = hn::Add(total, hn::LoadU(di, bias));
-    const auto value = hn::Mul(hn::ConvertTo(d, total), hn::LoadU(d, scale));
-    return hn::DemoteTo(dy, hn::Add(hn::NearestInt(hn::Min(high, hn::Max(low, value))), zero));
+namespace bytes = sardonyx::HWY_NAMESPACE::bytes;
+
+constexpr int64_t part = depthwise_bytes_part;
+using Floats = bytes::Tag;
+constexpr auto lanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
+constexpr int vectors = part / lanes;  // of a pixel
+
+template <class X>
+void Widen(const BytesPart& of, const X* from, int64_t pixels, float* to) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> di;
+  const hn::Rebind<X, Floats> dx;
+  const auto zero = hn::Set(d, static_cast<float>(of.x_zero));
+  const auto pixel = [&](const X* bytes) HWY_ATTR {
+    for (int64_t c = 0; c < part; c += lanes) {
+      const auto x = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(dx, bytes + c)));
+      hn::StoreU(hn::Sub(x, zero), d, to + c);
+    }
   };
-  // Of the channels that fill no vector. What is computed beyond them is the next pixel's, which
-  // writes its own there; nothing is written behind the last one.
-  const int64_t whole = channels / lanes * lanes, rest = channels - whole;
-  HWY_ALIGN float rest_scale[hn::MaxLanes(d)] = {};
-  HWY_ALIGN int32_t rest_bias[hn::MaxLanes(d)] = {};
-  std::copy_n(job.scale + whole, rest, rest_scale);
-  if (job.bias != nullptr) std::copy_n(job.bias + whole, rest, rest_bias);
-  for (int64_t i = 0; i < pixels; ++i, sums += channels, out += channels) {
-    for (int64_t c = 0; c < whole; c += lanes) {
-      const int32_t* bias = job.bias == nullptr ? nullptr : job.bias + c;
-      hn::StoreU(vector(sums + c, bias, job.scale + c), dy, out + c);
-    }
-    if (rest == 0) continue;
-    const auto last = vector(sums + whole, rest_bias, rest_scale);
-    if ((pixels - i - 1) * channels >= lanes) {
-      hn::StoreU(last, dy, out + whole);
-    } else {
-      HWY_ALIGN Y bytes[hn::MaxLanes(d)];
-      hn::StoreU(last, dy, bytes);
-      std::copy_n(bytes, rest, out + whole);
-    }
+  if (of.count == part) {
+    for (int64_t i = 0; i < pixels; ++i, from += of.channels, to += part) pixel(from);
+    return;
+  }
+  X some[part] = {};
+  for (int64_t i = 0; i < pixels; ++i, from += of.channels, to += part) {
+    std::copy_n(from, of.count, some);
+    pixel(some);
   }
 }
 
-void FinishPixels(const ConvBytes& job, const float* sums, int64_t pixels, int64_t channels,
-                  uint8_t* out) {
-  if (job.y_type == ElementType::int8)
-    return SumsToBytes(job, sums, pixels, channels, reinterpret_cast<int8_t*>(out));
-  SumsToBytes(job, sums, pixels, channels, out);
+template <class Y>
+void Narrow(const BytesPart& of, const float* sums, int64_t pixels, Y* to) {
+  const Floats d;
+  const bytes::IntTag di;
+  const bytes::Rounder<Y> rounder(of.zero);
+  hn::Vec<bytes::IntTag> bias[vectors];
+  bytes::Vec scale[vectors];
+  for (int v = 0; v < vectors; ++v) {
+    bias[v] = hn::LoadU(di, of.bias + v * lanes);
+    scale[v] = hn::LoadU(d, of.scale + v * lanes);
+  }
+  const auto pixel = [&](Y* bytes) HWY_ATTR {
+    for (int v = 0; v < vectors; ++v) {
+      const auto total = hn::Add(hn::ConvertTo(di, hn::LoadU(d, sums + v * lanes)), bias[v]);
+      const auto value = hn::Mul(hn::ConvertTo(d, total), scale[v]);
+      rounder.template store<1>(&value, bytes + v * lanes);
+    }
+  };
+  if (of.count == part) {
+    for (int64_t i = 0; i < pixels; ++i, sums += part, to += of.channels) pixel(to);
+    return;
+  }
+  Y some[part];
+  for (int64_t i = 0; i < pixels; ++i, sums += part, to += of.channels) {
+    pixel(some);
+    std::copy_n(some, of.count, to);
+  }
+}
+
+void WidenPixels(const BytesPart& of, const uint8_t* from, int64_t pixels, float* to) {
+  if (of.x_type == ElementType::int8)
+    return Widen(of, reinterpret_cast<const int8_t*>(from), pixels, to);
+  Widen(of, from, pixels, to);
+}
+
+void NarrowPixels(const BytesPart& of, const float* sums, int64_t pixels, uint8_t* to) {
+  if (of.y_type == ElementType::int8)
+    return Narrow(of, sums, pixels, reinterpret_cast<int8_t*>(to));
+  Narrow(of, sums, pixels, to);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -74,133 +97,141 @@ HWY_AFTER_NAMESPACE();
 namespace sardonyx::kernels {
 namespace {
 
-HWY_EXPORT(FinishPixels);
+HWY_EXPORT(WidenPixels);
+HWY_EXPORT(NarrowPixels);
 
-// How an image is cut: into bands of lines, of which a task computes a few at a time. Where windows
-// have two dimensions, only the lines under those few are there as floats, in a ring; else, all.
-struct Bands {
-  Bands(const ConvGeometry& g, int threads)
+constexpr int64_t part = depthwise_bytes_part;
+
+// How images are cut into tasks: some channels of a band of lines, a few of which are computed at a
+// time. Where windows have two dimensions only the lines under those few are there as floats, in a
+// ring; else the whole image is.
+struct Tasks {
+  Tasks(const ConvGeometry& g, int threads)
       : g(g),
+        of_part(g),
         flat(g.kernel[0] == 1 && g.in[0] == 1 && g.out[0] == 1 && g.pad[0] == 0),
         step(flat && g.stride[1] == 1 ? std::min<int64_t>(2, g.out[1]) : 1),
-        held(flat ? std::min(window(step), g.in[1]) : 0) {
+        lines(flat ? std::min(window(step), g.in[1]) : g.in[0] * g.in[1]),
+        parts(divide_up(g.group, part)) {
     constexpr int64_t per_thread = 4;
-    const int64_t wanted = threads == 1 ? 1 : divide_up(per_thread * threads, g.batch);
-    bands = std::min(wanted, divide_up(g.out[1], step));
+    if (flat && threads > 1)
+      bands = std::min(divide_up(per_thread * threads, g.batch * parts), divide_up(g.out[1], step));
+    of_part.group = part;
   }
 
   // Lines of the input under so many neighbouring windows.
-  int64_t window(int64_t lines) const {
-    return (lines - 1) * g.stride[1] + (g.kernel[1] - 1) * g.dilation[1] + 1;
+  int64_t window(int64_t count) const {
+    return (count - 1) * g.stride[1] + (g.kernel[1] - 1) * g.dilation[1] + 1;
   }
   int64_t row(int64_t band) const { return g.out[1] * band / bands; }
-  int64_t line() const { return g.in[2] * g.group; }       // floats of the input
-  int64_t out_line() const { return g.out[2] * g.group; }  // and of the output
-  int64_t worker_floats() const {
-    return round_up(held * line(), 16) + round_up(step * out_line(), 16) + max_lanes;
-  }
-  int64_t image_floats() const { return flat ? 0 : round_up(g.in_pixels * g.group, 16); }
+  int64_t count() const { return g.batch * parts * bands; }
+  int64_t input_floats() const { return lines * g.in[2] * part; }
+  int64_t worker_floats() const { return input_floats() + step * g.out[2] * part; }
 
   const ConvGeometry& g;
+  ConvGeometry of_part;  // of so many channels
   bool flat;
-  int64_t step;  // lines computed at a time
-  int64_t held;  // of the input
+  int64_t step;   // lines computed at a time
+  int64_t lines;  // of the input that are floats
+  int64_t parts;
   int64_t bands = 1;
 };
 
-void to_floats(const ConvBytes& job, const uint8_t* from, int64_t count, float* to) {
-  bytes_to_floats({job.x_type, 1, job.x_zero}, from, to, count);
-}
-
-// The output lines [row, end) of a plane. `image`: bytes where the ring holds floats of some of its
-// lines, else all as `floats`.
+// Some channels of an image, whose first bytes are at `in` and `out`.
 class Band {
  public:
-  Band(const Bands& bands, const ConvBytes& job, const uint8_t* image, const float* floats,
+  Band(const Tasks& tasks, const ConvBytes& job, int64_t index, const uint8_t* in, uint8_t* out,
        float* space)
-      : b_(bands), g_(bands.g), job_(job), image_(image), floats_(floats), ring_(space) {
-    sums_ = space + round_up(b_.held * b_.line(), 16);
-  }
+      : t_(tasks),
+        g_(tasks.g),
+        of_(job, g_.group, index),
+        weights_(reinterpret_cast<const float*>(job.weights) + index * part * g_.taps),
+        in_(in + index * part),
+        out_(out + index * part),
+        input_(space),
+        sums_(space + tasks.input_floats()) {}
 
-  void run(int64_t depth, int64_t row, int64_t end, uint8_t* out) {
-    for (; row < end; row += b_.step) {
-      const int64_t count = std::min(b_.step, end - row);
-      if (b_.flat) fill(row * g_.stride[1] - g_.pad[1], b_.window(count));
-      DepthwiseLastJob lines;
-      lines.geometry = &g_;
-      lines.image = b_.flat ? ring_ : floats_;
-      lines.held = b_.held;
-      lines.weights = reinterpret_cast<const float*>(job_.weights);
-      lines.depth = depth, lines.row = row, lines.lines = count;
-      lines.low = -std::numeric_limits<float>::infinity();
-      lines.high = std::numeric_limits<float>::infinity();
-      lines.out = sums_;
-      const int64_t at_once = depthwise_channels_at_once(g_);
-      for (int64_t c = 0; c < g_.group; c += at_once) {
-        lines.first_channel = c;
-        lines.end_channel = std::min(c + at_once, g_.group);
+  void run(int64_t row, int64_t end) {
+    if (!t_.flat) widen(0, t_.lines);
+    for (int64_t depth = 0; depth < g_.out[0]; ++depth) {
+      for (int64_t at = row; at < end; at += t_.step) {
+        const int64_t count = std::min(t_.step, end - at);
+        if (t_.flat) fill(at * g_.stride[1] - g_.pad[1], t_.window(count));
+        DepthwiseLastJob lines;
+        lines.geometry = &t_.of_part;
+        lines.image = input_;
+        lines.held = t_.flat ? t_.lines : 0;
+        lines.weights = weights_;
+        lines.depth = depth, lines.row = at, lines.lines = count;
+        lines.end_channel = part;
+        lines.low = -std::numeric_limits<float>::infinity();
+        lines.high = std::numeric_limits<float>::infinity();
+        lines.out = sums_;
         depthwise_last_lines(lines);
+        const int64_t pixel = (depth * g_.out[1] + at) * g_.out[2];
+        HWY_DYNAMIC_DISPATCH(NarrowPixels)
+        (of_, sums_, count * g_.out[2], out_ + pixel * g_.group);
       }
-      HWY_DYNAMIC_DISPATCH(FinishPixels)(job_, sums_, count * g_.out[2], g_.group, out);
-      out += count * b_.out_line();
     }
   }
 
  private:
-  // Turns those of `count` lines from `top` on into floats that are inside and not there yet.
+  // Of `count` lines from `top` on, those that are inside and not there yet.
   void fill(int64_t top, int64_t count) {
     const int64_t end = std::min(top + count, g_.in[1]);
-    for (done_ = std::max({done_, top, int64_t{0}}); done_ < end; ++done_)
-      to_floats(job_, image_ + done_ * b_.line(), b_.line(), ring_ + done_ % b_.held * b_.line());
+    for (done_ = std::max({done_, top, int64_t{0}}); done_ < end; ++done_) widen(done_, 1);
+  }
+  void widen(int64_t line, int64_t count) {
+    HWY_DYNAMIC_DISPATCH(WidenPixels)
+    (of_, in_ + line * g_.in[2] * g_.group, count * g_.in[2],
+     input_ + line % t_.lines * g_.in[2] * part);
   }
 
-  const Bands& b_;
+  const Tasks& t_;
   const ConvGeometry& g_;
-  const ConvBytes& job_;
-  const uint8_t* image_;
-  const float* floats_;
-  float *ring_, *sums_;
+  const BytesPart of_;
+  const float* weights_;
+  const uint8_t* in_;
+  uint8_t* out_;
+  float *input_, *sums_;
   int64_t done_ = 0;  // lines before this one are floats, as far as they are still needed
 };
 
 }  // namespace
 
+BytesPart::BytesPart(const ConvBytes& job, int64_t channels, int64_t index)
+    : x_type(job.x_type),
+      y_type(job.y_type),
+      x_zero(job.x_zero),
+      zero(job.zero),
+      channels(channels),
+      count(std::min(part, channels - index * part)) {
+  std::copy_n(job.scale + index * part, count, scale);
+  if (job.bias != nullptr) std::copy_n(job.bias + index * part, count, bias);
+}
+
 int64_t depthwise_bytes_scratch(const ConvGeometry& g, int threads) {
   return most_scratch(threads, [&](int count) {
-    const Bands bands(g, count);
-    return count * (scratch_alignment + bands.worker_floats() * int64_t{sizeof(float)}) +
-           bands.image_floats() * int64_t{sizeof(float)};
+    return count * (scratch_alignment + Tasks(g, count).worker_floats() * int64_t{sizeof(float)});
   });
 }
 
 void depthwise_bytes(const ConvGeometry& g, const ConvBytes& job, void* scratch, ThreadPool& pool) {
-  const Bands bands(g, pool.threads());
-  const PackedBlocks spaces(scratch, pool.threads(), bands.worker_floats());
+  const Tasks tasks(g, pool.threads());
+  const PackedBlocks spaces(scratch, pool.threads(), tasks.worker_floats());
   const auto* images = static_cast<const uint8_t*>(job.x);
   auto* out = static_cast<uint8_t*>(job.y);
-  const int64_t image = g.in_pixels * g.group, plane = g.out[1] * bands.out_line();
-  float* floats = spaces.space(pool.threads());  // behind the workers'
-  // Images whose floats are all there take turns.
-  const int64_t together = bands.flat ? g.batch : 1;
-  for (int64_t first = 0; first < g.batch; first += together) {
-    if (!bands.flat) {
-      pool.parallel_for(image, int64_t{1} << 16, [&](int64_t begin, int64_t end, int) {
-        to_floats(job, images + first * image + begin, end - begin, floats + begin);
-      });
-    }
-    const int64_t planes = together * g.out[0];
-    const int64_t work = divide_up(g.out[1], bands.bands) * bands.out_line() * g.taps;
-    pool.parallel_for(
-        planes * bands.bands, divide_up(task_work, std::max<int64_t>(1, work)),
-        [&](int64_t begin, int64_t end, int worker) {
-          for (int64_t i = begin; i < end; ++i) {
-            const int64_t at = first * g.out[0] + i / bands.bands;  // of all planes
-            const int64_t row = bands.row(i % bands.bands), stop = bands.row(i % bands.bands + 1);
-            Band(bands, job, images + at / g.out[0] * image, floats, spaces.space(worker))
-                .run(at % g.out[0], row, stop, out + at * plane + row * bands.out_line());
-          }
-        });
-  }
+  const int64_t work = divide_up(g.out[1], tasks.bands) * g.out[0] * g.out[2] * part * g.taps;
+  pool.parallel_for(tasks.count(), divide_up(task_work, std::max<int64_t>(1, work)),
+                    [&](int64_t begin, int64_t end, int worker) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        const int64_t band = i % tasks.bands, index = i / tasks.bands % tasks.parts,
+                                      image = i / tasks.bands / tasks.parts;
+                        Band(tasks, job, index, images + image * g.in_pixels * g.group,
+                             out + image * g.out_pixels * g.group, spaces.space(worker))
+                            .run(tasks.row(band), tasks.row(band + 1));
+                      }
+                    });
 }
 
 }  // namespace sardonyx::kernels
