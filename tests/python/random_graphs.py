@@ -149,6 +149,39 @@ class Maker:
             shape[axis] = end
             self.add("Slice", [x, *parts], tuple(shape))
 
+    def pad(self) -> None:
+        if x := self.pick(1):
+            pads = [self.random.choice((0, 0, 1, 2)) for _ in range(2 * len(self.shapes[x]))]
+            rank = len(self.shapes[x])
+            shape = tuple(size + pads[axis] + pads[axis + rank] for axis, size in enumerate(self.shapes[x]))
+            self.add("Pad", [x, self.weight(np.array(pads))], shape)
+
+    def expand(self) -> None:
+        if x := self.pick(1):
+            shape = tuple(3 if size == 1 and self.random.random() < 0.5 else size for size in self.shapes[x])
+            self.add("Expand", [x, self.weight(np.array(shape))], shape)
+
+    def unsqueeze(self) -> None:
+        if (x := self.pick()) and len(self.shapes[x]) < 4:
+            axis = self.random.randint(0, len(self.shapes[x]))
+            shape = [*self.shapes[x][:axis], 1, *self.shapes[x][axis:]]
+            self.add("Unsqueeze", [x, self.weight(np.array([axis]))], tuple(shape))
+
+    def squeeze(self) -> None:
+        if x := self.pick(1):
+            single = [axis for axis, size in enumerate(self.shapes[x]) if size == 1]
+            if single:
+                axis = self.random.choice(single)
+                self.add("Squeeze", [x, self.weight(np.array([axis]))], self.shapes[x][:axis] + self.shapes[x][axis + 1:])
+
+    def gather(self) -> None:
+        if x := self.pick(1):
+            shape = list(self.shapes[x])
+            axis = self.random.randrange(len(shape))
+            places = self.numbers.integers(0, shape[axis], self.random.choice(((), (1,), (4,))))
+            shape[axis:axis + 1] = places.shape
+            self.add("Gather", [x, self.weight(places)], tuple(shape), axis=axis)
+
     def reduce(self) -> None:
         if x := self.pick(1):
             axis, kept = self.random.randrange(len(self.shapes[x])), self.random.randint(0, 1)
@@ -179,12 +212,36 @@ class Maker:
     def conv(self) -> None:
         if x := self.pick(4):
             n, c, h, w = self.shapes[x]
-            group, size = self.random.choice((1, c)), self.random.choice((1, 3, 5))
+            group, size, stride = self.random.choice((1, c)), self.random.choice((1, 3, 5)), self.random.choice((1, 1, 2))
             channels = self.random.choice((c, 8)) if group == 1 else c
             weights = [self.weight(self.floats((channels, c // group, size, size), (c // group * size * size) ** -0.5))]
             if self.random.random() < 0.5:
                 weights.append(self.weight(self.floats((channels,))))
-            self.add("Conv", [x, *weights], (n, channels, h, w), group=group, pads=[size // 2] * 4)
+            shape = (n, channels, *((side - 1) // stride + 1 for side in (h, w)))
+            y = self.add("Conv", [x, *weights], shape, group=group, pads=[size // 2] * 4, strides=[stride] * 2)
+            if self.random.random() < 0.3:
+                parts = [self.floats((channels,)) for _ in range(3)] + [np.abs(self.floats((channels,))) + 0.5]
+                self.add("BatchNormalization", [y, *map(self.weight, parts)], shape)
+            self.exact = False
+
+    def turned_conv(self) -> None:
+        if x := self.pick(4):
+            n, c, h, w = self.shapes[x]
+            weight = self.weight(self.floats((c, 4, 2, 2), c**-0.5))
+            self.add("ConvTranspose", [x, weight], (n, 4, 2 * h, 2 * w), strides=[2, 2])
+            self.exact = False
+
+    def two_matrices(self) -> None:
+        if x := self.pick(2):
+            order = [*range(len(self.shapes[x]) - 2), len(self.shapes[x]) - 1, len(self.shapes[x]) - 2]
+            turned = self.add("Transpose", [x], tuple(self.shapes[x][axis] for axis in order), perm=order)
+            self.add("MatMul", [x, turned], (*self.shapes[x][:-1], self.shapes[x][-2]))
+            self.exact = False
+
+    def instances(self) -> None:
+        if x := self.pick(3):
+            size = self.shapes[x][1:2]
+            self.add("InstanceNormalization", [x, self.weight(self.floats(size)), self.weight(self.floats(size))], self.shapes[x])
             self.exact = False
 
     def pool(self) -> None:
@@ -221,8 +278,10 @@ def make(seed: int) -> Graph:
     maker = Maker(seed)
     for index in range(maker.random.randint(1, 4)):
         maker.shapes[f"x{index}"] = maker.whole if index == 0 else maker.random.choice(maker.usual)
-    usual = [maker.unary] * 6 + [maker.binary] * 7 + [maker.where, maker.clip, maker.transpose, maker.reshape, maker.concat, maker.slice]
-    sums = [maker.reduce, maker.softmax, maker.normalise, maker.product, maker.conv, maker.conv, maker.pool]
+    usual = [maker.unary] * 6 + [maker.binary] * 7 + [maker.where, maker.clip, maker.transpose, maker.reshape, maker.concat, maker.slice,
+                                                  maker.pad, maker.expand, maker.unsqueeze, maker.squeeze, maker.gather]
+    sums = [maker.reduce, maker.softmax, maker.normalise, maker.product, maker.conv, maker.conv, maker.conv, maker.pool,
+            maker.turned_conv, maker.two_matrices, maker.instances]
     steps = usual + ([maker.bytes] * 5 if seed % 3 == 0 else sums)
     wanted = maker.random.randint(2, 14)
     while len(maker.nodes) < wanted:
