@@ -19,10 +19,6 @@ using kernels::RegionExtent;
 using kernels::RegionProgram;
 using Table = std::array<uint8_t, kernels::byte_table_size>;
 
-bool is_internal(const ir::Node& node, std::string_view op) {
-  return node.domain == "sardonyx" && node.op_type == op;
-}
-
 class TableMaker {
  public:
   TableMaker(ir::Graph& graph, const infer::Scope& scope) : index_(graph, scope) {

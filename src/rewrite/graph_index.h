@@ -17,6 +17,11 @@ inline bool is_op(const ir::Node* node, std::string_view op) {
   return node != nullptr && node->domain.empty() && node->op_type == op;
 }
 
+// Whether it is an operator of our own.
+inline bool is_internal(const ir::Node& node, std::string_view op) {
+  return node.domain == "sardonyx" && node.op_type == op;
+}
+
 // The other input of a node of two, where one of them is `value`; null otherwise.
 const std::string* other_input(const ir::Node& node, std::string_view value);
 

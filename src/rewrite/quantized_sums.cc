@@ -48,7 +48,7 @@ class Joiner {
   void run() {
     for (size_t i = 0; i < index_.size(); ++i) {
       const ir::Node& node = index_.node(i);
-      if (index_.is_dead(i) || node.domain != "sardonyx" || node.op_type != "Region") continue;
+      if (index_.is_dead(i) || !is_internal(node, "Region")) continue;
       const auto sum = sum_of(ops::region_program(ops::NodeView(node, nullptr)));
       if (!sum) continue;
       // Of two convolutions the later one: the other one's images can go before it.
@@ -65,7 +65,7 @@ class Joiner {
     if (i == index_.size()) return false;
     const ir::Node& node = index_.node(i);
     const ir::Attribute* group = node.find("group");
-    return node.domain == "sardonyx" && node.op_type == "QLinearConv" && node.inputs.size() <= 9 &&
+    return is_internal(node, "QLinearConv") && node.inputs.size() <= 9 &&
            (group == nullptr || group->i.value_or(1) == 1) &&
            index_.byte(node.inputs[7]) == from.zero;
   }
@@ -99,9 +99,6 @@ class Joiner {
 }  // namespace
 
 void join_quantized_sums(ir::Graph& graph, const infer::Scope& scope) {
-  const auto is_internal = [](const ir::Node& node, std::string_view op) {
-    return node.domain == "sardonyx" && node.op_type == op;
-  };
   const auto any = [&](std::string_view op) {
     return std::ranges::any_of(graph.nodes,
                                [&](const auto& node) { return is_internal(node, op); });
