@@ -167,7 +167,7 @@ Case draw(std::mt19937& random) {
   Case c;
   ConvShape& s = c.shape;
   const bool depthwise = pick(0, 2) == 0;
-  s.batch = pick(1, 2);
+  s.batch = pick(0, 9) == 0 ? 0 : pick(1, 2);
   s.in_channels = pick(0, 3) == 0 ? pick(60, 140) : pick(1, 40);
   s.group = depthwise ? s.in_channels : 1;
   s.out_channels = depthwise ? s.in_channels : pick(1, 150);

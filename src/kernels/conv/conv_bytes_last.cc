@@ -220,9 +220,9 @@ void pack_conv_bytes_last_weights(const ConvShape& shape, ElementType type, cons
 
 int64_t conv_bytes_last_scratch_bytes(const ConvShape& shape, int threads) {
   const ConvGeometry g(shape);
+  if (g.batch * g.out_pixels == 0 || shape.out_channels == 0) return 0;
   if (is_depthwise(shape)) return depthwise_bytes_scratch(g, threads);
   const ByteRows rows(g);
-  if (rows.pixels == 0 || rows.panels == 0) return 0;
   return conv_bytes_last_channels(shape) * 4 + most_scratch(threads, [&](int count) {
            return count * (scratch_alignment +
                            worker_floats(rows, RowTasks(rows, count)) * int64_t{sizeof(float)});
