@@ -245,12 +245,14 @@ void PoolPlanes(PoolKind kind, const float* x, int64_t planes, int64_t n, float*
   const auto left = hn::FirstN(d, static_cast<size_t>(n - whole));
   const auto least = hn::Neg(hn::Inf(d));
   for (int64_t p = 0; p < planes; ++p, x += n) {
-    auto sum = hn::MaskedLoad(left, d, x + whole);
+    // With vectors of one lane such a load reads even what is masked off.
+    const auto rest = whole < n ? hn::MaskedLoad(left, d, x + whole) : hn::Zero(d);
+    auto sum = rest;
     for (int64_t i = 0; i < whole; i += lanes) sum = hn::Add(sum, hn::LoadU(d, x + i));
     y[p] = hn::GetLane(hn::SumOfLanes(d, sum));
     if (kind == PoolKind::average) continue;
     // The sum tells of what is no number.
-    auto best = hn::IfThenElse(left, hn::MaskedLoad(left, d, x + whole), least);
+    auto best = hn::IfThenElse(left, rest, least);
     for (int64_t i = 0; i < whole; i += lanes) best = hn::Max(best, hn::LoadU(d, x + i));
     if (HWY_UNLIKELY(y[p] != y[p])) {
       best = least;
