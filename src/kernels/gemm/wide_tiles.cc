@@ -218,8 +218,15 @@ HWY_INLINE void Dots(const T* a, int64_t a_row, const T* b, int64_t k, T* c, int
     const auto some = hn::FirstN(d, static_cast<size_t>(k - i));
     step([&](const T* at) HWY_ATTR { return hn::MaskedLoad(some, d, at); }, i);
   }
+  // Lane by lane: the intrinsics add the last ones as signed numbers, which must not overflow.
+  HWY_ALIGN T lane[hn::MaxLanes(d)];
 #pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) c[r * ldc] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
+  for (int r = 0; r < rows; ++r) {
+    hn::StoreU(sums[r], d, lane);
+    T sum = 0;
+    for (int64_t i = 0; i < LanesOf<T>(); ++i) sum = static_cast<T>(sum + lane[i]);
+    c[r * ldc] = sum;
+  }
 }
 constexpr int64_t few_columns = 4;
 template <class T>
