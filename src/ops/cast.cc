@@ -11,8 +11,7 @@
 namespace sardonyx::ops {
 namespace {
 
-// --- Text
-// -----------------------------------------------------------------------------------------
+// --- Text ---------------------------------------------------------------------------------------
 
 // Numbers go to and from text through one of these four types.
 ElementType text_medium(ElementType type) {
@@ -98,8 +97,7 @@ void from_text(ElementType type, const std::string* x, void* y, int64_t n,
   }
 }
 
-// --- Cast and CastLike
-// ----------------------------------------------------------------------------
+// --- Cast and CastLike --------------------------------------------------------------------------
 
 ElementType target_of(const NodeView& node) {
   const int64_t to = node.attr_int("to");
@@ -243,8 +241,7 @@ void upgrade_cast(UpgradeContext& ctx) {
   ctx.set_attribute("to", static_cast<int64_t>(*type));
 }
 
-// --- BitCast
-// --------------------------------------------------------------------------------------
+// --- BitCast ------------------------------------------------------------------------------------
 
 void infer_bit_cast(InferContext& ctx) {
   const ElementType from = ctx.element(0), to = target_of(ctx);

@@ -15,8 +15,7 @@ Indices indices_of(const RunContext& run, int input) {
   return Indices(run.in_type(input), run.data(input), run.in_size(input));
 }
 
-// --- Gather
-// ---------------------------------------------------------------------------------------
+// --- Gather -------------------------------------------------------------------------------------
 
 struct Split3 {  // a shape as [outer, dim, inner]
   int64_t outer, dim, inner;
@@ -82,8 +81,7 @@ std::unique_ptr<Step> prepare_gather(PrepareContext& ctx) {
   return step;
 }
 
-// --- GatherElements
-// -------------------------------------------------------------------------------
+// --- GatherElements -----------------------------------------------------------------------------
 
 void infer_gather_elements(InferContext& ctx) {
   const auto& data = ctx.shape(0);
@@ -118,8 +116,7 @@ std::unique_ptr<Step> prepare_gather_elements(PrepareContext& ctx) {
   });
 }
 
-// --- GatherND
-// -------------------------------------------------------------------------------------
+// --- GatherND -----------------------------------------------------------------------------------
 
 // Batch dimensions stand first in both, an index fills the last dimension of the indices.
 void infer_gather_nd(InferContext& ctx) {

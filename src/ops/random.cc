@@ -106,8 +106,7 @@ std::unique_ptr<Step> prepare_normal(PrepareContext& ctx) {
   return without_reading(std::move(step), ctx);
 }
 
-// --- Bernoulli
-// ------------------------------------------------------------------------------------
+// --- Bernoulli ----------------------------------------------------------------------------------
 
 void infer_bernoulli(InferContext& ctx) {
   ValueType type = ctx.type(0);
@@ -131,8 +130,7 @@ std::unique_ptr<Step> prepare_bernoulli(PrepareContext& ctx) {
       });
 }
 
-// --- Multinomial
-// ----------------------------------------------------------------------------------
+// --- Multinomial --------------------------------------------------------------------------------
 
 void infer_multinomial(InferContext& ctx) {
   const int64_t samples = ctx.attr_int("sample_size");

@@ -1,6 +1,5 @@
 // Resize, and Upsample, its older name.
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -12,199 +11,12 @@
 #include "ops/families/element_counts.h"
 #include "ops/families/fixed_point.h"
 #include "ops/families/moving.h"
+#include "ops/families/resize_sizes.h"
 
 namespace sardonyx::ops {
 namespace {
 
 using kernels::CoordinateMode;
-using kernels::NearestMode;
-using kernels::ResizeMode;
-
-template <class Enum>
-struct Word {
-  std::string_view word;
-  Enum meaning;
-};
-
-template <class Enum, size_t n>
-Enum meaning_of(const NodeView& node, std::string_view attribute, std::string_view fallback,
-                const Word<Enum> (&words)[n]) {
-  const std::string given = node.attr_string(attribute, fallback);
-  std::string legal;
-  for (const auto& [word, meaning] : words) {
-    if (word == given) return meaning;
-    if (!legal.empty()) legal += ", ";
-    legal += word;
-  }
-  node.fail("{} must be one of {}; got '{}'", attribute, legal, given);
-}
-
-// tf_half_pixel_for_nn left the standard with version 13: what an upgrade could not express by
-// another mode keeps it.
-constexpr Word<CoordinateMode> coordinate_words[] = {
-    {"half_pixel", CoordinateMode::half_pixel},
-    {"half_pixel_symmetric", CoordinateMode::half_pixel_symmetric},
-    {"pytorch_half_pixel", CoordinateMode::pytorch_half_pixel},
-    {"align_corners", CoordinateMode::align_corners},
-    {"asymmetric", CoordinateMode::asymmetric},
-    {"tf_crop_and_resize", CoordinateMode::tf_crop_and_resize},
-    {"tf_half_pixel_for_nn", CoordinateMode::tf_half_pixel_for_nn},
-};
-constexpr Word<ResizeMode> mode_words[] = {
-    {"nearest", ResizeMode::nearest}, {"linear", ResizeMode::linear}, {"cubic", ResizeMode::cubic}};
-constexpr Word<NearestMode> nearest_words[] = {
-    {"round_prefer_floor", NearestMode::round_prefer_floor},
-    {"round_prefer_ceil", NearestMode::round_prefer_ceil},
-    {"floor", NearestMode::floor},
-    {"ceil", NearestMode::ceil},
-};
-enum class Policy { stretch, not_larger, not_smaller };
-constexpr Word<Policy> policy_words[] = {{"stretch", Policy::stretch},
-                                         {"not_larger", Policy::not_larger},
-                                         {"not_smaller", Policy::not_smaller}};
-
-// What the attributes say, for both operators.
-struct Settings {
-  kernels::ResizeOptions options;
-  Policy policy = Policy::stretch;
-  std::optional<std::vector<int64_t>> axes;
-  int scales_input = 2, sizes_input = 3, roi_input = 1;  // -1: there is no such input
-};
-
-Settings settings_of(const NodeView& node) {
-  Settings s;
-  if (node.node().op_type == "Upsample") {
-    s.options.mode =
-        node.attr_string("mode", "nearest") == "nearest" ? ResizeMode::nearest : ResizeMode::linear;
-    s.options.coordinates = CoordinateMode::asymmetric;
-    s.options.nearest = NearestMode::floor;
-    s.scales_input = 1, s.sizes_input = -1, s.roi_input = -1;
-    return s;
-  }
-  s.options.mode = meaning_of(node, "mode", "nearest", mode_words);
-  s.options.coordinates =
-      meaning_of(node, "coordinate_transformation_mode", "half_pixel", coordinate_words);
-  s.options.nearest = meaning_of(node, "nearest_mode", "round_prefer_floor", nearest_words);
-  s.options.cubic_a = node.attr_float("cubic_coeff_a", -0.75f);
-  s.options.exclude_outside = node.attr_int("exclude_outside", 0) != 0;
-  s.options.antialias = node.attr_int("antialias", 0) != 0;
-  s.options.extrapolation_value = node.attr_float("extrapolation_value", 0.0f);
-  s.policy = meaning_of(node, "keep_aspect_ratio_policy", "stretch", policy_words);
-  s.axes = node.attr_ints("axes");
-  return s;
-}
-
-// The axes that scales and sizes speak of.
-std::vector<int64_t> resized_axes(const NodeView& node, const Settings& settings, int64_t rank) {
-  std::vector<int64_t> axes;
-  if (!settings.axes) {
-    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
-    return axes;
-  }
-  std::vector<bool> used(static_cast<size_t>(rank), false);
-  for (const int64_t axis : *settings.axes) {
-    axes.push_back(node.normalized_axis(axis, rank, "axes"));
-    if (used[static_cast<size_t>(axes.back())])
-      node.fail("axes must name each axis once; axis {} occurs twice", axes.back());
-    used[static_cast<size_t>(axes.back())] = true;
-  }
-  return axes;
-}
-
-struct Ratio {
-  int64_t over, under;
-};
-
-// What the scale stands for, where that is a fraction of small numbers: 0.6 is 3/5. And where the
-// float32 product of a size and the scale, rounded down, is that of the size and the fraction for
-// all sizes below 2^23/over: both products are off by 2^-24 of themselves at most, less than what
-// lies between the fraction's and the next whole number. Where the fraction's is a whole number,
-// the float's must not fall below it: its scale is no smaller, or by so little that the product is
-// rounded to it.
-std::optional<Ratio> ratio_of(float scale) {
-  constexpr int64_t most_under = 1024;
-  constexpr double most_over = 1e6, least_loss = 0x1p-25;
-  if (!(scale > 0) || static_cast<double>(scale) > most_over) return std::nullopt;
-  // The fractions that come closer to the scale, each after two before it.
-  Ratio before{0, 1}, last{1, 0};
-  double rest = static_cast<double>(scale);
-  while (true) {
-    const double whole = std::floor(rest);
-    if (whole > most_over) return std::nullopt;
-    const auto times = static_cast<int64_t>(whole);
-    const Ratio next{times * last.over + before.over, times * last.under + before.under};
-    if (next.under > most_under || static_cast<double>(next.over) > most_over) return std::nullopt;
-    const double fraction = static_cast<double>(next.over) / static_cast<double>(next.under);
-    if (static_cast<float>(fraction) == scale) {
-      const double loss = 1 - static_cast<double>(scale) / fraction;
-      return loss <= least_loss ? std::optional(next) : std::nullopt;
-    }
-    if (rest == whole) return std::nullopt;
-    rest = 1 / (rest - whole);
-    before = std::exchange(last, next);
-  }
-}
-
-// floor(size * scale) as the standard's own inference rounds it: the product of two float32. Of
-// sizes that float32 does not hold, the exact one.
-int64_t scaled_size(int64_t size, double extent, float scale) {
-  if (extent == 1 && size > 1 << 23) {
-    int64_t product = 0;
-    const auto ratio = ratio_of(scale);
-    if (ratio && !__builtin_mul_overflow(size, ratio->over, &product))
-      return product / ratio->under;
-  }
-  const float product =
-      extent == 1
-          ? static_cast<float>(size) * scale
-          : static_cast<float>(static_cast<double>(size) * extent * static_cast<double>(scale));
-  if (!(product >= 0 && product < 9e15f)) {  // NaN too
-    throw Error(ErrorCode::run_failed,
-                fmt::format("Resize: a size of {} scaled by {} is no size", size, scale));
-  }
-  return static_cast<int64_t>(std::floor(product));
-}
-
-// The same for a size that is not known yet.
-std::optional<Dim> scaled_size(const Dim& size, float scale) {
-  const auto ratio = ratio_of(scale);
-  return ratio ? std::optional(floor_div(size * Dim(ratio->over), ratio->under)) : std::nullopt;
-}
-
-// No less than the float32 product of a size and the scale, of which the fraction is no number:
-// what lies between the scale and the next whole one is more than what rounding adds.
-std::optional<Dim> largest_scaled(const Dim& size, float scale) {
-  constexpr float most = 1e6f;
-  if (scale > most) return std::nullopt;
-  return size * Dim(static_cast<int64_t>(std::ceil(scale)));
-}
-
-// Output size and scale of one axis where sizes were given.
-struct Target {
-  int64_t size;
-  double scale;
-};
-
-std::vector<Target> targets_of(Policy policy, const std::vector<int64_t>& in,
-                               const std::vector<int64_t>& sizes) {
-  std::vector<Target> targets;
-  double common = 0;
-  for (size_t i = 0; i < in.size(); ++i) {
-    const double scale =
-        in[i] == 0 ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(in[i]);
-    targets.push_back({sizes[i], scale});
-    const bool first = i == 0;
-    common = first                          ? scale
-             : policy == Policy::not_larger ? std::min(common, scale)
-                                            : std::max(common, scale);
-  }
-  if (policy == Policy::stretch) return targets;
-  for (size_t i = 0; i < in.size(); ++i) {
-    targets[i] = {static_cast<int64_t>(std::floor(common * static_cast<double>(in[i]) + 0.5)),
-                  common};
-  }
-  return targets;
-}
 
 std::vector<double> as_doubles(ElementType type, const void* data, int64_t n) {
   std::vector<double> values(static_cast<size_t>(n));
@@ -224,8 +36,7 @@ std::vector<double> as_doubles(const Tensor& tensor) {
   return as_doubles(held.element_type(), held.data(), held.size());
 }
 
-// --- Inference
-// ------------------------------------------------------------------------------------
+// --- Inference ----------------------------------------------------------------------------------
 
 bool has_input(const InferContext& ctx, int i) { return i >= 0 && ctx.has_input(i); }
 
@@ -236,7 +47,7 @@ bool is_given(const InferContext& ctx, int i) {
   return !length || *length > 0;
 }
 
-void infer_sizes(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes,
+void infer_sizes(InferContext& ctx, const ResizeSettings& s, const std::vector<int64_t>& axes,
                  Dims& out) {
   const auto sizes = values_of(ctx, s.sizes_input);
   if (!sizes) require_elements(ctx, s.sizes_input, axes.size());
@@ -249,17 +60,18 @@ void infer_sizes(InferContext& ctx, const Settings& s, const std::vector<int64_t
       in.push_back(*size.value()), asked.push_back(*(*sizes)[i].value());
     }
     if (sizes) ctx.require_at_least((*sizes)[i], 0, "a size in sizes");
-    size = sizes && s.policy == Policy::stretch
-               ? (*sizes)[i]
-               : ctx.unknown(sizes && s.policy == Policy::not_larger ? std::optional((*sizes)[i])
-                                                                     : std::nullopt);
+    size =
+        sizes && s.policy == AspectRatio::stretch
+            ? (*sizes)[i]
+            : ctx.unknown(sizes && s.policy == AspectRatio::not_larger ? std::optional((*sizes)[i])
+                                                                       : std::nullopt);
   }
-  if (s.policy == Policy::stretch || in.size() != axes.size()) return;
-  const auto targets = targets_of(s.policy, in, asked);
+  if (s.policy == AspectRatio::stretch || in.size() != axes.size()) return;
+  const auto targets = resize_targets(s.policy, in, asked);
   for (size_t i = 0; i < axes.size(); ++i) out[static_cast<size_t>(axes[i])] = Dim(targets[i].size);
 }
 
-void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_t>& axes,
+void infer_scales(InferContext& ctx, const ResizeSettings& s, const std::vector<int64_t>& axes,
                   Dims& out) {
   const Tensor* scales = ctx.constant(s.scales_input);
   const bool crops = s.options.coordinates == CoordinateMode::tf_crop_and_resize;
@@ -296,7 +108,7 @@ void infer_scales(InferContext& ctx, const Settings& s, const std::vector<int64_
 }
 
 void infer(InferContext& ctx) {
-  const Settings s = settings_of(ctx);
+  const ResizeSettings s = resize_settings(ctx);
   const auto& in = ctx.shape(0);
   if (!in) {
     const int with = is_given(ctx, s.sizes_input) ? s.sizes_input : s.scales_input;
@@ -315,8 +127,7 @@ void infer(InferContext& ctx) {
   ctx.set(0, ctx.element(0), std::move(out));
 }
 
-// --- Running
-// --------------------------------------------------------------------------------------
+// --- Running ------------------------------------------------------------------------------------
 
 // The values that with the sizes decide the sampling tables.
 struct Values {
@@ -324,7 +135,7 @@ struct Values {
   std::vector<int64_t> sizes;  // empty where the output's sizes are the ones asked for
 };
 
-std::vector<kernels::ResizeAxis> axes_of(const Settings& s, const Values& values,
+std::vector<kernels::ResizeAxis> axes_of(const ResizeSettings& s, const Values& values,
                                          std::span<const int64_t> in,
                                          std::span<const int64_t> out) {
   std::vector<kernels::ResizeAxis> result;
@@ -332,13 +143,13 @@ std::vector<kernels::ResizeAxis> axes_of(const Settings& s, const Values& values
   std::vector<int64_t> axes = s.axes.value_or(std::vector<int64_t>());
   for (size_t d = 0; !s.axes && d < in.size(); ++d) axes.push_back(static_cast<int64_t>(d));
   for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(in.size()) : 0;
-  std::vector<Target> targets;
+  std::vector<ResizeTarget> targets;
   if (values.scales.empty()) {
     std::vector<int64_t> before, sizes = values.sizes;
     for (const int64_t axis : axes) before.push_back(in[static_cast<size_t>(axis)]);
     for (size_t i = 0; values.sizes.size() != axes.size() && i < axes.size(); ++i)
       sizes.push_back(out[static_cast<size_t>(axes[i])]);
-    targets = targets_of(s.policy, before, sizes);
+    targets = resize_targets(s.policy, before, sizes);
   }
   const size_t n = axes.size();
   for (size_t i = 0; i < n; ++i) {
@@ -353,7 +164,7 @@ std::vector<kernels::ResizeAxis> axes_of(const Settings& s, const Values& values
 // Tables made for the sizes met so far; they stay as long as the step. Thread-safe.
 class Tables {
  public:
-  explicit Tables(Settings settings) : settings_(std::move(settings)) {}
+  explicit Tables(ResizeSettings settings) : settings_(std::move(settings)) {}
 
   // Null where more sizes have been met than are kept.
   const kernels::Resize* find_or_make(const Values& values, std::span<const int64_t> in,
@@ -374,7 +185,7 @@ class Tables {
                        std::span<const int64_t> out) const {
     return kernels::Resize(settings_.options, axes_of(settings_, values, in, out));
   }
-  const Settings& settings() const { return settings_; }
+  const ResizeSettings& settings() const { return settings_; }
 
  private:
   static constexpr size_t most = 64;
@@ -382,7 +193,7 @@ class Tables {
     Shape in, out;
     kernels::Resize resize;
   };
-  Settings settings_;
+  ResizeSettings settings_;
   mutable std::mutex mutex_;
   mutable std::deque<Entry> entries_;
 };
@@ -415,7 +226,7 @@ std::unique_ptr<Step> fixed_step(std::shared_ptr<const Tables> tables, Values va
       });
 }
 
-Values read_values(const RunContext& run, const Settings& s) {
+Values read_values(const RunContext& run, const ResizeSettings& s) {
   Values values;
   const auto given = [&](int i) { return i >= 0 && run.has_input(i) && run.in_size(i) > 0; };
   if (given(s.sizes_input)) {
@@ -451,7 +262,7 @@ bool is_given(const PrepareContext& ctx, int i) {
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const Settings s = settings_of(ctx);
+  const ResizeSettings s = resize_settings(ctx);
   const ElementType type = ctx.in_element(0);
   const auto tables = std::make_shared<const Tables>(s);
   if (!kernels::Resize(s.options, {}).supports(type))
@@ -462,10 +273,11 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       s.options.coordinates == CoordinateMode::tf_crop_and_resize && is_given(ctx, s.roi_input);
   const Tensor* roi = needs_roi ? ctx.constant(s.roi_input) : nullptr;
   // Stretched to given sizes, the sizes of input and output say all.
-  const auto sizes =
-      by_sizes && s.policy != Policy::stretch ? constant_numbers(ctx, s.sizes_input) : std::nullopt;
-  const bool fixed =
-      (by_sizes ? s.policy == Policy::stretch || sizes : scales != nullptr) && (!needs_roi || roi);
+  const auto sizes = by_sizes && s.policy != AspectRatio::stretch
+                         ? constant_numbers(ctx, s.sizes_input)
+                         : std::nullopt;
+  const bool fixed = (by_sizes ? s.policy == AspectRatio::stretch || sizes : scales != nullptr) &&
+                     (!needs_roi || roi);
   if (!fixed) return changing_step(tables, type);
   Values values;
   if (scales) values.scales = as_doubles(*scales);
@@ -478,8 +290,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return step;
 }
 
-// --- Upgrades
-// -------------------------------------------------------------------------------------
+// --- Upgrades -----------------------------------------------------------------------------------
 
 void set_asymmetric(UpgradeContext& ctx, std::string_view nearest) {
   ctx.set_attribute("coordinate_transformation_mode", std::string_view("asymmetric"));

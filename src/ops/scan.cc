@@ -210,8 +210,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       "scan", [body, layout, stacks](RunContext& run) { run_scan(run, *body, layout, stacks); });
 }
 
-// --- Version 8
-// ----------------------------------------------------------------------------------
+// --- Version 8 ----------------------------------------------------------------------------------
 
 // Names that nothing else has: made from that of an output, which is the model's only one.
 class Names {

@@ -73,8 +73,7 @@ size_t position_of(int64_t given, size_t count, bool inserting) {
   return static_cast<size_t>(given < 0 ? given + n : given);
 }
 
-// --- Making and changing
-// --------------------------------------------------------------------------
+// --- Making and changing ------------------------------------------------------------------------
 
 void infer_construct(InferContext& ctx) {
   ValueType item;
@@ -150,8 +149,7 @@ std::unique_ptr<Step> prepare_erase(PrepareContext&) {
   });
 }
 
-// --- Reading
-// --------------------------------------------------------------------------------------
+// --- Reading ------------------------------------------------------------------------------------
 
 void infer_at(InferContext& ctx) {
   check_sequence(ctx);
@@ -179,8 +177,7 @@ std::unique_ptr<Step> prepare_length(PrepareContext&) {
   });
 }
 
-// --- SplitToSequence
-// ------------------------------------------------------------------------------
+// --- SplitToSequence ----------------------------------------------------------------------------
 
 // The size that all parts of a dimension have, where they have one.
 std::optional<Dim> common_part(const InferContext& ctx, const Dim& size) {
@@ -295,8 +292,7 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
       });
 }
 
-// --- ConcatFromSequence
-// ---------------------------------------------------------------------------
+// --- ConcatFromSequence -------------------------------------------------------------------------
 
 // The sizes of all items added up.
 Dim joined_size(InferContext& ctx, const Dim& item, const Dim* count) {

@@ -13,8 +13,7 @@
 namespace sardonyx::ops {
 namespace {
 
-// --- StringConcat
-// ---------------------------------------------------------------------------------
+// --- StringConcat -------------------------------------------------------------------------------
 
 void infer_concat(InferContext& ctx) {
   const auto &x = ctx.shape(0), &y = ctx.shape(1);
@@ -49,8 +48,7 @@ std::unique_ptr<Step> prepare_concat(PrepareContext&) {
       });
 }
 
-// --- StringSplit
-// ----------------------------------------------------------------------------------
+// --- StringSplit --------------------------------------------------------------------------------
 
 using Parts = std::vector<std::string_view>;
 
@@ -127,8 +125,7 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
   });
 }
 
-// --- StringNormalizer
-// -----------------------------------------------------------------------------
+// --- StringNormalizer ---------------------------------------------------------------------------
 
 enum class Case { none, lower, upper };
 
@@ -196,8 +193,7 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
   });
 }
 
-// --- RegexFullMatch
-// -------------------------------------------------------------------------------
+// --- RegexFullMatch -----------------------------------------------------------------------------
 
 void infer_regex(InferContext& ctx) {
   ValueType type = ctx.type(0);

@@ -17,8 +17,7 @@ namespace sardonyx::ops {
 // The most dimensions that steps with fixed arrays in their state take.
 inline constexpr int64_t max_step_rank = 16;
 
-// --- While inferring
-// ------------------------------------------------------------------------------
+// --- While inferring ----------------------------------------------------------------------------
 
 // All elements of an integer input as expressions, however large a constant it is; nullopt where
 // they are not known.
@@ -48,8 +47,7 @@ Dim product(std::span<const Dim> dims);
 // Of two sizes that must agree, the one that says more.
 Dim agreed(InferContext& ctx, const Dim& a, const Dim& b, std::string_view what);
 
-// --- While preparing and running
-// ------------------------------------------------------------------
+// --- While preparing and running ----------------------------------------------------------------
 
 // The elements of an integer input that never changes; nullopt otherwise.
 std::optional<std::vector<int64_t>> constant_numbers(const PrepareContext& ctx, int i);

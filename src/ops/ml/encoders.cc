@@ -17,8 +17,7 @@
 namespace sardonyx::ops {
 namespace {
 
-// --- LabelEncoder
-// ---------------------------------------------------------------------------------
+// --- LabelEncoder -------------------------------------------------------------------------------
 
 // A list of keys or values, from whichever attribute holds it.
 std::optional<Tensor> list_of(const NodeView& node, std::string_view what) {
@@ -240,8 +239,7 @@ void upgrade_label_encoder(UpgradeContext& ctx) {
   ctx.set_attribute(to_places ? "values_int64s" : "keys_int64s", std::move(places));
 }
 
-// --- CategoryMapper
-// -------------------------------------------------------------------------------
+// --- CategoryMapper -----------------------------------------------------------------------------
 
 void infer_category_mapper(InferContext& ctx) {
   ValueType type = ctx.type(0);
@@ -279,8 +277,7 @@ std::unique_ptr<Step> prepare_category_mapper(PrepareContext& ctx) {
       });
 }
 
-// --- OneHotEncoder
-// --------------------------------------------------------------------------------
+// --- OneHotEncoder ------------------------------------------------------------------------------
 
 void infer_one_hot(InferContext& ctx) {
   const auto categories = ml::labels_of(ctx, "cats_int64s", "cats_strings");

@@ -82,8 +82,7 @@ void check_per_feature(InferContext& ctx, std::string_view name, size_t size,
                     fmt::format("{} must have 1 element or one per feature", name));
 }
 
-// --- Scaler
-// ---------------------------------------------------------------------------------------
+// --- Scaler -------------------------------------------------------------------------------------
 
 void infer_scaler(InferContext& ctx) {
   for (const auto* name : {"scale", "offset"})
@@ -116,8 +115,7 @@ std::unique_ptr<Step> prepare_scaler(PrepareContext& ctx) {
   });
 }
 
-// --- Normalizer
-// -----------------------------------------------------------------------------------
+// --- Normalizer ---------------------------------------------------------------------------------
 
 enum class Norm { max, l1, l2 };
 
@@ -169,8 +167,7 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
   });
 }
 
-// --- Imputer
-// --------------------------------------------------------------------------------------
+// --- Imputer ------------------------------------------------------------------------------------
 
 void infer_imputer(InferContext& ctx) {
   const bool whole = is_integer(ctx.element(0));
@@ -220,8 +217,7 @@ std::unique_ptr<Step> prepare_imputer(PrepareContext& ctx) {
                                       : impute<float>(replaced, std::move(imputed));
 }
 
-// --- Binarizer
-// ------------------------------------------------------------------------------------
+// --- Binarizer ----------------------------------------------------------------------------------
 
 void infer_same(InferContext& ctx) { ctx.set(0, ctx.type(0)); }
 
@@ -248,8 +244,7 @@ std::unique_ptr<Step> prepare_binarizer(PrepareContext& ctx) {
   });
 }
 
-// --- FeatureVectorizer
-// ----------------------------------------------------------------------------
+// --- FeatureVectorizer --------------------------------------------------------------------------
 
 // Input i takes the columns that inputdimensions says, cut or filled with zeros.
 void infer_vectorizer(InferContext& ctx) {
@@ -292,8 +287,7 @@ std::unique_ptr<Step> prepare_vectorizer(PrepareContext& ctx) {
   });
 }
 
-// --- ArrayFeatureExtractor
-// ------------------------------------------------------------------------
+// --- ArrayFeatureExtractor ----------------------------------------------------------------------
 
 void infer_extractor(InferContext& ctx) {
   const auto& in = ctx.shape(0);

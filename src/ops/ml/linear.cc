@@ -57,8 +57,7 @@ void for_scores(RunContext& run, const kernels::LinearTargets& linear, Take&& ta
   });
 }
 
-// --- LinearRegressor
-// ------------------------------------------------------------------------------
+// --- LinearRegressor ----------------------------------------------------------------------------
 
 size_t target_count(const NodeView& node) {
   const int64_t targets = node.attr_int("targets", 1);
@@ -83,8 +82,7 @@ std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
   });
 }
 
-// --- LinearClassifier
-// -----------------------------------------------------------------------------
+// --- LinearClassifier ---------------------------------------------------------------------------
 
 struct Classifier {
   kernels::LinearTargets linear;

@@ -13,8 +13,7 @@ namespace {
 
 using Kind = ir::TypeProto::Kind;
 
-// --- ZipMap
-// ---------------------------------------------------------------------------------------
+// --- ZipMap -------------------------------------------------------------------------------------
 
 void infer_zip(InferContext& ctx) {
   const auto labels = ml::labels_of(ctx, "classlabels_int64s", "classlabels_strings");
@@ -57,8 +56,7 @@ std::unique_ptr<Step> prepare_zip(PrepareContext& ctx) {
   });
 }
 
-// --- DictVectorizer
-// -------------------------------------------------------------------------------
+// --- DictVectorizer -----------------------------------------------------------------------------
 
 ElementType map_value_type(const ValueType& type) {
   return type.nested ? type.nested->element : ElementType::undefined;
@@ -118,8 +116,7 @@ std::unique_ptr<Step> prepare_dict(PrepareContext& ctx) {
                            : dict_step(vocabulary.integers, type);
 }
 
-// --- CastMap
-// --------------------------------------------------------------------------------------
+// --- CastMap ------------------------------------------------------------------------------------
 
 ElementType cast_target(const NodeView& node) {
   const std::string to = node.attr_string("cast_to", "TO_FLOAT");

@@ -74,8 +74,7 @@ void for_samples(RunContext& run, const State& s, size_t expected, Row&& row) {
       });
 }
 
-// --- SVMRegressor
-// ---------------------------------------------------------------------------------
+// --- SVMRegressor -------------------------------------------------------------------------------
 
 void infer_regressor(InferContext& ctx) {
   const auto samples = ml::samples_of(ctx);
@@ -142,8 +141,7 @@ std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
       });
 }
 
-// --- SVMClassifier
-// --------------------------------------------------------------------------------
+// --- SVMClassifier ------------------------------------------------------------------------------
 
 struct Classifier {
   SupportVectors support;

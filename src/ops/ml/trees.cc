@@ -56,8 +56,7 @@ void check_lengths(const NodeView& node, size_t expected,
   }
 }
 
-// --- The old form
-// ---------------------------------------------------------------------------------
+// --- The old form -------------------------------------------------------------------------------
 
 // Trees whose nodes, leaves among them, have numbers of their own in each tree.
 // Where the node with some number of some tree stands in the lists. Files nearly always list trees
@@ -240,8 +239,7 @@ class OldFormReader {
   TreeEntries entries_;
 };
 
-// --- Walking
-// --------------------------------------------------------------------------------------
+// --- Walking ------------------------------------------------------------------------------------
 
 // A forest for the samples of one node, and the memory its runs take.
 class Trees {
@@ -394,8 +392,7 @@ void infer_rows(InferContext& ctx, ElementType type, int64_t columns, int output
   ctx.set(output, type, {samples ? samples->rows : ctx.unknown(), Dim(columns)});
 }
 
-// --- TreeEnsembleRegressor
-// ------------------------------------------------------------------------
+// --- TreeEnsembleRegressor ----------------------------------------------------------------------
 
 int64_t target_count(const NodeView& node) {
   const int64_t targets = node.attr_int("n_targets", 1);
@@ -430,8 +427,7 @@ std::unique_ptr<Step> prepare_regressor(PrepareContext& ctx) {
                         });
 }
 
-// --- TreeEnsembleClassifier
-// -----------------------------------------------------------------------
+// --- TreeEnsembleClassifier ---------------------------------------------------------------------
 
 struct Classes {
   ml::Labels labels;
@@ -527,8 +523,7 @@ std::unique_ptr<Step> prepare_classifier(PrepareContext& ctx) {
   return make_tree_step("ml.trees.classifier", std::move(trees), TreeAggregate::sum, write);
 }
 
-// --- TreeEnsemble
-// ---------------------------------------------------------------------------------
+// --- TreeEnsemble -------------------------------------------------------------------------------
 
 Tensor tensor_of(const NodeView& node, std::string_view name) {
   const auto* proto = node.attr_tensor(name);
