@@ -1,10 +1,17 @@
-// ConvTranspose: a matrix product that makes columns, and their sum into images.
+// ConvTranspose, as convolutions whose outputs are put together, or, where W is no constant, there
+// are groups or dilations, as a matrix product that makes columns, and their sum into images. And
+// its fused form (domain "sardonyx", for what runs as convolutions; see
+// ops/families/conv_transpose.h): inputs X, W, B?, nothing, and a constant factor for the weights
+// of each output channel?; attribute channels_last: X and Y are N x spatial x C.
 #include <algorithm>
 
 #include "base/checked.h"
 #include "kernels/conv/columns.h"
+#include "kernels/conv/transposed.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
+#include "ops/families/conv_transpose.h"
+#include "ops/families/packed_conv.h"
 #include "ops/families/product.h"
 #include "ops/families/wide.h"
 #include "ops/families/window.h"
@@ -79,7 +86,7 @@ Dim output_size(const Settings& s, size_t spatial, size_t i, const Dim& in, cons
 
 void infer(InferContext& ctx) {
   const Settings settings = read_settings(ctx);
-  const auto& x = ctx.shape(0);
+  const auto x = channels_first(ctx, ctx.shape(0));
   const auto& w = ctx.shape(1);
   if (!x || !w) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (x->size() < 3 || x->size() != w->size()) {
@@ -100,12 +107,21 @@ void infer(InferContext& ctx) {
                         "kernel_shape must be that of W");
     y.push_back(output_size(settings, x->size() - 2, i, (*x)[i + 2], (*w)[i + 2]));
   }
-  ctx.set(0, ctx.element(0), std::move(y));
+  ctx.set(0, ctx.element(0), in_layout(ctx, std::move(y)));
+}
+
+// Sizes of images as N x C x spatial.
+Shape images(std::span<const int64_t> sizes, bool channels_last) {
+  Shape shape(sizes.begin(), sizes.end());
+  if (channels_last) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+  return shape;
 }
 
 // `in` and `out` are those of X and Y; channels too.
-ConvShape shape_at_bind(const BindContext& bind, const Settings& s) {
-  const auto x = bind.in_shape(0), w = bind.in_shape(1), y = bind.out_shape(0);
+ConvShape shape_at_bind(const BindContext& bind, const Settings& s, bool channels_last = false) {
+  const Shape x = images(bind.in_shape(0), channels_last),
+              y = images(bind.out_shape(0), channels_last);
+  const auto w = bind.in_shape(1);
   if (x.size() > ConvShape::max_rank + 2) {
     throw Error(
         ErrorCode::unsupported,
@@ -117,6 +133,7 @@ ConvShape shape_at_bind(const BindContext& bind, const Settings& s) {
                             to_string(x), to_string(w), s.group));
   }
   ConvShape shape;
+  shape.channels_last = channels_last;
   shape.batch = x[0], shape.in_channels = x[1], shape.out_channels = y[1], shape.group = s.group;
   shape.rank = static_cast<int>(x.size()) - 2;
   for (size_t i = 0; i + 2 < x.size(); ++i) {
@@ -132,6 +149,87 @@ ConvShape shape_at_bind(const BindContext& bind, const Settings& s) {
   }
   return shape;
 }
+
+}  // namespace
+
+std::string_view refuses_phases(const NodeView& node, const Tensor* w) {
+  if (w == nullptr) return "W is not constant";
+  if (w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 || w->size() == 0)
+    return "W has a form of no kernel";
+  ConvShape shape;
+  shape.rank = static_cast<int>(w->rank()) - 2;
+  shape.group = node.attr_int("group", 1);
+  const auto dilations = node.attr_ints("dilations").value_or(std::vector<int64_t>());
+  if (dilations.size() == static_cast<size_t>(shape.rank))
+    std::ranges::copy(dilations, shape.dilation.begin());
+  return kernels::transposed_applies(shape) ? "" : "several groups, or a dilated kernel";
+}
+
+namespace {
+
+// --- As convolutions -----------------------------------------------------------------------------
+
+struct PhasesState {
+  ConvShape shape;
+  WideArguments wide;
+  int64_t scratch = 0;
+};
+
+// The constant weights, packed as `shape` says.
+std::shared_ptr<const Pack<Tensor>> pack_weights(PrepareContext& ctx, const ConvShape& shape) {
+  const Tensor& w = *ctx.constant(1);
+  const Tensor factors = weight_factors(ctx, 4, shape.out_channels);
+  std::string format =
+      fmt::format("transposed {} {}", to_string(w.shape()), name_of(w.element_type()));
+  for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i)
+    format += fmt::format(" {}", shape.stride[i]);
+  format += fmt::format("{}{}{}", shape.channels_last ? " last" : "",
+                        shape.winograd != 0 ? fmt::format(" winograd {}", shape.winograd) : "",
+                        factor_mark(factors));
+  const int64_t bytes = kernels::transposed_packed_size(shape);
+  return ctx.packed<Tensor>(1, format, bytes, [w, factors, shape, bytes](ThreadPool& pool) {
+    const Tensor values = as_floats(w, pool);
+    Tensor made(ElementType::uint8, Shape{bytes});
+    kernels::pack_transposed_weights(
+        shape, values.elements<float>().data(),
+        factors.size() == 0 ? nullptr : factors.elements<float>().data(), made.mutable_data(),
+        &pool);
+    return made;
+  });
+}
+
+std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const Settings& settings) {
+  const auto w = ctx.constant(1)->shape();
+  ConvShape format;
+  format.channels_last = has_channels_last(ctx);
+  format.rank = static_cast<int>(w.size()) - 2;
+  format.in_channels = w[0], format.out_channels = w[1];
+  for (size_t i = 0; i < static_cast<size_t>(format.rank); ++i)
+    format.kernel[i] = w[i + 2], format.stride[i] = settings.window.stride(i);
+  const auto packed = pack_weights(ctx, format);
+  auto step = make_step<PhasesState>(
+      "conv_transpose.phases",
+      [settings, format](BindContext& bind, PhasesState& s) {
+        ScratchLayout layout;
+        s.shape = shape_at_bind(bind, settings, format.channels_last);
+        for (const int i : {0, 2}) s.wide.plan_in(bind, i, ElementType::float32, layout);
+        s.wide.plan_out(bind, 0, ElementType::float32, layout);
+        s.scratch = layout.take(kernels::transposed_scratch_bytes(s.shape, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [packed, epilogue = read_epilogue(ctx)](RunContext& run, const PhasesState& s) {
+        kernels::Epilogue with_bias = epilogue;
+        with_bias.bias = s.wide.in<float>(run, 2);
+        kernels::transposed_run(s.shape, s.wide.in<float>(run, 0), packed->get(run.pool()).data(),
+                                s.wide.out<float>(run, 0), with_bias, scratch_at(run, s.scratch),
+                                run.pool());
+        s.wide.finish<float>(run, 0);
+      });
+  step->traits().unread_inputs = {1, 4};
+  return step;
+}
+
+// --- By columns ----------------------------------------------------------------------------------
 
 struct State {
   ConvShape shape;
@@ -175,13 +273,10 @@ void run_groups(RunContext& run, const State& s) {
   s.wide.finish<T>(run, 0);
 }
 
-std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const ElementType type = ctx.in_element(0), compute = compute_type(type);
-  if (!computes_in_float(type) && type != ElementType::float64)
-    ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
+std::unique_ptr<Step> prepare_columns(const Settings& settings, ElementType compute) {
   return make_step<State>(
       "conv_transpose.columns",
-      [settings = read_settings(ctx), compute](BindContext& bind, State& s) {
+      [settings, compute](BindContext& bind, State& s) {
         ScratchLayout layout;
         s.shape = shape_at_bind(bind, settings);
         s.wide.plan(bind, compute, layout);
@@ -204,7 +299,24 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       });
 }
 
-constexpr Operator operators[] = {{.name = "ConvTranspose", .infer = infer, .prepare = prepare}};
+std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  const ElementType type = ctx.in_element(0), compute = compute_type(type);
+  if (!computes_in_float(type) && type != ElementType::float64)
+    ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
+  const Settings settings = read_settings(ctx);
+  const std::string_view reason =
+      compute == ElementType::float64 ? "sums of double" : refuses_phases(ctx, ctx.constant(1));
+  if (reason.empty()) return prepare_phases(ctx, settings);
+  ctx.refuse("conv_transpose.phases", std::string(reason));
+  if (!ctx.node().domain.empty())
+    ctx.fail(ErrorCode::internal, "the fused form must run as convolutions");
+  return prepare_columns(settings, compute);
+}
+
+constexpr Operator operators[] = {
+    {.name = "ConvTranspose", .infer = infer, .prepare = prepare},
+    {.name = "ConvTranspose", .domain = "sardonyx", .infer = infer, .prepare = prepare},
+};
 
 }  // namespace
 

@@ -3,30 +3,25 @@
 #include "ops/families/product.h"
 
 namespace sardonyx::ops {
-namespace {
 
-// The factors of the output channels, where the node has any.
-Tensor weight_factors(const PrepareContext& ctx, int w, int factors) {
+Tensor weight_factors(const PrepareContext& ctx, int factors, int64_t channels) {
   if (!ctx.has_input(factors)) return Tensor();
   ThreadPool alone(1);  // they are few
   Tensor values = as_floats(*ctx.constant(factors), alone);
-  if (ctx.constant(w)->shape()[0] != values.size())
+  if (channels != values.size())
     ctx.fail("{} must have one factor for each output channel", ctx.input_name(factors));
   return values;
 }
 
-// Tells apart packs of the same weights with other factors: the factors' bytes.
 std::string factor_mark(const Tensor& factors) {
   if (factors.size() == 0) return "";
   return " times " + std::string(static_cast<const char*>(factors.data()), factors.byte_size());
 }
 
-}  // namespace
-
 std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels::ConvShape& shape,
                                               int w, int factors) {
   const Tensor& weights = *ctx.constant(w);
-  const Tensor multiplied = weight_factors(ctx, w, factors);
+  const Tensor multiplied = weight_factors(ctx, factors, weights.shape()[0]);
   const std::string format =
       fmt::format("conv {} {} group {}{}{}{}{}{}", to_string(weights.shape()),
                   name_of(weights.element_type()), shape.group, shape.channels_last ? " last" : "",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "kernels/conv/conv.h"
 #include "ops/prepare_context.h"
@@ -13,5 +14,10 @@ namespace sardonyx::ops {
 // steps and sessions that pack them so.
 std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels::ConvShape& shape,
                                               int w, int factors);
+
+// Factors of that many output channels (input `factors`); empty where the node has none.
+Tensor weight_factors(const PrepareContext& ctx, int factors, int64_t channels);
+// Tells apart packs of the same weights with other factors: the factors' bytes.
+std::string factor_mark(const Tensor& factors);
 
 }  // namespace sardonyx::ops

@@ -1,0 +1,15 @@
+// ConvTranspose's way as convolutions (kernels/conv/transposed.h), which alone has a fused form.
+#pragma once
+
+#include <string_view>
+
+#include "ir/tensor.h"
+#include "ops/node_view.h"
+
+namespace sardonyx::ops {
+
+// Why a ConvTranspose of floats with these weights (null where they are no constant) does not go
+// that way; empty where it does.
+std::string_view refuses_phases(const NodeView& node, const Tensor* weights);
+
+}  // namespace sardonyx::ops
