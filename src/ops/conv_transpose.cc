@@ -154,6 +154,7 @@ ConvShape shape_at_bind(const BindContext& bind, const Settings& s, bool channel
 
 std::string_view refuses_phases(const NodeView& node, const Tensor* w) {
   if (w == nullptr) return "W is not constant";
+  if (!computes_in_float(w->element_type())) return "sums of double";
   if (w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 || w->size() == 0)
     return "W has a form of no kernel";
   ConvShape shape;

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "ir/tensor.h"
+#include "ops/families/conv_transpose.h"
+#include "ops/node_view.h"
 #include "ops/upgrade_context.h"
 #include "rewrite/attention.h"
 #include "rewrite/graph_index.h"
@@ -33,6 +35,11 @@ float attr_float(const ir::Node& node, std::string_view name, float fallback) {
 
 bool near(std::optional<double> value, double wanted) {
   return value && std::abs(*value - wanted) <= 1e-3 * std::abs(wanted);
+}
+
+// The operators whose fused form takes images, and a factor for each output channel.
+bool is_conv(const ir::Node& node) {
+  return is_product(node, "Conv") || is_product(node, "ConvTranspose");
 }
 
 class Fuser {
@@ -81,17 +88,31 @@ class Fuser {
     return true;
   }
 
-  // BatchNormalization after Conv becomes part of its weights and bias.
+  // The constant weights of a convolution that has a fused form; null: it has none.
+  const Tensor* conv_weights(const ir::Node& conv) const {
+    const Tensor* w = index_.constant(conv.inputs[1]);
+    const bool any = conv.op_type != "ConvTranspose" ||
+                     ops::refuses_phases(ops::NodeView(conv, nullptr), w).empty();
+    return any ? w : nullptr;
+  }
+  // Their axis of output channels.
+  static size_t output_axis(const ir::Node& conv) { return conv.op_type == "Conv" ? 0 : 1; }
+
+  bool is_transposed(const ir::Node& node) const {
+    return node.op_type == "ConvTranspose" &&
+           (node.domain == "sardonyx" || (node.domain.empty() && conv_weights(node) != nullptr));
+  }
+
+  // BatchNormalization after a convolution becomes part of its weights and bias.
   bool fold_batch_normalization(size_t i) {
     ir::Node& norm = index_.node(i);
     if (!is_op(&norm, "BatchNormalization") || attr_int(norm, "training_mode", 0) != 0)
       return false;
     const size_t c = index_.producer_index(norm.inputs[0]);
-    if (c == index_.size() || !is_product(index_.node(c), "Conv") ||
-        index_.uses(norm.inputs[0]) != 1)
+    if (c == index_.size() || !is_conv(index_.node(c)) || index_.uses(norm.inputs[0]) != 1)
       return false;
     const ir::Node& conv = index_.node(c);
-    const Tensor* w = index_.constant(conv.inputs[1]);
+    const Tensor* w = conv_weights(conv);
     const bool has_bias = conv.inputs.size() > 2 && !conv.inputs[2].empty();
     const Tensor* b = has_bias ? index_.constant(conv.inputs[2]) : nullptr;
     std::vector<Tensor> parameters;
@@ -101,14 +122,14 @@ class Fuser {
       parameters.push_back(ir::aligned(*p));
     }
     if (w == nullptr || (has_bias && b == nullptr) || w->rank() < 3) return false;
-    const int64_t channels = w->shape()[0];
+    const int64_t channels = w->shape()[output_axis(conv)];
     for (const Tensor& p : parameters) {
       if (p.size() != channels) return false;
     }
     if (b != nullptr && (b->size() != channels || b->element_type() != ElementType::float32))
       return false;
 
-    // The weights stay where they are; Conv's fused form multiplies them while it packs them.
+    // The weights stay where they are; the fused form multiplies them while it packs them.
     Tensor factors(ElementType::float32, {channels}), bias(ElementType::float32, {channels});
     const float epsilon = attr_float(norm, "epsilon", 1e-5f);
     const auto scale = parameters[0].elements<float>(), shift = parameters[1].elements<float>();
@@ -228,8 +249,9 @@ class Fuser {
   bool epilogue(size_t i) {
     const ir::Node& first = index_.node(i);
     const bool folded = first.domain == "sardonyx" && first.op_type == "Conv";
-    const bool conv = folded || is_op(&first, "Conv"), matmul = is_product(first, "MatMul"),
-               gemm = is_product(first, "Gemm");
+    const bool transposed = is_transposed(first);
+    const bool conv = folded || is_op(&first, "Conv") || transposed,
+               matmul = is_product(first, "MatMul"), gemm = is_product(first, "Gemm");
     if (!(conv || matmul || gemm) || !index_.is_float32(first.outputs[0])) return false;
     if (matmul) {
       const Tensor* b = index_.constant(first.inputs[1]);
@@ -252,7 +274,7 @@ class Fuser {
         if (term != nullptr && index_.same_shape(next.outputs[0], value)) {
           if (!activated && !residual && !gemm && take_bias(fused, *term, conv)) {
             taken = true;
-          } else if (!gemm && !residual && index_.same_shape(*term, value) &&
+          } else if (!gemm && !transposed && !residual && index_.same_shape(*term, value) &&
                      index_.constant(*term) == nullptr) {
             fused.inputs.resize(std::max<size_t>(fused.inputs.size(), 4));
             fused.inputs[3] = *term;

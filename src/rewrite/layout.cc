@@ -18,6 +18,8 @@
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_bytes_last.h"
 #include "kernels/elementwise/region.h"
+#include "ops/families/conv_transpose.h"
+#include "ops/node_view.h"
 #include "ops/upgrade_context.h"
 #include "rewrite/running_statistics.h"
 
@@ -123,6 +125,7 @@ class Layout {
       const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
       if (w != nullptr && w->rank() > 1 && w->shape()[1] != 1) return true;
     }
+    if (op == "ConvTranspose" && transposed_weights(node) != nullptr) return true;
     return std::ranges::any_of(node.outputs,
                                [&](const std::string& y) { return wanted_last_.contains(y); });
   }
@@ -213,6 +216,8 @@ class Layout {
     const std::string& op = node.op_type;
     const bool standard = node.domain.empty();
     if (op == "Conv" && (standard || node.domain == "sardonyx")) return conv(node);
+    if (op == "ConvTranspose" && (standard || node.domain == "sardonyx"))
+      return conv_transpose(node);
     if (op == "QLinearConv" && standard) return conv_bytes(node);
     if (op == "Region" && node.domain == "sardonyx") return is_any_last(node) && region(node);
     if (!standard) return false;
@@ -250,7 +255,7 @@ class Layout {
     const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
     if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
         w->rank() != rank_of(x) || w->size() == 0 || node.find("channels_last") != nullptr ||
-        !pays(x, *w) || (!is_last(x) && stays_alone(node, *w)))
+        !pays(x, w->shape()[0]) || (!is_last(x) && stays_alone(node, *w)))
       return false;
     const bool residual = node.inputs.size() > 3 && !node.inputs[3].empty();
     if (residual && !is_float_image(node.inputs[3])) return false;
@@ -259,10 +264,25 @@ class Layout {
     return internal_form(node);
   }
 
-  // A border costs two passes over the images: few channels would not pay for it.
-  bool pays(const std::string& x, const Tensor& weights) const {
+  // The constant weights of a ConvTranspose that has a form with channels last.
+  const Tensor* transposed_weights(const ir::Node& node) const {
+    const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
+    return ops::refuses_phases(ops::NodeView(node, nullptr), w).empty() ? w : nullptr;
+  }
+
+  bool conv_transpose(ir::Node& node) {
+    const std::string& x = node.inputs[0];
+    const Tensor* w = transposed_weights(node);
+    if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
+        w->rank() != rank_of(x) || !pays(x, w->shape()[1]))
+      return false;
+    return internal(node);
+  }
+
+  // A border costs two passes over the images: few output channels would not pay for it.
+  bool pays(const std::string& x, int64_t channels) const {
     constexpr int64_t least = 8;
-    return is_last(x) || weights.shape()[0] >= least;
+    return is_last(x) || channels >= least;
   }
 
   // Whether it is a depthwise convolution between planes that planes are as good for: then turning
@@ -294,7 +314,8 @@ class Layout {
     const std::string x = node.inputs[0];
     const Tensor *w = constant(node.inputs[3]), *zero = constant(node.inputs[5]);
     if (!is_image(x) || w == nullptr || zero == nullptr || w->rank() != rank_of(x) ||
-        w->size() == 0 || (zero->size() != 1 && zero->size() != w->shape()[0]) || !pays(x, *w))
+        w->size() == 0 || (zero->size() != 1 && zero->size() != w->shape()[0]) ||
+        !pays(x, w->shape()[0]))
       return false;
     kernels::ConvShape shape;
     shape.rank = static_cast<int>(w->rank()) - 2;

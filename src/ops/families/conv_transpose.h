@@ -8,7 +8,7 @@
 
 namespace sardonyx::ops {
 
-// Why a ConvTranspose of floats with these weights (null where they are no constant) does not go
+// Why a ConvTranspose with these weights (null where they are no constant) does not go
 // that way; empty where it does.
 std::string_view refuses_phases(const NodeView& node, const Tensor* weights);
 
