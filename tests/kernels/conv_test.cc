@@ -463,6 +463,34 @@ TEST_P(ConvTest, FewOutputChannels) {
 
 // As atrous spatial pyramids have them: some kernel positions read the image for some outputs, some
 // for none.
+// Dot products along the lines of windows.
+TEST_P(ConvTest, FewOutputChannelsOfManyTerms) {
+  static const float some = 0;
+  for (int64_t outputs = 1; outputs <= 9; ++outputs) {
+    for (const int64_t channels : {5, 16, 33}) {
+      for (const int64_t stride : {1, 2}) {
+        ConvShape s = square(channels, 13, outputs, 7, stride, 3);
+        s.batch = 2;
+        Epilogue e;
+        e.bias_axis = BiasAxis::row;
+        e.residual = outputs % 2 == 0 ? &some : nullptr;
+        e.activation = outputs % 3 == 0 ? Activation::tanh : Activation::relu;
+        e.alpha = 0.5f, e.beta = 0.25f;
+        check(s, e);
+        s.kernel = {3, 2, 0}, s.dilation = {1, 3, 1}, s.pad_begin = {-1, 5, 0};
+        check(s);
+      }
+    }
+    ConvShape line = square(24, 40, outputs, 7, 1, 3);
+    line.rank = 1;
+    check(line);
+    ConvShape cube = square(40, 6, outputs, 3, 1, 1);
+    cube.rank = 3;
+    cube.in[2] = 5, cube.kernel[2] = 2, cube.pad_begin[2] = 1;
+    check(cube);
+  }
+}
+
 TEST_P(ConvTest, KernelsThatReachBeyondTheImage) {
   for (const int64_t size : {1, 4, 14}) {
     for (const int64_t dilation : {2, 5, 12, 24}) {
@@ -688,7 +716,7 @@ TEST_P(ConvTest, LargerWinogradTilesAreWorthTheirMemory) {
 TEST_P(ConvTest, EveryPathWasTaken) {
   check(square(6, 9, 6, 3, 1, 1, 6));
   check(square(6, 9, 6, 2, 1, 0, 6));
-  check(square(6, 9, 2, 3, 1, 1));
+  check(square(6, 9, 12, 3, 1, 1));
   check(square(6, 9, 32, 1));
   check(square(6, 5, 32, 3));
   ConvShape tiled = square(6, 9, 32, 3);
@@ -698,7 +726,11 @@ TEST_P(ConvTest, EveryPathWasTaken) {
   ConvShape thin = square(6, 9, 32, 3);
   thin.in[1] = 3;
   check(thin);
-  EXPECT_EQ(paths_.size(), tile_kernels().lanes >= 8 ? 11u : 10u);  // groups need long vectors
+  check(square(24, 9, 2, 3, 1, 1));
+  // Groups and dot products need long vectors.
+  std::string taken;
+  for (const ConvPath path : paths_) taken.append(name_of(path)).append(" ");
+  EXPECT_EQ(paths_.size(), tile_kernels().lanes >= 8 ? 12u : 10u) << taken;
 }
 
 TEST_P(ConvTest, ImagesNarrowerThanAVector) {

@@ -113,6 +113,7 @@ std::string_view name_of(ConvPath path) {
     case ConvPath::channel_vectors: return "channel_vectors";
     case ConvPath::depthwise_last: return "depthwise_last";
     case ConvPath::grouped_last: return "grouped_last";
+    case ConvPath::dots_last: return "dots_last";
     case ConvPath::winograd_last: return "winograd_last";
     case ConvPath::pointwise_last: return "pointwise_last";
     case ConvPath::dealt_last: return "dealt_last";
@@ -132,9 +133,10 @@ ConvChoice choose_conv(const ConvShape& shape) {
       {ConvPath::winograd, refuses_if_wanted},
       {ConvPath::pixel_vectors, refuses_pixel_vectors},
   }};
-  const std::array<Entry, 6> last{{
+  const std::array<Entry, 7> last{{
       {ConvPath::depthwise_last, refuses_depthwise_last},
       {ConvPath::grouped_last, refuses_grouped_last},
+      {ConvPath::dots_last, refuses_dots_last},
       {ConvPath::winograd_last, refuses_if_wanted},
       {ConvPath::pointwise_last, refuses_pointwise_last},
       {ConvPath::dealt_last, refuses_dealt_last},

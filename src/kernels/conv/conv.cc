@@ -45,7 +45,8 @@ struct WeightFormat {
     } else {
       rows = g.terms;
     }
-    const bool dense = is_depthwise(path) || path == ConvPath::grouped_last;
+    const bool dense =
+        is_depthwise(path) || path == ConvPath::grouped_last || path == ConvPath::dots_last;
     columns = dense ? g.group_out : panels.stored_columns();
     if (path == ConvPath::dealt_last) {
       groups = 1;
@@ -130,6 +131,7 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g, int threads) {
     case ConvPath::channel_vectors: return channel_worker_floats(g);
     case ConvPath::depthwise_last: return depthwise_last_worker_floats(g);
     case ConvPath::grouped_last: return grouped_last_worker_floats(g);
+    case ConvPath::dots_last: return dots_last_worker_floats(g);
     case ConvPath::dealt_last: return dealt_last_worker_floats(g);
     case ConvPath::lines_last: return lines_last_worker_floats(g);
     case ConvPath::windows_last: return windows_last_worker_floats(g, threads);
@@ -164,6 +166,11 @@ void pack_conv_weights(const ConvShape& shape, const void* weights, const float*
     return;
   }
   if (format.path == ConvPath::grouped_last) return format.pack_grouped(weights, factors, out);
+  if (format.path == ConvPath::dots_last) {
+    std::vector<float> values(static_cast<size_t>(g.group_out * g.terms));
+    format.fetch(weights, factors, 0, g.group_out, values.data());
+    return pack_dots(g, values.data(), out);
+  }
   if (is_depthwise(format.path)) {
     format.fetch(weights, factors, 0, g.group * g.group_out, out);
     return;
@@ -240,6 +247,7 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
     case ConvPath::channel_vectors: return run_channel_vectors(call, spaces, pool);
     case ConvPath::depthwise_last: return run_depthwise_last(call, spaces, pool);
     case ConvPath::grouped_last: return run_grouped_last(call, spaces, pool);
+    case ConvPath::dots_last: return run_dots_last(call, spaces, pool);
     case ConvPath::dealt_last: return run_dealt_last(call, spaces, pool);
     case ConvPath::lines_last: return run_lines_last(call, spaces, pool);
     case ConvPath::windows_last: return run_windows_last(call, spaces, pool);

@@ -101,6 +101,7 @@ enum class ConvPath : uint8_t {
   // With channels last:
   depthwise_last,  // one input channel per output channel, vectors along the channels
   grouped_last,    // groups of a few channels, vectors along the channels
+  dots_last,       // few output channels, vectors along what a window holds side by side
   winograd_last,   // as winograd
   dealt_last,      // pointwise in groups, which stand side by side in vectors
   pointwise_last,  // one matrix multiplication
@@ -117,7 +118,7 @@ struct ConvChoice {
   };
   ConvPath path = ConvPath::channel_vectors;
   int refusal_count = 0;
-  std::array<Refusal, 6> refusal{};
+  std::array<Refusal, 7> refusal{};
 
   std::span<const Refusal> refusals() const {
     return {refusal.data(), static_cast<size_t>(refusal_count)};

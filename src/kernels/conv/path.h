@@ -108,6 +108,13 @@ void means_of_bands(const ConvGeometry& g, int64_t bands, const float* sums, flo
 int64_t grouped_last_worker_floats(const ConvGeometry& g);
 void run_grouped_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
+// Whether it is worth it for weights of these sizes; if not, why. Its weights, as they came,
+// packed.
+std::string_view refuses_dots_last(const ConvGeometry& g);
+void pack_dots(const ConvGeometry& g, const float* weights, float* packed);
+int64_t dots_last_worker_floats(const ConvGeometry& g);
+void run_dots_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+
 // If it refuses, why.
 std::string_view refuses_dealt_last(const ConvGeometry& g);
 int64_t dealt_last_worker_floats(const ConvGeometry& g);

@@ -9,6 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/gemm/four_sums-inl.h"
 #include "kernels/gemm/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,22 +28,6 @@ bool SideBySide([[maybe_unused]] int64_t n, [[maybe_unused]] int64_t k) {
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 constexpr int64_t quad_rows = 4;
-
-// The sums of four vectors, lane after lane.
-template <class D, class V>
-HWY_INLINE hn::Vec128<float> FourSums(D d, V a, V b, V c, V e) {
-  if constexpr (hn::MaxLanes(D()) > 4) {
-    const hn::Half<D> half;
-    const auto folded = [&](V v) HWY_ATTR {
-      return hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v));
-    };
-    return FourSums(half, folded(a), folded(b), folded(c), folded(e));
-  } else {
-    const auto ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
-    const auto ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
-    return hn::Add(hn::ConcatLowerLower(d, ce, ab), hn::ConcatUpperUpper(d, ce, ab));
-  }
-}
 
 // sums[r * n + j] of `rows` rows.
 template <int rows, int n>
