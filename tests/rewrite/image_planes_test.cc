@@ -1,23 +1,12 @@
 // Convolutions that read pictures as planes, against plain runs, on one thread and on two.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
-#include "sardonyx/session.h"
+#include "image_models.h"
 
 namespace sardonyx {
 namespace {
 
-std::string constant(const std::string& name, const std::string& shape, int64_t count) {
-  std::string values;
-  for (int64_t i = 0; i < count; ++i)
-    values +=
-        fmt::format("{}{:.3f}", i == 0 ? "" : ", ", 0.3 * std::cos(0.7 * static_cast<double>(i)));
-  return fmt::format("  {} = Constant<value = float[{}] {{{}}}>()\n", name, shape, values);
-}
+using test::constant;
 
 // A strided convolution, one in several groups behind it, for which channels come last.
 Model net(int64_t channels, int64_t kernel, int64_t stride) {
@@ -36,24 +25,11 @@ TEST(ImagePlanes, AnswersStayWhatTheyWere) {
   for (const int64_t channels : {2, 3, 4}) {
     for (const int64_t kernel : {3, 5}) {
       for (const int64_t stride : {1, 2}) {
-        const Model m = net(channels, kernel, stride);
-        const Session one(m, {.threads = 1}), two(m, {.threads = 2}),
-            plain(m, {.threads = 1, .plain = true});
+        const test::ThreeWays net_of(net(channels, kernel, stride));
         // Kernels read the large ones as they are; small ones are turned first.
         for (const int64_t size : {60, 5, 33, 3}) {
           SCOPED_TRACE(fmt::format("{} {} {} {}", channels, kernel, stride, size));
-          Tensor x(ElementType::float32, {2, channels, size, size + 1});
-          float phase = 0;
-          for (float& v : x.mutable_elements<float>()) v = std::sin(phase += 0.37f);
-          const std::vector<NamedValue> inputs = {{"x", x}};
-          const Tensor a = one.run(inputs)[0].tensor(), b = two.run(inputs)[0].tensor(),
-                       expected = plain.run(inputs)[0].tensor();
-          ASSERT_EQ(a.shape(), expected.shape());
-          EXPECT_EQ(std::memcmp(a.data(), b.data(), a.byte_size()), 0);
-          for (size_t i = 0; i < expected.elements<float>().size(); ++i) {
-            const float wanted = expected.elements<float>()[i];
-            ASSERT_NEAR(a.elements<float>()[i], wanted, 2e-5 * (1 + std::abs(wanted))) << i;
-          }
+          net_of.check(test::picture({2, channels, size, size + 1}), 2e-5);
         }
       }
     }

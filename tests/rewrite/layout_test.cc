@@ -1,23 +1,13 @@
 // Where convolutions get their channels last, and where they do not.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "sardonyx/session.h"
+#include "image_models.h"
 
 namespace sardonyx {
 namespace {
 
-std::string constant(const std::string& name, const std::string& shape, int64_t count) {
-  std::string values;
-  for (int64_t i = 0; i < count; ++i)
-    values +=
-        fmt::format("{}{:.3f}", i == 0 ? "" : ", ", 0.3 * std::cos(0.7 * static_cast<double>(i)));
-  return fmt::format("  {} = Constant<value = float[{}] {{{}}}>()\n", name, shape, values);
-}
+using test::constant;
 
 // A depthwise convolution of 12 images of this size, and what follows it.
 Model depthwise(int64_t size, std::string_view rest) {
@@ -45,15 +35,47 @@ TEST(Layout, DepthwiseConvolutionsAloneStayPlanes) {
   EXPECT_EQ(steps(narrow, "conv.depthwise_last"), 1);
   for (const auto& [model, size] :
        {std::pair(&alone, int64_t{40}), {&followed, int64_t{40}}, {&narrow, int64_t{14}}}) {
-    Tensor x(ElementType::float32, {1, 12, size, size});
-    float phase = 0;
-    for (float& v : x.mutable_elements<float>()) v = std::sin(phase += 0.37f);
-    const std::vector<NamedValue> inputs = {{"x", x}};
-    const Tensor y = Session(*model, {.threads = 1}).run(inputs)[0].tensor(),
-                 expected = Session(*model, {.threads = 1, .plain = true}).run(inputs)[0].tensor();
-    ASSERT_EQ(y.shape(), expected.shape());
-    for (size_t i = 0; i < expected.elements<float>().size(); ++i)
-      ASSERT_NEAR(y.elements<float>()[i], expected.elements<float>()[i], 1e-5) << i;
+    test::ThreeWays(*model).check(test::picture({1, 12, size, size}), 1e-5);
+  }
+}
+
+// A transposed convolution and what follows it, between two others.
+Model upward(const std::string& weights, const std::string& attributes, const std::string& rest,
+             int64_t in = 6) {
+  return Model::from_text(fmt::format(
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[N, 4, H, W] x) => (float[a, b, c, d] y) {{\n{0}{1}{2}{3}"
+      "  s = Constant<value = float[12] {{1.5, 0.5, 1, 2, 1, 1, 1, 1, 1, 0.25, 1, 1}}>()\n"
+      "  p = Conv(x, v)\n  m = ConvTranspose<{4}>(p, w)\n{5}  y = Conv(r, u)\n}}\n",
+      constant("v", fmt::format("{}, 4, 1, 1", in), 4 * in), weights,
+      constant("u", "8, 12, 1, 1", 96), constant("t", "12", 12), attributes, rest));
+}
+
+TEST(Layout, TransposedConvolutionsTakeInWhatFollows) {
+  const std::string three = constant("w", "6, 12, 3, 3", 648),
+                    four = constant("w", "6, 12, 4, 4", 1152),
+                    grouped = constant("w", "6, 4, 2, 2", 96);
+  const std::string normalised = "  n = BatchNormalization(m, s, t, t, s)\n  r = Relu(n)\n";
+  struct Case {
+    std::string weights, attributes, rest;
+    int64_t phases, nodes;  // steps of that kernel, and of all
+  };
+  const Case cases[] = {
+      {three, "strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]", normalised, 1, 5},
+      {four, "strides = [2, 2], pads = [1, 1, 1, 1]", normalised, 1, 5},
+      {four, "strides = [3, 2], auto_pad = \"SAME_UPPER\"", "  r = Sigmoid(m)\n", 1, 5},
+      {three, "pads = [1, 1, 1, 1]", "  r = LeakyRelu<alpha = 0.1>(m)\n", 1, 5},
+      {three, "strides = [2, 2]", "  q = Relu(m)\n  r = Add(m, q)\n", 1, 6},
+      {three, "strides = [2, 2], dilations = [2, 1]", normalised, 0, 7},
+      {grouped, "strides = [2, 2], group = 3", normalised, 0, 7},
+  };
+  for (const auto& [weights, attributes, rest, phases, nodes] : cases) {
+    SCOPED_TRACE(attributes + rest);
+    const Model model = upward(weights, attributes, rest);
+    EXPECT_EQ(steps(model, "conv_transpose.phases"), phases);
+    EXPECT_LE(steps(model, ""), nodes);
+    const test::ThreeWays ways(model);
+    for (const int64_t size : {1, 5, 20}) ways.check(test::picture({2, 4, size, size + 1}), 2e-5);
   }
 }
 
