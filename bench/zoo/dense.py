@@ -21,10 +21,7 @@ def unet(width: int = 32, levels: int = 4, side: int = 256, classes: int = 4) ->
     for level in reversed(range(levels)):
         channels = width << level
         if level % 2:
-            weight = net.weight(net.normal(net.values[x].shape[1], channels, 2, 2))
-            y = net.op("ConvTranspose", x, weight, net.weight(np.zeros(channels, np.float32)), kernel_shape=[2, 2],
-                       strides=[2, 2])
-            net._calibrate(weight, y, net.nodes[-1].input[2], 1, 1.0)
+            y = net.conv_transpose(x, channels, 2, 2)
         else:
             scales = net.const([1.0, 1.0, 2.0, 2.0])
             y = net.op("Resize", x, "", scales, mode="linear", coordinate_transformation_mode="half_pixel")

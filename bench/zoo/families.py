@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 
-from . import (decoders, dense, diffusion, flow, mobile, pipelines, quantised, seq2seq, small, speech, tables, towers,
+from . import (decoders, dense, diffusion, flow, generators, mobile, pipelines, quantised, seq2seq, small, speech, tables, towers,
                transformers, twins, vision)
 from .net import Built
 
@@ -101,6 +101,11 @@ ENTRIES = {
     "diffusion_spelled": Entry(functools.partial(diffusion.diffusion, 17), "diffusion U-Net block, opset 17",
                                dict(width=16, side=8, heads=2, text_width=24, length=5),
                                sizes((2, 8, 8, 5), (1, 12, 10, 3), names="batch height width text")),
+    "generator": Entry(generators.generator, "DCGAN", dict(width=8, noise=20), BATCHES),
+    "vocoder": Entry(generators.vocoder, "HiFi-GAN vocoder", dict(width=32, mels=16, frames=10),
+                     sizes((2, 10), (1, 17), names="batch frames")),
+    "style_transfer": Entry(generators.style_transfer, "style transfer", dict(width=8, side=32, blocks=2),
+                            sizes((40, 28), (16, 64), names="height width")),
     "graph_network": Entry(tables.graph_network, "graph network", dict(nodes=30, edges=120, features=12, hidden=16),
                            sizes((30, 7), (50, 300), names="nodes edges")),
     "recommender": Entry(tables.recommender, "recommender", dict(tables=4, rows=100, width=8, batch=5),

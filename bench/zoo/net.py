@@ -236,6 +236,18 @@ class Net:
         self._calibrate(inputs[1], y, inputs[2] if bias else "", 1, target)
         return y
 
+    def conv_transpose(self, x: str, outputs: int, kernel: int, stride: int, pad: int = 0, bias: bool = True,
+                       target: float = 1.0, **attributes) -> str:
+        channels, rank = self.values[x].shape[1], self.values[x].ndim - 2
+        inputs = [x, self.weight(self.normal(channels, outputs, *[kernel] * rank))]
+        if bias:
+            inputs.append(self.weight(np.zeros(outputs, np.float32)))
+        if pad:
+            attributes["pads"] = [pad] * 2 * rank
+        y = self.op("ConvTranspose", *inputs, kernel_shape=[kernel] * rank, strides=[stride] * rank, **attributes)
+        self._calibrate(inputs[1], y, inputs[2] if bias else "", 1, target)
+        return y
+
     def gemm(self, x: str, outputs: int, target: float = 1.0, transposed: bool = True) -> str:
         inputs = self.values[x].shape[1]
         weight = self.weight(self.normal(*((outputs, inputs) if transposed else (inputs, outputs))))
