@@ -678,6 +678,34 @@ TEST_P(ConvTest, Winograd) {
 }
 
 // The promise of conv.h.
+TEST_P(ConvTest, WinogradOfDilatedKernels) {
+  static const float some = 0;
+  for (const int64_t size : {1, 3, 5, 12, 21, 40}) {
+    for (const int64_t dilation : {2, 3, 6, 18}) {
+      ConvShape s = square(21, size, 40, 3, 1, dilation);
+      s.in[1] = size + 2;
+      s.dilation = {dilation, dilation / 2, 1};
+      s.batch = 2;
+      Epilogue e;
+      e.bias_axis = BiasAxis::row;
+      e.residual = size % 2 == 0 ? &some : nullptr;
+      e.activation = size % 3 == 0 ? Activation::relu : Activation::tanh;
+      for (const int side : {2, 4}) {
+        s.winograd = side;
+        check(s, e);
+        ConvShape cropped = s;
+        cropped.pad_begin = {-1, dilation, 0}, cropped.pad_end = {3, -1, 0};
+        check(cropped);
+        ConvShape groups = square(24, size, 48, 3, 1, 1, 2);
+        groups.dilation = {dilation, dilation, 1};
+        groups.pad_begin = groups.pad_end = {dilation, 0, 0};
+        groups.winograd = side;
+        check(groups);
+      }
+    }
+  }
+}
+
 TEST_P(ConvTest, WinogradStaysNearTheTruth) {
   for (const auto& [channels, tile] : {std::pair<int64_t, int>{64, 4}, {512, 4}, {512, 2}}) {
     ConvShape s = square(channels, 14, 32, 3, 1, 1);

@@ -39,9 +39,9 @@ std::string_view refuses_depthwise_rows(const ConvGeometry& g) {
 std::string_view refuses_winograd(const ConvGeometry& g) {
   using Dims = ConvShape::Dims;
   if (g.kernel != Dims{1, 3, 3}) return "kernel is not 3x3";
-  if (g.stride != Dims{1, 1, 1} || g.dilation[1] != 1 || g.dilation[2] != 1) {
-    return "strides or dilation";
-  }
+  if (g.stride != Dims{1, 1, 1}) return "strides";
+  if (!g.channels_last && (g.dilation[1] != 1 || g.dilation[2] != 1))
+    return "dilation, with channels first";
   return applies;
 }
 
@@ -167,6 +167,26 @@ bool same_way(const ConvShape& a, const ConvShape& b) {
   return choose_conv(a).path == choose_conv(b).path && splits(a) == splits(b);
 }
 
+namespace {
+
+// Of the products of a dilated 3x3 kernel those with pixels inside the image: others are left out.
+double live_share(const ConvGeometry& g) {
+  double share = 1;
+  for (const size_t axis : {size_t{1}, size_t{2}}) {
+    if (g.dilation[axis] == 1) continue;  // few
+    int64_t live = 0;
+    for (int64_t tap = 0; tap < 3; ++tap) {
+      const int64_t at = tap * g.dilation[axis] - g.pad[axis];  // below the first output
+      const int64_t first = std::clamp<int64_t>(-at, 0, g.out[axis]);
+      live += std::clamp<int64_t>(g.in[axis] - at, first, g.out[axis]) - first;
+    }
+    share *= static_cast<double>(live) / static_cast<double>(3 * g.out[axis]);
+  }
+  return share;
+}
+
+}  // namespace
+
 int winograd_tile(const ConvShape& shape) {
   const ConvGeometry g(shape);
   const auto depthwise = shape.channels_last ? refuses_depthwise_last : refuses_depthwise_any;
@@ -189,15 +209,21 @@ int winograd_tile(const ConvShape& shape) {
         waits * (weights * sizeof(float) > few_weight_bytes ? 1.9 : 0.8) * kernels.lanes;
     return weights * std::max(slow * rows, wait + 0.9 * rows);
   };
+  // Pixels of one phase of a dilated kernel make tiles.
+  const auto along = [&](size_t axis, int64_t side) {
+    const int64_t apart = g.dilation[axis];
+    return std::min(apart, g.out[axis]) * up(up(g.out[axis], apart), side);
+  };
   const auto with_tiles = [&](int64_t side) {
-    const auto tiles = static_cast<double>(g.batch * up(g.out[1], side) * up(g.out[2], side));
+    const auto tiles = static_cast<double>(g.batch * along(1, side) * along(2, side));
     const auto values = static_cast<double>((side + 2) * (side + 2));
     // Each transform of a tile costs as much as that many multiply-adds for each channel.
     const double transforms =
         tiles * values * 12 * static_cast<double>(g.group_in + 2 * g.group_out);
     return product(tiles, values, 1.6) + transforms;
   };
-  const double straight = product(static_cast<double>(g.batch * g.out_pixels), 9, 1.3);
+  const double straight =
+      live_share(g) * product(static_cast<double>(g.batch * g.out_pixels), 9, 1.3);
   const double two = with_tiles(2), four = with_tiles(4);
   constexpr double worth = 0.9;  // of the time, for what is less exact
   // The weights of the larger tiles take more than twice the memory: many have to be worth it.

@@ -38,10 +38,10 @@ struct ConvShape {
   Dims pad_begin{};  // may be negative: the input is cropped
   Dims pad_end{};
   Dims out{};
-  // Not 0: weights are packed for Winograd's algorithm, where it applies (3x3, no strides or
-  // dilation), with tiles of so many output pixels along a side, 2 or 4: fewer multiplications, an
-  // error of up to 2e-5 of the output's root mean square instead of 2e-6. Set before packing, as
-  // winograd_tile says for the sizes expected, and the same for every run.
+  // Not 0: weights are packed for Winograd's algorithm, where it applies (3x3, no strides;
+  // dilation only with channels last), with tiles of so many output pixels along a side, 2 or 4:
+  // fewer multiplications, an error of up to 2e-5 of the output's root mean square instead of 2e-6.
+  // Set before packing, as winograd_tile says for the sizes expected, and the same for every run.
   int winograd = 0;
   // x, y and the residual have their channels innermost. Weights stay as they are; their pack does
   // not.

@@ -130,7 +130,7 @@ HWY_INLINE void TransformTile(Load&& load, float* out, int64_t plane_stride) {
 template <int outputs, bool edge>
 void TileLast(const WinogradInput& job, int64_t tile) {
   const int64_t left = job.left + tile * outputs;
-  const int64_t line = job.width * job.pixel_stride;
+  const int64_t line = job.line_stride;
   const float* corner = job.image + job.top * line + left * job.pixel_stride;
   float* out = job.out + tile * job.tile_stride;
   for (int64_t c = 0; c < job.channels; c += tile_lanes) {

@@ -19,8 +19,8 @@ struct WinogradInput {
   int64_t outputs = 4;
   const float* image = nullptr;  // channels x height x width
   int64_t channels = 0, height = 0, width = 0;
-  // Not 0: channels are innermost, and pixels that many floats apart.
-  int64_t pixel_stride = 0;
+  // Not 0: channels are innermost, and pixels, and lines, that many floats apart.
+  int64_t pixel_stride = 0, line_stride = 0;
   int64_t top = 0, left = 0;  // of the first tile's input; may be outside the image
   int64_t tiles = 0;
   float* lines = nullptr;  // scratch: winograd_line_floats(outputs, tiles)

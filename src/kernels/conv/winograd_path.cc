@@ -1,4 +1,6 @@
-// Convolution by Winograd's transforms: blocks of tiles through all steps while they are near.
+// Convolution by Winograd's transforms: blocks of tiles through all steps while they are near. With
+// dilation (channels last only) the pixels of each phase, a dilation apart, are an image of their
+// own.
 #include <algorithm>
 
 #include "kernels/conv/path.h"
@@ -19,17 +21,20 @@ struct WinogradTiles {
         g(g),
         side(g.winograd),
         planes(winograd_planes(side)),
-        rows(divide_up(g.out[1], side)),
-        columns(divide_up(g.out[2], side)),
+        phase_rows(std::min(g.dilation[1], g.out[1])),
+        phase_columns(std::min(g.dilation[2], g.out[2])),
+        rows(divide_up(divide_up(g.out[1], g.dilation[1]), side)),
+        columns(divide_up(divide_up(g.out[2], g.dilation[2]), side)),
+        tiles(phase_rows * phase_columns * rows * columns),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         tile_stride(round_up(g.group_in, kernels.lanes) + max_lanes) {
     const int64_t tile_bytes = planes * tile_stride * int64_t{sizeof(float)};
     const bool many = group_weights() * int64_t{sizeof(float)} > many_weight_bytes;
     const int64_t fit =
         std::max((many ? large_block_bytes : block_bytes) / tile_bytes, int64_t{16});
-    const int64_t count = divide_up(rows * columns, fit);
-    block = divide_up(rows * columns, count);
-    blocks = divide_up(rows * columns, block);
+    const int64_t count = divide_up(tiles, fit);
+    block = divide_up(tiles, count);
+    blocks = divide_up(tiles, block);
     per_task = panels_per_task(panels.count(), blocks * g.batch * g.group, planes * block,
                                g.group_in, panels.width);
     panel_groups = divide_up(panels.count(), per_task);
@@ -40,7 +45,9 @@ struct WinogradTiles {
   const ConvGeometry& g;
   int64_t side;  // of a tile, in output pixels
   int64_t planes;
-  int64_t rows, columns;  // of tiles
+  int64_t phase_rows, phase_columns;
+  int64_t rows, columns;  // of tiles, in each phase
+  int64_t tiles;          // of an image
   Panels panels;          // of output channels
   int64_t tile_stride;    // floats of one tile in one plane of the transformed input
   int64_t block = 1;      // tiles in one
@@ -68,8 +75,9 @@ struct WinogradTiles {
   }
 };
 
-// Neighbouring tiles in one row of tiles; `first` is their place in the block.
+// Neighbouring tiles in one row of tiles of a phase; `first` is their place in the block.
 struct Segment {
+  int64_t phase_row, phase_column;
   int64_t row, column, count, first;
 };
 
@@ -77,28 +85,45 @@ struct Segment {
 template <class F>
 void for_segments(const WinogradTiles& t, int64_t block, F&& f) {
   const int64_t begin = block * t.block;
-  const int64_t end = std::min(begin + t.block, t.rows * t.columns);
+  const int64_t end = std::min(begin + t.block, t.tiles);
   for (int64_t tile = begin; tile < end;) {
-    const int64_t column = tile % t.columns;
+    const int64_t column = tile % t.columns, phase = tile / t.columns / t.rows;
     const int64_t count = std::min(end - tile, t.columns - column);
-    f(Segment{tile / t.columns, column, count, tile - begin});
+    f(Segment{phase / t.phase_columns, phase % t.phase_columns, tile / t.columns % t.rows, column,
+              count, tile - begin});
     tile += count;
   }
 }
+
+// Where the pixels that a phase of outputs reads lie along an axis.
+struct PhasePixels {
+  PhasePixels(const ConvGeometry& g, size_t axis, int64_t phase) {
+    const int64_t from = phase - g.pad[axis], apart = g.dilation[axis];
+    first = (from % apart + apart) % apart;
+    begin = (from - first) / apart;
+    count = std::max<int64_t>(0, divide_up(g.in[axis] - first, apart));
+  }
+  int64_t first;  // of them in the image
+  int64_t begin;  // which of them the first output begins with; may be negative
+  int64_t count;
+};
 
 void transform_block(const WinogradTiles& t, const float* image, int64_t block, float* out,
                      float* lines) {
   const ConvGeometry& g = t.g;
   for_segments(t, block, [&](const Segment& s) {
+    const PhasePixels down(g, 1, s.phase_row), along(g, 2, s.phase_column);
+    const int64_t pixel = g.channels_last ? g.group * g.group_in : 0;
     WinogradInput job;
     job.outputs = t.side;
-    job.image = image;
+    job.image = image + (down.first * g.in[2] + along.first) * pixel;
     job.channels = g.group_in;
-    job.height = g.in[1];
-    job.width = g.in[2];
-    job.pixel_stride = g.channels_last ? g.group * g.group_in : 0;
-    job.top = s.row * t.side - g.pad[1];
-    job.left = s.column * t.side - g.pad[2];
+    job.height = down.count;
+    job.width = along.count;
+    job.pixel_stride = g.dilation[2] * pixel;
+    job.line_stride = g.dilation[1] * g.in[2] * pixel;
+    job.top = s.row * t.side + down.begin;
+    job.left = s.column * t.side + along.begin;
     job.tiles = s.count;
     job.lines = lines;
     job.out = out + s.first * t.tile_stride;
@@ -145,16 +170,19 @@ void store_block(const WinogradTiles& t, const Call& call, int64_t n, int64_t gr
     job.out = lines;
     job.row_pixels = t.row_pixels();
     winograd_output(job);
-    const int64_t left = s.column * t.side;
-    const int64_t pixels = std::min(s.count * t.side, g.out[2] - left);
+    const int64_t left = s.phase_column + s.column * t.side * g.dilation[2];
+    const int64_t pixels = std::min(s.count * t.side, divide_up(g.out[2] - left, g.dilation[2]));
+    if (pixels <= 0) return;  // phases need not be equally long
     for (int64_t y = 0; y < t.side; ++y) {
-      const int64_t row = s.row * t.side + y;
+      const int64_t row = s.phase_row + (s.row * t.side + y) * g.dilation[1];
       if (row >= g.out[1]) break;
       if (g.channels_last) {
         TileStore store = call.place_last(group, panel * t.panels.width, t.panels.used(panel),
                                           n * g.out_pixels + row * g.out[2] + left, pixels);
         store.sums = lines + y * t.row_pixels() * width;
         store.sums_stride = width;
+        store.c_stride *= g.dilation[2];
+        store.residual_stride *= g.dilation[2];
         t.kernels.store(store);
         continue;
       }
@@ -184,7 +212,7 @@ void run_task(const WinogradTiles& t, const Call& call, int64_t task, const Pack
     const float* image = g.channels_last ? call.image_last(n, group) : call.image(n, group);
     transform_block(t, image, block, input, lines);
   }
-  const int64_t tiles = std::min(t.block, t.rows * t.columns - block * t.block);
+  const int64_t tiles = std::min(t.block, t.tiles - block * t.block);
   const Strips strips(tiles, t.kernels.tile_rows);
   const float* weights = call.weights + group * t.group_weights();
   const int64_t begin = task % t.panel_groups * t.per_task;
