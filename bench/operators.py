@@ -267,6 +267,8 @@ def windows() -> None:
     conv("audio", (1, 1, 16000), (128, 1, 400), strides=[160])
     conv("volume", (1, 16, 16, 32, 32), (16, 16, 3, 3, 3), pads=[1] * 6)
     conv("dilated", (1, 32, 64, 64), (32, 32, 3, 3), dilations=[2, 2], pads=[2] * 4)
+    conv("to_picture", (1, 32, 96, 96), (3, 32, 9, 9), pads=[4] * 4)
+    conv("to_samples", (1, 64, 4000), (1, 64, 7), pads=[3, 3])
     conv("depthwise", (1, 96, 56, 56), (96, 1, 5, 5), group=96, pads=[2] * 4)
     conv("depthwise_line", (1, 256, 500), (256, 1, 31), group=256, pads=[15, 15])
     conv("groups", (1, 64, 56, 56), (64, 16, 3, 3), group=4, pads=[1] * 4)

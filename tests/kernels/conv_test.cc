@@ -680,7 +680,7 @@ TEST_P(ConvTest, Winograd) {
 // The promise of conv.h.
 TEST_P(ConvTest, WinogradOfDilatedKernels) {
   static const float some = 0;
-  for (const int64_t size : {1, 3, 5, 12, 21, 40}) {
+  for (const int64_t size : {1, 3, 5, 12, 19}) {
     for (const int64_t dilation : {2, 3, 6, 18}) {
       ConvShape s = square(21, size, 40, 3, 1, dilation);
       s.in[1] = size + 2;
