@@ -255,7 +255,7 @@ class Layout {
     const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
     if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
         w->rank() != rank_of(x) || w->size() == 0 || node.find("channels_last") != nullptr ||
-        !pays(x, w->shape()[0]) || (!is_last(x) && stays_alone(node, *w)))
+        !(pays(x, w->shape()[0]) || dots(node, *w)) || (!is_last(x) && stays_alone(node, *w)))
       return false;
     const bool residual = node.inputs.size() > 3 && !node.inputs[3].empty();
     if (residual && !is_float_image(node.inputs[3])) return false;
@@ -285,6 +285,31 @@ class Layout {
     return is_last(x) || channels >= least;
   }
 
+  // Whether it becomes dot products with channels last.
+  bool dots(const ir::Node& node, const Tensor& weights) const {
+    kernels::ConvShape shape = shape_of_weights(node, weights);
+    shape.channels_last = true;
+    return kernels::choose_conv(shape).path == kernels::ConvPath::dots_last;
+  }
+
+  // Channels, group, kernel, strides and dilations.
+  static kernels::ConvShape shape_of_weights(const ir::Node& node, const Tensor& weights) {
+    kernels::ConvShape shape;
+    shape.rank = static_cast<int>(weights.rank()) - 2;
+    shape.group = attr_int(node, "group", 1);
+    shape.in_channels = weights.shape()[1] * shape.group;
+    shape.out_channels = weights.shape()[0];
+    std::copy(weights.shape().begin() + 2, weights.shape().end(), shape.kernel.begin());
+    const auto take = [&](std::string_view name, kernels::ConvShape::Dims& to) {
+      const ir::Attribute* a = node.find(name);
+      if (a != nullptr && a->ints.size() == static_cast<size_t>(shape.rank))
+        std::ranges::copy(a->ints, to.begin());
+    };
+    take("strides", shape.stride);
+    take("dilations", shape.dilation);
+    return shape;
+  }
+
   // Whether it is a depthwise convolution between planes that planes are as good for: then turning
   // them takes longer than all else.
   bool stays_alone(const ir::Node& node, const Tensor& weights) const {
@@ -294,18 +319,8 @@ class Layout {
     constexpr int64_t wide = 32;  // rows that fill vectors
     const auto width = out->back().value();
     if (!width || *width < wide) return false;
-    kernels::ConvShape shape;
-    shape.group = attr_int(node, "group", 1);
-    shape.in_channels = weights.shape()[1] * shape.group;
-    shape.out_channels = weights.shape()[0];
-    std::copy(weights.shape().begin() + 2, weights.shape().end(), shape.kernel.begin());
-    const auto take = [&](std::string_view name, kernels::ConvShape::Dims& to) {
-      const ir::Attribute* a = node.find(name);
-      if (a != nullptr && a->ints.size() == 2) std::ranges::copy(a->ints, to.begin());
-    };
-    take("strides", shape.stride);
-    take("dilations", shape.dilation);
-    return kernels::choose_conv(shape).path == kernels::ConvPath::depthwise_rows;
+    return kernels::choose_conv(shape_of_weights(node, weights)).path ==
+           kernels::ConvPath::depthwise_rows;
   }
 
   // Of bytes: one group, or one input channel for each output channel.
