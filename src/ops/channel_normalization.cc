@@ -1,10 +1,14 @@
-// InstanceNormalization, GroupNormalization, LRN, LpNormalization, MeanVarianceNormalization.
+// InstanceNormalization, GroupNormalization, LRN, LpNormalization, MeanVarianceNormalization. The
+// internal forms of the first three (domain "sardonyx", float32) are on N x spatial x C; those of
+// the first two may have an `activation`.
 #include <algorithm>
 
 #include "base/checked.h"
 #include "kernels/move/strided.h"
 #include "kernels/rows/normalize.h"
+#include "kernels/rows/pixel_norm.h"
 #include "ops/families/axis.h"
+#include "ops/families/product.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
 
@@ -119,8 +123,42 @@ std::unique_ptr<Step> prepare_lrn(PrepareContext& ctx) {
   });
 }
 
-// The internal form with channels last.
-void infer_lrn_last(InferContext& ctx) { ctx.set(0, ctx.type(0)); }
+// --- Channels last -------------------------------------------------------------------------------
+
+void infer_last(InferContext& ctx) { ctx.set(0, ctx.type(0)); }
+
+struct Pixels {
+  int64_t n = 0, pixels = 0, channels = 0;
+};
+
+// `groups`: of channels; 0: each is one.
+std::unique_ptr<Step> prepare_last(PrepareContext& ctx, std::string kernel, int64_t groups) {
+  const double epsilon = ctx.attr_float("epsilon", 1e-5f);
+  auto step = make_step<Pixels>(
+      std::move(kernel),
+      [groups](BindContext& bind, Pixels& s) {
+        const auto x = bind.in_shape(0);
+        s = {x.front(), count_of(x.subspan(1, x.size() - 2)), x.back()};
+        if (groups > 0 && s.channels % groups != 0)
+          throw Error(ErrorCode::run_failed, "the channels must be divisible by num_groups");
+        bind.need_scratch(kernels::pixel_norm_floats(s.pixels, s.channels) *
+                          static_cast<int64_t>(sizeof(float)));
+      },
+      [groups, epsilon, epilogue = read_epilogue(ctx)](RunContext& run, const Pixels& s) {
+        kernels::pixel_norm(run.in<float>(0), run.in<float>(1), run.in<float>(2), run.out<float>(0),
+                            s.n, s.pixels, s.channels, groups > 0 ? groups : s.channels, epsilon,
+                            epilogue, static_cast<float*>(run.scratch()), run.pool());
+      });
+  step->traits().in_place = {{0, 0}};
+  return step;
+}
+
+std::unique_ptr<Step> prepare_instance_last(PrepareContext& ctx) {
+  return prepare_last(ctx, "instance_normalization.last", 0);
+}
+std::unique_ptr<Step> prepare_group_last(PrepareContext& ctx) {
+  return prepare_last(ctx, "group_normalization.last", read_groups(ctx));
+}
 
 std::unique_ptr<Step> prepare_lrn_last(PrepareContext& ctx) {
   const int64_t size = ctx.attr_int("size");
@@ -264,8 +302,16 @@ constexpr Operator operators[] = {
      .prepare = prepare_instance,
      .upgrade = upgrade_instance,
      .same_since = 6},
+    {.name = "GroupNormalization",
+     .domain = "sardonyx",
+     .infer = infer_last,
+     .prepare = prepare_group_last},
+    {.name = "InstanceNormalization",
+     .domain = "sardonyx",
+     .infer = infer_last,
+     .prepare = prepare_instance_last},
     {.name = "LRN", .infer = infer_lrn, .prepare = prepare_lrn},
-    {.name = "LRN", .domain = "sardonyx", .infer = infer_lrn_last, .prepare = prepare_lrn_last},
+    {.name = "LRN", .domain = "sardonyx", .infer = infer_last, .prepare = prepare_lrn_last},
     {.name = "LpNormalization", .infer = infer_lp, .prepare = prepare_lp},
     {.name = "MeanVarianceNormalization",
      .infer = infer_mean_variance,

@@ -231,6 +231,8 @@ class Layout {
     if (op == "GlobalAveragePool") return global_pool(node, "ReduceMean");
     if (op == "GlobalMaxPool") return global_pool(node, "ReduceMax");
     if (op == "LRN") return is_float_image(node.inputs[0]) && internal(node);
+    if (op == "InstanceNormalization" || op == "GroupNormalization")
+      return is_float_image(node.inputs[0]) && internal(node);
     if (op == "BatchNormalization")
       return is_float_image(node.inputs[0]) && batch_normalization(node);
     if (op == "Concat") return concat(node);
@@ -373,7 +375,7 @@ class Layout {
 
   bool unary(ir::Node& node) {
     if (!is_last(node.inputs[0])) return false;
-    if (node.op_type == "Relu" && joins_scale_shift(node)) return true;
+    if (joins_scale_shift(node)) return true;
     node.inputs[0] = as_last(node.inputs[0]);
     emit(std::move(node));
     return true;
@@ -467,14 +469,20 @@ class Layout {
     return true;
   }
 
-  // Relu right after a ScaleShift that nothing else uses.
+  // An activation right after what scales channels, of which nothing else reads the output.
   bool joins_scale_shift(ir::Node& node) {
+    const bool silu = node.op_type == "Swish" && node.find("alpha") == nullptr;
+    if (node.op_type != "Relu" && !silu) return false;
     ir::Node& before = graph_.nodes.back();
     const std::string& x = node.inputs[0];
-    if (before.op_type != "ScaleShift" || uses_[x] != 1 || before.outputs[0] != last_.at(x))
+    const bool scales = before.domain == "sardonyx" && (before.op_type == "ScaleShift" ||
+                                                        before.op_type == "InstanceNormalization" ||
+                                                        before.op_type == "GroupNormalization");
+    if (!scales || uses_[x] != 1 || before.outputs[0] != last_.at(x) ||
+        before.find("activation") != nullptr)
       return false;
     only_last_.erase(x);
-    before.attributes.push_back(ops::string_attribute("activation", "relu"));
+    before.attributes.push_back(ops::string_attribute("activation", silu ? "silu" : "relu"));
     before.outputs[0] = node.outputs[0];
     make_last(before.outputs[0]);
     const ir::Node scale_shift = before;

@@ -79,5 +79,24 @@ TEST(Layout, TransposedConvolutionsTakeInWhatFollows) {
   }
 }
 
+TEST(Layout, NormalisationsStayWithChannelsLast) {
+  for (const std::string_view norm :
+       {"InstanceNormalization(p, s, t)", "GroupNormalization<num_groups = 3>(p, s, t)"}) {
+    for (const std::string_view rest : {"r = Relu(m)", "g = Sigmoid(m)\n  r = Mul(g, m)",
+                                        "q = Relu(m)\n  r = Add(q, m)", "r = Tanh(m)"}) {
+      SCOPED_TRACE(std::string(norm) + std::string(rest));
+      const Model model = Model::from_text(
+          fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                      "g (float[N, 4, H, W] x) => (float[a, b, c, d] y) {{\n{}{}{}{}"
+                      "  p = Conv(x, v)\n  m = {}\n  {}\n  y = Conv(r, u)\n}}\n",
+                      constant("v", "12, 4, 1, 1", 48), constant("u", "8, 12, 1, 1", 96),
+                      constant("s", "12", 12), constant("t", "12", 12), norm, rest));
+      EXPECT_EQ(steps(model, "transpose"), 2);
+      const test::ThreeWays ways(model);
+      for (const int64_t size : {2, 5, 20}) ways.check(test::picture({2, 4, size, size + 1}), 2e-5);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sardonyx
