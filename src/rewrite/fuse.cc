@@ -9,6 +9,7 @@
 #include "ops/upgrade_context.h"
 #include "rewrite/attention.h"
 #include "rewrite/graph_index.h"
+#include "rewrite/group_normalizations.h"
 #include "rewrite/last_conv.h"
 #include "rewrite/normalizations.h"
 #include "rewrite/regions.h"
@@ -51,6 +52,7 @@ class Fuser {
     each([&](size_t i) { return fold_batch_normalization(i) || normalize_rows(i); });
     fuse_layer_normalizations(index_);
     fuse_rms_normalizations(index_);
+    fuse_group_normalizations(index_);
     each([&](size_t i) { return gelu(i) || silu(i); });
     fuse_attention(index_);
     each([&](size_t i) { return epilogue(i); });

@@ -98,5 +98,39 @@ TEST(Layout, NormalisationsStayWithChannelsLast) {
   }
 }
 
+// As exporters write it that know no GroupNormalization.
+TEST(Layout, GroupNormalizationAroundInstances) {
+  struct Case {
+    std::string_view groups, factor, rest;
+    int64_t fused;
+  };
+  const Case cases[] = {
+      {"3", "12, 1, 1", "f = Mul(j, k)\n  r = Add(f, l)", 1},
+      {"3", "1, 12, 1, 1", "f = Mul(k, j)\n  r = Add(l, f)", 1},
+      {"3", "12, 1, 1", "r = Add(j, l)", 1},
+      {"3", "12, 1, 1", "r = Relu(j)", 1},
+      {"3", "12, 1, 1", "f = Mul(j, k)\n  r = Add(f, j)", 1},  // read twice: what follows stays
+      {"3", "1, 1, 12", "f = Mul(j, k)\n  r = Add(f, l)", 1},  // a factor for each column
+      {"1", "12, 1, 1", "r = Mul(j, k)", 1},
+  };
+  for (const auto& [groups, factor, rest, fused] : cases) {
+    SCOPED_TRACE(std::string(factor) + std::string(rest));
+    const Model model = Model::from_text(fmt::format(
+        "<ir_version: 10, opset_import: [\"\" : 17]>\n"
+        "g (float[N, 4, H, 12] x) => (float[a, b, c, d] y) {{\n{}{}{}{}{}{}"
+        "  i = Constant<value_ints = [0, {}, -1]>()\n  p = Conv(x, v)\n  q = Reshape(p, i)\n"
+        "  n = InstanceNormalization<epsilon = 0.001>(q, s, t)\n  o = Shape(p)\n"
+        "  j = Reshape(n, o)\n  {}\n  y = Conv(r, u)\n}}\n",
+        constant("v", "12, 4, 1, 1", 48), constant("u", "8, 12, 1, 1", 96),
+        constant("s", std::string(groups), std::stoi(std::string(groups))),
+        constant("t", std::string(groups), std::stoi(std::string(groups))),
+        constant("k", std::string(factor), 12), constant("l", std::string(factor), 12), groups,
+        rest));
+    EXPECT_EQ(steps(model, "group_normalization.last"), fused);
+    const test::ThreeWays ways(model);
+    for (const int64_t size : {2, 5, 20}) ways.check(test::picture({2, 4, size, 12}), 2e-5);
+  }
+}
+
 }  // namespace
 }  // namespace sardonyx
