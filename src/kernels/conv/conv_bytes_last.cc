@@ -132,11 +132,7 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
     if (finish.factor) sum_rows(windows, stride, end - first, g.terms, row_sums);
   }
   const int64_t begin = task % tasks.panel_groups * tasks.per_task;
-  // Equal parts: a single last row would take as long as a tile.
-  const int64_t parts = divide_up(end - first, row_block),
-                part = round_up(divide_up(end - first, parts), tasks.step);
   const auto* const addend = static_cast<const uint8_t*>(job.addend);
-  alignas(64) int32_t sums[row_block * byte_panel_columns];
   for (int64_t p = begin; p < std::min(begin + tasks.per_task, rows.panels); ++p) {
     const int64_t column = p * byte_panel_columns;
     ByteFinish at = finish;
@@ -145,16 +141,11 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
     const int8_t* panel = job.weights + p * rows.panel_bytes();
     const int64_t next_bytes = p + 1 < rows.panels ? rows.panel_bytes() : 0;
     const BytesAhead next{panel + next_bytes, next_bytes};
-    for (int64_t i = 0; i < end - first; i += part) {
-      const int64_t some = std::min(part, end - first - i);
-      byte_panel_product(true, windows + i * stride, stride, some, rows.quads, panel, sums,
-                         next.part(i / part, parts));
-      const int64_t place = (first + i) * g.group_out + column;
-      if (addend != nullptr) at.addend = addend + place;
-      finish_bytes(at, {sums, finish.factor ? row_sums + i : nullptr, some},
-                   std::min(byte_panel_columns, g.group_out - column),
-                   static_cast<uint8_t*>(job.y) + place, g.group_out);
-    }
+    const int64_t place = first * g.group_out + column;
+    if (addend != nullptr) at.addend = addend + place;
+    byte_panel_finish({windows, stride, end - first, rows.quads}, panel, at, row_sums,
+                      std::min(byte_panel_columns, g.group_out - column),
+                      static_cast<uint8_t*>(job.y) + place, g.group_out, next);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "kernels/gemm/amx.h"
+#include "kernels/gemm/bytes_vnni.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/bytes.cc"
@@ -277,10 +278,6 @@ void Finish(const ByteFinish& how, const ByteSums& from, int64_t columns, void* 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#if HWY_ARCH_X86
-#include <immintrin.h>
-#endif
-
 namespace sardonyx::kernels {
 
 HWY_EXPORT(PanelSigned);
@@ -288,56 +285,6 @@ HWY_EXPORT(PanelUnsigned);
 HWY_EXPORT(Finish);
 
 namespace {
-
-#if HWY_ARCH_X86 && defined(__x86_64__)
-#define SARDONYX_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
-
-// `rows` rows against the four vectors of a panel.
-template <bool panel_signed, int rows>
-SARDONYX_VNNI void vnni_tile(const uint8_t* a, int64_t stride, int64_t quads, const uint8_t* panel,
-                             int32_t* sums) {
-  __m512i acc[rows][4];
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) acc[r][v] = _mm512_setzero_si512();
-  }
-  for (int64_t q = 0; q < quads; ++q) {
-    __m512i b[4];
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v)
-      b[v] = _mm512_loadu_si512(panel + q * byte_panel_columns * 4 + v * 64);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-      int32_t quad;
-      std::memcpy(&quad, a + r * stride + q * 4, 4);
-      const __m512i x = _mm512_set1_epi32(quad);
-#pragma GCC unroll 4
-      for (int v = 0; v < 4; ++v) {
-        acc[r][v] = panel_signed ? _mm512_dpbusd_epi32(acc[r][v], x, b[v])
-                                 : _mm512_dpbusd_epi32(acc[r][v], b[v], x);
-      }
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v)
-      _mm512_storeu_si512(sums + r * byte_panel_columns + v * 16, acc[r][v]);
-  }
-}
-
-template <bool panel_signed>
-void vnni_panel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads, const uint8_t* panel,
-                int32_t* sums) {
-  int64_t i = 0;
-  const auto at = [&](int64_t row) { return a + row * stride; };
-  const auto to = [&](int64_t row) { return sums + row * byte_panel_columns; };
-  for (; i + 6 <= rows; i += 6) vnni_tile<panel_signed, 6>(at(i), stride, quads, panel, to(i));
-  for (; i + 3 <= rows; i += 3) vnni_tile<panel_signed, 3>(at(i), stride, quads, panel, to(i));
-  for (; i < rows; ++i) vnni_tile<panel_signed, 1>(at(i), stride, quads, panel, to(i));
-}
-#endif
 
 constexpr int64_t row_block = 64;
 
@@ -405,12 +352,8 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
   constexpr int64_t few_rows = 4;  // which vectors finish before the tiles are set up
   if (quads % 16 == 0 && quads > 0 && count > few_rows && has_amx())
     return byte_tiles_product(panel_signed, a, row_stride, count, quads, b, sums, ahead);
-#if HWY_ARCH_X86 && defined(__x86_64__)
-  if (has_avx512_vnni()) {
-    return panel_signed ? vnni_panel<true>(a, row_stride, count, quads, b, sums)
-                        : vnni_panel<false>(a, row_stride, count, quads, b, sums);
-  }
-#endif
+  if (has_avx512_vnni())
+    return vnni_panel_product(panel_signed, a, row_stride, count, quads, b, sums);
   if (panel_signed) {
     HWY_DYNAMIC_DISPATCH(PanelSigned)(a, row_stride, count, quads, b, sums);
   } else {
@@ -421,6 +364,28 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
 void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
                   int64_t y_stride) {
   HWY_DYNAMIC_DISPATCH(Finish)(how, from, columns, y, y_stride);
+}
+
+void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
+                       const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
+                       BytesAhead ahead) {
+  if (!has_amx() &&
+      vnni_panel_finish(rows, reinterpret_cast<const uint8_t*>(panel), how, columns, y, y_stride))
+    return;
+  // Equal parts: a single last row would take as long as a tile.
+  const int64_t parts = (rows.count + row_block - 1) / row_block, step = has_amx() ? 16 : 1,
+                part = ((rows.count + parts - 1) / parts + step - 1) / step * step;
+  const int64_t size = how.type == ElementType::float32 ? 4 : 1;
+  alignas(64) int32_t sums[row_block * byte_panel_columns];
+  ByteFinish at = how;
+  for (int64_t i = 0; i < rows.count; i += part) {
+    const int64_t some = std::min(part, rows.count - i), place = i * y_stride * size;
+    byte_panel_product(true, rows.data + i * rows.stride, rows.stride, some, rows.quads, panel,
+                       sums, ahead.part(i / part, parts));
+    if (how.sum != nullptr) at.addend = static_cast<const std::byte*>(how.addend) + place;
+    finish_bytes(at, {sums, row_sums ? row_sums + i : nullptr, some}, columns,
+                 static_cast<std::byte*>(y) + place, y_stride);
+  }
 }
 
 void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
@@ -436,7 +401,6 @@ void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64
   pool.parallel_for(
       blocks * count, std::max<int64_t>(1, 2000000 / std::max<int64_t>(1, work)),
       [&](int64_t begin, int64_t end, int) {
-        alignas(64) int32_t sums[row_block * byte_panel_columns];
         for (int64_t i = begin; i < end; ++i) {
           const int64_t panel = i % count, column = panel * byte_panel_columns;
           ByteFinish at = how;
@@ -447,15 +411,10 @@ void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64
           const int8_t* at_panel = panels + panel * width * byte_panel_columns;
           const int64_t panel_bytes = panel + 1 < count ? width * byte_panel_columns : 0;
           const BytesAhead next{at_panel + panel_bytes, panel_bytes};
-          for (int64_t first = begin_row; first < last; first += row_block) {
-            const int64_t used = std::min(row_block, last - first);
-            byte_panel_product(true, rows + first * width, width, used, quads, at_panel, sums,
-                               next.part((first - begin_row) / row_block,
-                                         (last - begin_row + row_block - 1) / row_block));
-            finish_bytes(at, {sums, row_sums ? row_sums + first : nullptr, used},
-                         std::min(byte_panel_columns, n - column),
-                         static_cast<std::byte*>(y) + (first * n + column) * size, n);
-          }
+          byte_panel_finish({rows + begin_row * width, width, last - begin_row, quads}, at_panel,
+                            at, row_sums ? row_sums + begin_row : nullptr,
+                            std::min(byte_panel_columns, n - column),
+                            static_cast<std::byte*>(y) + (begin_row * n + column) * size, n, next);
         }
       });
 }

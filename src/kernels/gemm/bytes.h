@@ -81,6 +81,17 @@ struct ByteSums {
 void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
                   int64_t y_stride);
 
+// Rows of unsigned bytes, `stride` bytes apart.
+struct ByteRowsOf {
+  const uint8_t* data = nullptr;
+  int64_t stride = 0, count = 0, quads = 0;
+};
+// The products of rows with `columns` columns of a signed panel, and what becomes of them, as
+// finish_bytes says; row_sums is needed where there is a factor.
+void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
+                       const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
+                       BytesAhead ahead = {});
+
 // y [m, n] of packed rows and panels; how.each. row_sums is needed where how.factor is given.
 void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
                   const int8_t* panels, const ByteFinish& how, void* y, ThreadPool& pool);

@@ -1,0 +1,20 @@
+// Products of bytes by the dot products of AVX-512 (VNNI). Internal to kernels/gemm.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/bytes.h"
+
+namespace sardonyx::kernels {
+
+// byte_panel_product where has_avx512_vnni().
+void vnni_panel_product(bool panel_signed, const uint8_t* rows, int64_t row_stride, int64_t count,
+                        int64_t quads, const uint8_t* panel, int32_t* sums);
+
+// byte_panel_finish for a signed panel, with the sums of a few rows rounded while they are in
+// registers. False where nothing was done: no VNNI, what becomes of the sums is not done so, or a
+// scale is so large that they could leave int32.
+bool vnni_panel_finish(const ByteRowsOf& rows, const uint8_t* panel, const ByteFinish& how,
+                       int64_t columns, void* y, int64_t y_stride);
+
+}  // namespace sardonyx::kernels
