@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "kernels/conv/depthwise_bytes.h"
+#include "kernels/conv/depthwise_quads.h"
 #include "kernels/conv/geometry.h"
 #include "kernels/conv/windows.h"
 #include "kernels/gemm/blocking.h"
@@ -166,6 +167,29 @@ std::vector<int8_t> weight_rows(const ConvGeometry& g, int64_t row_bytes, Elemen
   return rows;
 }
 
+// Signed weights by fours of taps, or floats where they have zero points.
+void pack_depthwise(const ConvGeometry& g, ElementType type, const uint8_t* w, const int32_t* zeros,
+                    void* out, int32_t* sums) {
+  const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
+  if (depthwise_quads_applies(g) &&
+      std::all_of(zeros, zeros + g.group, [](int32_t zero) { return zero == 0; })) {
+    std::vector<int8_t> turned(static_cast<size_t>(g.group * g.taps));
+    std::transform(w, w + turned.size(), turned.begin(),
+                   [&](uint8_t byte) { return static_cast<int8_t>(byte ^ mask); });
+    return pack_depthwise_quads(g, turned.data(), static_cast<int8_t*>(out), sums);
+  }
+  constexpr int64_t part = depthwise_bytes_part;
+  auto* floats = static_cast<float*>(out);
+  std::fill_n(floats, depthwise_bytes_weights(g), 0.0f);
+  for (int64_t c = 0; c < g.group; ++c) {
+    for (int64_t t = 0; t < g.taps; ++t) {
+      const auto byte = w[c * g.taps + t];
+      floats[(c / part * g.taps + t) * part + c % part] =
+          static_cast<float>(static_cast<int8_t>(byte ^ mask) - zeros[c]);
+    }
+  }
+}
+
 }  // namespace
 
 bool conv_bytes_last_applies(const ConvShape& shape) {
@@ -190,17 +214,7 @@ void pack_conv_bytes_last_weights(const ConvShape& shape, ElementType type, cons
   const ConvGeometry g(shape);
   std::fill_n(sums, conv_bytes_last_channels(shape), 0);
   if (is_depthwise(shape)) {
-    constexpr int64_t part = depthwise_bytes_part;
-    const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
-    auto* floats = static_cast<float*>(out);
-    std::fill_n(floats, depthwise_bytes_weights(g), 0.0f);
-    for (int64_t c = 0; c < g.group; ++c) {
-      for (int64_t t = 0; t < g.taps; ++t) {
-        const auto byte = static_cast<const uint8_t*>(w)[c * g.taps + t];
-        floats[(c / part * g.taps + t) * part + c % part] =
-            static_cast<float>(static_cast<int8_t>(byte ^ mask) - zeros[c]);
-      }
-    }
+    pack_depthwise(g, type, static_cast<const uint8_t*>(w), zeros, out, sums);
     return;
   }
   const ByteRows rows(g);
@@ -212,7 +226,10 @@ void pack_conv_bytes_last_weights(const ConvShape& shape, ElementType type, cons
 int64_t conv_bytes_last_scratch_bytes(const ConvShape& shape, int threads) {
   const ConvGeometry g(shape);
   if (g.batch * g.out_pixels == 0 || shape.out_channels == 0) return 0;
-  if (is_depthwise(shape)) return depthwise_bytes_scratch(g, threads);
+  if (is_depthwise(shape)) {
+    return std::max(depthwise_bytes_scratch(g, threads),
+                    depthwise_quads_applies(g) ? depthwise_quads_scratch(g, threads) : 0);
+  }
   const ByteRows rows(g);
   return conv_bytes_last_channels(shape) * 4 + most_scratch(threads, [&](int count) {
            return count * (scratch_alignment +
@@ -225,7 +242,11 @@ void conv_bytes_last(const ConvShape& shape, const ConvBytes& given, void* scrat
   const ConvGeometry g(shape);
   if (g.batch * g.out_pixels == 0 || shape.out_channels == 0) return;
   ConvBytes job = given;
-  if (is_depthwise(shape)) return depthwise_bytes(g, job, scratch, pool);
+  if (is_depthwise(shape)) {
+    return job.w_zero == nullptr && depthwise_quads_applies(g)
+               ? depthwise_quads(g, job, scratch, pool)
+               : depthwise_bytes(g, job, scratch, pool);
+  }
   job.x_zero += byte_turn(job.x_type, false);
   const ByteRows rows(g);
   const RowTasks tasks(rows, pool.threads());
