@@ -75,28 +75,29 @@ int64_t worker_floats(const ByteRows& rows, const RowTasks& tasks) {
   return round_up(divide_up(tasks.most() * (rows.row_bytes() + 4) + line_piece_bytes, 4), 16);
 }
 
-// Windows of pixels [first, end), read as unsigned.
+// Windows of pixels [first, end), unsigned unless signed ones will do. What lies between windows
+// meets weights of 0.
 void copy_windows(const ByteRows& rows, const ConvBytes& job, int64_t first, int64_t end,
                   uint8_t* to) {
   const ConvGeometry& g = rows.g;
-  const bool is_signed = job.x_type == ElementType::int8;
+  const bool is_signed = job.x_type == ElementType::int8, turns = is_signed && !takes_signed_rows();
   const auto zero = static_cast<uint8_t>(is_signed ? job.x_zero ^ 0x80 : job.x_zero);
   const auto* images = static_cast<const uint8_t*>(job.x);
   const int64_t image_bytes = g.in_pixels * g.group_in;
   Windows<uint8_t>(g, images + g.batch * image_bytes, zero)
       .copy([&](int64_t n) { return images + n * image_bytes; }, OutputPixel(g, first), end - first,
             to, rows.row_bytes());
-  for (int64_t i = first; i < end; ++i, to += rows.row_bytes()) {
-    std::memset(to + g.terms, 0, static_cast<size_t>(rows.row_bytes() - g.terms));
-    if (!is_signed) continue;
+  for (int64_t i = first; turns && i < end; ++i, to += rows.row_bytes()) {
     for (int64_t k = 0; k < g.terms; ++k) to[k] = static_cast<uint8_t>(to[k] ^ 0x80);
   }
 }
 
-void sum_rows(const uint8_t* rows, int64_t stride, int64_t count, int64_t terms, int32_t* sums) {
-  for (int64_t i = 0; i < count; ++i, rows += stride) {
+void sum_rows(const ByteRowsOf& rows, int64_t terms, int32_t* sums) {
+  const uint8_t* row = rows.data;
+  const auto mask = static_cast<uint8_t>(rows.is_signed ? 0x80 : 0);
+  for (int64_t i = 0; i < rows.count; ++i, row += rows.stride) {
     uint32_t sum = 0;
-    for (int64_t k = 0; k < terms; ++k) sum += rows[k];
+    for (int64_t k = 0; k < terms; ++k) sum += static_cast<uint8_t>(row[k] ^ mask);
     sums[i] = static_cast<int32_t>(sum);
   }
 }
@@ -121,16 +122,18 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
                 end = tasks.begin(where + 1);
   const int64_t total = g.batch * g.in_pixels * g.group_in;
   // Bytes of the next pixel meet weights of 0; behind the last pixel there are none.
-  const bool in_place = rows.reads_images() && job.x_type == ElementType::uint8 &&
+  const bool is_signed = job.x_type == ElementType::int8 && takes_signed_rows();
+  const bool in_place = rows.reads_images() && (job.x_type == ElementType::uint8 || is_signed) &&
                         (end - 1) * g.group_in + rows.row_bytes() <= total;
   auto* space = reinterpret_cast<uint8_t*>(spaces.space(worker));
   auto* row_sums = reinterpret_cast<int32_t*>(space + tasks.most() * rows.row_bytes());
   const uint8_t* windows =
       in_place ? static_cast<const uint8_t*>(job.x) + first * g.group_in : space;
-  const int64_t stride = in_place ? g.group_in : rows.row_bytes();
+  const ByteRowsOf from{windows, in_place ? g.group_in : rows.row_bytes(), end - first, rows.quads,
+                        is_signed};
   if (spaces.changes(worker, where)) {
     if (!in_place) copy_windows(rows, job, first, end, space);
-    if (finish.factor) sum_rows(windows, stride, end - first, g.terms, row_sums);
+    if (finish.factor) sum_rows(from, g.terms, row_sums);
   }
   const int64_t begin = task % tasks.panel_groups * tasks.per_task;
   const auto* const addend = static_cast<const uint8_t*>(job.addend);
@@ -144,8 +147,7 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
     const BytesAhead next{panel + next_bytes, next_bytes};
     const int64_t place = first * g.group_out + column;
     if (addend != nullptr) at.addend = addend + place;
-    byte_panel_finish({windows, stride, end - first, rows.quads}, panel, at, row_sums,
-                      std::min(byte_panel_columns, g.group_out - column),
+    byte_panel_finish(from, panel, at, row_sums, std::min(byte_panel_columns, g.group_out - column),
                       static_cast<uint8_t*>(job.y) + place, g.group_out, next);
   }
 }

@@ -366,12 +366,14 @@ void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, 
   HWY_DYNAMIC_DISPATCH(Finish)(how, from, columns, y, y_stride);
 }
 
+bool takes_signed_rows() { return has_avx512_vnni() && !has_amx(); }
+
 void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
                        const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
                        BytesAhead ahead) {
-  if (!has_amx() &&
-      vnni_panel_finish(rows, reinterpret_cast<const uint8_t*>(panel), how, columns, y, y_stride))
-    return;
+  if (takes_signed_rows())
+    return vnni_panel_finish(rows, reinterpret_cast<const uint8_t*>(panel), how, row_sums, columns,
+                             y, y_stride);
   // Equal parts: a single last row would take as long as a tile.
   const int64_t parts = (rows.count + row_block - 1) / row_block, step = has_amx() ? 16 : 1,
                 part = ((rows.count + parts - 1) / parts + step - 1) / step * step;

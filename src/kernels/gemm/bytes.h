@@ -81,13 +81,16 @@ struct ByteSums {
 void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
                   int64_t y_stride);
 
-// Rows of unsigned bytes, `stride` bytes apart.
+// Rows of bytes, `stride` bytes apart. Signed ones are read as unsigned, turned by their top bit.
 struct ByteRowsOf {
   const uint8_t* data = nullptr;
   int64_t stride = 0, count = 0, quads = 0;
+  bool is_signed = false;
 };
+// Whether byte_panel_finish takes signed rows on this machine.
+bool takes_signed_rows();
 // The products of rows with `columns` columns of a signed panel, and what becomes of them, as
-// finish_bytes says; row_sums is needed where there is a factor.
+// finish_bytes says; row_sums, of bytes that have been turned, are needed where there is a factor.
 void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
                        const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
                        BytesAhead ahead = {});

@@ -21,15 +21,17 @@ namespace {
 constexpr int64_t lanes = 16;
 constexpr int64_t quad_bytes = 4 * byte_panel_columns;  // of a panel
 
-// The sums of some rows and `vectors` vectors of columns, which begin with `start`: rows of whole
-// vectors. Three rows have an address of their own.
+// The sums of some rows and `vectors` vectors of columns, which begin with `start`. The rows' bytes
+// are turned by `turn`; three rows have an address of their own.
 template <bool panel_signed, int rows, int vectors>
 SARDONYX_VNNI void product_tile(const uint8_t* a, int64_t stride, int64_t quads,
-                                const uint8_t* panel, const int32_t* start, int32_t* to) {
+                                const uint8_t* panel, const int32_t* start, uint8_t turn,
+                                int32_t* to) {
   constexpr int near = 3, bases = (rows + near - 1) / near;
   const uint8_t* base[bases];
 #pragma GCC unroll 8
   for (int i = 0; i < bases; ++i) base[i] = a + i * near * stride;
+  const __m512i turns = _mm512_set1_epi8(static_cast<char>(turn));
   __m512i sums[rows][vectors];
 #pragma GCC unroll 12
   for (int r = 0; r < rows; ++r) {
@@ -44,7 +46,7 @@ SARDONYX_VNNI void product_tile(const uint8_t* a, int64_t stride, int64_t quads,
     for (int r = 0; r < rows; ++r) {
       int32_t quad;
       std::memcpy(&quad, base[r / near] + r % near * stride, 4);
-      const __m512i x = _mm512_set1_epi32(quad);
+      const __m512i x = _mm512_xor_si512(_mm512_set1_epi32(quad), turns);
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
         sums[r][v] = panel_signed ? _mm512_dpbusd_epi32(sums[r][v], x, b[v])
@@ -58,7 +60,7 @@ SARDONYX_VNNI void product_tile(const uint8_t* a, int64_t stride, int64_t quads,
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v)
-      _mm512_storeu_si512(to + (r * vectors + v) * lanes, sums[r][v]);
+      _mm512_storeu_si512(to + r * byte_panel_columns + v * lanes, sums[r][v]);
   }
 }
 
@@ -71,11 +73,11 @@ void product_panel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads
   const auto at = [&](int64_t row) { return a + row * stride; };
   const auto to = [&](int64_t row) { return sums + row * byte_panel_columns; };
   for (; i + 6 <= rows; i += 6)
-    product_tile<panel_signed, 6, 4>(at(i), stride, quads, panel, nothing, to(i));
+    product_tile<panel_signed, 6, 4>(at(i), stride, quads, panel, nothing, 0, to(i));
   for (; i + 3 <= rows; i += 3)
-    product_tile<panel_signed, 3, 4>(at(i), stride, quads, panel, nothing, to(i));
+    product_tile<panel_signed, 3, 4>(at(i), stride, quads, panel, nothing, 0, to(i));
   for (; i < rows; ++i)
-    product_tile<panel_signed, 1, 4>(at(i), stride, quads, panel, nothing, to(i));
+    product_tile<panel_signed, 1, 4>(at(i), stride, quads, panel, nothing, 0, to(i));
 }
 
 // Sums may be off from what they are when every step is rounded by so much a unit of what the
@@ -97,13 +99,11 @@ struct Rounding {
     within = 0.5f - error_per_unit * (first + second);
   }
 
-  // Whether no sum leaves int32 when it is scaled, and none of bytes is too far off.
+  // Whether it can be done so: sums of bytes may only be off by so much.
   bool holds() const {
     constexpr float least_scale = 0x1p-60f, most_scale = 0x1p60f, most_quotient = 256;
     const auto middling = [](float scale) { return scale > least_scale && scale < most_scale; };
-    for (int64_t j = 0; j < columns; ++j) {
-      if (!(std::abs(how.scale[j]) < 0.99f)) return false;
-    }
+    if (how.bias != nullptr || !how.each || how.type == ElementType::float32) return false;
     return how.sum == nullptr ||
            (middling(how.sum->first.scale) && middling(how.sum->second.scale) &&
             middling(how.sum->y.scale) && first < most_quotient && second < most_quotient);
@@ -151,6 +151,9 @@ class Rounder {
         value = _mm512_fmadd_ps(first, first_, _mm512_fmadd_ps(load(addend, v), second_, start_));
         constexpr int nearest = 0, farther_of_two = 0b1011;
         farthest = _mm512_range_ps(farthest, _mm512_reduce_ps(value, nearest), farther_of_two);
+      } else {
+        // The second where one is NaN, which as an integer is the lowest.
+        value = _mm512_min_ps(_mm512_set1_ps(0x1p30f), value);
       }
       whole[v] = _mm512_cvtps_epi32(value);
     }
@@ -196,49 +199,80 @@ class Rounder {
   const bool whole_;
 };
 
-template <bool adds, int vectors>
-SARDONYX_VNNI void finish_rows(const Rounding& r, const int32_t* sums, int64_t rows, uint8_t* y,
-                               const uint8_t* addend, int64_t y_stride) {
-  const Rounder<adds, vectors> rounder(r);
-  for (int64_t i = 0; i < rows; ++i, sums += vectors * lanes, y += y_stride) {
-    const uint8_t* const at = adds ? addend + i * y_stride : nullptr;
-    if (rounder.finish(sums, at, y)) continue;
-    ByteFinish exact = r.how;
-    exact.term = nothing, exact.addend = at;
-    finish_bytes(exact, {sums, nullptr, 1}, r.columns, y, y_stride);
+// Rows of sums that are finished as they come.
+struct Tiles {
+  const ByteRowsOf& rows;
+  const uint8_t* panel;
+  const Rounding& rounding;
+  const int32_t* row_sums;
+  void* y;
+  int64_t y_stride;
+};
+
+// What zero points of the panel's columns take off.
+template <int vectors>
+SARDONYX_VNNI void take_off(const int32_t* factor, const int32_t* row_sums, int64_t rows,
+                            int32_t* sums) {
+  for (int64_t i = 0; i < rows; ++i, sums += byte_panel_columns) {
+    for (int64_t j = 0; j < vectors * lanes; j += lanes) {
+      const __m512i off =
+          _mm512_mullo_epi32(_mm512_loadu_si512(factor + j), _mm512_set1_epi32(row_sums[i]));
+      _mm512_store_si512(sums + j, _mm512_sub_epi32(_mm512_load_si512(sums + j), off));
+    }
   }
 }
 
+// Sums with their terms as bytes: `rows` rows from `row` on.
 template <bool adds, int vectors>
-void finish_panel(const Rounding& r, const ByteRowsOf& rows, const uint8_t* panel, uint8_t* y,
-                  int64_t y_stride) {
+SARDONYX_VNNI void round_rows(const Tiles& t, int64_t row, int64_t rows, int32_t* sums) {
+  const ByteFinish& how = t.rounding.how;
+  if (how.factor != nullptr) take_off<vectors>(how.factor, t.row_sums + row, rows, sums);
+  const Rounder<adds, vectors> rounder(t.rounding);
+  auto* y = static_cast<uint8_t*>(t.y) + row * t.y_stride;
+  const auto* addend = static_cast<const uint8_t*>(how.addend);
+  if (adds) addend += row * t.y_stride;
+  for (int64_t i = 0; i < rows; ++i, sums += byte_panel_columns, y += t.y_stride) {
+    const uint8_t* const at = adds ? addend + i * t.y_stride : nullptr;
+    if (rounder.finish(sums, at, y)) continue;
+    ByteFinish exact = how;
+    exact.term = nothing, exact.factor = nullptr, exact.addend = at;
+    finish_bytes(exact, {sums, nullptr, 1}, t.rounding.columns, y, t.y_stride);
+  }
+}
+
+// Any other way, from sums without their terms.
+void finish_rows(const Tiles& t, int64_t row, int64_t rows, const int32_t* sums) {
+  ByteFinish how = t.rounding.how;
+  const int64_t place = row * t.y_stride * (how.type == ElementType::float32 ? 4 : 1);
+  if (how.sum != nullptr) how.addend = static_cast<const std::byte*>(how.addend) + place;
+  finish_bytes(how, {sums, t.row_sums ? t.row_sums + row : nullptr, rows}, t.rounding.columns,
+               static_cast<std::byte*>(t.y) + place, t.y_stride);
+}
+
+template <int vectors>
+void finish_panel(const Tiles& t) {
   constexpr int most = vectors <= 2 ? 12 : vectors == 3 ? 8 : 6, some = most / 3 < 3 ? 2 : 4;
-  alignas(64) int32_t sums[most * vectors * lanes];
+  alignas(64) int32_t sums[most * byte_panel_columns];
+  const ByteRowsOf& rows = t.rows;
+  const bool rounds = t.rounding.holds(), adds = t.rounding.how.sum != nullptr;
+  const int32_t* start = rounds ? t.rounding.how.term : nothing;
   int64_t i = 0;
   const auto tiles = [&]<int count>() {
     for (; i + count <= rows.count; i += count) {
       product_tile<true, count, vectors>(rows.data + i * rows.stride, rows.stride, rows.quads,
-                                         panel, r.how.term, sums);
-      const int64_t place = i * y_stride;
-      finish_rows<adds, vectors>(r, sums, count, y + place,
-                                 adds ? static_cast<const uint8_t*>(r.how.addend) + place : nullptr,
-                                 y_stride);
+                                         t.panel, start, rows.is_signed ? 0x80 : 0, sums);
+      if (!rounds) {
+        finish_rows(t, i, count, sums);
+      } else if (adds) {
+        round_rows<true, vectors>(t, i, count, sums);
+      } else {
+        round_rows<false, vectors>(t, i, count, sums);
+      }
     }
   };
   tiles.template operator()<most>();
   tiles.template operator()<some>();
   tiles.template operator()<1>();
-}
-
-template <bool adds>
-void finish(const Rounding& r, const ByteRowsOf& rows, const uint8_t* panel, uint8_t* y,
-            int64_t y_stride) {
-  switch ((r.columns + lanes - 1) / lanes) {
-    case 1: return finish_panel<adds, 1>(r, rows, panel, y, y_stride);
-    case 2: return finish_panel<adds, 2>(r, rows, panel, y, y_stride);
-    case 3: return finish_panel<adds, 3>(r, rows, panel, y, y_stride);
-    default: return finish_panel<adds, 4>(r, rows, panel, y, y_stride);
-  }
 }
 
 }  // namespace
@@ -249,17 +283,16 @@ void vnni_panel_product(bool panel_signed, const uint8_t* rows, int64_t row_stri
                : product_panel<false>(rows, row_stride, count, quads, panel, sums);
 }
 
-bool vnni_panel_finish(const ByteRowsOf& rows, const uint8_t* panel, const ByteFinish& how,
-                       int64_t columns, void* y, int64_t y_stride) {
-  if (!has_avx512_vnni() || how.factor != nullptr || how.bias != nullptr || !how.each ||
-      how.type == ElementType::float32)
-    return false;
+void vnni_panel_finish(const ByteRowsOf& rows, const uint8_t* panel, const ByteFinish& how,
+                       const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride) {
   const Rounding rounding(how, columns);
-  if (!rounding.holds()) return false;
-  auto* to = static_cast<uint8_t*>(y);
-  how.sum != nullptr ? finish<true>(rounding, rows, panel, to, y_stride)
-                     : finish<false>(rounding, rows, panel, to, y_stride);
-  return true;
+  const Tiles tiles{rows, panel, rounding, row_sums, y, y_stride};
+  switch ((columns + lanes - 1) / lanes) {
+    case 1: return finish_panel<1>(tiles);
+    case 2: return finish_panel<2>(tiles);
+    case 3: return finish_panel<3>(tiles);
+    default: return finish_panel<4>(tiles);
+  }
 }
 
 }  // namespace sardonyx::kernels
@@ -270,10 +303,8 @@ namespace sardonyx::kernels {
 
 void vnni_panel_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int32_t*) {
 }
-bool vnni_panel_finish(const ByteRowsOf&, const uint8_t*, const ByteFinish&, int64_t, void*,
-                       int64_t) {
-  return false;
-}
+void vnni_panel_finish(const ByteRowsOf&, const uint8_t*, const ByteFinish&, const int32_t*,
+                       int64_t, void*, int64_t) {}
 
 }  // namespace sardonyx::kernels
 #endif

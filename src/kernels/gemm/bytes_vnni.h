@@ -11,10 +11,9 @@ namespace sardonyx::kernels {
 void vnni_panel_product(bool panel_signed, const uint8_t* rows, int64_t row_stride, int64_t count,
                         int64_t quads, const uint8_t* panel, int32_t* sums);
 
-// byte_panel_finish for a signed panel, with the sums of a few rows rounded while they are in
-// registers. False where nothing was done: no VNNI, what becomes of the sums is not done so, or a
-// scale is so large that they could leave int32.
-bool vnni_panel_finish(const ByteRowsOf& rows, const uint8_t* panel, const ByteFinish& how,
-                       int64_t columns, void* y, int64_t y_stride);
+// byte_panel_finish where has_avx512_vnni(): a few rows at a time, whose sums stay near until they
+// are finished.
+void vnni_panel_finish(const ByteRowsOf& rows, const uint8_t* panel, const ByteFinish& how,
+                       const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride);
 
 }  // namespace sardonyx::kernels
