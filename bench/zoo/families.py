@@ -109,7 +109,8 @@ ENTRIES = {
     "mlp": Entry(small.mlp, "perceptron", {}, BATCHES),
     "resnet50_qdq": Entry(quantised.resnet50_qdq, "ResNet in int8, QDQ", RESNET, tolerance=STEPS),
     "resnet50_qlinear": Entry(quantised.resnet50_qlinear, "ResNet in int8, QOperator", RESNET, tolerance=STEPS),
-    "mobilenet_v3_qdq": Entry(quantised.mobilenet_v3_qdq, "MobileNet in int8, QDQ", MOBILENET, BATCHES, STEPS),
+    # Small, a byte that plain evaluation rounds otherwise moves the output by as much as 0.15 of its RMS.
+    "mobilenet_v3_qdq": Entry(quantised.mobilenet_v3_qdq, "MobileNet in int8, QDQ", MOBILENET, BATCHES, 0.2, drift=STEPS),
     "mobilenet_v3_qlinear": Entry(quantised.mobilenet_v3_qlinear, "MobileNet in int8, QOperator", MOBILENET, BATCHES, STEPS),
     "bert_qdq": Entry(quantised.bert_qdq, "BERT in int8, QDQ", BERT, TEXT, STEPS, drift=0.25),
     "bert_dynamic": Entry(quantised.bert_dynamic, "BERT in int8, dynamic", BERT, TEXT, STEPS, drift=0.25),

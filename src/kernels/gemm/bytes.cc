@@ -102,20 +102,29 @@ void PanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads
   QuadPanel<false>(a, stride, rows, quads, panel, sums);
 }
 
-// The parameters of some columns: each has its own, or all have the same.
+// The parameters of some columns: each has its own, or all have those of a row.
 template <int vectors, bool has_factor, bool has_bias>
 struct FinishColumns {
   using Ints = hn::Vec<bytes::IntTag>;
 
-  FinishColumns(const ByteFinish& how, int64_t column) {
+  HWY_INLINE FinishColumns(const ByteFinish& how, int64_t column) {
     const bytes::Tag d;
     const bytes::IntTag di;
+    if (!how.each) set_row(how, 0);
     for (int v = 0; v < vectors; ++v, column += static_cast<int64_t>(hn::Lanes(d))) {
-      term[v] = how.each ? hn::LoadU(di, how.term + column) : hn::Set(di, *how.term);
-      scale[v] = how.each ? hn::LoadU(d, how.scale + column) : hn::Set(d, *how.scale);
-      if constexpr (has_bias)
-        bias[v] = how.each ? hn::LoadU(d, how.bias + column) : hn::Set(d, *how.bias);
       if constexpr (has_factor) factor[v] = hn::LoadU(di, how.factor + column);
+      if (!how.each) continue;
+      term[v] = hn::LoadU(di, how.term + column);
+      scale[v] = hn::LoadU(d, how.scale + column);
+      if constexpr (has_bias) bias[v] = hn::LoadU(d, how.bias + column);
+    }
+  }
+
+  HWY_INLINE void set_row(const ByteFinish& how, int64_t row) {
+    for (int v = 0; v < vectors; ++v) {
+      term[v] = hn::Set(bytes::IntTag(), how.term[row]);
+      scale[v] = hn::Set(bytes::Tag(), how.scale[row]);
+      if constexpr (has_bias) bias[v] = hn::Set(bytes::Tag(), how.bias[row]);
     }
   }
 
@@ -143,8 +152,9 @@ struct FinishColumns {
 template <int vectors, bool has_factor, bool has_bias, class Y, class Store>
 HWY_INLINE void FinishPart(const ByteFinish& how, const ByteSums& from, int64_t column, Y* y,
                            int64_t y_stride, const Store& store) {
-  const FinishColumns<vectors, has_factor, has_bias> columns(how, column);
+  FinishColumns<vectors, has_factor, has_bias> columns(how, column);
   for (int64_t r = 0; r < from.rows; ++r) {
+    if (!how.each) columns.set_row(how, r);
     bytes::Vec values[vectors];
     columns.finish(from.sums + r * byte_panel_columns + column,
                    has_factor ? from.row_sums + r : nullptr, values);

@@ -55,10 +55,10 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
 
 // What becomes of sums: value = (sum + term - factor * row_sum) * scale + bias; then the value
 // itself (float32), or saturate(round(value) + zero) (uint8, int8). factor has one value a column,
-// the other pointers too where `each`, else one for all; factor and bias may be null. Whole vectors
-// are read beyond the last column: the memory must reach to the panel's end. Where there is a
-// `sum`, for which bias must be null, those bytes are its first, `addend` its second, which lies as
-// y does (and may be y), and y gets its y.
+// the other pointers too where `each`, else one for each row; factor and bias may be null. Whole
+// vectors are read beyond the last column: the memory must reach to the panel's end. Where there is
+// a `sum`, for which bias must be null, those bytes are its first, `addend` its second, which lies
+// as y does (and may be y), and y gets its y.
 struct ByteFinish {
   const int32_t* term = nullptr;
   const int32_t* factor = nullptr;
