@@ -357,11 +357,12 @@ void run_task(const Sizes& z, const ConvBytes& job, const Task& task, const uint
   fill_panel(z, Runs(z, first, count), image + task.group * z.columns * z.volume * 4, panel);
   alignas(64) int32_t pixel_sums[width];
   if (job.w_zero)
-    byte_panel_product(false, weights + z.rows * bytes, bytes, 1, z.quads, panel, pixel_sums);
+    byte_panel_product(false, weights + z.rows * bytes, bytes, 1, z.quads, panel, count,
+                       pixel_sums);
   alignas(64) int32_t sums[row_block * width];
   for (int64_t i = task.first; i < task.end; i += row_block) {
     const int64_t some = std::min(row_block, task.end - i);
-    byte_panel_product(false, weights + i * bytes, bytes, some, z.quads, panel, sums);
+    byte_panel_product(false, weights + i * bytes, bytes, some, z.quads, panel, count, sums);
     ChannelFinish(z, job, task.group * z.rows + i, some, pixel_sums)(z, job, sums, count,
                                                                      y + first);
   }

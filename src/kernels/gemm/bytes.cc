@@ -78,10 +78,10 @@ HWY_INLINE void QuadTile(D d, const uint8_t* a, int64_t stride, int64_t quads, c
 
 template <bool panel_signed>
 void QuadPanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads, const uint8_t* panel,
-               int32_t* sums) {
+               int64_t columns, int32_t* sums) {
   const hn::CappedTag<int32_t, byte_panel_columns / 2> d;
   const int64_t step = 2 * static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t column = 0; column < byte_panel_columns; column += step) {
+  for (int64_t column = 0; column < columns; column += step) {
     const uint8_t* b = panel + 4 * column;
     int64_t i = 0;
     for (; i + 2 <= rows; i += 2)
@@ -94,12 +94,12 @@ void QuadPanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads, co
 }
 
 void PanelSigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads,
-                 const uint8_t* panel, int32_t* sums) {
-  QuadPanel<true>(a, stride, rows, quads, panel, sums);
+                 const uint8_t* panel, int64_t columns, int32_t* sums) {
+  QuadPanel<true>(a, stride, rows, quads, panel, columns, sums);
 }
 void PanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads,
-                   const uint8_t* panel, int32_t* sums) {
-  QuadPanel<false>(a, stride, rows, quads, panel, sums);
+                   const uint8_t* panel, int64_t columns, int32_t* sums) {
+  QuadPanel<false>(a, stride, rows, quads, panel, columns, sums);
 }
 
 // The parameters of some columns: each has its own, or all have those of a row.
@@ -356,18 +356,19 @@ void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int6
 }
 
 void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
-                        int64_t quads, const void* panel, int32_t* sums, BytesAhead ahead) {
+                        int64_t quads, const void* panel, int64_t columns, int32_t* sums,
+                        BytesAhead ahead) {
   const auto* a = static_cast<const uint8_t*>(rows);
   const auto* b = static_cast<const uint8_t*>(panel);
   constexpr int64_t few_rows = 4;  // which vectors finish before the tiles are set up
   if (quads % 16 == 0 && quads > 0 && count > few_rows && has_amx())
     return byte_tiles_product(panel_signed, a, row_stride, count, quads, b, sums, ahead);
   if (has_avx512_vnni())
-    return vnni_panel_product(panel_signed, a, row_stride, count, quads, b, sums);
+    return vnni_panel_product(panel_signed, a, row_stride, count, quads, b, columns, sums);
   if (panel_signed) {
-    HWY_DYNAMIC_DISPATCH(PanelSigned)(a, row_stride, count, quads, b, sums);
+    HWY_DYNAMIC_DISPATCH(PanelSigned)(a, row_stride, count, quads, b, columns, sums);
   } else {
-    HWY_DYNAMIC_DISPATCH(PanelUnsigned)(a, row_stride, count, quads, b, sums);
+    HWY_DYNAMIC_DISPATCH(PanelUnsigned)(a, row_stride, count, quads, b, columns, sums);
   }
 }
 
@@ -393,7 +394,7 @@ void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFi
   for (int64_t i = 0; i < rows.count; i += part) {
     const int64_t some = std::min(part, rows.count - i), place = i * y_stride * size;
     byte_panel_product(true, rows.data + i * rows.stride, rows.stride, some, rows.quads, panel,
-                       sums, ahead.part(i / part, parts));
+                       columns, sums, ahead.part(i / part, parts));
     if (how.sum != nullptr) at.addend = static_cast<const std::byte*>(how.addend) + place;
     finish_bytes(at, {sums, row_sums ? row_sums + i : nullptr, some}, columns,
                  static_cast<std::byte*>(y) + place, y_stride);

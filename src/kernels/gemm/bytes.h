@@ -48,10 +48,11 @@ struct BytesAhead {
   }
 };
 
-// sums[i * 64 + j] = row i times column j of one panel. Rows are row_stride bytes apart. Exactly
-// one of rows and panel is signed.
+// sums[i * 64 + j] = row i times column j of one panel, of which only the first `columns` need be
+// right. Rows are row_stride bytes apart. Exactly one of rows and panel is signed.
 void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
-                        int64_t quads, const void* panel, int32_t* sums, BytesAhead ahead = {});
+                        int64_t quads, const void* panel, int64_t columns, int32_t* sums,
+                        BytesAhead ahead = {});
 
 // What becomes of sums: value = (sum + term - factor * row_sum) * scale + bias; then the value
 // itself (float32), or saturate(round(value) + zero) (uint8, int8). factor has one value a column,

@@ -66,18 +66,26 @@ SARDONYX_VNNI void product_tile(const uint8_t* a, int64_t stride, int64_t quads,
 
 constexpr int32_t nothing[byte_panel_columns] = {};
 
-template <bool panel_signed>
-void product_panel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads,
-                   const uint8_t* panel, int32_t* sums) {
+// Calls f<rows>(row) for all of `count` rows, as many at a time as registers hold sums of.
+template <int vectors, class F>
+void by_tiles(int64_t count, const F& f) {
+  constexpr int most = vectors <= 2 ? 12 : vectors == 3 ? 8 : 6, some = vectors <= 3 ? 4 : 2;
   int64_t i = 0;
-  const auto at = [&](int64_t row) { return a + row * stride; };
-  const auto to = [&](int64_t row) { return sums + row * byte_panel_columns; };
-  for (; i + 6 <= rows; i += 6)
-    product_tile<panel_signed, 6, 4>(at(i), stride, quads, panel, nothing, 0, to(i));
-  for (; i + 3 <= rows; i += 3)
-    product_tile<panel_signed, 3, 4>(at(i), stride, quads, panel, nothing, 0, to(i));
-  for (; i < rows; ++i)
-    product_tile<panel_signed, 1, 4>(at(i), stride, quads, panel, nothing, 0, to(i));
+  for (; i + most <= count; i += most) f.template operator()<most>(i);
+  for (; i + some <= count; i += some) f.template operator()<some>(i);
+  for (; i < count; ++i) f.template operator()<1>(i);
+}
+constexpr int most_rows = 12;
+
+// Calls f<vectors>() for as many as hold `columns`.
+template <class F>
+void by_vectors(int64_t columns, const F& f) {
+  switch ((columns + lanes - 1) / lanes) {
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    case 3: return f.template operator()<3>();
+    default: return f.template operator()<4>();
+  }
 }
 
 // Sums may be off from what they are when every step is rounded by so much a unit of what the
@@ -251,48 +259,48 @@ void finish_rows(const Tiles& t, int64_t row, int64_t rows, const int32_t* sums)
 
 template <int vectors>
 void finish_panel(const Tiles& t) {
-  constexpr int most = vectors <= 2 ? 12 : vectors == 3 ? 8 : 6, some = most / 3 < 3 ? 2 : 4;
-  alignas(64) int32_t sums[most * byte_panel_columns];
+  alignas(64) int32_t sums[most_rows * byte_panel_columns];
   const ByteRowsOf& rows = t.rows;
   const bool rounds = t.rounding.holds(), adds = t.rounding.how.sum != nullptr;
   const int32_t* start = rounds ? t.rounding.how.term : nothing;
-  int64_t i = 0;
-  const auto tiles = [&]<int count>() {
-    for (; i + count <= rows.count; i += count) {
-      product_tile<true, count, vectors>(rows.data + i * rows.stride, rows.stride, rows.quads,
-                                         t.panel, start, rows.is_signed ? 0x80 : 0, sums);
-      if (!rounds) {
-        finish_rows(t, i, count, sums);
-      } else if (adds) {
-        round_rows<true, vectors>(t, i, count, sums);
-      } else {
-        round_rows<false, vectors>(t, i, count, sums);
-      }
+  by_tiles<vectors>(rows.count, [&]<int count>(int64_t row) {
+    product_tile<true, count, vectors>(rows.data + row * rows.stride, rows.stride, rows.quads,
+                                       t.panel, start, rows.is_signed ? 0x80 : 0, sums);
+    if (!rounds) {
+      finish_rows(t, row, count, sums);
+    } else if (adds) {
+      round_rows<true, vectors>(t, row, count, sums);
+    } else {
+      round_rows<false, vectors>(t, row, count, sums);
     }
-  };
-  tiles.template operator()<most>();
-  tiles.template operator()<some>();
-  tiles.template operator()<1>();
+  });
+}
+
+template <bool panel_signed>
+void product_panel(const ByteRowsOf& rows, const uint8_t* panel, int64_t columns, int32_t* sums) {
+  by_vectors(columns, [&]<int vectors>() {
+    by_tiles<vectors>(rows.count, [&]<int count>(int64_t row) {
+      product_tile<panel_signed, count, vectors>(rows.data + row * rows.stride, rows.stride,
+                                                 rows.quads, panel, nothing, 0,
+                                                 sums + row * byte_panel_columns);
+    });
+  });
 }
 
 }  // namespace
 
 void vnni_panel_product(bool panel_signed, const uint8_t* rows, int64_t row_stride, int64_t count,
-                        int64_t quads, const uint8_t* panel, int32_t* sums) {
-  panel_signed ? product_panel<true>(rows, row_stride, count, quads, panel, sums)
-               : product_panel<false>(rows, row_stride, count, quads, panel, sums);
+                        int64_t quads, const uint8_t* panel, int64_t columns, int32_t* sums) {
+  const ByteRowsOf from{rows, row_stride, count, quads, false};
+  panel_signed ? product_panel<true>(from, panel, columns, sums)
+               : product_panel<false>(from, panel, columns, sums);
 }
 
 void vnni_panel_finish(const ByteRowsOf& rows, const uint8_t* panel, const ByteFinish& how,
                        const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride) {
   const Rounding rounding(how, columns);
   const Tiles tiles{rows, panel, rounding, row_sums, y, y_stride};
-  switch ((columns + lanes - 1) / lanes) {
-    case 1: return finish_panel<1>(tiles);
-    case 2: return finish_panel<2>(tiles);
-    case 3: return finish_panel<3>(tiles);
-    default: return finish_panel<4>(tiles);
-  }
+  by_vectors(columns, [&]<int vectors>() { finish_panel<vectors>(tiles); });
 }
 
 }  // namespace sardonyx::kernels
@@ -301,8 +309,8 @@ void vnni_panel_finish(const ByteRowsOf& rows, const uint8_t* panel, const ByteF
 
 namespace sardonyx::kernels {
 
-void vnni_panel_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int32_t*) {
-}
+void vnni_panel_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int64_t,
+                        int32_t*) {}
 void vnni_panel_finish(const ByteRowsOf&, const uint8_t*, const ByteFinish&, const int32_t*,
                        int64_t, void*, int64_t) {}
 

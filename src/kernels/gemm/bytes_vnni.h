@@ -9,7 +9,7 @@ namespace sardonyx::kernels {
 
 // byte_panel_product where has_avx512_vnni().
 void vnni_panel_product(bool panel_signed, const uint8_t* rows, int64_t row_stride, int64_t count,
-                        int64_t quads, const uint8_t* panel, int32_t* sums);
+                        int64_t quads, const uint8_t* panel, int64_t columns, int32_t* sums);
 
 // byte_panel_finish where has_avx512_vnni(): a few rows at a time, whose sums stay near until they
 // are finished.
