@@ -126,12 +126,18 @@ std::vector<uint8_t> run(const Case& c, bool last, ThreadPool& pool) {
     any = any || zeros[m] != 0;
   }
   std::vector<std::byte> weight_memory, scratch_memory;
+  // Packed when nothing is known yet but the weights.
+  ConvShape packed;
+  packed.channels_last = last, packed.group = s.group, packed.rank = s.rank;
+  packed.in_channels = s.in_channels, packed.out_channels = s.out_channels;
+  packed.kernel = s.kernel;
   auto* weights = aligned<int8_t>(
-      weight_memory, last ? conv_bytes_last_weights_size(s) : conv_bytes_weights_size(s));
+      weight_memory, last ? conv_bytes_last_weights_size(packed) : conv_bytes_weights_size(packed));
   if (last) {
-    pack_conv_bytes_last_weights(s, c.w_type, c.w.data(), zeros.data(), weights, sums.data(), pool);
+    pack_conv_bytes_last_weights(packed, c.w_type, c.w.data(), zeros.data(), weights, sums.data(),
+                                 pool);
   } else {
-    pack_conv_bytes_weights(s, c.w_type, c.w.data(), weights, sums.data());
+    pack_conv_bytes_weights(packed, c.w_type, c.w.data(), weights, sums.data());
   }
   const auto scratch_bytes = [&](int threads) {
     return last ? conv_bytes_last_scratch_bytes(s, threads) : conv_bytes_scratch_bytes(s, threads);
@@ -178,7 +184,7 @@ Case draw(std::mt19937& random) {
     s.kernel[i] = pick(0, 1) ? pick(1, 7) : 1;
     s.stride[i] = pick(1, 3), s.dilation[i] = pick(1, 2);
     s.pad_begin[i] = pick(-1, 3), s.pad_end[i] = pick(-1, 3);
-    s.in[i] = pick(1, longest);
+    s.in[i] = pick(0, 3) == 0 ? 1 : pick(1, longest);
     s.out[i] = conv_out_size(s.in[i], s.kernel[i], s.stride[i], s.dilation[i], s.pad_begin[i],
                              s.pad_end[i]);
   }

@@ -169,26 +169,26 @@ std::vector<int8_t> weight_rows(const ConvGeometry& g, int64_t row_bytes, Elemen
   return rows;
 }
 
-// Signed weights by fours of taps, or floats where they have zero points.
-void pack_depthwise(const ConvGeometry& g, ElementType type, const uint8_t* w, const int32_t* zeros,
-                    void* out, int32_t* sums) {
+// Weights with their zero points taken off.
+void pack_depthwise(const ConvShape& shape, ElementType type, const uint8_t* w,
+                    const int32_t* zeros, void* out, int32_t* sums) {
+  const ConvGeometry g(shape);
   const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
-  if (depthwise_quads_applies(g) &&
-      std::all_of(zeros, zeros + g.group, [](int32_t zero) { return zero == 0; })) {
-    std::vector<int8_t> turned(static_cast<size_t>(g.group * g.taps));
-    std::transform(w, w + turned.size(), turned.begin(),
-                   [&](uint8_t byte) { return static_cast<int8_t>(byte ^ mask); });
-    return pack_depthwise_quads(g, turned.data(), static_cast<int8_t*>(out), sums);
+  std::vector<int16_t> weights;
+  for (int64_t i = 0; i < g.group * g.taps; ++i)
+    weights.push_back(static_cast<int16_t>(static_cast<int8_t>(w[i] ^ mask) - zeros[i / g.taps]));
+  if (depthwise_quads_applies(shape)) {
+    const bool has_zeros =
+        std::any_of(zeros, zeros + g.group, [](int32_t zero) { return zero != 0; });
+    return pack_depthwise_quads(shape, weights.data(), has_zeros, static_cast<int8_t*>(out), sums);
   }
   constexpr int64_t part = depthwise_bytes_part;
   auto* floats = static_cast<float*>(out);
   std::fill_n(floats, depthwise_bytes_weights(g), 0.0f);
   for (int64_t c = 0; c < g.group; ++c) {
-    for (int64_t t = 0; t < g.taps; ++t) {
-      const auto byte = w[c * g.taps + t];
+    for (int64_t t = 0; t < g.taps; ++t)
       floats[(c / part * g.taps + t) * part + c % part] =
-          static_cast<float>(static_cast<int8_t>(byte ^ mask) - zeros[c]);
-    }
+          weights[static_cast<size_t>(c * g.taps + t)];
   }
 }
 
@@ -205,7 +205,10 @@ int64_t conv_bytes_last_channels(const ConvShape& shape) {
 
 int64_t conv_bytes_last_weights_size(const ConvShape& shape) {
   const ConvGeometry g(shape);
-  if (is_depthwise(shape)) return depthwise_bytes_weights(g) * int64_t{sizeof(float)};
+  if (is_depthwise(shape)) {
+    return depthwise_quads_applies(shape) ? depthwise_quads_weights_size(shape)
+                                          : depthwise_bytes_weights(g) * int64_t{sizeof(float)};
+  }
   const ByteRows rows(g);
   return rows.panels * rows.panel_bytes();
 }
@@ -216,7 +219,7 @@ void pack_conv_bytes_last_weights(const ConvShape& shape, ElementType type, cons
   const ConvGeometry g(shape);
   std::fill_n(sums, conv_bytes_last_channels(shape), 0);
   if (is_depthwise(shape)) {
-    pack_depthwise(g, type, static_cast<const uint8_t*>(w), zeros, out, sums);
+    pack_depthwise(shape, type, static_cast<const uint8_t*>(w), zeros, out, sums);
     return;
   }
   const ByteRows rows(g);
@@ -229,8 +232,8 @@ int64_t conv_bytes_last_scratch_bytes(const ConvShape& shape, int threads) {
   const ConvGeometry g(shape);
   if (g.batch * g.out_pixels == 0 || shape.out_channels == 0) return 0;
   if (is_depthwise(shape)) {
-    return std::max(depthwise_bytes_scratch(g, threads),
-                    depthwise_quads_applies(g) ? depthwise_quads_scratch(g, threads) : 0);
+    return depthwise_quads_applies(shape) ? depthwise_quads_scratch(shape, threads)
+                                          : depthwise_bytes_scratch(g, threads);
   }
   const ByteRows rows(g);
   return conv_bytes_last_channels(shape) * 4 + most_scratch(threads, [&](int count) {
@@ -245,9 +248,8 @@ void conv_bytes_last(const ConvShape& shape, const ConvBytes& given, void* scrat
   if (g.batch * g.out_pixels == 0 || shape.out_channels == 0) return;
   ConvBytes job = given;
   if (is_depthwise(shape)) {
-    return job.w_zero == nullptr && depthwise_quads_applies(g)
-               ? depthwise_quads(g, job, scratch, pool)
-               : depthwise_bytes(g, job, scratch, pool);
+    return depthwise_quads_applies(shape) ? depthwise_quads(shape, job, scratch, pool)
+                                          : depthwise_bytes(g, job, scratch, pool);
   }
   job.x_zero += byte_turn(job.x_type, false);
   const ByteRows rows(g);
