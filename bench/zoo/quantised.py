@@ -8,7 +8,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from . import decoders, transformers, vision
+from . import decoders, mobile, transformers, vision
 from .net import Built, ir_version
 
 
@@ -249,6 +249,15 @@ def resnet50_qdq(**sizes) -> Built:
 
 def resnet50_qlinear(**sizes) -> Built:
     return as_operators(vision.resnet50(**sizes), "resnet50_qlinear")
+
+
+def mobilenet_v3_qdq(**sizes) -> Built:
+    kinds = {"Conv", "Gemm", "Add", "Mul", "HardSwish", "HardSigmoid", "GlobalAveragePool"}
+    return as_pairs(mobile.mobilenet_v3(**sizes), "mobilenet_v3_qdq", kinds)
+
+
+def mobilenet_v3_qlinear(**sizes) -> Built:
+    return as_operators(mobile.mobilenet_v3(**sizes), "mobilenet_v3_qlinear")
 
 
 def bert_qdq(**sizes) -> Built:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -125,12 +126,18 @@ std::vector<uint8_t> run(const Case& c, bool last, ThreadPool& pool) {
     any = any || zeros[m] != 0;
   }
   std::vector<std::byte> weight_memory, scratch_memory;
+  // Packed when nothing is known yet but the weights.
+  ConvShape packed;
+  packed.channels_last = last, packed.group = s.group, packed.rank = s.rank;
+  packed.in_channels = s.in_channels, packed.out_channels = s.out_channels;
+  packed.kernel = s.kernel;
   auto* weights = aligned<int8_t>(
-      weight_memory, last ? conv_bytes_last_weights_size(s) : conv_bytes_weights_size(s));
+      weight_memory, last ? conv_bytes_last_weights_size(packed) : conv_bytes_weights_size(packed));
   if (last) {
-    pack_conv_bytes_last_weights(s, c.w_type, c.w.data(), zeros.data(), weights, sums.data(), pool);
+    pack_conv_bytes_last_weights(packed, c.w_type, c.w.data(), zeros.data(), weights, sums.data(),
+                                 pool);
   } else {
-    pack_conv_bytes_weights(s, c.w_type, c.w.data(), weights, sums.data());
+    pack_conv_bytes_weights(packed, c.w_type, c.w.data(), weights, sums.data());
   }
   const auto scratch_bytes = [&](int threads) {
     return last ? conv_bytes_last_scratch_bytes(s, threads) : conv_bytes_scratch_bytes(s, threads);
@@ -174,10 +181,10 @@ Case draw(std::mt19937& random) {
   s.rank = pick(0, 4) == 0 ? 1 : pick(0, 4) == 0 ? 3 : 2;
   const int64_t longest = s.rank == 3 ? 5 : 14;
   for (size_t i = 0; i < static_cast<size_t>(s.rank); ++i) {
-    s.kernel[i] = pick(0, 1) ? pick(1, 5) : 1;
-    s.stride[i] = pick(1, 2), s.dilation[i] = pick(1, 2);
-    s.pad_begin[i] = pick(0, 3), s.pad_end[i] = pick(0, 3);
-    s.in[i] = pick(1, longest);
+    s.kernel[i] = pick(0, 1) ? pick(1, 7) : 1;
+    s.stride[i] = pick(1, 3), s.dilation[i] = pick(1, 2);
+    s.pad_begin[i] = pick(-1, 3), s.pad_end[i] = pick(-1, 3);
+    s.in[i] = pick(0, 3) == 0 ? 1 : pick(1, longest);
     s.out[i] = conv_out_size(s.in[i], s.kernel[i], s.stride[i], s.dilation[i], s.pad_begin[i],
                              s.pad_end[i]);
   }
@@ -240,6 +247,33 @@ TEST(ConvBytes, SumsAreThoseOfRoundedBytes) {
       for (ThreadPool* pool : {&one_thread(), &two_threads()})
         EXPECT_EQ(run(c, true, *pool), y) << "case " << i;
     });
+  }
+}
+
+TEST(ConvBytes, ScalesOfAnySizeSaturate) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  std::mt19937 random(17);
+  for (int i = 0; i < 20; ++i) {
+    Case c = draw(random);
+    const uint8_t least = c.y_type == ElementType::int8 ? 0x80 : 0,
+                  most = c.y_type == ElementType::int8 ? 0x7f : 0xff;
+    for (const float scale : {std::nanf(""), 1e30f, infinity}) {
+      for (size_t m = 0; m < c.scale.size(); ++m)
+        c.scale[m] = std::signbit(static_cast<float>(m % 2) - 1) ? -scale : scale;
+      // Sums of one sign: those of nothing but biases.
+      std::fill(c.w.begin(), c.w.end(), uint8_t{0});
+      for (size_t m = 0; m < c.w_zero.size(); ++m) {
+        c.w_zero[m] = 0;
+        c.bias[m] = 3;
+      }
+      std::vector<uint8_t> y;
+      const int64_t pixels = out_pixels(c.shape);
+      for (int64_t k = 0; k < c.shape.batch * c.shape.out_channels * pixels; ++k) {
+        const bool negative = k / pixels % c.shape.out_channels % 2 == 0;
+        y.push_back(std::isnan(scale) || negative ? least : most);
+      }
+      each_target([&] { EXPECT_EQ(run(c, true, one_thread()), y) << "case " << i; });
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_bytes.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "kernels/conv/tap_lines.h"
@@ -17,16 +18,23 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // out[4 * i + c] = in[c][i] ^ mask; a channel that is not there is null and gives 0.
+template <class D>
+HWY_INLINE void InterleavePart(D d, const uint8_t* const* in, int64_t i, uint8_t mask,
+                               uint8_t* out) {
+  const auto load = [&](int c) HWY_ATTR {
+    return in[c] ? hn::Xor(hn::LoadU(d, in[c] + i), hn::Set(d, mask)) : hn::Zero(d);
+  };
+  hn::StoreInterleaved4(load(0), load(1), load(2), load(3), d, out + 4 * i);
+}
+
 void InterleaveRow(const uint8_t* const* in, int64_t n, uint8_t mask, uint8_t* out) {
   const hn::ScalableTag<uint8_t> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto turn = hn::Set(d, mask);
-  const auto load = [&](int c, int64_t i) HWY_ATTR {
-    return in[c] ? hn::Xor(hn::LoadU(d, in[c] + i), turn) : hn::Zero(d);
-  };
+  const hn::CappedTag<uint8_t, 16> short_d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)),
+             few = static_cast<int64_t>(hn::Lanes(short_d));
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreInterleaved4(load(0, i), load(1, i), load(2, i), load(3, i), d, out + 4 * i);
+  for (; i + lanes <= n; i += lanes) InterleavePart(d, in, i, mask, out);
+  for (; i + few <= n; i += few) InterleavePart(short_d, in, i, mask, out);
   for (; i < n; ++i) {
     for (int c = 0; c < 4; ++c)
       out[4 * i + c] = in[c] ? static_cast<uint8_t>(in[c][i] ^ mask) : uint8_t{0};
@@ -100,6 +108,7 @@ struct Sizes {
       in[to] = s.in[from], out[to] = s.out[from], kernel[to] = s.kernel[from];
       stride[to] = s.stride[from], dilation[to] = s.dilation[from], pad[to] = s.pad_begin[from];
     }
+    if (reads_images()) join_lines();
     for (int i = 0; i < 3; ++i)
       padded[i] =
           std::max<int64_t>(0, (out[i] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1);
@@ -107,6 +116,16 @@ struct Sizes {
     taps = kernel[0] * kernel[1] * kernel[2], columns = (channels + 3) / 4, quads = columns * taps;
     in_pixels = in[0] * in[1] * in[2], out_pixels = out[0] * out[1] * out[2];
     volume = padded[0] * padded[1] * padded[2];
+  }
+  // Windows of one pixel each, one after the other.
+  bool reads_images() const {
+    return std::ranges::all_of(std::array{0, 1, 2}, [&](int i) {
+      return kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 && in[i] == out[i];
+    });
+  }
+  void join_lines() {
+    in[2] *= in[0] * in[1], in[0] = in[1] = 1;
+    out[2] *= out[0] * out[1], out[0] = out[1] = 1;
   }
   int64_t panels() const { return (out_pixels + width - 1) / width; }
   int64_t row_bytes() const { return 4 * quads; }
@@ -203,38 +222,47 @@ void fill_panel(const Sizes& z, const Runs& runs, const uint8_t* image, uint8_t*
   }
 }
 
-// What the sums of an output channel become. The terms wrap, as those of the standard's int32 do.
+// What the sums of output channels from `channel` on become: one after the other in rows of
+// `width`. The terms wrap, as those of the standard's int32 do.
 struct ChannelFinish {
-  int32_t term;
+  int64_t channel, count;
+  int32_t term[row_block], w_zero[row_block];
   ByteFinish how;
 
-  ChannelFinish(const Sizes& z, const ConvBytes& job, int64_t channel, const int32_t* pixel_sums) {
-    const auto w_zero = static_cast<uint32_t>(job.w_zero ? job.w_zero[channel] : 0);
+  ChannelFinish(const Sizes& z, const ConvBytes& job, int64_t channel, int64_t count,
+                const int32_t* pixel_sums)
+      : channel(channel), count(count) {
     const auto terms = static_cast<uint32_t>(z.channels * z.taps);
-    term = static_cast<int32_t>(
-        static_cast<uint32_t>(job.bias ? job.bias[channel] : 0) -
-        static_cast<uint32_t>(job.x_zero) *
-            (static_cast<uint32_t>(job.weight_sums[channel]) - terms * w_zero));
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t m = channel + r;
+      w_zero[r] = job.w_zero ? job.w_zero[m] : 0;
+      term[r] = static_cast<int32_t>(static_cast<uint32_t>(job.bias ? job.bias[m] : 0) -
+                                     static_cast<uint32_t>(job.x_zero) *
+                                         (static_cast<uint32_t>(job.weight_sums[m]) -
+                                          terms * static_cast<uint32_t>(w_zero[r])));
+    }
+    how.term = term;
     how.scale = job.scale ? job.scale + channel : nullptr;
     how.type = job.y_type, how.zero = job.zero;
-    if (w_zero != 0) how.factor = pixel_sums;
+    if (job.w_zero) how.factor = pixel_sums;
   }
-  // `to`: where the channel's output begins, in elements.
-  void operator()(const ConvBytes& job, int64_t channel, const int32_t* sums, int64_t count,
+  // Of so many pixels. `to`: where they begin in each channel of the output.
+  void operator()(const Sizes& z, const ConvBytes& job, const int32_t* sums, int64_t pixels,
                   int64_t to) const {
-    const int32_t w_zero = job.w_zero ? job.w_zero[channel] : 0;
-    if (job.sums) {
-      for (int64_t j = 0; j < count; ++j) {
-        const uint32_t pixels = how.factor ? static_cast<uint32_t>(how.factor[j]) : 0;
-        job.sums[to + j] =
-            static_cast<int32_t>(static_cast<uint32_t>(sums[j]) + static_cast<uint32_t>(term) -
-                                 pixels * static_cast<uint32_t>(w_zero));
-      }
+    to += channel * z.out_pixels;
+    if (!job.sums) {
+      finish_bytes(how, {sums, w_zero, count}, pixels, static_cast<uint8_t*>(job.y) + to,
+                   z.out_pixels);
       return;
     }
-    ByteFinish at = how;
-    at.term = &term;
-    finish_bytes(at, {sums, &w_zero, 1}, count, static_cast<uint8_t*>(job.y) + to, count);
+    for (int64_t r = 0; r < count; ++r, sums += width, to += z.out_pixels) {
+      for (int64_t j = 0; j < pixels; ++j) {
+        const uint32_t pixel = how.factor ? static_cast<uint32_t>(how.factor[j]) : 0;
+        job.sums[to + j] =
+            static_cast<int32_t>(static_cast<uint32_t>(sums[j]) + static_cast<uint32_t>(term[r]) -
+                                 pixel * static_cast<uint32_t>(w_zero[r]));
+      }
+    }
   }
 };
 
@@ -293,11 +321,9 @@ void run_plane(const Sizes& z, const ConvBytes& job, int64_t group, const uint8_
       const int64_t count = std::min(piece, z.out[2] - w);
       if (job.w_zero) compute(weights, true, line, end, w, count, pixel_sums);
       for (int64_t r = 0; r < z.rows; ++r) {
-        const int64_t channel = group * z.rows + r;
         compute(weights + r * z.row_bytes(), false, line, end, w, count, sums);
-        ChannelFinish(z, job, channel, pixel_sums)(
-            job, channel, sums, (end - line) * count,
-            y + channel * z.out_pixels + line * z.out[2] + w);
+        ChannelFinish(z, job, group * z.rows + r, 1, pixel_sums)(z, job, sums, (end - line) * count,
+                                                                 y + line * z.out[2] + w);
       }
     }
   }
@@ -331,16 +357,14 @@ void run_task(const Sizes& z, const ConvBytes& job, const Task& task, const uint
   fill_panel(z, Runs(z, first, count), image + task.group * z.columns * z.volume * 4, panel);
   alignas(64) int32_t pixel_sums[width];
   if (job.w_zero)
-    byte_panel_product(false, weights + z.rows * bytes, bytes, 1, z.quads, panel, pixel_sums);
+    byte_panel_product(false, weights + z.rows * bytes, bytes, 1, z.quads, panel, count,
+                       pixel_sums);
   alignas(64) int32_t sums[row_block * width];
   for (int64_t i = task.first; i < task.end; i += row_block) {
     const int64_t some = std::min(row_block, task.end - i);
-    byte_panel_product(false, weights + i * bytes, bytes, some, z.quads, panel, sums);
-    for (int64_t r = 0; r < some; ++r) {
-      const int64_t channel = task.group * z.rows + i + r;
-      ChannelFinish(z, job, channel, pixel_sums)(job, channel, sums + r * width, count,
-                                                 y + channel * z.out_pixels + first);
-    }
+    byte_panel_product(false, weights + i * bytes, bytes, some, z.quads, panel, count, sums);
+    ChannelFinish(z, job, task.group * z.rows + i, some, pixel_sums)(z, job, sums, count,
+                                                                     y + first);
   }
 }
 

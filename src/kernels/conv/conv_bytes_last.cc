@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "kernels/conv/depthwise_bytes.h"
+#include "kernels/conv/depthwise_quads.h"
 #include "kernels/conv/geometry.h"
 #include "kernels/conv/windows.h"
 #include "kernels/gemm/blocking.h"
@@ -74,28 +75,29 @@ int64_t worker_floats(const ByteRows& rows, const RowTasks& tasks) {
   return round_up(divide_up(tasks.most() * (rows.row_bytes() + 4) + line_piece_bytes, 4), 16);
 }
 
-// Windows of pixels [first, end), read as unsigned.
+// Windows of pixels [first, end), unsigned unless signed ones will do. What lies between windows
+// meets weights of 0.
 void copy_windows(const ByteRows& rows, const ConvBytes& job, int64_t first, int64_t end,
                   uint8_t* to) {
   const ConvGeometry& g = rows.g;
-  const bool is_signed = job.x_type == ElementType::int8;
+  const bool is_signed = job.x_type == ElementType::int8, turns = is_signed && !takes_signed_rows();
   const auto zero = static_cast<uint8_t>(is_signed ? job.x_zero ^ 0x80 : job.x_zero);
   const auto* images = static_cast<const uint8_t*>(job.x);
   const int64_t image_bytes = g.in_pixels * g.group_in;
   Windows<uint8_t>(g, images + g.batch * image_bytes, zero)
       .copy([&](int64_t n) { return images + n * image_bytes; }, OutputPixel(g, first), end - first,
             to, rows.row_bytes());
-  for (int64_t i = first; i < end; ++i, to += rows.row_bytes()) {
-    std::memset(to + g.terms, 0, static_cast<size_t>(rows.row_bytes() - g.terms));
-    if (!is_signed) continue;
+  for (int64_t i = first; turns && i < end; ++i, to += rows.row_bytes()) {
     for (int64_t k = 0; k < g.terms; ++k) to[k] = static_cast<uint8_t>(to[k] ^ 0x80);
   }
 }
 
-void sum_rows(const uint8_t* rows, int64_t stride, int64_t count, int64_t terms, int32_t* sums) {
-  for (int64_t i = 0; i < count; ++i, rows += stride) {
+void sum_rows(const ByteRowsOf& rows, int64_t terms, int32_t* sums) {
+  const uint8_t* row = rows.data;
+  const auto mask = static_cast<uint8_t>(rows.is_signed ? 0x80 : 0);
+  for (int64_t i = 0; i < rows.count; ++i, row += rows.stride) {
     uint32_t sum = 0;
-    for (int64_t k = 0; k < terms; ++k) sum += rows[k];
+    for (int64_t k = 0; k < terms; ++k) sum += static_cast<uint8_t>(row[k] ^ mask);
     sums[i] = static_cast<int32_t>(sum);
   }
 }
@@ -120,23 +122,21 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
                 end = tasks.begin(where + 1);
   const int64_t total = g.batch * g.in_pixels * g.group_in;
   // Bytes of the next pixel meet weights of 0; behind the last pixel there are none.
-  const bool in_place = rows.reads_images() && job.x_type == ElementType::uint8 &&
+  const bool is_signed = job.x_type == ElementType::int8 && takes_signed_rows();
+  const bool in_place = rows.reads_images() && (job.x_type == ElementType::uint8 || is_signed) &&
                         (end - 1) * g.group_in + rows.row_bytes() <= total;
   auto* space = reinterpret_cast<uint8_t*>(spaces.space(worker));
   auto* row_sums = reinterpret_cast<int32_t*>(space + tasks.most() * rows.row_bytes());
   const uint8_t* windows =
       in_place ? static_cast<const uint8_t*>(job.x) + first * g.group_in : space;
-  const int64_t stride = in_place ? g.group_in : rows.row_bytes();
+  const ByteRowsOf from{windows, in_place ? g.group_in : rows.row_bytes(), end - first, rows.quads,
+                        is_signed};
   if (spaces.changes(worker, where)) {
     if (!in_place) copy_windows(rows, job, first, end, space);
-    if (finish.factor) sum_rows(windows, stride, end - first, g.terms, row_sums);
+    if (finish.factor) sum_rows(from, g.terms, row_sums);
   }
   const int64_t begin = task % tasks.panel_groups * tasks.per_task;
-  // Equal parts: a single last row would take as long as a tile.
-  const int64_t parts = divide_up(end - first, row_block),
-                part = round_up(divide_up(end - first, parts), tasks.step);
   const auto* const addend = static_cast<const uint8_t*>(job.addend);
-  alignas(64) int32_t sums[row_block * byte_panel_columns];
   for (int64_t p = begin; p < std::min(begin + tasks.per_task, rows.panels); ++p) {
     const int64_t column = p * byte_panel_columns;
     ByteFinish at = finish;
@@ -145,16 +145,10 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvBytes&
     const int8_t* panel = job.weights + p * rows.panel_bytes();
     const int64_t next_bytes = p + 1 < rows.panels ? rows.panel_bytes() : 0;
     const BytesAhead next{panel + next_bytes, next_bytes};
-    for (int64_t i = 0; i < end - first; i += part) {
-      const int64_t some = std::min(part, end - first - i);
-      byte_panel_product(true, windows + i * stride, stride, some, rows.quads, panel, sums,
-                         next.part(i / part, parts));
-      const int64_t place = (first + i) * g.group_out + column;
-      if (addend != nullptr) at.addend = addend + place;
-      finish_bytes(at, {sums, finish.factor ? row_sums + i : nullptr, some},
-                   std::min(byte_panel_columns, g.group_out - column),
-                   static_cast<uint8_t*>(job.y) + place, g.group_out);
-    }
+    const int64_t place = first * g.group_out + column;
+    if (addend != nullptr) at.addend = addend + place;
+    byte_panel_finish(from, panel, at, row_sums, std::min(byte_panel_columns, g.group_out - column),
+                      static_cast<uint8_t*>(job.y) + place, g.group_out, next);
   }
 }
 
@@ -175,6 +169,29 @@ std::vector<int8_t> weight_rows(const ConvGeometry& g, int64_t row_bytes, Elemen
   return rows;
 }
 
+// Weights with their zero points taken off.
+void pack_depthwise(const ConvShape& shape, ElementType type, const uint8_t* w,
+                    const int32_t* zeros, void* out, int32_t* sums) {
+  const ConvGeometry g(shape);
+  const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
+  std::vector<int16_t> weights;
+  for (int64_t i = 0; i < g.group * g.taps; ++i)
+    weights.push_back(static_cast<int16_t>(static_cast<int8_t>(w[i] ^ mask) - zeros[i / g.taps]));
+  if (depthwise_quads_applies(shape)) {
+    const bool has_zeros =
+        std::any_of(zeros, zeros + g.group, [](int32_t zero) { return zero != 0; });
+    return pack_depthwise_quads(shape, weights.data(), has_zeros, static_cast<int8_t*>(out), sums);
+  }
+  constexpr int64_t part = depthwise_bytes_part;
+  auto* floats = static_cast<float*>(out);
+  std::fill_n(floats, depthwise_bytes_weights(g), 0.0f);
+  for (int64_t c = 0; c < g.group; ++c) {
+    for (int64_t t = 0; t < g.taps; ++t)
+      floats[(c / part * g.taps + t) * part + c % part] =
+          weights[static_cast<size_t>(c * g.taps + t)];
+  }
+}
+
 }  // namespace
 
 bool conv_bytes_last_applies(const ConvShape& shape) {
@@ -188,7 +205,10 @@ int64_t conv_bytes_last_channels(const ConvShape& shape) {
 
 int64_t conv_bytes_last_weights_size(const ConvShape& shape) {
   const ConvGeometry g(shape);
-  if (is_depthwise(shape)) return depthwise_bytes_weights(g) * int64_t{sizeof(float)};
+  if (is_depthwise(shape)) {
+    return depthwise_quads_applies(shape) ? depthwise_quads_weights_size(shape)
+                                          : depthwise_bytes_weights(g) * int64_t{sizeof(float)};
+  }
   const ByteRows rows(g);
   return rows.panels * rows.panel_bytes();
 }
@@ -199,17 +219,7 @@ void pack_conv_bytes_last_weights(const ConvShape& shape, ElementType type, cons
   const ConvGeometry g(shape);
   std::fill_n(sums, conv_bytes_last_channels(shape), 0);
   if (is_depthwise(shape)) {
-    constexpr int64_t part = depthwise_bytes_part;
-    const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
-    auto* floats = static_cast<float*>(out);
-    std::fill_n(floats, depthwise_bytes_weights(g), 0.0f);
-    for (int64_t c = 0; c < g.group; ++c) {
-      for (int64_t t = 0; t < g.taps; ++t) {
-        const auto byte = static_cast<const uint8_t*>(w)[c * g.taps + t];
-        floats[(c / part * g.taps + t) * part + c % part] =
-            static_cast<float>(static_cast<int8_t>(byte ^ mask) - zeros[c]);
-      }
-    }
+    pack_depthwise(shape, type, static_cast<const uint8_t*>(w), zeros, out, sums);
     return;
   }
   const ByteRows rows(g);
@@ -221,7 +231,10 @@ void pack_conv_bytes_last_weights(const ConvShape& shape, ElementType type, cons
 int64_t conv_bytes_last_scratch_bytes(const ConvShape& shape, int threads) {
   const ConvGeometry g(shape);
   if (g.batch * g.out_pixels == 0 || shape.out_channels == 0) return 0;
-  if (is_depthwise(shape)) return depthwise_bytes_scratch(g, threads);
+  if (is_depthwise(shape)) {
+    return depthwise_quads_applies(shape) ? depthwise_quads_scratch(shape, threads)
+                                          : depthwise_bytes_scratch(g, threads);
+  }
   const ByteRows rows(g);
   return conv_bytes_last_channels(shape) * 4 + most_scratch(threads, [&](int count) {
            return count * (scratch_alignment +
@@ -234,7 +247,10 @@ void conv_bytes_last(const ConvShape& shape, const ConvBytes& given, void* scrat
   const ConvGeometry g(shape);
   if (g.batch * g.out_pixels == 0 || shape.out_channels == 0) return;
   ConvBytes job = given;
-  if (is_depthwise(shape)) return depthwise_bytes(g, job, scratch, pool);
+  if (is_depthwise(shape)) {
+    return depthwise_quads_applies(shape) ? depthwise_quads(shape, job, scratch, pool)
+                                          : depthwise_bytes(g, job, scratch, pool);
+  }
   job.x_zero += byte_turn(job.x_type, false);
   const ByteRows rows(g);
   const RowTasks tasks(rows, pool.threads());

@@ -10,8 +10,8 @@
 
 namespace sardonyx::kernels {
 
-// Short lines are copied in pieces of so many bytes: what follows a line is overwritten, by less
-// than one piece.
+// Short lines are copied in pieces of so many bytes at most, those of bytes in smaller ones: what
+// follows a line is overwritten, by less than one piece.
 constexpr int64_t line_piece_bytes = 64;
 constexpr int64_t short_line_bytes = 4 * line_piece_bytes;
 
@@ -50,7 +50,8 @@ class Windows {
   }
 
  private:
-  static constexpr int64_t piece = line_piece_bytes / static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t piece_bytes = sizeof(T) == 1 ? 32 : line_piece_bytes;
+  static constexpr int64_t piece = piece_bytes / static_cast<int64_t>(sizeof(T));
   static constexpr int64_t short_values = short_line_bytes / static_cast<int64_t>(sizeof(T));
 
   int64_t offset(int64_t depth, int64_t row, int64_t column) const {
@@ -84,7 +85,7 @@ class Windows {
         const T* line = window + d * next_depth;
         for (int64_t h = 0; h < g_.kernel[1]; ++h, line += next_row, line_to += line_terms_) {
           for (int64_t p = 0; p < pieces_; ++p) {
-            std::memcpy(line_to + p * piece, line + p * piece, line_piece_bytes);
+            std::memcpy(line_to + p * piece, line + p * piece, piece_bytes);
           }
         }
       }

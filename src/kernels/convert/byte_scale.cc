@@ -61,18 +61,30 @@ void ToFloats(const ByteScale& how, const T* x, float* y, int64_t n) {
 
 FloatRange RangeWithZero(const float* x, int64_t n) {
   const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  hn::Vec<decltype(d)> low[2] = {hn::Zero(d), hn::Zero(d)}, high[2] = {hn::Zero(d), hn::Zero(d)};
+  // NaN leaves the other one: on x86 the second counts where one is NaN.
+  const auto least = [](V v, V low) HWY_ATTR {
+    return HWY_ARCH_X86 ? hn::Min(v, low) : hn::IfThenElse(hn::Lt(v, low), v, low);
+  };
+  const auto most = [](V v, V high) HWY_ATTR {
+    return HWY_ARCH_X86 ? hn::Max(v, high) : hn::IfThenElse(hn::Gt(v, high), v, high);
+  };
+  constexpr int vectors = 4;
+  V low[vectors], high[vectors];
+  for (int k = 0; k < vectors; ++k) low[k] = high[k] = hn::Zero(d);
   int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    for (int k = 0; k < 2; ++k) {
+  for (; i + vectors * lanes <= n; i += vectors * lanes) {
+    for (int k = 0; k < vectors; ++k) {
       const auto v = hn::LoadU(d, x + i + k * lanes);
-      low[k] = hn::IfThenElse(hn::Lt(v, low[k]), v, low[k]);
-      high[k] = hn::IfThenElse(hn::Gt(v, high[k]), v, high[k]);
+      low[k] = least(v, low[k]);
+      high[k] = most(v, high[k]);
     }
   }
-  FloatRange range{hn::GetLane(hn::MinOfLanes(d, hn::Min(low[0], low[1]))),
-                   hn::GetLane(hn::MaxOfLanes(d, hn::Max(high[0], high[1])))};
+  FloatRange range{
+      hn::GetLane(hn::MinOfLanes(d, hn::Min(hn::Min(low[0], low[1]), hn::Min(low[2], low[3])))),
+      hn::GetLane(
+          hn::MaxOfLanes(d, hn::Max(hn::Max(high[0], high[1]), hn::Max(high[2], high[3]))))};
   for (; i < n; ++i) {
     range.low = x[i] < range.low ? x[i] : range.low;
     range.high = x[i] > range.high ? x[i] : range.high;

@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "kernels/gemm/amx.h"
+#include "kernels/gemm/bytes_vnni.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/bytes.cc"
@@ -77,10 +78,10 @@ HWY_INLINE void QuadTile(D d, const uint8_t* a, int64_t stride, int64_t quads, c
 
 template <bool panel_signed>
 void QuadPanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads, const uint8_t* panel,
-               int32_t* sums) {
+               int64_t columns, int32_t* sums) {
   const hn::CappedTag<int32_t, byte_panel_columns / 2> d;
   const int64_t step = 2 * static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t column = 0; column < byte_panel_columns; column += step) {
+  for (int64_t column = 0; column < columns; column += step) {
     const uint8_t* b = panel + 4 * column;
     int64_t i = 0;
     for (; i + 2 <= rows; i += 2)
@@ -93,28 +94,37 @@ void QuadPanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads, co
 }
 
 void PanelSigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads,
-                 const uint8_t* panel, int32_t* sums) {
-  QuadPanel<true>(a, stride, rows, quads, panel, sums);
+                 const uint8_t* panel, int64_t columns, int32_t* sums) {
+  QuadPanel<true>(a, stride, rows, quads, panel, columns, sums);
 }
 void PanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads,
-                   const uint8_t* panel, int32_t* sums) {
-  QuadPanel<false>(a, stride, rows, quads, panel, sums);
+                   const uint8_t* panel, int64_t columns, int32_t* sums) {
+  QuadPanel<false>(a, stride, rows, quads, panel, columns, sums);
 }
 
-// The parameters of some columns: each has its own, or all have the same.
+// The parameters of some columns: each has its own, or all have those of a row.
 template <int vectors, bool has_factor, bool has_bias>
 struct FinishColumns {
   using Ints = hn::Vec<bytes::IntTag>;
 
-  FinishColumns(const ByteFinish& how, int64_t column) {
+  HWY_INLINE FinishColumns(const ByteFinish& how, int64_t column) {
     const bytes::Tag d;
     const bytes::IntTag di;
+    if (!how.each) set_row(how, 0);
     for (int v = 0; v < vectors; ++v, column += static_cast<int64_t>(hn::Lanes(d))) {
-      term[v] = how.each ? hn::LoadU(di, how.term + column) : hn::Set(di, *how.term);
-      scale[v] = how.each ? hn::LoadU(d, how.scale + column) : hn::Set(d, *how.scale);
-      if constexpr (has_bias)
-        bias[v] = how.each ? hn::LoadU(d, how.bias + column) : hn::Set(d, *how.bias);
       if constexpr (has_factor) factor[v] = hn::LoadU(di, how.factor + column);
+      if (!how.each) continue;
+      term[v] = hn::LoadU(di, how.term + column);
+      scale[v] = hn::LoadU(d, how.scale + column);
+      if constexpr (has_bias) bias[v] = hn::LoadU(d, how.bias + column);
+    }
+  }
+
+  HWY_INLINE void set_row(const ByteFinish& how, int64_t row) {
+    for (int v = 0; v < vectors; ++v) {
+      term[v] = hn::Set(bytes::IntTag(), how.term[row]);
+      scale[v] = hn::Set(bytes::Tag(), how.scale[row]);
+      if constexpr (has_bias) bias[v] = hn::Set(bytes::Tag(), how.bias[row]);
     }
   }
 
@@ -142,8 +152,9 @@ struct FinishColumns {
 template <int vectors, bool has_factor, bool has_bias, class Y, class Store>
 HWY_INLINE void FinishPart(const ByteFinish& how, const ByteSums& from, int64_t column, Y* y,
                            int64_t y_stride, const Store& store) {
-  const FinishColumns<vectors, has_factor, has_bias> columns(how, column);
+  FinishColumns<vectors, has_factor, has_bias> columns(how, column);
   for (int64_t r = 0; r < from.rows; ++r) {
+    if (!how.each) columns.set_row(how, r);
     bytes::Vec values[vectors];
     columns.finish(from.sums + r * byte_panel_columns + column,
                    has_factor ? from.row_sums + r : nullptr, values);
@@ -277,10 +288,6 @@ void Finish(const ByteFinish& how, const ByteSums& from, int64_t columns, void* 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#if HWY_ARCH_X86
-#include <immintrin.h>
-#endif
-
 namespace sardonyx::kernels {
 
 HWY_EXPORT(PanelSigned);
@@ -288,56 +295,6 @@ HWY_EXPORT(PanelUnsigned);
 HWY_EXPORT(Finish);
 
 namespace {
-
-#if HWY_ARCH_X86 && defined(__x86_64__)
-#define SARDONYX_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
-
-// `rows` rows against the four vectors of a panel.
-template <bool panel_signed, int rows>
-SARDONYX_VNNI void vnni_tile(const uint8_t* a, int64_t stride, int64_t quads, const uint8_t* panel,
-                             int32_t* sums) {
-  __m512i acc[rows][4];
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) acc[r][v] = _mm512_setzero_si512();
-  }
-  for (int64_t q = 0; q < quads; ++q) {
-    __m512i b[4];
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v)
-      b[v] = _mm512_loadu_si512(panel + q * byte_panel_columns * 4 + v * 64);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-      int32_t quad;
-      std::memcpy(&quad, a + r * stride + q * 4, 4);
-      const __m512i x = _mm512_set1_epi32(quad);
-#pragma GCC unroll 4
-      for (int v = 0; v < 4; ++v) {
-        acc[r][v] = panel_signed ? _mm512_dpbusd_epi32(acc[r][v], x, b[v])
-                                 : _mm512_dpbusd_epi32(acc[r][v], b[v], x);
-      }
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v)
-      _mm512_storeu_si512(sums + r * byte_panel_columns + v * 16, acc[r][v]);
-  }
-}
-
-template <bool panel_signed>
-void vnni_panel(const uint8_t* a, int64_t stride, int64_t rows, int64_t quads, const uint8_t* panel,
-                int32_t* sums) {
-  int64_t i = 0;
-  const auto at = [&](int64_t row) { return a + row * stride; };
-  const auto to = [&](int64_t row) { return sums + row * byte_panel_columns; };
-  for (; i + 6 <= rows; i += 6) vnni_tile<panel_signed, 6>(at(i), stride, quads, panel, to(i));
-  for (; i + 3 <= rows; i += 3) vnni_tile<panel_signed, 3>(at(i), stride, quads, panel, to(i));
-  for (; i < rows; ++i) vnni_tile<panel_signed, 1>(at(i), stride, quads, panel, to(i));
-}
-#endif
 
 constexpr int64_t row_block = 64;
 
@@ -399,28 +356,49 @@ void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int6
 }
 
 void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
-                        int64_t quads, const void* panel, int32_t* sums, BytesAhead ahead) {
+                        int64_t quads, const void* panel, int64_t columns, int32_t* sums,
+                        BytesAhead ahead) {
   const auto* a = static_cast<const uint8_t*>(rows);
   const auto* b = static_cast<const uint8_t*>(panel);
   constexpr int64_t few_rows = 4;  // which vectors finish before the tiles are set up
   if (quads % 16 == 0 && quads > 0 && count > few_rows && has_amx())
     return byte_tiles_product(panel_signed, a, row_stride, count, quads, b, sums, ahead);
-#if HWY_ARCH_X86 && defined(__x86_64__)
-  if (has_avx512_vnni()) {
-    return panel_signed ? vnni_panel<true>(a, row_stride, count, quads, b, sums)
-                        : vnni_panel<false>(a, row_stride, count, quads, b, sums);
-  }
-#endif
+  if (has_avx512_vnni())
+    return vnni_panel_product(panel_signed, a, row_stride, count, quads, b, columns, sums);
   if (panel_signed) {
-    HWY_DYNAMIC_DISPATCH(PanelSigned)(a, row_stride, count, quads, b, sums);
+    HWY_DYNAMIC_DISPATCH(PanelSigned)(a, row_stride, count, quads, b, columns, sums);
   } else {
-    HWY_DYNAMIC_DISPATCH(PanelUnsigned)(a, row_stride, count, quads, b, sums);
+    HWY_DYNAMIC_DISPATCH(PanelUnsigned)(a, row_stride, count, quads, b, columns, sums);
   }
 }
 
 void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
                   int64_t y_stride) {
   HWY_DYNAMIC_DISPATCH(Finish)(how, from, columns, y, y_stride);
+}
+
+bool takes_signed_rows() { return has_avx512_vnni() && !has_amx(); }
+
+void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
+                       const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
+                       BytesAhead ahead) {
+  if (takes_signed_rows())
+    return vnni_panel_finish(rows, reinterpret_cast<const uint8_t*>(panel), how, row_sums, columns,
+                             y, y_stride);
+  // Equal parts: a single last row would take as long as a tile.
+  const int64_t parts = (rows.count + row_block - 1) / row_block, step = has_amx() ? 16 : 1,
+                part = ((rows.count + parts - 1) / parts + step - 1) / step * step;
+  const int64_t size = how.type == ElementType::float32 ? 4 : 1;
+  alignas(64) int32_t sums[row_block * byte_panel_columns];
+  ByteFinish at = how;
+  for (int64_t i = 0; i < rows.count; i += part) {
+    const int64_t some = std::min(part, rows.count - i), place = i * y_stride * size;
+    byte_panel_product(true, rows.data + i * rows.stride, rows.stride, some, rows.quads, panel,
+                       columns, sums, ahead.part(i / part, parts));
+    if (how.sum != nullptr) at.addend = static_cast<const std::byte*>(how.addend) + place;
+    finish_bytes(at, {sums, row_sums ? row_sums + i : nullptr, some}, columns,
+                 static_cast<std::byte*>(y) + place, y_stride);
+  }
 }
 
 void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
@@ -436,7 +414,6 @@ void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64
   pool.parallel_for(
       blocks * count, std::max<int64_t>(1, 2000000 / std::max<int64_t>(1, work)),
       [&](int64_t begin, int64_t end, int) {
-        alignas(64) int32_t sums[row_block * byte_panel_columns];
         for (int64_t i = begin; i < end; ++i) {
           const int64_t panel = i % count, column = panel * byte_panel_columns;
           ByteFinish at = how;
@@ -447,15 +424,10 @@ void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64
           const int8_t* at_panel = panels + panel * width * byte_panel_columns;
           const int64_t panel_bytes = panel + 1 < count ? width * byte_panel_columns : 0;
           const BytesAhead next{at_panel + panel_bytes, panel_bytes};
-          for (int64_t first = begin_row; first < last; first += row_block) {
-            const int64_t used = std::min(row_block, last - first);
-            byte_panel_product(true, rows + first * width, width, used, quads, at_panel, sums,
-                               next.part((first - begin_row) / row_block,
-                                         (last - begin_row + row_block - 1) / row_block));
-            finish_bytes(at, {sums, row_sums ? row_sums + first : nullptr, used},
-                         std::min(byte_panel_columns, n - column),
-                         static_cast<std::byte*>(y) + (first * n + column) * size, n);
-          }
+          byte_panel_finish({rows + begin_row * width, width, last - begin_row, quads}, at_panel,
+                            at, row_sums ? row_sums + begin_row : nullptr,
+                            std::min(byte_panel_columns, n - column),
+                            static_cast<std::byte*>(y) + (begin_row * n + column) * size, n, next);
         }
       });
 }

@@ -48,17 +48,18 @@ struct BytesAhead {
   }
 };
 
-// sums[i * 64 + j] = row i times column j of one panel. Rows are row_stride bytes apart. Exactly
-// one of rows and panel is signed.
+// sums[i * 64 + j] = row i times column j of one panel, of which only the first `columns` need be
+// right. Rows are row_stride bytes apart. Exactly one of rows and panel is signed.
 void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
-                        int64_t quads, const void* panel, int32_t* sums, BytesAhead ahead = {});
+                        int64_t quads, const void* panel, int64_t columns, int32_t* sums,
+                        BytesAhead ahead = {});
 
 // What becomes of sums: value = (sum + term - factor * row_sum) * scale + bias; then the value
 // itself (float32), or saturate(round(value) + zero) (uint8, int8). factor has one value a column,
-// the other pointers too where `each`, else one for all; factor and bias may be null. Whole vectors
-// are read beyond the last column: the memory must reach to the panel's end. Where there is a
-// `sum`, for which bias must be null, those bytes are its first, `addend` its second, which lies as
-// y does (and may be y), and y gets its y.
+// the other pointers too where `each`, else one for each row; factor and bias may be null. Whole
+// vectors are read beyond the last column: the memory must reach to the panel's end. Where there is
+// a `sum`, for which bias must be null, those bytes are its first, `addend` its second, which lies
+// as y does (and may be y), and y gets its y.
 struct ByteFinish {
   const int32_t* term = nullptr;
   const int32_t* factor = nullptr;
@@ -80,6 +81,20 @@ struct ByteSums {
 // Rows of y are y_stride elements apart.
 void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
                   int64_t y_stride);
+
+// Rows of bytes, `stride` bytes apart. Signed ones are read as unsigned, turned by their top bit.
+struct ByteRowsOf {
+  const uint8_t* data = nullptr;
+  int64_t stride = 0, count = 0, quads = 0;
+  bool is_signed = false;
+};
+// Whether byte_panel_finish takes signed rows on this machine.
+bool takes_signed_rows();
+// The products of rows with `columns` columns of a signed panel, and what becomes of them, as
+// finish_bytes says; row_sums, of bytes that have been turned, are needed where there is a factor.
+void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
+                       const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
+                       BytesAhead ahead = {});
 
 // y [m, n] of packed rows and panels; how.each. row_sums is needed where how.factor is given.
 void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
