@@ -129,5 +129,25 @@ TEST(Binding, OnlyStepsThatDataDecideInfer) {
   }
 }
 
+// A step's state is made of the sizes at hand alone: nothing of a binding before may be left in it.
+TEST(Binding, NothingIsWrittenToWhatBecameEmpty) {
+  const Session session(model_of(R"(
+    g (float[batch, 2, 9, 8] x) => (float[batch, 2, 9, 16] y) { y = Concat<axis = 3>(x, x) })"),
+                        {.threads = 1});
+  std::vector<float> behind(8 * 2 * 9 * 16, 7.0f);
+  for (const int64_t batch : {8, 0}) {
+    const Shape shape{batch, 2, 9, 16};
+    const Value inputs[] = {filled({batch, 2, 9, 8})};
+    Value outputs[] = {Tensor::view(ElementType::float32, shape, behind.data(),
+                                    sizeof(float) * static_cast<size_t>(288 * batch))};
+    session.run(inputs, outputs);
+    if (batch == 8) {
+      EXPECT_EQ(behind.back(), filled({8, 2, 9, 8}).elements<float>().back());
+      std::fill(behind.begin(), behind.end(), 7.0f);
+    }
+  }
+  EXPECT_EQ(behind, std::vector<float>(behind.size(), 7.0f));
+}
+
 }  // namespace
 }  // namespace sardonyx
