@@ -41,6 +41,7 @@ struct Comparison {
   bool exact = false;
   double worst = 0, mean = 0;  // of one element, and of all
   double absolute = 0;         // allowed of each beside that
+  double bytes = 0;            // of elements of eight bits
 };
 
 struct Set {
@@ -56,7 +57,7 @@ struct Case {
 
 Comparison comparison_of(const nlohmann::json& json) {
   return {json.value("exact", false), json.value("worst", 0.0), json.value("mean", 0.0),
-          json.value("absolute", 0.0)};
+          json.value("absolute", 0.0), json.value("bytes", 0.0)};
 }
 
 std::vector<Value> read_values(const fs::path& set, const char* prefix,
@@ -102,6 +103,9 @@ std::optional<std::string> too_far(const Value& actual, const Value& expected,
   if (auto form = conformance::difference_in_form(actual, expected)) return form;
   const std::vector<double> a = conformance::numbers(actual.tensor()),
                             e = conformance::numbers(expected.tensor());
+  const ElementType type = expected.tensor().element_type();
+  const bool is_bytes = type == ElementType::int8 || type == ElementType::uint8;
+  const double aside = is_bytes ? std::max(allowed.absolute, allowed.bytes) : allowed.absolute;
   double squares = 0, sum = 0, worst = 0;
   size_t count = 0, place = 0;
   for (size_t i = 0; i < e.size(); ++i) {
@@ -112,7 +116,7 @@ std::optional<std::string> too_far(const Value& actual, const Value& expected,
     if (allowed.exact || !std::isfinite(a[i]) || !std::isfinite(e[i]))
       return fmt::format("element {} of {} is {} instead of {}", i,
                          to_string(expected.tensor().shape()), a[i], e[i]);
-    const double by = std::max(0.0, std::abs(a[i] - e[i]) - allowed.absolute);
+    const double by = std::max(0.0, std::abs(a[i] - e[i]) - aside);
     squares += e[i] * e[i], sum += by, ++count;
     if (by > worst) worst = by, place = i;
   }

@@ -24,7 +24,7 @@ import onnx
 from graphs.maker import BFLOAT, HALF, Graph
 from onnx import numpy_helper
 
-FAMILIES = ("elements",)
+FAMILIES = ("elements", "convolutions", "quantised")
 
 
 def write_runtime_outputs(graph: Graph, case: pathlib.Path) -> None:
@@ -96,6 +96,7 @@ def main() -> int:
     parser.add_argument("--family", choices=FAMILIES, action="append", help="repeatable; all without it")
     parser.add_argument("--seed", type=int, default=1, help="of the first graph")
     parser.add_argument("--count", type=int, default=1000, help="of each family")
+    parser.add_argument("--alone", action="store_true", help="without ONNX Runtime")
     parser.add_argument("--keep", type=pathlib.Path, help="leave the cases in this folder")
     options = parser.parse_args()
     bad = 0
@@ -103,7 +104,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as temporary:
             folder = (options.keep or pathlib.Path(temporary)) / family
             folder.mkdir(parents=True)
-            found = differences(options.runner, family, range(options.seed, options.seed + options.count), folder)
+            found = differences(options.runner, family, range(options.seed, options.seed + options.count), folder,
+                                not options.alone)
         bad += len(found)
         print("\n".join([*found, f"{family}: {options.count} graphs, {len(found)} differences"]), flush=True)
     return 1 if bad else 0
