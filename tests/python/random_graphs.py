@@ -24,7 +24,7 @@ import onnx
 from graphs.maker import BFLOAT, HALF, Graph
 from onnx import numpy_helper
 
-FAMILIES = ("elements", "convolutions", "quantised")
+FAMILIES = ("elements", "convolutions", "quantised", "attention")
 
 
 def write_runtime_outputs(graph: Graph, case: pathlib.Path) -> None:
@@ -39,11 +39,13 @@ def write_runtime_outputs(graph: Graph, case: pathlib.Path) -> None:
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(graph.model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    outputs = [session.run(None, inputs) for inputs in graph.sets]
-    # Beyond this, what differs a little has been raised to a power, and differs much.
-    if all(np.isfinite(array).all() and np.abs(array).max(initial=0) < 1e5 for one in outputs for array in one):
-        for number, arrays in enumerate(outputs):
-            write_values(case / f"test_data_set_{number}", "output", arrays)
+    for number, inputs in enumerate(graph.sets):
+        if any(array.size == 0 for array in inputs.values()):
+            continue  # of which it takes some for another shape, and crashes of others
+        outputs = session.run(None, inputs)
+        # Beyond this, what differs a little has been raised to a power, and differs much.
+        if all(np.isfinite(array).all() and np.abs(array).max(initial=0) < 1e4 for array in outputs):
+            write_values(case / f"test_data_set_{number}", "output", outputs)
 
 
 def write_values(folder: pathlib.Path, kind: str, arrays) -> None:
