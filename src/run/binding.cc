@@ -72,7 +72,7 @@ bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* co
                                         v.known.type.to_string()),
                             fmt::format("input '{}'", v.name));
       }
-      s.value = given;
+      s.value = given = ir::aligned(given);
       if (!given.is_tensor()) continue;
     }
     const Tensor& raw = given.tensor();

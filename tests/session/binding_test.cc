@@ -1,6 +1,8 @@
 // New sizes bind a plan: they evaluate expressions and infer nothing again.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "infer/evaluations.h"
 #include "sardonyx/session.h"
 
@@ -147,6 +149,31 @@ TEST(Binding, NothingIsWrittenToWhatBecameEmpty) {
     }
   }
   EXPECT_EQ(behind, std::vector<float>(behind.size(), 7.0f));
+}
+
+// A caller's tensors may lie anywhere, alone or inside of other values: what runs on them reads
+// aligned copies.
+TEST(Binding, InputsMayLieAnywhere) {
+  const std::vector<std::pair<const char*, bool>> models = {
+      {"g (double[n] x) => (double[n] y) { y = Add(x, x) }", false},
+      {R"(g (seq(double[n]) x) => (double[n] y) {
+            zero = Constant<value = int64 {0}>()
+            item = SequenceAt(x, zero)
+            y = Add(item, item)
+          })",
+       true}};
+  std::vector<std::byte> bytes(8 * 100 + 2);
+  const double numbers[] = {0.5, -3, 7};
+  for (size_t i = 0; i < 100; ++i) std::memcpy(&bytes[2 + 8 * i], &numbers[i % 3], 8);
+  const Tensor tensor = Tensor::view(ElementType::float64, {100}, &bytes[2], 800);
+  for (const auto& [text, in_sequence] : models) {
+    for (const bool plain : {false, true}) {
+      const Session session(model_of(text), {.plain = plain});
+      const Value x = in_sequence ? Value(Sequence{{tensor}}) : Value(tensor);
+      const auto y = session.run({{"x", x}}).at(0).tensor().elements<double>();
+      for (size_t i = 0; i < 100; ++i) ASSERT_EQ(y[i], 2 * numbers[i % 3]);
+    }
+  }
 }
 
 }  // namespace

@@ -130,7 +130,8 @@ def factor(maker: Maker, x: str) -> str:
 def residual(maker: Maker, x: str) -> str:
     both = [x, maker.same_shape(x)]
     maker.random.shuffle(both)
-    return maker.add(maker.random.choice(("Add", "Add", "Add", "Mul", "Max", "Sub")), both, maker.shapes[x])
+    kinds = ("Add", "Add", "Add", "Mul", "Max", "Sub")[:5 if maker.is_half else 6]
+    return maker.add(maker.random.choice(kinds), both, maker.shapes[x])
 
 
 def keep(maker: Maker, x: str) -> str:
@@ -311,7 +312,7 @@ def depth_to_space(maker: Maker) -> None:
 
 
 def normalise(maker: Maker) -> None:
-    if x := image(maker):
+    if (x := image(maker)) and not maker.is_half:  # which would make much of a little where little varies
         c = maker.shapes[x][1]
         parts = [maker.weight(maker.floats((c,))) for _ in range(2)]
         if maker.chance(0.5):

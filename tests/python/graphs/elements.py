@@ -257,8 +257,7 @@ def make(seed: int) -> Graph:
         maker.input(maker.random.choice(usual(maker)))
     maker.steps = coarse
     steps = USUAL + ([bytes_between] * 4 + [integers_between] if coarse else SUMS)
-    if maker.dtype in (HALF, BFLOAT):
-        maker.exact = False  # plain evaluation rounds after each node
+    if maker.is_half:
         steps = [step for step in steps if step is not where]
     wanted = maker.random.randint(2, 14)
     while len(maker.nodes) < wanted:

@@ -45,7 +45,8 @@ class Maker:
         self.read: set[str] = set()
         self.outside: set[str] = set()  # values of the graphs around a body
         self.steps = False  # something that is no continuous function, so that other evaluators may land on another step
-        self.exact = True  # nothing sums, so that the same bits are expected
+        self.is_half = dtype in (HALF, BFLOAT)
+        self.exact = not self.is_half  # until something sums; plain evaluation rounds halves after each node
         self.tolerance = TOLERANCES[dtype]
         self.absolute = {HALF: 0.01, BFLOAT: 0.06}.get(dtype, 0.0)  # where much cancels
         self.batch = BATCH if self.chance(0.5) else self.random.choice((1, 1, 2, 3))
