@@ -391,7 +391,7 @@ TEST_P(GemmTest, HalvesStayHalves) {
   for (const ElementType type : {ElementType::float16, ElementType::bfloat16}) {
     for (const int64_t M : sizes<int64_t>({1, 2, 3, 4, 5, 20, 33, 70})) {
       for (const int64_t N : sizes<int64_t>({1, 16, 64, 33, 300})) {
-        for (const int64_t K : {1, 31, 100, 1030}) {
+        for (const int64_t K : sizes<int64_t>({1, 31, 1030, 100})) {
           for (const bool turned : {false, true}) {
             SCOPED_TRACE(::testing::Message() << name_of(type) << " " << M << "x" << N << "x" << K);
             check_halves(type, M, N, K, turned);
