@@ -18,10 +18,11 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from concurrent import futures
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITES = ("cpp", "conformance", "python", "sanitize")
-SANITIZED = ("base", "ir", "wire", "schema", "check", "infer", "ops", "rewrite", "session")
+SANITIZED = ("base", "kernels", "ir", "wire", "schema", "check", "infer", "ops", "rewrite", "session")
 
 
 @dataclasses.dataclass
@@ -99,11 +100,11 @@ def ctest(build: pathlib.Path, label: str, cases: str) -> Result:
     return result
 
 
-def run_gtest(program: pathlib.Path, label: str, **variables: str) -> Result:
+def run_gtest(program: pathlib.Path, label: str, arguments: tuple[str, ...] = (), **variables: str) -> Result:
     report = program.parent.parent / "test-reports" / (label.replace(" ", "-") + ".xml")
     report.parent.mkdir(exist_ok=True)
     report.unlink(missing_ok=True)
-    code = run([str(program), f"--gtest_output=xml:{report}"], log=report.with_suffix(".log"),
+    code = run([str(program), f"--gtest_output=xml:{report}", *arguments], log=report.with_suffix(".log"),
                env=dict(os.environ, GTEST_COLOR="no", **variables), timeout=1800)
     result = gtest_result(label, report) if report.exists() else Result()
     if code and not result.failures:
@@ -123,14 +124,36 @@ def sanitize_suite(options: argparse.Namespace) -> Result:
     build = ROOT / "build" / "asan"
     tests = [name for name in SANITIZED if list((ROOT / "tests" / name).glob("*.cc"))]
     code = run(["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target"]
-               + [f"test_{name}" for name in tests], log=build / "build.log")
+               + [f"test_{name}" for name in tests] + ["graph_runner"], log=build / "build.log")
     if code:
         return Result(failures=["sanitize: the build failed"])
+    watched = {"UBSAN_OPTIONS": "print_stacktrace=1", "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
+    def watch(name: str) -> Result:
+        return run_gtest(build / "bin" / f"test_{name}", f"sanitize {name}", **watched)
+
+    def watch_baseline() -> Result:
+        """Every target has had its turn already, but on a processor with all that this one has beside it."""
+        return run_gtest(build / "bin" / "test_kernels", "sanitize kernels baseline", ("--gtest_filter=-Targets/*",),
+                         SARDONYX_CPU="baseline", **watched)
+
     result = Result()
-    for name in tests:
-        result.add(run_gtest(build / "bin" / f"test_{name}", f"sanitize {name}", UBSAN_OPTIONS="print_stacktrace=1",
-                             ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1"))
+    with futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # the longest first
+        running = [pool.submit(watch, "kernels"), pool.submit(watch_baseline),
+                   *(pool.submit(watch, name) for name in tests if name != "kernels"),
+                   pool.submit(watched_graphs, options, build / "bin" / "graph_runner")]
+        for one in running:
+            result.add(one.result())
     return result
+
+
+def watched_graphs(options: argparse.Namespace, runner: pathlib.Path) -> Result:
+    """Random graphs, other ones than those of the Python suite."""
+    if options.python is None:
+        return Result(skips=[("sanitize random graphs", "its packages could not be installed")])
+    log = runner.parent.parent / "test-reports" / "sanitize-random-graphs.log"
+    code = run([options.python, str(ROOT / "tests" / "python" / "random_graphs.py"), str(runner), "--alone", "--seed", "5001",
+                "--count", "60"], log=log)
+    return Result(failures=[f"sanitize random graphs: see {log}"]) if code else Result(passed=1)
 
 
 # --- conformance ------------------------------------------------------------------------------

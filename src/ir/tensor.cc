@@ -35,6 +35,28 @@ int64_t checked_elements(const TensorProto& proto) {
   return *count;
 }
 
+bool is_aligned(const Tensor& tensor) {
+  return tensor.element_type() == ElementType::string || tensor.size() == 0 ||
+         reinterpret_cast<uintptr_t>(tensor.data()) % alignment_of(tensor.element_type()) == 0;
+}
+
+bool is_aligned(const Value& value) {
+  const auto all = [](const std::vector<Value>& values) {
+    return std::all_of(values.begin(), values.end(), [](const Value& v) { return is_aligned(v); });
+  };
+  switch (value.kind()) {
+    case Value::Kind::none: return true;
+    case Value::Kind::tensor: return is_aligned(value.tensor());
+    case Value::Kind::sparse_tensor:
+      return is_aligned(value.sparse_tensor().values) && is_aligned(value.sparse_tensor().indices);
+    case Value::Kind::sequence: return all(value.sequence().items);
+    case Value::Kind::map: return is_aligned(value.map().keys) && all(value.map().values);
+    case Value::Kind::optional:
+      return value.optional().held == nullptr || is_aligned(*value.optional().held);
+  }
+  return true;
+}
+
 Tensor viewed(ElementType type, const Shape& shape, const Bytes& bytes) {
   const bool aligned = bytes.size() > copied_when_unaligned ||
                        reinterpret_cast<uintptr_t>(bytes.data()) % alignment_of(type) == 0;
@@ -241,13 +263,32 @@ Tensor to_tensor(const TensorProto& proto, const ExternalBytes& external) {
 }
 
 Tensor aligned(const Tensor& tensor) {
-  if (tensor.element_type() == ElementType::string || tensor.size() == 0 ||
-      reinterpret_cast<uintptr_t>(tensor.data()) % alignment_of(tensor.element_type()) == 0) {
-    return tensor;
-  }
+  if (is_aligned(tensor)) return tensor;
   Tensor copy(tensor.element_type(), tensor.shape());
   std::memcpy(copy.mutable_data(), tensor.data(), tensor.byte_size());
   return copy;
+}
+
+Value aligned(const Value& value) {
+  if (is_aligned(value)) return value;
+  const auto all = [](const std::vector<Value>& values) {
+    std::vector<Value> made;
+    for (const Value& one : values) made.push_back(aligned(one));
+    return made;
+  };
+  switch (value.kind()) {
+    case Value::Kind::none: return value;
+    case Value::Kind::tensor: return aligned(value.tensor());
+    case Value::Kind::sparse_tensor: {
+      const SparseTensor& sparse = value.sparse_tensor();
+      return SparseTensor{aligned(sparse.values), aligned(sparse.indices), sparse.shape};
+    }
+    case Value::Kind::sequence: return Sequence{all(value.sequence().items)};
+    case Value::Kind::map: return Map{aligned(value.map().keys), all(value.map().values)};
+    case Value::Kind::optional:
+      return Optional{std::make_unique<Value>(aligned(*value.optional().held))};
+  }
+  return value;
 }
 
 TensorProto to_proto(const Tensor& tensor, std::string name) {

@@ -24,6 +24,8 @@ Tensor to_tensor(const TensorProto& proto, const ExternalBytes& external = {});
 
 // The same elements at an address that fits their type: the tensor itself, or a copy.
 Tensor aligned(const Tensor& tensor);
+// The same of all tensors that a value holds, at any depth.
+Value aligned(const Value& value);
 
 // The elements in raw_data (strings in string_data), sharing the tensor's memory.
 TensorProto to_proto(const Tensor& tensor, std::string name = {});

@@ -61,7 +61,7 @@ class BindContext : public StepShapes {
       : state_(state), threads_(threads) {
     inputs_ = inputs, outputs_ = outputs, input_count_ = input_count, output_count_ = output_count;
   }
-  // The step's memory for this binding: traits.state_bytes, zeroed before the first bind.
+  // The step's memory for this binding: traits.state_bytes, zeroed before each bind.
   template <class State>
   State& state() const {
     return *static_cast<State*>(state_);

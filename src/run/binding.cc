@@ -1,5 +1,6 @@
 // Binding a context to the sizes of its inputs: shapes, memory, steps.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/checked.h"
@@ -71,7 +72,7 @@ bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* co
                                         v.known.type.to_string()),
                             fmt::format("input '{}'", v.name));
       }
-      s.value = given;
+      s.value = given = ir::aligned(given);
       if (!given.is_tensor()) continue;
     }
     const Tensor& raw = given.tensor();
@@ -269,9 +270,11 @@ void Context::lay_out(const Segment& segment, size_t index, eval::Environment& e
 void Context::bind_step(int index, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
   const StepSlots& at = step_slots_[static_cast<size_t>(index)];
+  std::byte* state = state_.mutable_data() + step.state_offset;
   ops::BindContext bind(pointers_.data() + at.inputs, static_cast<int>(step.inputs.size()),
-                        pointers_.data() + at.outputs, static_cast<int>(step.outputs.size()),
-                        state_.mutable_data() + step.state_offset, threads_);
+                        pointers_.data() + at.outputs, static_cast<int>(step.outputs.size()), state,
+                        threads_);
+  std::memset(state, 0, static_cast<size_t>(step.step->traits().state_bytes));
   step.step->bind(bind);
   reserve(step.mode == PlanStep::Mode::planned ? scratch_ : late_scratch_, bind.scratch(),
           environment);

@@ -1,7 +1,6 @@
 #include "run/context.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -22,7 +21,6 @@ Context::Context(const Plan& plan, int threads)
       offsets_(plan.values().size(), -1),
       given_outputs_(plan.outputs().size()),
       state_(Bytes::allocate(static_cast<size_t>(plan.state_bytes()))) {
-  std::memset(state_.mutable_data(), 0, state_.size());
   size_t pointers = 0;
   for (const PlanStep& step : plan.steps()) pointers += step.inputs.size() + step.outputs.size();
   pointers_.reserve(pointers);

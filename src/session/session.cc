@@ -228,7 +228,8 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
     return;
   }
   eval::Frame frame;
-  for (size_t i = 0; i < given.size(); ++i) frame.set(variant.input_names[i], given[i]);
+  for (size_t i = 0; i < given.size(); ++i)
+    frame.set(variant.input_names[i], ir::aligned(given[i]));
   std::vector<Value> results = eval::run_graph(variant.graph, frame, environment);
   for (size_t i = 0; i < made.size() && i < results.size(); ++i) made[i] = std::move(results[i]);
 }

@@ -9,9 +9,6 @@
 #include "kernels/convert/cast.h"
 
 namespace sardonyx::conformance {
-namespace {
-
-// The elements as doubles; complex numbers as pairs.
 std::vector<double> numbers(const Tensor& tensor) {
   const int64_t count = tensor.size();
   std::vector<double> out(static_cast<size_t>(count));
@@ -44,6 +41,8 @@ std::vector<double> numbers(const Tensor& tensor) {
   }
   return out;
 }
+
+namespace {
 
 std::optional<std::string> tensor_difference(const Tensor& actual, const Tensor& expected,
                                              const Tolerance& tolerance) {

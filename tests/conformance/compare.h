@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sardonyx/value.h"
 
@@ -20,6 +21,9 @@ struct Tolerance {
 // Otherwise says where and how they differ.
 std::optional<std::string> difference(const Value& actual, const Value& expected,
                                       const Tolerance& tolerance);
+
+// The elements as doubles; complex numbers as pairs. Not of strings.
+std::vector<double> numbers(const Tensor& tensor);
 
 // The same kinds, and of tensors the same types and shapes, whatever the elements.
 std::optional<std::string> difference_in_form(const Value& actual, const Value& expected);

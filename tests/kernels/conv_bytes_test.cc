@@ -9,6 +9,7 @@
 #include "kernels/conv/conv_bytes.h"
 #include "kernels/conv/conv_bytes_last.h"
 #include "kernels/rows_support.h"
+#include "sanitized.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -206,7 +207,7 @@ Case draw(std::mt19937& random) {
 
 TEST(ConvBytes, BothLayoutsGiveTheExactSums) {
   std::mt19937 random(11);
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < test::times(120); ++i) {
     const Case c = draw(random);
     const std::vector<uint8_t> y = expected(c);
     each_target([&] {
@@ -224,7 +225,7 @@ TEST(ConvBytes, SumsAreThoseOfRoundedBytes) {
   const auto pick = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < test::times(60); ++i) {
     Case c = draw(random);
     if (c.shape.group > 1) continue;
     for (int64_t k = 0; k < c.shape.batch * c.shape.out_channels * out_pixels(c.shape); ++k)

@@ -1,6 +1,8 @@
 // New sizes bind a plan: they evaluate expressions and infer nothing again.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "infer/evaluations.h"
 #include "sardonyx/session.h"
 
@@ -126,6 +128,51 @@ TEST(Binding, OnlyStepsThatDataDecideInfer) {
         session, {{"x", filled({rows, 4})}, {"asked", Tensor::of<int64_t>({4, rows}, {2})}});
     EXPECT_GE(evaluated, 1) << rows;
     EXPECT_LE(evaluated, 2) << rows;
+  }
+}
+
+// A step's state is made of the sizes at hand alone: nothing of a binding before may be left in it.
+TEST(Binding, NothingIsWrittenToWhatBecameEmpty) {
+  const Session session(model_of(R"(
+    g (float[batch, 2, 9, 8] x) => (float[batch, 2, 9, 16] y) { y = Concat<axis = 3>(x, x) })"),
+                        {.threads = 1});
+  std::vector<float> behind(8 * 2 * 9 * 16, 7.0f);
+  for (const int64_t batch : {8, 0}) {
+    const Shape shape{batch, 2, 9, 16};
+    const Value inputs[] = {filled({batch, 2, 9, 8})};
+    Value outputs[] = {Tensor::view(ElementType::float32, shape, behind.data(),
+                                    sizeof(float) * static_cast<size_t>(288 * batch))};
+    session.run(inputs, outputs);
+    if (batch == 8) {
+      EXPECT_EQ(behind.back(), filled({8, 2, 9, 8}).elements<float>().back());
+      std::fill(behind.begin(), behind.end(), 7.0f);
+    }
+  }
+  EXPECT_EQ(behind, std::vector<float>(behind.size(), 7.0f));
+}
+
+// A caller's tensors may lie anywhere, alone or inside of other values: what runs on them reads
+// aligned copies.
+TEST(Binding, InputsMayLieAnywhere) {
+  const std::vector<std::pair<const char*, bool>> models = {
+      {"g (double[n] x) => (double[n] y) { y = Add(x, x) }", false},
+      {R"(g (seq(double[n]) x) => (double[n] y) {
+            zero = Constant<value = int64 {0}>()
+            item = SequenceAt(x, zero)
+            y = Add(item, item)
+          })",
+       true}};
+  std::vector<std::byte> bytes(8 * 100 + 2);
+  const double numbers[] = {0.5, -3, 7};
+  for (size_t i = 0; i < 100; ++i) std::memcpy(&bytes[2 + 8 * i], &numbers[i % 3], 8);
+  const Tensor tensor = Tensor::view(ElementType::float64, {100}, &bytes[2], 800);
+  for (const auto& [text, in_sequence] : models) {
+    for (const bool plain : {false, true}) {
+      const Session session(model_of(text), {.plain = plain});
+      const Value x = in_sequence ? Value(Sequence{{tensor}}) : Value(tensor);
+      const auto y = session.run({{"x", x}}).at(0).tensor().elements<double>();
+      for (size_t i = 0; i < 100; ++i) ASSERT_EQ(y[i], 2 * numbers[i % 3]);
+    }
   }
 }
 

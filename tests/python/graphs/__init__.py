@@ -1,0 +1,1 @@
+"""Random graphs by family: `maker` is what they share; each other module has `make(seed)`."""
