@@ -467,8 +467,8 @@ TEST_P(ConvTest, FewOutputChannels) {
 // Dot products along the lines of windows.
 TEST_P(ConvTest, FewOutputChannelsOfManyTerms) {
   static const float some = 0;
-  for (int64_t outputs = 1; outputs <= 9; ++outputs) {
-    for (const int64_t channels : {5, 16, 33}) {
+  for (const int64_t outputs : sizes<int64_t>({1, 2, 5, 4, 6, 7, 3, 8, 9})) {
+    for (const int64_t channels : sizes<int64_t>({5, 16, 33})) {
       for (const int64_t stride : {1, 2}) {
         ConvShape s = square(channels, 13, outputs, 7, stride, 3);
         s.batch = 2;
@@ -681,8 +681,8 @@ TEST_P(ConvTest, Winograd) {
 // The promise of conv.h.
 TEST_P(ConvTest, WinogradOfDilatedKernels) {
   static const float some = 0;
-  for (const int64_t size : {1, 3, 5, 12, 19}) {
-    for (const int64_t dilation : {2, 3, 6, 18}) {
+  for (const int64_t size : sizes<int64_t>({1, 3, 5, 12, 19})) {
+    for (const int64_t dilation : sizes<int64_t>({2, 3, 6, 18})) {
       ConvShape s = square(21, size, 40, 3, 1, dilation);
       s.in[1] = size + 2;
       s.dilation = {dilation, dilation / 2, 1};

@@ -6,6 +6,7 @@
 
 #include "gemm_support.h"
 #include "rows_support.h"
+#include "sanitized.h"
 
 namespace sardonyx::kernels::test {
 namespace {
@@ -112,7 +113,7 @@ TEST(TransposedConv, RandomShapes) {
     const auto draw = [&](int64_t low, int64_t high) {
       return std::uniform_int_distribution<int64_t>(low, high)(engine);
     };
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < times(300); ++i) {
       ConvShape s;
       s.rank = static_cast<int>(draw(1, 3));
       s.batch = draw(1, 2), s.in_channels = draw(1, 9), s.out_channels = draw(1, 20);
