@@ -93,8 +93,13 @@ class ConvTest : public ::testing::TestWithParam<int64_t> {
       turn(expected, s.batch, s.out_channels, out_pixels);
     }
 
-    Guarded packed(conv_packed_size(s) / 4);
-    pack_conv_weights(s, w.data(), nullptr, packed.data(), &two_);
+    // As sessions pack them, that know no sizes of images yet.
+    ConvShape format = s;
+    format.batch = 1;
+    format.in = format.out = format.pad_begin = format.pad_end = {};
+    EXPECT_EQ(conv_packed_size(format), conv_packed_size(s));
+    Guarded packed(conv_packed_size(format) / 4);
+    pack_conv_weights(format, w.data(), nullptr, packed.data(), &two_);
     EXPECT_TRUE(packed.intact());
     // What was bound for several threads may run on one.
     EXPECT_LE(conv_scratch_bytes(s, 1), conv_scratch_bytes(s, 2));
@@ -480,6 +485,12 @@ TEST_P(ConvTest, FewOutputChannelsOfManyTerms) {
         check(s, e);
         s.kernel = {3, 2, 0}, s.dilation = {1, 3, 1}, s.pad_begin = {-1, 5, 0};
         check(s);
+        s.kernel = {3, 1, 0}, s.dilation = {1, 1, 1}, s.pad_begin = s.pad_end = {1, 0, 0};
+        s.stride = {1, 1, 1};
+        for (const int64_t width : {1, 4}) {  // one column is no axis
+          s.in[1] = width;
+          check(s);
+        }
       }
     }
     ConvShape line = square(24, 40, outputs, 7, 1, 3);

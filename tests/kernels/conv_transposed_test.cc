@@ -90,8 +90,12 @@ void check(ConvShape s) {
   Epilogue epilogue;
   epilogue.activation = Activation::relu;
   epilogue.bias = bias.data();
-  Guarded packed(transposed_packed_size(s) / 4);
-  pack_transposed_weights(s, w.data(), factors.data(), packed.data(), &one_thread());
+  // As sessions pack them, that know no sizes of images yet.
+  ConvShape format = s;
+  format.batch = 1;
+  format.in = format.out = format.pad_begin = {};
+  Guarded packed(transposed_packed_size(format) / 4);
+  pack_transposed_weights(format, w.data(), factors.data(), packed.data(), &one_thread());
   EXPECT_TRUE(packed.intact());
   const auto run = [&](ThreadPool& pool) {
     Guarded y(s.batch * s.out_channels * outs, 1);

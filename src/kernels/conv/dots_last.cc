@@ -93,10 +93,9 @@ HWY_INLINE void Dots(const DotsLine& l, int64_t column) {
   }
   const int64_t left = column * g.stride[2] - g.pad[2], channels = l.channels();
   const int64_t step = g.stride[2] * channels, together = l.taps_together();
-  const int64_t terms = g.kernel[2] * channels;
   const float* weights = l.weights;
   for (int64_t depth = 0; depth < g.kernel[0]; ++depth) {
-    for (int64_t h = 0; h < g.kernel[1]; ++h, weights += outputs * terms) {
+    for (int64_t h = 0; h < g.kernel[1]; ++h, weights += g.kernel[2] * channels) {
       const float* line = l.input(depth, h);
       if (line == nullptr) continue;
       for (int64_t w = 0; w < g.kernel[2]; w += together) {
@@ -104,7 +103,7 @@ HWY_INLINE void Dots(const DotsLine& l, int64_t column) {
         const int64_t first = inside ? 0 : std::clamp<int64_t>(-x, 0, together);
         const int64_t last = inside ? together : std::clamp(g.in[2] - x, first, together);
         AddTerms<outputs, pixels>(line + (x + first) * channels, step,
-                                  weights + (w + first) * channels, terms,
+                                  weights + (w + first) * channels, g.terms,
                                   (last - first) * channels, sums);
       }
     }
@@ -179,9 +178,12 @@ std::string_view refuses_dots_last(const ConvGeometry& g) {
   if (g.shuffle != 1) return "channels come shuffled";
   if (g.taps == 1) return "the kernel has one tap";
   if (g.group_out > std::min(most_outputs, lanes / 2)) return "output channels fill vectors";
+  // Sizes of images decide which axes are left out, but not the last that the kernel looks along.
+  size_t axis = ConvShape::max_rank - 1;
+  while (g.kernel[axis] == 1) --axis;
+  const int64_t together = g.dilation[axis] == 1 ? g.kernel[axis] * g.group_in : g.group_in;
   // A vector's lanes are added up once for each sum, which costs as much as some products.
   constexpr int64_t adding_up = 4;
-  const int64_t together = g.dilation[2] == 1 ? g.kernel[2] * g.group_in : g.group_in;
   const int64_t dots = g.group_out * (g.terms / together * divide_up(together, lanes) + adding_up);
   constexpr int64_t worth = 2;
   if (worth * dots > g.terms) return "terms side by side do not fill vectors";
@@ -189,13 +191,10 @@ std::string_view refuses_dots_last(const ConvGeometry& g) {
 }
 
 void pack_dots(const ConvGeometry& g, const float* weights, float* packed) {
-  // [kernel's line][output channel][tap of the line][input channel]
-  for (int64_t line = 0; line < g.kernel[0] * g.kernel[1]; ++line) {
-    for (int64_t m = 0; m < g.group_out; ++m) {
-      for (int64_t w = 0; w < g.kernel[2]; ++w) {
-        for (int64_t c = 0; c < g.group_in; ++c)
-          *packed++ = weights[m * g.terms + c * g.taps + line * g.kernel[2] + w];
-      }
+  // [output channel][tap][input channel]
+  for (int64_t m = 0; m < g.group_out; ++m) {
+    for (int64_t tap = 0; tap < g.taps; ++tap) {
+      for (int64_t c = 0; c < g.group_in; ++c) *packed++ = weights[m * g.terms + c * g.taps + tap];
     }
   }
 }
