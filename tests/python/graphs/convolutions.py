@@ -213,7 +213,7 @@ def whole_pool(maker: Maker) -> None:
 def join(maker: Maker) -> None:
     if x := image(maker):
         n, c, *sizes = maker.shapes[x]
-        if c > 100:
+        if c >= 100:
             return
         others = [name for name, shape in maker.shapes.items()
                   if len(shape) == len(sizes) + 2 and (shape[0], *shape[2:]) == (n, *sizes) and shape[1] < 100]
