@@ -71,7 +71,8 @@ class SmallVector {
   }
   void pop_back() { truncate(size_ - 1); }
   void clear() { truncate(0); }
-  void resize(size_t count, const T& item = T()) {
+  // The item may be one of this list's, as with std::vector.
+  void resize(size_t count, T item = T()) {
     if (count <= size_) return truncate(count);
     reserve(count);
     std::uninitialized_fill(end(), begin() + count, item);
