@@ -4,13 +4,22 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace sardonyx {
+
+// What may be moved by copying its bytes, if the place it leaves is forgotten, not destroyed. A
+// class says so by naming a type `moves_as_bytes`.
+template <class T>
+concept MovesAsBytes = std::is_trivially_copyable_v<T> || requires {
+  typename T::moves_as_bytes;
+};
 
 // For lists that nearly always hold at most `few` items and are made and thrown away by the
 // thousands. Members are those of std::vector. Moving one moves what it holds in itself, so that
@@ -71,7 +80,8 @@ class SmallVector {
   }
   void pop_back() { truncate(size_ - 1); }
   void clear() { truncate(0); }
-  void resize(size_t count, const T& item = T()) {
+  // The item may be one of this list's, as with std::vector.
+  void resize(size_t count, T item = T()) {
     if (count <= size_) return truncate(count);
     reserve(count);
     std::uninitialized_fill(end(), begin() + count, item);
@@ -114,8 +124,13 @@ class SmallVector {
  private:
   void grow(size_t count) {
     T* larger = std::allocator<T>().allocate(count);
-    std::uninitialized_move(begin(), end(), larger);
     const uint32_t size = size_;
+    if constexpr (MovesAsBytes<T>) {
+      std::memcpy(static_cast<void*>(larger), begin(), size * sizeof(T));
+      size_ = 0;
+    } else {
+      std::uninitialized_move(begin(), end(), larger);
+    }
     release();
     heap_ = larger;
     capacity_ = static_cast<uint32_t>(count);
@@ -138,9 +153,14 @@ class SmallVector {
       capacity_ = std::exchange(other.capacity_, few);
       return;
     }
-    std::uninitialized_move(other.begin(), other.end(), begin());
-    size_ = other.size_;
-    other.truncate(0);
+    if constexpr (MovesAsBytes<T>) {  // all of the room: no loop, no branch
+      std::memcpy(room_, other.room_, sizeof room_);
+      size_ = std::exchange(other.size_, 0);
+    } else {
+      std::uninitialized_move(other.begin(), other.end(), begin());
+      size_ = other.size_;
+      other.truncate(0);
+    }
   }
 
   T* heap_ = nullptr;

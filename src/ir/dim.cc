@@ -38,6 +38,8 @@ void include(DimFacts& facts, const DimFacts& part) {
   facts.depth = std::max(facts.depth, part.depth);
   facts.size = std::min(facts.size + part.size, 4 * Dim::max_size);  // no overflow
   facts.depends_on_run |= part.depends_on_run;
+  facts.has_element |= part.has_element;
+  facts.may_wrap |= part.may_wrap;
 }
 
 void include(DimFacts& facts, const Dim& part) {
@@ -271,11 +273,17 @@ Dim DimAccess::made_of(Terms terms, bool overflow) {
   auto expression = std::make_unique<Expression>();
   expression->hash = empty_sum;
   size_t uses = 0;
+  bool may_be_least = false;
   for (const Term& t : terms) {
     expression->hash = mix(mix(expression->hash, t.hash), static_cast<uint64_t>(t.coefficient));
-    for (const AtomRef& atom : t.atoms) include(expression->facts, atom->facts);
+    for (const AtomRef& atom : t.atoms) {
+      include(expression->facts, atom->facts);
+      may_be_least |= atom->facts.has_element && !atom->facts.range.low;
+    }
     uses += std::max<size_t>(t.atoms.size(), 1);
   }
+  const bool is_one = terms.size() == 1 && uses == 1 && terms[0].coefficient == 1;
+  expression->facts.may_wrap |= may_be_least && !is_one;
   expression->facts.range = range_of(terms);
   const bool plain = uses == 1;  // a name, however long
   if (!plain && expression->facts.size > Dim::max_size) return indefinite(expression->facts.range);
@@ -305,6 +313,7 @@ Dim::Dim(const Symbol* symbol) {
   atom->facts.size = 1 + static_cast<int>(std::min<size_t>(symbol->name.size() / 64, max_size));
   atom->facts.depends_on_run = symbol->decided_by_run;
   if (symbol->is_size) atom->facts.range.low = 0;
+  atom->facts.has_element = !symbol->is_size;
   if (symbol->upper) atom->facts.range.high = symbol->upper->upper();
   *this = DimAccess::of(std::move(atom));
 }

@@ -74,6 +74,7 @@ class SymbolTable {
 // too. InferContext puts a fresh unknown in its place.
 class Dim {
  public:
+  using moves_as_bytes = void;          // within a SmallVector
   static constexpr int max_depth = 32;  // of atoms within atoms
   static constexpr int max_size = 256;  // symbols and operations, each use counted; long names more
 

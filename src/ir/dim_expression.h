@@ -27,6 +27,10 @@ struct DimFacts {
   int depth = 0;
   int size = 0;
   bool depends_on_run = false;
+  bool has_element = false;  // a symbol that is no size
+  // Holds a sum or product of elements that may be the least their type has. It is right modulo
+  // 2^64, but tells nothing of which of two is more.
+  bool may_wrap = false;
 };
 
 struct Atom {

@@ -122,6 +122,11 @@ Bound value_at(const Dim& dim, int64_t first, int64_t step) {
   return total;
 }
 
+bool may_wrap(const Dim& dim) {
+  const auto* expression = DimAccess::expression(dim);
+  return expression != nullptr && expression->facts.may_wrap;
+}
+
 // An example is found sooner than the search for a proof ends.
 bool is_negative_somewhere(const Dim& dim) {
   if (dim.is_indefinite()) return false;
@@ -202,6 +207,7 @@ bool surely_at_least(const Dim& a, const Dim& b) {
   if (least && most && *least >= *most) return true;  // also where the difference overflows
   // Of a symbol and a number the bounds say all there is.
   if ((a.is_constant() && b.as_symbol()) || (b.is_constant() && a.as_symbol())) return false;
+  if (may_wrap(a) || may_wrap(b)) return false;
   const Dim difference = a - b;
   if (is_negative_somewhere(difference)) return false;
   int fuel = 24;

@@ -36,6 +36,9 @@ Attribute* Node::find(std::string_view attribute) {
   return const_cast<Attribute*>(std::as_const(*this).find(attribute));
 }
 
+TensorProto::TensorProto() = default;
+Attribute::Attribute() = default;
+
 int64_t imported_version(const std::vector<OperatorSetId>& imports, std::string_view domain) {
   int64_t version = 0;
   for (const OperatorSetId& import : imports) {

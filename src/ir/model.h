@@ -37,6 +37,8 @@ struct Segment {
 // that are varints on the wire are decoded. Which of the fields may be filled is the checker's
 // business; wire/tensor.h turns a TensorProto into a Tensor.
 struct TensorProto {
+  TensorProto();  // not the compiler's, which clears all bytes before it makes the members
+
   std::string name;
   std::vector<int64_t> dims;
   int32_t data_type = 0;  // an ElementType number, possibly one this version does not know
@@ -124,6 +126,8 @@ enum class AttributeKind : int32_t {
 };
 
 struct Attribute {
+  Attribute();  // as TensorProto's
+
   std::string name;
   AttributeKind kind = AttributeKind::undefined;  // as the file says; undefined where it does not
   std::string ref_attr_name;                      // not empty: the value is the function caller's

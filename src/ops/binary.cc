@@ -97,6 +97,7 @@ std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b, bool runs) 
     }
     case BinaryOp::equal:
       if (a == b) return Dim(1);
+      if ((a - b).is_constant()) return Dim(0);  // also where both wrap
       if (less(a, b).value_or(false) || less(b, a).value_or(false)) return Dim(0);
       return std::nullopt;
     case BinaryOp::less: return truth(less(a, b));

@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "ir/tensor.h"
+#include "ops/families/small_integers.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -16,11 +17,12 @@ constexpr std::string_view forms[] = {"value",         "value_float", "value_flo
 
 std::string_view form_of(const NodeView& node) {
   std::string_view found;
-  for (const std::string_view form : forms) {
-    if (!node.has_attribute(form)) continue;
+  for (const ir::Attribute& attribute : node.node().attributes) {
+    const auto* form = std::ranges::find(forms, attribute.name);
+    if (form == std::end(forms) || *form == found) continue;
     if (!found.empty())
-      node.fail("has both attributes '{}' and '{}'; keep one of them", found, form);
-    found = form;
+      node.fail("has both attributes '{}' and '{}'; keep one of them", found, *form);
+    found = *form;
   }
   if (found.empty())
     node.fail("has no value; give it one of the attributes value, value_float, value_ints …");
@@ -119,8 +121,26 @@ SparseTensor sparse_of(const NodeView& node) {
   return sparse;
 }
 
+// Of integers that shapes are made of, thorough inference needs no tensor.
+std::optional<Known> integers_of(const NodeView& node, std::string_view form) {
+  if (form == "value") return small_integers(*node.attr_tensor(form));
+  if (form == "value_ints") {
+    const auto list = node.attr_ints(form);
+    if (static_cast<int64_t>(list->size()) > max_known_elements) return std::nullopt;
+    return Known::of(std::span<const int64_t>(*list));
+  }
+  if (form != "value_int") return std::nullopt;
+  Known number = Known::of(ValueType::tensor(ElementType::int64, {}));
+  number.elements = std::make_shared<const Dims>(1, Dim(node.attr_int(form)));
+  return number;
+}
+
 void infer(InferContext& ctx) {
   const std::string_view form = form_of(ctx);
+  if (ctx.mode().thorough) {
+    if (std::optional<Known> integers = integers_of(ctx, form))
+      return ctx.set_known(0, std::move(*integers));
+  }
   if (form != "sparse_value") {
     ctx.set_constant(0, tensor_of(ctx, form));
     return;

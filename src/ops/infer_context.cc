@@ -8,8 +8,6 @@
 namespace sardonyx::ops {
 namespace {
 
-const Known nothing_known;
-
 std::shared_ptr<const Dims> small_elements(const Tensor& tensor) {
   if (tensor.size() > max_known_elements) return nullptr;
   auto elements = std::make_shared<Dims>();
@@ -33,6 +31,8 @@ std::shared_ptr<const Dims> small_elements(const Tensor& tensor) {
 }
 
 }  // namespace
+
+Known::Known() = default;
 
 Known Known::of(Tensor tensor) {
   Known known;
@@ -92,13 +92,7 @@ Known Known::of(const Value& value) {
   return value.is_tensor() ? of(value.tensor()) : of(ir::type_of(value));
 }
 
-const Known& InferContext::known(int i) const {
-  const auto index = static_cast<size_t>(i);
-  return i >= 0 && index < inputs_.size() && inputs_[index] != nullptr ? *inputs_[index]
-                                                                       : nothing_known;
-}
-
-const ValueType& InferContext::type(int i) const { return known(i).type; }
+const Known InferContext::nothing_known;
 
 std::optional<int64_t> InferContext::rank(int i) const {
   const auto& shape = type(i).shape;
@@ -110,8 +104,6 @@ const Tensor* InferContext::constant(int i) const {
   if (mode_.thorough) return made_constants_.of(value);
   return value.constant.get();
 }
-
-const Dims* InferContext::elements(int i) const { return known(i).elements.get(); }
 
 std::optional<std::vector<int64_t>> InferContext::integers(int i) const {
   const Dims* expressions = elements(i);

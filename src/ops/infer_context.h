@@ -21,6 +21,8 @@ using ir::ValueType;
 
 // What is known of one value before (or while) the model runs.
 struct Known {
+  Known();  // not the compiler's, which clears all bytes before it makes the members
+
   ValueType type;
   // All elements, where they are known (an initializer, a folded value, a value at run time).
   // Null where they are not; thorough inference leaves it out, too, where `elements` say the same:
@@ -32,7 +34,11 @@ struct Known {
 
   static Known of(Tensor tensor);       // type, constant and elements
   static Known of(const Value& value);  // the same of a tensor, of others the type
-  static Known of(ValueType type) { return {std::move(type), {}, {}}; }
+  static Known of(ValueType type) {
+    Known known;
+    known.type = std::move(type);
+    return known;
+  }
   // Of an int64 tensor of rank 1 with up to max_known_elements: type and elements.
   static Known of(std::span<const int64_t> list);
 };
@@ -104,22 +110,21 @@ class InferContext : public NodeView {
   }
 
   // Inputs. An absent or unknown input has a type of kind none.
-  const ValueType& type(int i) const;
+  const ValueType& type(int i) const { return known(i).type; }
   ElementType element(int i) const { return type(i).element; }
   // The shape of input i, where its rank is known.
   const std::optional<Dims>& shape(int i) const { return type(i).shape; }
   std::optional<int64_t> rank(int i) const;
   const Tensor* constant(int i) const;  // null where not known
-  const Dims* elements(int i) const;    // null where not known
+  // Null where not known.
+  const Dims* elements(int i) const { return known(i).elements.get(); }
   // The elements of an integer input where every one is a known number.
   std::optional<std::vector<int64_t>> integers(int i) const;
-  // An attribute that older versions have instead of an input, in a node that is inferred as the
-  // file has it (Operator::inferred_since); nullopt in all others.
-  std::optional<std::vector<int64_t>> old_ints(std::string_view name) const {
-    return mode_.thorough && has_attribute(name) ? attr_ints(name) : std::nullopt;
-  }
   // What is known of input i as a whole (absent: nothing known).
-  const Known& known(int i) const;
+  const Known& known(int i) const {
+    const auto index = static_cast<size_t>(i);  // a negative one is beyond all
+    return index < inputs_.size() && inputs_[index] != nullptr ? *inputs_[index] : nothing_known;
+  }
 
   // Outputs. What is not set stays unknown.
   void set(int i, ValueType type);
@@ -155,6 +160,8 @@ class InferContext : public NodeView {
   bool is_hurried() const { return mode_.budget != nullptr && *mode_.budget <= 0; }
 
  private:
+  static const Known nothing_known;
+
   Dim definite(const Dim& dim);
   void settle(Known& output);
 

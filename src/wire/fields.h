@@ -9,6 +9,8 @@
 //   either   two members of which the last one read counts (a oneof)
 //   choice   an embedded message whose members live in the enclosing struct (a oneof of messages)
 //   unknown  comes last: what no other call took
+// They are compiled into their callers: a reader that knows the number of its field goes to the one
+// member that has it.
 #pragma once
 
 #include <concepts>
@@ -24,21 +26,21 @@ template <class M, class Message>
 concept Like = std::same_as<std::remove_const_t<M>, Message>;
 
 template <class V, Like<ir::StringEntry> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "key", m.key);
   v.field(2, "value", m.value);
   v.unknown(m.unknown);
 }
 
 template <class V, Like<ir::Segment> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "begin", m.begin);
   v.field(2, "end", m.end);
   v.unknown(m.unknown);
 }
 
 template <class V, Like<ir::TensorProto> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "dims", m.dims);
   v.field(2, "data_type", m.data_type);
   v.field(3, "segment", m.segment);
@@ -58,7 +60,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::SparseTensorProto> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "values", m.values);
   v.field(2, "indices", m.indices);
   v.field(3, "dims", m.dims);
@@ -66,20 +68,20 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::Dimension> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.either(1, "dim_value", m.value, 2, "dim_param", m.param);
   v.field(3, "denotation", m.denotation);
   v.unknown(m.unknown);
 }
 
 template <class V, Like<ir::TensorShape> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "dim", m.dims);
   v.unknown(m.unknown);
 }
 
 template <class V, Like<ir::TypeProto> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   using Kind = ir::TypeProto::Kind;
   const auto tensor = [&m](auto& inner) {
     inner.field(1, "elem_type", m.elem_type);
@@ -109,7 +111,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::ValueInfo> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "name", m.name);
   v.field(2, "type", m.type);
   v.field(3, "doc_string", m.doc_string);
@@ -118,7 +120,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::Attribute> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "name", m.name);
   v.field(2, "f", m.f);
   v.field(3, "i", m.i);
@@ -141,28 +143,28 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::IntIntListEntry> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "key", m.key);
   v.field(2, "value", m.value);
   v.unknown(m.unknown);
 }
 
 template <class V, Like<ir::SimpleShardedDim> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.either(1, "dim_value", m.dim_value, 2, "dim_param", m.dim_param);
   v.field(3, "num_shards", m.num_shards);
   v.unknown(m.unknown);
 }
 
 template <class V, Like<ir::ShardedDim> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "axis", m.axis);
   v.field(2, "simple_sharding", m.simple_sharding);
   v.unknown(m.unknown);
 }
 
 template <class V, Like<ir::ShardingSpec> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "tensor_name", m.tensor_name);
   v.field(2, "device", m.device);
   v.field(3, "index_to_device_group_map", m.index_to_device_group_map);
@@ -171,7 +173,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::NodeDeviceConfiguration> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "configuration_id", m.configuration_id);
   v.field(2, "sharding_spec", m.sharding_spec);
   v.flagged(3, "pipeline_stage", m.has_pipeline_stage, m.pipeline_stage);
@@ -179,7 +181,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::Node> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "input", m.inputs);
   v.field(2, "output", m.outputs);
   v.field(3, "name", m.name);
@@ -194,14 +196,14 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::TensorAnnotation> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "tensor_name", m.tensor_name);
   v.field(2, "quant_parameter_tensor_names", m.quant_parameter_tensor_names);
   v.unknown(m.unknown);
 }
 
 template <class V, Like<ir::Graph> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "node", m.nodes);
   v.field(2, "name", m.name);
   v.field(5, "initializer", m.initializers);
@@ -216,14 +218,14 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::OperatorSetId> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "domain", m.domain);
   v.field(2, "version", m.version);
   v.unknown(m.unknown);
 }
 
 template <class V, Like<ir::Function> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "name", m.name);
   v.field(2, "since_version", m.since_version);
   v.field(3, "status", m.status);
@@ -242,7 +244,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::TrainingInfo> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "initialization", m.initialization);
   v.field(2, "algorithm", m.algorithm);
   v.field(3, "initialization_binding", m.initialization_binding);
@@ -251,7 +253,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::DeviceConfiguration> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "name", m.name);
   v.field(2, "num_devices", m.num_devices);
   v.field(3, "device", m.device);
@@ -259,7 +261,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::Model> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "ir_version", m.ir_version);
   v.field(2, "producer_name", m.producer_name);
   v.field(3, "producer_version", m.producer_version);
@@ -276,7 +278,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::OperatorDefinition> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "op_type", m.op_type);
   v.field(2, "since_version", m.since_version);
   v.field(3, "status", m.status);
@@ -285,7 +287,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<ir::OperatorSet> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "magic", m.magic);
   v.field(2, "ir_version", m.ir_version);
   v.field(3, "ir_version_prerelease", m.ir_version_prerelease);
@@ -299,7 +301,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<SequenceProto> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "name", m.name);
   v.field(2, "elem_type", m.elem_type);
   v.field(3, "tensor_values", m.tensor_values);
@@ -311,7 +313,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<MapProto> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "name", m.name);
   v.field(2, "key_type", m.key_type);
   v.field(3, "keys", m.keys);
@@ -321,7 +323,7 @@ void fields(V& v, M& m) {
 }
 
 template <class V, Like<OptionalProto> M>
-void fields(V& v, M& m) {
+[[gnu::always_inline]] inline void fields(V& v, M& m) {
   v.field(1, "name", m.name);
   v.field(2, "elem_type", m.elem_type);
   v.field(3, "tensor_value", m.tensor_value);

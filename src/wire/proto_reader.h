@@ -44,7 +44,7 @@ class ProtoReader {
 
   template <class M>
   void read(M& message) {
-    parse([&] { fields(*this, message); });
+    parse([&](FieldAtHand& field) { fields(field, message); });
   }
 
   // A message in a list that was put off.
@@ -71,53 +71,63 @@ class ProtoReader {
     return {reinterpret_cast<const char*>(window_.look(item.start, item.size)), item.size};
   }
 
-  // What the field tables call. Numbers are compared in the table itself.
-  template <class T>
-  [[gnu::always_inline]] void field(uint32_t number, const char* name, T& member) {
-    if (number == number_) take_field(number, name, member);
-  }
+ private:
+  // What the field tables are shown: a field whose number is a constant there, so that they become
+  // a jump to the member that has it.
+  class FieldAtHand {
+   public:
+    explicit FieldAtHand(ProtoReader& reader) : reader_(reader), number_(reader.number_) {}
 
-  template <class T>
-  [[gnu::always_inline]] void packed(uint32_t number, const char* name, std::vector<T>& list) {
-    if (number == number_) take_packed(number, name, list);
-  }
-
-  [[gnu::always_inline]] void fixed(uint32_t number, const char* name, Bytes& bytes, size_t width) {
-    if (number == number_) take_fixed(number, name, bytes, width);
-  }
-
-  [[gnu::always_inline]] void raw(uint32_t number, const char* name, bool& present, Bytes& bytes) {
-    if (number == number_) take_raw(name, present, bytes);
-  }
-
-  template <class T>
-  [[gnu::always_inline]] void flagged(uint32_t number, const char* name, bool& present, T& member) {
-    if (number == number_) take_flagged(name, present, member);
-  }
-
-  template <class A, class B>
-  void either(uint32_t first, const char* first_name, std::optional<A>& a, uint32_t second,
-              const char* second_name, std::optional<B>& b) {
-    if (first == number_) {
-      if (take_named(first_name, a)) b.reset();
-    } else if (second == number_) {
-      if (take_named(second_name, b)) a.reset();
+    template <class T>
+    [[gnu::always_inline]] void field(uint32_t number, const char* name, T& member) {
+      if (number == number_) reader_.take_field(number, name, member);
     }
-  }
+    template <class T>
+    [[gnu::always_inline]] void packed(uint32_t number, const char* name, std::vector<T>& list) {
+      if (number == number_) reader_.take_packed(number, name, list);
+    }
+    [[gnu::always_inline]] void fixed(uint32_t number, const char* name, Bytes& bytes,
+                                      size_t width) {
+      if (number == number_) reader_.take_fixed(number, name, bytes, width);
+    }
+    [[gnu::always_inline]] void raw(uint32_t number, const char* name, bool& present,
+                                    Bytes& bytes) {
+      if (number == number_) reader_.take_raw(name, present, bytes);
+    }
+    template <class T>
+    [[gnu::always_inline]] void flagged(uint32_t number, const char* name, bool& present,
+                                        T& member) {
+      if (number == number_) reader_.take_flagged(name, present, member);
+    }
+    template <class A, class B>
+    [[gnu::always_inline]] void either(uint32_t first, const char* first_name, std::optional<A>& a,
+                                       uint32_t second, const char* second_name,
+                                       std::optional<B>& b) {
+      if (first == number_) {
+        if (reader_.take_named(first_name, a)) b.reset();
+      } else if (second == number_) {
+        if (reader_.take_named(second_name, b)) a.reset();
+      }
+    }
+    template <class Visit>
+    [[gnu::always_inline]] void choice(uint32_t number, const char* name, ir::TypeProto& type,
+                                       ir::TypeProto::Kind kind, const Visit& visit) {
+      if (number == number_) reader_.take_choice(name, type, kind, visit);
+    }
+    [[gnu::always_inline]] void unknown(ir::UnknownFields& kept) { reader_.finish_field(kept); }
 
-  template <class Visit>
-  [[gnu::always_inline]] void choice(uint32_t number, const char* name, ir::TypeProto& type,
-                                     ir::TypeProto::Kind kind, const Visit& visit) {
-    if (number == number_) take_choice(name, type, kind, visit);
-  }
+   private:
+    ProtoReader& reader_;
+    const uint32_t number_;
+  };
 
-  void unknown(ir::UnknownFields& kept) {
+  // What no member took is kept.
+  void finish_field(ir::UnknownFields& kept) {
     if (naming_) return;
     kept.written_defaults |= std::exchange(written_default_, 0);
     if (!taken_) keep(kept.bytes);
   }
 
- private:
   // Whether the field was one of the kind that the member holds.
   template <class T>
   bool take_named(const char* name, T& member) {
@@ -172,7 +182,7 @@ class ProtoReader {
       type.opaque_name.clear();
       type.inner_unknown = {};
     }
-    nested(name, no_index, [&] { parse([&] { visit(*this); }); });
+    nested(name, no_index, [&] { parse(visit); });
   }
 
   struct Frame {
@@ -191,24 +201,21 @@ class ProtoReader {
   static constexpr size_t structs_always_allowed = size_t{64} << 20;
   static constexpr size_t structs_per_byte = 64;
 
+  // Shows `visit` each field of the message at hand.
   template <class Visit>
   void parse(const Visit& visit) {
     while (pos_ < end_) {
-      next_field(visit);
+      field_start_ = pos_;
+      field_name_ = nullptr;
+      number_ = 0;
       taken_ = false;
-      visit();
-    }
-  }
-
-  template <class Visit>
-  void next_field(const Visit& visit) {
-    field_start_ = pos_;
-    field_name_ = nullptr;
-    number_ = 0;
-    if (const char* trouble = parse_field()) {
-      naming_ = true;
-      if (number_ != 0) visit();
-      broken(trouble);
+      const char* trouble = parse_field();
+      naming_ = trouble != nullptr;
+      if (!naming_ || number_ != 0) {
+        FieldAtHand field(*this);
+        visit(field);
+      }
+      if (naming_) broken(trouble);
     }
   }
 

@@ -105,5 +105,17 @@ TEST(SmallVector, ItemsArePutInAndTakenOutAnywhere) {
   }
 }
 
+// As with std::vector, also where the list moves to make room.
+TEST(SmallVector, GrowsByItsOwnItems) {
+  for (const int count : {1, 2, 5}) {
+    List list = counted(count);
+    const Item first = list[0];
+    list.resize(list.size() + 3, list[0]);
+    list.push_back(list[0]);
+    EXPECT_EQ(first.use_count(), 6);
+    EXPECT_EQ(list.back(), first);
+  }
+}
+
 }  // namespace
 }  // namespace sardonyx

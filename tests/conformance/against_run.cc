@@ -44,8 +44,8 @@ class Bindings {
     const auto low = dim.lower(), high = dim.upper();
     const bool below = low && *low > actual && actual != no_units;
     if (below || (high && *high < actual))
-      return fmt::format("{} should lie in [{}, {}]", actual, low.value_or(INT64_MIN),
-                         high.value_or(INT64_MAX));
+      return fmt::format("{} should lie in [{}, {}]; the run makes {}", dim.to_string(),
+                         low.value_or(INT64_MIN), high.value_or(INT64_MAX), actual);
     const auto value = dim.evaluate(sizes_);
     if (!value) {
       ++unevaluable;

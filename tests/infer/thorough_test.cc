@@ -768,5 +768,43 @@ TEST(Thorough, KnownElementsAreConstantsForThoseWhoAsk) {
   EXPECT_EQ(g.shape("coded"), "[2,4]");
 }
 
+// The element that stands for all is copied, also where the list of the others is a long one.
+TEST(Thorough, OneElementAgainstMoreThanAListHoldsInItself) {
+  const Thorough g(R"(g (float[a, b] x, int64 k) => (float[c, d] y) {
+    sizes = Shape (x)
+    five = Constant <value_ints = [2, 2, 2, 2, 2]> ()
+    most = Max (k, five)
+    more = Max (k, sizes)
+    y = Identity (x)
+  })");
+  EXPECT_EQ(g.elements("most"), "[max(v0, 2),max(v0, 2),max(v0, 2),max(v0, 2),max(v0, 2)]");
+  EXPECT_EQ(g.elements("more"), "[max(a, v0),max(b, v0)]");
+}
+
+// An element may be the least int64, of which less is more: ReduceMax of nothing makes it.
+TEST(Thorough, ElementsThatMayWrapAreNotCompared) {
+  const Thorough g(R"(g (int64[n] m) => (bool[1] y) {
+    axis = Constant <value_ints = [0]> ()
+    two = Constant <value_int = 2> ()
+    zero = Constant <value_int = 0> ()
+    most = ReduceMax <keepdims = 1> (m, axis)
+    less = Sub (most, two)
+    y = Greater (less, most)
+    larger = Max (less, most)
+    differ = Equal (less, most)
+    size = Max (most, zero)
+    smaller = Sub (size, two)
+    of_sizes = Greater (smaller, size)
+    back = Add (less, two)
+    same = Equal (back, most)
+  })");
+  EXPECT_EQ(g.elements("less"), "[v0 - 2]");
+  EXPECT_FALSE((*g["y"].elements)[0].is_constant());
+  EXPECT_EQ(g.elements("larger"), "[max(v0, v0 - 2)]");
+  EXPECT_EQ(g.elements("differ"), "[0]");
+  EXPECT_EQ(g.elements("of_sizes"), "[0]");
+  EXPECT_EQ(g.elements("same"), "[1]");
+}
+
 }  // namespace
 }  // namespace sardonyx::infer

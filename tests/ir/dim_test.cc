@@ -91,6 +91,13 @@ TEST_F(DimTest, ProvesOrderByCases) {
   EXPECT_TRUE(surely_at_least(max(n, m), m));
   EXPECT_TRUE(surely_at_least(n + m, max(n, m)));
   EXPECT_FALSE(surely_at_least(n, m));
+  // An element may be the least number there is, and a sum of it wrap.
+  const Dim v{symbols.unknown_value()}, at_least_zero = max(v, Dim(0));
+  EXPECT_TRUE(surely_at_least(v, v));
+  EXPECT_TRUE(surely_at_least(v, min(v, n)));
+  EXPECT_FALSE(surely_at_least(v, v - Dim(1)));
+  EXPECT_FALSE(surely_at_least(v * Dim(2) + n, v * Dim(2)));
+  EXPECT_TRUE(surely_at_least(at_least_zero + n, at_least_zero));
   EXPECT_EQ(max(max(n - m, Dim(0)), Dim(0)), max(n - m, Dim(0)));
   EXPECT_EQ(min(n, floor_div(n + Dim(1), Dim(2)) + Dim(1)).to_string(),
             "min(floor((n + 1)/2) + 1, n)");

@@ -8,7 +8,8 @@ namespace sardonyx::ops {
 // Input i, where it is given, holds `count` elements, in whatever shape.
 inline void require_elements(InferContext& ctx, int i, size_t count) {
   if (!ctx.has_input(i)) return;
-  if (const auto found = ctx.type(i).element_count()) {
+  const auto found = ctx.type(i).element_count();
+  if (found && *found != static_cast<int64_t>(count)) {
     ctx.require_equal(*found, Dim(static_cast<int64_t>(count)),
                       fmt::format("{} must hold {}", ctx.input_name(i),
                                   count == 1 ? "one element" : fmt::format("{} elements", count)));

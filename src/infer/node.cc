@@ -1,0 +1,148 @@
+// Inference of one node.
+#include <forward_list>
+
+#include "base/fail.h"
+#include "base/small_vector.h"
+#include "infer/charge.h"
+#include "infer/evaluations.h"
+#include "infer/infer.h"
+#include "infer/signature_check.h"
+#include "infer/unknowns.h"
+#include "ops/custom.h"
+
+namespace sardonyx::infer {
+namespace {
+
+thread_local int64_t evaluated = 0;
+
+// Inputs with what has been learned of their sizes put in its place.
+class Resolved {
+ public:
+  Resolved(std::span<const Known* const> inputs, const ir::SymbolTable& symbols)
+      : symbols_(symbols), pointers_(inputs) {
+    for (const Known*& input : pointers_) {
+      if (input != nullptr) input = resolved(*input);
+    }
+  }
+  std::span<const Known* const> inputs() const { return pointers_; }
+
+ private:
+  const Known* resolved(const Known& known) {
+    ir::Dims shape, elements;
+    const bool other_shape = known.type.shape && differ(*known.type.shape, shape);
+    const bool other_elements =
+        known.elements && !known.constant && differ(*known.elements, elements);
+    if (!other_shape && !other_elements) return &known;
+    Known& copy = copies_.emplace_front(known);
+    if (other_shape) copy.type.shape = std::move(shape);
+    if (other_elements) copy.elements = std::make_shared<const ir::Dims>(std::move(elements));
+    return &copy;
+  }
+
+  // Nearly all are as they were.
+  bool differ(const ir::Dims& dims, ir::Dims& resolved) const {
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i].is_constant()) continue;
+      ir::Dim now = symbols_.resolved(dims[i]);
+      if (now == dims[i]) continue;
+      if (resolved.empty()) resolved = dims;
+      resolved[i] = std::move(now);
+    }
+    return !resolved.empty();
+  }
+
+  const ir::SymbolTable& symbols_;
+  SmallVector<const Known*, 8> pointers_;
+  std::forward_list<Known> copies_;
+};
+
+// Infers the node from these inputs as they are.
+void infer_from(std::span<const Known* const> inputs, const ir::Node& node, const Binding& binding,
+                const Findings& findings, const ops::InferSubgraph* subgraph,
+                std::vector<Known>& outputs) {
+  const int first_symbol = findings.symbols->size();
+  Budget& budget = *findings.budget;
+  ops::InferContext context(node, binding.signature, inputs, *findings.symbols,
+                            findings.constraints, subgraph, outputs,
+                            {.thorough = findings.thorough,
+                             .truths = findings.truths,
+                             .budget = &budget.nodes,
+                             .bytes = findings.thorough ? &budget.bytes : nullptr});
+  if (binding.signature != nullptr) check_signature(context, *binding.signature);
+  if (binding.op->infer == nullptr) context.fail(ErrorCode::unsupported, "has no inference");
+  ++evaluated;
+  binding.op->infer(context);
+  context.settle_outputs();
+  for (Known& output : outputs) {
+    if (findings.thorough) name_elements(output, *findings.symbols);
+    charge(context, output, findings.thorough, budget);
+    if (!output.constant && !findings.thorough) {
+      if (auto constant = ops::tensor_of_elements(output))
+        output.constant = std::make_shared<const Tensor>(std::move(*constant));
+    }
+  }
+  note_unknowns(context, first_symbol, findings);
+  if (findings.thorough) charge_symbols(findings.symbols->size() - first_symbol, budget);
+}
+
+}  // namespace
+
+Binding bind_node(const ir::Node& node) {
+  if (node.custom) return {ops::custom_signature(node), &ops::custom_operator()};
+  const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
+  const schema::Signature* signature = schema::newest(node.domain, node.op_type);
+  if (op != nullptr) return {signature, op};
+  std::string advice;
+  if (signature != nullptr) {
+    advice =
+        "either the model does not import its domain, or no kernel and no function body of it is "
+        "known here";
+  } else if (schema::latest_opset(node.domain) > 0 && !schema::is_standard_domain(node.domain)) {
+    advice = fmt::format("it is not among the operators of {} that Sardonyx knows", node.domain);
+  } else if (!schema::is_standard_domain(node.domain)) {
+    advice = fmt::format(
+        "domain '{}' is neither of the standard nor of a function in the model; a library with the "
+        "operator can be named when the model is loaded (--library FILE)",
+        node.domain);
+  } else {
+    const auto close = schema::closest_name(node.domain, node.op_type);
+    advice = close.empty() ? "no operator of the standard has this name"
+                           : fmt::format("did you mean {}?", close);
+  }
+  const std::string place = node.origin.empty()
+                                ? ir::describe(node)
+                                : fmt::format("{} ({})", ir::describe(node), node.origin);
+  fail_at(place, ErrorCode::unsupported, "operator {} cannot run: {}", node.op_type, advice);
+}
+
+int64_t formulas_evaluated() { return evaluated; }
+
+std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
+                              std::span<const Known* const> inputs, const Findings& findings,
+                              const ops::InferSubgraph* subgraph) {
+  std::vector<Known> outputs;
+  infer_node(node, binding, inputs, findings, subgraph, outputs);
+  return outputs;
+}
+
+void infer_node(const ir::Node& node, const Binding& binding, std::span<const Known* const> inputs,
+                const Findings& findings, const ops::InferSubgraph* subgraph,
+                std::vector<Known>& outputs) {
+  // Formulas speak of a node's first output. A file may leave it out, though the standard forbids
+  // that: it then is one without a name.
+  if (node.outputs.empty()) {
+    ir::Node named = node;  // graphs are shared, not copied
+    named.outputs.emplace_back();
+    infer_node(named, binding, inputs, findings, subgraph, outputs);
+    return outputs.clear();
+  }
+  const bool is_spent = findings.budget->bytes < 0;
+  if (!findings.thorough || (!findings.symbols->has_learned() && !is_spent))
+    return infer_from(inputs, node, binding, findings, subgraph, outputs);
+  const Resolved resolved(inputs, *findings.symbols);
+  if (!is_spent) return infer_from(resolved.inputs(), node, binding, findings, subgraph, outputs);
+  const SmallInputs small(resolved.inputs());
+  infer_from(small.inputs(), node, binding, findings, subgraph, outputs);
+}
+
+}  // namespace sardonyx::infer
