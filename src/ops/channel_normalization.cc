@@ -125,7 +125,17 @@ std::unique_ptr<Step> prepare_lrn(PrepareContext& ctx) {
 
 // --- Channels last -------------------------------------------------------------------------------
 
-void infer_last(InferContext& ctx) { ctx.set(0, ctx.type(0)); }
+void infer_last(InferContext& ctx) {
+  ctx.set(0, ctx.type(0));
+  const auto& x = ctx.shape(0);
+  for (int i = 1; i < 3 && x; ++i) {
+    const auto& shape = ctx.has_input(i) ? ctx.shape(i) : std::nullopt;
+    if (!shape) continue;
+    if (shape->size() != 1) ctx.fail("scale and bias must have one dimension");
+    ctx.require_equal(shape->front(), x->back(),
+                      "scale and bias must have one value for each channel");
+  }
+}
 
 struct Pixels {
   int64_t n = 0, pixels = 0, channels = 0;
@@ -141,6 +151,8 @@ std::unique_ptr<Step> prepare_last(PrepareContext& ctx, std::string kernel, int6
         s = {x.front(), count_of(x.subspan(1, x.size() - 2)), x.back()};
         if (groups > 0 && s.channels % groups != 0)
           throw Error(ErrorCode::run_failed, "the channels must be divisible by num_groups");
+        if (bind.in_size(1) != s.channels || bind.in_size(2) != s.channels)
+          throw Error(ErrorCode::run_failed, "scale and bias must have one value for each channel");
         bind.need_scratch(kernels::pixel_norm_floats(s.pixels, s.channels) *
                           static_cast<int64_t>(sizeof(float)));
       },

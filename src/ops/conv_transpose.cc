@@ -160,10 +160,15 @@ std::string_view refuses_phases(const NodeView& node, const Tensor* w) {
   ConvShape shape;
   shape.rank = static_cast<int>(w->rank()) - 2;
   shape.group = node.attr_int("group", 1);
-  const auto dilations = node.attr_ints("dilations").value_or(std::vector<int64_t>());
-  if (dilations.size() == static_cast<size_t>(shape.rank))
-    std::ranges::copy(dilations, shape.dilation.begin());
-  return kernels::transposed_applies(shape) ? "" : "several groups, or a dilated kernel";
+  std::copy(w->shape().begin() + 2, w->shape().end(), shape.kernel.begin());
+  const auto take = [&](std::string_view name, ConvShape::Dims& to) {
+    const auto list = node.attr_ints(name);
+    if (list && list->size() == static_cast<size_t>(shape.rank))
+      std::ranges::copy(*list, to.begin());
+  };
+  take("strides", shape.stride);
+  take("dilations", shape.dilation);
+  return kernels::refuses_transposed(shape);
 }
 
 namespace {

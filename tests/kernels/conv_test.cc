@@ -467,8 +467,6 @@ TEST_P(ConvTest, FewOutputChannels) {
   check(square(32, 9, 32, 3, 2, 1, 8));
 }
 
-// As atrous spatial pyramids have them: some kernel positions read the image for some outputs, some
-// for none.
 // Dot products along the lines of windows.
 TEST_P(ConvTest, FewOutputChannelsOfManyTerms) {
   static const float some = 0;
@@ -503,6 +501,8 @@ TEST_P(ConvTest, FewOutputChannelsOfManyTerms) {
   }
 }
 
+// As atrous spatial pyramids have them: some kernel positions read the image for some outputs, some
+// for none.
 TEST_P(ConvTest, KernelsThatReachBeyondTheImage) {
   for (const int64_t size : sizes<int64_t>({1, 4, 14})) {
     for (const int64_t dilation : sizes<int64_t>({2, 5, 12, 24})) {
@@ -689,7 +689,6 @@ TEST_P(ConvTest, Winograd) {
   }
 }
 
-// The promise of conv.h.
 TEST_P(ConvTest, WinogradOfDilatedKernels) {
   static const float some = 0;
   for (const int64_t size : sizes<int64_t>({1, 3, 5, 12, 19})) {
@@ -718,6 +717,7 @@ TEST_P(ConvTest, WinogradOfDilatedKernels) {
   }
 }
 
+// The promise of conv.h.
 TEST_P(ConvTest, WinogradStaysNearTheTruth) {
   for (const auto& [channels, tile] : {std::pair<int64_t, int>{64, 4}, {512, 4}, {512, 2}}) {
     ConvShape s = square(channels, 14, 32, 3, 1, 1);

@@ -122,7 +122,7 @@ TEST(TransposedConv, RandomShapes) {
       s.rank = static_cast<int>(draw(1, 3));
       s.batch = draw(1, 2), s.in_channels = draw(1, 9), s.out_channels = draw(1, 20);
       for (size_t k = 0; k < static_cast<size_t>(s.rank); ++k) {
-        s.in[k] = draw(1, 6), s.kernel[k] = draw(1, 7), s.stride[k] = draw(1, 4);
+        s.in[k] = draw(1, 6), s.stride[k] = draw(1, 4), s.kernel[k] = draw(s.stride[k], 7);
         s.pad_begin[k] = draw(0, 4);
         const int64_t full = (s.in[k] - 1) * s.stride[k] + s.kernel[k] - s.pad_begin[k];
         s.out[k] = std::max<int64_t>(1, full + draw(-3, 3));

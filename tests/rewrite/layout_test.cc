@@ -1,5 +1,6 @@
 // Where convolutions get their channels last, and where they do not.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "image_models.h"
@@ -129,6 +130,59 @@ TEST(Layout, GroupNormalizationAroundInstances) {
     EXPECT_EQ(steps(model, "group_normalization.last"), fused);
     const test::ThreeWays ways(model);
     for (const int64_t size : {2, 5, 20}) ways.check(test::picture({2, 4, size, 12}), 2e-5);
+  }
+}
+
+// Parameters that come with a run, and images without channels.
+TEST(Layout, NormalisationsHoldTheirParametersAgainstTheChannels) {
+  for (const std::string_view norm :
+       {"InstanceNormalization(q, s, s)", "GroupNormalization<num_groups = 2>(q, s, s)"}) {
+    const Model model = Model::from_text(fmt::format(
+        "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+        "g (float[1, 4, 5, 5] x, float[S] s, int64[1] end) => (float[a, b, c, d] y) {{\n{}"
+        "  from = Constant<value_ints = [0]>()\n  axis = Constant<value_ints = [1]>()\n"
+        "  p = Conv(x, v)\n  q = Slice(p, from, end, axis)\n  y = {}\n}}\n",
+        constant("v", "8, 4, 1, 1", 32), norm));
+    const Session planned(model, {.threads = 1}), plain(model, {.threads = 1, .plain = true});
+    const auto run = [&](const Session& session, int64_t scales, int64_t channels) {
+      const Tensor end = Tensor::of<int64_t>({channels}, {1});
+      return session
+          .run(std::vector<NamedValue>{
+              {"x", test::picture({1, 4, 5, 5})}, {"s", test::picture({scales})}, {"end", end}})[0]
+          .tensor();
+    };
+    for (const Session* session : {&planned, &plain}) {
+      EXPECT_THROW(run(*session, 3, 8), Error) << norm;
+      EXPECT_THROW(run(*session, 9, 8), Error) << norm;
+      EXPECT_EQ(run(*session, 8, 8).shape(), (Shape{1, 8, 5, 5}));
+      EXPECT_EQ(run(*session, 0, 0).size(), 0) << norm;
+    }
+  }
+}
+
+// One tensor of weights, two ways that pack it differently.
+TEST(Layout, WeightsOfTwoDilations) {
+  for (const auto& [outputs, channels, kernel] :
+       {std::array<int64_t, 3>{3, 10, 5}, {4, 12, 7}, {2, 24, 3}}) {
+    const Model model = Model::from_text(fmt::format(
+        "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+        "g (float[1, {0}, H, W] x) => (float[a, b, c, d] y) {{\n{1}"
+        "  p = Conv<pads = [{2}, {2}, {2}, {2}]>(x, w)\n"
+        "  q = Conv<pads = [{3}, {3}, {3}, {3}], dilations = [2, 2]>(x, w)\n  y = Add(p, q)\n}}\n",
+        channels,
+        constant("w", fmt::format("{}, {}, {}, {}", outputs, channels, kernel, kernel),
+                 outputs * channels * kernel * kernel),
+        kernel / 2, kernel - 1));
+    test::ThreeWays(model).check(test::picture({1, channels, 20, 21}), 2e-5);
+  }
+}
+
+TEST(Layout, StridesBeyondTheKernel) {
+  for (const std::string_view strides : {"2147483647, 2147483647", "60000, 3", "4, 4"}) {
+    const Model model = upward(constant("w", "6, 12, 1, 2", 144),
+                               fmt::format("strides = [{}]", strides), "  r = Relu(m)\n");
+    EXPECT_EQ(steps(model, "conv_transpose.phases"), 0);
+    test::ThreeWays(model).check(test::picture({1, 4, 1, 1}), 2e-5);
   }
 }
 

@@ -191,7 +191,8 @@ int winograd_tile(const ConvShape& shape) {
   const ConvGeometry g(shape);
   const auto depthwise = shape.channels_last ? refuses_depthwise_last : refuses_depthwise_any;
   if (depthwise(g) == applies || refuses_winograd(g) != applies ||
-      (shape.channels_last && refuses_grouped_last(g) == applies))
+      (shape.channels_last &&
+       (refuses_grouped_last(g) == applies || refuses_dots_last(g) == applies)))
     return 0;
   if (g.out_pixels <= 0) return 0;
   const TileKernels& kernels = tile_kernels();

@@ -177,14 +177,12 @@ std::string_view refuses_dots_last(const ConvGeometry& g) {
   if (g.group != 1) return "several groups";
   if (g.shuffle != 1) return "channels come shuffled";
   if (g.taps == 1) return "the kernel has one tap";
+  if (g.terms <= 0) return "nothing to compute";
   if (g.group_out > std::min(most_outputs, lanes / 2)) return "output channels fill vectors";
-  // Sizes of images decide which axes are left out, but not the last that the kernel looks along.
-  size_t axis = ConvShape::max_rank - 1;
-  while (g.kernel[axis] == 1) --axis;
-  const int64_t together = g.dilation[axis] == 1 ? g.kernel[axis] * g.group_in : g.group_in;
   // A vector's lanes are added up once for each sum, which costs as much as some products.
   constexpr int64_t adding_up = 4;
-  const int64_t dots = g.group_out * (g.terms / together * divide_up(together, lanes) + adding_up);
+  const int64_t dots =
+      g.group_out * (g.terms / g.near_terms * divide_up(g.near_terms, lanes) + adding_up);
   constexpr int64_t worth = 2;
   if (worth * dots > g.terms) return "terms side by side do not fill vectors";
   return {};

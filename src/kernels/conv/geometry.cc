@@ -60,6 +60,8 @@ ConvGeometry::ConvGeometry(const ConvShape& s)
   out_pixels = out[0] * out[1] * out[2];
   taps = kernel[0] * kernel[1] * kernel[2];
   terms = group_in * taps;
+  const auto last = static_cast<size_t>(s.rank - 1);
+  near_terms = group_in * (s.dilation[last] == 1 ? s.kernel[last] : 1);
 }
 
 }  // namespace sardonyx::kernels

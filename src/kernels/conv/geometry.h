@@ -18,6 +18,9 @@ struct ConvGeometry {
   int64_t in_pixels, out_pixels;  // of one channel
   int64_t taps;
   int64_t terms;  // of each sum: group_in * taps
+  // Terms that lie side by side with channels last, whatever the sizes of images: those of the
+  // kernel's last axis.
+  int64_t near_terms;
   bool channels_last;
   bool coarse;  // as in ConvShape, as those below
   int64_t winograd;

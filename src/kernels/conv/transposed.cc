@@ -40,8 +40,8 @@ struct Axis {
         window(floor_div(pad, stride)),
         windows(floor_div(pad + out + stride - 1, stride) - window) {
     const int64_t rest = kernel % stride;
-    if (kernel < stride || rest == 0) {
-      phases[0] = {0, stride, std::max<int64_t>(1, kernel / stride)};
+    if (rest == 0) {
+      phases[0] = {0, stride, kernel / stride};
     } else {
       phases[0] = {0, rest, kernel / stride + 1};
       phases[1] = {rest, stride - rest, kernel / stride};
@@ -276,10 +276,13 @@ void join(const Made& made, float* y, ThreadPool& pool) {
 
 }  // namespace
 
-bool transposed_applies(const ConvShape& shape) {
-  return shape.group == 1 &&
-         std::all_of(shape.dilation.begin(), shape.dilation.begin() + shape.rank,
-                     [](int64_t d) { return d == 1; });
+std::string_view refuses_transposed(const ConvShape& shape) {
+  if (shape.group != 1) return "several groups";
+  for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i) {
+    if (shape.dilation[i] != 1) return "dilated kernel";
+    if (shape.kernel[i] < shape.stride[i]) return "strides longer than the kernel";
+  }
+  return {};
 }
 
 int64_t transposed_packed_size(const ConvShape& shape) {
@@ -300,7 +303,7 @@ void pack_transposed_weights(const ConvShape& shape, const float* weights, const
     const Part& part = plan.parts[k];
     const int64_t taps[3] = {part.phases[0]->taps, part.phases[1]->taps, part.phases[2]->taps};
     const int64_t inputs = shape.in_channels, outputs = part.conv.out_channels;
-    std::vector<float> turned(static_cast<size_t>(outputs * inputs * product(taps)), 0.0f);
+    std::vector<float> turned(static_cast<size_t>(outputs * inputs * product(taps)));
     std::vector<float> scaled(factors ? static_cast<size_t>(outputs) : 0);
     for (int64_t o = 0; o < outputs; ++o) {
       const int64_t m = o % channels, phases = o / channels;
@@ -314,7 +317,6 @@ void pack_transposed_weights(const ConvShape& shape, const float* weights, const
                                  taps[1] - 1 - j / taps[2] % taps[1], taps[2] - 1 - j % taps[2]};
         int64_t tap[3];
         for (size_t i = 0; i < 3; ++i) tap[i] = phase[i] + stride[i] * back[i];
-        if (tap[0] >= kernel[0] || tap[1] >= kernel[1] || tap[2] >= kernel[2]) continue;
         const float* from =
             weights + m * product(kernel) + (tap[0] * kernel[1] + tap[1]) * kernel[2] + tap[2];
         for (int64_t c = 0; c < inputs; ++c)

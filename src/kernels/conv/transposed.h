@@ -10,13 +10,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/conv/conv.h"
 
 namespace sardonyx::kernels {
 
-// One group, no dilation.
-bool transposed_applies(const ConvShape& shape);
+// Why it does not apply to kernels of these sizes; empty where it does: one group, no dilation, and
+// every phase has a tap.
+std::string_view refuses_transposed(const ConvShape& shape);
 
 // Size and format depend on channels, kernel, stride, layout and the instruction set.
 int64_t transposed_packed_size(const ConvShape& shape);

@@ -95,6 +95,7 @@ int64_t pixel_norm_floats(int64_t pixels, int64_t channels) {
 void pixel_norm(const float* x, const float* scale, const float* bias, float* y, int64_t n,
                 int64_t pixels, int64_t channels, int64_t groups, double epsilon,
                 const Epilogue& activation, float* scratch, ThreadPool& pool) {
+  if (pixels == 0 || channels == 0) return;
   const int64_t width = channels / groups, blocks = blocks_of(pixels), image = pixels * channels;
   float *mean = scratch, *factor = mean + channels, *term = factor + channels,
         *sums = term + channels;

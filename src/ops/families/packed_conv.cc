@@ -22,12 +22,14 @@ std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels
                                               int w, int factors) {
   const Tensor& weights = *ctx.constant(w);
   const Tensor multiplied = weight_factors(ctx, factors, weights.shape()[0]);
-  const std::string format =
-      fmt::format("conv {} {} group {}{}{}{}{}{}", to_string(weights.shape()),
-                  name_of(weights.element_type()), shape.group, shape.channels_last ? " last" : "",
-                  shape.winograd != 0 ? fmt::format(" winograd {}", shape.winograd) : "",
-                  shape.shuffle != 1 ? " shuffled" : "", shape.deals_out ? " dealt" : "",
-                  factor_mark(multiplied));
+  // Strides and dilations decide between ways that pack differently.
+  const std::string format = fmt::format(
+      "conv {} {} group {} strides {} dilations {}{}{}{}{}{}", to_string(weights.shape()),
+      name_of(weights.element_type()), shape.group, fmt::join(shape.stride, ","),
+      fmt::join(shape.dilation, ","), shape.channels_last ? " last" : "",
+      shape.winograd != 0 ? fmt::format(" winograd {}", shape.winograd) : "",
+      shape.shuffle != 1 ? " shuffled" : "", shape.deals_out ? " dealt" : "",
+      factor_mark(multiplied));
   const int64_t bytes = kernels::conv_packed_size(shape);
   return ctx.packed<Tensor>(
       w, format, bytes, [weights, multiplied, shape, bytes](ThreadPool& pool) {
