@@ -170,8 +170,8 @@ TEST(Binding, InputsMayLieAnywhere) {
     for (const bool plain : {false, true}) {
       const Session session(model_of(text), {.plain = plain});
       const Value x = in_sequence ? Value(Sequence{{tensor}}) : Value(tensor);
-      const auto y = session.run({{"x", x}}).at(0).tensor().elements<double>();
-      for (size_t i = 0; i < 100; ++i) ASSERT_EQ(y[i], 2 * numbers[i % 3]);
+      const Tensor y = session.run({{"x", x}}).at(0).tensor();
+      for (size_t i = 0; i < 100; ++i) ASSERT_EQ(y.elements<double>()[i], 2 * numbers[i % 3]);
     }
   }
 }
