@@ -137,28 +137,24 @@ void infer_last(InferContext& ctx) {
   }
 }
 
-struct Pixels {
-  int64_t n = 0, pixels = 0, channels = 0;
-};
-
 // `groups`: of channels; 0: each is one.
 std::unique_ptr<Step> prepare_last(PrepareContext& ctx, std::string kernel, int64_t groups) {
   const double epsilon = ctx.attr_float("epsilon", 1e-5f);
-  auto step = make_step<Pixels>(
+  auto step = make_step<Channels>(
       std::move(kernel),
-      [groups](BindContext& bind, Pixels& s) {
+      [groups](BindContext& bind, Channels& s) {
         const auto x = bind.in_shape(0);
-        s = {x.front(), count_of(x.subspan(1, x.size() - 2)), x.back()};
+        s = {x.front(), x.back(), count_of(x.subspan(1, x.size() - 2))};
         if (groups > 0 && s.channels % groups != 0)
           throw Error(ErrorCode::run_failed, "the channels must be divisible by num_groups");
         if (bind.in_size(1) != s.channels || bind.in_size(2) != s.channels)
           throw Error(ErrorCode::run_failed, "scale and bias must have one value for each channel");
-        bind.need_scratch(kernels::pixel_norm_floats(s.pixels, s.channels) *
+        bind.need_scratch(kernels::pixel_norm_floats(s.inner, s.channels) *
                           static_cast<int64_t>(sizeof(float)));
       },
-      [groups, epsilon, epilogue = read_epilogue(ctx)](RunContext& run, const Pixels& s) {
+      [groups, epsilon, epilogue = read_epilogue(ctx)](RunContext& run, const Channels& s) {
         kernels::pixel_norm(run.in<float>(0), run.in<float>(1), run.in<float>(2), run.out<float>(0),
-                            s.n, s.pixels, s.channels, groups > 0 ? groups : s.channels, epsilon,
+                            s.n, s.inner, s.channels, groups > 0 ? groups : s.channels, epsilon,
                             epilogue, static_cast<float*>(run.scratch()), run.pool());
       });
   step->traits().in_place = {{0, 0}};

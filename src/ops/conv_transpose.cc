@@ -189,9 +189,7 @@ std::shared_ptr<const Pack<Tensor>> pack_weights(PrepareContext& ctx, const Conv
       fmt::format("transposed {} {}", to_string(w.shape()), name_of(w.element_type()));
   for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i)
     format += fmt::format(" {}", shape.stride[i]);
-  format += fmt::format("{}{}{}", shape.channels_last ? " last" : "",
-                        shape.winograd != 0 ? fmt::format(" winograd {}", shape.winograd) : "",
-                        factor_mark(factors));
+  format += (shape.channels_last ? " last" : "") + factor_mark(factors);
   const int64_t bytes = kernels::transposed_packed_size(shape);
   return ctx.packed<Tensor>(1, format, bytes, [w, factors, shape, bytes](ThreadPool& pool) {
     const Tensor values = as_floats(w, pool);
@@ -310,8 +308,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (!computes_in_float(type) && type != ElementType::float64)
     ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
   const Settings settings = read_settings(ctx);
-  const std::string_view reason =
-      compute == ElementType::float64 ? "sums of double" : refuses_phases(ctx, ctx.constant(1));
+  const std::string_view reason = refuses_phases(ctx, ctx.constant(1));
   if (reason.empty()) return prepare_phases(ctx, settings);
   ctx.refuse("conv_transpose.phases", std::string(reason));
   if (!ctx.node().domain.empty())

@@ -10,7 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/gemm/four_sums-inl.h"
+#include "kernels/gemm/dot_products-inl.h"
 
 #ifndef SARDONYX_KERNELS_CONV_DOTS_LAST_CC_
 #define SARDONYX_KERNELS_CONV_DOTS_LAST_CC_
@@ -53,32 +53,6 @@ constexpr int PixelsTogether(int outputs) {
   return std::clamp((room - outputs) / outputs, 1, 8);
 }
 
-// The products of `n` terms of each pixel, `step` floats from the next one's, and of each output
-// channel, whose weights are `weight_step` apart.
-template <int outputs, int pixels>
-HWY_INLINE void AddTerms(const float* from, int64_t step, const float* weights, int64_t weight_step,
-                         int64_t n, TileVec (&sums)[pixels][outputs]) {
-  const TileTag d;
-  const auto add = [&](auto&& load, int64_t i) HWY_ATTR {
-    TileVec weight[outputs];
-#pragma GCC unroll 8
-    for (int m = 0; m < outputs; ++m) weight[m] = load(weights + m * weight_step + i);
-#pragma GCC unroll 8
-    for (int p = 0; p < pixels; ++p) {
-      const TileVec x = load(from + p * step + i);
-#pragma GCC unroll 8
-      for (int m = 0; m < outputs; ++m) sums[p][m] = hn::MulAdd(x, weight[m], sums[p][m]);
-    }
-  };
-  int64_t i = 0;
-  for (; i + tile_lanes <= n; i += tile_lanes)
-    add([&](const float* at) HWY_ATTR { return hn::LoadU(d, at); }, i);
-  if (i < n) {
-    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    add([&](const float* at) HWY_ATTR { return hn::MaskedLoad(some, d, at); }, i);
-  }
-}
-
 // `pixels` neighbouring output pixels from `column` on. Where not `inside`, it is one, whose window
 // may reach beyond the line.
 template <int outputs, int pixels, bool inside>
@@ -102,9 +76,8 @@ HWY_INLINE void Dots(const DotsLine& l, int64_t column) {
         const int64_t x = left + w * g.dilation[2];
         const int64_t first = inside ? 0 : std::clamp<int64_t>(-x, 0, together);
         const int64_t last = inside ? together : std::clamp(g.in[2] - x, first, together);
-        AddTerms<outputs, pixels>(line + (x + first) * channels, step,
-                                  weights + (w + first) * channels, g.terms,
-                                  (last - first) * channels, sums);
+        AddProducts(line + (x + first) * channels, step, weights + (w + first) * channels, g.terms,
+                    (last - first) * channels, sums);
       }
     }
   }

@@ -80,7 +80,6 @@ struct Plan {
     Part made{shape, {&axes[0].phases[a], &axes[1].phases[b], &axes[2].phases[c]}, {}};
     for (size_t i = 0; i < 3; ++i) made.counts[i] = made.phases[i]->count;
     made.conv.out_channels = product(made.counts) * shape.out_channels;
-    if (!is_plain()) made.conv.winograd = 0;
     for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i) {
       made.conv.kernel[i] = made.phases[lead() + i]->taps;
       made.conv.stride[i] = made.conv.dilation[i] = 1;

@@ -9,7 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/gemm/four_sums-inl.h"
+#include "kernels/gemm/dot_products-inl.h"
 #include "kernels/gemm/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -57,24 +57,7 @@ HWY_INLINE void Dots(const float* a, int64_t a_stride, const float* columns, int
 #pragma GCC unroll 4
     for (int j = 0; j < n; ++j) sum[r][j] = hn::Zero(d);
   }
-  const auto step = [&](auto&& load, int64_t i) HWY_ATTR {
-    TileVec column[n];
-#pragma GCC unroll 4
-    for (int j = 0; j < n; ++j) column[j] = load(columns + j * k + i);
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) {
-      const auto row = load(a + r * a_stride + i);
-#pragma GCC unroll 4
-      for (int j = 0; j < n; ++j) sum[r][j] = hn::MulAdd(row, column[j], sum[r][j]);
-    }
-  };
-  int64_t i = 0;
-  for (; i + tile_lanes <= k; i += tile_lanes)
-    step([&](const float* x) HWY_ATTR { return hn::LoadU(d, x); }, i);
-  if (i < k) {
-    const auto some = hn::FirstN(d, static_cast<size_t>(k - i));
-    step([&](const float* x) HWY_ATTR { return hn::MaskedLoad(some, d, x); }, i);
-  }
+  AddProducts(a, a_stride, columns, k, k, sum);
   AddLanes<rows, n>(sum, sums);
 }
 

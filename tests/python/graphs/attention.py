@@ -216,8 +216,8 @@ def attention(maker: Maker, x: str) -> str:
         q, k = rotary(maker, q), rotary(maker, k)
     if maker.chance(0.25):  # what earlier steps left
         past = maker.random.choice((1, 5))
-        k, v = (maker.add("Concat", [maker.input((batch, shared, past, size)), now], (batch, shared, past + maker.shapes[now][2], size), axis=2)
-                for now in (k, v))
+        k, v = (maker.add("Concat", [maker.input((batch, shared, past, size)), step], (batch, shared, past + maker.shapes[step][2], size), axis=2)
+                for step in (k, v))
     k, v = repeated(maker, k, count // shared), repeated(maker, v, count // shared)
     y = spelled_out(maker, q, k, v)
     y = maker.add("Transpose", [y], (batch, rows, count, size), perm=[0, 2, 1, 3])
