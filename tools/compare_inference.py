@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLASSES = ("full", "unknown sizes", "no rank", "nothing")
 
 
-def prepare(path: pathlib.Path, symbolic: bool) -> onnx.ModelProto:
+def prepare(path: pathlib.Path, inputs: str) -> onnx.ModelProto:
     """The model as infer_runner sees it: no declarations but those of the inputs."""
     model = onnx.load(path)
     graph = model.graph
@@ -32,14 +32,15 @@ def prepare(path: pathlib.Path, symbolic: bool) -> onnx.ModelProto:
         else:
             output.ClearField("type")
     defaults = {tensor.name for tensor in graph.initializer}
-    if symbolic:
-        for value in graph.input:
-            kind = value.type.WhichOneof("value")
-            if value.name in defaults or kind not in ("tensor_type", "sparse_tensor_type"):
-                continue
-            shape = getattr(value.type, kind).shape
-            for axis, dim in enumerate(shape.dim):
-                dim.dim_param = f"{value.name}.{axis}"
+    for value in graph.input if inputs != "fixed" else []:
+        kind = value.type.WhichOneof("value")
+        if value.name in defaults or kind not in ("tensor_type", "sparse_tensor_type"):
+            continue
+        if inputs == "unranked":
+            getattr(value.type, kind).ClearField("shape")
+            continue
+        for axis, dim in enumerate(getattr(value.type, kind).shape.dim):
+            dim.dim_param = f"{value.name}.{axis}"
     return model
 
 
@@ -79,24 +80,28 @@ def our_class(value: dict) -> str:
             "unknown": "nothing"}[value["state"]]
 
 
-# Where what onnx says is wrong: operator, whether this is so of names only, what is wrong, and why.
+# Where what onnx says is wrong: operator, the kinds of inputs of which this is so, what is wrong, and why.
+ALL = {"fixed", "named", "unranked"}
 WRONG = [
-    ("Attention", True, lambda theirs, ours: 0 in (theirs.get("shape") or []), "it takes the name of a size for 0"),
-    ("Scan", True, lambda theirs, ours: True,
+    ("Attention", {"named"}, lambda theirs, ours: 0 in (theirs.get("shape") or []),
+     "it takes the name of a size for 0"),
+    ("Attention", {"unranked"}, lambda theirs, ours: theirs.get("shape") == [],
+     "it takes the products of Q and K, of four dimensions, for a scalar"),
+    ("Scan", {"named"}, lambda theirs, ours: True,
      "it takes sizes that the body declares for those of the values it is given, which may be others"),
-    ("Loop", False, lambda theirs, ours: ours["shape"] is None,
+    ("Loop", ALL, lambda theirs, ours: ours["shape"] is None,
      "it takes the type that the body declares of a carried sequence for that of its items, which the run makes otherwise; "
      "and a Loop that does not run at all hands on what it was given"),
-    ("SequenceMap", False, lambda theirs, ours: True,
+    ("SequenceMap", ALL, lambda theirs, ours: True,
      "it takes the name of a size in a sequence's type for one size of all items; those of the standard's cases differ"),
-    ("MaxPool", False, lambda theirs, ours: True,
+    ("MaxPool", ALL, lambda theirs, ours: True,
      "it counts a window that begins in the padding after the input, which the standard leaves out"),
 ]
 
 
-def why_wrong(theirs: dict, ours: dict, symbolic: bool) -> str | None:
-    for op, names_only, is_wrong, reason in WRONG:
-        if ours["op"] == op and (symbolic or not names_only) and is_wrong(theirs, ours):
+def why_wrong(theirs: dict, ours: dict, inputs: str) -> str | None:
+    for op, kinds, is_wrong, reason in WRONG:
+        if ours["op"] == op and inputs in kinds and is_wrong(theirs, ours):
             return reason
     return None
 
@@ -121,15 +126,14 @@ def main() -> int:
     parser.add_argument("cases", nargs="+", type=pathlib.Path, help="folders that hold cases, at any depth")
     parser.add_argument("--runner", default=ROOT / "build" / "release" / "bin" / "infer_runner")
     parser.add_argument("--filter", default=".*", help="only cases whose name matches")
-    parser.add_argument("--symbolic", action="store_true", help="every input dimension is a name of its own")
+    parser.add_argument("--inputs", default="fixed", choices=("fixed", "named", "unranked"),
+                        help="as declared, every dimension a name of its own, or not even ranks (default fixed)")
     parser.add_argument("--json", type=pathlib.Path, help="write the counts and the list here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
         command = [str(options.runner), "--cases", *map(str, options.cases), "--filter", options.filter,
-                   "--exceptions", str(ROOT / "tests" / "conformance" / "exceptions.txt"), "--json", str(report)]
-        if options.symbolic:
-            command.append("--symbolic")
+                   "--exceptions", str(ROOT / "tests" / "conformance" / "exceptions.txt"), "--json", str(report), "--inputs", options.inputs]
         status = subprocess.run(command).returncode
         cases = json.loads(report.read_text())
     counts = {"sardonyx": collections.Counter(), "onnx": collections.Counter()}
@@ -137,7 +141,7 @@ def main() -> int:
     for case in cases:
         if "values" not in case:
             continue
-        model = prepare(pathlib.Path(case["case"]) / "model.onnx", options.symbolic)
+        model = prepare(pathlib.Path(case["case"]) / "model.onnx", options.inputs)
         types = reference_types(model)
         inputs = {dim.dim_param for value in model.graph.input for dim in value.type.tensor_type.shape.dim}
         for name, value in case["values"].items():
@@ -147,7 +151,7 @@ def main() -> int:
             ahead += CLASSES.index(our_class(value)) < CLASSES.index(theirs["class"])
             if more := knows_more(theirs, value):
                 row = {"case": case["case"], "value": name, "op": value["op"], "why": more}
-                if reason := why_wrong(theirs, value, options.symbolic):
+                if reason := why_wrong(theirs, value, options.inputs):
                     wrong.append(row | {"wrong": reason})
                 else:
                     behind.append(row)

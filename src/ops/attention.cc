@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "ops/families/product.h"
+#include "ops/families/shared_sizes.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
 
@@ -43,21 +44,29 @@ struct Transposed {
   bool flags[4] = {};
 };
 
-// The sizes of Q, K or V whatever its rank: [batch, heads, length, size].
+// The sizes of Q, K or V whatever its rank: [batch, heads, length, size]; those that are known.
 struct Heads {
-  Dim batch, heads, length, size;
+  std::optional<Dim> batch, heads, length, size;
 };
 
-Heads heads_of(InferContext& ctx, int i, std::string_view attribute) {
-  const Dims& shape = *ctx.shape(i);
-  if (Transposed(ctx).flags[i]) {
-    return shape.size() == 4 ? Heads{shape[0], shape[2], shape[1], shape[3]}
-                             : Heads{shape[1], Dim(1), shape[0], shape[2]};
+// `rank`: that of Q, K and V, where one of them tells it.
+Heads heads_of(InferContext& ctx, int i, std::optional<int64_t> rank, std::string_view attribute) {
+  const bool turned = Transposed(ctx).flags[i];
+  int64_t heads = 0;
+  if (rank == 3 && !turned) {
+    heads = ctx.attr_int(attribute, 0);
+    if (heads < 1) {
+      ctx.fail("attribute '{}' must be at least 1 where Q, K and V have three dimensions",
+               attribute);
+    }
   }
-  if (shape.size() == 4) return {shape[0], shape[1], shape[2], shape[3]};
-  const int64_t heads = ctx.attr_int(attribute, 0);
-  if (heads < 1)
-    ctx.fail("attribute '{}' must be at least 1 where Q, K and V have three dimensions", attribute);
+  if (!ctx.shape(i)) return {{}, heads ? std::optional(Dim(heads)) : std::nullopt, {}, {}};
+  const Dims& shape = *ctx.shape(i);
+  if (turned) {
+    return rank == 4 ? Heads{shape[0], shape[2], shape[1], shape[3]}
+                     : Heads{shape[1], Dim(1), shape[0], shape[2]};
+  }
+  if (rank == 4) return {shape[0], shape[1], shape[2], shape[3]};
   if (const auto hidden = shape[2].value(); hidden && *hidden % heads != 0) {
     ctx.fail("the last dimension of {}, {}, must be divisible by {} {}", ctx.input_name(i), *hidden,
              attribute, heads);
@@ -84,11 +93,11 @@ void check_mask(InferContext& ctx, const Dims& output) {
 
 // Of a spelled-out attention: the scores as one of its masks makes them, which repeats batches and
 // queries of which there is one.
-Dims masked_scores(InferContext& ctx, size_t mask, const Dims& scores) {
+Dims masked_scores(InferContext& ctx, size_t mask, int64_t rank_of_q, const Dims& scores) {
   const int input = mask_inputs[mask];
   if (!ctx.has_input(input) || !ctx.shape(input)) return scores;
   const int64_t inner = inner_batches(ctx, mask);
-  const bool has_heads = *ctx.rank(0) == 4;
+  const bool has_heads = rank_of_q == 4;
   Dims from{scores[0]};
   if (inner != 1) from = {floor_div(scores[0], Dim(inner)), Dim(inner)};
   if (has_heads) from.push_back(scores[1]);
@@ -114,85 +123,97 @@ void check_windows(const NodeView& node) {
   if (mode < 0 || mode > 3) node.fail("qk_matmul_output_mode must be in [0, 3]; got {}", mode);
 }
 
-Dims output_of(InferContext& ctx, const Heads& q, const Heads& v) {
+// Y, where Q, K and V have this rank.
+Dims output_of(InferContext& ctx, int64_t rank, const Heads& q, const std::optional<Dim>& v_size) {
   const bool turned = Transposed(ctx).flags[3];
-  if (*ctx.rank(0) == 3 && turned) return {q.length, q.batch, v.size};
-  if (*ctx.rank(0) == 3) return {q.batch, q.length, q.heads * v.size};
-  if (turned) return {q.batch, q.length, q.heads, v.size};
-  return {q.batch, q.heads, q.length, v.size};
+  const auto sized = [&](const std::optional<Dim>& size) { return size_or_unknown(ctx, size); };
+  if (rank == 3 && turned) return {sized(q.length), sized(q.batch), sized(v_size)};
+  if (rank == 3) {
+    const auto hidden =
+        q.heads && v_size ? std::optional(*q.heads * *v_size) : std::optional<Dim>();
+    return {sized(q.batch), sized(q.length), sized(hidden)};
+  }
+  if (turned) return {sized(q.batch), sized(q.length), sized(q.heads), sized(v_size)};
+  return {sized(q.batch), sized(q.heads), sized(q.length), sized(v_size)};
 }
 
-// Where one of Q, K and V has an unknown rank: they have one, and all else has four dimensions.
-void set_ranks(InferContext& ctx) {
-  const int from[] = {0, 1, 2, 0};
-  for (int i = 1; i < 4; ++i) ctx.set(i, ctx.element(from[i]), ctx.unknown_shape(4));
-  ctx.set(0, ValueType::tensor(ctx.element(0)));
-  const auto rank = ctx.rank(0) ? ctx.rank(0) : ctx.rank(1) ? ctx.rank(1) : ctx.rank(2);
-  if (!rank || (*rank != 3 && *rank != 4)) return;
-  const bool tells_all = ctx.rank(0) && ctx.rank(2) == ctx.rank(0);
-  ctx.set(0, ctx.element(0),
-          tells_all
-              ? output_of(ctx, heads_of(ctx, 0, "q_num_heads"), heads_of(ctx, 2, "kv_num_heads"))
-              : ctx.unknown_shape(*rank));
+// The rank of Q, K and V, where it is known of one of them.
+std::optional<int64_t> common_rank(InferContext& ctx) {
+  std::optional<int64_t> common;
+  for (int i = 0; i < 3; ++i) {
+    const auto rank = ctx.rank(i);
+    if (!rank) continue;
+    if ((*rank != 3 && *rank != 4) || (common && *rank != *common))
+      ctx.fail("Q, K and V must all have three or all have four dimensions; {} has {}",
+               ctx.input_name(i), *rank);
+    common = rank;
+  }
+  return common;
 }
 
 void infer(InferContext& ctx) {
+  constexpr int past_key = 4, past_value = 5, lengths = 6;
   check_windows(ctx);
-  if (ctx.has_input(4) != ctx.has_input(5))
+  if (ctx.has_input(past_key) != ctx.has_input(past_value))
     ctx.fail("past_key and past_value must be given together");
-  if (ctx.has_input(4) && ctx.has_input(6))
+  if (ctx.has_input(past_key) && ctx.has_input(lengths))
     ctx.fail("nonpad_kv_seqlen cannot be combined with past_key");
-  if (!ctx.shape(0) || !ctx.shape(1) || !ctx.shape(2)) return set_ranks(ctx);
-  for (int i = 0; i < 3; ++i) {
-    const int64_t rank = *ctx.rank(i);
-    if ((rank != 3 && rank != 4) || rank != *ctx.rank(0))
-      ctx.fail("Q, K and V must all have three or all have four dimensions; {} has {}",
-               ctx.input_name(i), rank);
-  }
-  Heads q = heads_of(ctx, 0, "q_num_heads");
-  const Heads k = heads_of(ctx, 1, "kv_num_heads"), v = heads_of(ctx, 2, "kv_num_heads");
-  ctx.require_equal(q.batch, k.batch, "Q and K must have the same batch size");
-  ctx.require_equal(q.batch, v.batch, "Q and V must have the same batch size");
-  ctx.require_equal(k.heads, v.heads, "K and V must have the same number of heads");
-  ctx.require_equal(k.length, v.length, "K and V must have the same length");
-  ctx.require_equal(q.size, k.size, "Q and K must have the same head size");
-  if (q.heads.is_constant() && k.heads.is_constant() &&
-      (k.heads == 0 || *q.heads.value() % *k.heads.value() != 0)) {
-    ctx.fail("the {} heads of Q must be a multiple of the {} heads of K", *q.heads.value(),
-             *k.heads.value());
-  }
-  Dim total = k.length;
-  for (int i = 4; i < 6; ++i) {
-    if (!ctx.has_input(i)) continue;
-    if (!ctx.shape(i)) {
-      if (i == 4) total = ctx.unknown();
-      continue;
-    }
-    const Dims& past = *ctx.shape(i);
-    if (past.size() != 4)
+  for (const int i : {past_key, past_value}) {
+    if (const auto& past = ctx.shape(i); past && past->size() != 4)
       ctx.fail("{} must have four dimensions; its shape is {}", ctx.input_name(i),
-               ir::to_string(past));
-    ctx.require_equal(past[0], q.batch, "the past must have the batch size of Q");
-    ctx.require_equal(past[1], k.heads, "the past must have as many heads as K");
-    ctx.require_equal(past[3], i == 4 ? k.size : v.size,
-                      "the past must have the head size of K and V");
-    if (i == 4) total = past[2] + k.length;
-    if (i == 5)
-      ctx.require_equal(past[2] + k.length, total,
-                        "past_key and past_value must have the same length");
+               ir::to_string(*past));
   }
-  if (const auto count = ctx.type(6).element_count())
-    ctx.require_equal(*count, q.batch, "nonpad_kv_seqlen must have one number for each batch");
-  Dims scores{q.batch, q.heads, q.length, total};
-  if (is_spelled_out(ctx)) {
-    for (const size_t mask : {0, 1}) scores = masked_scores(ctx, mask, scores);
+  const auto rank = common_rank(ctx);
+  Heads q = heads_of(ctx, 0, rank, "q_num_heads");
+  const Heads k = heads_of(ctx, 1, rank, "kv_num_heads"),
+              v = heads_of(ctx, 2, rank, "kv_num_heads");
+  const auto batch = first_size(
+      {q.batch, k.batch, v.batch, size_of(ctx, past_key, 0), size_of(ctx, past_value, 0)});
+  const auto kv_heads =
+      first_size({k.heads, v.heads, size_of(ctx, past_key, 1), size_of(ctx, past_value, 1)});
+  const auto length = first_size({k.length, v.length});
+  const auto k_size = first_size({q.size, k.size, size_of(ctx, past_key, 3)});
+  const auto v_size = first_size({v.size, size_of(ctx, past_value, 3)});
+  const auto past = first_size({size_of(ctx, past_key, 2), size_of(ctx, past_value, 2)});
+  require_shared(ctx, k.batch, batch, "Q and K must have the same batch size");
+  require_shared(ctx, v.batch, batch, "Q and V must have the same batch size");
+  require_shared(ctx, v.heads, kv_heads, "K and V must have the same number of heads");
+  require_shared(ctx, v.length, length, "K and V must have the same length");
+  require_shared(ctx, k.size, k_size, "Q and K must have the same head size");
+  if (q.heads && kv_heads && q.heads->is_constant() && kv_heads->is_constant() &&
+      (*kv_heads == 0 || *q.heads->value() % *kv_heads->value() != 0)) {
+    ctx.fail("the {} heads of Q must be a multiple of the {} heads of K", *q.heads->value(),
+             *kv_heads->value());
+  }
+  for (const int i : {past_key, past_value}) {
+    require_shared(ctx, size_of(ctx, i, 0), batch, "the past must have the batch size of Q");
+    require_shared(ctx, size_of(ctx, i, 1), kv_heads, "the past must have as many heads as K");
+    require_shared(ctx, size_of(ctx, i, 2), past,
+                   "past_key and past_value must have the same length");
+    require_shared(ctx, size_of(ctx, i, 3), i == past_key ? k_size : v_size,
+                   "the past must have the head size of K and V");
+  }
+  auto total = length;
+  if (ctx.has_input(past_key))
+    total = past && length ? std::optional(*past + *length) : std::optional<Dim>();
+  if (const auto count = ctx.type(lengths).element_count())
+    require_shared(ctx, *count, batch, "nonpad_kv_seqlen must have one number for each batch");
+  q.batch = batch;
+  const auto sized = [&](const std::optional<Dim>& size) { return size_or_unknown(ctx, size); };
+  Dims scores{sized(batch), sized(q.heads), sized(q.length), sized(total)};
+  if (is_spelled_out(ctx) && rank) {
+    for (const size_t mask : {0, 1}) scores = masked_scores(ctx, mask, *rank, scores);
     q.batch = scores[0], q.length = scores[2];
   } else {
     check_mask(ctx, scores);
   }
-  ctx.set(0, ctx.element(0), output_of(ctx, q, v));
-  ctx.set(1, ctx.element(1), {q.batch, k.heads, total, k.size});
-  ctx.set(2, ctx.element(2), {q.batch, k.heads, total, v.size});
+  if (rank) {
+    ctx.set(0, ctx.element(0), output_of(ctx, *rank, q, v_size));
+  } else {
+    ctx.set(0, ValueType::tensor(ctx.element(0)));
+  }
+  ctx.set(1, ctx.element(1), {scores[0], sized(kv_heads), scores[3], sized(k_size)});
+  ctx.set(2, ctx.element(2), {scores[0], sized(kv_heads), scores[3], sized(v_size)});
   ctx.set(3, ctx.element(0), scores);
 }
 

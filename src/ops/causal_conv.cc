@@ -1,6 +1,7 @@
 // CausalConvWithState.
 #include "kernels/conv/causal.h"
 
+#include "ops/families/shared_sizes.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
 
@@ -30,26 +31,29 @@ void infer(InferContext& ctx) {
   require_rank(ctx, weight, 3, "[channels, 1, taps]");
   require_rank(ctx, bias, 1, "[channels]");
   require_rank(ctx, past_state, 3, "[batch, channels, taps - 1]");
-  ctx.set(0, ctx.type(input));
-  if (!ctx.shape(input) || !ctx.shape(weight)) {
-    ctx.set(1, ctx.element(input), ctx.unknown_shape(3));
-    return;
+  const auto batch = first_size({size_of(ctx, input, 0), size_of(ctx, past_state, 0)});
+  const auto channels = first_size({size_of(ctx, input, 1), size_of(ctx, weight, 0),
+                                    size_of(ctx, bias, 0), size_of(ctx, past_state, 1)});
+  const auto taps = size_of(ctx, weight, 2);
+  const auto kept =
+      taps ? std::optional(*taps - Dim(1)) : first_size({size_of(ctx, past_state, 2)});
+  require_shared(ctx, size_of(ctx, weight, 0), channels,
+                 "weight must have one kernel for each channel of input");
+  require_shared(ctx, size_of(ctx, weight, 1), Dim(1),
+                 "the convolution is depthwise: weight must be [channels, 1, taps]");
+  if (taps) ctx.require_at_least(*taps, Dim(1), "weight must have at least one tap");
+  require_shared(ctx, size_of(ctx, bias, 0), channels, "bias must have one value for each channel");
+  const std::optional<Dim> state[] = {batch, channels, kept};
+  Dims made;
+  for (size_t i = 0; i < 3; ++i) {
+    require_shared(ctx, size_of(ctx, past_state, i), state[i],
+                   "past_state must be [batch, channels, taps - 1]");
+    made.push_back(size_or_unknown(ctx, state[i]));
   }
-  const auto& x = *ctx.shape(input);
-  const auto& w = *ctx.shape(weight);
-  ctx.require_equal(w[0], x[1], "weight must have one kernel for each channel of input");
-  ctx.require_equal(w[1], Dim(1),
-                    "the convolution is depthwise: weight must be [channels, 1, taps]");
-  ctx.require_at_least(w[2], Dim(1), "weight must have at least one tap");
-  if (ctx.has_input(bias) && ctx.shape(bias))
-    ctx.require_equal((*ctx.shape(bias))[0], x[1], "bias must have one value for each channel");
-  const Dims state{x[0], x[1], w[2] - Dim(1)};
-  if (ctx.has_input(past_state) && ctx.shape(past_state)) {
-    for (size_t i = 0; i < 3; ++i)
-      ctx.require_equal((*ctx.shape(past_state))[i], state[i],
-                        "past_state must be [batch, channels, taps - 1]");
-  }
-  ctx.set(1, ctx.element(input), state);
+  ctx.set(0, ctx.shape(input)
+                 ? ctx.type(input)
+                 : ValueType::tensor(ctx.element(input), {made[0], made[1], ctx.unknown()}));
+  ctx.set(1, ctx.element(input), made);
 }
 
 struct State {

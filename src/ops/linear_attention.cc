@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/attention/linear.h"
+#include "ops/families/shared_sizes.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
 
@@ -40,29 +41,24 @@ Settings settings_of(const NodeView& node) {
   return s;
 }
 
-void check_token_rows(InferContext& ctx, int i, const Dim& batch, const Dim& length) {
-  const auto& shape = *ctx.shape(i);
-  ctx.require_equal(shape[0], batch, "all inputs must have the batch size of query");
-  ctx.require_equal(shape[1], length, "all inputs must have the length of query");
-}
-
 // The size of one head of an input that packs `heads` of them in its last dimension.
-Dim head_size(InferContext& ctx, int i, int64_t heads) {
-  const Dim& last = (*ctx.shape(i))[2];
-  if (last.value() && *last.value() % heads != 0) {
+std::optional<Dim> head_size(InferContext& ctx, int i, int64_t heads) {
+  const auto last = size_of(ctx, i, 2);
+  if (!last) return std::nullopt;
+  if (last->value() && *last->value() % heads != 0) {
     ctx.fail("the last dimension of {}, {}, must be divisible by its {} heads", ctx.input_name(i),
-             *last.value(), heads);
+             *last->value(), heads);
   }
-  return floor_div(last, Dim(heads));
+  return floor_div(*last, Dim(heads));
 }
 
-void check_gates(InferContext& ctx, const Settings& s, const Dim& k_size) {
+void check_gates(InferContext& ctx, const Settings& s, const std::optional<Dim>& k_size) {
   if (s.gated && ctx.shape(decay)) {
     const Dim& last = (*ctx.shape(decay))[2];
-    if (last.is_constant() && k_size.is_constant() && !(last == s.kv_heads) &&
-        !(last == s.kv_heads * *k_size.value())) {
+    if (last.is_constant() && k_size && k_size->is_constant() && !(last == s.kv_heads) &&
+        !(last == s.kv_heads * *k_size->value())) {
       ctx.fail("the last dimension of decay must be {} (one for each head) or {}; it is {}",
-               s.kv_heads, s.kv_heads * *k_size.value(), *last.value());
+               s.kv_heads, s.kv_heads * *k_size->value(), *last.value());
     }
   }
   if (s.corrected && ctx.shape(beta)) {
@@ -82,29 +78,33 @@ void infer(InferContext& ctx) {
       ctx.fail("{} must have three dimensions; its shape is {}", ctx.input_name(i),
                ir::to_string(*ctx.shape(i)));
   }
-  if (!ctx.shape(query) || !ctx.shape(key) || !ctx.shape(value)) {
-    ctx.set(0, ctx.element(query), ctx.unknown_shape(3));
-    ctx.set(1, state, ctx.unknown_shape(4));
-    return;
+  const auto shared = [&](size_t axis) {
+    return first_size({size_of(ctx, query, axis), size_of(ctx, key, axis),
+                       size_of(ctx, value, axis), size_of(ctx, decay, axis),
+                       size_of(ctx, beta, axis)});
+  };
+  const auto length = shared(1), batch = first_size({shared(0), size_of(ctx, past_state, 0)});
+  for (const int i : {query, key, value, decay, beta}) {
+    require_shared(ctx, size_of(ctx, i, 0), batch, "all inputs must have the batch size of query");
+    require_shared(ctx, size_of(ctx, i, 1), length, "all inputs must have the length of query");
   }
-  const Dim batch = (*ctx.shape(query))[0], length = (*ctx.shape(query))[1];
-  for (const int i : {key, value, decay, beta}) {
-    if (ctx.has_input(i) && ctx.shape(i)) check_token_rows(ctx, i, batch, length);
+  const auto q_size = head_size(ctx, query, s.q_heads), k_size = head_size(ctx, key, s.kv_heads);
+  require_shared(ctx, q_size, k_size, "query and key must have the same head size");
+  const auto k_rows = first_size({k_size, q_size, size_of(ctx, past_state, 2)});
+  check_gates(ctx, s, k_rows);
+  const auto v_size = first_size({head_size(ctx, value, s.kv_heads), size_of(ctx, past_state, 3)});
+  if (const auto& past = ctx.shape(past_state); past && past->size() != 4)
+    ctx.fail("past_state must have four dimensions; its shape is {}", ir::to_string(*past));
+  const std::optional<Dim> state_sizes[] = {batch, Dim(s.kv_heads), k_rows, v_size};
+  Dims state_shape;
+  for (size_t i = 0; i < 4; ++i) {
+    require_shared(ctx, size_of(ctx, past_state, i), state_sizes[i],
+                   "past_state must be [batch, kv heads, key head size, value head size]");
+    state_shape.push_back(size_or_unknown(ctx, state_sizes[i]));
   }
-  const Dim q_size = head_size(ctx, query, s.q_heads), k_size = head_size(ctx, key, s.kv_heads),
-            v_size = head_size(ctx, value, s.kv_heads);
-  ctx.require_equal(q_size, k_size, "query and key must have the same head size");
-  check_gates(ctx, s, k_size);
-  const Dims state_shape{batch, Dim(s.kv_heads), k_size, v_size};
-  if (ctx.has_input(past_state) && ctx.shape(past_state)) {
-    const auto& past = *ctx.shape(past_state);
-    if (past.size() != 4)
-      ctx.fail("past_state must have four dimensions; its shape is {}", ir::to_string(past));
-    for (size_t i = 0; i < 4; ++i)
-      ctx.require_equal(past[i], state_shape[i],
-                        "past_state must be [batch, kv heads, key head size, value head size]");
-  }
-  ctx.set(0, ctx.element(query), {batch, length, v_size * Dim(s.q_heads)});
+  ctx.set(0, ctx.element(query),
+          {state_shape[0], size_or_unknown(ctx, length),
+           v_size ? *v_size * Dim(s.q_heads) : ctx.unknown()});
   ctx.set(1, state, state_shape);
 }
 

@@ -1,10 +1,11 @@
 // Infers models of ONNX backend test cases and holds every type, shape and element against what a
 // plain run makes:
-//   infer_runner --cases DIR [--filter RE] [--symbolic] [--random N] [--exceptions FILE] [--json
-//   FILE]
+//   infer_runner --cases DIR [--filter RE] [--inputs fixed|named|unranked] [--random N]
+//                [--exceptions FILE] [--json FILE]
 // Cases that contradict themselves, as the exceptions list them for the release that a folder's
 // name says, are left out.
-// With --symbolic every dimension of every input is a name of its own; with --random, too, and each
+// Inputs are as the case declares them (fixed), or every dimension of every one is a name of its
+// own, or not even their ranks are known. With --random inputs that were fixed are named, and each
 // model also runs on inputs of up to N other shapes, drawn at random: the types that hold for names
 // must hold for all of them. What the models declare of outputs is not used. Exit code 0 when
 // nothing that was inferred was wrong.
@@ -43,11 +44,13 @@ struct Totals : conformance::Checked {
   int random_runs = 0, random_cases = 0;  // runs on other shapes, and cases that had one
 };
 
+enum class Inputs { fixed, named, unranked };
+
 struct Settings {
   std::vector<std::string> roots;
   std::string filter = ".*";
   std::string json_path;
-  bool symbolic = false;
+  Inputs inputs = Inputs::fixed;
   int random = 0;
   std::string exceptions_path;
   conformance::Exceptions exceptions;
@@ -74,9 +77,14 @@ void forget_inside(ir::Graph& graph) {
   }
 }
 
-void open_inputs(ir::Graph& graph) {
+void open_inputs(ir::Graph& graph, Inputs inputs) {
+  if (inputs == Inputs::fixed) return;
   for (ir::ValueInfo& input : graph.inputs) {
     if (!input.type || !input.type->shape) continue;
+    if (inputs == Inputs::unranked) {
+      input.type->shape.reset();
+      continue;
+    }
     int axis = 0;
     for (ir::Dimension& dim : input.type->shape->dims) {
       dim.value.reset();
@@ -204,7 +212,7 @@ nlohmann::json infer_case(const fs::path& folder, const Settings& settings, Tota
   try {
     ir::Model model = wire::read_model((folder / "model.onnx").string());
     forget_declarations(*model.graph);
-    if (settings.symbolic || settings.random > 0) open_inputs(*model.graph);
+    open_inputs(*model.graph, settings.inputs);
     if (settings.random > 0) forget_inside(*model.graph);
     InferredModel made;
     infer_model(model, {}, {}, made);
@@ -249,10 +257,14 @@ int main(int argc, char** argv) {
   app.add_option("--cases", settings.roots, "Folders that hold cases, at any depth")->required();
   app.add_option("--filter", settings.filter, "Only cases whose name matches");
   app.add_option("--json", settings.json_path, "Write what was inferred here");
-  app.add_flag("--symbolic", settings.symbolic, "Every dimension of every input is a name");
+  const std::map<std::string, Inputs> kinds{
+      {"fixed", Inputs::fixed}, {"named", Inputs::named}, {"unranked", Inputs::unranked}};
+  app.add_option("--inputs", settings.inputs, "What is known of the shapes of inputs")
+      ->transform(CLI::CheckedTransformer(kinds));
   app.add_option("--random", settings.random, "Runs on inputs of other shapes, for each case");
   app.add_option("--exceptions", settings.exceptions_path, "The list of cases that can't be met");
   CLI11_PARSE(app, argc, argv);
+  if (settings.random > 0 && settings.inputs == Inputs::fixed) settings.inputs = Inputs::named;
   if (!settings.exceptions_path.empty()) {
     settings.exceptions = conformance::Exceptions(read_file(settings.exceptions_path).text());
   }

@@ -806,5 +806,38 @@ TEST(Thorough, ElementsThatMayWrapAreNotCompared) {
   EXPECT_EQ(g.elements("same"), "[1]");
 }
 
+// Operators whose inputs share sizes: what one of them says holds where another has no rank.
+TEST(Thorough, InputsTellSizesOfThoseWithoutARank) {
+  const Thorough g(
+      R"(g (float[b, 4, l, 8] q, float[] k, float[b, 2, s, 16] v, float[b, 2, p, 8] old_k, float[] old_v, float[b, l, 32] x, float[c, 1, 4] w, float[] image, float[] past, float[b, l, 64] values) => (float y) {
+    y, new_k, new_v = Attention (q, k, v, , old_k, old_v)
+    packed = Attention <q_num_heads = 4, kv_num_heads = 2> (x, k, past)
+    unranked, none, of, scores = Attention (k, q, past)
+    linear, state = LinearAttention <q_num_heads = 4, kv_num_heads = 4, update_rule = "linear"> (k, x, values)
+    conv, kept = CausalConvWithState (image, w)
+    from_past, again = CausalConvWithState (image, past, , kept)
+  })");
+  EXPECT_TRUE(g.problems.empty()) << g.problems[0];
+  EXPECT_EQ(g.shape("y"), "[b,4,l,16]");
+  EXPECT_EQ(g.shape("new_k"), "[b,2,p + s,8]");
+  EXPECT_EQ(g.shape("new_v"), "[b,2,p + s,16]");
+  EXPECT_EQ(g.shape("packed").substr(0, 5), "[b,l,");
+  EXPECT_EQ(g.shape("none"), "[b,4,l,8]");
+  EXPECT_EQ(g.shape("linear"), "[b,l,64]");
+  EXPECT_EQ(g.shape("state"), "[b,4,8,16]");
+  EXPECT_NE(g.shape("conv").find(",c,"), std::string::npos) << g.shape("conv");
+  EXPECT_NE(g.shape("kept").find(",c,3]"), std::string::npos) << g.shape("kept");
+  EXPECT_EQ(g.shape("again"), g.shape("kept"));
+}
+
+// Ranks of Q, K and V that differ are a mistake, whichever of them is known.
+TEST(Thorough, RanksOfAttentionMustAgree) {
+  const Thorough g(R"(g (float[b, 4, l, 8] q, float[b, l, 32] k, float[] v) => (float y) {
+    y = Attention <q_num_heads = 4, kv_num_heads = 4> (q, k, v)
+  })");
+  ASSERT_EQ(g.problems.size(), 1U);
+  EXPECT_NE(g.problems[0].find("all have three or all have four"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sardonyx::infer
