@@ -9,7 +9,7 @@ namespace sardonyx::cli {
 
 enum ExitCode : int {
   ok = 0,
-  findings = 1,  // the checker found errors, or outputs differ from what was expected
+  findings = 1,  // check, infer or opset found errors, models or outputs differ
   usage = 2,
   unreadable = 3,
   invalid_model = 4,

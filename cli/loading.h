@@ -1,4 +1,4 @@
-// Loading a model and preparing it, as `run`, `explain` and `bench` do.
+// Loading a model and preparing it, as `run`, `explain`, `profile` and `bench` do.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// The options that say what a model is given, which `run` and `bench` share.
+// The options that say what a model is given, which `run`, `explain`, `profile` and `bench` share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -32,7 +32,6 @@ class ModelInputs {
   std::vector<NamedValue> values(const Model& model, const std::vector<ValueDescription>& inputs);
   // What the named dimensions came to be.
   const DimSizes& sizes() const { return sizes_; }
-  const PictureOptions& picture() const { return picture_; }
   uint64_t seed() const { return seed_; }
 
  private:

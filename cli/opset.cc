@@ -6,7 +6,6 @@
 #include "arguments.h"
 #include "commands.h"
 #include "loading.h"
-#include "session/check_file.h"
 #include "session/operator_sets.h"
 #include "session/print.h"
 #include "session/reading.h"

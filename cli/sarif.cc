@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "session/about.h"
+#include "session/operator_sets.h"
 #include "session/print.h"
 
 namespace sardonyx::cli {

@@ -29,7 +29,7 @@ ALLOWED = {
     "run": "rewrite eval infer ops schema ir kernels image base",
     "session": "run rewrite eval infer ops check wire schema ir kernels image base",
 }
-FACES = {"cli": "session base", "capi": "session base", "python": "session base capi"}
+FACES = {"cli": "session base"}
 
 # Which folder a public header speaks for; what is not listed speaks for session.
 PUBLIC = {"element_type.h": "base", "error.h": "base", "value.h": "base", "custom.h": "ops"}

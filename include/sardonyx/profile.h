@@ -32,7 +32,7 @@ class Profile {
     std::string operator_name;  // "Conv"; with its domain where that is not ai.onnx
     std::string origin;         // as in StepDescription
     std::vector<std::string> sources;
-    std::string kernel;  // "conv.pointwise"
+    std::string kernel;  // "conv.pointwise_last"
     std::string graph;   // the name of the body it is in; empty for the model's own graph
     int inside = -1;     // the step (of control flow) whose body it is in
   };

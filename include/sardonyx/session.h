@@ -53,13 +53,13 @@ struct LoadOptions {
 // in microseconds. May be used from any thread.
 class Model {
  public:
-  // Maps and reads a file; external data is found beside it. Throws Error (unreadable).
+  // Maps and reads a file, external data beside it. Throws Error (unreadable), (invalid_model).
   explicit Model(const std::string& path, const LoadOptions& options = {});
   // Reads from memory, which is copied unless `owner` keeps it alive. `folder` is where external
   // data is looked for; empty: nowhere.
   Model(const void* data, size_t size, std::string folder = {},
         std::shared_ptr<const void> owner = nullptr, const LoadOptions& options = {});
-  // Parses ONNX's textual syntax.
+  // Parses ONNX's textual syntax. Throws Error (invalid_model) with line and column.
   static Model from_text(std::string_view text, const LoadOptions& options = {});
 
   // For the library's own programs; not part of the stable interface.
@@ -120,7 +120,7 @@ struct SessionOptions {
 
 struct RunOptions {
   const std::atomic<bool>* cancel = nullptr;  // set it from any thread to stop the run
-  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::optional<std::chrono::steady_clock::time_point> deadline;  // then Error (cancelled)
   // Most bytes the run may have in use at a time: the working memory of the graph and of the bodies
   // being run (also what earlier runs left for it), the outputs it makes, and values that loops
   // hold between iterations. The caller's tensors and the weights do not count.
@@ -136,8 +136,8 @@ struct StepDescription {
   std::string origin;  // where it came from, if it is not in the file as such
   std::vector<std::string>
       sources;         // the model's nodes whose work it does, if it is not one itself
-  std::string kernel;  // "conv.pointwise"
-  std::vector<std::string> refused;  // "winograd: stride is 2"
+  std::string kernel;  // "conv.pointwise_last"
+  std::vector<std::string> refused;  // "conv.winograd_last: strides"
 };
 
 // The plan of some runs.
@@ -152,7 +152,7 @@ struct PlanDescription {
 // are bound when a run brings new ones. Of a model whose sizes decide of what rank values are, the
 // first run, and the first with sizes that decide otherwise, makes a plan before it begins:
 // deadlines and cancelling wait for that. Any number of threads may run one session at the same
-// time. Move-only.
+// time. Move-only. Constructors throw Error: (unreadable), (invalid_model), (unsupported).
 class Session {
  public:
   explicit Session(const std::string& path, const SessionOptions& options = {});
@@ -161,7 +161,7 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  const std::vector<ValueDescription>& inputs() const;
+  const std::vector<ValueDescription>& inputs() const;  // those with a default stand last
   const std::vector<ValueDescription>& outputs() const;
 
   // Runs with inputs by name and returns the outputs in the model's order. Input tensors are used
@@ -172,9 +172,9 @@ class Session {
   std::vector<Value> run(const std::vector<NamedValue>& inputs,
                          const RunOptions& options = {}) const;
 
-  // Runs with inputs in order (kind none: not given) into outputs. An output that is a tensor on
-  // entry, of the right type and shape, is filled where it lies, and must not be an input of the
-  // same run; others are made new.
+  // Runs with inputs in the order of inputs() (kind none: not given) into outputs. An output that
+  // is a tensor on entry, of the right type and shape, is filled where it lies, and must not be an
+  // input of the same run; others are made new. Throws as above; (bad_input) for wrong counts.
   void run(std::span<const Value> inputs, std::span<Value> outputs,
            const RunOptions& options = {}) const;
 

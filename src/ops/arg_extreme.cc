@@ -1,5 +1,5 @@
 // ArgMax and ArgMin.
-#include "kernels/rows/reduce.h"
+#include "kernels/rows/arg_extreme.h"
 #include "ops/families/axis.h"
 #include "ops/families/declared_int32.h"
 #include "ops/operator.h"

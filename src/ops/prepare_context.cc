@@ -17,15 +17,14 @@ const Known& at(std::span<const Known* const> values, int i) {
 }  // namespace
 
 std::shared_ptr<const AnyPack> PackCache::find_or_add(
-    const Tensor& constant, const std::string& format, int64_t bytes,
+    const Tensor& constant, const Key& key,
     const std::function<std::shared_ptr<const AnyPack>()>& add) {
   const std::lock_guard lock(mutex_);
-  const Key key{constant.data(), format};
   const auto found = entries_.find(key);
   if (found != entries_.end() && !found->second.owner.expired()) return found->second.pack;
   // Packs of tensors that are gone would never be asked for again.
   std::erase_if(entries_, [](const auto& item) { return item.second.owner.expired(); });
-  bytes_ += bytes;
+  bytes_ += key.bytes;
   return (entries_[key] = {add(), constant.owner()}).pack;
 }
 

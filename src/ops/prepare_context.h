@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <typeindex>
 #include <vector>
 
 #include "base/cpu.h"
@@ -68,12 +69,14 @@ class PackCache {
 
   // What `make` builds from this tensor in this format, which names everything else the pack
   // depends on, and how many bytes that will be; the same pack while the tensor's memory, which
-  // identifies it, lives. `make` is kept until it has run, and owns what it reads. The tensor's
-  // pages are given back after it where they are a file's.
+  // identifies it, lives. Requests that differ in type or bytes never share a pack, even if their
+  // formats are the same text: a kernel cannot read past the end of one that another asked for.
+  // `make` is kept until it has run, and owns what it reads. The tensor's pages are given back
+  // after it where they are a file's.
   template <class Packed>
   std::shared_ptr<const Pack<Packed>> get(const Tensor& constant, const std::string& format,
                                           int64_t bytes, std::function<Packed(ThreadPool&)> make) {
-    const auto pack = find_or_add(constant, format, bytes, [&] {
+    const auto pack = find_or_add(constant, {constant.data(), bytes, typeid(Packed), format}, [&] {
       return std::make_shared<const Pack<Packed>>(
           [this, constant, make = std::move(make)](ThreadPool& pool) {
             Packed made = make(pool);
@@ -102,6 +105,8 @@ class PackCache {
  private:
   struct Key {
     const void* data;
+    int64_t bytes;
+    std::type_index type;
     std::string format;
     auto operator<=>(const Key&) const = default;
   };
@@ -110,7 +115,7 @@ class PackCache {
     std::weak_ptr<const void> owner;
   };
   std::shared_ptr<const AnyPack> find_or_add(
-      const Tensor& constant, const std::string& format, int64_t bytes,
+      const Tensor& constant, const Key& key,
       const std::function<std::shared_ptr<const AnyPack>()>& add);
   std::atomic<int64_t> bytes_{0};
   std::vector<std::span<const std::byte>> files_;

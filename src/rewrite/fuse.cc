@@ -8,6 +8,7 @@
 #include "ops/node_view.h"
 #include "ops/upgrade_context.h"
 #include "rewrite/attention.h"
+#include "rewrite/attributes.h"
 #include "rewrite/graph_index.h"
 #include "rewrite/group_normalizations.h"
 #include "rewrite/last_conv.h"
@@ -22,16 +23,6 @@ namespace {
 bool is_product(const ir::Node& node, std::string_view op) {
   return node.op_type == op && (node.domain.empty() || node.domain == "sardonyx") &&
          node.inputs.size() <= 3 && node.find("activation") == nullptr;
-}
-
-int64_t attr_int(const ir::Node& node, std::string_view name, int64_t fallback) {
-  const ir::Attribute* a = node.find(name);
-  return a && a->i ? *a->i : fallback;
-}
-
-float attr_float(const ir::Node& node, std::string_view name, float fallback) {
-  const ir::Attribute* a = node.find(name);
-  return a && a->f ? *a->f : fallback;
 }
 
 bool near(std::optional<double> value, double wanted) {

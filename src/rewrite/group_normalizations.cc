@@ -5,6 +5,7 @@
 
 #include "ir/tensor.h"
 #include "ops/upgrade_context.h"
+#include "rewrite/attributes.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -47,10 +48,8 @@ class GroupNormalization {
     ir::Node fused;
     fused.op_type = "GroupNormalization";
     fused.name = norm.name;
-    const ir::Attribute* epsilon = norm.find("epsilon");
-    fused.attributes = {
-        ops::int_attribute("num_groups", *groups),
-        ops::float_attribute("epsilon", epsilon && epsilon->f ? *epsilon->f : 1e-5f)};
+    fused.attributes = {ops::int_attribute("num_groups", *groups),
+                        ops::float_attribute("epsilon", attr_float(norm, "epsilon", 1e-5f))};
     fused.inputs = {x, index_.add_initializer(Tensor::of<float>(scale_, {*channels}), "scale"),
                     index_.add_initializer(Tensor::of<float>(bias_, {*channels}), "bias")};
     fused.outputs = {index_.node(last).outputs[0]};

@@ -1,66 +1,56 @@
 #include "rewrite/lower.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <map>
 #include <memory>
-#include <tuple>
-#include <unordered_set>
 #include <utility>
 
 #include "base/fail.h"
-#include "base/name_map.h"
-#include "infer/infer.h"
 #include "ir/origin.h"
-#include "ir/tensor.h"
 #include "ir/walk.h"
 #include "ops/custom.h"
-#include "ops/operator.h"
 #include "rewrite/gradient.h"
-#include "schema/signature_text.h"
-#include "wire/text_parse.h"
+#include "rewrite/lower/callable_functions.h"
+#include "rewrite/lower/fresh_names.h"
+#include "rewrite/lower/late_types.h"
+#include "rewrite/lower/meanings.h"
+#include "rewrite/lower/spare.h"
+#include "rewrite/lower/upgrade_node.h"
 
 namespace sardonyx::rewrite {
 namespace {
 
 using Imports = std::vector<ir::OperatorSetId>;
-using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 
 constexpr int max_call_depth = 64;
 // Nodes and calls that are not the file's own, whose number the size of the file bounds: nests of
 // calls, which may be exponential, end here.
 constexpr int64_t max_added_nodes = 250'000;
 
+// The walk over a model's nodes: each is placed in the lowered graph, changed or taken apart.
 class Lowering {
  public:
   Lowering(const ir::Model& model, const LowerOptions& options, ir::NodeSource* source = nullptr)
-      : model_(model), options_(options), source_(source) {
-    for (const ir::Function& function : model.functions) {
-      functions_[{ir::canonical_domain(function.domain), function.name, function.overload}] =
-          &function;
-    }
-    services_.fresh_name = [this](std::string_view hint) { return fresh_name(hint); };
+      : model_(model),
+        options_(options),
+        source_(source),
+        functions_(model),
+        names_(model, source),
+        meanings_(options) {
+    services_.fresh_name = [this](std::string_view hint) { return names_.make(hint); };
     services_.assume_inference = options.assume_inference;
-    constexpr size_t most_use = 12;  // kinds of nodes
-    meaning_at_.reserve(most_use);
-    meanings_.reserve(most_use);
-    findings_.symbols = &symbols_;
-    // Types serve the upgrade rules here; what is wrong is reported by the inference proper.
-    findings_.problem = [](const ir::Node&, const Error&) {};
     look_over();
   }
 
   ir::Graph run() {
     ir::Graph graph = interface_of(*model_.graph);
     infer::Scope scope;
-    within(graph, scope, [&] { lower_nodes(*model_.graph, graph, imports(), scope, 0); });
+    types_.within(graph, scope, [&] { lower_nodes(*model_.graph, graph, imports(), scope, 0); });
     return graph;
   }
 
   std::vector<InlinedCall> run(ir::Graph& graph, const infer::Findings& findings,
                                infer::Scope& scope) {
-    findings_.symbols = findings.symbols;
+    types_.use_symbols(*findings.symbols);
     scope.reserve(graph.inputs.size() + graph.initializers.size() +
                   (source_ ? source_->size() : model_.graph->nodes.size()));
     infer::enter(graph, scope, findings);
@@ -93,97 +83,24 @@ class Lowering {
   }
   void look_at(const ir::Node& node) {
     // Operators of our own trust their attributes: only bodies and rewriting make them.
-    if (node.domain == "sardonyx" &&
-        !functions_.contains({node.domain, node.op_type, node.overload})) {
+    if (node.domain == "sardonyx" && functions_.own(node) == nullptr) {
       fail_at(ir::place_of(node), ErrorCode::unsupported,
               "the domain 'sardonyx' is kept for what a session makes of a model; a model may "
               "have functions of that domain, but no other operators");
     }
-    has_gradients_ |= node.op_type == "Gradient";
+    if (node.op_type == "Gradient") {
+      has_gradients_ = true;
+      types_.infer_at_once();
+    }
     if (!has_graphs(node)) return;
     ir::for_each_subgraph(
         node, [this](const ir::Graph& graph, const ir::Attribute&, int) { look_at(graph.nodes); });
-  }
-
-  // Names that fresh_name could make, too: those that end with "__" and a number.
-  void collect_names() {
-    collect_names(*model_.graph);
-    if (source_ == nullptr) return;
-    source_->visit_with("__", [this](const ir::Node& node) { collect_names(node); });
-  }
-
-  void collect_names(const ir::Graph& graph) {
-    for (const auto& input : graph.inputs) collect_name(input.name);
-    for (const auto& initializer : graph.initializers) collect_name(initializer.name);
-    for (const auto& sparse : graph.sparse_initializers) collect_name(sparse.values.name);
-    for (const ir::Node& node : graph.nodes) collect_names(node);
-  }
-
-  void collect_names(const ir::Node& node) {
-    for (const std::string& output : node.outputs) collect_name(output);
-    ir::for_each_subgraph(
-        node, [this](const ir::Graph& graph, const ir::Attribute&, int) { collect_names(graph); });
-  }
-
-  void collect_name(std::string_view name) {
-    size_t end = name.size();
-    while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') --end;
-    if (end != name.size() && name.substr(0, end).ends_with("__")) names_.emplace(name);
-  }
-
-  // Made names differ by their numbers.
-  std::string fresh_name(std::string_view hint) {
-    if (counter_ == 0) collect_names();
-    std::string name;
-    std::array<char, 20> number{};
-    do {
-      const auto written = std::to_chars(number.begin(), number.end(), counter_++);
-      name.assign(hint).append("__").append(number.begin(), written.ptr);
-    } while (names_.contains(name));
-    return name;
   }
 
   Imports imports() const {
     Imports imports = model_.opset_imports;
     if (imports.empty() && model_.ir_version.value_or(0) < 3) imports.push_back({"", 1, {}});
     return imports;
-  }
-
-  void enter(const ir::Graph& graph, infer::Scope& scope) {
-    for (const auto* declared : {&graph.value_info, &graph.outputs}) {
-      for (const ir::ValueInfo& info : *declared) {
-        if (info.type) scope.set(info.name, infer::Known::of(ir::value_type(*info.type, symbols_)));
-      }
-    }
-    infer::enter(graph, scope, findings_);
-  }
-
-  // A graph that is being lowered. What is known of its values serves upgrade rules alone, few of
-  // which ask: its nodes are inferred when one does.
-  struct Pending {
-    ir::Graph& graph;
-    infer::Scope& scope;
-    Pending* around;
-    bool entered = false;
-    size_t inferred = 0;  // so many of its nodes
-  };
-
-  template <class Lower>
-  void within(ir::Graph& graph, infer::Scope& scope, const Lower& lower) {
-    Pending pending{graph, scope, pending_};
-    pending_ = &pending;
-    if (has_gradients_) enter(graph, scope);  // those ask for everything
-    lower();
-    pending_ = pending.around;
-  }
-
-  void catch_up(Pending* pending) {
-    if (pending == nullptr || has_gradients_) return;
-    catch_up(pending->around);
-    if (!std::exchange(pending->entered, true)) enter(pending->graph, pending->scope);
-    const std::vector<ir::Node>& nodes = pending->graph.nodes;
-    for (; pending->inferred < nodes.size(); ++pending->inferred)
-      infer_into(nodes[pending->inferred], pending->scope);
   }
 
   // The nodes of `from` become those of `to`.
@@ -282,29 +199,26 @@ class Lowering {
               max_call_depth);
     }
     charge(1, node);
-    if (const ir::Function* called = called_by(node)) {
+    if (const ir::Function* called = functions_.own(node)) {
       Renamed names;
       inline_call(*called, node, scope, depth, out, main_walk_ ? &names : nullptr);
       if (main_walk_) calls_.push_back({called, inside_, std::move(names)});
       return;
     }
-    const Meaning meaning = meaning_of(node, imports);
+    const Meaning meaning = meanings_.of(node, imports);
     if (meaning.as_is != nullptr && graphs_stay(node, imports, depth)) {
       const infer::Binding binding{meaning.newest, meaning.as_is};
       return place(node, ours, &binding, scope, out);
     }
-    const auto [version, bound] = std::pair(meaning.version, meaning.bound);
-    const infer::Binding newest{meaning.newest, meaning.op};
-    if (options_.keep_unknown && !is_known(node, version, bound)) {
+    if (options_.keep_unknown && !is_known(node, meaning)) {
       if (&scope == main_scope_) main_walk_->step(node);
       return keep(node, ours, scope, out);
     }
-    const int64_t opset = opset_of(node, version);
-    if (bound == nullptr && schema::is_standard_domain(node.domain)) unknown_operator(node, opset);
-    if (ours != nullptr) return change(*ours, bound, newest, opset, imports, scope, depth, out);
+    require_known(node, meaning);
+    if (ours != nullptr) return change(*ours, meaning, imports, scope, depth, out);
     const Spare copy(spare_nodes_);
     *copy = node;
-    change(*copy, bound, newest, opset, imports, scope, depth, out);
+    change(*copy, meaning, imports, scope, depth, out);
   }
 
   // Whether the subgraphs of a node are what lowering would make of them: shared then, not copied.
@@ -323,96 +237,24 @@ class Lowering {
       return false;
     for (const ir::Node& node : graph.nodes) {
       charge(1, node);
-      if (called_by(node) != nullptr || meaning_of(node, imports).as_is == nullptr ||
+      if (functions_.own(node) != nullptr || meanings_.of(node, imports).as_is == nullptr ||
           !graphs_stay(node, imports, depth))
         return false;
     }
     return true;
   }
 
-  // Something that has served before, with the memory that it took then: nodes are made within
-  // nodes, so that each level needs its own.
-  template <class T>
-  class Spare {
-   public:
-    explicit Spare(std::vector<std::unique_ptr<T>>& unused) : unused_(unused) {
-      if (unused.empty()) {
-        taken_ = std::make_unique<T>();
-      } else {
-        taken_ = std::move(unused.back());
-        unused.pop_back();
-      }
-    }
-    Spare(const Spare&) = delete;
-    Spare& operator=(const Spare&) = delete;
-    ~Spare() { unused_.push_back(std::move(taken_)); }
-    T& operator*() const { return *taken_; }
-
-   private:
-    std::vector<std::unique_ptr<T>>& unused_;
-    std::unique_ptr<T> taken_;
-  };
-
   // The node becomes one of the newest version, or what that stands for.
-  void change(ir::Node& node, const schema::Signature* bound, const infer::Binding& newest,
-              int64_t opset, const Imports& imports, infer::Scope& scope, int depth,
-              std::vector<ir::Node>& out) {
+  void change(ir::Node& node, const Meaning& meaning, const Imports& imports, infer::Scope& scope,
+              int depth, std::vector<ir::Node>& out) {
     if (node.domain == "ai.onnx") node.domain.clear();
     for (ir::Attribute& attribute : node.attributes) {
       if (attribute.g) attribute.g = lower_subgraph(*attribute.g, imports, scope, depth);
       for (auto& graph : attribute.graphs) graph = lower_subgraph(*graph, imports, scope, depth);
     }
-    if (bound == nullptr && options_.custom != nullptr)
-      node.custom = options_.custom->bind(node.domain, node.op_type, opset);
-    upgrade(std::move(node), bound, newest, scope, depth, out);
-  }
-
-  // What the nodes of one operator mean in one version of its domain.
-  struct Meaning {
-    int64_t version;                  // of the domain; 0: it is not imported
-    const schema::Signature* bound;   // null where the version has no such operator
-    const schema::Signature* newest;  // null where nobody knows it
-    const ops::Operator* op;          // null where there is no code for it
-    // Of nodes that mean what the newest version does and is what there is a kernel for, as long as
-    // they have no graphs; null: they have to change.
-    const ops::Operator* as_is;
-  };
-
-  Meaning meaning_of(const ir::Node& node, const Imports& imports) {
-    const int64_t version = ir::imported_version(imports, node.domain);
-    const uint32_t* at = meaning_at_.find(node.op_type);
-    if (at != nullptr && meanings_[*at].version == version &&
-        meanings_[*at].newest->domain == node.domain)
-      return meanings_[*at];
-    const Meaning meaning = find_meaning(node, version);
-    // Kept by a name that outlives the node. Operators of one name in several domains are rare.
-    if (meaning.newest == nullptr || meaning.newest->domain != node.domain) return meaning;
-    if (at != nullptr) return meanings_[*at] = meaning;
-    meaning_at_.emplace(meaning.newest->name, static_cast<uint32_t>(meanings_.size()));
-    meanings_.push_back(meaning);
-    return meaning;
-  }
-
-  Meaning find_meaning(const ir::Node& node, int64_t version) const {
-    const auto versions = schema::versions(node.domain, node.op_type);
-    Meaning meaning{};
-    meaning.version = version;
-    meaning.bound = schema::bound_version(versions, version);
-    if (versions.empty()) return meaning;
-    meaning.newest = &versions.back();
-    meaning.op = ops::find_operator(node.domain, node.op_type);
-    if (node.domain == "ai.onnx") return meaning;
-    const int32_t latest = schema::latest_opset(node.domain);
-    if (meaning.bound != nullptr && (latest == 0 || version <= latest))
-      meaning.as_is = operator_as_is(meaning.op, meaning.bound, *meaning.newest);
-    return meaning;
-  }
-
-  const ir::Function* called_by(const ir::Node& node) const {
-    if (functions_.empty()) return nullptr;
-    const auto called =
-        functions_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
-    return called == functions_.end() ? nullptr : called->second;
+    if (meaning.bound == nullptr && options_.custom != nullptr)
+      node.custom = options_.custom->bind(node.domain, node.op_type, meaning.version);
+    upgrade(std::move(node), meaning, scope, depth, out);
   }
 
   // Where inference alone is wanted, only nodes with graphs are: those are inferred by their
@@ -422,23 +264,6 @@ class Lowering {
   }
   bool keeps(const ir::Node& node, const infer::Scope& scope) const {
     return keeps_nodes(scope) || has_graphs(node);
-  }
-
-  const ops::Operator* operator_as_is(const ops::Operator* op, const schema::Signature* bound,
-                                      const schema::Signature& newest) const {
-    const bool as_is =
-        op != nullptr && !must_upgrade(bound, newest, op) &&
-        (!options_.expand_bodies || (op->prepare != nullptr && !options_.prefer_function_bodies));
-    return as_is ? op : nullptr;
-  }
-
-  static bool must_upgrade(const schema::Signature* bound, const schema::Signature& newest,
-                           const ops::Operator* op) {
-    if (bound == nullptr || op == nullptr || op->upgrade == nullptr) return false;
-    const bool older = bound->since < std::min(newest.since, op->same_since) || newest.deprecated ||
-                       newest.until > 0;
-    return older || (bound->extra && op->prepare == nullptr &&
-                     bound->function == schema::FunctionKind::contextual);
   }
 
   std::shared_ptr<const ir::Graph> lower_subgraph(const ir::Graph& graph, const Imports& imports,
@@ -453,114 +278,32 @@ class Lowering {
     }
     infer::Scope scope(&outer);
     ir::Graph* around = std::exchange(inside_, lowered.get());
-    within(*lowered, scope, [&] { lower_nodes(graph, *lowered, imports, scope, depth + 1); });
+    types_.within(*lowered, scope,
+                  [&] { lower_nodes(graph, *lowered, imports, scope, depth + 1); });
     inside_ = around;
     return lowered;
   }
 
-  static bool is_known(const ir::Node& node, int64_t version, const schema::Signature* bound) {
-    const std::string_view domain = ir::canonical_domain(node.domain);
-    if (version <= 0 || !schema::is_standard_domain(domain)) return version > 0;
-    return bound != nullptr && version <= schema::latest_opset(domain);
-  }
-
-  int64_t opset_of(const ir::Node& node, int64_t version) const {
-    const int32_t newest = schema::latest_opset(node.domain);
-    if (newest > 0 && version > newest) {
-      fail_at(
-          ir::place_of(node), ErrorCode::unsupported,
-          "the model imports opset {} of {}; the newest that this version of Sardonyx knows is {}",
-          version, node.domain.empty() ? "ai.onnx" : node.domain, newest);
-    }
-    if (version > 0) return version;
-    fail_at(ir::place_of(node), ErrorCode::invalid_model,
-            "the node's domain '{}' is not imported; add it to opset_import with the version the "
-            "node was written for",
-            node.domain.empty() ? "ai.onnx" : node.domain);
-  }
-
-  [[noreturn]] void unknown_operator(const ir::Node& node, int64_t opset) const {
-    const auto versions = schema::versions(node.domain, node.op_type);
-    if (!versions.empty() && versions.front().since > opset) {
-      fail_at(ir::place_of(node), ErrorCode::invalid_model,
-              "operator {} exists from opset {} on; the model imports opset {} of its domain",
-              node.op_type, versions.front().since, opset);
-    }
-    if (!versions.empty()) {
-      fail_at(ir::place_of(node), ErrorCode::unsupported,
-              "operator {} is not in opset {}, which the model imports", node.op_type, opset);
-    }
-    const std::string_view close = schema::closest_name(node.domain, node.op_type);
-    fail_at(ir::place_of(node), ErrorCode::unsupported, "no operator or function has this name{}",
-            close.empty() ? std::string() : fmt::format("; did you mean {}?", close));
-  }
-
-  // Upgrade rules rely on the inputs and outputs that a node of its version must have.
-  static void require_signature(const ir::Node& node, const schema::Signature& bound) {
-    const auto check = [&](const std::vector<std::string>& names, int32_t least, int32_t most,
-                           std::string_view what) {
-      size_t count = names.size();
-      while (count > 0 && names[count - 1].empty()) --count;
-      if (count >= static_cast<size_t>(least) && count <= static_cast<size_t>(most)) return;
-      fail_at(ir::place_of(node), ErrorCode::invalid_model,
-              "version {} of {} has {} to {} {}s; the node has {}", bound.since, node.op_type,
-              least, most, what, count);
-    };
-    check(node.inputs, bound.min_inputs, bound.max_inputs, "input");
-    check(node.outputs, bound.min_outputs, bound.max_outputs, "output");
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const schema::Formal* formal = bound.input(i);
-      if (!node.inputs[i].empty() || !formal || formal->option == schema::FormalOption::optional)
-        continue;
-      fail_at(ir::place_of(node), ErrorCode::invalid_model, "input {} '{}' is required and absent",
-              i, formal->name);
-    }
-  }
-
   // To the newest version; then to the body where there is no kernel.
-  void upgrade(ir::Node&& node, const schema::Signature* bound, const infer::Binding& newest,
-               infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
-    const ops::Operator* op = newest.op;
-    if (newest.signature == nullptr || !must_upgrade(bound, *newest.signature, op))
+  void upgrade(ir::Node&& node, const Meaning& meaning, infer::Scope& scope, int depth,
+               std::vector<ir::Node>& out) {
+    const ops::Operator* op = meaning.op;
+    const infer::Binding newest{meaning.newest, op};
+    if (meaning.newest == nullptr || !must_upgrade(meaning.bound, *meaning.newest, op))
       return emit(std::move(node), newest, scope, depth, out);
-    require_signature(node, *bound);
     services_.known = [&](std::string_view name) {
-      catch_up(pending_);
+      types_.catch_up();
       return scope.find(name);
     };
-    const std::string made = node.name.empty() && !node.outputs.empty() ? node.outputs[0] : "";
-    ops::UpgradeContext context(node, bound->since, bound, services_);
-    op->upgrade(context);
     // Where no nodes are kept, a constant that an upgrade makes is as good as an initializer.
-    if (!keeps_nodes(scope)) {
-      for (auto& constant : context.take_constants())
-        scope.set(constant.name, std::move(constant.value));
-    }
-    // The node as the model has it.
-    const auto source = [&] {
-      ir::Node old;
-      old.domain = bound->domain, old.op_type = bound->name;
-      old.name = node.name, old.outputs = {made}, old.origin = node.origin;
-      ir::keep_source(old);
-      return old.sources;
-    };
-    std::vector<ir::Node> before = context.take_before(), after = context.take_after();
-    for (auto* helpers : {&before, &after}) {
-      for (ir::Node& helper : *helpers) {
-        helper.origin = fmt::format("from {}-{}{}{}", bound->name, bound->since,
-                                    node.origin.empty() ? "" : " ", node.origin);
-        if (helper.name.empty()) helper.name = node.name;
-        if (helper.op_type != "Constant") helper.sources = source();
-      }
-    }
-    if (node.op_type != bound->name || ir::canonical_domain(node.domain) != bound->domain)
-      node.sources = source();
-    for (ir::Node& helper : before) emit(std::move(helper), scope, depth, out);
-    if (!context.dropped()) {
+    Upgraded upgraded = upgrade_node(node, *meaning.bound, *op, services_, !keeps_nodes(scope));
+    for (auto& constant : upgraded.constants) scope.set(constant.name, std::move(constant.value));
+    for (ir::Node& helper : upgraded.before) emit(std::move(helper), scope, depth, out);
+    if (!upgraded.dropped) {
       const bool same = node.op_type == op->name && node.domain == op->domain;
       emit(std::move(node), same ? newest : newest_of(node), scope, depth, out);
     }
-    for (ir::Node& helper : after) emit(std::move(helper), scope, depth, out);
+    for (ir::Node& helper : upgraded.after) emit(std::move(helper), scope, depth, out);
   }
 
   static infer::Binding newest_of(const ir::Node& node) {
@@ -577,9 +320,8 @@ class Lowering {
             std::vector<ir::Node>& out) {
     if (node.custom) return place(node, &node, nullptr, scope, out);
     const ops::Operator* op = newest.op;
-    const bool has_kernel = op != nullptr && op->prepare != nullptr;
-    if (options_.expand_bodies && (!has_kernel || options_.prefer_function_bodies)) {
-      if (const ir::Function* body = standard_body(node))
+    if (meanings_.wants_body(op)) {
+      if (const ir::Function* body = functions_.standard(node))
         return inline_call(*body, node, scope, depth, out);
     }
     place(node, &node, op != nullptr ? &newest : nullptr, scope, out);
@@ -589,7 +331,7 @@ class Lowering {
   void place(const ir::Node& node, ir::Node* ours, const infer::Binding* binding,
              infer::Scope& scope, std::vector<ir::Node>& out) {
     if (&scope != main_scope_) {
-      if (has_gradients_) infer_into(node, scope);
+      types_.placed(node, scope);
     } else if (binding != nullptr) {
       main_walk_->step(node, *binding);
     } else {
@@ -606,14 +348,6 @@ class Lowering {
     } else {
       out.push_back(node);
     }
-  }
-
-  const ir::Function* standard_body(const ir::Node& node) {
-    const schema::FunctionText* text = schema::function_text(node.domain, node.op_type);
-    if (text == nullptr) return nullptr;
-    auto& parsed = bodies_[{text->domain, text->name}];
-    if (!parsed) parsed = std::make_unique<ir::Function>(wire::parse_function(text->text));
-    return parsed.get();
   }
 
   void inline_call(const ir::Function& function, const ir::Node& call, infer::Scope& scope,
@@ -653,42 +387,20 @@ class Lowering {
     return fmt::format("{}{}{}", domain, domain.empty() ? "" : ".", function.name);
   }
 
-  void infer_into(const ir::Node& node, infer::Scope& scope) {
-    std::vector<infer::Known> outputs;
-    try {
-      std::vector<const infer::Known*> inputs;
-      for (const std::string& name : node.inputs)
-        inputs.push_back(name.empty() ? nullptr : scope.find(name));
-      const ops::InferSubgraph subgraph =
-          has_graphs(node) ? infer::subgraphs_of(scope, findings_) : ops::InferSubgraph();
-      outputs = infer::infer_node(node, infer::bind_node(node), inputs, findings_, &subgraph);
-    } catch (const Error&) {
-      return;  // unknown here; reported later with all that is known then
-    }
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (!node.outputs[i].empty()) scope.set(node.outputs[i], std::move(outputs[i]));
-    }
-  }
-
   const ir::Model& model_;
   const LowerOptions& options_;
   ir::NodeSource* const source_;  // of the main graph's nodes; null: the model has them
-  std::map<FunctionKey, const ir::Function*> functions_;
-  std::map<std::pair<std::string_view, std::string_view>, std::unique_ptr<ir::Function>> bodies_;
-  std::unordered_set<std::string> names_;  // the model's, see collect_names
+  CallableFunctions functions_;
+  FreshNames names_;
+  Meanings meanings_;
+  LateTypes types_;
   bool has_gradients_ = false;
-  uint64_t counter_ = 0;
   int adding_ = 0;  // calls and gradients under way
   int64_t added_ = 0;
-  ir::SymbolTable symbols_;
-  infer::Findings findings_;
   // Where the main graph's values are inferred for good; null: types only serve the upgrade rules.
   infer::Scope* main_scope_ = nullptr;
   infer::Walk* main_walk_ = nullptr;
-  ir::Graph* inside_ = nullptr;   // the lowered subgraph at hand; null: the main graph
-  Pending* pending_ = nullptr;    // what is inferred later, innermost; null: nothing
-  NameMap<uint32_t> meaning_at_;  // by the operator's name, in meanings_
-  std::vector<Meaning> meanings_;
+  ir::Graph* inside_ = nullptr;  // the lowered subgraph at hand; null: the main graph
   std::vector<std::unique_ptr<ir::Node>> spare_nodes_;
   std::vector<std::unique_ptr<std::vector<ir::Node>>> spare_lists_;
   std::vector<InlinedCall> calls_;

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "ir/tensor.h"
+#include "rewrite/attributes.h"
 
 namespace sardonyx::rewrite {
 
 std::optional<ChannelFactors> running_statistics(
     const ir::Node& node, const std::function<const Tensor*(const std::string&)>& constant) {
-  const ir::Attribute* trains = node.find("training_mode");
-  if ((trains && trains->i && *trains->i != 0) || node.inputs.size() < 5) return std::nullopt;
+  if (attr_int(node, "training_mode", 0) != 0 || node.inputs.size() < 5) return std::nullopt;
   std::vector<Tensor> parameters;
   for (size_t i = 1; i < 5; ++i) {
     const Tensor* p = constant(node.inputs[i]);
@@ -18,8 +18,7 @@ std::optional<ChannelFactors> running_statistics(
     parameters.push_back(ir::aligned(*p));
     if (parameters.back().size() != parameters[0].size()) return std::nullopt;
   }
-  const ir::Attribute* given = node.find("epsilon");
-  const double epsilon = given && given->f ? *given->f : 1e-5f;
+  const double epsilon = attr_float(node, "epsilon", 1e-5f);
   Tensor factors(ElementType::float32, {parameters[0].size()}),
       terms(factors.element_type(), factors.shape());
   const auto factor = factors.mutable_elements<float>(), term = terms.mutable_elements<float>();

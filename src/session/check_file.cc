@@ -266,11 +266,6 @@ std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFil
   return found;
 }
 
-std::vector<Diagnostic> check_operator_set_file(const std::string& path,
-                                                const check::Options& options) {
-  return check::check(read_operator_set_file(path), options);
-}
-
 std::span<const check::Rule> file_rules() { return rules_of_files; }
 
 }  // namespace sardonyx

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "check/check.h"
-#include "check/operator_set.h"
 
 namespace sardonyx {
 
@@ -26,10 +25,6 @@ struct CheckFileOptions {
 // Throws Error as read_model_file does. External data is read only for `data`.
 std::vector<check::Diagnostic> check_model_file(const std::string& path,
                                                 const CheckFileOptions& options);
-
-// An operator set document.
-std::vector<check::Diagnostic> check_operator_set_file(const std::string& path,
-                                                       const check::Options& options);
 
 // Rules that need more than the model: inference, files, documents.
 std::span<const check::Rule> file_rules();

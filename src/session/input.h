@@ -28,7 +28,8 @@ using DimSizes = std::map<std::string, int64_t, std::less<>>;
 bool is_value_file_name(std::string_view name);
 
 // Reads a value for an input (or an expected output) of the model: .npy, .npz (the array of that
-// name, or the only one), .pb (as the standard's test data), .json, .txt, and pictures (PNG, JPEG).
+// name, or the only one), .pb (as the standard's test data), .json, .txt, .csv, and pictures (PNG,
+// JPEG).
 // Throws Error: (unreadable) where the file can't be read, (bad_input) where its content is no
 // sound value, (unsupported).
 Value read_value_file(const std::string& path, const Model& model, const ValueDescription& wanted,

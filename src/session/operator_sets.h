@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "check/operator_set.h"  // what is wrong with a document: check::check(set)
 #include "ir/operator_set.h"
 
 namespace sardonyx {

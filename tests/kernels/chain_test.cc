@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "gemm_support.h"
+#include "kernels/gemm/tiles.h"
 
 namespace sardonyx::kernels::test {
 namespace {
@@ -154,6 +155,31 @@ TEST_P(ChainTest, GroupsThatDealTheirChannelsOut) {
       chain.parts[chain.count] = next(chain.parts[1], 20, 1, 1, 1, 0, 0, 1), ++chain.count;
       check(chain, true, false);
     }
+  }
+}
+
+// To few channels they are dot products where vectors are long enough.
+TEST_P(ChainTest, ConvolutionsToFewChannelsBefore) {
+  struct Case {
+    int64_t height, width, in, out, kernel, stride, pad;
+  };
+  for (const Case& c : {Case{41, 40, 24, 3, 3, 1, 1},
+                        {23, 9, 16, 1, 5, 2, 2},
+                        {30, 33, 32, 3, 3, 2, 0},
+                        {5, 1, 40, 2, 3, 1, 1}}) {
+    ConvShape image;
+    image.batch = 2;
+    image.out_channels = c.in;
+    image.out = {c.height, c.width, 0};
+    ConvChain chain;
+    chain.depthwise = 1;
+    chain.parts[0] = next(image, c.out, c.kernel, c.stride, 1, c.pad, c.pad, 1);
+    chain.parts[1] = next(chain.parts[0], c.out, 3, 1, 1, 1, 1, c.out);
+    chain.parts[2] = next(chain.parts[1], 20, 1, 1, 1, 0, 0, 1);
+    SCOPED_TRACE(::testing::Message() << c.in << " to " << c.out);
+    const bool dots = choose_conv(chain.parts[0]).path == ConvPath::dots_last;
+    EXPECT_EQ(dots, tile_kernels().lanes >= 8);
+    for (chain.count = 2; chain.count <= 3; ++chain.count) check(chain, true, chain.count == 2);
   }
 }
 

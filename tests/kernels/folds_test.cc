@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "kernels/rows/arg_extreme.h"
 #include "kernels/rows/reduce.h"
 #include "kernels/rows/scan.h"
 #include "lines_support.h"

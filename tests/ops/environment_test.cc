@@ -30,6 +30,23 @@ TEST(PackCache, MakesEachPackOnceAndWhenAskedFor) {
   EXPECT_EQ(packs.bytes(), 30);
 }
 
+TEST(PackCache, KeepsApartWhatOneFormatDescribesWithOtherSizesOrTypes) {
+  PackCache packs;
+  ThreadPool pool(1);
+  const Tensor weights(ElementType::float32, {4});
+  const auto pack = [&](int64_t bytes) {
+    return packs.get<Tensor>(weights, "a", bytes,
+                             [bytes](ThreadPool&) { return Tensor(ElementType::uint8, {bytes}); });
+  };
+  const auto small = pack(8), large = pack(16), again = pack(8);
+  const auto other = packs.get<int>(weights, "a", 8, [](ThreadPool&) { return 5; });
+  EXPECT_EQ(small->get(pool).byte_size(), 8U);
+  EXPECT_EQ(large->get(pool).byte_size(), 16U);
+  EXPECT_EQ(again, small);
+  EXPECT_EQ(other->get(pool), 5);
+  EXPECT_EQ(packs.bytes(), 32);
+}
+
 TEST(PackCache, MakesAllThatIsLeft) {
   PackCache packs;
   ThreadPool pool(1);

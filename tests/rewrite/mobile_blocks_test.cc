@@ -197,6 +197,15 @@ TEST(MobileBlocks, RunInBandsWhereTheExpandedImageIsLarge) {
   EXPECT_EQ(bands(b), 0);
 }
 
+// To a few channels the first convolution of a band is dot products.
+TEST(MobileBlocks, RunInBandsBehindConvolutionsToFewChannels) {
+  Block b;
+  b.channels = 32, b.expanded = 3, b.first = 3, b.activation = 1, b.size = 320;
+  const auto steps = steps_of(b);
+  EXPECT_EQ(std::ranges::count(steps, "conv.bands", &StepDescription::kernel), 1);
+  expect_same_as_plain(b, {{1, b.size, b.size}});
+}
+
 // Expanding: 16 multiply-adds and a bias; depthwise: 9 and a bias; projecting: 24 and a bias.
 TEST(MobileBlocks, ProfilesCountTheOperationsOfBands) {
   Block b;

@@ -9,6 +9,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
 #include "kernels/rows/row_math.h"
+#include "kernels/rows/short_softmax.h"
 
 namespace sardonyx::kernels {
 namespace {

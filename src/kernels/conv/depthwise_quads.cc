@@ -3,22 +3,15 @@
 #include "base/cpu.h"
 
 #if defined(__x86_64__)
-#ifdef __GNUC__
-#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 finds it in its own intrinsics
-#endif
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/gemm/blocking.h"
 #include "kernels/gemm/pack.h"
+#include "kernels/simd/vnni.h"
 
 namespace sardonyx::kernels {
 namespace {
-
-#define SARDONYX_VNNI \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,bmi2,fma")))
 
 constexpr int64_t part = 16;      // channels computed at a time
 constexpr int64_t together = 4;   // parts whose lines of the image are read one after the other

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/conv/im2col.h"
+#include "kernels/conv/panel_tasks.h"
 #include "kernels/conv/path.h"
 #include "kernels/gemm/block.h"
 
@@ -22,29 +23,21 @@ struct ChannelTiles {
         chunks{g.terms},
         blocks(strip_blocks(strips.count(), kernels.lanes, g.terms, g.group_out)),
         block(divide_up(strips.count(), blocks)),
-        per_task(panels_per_task(panels.count(), blocks * g.batch * g.group,
-                                 std::min(g.out_pixels, block * kernels.tile_rows), g.terms,
-                                 panels.width)),
-        panel_groups(divide_up(panels.count(), per_task)) {}
+        most_pixels(std::min(g.out_pixels, block * kernels.tile_rows)),
+        tasks(panels, g.terms, g.batch * g.group * blocks,
+              panels_per_task(panels.count(), blocks * g.batch * g.group, most_pixels, g.terms,
+                              panels.width)) {}
 
   const TileKernels& kernels;
   const ConvGeometry& g;
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t blocks;
-  int64_t block;     // most strips in one
-  int64_t per_task;  // panels
-  int64_t panel_groups;
+  int64_t blocks;       // of an image and a group
+  int64_t block;        // most strips in one
+  int64_t most_pixels;  // in one
+  PanelTasks tasks;
 
-  int64_t tasks() const { return g.batch * g.group * blocks * panel_groups; }
-  int64_t grain() const {
-    const int64_t work =
-        std::min(g.out_pixels, block * kernels.tile_rows) * per_task * panels.width * g.terms;
-    return divide_up(task_work, std::max<int64_t>(1, work));
-  }
-  // They stay in the second-level cache.
-  bool small_weights() const { return g.terms * g.group_out * 4 <= small_b_bytes; }
   int64_t packed_floats() const { return block * g.terms * kernels.lanes; }
   int64_t group_weights() const { return g.terms * panels.stored_columns(); }
   int64_t worker_floats() const {
@@ -79,7 +72,7 @@ Ahead next_pixels(const ConvGeometry& g, const float* image, int64_t first_pixel
 void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
                       const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = t.g;
-  const int64_t where = task / t.panel_groups;  // image, group and block
+  const int64_t where = t.tasks.block(task);  // image, group and block
   const int64_t first = part_begin(t.strips.count(), t.blocks, where % t.blocks);
   const int64_t last = part_begin(t.strips.count(), t.blocks, where % t.blocks + 1);
   const int64_t group = where / t.blocks % g.group;
@@ -89,15 +82,14 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
   if (spaces.changes(worker, where)) gather_block(t, call.image(n, group), first, last, space);
   const StripOperand pixels{space, t.kernels.lanes, strip_floats, true};
   const float* weights = call.weights + group * t.group_weights();
-  const int64_t begin = task % t.panel_groups * t.per_task;
-  const int64_t end = std::min(begin + t.per_task, t.panels.count());
+  const int64_t begin = t.tasks.begin(task), end = t.tasks.end(task);
   for (int64_t p = begin; p < end; ++p) {
     const int64_t width = t.panels.stored(p);
     for (int64_t i = 0; i < t.chunks.count(); ++i) {
       const Terms terms = chunk_terms(t.chunks, i);
       const PanelOperand panel{weights + p * t.panels.width * g.terms + terms.begin * width, width,
                                t.panels.vectors(p)};
-      const Ahead ahead = t.small_weights()
+      const Ahead ahead = weights_stay_near(g)
                               ? p == begin && i == 0
                                     ? next_pixels(g, call.image(n, group), t.strips.begin(last),
                                                   t.strips.begin(last) - t.strips.begin(first))
@@ -193,7 +185,7 @@ int64_t channel_worker_floats(const ConvGeometry& g) {
 
 void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const ChannelTiles t(tile_kernels(), call.g);
-  for_tasks(pool, t.tasks(), t.grain(),
+  for_tasks(pool, t.tasks.count(), t.tasks.grain(t.most_pixels),
             [&](int64_t task, int worker) { run_channel_task(t, call, task, spaces, worker); });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/conv/live_taps.h"
+#include "kernels/conv/panel_tasks.h"
 #include "kernels/conv/path.h"
 #include "kernels/conv/windows.h"
 #include "kernels/gemm/block.h"
@@ -30,11 +31,11 @@ struct WindowRows {
         blocks(splits ? split_blocks(strips.count(), chunks, threads)
                       : strip_blocks(strips.count(), tile_rows, g.terms, g.group_out)),
         block(divide_up(strips.count(), blocks)),
-        per_task(splits ? split_panels_per_task()
-                        : panels_per_task(panels.count(), blocks * g.group,
-                                          std::min(g.batch * g.out_pixels, block * tile_rows),
-                                          g.terms, panels.width)),
-        panel_groups(divide_up(panels.count(), per_task)) {}
+        most_pixels(std::min(g.batch * g.out_pixels, block * tile_rows)),
+        tasks(panels, g.terms, g.group * blocks,
+              splits ? split_panels_per_task()
+                     : panels_per_task(panels.count(), blocks * g.group, most_pixels, g.terms,
+                                       panels.width)) {}
 
   const TileKernels& kernels;
   bool splits;  // the products go through matrix tiles
@@ -46,29 +47,21 @@ struct WindowRows {
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t blocks;
-  int64_t block;     // most strips in one
-  int64_t per_task;  // panels
-  int64_t panel_groups;
+  int64_t blocks;       // of a group
+  int64_t block;        // most strips in one
+  int64_t most_pixels;  // in one
+  PanelTasks tasks;
 
-  int64_t tasks() const { return g.group * blocks * panel_groups; }
   int64_t split_panels_per_task() const {
-    const int64_t tasks = chunks.count() > 1 ? 4 : 12;  // each splits chunks of windows anew
-    const int64_t wanted = divide_up(panels.count(), divide_up(tasks, blocks * g.group));
+    const int64_t enough = chunks.count() > 1 ? 4 : 12;  // each splits chunks of windows anew
+    const int64_t wanted = divide_up(panels.count(), divide_up(enough, blocks * g.group));
     return std::min(wanted, split_panels_at_once(block, chunks, panels));
-  }
-  int64_t grain() const {
-    const int64_t work =
-        std::min(g.batch * g.out_pixels, block * tile_rows) * per_task * panels.width * g.terms;
-    return divide_up(task_work, std::max<int64_t>(1, work));
   }
   // Windows of one pixel each, one after the other: tiles read x itself.
   bool reads_images() const {
     return g.taps == 1 && g.stride == ConvShape::Dims{1, 1, 1} && g.pad == ConvShape::Dims{} &&
            g.in == g.out && (splits || !rows_collide(g.group * g.group_in, tile_rows));
   }
-  // They stay in the second-level cache.
-  bool small_weights() const { return g.terms * g.group_out * 4 <= small_b_bytes; }
   // Strips whose windows are copied once and kept. Others are copied when they are split.
   int64_t kept_windows() const { return splits && chunks.count() == 1 ? 1 : block; }
   // With room for the whole piece that the copy of the last line writes.
@@ -96,7 +89,7 @@ void copy_windows(const WindowRows& t, const ConvGeometry& g, const Call& call, 
 void run_window_task(const WindowRows& t, const Call& call, int64_t task,
                      const PackedBlocks& spaces, int worker) {
   const ConvGeometry& g = t.g;
-  const int64_t where = task / t.panel_groups;  // block and group
+  const int64_t where = t.tasks.block(task);  // block and group
   const int64_t first = part_begin(t.strips.count(), t.blocks, where / g.group);
   const int64_t last = part_begin(t.strips.count(), t.blocks, where / g.group + 1);
   const int64_t group = where % g.group;
@@ -115,8 +108,7 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
     windows.stride = pixel;
   }
   const float* weights = call.weights + group * t.group_weights();
-  const int64_t begin = task % t.panel_groups * t.per_task;
-  const int64_t end = std::min(begin + t.per_task, t.panels.count());
+  const int64_t begin = t.tasks.begin(task), end = t.tasks.end(task);
   const auto place = [&](int64_t panel, int64_t strip) {
     return call.place_last(group, panel * t.panels.width, t.panels.used(panel),
                            t.strips.begin(strip), t.strips.height(strip));
@@ -140,7 +132,7 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
       const PanelOperand panel{weights + p * t.panels.width * t.all_terms + weight * width, width,
                                t.panels.vectors(p), t.panels.ends_half(p)};
       const Ahead ahead =
-          t.small_weights() ? Ahead() : Ahead::piece(panel.data + size * width, size * width);
+          weights_stay_near(g) ? Ahead() : Ahead::piece(panel.data + size * width, size * width);
       multiply_panel<false>(t.kernels, t.strips, first, last, windows, panel, terms, ahead,
                             space + t.window_floats(),
                             [&](int64_t strip) { return place(p, strip); });
@@ -156,7 +148,7 @@ int64_t windows_last_worker_floats(const ConvGeometry& g, int threads) {
 
 void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const WindowRows t(tile_kernels(), call.g, pool.threads());
-  for_tasks(pool, t.tasks(), t.grain(),
+  for_tasks(pool, t.tasks.count(), t.tasks.grain(t.most_pixels),
             [&](int64_t task, int worker) { run_window_task(t, call, task, spaces, worker); });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/conv/panel_tasks.h"
 #include "kernels/conv/path.h"
 #include "kernels/gemm/block.h"
 #include "kernels/gemm/split.h"
@@ -54,16 +55,15 @@ struct LineRows {
         g.group_in * std::min(g.stride[1], g.kernel[1]) * std::min(g.stride[2], g.kernel[2]);
     int64_t wanted = divide_up(
         all, strip_blocks(all, kernels.tile_rows, fresh, divide_up(g.terms * g.group_out, fresh)));
-    if (small_weights())
+    if (weights_stay_near(g))
       wanted = std::clamp<int64_t>(all / divide_up(enough_tasks, g.group), 1, wanted);
     parts = divide_up(line.count(), wanted);
     strips_at_once = divide_up(line.count(), parts);
     units_at_once = parts > 1 ? 1 : std::min(units, wanted / line.count());
     blocks = planes * divide_up(units, units_at_once) * parts;
-    per_task = panels_per_task(panels.count(), blocks * g.group,
-                               std::min(g.batch * g.out_pixels, wanted * kernels.tile_rows),
-                               g.terms, panels.width);
-    panel_groups = divide_up(panels.count(), per_task);
+    const int64_t pixels = std::min(g.batch * g.out_pixels, wanted * kernels.tile_rows);
+    tasks = {panels, g.terms, g.group * blocks,
+             panels_per_task(panels.count(), blocks * g.group, pixels, g.terms, panels.width)};
   }
   static constexpr int64_t enough_tasks = 16;
 
@@ -79,14 +79,10 @@ struct LineRows {
   int64_t pixel;      // floats from one pixel to the next, as tiles read them
   int64_t parts = 1;  // blocks that a line is cut into
   int64_t strips_at_once = 1, units_at_once = 1, blocks = 1;
-  int64_t per_task = 1, panel_groups = 1;  // panels
+  PanelTasks tasks{panels, g.terms, 1, 1};
 
-  bool small_weights() const { return g.terms * g.group_out * 4 <= small_b_bytes; }
-  int64_t tasks() const { return g.group * blocks * panel_groups; }
-  int64_t grain() const {
-    const int64_t pixels =
-        std::min(g.batch * g.out_pixels, units_at_once * strips_at_once * kernels.tile_rows);
-    return divide_up(task_work, std::max<int64_t>(1, pixels * per_task * panels.width * g.terms));
+  int64_t most_pixels() const {
+    return std::min(g.batch * g.out_pixels, units_at_once * strips_at_once * kernels.tile_rows);
   }
   // Of a block's lines and columns.
   int64_t most_lines() const { return std::min(units_at_once * (pairs ? 2 : 1), g.out[1]); }
@@ -283,7 +279,7 @@ void multiply_strips(const LineRows& t, const Call& call, const LineBlock& b,
 void run_line_task(const LineRows& t, const Call& call, int64_t task, const PackedBlocks& spaces,
                    int worker) {
   const ConvGeometry& g = t.g;
-  const int64_t where = task / t.panel_groups, group = where % g.group;
+  const int64_t where = t.tasks.block(task), group = where % g.group;
   const LineBlock b(t, where / g.group);
   auto* offsets = reinterpret_cast<int32_t*>(spaces.space(worker));
   float* copied = spaces.space(worker) + t.offset_floats();
@@ -292,9 +288,7 @@ void run_line_task(const LineRows& t, const Call& call, int64_t task, const Pack
     if (t.copies) copy_lines(t, call, b, group, copied);
   }
   const BlockImage image = image_of(t, call, b, group, copied);
-  const int64_t first = task % t.panel_groups * t.per_task;
-  const int64_t end = std::min(first + t.per_task, t.panels.count());
-  for (int64_t panel = first; panel < end; ++panel)
+  for (int64_t panel = t.tasks.begin(task), end = t.tasks.end(task); panel < end; ++panel)
     multiply_strips(t, call, b, image, group, panel, offsets, copied + t.copied_floats());
 }
 
@@ -351,7 +345,7 @@ int64_t lines_last_worker_floats(const ConvGeometry& g) {
 
 void run_lines_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const LineRows t(tile_kernels(), call.g);
-  for_tasks(pool, t.tasks(), t.grain(),
+  for_tasks(pool, t.tasks.count(), t.tasks.grain(t.most_pixels()),
             [&](int64_t task, int worker) { run_line_task(t, call, task, spaces, worker); });
 }
 

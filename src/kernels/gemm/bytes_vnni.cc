@@ -3,20 +3,14 @@
 #include "base/cpu.h"
 
 #if defined(__x86_64__)
-#ifdef __GNUC__
-#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 finds it in its own intrinsics
-#endif
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "kernels/simd/vnni.h"
+
 namespace sardonyx::kernels {
 namespace {
-
-#define SARDONYX_VNNI \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,bmi2,fma")))
 
 constexpr int64_t lanes = 16;
 constexpr int64_t quad_bytes = 4 * byte_panel_columns;  // of a panel

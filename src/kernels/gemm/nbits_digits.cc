@@ -3,19 +3,13 @@
 #include "base/cpu.h"
 
 #if defined(__x86_64__)
-#ifdef __GNUC__
-#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 finds it in its own intrinsics
-#endif
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/simd/vnni.h"
+
 namespace sardonyx::kernels {
 namespace {
-
-#define SARDONYX_DIGITS \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,bmi2")))
 
 constexpr int64_t chunk_values = 128;  // a vector of weights
 constexpr int64_t lane_values = 8;     // of which four bytes hold so many
@@ -42,7 +36,7 @@ int64_t chunks_of(const NBitsMatrix& b) {
 
 // One digit's products with weights, exactly. `centred`: with the weights less 8.
 template <bool centred>
-SARDONYX_DIGITS inline __m512i dot(const Chunk& chunk, int digit, __m512i low, __m512i high) {
+SARDONYX_VNNI inline __m512i dot(const Chunk& chunk, int digit, __m512i low, __m512i high) {
   __m512i sum = centred ? _mm512_load_si512(chunk.centres[digit]) : _mm512_setzero_si512();
   sum = _mm512_dpbusd_epi32(sum, low, _mm512_load_si512(chunk.digits[digit][0]));
   return _mm512_dpbusd_epi32(sum, high, _mm512_load_si512(chunk.digits[digit][1]));
@@ -50,19 +44,19 @@ SARDONYX_DIGITS inline __m512i dot(const Chunk& chunk, int digit, __m512i low, _
 
 // Shifts of whole numbers would wait for the same unit as their products.
 template <bool centred>
-SARDONYX_DIGITS inline __m512 dots(const Chunk& chunk, __m512i low, __m512i high) {
+SARDONYX_VNNI inline __m512 dots(const Chunk& chunk, __m512i low, __m512i high) {
   const __m512 base = _mm512_set1_ps(256);
   __m512 sum = _mm512_cvtepi32_ps(dot<centred>(chunk, 0, low, high));
   sum = _mm512_fmadd_ps(sum, base, _mm512_cvtepi32_ps(dot<centred>(chunk, 1, low, high)));
   return _mm512_fmadd_ps(sum, base, _mm512_cvtepi32_ps(dot<centred>(chunk, 2, low, high)));
 }
 
-SARDONYX_DIGITS inline __mmask16 first(int64_t count) {
+SARDONYX_VNNI inline __mmask16 first(int64_t count) {
   return static_cast<__mmask16>(
       _bzhi_u32(0xffff, static_cast<unsigned>(std::max<int64_t>(0, count))));
 }
 
-SARDONYX_DIGITS bool arrange_chunk(const float* values, int64_t count, Chunk& out) {
+SARDONYX_VNNI bool arrange_chunk(const float* values, int64_t count, Chunk& out) {
   __m512 v[8];
   __m512 most = _mm512_setzero_ps(), total = most;
   __mmask16 odd = 0;
@@ -134,7 +128,7 @@ struct Layout {
 
 // The sums of the lanes of up to four vectors, each in the same order.
 template <int count>
-SARDONYX_DIGITS inline void total(const __m512 (&sums)[count], float (&out)[4]) {
+SARDONYX_VNNI inline void total(const __m512 (&sums)[count], float (&out)[4]) {
   __m256 halves[4];
   for (int i = 0; i < 4; ++i) {
     const __m512 v = i < count ? sums[i] : _mm512_setzero_ps();
@@ -149,7 +143,7 @@ enum class Zeros { plain, bytes, floats };
 
 // Of the blocks that have a share in a chunk, for each lane that of its block.
 template <Zeros zeros>
-SARDONYX_DIGITS inline __m512 zeros_of(const NBitsMatrix& b, int64_t at, __mmask16 some) {
+SARDONYX_VNNI inline __m512 zeros_of(const NBitsMatrix& b, int64_t at, __mmask16 some) {
   if constexpr (zeros == Zeros::bytes)
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(some, b.zeros + at)));
   if constexpr (zeros == Zeros::floats) return _mm512_maskz_loadu_ps(some, b.float_zeros + at);
@@ -157,8 +151,8 @@ SARDONYX_DIGITS inline __m512 zeros_of(const NBitsMatrix& b, int64_t at, __mmask
 }
 
 template <int rows, int columns, Zeros zeros>
-SARDONYX_DIGITS void columns_of(const NBitsMatrix& b, const Layout& layout, const DigitJob& job,
-                                int64_t column) {
+SARDONYX_VNNI void columns_of(const NBitsMatrix& b, const Layout& layout, const DigitJob& job,
+                              int64_t column) {
   const __m512i block_of_lane = _mm512_load_si512(layout.block_of_lane);
   const __m512i nibble = _mm512_set1_epi8(15);
   __m512 sums[rows][columns];

@@ -1,4 +1,4 @@
-// Reductions over any set of axes, ArgMax and ArgMin.
+// Reductions over any set of axes.
 #pragma once
 
 #include <cstdint>
@@ -46,11 +46,5 @@ bool supports(ReduceOp op, ElementType type);
 // the least integer, min +inf or the greatest, logarithms -inf. NaN gives NaN.
 void reduce(ReduceOp op, ElementType type, const ReducePlan& plan, const void* x, void* y,
             ThreadPool& pool);
-
-// Along the middle of [outer, n, inner], y is [outer, inner]: where the largest (or smallest)
-// element is, the last of several if select_last. NaN counts as both largest and smallest.
-// Throws Error (run_failed) for n = 0 with any output.
-void arg_extreme(bool largest, bool select_last, ElementType type, const void* x, int64_t* y,
-                 int64_t outer, int64_t n, int64_t inner, ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

@@ -10,6 +10,7 @@
 #include "kernels/rows/extremes.h"
 #include "kernels/rows/grain.h"
 #include "kernels/rows/row_math.h"
+#include "kernels/rows/short_softmax.h"
 #include "kernels/rows/values.h"
 
 namespace sardonyx::kernels {

@@ -6,7 +6,7 @@
 
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/unary.h"
-#include "kernels/rows/row_math.h"
+#include "kernels/rows/short_softmax.h"
 
 namespace sardonyx::ops::ml {
 namespace {
