@@ -239,6 +239,9 @@ class Layout {
     if (op == "Split" || op == "Softmax" || op == "LogSoftmax") return along_axis(node);
     if (op == "Slice") return slice(node);
     if (op == "Pad") return pad(node);
+    if (op == "Resize") return resize(node);
+    if (op == "SpaceToDepth") return internal(node);
+    if (op == "DepthToSpace") return depth_to_space(node);
     if (reductions.contains(op)) return reduction(node);
     return false;
   }
@@ -558,6 +561,70 @@ class Layout {
     node.inputs.resize(4);
     node.inputs[0] = as_last(node.inputs[0]);
     node.inputs[3] = add_integers(*axes, "axes");
+    emit(std::move(node));
+    return true;
+  }
+
+  bool depth_to_space(ir::Node& node) {
+    const ir::Attribute* mode = node.find("mode");
+    if (mode != nullptr && mode->s && *mode->s == "CRD" && puts_blocks_first(node)) {
+      std::erase_if(node.attributes, [](const ir::Attribute& a) { return a.name == "mode"; });
+    }
+    return internal(node);
+  }
+
+  // Reorders the output channels of the convolution right before, of which nothing else reads the
+  // output, from [channel, block, block] to [block, block, channel]: pixels then move as a whole.
+  bool puts_blocks_first(const ir::Node& node) {
+    const std::string& x = node.inputs[0];
+    if (!is_last(x) || uses_[x] != 1) return false;
+    ir::Node& conv = graph_.nodes.back();
+    const auto absent = [&](size_t i) { return conv.inputs.size() <= i || conv.inputs[i].empty(); };
+    const Tensor* weights = conv.inputs.size() > 1 ? constant(conv.inputs[1]) : nullptr;
+    const Tensor* bias = absent(2) ? nullptr : constant(conv.inputs[2]);
+    const int64_t block = attr_int(node, "blocksize", 0);
+    if (conv.op_type != "Conv" || conv.domain != "sardonyx" || conv.outputs[0] != last_.at(x) ||
+        weights == nullptr || attr_int(conv, "group", 1) != 1 || !(absent(2) || bias != nullptr) ||
+        !absent(3) || !absent(4) || block < 2 || block > weights->shape()[0] ||
+        weights->shape()[0] % (block * block) != 0)
+      return false;
+    conv.inputs[1] = add_constant(blocks_first(*weights, block * block), conv.inputs[1]);
+    if (bias != nullptr)
+      conv.inputs[2] = add_constant(blocks_first(*bias, block * block), conv.inputs[2]);
+    return true;
+  }
+
+  // Rows [n, blocks] as [blocks, n].
+  static Tensor blocks_first(const Tensor& rows, int64_t blocks) {
+    const Tensor held = ir::aligned(rows);
+    Tensor result(held.element_type(), held.shape());
+    const int64_t n = held.shape()[0] / blocks;
+    const auto bytes = static_cast<int64_t>(held.byte_size()) / held.shape()[0];
+    const auto* from = static_cast<const std::byte*>(held.data());
+    auto* to = static_cast<std::byte*>(result.mutable_data());
+    for (int64_t block = 0; block < blocks; ++block)
+      for (int64_t i = 0; i < n; ++i)
+        to = std::copy_n(from + (i * blocks + block) * bytes, bytes, to);
+    return result;
+  }
+
+  // Of an image that goes on with channels last; another is mostly smaller before it than behind.
+  // Its other inputs speak of the axes in the order of the attribute.
+  bool resize(ir::Node& node) {
+    if (!is_last(node.inputs[0]) || !wanted_last_.contains(node.outputs[0])) return false;
+    const int64_t rank = rank_of(node.inputs[0]);
+    std::vector<int64_t> axes(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), int64_t{0});
+    if (const ir::Attribute* given = node.find("axes"))
+      axes.assign(given->ints.begin(), given->ints.end());
+    for (int64_t& axis : axes) {
+      axis += axis < 0 ? rank : 0;
+      if (axis < 0 || axis >= rank) return false;
+      axis = moved(axis, rank);
+    }
+    std::erase_if(node.attributes, [](const ir::Attribute& a) { return a.name == "axes"; });
+    node.attributes.push_back(ops::ints_attribute("axes", std::move(axes)));
+    node.inputs[0] = as_last(node.inputs[0]);
     emit(std::move(node));
     return true;
   }
