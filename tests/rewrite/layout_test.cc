@@ -207,6 +207,50 @@ TEST(Layout, ResizeThatNoConvolutionFollowsReadsPlanes) {
   test::ThreeWays(model).check(test::picture({1, 4, 6, 5}), 2e-5);
 }
 
+// Fewer pixels are convolved, where enlarging what comes out is the same.
+TEST(Layout, PointwiseConvolutionsGoBeforeWhatEnlarges) {
+  const std::string scales = "  s = Constant<value_floats = [1.0, 1.0, 2.0, 3.0]>()\n",
+                    columns = "  s = Constant<value_floats = [3.0, 1.0]>()\n",
+                    smaller = "  s = Constant<value_floats = [1.0, 1.0, 4.0, 0.9]>()\n",
+                    channels = "  s = Constant<value_floats = [1.0, 2.0, 2.0, 2.0]>()\n";
+  struct Case {
+    std::string rest;
+    int64_t channels;
+    bool first;
+  };
+  const Case cases[] = {
+      {scales + "  q = Resize(p, , s)\n  r = Conv(q, w, k)", 10, true},
+      {scales + "  q = Resize(p, , s)\n  o = Conv(q, w, k)\n  r = Relu(o)", 10, true},
+      {scales + "  q = Resize<mode = \"linear\">(p, , s)\n  r = Conv(q, w, k)", 10, true},
+      {columns + "  q = Resize<mode = \"linear\", axes = [-1, 2]>(p, , s)\n  r = Conv(q, w)", 10,
+       true},
+      {scales + "  q = Resize<mode = \"linear\">(p, , s)\n  o = Conv(q, w, k)\n  r = Relu(o)", 10,
+       false},
+      {scales + "  q = Resize<mode = \"cubic\">(p, , s)\n  r = Conv(q, w, k)", 10, false},
+      {scales + "  q = Resize(p, , s)\n  o = Conv(q, w, k)\n  r = Concat<axis = 1>(o, q)", 22,
+       false},
+      {scales + "  q = Resize(p, , s)\n  r = Conv<strides = [1, 2]>(q, w, k)", 10, false},
+      {scales + "  q = Resize(p, , s)\n  r = Conv<pads = [0, 1, 0, 0]>(q, w, k)", 10, false},
+      {smaller + "  q = Resize(p, , s)\n  r = Conv(q, w, k)", 10, false},
+      {channels + "  q = Resize(p, , s)\n  r = Conv(q, o2)", 10, false},
+  };
+  for (const auto& [rest, channels, first] : cases) {
+    SCOPED_TRACE(rest);
+    const Model model =
+        between(constant("w", "10, 12, 1, 1", 120) + constant("o2", "10, 24, 1, 1", 240) +
+                    constant("k", "10", 10) + rest,
+                channels);
+    const auto list = Session(model, {.threads = 1}).steps();
+    std::vector<std::string> kernels;
+    for (const StepDescription& step : list) kernels.push_back(step.kernel.substr(0, 6));
+    const auto resize = std::ranges::find(kernels, "resize");
+    EXPECT_EQ(std::count(kernels.begin(), resize, "conv.p") == 2, first);
+    EXPECT_EQ(steps(model, "transpose"), 2);
+    const test::ThreeWays ways(model);
+    for (const int64_t size : {2, 5, 20}) ways.check(test::picture({2, 4, size, size + 1}), 2e-5);
+  }
+}
+
 TEST(Layout, BlocksOfPixelsStayWithChannelsLast) {
   struct Case {
     std::string rest;

@@ -266,14 +266,16 @@ def resize(maker: Maker) -> None:
         if maker.chance(0.6):
             factor_of = maker.random.choice((2, 2, 3))
             scales = maker.weight(np.array([1, 1, *[factor_of] * rank], np.float32))
-            maker.add("Resize", [x, "", scales], (n, c, *(size * factor_of for size in sizes)), **more)
+            y = maker.add("Resize", [x, "", scales], (n, c, *(size * factor_of for size in sizes)), **more)
         else:
             out = [max(1, int(size * maker.random.choice((0.5, 0.7, 1, 1.4, 2)))) for size in sizes]
             axes = maker.random.sample(range(rank), rank)
             asked = maker.ints(*(out[axis] for axis in axes))
-            maker.add("Resize", [x, "", "", asked], (n, c, *out), axes=[axis + 2 for axis in axes], **more)
+            y = maker.add("Resize", [x, "", "", asked], (n, c, *out), axes=[axis + 2 for axis in axes], **more)
             how = "fractions"
         maker.exact = False
+        if maker.chance(0.4) and (y := conv(maker, y)) and maker.chance(0.5):
+            activation(maker, y)
         maker.steps |= mode == "nearest" and how != "asymmetric"
 
 
