@@ -274,14 +274,17 @@ class Layout {
   // The constant weights of a ConvTranspose that has a form with channels last.
   const Tensor* transposed_weights(const ir::Node& node) const {
     const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
-    return ops::refuses_phases(ops::NodeView(node, nullptr), w).empty() ? w : nullptr;
+    const ops::NodeView view(node, nullptr);
+    const bool any =
+        ops::refuses_phases(view, w).empty() || ops::refuses_depthwise(view, w).empty();
+    return any ? w : nullptr;
   }
 
   bool conv_transpose(ir::Node& node) {
     const std::string& x = node.inputs[0];
     const Tensor* w = transposed_weights(node);
     if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
-        w->rank() != rank_of(x) || !pays(x, w->shape()[1]))
+        w->rank() != rank_of(x) || !pays(x, w->shape()[1] * attr_int(node, "group", 1)))
       return false;
     return internal(node);
   }

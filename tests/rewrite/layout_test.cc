@@ -80,6 +80,35 @@ TEST(Layout, TransposedConvolutionsTakeInWhatFollows) {
   }
 }
 
+// Between two convolutions: x is N x 4 x H x W, p has 12 channels, r has `channels` and goes on.
+Model between(const std::string& rest, int64_t channels = 12, std::string_view inputs = "") {
+  return Model::from_text(
+      fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                  "g (float[N, 4, H, W] x{0}) => (float[a, b, c, d] y) {{\n{1}{2}{3}"
+                  "  p = Conv(x, v, t)\n{4}\n  y = Conv(r, u)\n}}\n",
+                  inputs, constant("v", "12, 4, 1, 1", 48), constant("t", "12", 12),
+                  constant("u", fmt::format("8, {}, 1, 1", channels), 8 * channels), rest));
+}
+
+// One channel of each to every output channel.
+TEST(Layout, DepthwiseTransposedConvolutions) {
+  const std::string weights = constant("w", "12, 1, 4, 3", 144) + constant("k", "12", 12);
+  for (const std::string_view attributes :
+       {"strides = [2, 2], pads = [1, 1, 1, 1]", "strides = [3, 1], output_padding = [2, 0]",
+        "strides = [2, 5], output_shape = [9, 11]", "auto_pad = \"SAME_LOWER\", strides = [2, 2]",
+        "pads = [0, 2, 3, 0]"}) {
+    SCOPED_TRACE(attributes);
+    const Model model =
+        between(weights + fmt::format("  m = ConvTranspose<group = 12, {}>(p, w, k)\n"
+                                      "  r = Relu(m)",
+                                      attributes));
+    EXPECT_EQ(steps(model, "conv_transpose.depthwise_last"), 1);
+    EXPECT_EQ(steps(model, "transpose"), 2);
+    const test::ThreeWays ways(model);
+    for (const int64_t size : {1, 5, 20}) ways.check(test::picture({2, 4, size, size + 1}), 2e-5);
+  }
+}
+
 TEST(Layout, NormalisationsStayWithChannelsLast) {
   for (const std::string_view norm :
        {"InstanceNormalization(p, s, t)", "GroupNormalization<num_groups = 3>(p, s, t)"}) {
@@ -131,16 +160,6 @@ TEST(Layout, GroupNormalizationAroundInstances) {
     const test::ThreeWays ways(model);
     for (const int64_t size : {2, 5, 20}) ways.check(test::picture({2, 4, size, 12}), 2e-5);
   }
-}
-
-// Between two convolutions: x is N x 4 x H x W, p has 12 channels, r has `channels` and goes on.
-Model between(const std::string& rest, int64_t channels = 12, std::string_view inputs = "") {
-  return Model::from_text(
-      fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
-                  "g (float[N, 4, H, W] x{0}) => (float[a, b, c, d] y) {{\n{1}{2}{3}"
-                  "  p = Conv(x, v, t)\n{4}\n  y = Conv(r, u)\n}}\n",
-                  inputs, constant("v", "12, 4, 1, 1", 48), constant("t", "12", 12),
-                  constant("u", fmt::format("8, {}, 1, 1", channels), 8 * channels), rest));
 }
 
 TEST(Layout, ResizeStaysWithChannelsLast) {

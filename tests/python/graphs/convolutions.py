@@ -77,7 +77,7 @@ def turned_conv(maker: Maker) -> None:
     if x := image(maker):
         n, c, *sizes = maker.shapes[x]
         group = maker.random.choice([1, 1, c])
-        each = maker.random.choice((1, 2, 4))
+        each = maker.random.choice((1, 2, 4) if group == 1 else (1, 1, 2))
         kernel, stride = maker.random.choice((1, 2, 3, 4)), maker.random.choice((1, 2, 2))
         pad = maker.random.randint(0, kernel // 2)
         extra = maker.random.randrange(stride)
