@@ -219,13 +219,14 @@ Resize::Resize(const ResizeOptions& options, std::span<const ResizeAxis> axes) :
   in_count_ = *in_count;
   out_count_ = *out_count;
   largest_step();
+  if (out_count_ == 0) return;
   for (size_t d = 0; d < tables_.size(); ++d) {
     if (tables_[d].identity) continue;
     ++active_;
     last_ = d;
   }
   for (size_t d = last_ + 1; d < tables_.size(); ++d) pixel_ *= tables_[d].out;
-  if (options.mode == ResizeMode::nearest || out_count_ == 0 || active_ == 0 || active_ > 2) return;
+  if (options.mode == ResizeMode::nearest || active_ == 0 || active_ > 2) return;
   const Table& last = tables_[last_];
   const Table* other = across().table;
   const int64_t taps = other == nullptr ? 1 : other->taps;
