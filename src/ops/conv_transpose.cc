@@ -2,11 +2,13 @@
 // are groups or dilations, as a matrix product that makes columns, and their sum into images. And
 // its fused form (domain "sardonyx", for what runs as convolutions; see
 // ops/families/conv_transpose.h): inputs X, W, B?, nothing, and a constant factor for the weights
-// of each output channel?; attribute channels_last: X and Y are N x spatial x C.
+// of each output channel?; attribute channels_last: X and Y are N x spatial x C. With channels
+// last, and nothing fused, depthwise ones have a form as well.
 #include <algorithm>
 
 #include "base/checked.h"
 #include "kernels/conv/columns.h"
+#include "kernels/conv/depthwise_transposed.h"
 #include "kernels/conv/transposed.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
@@ -150,17 +152,22 @@ ConvShape shape_at_bind(const BindContext& bind, const Settings& s, bool channel
   return shape;
 }
 
-}  // namespace
-
-std::string_view refuses_phases(const NodeView& node, const Tensor* w) {
+std::string_view refuses_weights(const Tensor* w) {
   if (w == nullptr) return "W is not constant";
   if (!computes_in_float(w->element_type())) return "sums of double";
   if (w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 || w->size() == 0)
     return "W has a form of no kernel";
+  return {};
+}
+
+// Channels, group, kernel, strides and dilations.
+ConvShape shape_of_weights(const NodeView& node, const Tensor& w) {
   ConvShape shape;
-  shape.rank = static_cast<int>(w->rank()) - 2;
+  shape.rank = static_cast<int>(w.rank()) - 2;
   shape.group = node.attr_int("group", 1);
-  std::copy(w->shape().begin() + 2, w->shape().end(), shape.kernel.begin());
+  shape.in_channels = w.shape()[0];
+  shape.out_channels = w.shape()[1] * shape.group;
+  std::copy(w.shape().begin() + 2, w.shape().end(), shape.kernel.begin());
   const auto take = [&](std::string_view name, ConvShape::Dims& to) {
     const auto list = node.attr_ints(name);
     if (list && list->size() == static_cast<size_t>(shape.rank))
@@ -168,7 +175,20 @@ std::string_view refuses_phases(const NodeView& node, const Tensor* w) {
   };
   take("strides", shape.stride);
   take("dilations", shape.dilation);
-  return kernels::refuses_transposed(shape);
+  return shape;
+}
+
+}  // namespace
+
+std::string_view refuses_phases(const NodeView& node, const Tensor* w) {
+  const std::string_view reason = refuses_weights(w);
+  return reason.empty() ? kernels::refuses_transposed(shape_of_weights(node, *w)) : reason;
+}
+
+std::string_view refuses_depthwise(const NodeView& node, const Tensor* w) {
+  const std::string_view reason = refuses_weights(w);
+  return reason.empty() ? kernels::refuses_depthwise_transposed(shape_of_weights(node, *w))
+                        : reason;
 }
 
 namespace {
@@ -230,6 +250,40 @@ std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const Settings& settin
         s.wide.finish<float>(run, 0);
       });
   step->traits().unread_inputs = {1, 4};
+  return step;
+}
+
+// --- Depthwise, channels last --------------------------------------------------------------------
+
+std::unique_ptr<Step> prepare_depthwise(PrepareContext& ctx, const Settings& settings) {
+  const Tensor& w = *ctx.constant(1);
+  const int64_t bytes = w.size() * static_cast<int64_t>(sizeof(float));
+  const auto packed = ctx.packed<Tensor>(
+      1, fmt::format("transposed depthwise {} {}", to_string(w.shape()), name_of(w.element_type())),
+      bytes, [w](ThreadPool& pool) {
+        const Tensor values = as_floats(w, pool);
+        Tensor made(ElementType::float32, Shape{w.size()});
+        kernels::pack_depthwise_transposed(w.shape()[0], w.size() / w.shape()[0],
+                                           values.elements<float>().data(),
+                                           made.mutable_elements<float>().data());
+        return made;
+      });
+  auto step = make_step<PhasesState>(
+      "conv_transpose.depthwise_last",
+      [settings](BindContext& bind, PhasesState& s) {
+        ScratchLayout layout;
+        s.shape = shape_at_bind(bind, settings, true);
+        for (const int i : {0, 2}) s.wide.plan_in(bind, i, ElementType::float32, layout);
+        s.wide.plan_out(bind, 0, ElementType::float32, layout);
+        bind.need_scratch(layout.bytes());
+      },
+      [packed](RunContext& run, const PhasesState& s) {
+        kernels::depthwise_transposed(
+            s.shape, s.wide.in<float>(run, 0), packed->get(run.pool()).elements<float>().data(),
+            s.wide.in<float>(run, 2), s.wide.out<float>(run, 0), run.pool());
+        s.wide.finish<float>(run, 0);
+      });
+  step->traits().unread_inputs = {1};
   return step;
 }
 
@@ -311,6 +365,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const std::string_view reason = refuses_phases(ctx, ctx.constant(1));
   if (reason.empty()) return prepare_phases(ctx, settings);
   ctx.refuse("conv_transpose.phases", std::string(reason));
+  if (has_channels_last(ctx) && refuses_depthwise(ctx, ctx.constant(1)).empty())
+    return prepare_depthwise(ctx, settings);
   if (!ctx.node().domain.empty())
     ctx.fail(ErrorCode::internal, "the fused form must run as convolutions");
   return prepare_columns(settings, compute);

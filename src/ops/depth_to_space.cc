@@ -1,5 +1,7 @@
-// DepthToSpace and SpaceToDepth: channels to blocks of pixels and back.
+// DepthToSpace and SpaceToDepth: channels to blocks of pixels and back; the internal forms (domain
+// "sardonyx", attribute channels_last) on N x H x W x C.
 #include "ops/families/moving.h"
+#include "ops/families/window.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -16,13 +18,14 @@ bool depth_first(const NodeView& node) {
   return mode == "DCR";
 }
 
-const Dims* image(InferContext& ctx) {
+// N x C x H x W, whatever the layout.
+std::optional<Dims> image(InferContext& ctx) {
   const auto& in = ctx.shape(0);
   if (in && in->size() != 4)
     ctx.fail("the input must have rank 4, N x C x H x W; it has {}", in->size());
   depth_first(ctx);
   if (!in) ctx.set(0, ctx.element(0), ctx.unknown_shape(4));
-  return in ? &*in : nullptr;
+  return channels_first(ctx, in);
 }
 
 Dim divided(InferContext& ctx, const Dim& size, const Dim& by, std::string_view what) {
@@ -34,20 +37,20 @@ Dim divided(InferContext& ctx, const Dim& size, const Dim& by, std::string_view 
 
 void infer_depth_to_space(InferContext& ctx) {
   const Dim block = block_of(ctx);
-  const auto* in = image(ctx);
-  if (in == nullptr) return;
+  const auto in = image(ctx);
+  if (!in) return;
   const Dim depth =
       divided(ctx, (*in)[1], block * block, "the channels must be a multiple of blocksize squared");
-  ctx.set(0, ctx.element(0), {(*in)[0], depth, (*in)[2] * block, (*in)[3] * block});
+  ctx.set(0, ctx.element(0), in_layout(ctx, {(*in)[0], depth, (*in)[2] * block, (*in)[3] * block}));
 }
 
 void infer_space_to_depth(InferContext& ctx) {
   const Dim block = block_of(ctx);
-  const auto* in = image(ctx);
-  if (in == nullptr) return;
+  const auto in = image(ctx);
+  if (!in) return;
   const Dim height = divided(ctx, (*in)[2], block, "the height must be a multiple of blocksize");
   const Dim width = divided(ctx, (*in)[3], block, "the width must be a multiple of blocksize");
-  ctx.set(0, ctx.element(0), {(*in)[0], (*in)[1] * block * block, height, width});
+  ctx.set(0, ctx.element(0), in_layout(ctx, {(*in)[0], (*in)[1] * block * block, height, width}));
 }
 
 std::unique_ptr<Step> prepare_depth_to_space(PrepareContext& ctx) {
@@ -77,8 +80,51 @@ std::unique_ptr<Step> prepare_space_to_depth(PrepareContext& ctx) {
       });
 }
 
+// --- Channels last -------------------------------------------------------------------------------
+
+// Between pixels [n, h, w, block, block, c] of one image, `deep`, and lines [n, h, block, w, block,
+// c] of the other. Where blocks come first, all of a pixel's line of a block is one run.
+kernels::StridedCopy plan_last(const BindContext& bind, int64_t block, bool blocks_first,
+                               bool to_space) {
+  const auto deep = to_space ? bind.in_shape(0) : bind.out_shape(0);
+  const int64_t n = deep[0], h = deep[1], w = deep[2], all = deep[3], c = all / (block * block);
+  const int64_t dims[] = {n, h, w, block, block, c};
+  const int64_t pixels[] = {h * w * all,
+                            w * all,
+                            all,
+                            blocks_first ? block * c : block,
+                            blocks_first ? c : 1,
+                            blocks_first ? 1 : block * block};
+  const int64_t lines[] = {h * w * all, w * all, block * c, w * block * c, c, 1};
+  return kernels::plan_strided(dims, to_space ? pixels : lines, to_space ? lines : pixels, 0, 0,
+                               bind.in_size(0), bind.out_size(0));
+}
+
+std::unique_ptr<Step> prepare_last(PrepareContext& ctx, std::string kernel, bool to_space) {
+  return make_copy_step(
+      ctx, std::move(kernel),
+      [block = block_of(ctx), depth_first = depth_first(ctx), to_space](const BindContext& bind) {
+        return plan_last(bind, block, depth_first, to_space);
+      });
+}
+
+std::unique_ptr<Step> prepare_depth_to_space_last(PrepareContext& ctx) {
+  return prepare_last(ctx, "depth_to_space.last", true);
+}
+std::unique_ptr<Step> prepare_space_to_depth_last(PrepareContext& ctx) {
+  return prepare_last(ctx, "space_to_depth.last", false);
+}
+
 constexpr Operator operators[] = {
     {.name = "DepthToSpace", .infer = infer_depth_to_space, .prepare = prepare_depth_to_space},
+    {.name = "DepthToSpace",
+     .domain = "sardonyx",
+     .infer = infer_depth_to_space,
+     .prepare = prepare_depth_to_space_last},
+    {.name = "SpaceToDepth",
+     .domain = "sardonyx",
+     .infer = infer_space_to_depth,
+     .prepare = prepare_space_to_depth_last},
     {.name = "SpaceToDepth", .infer = infer_space_to_depth, .prepare = prepare_space_to_depth},
 };
 

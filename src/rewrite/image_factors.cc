@@ -82,7 +82,9 @@ class Factors {
 
   bool factor(size_t i) {
     const auto conv = last_conv(index_, i);
-    if (!conv || !conv->pointwise() || index_.node(i).inputs.size() > 5) return false;
+    if (!conv || !conv->pointwise() || !kernels::takes_input_factors(conv->shape) ||
+        index_.node(i).inputs.size() > 5)
+      return false;
     const std::string product = index_.node(i).inputs[0];
     if (!factor_pays(product, conv->shape.out_channels)) return false;
     const size_t m = index_.producer_index(product);

@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ir/origin.h"
@@ -239,6 +240,9 @@ class Layout {
     if (op == "Split" || op == "Softmax" || op == "LogSoftmax") return along_axis(node);
     if (op == "Slice") return slice(node);
     if (op == "Pad") return pad(node);
+    if (op == "Resize") return resize(node);
+    if (op == "SpaceToDepth") return internal(node);
+    if (op == "DepthToSpace") return depth_to_space(node);
     if (reductions.contains(op)) return reduction(node);
     return false;
   }
@@ -261,6 +265,7 @@ class Layout {
       return false;
     const bool residual = node.inputs.size() > 3 && !node.inputs[3].empty();
     if (residual && !is_float_image(node.inputs[3])) return false;
+    if (goes_before_resize(node, *w)) return true;
     node.inputs[0] = as_last(x);
     if (residual) node.inputs[3] = as_last(node.inputs[3]);
     return internal_form(node);
@@ -269,14 +274,17 @@ class Layout {
   // The constant weights of a ConvTranspose that has a form with channels last.
   const Tensor* transposed_weights(const ir::Node& node) const {
     const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
-    return ops::refuses_phases(ops::NodeView(node, nullptr), w).empty() ? w : nullptr;
+    const ops::NodeView view(node, nullptr);
+    const bool any =
+        ops::refuses_phases(view, w).empty() || ops::refuses_depthwise(view, w).empty();
+    return any ? w : nullptr;
   }
 
   bool conv_transpose(ir::Node& node) {
     const std::string& x = node.inputs[0];
     const Tensor* w = transposed_weights(node);
     if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
-        w->rank() != rank_of(x) || !pays(x, w->shape()[1]))
+        w->rank() != rank_of(x) || !pays(x, w->shape()[1] * attr_int(node, "group", 1)))
       return false;
     return internal(node);
   }
@@ -562,6 +570,142 @@ class Layout {
     return true;
   }
 
+  bool depth_to_space(ir::Node& node) {
+    const ir::Attribute* mode = node.find("mode");
+    if (mode != nullptr && mode->s && *mode->s == "CRD" && puts_blocks_first(node)) {
+      std::erase_if(node.attributes, [](const ir::Attribute& a) { return a.name == "mode"; });
+    }
+    return internal(node);
+  }
+
+  // Reorders the output channels of the convolution right before, of which nothing else reads the
+  // output, from [channel, block, block] to [block, block, channel]: pixels then move as a whole.
+  bool puts_blocks_first(const ir::Node& node) {
+    const std::string& x = node.inputs[0];
+    if (!is_last(x) || uses_[x] != 1) return false;
+    ir::Node& conv = graph_.nodes.back();
+    const auto absent = [&](size_t i) { return conv.inputs.size() <= i || conv.inputs[i].empty(); };
+    const Tensor* weights = conv.inputs.size() > 1 ? constant(conv.inputs[1]) : nullptr;
+    const Tensor* bias = absent(2) ? nullptr : constant(conv.inputs[2]);
+    const int64_t block = attr_int(node, "blocksize", 0);
+    if (conv.op_type != "Conv" || conv.domain != "sardonyx" || conv.outputs[0] != last_.at(x) ||
+        weights == nullptr || attr_int(conv, "group", 1) != 1 || !(absent(2) || bias != nullptr) ||
+        !absent(3) || !absent(4) || block < 2 || block > weights->shape()[0] ||
+        weights->shape()[0] % (block * block) != 0)
+      return false;
+    conv.inputs[1] = add_constant(blocks_first(*weights, block * block), conv.inputs[1]);
+    if (bias != nullptr)
+      conv.inputs[2] = add_constant(blocks_first(*bias, block * block), conv.inputs[2]);
+    return true;
+  }
+
+  // Rows [n, blocks] as [blocks, n].
+  static Tensor blocks_first(const Tensor& rows, int64_t blocks) {
+    const Tensor held = ir::aligned(rows);
+    Tensor result(held.element_type(), held.shape());
+    const int64_t n = held.shape()[0] / blocks;
+    const auto bytes = static_cast<int64_t>(held.byte_size()) / held.shape()[0];
+    const auto* from = static_cast<const std::byte*>(held.data());
+    auto* to = static_cast<std::byte*>(result.mutable_data());
+    for (int64_t block = 0; block < blocks; ++block)
+      for (int64_t i = 0; i < n; ++i)
+        to = std::copy_n(from + (i * blocks + block) * bytes, bytes, to);
+    return result;
+  }
+
+  // Of an image that goes on with channels last; another is mostly smaller before it than behind.
+  // Its other inputs speak of the axes in the order of the attribute.
+  bool resize(ir::Node& node) {
+    if (!is_last(node.inputs[0]) || !wanted_last_.contains(node.outputs[0])) return false;
+    const int64_t rank = rank_of(node.inputs[0]);
+    std::vector<int64_t> axes(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), int64_t{0});
+    if (const ir::Attribute* given = node.find("axes"))
+      axes.assign(given->ints.begin(), given->ints.end());
+    for (int64_t& axis : axes) {
+      axis += axis < 0 ? rank : 0;
+      if (axis < 0 || axis >= rank) return false;
+    }
+    if (enlarges_planes(node, axes)) enlarged_.insert(node.outputs[0]);
+    for (int64_t& axis : axes) axis = moved(axis, rank);
+    std::erase_if(node.attributes, [](const ir::Attribute& a) { return a.name == "axes"; });
+    node.attributes.push_back(ops::ints_attribute("axes", std::move(axes)));
+    node.inputs[0] = as_last(node.inputs[0]);
+    emit(std::move(node));
+    return true;
+  }
+
+  // Whether constant scales make planes larger, and each pixel of them a mean of pixels. Scales of
+  // batches and channels are left out then.
+  bool enlarges_planes(ir::Node& node, std::vector<int64_t>& axes) {
+    const auto word = [&](std::string_view name, std::string_view fallback) {
+      const ir::Attribute* a = node.find(name);
+      return a != nullptr && a->s ? std::string_view(*a->s) : fallback;
+    };
+    const std::string_view mode = word("mode", "nearest");
+    const Tensor* given = node.inputs.size() == 3 ? constant(node.inputs[2]) : nullptr;
+    if ((mode != "nearest" && mode != "linear") || given == nullptr ||
+        word("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" ||
+        given->element_type() != ElementType::float32 || given->rank() != 1 ||
+        given->size() != static_cast<int64_t>(axes.size()))
+      return false;
+    const Tensor held = ir::aligned(*given);
+    std::vector<int64_t> planes;
+    std::vector<float> scales;
+    double growth = 1;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const float scale = held.elements<float>()[i];
+      if (scale < 1 || (axes[i] < 2 && scale != 1)) return false;
+      if (axes[i] < 2) continue;
+      planes.push_back(axes[i]), scales.push_back(scale);
+      growth *= scale;
+    }
+    if (!(growth >= 2)) return false;
+    axes = std::move(planes);
+    node.inputs[1].clear();
+    node.inputs[2] = add_constant(Tensor::of<float>(scales, {static_cast<int64_t>(scales.size())}),
+                                  node.inputs[2]);
+    return true;
+  }
+
+  // A pointwise convolution right behind what enlarges planes goes before it, where there are fewer
+  // pixels: nearest pixels stay what they are, and means of pixels as long as nothing but the
+  // convolution is taken of them.
+  bool goes_before_resize(ir::Node& conv, const Tensor& weights) {
+    const std::string x = conv.inputs[0];
+    if (!enlarged_.contains(x) || !is_last(x) || uses_[x] != 1 || conv.outputs.size() != 1 ||
+        graph_.nodes.back().outputs[0] != last_.at(x) || !keeps_pixels(conv, weights))
+      return false;
+    const ir::Attribute* mode = graph_.nodes.back().find("mode");
+    const bool nearest = mode == nullptr || !mode->s || *mode->s == "nearest";
+    if (!nearest && conv.find("activation") != nullptr) return false;
+    if (conv.name.empty()) ir::keep_source(conv);
+    ir::Node resize = std::move(graph_.nodes.back());
+    graph_.nodes.pop_back();
+    only_last_.erase(x);
+    last_.erase(x);
+    conv.inputs[0] = resize.inputs[0];
+    resize.inputs[0] = new_name(conv.outputs[0], "small");
+    resize.outputs[0] = std::exchange(conv.outputs[0], resize.inputs[0]);
+    conv.domain = "sardonyx";
+    conv.attributes.push_back(ops::int_attribute("channels_last", 1));
+    graph_.nodes.push_back(std::move(conv));
+    emit(std::move(resize));
+    return true;
+  }
+
+  // One tap, no strides or pads, and no other image is added.
+  static bool keeps_pixels(const ir::Node& conv, const Tensor& weights) {
+    const auto all = [&](std::string_view name, int64_t wanted) {
+      const ir::Attribute* a = conv.find(name);
+      return a == nullptr || std::ranges::all_of(a->ints, [&](int64_t n) { return n == wanted; });
+    };
+    return std::all_of(weights.shape().begin() + 2, weights.shape().end(),
+                       [](int64_t n) { return n == 1; }) &&
+           all("strides", 1) && all("pads", 0) &&
+           (conv.inputs.size() <= 3 || conv.inputs[3].empty());
+  }
+
   bool reduction(ir::Node& node) {
     const int64_t rank = rank_of(node.inputs[0]);
     if (node.inputs.size() < 2 || node.inputs[1].empty()) return false;
@@ -656,6 +800,7 @@ class Layout {
   std::unordered_map<std::string, std::string> last_;  // twins with channels last
   std::set<std::string> only_last_;                    // values of which only the twin exists
   std::set<std::string> wanted_last_;  // what something after it takes with channels last
+  std::set<std::string> enlarged_;     // by constant scales of their planes
   std::unordered_map<std::string, int> uses_;
   int64_t counter_ = 0;
 };

@@ -82,11 +82,12 @@ bool computes(const ir::Node& node) {
   return node.domain.empty() && kinds.contains(node.op_type);
 }
 
-// Operators that only move elements: they follow what they are given.
+// Operators that move elements, or add up a few: they follow what they are given.
 bool moves(const ir::Node& node) {
   static const std::unordered_set<std::string_view> kinds = {
-      "Concat", "Expand", "Flatten", "Gather",    "Identity",  "Reshape",
-      "Slice",  "Split",  "Squeeze", "Transpose", "Unsqueeze", "Where"};
+      "Concat",  "DepthToSpace", "Expand",    "Flatten", "Gather",       "Identity",
+      "Pad",     "Reshape",      "Resize",    "Slice",   "SpaceToDepth", "Split",
+      "Squeeze", "Transpose",    "Unsqueeze", "Where"};
   return node.domain.empty() && kinds.contains(node.op_type);
 }
 

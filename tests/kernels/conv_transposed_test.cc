@@ -5,6 +5,7 @@
 #include <random>
 
 #include "gemm_support.h"
+#include "kernels/conv/depthwise_transposed.h"
 #include "rows_support.h"
 #include "sanitized.h"
 
@@ -164,6 +165,77 @@ TEST(TransposedConv, NothingToRead) {
     s.channels_last = last;
     check(s);
   }
+}
+
+// Each channel is a transposed convolution of its own.
+void check_depthwise(const ConvShape& s) {
+  const Grid g(s);
+  const int64_t ins = count_of(g.in), outs = count_of(g.out), taps = count_of(g.kernel);
+  const int64_t channels = s.in_channels;
+  SCOPED_TRACE(testing::Message() << "rank " << s.rank << " channels " << channels << " in "
+                                  << g.in[0] << " " << g.in[1] << " " << g.in[2] << " kernel "
+                                  << g.kernel[0] << " " << g.kernel[1] << " " << g.kernel[2]
+                                  << " stride " << g.stride[0] << " " << g.stride[1] << " "
+                                  << g.stride[2] << " pad " << g.pad[0] << " " << g.pad[1] << " "
+                                  << g.pad[2] << " out " << g.out[0] << " " << g.out[1] << " "
+                                  << g.out[2]);
+  Guarded x(s.batch * channels * ins, 1), w(channels * taps, 1), packed(channels * taps, 1);
+  fill_random(x.data(), x.size(), 1);
+  fill_random(w.data(), w.size(), 2);
+  const auto bias = random_floats(channels, -1, 1, 4);
+  pack_depthwise_transposed(channels, taps, w.data(), packed.data());
+  const auto run = [&](ThreadPool& pool) {
+    Guarded y(s.batch * channels * outs, 1);
+    depthwise_transposed(s, x.data(), packed.data(), bias.data(), y.data(), pool);
+    EXPECT_TRUE(y.intact());
+    return std::vector<float>(y.data(), y.data() + y.size());
+  };
+  const auto y = run(one_thread());
+  expect_same_bits(y, run(two_threads()));
+  std::vector<double> wanted(y.size());
+  for (size_t o = 0; o < y.size(); ++o)
+    wanted[o] = static_cast<double>(bias[o % static_cast<size_t>(channels)]);
+  for (int64_t i = 0; i < s.batch * ins * taps; ++i) {
+    const int64_t n = i / taps / ins, from = i / taps % ins, t = i % taps;
+    const int64_t at[3] = {from / (g.in[1] * g.in[2]), from / g.in[2] % g.in[1], from % g.in[2]},
+                  tap[3] = {t / (g.kernel[1] * g.kernel[2]), t / g.kernel[2] % g.kernel[1],
+                            t % g.kernel[2]};
+    int64_t to[3];
+    bool inside = true;
+    for (int k = 0; k < 3; ++k) {
+      to[k] = at[k] * g.stride[k] + tap[k] - g.pad[k];
+      inside = inside && to[k] >= 0 && to[k] < g.out[k];
+    }
+    for (int64_t c = 0; inside && c < channels; ++c)
+      wanted[static_cast<size_t>((n * outs + Grid::at(g.out, to[0], to[1], to[2])) * channels +
+                                 c)] += static_cast<double>(x[(n * ins + from) * channels + c]) *
+                                        static_cast<double>(w[c * taps + t]);
+  }
+  expect_near(y, wanted, 1e-6 * std::sqrt(static_cast<double>(taps)) + 1e-6);
+}
+
+TEST(TransposedConv, Depthwise) {
+  each_target([] {
+    std::mt19937 engine(1);
+    const auto draw = [&](int64_t low, int64_t high) {
+      return std::uniform_int_distribution<int64_t>(low, high)(engine);
+    };
+    for (int i = 0; i < times(300); ++i) {
+      ConvShape s;
+      s.rank = static_cast<int>(draw(1, 3));
+      s.batch = draw(1, 2);
+      s.channels_last = true;
+      s.in_channels = s.out_channels = s.group = draw(0, 9) == 0 ? draw(60, 140) : draw(1, 40);
+      for (size_t k = 0; k < static_cast<size_t>(s.rank); ++k) {
+        s.in[k] = draw(0, 6), s.stride[k] = draw(1, 4), s.kernel[k] = draw(1, 7);
+        s.pad_begin[k] = draw(-1, 4);
+        const int64_t full = (s.in[k] - 1) * s.stride[k] + s.kernel[k] - s.pad_begin[k];
+        s.out[k] = std::max<int64_t>(1, full + draw(-3, 3));
+      }
+      check_depthwise(s);
+      if (testing::Test::HasFailure()) return;
+    }
+  });
 }
 
 }  // namespace

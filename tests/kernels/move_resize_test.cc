@@ -1,6 +1,7 @@
 // Resize against values of the standard's reference evaluator, and against what must hold.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -261,6 +262,107 @@ TEST(Resize, NearestRepeats) {
                 narrow_wanted);
     }
   }
+}
+
+// Images with channels last against the same with channels first: [n, c, h, w] in, h and w out.
+struct Pixels {
+  int64_t n, c, h, w, out_h, out_w;
+
+  std::vector<ResizeAxis> axes(bool last) const {
+    const ResizeAxis rows{h, out_h, double(out_h) / double(h)},
+        columns{w, out_w, double(out_w) / double(w)};
+    if (last) return {{n, n, 1}, rows, columns, {c, c, 1}};
+    return {{n, n, 1}, {c, c, 1}, rows, columns};
+  }
+  int64_t in() const { return n * c * h * w; }
+  int64_t out() const { return n * c * out_h * out_w; }
+};
+template <class T>
+std::vector<T> channels_last(const std::vector<T>& x, int64_t channels, int64_t plane) {
+  std::vector<T> y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const int64_t image = at / plane / channels, c = at / plane % channels, p = at % plane;
+    y[static_cast<size_t>((image * plane + p) * channels + c)] = x[i];
+  }
+  return y;
+}
+
+template <class T>
+void expect_nearest_pixels(const Pixels& p, const ResizeOptions& options, ElementType type) {
+  std::vector<T> x(static_cast<size_t>(p.in()));
+  std::iota(x.begin(), x.end(), T{});
+  const auto planes = resized(Resize(options, p.axes(false)), type, x, p.out(), one_thread());
+  const auto turned = channels_last(x, p.c, p.h * p.w);
+  for (ThreadPool* pool : {&one_thread(), &two_threads()}) {
+    EXPECT_EQ(resized(Resize(options, p.axes(true)), type, turned, p.out(), *pool),
+              channels_last(planes, p.c, p.out_h * p.out_w));
+  }
+}
+
+constexpr Pixels pixels[] = {{1, 64, 7, 9, 14, 18},    {2, 3, 5, 4, 15, 8},   {1, 100, 6, 5, 9, 5},
+                             {3, 17, 1, 1, 6, 4},      {1, 33, 9, 8, 4, 11},  {1, 512, 4, 4, 8, 8},
+                             {1, 20, 1, 200, 1, 1000}, {2, 37, 30, 3, 7, 40}, {1, 16, 5, 5, 5, 5}};
+
+TEST(Resize, NearestPixels) {
+  test::each_target([&] {
+    for (const Pixels& p : pixels) {
+      for (const CoordinateMode mode : {CoordinateMode::asymmetric, CoordinateMode::half_pixel}) {
+        const ResizeOptions options{.coordinates = mode, .nearest = NearestMode::floor};
+        expect_nearest_pixels<uint8_t>(p, options, ElementType::uint8);
+        expect_nearest_pixels<int16_t>(p, options, ElementType::int16);
+        expect_nearest_pixels<int32_t>(p, options, ElementType::int32);
+        expect_nearest_pixels<double>(p, options, ElementType::float64);
+      }
+    }
+  });
+}
+
+TEST(Resize, SumsOfPixels) {
+  test::each_target([&] {
+    for (const Pixels& p : pixels) {
+      const auto x = test::random_floats(p.in());
+      const std::vector<double> wide(x.begin(), x.end());
+      const auto turned = channels_last(x, p.c, p.h * p.w);
+      for (const ResizeMode mode : {ResizeMode::linear, ResizeMode::cubic}) {
+        for (const bool antialias : {false, true}) {
+          const ResizeOptions options{
+              .mode = mode, .exclude_outside = p.n == 2, .antialias = antialias};
+          const Resize resize(options, p.axes(true));
+          const auto y = resized(resize, ElementType::float32, turned, p.out(), one_thread());
+          test::expect_same_bits(
+              y, resized(resize, ElementType::float32, turned, p.out(), two_threads()));
+          const auto wanted =
+              channels_last(resized(Resize(options, p.axes(false)), ElementType::float64, wide,
+                                    p.out(), one_thread()),
+                            p.c, p.out_h * p.out_w);
+          for (size_t i = 0; i < y.size(); ++i)
+            ASSERT_NEAR(y[i], wanted[i], 4e-6) << i << " of " << p.c << " channels";
+        }
+      }
+    }
+  });
+}
+
+// What has no weight is not read, and images whose other axes stand between the two that change.
+TEST(Resize, SumsOfPixelsReadWhatTheyNeed) {
+  std::vector<float> x(static_cast<size_t>(2 * 3 * 4 * 18), 1.0f);
+  for (size_t i = 0; i < x.size(); i += 18) x[i] = static_cast<float>(i / 18 % 4);
+  const ResizeAxis axes[] = {{2, 4, 2}, {3, 3, 1}, {4, 7, 1.75}, {18, 18, 1}};
+  const ResizeOptions options{.mode = ResizeMode::linear,
+                              .coordinates = CoordinateMode::align_corners};
+  test::each_target([&] {
+    const auto y =
+        resized(Resize(options, axes), ElementType::float32, x, 4 * 3 * 7 * 18, two_threads());
+    for (size_t i = 0; i < y.size(); ++i)
+      ASSERT_FLOAT_EQ(y[i], i % 18 == 0 ? static_cast<float>(i / 18 % 7) / 2 : 1.0f) << i;
+    auto odd = x;
+    std::fill_n(odd.begin() + 18, 18, std::numeric_limits<float>::infinity());
+    const auto z =
+        resized(Resize(options, axes), ElementType::float32, odd, 4 * 3 * 7 * 18, one_thread());
+    for (size_t i = 0; i < z.size(); ++i) ASSERT_FALSE(std::isnan(z[i])) << i;
+    EXPECT_FLOAT_EQ(z[0], 0);
+  });
 }
 
 // 17 / 1.7 is 10, though the float32 nearest to 1.7 is larger.

@@ -80,6 +80,35 @@ TEST(Layout, TransposedConvolutionsTakeInWhatFollows) {
   }
 }
 
+// Between two convolutions: x is N x 4 x H x W, p has 12 channels, r has `channels` and goes on.
+Model between(const std::string& rest, int64_t channels = 12, std::string_view inputs = "") {
+  return Model::from_text(
+      fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                  "g (float[N, 4, H, W] x{0}) => (float[a, b, c, d] y) {{\n{1}{2}{3}"
+                  "  p = Conv(x, v, t)\n{4}\n  y = Conv(r, u)\n}}\n",
+                  inputs, constant("v", "12, 4, 1, 1", 48), constant("t", "12", 12),
+                  constant("u", fmt::format("8, {}, 1, 1", channels), 8 * channels), rest));
+}
+
+// One channel of each to every output channel.
+TEST(Layout, DepthwiseTransposedConvolutions) {
+  const std::string weights = constant("w", "12, 1, 4, 3", 144) + constant("k", "12", 12);
+  for (const std::string_view attributes :
+       {"strides = [2, 2], pads = [1, 1, 1, 1]", "strides = [3, 1], output_padding = [2, 0]",
+        "strides = [2, 5], output_shape = [9, 11]", "auto_pad = \"SAME_LOWER\", strides = [2, 2]",
+        "pads = [0, 2, 3, 0]"}) {
+    SCOPED_TRACE(attributes);
+    const Model model =
+        between(weights + fmt::format("  m = ConvTranspose<group = 12, {}>(p, w, k)\n"
+                                      "  r = Relu(m)",
+                                      attributes));
+    EXPECT_EQ(steps(model, "conv_transpose.depthwise_last"), 1);
+    EXPECT_EQ(steps(model, "transpose"), 2);
+    const test::ThreeWays ways(model);
+    for (const int64_t size : {1, 5, 20}) ways.check(test::picture({2, 4, size, size + 1}), 2e-5);
+  }
+}
+
 TEST(Layout, NormalisationsStayWithChannelsLast) {
   for (const std::string_view norm :
        {"InstanceNormalization(p, s, t)", "GroupNormalization<num_groups = 3>(p, s, t)"}) {
@@ -131,6 +160,178 @@ TEST(Layout, GroupNormalizationAroundInstances) {
     const test::ThreeWays ways(model);
     for (const int64_t size : {2, 5, 20}) ways.check(test::picture({2, 4, size, 12}), 2e-5);
   }
+}
+
+TEST(Layout, ResizeStaysWithChannelsLast) {
+  const std::string scales = "  s = Constant<value_floats = [1.0, 1.0, 2.0, 3.0]>()\n",
+                    sizes = "  i = Constant<value_ints = [7, 9]>()\n",
+                    smaller = "  s = Constant<value_floats = [0.6, 1.5]>()\n";
+  for (const std::string_view mode :
+       {"mode = \"nearest\", coordinate_transformation_mode = \"asymmetric\", "
+        "nearest_mode = \"floor\"",
+        "mode = \"linear\"", "mode = \"cubic\", exclude_outside = 1",
+        "mode = \"linear\", antialias = 1, coordinate_transformation_mode = \"align_corners\""}) {
+    for (const std::string& rest :
+         {scales + fmt::format("  r = Resize<{}>(p, , s)", mode),
+          sizes + fmt::format("  r = Resize<{}, axes = [2, -1]>(p, , , i)", mode),
+          sizes + fmt::format("  r = Resize<{}, axes = [3, 2], keep_aspect_ratio_policy = "
+                              "\"not_larger\">(p, , , i)",
+                              mode),
+          smaller + fmt::format("  q = Resize<{}, axes = [-1, 2]>(p, , s)\n  r = Relu(q)", mode)}) {
+      SCOPED_TRACE(rest);
+      const Model model = between(rest);
+      EXPECT_EQ(steps(model, "transpose"), 2);
+      const test::ThreeWays ways(model);
+      for (const int64_t size : {2, 5, 20}) ways.check(test::picture({2, 4, size, size + 1}), 2e-5);
+    }
+  }
+}
+
+// Two axes of a region of the image, and what lies outside of it.
+TEST(Layout, CroppedResizeStaysWithChannelsLast) {
+  const Model model = between(
+      "  i = Constant<value_ints = [9, 6]>()\n"
+      "  o = Constant<value = float[4] {0.1, -0.25, 0.9, 0.8}>()\n"
+      "  r = Resize<mode = \"linear\", coordinate_transformation_mode = \"tf_crop_and_resize\", "
+      "extrapolation_value = 2.5, axes = [3, 2]>(p, o, , i)");
+  EXPECT_EQ(steps(model, "transpose"), 2);
+  test::ThreeWays(model).check(test::picture({2, 4, 8, 11}), 2e-5);
+}
+
+// Sizes that come with a run.
+TEST(Layout, ResizeOfComputedSizes) {
+  const Model model = between("  r = Resize<mode = \"linear\">(p, , , i)", 12, ", int64[4] i");
+  EXPECT_EQ(steps(model, "transpose"), 2);
+  const std::vector<NamedValue> inputs = {{"x", test::picture({2, 4, 5, 6})},
+                                          {"i", Tensor::of<int64_t>({2, 12, 11, 9}, {4})}};
+  const Session planned(model, {.threads = 2}), plain(model, {.threads = 1, .plain = true});
+  const Tensor y = planned.run(inputs)[0].tensor(), wanted = plain.run(inputs)[0].tensor();
+  ASSERT_EQ(y.shape(), (Shape{2, 8, 11, 9}));
+  for (size_t i = 0; i < y.elements<float>().size(); ++i)
+    ASSERT_NEAR(y.elements<float>()[i], wanted.elements<float>()[i], 2e-5);
+}
+
+// Few pixels are turned rather than many.
+TEST(Layout, ResizeThatNoConvolutionFollowsReadsPlanes) {
+  const Model model =
+      Model::from_text(fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                                   "g (float[1, 4, 6, 5] x) => (float[a, b, c, d] y) {{\n{}"
+                                   "  s = Constant<value_floats = [1.0, 1.0, 2.0, 2.0]>()\n"
+                                   "  p = Conv(x, v)\n  r = Resize(p, , s)\n  y = Sigmoid(r)\n}}\n",
+                                   constant("v", "12, 4, 1, 1", 48)));
+  const auto list = Session(model, {.threads = 1}).steps();
+  ASSERT_EQ(list.size(), 5u);
+  EXPECT_EQ(list[2].kernel, "transpose.strided");
+  EXPECT_EQ(list[3].kernel, "resize.tables");
+  test::ThreeWays(model).check(test::picture({1, 4, 6, 5}), 2e-5);
+}
+
+// Fewer pixels are convolved, where enlarging what comes out is the same.
+TEST(Layout, PointwiseConvolutionsGoBeforeWhatEnlarges) {
+  const std::string scales = "  s = Constant<value_floats = [1.0, 1.0, 2.0, 3.0]>()\n",
+                    columns = "  s = Constant<value_floats = [3.0, 1.0]>()\n",
+                    smaller = "  s = Constant<value_floats = [1.0, 1.0, 4.0, 0.9]>()\n",
+                    channels = "  s = Constant<value_floats = [1.0, 2.0, 2.0, 2.0]>()\n";
+  struct Case {
+    std::string rest;
+    int64_t channels;
+    bool first;
+  };
+  const Case cases[] = {
+      {scales + "  q = Resize(p, , s)\n  r = Conv(q, w, k)", 10, true},
+      {scales + "  q = Resize(p, , s)\n  o = Conv(q, w, k)\n  r = Relu(o)", 10, true},
+      {scales + "  q = Resize<mode = \"linear\">(p, , s)\n  r = Conv(q, w, k)", 10, true},
+      {columns + "  q = Resize<mode = \"linear\", axes = [-1, 2]>(p, , s)\n  r = Conv(q, w)", 10,
+       true},
+      {scales + "  q = Resize<mode = \"linear\">(p, , s)\n  o = Conv(q, w, k)\n  r = Relu(o)", 10,
+       false},
+      {scales + "  q = Resize<mode = \"cubic\">(p, , s)\n  r = Conv(q, w, k)", 10, false},
+      {scales + "  q = Resize(p, , s)\n  o = Conv(q, w, k)\n  r = Concat<axis = 1>(o, q)", 22,
+       false},
+      {scales + "  q = Resize(p, , s)\n  r = Conv<strides = [1, 2]>(q, w, k)", 10, false},
+      {scales + "  q = Resize(p, , s)\n  r = Conv<pads = [0, 1, 0, 0]>(q, w, k)", 10, false},
+      {smaller + "  q = Resize(p, , s)\n  r = Conv(q, w, k)", 10, false},
+      {channels + "  q = Resize(p, , s)\n  r = Conv(q, o2)", 10, false},
+  };
+  for (const auto& [rest, channels, first] : cases) {
+    SCOPED_TRACE(rest);
+    const Model model =
+        between(constant("w", "10, 12, 1, 1", 120) + constant("o2", "10, 24, 1, 1", 240) +
+                    constant("k", "10", 10) + rest,
+                channels);
+    const auto list = Session(model, {.threads = 1}).steps();
+    std::vector<std::string> kernels;
+    for (const StepDescription& step : list) kernels.push_back(step.kernel.substr(0, 6));
+    const auto resize = std::ranges::find(kernels, "resize");
+    EXPECT_EQ(std::count(kernels.begin(), resize, "conv.p") == 2, first);
+    EXPECT_EQ(steps(model, "transpose"), 2);
+    const test::ThreeWays ways(model);
+    for (const int64_t size : {2, 5, 20}) ways.check(test::picture({2, 4, size, size + 1}), 2e-5);
+  }
+}
+
+TEST(Layout, BlocksOfPixelsStayWithChannelsLast) {
+  struct Case {
+    std::string rest;
+    int64_t channels, nodes;
+  };
+  const Case cases[] = {
+      {"  r = DepthToSpace<blocksize = 2>(p)", 3, 5},
+      {"  r = DepthToSpace<blocksize = 2, mode = \"CRD\">(p)", 3, 5},
+      {"  q = Relu(p)\n  r = DepthToSpace<blocksize = 2, mode = \"CRD\">(q)", 3, 5},
+      {"  q = DepthToSpace<blocksize = 2, mode = \"CRD\">(p)\n  r = Tanh(q)", 3, 6},
+      // What else reads the channels finds them as they were.
+      {"  q = DepthToSpace<blocksize = 2, mode = \"CRD\">(p)\n"
+       "  o = DepthToSpace<blocksize = 2, mode = \"DCR\">(p)\n  r = Sub(q, o)",
+       3, 7},
+      {"  o = MaxPool<kernel_shape = [1, 1]>(p)\n"
+       "  r = DepthToSpace<blocksize = 2, mode = \"CRD\">(o)",
+       3, 6},
+      {"  q = DepthToSpace<blocksize = 1, mode = \"CRD\">(p)\n  r = Tanh(q)", 12, 6},
+      {"  r = SpaceToDepth<blocksize = 2>(p)", 48, 5},
+      {"  r = SpaceToDepth<blocksize = 3>(p)", 108, 5},
+  };
+  for (const auto& [rest, channels, nodes] : cases) {
+    SCOPED_TRACE(rest);
+    const Model model = between(rest, channels);
+    EXPECT_EQ(steps(model, "transpose"), 2);
+    EXPECT_LE(steps(model, ""), nodes);
+    const test::ThreeWays ways(model);
+    for (const int64_t size : {6, 12, 24}) ways.check(test::picture({2, 4, size, size + 6}), 2e-5);
+  }
+}
+
+// Half precision is float32 from the first convolution to the last.
+TEST(Layout, HalfPrecisionGoesThroughWhatMovesPixels) {
+  for (const std::string_view rest :
+       {"r = Resize<mode = \"linear\">(p, , s)", "r = Resize(p, , s)", "r = Pad(p, q)",
+        "m = SpaceToDepth<blocksize = 2>(p)\n  r = DepthToSpace<blocksize = 2>(m)"}) {
+    for (const int half : {10, 16}) {
+      const Model model = Model::from_text(fmt::format(
+          "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+          "g (float[N, 4, H, W] x) => (float[a, b, c, d] y) {{\n{0}{1}"
+          "  s = Constant<value_floats = [1.0, 1.0, 2.0, 2.0]>()\n"
+          "  q = Constant<value_ints = [0, 0, 1, 2, 0, 0, 0, 1]>()\n"
+          "  h = Cast<to = {2}>(x)\n  vh = Cast<to = {2}>(v)\n  uh = Cast<to = {2}>(u)\n"
+          "  p = Conv(h, vh)\n  {3}\n  o = Conv(r, uh)\n  y = Cast<to = 1>(o)\n}}\n",
+          constant("v", "12, 4, 1, 1", 48), constant("u", "8, 12, 1, 1", 96), half, rest));
+      EXPECT_EQ(steps(model, "cast"), 4) << rest;  // around all of it
+      EXPECT_EQ(steps(model, "transpose"), 2) << rest;
+      test::ThreeWays(model).check(test::picture({1, 4, 8, 6}), half == 10 ? 2e-3 : 2e-2);
+    }
+  }
+}
+
+// A convolution of one channel is a depthwise one, which takes no factors of its input.
+TEST(Layout, GateOfOneChannel) {
+  const Model model = Model::from_text(fmt::format(
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[N, 1, 4, 8] x) => (float[a, b, c, d] y) {{\n{}{}{}"
+      "  p = GlobalAveragePool(x)\n  q = Conv(p, v)\n  r = Conv(q, u)\n  s = Sigmoid(r)\n"
+      "  m = Mul(x, s)\n  y = Conv(m, w)\n}}\n",
+      constant("v", "8, 1, 1, 1", 8), constant("u", "1, 8, 1, 1", 8),
+      constant("w", "1, 1, 1, 1", 1)));
+  test::ThreeWays(model).check(test::picture({2, 1, 4, 8}), 2e-5);
 }
 
 // Parameters that come with a run, and images without channels.

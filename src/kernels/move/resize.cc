@@ -219,14 +219,28 @@ Resize::Resize(const ResizeOptions& options, std::span<const ResizeAxis> axes) :
   in_count_ = *in_count;
   out_count_ = *out_count;
   largest_step();
-  if (options.mode == ResizeMode::nearest || out_count_ == 0 || tables_.empty()) return;
-  size_t last = tables_.size();
-  while (last-- > 0 && tables_[last].identity && tables_[last].out == 1) {
+  if (out_count_ == 0) return;
+  for (size_t d = 0; d < tables_.size(); ++d) {
+    if (tables_[d].identity) continue;
+    ++active_;
+    last_ = d;
   }
-  if (last >= tables_.size() || tables_[last].identity || tables_[last].in > resize_line_floats)
-    return;
-  last_ = last;
-  along_.emplace(tables_[last].index, tables_[last].weight, tables_[last].out, tables_[last].taps);
+  for (size_t d = last_ + 1; d < tables_.size(); ++d) pixel_ *= tables_[d].out;
+  if (options.mode == ResizeMode::nearest || active_ == 0 || active_ > 2) return;
+  const Table& last = tables_[last_];
+  const Table* other = across().table;
+  const int64_t taps = other == nullptr ? 1 : other->taps;
+  if (pixel_ > 1)
+    sums_ = last.taps <= most_pixel_terms && taps <= most_pixel_terms / last.taps;
+  else if (last.in <= resize_line_floats)
+    along_.emplace(last.index, last.weight, last.out, last.taps);
+}
+
+Resize::Across Resize::across() const {
+  int64_t passed = 1;
+  for (size_t d = last_; d-- > 0; passed *= tables_[d].out)
+    if (!tables_[d].identity) return {&tables_[d], passed};
+  return {};
 }
 
 // Elements of the largest tensor between two axes.
@@ -244,6 +258,7 @@ int64_t Resize::largest_step() const {
 
 int64_t Resize::scratch_bytes(ElementType type) const {
   if (options_.mode == ResizeMode::nearest) return 0;
+  if (type == ElementType::float32 && (along_ || sums_)) return 0;
   const Parts parts = parts_of(type);
   const auto width =
       static_cast<int64_t>(takes_double(parts.type) ? sizeof(double) : sizeof(float));
@@ -283,7 +298,67 @@ int64_t Resize::repeats(const Table& table) {
   return times;
 }
 
+template <class Body>
+void Resize::for_pixels(int64_t terms, ThreadPool& pool, Body&& body) const {
+  const int64_t width = tables_[last_].out, pixels = out_count_ / pixel_;
+  const int64_t grain = std::max<int64_t>(1, 2 * element_grain / (pixel_ * terms));
+  const auto run = [&](int64_t begin, int64_t end, int) {
+    while (begin < end) {
+      const int64_t line = begin / width, from = begin % width;
+      const int64_t to = std::min(width, from + end - begin);
+      body(line, from, to);
+      begin += to - from;
+    }
+  };
+  if (pixels <= grain) return run(0, pixels, 0);
+  pool.parallel_for(pixels, grain, run);
+}
+
+// Nearest; `width`: bytes of an element.
+void Resize::pick(int64_t width, const void* x, void* y, ThreadPool& pool) const {
+  const Table& last = tables_[last_];
+  const int64_t bytes = pixel_ * width;
+  for_pixels(1, pool, [&](int64_t line, int64_t begin, int64_t end) {
+    int64_t rest = line, source = 0, stride = 1;
+    for (size_t d = last_; d-- > 0; stride *= tables_[d].in, rest /= tables_[d].out)
+      source += tables_[d].index[static_cast<size_t>(rest % tables_[d].out)] * stride;
+    pick_pixels(
+        static_cast<const std::byte*>(x) + source * last.in * bytes,
+        std::span(last.index).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+        bytes, static_cast<std::byte*>(y) + (line * last.out + begin) * bytes);
+  });
+}
+
+void Resize::sum(const float* x, float* y, ThreadPool& pool) const {
+  const Table& last = tables_[last_];
+  const Across other = across();
+  const Table* table = other.table;
+  const int64_t taps = table == nullptr ? 1 : table->taps;
+  const int64_t line_floats = last.in * pixel_;
+  for_pixels(last.taps * taps / 2, pool, [&](int64_t line, int64_t begin, int64_t end) {
+    PixelTerm terms[most_pixel_terms] = {{0, 1}};
+    int64_t used = 1, first = line;  // the first line of the input
+    if (table != nullptr) {
+      const int64_t at = line / other.between % table->out * taps;
+      first = line / other.between / table->out * table->in * other.between + line % other.between;
+      used = 0;
+      for (int64_t t = 0; t < taps; ++t) {
+        const auto i = static_cast<size_t>(at + t);
+        if (table->weight[i] == 0) continue;
+        terms[used++] = {table->index[i] * other.between * line_floats, table->weight[i]};
+      }
+    }
+    const auto from = static_cast<size_t>(begin * last.taps);
+    const auto count = static_cast<size_t>((end - begin) * last.taps);
+    sum_pixels(x + first * line_floats, {terms, static_cast<size_t>(used)},
+               std::span(last.index).subspan(from, count), last.weight.data() + from, last.taps,
+               pixel_, y + (line * last.out + begin) * pixel_);
+  });
+}
+
 void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& pool) const {
+  if (pixel_ > 1 && active_ > 0 && type != ElementType::string)
+    return pick(cell_bytes(cell_of(type)), x, y, pool);
   by_cell(cell_of(type), [&](const auto& zero) {
     using T = std::remove_cvref_t<decltype(zero)>;
     const auto* from = static_cast<const T*>(x);
@@ -322,22 +397,24 @@ void Resize::run_nearest(ElementType type, const void* x, void* y, ThreadPool& p
   });
 }
 
-void Resize::run_lines(const Table* across, int64_t between, const float* x, float* y,
-                       ThreadPool& pool) const {
+void Resize::run_lines(const float* x, float* y, ThreadPool& pool) const {
   const Table& last = tables_[last_];
+  const Across other = across();
+  const Table* table = other.table;
+  const int64_t between = other.between;
   const int64_t rows = out_count_ / last.out;
-  const int64_t taps = across == nullptr ? 1 : across->taps;
+  const int64_t taps = table == nullptr ? 1 : table->taps;
   const auto run = [&](int64_t begin, int64_t end, int) {
     alignas(64) float line[resize_line_floats + resize_line_room];
     std::fill_n(line + last.in, resize_line_room, 0.0f);
     for (int64_t row = begin; row < end; ++row) {
-      if (across == nullptr) {
+      if (table == nullptr) {
         std::copy_n(x + row * last.in, last.in, line);
       } else {
-        const int64_t outer = row / between / across->out, middle = row % between;
-        const int64_t at = row / between % across->out * taps;
-        sum_lines(x + (outer * across->in * between + middle) * last.in, between * last.in,
-                  across->index.data() + at, across->weight.data() + at, taps, last.in, line);
+        const int64_t outer = row / between / table->out, middle = row % between;
+        const int64_t at = row / between % table->out * taps;
+        sum_lines(x + (outer * table->in * between + middle) * last.in, between * last.in,
+                  table->index.data() + at, table->weight.data() + at, taps, last.in, line);
       }
       along_->run(line, y + row * last.out);
     }
@@ -391,7 +468,7 @@ void Resize::run_axes(ElementType type, int64_t parts, const void* x, void* y, A
                       ThreadPool& pool) const {
   constexpr ElementType own =
       sizeof(A) == sizeof(float) ? ElementType::float32 : ElementType::float64;
-  A* buffers[2] = {scratch, scratch + largest_step() * parts};
+  A* buffers[2] = {scratch, scratch == nullptr ? nullptr : scratch + largest_step() * parts};
   const A* current = static_cast<const A*>(x);
   int next = 0;
   if (type != own) {
@@ -399,17 +476,14 @@ void Resize::run_axes(ElementType type, int64_t parts, const void* x, void* y, A
     current = buffers[0];
     next = 1;
   }
-  size_t active = 0;
-  for (const Table& table : tables_) active += !table.identity;
+  size_t active = active_;
   if constexpr (std::is_same_v<A, float>) {
-    if (parts == 1 && along_ && active <= 2) {
-      const Table* across = nullptr;
-      int64_t between = 1, passed = 1;
-      for (size_t d = last_; d-- > 0; passed *= tables_[d].out) {
-        if (!tables_[d].identity) across = &tables_[d], between = passed;
-      }
+    if (parts == 1 && (along_ || sums_)) {
       A* to = type == own ? static_cast<A*>(y) : buffers[next];
-      run_lines(across, between, current, to, pool);
+      if (sums_)
+        sum(current, to, pool);
+      else
+        run_lines(current, to, pool);
       return give(type, to, out_count_, y, pool);
     }
   }

@@ -73,21 +73,34 @@ class Resize {
   template <class A>
   static void run_axis(const Table& table, int64_t outer, int64_t inner, const A* x, A* y,
                        ThreadPool& pool);
-  // Where at most one axis changes besides that of `along_`: `across` (null: none), which is
-  // followed by `between` positions of others before that.
-  void run_lines(const Table* across, int64_t between, const float* x, float* y,
-                 ThreadPool& pool) const;
+  // The axis that changes besides the last one that does, and how many positions of others are
+  // between the two.
+  struct Across {
+    const Table* table = nullptr;  // null: none
+    int64_t between = 1;
+  };
+  Across across() const;
+  // Where at most two axes change, the last of them that of `along_`.
+  void run_lines(const float* x, float* y, ThreadPool& pool) const;
   template <class A>
   static void give(ElementType type, A* values, int64_t n, void* y, ThreadPool& pool);
   void run_nearest(ElementType type, const void* x, void* y, ThreadPool& pool) const;
+  // Where pixels of several elements stay as they are, as images with channels last have them:
+  // calls body(line, begin, end) for parts of the output's lines of pixels, on any thread.
+  template <class Body>
+  void for_pixels(int64_t terms, ThreadPool& pool, Body&& body) const;
+  void pick(int64_t width, const void* x, void* y, ThreadPool& pool) const;
+  void sum(const float* x, float* y, ThreadPool& pool) const;
   void extrapolate(ElementType type, void* y, ThreadPool& pool) const;
   int64_t largest_step() const;
 
   ResizeOptions options_;
   std::vector<Table> tables_;
-  // The last axis that has more than one position, where it changes.
-  std::optional<LineSums> along_;
-  size_t last_ = 0;
+  size_t active_ = 0;              // axes that change
+  size_t last_ = 0;                // the last of them
+  int64_t pixel_ = 1;              // elements of the axes behind it
+  bool sums_ = false;              // float32 is pixels that are summed in one pass
+  std::optional<LineSums> along_;  // of axis last_, where float32 is lines that are
   int64_t in_count_ = 1, out_count_ = 1;
 };
 

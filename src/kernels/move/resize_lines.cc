@@ -138,6 +138,87 @@ void SumAcross(const float* x, int64_t step, const int32_t* index, const double*
   if (i < n) AcrossVectors<1>(x + i, step, index, weight, taps, some, y + i);
 }
 
+// One pixel as often as it is wanted.
+void RepeatPixel(const uint32_t* x, int64_t words, int64_t times, uint32_t* y) {
+  const hn::ScalableTag<uint32_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= words; i += 2 * lanes) {
+    const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + lanes);
+    uint32_t* to = y + i;
+    for (int64_t k = 0; k < times; ++k, to += words)
+      hn::StoreU(a, d, to), hn::StoreU(b, d, to + lanes);
+  }
+  for (; i < words; i += lanes) {
+    const int64_t rest = HWY_MIN(words - i, lanes);
+    const auto some = hn::FirstN(d, static_cast<size_t>(rest));
+    const auto a = hn::MaskedLoad(some, d, x + i);
+    uint32_t* to = y + i;
+    for (int64_t k = 0; k < times; ++k, to += words) {
+      if (rest == lanes)
+        hn::StoreU(a, d, to);
+      else
+        hn::BlendedStore(a, some, d, to);
+    }
+  }
+}
+
+void PickPixels(const uint32_t* x, const int32_t* index, int64_t count, int64_t words,
+                uint32_t* y) {
+  for (int64_t o = 0; o < count;) {
+    int64_t times = 1;
+    while (o + times < count && index[o + times] == index[o]) ++times;
+    RepeatPixel(x + index[o] * words, words, times, y + o * words);
+    o += times;
+  }
+}
+
+template <int V, class Mask>
+HWY_INLINE void PixelVectors(const float* const* from, const float* weight, int64_t terms,
+                             int64_t at, Mask last, float* y) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  Vector sum[V];
+  for (int j = 0; j < V; ++j) sum[j] = hn::Zero(d);
+  for (int64_t t = 0; t < terms; ++t) {
+    const auto factor = hn::Set(d, weight[t]);
+    const float* x = from[t] + at;
+    for (int j = 0; j < V - 1; ++j)
+      sum[j] = hn::MulAdd(factor, hn::LoadU(d, x + j * lanes), sum[j]);
+    sum[V - 1] = hn::MulAdd(factor, hn::MaskedLoad(last, d, x + (V - 1) * lanes), sum[V - 1]);
+  }
+  for (int j = 0; j < V - 1; ++j) hn::StoreU(sum[j], d, y + at + j * lanes);
+  hn::BlendedStore(sum[V - 1], last, d, y + at + (V - 1) * lanes);
+}
+
+void SumPixel(const float* const* from, const float* weight, int64_t terms, int64_t n, float* y) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto all = hn::FirstN(d, hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) PixelVectors<4>(from, weight, terms, i, all, y);
+  for (; i + lanes <= n; i += lanes) PixelVectors<1>(from, weight, terms, i, all, y);
+  const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
+  if (i < n) PixelVectors<1>(from, weight, terms, i, some, y);
+}
+
+void SumPixels(const float* x, const PixelTerm* across, int64_t lines, const int32_t* index,
+               const double* along, int64_t count, int64_t taps, int64_t n, float* y) {
+  const float* from[most_pixel_terms];
+  float weight[most_pixel_terms];
+  for (int64_t o = 0; o < count; ++o, index += taps, along += taps, y += n) {
+    int64_t terms = 0;
+    for (int64_t a = 0; a < lines; ++a) {
+      for (int64_t t = 0; t < taps; ++t) {
+        weight[terms] = static_cast<float>(across[a].weight * along[t]);
+        from[terms] = x + across[a].at + index[t] * n;
+        terms += weight[terms] != 0;
+      }
+    }
+    SumPixel(from, weight, terms, n, y);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
 HWY_AFTER_NAMESPACE();
@@ -147,6 +228,8 @@ namespace sardonyx::kernels {
 
 HWY_EXPORT(SumAlong);
 HWY_EXPORT(SumAcross);
+HWY_EXPORT(PickPixels);
+HWY_EXPORT(SumPixels);
 
 LineSums::LineSums(const std::vector<int32_t>& indices, const std::vector<double>& weights,
                    int64_t out, int64_t taps)
@@ -173,6 +256,26 @@ void LineSums::run(const float* x, float* y) const { HWY_DYNAMIC_DISPATCH(SumAlo
 void sum_lines(const float* x, int64_t step, const int32_t* index, const double* weight,
                int64_t taps, int64_t n, float* y) {
   HWY_DYNAMIC_DISPATCH(SumAcross)(x, step, index, weight, taps, n, y);
+}
+
+void pick_pixels(const void* x, std::span<const int32_t> index, int64_t bytes, void* y) {
+  constexpr auto word = static_cast<int64_t>(sizeof(uint32_t));
+  if (bytes % word == 0) {
+    HWY_DYNAMIC_DISPATCH(PickPixels)
+    (static_cast<const uint32_t*>(x), index.data(), static_cast<int64_t>(index.size()),
+     bytes / word, static_cast<uint32_t*>(y));
+    return;
+  }
+  auto* to = static_cast<std::byte*>(y);
+  for (const int32_t from : index)
+    to = std::copy_n(static_cast<const std::byte*>(x) + from * bytes, bytes, to);
+}
+
+void sum_pixels(const float* x, std::span<const PixelTerm> across, std::span<const int32_t> index,
+                const double* weight, int64_t taps, int64_t n, float* y) {
+  HWY_DYNAMIC_DISPATCH(SumPixels)
+  (x, across.data(), static_cast<int64_t>(across.size()), index.data(), weight,
+   static_cast<int64_t>(index.size()) / taps, taps, n, y);
 }
 
 }  // namespace sardonyx::kernels

@@ -1,7 +1,10 @@
-// Weighted sums along and across lines of float32; for resize.cc.
+// Weighted sums along and across lines of float32, and lines of pixels, each so many elements in a
+// row; for resize.cc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace sardonyx::kernels {
@@ -32,5 +35,23 @@ class LineSums {
 // y[i] = Σ weight[t] * x[index[t] * step + i], i < n. What has no weight is not read.
 void sum_lines(const float* x, int64_t step, const int32_t* index, const double* weight,
                int64_t taps, int64_t n, float* y);
+
+// Pixels of a line one after the other: y has pixel index[0] of x, then pixel index[1] and so on,
+// each `bytes` long.
+void pick_pixels(const void* x, std::span<const int32_t> index, int64_t bytes, void* y);
+
+// One term of a sum of pixels: how many floats behind the first one it begins, and its factor.
+struct PixelTerm {
+  int64_t at;
+  double weight;
+};
+
+// y[o * n + i] = Σ over a in `across` and t of a.weight * weight[o, t] * x[a.at + index[o, t] * n +
+// i], i < n: pixels of n floats, `taps` of a line for each. index and weight are [pixels, taps].
+// What has no weight is not read. The weights of a pixel are multiplied in double.
+void sum_pixels(const float* x, std::span<const PixelTerm> across, std::span<const int32_t> index,
+                const double* weight, int64_t taps, int64_t n, float* y);
+// The most terms of one pixel.
+constexpr int64_t most_pixel_terms = 16;
 
 }  // namespace sardonyx::kernels

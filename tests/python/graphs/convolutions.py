@@ -77,7 +77,7 @@ def turned_conv(maker: Maker) -> None:
     if x := image(maker):
         n, c, *sizes = maker.shapes[x]
         group = maker.random.choice([1, 1, c])
-        each = maker.random.choice((1, 2, 4))
+        each = maker.random.choice((1, 2, 4) if group == 1 else (1, 1, 2))
         kernel, stride = maker.random.choice((1, 2, 3, 4)), maker.random.choice((1, 2, 2))
         pad = maker.random.randint(0, kernel // 2)
         extra = maker.random.randrange(stride)
@@ -253,18 +253,29 @@ def shuffle(maker: Maker) -> None:
 
 
 def resize(maker: Maker) -> None:
+    """By whole factors, or to any sizes, the axes in any order."""
     if x := image(maker):
         n, c, *sizes = maker.shapes[x]
+        rank = len(sizes)
         if np.prod(sizes) > 400:
             return
-        mode = maker.random.choice(("nearest", "linear")) if len(sizes) < 3 else "nearest"
-        factor_of = maker.random.choice((2, 2, 3))
-        scales = maker.weight(np.array([1, 1, *[factor_of] * len(sizes)], np.float32))
+        mode = maker.random.choice(("nearest", "linear", "linear", "cubic")[:4 if rank == 2 else 3]) if rank < 3 else "nearest"
         how = maker.random.choice(("asymmetric", "half_pixel", "align_corners"))
         more = {"nearest_mode": "floor"} if mode == "nearest" else {}
-        maker.add("Resize", [x, "", scales], (n, c, *(size * factor_of for size in sizes)), mode=mode,
-                  coordinate_transformation_mode=how, **more)
+        more |= {"mode": mode, "coordinate_transformation_mode": how}
+        if maker.chance(0.6):
+            factor_of = maker.random.choice((2, 2, 3))
+            scales = maker.weight(np.array([1, 1, *[factor_of] * rank], np.float32))
+            y = maker.add("Resize", [x, "", scales], (n, c, *(size * factor_of for size in sizes)), **more)
+        else:
+            out = [max(1, int(size * maker.random.choice((0.5, 0.7, 1, 1.4, 2)))) for size in sizes]
+            axes = maker.random.sample(range(rank), rank)
+            asked = maker.ints(*(out[axis] for axis in axes))
+            y = maker.add("Resize", [x, "", "", asked], (n, c, *out), axes=[axis + 2 for axis in axes], **more)
+            how = "fractions"
         maker.exact = False
+        if maker.chance(0.4) and (y := conv(maker, y)) and maker.chance(0.5):
+            activation(maker, y)
         maker.steps |= mode == "nearest" and how != "asymmetric"
 
 
@@ -305,10 +316,15 @@ def last_and_back(maker: Maker) -> None:
 def depth_to_space(maker: Maker) -> None:
     if x := image(maker, 2):
         n, c, h, w = maker.shapes[x]
-        if c % 4 == 0 and maker.chance(0.5):
-            maker.add("DepthToSpace", [x], (n, c // 4, 2 * h, 2 * w), blocksize=2, mode=maker.random.choice(("DCR", "CRD")))
-        elif h % 2 == 0 and w % 2 == 0:
-            maker.add("SpaceToDepth", [x], (n, 4 * c, h // 2, w // 2), blocksize=2)
+        block = maker.random.choice((2, 2, 3))
+        if maker.chance(0.5):
+            deep = maker.random.choice((1, 3, 8, 16)) * block**2
+            if c % block**2 or maker.chance(0.5):
+                x, c = conv(maker, x, deep, kept=True), deep
+            mode = maker.random.choice(("DCR", "CRD", "CRD"))
+            maker.add("DepthToSpace", [x], (n, c // block**2, block * h, block * w), blocksize=block, mode=mode)
+        elif h % block == 0 and w % block == 0:
+            maker.add("SpaceToDepth", [x], (n, block**2 * c, h // block, w // block), blocksize=block)
 
 
 def normalise(maker: Maker) -> None:
@@ -348,8 +364,8 @@ def around(maker: Maker) -> None:
         control.around(maker, x, keep)
 
 
-STEPS = [block] * 8 + [bottleneck, gate, gate, turned_conv, alone, alone, alone, pool, pool, whole_pool, join, join, split, shuffle, resize,
-                       pad, pad, last_and_back, depth_to_space, normalise, focus, around]
+STEPS = [block] * 8 + [bottleneck, gate, gate, turned_conv, alone, alone, alone, pool, pool, whole_pool, join, join, split, shuffle, resize, resize,
+                       pad, pad, last_and_back, depth_to_space, depth_to_space, normalise, focus, around]
 
 
 def make(seed: int) -> Graph:
