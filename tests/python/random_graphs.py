@@ -24,7 +24,7 @@ import onnx
 from graphs.maker import BFLOAT, HALF, Graph
 from onnx import numpy_helper
 
-FAMILIES = ("elements", "convolutions", "quantised", "attention")
+FAMILIES = ("elements", "convolutions", "quantised", "attention", "mutants")
 
 
 def write_runtime_outputs(graph: Graph, case: pathlib.Path) -> None:
@@ -55,6 +55,8 @@ def write_values(folder: pathlib.Path, kind: str, arrays) -> None:
 
 def write(family: str, folder: pathlib.Path, runtime: bool, seed: int) -> None:
     graph = importlib.import_module(f"graphs.{family}").make(seed)
+    if graph is None:
+        return
     case = folder / f"{family}-{seed:07}"
     for number, inputs in enumerate(graph.sets):
         data = case / f"test_data_set_{number}"
