@@ -7,6 +7,10 @@
 // - planned runs on one thread and on two, bit for bit;
 // - the first and the second run of a set, the second into tensors that the caller brings, bit for
 // bit, and the run of a session that has run nothing else;
+// - runs of all sets after runs that were cancelled or had no memory, and on several threads at the
+// same time, bit for bit;
+// - a session with other options (without fusing, exact, or packed early, by the name of the case)
+// and plain evaluation;
 // - planned runs and plain evaluation, bit for bit where comparison.json says "exact", or names the
 // output in "exact_outputs";
 // - plain evaluation and test_data_set_*/output_*.pb where there are such.
@@ -18,14 +22,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/bytes.h"
@@ -236,6 +243,60 @@ std::optional<Session> session_if_fitting(const fs::path& folder, int threads, b
   }
 }
 
+// Options that a session may have beside the usual ones.
+SessionOptions other_options(const fs::path& folder) {
+  SessionOptions options;
+  options.threads = 1;
+  switch (std::hash<std::string>()(folder.filename().string()) % 3) {
+    case 0: options.fuse = false; break;
+    case 1: options.exact = true; break;
+    default: options.pack_early = true; break;
+  }
+  return options;
+}
+
+// Ends early in one way or another, most of the time.
+void run_in_vain(const Session& session, const Set& set, size_t how) {
+  const std::atomic<bool> cancel = how % 2 == 1;
+  RunOptions options = limits();
+  options.cancel = &cancel;
+  if (how % 2 == 0) options.memory_limit = int64_t{1} << (how % 16);
+  try {
+    session.run(set.inputs, options);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::internal) throw;
+  }
+}
+
+// Whatever callers of one session at the same time make that is not what was `made`.
+std::vector<std::string> of_many_callers(const Session& session, const Case& one,
+                                         const std::vector<std::vector<Value>>& made) {
+  std::vector<std::string> found;
+  std::mutex mutex;
+  std::vector<std::thread> callers;
+  for (size_t caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (size_t i = 0; i < one.sets.size(); ++i) {
+        const size_t s = (i + caller) % one.sets.size();
+        if (made[s].empty()) continue;
+        std::optional<std::string> difference;
+        try {
+          const auto outputs = session.run(one.sets[s].inputs, limits());
+          for (size_t o = 0; o < outputs.size() && !difference; ++o)
+            difference = other_bits(outputs[o], made[s][o]);
+        } catch (const std::exception& error) {
+          difference = error.what();
+        }
+        if (!difference) continue;
+        const std::lock_guard lock(mutex);
+        found.push_back(fmt::format("set {}, with many callers: {}", s, *difference));
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  return found;
+}
+
 // What plain evaluation makes of the sets.
 std::vector<std::optional<std::vector<Value>>> plain_outputs(const fs::path& folder,
                                                              const Case& one) {
@@ -250,9 +311,12 @@ std::vector<std::optional<std::vector<Value>>> plain_outputs(const fs::path& fol
 std::vector<std::string> differences(const fs::path& folder) {
   const Case one = read_case(folder);
   const auto plain = plain_outputs(folder, one);
-  const bool runs = std::any_of(plain.begin(), plain.end(), [](const auto& x) { return !!x; });
+  // The model declares the sizes of the first set, if any.
+  const bool runs = plain[0].has_value();
   const auto single = session_if_fitting(folder, 1, false, !runs),
              pair = session_if_fitting(folder, 2, false, !runs);
+  std::optional<Session> other;
+  if (runs) other.emplace((folder / "model.onnx").string(), other_options(folder));
   if (!single || !pair) return {};
   std::vector<std::string> found;
   std::vector<std::vector<Value>> made;
@@ -266,18 +330,21 @@ std::vector<std::string> differences(const fs::path& folder) {
     const Set& set = one.sets[s];
     made.emplace_back();
     const auto& expected = plain[s];
-    const auto other = run_if_fitting(*pair, set,
+    const auto on_two = run_if_fitting(*pair, set,
                                       !expected        ? Allowed::anything
                                       : one.may_refuse ? Allowed::declared
                                                        : Allowed::nothing);
-    if (!expected || !other) continue;
+    if (!expected || !on_two || !other) continue;
     made[s] = single->run(set.inputs, limits());
     std::vector<Value> fresh;
+    const auto optioned = other->run(set.inputs, limits());
     if (one.sets.size() > 1) fresh = session_of(folder, 1, false).run(set.inputs, limits());
     for (size_t i = 0; i < expected->size(); ++i) {
       const std::string& name = one.graph.outputs[i].name;
-      note(s, i, "on two threads", other_bits((*other)[i], made[s][i]));
+      note(s, i, "on two threads", other_bits((*on_two)[i], made[s][i]));
       if (!fresh.empty()) note(s, i, "by a fresh session", other_bits(fresh[i], made[s][i]));
+      note(s, i, "with other options",
+           too_far(optioned[i], (*expected)[i], comparison_for(name, one.plan)));
       note(s, i, "planned against plain",
            too_far(made[s][i], (*expected)[i], comparison_for(name, one.plan)));
       if (i < set.expected.size()) {
@@ -288,10 +355,12 @@ std::vector<std::string> differences(const fs::path& folder) {
   }
   for (size_t s = one.sets.size(); s-- > 0;) {
     if (made[s].empty()) continue;
+    run_in_vain(*single, one.sets[s], s);
     const auto again = run_into(*single, one.sets[s], made[s]);
     for (size_t i = 0; i < again.size(); ++i)
       note(s, i, "run again", other_bits(again[i], made[s][i]));
   }
+  for (std::string& line : of_many_callers(*pair, one, made)) found.push_back(std::move(line));
   return found;
 }
 

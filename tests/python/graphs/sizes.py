@@ -136,8 +136,8 @@ def shuffled(net: Net, x: str, channels: int) -> str:
     """Channels dealt out, by a shape that the graph computes."""
     shape = net.add("Shape", x)
     part = lambda begin, end: net.add("Slice", shape, net.ints(begin), net.ints(end))
-    dealt = net.add("Reshape", x, net.add("Concat", part(0, 1), net.ints(2, channels // 2), part(2, 4), axis=0))
-    return net.add("Reshape", net.add("Transpose", dealt, perm=[0, 2, 1, 3, 4]), shape)
+    dealt = net.add("Reshape", x, net.add("Concat", part(0, 1), net.ints(2, channels // 2), part(2, 4), axis=0), allowzero=1)
+    return net.add("Reshape", net.add("Transpose", dealt, perm=[0, 2, 1, 3, 4]), shape, allowzero=1)
 
 
 def images(net: Net):
