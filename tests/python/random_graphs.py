@@ -24,7 +24,7 @@ import onnx
 from graphs.maker import BFLOAT, HALF, Graph
 from onnx import numpy_helper
 
-FAMILIES = ("elements", "convolutions", "quantised", "attention", "mutants", "sizes", "mixed")
+FAMILIES = ("elements", "convolutions", "quantised", "attention", "mutants", "sizes", "mixed", "limits")
 
 
 def write_runtime_outputs(graph: Graph, case: pathlib.Path) -> None:

@@ -111,7 +111,7 @@ def excited(net: Net, x: str, channels: int) -> str:
 
 def resized(net: Net, x: str) -> str:
     scales = net.constant(np.array([1, 1, *net.pick((2, 2), (0.5, 0.5), (1.5, 2), (3, 1))], np.float32))
-    mode, transform = net.pick(("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"))
+    mode, transform = net.pick(("nearest", "asymmetric"), ("linear", "half_pixel"))
     return net.add("Resize", x, "", scales, mode=mode, coordinate_transformation_mode=transform)
 
 
