@@ -69,9 +69,9 @@ struct Case {
 };
 
 Comparison comparison_of(const nlohmann::json& json) {
-  return {json.value("exact", false), json.value("worst", 0.0), json.value("mean", 0.0),
-          json.value("absolute", 0.0), json.value("bytes", 0.0),
-          json.value("exact_outputs", std::vector<std::string>())};
+  return {json.value("exact", false), json.value("worst", 0.0),
+          json.value("mean", 0.0),    json.value("absolute", 0.0),
+          json.value("bytes", 0.0),   json.value("exact_outputs", std::vector<std::string>())};
 }
 
 std::vector<Value> read_values(const fs::path& set, const char* prefix,
@@ -146,8 +146,7 @@ std::optional<std::string> tensor_too_far(const Tensor& actual, const Tensor& ex
                                           const Comparison& allowed) {
   if (expected.element_type() == ElementType::string)
     return conformance::difference(Value(actual), Value(expected), {0, 0});
-  const std::vector<double> a = conformance::numbers(actual),
-                            e = conformance::numbers(expected);
+  const std::vector<double> a = conformance::numbers(actual), e = conformance::numbers(expected);
   const ElementType type = expected.element_type();
   const bool is_bytes = type == ElementType::int8 || type == ElementType::uint8;
   const double aside = is_bytes ? std::max(allowed.absolute, allowed.bytes) : allowed.absolute;
@@ -159,8 +158,8 @@ std::optional<std::string> tensor_too_far(const Tensor& actual, const Tensor& ex
       continue;
     }
     if (allowed.exact || !std::isfinite(a[i]) || !std::isfinite(e[i]))
-      return fmt::format("element {} of {} is {} instead of {}", i,
-                         to_string(expected.shape()), a[i], e[i]);
+      return fmt::format("element {} of {} is {} instead of {}", i, to_string(expected.shape()),
+                         a[i], e[i]);
     const double by = std::max(0.0, std::abs(a[i] - e[i]) - aside);
     squares += e[i] * e[i], sum += by, ++count;
     if (by > worst) worst = by, place = i;
@@ -303,8 +302,8 @@ std::vector<std::optional<std::vector<Value>>> plain_outputs(const fs::path& fol
   std::vector<std::optional<std::vector<Value>>> outputs(one.sets.size());
   const auto session = session_if_fitting(folder, 1, true, one.may_refuse);
   for (size_t s = 0; session && s < one.sets.size(); ++s)
-    outputs[s] = run_if_fitting(
-        *session, one.sets[s], s > 0 || one.may_refuse ? Allowed::anything : Allowed::nothing);
+    outputs[s] = run_if_fitting(*session, one.sets[s],
+                                s > 0 || one.may_refuse ? Allowed::anything : Allowed::nothing);
   return outputs;
 }
 
@@ -331,9 +330,9 @@ std::vector<std::string> differences(const fs::path& folder) {
     made.emplace_back();
     const auto& expected = plain[s];
     const auto on_two = run_if_fitting(*pair, set,
-                                      !expected        ? Allowed::anything
-                                      : one.may_refuse ? Allowed::declared
-                                                       : Allowed::nothing);
+                                       !expected        ? Allowed::anything
+                                       : one.may_refuse ? Allowed::declared
+                                                        : Allowed::nothing);
     if (!expected || !on_two || !other) continue;
     made[s] = single->run(set.inputs, limits());
     std::vector<Value> fresh;

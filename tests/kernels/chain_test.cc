@@ -150,7 +150,9 @@ TEST_P(ChainTest, PaddingOnOneSide) {
     ConvChain chain;
     chain.depthwise = 1;
     const int64_t kernel = pick(2, 4), dilation = pick(1, 2), all = (kernel - 1) * dilation,
-                  begin = turn % 3 == 0 ? all : turn % 3 == 1 ? 0 : pick(0, static_cast<int>(all));
+                  begin = turn % 3 == 0   ? all
+                          : turn % 3 == 1 ? 0
+                                          : pick(0, static_cast<int>(all));
     ConvShape& first = chain.parts[chain.count++] =
         next(image, pick(1, 30), kernel, 1, dilation, begin, all - begin, 1);
     // Columns without padding need no copies, either.

@@ -11,8 +11,8 @@ namespace {
 
 // The message of the error that a run ends with.
 std::string refusal(const std::string& graph, const std::vector<NamedValue>& inputs) {
-  const Session session(
-      Model::from_text("<ir_version: 10, opset_import: [\"\" : 21]>\n" + graph), {.threads = 1});
+  const Session session(Model::from_text("<ir_version: 10, opset_import: [\"\" : 21]>\n" + graph),
+                        {.threads = 1});
   try {
     session.run(inputs);
   } catch (const Error& error) {

@@ -34,7 +34,8 @@ ConvShape lines_of(const ConvShape& whole, int64_t line, int64_t count) {
 }
 
 // So many lines where no window reaches beyond the image, or where one does: convolutions copy
-// lines with zeros around them only where they have to, at the first lines of an image, or the last.
+// lines with zeros around them only where they have to, at the first lines of an image, or the
+// last.
 ConvShape lines_anywhere(const ConvShape& whole, int64_t count, bool reach_beyond) {
   ConvShape s = lines_of(whole, 0, count);
   s.in[0] = (count - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 2;

@@ -65,9 +65,10 @@ std::optional<Dims> conv_output(InferContext& ctx, int images, int weights, int 
 void set_weights(ConvShape& shape, std::span<const int64_t> w, int64_t group) {
   const auto in_channels = checked_mul(w[1], group);
   if (!in_channels) {
-    throw Error(ErrorCode::run_failed,
-                fmt::format("weights of shape {} in {} groups read more channels than can be counted",
-                            to_string(w), group));
+    throw Error(
+        ErrorCode::run_failed,
+        fmt::format("weights of shape {} in {} groups read more channels than can be counted",
+                    to_string(w), group));
   }
   shape.group = group;
   shape.out_channels = w[0];
