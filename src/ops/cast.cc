@@ -107,6 +107,21 @@ ElementType target_of(const NodeView& node) {
   return type;
 }
 
+kernels::CastOptions options_of(const NodeView& node) {
+  kernels::CastOptions options;
+  options.saturate = node.attr_int("saturate", 1) != 0;
+  const std::string mode = node.attr_string("round_mode", "up");
+  if (mode == "up")
+    options.round_mode = kernels::RoundMode::up;
+  else if (mode == "down")
+    options.round_mode = kernels::RoundMode::down;
+  else if (mode == "nearest")
+    options.round_mode = kernels::RoundMode::nearest;
+  else
+    node.fail("round_mode must be up, down or nearest; got '{}'", mode);
+  return options;
+}
+
 // A float, in units, cut off towards zero.
 std::optional<Dim> cut_off(const Dim& units) {
   if (const auto exact = exact_div(units, float_unit)) return exact;
@@ -175,6 +190,7 @@ void pass_known(InferContext& ctx, ElementType to) {
 }
 
 void infer_as(InferContext& ctx, ElementType to) {
+  options_of(ctx);  // refuses what is none, also where nothing is left to convert
   ValueType type = ctx.type(0);
   type.kind = ir::TypeProto::Kind::tensor;
   type.element = to;
@@ -184,21 +200,6 @@ void infer_as(InferContext& ctx, ElementType to) {
 
 void infer_cast(InferContext& ctx) { infer_as(ctx, target_of(ctx)); }
 void infer_cast_like(InferContext& ctx) { infer_as(ctx, ctx.element(1)); }
-
-kernels::CastOptions options_of(const NodeView& node) {
-  kernels::CastOptions options;
-  options.saturate = node.attr_int("saturate", 1) != 0;
-  const std::string mode = node.attr_string("round_mode", "up");
-  if (mode == "up")
-    options.round_mode = kernels::RoundMode::up;
-  else if (mode == "down")
-    options.round_mode = kernels::RoundMode::down;
-  else if (mode == "nearest")
-    options.round_mode = kernels::RoundMode::nearest;
-  else
-    node.fail("round_mode must be up, down or nearest; got '{}'", mode);
-  return options;
-}
 
 std::unique_ptr<Step> make_cast(PrepareContext& ctx, ElementType from, ElementType to) {
   if (from == to) return make_view_step("cast.view");

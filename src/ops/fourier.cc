@@ -128,7 +128,8 @@ std::unique_ptr<Step> make_dft(const DftSettings& settings) {
         FourierShape shape;
         const int64_t axis =
             from_front(settings.axis ? *settings.axis : read_scalar(run, 2), x.size());
-        if (axis < 0 || axis + 1 >= static_cast<int64_t>(x.size()) || x.back() < 1 ||
+        const int64_t fewest_parts = settings.inverse && settings.onesided ? 2 : 1;
+        if (axis < 0 || axis >= static_cast<int64_t>(x.size()) - 1 || x.back() < fewest_parts ||
             x.back() > 2) {
           throw Error(ErrorCode::run_failed,
                       fmt::format("axis {} and {} parts do not fit a signal of shape {}", axis,

@@ -140,15 +140,20 @@ std::optional<std::string> compare(const infer::Known& known, const Value& value
   return std::nullopt;
 }
 
-// Integers divided by 0 have no value that inference could be held against.
-void refuse_division_by_zero(const ir::Node& node, const eval::Frame& frame) {
+// Integers divided by 0 have no value that inference could be held against, and of floats it takes
+// what divides for sizes above 0.
+void refuse_division_by_zero(const ir::Node& node, const eval::Frame& frame,
+                             const InferredModel& made) {
   if (node.op_type != "Div" && node.op_type != "Mod") return;
   const Value* divisor = frame.find(node.inputs[1]);
   if (divisor == nullptr || !divisor->is_tensor()) return;
   const Tensor& tensor = divisor->tensor();
+  const infer::Known* quotient = made.scope.find_here(node.outputs[0]);
+  const bool is_followed = quotient != nullptr && quotient->elements;
+  if (ops::has_float_elements(tensor.element_type()) && !is_followed) return;
   for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (integer_at(tensor, i) == 0)
-      throw Error(ErrorCode::run_failed, "divides integers by 0", ir::place_of(node));
+    if (known_at(tensor, i) == 0)
+      throw Error(ErrorCode::run_failed, "divides by 0", ir::place_of(node));
   }
 }
 
@@ -192,7 +197,7 @@ std::optional<std::string> check_run(std::span<const Value> inputs, const Inferr
   eval::Options options;
   options.observe = [&](const ir::Node& node, size_t output, const Value& value) {
     if (!own.contains(&node)) return;
-    refuse_division_by_zero(node, frame);
+    refuse_division_by_zero(node, frame, made);
     refuse_computed_minus_one(node, frame, made);
     if (!node.outputs[output].empty()) check(node.outputs[output], value);
   };

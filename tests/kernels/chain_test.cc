@@ -137,6 +137,36 @@ TEST_P(ChainTest, AnyShape) {
   }
 }
 
+// What only the last lines of an image need: copies with zeros behind them.
+TEST_P(ChainTest, PaddingOnOneSide) {
+  std::mt19937 random(8);
+  const auto pick = [&](int low, int high) {
+    return int64_t{std::uniform_int_distribution<int>(low, high)(random)};
+  };
+  for (int turn = 0; turn < 60; ++turn) {
+    ConvShape image;
+    image.batch = pick(1, 2);
+    image.out_channels = pick(1, 12);
+    image.out = {pick(4, 40), pick(8, 48), 0};
+    ConvChain chain;
+    chain.depthwise = 1;
+    const int64_t kernel = pick(2, 4), dilation = pick(1, 2), all = (kernel - 1) * dilation,
+                  begin = turn % 3 == 0   ? all
+                          : turn % 3 == 1 ? 0
+                                          : pick(0, static_cast<int>(all));
+    ConvShape& first = chain.parts[chain.count++] =
+        next(image, pick(1, 30), kernel, 1, dilation, begin, all - begin, 1);
+    // Columns without padding need no copies, either.
+    first.stride[1] = kernel, first.dilation[1] = 1;
+    first.pad_begin[1] = first.pad_end[1] = 0;
+    first.out[1] = conv_out_size(first.in[1], kernel, kernel, 1, 0, 0);
+    if (first.out[1] <= 0) continue;
+    chain.parts[chain.count++] = next(first, first.out_channels, 3, 1, 1, 1, 1, first.out_channels);
+    SCOPED_TRACE(turn);
+    check(chain, turn % 2 == 0, false);
+  }
+}
+
 TEST_P(ChainTest, GroupsThatDealTheirChannelsOut) {
   for (const int64_t groups : {2, 4}) {
     ConvShape image;

@@ -110,6 +110,10 @@ TEST(Conv, MistakesAreNamed) {
               run_node("Conv <group = 2>", {x, w, Tensor(ElementType::float32, {5})});
             }).find("bias"),
             std::string::npos);
+  EXPECT_NE(error_of([&] {
+              run_node("Conv <group = 9223372036854775807>", {x, w});
+            }).find("group"),
+            std::string::npos);
 }
 
 TEST(FusedConv, ActivationAndResidual) {

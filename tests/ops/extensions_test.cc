@@ -176,6 +176,25 @@ TEST(ImageDecoder, WhatIsNoImageGivesNoPixels) {
             std::string::npos);
 }
 
+TEST(LinearRegressor, TargetsWithoutCoefficientsAreRefused) {
+  const Tensor x = Tensor::of<float>({1, 2}, {2, 1});
+  EXPECT_EQ(elements<float>(run_node(
+                "ai.onnx.ml.LinearRegressor <targets = 2, coefficients = [3.0, 4.0]>", {x})[0]),
+            (std::vector<float>{3, 4, 6, 8}));
+  EXPECT_NE(error_of([&] {
+              run_node("ai.onnx.ml.LinearRegressor <targets = 1099511627776>", {x});
+            }).find("1099511627776 targets"),
+            std::string::npos);
+}
+
+TEST(CastLike, RoundingModesAreCheckedWhereNothingIsRounded) {
+  EXPECT_NE(error_of([&] {
+              run_node("CastLike <round_mode = \"sideways\">",
+                       {Tensor::of<int16_t>({1}, {1}), Tensor::of<int64_t>({1}, {1})});
+            }).find("sideways"),
+            std::string::npos);
+}
+
 TEST(StringNormalizer, LocalesWithADotlessI) {
   const auto normalized = [](const std::string& attributes, std::string word) {
     Tensor x(ElementType::string, {1});

@@ -297,6 +297,15 @@ TEST(CumSum, AxisIsCheckedInTheRun) {
               run_node("CumSum", {x, Tensor::scalar<int64_t>(2)});
             }).find("[-2, 1]"),
             std::string::npos);
+  // What inference knows of a row would leave nothing that looks at it.
+  const Inferred g(R"(g (int64 axis) => (y) {
+    row = Constant <value_ints = [1, 2]> ()
+    zero = Constant <value_int = 0> ()
+    x = CumSum (row, zero)
+    y = CumSum (row, axis)
+  })");
+  EXPECT_EQ(g.elements("x"), "[1,3]");
+  EXPECT_EQ(g.elements("y"), "?");
 }
 
 // --- Dropout

@@ -58,6 +58,12 @@ TEST(Dft, AxesLengthsAndTheOldAttribute) {
               run_node("DFT", {x, Tensor(), scalar(7)});
             }).find("[-3, 2]"),
             std::string::npos);
+  // Where only the run knows the axis.
+  EXPECT_NE(error_of([&] {
+              run("g (float[4, 6, 1] x, int64 axis) => (y) { y = DFT (x, , axis) }",
+                  {x, scalar(INT64_MAX)});
+            }).find("axis"),
+            std::string::npos);
 }
 
 TEST(Stft, FramesAreTransformsOfSlices) {
@@ -237,6 +243,7 @@ TEST(DynamicQuantize, RangeIncludesZero) {
   EXPECT_EQ(elements<uint8_t>(y[0]), (std::vector<uint8_t>{50, 100, 255}));
   const auto zeros = run_node("DynamicQuantizeLinear", {Tensor::of<float>({0, 0}, {2})}, 3);
   EXPECT_EQ(elements<uint8_t>(zeros[0]), (std::vector<uint8_t>{0, 0}));
+  EXPECT_EQ(elements<float>(zeros[1]), (std::vector<float>{1}));  // a scale that divides
 }
 
 }  // namespace

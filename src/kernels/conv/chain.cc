@@ -33,6 +33,16 @@ ConvShape lines_of(const ConvShape& whole, int64_t line, int64_t count) {
   return s;
 }
 
+// So many lines where no window reaches beyond the image, or where one does: convolutions copy
+// lines with zeros around them only where they have to, at the first lines of an image, or the
+// last.
+ConvShape lines_anywhere(const ConvShape& whole, int64_t count, bool reach_beyond) {
+  ConvShape s = lines_of(whole, 0, count);
+  s.in[0] = (count - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 2;
+  s.pad_begin[0] = reach_beyond ? 1 : 0;
+  return s;
+}
+
 int64_t image_floats(const ConvShape& s) { return s.in[0] * s.in[1] * s.in_channels; }
 
 // A chain and its bands.
@@ -200,9 +210,14 @@ ChainCut cut_chain(const ConvChain& chain) {
   const auto take = [](int64_t& bytes, const ConvShape& shape) {
     bytes = std::max(bytes, conv_scratch_bytes(shape, 1));
   };
-  for (int64_t lines = 1; bands.before != nullptr && lines <= cut.block; ++lines) {
+  const int64_t most_lines = std::min(cut.block, middle.in[0]);
+  for (int64_t lines = 1; bands.before != nullptr && lines <= most_lines; ++lines) {
     const ConvShape some = lines_of(*bands.before, 0, lines);
     take(cut.before_bytes, some);
+    if (choose_conv(*bands.before).path != ConvPath::pointwise_last) {
+      take(cut.before_bytes, lines_anywhere(*bands.before, lines, false));
+      take(cut.before_bytes, lines_anywhere(*bands.before, lines, true));
+    }
     cut.whole_blocks |= !same_way(some, lines_of(*bands.before, 0, cut.block));
   }
   for (int64_t lines = 1; bands.behind != nullptr && lines <= cut.step; ++lines)

@@ -282,7 +282,7 @@ void dynamic_quantize(const float* x, int64_t n, uint8_t* y, float* scale, uint8
                       ThreadPool& pool) {
   const FloatRange range = range_of(x, n, pool);
   const float low = range.low, high = range.high;
-  *scale = (low == high ? 1.0f : high - low) / 255.0f;
+  *scale = low == high ? 1.0f : (high - low) / 255.0f;
   const float wanted = 0.0f - low / *scale;  // NaN where the range is infinite
   *zero = static_cast<uint8_t>(wanted >= 0 ? std::nearbyint(std::min(wanted, 255.0f)) : 0.0f);
   QuantizeLayout layout;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
+
 namespace sardonyx::ops {
 
 using kernels::ConvShape;
@@ -61,9 +63,16 @@ std::optional<Dims> conv_output(InferContext& ctx, int images, int weights, int 
 }
 
 void set_weights(ConvShape& shape, std::span<const int64_t> w, int64_t group) {
+  const auto in_channels = checked_mul(w[1], group);
+  if (!in_channels) {
+    throw Error(
+        ErrorCode::run_failed,
+        fmt::format("weights of shape {} in {} groups read more channels than can be counted",
+                    to_string(w), group));
+  }
   shape.group = group;
   shape.out_channels = w[0];
-  shape.in_channels = w[1] * group;
+  shape.in_channels = *in_channels;
   shape.rank = static_cast<int>(w.size()) - 2;
   std::copy(w.begin() + 2, w.end(), shape.kernel.begin());
 }

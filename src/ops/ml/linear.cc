@@ -11,8 +11,8 @@ namespace {
 kernels::LinearTargets targets_of(const NodeView& node, size_t targets) {
   const auto coefficients = node.attr_floats("coefficients").value_or(std::vector<float>());
   const auto intercepts = node.attr_floats("intercepts").value_or(std::vector<float>());
-  if (targets == 0 || coefficients.size() % targets != 0) {
-    node.fail("coefficients must be a multiple of the {} targets; there are {}", targets,
+  if (targets == 0 || coefficients.empty() || coefficients.size() % targets != 0) {
+    node.fail("coefficients must be one or more for each of the {} targets; there are {}", targets,
               coefficients.size());
   }
   if (intercepts.size() > 1 && intercepts.size() != targets)
