@@ -140,6 +140,9 @@ class Walk {
   void step(const ir::Node& node);
   // The same where the caller has looked its operator up.
   void step(const ir::Node& node, const Binding& binding);
+  // A tensor that a step made has this shape, where that is not known of it: so an older version
+  // says. Does nothing unless the inference is thorough, since a run does not hold to it.
+  void complete(std::string_view name, ir::Dims shape);
 
  private:
   struct State;

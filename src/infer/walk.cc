@@ -109,6 +109,16 @@ void Walk::step(const ir::Node& node, const Binding& binding) {
   state_->step(node, [&] { return binding; });
 }
 
+void Walk::complete(std::string_view name, ir::Dims shape) {
+  const Known* known = state_->scope.find(name);
+  if (!state_->findings.thorough || known == nullptr || !known->type.is_tensor() ||
+      known->type.shape)
+    return;
+  Known completed = *known;
+  completed.type.shape = std::move(shape);
+  state_->scope.set(name, std::move(completed));
+}
+
 void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings) {
   Walk walk(graph, scope, findings);
   for (const ir::Node& node : graph.nodes) walk.step(node);

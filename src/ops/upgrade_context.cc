@@ -82,6 +82,12 @@ const Tensor* UpgradeContext::constant(size_t input) const {
   return known ? made_constants_.of(*known) : nullptr;
 }
 
+void UpgradeContext::shape_like(size_t output, size_t input) {
+  const ValueType* like = type(input);
+  if (has_output(output) && like != nullptr && like->shape)
+    shapes_.push_back({node_.outputs[output], *like->shape});
+}
+
 void UpgradeContext::remove_attribute(std::string_view name) {
   std::erase_if(node_.attributes, [&](const ir::Attribute& a) { return a.name == name; });
 }

@@ -66,6 +66,8 @@ class UpgradeContext {
   std::string detach_output(size_t i, std::string* old_name);
   void after(std::string_view op, std::vector<std::string> inputs, std::string output,
              std::vector<ir::Attribute> attributes = {});
+  // Says what the old version does and the newest does not: output i has the shape of this input.
+  void shape_like(size_t output, size_t input);
   // The node itself is dropped: what before() and after() emitted replaces it.
   void drop_node() { dropped_ = true; }
   // Emits a whole node (before); for the rare helper with several outputs or a subgraph.
@@ -85,6 +87,12 @@ class UpgradeContext {
   std::vector<NamedConstant> take_constants() { return std::exchange(constants_, {}); }
   // The helpers before the node: constants first.
   std::vector<ir::Node> take_before();
+  struct NamedShape {
+    std::string name;
+    ir::Dims shape;
+  };
+  // Those of shape_like() that are known.
+  std::vector<NamedShape> take_shapes() { return std::exchange(shapes_, {}); }
   std::vector<ir::Node> take_after() { return std::move(after_); }
   bool dropped() const { return dropped_; }
 
@@ -96,6 +104,7 @@ class UpgradeContext {
   const schema::Signature* old_;
   const Services& services_;
   std::vector<NamedConstant> constants_;
+  std::vector<NamedShape> shapes_;
   mutable MadeConstants made_constants_;
   std::vector<ir::Node> before_;
   std::vector<ir::Node> after_;

@@ -127,13 +127,22 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return std::make_unique<VariadicStep>(op, type, ctx.node().op_type == "Mean", ctx.input_count());
 }
 
-void upgrade(UpgradeContext& ctx) { ctx.remove_attribute("consumed_inputs"); }
+// Up to version 6 all inputs have one shape.
+void upgrade(UpgradeContext& ctx) {
+  ctx.remove_attribute("consumed_inputs");
+  const size_t inputs = ctx.since() < 8 ? ctx.node().inputs.size() : 0;
+  size_t ranked = inputs;
+  for (size_t i = 0; i < inputs; ++i)
+    if (ctx.rank(i)) ranked = i;
+  for (size_t i = 0; i < inputs && ranked < inputs; ++i)
+    if (!ctx.rank(i)) return ctx.shape_like(0, ranked);
+}
 
 constexpr Operator operators[] = {
-    {.name = "Max", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 6},
-    {.name = "Mean", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 6},
-    {.name = "Min", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 6},
-    {.name = "Sum", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 6},
+    {.name = "Max", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 8},
+    {.name = "Mean", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 8},
+    {.name = "Min", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 8},
+    {.name = "Sum", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 8},
 };
 
 }  // namespace

@@ -304,6 +304,8 @@ class Lowering {
       emit(std::move(node), same ? newest : newest_of(node), scope, depth, out);
     }
     for (ir::Node& helper : upgraded.after) emit(std::move(helper), scope, depth, out);
+    if (&scope != main_scope_) return;
+    for (auto& [name, shape] : upgraded.shapes) main_walk_->complete(name, std::move(shape));
   }
 
   static infer::Binding newest_of(const ir::Node& node) {

@@ -48,6 +48,20 @@ TEST(InferTypes, GivenSizesMayMakeAContradiction) {
   EXPECT_TRUE(infer_types(model, {.sizes = {{"n", 4}}, .strict = true}).has_errors());
 }
 
+// Up to opset 6 inputs have one shape, or that of the first where the second is stretched.
+TEST(InferTypes, OldOperatorsTellShapesOfInputsWithoutARank) {
+  const Inference inference = infer_types(Model::from_text(
+      "<ir_version: 3, opset_import: [\"\" : 6]>\n"
+      "g (float[n, 4] x, float[] v) => (float[] last) {\n"
+      "  stretched = Add <broadcast = 1> (x, v)  unlike = Mul <broadcast = 1> (v, x)\n"
+      "  alike = Sub (v, x)  most = Max (v, x, v)  last = Relu (most) }"));
+  for (const InferredValue& value : inference.values) {
+    const bool open = value.name == "v" || value.name == "unlike";
+    EXPECT_EQ(value.type, open ? "float" : "float[n,4]") << value.name;
+  }
+  EXPECT_EQ(inference.values.size(), 7u);
+}
+
 std::string described(const Inference& inference) {
   std::string text;
   for (const InferredValue& value : inference.values) {

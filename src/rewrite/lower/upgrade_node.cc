@@ -44,6 +44,7 @@ Upgraded upgrade_node(ir::Node& node, const schema::Signature& bound, const ops:
   if (constants_apart) upgraded.constants = context.take_constants();
   upgraded.before = context.take_before();
   upgraded.after = context.take_after();
+  upgraded.shapes = context.take_shapes();
   upgraded.dropped = context.dropped();
   // The node as the model has it.
   const auto source = [&] {

@@ -13,7 +13,8 @@ namespace sardonyx::rewrite {
 struct Upgraded {
   std::vector<ops::UpgradeContext::NamedConstant> constants;
   std::vector<ir::Node> before, after;
-  bool dropped = false;  // the others stand for the node
+  std::vector<ops::UpgradeContext::NamedShape> shapes;  // which the new nodes may not tell
+  bool dropped = false;                                 // the others stand for the node
 };
 
 // Changes `node`, which is of the version that `bound` is of, by its operator's upgrade. Where
