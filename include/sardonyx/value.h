@@ -161,7 +161,7 @@ struct Sequence {
   std::vector<Value> items;
 };
 
-// Keys are all int64 or all strings (keys is a 1-D tensor of any key type the standard allows).
+// `keys` is a 1-D tensor of any type that the standard allows for keys: integers or strings.
 struct Map {
   Tensor keys;
   std::vector<Value> values;  // values[i] belongs to keys[i]
