@@ -167,6 +167,25 @@ TEST_P(ChainTest, PaddingOnOneSide) {
   }
 }
 
+// A depthwise convolution that looks at single pixels, or along an axis of one: its lines stay
+// lines.
+TEST_P(ChainTest, DepthwiseWithoutNeighbours) {
+  for (const bool wide : {true, false}) {
+    ConvShape image;
+    image.batch = 2;
+    image.out_channels = 5;
+    image.out = {33, wide ? 20 : 1, 0};
+    ConvChain chain;
+    chain.depthwise = 1;
+    const ConvShape& first = chain.parts[chain.count++] = next(image, 32, 1, 1, 1, 0, 0, 1);
+    ConvShape& middle = chain.parts[chain.count++] = next(first, 32, 1, 1, 1, 0, 0, 32);
+    if (!wide) middle.kernel[0] = 3, middle.pad_begin[0] = middle.pad_end[0] = 1;
+    check(chain, true, true);
+    chain.parts[chain.count++] = next(middle, 12, 1, 1, 1, 0, 0, 1);
+    check(chain, true, false);
+  }
+}
+
 TEST_P(ChainTest, GroupsThatDealTheirChannelsOut) {
   for (const int64_t groups : {2, 4}) {
     ConvShape image;

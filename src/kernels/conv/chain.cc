@@ -51,7 +51,7 @@ struct ChainBands : ChainCut {
       : ChainCut(cut),
         chain(chain),
         middle(chain.parts[chain.depthwise]),
-        g(middle),
+        g(middle, false),
         before(chain.depthwise > 0 ? &chain.parts[0] : nullptr),
         behind(chain.depthwise + 1 < chain.count ? &chain.parts[chain.count - 1] : nullptr) {}
 

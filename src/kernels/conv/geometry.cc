@@ -14,7 +14,7 @@ void drop(Dims& dims, int i, int rank) {
 
 }  // namespace
 
-ConvGeometry::ConvGeometry(const ConvShape& s)
+ConvGeometry::ConvGeometry(const ConvShape& s, bool joins_plain)
     : batch(s.batch),
       group(s.group),
       group_in(s.in_channels / s.group),
@@ -35,7 +35,7 @@ ConvGeometry::ConvGeometry(const ConvShape& s)
   const auto plain = [&](size_t i) {
     return kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 && in[i] == out[i];
   };
-  for (int i = rank - 1; i >= 0 && rank > 1; --i) {
+  for (int i = rank - 1; joins_plain && i >= 0 && rank > 1; --i) {
     const auto at = static_cast<size_t>(i);
     if (!plain(at)) continue;
     // A plain dimension of size 1 goes; two neighbouring plain ones become one.

@@ -8,9 +8,10 @@
 namespace sardonyx::kernels {
 
 // Depth, height, width; dimensions that are not there have size 1. Dimensions that the kernel does
-// not look across are joined, so that a pointwise convolution has one long row.
+// not look across are joined, so that a pointwise convolution has one long row, unless the caller
+// counts lines of its own (`joins_plain` false).
 struct ConvGeometry {
-  explicit ConvGeometry(const ConvShape& shape);
+  explicit ConvGeometry(const ConvShape& shape, bool joins_plain = true);
 
   int64_t batch, group;
   int64_t group_in, group_out;  // channels in one group
