@@ -48,13 +48,14 @@ TEST(InferTypes, GivenSizesMayMakeAContradiction) {
   EXPECT_TRUE(infer_types(model, {.sizes = {{"n", 4}}, .strict = true}).has_errors());
 }
 
-// Up to opset 6 inputs have one shape, or that of the first where the second is stretched.
+// Up to opset 6 the second input is as large as the first or stretched to it, and all of Max are
+// alike.
 TEST(InferTypes, OldOperatorsTellShapesOfInputsWithoutARank) {
   const Inference inference = infer_types(Model::from_text(
       "<ir_version: 3, opset_import: [\"\" : 6]>\n"
       "g (float[n, 4] x, float[] v) => (float[] last) {\n"
       "  stretched = Add <broadcast = 1> (x, v)  unlike = Mul <broadcast = 1> (v, x)\n"
-      "  alike = Sub (v, x)  most = Max (v, x, v)  last = Relu (most) }"));
+      "  alike = Sub (x, v)  most = Max (v, x, v)  last = Relu (most) }"));
   for (const InferredValue& value : inference.values) {
     const bool open = value.name == "v" || value.name == "unlike";
     EXPECT_EQ(value.type, open ? "float[...]" : "float[n,4]") << value.name;

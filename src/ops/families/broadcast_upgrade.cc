@@ -12,7 +12,6 @@ void upgrade_broadcast(UpgradeContext& ctx) {
   ctx.remove_attribute("axis");
   const auto rank_a = ctx.rank(0), rank_b = ctx.rank(1);
   if (!rank_b) ctx.shape_like(0, 0);
-  if (!rank_a && !broadcasts) ctx.shape_like(0, 1);
   if (broadcasts && rank_a && rank_b && *rank_b > *rank_a) {
     ctx.fail(ErrorCode::invalid_model,
              "up to opset 6 the second input must not have more dimensions than the first; got {} "
