@@ -598,6 +598,36 @@ TEST(Binary, IntegersNeverTrap) {
   EXPECT_FALSE(supports(BinaryOp::less, ElementType::string));
 }
 
+// Whatever is not 0 is true, of rows and of what repeats along them on either side.
+TEST(Binary, BooleansOfAColumn) {
+  constexpr int64_t rows = 5, columns = 203;
+  const Shape whole{rows, columns}, column{rows, 1}, single{1};
+  std::vector<uint8_t> x(rows * columns), wanted(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint8_t>(i * 7 % 5 * (i % 3));
+  const std::vector<uint8_t> few{0, 1, 255, 0, 2};
+  const auto expected = [](BinaryOp op, bool a, bool b) {
+    if (op == BinaryOp::logical_and) return a && b;
+    if (op == BinaryOp::logical_or) return a || b;
+    return (a != b) == (op == BinaryOp::logical_xor);
+  };
+  test::each_target([&] {
+    for (const BinaryOp op :
+         {BinaryOp::logical_and, BinaryOp::logical_or, BinaryOp::logical_xor, BinaryOp::equal}) {
+      for (const Shape& shape : {column, single}) {
+        for (size_t i = 0; i < x.size(); ++i)
+          wanted[i] = expected(op, x[i] != 0, few[shape == single ? 0 : i / columns] != 0);
+        std::vector<uint8_t> y(x.size());
+        binary(op, ElementType::boolean, plan_broadcast(whole, {whole, shape}), x.data(),
+               few.data(), y.data(), one_thread());
+        EXPECT_EQ(y, wanted);
+        binary(op, ElementType::boolean, plan_broadcast(whole, {shape, whole}), few.data(),
+               x.data(), y.data(), one_thread());
+        EXPECT_EQ(y, wanted);
+      }
+    }
+  });
+}
+
 TEST(Binary, ComparisonsGiveBooleans) {
   const std::vector<double> a{1, 2, NAN}, b{2, 2, NAN};
   const auto plan = plan_broadcast(Shape{3}, {Shape{3}, Shape{3}});

@@ -155,7 +155,8 @@ void run_float(BinaryOp op, const BroadcastPlan& plan, const float* a, const flo
 }
 
 // Whether the loops of an operator know a row and one number.
-bool takes_single(BinaryOp op) {
+bool takes_single(BinaryOp op, ElementType type) {
+  if (type == ElementType::boolean) return true;
   switch (op) {
     case BinaryOp::add:
     case BinaryOp::sub:
@@ -176,7 +177,7 @@ void run_plain(BinaryOp op, ElementType type, const BroadcastPlan& plan, const v
   const int64_t sb = row_stride(plan, 1);
   // Loops over dense elements are the ones that compilers make vectors of.
   const bool power = op == BinaryOp::pow && type == ElementType::float64 && plan.is_scalar(1);
-  const bool moves = takes_single(op) ? sa + sb > 0 : sa == 1 && sb == 1;
+  const bool moves = takes_single(op, type) ? sa + sb > 0 : sa == 1 && sb == 1;
   if (type != ElementType::string && !power && (!moves || has_short_rows(plan))) {
     return for_spelled_out(plan, {Repeating{a, width}, Repeating{b, width}}, pool,
                            [&](const void* const* x, int64_t to, int64_t n) {

@@ -19,13 +19,13 @@ PlainRow PlainUint64(BinaryOp op) { return any_plain<uint64_t>(op); }
 PlainRow BooleanRow(BinaryOp op) {
   switch (op) {
     case BinaryOp::logical_and:
-      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) & (b != 0); });
+      return arithmetic_row<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) & (b != 0); });
     case BinaryOp::logical_or:
-      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a | b) != 0; });
+      return arithmetic_row<uint8_t>([](uint8_t a, uint8_t b) { return (a | b) != 0; });
     case BinaryOp::logical_xor:
-      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) != (b != 0); });
+      return arithmetic_row<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) != (b != 0); });
     case BinaryOp::equal:
-      return row_of<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) == (b != 0); });
+      return arithmetic_row<uint8_t>([](uint8_t a, uint8_t b) { return (a != 0) == (b != 0); });
     default: return nullptr;
   }
 }
