@@ -1,6 +1,7 @@
 // A node of any operator, drawn from the bytes: planned and plain, both refuse or both give the
 // same kinds, types, shapes and integers, which are what inference says; and no error is a defect
 // of our own.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sardonyx/session.h"
@@ -116,6 +118,16 @@ void compare(const Value& a, const Value& b, bool exact) {
     require(same_bytes(left, right), "the same integers");
 }
 
+// Inference takes the standard at its word where old versions ask for shapes that fit; a run
+// broadcasts as today.
+bool broadcasts_less(const schema::Signature& signature) {
+  if (!signature.domain.empty() || signature.since >= 8) return false;
+  const auto has_name = [&](std::string_view name) { return signature.name == name; };
+  const auto is_broadcast = [](const schema::Attribute& each) { return each.name == "broadcast"; };
+  return has_name("Max") || has_name("Mean") || has_name("Min") || has_name("Sum") ||
+         std::any_of(signature.attributes.begin(), signature.attributes.end(), is_broadcast);
+}
+
 void hold_against(const ir::ValueType& inferred, const Value& value) {
   if (!inferred.is_tensor() || !value.is_tensor()) return;
   const Tensor& tensor = value.tensor();
@@ -170,7 +182,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       for (size_t i = 0; i < plain.outputs->size(); ++i)
         compare((*planned.outputs)[i], (*plain.outputs)[i], !drawn.signature->nondeterministic);
     }
-    check_inference(drawn.model, plain.outputs ? &*plain.outputs : nullptr);
+    const bool holds = plain.outputs && !broadcasts_less(*drawn.signature);
+    check_inference(drawn.model, holds ? &*plain.outputs : nullptr);
   } catch (const Error&) {
   }
   Tally::get().add(drawn.signature, ran);

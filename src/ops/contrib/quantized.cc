@@ -80,7 +80,7 @@ void softmax(UpgradeContext& ctx) {
   const std::string flat = body.op("Flatten", {x}, {int_attribute("axis", axis)});
   const std::string y = body.op("Softmax", {flat}, {int_attribute("axis", 1)});
   const std::string shape = body.op("Shape", {x});
-  give_quantized(body, body.op("Reshape", {y, shape}), 3, 0);
+  give_quantized(body, body.op("Reshape", {y, shape}, {int_attribute("allowzero", 1)}), 3, 0);
 }
 
 std::vector<int64_t> channels_first(int64_t rank) {
