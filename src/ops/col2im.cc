@@ -19,7 +19,7 @@ Dim blocks_along(const Window& window, size_t axis, const Dim& image, const Dim&
 }
 
 void infer(InferContext& ctx) {
-  const Window window = read_window(ctx, false);
+  const Window window = read_window(ctx, WindowKind::pool);
   const auto& x = ctx.shape(0);
   const Dims *image = ctx.elements(1), *block = ctx.elements(2);
   if (x && x->size() != 3)
@@ -143,7 +143,7 @@ std::unique_ptr<Step> step_for(ElementType type, const Window& window) {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   if (type == ElementType::string) ctx.fail(ErrorCode::unsupported, "no sums of {}", name_of(type));
-  auto step = step_for(type, read_window(ctx, false));
+  auto step = step_for(type, read_window(ctx, WindowKind::pool));
   step->traits().unread_inputs = {1};
   return step;
 }

@@ -164,7 +164,7 @@ std::unique_ptr<Step> prepare_variable(PrepareContext& ctx, const Window& window
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const Window window = read_window(ctx, true);
+  const Window window = read_window(ctx, WindowKind::convolution);
   ConvShape format;
   format.group = read_group(ctx);
   format.channels_last = has_channels_last(ctx);

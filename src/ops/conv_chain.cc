@@ -36,7 +36,7 @@ void infer(InferContext& ctx) {
     const NodeView view(part, nullptr);
     ctx.require_equal(shape.back(), (*w)[1] * Dim(read_group(view)),
                       "the channels of X must be those of W times group");
-    shape = conv_part_output(read_window(view, true), shape, *w);
+    shape = conv_part_output(read_window(view, WindowKind::convolution), shape, *w);
     if (i == ctx.attr_int("depthwise", 0) && ctx.has_output(1))
       ctx.set(1, ctx.element(0), {shape[0], Dim(1), Dim(1), shape.back()});
   }
@@ -62,7 +62,7 @@ Part prepare_part(PrepareContext& ctx, int index) {
   const Tensor* w = ctx.constant(chain_weights(index));
   if (w == nullptr || w->rank() != 4) ctx.fail(ErrorCode::internal, "W of a part is no constant");
   Part part;
-  part.window = read_window(view, true);
+  part.window = read_window(view, WindowKind::convolution);
   part.epilogue = read_epilogue(view);
   set_weights(part.weights, w->shape(), read_group(view));
   part.weights.channels_last = true;

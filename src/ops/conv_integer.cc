@@ -319,13 +319,13 @@ std::unique_ptr<Step> prepare_byte_sums(const Window& window, int64_t group,
 std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   if (const auto weights = pack_bytes(ctx, plain, group))
-    return prepare_byte_sums(read_window(ctx, true), group, weights);
+    return prepare_byte_sums(read_window(ctx, WindowKind::convolution), group, weights);
   ctx.refuse("conv_integer.bytes", "W is not constant, or its kernel is very large");
   const Packed packed = pack_constant(ctx, plain, group);
   auto step = make_step<State>(
       "conv_integer",
-      [window = read_window(ctx, true), group, has = packed != nullptr](BindContext& bind,
-                                                                        State& s) {
+      [window = read_window(ctx, WindowKind::convolution), group, has = packed != nullptr](
+          BindContext& bind, State& s) {
         ScratchLayout layout;
         bind_conv(bind, s, plain, window, group, has, layout);
         bind.need_scratch(layout.bytes());
@@ -342,13 +342,13 @@ std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
 std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   if (const auto weights = pack_bytes(ctx, scaled, group))
-    return prepare_bytes(read_window(ctx, true), group, false, weights);
+    return prepare_bytes(read_window(ctx, WindowKind::convolution), group, false, weights);
   ctx.refuse("conv_scaled.bytes", "W is not constant, or its kernel is very large");
   const Packed packed = pack_constant(ctx, scaled, group);
   auto step = make_step<State>(
       "conv_scaled",
-      [window = read_window(ctx, true), group, has = packed != nullptr](BindContext& bind,
-                                                                        State& s) {
+      [window = read_window(ctx, WindowKind::convolution), group, has = packed != nullptr](
+          BindContext& bind, State& s) {
         ScratchLayout layout;
         bind_conv(bind, s, scaled, window, group, has, layout);
         check_scaled(bind, s.shape.out_channels);
@@ -366,8 +366,10 @@ std::unique_ptr<Step> prepare_last(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   const auto weights = pack_bytes(ctx, scaled, group, true);
   if (weights == nullptr) ctx.fail(ErrorCode::internal, "channels last take constant weights");
-  if (!ctx.has_input(addend)) return prepare_bytes(read_window(ctx, true), group, true, weights);
-  auto step = prepare_bytes(read_window(ctx, true), group, true, weights, read_sum(ctx));
+  if (!ctx.has_input(addend))
+    return prepare_bytes(read_window(ctx, WindowKind::convolution), group, true, weights);
+  auto step =
+      prepare_bytes(read_window(ctx, WindowKind::convolution), group, true, weights, read_sum(ctx));
   step->traits().in_place = {{0, addend}};
   return step;
 }

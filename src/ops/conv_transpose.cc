@@ -42,7 +42,7 @@ struct Settings {
 
 Settings read_settings(const NodeView& node) {
   Settings settings;
-  settings.window = read_window(node, true);
+  settings.window = read_window(node, WindowKind::convolution);
   settings.group = node.attr_int("group", 1);
   if (settings.group < 1) node.fail("group must be at least 1; got {}", settings.group);
   settings.output_padding = node.attr_ints("output_padding").value_or(std::vector<int64_t>());

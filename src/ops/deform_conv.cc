@@ -102,8 +102,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const int64_t groups = read_offset_group(ctx);
   return make_step<State>(
       "deform_conv.columns",
-      [window = read_window(ctx, true), group = read_group(ctx), groups, compute](BindContext& bind,
-                                                                                  State& s) {
+      [window = read_window(ctx, WindowKind::convolution), group = read_group(ctx), groups,
+       compute](BindContext& bind, State& s) {
         ScratchLayout layout;
         s.shape = conv_shape_at_bind(bind, window, group, 0, 1);
         if (s.shape.in_channels % groups != 0)

@@ -18,7 +18,7 @@ Dim pooled_from(const Window& window, size_t axis, const Dim& in) {
 }
 
 void infer(InferContext& ctx) {
-  const Window window = read_window(ctx, false);
+  const Window window = read_window(ctx, WindowKind::pool);
   const auto& x = ctx.shape(0);
   if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (x->size() < 3)
@@ -91,7 +91,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   auto step = make_step<State>(
       "max_unpool",
-      [window = read_window(ctx, false), type](BindContext& bind, State& s) {
+      [window = read_window(ctx, WindowKind::pool), type](BindContext& bind, State& s) {
         bind_unpool(bind, s, window, type);
       },
       [type](RunContext& run, const State& s) {

@@ -15,7 +15,7 @@ namespace {
 using kernels::PoolShape;
 
 void infer(InferContext& ctx) {
-  const Window window = read_window(ctx, false);
+  const Window window = read_window(ctx, WindowKind::pool);
   const auto x = channels_first(ctx, ctx.shape(0));
   const bool indices = ctx.has_output(1);
   if (!x) {
@@ -71,7 +71,7 @@ std::unique_ptr<Step> pool_step(PrepareContext& ctx, std::string name, Run run) 
   const ElementType type = ctx.in_element(0);
   return make_step<PoolShape>(
       std::move(name),
-      [window = read_window(ctx, false)](BindContext& bind, PoolShape& shape) {
+      [window = read_window(ctx, WindowKind::pool)](BindContext& bind, PoolShape& shape) {
         shape = shape_at_bind(bind, window);
       },
       [type, run](RunContext& context, const PoolShape& shape) {
@@ -107,7 +107,7 @@ template <class Run>
 std::unique_ptr<Step> last_step(PrepareContext& ctx, std::string name, Run run) {
   return make_step<LastState>(
       std::move(name),
-      [window = read_window(ctx, false)](BindContext& bind, LastState& s) {
+      [window = read_window(ctx, WindowKind::pool)](BindContext& bind, LastState& s) {
         s.shape = shape_at_bind(bind, window, 1);
         s.channels = bind.in_shape(0).back();
       },

@@ -29,7 +29,7 @@ std::optional<LastConv> last_conv(const GraphIndex& index, size_t i) {
   if (w == nullptr || w->rank() < 3 || w->rank() > kernels::ConvShape::max_rank + 2)
     return std::nullopt;
   const ops::NodeView view(node, nullptr);
-  const ops::Window window = ops::read_window(view, true);
+  const ops::Window window = ops::read_window(view, ops::WindowKind::convolution);
   LastConv conv;
   const int64_t group = ops::read_group(view);
   if (w->shape()[0] % group != 0) return std::nullopt;

@@ -149,8 +149,9 @@ double chain_operations(const Operands& x) {
     const auto weights = static_cast<size_t>(ops::chain_weights(i));
     if (shape.size() != 4 || x.in(weights).shape.size() != 4) return NAN;
     const ir::Node part = ops::conv_part(x.node, i);
-    shape = ops::conv_part_output(ops::read_window(ops::NodeView(part, nullptr), true), shape,
-                                  dims(x.in(weights).shape));
+    shape = ops::conv_part_output(
+        ops::read_window(ops::NodeView(part, nullptr), ops::WindowKind::convolution), shape,
+        dims(x.in(weights).shape));
     double made = 1;
     for (const ir::Dim& dim : shape) made *= static_cast<double>(dim.value().value_or(0));
     const bool bias = x.has(static_cast<size_t>(ops::chain_bias(i)));

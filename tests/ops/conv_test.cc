@@ -87,6 +87,21 @@ TEST(Conv, SymbolicSizes) {
   EXPECT_EQ(g.shape("c"), "[batch,8,max(h - 2, 0),max(w - 2, 0)]");
 }
 
+// SAME pads nothing where windows leave gaps, and crops nothing, either; pools crop.
+TEST(Conv, StridesBeyondTheKernelBeginAtTheFirstElement) {
+  const Tensor x = Tensor::of<float>({1, 2, 3, 4, 5, 6}, {1, 1, 6});
+  const Tensor w = Tensor::of<float>({10}, {1, 1, 1});
+  for (const std::string mode : {"SAME_UPPER", "SAME_LOWER"}) {
+    const std::string rest = " <kernel_shape = [1], strides = [4], auto_pad = \"" + mode + "\">";
+    EXPECT_EQ(elements<float>(run_node("Conv" + rest, {x, w})[0]), (std::vector<float>{10, 50}));
+    EXPECT_EQ(elements<float>(run_node("MaxPool" + rest, {x})[0]), (std::vector<float>{1, 5}));
+  }
+  const Tensor three = Tensor::of<float>({1, 2, 3}, {1, 1, 3});
+  const std::string rest = " <kernel_shape = [1], strides = [3], auto_pad = \"SAME_UPPER\">";
+  EXPECT_EQ(elements<float>(run_node("Conv" + rest, {three, w})[0]), (std::vector<float>{10}));
+  EXPECT_EQ(elements<float>(run_node("MaxPool" + rest, {three})[0]), (std::vector<float>{2}));
+}
+
 TEST(Conv, MistakesAreNamed) {
   const Tensor x(ElementType::float32, {1, 4, 5, 5}), w(ElementType::float32, {6, 2, 3, 3});
   EXPECT_NE(error_of([&] { run_node("Conv", {x, w}); }).find("channels"), std::string::npos);

@@ -33,7 +33,7 @@ void check_channels(InferContext& ctx, const Dims& x, const Dims& w, int64_t gro
 }  // namespace
 
 std::optional<Dims> conv_output(InferContext& ctx, int images, int weights, int bias) {
-  const Window window = read_window(ctx, true);
+  const Window window = read_window(ctx, WindowKind::convolution);
   const int64_t group = read_group(ctx);
   const auto x = channels_first(ctx, ctx.shape(images));
   const auto& w = ctx.shape(weights);

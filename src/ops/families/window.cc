@@ -35,14 +35,15 @@ bool is_same(Window::AutoPad pad) {
 
 }  // namespace
 
-Window read_window(const NodeView& node, bool negative_pads) {
+Window read_window(const NodeView& node, WindowKind kind) {
   Window window;
+  window.kind = kind;
   window.auto_pad = read_auto_pad(node);
   window.ceil_mode = node.attr_int("ceil_mode", 0) != 0;
   window.kernel = read_list(node, "kernel_shape", 1);
   window.strides = read_list(node, "strides", 1);
   window.dilations = read_list(node, "dilations", 1);
-  window.pads = read_list(node, "pads", negative_pads ? -largest : 0);
+  window.pads = read_list(node, "pads", kind == WindowKind::convolution ? -largest : 0);
   if (window.pads.size() % 2 != 0) {
     node.fail("'pads' must have an even number of entries; got {}", window.pads.size());
   }
@@ -106,8 +107,9 @@ WindowAxis window_axis(const Window& window, size_t axis, int64_t in, int64_t ou
                     window.pad_end(axis)};
   if (is_same(window.auto_pad)) {
     const int64_t extent = (kernel - 1) * result.dilation + 1;
-    // Below zero where windows leave gaps: the input is cropped on both sides, less at the begin.
-    const int64_t total = (out - 1) * result.stride + extent - in;
+    // Below zero where windows leave gaps: pools crop on both sides, less at the begin.
+    int64_t total = (out - 1) * result.stride + extent - in;
+    if (window.kind == WindowKind::convolution) total = std::max<int64_t>(0, total);
     const int64_t less = total / 2;
     const bool begin_less = total < 0 || window.auto_pad == Window::AutoPad::same_upper;
     result.pad_begin = begin_less ? less : total - less;

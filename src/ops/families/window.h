@@ -10,10 +10,13 @@
 
 namespace sardonyx::ops {
 
+enum class WindowKind { convolution, pool };
+
 // What a node says of its windows. Lists the node leaves out are empty: strides and dilations are
 // then 1, pads 0, and the kernel is the weights'.
 struct Window {
   enum class AutoPad { none, same_upper, same_lower, valid };
+  WindowKind kind = WindowKind::convolution;
   AutoPad auto_pad = AutoPad::none;
   bool ceil_mode = false;
   std::vector<int64_t> kernel;
@@ -28,8 +31,10 @@ struct Window {
 };
 
 // Reads and checks the attributes (kernel_shape, strides, dilations, pads, auto_pad, ceil_mode).
-// Negative pads crop; only convolutions allow them.
-Window read_window(const NodeView& node, bool negative_pads);
+// Negative pads crop; only convolutions allow them. Where strides beyond the kernel make those of
+// SAME_UPPER and SAME_LOWER negative, it is pools that crop, by the standard's formula for them;
+// convolutions begin at the first element, as its evaluator has it.
+Window read_window(const NodeView& node, WindowKind kind);
 
 // Whether this is an internal operator on images with channels last (attribute channels_last).
 bool has_channels_last(const NodeView& node);

@@ -76,7 +76,7 @@ def convolution(net: Net, x: str, channels: int, out: int) -> str:
     attributes = {"strides": net.pick([1, 1], [1, 1], [2, 2], [1, 2], [3, 3]), "group": groups}
     if net.chance(0.2):
         attributes["dilations"] = net.pick([2, 2], [3, 1])
-    # ONNX Runtime takes the padding of SAME for a negative one where the stride is above the kernel.
+    # Where the stride is above the kernel, ONNX Runtime takes some paddings of SAME for negative ones.
     fits = all(size >= step for size, step in zip(kernel, attributes["strides"]))
     if net.chance(0.75) and fits:
         attributes["auto_pad"] = net.pick("SAME_UPPER", "SAME_LOWER") if "dilations" not in attributes else "SAME_UPPER"
