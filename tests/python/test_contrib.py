@@ -312,11 +312,6 @@ def test_qlinear_softmax(engine, opset, axis):
     agree(engine, Case("QLinearSoftmax", inputs, constant=(1, 2, 3, 4), opset=opset, axis=axis), steps=1)
 
 
-def test_qlinear_softmax_of_nothing(engine):
-    inputs = [np.zeros((2, 3, 0), np.uint8), scalar(0.05), scalar(5, np.uint8), scalar(1 / 256), scalar(0, np.uint8)]
-    agree(engine, Case("QLinearSoftmax", inputs, constant=(1, 2, 3, 4), opset=12, axis=1), steps=1)
-
-
 def test_qlinear_where(engine):
     inputs = [RANDOM.random((2, 6)) > 0.5, bytes_of(np.uint8, 2, 6), scalar(0.1), scalar(5, np.uint8),
               bytes_of(np.uint8, 6), scalar(0.2), scalar(9, np.uint8), scalar(0.15), scalar(3, np.uint8)]

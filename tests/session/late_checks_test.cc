@@ -44,5 +44,19 @@ TEST(LateChecks, GroupsThatNoNumberOfChannelsFits) {
                   "group");
 }
 
+// A body that flattens and shapes back keeps sizes of 0, by plan and by plain evaluation.
+TEST(LateChecks, QuantizedSoftmaxOfNothing) {
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 12, \"com.microsoft\" : 1]>\n"
+      "g (uint8[a, b, c] x) => (uint8[a, b, c] y)\n"
+      "<float scale = {0.05}, uint8 zero = {5}, float out = {0.00390625}, uint8 none = {0}> {\n"
+      "  y = com.microsoft.QLinearSoftmax <opset = 12, axis = 1> (x, scale, zero, out, none) }");
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.threads = 1, .plain = plain});
+    const auto made = session.run({{"x", Tensor(ElementType::uint8, {2, 3, 0})}});
+    EXPECT_EQ(made[0].tensor().shape(), (Shape{2, 3, 0}));
+  }
+}
+
 }  // namespace
 }  // namespace sardonyx

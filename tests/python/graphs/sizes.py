@@ -76,9 +76,7 @@ def convolution(net: Net, x: str, channels: int, out: int) -> str:
     attributes = {"strides": net.pick([1, 1], [1, 1], [2, 2], [1, 2], [3, 3]), "group": groups}
     if net.chance(0.2):
         attributes["dilations"] = net.pick([2, 2], [3, 1])
-    # Where the stride is above the kernel, ONNX Runtime takes some paddings of SAME for negative ones.
-    fits = all(size >= step for size, step in zip(kernel, attributes["strides"]))
-    if net.chance(0.75) and fits:
+    if net.chance(0.75):
         attributes["auto_pad"] = net.pick("SAME_UPPER", "SAME_LOWER") if "dilations" not in attributes else "SAME_UPPER"
     elif net.chance(0.7):
         attributes["pads"] = [net.random.randint(0, size // 2) for size in kernel * 2]
