@@ -34,8 +34,9 @@ Tensor row(const std::vector<T>& elements) {
   return Tensor::of<T>(elements, {static_cast<int64_t>(elements.size())});
 }
 
+// Large ones may lie unaligned in the file, as initializers do.
 Tensor tensor_of(const NodeView& node, std::string_view form) {
-  if (form == "value") return ir::aligned(ir::to_tensor(*node.attr_tensor(form)));
+  if (form == "value") return ir::to_tensor(*node.attr_tensor(form));
   if (form == "value_float") return Tensor::scalar<float>(node.attr_float(form));
   if (form == "value_floats") return row(*node.attr_floats(form));
   if (form == "value_int") return Tensor::scalar<int64_t>(node.attr_int(form));
@@ -163,9 +164,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       make_dense(sparse, run.out_data(0));
     });
   }
-  return make_allocating_step("constant.shared", [tensor = tensor_of(ctx, form)](RunContext& run) {
-    run.set_output(0, tensor);
-  });
+  return make_allocating_step(
+      "constant.shared",
+      [tensor = ir::aligned(tensor_of(ctx, form))](RunContext& run) { run.set_output(0, tensor); });
 }
 
 constexpr Operator operators[] = {{.name = "Constant", .infer = infer, .prepare = prepare}};

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from conftest import DIGITS, FINDINGS, parse_json
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
@@ -180,3 +180,29 @@ def test_image_scale_mean_and_layout(sardonyx, save, tmp_path):
     np.testing.assert_allclose(y[0], want.transpose(2, 0, 1), atol=1e-5)
     y = one_output(sardonyx, rows, tmp_path, "--input", image, "--image-layout", "NHWC")
     np.testing.assert_allclose(y[0], pixels / 255, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["initializer", "Constant"])
+@pytest.mark.parametrize("padding", range(4))
+def test_large_constants_lie_anywhere_in_a_file(sardonyx, tmp_path, kind, padding):
+    """Whatever address the elements come to: packed, added, gathered and handed out as they are."""
+    weights = np.random.default_rng(padding).standard_normal((160, 128)).astype(np.float32)
+    tensor = numpy_helper.from_array(weights, "w")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["product"]), helper.make_node("Add", ["y", "w"], ["sum"]),
+             helper.make_node("Gather", ["w", "at"], ["rows"]), helper.make_node("Identity", ["w"], ["copy"])]
+    if kind == "Constant":
+        nodes.insert(0, helper.make_node("Constant", [], ["w"], value=tensor))
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 160]),
+              helper.make_tensor_value_info("y", TensorProto.FLOAT, [160, 128]),
+              helper.make_tensor_value_info("at", TensorProto.INT64, ["k"])]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("product", "sum", "rows", "copy")]
+    graph = helper.make_graph(nodes, "g" * (padding + 1), inputs, outputs, [] if kind == "Constant" else [tensor])
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    feeds = {"x": np.ones((3, 160), np.float32), "y": np.full((160, 128), 2, np.float32), "at": np.array([5, 159, 0])}
+    for mode in ([], ["--plain"]):
+        product, total, rows, copy = sardonyx.outputs(path, feeds, tmp_path, *mode)
+        np.testing.assert_allclose(product, feeds["x"] @ weights, rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(total, feeds["y"] + weights)
+        np.testing.assert_array_equal(rows, weights[feeds["at"]])
+        np.testing.assert_array_equal(copy, weights)
