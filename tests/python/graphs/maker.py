@@ -29,6 +29,24 @@ def is_free(size: int) -> bool:
     return size >= BATCH // 4
 
 
+class Drawn:
+    """What is drawn from a seed, and names that nothing else has."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        self.made = 0
+
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def pick(self, *choices):
+        return self.random.choice(choices)
+
+    def name(self) -> str:
+        self.made += 1
+        return f"v{self.made}"
+
+
 class Maker:
     """Adds node after node; `shapes` knows the values of type `dtype` so far, `others` the types of the others."""
 

@@ -7,7 +7,6 @@ exporters leave: nodes twice, nodes that nobody reads, outputs that are inputs o
 
 from __future__ import annotations
 
-import random
 from typing import NamedTuple
 
 import ml_dtypes
@@ -15,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from .maker import BFLOAT, DOUBLE, FLOAT, HALF, Graph
+from .maker import BFLOAT, DOUBLE, FLOAT, HALF, Drawn, Graph
 
 OPSET = 21
 DIGITS = {FLOAT: 24, DOUBLE: 53, HALF: 11, BFLOAT: 8}
@@ -43,9 +42,9 @@ def is_float(dtype) -> bool:
     return dtype in DIGITS
 
 
-class Mixed:
+class Mixed(Drawn):
     def __init__(self, seed: int):
-        self.random = random.Random(seed)
+        super().__init__(seed)
         self.numbers = np.random.default_rng(seed)
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
@@ -55,19 +54,8 @@ class Mixed:
         self.functions: list[onnx.FunctionProto] = []
         self.read: set[str] = set()
         self.hidden: set[str] = set()  # made inside a body
-        self.made = 0
 
     # --- what steps use ---
-
-    def chance(self, share: float) -> bool:
-        return self.random.random() < share
-
-    def pick(self, *choices):
-        return self.random.choice(choices)
-
-    def name(self) -> str:
-        self.made += 1
-        return f"v{self.made}"
 
     def weight(self, array) -> str:
         name = f"w{len(self.weights)}_{self.made}"

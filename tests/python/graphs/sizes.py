@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from .maker import Graph
+from .maker import Drawn, Graph
 
 BATCHES = (1, 1, 1, 2, 3, 5, 0)
 EDGES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 32, 33, 48, 65)
@@ -16,25 +15,14 @@ LENGTHS = (0, 1, 1, 2, 3, 7, 8, 15, 16, 17, 33, 64, 100)
 OPSET = 21
 
 
-class Net:
+class Net(Drawn):
     """Nodes and weights under new names; channels are known, other sizes are not."""
 
     def __init__(self, seed: int):
-        self.random = random.Random(seed)
+        super().__init__(seed)
         self.numbers = np.random.default_rng(seed)
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
-        self.made = 0
-
-    def chance(self, share: float) -> bool:
-        return self.random.random() < share
-
-    def pick(self, *choices):
-        return self.random.choice(choices)
-
-    def name(self) -> str:
-        self.made += 1
-        return f"v{self.made}"
 
     def add(self, kind: str, *inputs: str, **attributes) -> str:
         name = self.name()
