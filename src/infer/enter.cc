@@ -4,37 +4,18 @@
 #include "infer/infer.h"
 #include "infer/unknowns.h"
 #include "ir/tensor.h"
-#include "ops/families/small_integers.h"
+#include "ops/families/file_constants.h"
 
 namespace sardonyx::infer {
 namespace {
 
-// Weights, whose elements decide no shape: reading them would touch the file and, where they lie
-// unaligned, copy them.
-bool is_weight(const ir::TensorProto& tensor) {
-  constexpr size_t surely = size_t{1} << 16, least = 4 * ops::max_known_elements;
-  return tensor.has_raw_data && tensor.raw_data.size() > least &&
-         is_floating(tensor.element_type()) &&
-         (tensor.raw_data.size() >= surely || ops::is_plain(tensor));
-}
-
 // Of external data that was not read, the type is known.
 Known known_of(const ir::TensorProto& tensor, bool thorough) {
   if (thorough) {
-    if (std::optional<Known> integers = ops::small_integers(tensor)) return std::move(*integers);
+    if (std::optional<Known> known = ops::known_of_file(tensor)) return std::move(*known);
   }
-  if (!tensor.is_external() && !(thorough && is_weight(tensor)))
-    return Known::of(ir::to_tensor(tensor));
-  ir::Dims shape;
-  shape.reserve(tensor.dims.size());
-  for (const int64_t dim : tensor.dims) {
-    if (dim < 0) {
-      fail_at(fmt::format("tensor '{}'", tensor.name), ErrorCode::invalid_model,
-              "dims must not be negative; found {}", dim);
-    }
-    shape.push_back(ir::Dim(dim));
-  }
-  return Known::of(ops::ValueType::tensor(tensor.element_type(), std::move(shape)));
+  if (!tensor.is_external()) return Known::of(ir::to_tensor(tensor));
+  return Known::of(ops::declared_type(tensor));
 }
 
 Known known_of(const ir::SparseTensorProto& sparse) {

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <string_view>
 
 #include "ir/model.h"
 
@@ -21,9 +19,6 @@ class NodeSource {
   // The next one, which may be changed and taken apart; good until the next call. Null: there are
   // no more.
   virtual Node* next() = 0;
-  // Visits all nodes that have `text` somewhere in their names, and maybe others; what comes next
-  // stays the same.
-  virtual void visit_with(std::string_view text, const std::function<void(const Node&)>& visit) = 0;
 };
 
 }  // namespace sardonyx::ir

@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "ir/tensor.h"
-#include "ops/families/small_integers.h"
+#include "ops/families/file_constants.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -122,9 +122,9 @@ SparseTensor sparse_of(const NodeView& node) {
   return sparse;
 }
 
-// Of integers that shapes are made of, thorough inference needs no tensor.
-std::optional<Known> integers_of(const NodeView& node, std::string_view form) {
-  if (form == "value") return small_integers(*node.attr_tensor(form));
+// Of integers that shapes are made of, and of weights, thorough inference needs no tensor.
+std::optional<Known> known_without_tensor(const NodeView& node, std::string_view form) {
+  if (form == "value") return known_of_file(*node.attr_tensor(form));
   if (form == "value_ints") {
     const auto list = node.attr_ints(form);
     if (static_cast<int64_t>(list->size()) > max_known_elements) return std::nullopt;
@@ -139,8 +139,8 @@ std::optional<Known> integers_of(const NodeView& node, std::string_view form) {
 void infer(InferContext& ctx) {
   const std::string_view form = form_of(ctx);
   if (ctx.mode().thorough) {
-    if (std::optional<Known> integers = integers_of(ctx, form))
-      return ctx.set_known(0, std::move(*integers));
+    if (std::optional<Known> known = known_without_tensor(ctx, form))
+      return ctx.set_known(0, std::move(*known));
   }
   if (form != "sparse_value") {
     ctx.set_constant(0, tensor_of(ctx, form));

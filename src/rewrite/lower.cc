@@ -34,7 +34,7 @@ class Lowering {
         options_(options),
         source_(source),
         functions_(model),
-        names_(model, source),
+        names_(model, source != nullptr),
         meanings_(options) {
     services_.fresh_name = [this](std::string_view hint) { return names_.make(hint); };
     services_.assume_inference = options.assume_inference;
@@ -118,6 +118,7 @@ class Lowering {
     if (options_.expand_bodies) make_dense(to, scope, 0);
     while (ir::Node* node = source_->next()) {
       look_at(*node);
+      names_.meet(*node);
       if (has_gradients_)
         fail_at(ir::place_of(*node), ErrorCode::unsupported,
                 "needs all nodes of the graph at once");

@@ -480,10 +480,6 @@ class ListedNodes : public ir::NodeSource {
     if (has_graphs(*node)) keep(*node);
     return node;
   }
-  void visit_with(std::string_view text,
-                  const std::function<void(const ir::Node&)>& visit) override {
-    outline_.visit_with(text, visit);
-  }
   // Those with subgraphs: what finds and names these.
   const std::vector<ir::Node>& holders() const { return holders_; }
 

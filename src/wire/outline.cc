@@ -74,13 +74,4 @@ ir::Node* Outline::next() {
   return &reading.node;
 }
 
-void Outline::visit_with(std::string_view text, const std::function<void(const ir::Node&)>& visit) {
-  for (const ProtoReader::Item& item : reading_->nodes) {
-    if (reading_->reader.text_of(item).find(text) == std::string_view::npos) continue;
-    ir::Node node;
-    reading_->reader.read_item(item, node);
-    visit(node);
-  }
-}
-
 }  // namespace sardonyx::wire

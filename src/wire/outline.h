@@ -32,8 +32,6 @@ class Outline : public ir::NodeSource {
 
   size_t size() const override;
   ir::Node* next() override;
-  void visit_with(std::string_view text,
-                  const std::function<void(const ir::Node&)>& visit) override;
 
  private:
   struct Reading;

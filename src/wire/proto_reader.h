@@ -66,10 +66,6 @@ class ProtoReader {
   using Unread = bool (*)(std::string_view domain, std::string_view op_type,
                           std::string_view attribute);
   void leave_out(Unread unread) { unread_ = unread; }
-  // The item's bytes; good until the reader moves.
-  std::string_view text_of(const Item& item) {
-    return {reinterpret_cast<const char*>(window_.look(item.start, item.size)), item.size};
-  }
 
  private:
   // What the field tables are shown: a field whose number is a constant there, so that they become

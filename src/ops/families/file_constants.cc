@@ -1,11 +1,14 @@
-#include "ops/families/small_integers.h"
+#include "ops/families/file_constants.h"
 
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/fail.h"
 
 namespace sardonyx::ops {
+namespace {
 
+// Whether a tensor is nothing but the bytes that its type and dims take.
 bool is_plain(const ir::TensorProto& tensor) {
   const bool has_others = tensor.segment || tensor.data_location != 0 ||
                           !tensor.float_data.empty() || !tensor.double_data.empty() ||
@@ -15,6 +18,13 @@ bool is_plain(const ir::TensorProto& tensor) {
   const auto count = checked_count(tensor.dims);
   return count &&
          static_cast<uint64_t>(byte_size(tensor.element_type(), *count)) == tensor.raw_data.size();
+}
+
+bool is_weight(const ir::TensorProto& tensor) {
+  constexpr size_t surely = size_t{1} << 16, least = 4 * max_known_elements;
+  return tensor.has_raw_data && tensor.raw_data.size() > least &&
+         is_floating(tensor.element_type()) &&
+         (tensor.raw_data.size() >= surely || is_plain(tensor));
 }
 
 std::optional<Known> small_integers(const ir::TensorProto& tensor) {
@@ -35,6 +45,27 @@ std::optional<Known> small_integers(const ir::TensorProto& tensor) {
   Known known = Known::of(ValueType::tensor(ElementType::int64, std::move(shape)));
   known.elements = std::move(elements);
   return known;
+}
+
+}  // namespace
+
+std::optional<Known> known_of_file(const ir::TensorProto& tensor) {
+  if (std::optional<Known> integers = small_integers(tensor)) return integers;
+  if (!is_weight(tensor)) return std::nullopt;
+  return Known::of(declared_type(tensor));
+}
+
+ValueType declared_type(const ir::TensorProto& tensor) {
+  Dims shape;
+  shape.reserve(tensor.dims.size());
+  for (const int64_t dim : tensor.dims) {
+    if (dim < 0) {
+      fail_at(fmt::format("tensor '{}'", tensor.name), ErrorCode::invalid_model,
+              "dims must not be negative; found {}", dim);
+    }
+    shape.push_back(Dim(dim));
+  }
+  return ValueType::tensor(tensor.element_type(), std::move(shape));
 }
 
 }  // namespace sardonyx::ops
