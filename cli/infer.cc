@@ -53,11 +53,15 @@ json to_json(const InferCommand& command, const Inference& inference) {
     report["counts"][std::string(name_of(state))] = inference.count(state);
   report["values"] = json::array();
   for (const InferredValue& value : inference.values) {
+    json shape;  // null
+    if (value.shape) shape = json::array();
+    for (const InferredSize& size : value.shape.value_or(std::span<const InferredSize>()))
+      shape.push_back(size.text());
     report["values"].push_back({{"graph", value.graph},
                                 {"name", value.name},
-                                {"type", value.type},
+                                {"type", value.type()},
                                 {"state", name_of(value.state)},
-                                {"shape", value.shape ? json(*value.shape) : json()}});
+                                {"shape", std::move(shape)}});
   }
   report["unknowns"] = json::array();
   for (const InferredUnknown& unknown : inference.unknowns) {
@@ -108,8 +112,9 @@ std::string summary(const InferCommand& command, const Inference& inference) {
   std::vector<std::vector<std::string>> rows;
   for (const InferredValue& value : inference.values) {
     if (value.state == State::known && !command.all) continue;
-    rows.push_back({printable(value.graph.empty() ? value.name : value.graph + ": " + value.name),
-                    printable(value.type)});
+    const std::string_view separator = value.graph.empty() ? "" : ": ";
+    rows.push_back({printable(fmt::format("{}{}{}", value.graph, separator, value.name)),
+                    printable(value.type())});
   }
   text += table(rows);
   rows.clear();

@@ -1,7 +1,7 @@
 // Types and shapes of a model's values, without running it.
 //
 //   sardonyx::Inference inference = sardonyx::infer_types("model.onnx");
-//   for (const auto& value : inference.values) std::cout << value.name << ": " << value.type;
+//   for (const auto& value : inference.values) std::cout << value.name << ": " << value.type();
 //
 #pragma once
 
@@ -9,7 +9,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sardonyx/element_type.h"
@@ -32,7 +34,16 @@ struct InferOptions {
   std::vector<std::string> operator_sets;
 };
 
-// A value of the model: a graph's input, an initializer that is an input, or a node's output.
+// A size of a tensor.
+struct InferredSize {
+  int64_t number = -1;          // -1: not a number
+  std::string_view expression;  // where it is none: "batch", "2*h + 1", "u3" for an unknown
+
+  std::string text() const;
+};
+
+// A value of the model: a graph's input, an initializer that is an input, or a node's output. Its
+// texts and sizes belong to the Inference that lists it, and last as long as one copy of that.
 struct InferredValue {
   enum class State {
     known,    // type and shape are known; sizes are numbers or expressions of names of the inputs
@@ -41,13 +52,15 @@ struct InferredValue {
     partial,  // the rank, or a part of the type, is unknown
     unknown,  // nothing is known
   };
-  std::string graph;  // "" for the main graph, "If 'choice' then_branch" for subgraphs
-  std::string name;
+  std::string_view graph;  // "" for the main graph, "If 'choice' then_branch" for subgraphs
+  std::string_view name;
   State state = State::unknown;
-  std::string type;  // "float[batch,2*h + 1]"
   ElementType element = ElementType::undefined;
-  // Dimensions of a tensor as text: numbers, names, expressions, "u3" for unknowns.
-  std::optional<std::vector<std::string>> shape;
+  std::optional<std::span<const InferredSize>> shape;  // of a tensor whose rank is known
+  // Of what is no tensor of known rank, its type as text.
+  std::string_view other_type;
+
+  std::string type() const;  // "float[batch,2*h + 1]", "seq(float[n])"
 };
 
 // A size that only a run decides.
@@ -76,6 +89,7 @@ struct Inference {
   std::vector<InferredUnknown> unknowns;
   std::vector<InferredName> names;
   std::vector<InferFinding> findings;  // nodes that can't run, declarations that can't be confirmed
+  std::shared_ptr<const void> texts;   // what the values show; copies share it
 
   int64_t count(InferredValue::State state) const;
   bool has_errors() const;

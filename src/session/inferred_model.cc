@@ -154,7 +154,7 @@ const ir::Symbol* InferredModel::decided_by(int id) const {
   return late->second < 0 ? &symbol : &symbols[late->second];
 }
 
-State InferredModel::state(const ir::Graph* in, const std::string& name,
+State InferredModel::state(const ir::Graph* in, std::string_view name,
                            const ir::ValueType& type) const {
   const infer::Known* known = type.is_tensor() ? nullptr : find_in(in, name);
   return known != nullptr && ops::is_surely_empty(*known) ? State::known : state_of(type, *this);
@@ -189,7 +189,7 @@ ir::ValueType InferredModel::type_in(const ir::Graph* graph, const std::string& 
   return found == nullptr ? ir::ValueType() : resolved(found->type);
 }
 
-const infer::Known* InferredModel::find_in(const ir::Graph* graph, const std::string& name) const {
+const infer::Known* InferredModel::find_in(const ir::Graph* graph, std::string_view name) const {
   if (graph == nullptr) return scope.find_here(name);
   const auto inside = subgraphs.find(graph);
   return inside == subgraphs.end() ? nullptr : inside->second->find_here(name);

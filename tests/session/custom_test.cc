@@ -168,7 +168,7 @@ TEST(CustomOperators, SizesAreExpressions) {
                                one_operator(infer, [](CustomRun&) {}));
   const Inference inferred = infer_types(model);
   EXPECT_FALSE(inferred.has_errors());
-  EXPECT_EQ(inferred.values.back().type,
+  EXPECT_EQ(inferred.values.back().type(),
             "float[2*N + 1,floor(N/2),floor((N + 1)/2),min(N, 7),max(N, 2),N]");
   const Session session(model);
   EXPECT_EQ(session.run({{"x", Tensor(ElementType::float32, {3, 3})}})[0].tensor().shape(),

@@ -34,7 +34,7 @@ TEST(InferTypes, ContradictionsAreWarningsOrErrors) {
               "or remove the declaration");
     ASSERT_EQ(inference.names.size(), 1u);  // what agrees explains
     EXPECT_EQ(inference.names[0].name + " = " + inference.names[0].expression, "k = n");
-    EXPECT_EQ(inference.values.back().type, "float[n,4]");
+    EXPECT_EQ(inference.values.back().type(), "float[n,4]");
     EXPECT_EQ(inference.count(InferredValue::State::known), 3);
   }
 }
@@ -58,7 +58,7 @@ TEST(InferTypes, OldOperatorsTellShapesOfInputsWithoutARank) {
       "  alike = Sub (x, v)  most = Max (v, x, v)  last = Relu (most) }"));
   for (const InferredValue& value : inference.values) {
     const bool open = value.name == "v" || value.name == "unlike";
-    EXPECT_EQ(value.type, open ? "float[...]" : "float[n,4]") << value.name;
+    EXPECT_EQ(value.type(), open ? "float[...]" : "float[n,4]") << value.name;
   }
   EXPECT_EQ(inference.values.size(), 7u);
 }
@@ -66,8 +66,8 @@ TEST(InferTypes, OldOperatorsTellShapesOfInputsWithoutARank) {
 std::string described(const Inference& inference) {
   std::string text;
   for (const InferredValue& value : inference.values) {
-    text += value.graph + "|" + value.name + "|" + value.type + "|" +
-            std::to_string(static_cast<int>(value.state)) + "\n";
+    text += fmt::format("{}|{}|{}|{}\n", value.graph, value.name, value.type(),
+                        static_cast<int>(value.state));
   }
   for (const InferredUnknown& unknown : inference.unknowns)
     text += unknown.name + "|" + unknown.bound + "|" + unknown.node + "|" + unknown.reason + "\n";
