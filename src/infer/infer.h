@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,11 +48,14 @@ class Scope {
  private:
   struct Value {
     Value(std::string_view name, Known&& known) : name(name), known(std::move(known)) {}
-    std::string name;
+    std::string_view name;  // in names_
     Known known;
   };
+  static constexpr size_t first_names = 512;  // bytes
+
   NameMap<Value*> values_;
   std::vector<std::vector<Value>> blocks_;  // of which none grows: values stay where they are
+  std::pmr::monotonic_buffer_resource names_{first_names};
   const Scope* outer_;
 };
 

@@ -25,16 +25,15 @@ void Scope::reserve(size_t count) {
 
 Known& Scope::set(const HashedName& name, Known&& known) {
   constexpr size_t least = 4, most = 1024;
+  if (Value* const* found = values_.find(name)) return (*found)->known = std::move(known);
   if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity())
     blocks_.emplace_back().reserve(std::clamp(values_.size(), least, most));
-  std::vector<Value>& block = blocks_.back();
-  Value& added = block.emplace_back(name.text, std::move(known));
-  const auto [place, is_new] = values_.emplace({added.name, name.hash}, &added);
-  if (is_new) return added.known;
-  Known& kept = (*place)->known;
-  kept = std::move(added.known);
-  block.pop_back();
-  return kept;
+  const size_t size = name.text.size();
+  auto* const text = static_cast<char*>(names_.allocate(size, 1));
+  name.text.copy(text, size);
+  Value& added = blocks_.back().emplace_back(std::string_view(text, size), std::move(known));
+  values_.emplace({added.name, name.hash}, &added);
+  return added.known;
 }
 
 }  // namespace sardonyx::infer

@@ -135,8 +135,8 @@ std::optional<Inference> infer_in_passing(const MappedFile& file, const InferOpt
     ListedNodes nodes(outline, inference.values, texts);
     InferredModel inferred;
     inferred.keep_nodes = false;
-    infer_model(outline.model, options,
-                custom_table(options.custom_operators.get(), options.libraries), inferred, &nodes);
+    infer_model(outline.model, nodes, options,
+                custom_table(options.custom_operators.get(), options.libraries), inferred);
     report_listed(inferred, options, nodes.holders(), texts, inference);
     return inference;
   } catch (const Error&) {

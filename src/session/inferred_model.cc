@@ -29,7 +29,8 @@ void fix(std::optional<ir::TypeProto>& type, const InferOptions& options) {
 }
 
 // What inference reads of the main graph besides its nodes, with the given sizes put in.
-ir::Graph prepared(const ir::Graph& of, const InferOptions& options, bool keeps_all) {
+ir::Graph prepared(const ir::Graph& of, std::vector<ir::ValueInfo> value_info,
+                   const InferOptions& options, bool keeps_all) {
   ir::Graph graph;
   if (keeps_all) {
     graph = rewrite::interface_of(of);
@@ -37,7 +38,7 @@ ir::Graph prepared(const ir::Graph& of, const InferOptions& options, bool keeps_
     graph.name = of.name;
     graph.inputs = of.inputs;
     graph.outputs = of.outputs;
-    graph.value_info = of.value_info;
+    graph.value_info = std::move(value_info);
     graph.sparse_initializers = of.sparse_initializers;
     std::ranges::copy_if(of.initializers, std::back_inserter(graph.initializers),
                          &ir::TensorProto::is_external);
@@ -141,6 +142,53 @@ void find_late_names(InferredModel& model) {
   }
 }
 
+// `value_info`: of the main graph; `nodes`: null, or where its nodes come from.
+void infer_model(const ir::Model& model, std::vector<ir::ValueInfo> value_info,
+                 ir::NodeSource* nodes, const InferOptions& options, const ops::CustomTable& custom,
+                 InferredModel& made) {
+  made.graph = prepared(*model.graph, std::move(value_info), options, made.keep_nodes);
+  read_small_tensors(made.graph, model.folder);
+  infer::Findings findings;
+  findings.symbols = &made.symbols;
+  findings.constraints = &made.constraints;
+  findings.thorough = true;
+  findings.unknowns = &made.unknowns;
+  // A body that is inferred in several rounds reports the same each time.
+  const auto is_new = [&](const InferFinding& found) {
+    return std::none_of(made.problems.begin(), made.problems.end(), [&](const InferFinding& other) {
+      return other.place == found.place && other.message == found.message;
+    });
+  };
+  findings.problem = [&](const ir::Node& node, const Error& error) {
+    InferFinding found{true, error.location().empty() ? ir::describe(node) : error.location(),
+                       error.message()};
+    if (made.problems.size() < most_problems && is_new(found))
+      made.problems.push_back(std::move(found));
+  };
+  findings.disagreement = [&](infer::Disagreement found) {
+    const auto same = [&](const infer::Disagreement& other) {
+      return other.where == found.where && other.value == found.value &&
+             other.inferred == found.inferred && other.node == found.node;
+    };
+    if (made.disagreements.size() < most_problems && std::ranges::none_of(made.disagreements, same))
+      made.disagreements.push_back(std::move(found));
+  };
+  check_defaults(*model.graph, findings);
+  if (!made.keep_nodes) {
+    made.scope.reserve(model.graph->inputs.size() + model.graph->initializers.size() +
+                       (nodes ? nodes->size() : model.graph->nodes.size()));
+    infer::enter_initializers(*model.graph, made.scope, findings);
+  }
+  findings.inferred = [&](const ir::Graph& graph, std::unique_ptr<infer::Scope> scope) {
+    made.subgraphs[&graph] = std::move(scope);
+  };
+  made.calls = rewrite::lower_and_infer(
+      model, nodes, made.graph,
+      {.keep_unknown = true, .keep_nodes = made.keep_nodes, .custom = &custom}, findings,
+      made.scope);
+  find_late_names(made);
+}
+
 }  // namespace
 
 const ir::Symbol* InferredModel::decided_by(int id) const {
@@ -196,49 +244,15 @@ const infer::Known* InferredModel::find_in(const ir::Graph* graph, std::string_v
 }
 
 void infer_model(const ir::Model& model, const InferOptions& options,
-                 const ops::CustomTable& custom, InferredModel& made, ir::NodeSource* nodes) {
+                 const ops::CustomTable& custom, InferredModel& made) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
-  made.graph = prepared(*model.graph, options, made.keep_nodes);
-  read_small_tensors(made.graph, model.folder);
-  infer::Findings findings;
-  findings.symbols = &made.symbols;
-  findings.constraints = &made.constraints;
-  findings.thorough = true;
-  findings.unknowns = &made.unknowns;
-  // A body that is inferred in several rounds reports the same each time.
-  const auto is_new = [&](const InferFinding& found) {
-    return std::none_of(made.problems.begin(), made.problems.end(), [&](const InferFinding& other) {
-      return other.place == found.place && other.message == found.message;
-    });
-  };
-  findings.problem = [&](const ir::Node& node, const Error& error) {
-    InferFinding found{true, error.location().empty() ? ir::describe(node) : error.location(),
-                       error.message()};
-    if (made.problems.size() < most_problems && is_new(found))
-      made.problems.push_back(std::move(found));
-  };
-  findings.disagreement = [&](infer::Disagreement found) {
-    const auto same = [&](const infer::Disagreement& other) {
-      return other.where == found.where && other.value == found.value &&
-             other.inferred == found.inferred && other.node == found.node;
-    };
-    if (made.disagreements.size() < most_problems && std::ranges::none_of(made.disagreements, same))
-      made.disagreements.push_back(std::move(found));
-  };
-  check_defaults(*model.graph, findings);
-  if (!made.keep_nodes) {
-    made.scope.reserve(model.graph->inputs.size() + model.graph->initializers.size() +
-                       (nodes ? nodes->size() : model.graph->nodes.size()));
-    infer::enter_initializers(*model.graph, made.scope, findings);
-  }
-  findings.inferred = [&](const ir::Graph& graph, std::unique_ptr<infer::Scope> scope) {
-    made.subgraphs[&graph] = std::move(scope);
-  };
-  made.calls = rewrite::lower_and_infer(
-      model, nodes, made.graph,
-      {.keep_unknown = true, .keep_nodes = made.keep_nodes, .custom = &custom}, findings,
-      made.scope);
-  find_late_names(made);
+  infer_model(model, model.graph->value_info, nullptr, options, custom, made);
+}
+
+void infer_model(ir::Model& model, ir::NodeSource& nodes, const InferOptions& options,
+                 const ops::CustomTable& custom, InferredModel& made) {
+  if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
+  infer_model(model, std::move(model.graph->value_info), &nodes, options, custom, made);
 }
 
 }  // namespace sardonyx

@@ -51,9 +51,12 @@ struct InferredModel {
 
 // Infers `model` into `made`, which must be fresh. External data need not be resolved. Initializers
 // that are inputs are taken to keep their values. `custom` is borrowed for the call. Throws Error
-// where the model can't be lowered. `nodes`: as for rewrite::lower_and_infer.
+// where the model can't be lowered.
 void infer_model(const ir::Model& model, const InferOptions& options,
-                 const ops::CustomTable& custom, InferredModel& made,
-                 ir::NodeSource* nodes = nullptr);
+                 const ops::CustomTable& custom, InferredModel& made);
+// The same where the main graph's nodes come from elsewhere, as for rewrite::lower_and_infer. Takes
+// the graph's value_info out of the model.
+void infer_model(ir::Model& model, ir::NodeSource& nodes, const InferOptions& options,
+                 const ops::CustomTable& custom, InferredModel& made);
 
 }  // namespace sardonyx

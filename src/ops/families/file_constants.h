@@ -7,8 +7,8 @@
 
 namespace sardonyx::ops {
 
-// What thorough inference knows of a tensor of the file without making one. Of a number or a list of
-// int64 with up to max_known_elements: type and elements. Of weights, whose elements decide no
+// What thorough inference knows of a tensor of the file without making one. Of a number or a list
+// of int64 with up to max_known_elements: type and elements. Of weights, whose elements decide no
 // shape, the type: reading them would touch the file and, where they lie unaligned, copy them.
 // Nullopt for others, sound or not; Error (invalid_model) where the dims of weights are negative.
 std::optional<Known> known_of_file(const ir::TensorProto& tensor);
