@@ -76,11 +76,14 @@ class Merger {
 
   Agreement with_name(Dim& size, const std::string& name) {
     const ir::Symbol* symbol = size.as_symbol();
+    if (symbol != nullptr && symbol->name == name) return Agreement::yes;
+    const Dim known = symbols_.resolved(size);
+    const ir::Symbol* named = symbols_.find(name);
+    if (named != nullptr && known == symbols_.resolved(Dim(named))) return Agreement::yes;
     // An expression's text was written by an inference like this one.
-    if (symbol ? symbol->name == name : size.to_string() == name) return Agreement::yes;
-    const bool fresh = symbols_.find(name) == nullptr;
-    const Dim declared(symbols_.named(name));
-    const Dim known = symbols_.resolved(size), meant = symbols_.resolved(declared);
+    if (symbol == nullptr && size.to_string() == name) return Agreement::yes;
+    const bool fresh = named == nullptr;
+    const Dim declared(symbols_.named(name)), meant = symbols_.resolved(declared);
     if (known == meant) return Agreement::yes;
     if (!learns_) {
       if (fresh && known.as_symbol() && known.depends_on_run()) size = declared;
