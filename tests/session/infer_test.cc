@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "sardonyx/error.h"
 #include "sardonyx/session.h"
+#include "session/inferred_model.h"
 #include "session/model.h"
 #include "wire/outline.h"
 #include "wire/write.h"
@@ -61,6 +62,61 @@ TEST(InferTypes, OldOperatorsTellShapesOfInputsWithoutARank) {
     EXPECT_EQ(value.type(), open ? "float[...]" : "float[n,4]") << value.name;
   }
   EXPECT_EQ(inference.values.size(), 7u);
+}
+
+TEST(InferTypes, SizesAreNumbersOrExpressionsAndLastAsLongAsACopy) {
+  Inference kept;
+  {
+    const Inference inference = infer_types(Model::from_text(
+        "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+        "g (float[n, 4] x, seq(float[n]) s, float v) => (y, n, u) {\n"
+        "  y = Concat <axis = 0> (x, x)  n = Size (x)  u = Identity (s)  w = own.Unknown (x) }"));
+    kept = inference;
+  }
+  ASSERT_EQ(kept.values.size(), 7u);
+  const InferredValue& y = kept.values[3];
+  ASSERT_EQ(y.name, "y");
+  EXPECT_EQ(y.type(), "float[2*n,4]");
+  ASSERT_TRUE(y.shape && y.shape->size() == 2);
+  EXPECT_EQ((*y.shape)[0].number, -1);
+  EXPECT_EQ((*y.shape)[0].expression, "2*n");
+  EXPECT_EQ((*y.shape)[1].number, 4);
+  EXPECT_EQ((*y.shape)[1].text(), "4");
+  EXPECT_EQ(kept.values[4].type(), "int64[]");
+  ASSERT_TRUE(kept.values[4].shape);
+  EXPECT_TRUE(kept.values[4].shape->empty());
+  EXPECT_EQ(kept.values[5].type(), "seq(float[u0])");
+  EXPECT_FALSE(kept.values[5].shape);
+  EXPECT_EQ(kept.values[6].state, InferredValue::State::unknown);
+  EXPECT_EQ(kept.values[6].type(), ir::ValueType().to_string());
+}
+
+// Of weights the type is all that inference asks for, wherever they stand.
+TEST(InferTypes, WeightsOfConstantAreNotRead) {
+  const Model model = Model::from_text(
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[n, 300] x) => (y) {\n"
+      "  w = Constant <value = float[1] {1}> ()  s = Constant <value = float[1] {2}> ()\n"
+      "  m = MatMul (x, w)  y = Mul (m, s) }");
+  ir::Model large = model.implementation().model;
+  const std::vector<float> numbers(2400);
+  auto weights = std::make_shared<ir::TensorProto>();
+  weights->dims = {300, 8};
+  weights->data_type = static_cast<int32_t>(ElementType::float32);
+  weights->has_raw_data = true;
+  weights->raw_data = Bytes::copy_of(std::as_bytes(std::span(numbers)));
+  large.graph->nodes[0].attributes[0].t = weights;
+  InferredModel inferred;
+  infer_model(large, {}, {}, inferred);
+  EXPECT_EQ(inferred.type("w").to_string(), "float[300,8]");
+  EXPECT_EQ(inferred.type("y").to_string(), "float[n,8]");
+  EXPECT_EQ(inferred.find_in(nullptr, "w")->constant, nullptr);
+  EXPECT_NE(inferred.find_in(nullptr, "s")->constant, nullptr);
+  weights->dims = {300, -2};
+  InferredModel broken;
+  infer_model(large, {}, {}, broken);
+  ASSERT_FALSE(broken.problems.empty());
+  EXPECT_NE(broken.problems[0].message.find("negative"), std::string::npos);
 }
 
 std::string described(const Inference& inference) {
