@@ -199,6 +199,7 @@ const char* ProtoReader::parse_any_field() {
       return nullptr;
     case WireType::length: {
       uint64_t length = 0;
+      length_ = no_length;
       if (!parse_varint(length)) return "a length is cut off or longer than 10 bytes";
       length_ = length;
       value_start_ = pos_;
@@ -321,7 +322,7 @@ void ProtoReader::broken(std::string_view trouble) const {
   std::string found;
   if (number_ != 0)
     found = fmt::format(" (field {}, wire type {}", number_, static_cast<uint32_t>(type_));
-  if (number_ != 0 && is(WireType::length)) {
+  if (number_ != 0 && is(WireType::length) && length_ != no_length) {
     found += fmt::format(", length {}, {} bytes left in its message", length_,
                          end_ - std::min(value_start_, end_));
   }

@@ -187,6 +187,7 @@ class ProtoReader {
     size_t index;
   };
   static constexpr size_t no_index = std::numeric_limits<size_t>::max();
+  static constexpr size_t no_length = std::numeric_limits<size_t>::max();  // it could not be read
   static constexpr int max_depth = 100;
   static constexpr size_t longest_varint = 10;
   static constexpr size_t most_reserved = 256;

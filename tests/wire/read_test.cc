@@ -200,6 +200,10 @@ TEST(Read, ErrorsSayWhereAndWhat) {
   EXPECT_NE(message_of(number(1, 8) + text(7, text(5, text(4, "abc"))))
                 .find("initializer[0].float_data: byte"),
             std::string::npos);
+  // A length that is cut off is none, least of all that of the field before.
+  EXPECT_EQ(message_of(number(1, 8) + text(2, "abc") + tag(3, 2) + "\x80"),
+            "ModelProto.producer_version: byte 7: a length is cut off or longer than 10 bytes "
+            "(field 3, wire type 2); the file is cut off, damaged, or not what its name says");
 }
 
 // The type of an attribute has one.
