@@ -1,8 +1,12 @@
 #include "loading.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
+#include <cstdio>
 
 #include "arguments.h"
+#include "session/print.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -40,6 +44,8 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
   command.add_flag(
       "--assume-inference", options.assume_inference,
       "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
+  command.add_flag("--strict-model", options.strict_model,
+                   "Refuse a model that breaks a rule, also where it is clear what it means");
   command.add_flag("--pack-early", options.pack_early,
                    "Pack all weights before the first run, which otherwise does it on its way");
 }
@@ -61,9 +67,27 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
   load_options.trusted_folder = options.trusted_folder;
   load_options.operator_sets = options.operator_sets;
   load_options.libraries = options.libraries;
+  load_options.strict = options.strict_model;
+  const auto printer = std::make_shared<WarningPrinter>(options.model);
+  load_options.warn = [printer](const Warning& warning) { (*printer)(warning); };
   Model model(options.model, load_options);
   Session session(model, session_options);
   return {std::move(model), std::move(session), threads.count(), now_ms() - start};
+}
+
+namespace {
+constexpr int shown_warnings = 10;
+}
+
+void WarningPrinter::operator()(const Warning& warning) {
+  if (count_++ < shown_warnings)
+    fmt::print(stderr, "sardonyx: warning: {}: {}\n", printable(model_),
+               printable_message(warning.to_string()));
+}
+
+WarningPrinter::~WarningPrinter() {
+  if (count_ > shown_warnings)
+    fmt::print(stderr, "sardonyx: {} more warnings of the model\n", count_ - shown_warnings);
 }
 
 double now_ms() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct LoadingOptions {
   bool exact = false;
   bool assume_inference = false;
   bool pack_early = false;
+  bool strict_model = false;
   uint64_t seed = 0;  // of random operators without one
 };
 
@@ -35,6 +37,21 @@ struct Loaded {
 };
 
 Loaded load(const LoadingOptions& options, bool all_outputs = false);
+
+// Prints a model's warnings to standard error, the first few of them in full.
+class WarningPrinter {
+ public:
+  // The file that the warnings are about.
+  explicit WarningPrinter(std::string model) : model_(std::move(model)) {}
+  ~WarningPrinter();
+  WarningPrinter(const WarningPrinter&) = delete;
+  WarningPrinter& operator=(const WarningPrinter&) = delete;
+  void operator()(const Warning& warning);
+
+ private:
+  std::string model_;
+  std::atomic<int> count_ = 0;
+};
 
 // Milliseconds since an arbitrary moment.
 double now_ms();

@@ -22,12 +22,13 @@ ALLOWED = {
     "wire": "ir image base",
     "schema": "ir base",
     "check": "schema ir base",
+    "lenient": "check wire schema ir image base",
     "ops": "schema ir kernels image base",
     "infer": "ops schema ir kernels image base",
     "eval": "infer ops schema ir kernels image base",
     "rewrite": "eval infer ops wire schema ir kernels image base",
     "run": "rewrite eval infer ops schema ir kernels image base",
-    "session": "run rewrite eval infer ops check wire schema ir kernels image base",
+    "session": "run rewrite eval infer ops lenient check wire schema ir kernels image base",
 }
 FACES = {"cli": "session base"}
 

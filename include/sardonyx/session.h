@@ -32,7 +32,26 @@ namespace sardonyx {
 class CustomOperators;
 class Profile;
 
+// What was found that does not keep a model from being used. Texts are for people; `rule` is that
+// of the checker (docs/checker.md), or empty.
+struct Warning {
+  std::string rule;     // "G-03"
+  std::string place;    // "graph 'main', node 3 Softmax 'probs'"
+  std::string message;  // what was found
+  std::string advice;   // what was made of it, or what to do
+  // "graph 'main', node 3 Softmax 'probs': …; … [G-03]"
+  std::string to_string() const;
+};
+
 struct LoadOptions {
+  // Refuse a model that breaks a rule of the standard in a way that leaves no doubt of what it
+  // means (nodes out of order, an operator set that is used and not imported: docs/lenient.md).
+  // Otherwise it is mended in memory, and `warn` is told of each rule.
+  bool strict = false;
+  // Called once for each warning, from within the call that finds it: for what was mended, from the
+  // constructor of the model; it may be called from several threads at a time where sessions of the
+  // model run on several. Warnings without it are dropped.
+  std::function<void(const Warning&)> warn;
   // A folder that links of external data may lead into; links are refused otherwise.
   std::string trusted_folder;
   // Read the file instead of mapping it: for files that somebody may truncate meanwhile.

@@ -198,7 +198,7 @@ void check_interface(Context& context, const ir::WalkPlace& place) {
 }
 
 void check_subgraph_arity(Context& context, const Unit& unit, const ir::WalkPlace& place) {
-  const Arity expected = expected_arity(*place.holder, ir::imported_version(unit.imports, ""));
+  const Arity expected = expected_arity(*place.holder, ir::opset_of(*place.holder, unit.imports));
   const ir::Graph& graph = *place.graph;
   const Where where{.graph = &place};
   if (expected.inputs && context.ir_version < 4) {

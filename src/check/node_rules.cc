@@ -12,9 +12,9 @@ std::string_view shown_domain(std::string_view domain) {
 }
 
 // Before IR version 3 there are no imports: everything is of version 1.
-int64_t version_of(const Context& context, const Unit& unit, std::string_view domain) {
-  const int64_t version = ir::imported_version(unit.imports, domain);
-  if (version == 0 && context.ir_version < 3 && ir::canonical_domain(domain).empty()) return 1;
+int64_t version_of(const Context& context, const Unit& unit, const ir::Node& node) {
+  const int64_t version = ir::opset_of(node, unit.imports);
+  if (version == 0 && context.ir_version < 3 && ir::canonical_domain(node.domain).empty()) return 1;
   return version;
 }
 
@@ -198,7 +198,7 @@ void check_signature(Context& context, const Unit& unit, const Where& where,
   check_side(context, where, outputs, [&](size_t i) { return signature.output(i); });
   check_signature_attributes(context, where, signature);
   if (!unit.function || &unit.imports == &context.model.opset_imports) return;
-  const int64_t outside = version_of(context, {context.model.opset_imports}, node.domain);
+  const int64_t outside = version_of(context, {context.model.opset_imports}, node);
   if (outside > 0 &&
       schema::find(node.domain, node.op_type, outside, context.options.more) != &signature) {
     report("F-17", where, "import the same version in both",
@@ -274,7 +274,7 @@ void check_has_outputs(Context& context, const Where& where, const ir::Node& nod
 
 void bind(Context& context, const Unit& unit, const Where& where) {
   const ir::Node& node = *where.node;
-  const int64_t version = version_of(context, unit, node.domain);
+  const int64_t version = version_of(context, unit, node);
   const ir::Function* function = called_function(context, node);
   if (version == 0) report_missing_import(context, unit, where, node, function != nullptr);
   if (function) return check_call(context, where, *function);

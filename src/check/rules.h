@@ -14,9 +14,10 @@ namespace levels {
 struct Levels {
   Level runnable, standard, strict;
 };
-inline constexpr Levels fatal{Level::error, Level::error, Level::error};  // cannot run
-inline constexpr Levels error{Level::off, Level::error, Level::error};    // forbidden, can run
-inline constexpr Levels lax{Level::off, Level::warning, Level::error};    // forbidden, often broken
+inline constexpr Levels fatal{Level::error, Level::error, Level::error};   // cannot run
+inline constexpr Levels error{Level::off, Level::error, Level::error};     // forbidden, can run
+inline constexpr Levels said{Level::warning, Level::error, Level::error};  // and a run warns of it
+inline constexpr Levels lax{Level::off, Level::warning, Level::error};  // forbidden, often broken
 inline constexpr Levels warning{Level::off, Level::warning, Level::warning};
 inline constexpr Levels advice{Level::off, Level::info, Level::warning};
 inline constexpr Levels info{Level::off, Level::info, Level::info};
@@ -110,7 +111,7 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("D-15", levels::fatal, "a required input or output is given"),
     row("D-16", levels::warning, "empty names after the last parameter are no arguments"),
     row("D-22", levels::fatal, "a required attribute is given"),
-    row("D-23", levels::error, "an attribute is one of the operator's"),
+    row("D-23", levels::said, "an attribute is one of the operator's"),
     row("D-24", levels::warning,
         "overload and metadata of nodes exist from IR version 10, "
         "devices from 11; metadata keys are distinct"),

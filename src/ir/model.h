@@ -216,6 +216,9 @@ struct Node {
   bool is_helper = false;  // it serves a rewrite; no node of the model stands behind it
   // Set by lowering, never written; null for the operators that Sardonyx has itself.
   std::shared_ptr<const CustomBinding> custom;
+  // Set by lenient reading, never written: the version of its operator set by which the node is
+  // read. 0: the one that is imported.
+  int64_t opset = 0;
 
   const Attribute* find(std::string_view attribute) const;
   Attribute* find(std::string_view attribute);
@@ -303,6 +306,10 @@ struct Model {
 // The version a list of imports binds `domain` to ("" and "ai.onnx" are one); a domain imported
 // twice binds to its highest version. 0 where it is not imported.
 int64_t imported_version(const std::vector<OperatorSetId>& imports, std::string_view domain);
+// The version of its operator set by which a node is read: its own, or else the imported one.
+inline int64_t opset_of(const Node& node, const std::vector<OperatorSetId>& imports) {
+  return node.opset != 0 ? node.opset : imported_version(imports, node.domain);
+}
 
 // "" for "ai.onnx", the domain itself otherwise.
 inline std::string_view canonical_domain(std::string_view domain) {

@@ -93,6 +93,7 @@ class Instance {
     node.unknown.written_defaults = of.unknown.written_defaults;
     node.origin = origin_;
     node.custom = of.custom;
+    node.opset = of.opset;
   }
 
   void put_renamed(const std::vector<std::string>& of, std::vector<std::string>& names) const {

@@ -249,6 +249,7 @@ class Lowering {
   void change(ir::Node& node, const Meaning& meaning, const Imports& imports, infer::Scope& scope,
               int depth, std::vector<ir::Node>& out) {
     if (node.domain == "ai.onnx") node.domain.clear();
+    node.opset = 0;
     for (ir::Attribute& attribute : node.attributes) {
       if (attribute.g) attribute.g = lower_subgraph(*attribute.g, imports, scope, depth);
       for (auto& graph : attribute.graphs) graph = lower_subgraph(*graph, imports, scope, depth);

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "check/check.h"
+#include "lenient/lenient.h"
 #include "session/custom.h"
 #include "session/operator_sets.h"
 #include "session/reading.h"
@@ -10,6 +11,28 @@
 
 namespace sardonyx {
 namespace {
+
+Warning to_warning(const check::Diagnostic& found) {
+  return {std::string(found.rule), found.place.to_string(), found.message, found.advice};
+}
+
+// Finds out whether the model can run, and mends it where the options allow that.
+void judge(Model::Implementation& made, const LoadOptions& options) {
+  made.warn = options.warn;
+  const check::Options checking{.profile = check::Profile::runnable, .more = &made.custom};
+  std::vector<check::Diagnostic> warnings;
+  if (options.strict) {
+    made.findings = check::check(made.model, checking);
+  } else {
+    lenient::Repaired repaired = lenient::repair(made.model, checking);
+    made.findings = std::move(repaired.findings);
+    warnings = std::move(repaired.repairs);
+  }
+  // Of a model that is refused, only that matters.
+  if (!options.warn || check::has_errors(made.findings)) return;
+  for (const check::Diagnostic& found : made.findings) warnings.push_back(found);
+  for (const check::Diagnostic& found : warnings) options.warn(to_warning(found));
+}
 
 // `mapped`: the file's bytes are a mapping, not memory of their own.
 std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file, bool mapped,
@@ -24,10 +47,18 @@ std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file,
   // External tensors become views of their files; everything after this sees plain tensors.
   wire::bring_in(made->model, external,
                  [&](const Bytes& bytes) { made->packs.add_file(bytes.span()); });
+  judge(*made, options);
   return made;
 }
 
 }  // namespace
+
+std::string Warning::to_string() const {
+  std::string text = place.empty() ? message : place + ": " + message;
+  if (!advice.empty()) text += "; " + advice;
+  if (!rule.empty()) text += " [" + rule + "]";
+  return text;
+}
 
 Model::Model(const std::string& path, const LoadOptions& options) {
   Bytes file = options.read_into_memory ? read_file(path) : map_file(path);

@@ -1,10 +1,12 @@
 // What a Model holds.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <vector>
 
+#include "check/check.h"
 #include "ir/model.h"
 #include "ops/custom.h"
 #include "ops/prepare_context.h"
@@ -15,10 +17,12 @@
 namespace sardonyx {
 
 struct Model::Implementation {
-  ir::Model model;                 // as the file says, external data resolved to views of its files
-  Bytes file;                      // the mapped file; empty for models from text
-  ops::CustomTable custom;         // operators from outside that it may call
-  mutable std::once_flag checked;  // whether it can run at all
+  // As the file says, external data resolved to views of its files, mended by src/lenient.
+  ir::Model model;
+  Bytes file;                                // the mapped file; empty for models from text
+  ops::CustomTable custom;                   // operators from outside that it may call
+  std::vector<check::Diagnostic> findings;   // of the checker's runnable profile, after mending
+  std::function<void(const Warning&)> warn;  // may be null
   mutable ops::PackCache packs;
   mutable Variants variants;  // after the packs, which their plans use
 };

@@ -54,11 +54,9 @@ using Names = std::set<std::string>;
 
 // Refuses what cannot run, with the first finding and how many there are.
 void refuse_broken(const Model::Implementation& model) {
-  const auto findings =
-      check::check(model.model, {.profile = check::Profile::runnable, .more = &model.custom});
   size_t errors = 0;
   const check::Diagnostic* first = nullptr;
-  for (const check::Diagnostic& finding : findings) {
+  for (const check::Diagnostic& finding : model.findings) {
     if (finding.severity != check::Severity::error) continue;
     if (errors++ == 0) first = &finding;
   }
@@ -245,7 +243,7 @@ Session::Session(const Model& model, const SessionOptions& options)
   s.random = std::make_unique<ops::RandomStreams>(options.seed);
   if (!s.model->model.graph)
     fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
-  std::call_once(s.model->checked, [&] { refuse_broken(*s.model); });
+  refuse_broken(*s.model);
   if (options.shared_threads) {
     s.pool = options.shared_threads->pool_;
   } else {

@@ -1,0 +1,215 @@
+// Lenient reading: models that break a rule and leave no doubt run, with one warning for each rule;
+// LoadOptions::strict and what is ambiguous refuse. The checker goes on reporting all of them.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "check/check.h"
+#include "sardonyx/session.h"
+#include "session/model.h"
+#include "wire/text_parse.h"
+
+namespace sardonyx {
+namespace {
+
+const std::string opset_21 = "<ir_version: 10, opset_import: [\"\" : 21]>\n";
+
+struct Loaded {
+  Model model;
+  std::vector<Warning> warnings;
+};
+
+Loaded load(const std::string& text, bool strict = false) {
+  std::vector<Warning> warnings;
+  LoadOptions options;
+  options.strict = strict;
+  options.warn = [&](const Warning& warning) { warnings.push_back(warning); };
+  Model model = Model::from_text(text, options);
+  return {std::move(model), std::move(warnings)};
+}
+
+Tensor numbers(std::vector<float> elements) {
+  const auto count = static_cast<int64_t>(elements.size());
+  return Tensor::of<float>(elements, {count});
+}
+
+std::vector<float> elements(const Value& value) {
+  const auto span = value.tensor().elements<float>();
+  return {span.begin(), span.end()};
+}
+
+// Runs leniently, planned and plain, with one warning of the rule; strict loading refuses.
+void expect_mended(const std::string& text, const std::string& rule,
+                   const std::vector<NamedValue>& inputs, const std::vector<float>& expected) {
+  const Loaded loaded = load(text);
+  ASSERT_EQ(loaded.warnings.size(), 1u) << text;
+  EXPECT_EQ(loaded.warnings[0].rule, rule) << loaded.warnings[0].to_string();
+  EXPECT_FALSE(loaded.warnings[0].place.empty());
+  EXPECT_FALSE(loaded.warnings[0].advice.empty());
+  for (const bool plain : {false, true}) {
+    const Session session(loaded.model, {.threads = 1, .plain = plain});
+    EXPECT_EQ(elements(session.run(inputs).at(0)), expected) << text;
+  }
+  EXPECT_TRUE(check::has_errors(check::check(wire::parse_model(text)))) << text;
+}
+
+void expect_strict_refuses(const std::string& text, const std::string& rule) {
+  const Loaded loaded = load(text, true);
+  try {
+    const Session session(loaded.model, {.threads = 1});
+    ADD_FAILURE() << "no error: " << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_model);
+    EXPECT_NE(std::string(error.what()).find("[" + rule + "]"), std::string::npos) << error.what();
+  }
+}
+
+void expect_refused(const std::string& text) {
+  const Loaded loaded = load(text);
+  EXPECT_TRUE(loaded.warnings.empty());
+  EXPECT_THROW(Session(loaded.model, {.threads = 1}), Error) << text;
+}
+
+TEST(Lenient, NodesOutOfOrder) {
+  const std::string text = opset_21 +
+                           "g (float[N] x) => (float[N] y) {\n"
+                           "  y = Add (a, b)\n  b = Neg (a)\n  a = Mul (x, x) }";
+  expect_mended(text, "G-03", {{"x", numbers({1, 2})}}, {0, 0});
+  expect_strict_refuses(text, "G-03");
+}
+
+TEST(Lenient, NodesOutOfOrderInBranchesAndFunctions) {
+  const std::string branch =
+      opset_21 +
+      "g (bool c, float[N] x) => (float[N] y) {\n"
+      "  y = If (c) <then_branch = t () => (float[N] o) { o = Neg (a)\n a = Mul (x, x) },\n"
+      "              else_branch = e () => (float[N] p) { p = Neg (x) }> }";
+  expect_mended(branch, "G-04", {{"c", Tensor::of<bool>({true}, {})}, {"x", numbers({1, 2})}},
+                {-1, -4});
+  const std::string function = "<ir_version: 10, opset_import: [\"\" : 21, \"f\" : 1]>\n"
+                               "g (float[N] x) => (float[N] y) { y = f.F (x) }\n"
+                               "<domain: \"f\", opset_import: [\"\" : 21]>\n"
+                               "F (a) => (c) { c = Neg (b)\n b = Mul (a, a) }";
+  expect_mended(function, "F-07", {{"x", numbers({1, 2})}}, {-1, -4});
+}
+
+// What an outer node makes late is seen by a branch of an earlier one.
+TEST(Lenient, CapturedValuesOutOfOrder) {
+  expect_mended(opset_21 +
+                    "g (bool c, float[N] x) => (float[N] y) {\n"
+                    "  y = If (c) <then_branch = t () => (float[N] o) { o = Neg (a) },\n"
+                    "              else_branch = e () => (float[N] p) { p = Neg (x) }>\n"
+                    "  a = Mul (x, x) }",
+                "G-03", {{"c", Tensor::of<bool>({true}, {})}, {"x", numbers({1, 2})}}, {-1, -4});
+}
+
+TEST(Lenient, CyclesStayErrors) {
+  expect_refused(opset_21 + "g (float[N] x) => (float[N] y) { a = Add (x, y)\n y = Neg (a) }");
+}
+
+TEST(Lenient, OperatorSetsThatNobodyImports) {
+  const std::string none = "<ir_version: 10, opset_import: [\"ai.onnx.ml\" : 3]>\n"
+                           "g (float[N] x) => (float[N] y) { y = Neg (x) }";
+  expect_mended(none, "M-06", {{"x", numbers({1, 2})}}, {-1, -2});
+  expect_strict_refuses(none, "M-06");
+  expect_mended(opset_21 + "g (float[N] x) => (float[N] y) { y = com.microsoft.QuickGelu <alpha = 0.0> (x) }",
+                "O-04", {{"x", numbers({2, 4})}}, {1, 2});
+}
+
+// The newest version whose attributes fit: ReduceSum took its axes as an attribute up to 12.
+TEST(Lenient, TheImportedVersionFitsTheNodes) {
+  const Loaded loaded = load(
+      "<ir_version: 7, opset_import: [\"ai.onnx.ml\" : 1]>\n"
+      "g (float[N] x) => (float[M] y) { y = ReduceSum <axes = [0]> (x) }");
+  ASSERT_EQ(loaded.warnings.size(), 1u);
+  EXPECT_NE(loaded.warnings[0].advice.find("version 12"), std::string::npos)
+      << loaded.warnings[0].advice;
+}
+
+TEST(Lenient, TwoImportsOfADomain) {
+  const Loaded loaded = load("<ir_version: 10, opset_import: [\"\" : 9, \"\" : 21]>\n"
+                             "g (float[N] x) => (float[N] y) { y = Neg (x) }");
+  ASSERT_EQ(loaded.warnings.size(), 1u);
+  EXPECT_EQ(loaded.warnings[0].rule, "M-08");
+  EXPECT_NO_THROW(Session(loaded.model, {.threads = 1}));
+}
+
+// ONNX Runtime had them in ai.onnx before the standard did.
+TEST(Lenient, OperatorsBeforeTheirVersion) {
+  const std::string text = "<ir_version: 6, opset_import: [\"\" : 11]>\n"
+                           "g (float[1, N] x, float[N] s) => (float[1, N] y) {\n"
+                           "  y = LayerNormalization <epsilon = 0.0> (x, s) }";
+  expect_mended(text, "O-04",
+                {{"x", Tensor::of<float>({1, 3}, {1, 2})}, {"s", numbers({1, 1})}}, {-1, 1});
+  expect_strict_refuses(text, "O-04");
+}
+
+TEST(Lenient, AttributesOfAnotherVersion) {
+  const std::string text =
+      opset_21 + "g (float[2, 2] x) => (float[2, 1] y) { y = ReduceSum <axes = [1]> (x) }";
+  expect_mended(text, "D-23", {{"x", Tensor::of<float>({1, 2, 3, 4}, {2, 2})}}, {3, 7});
+  // Inside a function the function's import counts.
+  expect_mended("<ir_version: 10, opset_import: [\"\" : 9, \"f\" : 1]>\n"
+                "g (float[2, 2] x) => (float[2, 1] y) { y = f.F (x) }\n"
+                "<domain: \"f\", opset_import: [\"\" : 21]>\n"
+                "F (a) => (c) { c = ReduceSum <axes = [1]> (a) }",
+                "D-23", {{"x", Tensor::of<float>({1, 2, 3, 4}, {2, 2})}}, {3, 7});
+}
+
+// No version knows it: it is said, and without effect.
+TEST(Lenient, AttributesOfNoVersion) {
+  expect_mended(opset_21 + "g (float[N] x) => (float[N] y) { y = Neg <slope = 2> (x) }", "D-23",
+                {{"x", numbers({1, 2})}}, {-1, -2});
+}
+
+TEST(Lenient, ValuesAssignedTwice) {
+  const std::string equal = opset_21 +
+                            "g (float[N] x) => (float[N] y) {\n"
+                            "  c = Constant <value_float = 2.0> ()\n"
+                            "  c = Constant <value_float = 2.0> ()\n  y = Mul (x, c) }";
+  expect_mended(equal, "G-21", {{"x", numbers({1, 2})}}, {2, 4});
+  expect_strict_refuses(equal, "G-21");
+  expect_mended(opset_21 +
+                    "g (float[N] x) => (float[N] y) {\n"
+                    "  u = Neg (x)\n  u = Abs (x)\n  y = Mul (x, x) }",
+                "G-21", {{"x", numbers({1, 2})}}, {1, 4});
+  expect_refused(opset_21 +
+                 "g (float[N] x) => (float[N] y) {\n"
+                 "  c = Constant <value_float = 2.0> ()\n"
+                 "  c = Constant <value_float = 3.0> ()\n  y = Mul (x, c) }");
+  expect_refused(opset_21 + "g (float[N] x) => (float[N] y) { y = RandomNormalLike (x)\n"
+                            "  y = RandomNormalLike (x) }");
+}
+
+TEST(Lenient, BranchesThatListInputs) {
+  expect_mended(opset_21 +
+                    "g (bool c, float[N] x) => (float[N] y) {\n"
+                    "  y = If (c) <then_branch = t (float[N] x) => (float[N] o) { o = Neg (x) },\n"
+                    "              else_branch = e () => (float[N] p) { p = Abs (x) }> }",
+                "S-11", {{"c", Tensor::of<bool>({true}, {})}, {"x", numbers({1, 2})}}, {-1, -2});
+  expect_refused(opset_21 +
+                 "g (bool c, float[N] x) => (float[N] y) {\n"
+                 "  y = If (c) <then_branch = t (float[N] z) => (float[N] o) { o = Neg (z) },\n"
+                 "              else_branch = e () => (float[N] p) { p = Abs (x) }> }");
+}
+
+TEST(Lenient, DeadNodesThatAreBroken) {
+  expect_mended(opset_21 +
+                    "g (float[N] x) => (float[N] y) {\n"
+                    "  dead = NoSuchOperator (x)\n  deader = Neg (dead)\n  y = Neg (x) }",
+                "O-04", {{"x", numbers({1, 2})}}, {-1, -2});
+  expect_refused(opset_21 + "g (float[N] x) => (float[N] y) {\n"
+                            "  live = NoSuchOperator (x)\n  y = Neg (live) }");
+}
+
+// A well-formed model is neither changed nor warned of.
+TEST(Lenient, SoundModelsAreLeftAlone) {
+  const Loaded loaded =
+      load(opset_21 + "g (float[N] x) => (float[N] y) { a = Neg (x)\n y = Abs (a) }");
+  EXPECT_TRUE(loaded.warnings.empty());
+  EXPECT_TRUE(loaded.model.implementation().findings.empty());
+}
+
+}  // namespace
+}  // namespace sardonyx
