@@ -4,12 +4,13 @@
 
 namespace sardonyx::lenient {
 
-Repaired repair(ir::Model& model, const check::Options& options) {
+Repaired repair(const ir::Model& given, const check::Options& options) {
   Repaired made;
-  warn_of_doubled_imports(model, made.repairs);
-  made.findings = check::check(model, options);
+  warn_of_doubled_imports(given, made.repairs);
+  made.findings = check::check(given, options);
   if (made.findings.empty()) return made;
   const size_t warned = made.repairs.size();
+  ir::Model model = given;
   // In this order: what a node's version is decides what is wrong with it, and dead nodes are
   // found in a graph whose values have one maker each.
   import_operator_sets(model, options, made.repairs);
@@ -18,10 +19,12 @@ Repaired repair(ir::Model& model, const check::Options& options) {
   drop_duplicates(model, made.repairs);
   sort_nodes(model, made.repairs);
   if (made.repairs.size() > warned) made.findings = check::check(model, options);
-  if (!check::has_errors(made.findings)) return made;
-  const size_t before = made.repairs.size();
-  drop_dead_nodes(model, made.findings, made.repairs);
-  if (made.repairs.size() > before) made.findings = check::check(model, options);
+  if (check::has_errors(made.findings)) {
+    const size_t before = made.repairs.size();
+    drop_dead_nodes(model, made.findings, made.repairs);
+    if (made.repairs.size() > before) made.findings = check::check(model, options);
+  }
+  if (made.repairs.size() > warned) made.model = std::move(model);
   return made;
 }
 

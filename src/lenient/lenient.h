@@ -3,6 +3,7 @@
 // repaired. Nothing here recurses on a model, and nothing is repaired that could mean two things.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "check/check.h"
@@ -11,16 +12,17 @@
 namespace sardonyx::lenient {
 
 struct Repaired {
+  std::optional<ir::Model> model;  // the repaired one; empty where the given one is as good
   // One for each repair, in the order of making, of severity warning: the rule, the place, what was
   // found (`message`) and what was made of it (`advice`).
   std::vector<check::Diagnostic> repairs;
-  // What the runnable profile still finds in the model as it is now.
+  // What the runnable profile finds in the model that is left.
   std::vector<check::Diagnostic> findings;
 };
 
-// Repairs the model in place where the runnable profile finds errors. A model without errors costs
-// no more than the check. `options.profile` must be runnable. Subgraphs that other models share are
-// copied before they are changed. May be called from any thread.
-Repaired repair(ir::Model& model, const check::Options& options);
+// Repairs a copy of the model, which shares its weights, where the runnable profile finds
+// something. A model without findings costs no more than the check. `options.profile` must be
+// runnable. May be called from any thread.
+Repaired repair(const ir::Model& model, const check::Options& options);
 
 }  // namespace sardonyx::lenient

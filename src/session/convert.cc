@@ -173,7 +173,7 @@ void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes
 }  // namespace
 
 ir::Model convert(const Model& given, const ConvertOptions& options) {
-  ir::Model model = given.implementation().model;
+  ir::Model model = given.implementation().runnable();
   if (!model.training_info.empty()) {
     fail_at(model.path, ErrorCode::unsupported,
             "the model holds training information, whose graphs are not converted; remove it");

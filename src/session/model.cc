@@ -25,6 +25,7 @@ void judge(Model::Implementation& made, const LoadOptions& options) {
     made.findings = check::check(made.model, checking);
   } else {
     lenient::Repaired repaired = lenient::repair(made.model, checking);
+    made.mended = std::move(repaired.model);
     made.findings = std::move(repaired.findings);
     warnings = std::move(repaired.repairs);
   }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +18,17 @@
 namespace sardonyx {
 
 struct Model::Implementation {
-  // As the file says, external data resolved to views of its files, mended by src/lenient.
-  ir::Model model;
+  ir::Model model;  // as the file says, external data resolved to views of its files
+  // What runs instead, where lenient reading mended the model.
+  std::optional<ir::Model> mended;
   Bytes file;                                // the mapped file; empty for models from text
   ops::CustomTable custom;                   // operators from outside that it may call
   std::vector<check::Diagnostic> findings;   // of the checker's runnable profile, after mending
   std::function<void(const Warning&)> warn;  // may be null
   mutable ops::PackCache packs;
   mutable Variants variants;  // after the packs, which their plans use
+
+  const ir::Model& runnable() const { return mended ? *mended : model; }
 };
 
 }  // namespace sardonyx

@@ -160,11 +160,12 @@ void Session::Implementation::pack_now() const {
 Variants::Shared Session::Implementation::make_variant(const Names& overridden) const {
   auto made = std::make_shared<Variant>();
   ir::Model copy;
-  copy.ir_version = model->model.ir_version;
-  copy.opset_imports = model->model.opset_imports;
-  copy.functions = model->model.functions;
-  copy.graph = model->model.graph;
-  copy.path = model->model.path;
+  const ir::Model& given = model->runnable();
+  copy.ir_version = given.ir_version;
+  copy.opset_imports = given.opset_imports;
+  copy.functions = given.functions;
+  copy.graph = given.graph;
+  copy.path = given.path;
   ir::Graph& graph = *copy.graph;
   std::erase_if(graph.inputs, [&](const ir::ValueInfo& i) {
     return defaults.contains(i.name) && !overridden.contains(i.name);
@@ -241,7 +242,7 @@ Session::Session(const Model& model, const SessionOptions& options)
   s.model = model.share();
   s.options = options;
   s.random = std::make_unique<ops::RandomStreams>(options.seed);
-  if (!s.model->model.graph)
+  if (!s.model->runnable().graph)
     fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
   refuse_broken(*s.model);
   if (options.shared_threads) {
@@ -249,7 +250,7 @@ Session::Session(const Model& model, const SessionOptions& options)
   } else {
     s.pool = std::make_shared<ThreadPool>(options.threads);
   }
-  const ir::Graph& graph = *s.model->model.graph;
+  const ir::Graph& graph = *s.model->runnable().graph;
   std::unordered_set<std::string_view> constants;
   for (const ir::TensorProto& initializer : graph.initializers) constants.insert(initializer.name);
   for (const ir::SparseTensorProto& initializer : graph.sparse_initializers)

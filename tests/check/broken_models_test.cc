@@ -230,7 +230,7 @@ TEST(Limits, FunctionsCallSoDeep) {
 TEST(Profiles, RunnableReportsWhatKeepsFromRunning) {
   // Advice, warnings and errors that a run does not mind.
   const ir::Model model = wire::parse_model(R"(<opset_import: ["": 21]>
-    "" (float[] x) => (y) <float[3] gone> { y = Softmax <axes = 1> (x) })");
+    "" (float[] x) => (y) <float[3] gone> { y = Softmax (x) })");
   EXPECT_TRUE(check::has_errors(findings(model)));
   EXPECT_EQ(listing(findings(model, Profile::runnable)), "");
 }

@@ -87,10 +87,11 @@ TEST(Lenient, NodesOutOfOrderInBranchesAndFunctions) {
       "              else_branch = e () => (float[N] p) { p = Neg (x) }> }";
   expect_mended(branch, "G-04", {{"c", Tensor::of<bool>({true}, {})}, {"x", numbers({1, 2})}},
                 {-1, -4});
-  const std::string function = "<ir_version: 10, opset_import: [\"\" : 21, \"f\" : 1]>\n"
-                               "g (float[N] x) => (float[N] y) { y = f.F (x) }\n"
-                               "<domain: \"f\", opset_import: [\"\" : 21]>\n"
-                               "F (a) => (c) { c = Neg (b)\n b = Mul (a, a) }";
+  const std::string function =
+      "<ir_version: 10, opset_import: [\"\" : 21, \"f\" : 1]>\n"
+      "g (float[N] x) => (float[N] y) { y = f.F (x) }\n"
+      "<domain: \"f\", opset_import: [\"\" : 21]>\n"
+      "F (a) => (c) { c = Neg (b)\n b = Mul (a, a) }";
   expect_mended(function, "F-07", {{"x", numbers({1, 2})}}, {-1, -4});
 }
 
@@ -109,12 +110,14 @@ TEST(Lenient, CyclesStayErrors) {
 }
 
 TEST(Lenient, OperatorSetsThatNobodyImports) {
-  const std::string none = "<ir_version: 10, opset_import: [\"ai.onnx.ml\" : 3]>\n"
-                           "g (float[N] x) => (float[N] y) { y = Neg (x) }";
+  const std::string none =
+      "<ir_version: 10, opset_import: [\"ai.onnx.ml\" : 3]>\n"
+      "g (float[N] x) => (float[N] y) { y = Neg (x) }";
   expect_mended(none, "M-06", {{"x", numbers({1, 2})}}, {-1, -2});
   expect_strict_refuses(none, "M-06");
-  expect_mended(opset_21 + "g (float[N] x) => (float[N] y) { y = com.microsoft.QuickGelu <alpha = 0.0> (x) }",
-                "O-04", {{"x", numbers({2, 4})}}, {1, 2});
+  expect_mended(
+      opset_21 + "g (float[N] x) => (float[N] y) { y = com.microsoft.QuickGelu <alpha = 0.0> (x) }",
+      "O-04", {{"x", numbers({2, 4})}}, {1, 2});
 }
 
 // The newest version whose attributes fit: ReduceSum took its axes as an attribute up to 12.
@@ -128,8 +131,9 @@ TEST(Lenient, TheImportedVersionFitsTheNodes) {
 }
 
 TEST(Lenient, TwoImportsOfADomain) {
-  const Loaded loaded = load("<ir_version: 10, opset_import: [\"\" : 9, \"\" : 21]>\n"
-                             "g (float[N] x) => (float[N] y) { y = Neg (x) }");
+  const Loaded loaded = load(
+      "<ir_version: 10, opset_import: [\"\" : 9, \"\" : 21]>\n"
+      "g (float[N] x) => (float[N] y) { y = Neg (x) }");
   ASSERT_EQ(loaded.warnings.size(), 1u);
   EXPECT_EQ(loaded.warnings[0].rule, "M-08");
   EXPECT_NO_THROW(Session(loaded.model, {.threads = 1}));
@@ -137,11 +141,12 @@ TEST(Lenient, TwoImportsOfADomain) {
 
 // ONNX Runtime had them in ai.onnx before the standard did.
 TEST(Lenient, OperatorsBeforeTheirVersion) {
-  const std::string text = "<ir_version: 6, opset_import: [\"\" : 11]>\n"
-                           "g (float[1, N] x, float[N] s) => (float[1, N] y) {\n"
-                           "  y = LayerNormalization <epsilon = 0.0> (x, s) }";
-  expect_mended(text, "O-04",
-                {{"x", Tensor::of<float>({1, 3}, {1, 2})}, {"s", numbers({1, 1})}}, {-1, 1});
+  const std::string text =
+      "<ir_version: 6, opset_import: [\"\" : 11]>\n"
+      "g (float[1, N] x, float[N] s) => (float[1, N] y) {\n"
+      "  y = LayerNormalization <epsilon = 0.0> (x, s) }";
+  expect_mended(text, "O-04", {{"x", Tensor::of<float>({1, 3}, {1, 2})}, {"s", numbers({1, 1})}},
+                {-1, 1});
   expect_strict_refuses(text, "O-04");
 }
 
@@ -150,11 +155,12 @@ TEST(Lenient, AttributesOfAnotherVersion) {
       opset_21 + "g (float[2, 2] x) => (float[2, 1] y) { y = ReduceSum <axes = [1]> (x) }";
   expect_mended(text, "D-23", {{"x", Tensor::of<float>({1, 2, 3, 4}, {2, 2})}}, {3, 7});
   // Inside a function the function's import counts.
-  expect_mended("<ir_version: 10, opset_import: [\"\" : 9, \"f\" : 1]>\n"
-                "g (float[2, 2] x) => (float[2, 1] y) { y = f.F (x) }\n"
-                "<domain: \"f\", opset_import: [\"\" : 21]>\n"
-                "F (a) => (c) { c = ReduceSum <axes = [1]> (a) }",
-                "D-23", {{"x", Tensor::of<float>({1, 2, 3, 4}, {2, 2})}}, {3, 7});
+  expect_mended(
+      "<ir_version: 10, opset_import: [\"\" : 9, \"f\" : 1]>\n"
+      "g (float[2, 2] x) => (float[2, 1] y) { y = f.F (x) }\n"
+      "<domain: \"f\", opset_import: [\"\" : 21]>\n"
+      "F (a) => (c) { c = ReduceSum <axes = [1]> (a) }",
+      "D-23", {{"x", Tensor::of<float>({1, 2, 3, 4}, {2, 2})}}, {3, 7});
 }
 
 // No version knows it: it is said, and without effect.
@@ -178,8 +184,9 @@ TEST(Lenient, ValuesAssignedTwice) {
                  "g (float[N] x) => (float[N] y) {\n"
                  "  c = Constant <value_float = 2.0> ()\n"
                  "  c = Constant <value_float = 3.0> ()\n  y = Mul (x, c) }");
-  expect_refused(opset_21 + "g (float[N] x) => (float[N] y) { y = RandomNormalLike (x)\n"
-                            "  y = RandomNormalLike (x) }");
+  expect_refused(opset_21 +
+                 "g (float[N] x) => (float[N] y) { y = RandomNormalLike (x)\n"
+                 "  y = RandomNormalLike (x) }");
 }
 
 TEST(Lenient, BranchesThatListInputs) {
@@ -199,8 +206,9 @@ TEST(Lenient, DeadNodesThatAreBroken) {
                     "g (float[N] x) => (float[N] y) {\n"
                     "  dead = NoSuchOperator (x)\n  deader = Neg (dead)\n  y = Neg (x) }",
                 "O-04", {{"x", numbers({1, 2})}}, {-1, -2});
-  expect_refused(opset_21 + "g (float[N] x) => (float[N] y) {\n"
-                            "  live = NoSuchOperator (x)\n  y = Neg (live) }");
+  expect_refused(opset_21 +
+                 "g (float[N] x) => (float[N] y) {\n"
+                 "  live = NoSuchOperator (x)\n  y = Neg (live) }");
 }
 
 // A well-formed model is neither changed nor warned of.
