@@ -4,16 +4,30 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/tensor.h"
 #include "lenient/repairs.h"
 #include "lenient/scopes.h"
+#include "sardonyx/error.h"
 #include "schema/schema.h"
 #include "wire/write.h"
 
 namespace sardonyx::lenient {
 namespace {
 
+// Type, shape and elements of a tensor, whichever fields hold them.
+ir::TensorProto plain(const ir::TensorProto& tensor) {
+  try {
+    return ir::to_proto(ir::to_tensor(tensor));
+  } catch (const Error&) {  // it holds no tensor, or its bytes are elsewhere
+    return tensor;
+  }
+}
+
 // What a node computes, as bytes; two nodes of a scope with the same give the same values.
 std::string content(ir::Node node) {
+  for (ir::Attribute& attribute : node.attributes) {
+    if (attribute.t) attribute.t = std::make_shared<ir::TensorProto>(plain(*attribute.t));
+  }
   node.name.clear();
   node.doc_string.clear();
   node.metadata_props.clear();
@@ -23,12 +37,10 @@ std::string content(ir::Node node) {
   return wire::write_model(holder);
 }
 
-std::string content(ir::TensorProto tensor) {
-  tensor.doc_string.clear();
-  tensor.metadata_props.clear();
+std::string content(const ir::TensorProto& tensor) {
   ir::Model holder;
   holder.graph.emplace();
-  holder.graph->initializers.push_back(std::move(tensor));
+  holder.graph->initializers.push_back(plain(tensor));
   return wire::write_model(holder);
 }
 

@@ -120,7 +120,7 @@ void warn_of_doubled_imports(const ir::Model& model, Repairs& repairs) {
   for (const ir::OperatorSetId& import : model.opset_imports) {
     const std::string_view domain = ir::canonical_domain(import.domain);
     const int64_t highest = ir::imported_version(model.opset_imports, domain);
-    if (import.version == highest || !told.insert(domain).second) continue;
+    if (import.version == highest || import.version < 1 || !told.insert(domain).second) continue;
     repairs.push_back(repaired(
         "M-08", import_place(domain),
         fmt::format("the domain is imported with the versions {} and {}", import.version, highest),
@@ -128,7 +128,31 @@ void warn_of_doubled_imports(const ir::Model& model, Repairs& repairs) {
   }
 }
 
+namespace {
+
+void drop_impossible(Imports& imports, Repairs& repairs, const check::Place* function) {
+  std::erase_if(imports, [&](const ir::OperatorSetId& import) {
+    if (import.version >= 1) return false;
+    check::Place place = import_place(ir::canonical_domain(import.domain));
+    if (function != nullptr) place.graph = function->graph;
+    repairs.push_back(repaired("M-10", std::move(place),
+                               fmt::format("versions start at 1; found {}", import.version),
+                               "the import is ignored"));
+    return true;
+  });
+}
+
+}  // namespace
+
 void import_operator_sets(ir::Model& model, const check::Options& options, Repairs& repairs) {
+  drop_impossible(model.opset_imports, repairs, nullptr);
+  for (ir::Function& function : model.functions) {
+    check::Place place;
+    const std::string_view domain = ir::canonical_domain(function.domain);
+    place.graph =
+        fmt::format("function '{}{}{}'", domain, domain.empty() ? "" : ".", function.name);
+    drop_impossible(function.opset_imports, repairs, &place);
+  }
   Importing(model, options, repairs).run();
 }
 

@@ -132,9 +132,13 @@ bool fits(const ir::Node& node, const schema::Signature& signature) {
   if (!in_range(node.inputs.size(), signature.min_inputs, signature.max_inputs) ||
       !in_range(node.outputs.size(), signature.min_outputs, signature.max_outputs))
     return false;
+  const auto is_of_some_version = [&](const std::string& name) {
+    return std::ranges::any_of(schema::versions(node.domain, node.op_type),
+                               [&](const auto& one) { return one.attribute(name) != nullptr; });
+  };
   const bool known = std::ranges::all_of(node.attributes, [&](const ir::Attribute& attribute) {
     const schema::Attribute* formal = signature.attribute(attribute.name);
-    if (formal == nullptr) return attribute.name.starts_with("__");
+    if (formal == nullptr) return !is_of_some_version(attribute.name);
     const ir::AttributeKind kind = attribute.effective_kind();
     return kind == ir::AttributeKind::undefined || kind == formal->kind;
   });

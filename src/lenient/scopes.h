@@ -44,6 +44,7 @@ void for_each_scope(ir::Model& model, const std::function<void(Scope&)>& visit);
 void for_each_use(const ir::Node& node, const std::function<void(const std::string&)>& use);
 
 // Whether a node has the inputs, outputs and attributes that a version of its operator asks for.
+// Attributes that no version knows do not count.
 bool fits(const ir::Node& node, const schema::Signature& signature);
 
 // A warning of a repair.

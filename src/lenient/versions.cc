@@ -36,7 +36,8 @@ check::Diagnostic misfit(const Scope& scope, size_t index, const schema::Signatu
                     fmt::format("opset {}, which is imported, has no {}", imported, node.op_type),
                     advice);
   for (const ir::Attribute& attribute : node.attributes) {
-    if (bound->attribute(attribute.name) != nullptr || attribute.name.starts_with("__")) continue;
+    if (bound->attribute(attribute.name) != nullptr || taken.attribute(attribute.name) == nullptr)
+      continue;
     return repaired(
         "D-23", place_of(scope, index, fmt::format("attribute '{}'", attribute.name)),
         fmt::format("{} of version {} has no such attribute", node.op_type, bound->since), advice);

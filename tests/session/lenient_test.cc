@@ -150,6 +150,25 @@ TEST(Lenient, OperatorsBeforeTheirVersion) {
   expect_strict_refuses(text, "O-04");
 }
 
+// A misspelt attribute says nothing of the version; it is warned of by itself.
+TEST(Lenient, MisspeltAttributesDoNotHideTheVersion) {
+  const Loaded loaded = load(
+      "<ir_version: 6, opset_import: [\"\" : 11]>\n"
+      "g (float[1, N] x, float[N] s) => (float[1, N] y) {\n"
+      "  y = LayerNormalization <epsion = 0.1> (x, s) }");
+  ASSERT_EQ(loaded.warnings.size(), 2u);
+  EXPECT_EQ(loaded.warnings[0].rule, "O-04");
+  EXPECT_EQ(loaded.warnings[1].rule, "D-23");
+  EXPECT_NO_THROW(Session(loaded.model, {.threads = 1}));
+}
+
+TEST(Lenient, ImportsOfVersionsBelowOne) {
+  expect_mended(
+      "<ir_version: 8, opset_import: [\"\" : 0, \"\" : 13]>\n"
+      "g (float[N] x) => (float[N] y) { y = Neg (x) }",
+      "M-10", {{"x", numbers({1, 2})}}, {-1, -2});
+}
+
 TEST(Lenient, AttributesOfAnotherVersion) {
   const std::string text =
       opset_21 + "g (float[2, 2] x) => (float[2, 1] y) { y = ReduceSum <axes = [1]> (x) }";
