@@ -116,6 +116,7 @@ def run_peer(path: str, folder: pathlib.Path) -> dict:
             continue
         result["run"] = "ok"
         result["outputs"] = outputs
+        result["types"] = [o.type for o in session.get_outputs()]
         kept = []
         for i, answer in enumerate(answers):
             try:
@@ -128,14 +129,19 @@ def run_peer(path: str, folder: pathlib.Path) -> dict:
     return result
 
 
+def draws_numbers(node) -> bool:
+    """Whether a node may give other values in each run."""
+    training = node.op_type == "Dropout" and len(node.input) > 2 and node.input[2]
+    return bool(training) or node.op_type in RANDOM_OPERATORS
+
+
 def peers(path: str, folder: str) -> dict:
     import onnx
 
     result = {"checker": attempt(lambda: onnx.checker.check_model(path, full_check=True))}
     try:
         model = onnx.load(path)
-        operators = {node.op_type for node in model.graph.node}
-        result["random"] = bool(operators & RANDOM_OPERATORS)
+        result["random"] = any(draws_numbers(node) for node in model.graph.node)
         result["infer"] = attempt(lambda: onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True))
     except Exception as error:
         result["infer"] = first_line(error)
@@ -197,18 +203,22 @@ def sardonyx(program: str, *arguments: str) -> str:
     if done.returncode < 0:
         return f"crash: signal {-done.returncode}"
     text = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-    errors = [line for line in text if not line.startswith("warning")]
+    errors = [line for line in text if not line.startswith("sardonyx: warning")]
     return f"exit {done.returncode}: {(errors or text or [''])[0]}"[:400]
 
 
-def decode(path: pathlib.Path):
-    """What --output or a peer wrote: an array, a list or a dictionary."""
+def decode(path: pathlib.Path, kind: str = ""):
+    """What --output or a peer wrote: an array, a list or a dictionary. `kind` is the output's declared type."""
     import onnx
     from onnx import numpy_helper
 
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=True)
     data = path.read_bytes()
+    if kind.startswith("optional"):
+        optional = onnx.OptionalProto()
+        optional.ParseFromString(data)
+        return numpy_helper.to_optional(optional)
     for message, read in ((onnx.TensorProto, numpy_helper.to_array), (onnx.SequenceProto, numpy_helper.to_list),
                           (onnx.MapProto, numpy_helper.to_dict)):
         try:
@@ -265,14 +275,14 @@ class Runs:
             arguments += ["--input", f"{name}=@{self.folder}/input_{i}.pb"]
         return sardonyx(self.program, *arguments)
 
-    def difference(self, form: str, kept: list[int]) -> str:
+    def difference(self, form: str, kept: list[int], types: list[str]) -> str:
         for i in kept:
             stem = self.folder / form.replace(" ", "_") / f"output_{i}"
             ours = next((p for p in (stem.with_suffix(".npy"), stem.with_suffix(".pb")) if p.exists()), None)
             theirs = decode(self.folder / f"peer_{i}.pb")
             if ours is None or theirs is None:
                 continue
-            found = agree(decode(ours), theirs)
+            found = agree(decode(ours, types[i]), theirs)
             if found:
                 return found
         return ""
@@ -290,7 +300,7 @@ def examine(program: str, model: pathlib.Path, asked: Peers) -> dict:
         runs = Runs(program, path, folder)
         result["runs"] = {form: runs.run(form, ort.get("inputs")) for form in runs.FORMS}
         if ort.get("run") == "ok" and not result.get("random"):
-            result["differences"] = {form: runs.difference(form, ort["kept"])
+            result["differences"] = {form: runs.difference(form, ort["kept"], ort["types"])
                                      for form, ended in result["runs"].items() if ended == "ok"}
         return result
 

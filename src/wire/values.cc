@@ -313,13 +313,30 @@ ir::TypeProto type_at(const Value& value, int depth) {
 
 }  // namespace
 
+namespace {
+
+// People write the bare element where an optional is asked for. A TensorProto can be read as an
+// OptionalProto, of which nothing but an element type is left: what that does not know tells them
+// apart.
+Value read_optional(const Bytes& bytes, const ir::TypeProto& expected, ExternalData* external) {
+  OptionalProto message;
+  ProtoReader(bytes, "OptionalProto").read(message);
+  if (message.unknown.bytes.empty() || !expected.nested)
+    return FromMessages(external).value_of(message);
+  Optional optional;
+  optional.held = std::make_unique<Value>(read_value(bytes, *expected.nested, external));
+  return optional;
+}
+
+}  // namespace
+
 Value read_value(const Bytes& bytes, const ir::TypeProto& expected, ExternalData* external) {
   switch (expected.kind) {
     case Kind::sequence: return read_as<SequenceProto>(bytes, "SequenceProto", external);
     case Kind::map: return read_as<MapProto>(bytes, "MapProto", external);
     case Kind::sparse_tensor:
       return read_as<ir::SparseTensorProto>(bytes, "SparseTensorProto", external);
-    case Kind::optional: return read_as<OptionalProto>(bytes, "OptionalProto", external);
+    case Kind::optional: return read_optional(bytes, expected, external);
     case Kind::opaque: fail(ErrorCode::unsupported, "values of opaque types have no stored form");
     case Kind::none:
     case Kind::tensor: break;

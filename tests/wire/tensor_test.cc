@@ -186,6 +186,15 @@ TEST(Values, AsTheOnnxPackageStoresThem) {
   EXPECT_EQ(sparse.sparse_tensor().indices.elements<int64_t>()[2], 2);
 }
 
+// A TensorProto is an OptionalProto that holds nothing, but for fields that an OptionalProto has
+// not.
+TEST(Values, ABareElementIsAnOptionalThatHoldsIt) {
+  ir::TypeProto optional = type(ir::TypeProto::Kind::optional);
+  optional.nested = std::make_shared<ir::TypeProto>(type(ir::TypeProto::Kind::tensor));
+  const std::string bytes = write_value(Tensor::of<float>({2.5f}, {1}), "x");
+  EXPECT_EQ(first(*read_value(bytes_of(bytes), optional).optional().held), 2.5f);
+}
+
 TEST(Values, RoundTrip) {
   using Kind = ir::TypeProto::Kind;
   const std::pair<const char*, Kind> files[] = {{"sequence.pb", Kind::sequence},
