@@ -1,6 +1,8 @@
 // Cast, CastLike and BitCast: other element types.
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "ir/tensor.h"
 #include "kernels/convert/cast.h"
@@ -54,20 +56,23 @@ void to_text(ElementType type, const void* x, std::string* y, int64_t n, ThreadP
   }
 }
 
-template <class T>
-T parsed(std::optional<T> value, const std::string& text, ElementType type) {
-  if (!value)
-    throw Error(ErrorCode::run_failed, fmt::format("'{}' is not a number that can become {}",
-                                                   text.substr(0, 60), name_of(type)));
-  return *value;
+// Casts write booleans as words, so that others read them.
+std::optional<bool> spelled_boolean(std::string_view text) {
+  const auto is = [&](std::string_view word) {
+    return std::ranges::equal(text, word, {},
+                              [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+  };
+  if (is("true")) return true;
+  if (is("false")) return false;
+  return {};
 }
 
-float parsed_float(const std::string& text, ElementType type) {
-  if (type == ElementType::boolean) {
-    if (text == "True" || text == "true") return 1;
-    if (text == "False" || text == "false") return 0;
-  }
-  return parsed(parse_float(text), text, type);
+template <class T>
+T parsed(std::optional<T> value, const std::string& text, ElementType type) {
+  if (value) return *value;
+  if (const auto truth = spelled_boolean(text)) return static_cast<T>(*truth);
+  throw Error(ErrorCode::run_failed, fmt::format("'{}' is not a number that can become {}",
+                                                 text.substr(0, 60), name_of(type)));
 }
 
 void from_text(ElementType type, const std::string* x, void* y, int64_t n,
@@ -84,7 +89,7 @@ void from_text(ElementType type, const std::string* x, void* y, int64_t n,
           reinterpret_cast<double*>(buffer)[i] = parsed(parse_double(text), text, type);
           break;
         case ElementType::float32:
-          reinterpret_cast<float*>(buffer)[i] = parsed_float(text, type);
+          reinterpret_cast<float*>(buffer)[i] = parsed(parse_float(text), text, type);
           break;
         case ElementType::uint64:
           reinterpret_cast<uint64_t*>(buffer)[i] = parsed(parse_uint64(text), text, type);

@@ -230,6 +230,27 @@ TEST(Lenient, DeadNodesThatAreBroken) {
                  "  live = NoSuchOperator (x)\n  y = Neg (live) }");
 }
 
+// A Cast to strings writes booleans as words, which a Cast to any number reads.
+TEST(Lenient, WordsForBooleansInCasts) {
+  const Model model = Model::from_text(
+      opset_21 +
+      "g (string[N] x) => (float[N] a, int8[N] b, bool[N] c) {\n"
+      "  a = Cast <to = 1> (x)\n  b = Cast <to = 3> (x)\n  c = Cast <to = 9> (x) }");
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.threads = 1, .plain = plain});
+    const auto run = [&](std::vector<std::string> words) {
+      const auto count = static_cast<int64_t>(words.size());
+      return session.run({{"x", Tensor::of<std::string>(words, {count})}});
+    };
+    const auto made = run({"True", "false", "TRUE", "1"});
+    EXPECT_EQ(elements(made[0]), (std::vector<float>{1, 0, 1, 1}));
+    EXPECT_EQ(made[1].tensor().elements<int8_t>()[1], 0);
+    EXPECT_EQ(made[1].tensor().elements<int8_t>()[2], 1);
+    EXPECT_TRUE(made[2].tensor().elements<bool>()[0]);
+    EXPECT_THROW(run({"yes"}), Error);
+  }
+}
+
 // A well-formed model is neither changed nor warned of.
 TEST(Lenient, SoundModelsAreLeftAlone) {
   const Loaded loaded =
