@@ -62,6 +62,14 @@ std::string gather(const std::string& path) {
   return whole ? "" : fmt::format("cannot read {}: {}", path, std::strerror(problem));
 }
 
+CLI::Validator model_file() {
+  const auto check = [](std::string& given) {
+    std::string problem = resolve(given, "/dev/stdin");
+    return problem.empty() ? gather(given) : problem;
+  };
+  return CLI::Validator(check, "");
+}
+
 std::string range_text(int64_t least, int64_t most) {
   if (most != std::numeric_limits<int64_t>::max())
     return fmt::format("a whole number from {} to {}", least, most);
@@ -73,11 +81,12 @@ std::string range_text(int64_t least, int64_t most) {
 }  // namespace
 
 void add_model_argument(CLI::App& command, const char* name, std::string& path, const char* what) {
-  const auto check = [](std::string& given) {
-    std::string problem = resolve(given, "/dev/stdin");
-    return problem.empty() ? gather(given) : problem;
-  };
-  command.add_option(name, path, what)->required()->transform(CLI::Validator(check, ""));
+  command.add_option(name, path, what)->required()->transform(model_file());
+}
+
+void add_model_arguments(CLI::App& command, const char* name, std::vector<std::string>& paths,
+                         const char* what) {
+  command.add_option(name, paths, what)->required()->transform(model_file());
 }
 
 CLI::Validator output_file() {

@@ -6,11 +6,15 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sardonyx::cli {
 
 // The name of a model's file, which must be given; "-" is standard input.
 void add_model_argument(CLI::App& command, const char* name, std::string& path, const char* what);
+// The same for one or more of them.
+void add_model_arguments(CLI::App& command, const char* name, std::vector<std::string>& paths,
+                         const char* what);
 // Takes the name of a file to write; "-" is standard output.
 CLI::Validator output_file();
 

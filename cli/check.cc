@@ -1,10 +1,12 @@
 // sardonyx check
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "arguments.h"
 #include "commands.h"
+#include "failure.h"
 #include "loading.h"
 #include "sarif.h"
 #include "session/check_file.h"
@@ -16,8 +18,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+using check::Severity;
+
 struct CheckCommand {
-  std::string model;
+  std::vector<std::string> models;
   bool strict = false;
   bool unknown_domains = false;
   size_t most = 1000;
@@ -44,47 +48,70 @@ json to_json(const check::Diagnostic& finding) {
           {"advice", finding.advice}};
 }
 
-int CheckCommand::run() const {
-  std::vector<check::Diagnostic> diagnostics;
-  {
-    const Progress progress("checking " + model);
-    name_mapped_file(model);
-    CheckFileOptions chosen = options;
-    chosen.rules.profile = strict ? check::Profile::strict : check::Profile::standard;
-    chosen.rules.unknown_domains_are_errors = unknown_domains;
-    chosen.rules.max_diagnostics = most;
-    diagnostics = check_model_file(model, chosen);
+json to_json(const CheckedFile& file) {
+  json report = {{"model", file.path}};
+  if (file.error) {
+    report["error"] = to_json(failure_of(*file.error));
+    return report;
   }
-  int64_t counts[3] = {};
-  for (const check::Diagnostic& finding : diagnostics)
-    ++counts[static_cast<size_t>(finding.severity)];
-  const auto of = [&](check::Severity severity) { return counts[static_cast<size_t>(severity)]; };
-  const int64_t errors = of(check::Severity::error), warnings = of(check::Severity::warning),
-                infos = of(check::Severity::info);
+  report["errors"] = file.count(Severity::error);
+  report["warnings"] = file.count(Severity::warning);
+  report["infos"] = file.count(Severity::info);
+  report["findings"] = json::array();
+  for (const check::Diagnostic& finding : file.findings)
+    report["findings"].push_back(to_json(finding));
+  return report;
+}
+
+std::string to_text(const CheckedFile& file) {
+  if (file.error) return {};
+  std::string text;
+  for (const check::Diagnostic& finding : file.findings)
+    text += printable(finding.to_string()) + "\n";
+  if (file.findings.empty()) return fmt::format("{}: nothing to report\n", printable(file.path));
+  return text + fmt::format("{}: {}, {}, {}\n", printable(file.path),
+                            counted(file.count(Severity::error), "error"),
+                            counted(file.count(Severity::warning), "warning"),
+                            counted(file.count(Severity::info), "note"));
+}
+
+int exit_code_of(const CheckedFile& file) {
+  if (file.error) return failure_of(*file.error).exit_code;
+  return file.count(Severity::error) > 0 ? findings : ok;
+}
+
+int CheckCommand::run() const {
+  CheckFileOptions chosen = options;
+  chosen.rules.profile = strict ? check::Profile::strict : check::Profile::standard;
+  chosen.rules.unknown_domains_are_errors = unknown_domains;
+  chosen.rules.max_diagnostics = most;
+  std::vector<CheckedFile> files;
+  {
+    Progress progress("checking " + models[0]);
+    files = check_model_files(models, chosen, [&](const std::string& path) {
+      progress.set("checking " + path);
+      name_mapped_file(path);
+    });
+  }
+  int worst = ok;
+  for (const CheckedFile& file : files) {
+    worst = std::max(worst, exit_code_of(file));
+    if (file.error) fmt::print(stderr, "sardonyx: {}\n", failure_of(*file.error).text());
+  }
   if (as_sarif) {
-    emit_json(sarif_log(model, diagnostics));
+    emit_json(sarif_log(files, worst));
+  } else if (as_json && files.size() == 1) {
+    emit_json(to_json(files[0]));
   } else if (as_json) {
-    json report = {{"model", model},
-                   {"errors", errors},
-                   {"warnings", warnings},
-                   {"infos", infos},
-                   {"findings", json::array()}};
-    for (const check::Diagnostic& finding : diagnostics)
-      report["findings"].push_back(to_json(finding));
+    json report = {{"exit_code", worst}, {"models", json::array()}};
+    for (const CheckedFile& file : files) report["models"].push_back(to_json(file));
     emit_json(report);
   } else {
     std::string text;
-    for (const check::Diagnostic& finding : diagnostics)
-      text += printable(finding.to_string()) + "\n";
-    if (diagnostics.empty()) {
-      text += fmt::format("{}: nothing to report\n", printable(model));
-    } else {
-      text += fmt::format("{}: {}, {}, {}\n", printable(model), counted(errors, "error"),
-                          counted(warnings, "warning"), counted(infos, "note"));
-    }
+    for (const CheckedFile& file : files) text += to_text(file);
     emit(text);
   }
-  return errors > 0 ? findings : ok;
+  return worst;
 }
 
 }  // namespace
@@ -92,9 +119,9 @@ int CheckCommand::run() const {
 void add_check(CLI::App& app, Action& action) {
   auto command = std::make_shared<CheckCommand>();
   CLI::App* check = app.add_subcommand(
-      "check", "Check a model against the rules of the standard; exit 1 for errors");
-  add_model_argument(*check, "MODEL", command->model,
-                     "The model; its external data is not needed but for --data");
+      "check", "Check models against the rules of the standard; exit 1 for errors");
+  add_model_arguments(*check, "MODEL", command->models,
+                      "The models; their external data is not needed but for --data");
   check->add_flag("--strict", command->strict, "What real models often break is an error, too");
   check->add_flag("--unknown-domains", command->unknown_domains,
                   "Operators of domains that nobody defines are errors");

@@ -17,6 +17,7 @@ namespace {
 int carry_out(const std::string& model, const SavingOptions& saving, std::string_view doing,
               const std::function<Saved(const SaveOptions&)>& make) {
   const SaveOptions options = save_options(saving);
+  require_known_ending(saving.output, model);
   Saved saved;
   {
     const Progress progress(std::string(doing) + " " + model);

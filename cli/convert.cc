@@ -20,6 +20,7 @@ struct ConvertCommand {
 
   int run() const {
     const SaveOptions options = save_options(saving);
+    require_known_ending(saving.output, model);
     LoadOptions load_options;
     load_options.libraries = libraries;
     Saved saved;

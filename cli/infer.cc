@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "loading.h"
 #include "model_inputs.h"
+#include "saving.h"
 #include "session/print.h"
 #include "terminal.h"
 
@@ -142,6 +143,7 @@ int InferCommand::run() const {
   options.sizes = parse_sizes(sets);
   options.libraries = libraries;
   options.operator_sets = operator_sets;
+  if (!output.empty()) require_known_ending(output, model);
   Inference inference;
   {
     const Progress progress("inferring " + model);

@@ -1,4 +1,4 @@
-// sardonyx info, sardonyx show, sardonyx explain
+// sardonyx info, sardonyx explain
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include "model_inputs.h"
 #include "session/info.h"
 #include "session/print.h"
-#include "session/show.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -163,21 +162,6 @@ int InfoCommand::run() const {
   return ok;
 }
 
-struct ShowCommand {
-  std::string model;
-  ShowOptions options;
-  int64_t most = -1;
-  bool bare = false;
-
-  int run() {
-    name_mapped_file(model);
-    if (most >= 0) options.max_elements = static_cast<size_t>(most);
-    options.annotations = !bare;
-    show_model(model, options, emit);
-    return ok;
-  }
-};
-
 struct ExplainCommand {
   LoadingOptions loading;
   ModelInputs inputs;
@@ -252,19 +236,6 @@ void add_info(CLI::App& app, Action& action) {
   add_library_option(*info, command->libraries);
   info->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   info->callback([command, &action] { action = [command] { return command->run(); }; });
-}
-
-void add_show(CLI::App& app, Action& action) {
-  auto command = std::make_shared<ShowCommand>();
-  CLI::App* show = app.add_subcommand("show", "Print a model in ONNX's textual syntax");
-  add_model_argument(*show, "MODEL", command->model, "The model; its external data is not needed");
-  show->add_option("--max-elements", command->most,
-                   "Cut tensors with more elements; what is cut can't be parsed again")
-      ->check(whole_number(0))
-      ->type_name("N");
-  show->add_flag("--bare", command->bare,
-                 "Without the '#@' lines, which hold what the standard's syntax can't say");
-  show->callback([command, &action] { action = [command] { return command->run(); }; });
 }
 
 void add_explain(CLI::App& app, Action& action) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "arguments.h"
+#include "base/thread_pool.h"
 #include "session/print.h"
 #include "terminal.h"
 
@@ -54,6 +55,12 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
   const Progress progress("loading " + options.model);
   name_mapped_file(options.model);
   const Threads threads(options.threads);
+  const int wanted = options.threads > 0 ? options.threads : usable_cpus();
+  if (threads.count() < wanted)
+    warn(
+        fmt::format("the system started {} of {} threads; limits of processes or of memory may "
+                    "be why (ulimit -u, ulimit -v)",
+                    threads.count(), wanted));
   SessionOptions session_options;
   session_options.shared_threads = threads;
   session_options.plain = options.plain;

@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/similar.h"
 #include "commands.h"
+#include "failure.h"
 #include "loading.h"
 #include "sardonyx/error.h"
 #include "session/about.h"
@@ -25,10 +25,13 @@ namespace {
 
 // What the SIGBUS handler prints: it may not format.
 char sigbus_message[1024];
+char sigbus_report[8192];
+ReportForm sigbus_form = ReportForm::text;
 
 void on_sigbus(int) {
-  [[maybe_unused]] const ssize_t written =
+  [[maybe_unused]] ssize_t written =
       write(STDERR_FILENO, sigbus_message, std::strlen(sigbus_message));
+  written = write(STDOUT_FILENO, sigbus_report, std::strlen(sigbus_report));
   _exit(unreadable);
 }
 
@@ -40,19 +43,14 @@ void catch_sigbus() {
   sigaction(SIGBUS, &action, nullptr);
 }
 
-int exit_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::unreadable: return unreadable;
-    case ErrorCode::invalid_model: return invalid_model;
-    case ErrorCode::unsupported: return unsupported;
-    case ErrorCode::bad_input: return bad_input;
-    default: return run_failed;
+// What programs read goes to standard output, what people read to standard error.
+int fail_with(const Failure& failure, ReportForm form) {
+  fmt::print(stderr, "sardonyx: {}\n", failure.text());
+  try {
+    if (form != ReportForm::text) emit(failure_report(failure, form));
+  } catch (const Error&) {  // standard output can't be written to: that may be the failure itself
   }
-}
-
-int fail_with(int code, std::string_view message) {
-  fmt::print(stderr, "sardonyx: {}\n", message);
-  return code;
+  return failure.exit_code;
 }
 
 std::string version_text() {
@@ -123,7 +121,7 @@ std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseE
   return printable(error.what());
 }
 
-int parse_failed(CLI::App& app, const CLI::ParseError& error) {
+int parse_failed(CLI::App& app, const CLI::ParseError& error, ReportForm form) {
   CLI::App* shown = &app;
   for (CLI::App* command : app.get_subcommands()) shown = command;
   if (error.get_exit_code() == 0) {  // --help, --version
@@ -136,8 +134,10 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error) {
     emit(text);
     return ok;
   }
-  return fail_with(usage, fmt::format("{}; see 'sardonyx{} --help'", misuse(app, *shown, error),
-                                      shown == &app ? "" : " " + shown->get_name()));
+  return fail_with(
+      usage_failure(fmt::format("{}; see 'sardonyx{} --help'", misuse(app, *shown, error),
+                                shown == &app ? "" : " " + shown->get_name())),
+      form);
 }
 
 int run_program(int count, char** arguments) {
@@ -158,7 +158,7 @@ int run_program(int count, char** arguments) {
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {
-    return parse_failed(app, error);
+    return parse_failed(app, error, report_form(count, arguments));
   }
   return action();
 }
@@ -166,27 +166,25 @@ int run_program(int count, char** arguments) {
 }  // namespace
 
 void name_mapped_file(const std::string& path) {
-  const std::string text = fmt::format(
-      "sardonyx: {}{}a mapped file was truncated, or its disk failed, while it was being read\n",
-      printable(path).substr(0, 800), path.empty() ? "" : ": ");
-  std::memcpy(sigbus_message, text.c_str(), text.size() + 1);
+  const auto keep = [](const std::string& text, auto& into) {
+    if (text.size() < sizeof into) std::memcpy(into, text.c_str(), text.size() + 1);
+  };
+  const Failure failure{unreadable, "unreadable", printable(path).substr(0, 800),
+                        "a mapped file was truncated, or its disk failed, while it was being read"};
+  keep("sardonyx: " + failure.text() + "\n", sigbus_message);
+  keep(failure_report(failure, sigbus_form), sigbus_report);
 }
 
 }  // namespace sardonyx::cli
 
 int main(int count, char** arguments) {
   using namespace sardonyx::cli;
+  const ReportForm form = report_form(count, arguments);
+  sigbus_form = form;
   try {
     catch_sigbus();
     return run_program(count, arguments);
-  } catch (const UsageError& error) {
-    return fail_with(usage, sardonyx::printable(error.what()));
-  } catch (const sardonyx::Error& error) {
-    return fail_with(exit_code(error.code()), sardonyx::printable_message(error.what()));
-  } catch (const std::bad_alloc&) {
-    return fail_with(run_failed, "out of memory");
-  } catch (const std::exception& error) {
-    return fail_with(run_failed,
-                     fmt::format("internal error: {}", sardonyx::printable(error.what())));
+  } catch (...) {
+    return fail_with(current_failure(), form);
   }
 }

@@ -44,43 +44,86 @@ std::string uri_of(std::string_view path) {
   return uri;
 }
 
-}  // namespace
+json location_of(std::string_view model) {
+  return {{"physicalLocation", {{"artifactLocation", {{"uri", uri_of(model)}}}}}};
+}
 
-json sarif_log(const std::string& model, const std::vector<check::Diagnostic>& findings) {
-  std::map<std::string_view, const check::Rule*> table;
-  for (const check::Rule& rule : check::operator_set_rules()) table[rule.id] = &rule;
-  for (const check::Rule& rule : file_rules()) table[rule.id] = &rule;
-  for (const check::Rule& rule : check::rules()) table[rule.id] = &rule;
-  json rules = json::array(), results = json::array();
-  std::map<std::string_view, size_t> indices;
-  for (const check::Diagnostic& finding : findings) {
-    const auto [index, is_new] = indices.try_emplace(finding.rule, indices.size());
-    if (is_new) {
-      json rule = {{"id", finding.rule}};
-      if (const auto known = table.find(finding.rule); known != table.end()) {
-        rule["shortDescription"] = {{"text", known->second->title}};
-        rule["defaultConfiguration"] = {{"level", level_of(known->second->standard)}};
-      }
-      rules.push_back(std::move(rule));
-    }
+json notification(const Failure& failure, std::string_view model) {
+  json notice = {{"level", "error"},
+                 {"message", {{"text", failure.text()}}},
+                 {"descriptor", {{"id", failure.kind}}}};
+  if (!model.empty()) notice["locations"] = json::array({location_of(model)});
+  return notice;
+}
+
+// The results of all files, and the rules they speak of.
+class Results {
+ public:
+  Results() {
+    for (const check::Rule& rule : check::operator_set_rules()) table_[rule.id] = &rule;
+    for (const check::Rule& rule : file_rules()) table_[rule.id] = &rule;
+    for (const check::Rule& rule : check::rules()) table_[rule.id] = &rule;
+  }
+
+  void add(const std::string& model, const check::Diagnostic& finding) {
+    const auto [index, is_new] = indices_.try_emplace(std::string(finding.rule), indices_.size());
+    if (is_new) rules.push_back(rule_json(finding.rule));
     const std::string place = printable(finding.place.to_string());
     std::string text = printable(finding.message);
     if (!finding.advice.empty()) text += "; " + printable(finding.advice);
-    json location = {{"physicalLocation", {{"artifactLocation", {{"uri", uri_of(model)}}}}},
-                     {"logicalLocations", json::array({{{"fullyQualifiedName", place}}})}};
+    json location = location_of(model);
+    location["logicalLocations"] = json::array({{{"fullyQualifiedName", place}}});
     results.push_back({{"ruleId", finding.rule},
                        {"ruleIndex", index->second},
                        {"level", level_of(finding.severity)},
                        {"message", {{"text", fmt::format("{}: {}", place, text)}}},
                        {"locations", json::array({std::move(location)})}});
   }
-  json driver = {{"name", "sardonyx"}, {"version", about().version}, {"rules", std::move(rules)}};
-  return {
-      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-      {"version", "2.1.0"},
-      {"runs", json::array({{{"tool", {{"driver", std::move(driver)}}},
-                             {"artifacts", json::array({{{"location", {{"uri", uri_of(model)}}}}})},
-                             {"results", std::move(results)}}})}};
+
+  json rules = json::array(), results = json::array();
+
+ private:
+  json rule_json(std::string_view id) const {
+    json rule = {{"id", id}};
+    if (const auto known = table_.find(id); known != table_.end()) {
+      rule["shortDescription"] = {{"text", known->second->title}};
+      rule["defaultConfiguration"] = {{"level", level_of(known->second->standard)}};
+    }
+    return rule;
+  }
+
+  std::map<std::string_view, const check::Rule*> table_;
+  std::map<std::string, size_t> indices_;
+};
+
+json log_of(Results results, json artifacts, json notifications, int exit_code) {
+  json driver = {
+      {"name", "sardonyx"}, {"version", about().version}, {"rules", std::move(results.rules)}};
+  json invocation = {{"executionSuccessful", notifications.empty()}, {"exitCode", exit_code}};
+  if (!notifications.empty()) invocation["toolExecutionNotifications"] = std::move(notifications);
+  return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+          {"version", "2.1.0"},
+          {"runs", json::array({{{"tool", {{"driver", std::move(driver)}}},
+                                 {"invocations", json::array({std::move(invocation)})},
+                                 {"artifacts", std::move(artifacts)},
+                                 {"results", std::move(results.results)}}})}};
+}
+
+}  // namespace
+
+json sarif_log(const std::vector<CheckedFile>& files, int exit_code) {
+  Results results;
+  json artifacts = json::array(), notifications = json::array();
+  for (const CheckedFile& file : files) {
+    artifacts.push_back({{"location", {{"uri", uri_of(file.path)}}}});
+    for (const check::Diagnostic& finding : file.findings) results.add(file.path, finding);
+    if (file.error) notifications.push_back(notification(failure_of(*file.error), file.path));
+  }
+  return log_of(std::move(results), std::move(artifacts), std::move(notifications), exit_code);
+}
+
+json sarif_log(const Failure& failure) {
+  return log_of({}, json::array(), json::array({notification(failure, "")}), failure.exit_code);
 }
 
 }  // namespace sardonyx::cli

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
 #include <vector>
 
+#include "failure.h"
 #include "session/check_file.h"
 
 namespace sardonyx::cli {
 
-// A SARIF 2.1.0 log of one run on one file.
-nlohmann::ordered_json sarif_log(const std::string& model,
-                                 const std::vector<check::Diagnostic>& findings);
+// A SARIF 2.1.0 log of one run on these files. Those that could not be checked are told by
+// notifications of its invocation.
+nlohmann::ordered_json sarif_log(const std::vector<CheckedFile>& files, int exit_code);
+
+// The log of a run that failed before it looked at any file.
+nlohmann::ordered_json sarif_log(const Failure& failure);
 
 }  // namespace sardonyx::cli

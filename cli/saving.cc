@@ -6,6 +6,7 @@
 
 #include "arguments.h"
 #include "session/print.h"
+#include "session/reading.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -13,10 +14,9 @@ namespace sardonyx::cli {
 void add_saving_options(CLI::App& command, SavingOptions& options) {
   SaveOptions& save = options.save;
   command
-      .add_option(
-          "OUTPUT", options.output,
-          "The file to write; its ending says how: .onnx, .onnxtxt, .json, .textproto; - is "
-          "binary on standard output")
+      .add_option("OUTPUT", options.output,
+                  "The file to write; its ending says how: .onnx, .onnxtxt, .json, .textproto, or "
+                  ".svg and .dot for a drawing; - is binary on standard output")
       ->required()
       ->transform(output_file());
   const auto data = command
@@ -62,6 +62,11 @@ SaveOptions save_options(const SavingOptions& options) {
     throw UsageError(fmt::format("--threshold: '{}' is no size in bytes", options.threshold));
   save.threshold = number << shift;
   return save;
+}
+
+void require_known_ending(const std::string& output, const std::string& model) {
+  const std::string problem = ending_problem(output, model);
+  if (!problem.empty()) throw UsageError(fmt::format("{}: {}", output, problem));
 }
 
 void report_saved(const SavingOptions& options, const Saved& saved) {

@@ -22,6 +22,9 @@ void add_saving_options(CLI::App& command, SavingOptions& options);
 // The same as the library takes them. Throws UsageError.
 SaveOptions save_options(const SavingOptions& options);
 
+// Throws UsageError where the ending of `output` says no form that a model can be written in.
+void require_known_ending(const std::string& output, const std::string& model);
+
 // "wrote m.onnx, 12.3 MB, and m.data, 1.2 GB", where standard output does not hold the model
 // itself; notes go to standard error.
 void report_saved(const SavingOptions& options, const Saved& saved);

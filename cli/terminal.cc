@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
 
 #include "base/fail.h"
 #include "base/listed.h"
@@ -40,6 +41,8 @@ void emit(std::string_view text) {
     return;
   fail_at("standard output", ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
 }
+
+void warn(std::string_view text) { fmt::print(stderr, "sardonyx: warning: {}\n", text); }
 
 void emit_json(const nlohmann::ordered_json& json) { emit(text_of(json)); }
 
@@ -91,7 +94,11 @@ double median(std::vector<double> numbers) {
 }
 
 Progress::Progress(std::string what) : what_(std::move(what)) {
-  if (isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { watch(); });
+  if (isatty(STDERR_FILENO) != 1) return;
+  try {
+    thread_ = std::thread([this] { watch(); });
+  } catch (const std::system_error&) {  // then nothing is told meanwhile
+  }
 }
 
 Progress::~Progress() {

@@ -24,6 +24,9 @@ void emit_json(const nlohmann::ordered_json& json);
 // As emit_json writes it.
 std::string text_of(const nlohmann::ordered_json& json);
 
+// "sardonyx: warning: …" on standard error.
+void warn(std::string_view text);
+
 // "1,234,567"; "12.3 ms"; "45.6 MB"; "1.23 GFLOP".
 std::string grouped(int64_t number);
 std::string milliseconds(double ms);

@@ -110,8 +110,10 @@ struct ValueDescription {
 // Worker threads that several sessions may share.
 class Threads {
  public:
-  // Counts the calling thread; 0: as many as the process may use.
+  // Counts the calling thread; 0: as many as the process may use. Throws Error (bad_input) for
+  // numbers that are negative or beyond 4096.
   explicit Threads(int count = 0);
+  // How many there are: fewer than were asked for where the system would not start more.
   int count() const;
 
  private:
@@ -120,7 +122,7 @@ class Threads {
 };
 
 struct SessionOptions {
-  int threads = 0;                        // counts the caller; 0: as many as the process may use
+  int threads = 0;                        // counts the caller; as for Threads
   std::optional<Threads> shared_threads;  // instead of threads of the session's own
   bool plain = false;                     // node after node without plan and fusion: the reference
   bool fuse = true;               // combine operators into one step where that is exact enough
@@ -157,6 +159,14 @@ struct StepDescription {
       sources;         // the model's nodes whose work it does, if it is not one itself
   std::string kernel;  // "conv.pointwise_last"
   std::vector<std::string> refused;  // "conv.winograd_last: strides"
+  struct Body;
+  std::vector<Body> bodies;  // of If, Loop, Scan: plans of their own
+};
+
+struct StepDescription::Body {
+  std::string name;        // "then_branch"
+  bool is_planned = true;  // false: how its nodes are computed is decided when it runs
+  std::vector<StepDescription> steps;
 };
 
 // The plan of some runs.
@@ -186,7 +196,8 @@ class Session {
   // Runs with inputs by name and returns the outputs in the model's order. Input tensors are used
   // where they lie, for the time of the call; an output that is an input handed on is copied where
   // the input is a view of memory without an owner, and shares its memory otherwise. Throws Error:
-  // (bad_input) for wrong names, shapes, types or missing inputs, (run_failed), (cancelled),
+  // (bad_input) for wrong names, shapes or types, for inputs that are missing or given twice,
+  // (run_failed), (cancelled),
   // (out_of_memory).
   std::vector<Value> run(const std::vector<NamedValue>& inputs,
                          const RunOptions& options = {}) const;

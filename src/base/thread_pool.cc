@@ -11,7 +11,9 @@
 #include <exception>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -168,6 +170,36 @@ struct ThreadPool::Shared {
   std::condition_variable wake;
   std::vector<std::thread> workers;
 
+  ~Shared() { end_workers(); }
+
+  void end_workers() {
+    {
+      std::lock_guard lock(mutex);
+      stop = true;
+    }
+    wake.notify_all();
+    for (std::thread& worker : workers) worker.join();
+    workers.clear();
+    stop = false;
+  }
+
+  // Starts workers; fewer where the system has no room for so many (limits of processes or of
+  // memory). What such threads took up is then needed for the work itself: a quarter of them are
+  // given up again.
+  void start_workers(int wanted) {
+    while (wanted > 0) {
+      try {
+        workers.reserve(static_cast<size_t>(wanted));
+        for (int i = 1; i <= wanted; ++i) workers.emplace_back([this, i] { work(i); });
+        return;
+      } catch (const std::system_error&) {
+      } catch (const std::bad_alloc&) {
+      }
+      wanted = static_cast<int>(workers.size() * 3 / 4);
+      end_workers();
+    }
+  }
+
   // One that is now the caller's; null where all are under way.
   Loop* free_loop() {
     for (Loop& loop : loops) {
@@ -214,20 +246,13 @@ struct ThreadPool::Shared {
 ThreadPool::ThreadPool(int threads)
     : threads_(threads > 0 ? threads : usable_cpus()), shared_(std::make_unique<Shared>()) {
   if (threads_ > 1) single();  // not made while one of its callers runs
+  shared_->start_workers(threads_ - 1);
+  threads_ = static_cast<int>(shared_->workers.size()) + 1;
+  // Workers look at shares only where a loop is open.
   for (Loop& loop : shared_->loops) loop.shares = std::vector<Share>(static_cast<size_t>(threads_));
-  for (int i = 1; i < threads_; ++i) {
-    shared_->workers.emplace_back([shared = shared_.get(), i] { shared->work(i); });
-  }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(shared_->mutex);
-    shared_->stop = true;
-  }
-  shared_->wake.notify_all();
-  for (std::thread& worker : shared_->workers) worker.join();
-}
+ThreadPool::~ThreadPool() = default;
 
 // A pool of one thread counts nobody: there is nothing to decide.
 ThreadPool::Caller::Caller(ThreadPool& pool) : pool_(pool) {

@@ -15,7 +15,7 @@ namespace sardonyx {
 // spin for 300 microseconds after a loop, then sleep.
 class ThreadPool {
  public:
-  // `threads` counts the caller: 1 makes no worker at all. 0 takes usable_cpus().
+  // `threads` counts the caller: 1 makes no worker; 0 takes usable_cpus(); threads() may be fewer.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -187,7 +187,9 @@ void Builder::prepare(PlanStep& step, std::span<const Known* const> inputs,
   services.packs = services_.packs;
   services.exact = services_.exact;
   services.prepare_graph = [&](const ir::Graph& graph, std::span<const Known> given) {
-    return prepare_graph(graph, given, step);
+    auto prepared = prepare_graph(graph, given, step);
+    step.bodies.push_back({&graph, prepared->plan()});
+    return prepared;
   };
   ops::PrepareContext prepare(node, step.binding.signature, inputs, made, services);
   if (step.binding.op->prepare == nullptr) prepare.fail(ErrorCode::unsupported, "has no kernel");
@@ -245,9 +247,9 @@ void Builder::add_node(const ir::Node& node) {
   if (ends) end_segment();
 }
 
-std::unique_ptr<ops::PreparedGraph> Builder::prepare_graph(const ir::Graph& graph,
-                                                           std::span<const Known> inputs,
-                                                           const PlanStep& step) {
+std::unique_ptr<PlannedGraph> Builder::prepare_graph(const ir::Graph& graph,
+                                                     std::span<const Known> inputs,
+                                                     const PlanStep& step) {
   const size_t own_inputs = step.node->inputs.size();
   std::vector<std::pair<std::string, Known>> captured;
   std::vector<int> positions;

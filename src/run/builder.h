@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "run/plan.h"
+#include "run/subgraph.h"
 
 namespace sardonyx::run {
 
@@ -27,9 +28,8 @@ class Builder {
                    std::span<const Known> outputs) const;
   // Sizes that only the run decides get a plain symbol each, so that the run can bind them.
   void name_late_sizes(std::vector<Known>& outputs);
-  std::unique_ptr<ops::PreparedGraph> prepare_graph(const ir::Graph& graph,
-                                                    std::span<const Known> inputs,
-                                                    const PlanStep& step);
+  std::unique_ptr<PlannedGraph> prepare_graph(const ir::Graph& graph, std::span<const Known> inputs,
+                                              const PlanStep& step);
   void share_memory(PlanStep& step);
   void end_segment();
   void find_lifetimes();

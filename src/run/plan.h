@@ -46,6 +46,8 @@ struct PlanValue {
   int rank() const { return static_cast<int>(known.type.shape->size()); }
 };
 
+class Plan;
+
 struct PlanStep {
   enum class Mode {
     planned,   // sizes of its outputs are known when its segment is bound
@@ -63,6 +65,12 @@ struct PlanStep {
   std::vector<ops::StepTraits::InPlace> in_place;
   int64_t state_offset = 0;
   std::vector<ops::Refusal> refusals;
+  // Its subgraphs, as it prepared them; without a plan where that is left to the run.
+  struct Body {
+    const ir::Graph* graph = nullptr;
+    std::shared_ptr<const Plan> plan;
+  };
+  std::vector<Body> bodies;
 };
 
 // A stretch of steps whose sizes are all known when it begins.

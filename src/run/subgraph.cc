@@ -9,7 +9,7 @@ PlannedGraph::PlannedGraph(const ir::Graph& graph, std::span<const Known> inputs
                            std::vector<int> positions, const PlanServices& services)
     : graph_(graph), positions_(std::move(positions)) {
   try {
-    plan_ = std::make_unique<const Plan>(graph, inputs, captured, services);
+    plan_ = std::make_shared<const Plan>(graph, inputs, captured, services);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::unsupported) throw;
   }

@@ -16,6 +16,8 @@ class PlannedGraph final : public ops::PreparedGraph {
                std::vector<std::pair<std::string, Known>> captured, std::vector<int> positions,
                const PlanServices& services);
 
+  std::shared_ptr<const Plan> plan() const { return plan_; }
+
   int input_count() const override { return static_cast<int>(graph_.inputs.size()); }
   int output_count() const override { return static_cast<int>(graph_.outputs.size()); }
   std::vector<Value> run(ops::RunContext& outer, std::span<const Value> inputs) const override;
@@ -29,7 +31,7 @@ class PlannedGraph final : public ops::PreparedGraph {
   std::vector<std::string> names_;  // of the captured values
   std::vector<Value> constants_;    // of those captured as constants; none for the others
   std::vector<int> positions_;
-  std::unique_ptr<const Plan>
+  std::shared_ptr<const Plan>
       plan_;  // null where planning failed: the run meets the reason, if it gets there
 };
 

@@ -1,6 +1,8 @@
 #include "session/check_file.h"
 
 #include <fmt/format.h>
+#include <algorithm>
+#include <new>
 
 #include <array>
 #include <functional>
@@ -264,6 +266,29 @@ std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFil
   if (options.full && sound) check_types(model, custom, findings);
   if (options.data) check_data(std::move(model), options, findings);
   return found;
+}
+
+int64_t CheckedFile::count(check::Severity severity) const {
+  return std::ranges::count(findings, severity, &check::Diagnostic::severity);
+}
+
+std::vector<CheckedFile> check_model_files(
+    const std::vector<std::string>& paths, const CheckFileOptions& options,
+    const std::function<void(const std::string& path)>& before) {
+  std::vector<CheckedFile> files;
+  for (const std::string& path : paths) {
+    if (before) before(path);
+    CheckedFile& file = files.emplace_back();
+    file.path = path;
+    try {
+      file.findings = check_model_file(path, options);
+    } catch (const Error& error) {
+      file.error = error;
+    } catch (const std::bad_alloc&) {
+      file.error = Error(ErrorCode::out_of_memory, "out of memory", path);
+    }
+  }
+  return files;
 }
 
 std::span<const check::Rule> file_rules() { return rules_of_files; }

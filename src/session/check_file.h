@@ -1,11 +1,15 @@
 // The checker on files.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "check/check.h"
+#include "sardonyx/error.h"
 
 namespace sardonyx {
 
@@ -25,6 +29,20 @@ struct CheckFileOptions {
 // Throws Error as read_model_file does. External data is read only for `data`.
 std::vector<check::Diagnostic> check_model_file(const std::string& path,
                                                 const CheckFileOptions& options);
+
+struct CheckedFile {
+  std::string path;
+  std::vector<check::Diagnostic> findings;
+  std::optional<Error> error;  // why it could not be checked
+
+  int64_t count(check::Severity severity) const;
+};
+
+// Each file in turn; one that can't be read, or is no model, does not stop the others. `before` is
+// told which comes next.
+std::vector<CheckedFile> check_model_files(
+    const std::vector<std::string>& paths, const CheckFileOptions& options,
+    const std::function<void(const std::string& path)>& before = {});
 
 // Rules that need more than the model: inference, files, documents.
 std::span<const check::Rule> file_rules();

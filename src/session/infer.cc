@@ -22,6 +22,7 @@
 #include "session/model.h"
 #include "session/operator_sets.h"
 #include "session/reading.h"
+#include "session/saving.h"
 #include "wire/append.h"
 #include "wire/outline.h"
 #include "wire/write.h"
@@ -193,6 +194,8 @@ Inference infer_types(const Model& model, const InferOptions& options) {
 
 Inference infer_file(const std::string& path, const std::string& output,
                      const InferOptions& options) {
+  if (const std::string problem = ending_problem(output, path); !problem.empty())
+    fail_at(output, ErrorCode::bad_input, "{}", problem);
   const MappedFile file(path);
   ir::Model model = read_model_file(file);
   if (has_external_data(model) && folder_at(path) != folder_at(output)) {
@@ -211,7 +214,8 @@ Inference infer_file(const std::string& path, const std::string& output,
       dim.param.reset();
     }
   }
-  wire::write_model(model, output, &file);
+  SaveOptions saving;
+  save_model(std::move(model), output, saving.from(file));
   return inference;
 }
 

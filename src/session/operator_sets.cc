@@ -10,6 +10,7 @@
 #include "check/operator_set.h"
 #include "ir/walk.h"
 #include "schema/schema.h"
+#include "session/drawing.h"
 #include "session/reading.h"
 #include "wire/named_forms.h"
 #include "wire/text_parse.h"
@@ -167,6 +168,11 @@ void save_operator_set(const ir::OperatorSet& set, const std::string& path) {
   if (form == ModelForm::text)
     fail_at(path, ErrorCode::bad_input,
             "the textual syntax has no operator set documents; write .onnx, .json or .textproto");
+  const bool is_known = lowered_ending(path) == ".opset" || ending_problem(path).empty();
+  if (!is_known || drawing_form_of(path))
+    fail_at(path, ErrorCode::bad_input,
+            "the name's ending says no form of operator set documents; known are .onnx, .opset, "
+            ".json, .textproto");
   wire::write_file(path, [&](wire::Sink& sink) {
     if (form == ModelForm::binary) return wire::write_operator_set(set, sink);
     wire::write_named(

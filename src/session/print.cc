@@ -26,6 +26,11 @@ size_t character_length(std::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
+  // Longer than they need be, halves of pairs, beyond the last character, and no characters at all.
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
+      (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90))
+    return 0;
+  if (first == 0xef && byte(1) == 0xbf && byte(2) >= 0xbe) return 0;
   if (first == 0xc2 && byte(1) < 0xa0) return 0;  // control characters
   if (first == 0xe2 && byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae)
     return 0;  // direction

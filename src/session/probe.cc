@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
+#include <system_error>
 #include <thread>
 
 #include "base/cpu.h"
@@ -17,12 +19,25 @@ constexpr int64_t memory_buffer = int64_t{256} << 20;  // more than any cache ho
 
 double sum_over_threads(int threads, const std::function<double()>& measure) {
   std::vector<double> results(static_cast<size_t>(threads));
+  std::vector<std::exception_ptr> failures(static_cast<size_t>(threads));
+  const auto measure_into = [&](size_t i) noexcept {
+    try {
+      results[i] = measure();
+    } catch (...) {
+      failures[i] = std::current_exception();
+    }
+  };
   std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) {
-    others.emplace_back([&, i] { results[static_cast<size_t>(i)] = measure(); });
+  others.reserve(static_cast<size_t>(threads));
+  try {
+    for (size_t i = 1; i < results.size(); ++i) others.emplace_back(measure_into, i);
+  } catch (const std::system_error&) {  // no room for it: its part of the sum is none
   }
-  results[0] = measure();
+  measure_into(0);
   for (std::thread& thread : others) thread.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
   double sum = 0;
   for (const double result : results) sum += result;
   return sum;

@@ -1,21 +1,60 @@
 #include "session/reading.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "base/fail.h"
+#include "session/drawing.h"
 #include "wire/named_forms.h"
 #include "wire/read.h"
 #include "wire/text_parse.h"
 
 namespace sardonyx {
 
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view binary_endings[] = {".onnx", ".pb"};
+
+}  // namespace
+
+std::string lowered_ending(std::string_view path) {
+  const size_t dot = path.find_last_of("./");
+  if (dot == std::string_view::npos || path[dot] == '/') return {};
+  std::string ending(path.substr(dot));
+  for (char& c : ending) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return ending;
+}
+
 ModelForm form_of(const std::string& path) {
-  if (path.ends_with(".onnxtxt")) return ModelForm::text;
-  if (path.ends_with(".json")) return ModelForm::json;
+  const std::string ending = lowered_ending(path);
+  if (ending == ".onnxtxt") return ModelForm::text;
+  if (ending == ".json") return ModelForm::json;
   for (const char* end : {".textproto", ".pbtxt", ".prototxt"}) {
-    if (path.ends_with(end)) return ModelForm::textproto;
+    if (ending == end) return ModelForm::textproto;
   }
   return ModelForm::binary;
+}
+
+std::string ending_problem(const std::string& path, const std::string& source) {
+  const std::string ending = lowered_ending(path);
+  if (ending.empty() || form_of(path) != ModelForm::binary || drawing_form_of(path) ||
+      std::ranges::find(binary_endings, ending) != std::end(binary_endings) ||
+      descriptor_named(path))
+    return {};
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) return {};
+  if (!source.empty() && fs::equivalent(path, source, ignored)) return {};
+  return fmt::format(
+      "'{}' says no form that a model can be written in; known are .onnx (.pb), .onnxtxt, .json, "
+      ".textproto (.pbtxt, .prototxt), and drawings: .svg, .dot (.gv)",
+      ending);
 }
 
 namespace {

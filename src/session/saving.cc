@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "session/drawing.h"
 #include "session/reading.h"
 #include "wire/external.h"
 #include "wire/named_forms.h"
@@ -91,7 +92,27 @@ void require_data_in(const ir::Model& model, const std::string& folder) {
   }
 }
 
+namespace {
+
+Saved save_drawing(const ir::Model& model, DrawingForm form, const std::string& path,
+                   const SaveOptions& options) {
+  if (options.moves_data())
+    fail_at(path, ErrorCode::bad_input,
+            "is a drawing, which holds no weights; --embed and --external-data are for models");
+  Saved saved;
+  saved.model_bytes = wire::write_file(path, [&](wire::Sink& sink) {
+    draw_model(model, form, [&](std::string_view piece) { sink.put(piece); });
+  });
+  return saved;
+}
+
+}  // namespace
+
 Saved save_model(ir::Model model, const std::string& path, const SaveOptions& options) {
+  if (const std::string problem = ending_problem(path, model.path); !problem.empty())
+    fail_at(path, ErrorCode::bad_input, "{}", problem);
+  if (const auto drawing = drawing_form_of(path))
+    return save_drawing(model, *drawing, path, options);
   if (options.embed && !options.external_data.empty())
     fail(ErrorCode::bad_input, "data goes into the model file or into one beside it, not both");
   const ModelForm form = form_of(path);

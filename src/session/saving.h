@@ -46,8 +46,9 @@ void require_data_in(const ir::Model& model, const std::string& folder);
 
 // Writes the model in the form of the path's ending. Files appear whole or not at all. The memory
 // used does not grow with the weights. A model whose external data is to stay outside can be
-// written only into the folder that the data is in. Throws Error: (bad_input) where the options or
-// the place do not fit the model, (unreadable) where a file can't be read or written.
+// written only into the folder that the data is in. Endings of drawings (session/drawing.h) get
+// one. Throws Error: (bad_input) where the options, the place or the ending do not fit the model,
+// (unreadable) where a file can't be read or written.
 Saved save_model(ir::Model model, const std::string& path, const SaveOptions& options = {});
 
 // A file to another form or another placement of its weights.

@@ -12,6 +12,7 @@
 #include "eval/eval.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
+#include "ir/walk.h"
 #include "rewrite/lower.h"
 #include "rewrite/simplify.h"
 #include "run/plan.h"
@@ -69,7 +70,21 @@ void refuse_broken(const Model::Implementation& model) {
 
 }  // namespace
 
-Threads::Threads(int count) : pool_(std::make_shared<ThreadPool>(count)) {}
+namespace {
+
+constexpr int most_threads = 4096;
+
+int checked_threads(int count) {
+  if (count < 0 || count > most_threads)
+    fail(ErrorCode::bad_input,
+         "threads must be 0, for as many as the process may use, or 1 to {}; got {}", most_threads,
+         count);
+  return count;
+}
+
+}  // namespace
+
+Threads::Threads(int count) : pool_(std::make_shared<ThreadPool>(checked_threads(count))) {}
 int Threads::count() const { return pool_->threads(); }
 
 struct Session::Implementation {
@@ -238,6 +253,7 @@ Session::Session(const std::string& path, const SessionOptions& options)
 
 Session::Session(const Model& model, const SessionOptions& options)
     : implementation_(std::make_unique<Implementation>()) {
+  checked_threads(options.threads);
   Implementation& s = *implementation_;
   s.model = model.share();
   s.options = options;
@@ -277,6 +293,7 @@ const std::vector<ValueDescription>& Session::outputs() const { return implement
 std::vector<Value> Session::Implementation::by_position(
     const std::vector<NamedValue>& named) const {
   std::vector<Value> given(inputs.size());
+  std::vector<bool> is_given(inputs.size());
   for (const auto& [name, value] : named) {
     const auto found =
         std::find_if(inputs.begin(), inputs.end(),
@@ -288,7 +305,12 @@ std::vector<Value> Session::Implementation::by_position(
       fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input,
               "the model has no input of this name; it has {}", names.empty() ? "none" : names);
     }
-    given[static_cast<size_t>(found - inputs.begin())] = value;
+    const auto at = static_cast<size_t>(found - inputs.begin());
+    if (is_given[at])
+      fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input,
+              "is given twice; each input takes one value");
+    is_given[at] = true;
+    given[at] = value;
   }
   return given;
 }
@@ -342,7 +364,26 @@ void Session::run(std::span<const Value> inputs, std::span<Value> outputs,
 
 namespace {
 
-std::vector<StepDescription> describe(const run::Plan* plan) {
+constexpr int most_body_levels = 16;  // of bodies in bodies that are described
+
+std::vector<StepDescription> describe(const run::Plan* plan, int level = 0);
+
+std::vector<StepDescription::Body> bodies_of(const run::PlanStep& step, int level) {
+  std::vector<StepDescription::Body> bodies;
+  if (level >= most_body_levels) return bodies;
+  for (const run::PlanStep::Body& body : step.bodies) {
+    StepDescription::Body& description = bodies.emplace_back();
+    ir::for_each_subgraph(*step.node, [&](const ir::Graph& graph, const ir::Attribute& of, int i) {
+      if (&graph == body.graph && description.name.empty())
+        description.name = i < 0 ? of.name : fmt::format("{}[{}]", of.name, i);
+    });
+    description.is_planned = body.plan != nullptr;
+    description.steps = describe(body.plan.get(), level + 1);
+  }
+  return bodies;
+}
+
+std::vector<StepDescription> describe(const run::Plan* plan, int level) {
   std::vector<StepDescription> steps;
   if (plan == nullptr) return steps;
   for (const run::PlanStep& step : plan->steps()) {
@@ -354,6 +395,7 @@ std::vector<StepDescription> describe(const run::Plan* plan) {
     for (const ops::Refusal& refusal : step.refusals) {
       description.refused.push_back(fmt::format("{}: {}", refusal.kernel, refusal.reason));
     }
+    description.bodies = bodies_of(step, level);
   }
   return steps;
 }

@@ -1,0 +1,106 @@
+// sardonyx show
+#include "session/show.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+
+#include "arguments.h"
+#include "commands.h"
+#include "loading.h"
+#include "session/print.h"
+#include "session/reading.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+constexpr uint64_t asked_bytes = 4'000'000;  // on a terminal: from here on nobody reads it
+
+struct ShowCommand {
+  std::string model, output;
+  ShowOptions options;
+  int64_t most = -1;
+  bool bare = false, dot = false, svg = false, yes = false;
+
+  int run() {
+    name_mapped_file(model);
+    if (most >= 0) options.max_elements = static_cast<size_t>(most);
+    options.annotations = !bare;
+    choose_form();
+    if (!output.empty() && descriptor_named(output) != STDOUT_FILENO) {
+      const Progress progress("drawing " + model);
+      show_model_in(output, model, options);
+      tell_written(output, fmt::format("wrote {}\n", printable(output)));
+      return ok;
+    }
+    if (isatty(STDOUT_FILENO) == 1 && !yes && !is_wanted()) return ok;
+    show_model(model, options, emit);
+    return ok;
+  }
+
+ private:
+  void choose_form() {
+    if (dot) options.drawing = DrawingForm::dot;
+    if (svg) options.drawing = DrawingForm::svg;
+    if (output.empty() || options.drawing) return;
+    options.drawing = drawing_form_of(output);
+    const std::string ending = lowered_ending(output);
+    if (options.drawing || ending == ".onnxtxt" || ending == ".txt" || descriptor_named(output))
+      return;
+    throw UsageError(fmt::format(
+        "--output {}: the ending says nothing that can be shown; known are .onnxtxt (.txt), .svg "
+        "and .dot (.gv), or say --svg or --dot",
+        output));
+  }
+
+  // Much text floods a terminal: the person there is asked first.
+  bool is_wanted() const {
+    uint64_t bytes = 0;
+    {
+      const Progress progress("reading " + model);
+      bytes = shown_bytes(model, options);
+    }
+    if (bytes < asked_bytes) return true;
+    const std::string size = bytes_text(static_cast<double>(bytes));
+    if (isatty(STDIN_FILENO) != 1)
+      throw UsageError(fmt::format(
+          "these are {} of text for a terminal; --max-elements N cuts weights, --output FILE "
+          "writes a file, --yes prints all",
+          size));
+    fmt::print(stderr,
+               "These are {} of text (--max-elements N cuts weights, --output FILE writes a file). "
+               "Print all? [y/N] ",
+               size);
+    std::fflush(stderr);
+    std::string answer;
+    std::getline(std::cin, answer);
+    return answer == "y" || answer == "Y" || answer == "yes";
+  }
+};
+
+}  // namespace
+
+void add_show(CLI::App& app, Action& action) {
+  auto command = std::make_shared<ShowCommand>();
+  CLI::App* show = app.add_subcommand("show", "Print a model in ONNX's textual syntax, or draw it");
+  add_model_argument(*show, "MODEL", command->model, "The model; its external data is not needed");
+  show->add_option("--max-elements", command->most,
+                   "Cut tensors with more elements; what is cut can't be parsed again")
+      ->check(whole_number(0))
+      ->type_name("N");
+  show->add_flag("--bare", command->bare,
+                 "Without the '#@' lines, which hold what the standard's syntax can't say");
+  CLI::Option* dot = show->add_flag("--dot", command->dot, "Draw it, for Graphviz");
+  show->add_flag("--svg", command->svg, "Draw it, as SVG")->excludes(dot);
+  show->add_option("-o,--output", command->output,
+                   "Write it to this file; .svg and .dot make it a drawing")
+      ->transform(output_file())
+      ->type_name("FILE");
+  show->add_flag("-y,--yes", command->yes, "Print much text on a terminal without asking");
+  show->callback([command, &action] { action = [command] { return command->run(); }; });
+}
+
+}  // namespace sardonyx::cli
