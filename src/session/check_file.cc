@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "infer/infer.h"
+#include "ir/origin.h"
 #include "ir/walk.h"
 #include "rewrite/lower.h"
 #include "sardonyx/error.h"
@@ -116,7 +117,7 @@ class Documented {
     if (version <= 0) return;
     told_of_.emplace(place.path(), static_cast<int64_t>(index));
     const std::string where =
-        fmt::format("{}, node {} {}", place.path(), index, ir::describe(node));
+        fmt::format("{}, node {} {}", place.path(), index, ir::identify(node));
     for (const ir::OperatorSet& set : sets_) {
       if (ir::canonical_domain(set.domain) != ir::canonical_domain(node.domain) ||
           set.opset_version != version)
@@ -174,6 +175,26 @@ int contradiction(const ir::TypeProto& declared, const ir::TypeProto& inferred) 
   return 0;
 }
 
+// Where the main graph's nodes stand in the file, by what they make.
+class MainNodes {
+ public:
+  explicit MainNodes(const ir::Graph& graph) : graph_(graph) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (const std::string& output : graph.nodes[i].outputs) index_.emplace(output, i);
+    }
+  }
+  // A node of the lowered graph; `named` is how errors name it.
+  std::string place(const ir::Node& node, const std::string& named) const {
+    const auto found = node.outputs.empty() ? index_.end() : index_.find(node.outputs[0]);
+    if (node.outputs.empty() || node.outputs[0].empty() || found == index_.end()) return named;
+    return fmt::format("graph '{}', node {} {}", graph_.name, found->second, named);
+  }
+
+ private:
+  const ir::Graph& graph_;
+  std::map<std::string_view, size_t> index_;
+};
+
 void check_types(const ir::Model& model, const ops::CustomTable& custom, Findings& findings) {
   if (!model.graph) return;
   ir::Graph graph;
@@ -186,9 +207,11 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
   ir::SymbolTable symbols;
   infer::Findings inference;
   inference.symbols = &symbols;
+  const MainNodes nodes(*model.graph);
   inference.problem = [&](const ir::Node& node, const Error& error) {
     if (error.code() == ErrorCode::unsupported) return;
-    findings.add("D-13", error.location().empty() ? ir::describe(node) : error.location(),
+    findings.add("D-13",
+                 nodes.place(node, error.location().empty() ? ir::identify(node) : error.location()),
                  error.message());
   };
   infer::Scope scope;
