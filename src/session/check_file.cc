@@ -29,8 +29,12 @@ using check::Diagnostic;
 using check::Level;
 using check::Severity;
 
-constexpr check::Rule rule(std::string_view id, Level standard, std::string_view title) {
-  return {id, title, Level::off, standard, standard};
+constexpr check::Rule rule(std::string_view id, Level standard, Level strict,
+                           std::string_view title) {
+  return {id, title, Level::off, standard, strict};
+}
+constexpr check::Rule rule(std::string_view id, Level level, std::string_view title) {
+  return rule(id, level, level, title);
 }
 
 constexpr std::array rules_of_files = {
@@ -38,7 +42,7 @@ constexpr std::array rules_of_files = {
     rule("O-22", Level::info, "documents hold no signatures: nodes are known by name only"),
     rule("D-13", Level::error, "types and shapes of a node fit its operator"),
     rule("SH-17", Level::error, "declared and inferred types agree"),
-    rule("G-20", Level::warning, "declared and inferred shapes agree"),
+    rule("G-20", Level::warning, Level::error, "declared and inferred shapes agree"),
     rule("XD-06", Level::error, "external data can be read inside the model's folder"),
     rule("XD-11", Level::error, "external data lies inside its file and is long enough"),
     rule("XD-13", Level::error, "external data has the checksum the model states"),
@@ -55,9 +59,11 @@ class Findings {
       if (known.id != id || ++counts_[id] > options_.max_diagnostics) continue;
       Diagnostic& finding = list_.emplace_back();
       finding.rule = known.id;
-      finding.severity = known.standard == Level::error     ? Severity::error
-                         : known.standard == Level::warning ? Severity::warning
-                                                            : Severity::info;
+      const Level level =
+          options_.profile == check::Profile::strict ? known.strict : known.standard;
+      finding.severity = level == Level::error     ? Severity::error
+                         : level == Level::warning ? Severity::warning
+                                                   : Severity::info;
       finding.place.graph = std::move(place);
       finding.message = std::move(message);
       finding.advice = std::move(advice);
@@ -210,9 +216,9 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
   const MainNodes nodes(*model.graph);
   inference.problem = [&](const ir::Node& node, const Error& error) {
     if (error.code() == ErrorCode::unsupported) return;
-    findings.add("D-13",
-                 nodes.place(node, error.location().empty() ? ir::identify(node) : error.location()),
-                 error.message());
+    findings.add(
+        "D-13", nodes.place(node, error.location().empty() ? ir::identify(node) : error.location()),
+        error.message());
   };
   infer::Scope scope;
   infer::enter(graph, scope, inference);
@@ -268,7 +274,10 @@ void check_data(ir::Model model, const CheckFileOptions& options, Findings& find
 }  // namespace
 
 std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFileOptions& options) {
-  ir::Model model = read_model_file(path);
+  return check_model(read_model_file(path), options);
+}
+
+std::vector<Diagnostic> check_model(ir::Model model, const CheckFileOptions& options) {
   const std::vector<ir::OperatorSet> sets = read_operator_sets(options.operator_sets);
   add_operator_sets(model, sets);
   const ops::CustomTable custom = custom_table(nullptr, options.libraries);
@@ -283,9 +292,10 @@ std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFil
     return (finding.rule == "D-25" || finding.rule == "O-04") && finding.place.node_index >= 0 &&
            documented.speaks_of(finding.place.graph, finding.place.node_index);
   });
+  const bool strict = options.rules.profile == check::Profile::strict;
   const bool sound = !check::has_errors(found);
-  if (options.full && sound) check_types(model, custom, findings);
-  if (options.data) check_data(std::move(model), options, findings);
+  if ((options.full || strict) && sound) check_types(model, custom, findings);
+  if (options.data || strict) check_data(std::move(model), options, findings);
   return found;
 }
 

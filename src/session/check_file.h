@@ -10,7 +10,7 @@
 namespace sardonyx {
 
 struct CheckFileOptions {
-  check::Options rules;
+  check::Options rules;  // the strict profile asks for `full` and `data`, too
   // Also infer types and shapes: what does not fit an operator, or contradicts what is declared.
   bool full = false;
   // Also look at external data: paths, links, ranges and, where they are stated, checksums.
@@ -25,6 +25,9 @@ struct CheckFileOptions {
 // Throws Error as read_model_file does. External data is read only for `data`.
 std::vector<check::Diagnostic> check_model_file(const std::string& path,
                                                 const CheckFileOptions& options);
+
+// The same of a model in memory; external data lies in the folder that it says.
+std::vector<check::Diagnostic> check_model(ir::Model model, const CheckFileOptions& options);
 
 // Rules that need more than the model: inference, files, documents.
 std::span<const check::Rule> file_rules();
