@@ -50,7 +50,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "data.bin").write_bytes(bytes(8))
         with broken_models.working_in(folder):
-            theirs = [broken_models.reference_refuses(data, infer_only=not by_fields) for _, _, data in made]
+            theirs = broken_models.reference_answers([data for _, _, data in made], infer_only=not by_fields)
         ours = broken_models.sardonyx_errors(chosen.runner.resolve(), [data for _, _, data in made], folder)
     classes = collections.defaultdict(list)
     counts = collections.Counter()

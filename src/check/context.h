@@ -65,6 +65,7 @@ using NameSet = std::unordered_set<std::string_view>;
 // model_rules.cc
 void check_header(Context& context);
 void check_devices(Context& context);
+void check_version_range(Context& context, const Where& where, int64_t version);
 // After all nodes: imports newer than known of which no node makes use.
 void check_unused_imports(Context& context);
 // function_rules.cc

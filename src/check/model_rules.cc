@@ -1,6 +1,7 @@
 // Rules of the model's header, its imports, metadata and devices.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 
 #include "check/context.h"
@@ -29,11 +30,8 @@ void check_versions(Context& context) {
 void check_import(Context& context, const Where& where, const ir::OperatorSetId& import) {
   Report& report = context.report;
   const std::string_view domain = ir::canonical_domain(import.domain);
-  if (import.version < 1) {
-    report("M-10", where, "name the version of the operator set",
-           "versions of operator sets start at 1; found {}", import.version);
-    return;
-  }
+  check_version_range(context, where, import.version);
+  if (import.version < 1) return;
   const int32_t latest = schema::latest_opset(domain);
   if (latest == 0 && !is_reversed_dns(domain)) {
     report("O-03", where, "", "domains should be reversed DNS names such as com.example");
@@ -139,6 +137,16 @@ bool is_new_finding(Context& context, const std::vector<ir::OperatorSetId>& impo
 }
 
 }  // namespace
+
+void check_version_range(Context& context, const Where& where, int64_t version) {
+  if (version < 1) {
+    context.report("M-10", where, "name the version of the operator set",
+                   "versions of operator sets start at 1; found {}", version);
+  } else if (version > std::numeric_limits<int32_t>::max()) {
+    context.report.not_fatal("M-10", where, "name the version of the operator set",
+                             "versions of operator sets fit 31 bits; found {}", version);
+  }
+}
 
 void check_known_version(Context& context, const Unit& unit, const Where& where,
                          const ir::Node& node, int64_t version) {

@@ -188,7 +188,7 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     // Shapes
     row("SH-04", levels::warning, "no name stands for several dimensions"),
     row("SH-06", levels::warning, "names of dimensions are not empty"),
-    row("SH-07", levels::warning, "dimensions are not negative"),
+    row("SH-07", levels::lax, "dimensions are not negative"),
     row("SH-08", levels::advice, "names of dimensions are C identifiers"),
     row("SH-14", levels::info, "denotations of dimensions are the standard's"),
     row("SH-15", levels::warning, "operators carry denotations along and are given their layout"),

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/checked.h"
+#include "infer/declared.h"
 #include "infer/infer.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
@@ -20,7 +21,6 @@
 #include "session/reading.h"
 #include "wire/external.h"
 #include "wire/store.h"
-#include "wire/text_print.h"
 
 namespace sardonyx {
 namespace {
@@ -55,6 +55,8 @@ class Findings {
 
   void add(std::string_view id, std::string place, std::string message, std::string advice = {}) {
     if (options_.profile == check::Profile::runnable) return;
+    // A body that is inferred in several rounds reports the same each time.
+    if (!told_.insert(fmt::format("{} {}: {}", id, place, message)).second) return;
     for (const check::Rule& known : rules_of_files) {
       if (known.id != id || ++counts_[id] > options_.max_diagnostics) continue;
       Diagnostic& finding = list_.emplace_back();
@@ -74,6 +76,7 @@ class Findings {
   std::vector<Diagnostic>& list_;
   const check::Options& options_;
   std::map<std::string_view, size_t> counts_;
+  std::set<std::string> told_;
 };
 
 // ---- operators that documents define without a body
@@ -161,26 +164,6 @@ class Documented {
 
 // ---- types and shapes
 
-std::string shown(const ir::TypeProto& type) { return wire::print(type); }
-
-// 0: they agree, 1: their shapes differ, 2: they are of different types.
-int contradiction(const ir::TypeProto& declared, const ir::TypeProto& inferred) {
-  using Kind = ir::TypeProto::Kind;
-  if (declared.kind == Kind::none || inferred.kind == Kind::none) return 0;
-  if (declared.kind != inferred.kind) return 2;
-  if (declared.elem_type != 0 && inferred.elem_type != 0 &&
-      declared.elem_type != inferred.elem_type)
-    return 2;
-  if (declared.nested && inferred.nested) return contradiction(*declared.nested, *inferred.nested);
-  if (!declared.shape || !inferred.shape) return 0;
-  if (declared.shape->dims.size() != inferred.shape->dims.size()) return 1;
-  for (size_t i = 0; i < declared.shape->dims.size(); ++i) {
-    const auto &a = declared.shape->dims[i].value, &b = inferred.shape->dims[i].value;
-    if (a && b && *a != *b) return 1;
-  }
-  return 0;
-}
-
 // Where the main graph's nodes stand in the file, by what they make.
 class MainNodes {
  public:
@@ -201,6 +184,23 @@ class MainNodes {
   std::map<std::string_view, size_t> index_;
 };
 
+// Outputs that no node makes are inputs or initializers, declared a second time.
+void check_unmade_outputs(const ir::Graph& graph, const infer::Scope& scope,
+                          const infer::Findings& inference) {
+  std::set<std::string_view> given;
+  for (const ir::ValueInfo& input : graph.inputs) given.insert(input.name);
+  for (const ir::TensorProto& tensor : graph.initializers) given.insert(tensor.name);
+  for (const auto* infos : {&graph.value_info, &graph.outputs}) {
+    for (const ir::ValueInfo& info : *infos) {
+      const infer::Known* known = given.contains(info.name) ? scope.find(info.name) : nullptr;
+      if (known != nullptr)
+        infer::hold_against(info, known->type,
+                            infos == &graph.outputs ? "the list of outputs" : "value_info",
+                            "it is given as", fmt::format("value '{}'", info.name), inference);
+    }
+  }
+}
+
 void check_types(const ir::Model& model, const ops::CustomTable& custom, Findings& findings) {
   if (!model.graph) return;
   ir::Graph graph;
@@ -220,26 +220,20 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
         "D-13", nodes.place(node, error.location().empty() ? ir::identify(node) : error.location()),
         error.message());
   };
+  inference.disagreement = [&](const infer::Disagreement& found) {
+    if (!found.contradiction) return;
+    findings.add(found.of_shapes ? "G-20" : "SH-17", found.node,
+                 fmt::format("{} declares '{}' as {}; {} {}", found.where, found.value,
+                             found.declared, found.source, found.inferred),
+                 "correct the declaration or remove it");
+  };
+  std::vector<ops::Constraint> constraints;
+  inference.constraints = &constraints;
+  inference.thorough = true;
   infer::Scope scope;
   infer::enter(graph, scope, inference);
   infer::infer_graph(graph, scope, inference);
-  std::set<std::string_view> inputs;
-  for (const ir::ValueInfo& input : model.graph->inputs) inputs.insert(input.name);
-  for (const auto* infos : {&model.graph->value_info, &model.graph->outputs}) {
-    for (const ir::ValueInfo& info : *infos) {
-      const infer::Known* known = info.name.empty() ? nullptr : scope.find(info.name);
-      if (!info.type || known == nullptr || !known->type.is_known() || inputs.contains(info.name))
-        continue;
-      const ir::TypeProto inferred = ir::to_proto(known->type);
-      const int found = contradiction(*info.type, inferred);
-      if (found == 0) continue;
-      findings.add(found == 2 ? "SH-17" : "G-20",
-                   fmt::format("graph '{}', value '{}'", model.graph->name, info.name),
-                   fmt::format("it is declared as {}; what makes it gives {}", shown(*info.type),
-                               shown(inferred)),
-                   "correct the declaration or remove it");
-    }
-  }
+  check_unmade_outputs(*model.graph, scope, inference);
 }
 
 // ---- external data

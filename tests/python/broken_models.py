@@ -10,6 +10,7 @@ import contextlib
 import copy
 import io
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -56,7 +57,6 @@ def with_sparse(model: onnx.ModelProto) -> None:
     values = helper.make_tensor("sp", TensorProto.FLOAT, [2], [1.0, 2.0])
     indices = helper.make_tensor("", TensorProto.INT64, [2], [1, 4])
     model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2, 3]))
-    model.graph.node.append(helper.make_node("Identity", ["sp"], ["spi"]))
 
 
 def with_quantization(model: onnx.ModelProto) -> None:
@@ -482,3 +482,25 @@ def deviation_class(name: str, what: str, message: str, by_fields: bool) -> tupl
     if by_fields:
         return re.sub(r"\[\d+\]|=.*", "", what).split(" ")[0], message_class(message)
     return name.split("/")[0], message_class(message)
+
+
+def reference_answers(models: list[bytes], infer_only: bool = False) -> list[str | None]:
+    """What the reference says of each. It works in processes of its own: some models end it, which is no answer."""
+    answers: list[str | None] = []
+    while len(answers) < len(models):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            with os.fdopen(writing, "w") as stream:
+                for model in models[len(answers):]:
+                    stream.write(json.dumps(reference_refuses(model, infer_only)) + "\n")
+                    stream.flush()
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as stream:
+            answers += [json.loads(line) for line in stream]
+        os.waitpid(child, 0)
+        if len(answers) < len(models):
+            answers.append(None)
+    return answers
