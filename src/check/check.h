@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,8 +33,9 @@ struct Place {
   std::string graph;        // "graph 'main'", "function 'custom.Foo', node 3 If, then_branch 'g'"
   int64_t node_index = -1;  // in that graph
   std::string node_name;
-  std::string op;      // with its domain where that is not ai.onnx
-  std::string detail;  // "input 'x'", "attribute 'axis'", "initializer 'w'"
+  std::string node_output;  // the first, of a node without a name
+  std::string op;           // with its domain where that is not ai.onnx
+  std::string detail;       // "input 'x'", "attribute 'axis'", "initializer 'w'"
 
   // "graph 'main', node 3 Softmax 'attn/probs', attribute 'axis'"
   std::string to_string() const;
@@ -69,6 +71,9 @@ bool has_errors(std::span<const Diagnostic> diagnostics);
 // How a profile reports a rule; `off`: not at all.
 enum class Level : uint8_t { off, info, warning, error };
 
+// The end of what holds for all newer versions, too.
+inline constexpr int newest_known = std::numeric_limits<int>::max();
+
 // One rule of the table.
 struct Rule {
   std::string_view id;     // of the standard's list of obligations; "L-…" are limits of ours
@@ -76,7 +81,8 @@ struct Rule {
   Level runnable = Level::off;
   Level standard = Level::off;
   Level strict = Level::off;
-  int ir_from = 1, ir_to = 1000;  // the IR versions it holds for
+  // The IR versions it holds for. Versions newer than any known one are judged as the newest.
+  int ir_from = 1, ir_to = newest_known;
 };
 
 // Every rule the checker can report.

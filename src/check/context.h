@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -34,7 +35,7 @@ struct Context {
   const ir::Model& model;
   const Options& options;
   Report report;
-  int64_t ir_version;  // the newest, where the model says none that could be
+  int64_t ir_version;  // the newest, where the model says none that is known
 
   // Model-local functions by domain ("" for ai.onnx), name and overload.
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const ir::Function*>
@@ -64,6 +65,9 @@ using NameSet = std::unordered_set<std::string_view>;
 // model_rules.cc
 void check_header(Context& context);
 void check_devices(Context& context);
+void check_version_range(Context& context, const Where& where, int64_t version);
+// After all nodes: imports newer than known of which no node makes use.
+void check_unused_imports(Context& context);
 // function_rules.cc
 void index_functions(Context& context);
 void check_functions(Context& context);
@@ -81,6 +85,22 @@ void check_body(Context& context, const Unit& unit, const ir::Function& function
 // Inputs, outputs, initializers and annotations of a graph, without its nodes.
 void check_interface(Context& context, const ir::WalkPlace& place);
 void check_subgraph_arity(Context& context, const Unit& unit, const ir::WalkPlace& place);
+// model_rules.cc: the version of a node's domain, once for each import.
+void check_known_version(Context& context, const Unit& unit, const Where& where,
+                         const ir::Node& node, int64_t version);
+// history.cc: what to do about what the bound version of an operator does not have, by the
+// operator's other versions. Empty where those say nothing.
+using Versions = std::span<const schema::Signature>;
+std::string advice_on_attribute(Versions versions, const schema::Signature& bound,
+                                std::string_view name);
+std::string advice_on_kind(Versions versions, const schema::Signature& bound, std::string_view name,
+                           ir::AttributeKind found);
+std::string advice_on_input(Versions versions, const schema::Signature& bound, size_t position);
+std::string advice_on_output(Versions versions, const schema::Signature& bound, size_t position);
+std::string advice_on_missing_attribute(Versions versions, const schema::Signature& bound,
+                                        std::string_view name);
+std::string advice_on_missing_input(Versions versions, const schema::Signature& bound,
+                                    std::string_view name);
 // node_rules.cc
 void check_node(Context& context, const Unit& unit, const Where& where);
 // attribute_rules.cc

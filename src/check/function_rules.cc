@@ -114,12 +114,18 @@ void check_imports(Context& context, const Where& where, const ir::Function& fun
   std::unordered_map<std::string_view, int64_t> seen;
   for (const ir::OperatorSetId& import : function.opset_imports) {
     const std::string_view domain = ir::canonical_domain(import.domain);
+    const Where place =
+        where.in(fmt::format("opset_import '{}'", domain.empty() ? "ai.onnx" : domain));
+    check_version_range(context, place, import.version);
     const auto [before, is_new] = seen.emplace(domain, import.version);
     if (is_new) continue;
-    context.report.at_most_warning("F-16", where.in(fmt::format("opset_import '{}'", domain)),
-                                   "the highest version binds; remove the others",
-                                   "the domain is imported with the versions {} and {}",
-                                   before->second, import.version);
+    if (before->second == import.version) {
+      context.report.at_most_warning("F-16", place, "remove one", "the domain is imported twice");
+    } else {
+      context.report.not_fatal("F-16", place, "the highest version binds; remove the others",
+                               "the domain is imported with the versions {} and {}", before->second,
+                               import.version);
+    }
   }
 }
 

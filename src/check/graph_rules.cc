@@ -6,6 +6,7 @@
 #include "base/name_map.h"
 #include "check/context.h"
 #include "check/cycles.h"
+#include "ir/origin.h"
 
 namespace sardonyx::check {
 namespace {
@@ -366,7 +367,7 @@ void ScopePass::report_early_uses(Frame& frame) {
     constexpr size_t shown = 8;
     std::string text;
     for (size_t i = 0; i < std::min(cycle.size(), shown); ++i) {
-      text += fmt::format("node {} {} -> ", cycle[i], describe(nodes[cycle[i]]));
+      text += fmt::format("node {} {} -> ", cycle[i], ir::identify(nodes[cycle[i]]));
     }
     if (cycle.size() > shown) text += fmt::format("{} more -> ", cycle.size() - shown);
     report_("G-02", {.graph = frame.place, .node = &nodes[cycle[0]], .node_index = cycle[0]},
@@ -385,7 +386,7 @@ void ScopePass::report_early_uses(Frame& frame) {
             fmt::format("{} '{}'", early.is_capture ? "captured value" : "input", early.name));
     report_(rule, where, "sort the nodes topologically",
             "a value is computed before it is used; node {} {} computes it later", producer,
-            describe(nodes[producer]));
+            ir::identify(nodes[producer]));
   }
 }
 

@@ -1,6 +1,7 @@
 // Rules of the model's header, its imports, metadata and devices.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 
 #include "check/context.h"
@@ -18,25 +19,20 @@ void check_versions(Context& context) {
            "a model says its IR version; {}",
            model.ir_version ? fmt::format("found {}", *model.ir_version) : "it is missing");
   } else if (*model.ir_version > newest_ir_version) {
-    report(
-        "M-03", model_place.in("ir_version"), "the file may use features that are not known here",
-        "IR versions of the standard are 1 to {}; found {}", newest_ir_version, *model.ir_version);
+    report("M-03", model_place.in("ir_version"),
+           fmt::format("use a newer release; if the file has nothing that IR version {0} lacks, "
+                       "`sardonyx edit --ir-version {0}` says so",
+                       newest_ir_version),
+           "the newest known IR version is {}; found {}", newest_ir_version, *model.ir_version);
   }
 }
 
 void check_import(Context& context, const Where& where, const ir::OperatorSetId& import) {
   Report& report = context.report;
   const std::string_view domain = ir::canonical_domain(import.domain);
-  if (import.version < 1) {
-    report("M-10", where, "name the version of the operator set",
-           "versions of operator sets start at 1; found {}", import.version);
-    return;
-  }
+  check_version_range(context, where, import.version);
+  if (import.version < 1) return;
   const int32_t latest = schema::latest_opset(domain);
-  if (latest > 0 && import.version > latest) {
-    report("M-12", where, "nodes are checked against the newest version known",
-           "the newest known version is {}; found {}", latest, import.version);
-  }
   if (latest == 0 && !is_reversed_dns(domain)) {
     report("O-03", where, "", "domains should be reversed DNS names such as com.example");
   }
@@ -129,6 +125,51 @@ void check_fields_of_versions(Context& context) {
 }
 
 }  // namespace
+
+namespace {
+
+// Whether an import is of a version newer than any known, and this is not yet reported.
+bool is_new_finding(Context& context, const std::vector<ir::OperatorSetId>& imports,
+                    std::string_view domain, int64_t version) {
+  const int32_t latest = schema::latest_opset(domain);
+  return latest > 0 && version > latest &&
+         context.first_time(fmt::format("newer {} {}", static_cast<const void*>(&imports), domain));
+}
+
+}  // namespace
+
+void check_version_range(Context& context, const Where& where, int64_t version) {
+  if (version < 1) {
+    context.report("M-10", where, "name the version of the operator set",
+                   "versions of operator sets start at 1; found {}", version);
+  } else if (version > std::numeric_limits<int32_t>::max()) {
+    context.report.not_fatal("M-10", where, "name the version of the operator set",
+                             "versions of operator sets fit 31 bits; found {}", version);
+  }
+}
+
+void check_known_version(Context& context, const Unit& unit, const Where& where,
+                         const ir::Node& node, int64_t version) {
+  const std::string_view domain = ir::canonical_domain(node.domain);
+  if (!is_new_finding(context, unit.imports, domain, version)) return;
+  const std::string_view shown = domain.empty() ? "ai.onnx" : domain;
+  context.report("M-12", unit.function ? where : model_place.in("opset_import", shown),
+                 "use a newer release, or export the model for a version that is known",
+                 "the newest known version of {} is {}; the {} imports {}", shown,
+                 schema::latest_opset(domain), unit.function ? "function" : "model", version);
+}
+
+void check_unused_imports(Context& context) {
+  for (const ir::OperatorSetId& import : context.model.opset_imports) {
+    const std::string_view domain = ir::canonical_domain(import.domain);
+    if (!is_new_finding(context, context.model.opset_imports, domain, import.version)) continue;
+    const std::string_view shown = domain.empty() ? "ai.onnx" : domain;
+    context.report.at_most_warning("M-12", model_place.in("opset_import", shown),
+                                   "remove it, since no node needs it",
+                                   "the newest known version of {} is {}; the model imports {}",
+                                   shown, schema::latest_opset(domain), import.version);
+  }
+}
 
 void check_distinct_keys(Context& context, RuleId rule, const Where& where,
                          const std::vector<ir::StringEntry>& entries) {

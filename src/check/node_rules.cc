@@ -43,13 +43,18 @@ void report_missing_import(Context& context, const Unit& unit, const Where& wher
   }
 }
 
+Versions versions_of(const Context& context, const ir::Node& node) {
+  const Versions versions = schema::versions(node.domain, node.op_type);
+  const schema::MoreSignatures* more = context.options.more;
+  return versions.empty() && more ? more->versions(node.domain, node.op_type) : versions;
+}
+
 void report_unknown_operator(Context& context, const Where& where, const ir::Node& node,
                              int64_t version) {
   Report& report = context.report;
   const std::string_view domain = shown_domain(node.domain);
   const schema::MoreSignatures* more = context.options.more;
-  auto versions = schema::versions(node.domain, node.op_type);
-  if (versions.empty() && more) versions = more->versions(node.domain, node.op_type);
+  const Versions versions = versions_of(context, node);
   if (!versions.empty()) {
     const schema::Signature& newest = versions.back();
     if (version < versions.front().since) {
@@ -102,8 +107,16 @@ size_t without_empty_tail(const Side& side) {
   return count;
 }
 
+std::string advice_on_extra(const Context& context, const Where& where, const Side& side,
+                            const schema::Signature& signature) {
+  const Versions versions = versions_of(context, *where.node);
+  return side.what == "input" ? advice_on_input(versions, signature, side.most)
+                              : advice_on_output(versions, signature, side.most);
+}
+
 template <class FormalAt>
-void check_side(Context& context, const Where& where, const Side& side, FormalAt formal_at) {
+void check_side(Context& context, const Where& where, const Side& side,
+                const schema::Signature& signature, FormalAt formal_at) {
   Report& report = context.report;
   const std::string_view op = where.node->op_type;
   const size_t count = without_empty_tail(side);
@@ -112,16 +125,21 @@ void check_side(Context& context, const Where& where, const Side& side, FormalAt
            side.most, side.what, side.values.size() - count);
   }
   if (count > side.most) {
-    report("D-10", where, "", "{} has at most {} {}s; found {}", op, side.most, side.what, count);
+    report("D-10", where, advice_on_extra(context, where, side, signature),
+           "{} has at most {} {}s; found {}", op, side.most, side.what, count);
     return;
   }
   if (count < side.least) {
     const schema::Formal* missing = formal_at(count);
     const bool variadic = missing && missing->option == schema::FormalOption::variadic;
-    report(variadic ? RuleId("D-11") : RuleId("D-10"), where, "",
-           "{} has at least {} {}{}; found {}{}", op, side.least, side.what,
-           side.least == 1 ? "" : "s", count,
-           missing ? fmt::format(", so '{}' is missing", missing->name) : std::string());
+    report(
+        variadic ? RuleId("D-11") : RuleId("D-10"), where,
+        missing && side.what == "input"
+            ? advice_on_missing_input(versions_of(context, *where.node), signature, missing->name)
+            : std::string(),
+        "{} has at least {} {}{}; found {}{}", op, side.least, side.what,
+        side.least == 1 ? "" : "s", count,
+        missing ? fmt::format(", so '{}' is missing", missing->name) : std::string());
   }
   for (size_t i = 0; i < count; ++i) {
     const schema::Formal* formal = formal_at(i);
@@ -145,8 +163,11 @@ void check_signature_attributes(Context& context, const Where& where,
     if (!formal) {
       std::vector<std::string_view> names;
       for (const schema::Attribute& known : signature.attributes) names.push_back(known.name);
-      report("D-23", place, did_you_mean(closest(attribute.name, names), "remove it"),
-             "{} of version {} has no such attribute", node.op_type, signature.since);
+      std::string advice =
+          advice_on_attribute(versions_of(context, node), signature, attribute.name);
+      if (advice.empty()) advice = did_you_mean(closest(attribute.name, names), "remove it");
+      report("D-23", place, advice, "{} of version {} has no such attribute", node.op_type,
+             signature.since);
       continue;
     }
     const ir::AttributeKind kind = attribute.effective_kind();
@@ -156,7 +177,9 @@ void check_signature_attributes(Context& context, const Where& where,
     if (kind == ir::AttributeKind::int_ && wanted == ir::AttributeKind::ints) {
       report.not_fatal("D-10", place, "", "it is of type ints; found int");
     } else {
-      report("D-10", place, "", "it is of type {}; found {}", name_of(wanted), name_of(kind));
+      report("D-10", place,
+             advice_on_kind(versions_of(context, node), signature, attribute.name, kind),
+             "it is of type {}; found {}", name_of(wanted), name_of(kind));
     }
   }
   for (const schema::Attribute& formal : signature.attributes) {
@@ -165,7 +188,10 @@ void check_signature_attributes(Context& context, const Where& where,
     if (formal.name == "consumed_inputs") {  // a hint that releases 1.0 and 1.1 did not know
       report.not_fatal("D-22", place, "give it", "{} requires it; it is missing", node.op_type);
     } else {
-      report("D-22", place, "give it", "{} requires it; it is missing", node.op_type);
+      const std::string advice =
+          advice_on_missing_attribute(versions_of(context, node), signature, formal.name);
+      report("D-22", place, advice.empty() ? "give it" : advice, "{} requires it; it is missing",
+             node.op_type);
     }
   }
 }
@@ -194,8 +220,8 @@ void check_signature(Context& context, const Unit& unit, const Where& where,
                     static_cast<size_t>(signature.max_inputs)};
   const Side outputs{node.outputs, "output", static_cast<size_t>(signature.min_outputs),
                      static_cast<size_t>(signature.max_outputs)};
-  check_side(context, where, inputs, [&](size_t i) { return signature.input(i); });
-  check_side(context, where, outputs, [&](size_t i) { return signature.output(i); });
+  check_side(context, where, inputs, signature, [&](size_t i) { return signature.input(i); });
+  check_side(context, where, outputs, signature, [&](size_t i) { return signature.output(i); });
   check_signature_attributes(context, where, signature);
   if (!unit.function || &unit.imports == &context.model.opset_imports) return;
   const int64_t outside = version_of(context, {context.model.opset_imports}, node);
@@ -283,6 +309,7 @@ void bind(Context& context, const Unit& unit, const Where& where) {
                    node.overload);
   }
   if (version < 1) return;
+  check_known_version(context, unit, where, node, version);
   const schema::Signature* signature =
       schema::find(node.domain, node.op_type, version, context.options.more);
   if (signature) {

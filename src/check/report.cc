@@ -27,6 +27,7 @@ std::string Place::to_string() const {
   if (node_index >= 0) {
     text += fmt::format("{}node {} {}", text.empty() ? "" : ", ", node_index, op);
     if (!node_name.empty()) text += fmt::format(" '{}'", node_name);
+    if (!node_output.empty()) text += fmt::format(" making '{}'", node_output);
   }
   if (!detail.empty()) text += (text.empty() ? "" : ", ") + detail;
   return text;
@@ -57,6 +58,7 @@ Place Where::to_place() const {
   if (node) {
     place.node_index = static_cast<int64_t>(node_index);
     place.node_name = node->name;
+    if (node->name.empty() && !node->outputs.empty()) place.node_output = node->outputs[0];
     const std::string_view domain = ir::canonical_domain(node->domain);
     place.op = fmt::format("{}{}{}", domain, domain.empty() ? "" : ".", node->op_type);
   }
@@ -82,6 +84,7 @@ void Report::push(const Rule& rule, Level level, const Where& where, std::string
   diagnostic.place = where.to_place();
   diagnostic.place.graph = as_utf8(std::move(diagnostic.place.graph));
   diagnostic.place.node_name = as_utf8(std::move(diagnostic.place.node_name));
+  diagnostic.place.node_output = as_utf8(std::move(diagnostic.place.node_output));
   diagnostic.place.op = as_utf8(std::move(diagnostic.place.op));
   diagnostic.place.detail = as_utf8(std::move(diagnostic.place.detail));
   diagnostic.message = as_utf8(std::move(message));

@@ -71,6 +71,14 @@ class Report {
     if (options_.profile == Profile::runnable) return;
     add(*rule, level(*rule), where, advice, format, std::forward<Args>(args)...);
   }
+  // The same for a finding that real models often have: an error for the strict profile only.
+  template <class... Args>
+  void lax(RuleId rule, const Where& where, std::string_view advice,
+           fmt::format_string<Args...> format, Args&&... args) {
+    if (options_.profile == Profile::strict)
+      return add(*rule, level(*rule), where, advice, format, std::forward<Args>(args)...);
+    at_most_warning(rule, where, advice, format, std::forward<Args>(args)...);
+  }
   // The same for a finding that is a warning at most.
   template <class... Args>
   void at_most_warning(RuleId rule, const Where& where, std::string_view advice,

@@ -24,20 +24,20 @@ inline constexpr Levels info{Level::off, Level::info, Level::info};
 }  // namespace levels
 
 constexpr Rule row(std::string_view id, levels::Levels levels, std::string_view title,
-                   int ir_from = 1, int ir_to = 1000) {
+                   int ir_from = 1, int ir_to = newest_known) {
   return {id, title, levels.runnable, levels.standard, levels.strict, ir_from, ir_to};
 }
 
 inline constexpr auto rule_table = std::to_array<Rule>({
     // Model
     row("M-02", levels::error, "ir_version is present and positive"),
-    row("M-03", levels::error, "ir_version is one of the standard's"),
+    row("M-03", levels::fatal, "ir_version is one of the standard's"),
     row("M-04", levels::error, "opset_import names the operator sets, ai.onnx among them", 3),
     row("M-05", levels::error, "opset_import exists from IR version 3", 1, 2),
     row("M-06", levels::fatal, "nodes of ai.onnx need its version in opset_import", 3),
     row("M-08", levels::error, "a domain is imported once"),
     row("M-10", levels::fatal, "an imported version is positive"),
-    row("M-12", levels::lax, "an imported version is one of the standard's"),
+    row("M-12", levels::fatal, "an imported version is one of the standard's"),
     row("M-13", levels::info, "producer_name and producer_version say who made the model"),
     row("M-14", levels::info, "the model's domain is a reversed DNS name"),
     row("M-17", levels::fatal, "a model has a graph"),
@@ -189,7 +189,7 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     // Shapes
     row("SH-04", levels::warning, "no name stands for several dimensions"),
     row("SH-06", levels::warning, "names of dimensions are not empty"),
-    row("SH-07", levels::warning, "dimensions are not negative"),
+    row("SH-07", levels::lax, "dimensions are not negative"),
     row("SH-08", levels::advice, "names of dimensions are C identifiers"),
     row("SH-14", levels::info, "denotations of dimensions are the standard's"),
     row("SH-15", levels::warning, "operators carry denotations along and are given their layout"),

@@ -180,6 +180,11 @@ void check_tensor(Context& context, const Where& where, const ir::TensorProto& t
            held[1].name);
     return;
   }
+  if (tensor.has_raw_data && tensor.raw_data.size() == 0 && held[0].field != Field::none) {
+    report.lax("X-09", where, "leave raw_data out",
+               "one field holds the elements; raw_data is given, though empty, and {} holds them",
+               held[0].name);
+  }
   const Field own = typed_field(type);
   const Held found = held[0].field == Field::none ? Held{own, "its data field", 0} : held[0];
   const bool fits =

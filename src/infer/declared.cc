@@ -9,7 +9,8 @@ namespace {
 using ir::Dim;
 using ir::ValueType;
 
-enum class Agreement { yes, open, no };  // open: for some sizes only
+// open: for some sizes only; not_shape: the types agree but for their shapes.
+enum class Agreement { yes, open, not_shape, no };
 
 Agreement worse(Agreement a, Agreement b) { return std::max(a, b); }
 
@@ -50,7 +51,7 @@ class Merger {
       known.shape = ir::value_type(proto, symbols_).shape;
       return Agreement::yes;
     }
-    if (known.shape->size() != declared.dims.size()) return Agreement::no;
+    if (known.shape->size() != declared.dims.size()) return Agreement::not_shape;
     Agreement agreement = Agreement::yes;
     for (size_t d = 0; d < declared.dims.size(); ++d) {
       Dim& size = (*known.shape)[d];
@@ -65,9 +66,9 @@ class Merger {
   }
 
   Agreement with_number(Dim& size, int64_t number) {
-    if (size.is_constant()) return size == number ? Agreement::yes : Agreement::no;
+    if (size.is_constant()) return size == number ? Agreement::yes : Agreement::not_shape;
     if (size.lower().value_or(number) > number || size.upper().value_or(number) < number)
-      return Agreement::no;
+      return Agreement::not_shape;
     if (!size.depends_on_run()) return Agreement::open;
     if (learns_) symbols_.learn_equal(size, Dim(number));
     size = Dim(number);
@@ -95,7 +96,7 @@ class Merger {
     }
     const Dim difference = known - meant;
     if (difference.lower().value_or(0) > 0 || difference.upper().value_or(0) < 0)
-      return Agreement::no;
+      return Agreement::not_shape;
     // The model says what its own names mean: total = past + seq.
     return symbols_.learn_equal(known, meant) ? Agreement::yes : Agreement::open;
   }
@@ -104,26 +105,26 @@ class Merger {
   bool learns_;
 };
 
-// Whether a value of this type can't be what is declared; names of sizes say nothing here.
-bool contradict(const ValueType& type, const ir::TypeProto& declared) {
-  if (declared.kind == ir::TypeProto::Kind::none || !type.is_known()) return false;
+// Whether a value of this type can be what is declared; names of sizes say nothing here.
+Agreement agreement_of(const ValueType& type, const ir::TypeProto& declared) {
+  if (declared.kind == ir::TypeProto::Kind::none || !type.is_known()) return Agreement::yes;
   const ElementType element = declared.element_type();
   if (type.kind != declared.kind ||
       (element != ElementType::undefined && type.element != ElementType::undefined &&
        element != type.element))
-    return true;
-  if (declared.nested && type.nested) return contradict(*type.nested, *declared.nested);
-  if (!declared.shape || !type.shape) return false;
+    return Agreement::no;
+  if (declared.nested && type.nested) return agreement_of(*type.nested, *declared.nested);
+  if (!declared.shape || !type.shape) return Agreement::yes;
   const auto& dims = declared.shape->dims;
-  if (dims.size() != type.shape->size()) return true;
+  if (dims.size() != type.shape->size()) return Agreement::not_shape;
   for (size_t d = 0; d < dims.size(); ++d) {
     const Dim& size = (*type.shape)[d];
     const int64_t number = dims[d].value.value_or(-1);
     if (number < 0) continue;
     if (size.lower().value_or(number) > number || size.upper().value_or(number) < number)
-      return true;
+      return Agreement::not_shape;
   }
-  return false;
+  return Agreement::yes;
 }
 
 std::string text_of(const ir::TypeProto& type) {
@@ -140,13 +141,21 @@ std::string where(std::string_view list, std::string_view of) {
 
 }  // namespace
 
+void hold_against(const ir::ValueInfo& info, const ir::ValueType& type, std::string_view list,
+                  std::string_view source, std::string place, const Findings& findings) {
+  if (!findings.thorough || !findings.disagreement || !info.type || !type.is_known()) return;
+  const Agreement agreement = agreement_of(type, *info.type);
+  if (agreement == Agreement::yes) return;
+  findings.disagreement({std::string(list), info.name, text_of(*info.type), type.to_string(),
+                         std::string(source), std::move(place), true,
+                         agreement == Agreement::not_shape});
+}
+
 void hold_input_against(const ir::ValueInfo& input, const ir::ValueType& type,
                         std::string_view source, std::string_view graph, const Findings& findings) {
-  if (!findings.thorough || !findings.disagreement || !input.type || !type.is_known()) return;
-  if (!contradict(type, *input.type)) return;
-  findings.disagreement({where("the list of inputs", graph), input.name, text_of(*input.type),
-                         type.to_string(), std::string(source),
-                         fmt::format("input '{}'", input.name), true});
+  if (!findings.thorough || !input.type) return;
+  hold_against(input, type, where("the list of inputs", graph), source,
+               fmt::format("input '{}'", input.name), findings);
 }
 
 Declared::Declared(const ir::Graph& graph, const Findings& findings) : findings_(findings) {
@@ -180,7 +189,7 @@ void Declared::merge(const ir::Node& node, const HashedName& name, Known& known)
     findings_.disagreement({where(declaration.list, declaration.of),
                             std::string(declaration.own_name), text_of(*declaration.type),
                             known.type.to_string(), "the node makes", ir::place_of(node),
-                            agreement == Agreement::no});
+                            agreement != Agreement::open, agreement != Agreement::no});
   }
 }
 

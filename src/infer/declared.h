@@ -13,6 +13,10 @@ namespace sardonyx::infer {
 void hold_input_against(const ir::ValueInfo& input, const ir::ValueType& type,
                         std::string_view source, std::string_view graph, const Findings& findings);
 
+// The same of a value that `list` declares; `place`: what messages name.
+void hold_against(const ir::ValueInfo& info, const ir::ValueType& type, std::string_view list,
+                  std::string_view source, std::string place, const Findings& findings);
+
 // Does nothing unless the inference is thorough. Borrows both.
 class Declared {
  public:

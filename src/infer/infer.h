@@ -91,6 +91,7 @@ struct Disagreement {
   // False: the declaration names or numbers a size that inference knows as an expression, which
   // may hold for some inputs; true: both can't be.
   bool contradiction = true;
+  bool of_shapes = false;  // the types agree but for their shapes
 };
 
 // What inference collects while it walks.

@@ -2,6 +2,7 @@
 #include <forward_list>
 
 #include "base/fail.h"
+#include "ir/origin.h"
 #include "base/small_vector.h"
 #include "infer/charge.h"
 #include "infer/evaluations.h"
@@ -110,8 +111,8 @@ Binding bind_node(const ir::Node& node) {
                            : fmt::format("did you mean {}?", close);
   }
   const std::string place = node.origin.empty()
-                                ? ir::describe(node)
-                                : fmt::format("{} ({})", ir::describe(node), node.origin);
+                                ? ir::identify(node)
+                                : fmt::format("{} ({})", ir::identify(node), node.origin);
   fail_at(place, ErrorCode::unsupported, "operator {} cannot run: {}", node.op_type, advice);
 }
 

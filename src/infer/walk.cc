@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "ir/origin.h"
 #include "infer/declared.h"
 #include "infer/infer.h"
 
@@ -55,7 +56,7 @@ struct Walk::State {
     for (const std::string& name : node.inputs) {
       const Known* known = name.empty() ? nullptr : scope.find(name);
       if (!name.empty() && known == nullptr) {
-        fail_at(ir::describe(node), ErrorCode::invalid_model,
+        fail_at(ir::identify(node), ErrorCode::invalid_model,
                 "input '{}' is not defined before the node: it is neither a graph input, an "
                 "initializer nor an output of an earlier node",
                 name);

@@ -28,7 +28,7 @@ bool is_itself(const Node& node, std::string_view source) {
 }  // namespace
 
 std::string place_of(const Node& node) {
-  std::string place = describe(node);
+  std::string place = identify(node);
   if (const auto sources = told_sources(node); !sources.empty()) {
     place.append(" (from ").append(listed(sources, most_in_messages)).append(1, ')');
   } else if (!node.origin.empty()) {
@@ -37,11 +37,16 @@ std::string place_of(const Node& node) {
   return place;
 }
 
-std::string source_text(const Node& node) {
+std::string identify(const Node& node) {
   std::string text = describe(node);
-  if (text.starts_with(internal_domain)) text.erase(0, internal_domain.size());
-  if (node.name.empty() && !node.outputs.empty())
+  if (node.name.empty() && !node.outputs.empty() && !node.outputs[0].empty())
     text.append(" making '").append(node.outputs[0]).append(1, '\'');
+  return text;
+}
+
+std::string source_text(const Node& node) {
+  std::string text = identify(node);
+  if (text.starts_with(internal_domain)) text.erase(0, internal_domain.size());
   if (!node.origin.empty()) text.append(" (").append(node.origin).append(1, ')');
   return text;
 }

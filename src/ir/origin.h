@@ -12,6 +12,10 @@ namespace sardonyx::ir {
 // How errors call a node: what it is and, where it is not in the file as such, where it came from.
 std::string place_of(const Node& node);
 
+// A node as messages name it: "Add 'attn/sum'"; one without a name by what it makes, "Add making
+// 'y'".
+std::string identify(const Node& node);
+
 // How a node is named among the sources of another: "Add 'attn/sum'"; one without a name by what it
 // makes, "Add making 'y'"; with its origin in parentheses where it has one.
 std::string source_text(const Node& node);

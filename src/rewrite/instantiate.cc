@@ -28,7 +28,7 @@ class Instance {
     if (call_.inputs.size() > function_.inputs.size() ||
         call_.outputs.size() > function_.outputs.size()) {
       fail_at(
-          ir::describe(call_), ErrorCode::invalid_model,
+          ir::identify(call_), ErrorCode::invalid_model,
           "function {} takes up to {} inputs and gives up to {} outputs; the call has {} and {}",
           function_.name, function_.inputs.size(), function_.outputs.size(), call_.inputs.size(),
           call_.outputs.size());

@@ -11,7 +11,9 @@
 #include <set>
 
 #include "base/checked.h"
+#include "infer/declared.h"
 #include "infer/infer.h"
+#include "ir/origin.h"
 #include "ir/walk.h"
 #include "rewrite/lower.h"
 #include "sardonyx/error.h"
@@ -21,7 +23,6 @@
 #include "session/reading.h"
 #include "wire/external.h"
 #include "wire/store.h"
-#include "wire/text_print.h"
 
 namespace sardonyx {
 namespace {
@@ -30,8 +31,12 @@ using check::Diagnostic;
 using check::Level;
 using check::Severity;
 
-constexpr check::Rule rule(std::string_view id, Level standard, std::string_view title) {
-  return {id, title, Level::off, standard, standard};
+constexpr check::Rule rule(std::string_view id, Level standard, Level strict,
+                           std::string_view title) {
+  return {id, title, Level::off, standard, strict};
+}
+constexpr check::Rule rule(std::string_view id, Level level, std::string_view title) {
+  return rule(id, level, level, title);
 }
 
 constexpr std::array rules_of_files = {
@@ -39,7 +44,7 @@ constexpr std::array rules_of_files = {
     rule("O-22", Level::info, "documents hold no signatures: nodes are known by name only"),
     rule("D-13", Level::error, "types and shapes of a node fit its operator"),
     rule("SH-17", Level::error, "declared and inferred types agree"),
-    rule("G-20", Level::warning, "declared and inferred shapes agree"),
+    rule("G-20", Level::warning, Level::error, "declared and inferred shapes agree"),
     rule("XD-06", Level::error, "external data can be read inside the model's folder"),
     rule("XD-11", Level::error, "external data lies inside its file and is long enough"),
     rule("XD-13", Level::error, "external data has the checksum the model states"),
@@ -52,13 +57,17 @@ class Findings {
 
   void add(std::string_view id, std::string place, std::string message, std::string advice = {}) {
     if (options_.profile == check::Profile::runnable) return;
+    // A body that is inferred in several rounds reports the same each time.
+    if (!told_.insert(fmt::format("{} {}: {}", id, place, message)).second) return;
     for (const check::Rule& known : rules_of_files) {
       if (known.id != id || ++counts_[id] > options_.max_diagnostics) continue;
       Diagnostic& finding = list_.emplace_back();
       finding.rule = known.id;
-      finding.severity = known.standard == Level::error     ? Severity::error
-                         : known.standard == Level::warning ? Severity::warning
-                                                            : Severity::info;
+      const Level level =
+          options_.profile == check::Profile::strict ? known.strict : known.standard;
+      finding.severity = level == Level::error     ? Severity::error
+                         : level == Level::warning ? Severity::warning
+                                                   : Severity::info;
       finding.place.graph = std::move(place);
       finding.message = std::move(message);
       finding.advice = std::move(advice);
@@ -69,6 +78,7 @@ class Findings {
   std::vector<Diagnostic>& list_;
   const check::Options& options_;
   std::map<std::string_view, size_t> counts_;
+  std::set<std::string> told_;
 };
 
 // ---- operators that documents define without a body
@@ -118,7 +128,7 @@ class Documented {
     if (version <= 0) return;
     told_of_.emplace(place.path(), static_cast<int64_t>(index));
     const std::string where =
-        fmt::format("{}, node {} {}", place.path(), index, ir::describe(node));
+        fmt::format("{}, node {} {}", place.path(), index, ir::identify(node));
     for (const ir::OperatorSet& set : sets_) {
       if (ir::canonical_domain(set.domain) != ir::canonical_domain(node.domain) ||
           set.opset_version != version)
@@ -156,24 +166,41 @@ class Documented {
 
 // ---- types and shapes
 
-std::string shown(const ir::TypeProto& type) { return wire::print(type); }
-
-// 0: they agree, 1: their shapes differ, 2: they are of different types.
-int contradiction(const ir::TypeProto& declared, const ir::TypeProto& inferred) {
-  using Kind = ir::TypeProto::Kind;
-  if (declared.kind == Kind::none || inferred.kind == Kind::none) return 0;
-  if (declared.kind != inferred.kind) return 2;
-  if (declared.elem_type != 0 && inferred.elem_type != 0 &&
-      declared.elem_type != inferred.elem_type)
-    return 2;
-  if (declared.nested && inferred.nested) return contradiction(*declared.nested, *inferred.nested);
-  if (!declared.shape || !inferred.shape) return 0;
-  if (declared.shape->dims.size() != inferred.shape->dims.size()) return 1;
-  for (size_t i = 0; i < declared.shape->dims.size(); ++i) {
-    const auto &a = declared.shape->dims[i].value, &b = inferred.shape->dims[i].value;
-    if (a && b && *a != *b) return 1;
+// Where the main graph's nodes stand in the file, by what they make.
+class MainNodes {
+ public:
+  explicit MainNodes(const ir::Graph& graph) : graph_(graph) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (const std::string& output : graph.nodes[i].outputs) index_.emplace(output, i);
+    }
   }
-  return 0;
+  // A node of the lowered graph; `named` is how errors name it.
+  std::string place(const ir::Node& node, const std::string& named) const {
+    const auto found = node.outputs.empty() ? index_.end() : index_.find(node.outputs[0]);
+    if (node.outputs.empty() || node.outputs[0].empty() || found == index_.end()) return named;
+    return fmt::format("graph '{}', node {} {}", graph_.name, found->second, named);
+  }
+
+ private:
+  const ir::Graph& graph_;
+  std::map<std::string_view, size_t> index_;
+};
+
+// Outputs that no node makes are inputs or initializers, declared a second time.
+void check_unmade_outputs(const ir::Graph& graph, const infer::Scope& scope,
+                          const infer::Findings& inference) {
+  std::set<std::string_view> given;
+  for (const ir::ValueInfo& input : graph.inputs) given.insert(input.name);
+  for (const ir::TensorProto& tensor : graph.initializers) given.insert(tensor.name);
+  for (const auto* infos : {&graph.value_info, &graph.outputs}) {
+    for (const ir::ValueInfo& info : *infos) {
+      const infer::Known* known = given.contains(info.name) ? scope.find(info.name) : nullptr;
+      if (known != nullptr)
+        infer::hold_against(info, known->type,
+                            infos == &graph.outputs ? "the list of outputs" : "value_info",
+                            "it is given as", fmt::format("value '{}'", info.name), inference);
+    }
+  }
 }
 
 void check_types(const ir::Model& model, const ops::CustomTable& custom, Findings& findings) {
@@ -188,31 +215,27 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
   ir::SymbolTable symbols;
   infer::Findings inference;
   inference.symbols = &symbols;
+  const MainNodes nodes(*model.graph);
   inference.problem = [&](const ir::Node& node, const Error& error) {
     if (error.code() == ErrorCode::unsupported) return;
-    findings.add("D-13", error.location().empty() ? ir::describe(node) : error.location(),
-                 error.message());
+    findings.add(
+        "D-13", nodes.place(node, error.location().empty() ? ir::identify(node) : error.location()),
+        error.message());
   };
+  inference.disagreement = [&](const infer::Disagreement& found) {
+    if (!found.contradiction) return;
+    findings.add(found.of_shapes ? "G-20" : "SH-17", found.node,
+                 fmt::format("{} declares '{}' as {}; {} {}", found.where, found.value,
+                             found.declared, found.source, found.inferred),
+                 "correct the declaration or remove it");
+  };
+  std::vector<ops::Constraint> constraints;
+  inference.constraints = &constraints;
+  inference.thorough = true;
   infer::Scope scope;
   infer::enter(graph, scope, inference);
   infer::infer_graph(graph, scope, inference);
-  std::set<std::string_view> inputs;
-  for (const ir::ValueInfo& input : model.graph->inputs) inputs.insert(input.name);
-  for (const auto* infos : {&model.graph->value_info, &model.graph->outputs}) {
-    for (const ir::ValueInfo& info : *infos) {
-      const infer::Known* known = info.name.empty() ? nullptr : scope.find(info.name);
-      if (!info.type || known == nullptr || !known->type.is_known() || inputs.contains(info.name))
-        continue;
-      const ir::TypeProto inferred = ir::to_proto(known->type);
-      const int found = contradiction(*info.type, inferred);
-      if (found == 0) continue;
-      findings.add(found == 2 ? "SH-17" : "G-20",
-                   fmt::format("graph '{}', value '{}'", model.graph->name, info.name),
-                   fmt::format("it is declared as {}; what makes it gives {}", shown(*info.type),
-                               shown(inferred)),
-                   "correct the declaration or remove it");
-    }
-  }
+  check_unmade_outputs(*model.graph, scope, inference);
 }
 
 // ---- external data
@@ -247,7 +270,10 @@ void check_data(ir::Model model, const CheckFileOptions& options, Findings& find
 }  // namespace
 
 std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFileOptions& options) {
-  ir::Model model = read_model_file(path);
+  return check_model(read_model_file(path), options);
+}
+
+std::vector<Diagnostic> check_model(ir::Model model, const CheckFileOptions& options) {
   const std::vector<ir::OperatorSet> sets = read_operator_sets(options.operator_sets);
   add_operator_sets(model, sets);
   const ops::CustomTable custom = custom_table(nullptr, options.libraries);
@@ -262,9 +288,10 @@ std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFil
     return (finding.rule == "D-25" || finding.rule == "O-04") && finding.place.node_index >= 0 &&
            documented.speaks_of(finding.place.graph, finding.place.node_index);
   });
+  const bool strict = options.rules.profile == check::Profile::strict;
   const bool sound = !check::has_errors(found);
-  if (options.full && sound) check_types(model, custom, findings);
-  if (options.data) check_data(std::move(model), options, findings);
+  if ((options.full || strict) && sound) check_types(model, custom, findings);
+  if (options.data || strict) check_data(std::move(model), options, findings);
   return found;
 }
 

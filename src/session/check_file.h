@@ -14,7 +14,7 @@
 namespace sardonyx {
 
 struct CheckFileOptions {
-  check::Options rules;
+  check::Options rules;  // the strict profile asks for `full` and `data`, too
   // Also infer types and shapes: what does not fit an operator, or contradicts what is declared.
   bool full = false;
   // Also look at external data: paths, links, ranges and, where they are stated, checksums.
@@ -43,6 +43,9 @@ struct CheckedFile {
 std::vector<CheckedFile> check_model_files(
     const std::vector<std::string>& paths, const CheckFileOptions& options,
     const std::function<void(const std::string& path)>& before = {});
+
+// The same of a model in memory; external data lies in the folder that it says.
+std::vector<check::Diagnostic> check_model(ir::Model model, const CheckFileOptions& options);
 
 // Rules that need more than the model: inference, files, documents.
 std::span<const check::Rule> file_rules();

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "check/check.h"
+#include "ir/origin.h"
 #include "ops/operator.h"
 #include "rewrite/lower.h"
 #include "session/model.h"
@@ -111,6 +112,11 @@ int64_t least_version(const std::vector<const ir::Node*>& nodes, std::string_vie
   return 0;
 }
 
+bool has_nodes_of(const std::vector<const ir::Node*>& nodes, std::string_view domain) {
+  return std::ranges::any_of(
+      nodes, [&](const ir::Node* node) { return ir::canonical_domain(node->domain) == domain; });
+}
+
 int64_t own_opset(const ir::Model& model) {
   const int64_t version = ir::imported_version(model.opset_imports, "");
   return version == 0 && model.opset_imports.empty() ? 1 : version;
@@ -119,6 +125,12 @@ int64_t own_opset(const ir::Model& model) {
 int64_t checked_target(const ir::Model& model, int64_t asked) {
   const int64_t newest = schema::latest_opset("");
   const int64_t target = asked == 0 ? newest : asked;
+  if (own_opset(model) > newest) {
+    fail_at(model.path, ErrorCode::unsupported,
+            "the newest known version of ai.onnx is {}; the model imports {}, and models are "
+            "converted to newer versions only",
+            newest, own_opset(model));
+  }
   if (target < own_opset(model) || target > newest) {
     fail_at(model.path, ErrorCode::bad_input,
             "the opset to convert to must be in [{}, {}], from the model's own to the newest; got "
@@ -150,7 +162,7 @@ void set_import(ir::Model& model, std::string_view domain, int64_t version) {
 void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes, int64_t target) {
   if (const Refusal refusal = refusal_of(nodes, "", target); refusal.node != nullptr) {
     const int64_t least = least_version(nodes, "", target);
-    fail_at(ir::describe(*refusal.node), ErrorCode::bad_input, "cannot be said in opset {}: {}; {}",
+    fail_at(ir::identify(*refusal.node), ErrorCode::bad_input, "cannot be said in opset {}: {}; {}",
             target, refusal.reason,
             least > 0 ? fmt::format("opset {} is the least that can say the whole model", least)
                       : "no opset can");
@@ -160,10 +172,13 @@ void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes
   for (const ir::OperatorSetId& import : imports) {
     const std::string_view domain = ir::canonical_domain(import.domain);
     if (domain.empty() || !schema::is_standard_domain(domain)) continue;
-    const int64_t least = least_version(nodes, domain, import.version);
+    // A version that nobody knows and no node needs stays as it is.
+    const int64_t latest = schema::latest_opset(domain);
+    if (import.version > latest && !has_nodes_of(nodes, domain)) continue;
+    const int64_t least = least_version(nodes, domain, std::min(import.version, latest));
     if (least == 0) {
       const Refusal refusal = refusal_of(nodes, domain, schema::latest_opset(domain));
-      fail_at(ir::describe(*refusal.node), ErrorCode::unsupported,
+      fail_at(ir::identify(*refusal.node), ErrorCode::unsupported,
               "no version of {} can say what the upgraded node means: {}", domain, refusal.reason);
     }
     set_import(model, domain, least);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "ir/origin.h"
 #include "base/name_map.h"
 #include "infer/declared.h"
 #include "ops/families/held_count.h"
@@ -160,7 +161,7 @@ void infer_model(const ir::Model& model, std::vector<ir::ValueInfo> value_info,
     });
   };
   findings.problem = [&](const ir::Node& node, const Error& error) {
-    InferFinding found{true, error.location().empty() ? ir::describe(node) : error.location(),
+    InferFinding found{true, error.location().empty() ? ir::identify(node) : error.location(),
                        error.message()};
     if (made.problems.size() < most_problems && is_new(found))
       made.problems.push_back(std::move(found));

@@ -29,7 +29,7 @@ TEST(InferTypes, ContradictionsAreWarningsOrErrors) {
     const InferFinding& finding = inference.findings[0];
     EXPECT_EQ(finding.is_error, strict);
     EXPECT_EQ(inference.has_errors(), strict);
-    EXPECT_EQ(finding.place, "Relu");
+    EXPECT_EQ(finding.place, "Relu making 'y'");
     EXPECT_EQ(finding.message,
               "the list of outputs declares 'y' as float[n,5]; the node makes float[n,4]; correct "
               "or remove the declaration");
