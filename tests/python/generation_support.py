@@ -67,8 +67,7 @@ class Builder:
         return self.op("Where", seen, self.const(np.float32(0)), self.const(np.float32(-10000)))
 
     def mask_bias(self, mask: str) -> str:
-        open_ = self.op("Cast", mask, to=["open" + self.name("")], **{"to": FLOAT}) if False else self.cast(mask, FLOAT)
-        closed = self.op("Sub", self.const(np.float32(1)), open_)
+        closed = self.op("Sub", self.const(np.float32(1)), self.cast(mask, FLOAT))
         return self.op("Unsqueeze", self.op("Mul", closed, self.const(np.float32(-10000))), self.ints(1, 2))
 
     def cast(self, x: str, to: int) -> str:
@@ -205,8 +204,7 @@ class Translator:
         return b.graph("decoder", inputs, outputs)
 
 
-def model_of(op: str, inputs: dict[str, np.ndarray | None], outputs: list[str], constant=(), weights=(),
-             wrong_types=False, **attributes) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+def model_of(op: str, inputs: dict[str, np.ndarray | None], outputs: list[str], constant=(), **attributes) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """One node whose inputs are called as the operator calls them; None where one is absent."""
     node = helper.make_node(op, [n if v is not None else "" for n, v in inputs.items()], outputs,
                             domain="com.microsoft", name="node", **attributes)
@@ -214,7 +212,7 @@ def model_of(op: str, inputs: dict[str, np.ndarray | None], outputs: list[str], 
     infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), [f"{n}.{d}" for d in range(v.ndim)])
              for n, v in feeds.items()]
     ends = [helper.make_tensor_value_info(n, INT if n == "sequences" else FLOAT, None) for n in outputs if n]
-    initializers = [numpy_helper.from_array(inputs[n], n) for n in constant] + list(weights)
+    initializers = [numpy_helper.from_array(inputs[n], n) for n in constant]
     graph = helper.make_graph([node], "generation", infos, ends, initializers)
     imports = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=imports, ir_version=8), feeds

@@ -73,7 +73,7 @@ class DecoderOnlyDecoding final : public Decoding {
   void read_prompt(const Settings& settings) {
     const auto* ids = run_.in<int32_t>(0);
     const int mask_input = settings.in.attention_mask;
-    const auto* mask = run_.has_input(mask_input) ? run_.in<int32_t>(mask_input) : nullptr;
+    const auto* mask = is_given(run_, mask_input) ? run_.in<int32_t>(mask_input) : nullptr;
     for (int64_t i = 0; i < request_.batch; ++i) {
       int32_t position = 0;
       for (int64_t j = 0; j < request_.length; ++j, ++ids) {

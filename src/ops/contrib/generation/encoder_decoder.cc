@@ -22,7 +22,7 @@ class EncoderDecoding final : public Decoding {
 
   void start(Sequences& sequences) override {
     const int given = settings_.in.decoder_ids;
-    if (settings_.form == Form::whisper && run_.has_input(given)) {
+    if (settings_.form == Form::whisper && is_given(run_, given)) {
       prompt_.assign(run_.in<int32_t>(given), run_.in<int32_t>(given) + run_.in_size(given));
     } else {
       if (settings_.start < 0)
@@ -60,7 +60,7 @@ class EncoderDecoding final : public Decoding {
   // Padding before the first token is no input; what follows it may be.
   Tensor encoder_mask() const {
     const int given = settings_.in.attention_mask;
-    if (run_.has_input(given)) return run_.in_value(given).tensor();
+    if (is_given(run_, given)) return run_.in_value(given).tensor();
     const auto shape = run_.in_shape(0);
     Tensor mask(ElementType::int32, Shape(shape.begin(), shape.end()));
     const auto* ids = run_.in<int32_t>(0);

@@ -145,10 +145,10 @@ Encoder Encoder::of(const NodeView& node, const ir::Graph& graph, Form form) {
     checked.require_input(1, "encoder_attention_mask", tokens);
   }
   const size_t own = encoder.masked ? 2 : 1;
-  encoder.starts_decoder = checked.inputs() > own;
+  encoder.starts_decoder = form == Form::whisper || checked.inputs() > own;
   if (encoder.starts_decoder) checked.require_input(own, "decoder_input_ids", tokens);
   if (checked.inputs() > own + 1)
-    checked.fail("must have {} or {} inputs; it has {}", own, own + 1, checked.inputs());
+    checked.fail("must have no input after decoder_input_ids; it has {}", checked.inputs());
   const size_t before = encoder.starts_decoder ? 2 : 0, each = encoder.starts_decoder ? 4 : 2;
   if (checked.outputs() < before + each || (checked.outputs() - before) % each != 0)
     checked.fail("must have {} outputs and {} for each layer; it has {}", before, each,

@@ -41,7 +41,7 @@ void infer_graphs(InferContext& ctx, const Settings& settings) {
 }
 
 Dim element_or_unknown(InferContext& ctx, int i, int64_t fallback, int64_t most) {
-  if (i < 0 || !ctx.has_input(i)) return Dim(fallback);
+  if (i < 0) return Dim(fallback);
   const auto* elements = ctx.elements(i);
   return elements != nullptr && elements->size() == 1 ? elements->front() : ctx.unknown(Dim(most));
 }
@@ -67,13 +67,13 @@ void infer(InferContext& ctx) {
   const Dim beams = element_or_unknown(ctx, settings.in.num_beams, 1, max_beams);
   const Dim returned = element_or_unknown(ctx, settings.in.returned, 1, max_beams);
   const int penalty = settings.in.length_penalty, repetition = settings.in.repetition_penalty;
-  const ElementType type = ctx.has_input(penalty)      ? ctx.element(penalty)
-                           : ctx.has_input(repetition) ? ctx.element(repetition)
-                                                       : ElementType::float32;
+  const ElementType type = penalty >= 0      ? ctx.element(penalty)
+                           : repetition >= 0 ? ctx.element(repetition)
+                                             : ElementType::float32;
   Dim length(1);
   if (!has_encoder(settings)) length = shape ? shape->back() : ctx.unknown();
   const int ids = settings.in.decoder_ids;
-  if (settings.form == Form::whisper && ctx.has_input(ids))
+  if (settings.form == Form::whisper && ids >= 0)
     length = ctx.shape(ids) && ctx.shape(ids)->size() == 2 ? ctx.shape(ids)->back() : ctx.unknown();
   ctx.set(0, ElementType::int32, {batch, returned, max_length});
   if (ctx.has_output(1)) ctx.set(1, type, {batch, returned});

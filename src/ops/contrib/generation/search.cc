@@ -94,7 +94,7 @@ class Sampler {
   Sampler(RunContext& run, const Settings& settings, uint64_t stream)
       : settings_(settings), pool_(run.pool()) {
     const int seed = settings.in.seed;
-    if (seed >= 0 && run.has_input(seed)) {
+    if (is_given(run, seed)) {
       if (run.in_size(seed) != 1)
         fail(ErrorCode::run_failed, "seed must be one element; it has shape {}",
              to_string(run.in_shape(seed)));

@@ -8,7 +8,7 @@
 namespace sardonyx::ops::generation {
 namespace {
 
-Places places_of(const Settings& settings, bool whisper) {
+Places all_places(const Settings& settings, bool whisper) {
   Places in;
   if (settings.search == Search::sampling) in.presence_mask = 7, in.seed = 8;
   if (settings.search != Search::beam) return in;
@@ -16,6 +16,17 @@ Places places_of(const Settings& settings, bool whisper) {
   in.vocab_mask = 7, in.prefix_mask = 8, in.attention_mask = 9;
   in.decoder_ids = 10, in.logits_processor = 11;
   if (whisper) in.layer_heads = 12, in.forced_ids = 13, in.temperature = 14;
+  return in;
+}
+
+Places places_of(const NodeView& node, const Settings& settings, bool whisper) {
+  Places in = all_places(settings, whisper);
+  for (int* place :
+       {&in.min_length, &in.num_beams, &in.returned, &in.length_penalty, &in.repetition_penalty,
+        &in.vocab_mask, &in.prefix_mask, &in.attention_mask, &in.presence_mask, &in.seed,
+        &in.decoder_ids, &in.logits_processor, &in.layer_heads, &in.forced_ids, &in.temperature}) {
+    if (*place >= 0 && !node.has_input(*place)) *place = -1;
+  }
   return in;
 }
 
@@ -49,14 +60,14 @@ template <class... Args>
 
 // The one element of input `i`; nullopt where it is absent.
 std::optional<int64_t> integer(const RunContext& run, int i, std::string_view what) {
-  if (i < 0 || !run.has_input(i)) return std::nullopt;
+  if (!is_given(run, i)) return std::nullopt;
   if (run.in_size(i) != 1)
     refuse("{} must be one element; it has shape {}", what, to_string(run.in_shape(i)));
   return *run.in<int32_t>(i);
 }
 
 std::optional<float> number(const RunContext& run, int i, std::string_view what) {
-  if (i < 0 || !run.has_input(i)) return std::nullopt;
+  if (!is_given(run, i)) return std::nullopt;
   if (run.in_size(i) != 1)
     refuse("{} must be one element; it has shape {}", what, to_string(run.in_shape(i)));
   return run.in_type(i) == ElementType::float16 ? kernels::half_to_float(*run.in<uint16_t>(i))
@@ -70,7 +81,7 @@ std::span<const int32_t> elements(const RunContext& run, int i) {
 // A mask of `[batch, vocab]`, or of `[vocab]`.
 std::span<const int32_t> mask_of(const RunContext& run, int i, Request& r, bool per_sequence,
                                  std::string_view what) {
-  if (i < 0 || !run.has_input(i)) return {};
+  if (!is_given(run, i)) return {};
   const auto shape = run.in_shape(i);
   if (shape.size() != (per_sequence ? 2U : 1U) || (per_sequence && shape[0] != r.batch)) {
     refuse("{} must have shape {}; it has {}", what,
@@ -90,7 +101,7 @@ void read_lengths(const RunContext& run, const Settings& s, Request& r) {
     refuse("the first input must have {} dimensions; it has shape {}", rank, to_string(shape));
   r.batch = shape[0];
   r.length = s.form == Form::decoder_only ? shape[1] : 1;
-  if (s.form == Form::whisper && run.has_input(s.in.decoder_ids)) {
+  if (s.form == Form::whisper && is_given(run, s.in.decoder_ids)) {
     const auto ids = run.in_shape(s.in.decoder_ids);
     if (ids.size() != 2 || ids[0] != r.batch || ids[1] < 1)
       refuse("decoder_input_ids must have shape [{}, 1 or more]; it has {}", r.batch,
@@ -99,7 +110,7 @@ void read_lengths(const RunContext& run, const Settings& s, Request& r) {
   }
   if (r.length < 1) refuse("input_ids must hold a token or more for each sequence");
   r.max_length = integer(run, 1, "max_length").value_or(max_sequence_length);
-  r.min_length = integer(run, 2, "min_length").value_or(0);
+  r.min_length = integer(run, s.in.min_length, "min_length").value_or(0);
   if (r.max_length <= r.length || r.max_length > max_sequence_length)
     refuse("max_length must be above the {} tokens there are and at most {}; it is {}", r.length,
            max_sequence_length, r.max_length);
@@ -129,7 +140,7 @@ Settings read_settings(const NodeView& node) {
   s.search = op == "GreedySearch" ? Search::greedy
              : op == "Sampling"   ? Search::sampling
                                   : Search::beam;
-  s.in = places_of(s, whisper);
+  s.in = places_of(node, s, whisper);
   const int64_t form = node.attr_int("model_type", whisper ? 2 : 0);
   if (form < 0 || form > 2)
     node.fail("model_type must be 0 (decoder only), 1 (encoder and decoder) or 2 (Whisper); got {}",
@@ -170,9 +181,8 @@ Request read_request(const RunContext& run, const Settings& s) {
   const int64_t processor = integer(run, s.in.logits_processor, "logits_processor").value_or(0);
   if (processor < 0) refuse("logits_processor must be 0 or more; it is {}", processor);
   r.timestamps = processor == 1 && s.form == Form::whisper;
-  if (s.in.forced_ids >= 0 && run.has_input(s.in.forced_ids))
-    r.forced_ids = elements(run, s.in.forced_ids);
-  if (const int i = s.in.attention_mask; run.has_input(i) && s.form != Form::whisper) {
+  if (is_given(run, s.in.forced_ids)) r.forced_ids = elements(run, s.in.forced_ids);
+  if (const int i = s.in.attention_mask; is_given(run, i) && s.form != Form::whisper) {
     const auto shape = run.in_shape(i), ids = run.in_shape(0);
     if (!std::equal(shape.begin(), shape.end(), ids.begin(), ids.end()))
       refuse("attention_mask must have the shape of input_ids, {}; it has {}", to_string(ids),

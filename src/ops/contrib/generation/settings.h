@@ -15,8 +15,10 @@ inline constexpr int64_t max_beams = 128;
 enum class Search { greedy, beam, sampling };
 enum class Form { decoder_only = 0, encoder_decoder = 1, whisper = 2 };
 
-// Where an operator has its inputs; -1: it has none of that kind.
+// Where a node has its inputs; -1: it has none of that kind. Inputs of a step that come after the
+// node's own are what its graphs see of the outer one.
 struct Places {
+  int min_length = 2;
   int num_beams = -1, returned = -1, length_penalty = -1;
   int repetition_penalty = 3, vocab_mask = 4, prefix_mask = 5, attention_mask = 6;
   int presence_mask = -1, seed = -1, decoder_ids = -1, logits_processor = -1;
@@ -52,6 +54,8 @@ struct Request {
 
   int64_t rows() const { return batch * beams; }
 };
+
+inline bool is_given(const RunContext& run, int i) { return i >= 0 && run.has_input(i); }
 
 // Throws Error (run_failed) for inputs that do not go together.
 Request read_request(const RunContext& run, const Settings& settings);
