@@ -25,6 +25,7 @@
   UNIT(contrib_activations)           \
   UNIT(contrib_attention)             \
   UNIT(contrib_gather_quantized)      \
+  UNIT(contrib_generation)            \
   UNIT(contrib_group_query)           \
   UNIT(contrib_integer_products)      \
   UNIT(contrib_matmul_nbits)          \

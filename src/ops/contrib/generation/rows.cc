@@ -1,0 +1,44 @@
+#include "ops/contrib/generation/rows.h"
+
+#include "base/fail.h"
+
+namespace sardonyx::ops::generation {
+
+bool starts_with_all_rows(const RunContext& run, const Request& request, int own_inputs,
+                          bool fixed_rows) {
+  if (fixed_rows || request.beams == 1) return true;
+  for (int i = own_inputs; i < run.input_count(); ++i) {
+    if (!run.has_input(i)) continue;
+    for (const int64_t size : run.in_shape(i)) {
+      if (size == request.rows()) return true;
+    }
+  }
+  return false;
+}
+
+Tensor logits_of(const Value& value, int64_t rows, int64_t tokens) {
+  if (!value.is_tensor())
+    fail(ErrorCode::run_failed, "'logits' must be a tensor; the graph gives a {}",
+         name_of(value.kind()));
+  const Tensor& logits = value.tensor();
+  const Shape& shape = logits.shape();
+  const ElementType type = logits.element_type();
+  const bool typed = type == ElementType::float32 || type == ElementType::float16;
+  if (!typed || shape.size() != 3 || shape[0] != rows || shape[1] < 1 || shape[1] > tokens ||
+      shape[2] < 1) {
+    fail(ErrorCode::run_failed,
+         "'logits' must be float or float16 of shape [{}, {}, tokens of the vocabulary]; the graph "
+         "gives {} of {}",
+         rows, tokens, name_of(type), to_string(shape));
+  }
+  return logits;
+}
+
+Tensor last_tokens(const Sequences& sequences) {
+  Tensor tokens(ElementType::int32, {sequences.rows(), 1});
+  for (int64_t i = 0; i < sequences.rows(); ++i)
+    tokens.mutable_elements<int32_t>()[static_cast<size_t>(i)] = sequences.row(i).back();
+  return tokens;
+}
+
+}  // namespace sardonyx::ops::generation
