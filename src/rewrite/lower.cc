@@ -358,7 +358,8 @@ class Lowering {
                    int depth, std::vector<ir::Node>& out, Renamed* names = nullptr) {
     const Adding adding(*this);
     // What every call walks over besides nodes costs, too.
-    charge((function.inputs.size() + function.outputs.size() + function.value_info.size()) / 8,
+    charge((function.inputs.size() + function.outputs.size() + function.value_info.size()) / 8 +
+               functions_.copied_bytes(function) / 1024,
            call);
     const Spare nodes(spare_lists_);
     instantiate(function, call, services_.fresh_name, names, *nodes);

@@ -9,6 +9,7 @@
 #include "ops/operator.h"
 #include "rewrite/lower.h"
 #include "session/model.h"
+#include "session/shared_constants.h"
 
 namespace sardonyx {
 namespace {
@@ -199,6 +200,7 @@ ir::Model convert(const Model& given, const ConvertOptions& options) {
   model.graph = rewrite::lower(
       model,
       {.assume_inference = options.assume_inference, .expand_bodies = false, .custom = &custom});
+  share_constants(*model.graph);
   model.functions.clear();
   std::vector<const ir::Node*> nodes;
   for_each_graph(*model.graph, [&](ir::Graph& graph) { graph.value_info.clear(); });

@@ -86,6 +86,22 @@ def test_skip_simplified_layer_normalization(engine, dtype, bias, rank):
     agree(engine, case, tolerance=5e-3 if dtype == F16 else None)
 
 
+def test_skip_simplified_layer_normalization_with_a_mean(engine):
+    """ONNX Runtime has the output and leaves it as it finds it: only the others are compared."""
+    inputs = [numbers(2, 5, 48), numbers(2, 5, 48), numbers(48)]
+    made = engine.run(Case("SkipSimplifiedLayerNormalization", inputs, (True, True)).model,
+                      Case("SkipSimplifiedLayerNormalization", inputs, (True, True)).feeds)
+    np.testing.assert_allclose(made[1], (inputs[0] + inputs[1]).mean(-1, keepdims=True), rtol=1e-5, atol=1e-6)
+
+
+def test_past_length_without_a_past_says_nothing(engine):
+    q, k, v = numbers(1, 3, 16), numbers(1, 4, 16), numbers(1, 4, 16)
+    expected = Case("MultiHeadAttention", [q, k, v], num_heads=2).expected()
+    length = np.array([3], np.int32)
+    agree(engine, Case("MultiHeadAttention", [q, k, v, None, None, None, None, None, length], num_heads=2),
+          reference=expected)
+
+
 @pytest.mark.parametrize("axis", [-1, 1])
 @pytest.mark.parametrize("outputs", [(True,), (True, True)])
 def test_simplified_layer_normalization(engine, axis, outputs):
@@ -408,6 +424,17 @@ def test_attention(engine, mask, unidirectional, past, free):
               numbers(2, batch, heads, past, size) if past else None]
     agree(engine, Case("Attention", inputs, (True, past > 0), constant=(1, 2), free=free, num_heads=heads,
                        unidirectional=unidirectional))
+
+
+@pytest.mark.parametrize("op", ["Attention", "QAttention"])
+def test_attention_with_weights_that_come_as_inputs(engine, op):
+    """With open sizes nothing says how many columns a third of the weights has."""
+    if op == "Attention":
+        inputs = [numbers(2, 5, 12), numbers(12, 48, scale=0.3), numbers(48)]
+    else:
+        inputs = [bytes_of(np.uint8, 2, 5, 12), bytes_of(np.int8, 12, 48), numbers(48), scalar(0.02), scalar(0.01), None,
+                  scalar(120, np.uint8), scalar(0, np.int8)]
+    agree(engine, Case(op, inputs, free=True, num_heads=2), tolerance=1e-4)
 
 
 def test_attention_with_its_own_sizes_scale_and_bias(engine):

@@ -100,8 +100,21 @@ void attend(Body& body, const Heads& heads, int64_t rank, const std::string& mas
 // Attention and QAttention: one product gives Q, K and V side by side.
 struct Projection {
   std::string value;  // [batch, length, q + k + v]
+  // Three parts of one size where the sizes are 0.
   int64_t q = 0, k = 0, v = 0;
 };
+
+void split_projection(Body& body, const Projection& p, Heads& heads) {
+  if (p.q == 0) {
+    const Names parts = body.several("Split", {p.value}, 3,
+                                     {int_attribute("axis", 2), int_attribute("num_outputs", 3)});
+    heads.q = parts[0], heads.k = parts[1], heads.v = parts[2];
+    return;
+  }
+  heads.q = body.slice(p.value, 0, p.q, 2);
+  heads.k = body.slice(p.value, p.q, p.q + p.k, 2);
+  heads.v = body.slice(p.value, p.q + p.k, p.q + p.k + p.v, 2);
+}
 
 void attend_projection(Body& body, const Projection& p, size_t mask, size_t past, size_t bias,
                        size_t like) {
@@ -115,9 +128,7 @@ void attend_projection(Body& body, const Projection& p, size_t mask, size_t past
       ctx.fail(ErrorCode::invalid_model, "num_heads {} must divide the hidden sizes {}, {} and {}",
                heads.count, p.q, p.k, p.v);
   }
-  heads.q = body.slice(p.value, 0, p.q, 2);
-  heads.k = body.slice(p.value, p.q, p.q + p.k, 2);
-  heads.v = body.slice(p.value, p.q + p.k, p.q + p.k + p.v, 2);
+  split_projection(body, p, heads);
   if (body.has(past)) {
     heads.past_k = body.take(body.input(past), 0, 0);
     heads.past_v = body.take(body.input(past), 1, 0);
@@ -131,12 +142,15 @@ void attend_projection(Body& body, const Projection& p, size_t mask, size_t past
             {int_attribute("axis", 0)});
 }
 
-int64_t known_columns(const Body& body, size_t input) {
+// The size of each of the three parts; 0 where only a run knows it.
+int64_t third_of_columns(const Body& body, size_t input) {
   const ir::Dim* columns = body.dim(input, 1);
-  if (columns == nullptr || !columns->value())
-    body.context().fail(ErrorCode::unsupported, "the columns of {} must be known",
-                        body.node().input_name(static_cast<int>(input)));
-  return *columns->value();
+  if (columns == nullptr || !columns->value()) return 0;
+  if (*columns->value() < 3 || *columns->value() % 3 != 0)
+    body.context().fail(ErrorCode::invalid_model,
+                        "{} must have three parts of one size as its columns; it has {}",
+                        body.node().input_name(static_cast<int>(input)), *columns->value());
+  return *columns->value() / 3;
 }
 
 void attention(UpgradeContext& ctx) {
@@ -150,8 +164,11 @@ void attention(UpgradeContext& ctx) {
       ctx.fail(ErrorCode::invalid_model, "qkv_hidden_sizes must have three values; it has {}",
                sizes->size());
     p.q = (*sizes)[0], p.k = (*sizes)[1], p.v = (*sizes)[2];
+    if (p.q < 1 || p.k < 1 || p.v < 1)
+      ctx.fail(ErrorCode::invalid_model, "qkv_hidden_sizes must be above 0; got {}, {} and {}", p.q,
+               p.k, p.v);
   } else {
-    p.q = p.k = p.v = known_columns(body, 1) / 3;
+    p.q = p.k = p.v = third_of_columns(body, 1);
   }
   p.value = body.op("MatMul", {body.input(0), body.input(1)});
   if (body.has(2)) p.value = body.op("Add", {p.value, body.input(2)});
@@ -168,7 +185,7 @@ void quantized_attention(UpgradeContext& ctx) {
     return half ? body.cast(body.input(i), ElementType::float32) : body.input(i);
   };
   Projection p;
-  p.q = p.k = p.v = known_columns(body, 1) / 3;
+  p.q = p.k = p.v = third_of_columns(body, 1);
   p.value = integer_product(body, {body.input(0), body.input(1), body.input(6), body.input(7),
                                    wide(3), wide(4), wide(2)});
   if (half) p.value = body.cast(p.value, ElementType::float16);
@@ -224,8 +241,11 @@ int64_t read_operands(Body& body, Heads& heads) {
 
 void multi_head(UpgradeContext& ctx) {
   Body body(ctx);
-  refuse(ctx, body.has(8), "past_sequence_length (a past and present that share their memory)");
-  refuse(ctx, body.has(9), "cache_indirection");
+  // Without a past they say nothing.
+  const bool has_past = body.has(6) || body.has(7);
+  refuse(ctx, has_past && body.has(8),
+         "past_sequence_length (a past and present that share their memory)");
+  refuse(ctx, has_past && body.has(9), "cache_indirection");
   Heads heads;
   heads.count = ctx.old().attr_int("num_heads");
   if (heads.count < 1)

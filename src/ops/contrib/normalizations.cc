@@ -71,10 +71,10 @@ void skip_layer(UpgradeContext& ctx) {
 void skip_simplified(UpgradeContext& ctx) {
   Body body(ctx);
   const float epsilon = ctx.old().attr_float("epsilon", 1e-12f);
-  if (body.wants(1))
-    ctx.fail(ErrorCode::unsupported,
-             "a normalisation by the root mean square has no output 'mean'");
   const std::string sum = skip_sum(body, 3, 3);
+  // The root mean square needs no mean, but the operator has an output for it.
+  if (body.wants(1))
+    body.give(1, "ReduceMean", {body.cast(sum, ElementType::float32), body.ints({-1})});
   body.give(0, "RMSNormalization", {sum, body.input(2)},
             {int_attribute("axis", -1), float_attribute("epsilon", epsilon)});
   give_inverse_rms(body, 2, sum, -1, epsilon, ElementType::float32);

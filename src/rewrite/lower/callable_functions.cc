@@ -1,5 +1,6 @@
 #include "rewrite/lower/callable_functions.h"
 
+#include "ir/walk.h"
 #include "schema/schema.h"
 #include "wire/text_parse.h"
 
@@ -14,6 +15,37 @@ const ir::Function* CallableFunctions::own(const ir::Node& node) const {
   if (own_.empty()) return nullptr;
   const auto called = own_.find({ir::canonical_domain(node.domain), node.op_type, node.overload});
   return called == own_.end() ? nullptr : called->second;
+}
+
+namespace {
+
+size_t bytes_of(const ir::TensorProto& tensor) {
+  size_t bytes = tensor.raw_data.size() + tensor.float_data.size() + tensor.double_data.size() +
+                 tensor.int32_data.size() * sizeof(int32_t) +
+                 (tensor.int64_data.size() + tensor.uint64_data.size()) * sizeof(int64_t);
+  for (const std::string& text : tensor.string_data) bytes += text.size();
+  return bytes;
+}
+
+size_t bytes_of(const ir::Attribute& attribute, bool shares_tensors) {
+  size_t bytes = attribute.s ? attribute.s->size() : 0;
+  bytes += attribute.floats.size() * sizeof(float) + attribute.ints.size() * sizeof(int64_t);
+  for (const std::string& text : attribute.strings) bytes += text.size();
+  if (attribute.t && !shares_tensors) bytes += bytes_of(*attribute.t);
+  for (const auto& tensor : attribute.tensors) bytes += bytes_of(*tensor);
+  return bytes;
+}
+
+}  // namespace
+
+size_t CallableFunctions::copied_bytes(const ir::Function& function) {
+  const auto [at, is_new] = copied_.try_emplace(&function, 0);
+  if (!is_new) return at->second;
+  ir::walk(function, {.node = [&](const ir::WalkPlace&, const ir::Node& node, size_t) {
+             for (const ir::Attribute& attribute : node.attributes)
+               at->second += bytes_of(attribute, node.op_type == "Constant");
+           }});
+  return at->second;
 }
 
 const ir::Function* CallableFunctions::standard(const ir::Node& node) {
