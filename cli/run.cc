@@ -113,8 +113,12 @@ bool has(const std::vector<ValueDescription>& list, const std::string& name) {
 }
 
 // Files like those of the standard's test data: output_0.pb (or .npy), … in the model's order.
-bool is_test_data(const std::string& folder) {
-  return exists(folder + "/output_0.pb") || exists(folder + "/output_0.npy");
+bool is_test_data(const std::string& folder, const Session& session) {
+  for (size_t i = 0; i < session.outputs().size(); ++i) {
+    const std::string file = fmt::format("{}/output_{}", folder, i);
+    if (exists(file + ".pb") || exists(file + ".npy")) return true;
+  }
+  return false;
 }
 
 // Values that only nodes give to each other have to become outputs, where they are expected.
@@ -122,7 +126,7 @@ Loaded RunCommand::load_for_expected() {
   Loaded loaded = load(loading, all_outputs);
   if (expect.empty()) return loaded;
   if (!exists(expect)) fail_at(expect, ErrorCode::unreadable, "no such file or folder");
-  if (is_test_data(expect) || all_outputs) return loaded;
+  if (is_test_data(expect, loaded.session) || all_outputs) return loaded;
   const std::vector<NamedValue> expected =
       read_run(expect, &loaded.model, loaded.session.outputs());
   const bool any_inside = std::ranges::any_of(expected, [&](const NamedValue& value) {
@@ -137,7 +141,7 @@ Loaded RunCommand::load_for_expected() {
 void RunCommand::read_expected(const Loaded& loaded) {
   if (expect.empty()) return;
   const auto& outputs = loaded.session.outputs();
-  if (!is_test_data(expect)) {
+  if (!is_test_data(expect, loaded.session)) {
     expected_ = read_run(expect, &loaded.model, outputs);
     // Dumps often hold the inputs, too.
     std::erase_if(expected_, [&](const NamedValue& value) {
