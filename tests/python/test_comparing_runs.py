@@ -159,3 +159,8 @@ def test_long_metadata_is_cut(sardonyx, affine, tmp_path):
     assert len(text) < 2000 and "10,000 bytes; --full" in text
     assert "ä" * 5000 in sardonyx("info", tmp_path / "m.onnx", "--full").stdout
     assert parse_json(sardonyx("info", tmp_path / "m.onnx", "--json"))["metadata"][0]["value"] == "ä" * 5000
+
+
+@pytest.mark.parametrize("command", ["run", "check", "infer", "explain"])
+def test_a_version_where_a_document_is_wanted(sardonyx, affine, command):
+    sardonyx.fails(USAGE, command, affine, "--opset", "17", mentions=["--opset", "document", "convert MODEL OUTPUT --opset 17"])
