@@ -94,6 +94,18 @@ CLI::Validator output_file() {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator operator_set_file() {
+  const auto check = [](std::string& given) {
+    const bool is_number = !given.empty() && given.find_first_not_of("0123456789") == given.npos;
+    if (!is_number || access(given.c_str(), F_OK) == 0) return std::string();
+    return fmt::format(
+        "names a document of an operator set here, a file; got '{0}'. A model's own opset is "
+        "raised by 'sardonyx convert MODEL OUTPUT --opset {0}'",
+        given);
+  };
+  return CLI::Validator(check, "");
+}
+
 CLI::Validator whole_number(int64_t least, int64_t most) {
   const auto check = [least, most](std::string& text) {
     int64_t number = 0;

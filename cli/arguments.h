@@ -18,6 +18,10 @@ void add_model_arguments(CLI::App& command, const char* name, std::vector<std::s
 // Takes the name of a file to write; "-" is standard output.
 CLI::Validator output_file();
 
+// Takes the name of a document of an operator set; of a number, which means a version elsewhere, it
+// says what may have been meant.
+CLI::Validator operator_set_file();
+
 // Refuse all but whole numbers in a range, and empty texts, in words of ours.
 CLI::Validator whole_number(int64_t least = std::numeric_limits<int64_t>::min(),
                             int64_t most = std::numeric_limits<int64_t>::max());

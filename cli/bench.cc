@@ -14,6 +14,7 @@
 #include "session/info.h"
 #include "session/print.h"
 #include "session/probe.h"
+#include "session/statistics.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -89,7 +90,7 @@ int BenchCommand::run_model() {
   auto [first, times] = time_runs(loaded.session, given);
   const double peak = process_megabytes("VmHWM");
   std::sort(times.begin(), times.end());
-  const double middle = median(times), high = times[(times.size() - 1) * 9 / 10];
+  const double middle = median(times), high = percentile(times, 0.9);
   const ModelInfo info = model_info(loading.model, inputs.sizes(), loading.libraries);
   const double flops = info.cost ? info.cost->flops : 0;
   const double gflops = flops / middle * 1e-6;

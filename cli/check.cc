@@ -135,6 +135,7 @@ void add_check(CLI::App& app, Action& action) {
   check
       ->add_option("--opset", command->options.operator_sets,
                    "A document of an operator set that the model imports; repeatable")
+      ->check(operator_set_file())
       ->allow_extra_args(false)
       ->type_name("FILE");
   add_library_option(*check, command->options.libraries);

@@ -6,8 +6,11 @@
 #include <memory>
 
 #include "arguments.h"
+#include "base/fail.h"
 #include "commands.h"
+#include "comparison.h"
 #include "loading.h"
+#include "session/compare_runs.h"
 #include "session/print.h"
 #include "terminal.h"
 
@@ -21,8 +24,14 @@ struct DiffCommand {
   std::string first, second, trusted_folder;
   DiffOptions options;
   bool no_weights = false, no_annotations = false, as_json = false;
+  bool runs = false;
+  CompareRunsOptions comparing;
+  const CLI::Option *relative = nullptr, *absolute = nullptr;
 
   int run();
+
+ private:
+  int compare_values();
 };
 
 std::string_view name_of(Kind kind) {
@@ -46,7 +55,30 @@ std::string line_of(const ModelDifference& difference) {
                      printable(difference.second));
 }
 
+int DiffCommand::compare_values() {
+  if (relative->count() > 0) comparing.tolerance.relative = options.relative;
+  if (absolute->count() > 0) comparing.tolerance.absolute = options.absolute;
+  RunComparison comparison;
+  {
+    const Progress progress("comparing " + first);
+    name_mapped_file(first);
+    comparison = compare_runs(read_run(first), read_run(second), comparing);
+  }
+  if (comparison.values.empty())
+    fail_at(first, ErrorCode::bad_input, "has no value in common with '{}'", second);
+  if (as_json) {
+    json report = {{"first", first}, {"second", second}};
+    report.update(to_json(comparison));
+    emit_json(report);
+  } else {
+    emit(comparison_text(comparison, options.most));
+  }
+  return comparison.agree() ? ok : findings;
+}
+
 int DiffCommand::run() {
+  if (runs) return compare_values();
+  if (comparing.common_only) throw UsageError("--common is for --run");
   options.weights = !no_weights;
   options.annotations = !no_annotations;
   DiffResult result;
@@ -81,13 +113,18 @@ int DiffCommand::run() {
 
 void add_diff(CLI::App& app, Action& action) {
   auto command = std::make_shared<DiffCommand>();
-  CLI::App* diff =
-      app.add_subcommand("diff", "What distinguishes two models; exit 1 where anything does");
-  add_model_argument(*diff, "FIRST", command->first, "A model, in any form");
+  CLI::App* diff = app.add_subcommand(
+      "diff", "What distinguishes two models, or two runs; exit 1 where anything does");
+  add_model_argument(*diff, "FIRST", command->first, "A model, in any form, or what a run gave");
   add_model_argument(*diff, "SECOND", command->second, "Another");
-  diff->add_option("--rtol", command->options.relative,
-                   "Weights are equal where |a - b| <= rtol * |b| + atol (0)");
-  diff->add_option("--atol", command->options.absolute, "The absolute part of that (0)");
+  diff->add_flag("--run", command->runs,
+                 "Compare values of runs, by their names: .npz files or folders of .npy and .pb");
+  diff->add_flag("--common", command->comparing.common_only, "Of runs: only values that both have");
+  command->relative =
+      diff->add_option("--rtol", command->options.relative,
+                       "Equal is |a - b| <= rtol * |b| + atol (0; for --run as run --expect)");
+  command->absolute =
+      diff->add_option("--atol", command->options.absolute, "The absolute part of that");
   diff->add_flag("--no-weights", command->no_weights, "Types and shapes of weights only");
   diff->add_flag("--no-annotations", command->no_annotations,
                  "Not documentation, metadata, producer and names of nodes");

@@ -179,6 +179,7 @@ void add_infer(CLI::App& app, Action& action) {
   infer
       ->add_option("--opset", command->operator_sets,
                    "A document of an operator set that the model imports; repeatable")
+      ->check(operator_set_file())
       ->allow_extra_args(false)
       ->type_name("FILE");
   add_library_option(*infer, command->libraries);

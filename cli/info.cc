@@ -20,7 +20,7 @@ using json = nlohmann::ordered_json;
 struct InfoCommand {
   std::string model;
   std::vector<std::string> sets, libraries;
-  bool as_json = false;
+  bool as_json = false, full = false;
 
   int run() const;
 };
@@ -109,20 +109,30 @@ std::string cost_text(const ModelInfo& info) {
   return text;
 }
 
-std::string to_text(const ModelInfo& info) {
+// Whole vocabularies and configurations are kept in metadata: a line of each is enough.
+std::string cut(std::string_view text, bool full) {
+  constexpr size_t shown = 160;
+  if (full || text.size() <= shown) return std::string(text);
+  size_t end = shown;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return fmt::format("{}… ({} bytes; --full shows all)", text.substr(0, end),
+                     grouped(static_cast<int64_t>(text.size())));
+}
+
+std::string to_text(const ModelInfo& info, bool full) {
   std::string text;
   line(text, "model",
        fmt::format("{} ({})", info.path, bytes_text(static_cast<double>(info.file_bytes))));
   line(text, "graph", info.graph_name);
   line(text, "producer", info.producer);
-  line(text, "description", info.description);
+  line(text, "description", cut(info.description, full));
   std::string opsets;
   for (const auto& [domain, version] : info.opsets)
     opsets += fmt::format("{}{} {}", opsets.empty() ? "" : ", ", domain, version);
   line(text, "opsets", opsets);
   line(text, "IR version", info.ir_version ? std::to_string(*info.ir_version) : "not given");
   for (const auto& [key, value] : info.metadata)
-    line(text, "metadata", fmt::format("{} = {}", key, value));
+    line(text, "metadata", fmt::format("{} = {}", cut(key, full), cut(value, full)));
   for (const auto& port : info.inputs) {
     line(
         text, "input",
@@ -157,7 +167,7 @@ int InfoCommand::run() const {
   if (as_json) {
     emit_json(to_json(info));
   } else {
-    emit(to_text(info));
+    emit(to_text(info, full));
   }
   return ok;
 }
@@ -173,6 +183,45 @@ struct ExplainCommand {
   // For the inputs that options name, with random values for the others; for all sizes without.
   PlanDescription plan_of(const Loaded& loaded);
 };
+
+// Bodies nest no deeper than the library describes them.
+json steps_json(const std::vector<StepDescription>& steps) {
+  json list = json::array();
+  for (const StepDescription& step : steps) {
+    json one = {{"node", step.node},
+                {"origin", step.origin},
+                {"sources", step.sources},
+                {"kernel", step.kernel},
+                {"refused", step.refused}};
+    if (!step.bodies.empty()) one["bodies"] = json::array();
+    for (const StepDescription::Body& body : step.bodies)
+      one["bodies"].push_back(
+          {{"name", body.name}, {"planned", body.is_planned}, {"steps", steps_json(body.steps)}});
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+void steps_text(const std::vector<StepDescription>& steps, size_t indent, std::string& text) {
+  size_t width = 0;
+  for (const StepDescription& step : steps)
+    width = std::max(width, std::min<size_t>(step.kernel.size(), 32));
+  const size_t under = indent + 9 + width;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const StepDescription& step = steps[i];
+    text += fmt::format("{:>{}}{:>5}  {:<{}}  {}\n", "", indent, i, step.kernel, width,
+                        printable(step.node));
+    const std::string origin = origin_text(step.origin, step.sources, most_sources_shown);
+    if (!origin.empty()) text += fmt::format("{:>{}}{}\n", "", under, printable(origin));
+    for (const std::string& refusal : step.refused)
+      text += fmt::format("{:>{}}not {}\n", "", under, printable(refusal));
+    for (const StepDescription::Body& body : step.bodies) {
+      text += fmt::format("{:>{}}{}{}\n", "", indent + 9, printable(body.name),
+                          body.is_planned ? ":" : ": planned when it runs");
+      steps_text(body.steps, indent + 6, text);
+    }
+  }
+}
 
 PlanDescription ExplainCommand::plan_of(const Loaded& loaded) {
   if (!inputs.are_given()) return {{}, loaded.session.steps()};
@@ -191,30 +240,14 @@ int ExplainCommand::run() {
                    {"packed_bytes", loaded.session.packed_bytes()},
                    {"assumed", assumed},
                    {"steps", json::array()}};
-    for (const StepDescription& step : steps) {
-      report["steps"].push_back({{"node", step.node},
-                                 {"origin", step.origin},
-                                 {"sources", step.sources},
-                                 {"kernel", step.kernel},
-                                 {"refused", step.refused}});
-    }
+    report["steps"] = steps_json(steps);
     emit_json(report);
     return ok;
   }
   std::string text;
   for (const std::string& one : assumed)
     text += fmt::format("planned for runs in which {}\n", printable(one));
-  size_t width = 0;
-  for (const StepDescription& step : steps)
-    width = std::max(width, std::min<size_t>(step.kernel.size(), 32));
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const StepDescription& step = steps[i];
-    text += fmt::format("{:>5}  {:<{}}  {}\n", i, step.kernel, width, printable(step.node));
-    const std::string origin = origin_text(step.origin, step.sources, most_sources_shown);
-    if (!origin.empty()) text += fmt::format("{:>{}}{}\n", "", 9 + width, printable(origin));
-    for (const std::string& refusal : step.refused)
-      text += fmt::format("{:>{}}not {}\n", "", 9 + width, printable(refusal));
-  }
+  steps_text(steps, 0, text);
   text += fmt::format("{} steps, {} of packed weights, prepared in {}\n", steps.size(),
                       bytes_text(static_cast<double>(loaded.session.packed_bytes())),
                       milliseconds(loaded.milliseconds));
@@ -234,6 +267,7 @@ void add_info(CLI::App& app, Action& action) {
       ->type_name("DIM=N")
       ->allow_extra_args(false);
   add_library_option(*info, command->libraries);
+  info->add_flag("--full", command->full, "Long descriptions and metadata in full");
   info->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   info->callback([command, &action] { action = [command] { return command->run(); }; });
 }

@@ -36,6 +36,7 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
   command
       .add_option("--opset", options.operator_sets,
                   "A document of an operator set that the model imports; repeatable")
+      ->check(operator_set_file())
       ->allow_extra_args(false)
       ->type_name("FILE");
   add_library_option(command, options.libraries);

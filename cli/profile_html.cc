@@ -69,16 +69,25 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: .2rem .5rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; white-space: nowrap; }
 th { cursor: pointer; position: sticky; top: 0; background: var(--bg); }
 th.text, td.text { text-align: left; }
-td.long { white-space: normal; overflow-wrap: anywhere; min-width: 18rem; } td.long:empty { min-width: 0; }
+td.long { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; } td.long:empty { min-width: 0; }
+td.kernel { white-space: normal; overflow-wrap: break-word; min-width: 8rem; }
 td.share { background: linear-gradient(to left, color-mix(in srgb, var(--bar) 35%, transparent) var(--w), transparent var(--w)); }
 svg { display: block; width: 100%; background: color-mix(in srgb, var(--fg) 4%, var(--bg)); border: 1px solid var(--line); }
-svg text { fill: var(--fg); font: 11px system-ui, sans-serif; }
+svg text { fill: var(--fg); font: 11px system-ui, sans-serif; paint-order: stroke; stroke: var(--bg); stroke-width: 3px; stroke-opacity: .8; }
 svg .axis { stroke: var(--line); } svg .roof { stroke: var(--fg); fill: none; stroke-width: 1.5; }
 svg rect.bar { stroke: var(--bg); stroke-width: .3; } svg rect.hot, svg circle.hot { stroke: var(--fg); stroke-width: 2; }
 #roofline { max-width: 940px; }
 #ticks { display: flex; justify-content: space-between; margin: .1rem 0; font-size: 11px; font-variant-numeric: tabular-nums; }
 #hover { position: sticky; bottom: 0; min-height: 1.5em; background: var(--bg); border-top: 1px solid var(--line); }
 .box { overflow-x: auto; }
+@media (max-width: 1000px) {
+  td.kernel, th.kernel { display: none; } td[data-kernel]::after { content: attr(data-kernel); display: block; color: var(--dim); }
+}
+@media (max-width: 720px) {
+  body { font-size: 13px; } th, td { padding: .2rem .25rem; } td.long { min-width: 5rem; }
+  .minor, td.origin, #steps tr > :nth-child(7) { display: none; }
+  #roofline text { font-size: 19px; }
+}
 </style>
 )";
 
@@ -256,29 +265,33 @@ class Page {
 
   void head_row(std::string_view first, bool steps) {
     text_ += fmt::format("<thead><tr><th class=\"text\">{}</th>", first);
-    if (steps) text_ += "<th>#</th>";
+    if (steps) text_ += "<th class=\"minor\">#</th>";
     text_ +=
-        "<th>calls</th><th>time</th><th>share</th><th>threads</th><th>GFLOP/s</th><th>GB/s</th>"
-        "<th>of bound</th><th class=\"text\">bound</th>";
-    if (steps) text_ += "<th class=\"text\">kernel</th><th class=\"text\">origin</th>";
+        "<th class=\"minor\">calls</th><th>time</th><th>share</th><th class=\"minor\">threads</th>"
+        "<th>GFLOP/s</th><th class=\"minor\">GB/s</th><th>of bound</th>"
+        "<th class=\"text minor\">bound</th>";
+    if (steps)
+      text_ += "<th class=\"text kernel\">kernel</th><th class=\"text minor kernel\">origin</th>";
     text_ += "</tr></thead>\n";
   }
 
-  void cell(double value, const std::string& shown) {
-    text_ += fmt::format("<td data-value=\"{:.6g}\">{}</td>", value, shown);
+  // Narrow screens have no room for what is minor.
+  void cell(double value, const std::string& shown, bool is_minor = false) {
+    text_ += fmt::format("<td{} data-value=\"{:.6g}\">{}</td>", is_minor ? " class=\"minor\"" : "",
+                         value, shown);
   }
 
   void numbers(const ProfileRow& r) {
-    cell(r.calls, fmt::format("{:.0f}", r.calls));
+    cell(r.calls, fmt::format("{:.0f}", r.calls), true);
     cell(r.self_ms, short_time(r.self_ms));
     text_ +=
         fmt::format("<td class=\"share\" style=\"--w:{:.1f}%\" data-value=\"{:.6g}\">{:.1f}%</td>",
                     100 * r.share, r.share, 100 * r.share);
-    cell(r.threads, fmt::format("{:.1f}", r.threads));
+    cell(r.threads, fmt::format("{:.1f}", r.threads), true);
     cell(r.gflops, r.operations > 0 ? fmt::format("{:.1f}", r.gflops) : "");
-    cell(r.gbps, r.bytes > 0 ? fmt::format("{:.1f}", r.gbps) : "");
+    cell(r.gbps, r.bytes > 0 ? fmt::format("{:.1f}", r.gbps) : "", true);
     cell(r.share_of_bound, r.bound.empty() ? "" : fmt::format("{:.0f}%", 100 * r.share_of_bound));
-    text_ += fmt::format("<td class=\"text\">{}</td>", escaped(r.bound));
+    text_ += fmt::format("<td class=\"text minor\">{}</td>", escaped(r.bound));
   }
 
   void operators() {
@@ -307,13 +320,14 @@ class Page {
     for (const ProfileRow& r : report_.steps) {
       const Profile::Step& s = step(r.step);
       text_ += fmt::format(
-          "<tr data-step=\"{}\"><td class=\"text long\" style=\"padding-left:{:.1f}rem\">{}</td>",
-          r.step, 0.5 + depth(r.step), escaped(s.node));
-      cell(r.step, std::to_string(r.step));
+          "<tr data-step=\"{}\"><td class=\"text long\" data-kernel=\"{}\" "
+          "style=\"padding-left:{:.1f}rem\">{}</td>",
+          r.step, escaped(s.kernel), 0.5 + depth(r.step), escaped(s.node));
+      cell(r.step, std::to_string(r.step), true);
       numbers(r);
-      text_ +=
-          fmt::format("<td class=\"text\">{}</td><td class=\"text long origin\">{}</td></tr>\n",
-                      escaped(s.kernel), escaped(origin_text(s.origin, s.sources)));
+      text_ += fmt::format(
+          "<td class=\"text kernel\">{}</td><td class=\"text long origin kernel\">{}</td></tr>\n",
+          escaped(s.kernel), escaped(origin_text(s.origin, s.sources)));
     }
     text_ += "</tbody>\n</table></div>\n";
   }
@@ -344,19 +358,23 @@ class Page {
         "<svg id=\"roofline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"roofline\">\n",
         roof_width, roof_height);
     axes(low_x, high_x, low_y, high_y, x_of, y_of);
+    // Names stand along their lines: above them, and below where the line above is near.
+    double above = -1e9;
+    int near = 0;
     for (const MachineLimits::Level& level : report_.limits.levels) {
       const double ridge = std::min(report_.limits.gflops / level.gbps, high_x);
       const double x = x_of(std::max(low_x, low_y / level.gbps)),
                    y = y_of(std::max(low_x * level.gbps, low_y)), ridge_x = x_of(ridge),
                    ridge_y = y_of(ridge * level.gbps);
-      // Its name stands along the line.
+      near = std::abs(y - above) < 24 ? near + 1 : 0;
+      above = y;
       text_ += fmt::format(
           "<path class=\"roof\" d=\"M{0:.1f} {1:.1f} L{2:.1f} {3:.1f} L{4:.1f} {3:.1f}\"/>"
-          "<text transform=\"translate({0:.1f} {1:.1f}) rotate({5:.1f})\" x=\"8\" y=\"-5\">"
+          "<text transform=\"translate({0:.1f} {1:.1f}) rotate({5:.1f})\" x=\"{8}\" dy=\"{9}\">"
           "{6} {7:.0f} GB/s</text>\n",
           x, y, ridge_x, ridge_y, x_of(high_x),
           std::atan2(ridge_y - y, ridge_x - x) * 180 / std::numbers::pi, escaped(level.name),
-          level.gbps);
+          level.gbps, 8 + near / 2 * 150, near % 2 == 0 ? "-.4em" : "1.1em");
     }
     text_ +=
         fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.0f} GFLOP/s</text>\n",
@@ -385,7 +403,7 @@ class Page {
     for (double y = std::pow(10, std::ceil(std::log10(low_y))); y <= high_y; y *= 10) {
       text_ += fmt::format(
           "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
-          "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.3g}</text>\n",
+          "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>\n",
           left, right, y_of(y), left - 6, y_of(y) + 4, y);
     }
     text_ += fmt::format(

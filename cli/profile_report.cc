@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "session/print.h"
+#include "session/statistics.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

@@ -4,17 +4,22 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <ranges>
+#include <span>
 
 #include "arguments.h"
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "commands.h"
+#include "comparison.h"
 #include "loading.h"
 #include "model_inputs.h"
-#include "session/compare.h"
+#include "session/compare_runs.h"
 #include "session/output.h"
 #include "session/print.h"
 #include "session/ranking.h"
+#include "session/statistics.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -23,6 +28,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr size_t shown_elements = 8;
+constexpr size_t shown_differences = 20;
 constexpr int64_t json_elements = 1000;  // of an output that JSON holds whole
 
 struct RunCommand {
@@ -40,7 +46,10 @@ struct RunCommand {
  private:
   void check_output_form(const Session& session) const;
   std::vector<std::string> read_labels() const;
-  std::vector<std::pair<size_t, Value>> read_expected(const Loaded& loaded) const;
+  // The session that gives all that is expected, and how many of its outputs are those asked for.
+  Loaded load_for_expected();
+  void read_expected(const Loaded& loaded);
+  void compare_with_expected(const Loaded& loaded, const std::vector<Value>& outputs);
   std::vector<Value> run_all(const Session& session, const std::vector<NamedValue>& given);
   std::vector<std::string> write(const Session& session, const std::vector<Value>& outputs) const;
   int labelled_output(const Session& session, const std::vector<Value>& outputs) const;
@@ -51,6 +60,9 @@ struct RunCommand {
   std::vector<std::string> labels_;
   std::vector<double> times_;
   std::vector<std::string> files_;
+  std::vector<NamedValue> expected_;
+  std::optional<RunComparison> comparison_;
+  size_t asked_outputs_ = SIZE_MAX;  // what is told and written; the others are only compared
   std::vector<std::pair<size_t, Difference>> differences_;
   int labelled_ = -1;
 };
@@ -94,23 +106,75 @@ void RunCommand::check_output_form(const Session& session) const {
   }
 }
 
-std::vector<std::pair<size_t, Value>> RunCommand::read_expected(const Loaded& loaded) const {
-  std::vector<std::pair<size_t, Value>> expected;
-  if (expect.empty()) return expected;
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+bool has(const std::vector<ValueDescription>& list, const std::string& name) {
+  return std::ranges::find(list, name, &ValueDescription::name) != list.end();
+}
+
+// Files like those of the standard's test data: output_0.pb (or .npy), … in the model's order.
+bool is_test_data(const std::string& folder, const Session& session) {
+  for (size_t i = 0; i < session.outputs().size(); ++i) {
+    const std::string file = fmt::format("{}/output_{}", folder, i);
+    if (exists(file + ".pb") || exists(file + ".npy")) return true;
+  }
+  return false;
+}
+
+// Values that only nodes give to each other have to become outputs, where they are expected.
+Loaded RunCommand::load_for_expected() {
+  Loaded loaded = load(loading, all_outputs);
+  if (expect.empty()) return loaded;
+  if (!exists(expect)) fail_at(expect, ErrorCode::unreadable, "no such file or folder");
+  if (is_test_data(expect, loaded.session) || all_outputs) return loaded;
+  const std::vector<NamedValue> expected =
+      read_run(expect, &loaded.model, loaded.session.outputs());
+  const bool any_inside = std::ranges::any_of(expected, [&](const NamedValue& value) {
+    return !has(loaded.session.outputs(), value.first) &&
+           !has(loaded.session.inputs(), value.first);
+  });
+  if (!any_inside) return loaded;
+  asked_outputs_ = loaded.session.outputs().size();
+  return load(loading, true);
+}
+
+void RunCommand::read_expected(const Loaded& loaded) {
+  if (expect.empty()) return;
   const auto& outputs = loaded.session.outputs();
-  const auto exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; };
+  if (!is_test_data(expect, loaded.session)) {
+    expected_ = read_run(expect, &loaded.model, outputs);
+    // Dumps often hold the inputs, too.
+    std::erase_if(expected_, [&](const NamedValue& value) {
+      return has(loaded.session.inputs(), value.first) && !has(outputs, value.first);
+    });
+    if (std::ranges::none_of(expected_, [&](const NamedValue& v) { return has(outputs, v.first); }))
+      fail_at(expect, ErrorCode::bad_input,
+              "has no value of a name that the run gives; the model's outputs are: {}",
+              fmt::join(outputs | std::views::transform(&ValueDescription::name), ", "));
+    return;
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (const char* kind : {"pb", "npy"}) {
       const std::string path = fmt::format("{}/output_{}.{}", expect, i, kind);
       if (!exists(path)) continue;
-      expected.emplace_back(i, read_value_file(path, loaded.model, outputs[i]));
+      expected_.emplace_back(outputs[i].name, read_value_file(path, loaded.model, outputs[i]));
       break;
     }
   }
-  if (!exists(expect)) fail_at(expect, ErrorCode::unreadable, "no such folder");
-  if (expected.empty())
-    fail_at(expect, ErrorCode::bad_input, "has no output_0.pb or output_0.npy to compare with");
-  return expected;
+}
+
+void RunCommand::compare_with_expected(const Loaded& loaded, const std::vector<Value>& outputs) {
+  if (expect.empty()) return;
+  const auto& descriptions = loaded.session.outputs();
+  std::vector<NamedValue> made;
+  for (const size_t i : making_order(loaded.model, descriptions))
+    made.emplace_back(descriptions[i].name, outputs[i]);
+  comparison_ = compare_runs(made, expected_, {.tolerance = tolerance, .all_expected = true});
+  for (const ComparedValue& value : comparison_->values) {
+    const auto at = std::ranges::find(descriptions, value.name, &ValueDescription::name);
+    if (at != descriptions.end())
+      differences_.emplace_back(static_cast<size_t>(at - descriptions.begin()), value.difference);
+  }
 }
 
 std::vector<Value> RunCommand::run_all(const Session& session,
@@ -131,7 +195,7 @@ std::vector<std::string> RunCommand::write(const Session& session,
                                            const std::vector<Value>& outputs) const {
   if (output.empty()) return {};
   if (!output.ends_with(".npz")) return write_output_folder(output, outputs);
-  write_output_npz(output, session.outputs(), outputs);
+  write_output_npz(output, std::span(session.outputs()).first(outputs.size()), outputs);
   return {};
 }
 
@@ -157,23 +221,21 @@ int RunCommand::run() {
   inputs.parse();
   loading.seed = inputs.seed();
   labels_ = read_labels();
-  const Loaded loaded = load(loading, all_outputs);
+  const Loaded loaded = load_for_expected();
   check_output_form(loaded.session);
   const std::vector<NamedValue> given = inputs.values(loaded.model, loaded.session.inputs());
-  const auto expected = read_expected(loaded);
-  const std::vector<Value> outputs = run_all(loaded.session, given);
+  read_expected(loaded);
+  std::vector<Value> outputs = run_all(loaded.session, given);
+  compare_with_expected(loaded, outputs);
+  outputs.resize(std::min(outputs.size(), asked_outputs_));
   labelled_ = labelled_output(loaded.session, outputs);
   files_ = write(loaded.session, outputs);
-  for (const auto& [index, value] : expected)
-    differences_.emplace_back(index, compare(outputs[index], value, tolerance));
   if (as_json) {
     print_json(loaded, outputs);
   } else {
     print_text(loaded, outputs);
   }
-  const bool agree = std::all_of(differences_.begin(), differences_.end(),
-                                 [](const auto& d) { return d.second.agree; });
-  return agree ? ok : findings;
+  return !comparison_ || comparison_->agree() ? ok : findings;
 }
 
 std::string RunCommand::answer_name(int64_t index) const {
@@ -213,6 +275,8 @@ void RunCommand::print_text(const Loaded& loaded, const std::vector<Value>& outp
     }
   }
   if (output.ends_with(".npz")) text += fmt::format("written to {}\n", printable(output));
+  if (comparison_ && (!comparison_->agree() || comparison_->values.size() > outputs.size()))
+    text += "beside " + printable(expect) + ": " + comparison_text(*comparison_, shown_differences);
   emit(text);
 }
 
@@ -254,6 +318,7 @@ void RunCommand::print_json(const Loaded& loaded, const std::vector<Value>& outp
     report["outputs"].push_back(std::move(one));
   }
   if (output.ends_with(".npz")) report["file"] = output;
+  if (comparison_) report["comparison"] = to_json(*comparison_);
   emit_json(report);
 }
 
@@ -267,9 +332,11 @@ void add_run(CLI::App& app, Action& action) {
   run->add_option("-o,--output", command->output,
                   "Write the outputs: a folder (output_0.npy, …), or FILE.npz")
       ->type_name("DIR|NPZ");
-  run->add_option("--expect", command->expect,
-                  "Compare with output_0.pb or .npy, … of a folder; exit 1 where they differ")
-      ->type_name("DIR");
+  run->add_option(
+         "--expect", command->expect,
+         "Compare with output_0.pb or .npy, … of a folder, or with the values of an .npz or "
+         "a folder by their names; exit 1 where they differ")
+      ->type_name("DIR|NPZ");
   run->add_option("--rtol", command->tolerance.relative,
                   "Of --expect: allowed share of the expected value (1e-3; more for coarse types)")
       ->type_name("X");

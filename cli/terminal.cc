@@ -62,6 +62,7 @@ std::string grouped(int64_t number) {
 }
 
 std::string milliseconds(double ms) {
+  if (ms < 1) return fmt::format("{:.{}f} µs", 1000 * ms, ms < 0.01 ? 2 : ms < 0.1 ? 1 : 0);
   return fmt::format("{:.{}f} ms", ms, ms < 10 ? 2 : ms < 100 ? 1 : 0);
 }
 
@@ -85,12 +86,6 @@ std::string origin_text(const std::string& origin, std::vector<std::string> sour
     if (tail(sources[i]) == tail(sources[i + 1])) sources[i].resize(sources[i].size() - length);
   }
   return "from " + listed(sources, most);
-}
-
-double median(std::vector<double> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  const size_t middle = numbers.size() / 2;
-  return numbers.size() % 2 == 1 ? numbers[middle] : (numbers[middle - 1] + numbers[middle]) / 2;
 }
 
 Progress::Progress(std::string what) : what_(std::move(what)) {

@@ -27,7 +27,7 @@ std::string text_of(const nlohmann::ordered_json& json);
 // "sardonyx: warning: …" on standard error.
 void warn(std::string_view text);
 
-// "1,234,567"; "12.3 ms"; "45.6 MB"; "1.23 GFLOP".
+// "1,234,567"; "12.3 ms" ("45 µs" below one); "45.6 MB"; "1.23 GFLOP".
 std::string grouped(int64_t number);
 std::string milliseconds(double ms);
 std::string bytes_text(double bytes);
@@ -38,9 +38,6 @@ std::string flops_text(double flops);
 std::string origin_text(const std::string& origin, std::vector<std::string> sources,
                         size_t most = SIZE_MAX);
 constexpr size_t most_sources_shown = 6;
-
-// `numbers` is not empty.
-double median(std::vector<double> numbers);
 
 // Says on a line of its own, when standard error is a terminal and the work takes long, what is
 // being done. The line is gone when this is destroyed.

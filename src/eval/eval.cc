@@ -1,11 +1,14 @@
 #include "eval/eval.h"
 
+#include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
+#include "ir/walk.h"
 
 namespace sardonyx::eval {
 namespace {
@@ -132,6 +135,32 @@ void infer_from_values(InferredNode& inferred, const ir::Node& node, const infer
   inferred.outputs = infer::infer_node(node, binding, inferred.given, findings, &subgraph);
 }
 
+// The same without the elements, as a plan knows its values: what is wrong with elements is then
+// the kernel's to say. False where shapes alone do not tell those of the outputs.
+bool infer_from_shapes(InferredNode& inferred, const ir::Node& node, const infer::Binding& binding,
+                       std::span<const Value> inputs) {
+  if (ir::has_graphs(node)) return false;
+  std::vector<ops::Constraint> constraints;
+  infer::Findings findings{&inferred.symbols, &constraints, {}};
+  inferred.inputs.resize(inputs.size());
+  inferred.given.assign(inputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind() == Value::Kind::none) continue;
+    inferred.inputs[i] = Known::of(Known::of(inputs[i]).type);
+    inferred.given[i] = &inferred.inputs[i];
+  }
+  try {
+    inferred.outputs = infer::infer_node(node, binding, inferred.given, findings, nullptr);
+  } catch (const Error&) {
+    return false;
+  }
+  return std::ranges::all_of(inferred.outputs, [](const Known& output) {
+    return output.type.is_tensor() && output.type.shape &&
+           std::ranges::all_of(*output.type.shape,
+                               [](const ir::Dim& dim) { return dim.is_constant(); });
+  });
+}
+
 // Nothing is packed for a single run: prepare sees types only, as for values that change. Internal
 // operators may ask for constants, which fusion gave them.
 std::unique_ptr<ops::Step> prepare_step(InferredNode& inferred, const ir::Node& node,
@@ -184,7 +213,15 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
                             Environment& environment, const Options& options) {
   const infer::Binding binding = infer::bind_node(node);
   InferredNode inferred;
-  infer_from_values(inferred, node, binding, inputs, frame);
+  std::exception_ptr refusal;  // of these values; the shapes alone may do
+  try {
+    infer_from_values(inferred, node, binding, inputs, frame);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_model) throw;
+    refusal = std::current_exception();
+    inferred = {};
+    if (!infer_from_shapes(inferred, node, binding, inputs)) std::rethrow_exception(refusal);
+  }
   ops::PackCache packs;
   ops::PrepareServices services;
   services.packs = &packs;
@@ -193,7 +230,9 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
     return std::make_unique<PlainGraph>(graph, frame, options);
   };
   const std::unique_ptr<ops::Step> step = prepare_step(inferred, node, binding, services);
-  return run_step(*step, node, inputs, inferred.outputs, environment);
+  std::vector<Value> outputs = run_step(*step, node, inputs, inferred.outputs, environment);
+  if (refusal) std::rethrow_exception(refusal);
+  return outputs;
 }
 
 std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment,

@@ -69,9 +69,8 @@ void bind_sizes(BindContext& bind, State& s, const Settings& settings) {
   const auto c = bind.in_shape(2);
   const int64_t rows = c.size() > 1 ? c[0] : 1, columns = c.empty() ? 1 : c.back();
   if ((rows != 1 && rows != s.M) || (columns != 1 && columns != s.N)) {
-    throw Error(
-        ErrorCode::run_failed,
-        fmt::format("Gemm: C of shape {} does not broadcast to [{},{}]", to_string(c), s.M, s.N));
+    throw Error(ErrorCode::bad_input,
+                fmt::format("C of shape {} does not broadcast to [{},{}]", to_string(c), s.M, s.N));
   }
   s.c_row = rows == 1 ? 0 : columns, s.c_column = columns == 1 ? 0 : 1;
   if (columns == s.N) {

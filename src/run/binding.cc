@@ -5,8 +5,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "infer/conversion_advice.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
+#include "ir/walk.h"
 #include "run/arena.h"
 #include "run/context.h"
 
@@ -77,10 +79,12 @@ bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* co
     }
     const Tensor& raw = given.tensor();
     if (v.known.type.is_tensor() && v.known.type.element != raw.element_type()) {
-      throw ShapeMismatch(ErrorCode::bad_input,
-                          fmt::format("holds {}, the model takes {}", name_of(raw.element_type()),
-                                      v.known.type.to_string()),
-                          fmt::format("input '{}'", v.name));
+      throw ShapeMismatch(
+          ErrorCode::bad_input,
+          fmt::format("holds {}, the model takes {}{}", name_of(raw.element_type()),
+                      v.known.type.to_string(),
+                      infer::conversion_advice(raw.element_type(), v.known.type.element)),
+          fmt::format("input '{}'", v.name));
     }
     if (raw.element_type() != ElementType::string) given = Value(ir::aligned(raw));
     const Tensor& tensor = given.tensor();
@@ -134,6 +138,7 @@ void Context::evaluate_dims(const Segment& segment) {
       const auto size = dim.evaluate(sizes_);
       if (!size || *size < 0) {
         const int step = v.made_by;
+        if (step >= 0) refuse_shapes(step);
         fail_at(step < 0 ? fmt::format("value '{}'", v.name) : ir::place_of(*this->step(step).node),
                 ErrorCode::bad_input,
                 "these input shapes leave dimension {} of '{}' ({}) without a sound size{}", d,
@@ -151,6 +156,45 @@ void Context::evaluate_dims(const Segment& segment) {
   }
 }
 
+// Says what an operator has against the shapes at hand, where its inference does: it names both
+// with their numbers.
+void Context::refuse_shapes(int index) {
+  const PlanStep& step = this->step(index);
+  if (step.node->domain == "sardonyx" || ir::has_graphs(*step.node)) return;
+  ir::SymbolTable symbols;
+  std::vector<ops::Constraint> constraints;
+  const infer::Findings findings{&symbols, &constraints, {}};
+  const size_t own = step.node->inputs.size();
+  std::vector<Known> known(own);
+  std::vector<const Known*> pointers(own, nullptr);
+  for (size_t i = 0; i < own; ++i) {
+    const int input = step.inputs[i];
+    if (input < 0) continue;
+    known[i] = value(input).known;
+    known[i].elements = nullptr;
+    if (value(input).has_rank() && known[i].type.is_tensor()) {
+      const int64_t* dims = dims_of(input);
+      for (size_t d = 0; d < known[i].type.shape->size(); ++d)
+        (*known[i].type.shape)[d] = ir::Dim(dims[d]);
+    }
+    pointers[i] = &known[i];
+  }
+  try {
+    infer::infer_node(*step.node, step.binding, pointers, findings, nullptr);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::bad_input, error.message(),
+                error.location().empty() ? ir::place_of(*step.node) : error.location());
+  }
+}
+
+namespace {
+
+std::string size_text(const ir::Dim& dim, int64_t size) {
+  return dim.is_constant() ? std::to_string(size) : fmt::format("{} is {}", dim.to_string(), size);
+}
+
+}  // namespace
+
 void Context::check_constraints(const Segment& segment) {
   for (const ops::Constraint& c : segment.constraints) {
     if (c.a.is_indefinite() || c.b.is_indefinite()) {
@@ -166,8 +210,7 @@ void Context::check_constraints(const Segment& segment) {
       case ops::Constraint::Kind::broadcast: holds = *a == *b || *a == 1 || *b == 1; break;
     }
     if (!holds)
-      fail(ErrorCode::bad_input, "{}: {} is {}, {} is {}", c.message, c.a.to_string(), *a,
-           c.b.to_string(), *b);
+      fail(ErrorCode::bad_input, "{}: {}, {}", c.message, size_text(c.a, *a), size_text(c.b, *b));
   }
 }
 

@@ -37,6 +37,7 @@ class Context {
   // Evaluates sizes, checks constraints, lays out memory and binds the steps of a segment.
   void bind_segment(size_t index, eval::Environment& environment);
   void evaluate_dims(const Segment& segment);
+  void refuse_shapes(int index);
   void check_constraints(const Segment& segment);
   void lay_out(const Segment& segment, size_t index, eval::Environment& environment);
   bool is_in_arena(int value) const;

@@ -132,6 +132,12 @@ int64_t checked_target(const ir::Model& model, int64_t asked) {
             "converted to newer versions only",
             newest, own_opset(model));
   }
+  if (asked > 0 && target < own_opset(model)) {
+    fail_at(model.path, ErrorCode::bad_input,
+            "the model's opset is {}, and nodes are only carried up to newer opsets, not down to "
+            "{}: the opset to convert to must be in [{}, {}]",
+            own_opset(model), asked, own_opset(model), newest);
+  }
   if (target < own_opset(model) || target > newest) {
     fail_at(model.path, ErrorCode::bad_input,
             "the opset to convert to must be in [{}, {}], from the model's own to the newest; got "

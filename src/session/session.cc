@@ -16,6 +16,7 @@
 #include "rewrite/lower.h"
 #include "rewrite/simplify.h"
 #include "run/plan.h"
+#include "session/given_inputs.h"
 #include "session/model.h"
 #include "session/profile.h"
 
@@ -84,6 +85,16 @@ int checked_threads(int count) {
 
 }  // namespace
 
+namespace {
+
+// In a run of a model that could be planned, what a node's rules refuse are the values it met.
+void blame_inputs(const Error& error) {
+  if (error.code() == ErrorCode::invalid_model)
+    throw Error(ErrorCode::bad_input, error.message(), error.location());
+}
+
+}  // namespace
+
 Threads::Threads(int count) : pool_(std::make_shared<ThreadPool>(checked_threads(count))) {}
 int Threads::count() const { return pool_->threads(); }
 
@@ -128,6 +139,8 @@ struct Session::Implementation {
   SizedPlans::SizedPlan plan_of(const Variant& variant, std::span<const Value> given) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
+  // Throws Error where a graph of nodes can't be planned, whatever it is given.
+  void require_plan(const ir::Graph& given) const;
 };
 
 Session::Implementation::SharedChosen Session::Implementation::choose(
@@ -234,18 +247,46 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   environment.memory_limit = run_options.memory_limit;
   if (variant.sized && environment.is_watched()) environment.check_cancelled();
   if (const auto plan = plan_of(variant, given).plan) {
-    if (run_options.profile != nullptr) {
-      run_profiled(plan, given, made, environment, *run_options.profile);
-    } else {
-      plan->run(given, {}, made, environment);
+    try {
+      if (run_options.profile != nullptr) {
+        run_profiled(plan, given, made, environment, *run_options.profile);
+      } else {
+        plan->run(given, {}, made, environment);
+      }
+    } catch (const Error& error) {
+      blame_inputs(error);
+      throw;
     }
     return;
   }
+  std::vector<const ValueDescription*> wanted;
+  for (const std::string& name : variant.input_names)
+    wanted.push_back(&*std::ranges::find(inputs, name, &ValueDescription::name));
+  check_given(wanted, given);
   eval::Frame frame;
   for (size_t i = 0; i < given.size(); ++i)
     frame.set(variant.input_names[i], ir::aligned(given[i]));
-  std::vector<Value> results = eval::run_graph(variant.graph, frame, environment);
+  std::vector<Value> results;
+  try {
+    results = eval::run_graph(variant.graph, frame, environment);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::invalid_model) require_plan(variant.graph);
+    blame_inputs(error);
+    throw;
+  }
   for (size_t i = 0; i < made.size() && i < results.size(); ++i) made[i] = std::move(results[i]);
+}
+
+// A run without a plan meets what is wrong with the model itself only now.
+void Session::Implementation::require_plan(const ir::Graph& given) const {
+  ir::Graph graph = given;
+  ops::PackCache packs;
+  if (SizedPlans::of(graph, {.packs = &packs, .fuse = false, .exact = options.exact}, *pool))
+    return;
+  rewrite::simplify(graph, {.pool = pool.get(), .fuse = false});
+  const run::PlanServices services{&packs, options.exact};
+  const run::Plan plan(std::move(graph), std::span<const ops::Known>(),
+                       std::vector<std::pair<std::string, ops::Known>>(), services);
 }
 
 Session::Session(const std::string& path, const SessionOptions& options)

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/fail.h"
+#include "wire/type_names.h"
 
 namespace sardonyx::wire {
 namespace {
@@ -279,7 +280,26 @@ std::string Scanner::found() {
 
 void Scanner::expected(std::string_view what) {
   const std::string seen = found();  // moves to the token
-  error_at(position_, fmt::format("expected {}; found {}", what, seen));
+  error_at(position_, fmt::format("expected {}; found {}{}", what, seen, type_advice()));
+}
+
+// Types by names that the syntax does not have, at the token or just before it: they are read as
+// names of something else, and what follows them then makes no sense.
+std::string Scanner::type_advice() {
+  size_t begin = position_;
+  while (begin > 0 && is_space(text_[begin - 1])) --begin;
+  const size_t end = begin;
+  while (begin > 0 && (is_letter(text_[begin - 1]) || is_digit(text_[begin - 1]))) --begin;
+  size_t before = begin;
+  while (before > 0 && is_space(text_[before - 1])) --before;
+  // Behind ':' stands the kind of an attribute.
+  const bool is_kind = before > 0 && text_[before - 1] == ':';
+  for (const std::string_view word :
+       {peek_identifier(), is_kind ? std::string_view() : text_.substr(begin, end - begin)}) {
+    const std::string_view meant = type_meant_by(word);
+    if (!meant.empty()) return fmt::format("; the type '{}' is written '{}' here", word, meant);
+  }
+  return {};
 }
 
 namespace {

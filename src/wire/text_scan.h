@@ -74,6 +74,7 @@ class Scanner {
   std::string escaped_string(std::string_view what);
   char escape(std::string_view what);
   std::string found();
+  std::string type_advice();
 
   std::string_view text_;
   size_t position_ = 0;
