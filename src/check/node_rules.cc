@@ -1,5 +1,6 @@
 // Rules of nodes: which operator one binds to, and whether it has what the operator asks for.
 #include <algorithm>
+#include <array>
 
 #include "check/context.h"
 
@@ -152,6 +153,14 @@ void check_side(Context& context, const Where& where, const Side& side,
 
 // ---- attributes
 
+// Lists of windows, one entry for each axis: that one is left out says what no entries would.
+bool lies_empty(const schema::Attribute& formal, const ir::Attribute& attribute) {
+  constexpr std::array<std::string_view, 6> lists = {
+      "dilations", "kernel_shape", "output_padding", "output_shape", "pads", "strides"};
+  return formal.kind == ir::AttributeKind::ints && attribute.ints.empty() &&
+         attribute.ref_attr_name.empty() && std::ranges::find(lists, formal.name) != lists.end();
+}
+
 void check_signature_attributes(Context& context, const Where& where,
                                 const schema::Signature& signature) {
   Report& report = context.report;
@@ -169,6 +178,10 @@ void check_signature_attributes(Context& context, const Where& where,
       report("D-23", place, advice, "{} of version {} has no such attribute", node.op_type,
              signature.since);
       continue;
+    }
+    if (lies_empty(*formal, attribute)) {
+      report.lax("D-10", place, "leave it out",
+                 "it has an entry for each spatial axis; the list is empty");
     }
     const ir::AttributeKind kind = attribute.effective_kind();
     const auto wanted = static_cast<ir::AttributeKind>(formal->kind);

@@ -1,15 +1,17 @@
 // Inference of one node.
+#include <algorithm>
 #include <forward_list>
 
 #include "base/fail.h"
-#include "ir/origin.h"
 #include "base/small_vector.h"
 #include "infer/charge.h"
 #include "infer/evaluations.h"
 #include "infer/infer.h"
 #include "infer/signature_check.h"
 #include "infer/unknowns.h"
+#include "ir/origin.h"
 #include "ops/custom.h"
+#include "ops/objections.h"
 
 namespace sardonyx::infer {
 namespace {
@@ -57,6 +59,34 @@ class Resolved {
   std::forward_list<Known> copies_;
 };
 
+bool is_fixed(const std::optional<ir::Dims>& shape) {
+  return shape && std::ranges::all_of(*shape, &ir::Dim::is_constant);
+}
+
+// Sizes that fixed inputs make, and that no tensor can have.
+void object_to_overflows(const ops::InferContext& context, std::span<const Known* const> inputs,
+                         std::span<const Known> outputs) {
+  for (const Known* input : inputs) {
+    if (input == nullptr || !is_fixed(input->type.shape) ||
+        (input->elements && !std::ranges::all_of(*input->elements, &ir::Dim::is_constant)))
+      return;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& shape = outputs[i].type.shape;
+    if (!shape) continue;
+    int64_t product = 1;
+    bool overflows = false, is_empty = false;
+    for (const ir::Dim& dim : *shape) {
+      const auto size = dim.value();
+      overflows |=
+          dim.is_indefinite() || (size && __builtin_mul_overflow(product, *size, &product));
+      is_empty |= size == 0;
+    }
+    if (overflows && !is_empty)
+      ops::object(context, "the sizes of output {} do not fit 63 bits", i);
+  }
+}
+
 // Infers the node from these inputs as they are.
 void infer_from(std::span<const Known* const> inputs, const ir::Node& node, const Binding& binding,
                 const Findings& findings, const ops::InferSubgraph* subgraph,
@@ -73,6 +103,7 @@ void infer_from(std::span<const Known* const> inputs, const ir::Node& node, cons
   if (binding.op->infer == nullptr) context.fail(ErrorCode::unsupported, "has no inference");
   ++evaluated;
   binding.op->infer(context);
+  if (ops::wants_objections()) object_to_overflows(context, inputs, outputs);
   context.settle_outputs();
   for (Known& output : outputs) {
     if (findings.thorough) name_elements(output, *findings.symbols);

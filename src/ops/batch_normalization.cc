@@ -5,12 +5,17 @@
 #include "kernels/convert/cast.h"
 #include "kernels/rows/normalize.h"
 #include "ops/families/wide.h"
+#include "ops/objections.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
 void infer(InferContext& ctx) {
+  const int made = ctx.attr_int("training_mode", 0) != 0 ? 3 : 1;
+  if (ctx.output_count() > 1 && ctx.output_count() != made)
+    object(ctx, "training_mode {} gives {} output{}; the node names {}",
+           ctx.attr_int("training_mode", 0), made, made == 1 ? "" : "s", ctx.output_count());
   ctx.set(0, ctx.type(0));
   const auto& x = ctx.shape(0);
   if (x && x->empty()) ctx.fail("X must have at least a batch dimension");

@@ -43,6 +43,7 @@ std::unique_ptr<Step> prepare_expand(PrepareContext& ctx) {
 }
 
 void infer_tile(InferContext& ctx) {
+  want_rank(ctx, 1, 1);
   const ElementType type = ctx.element(0);
   const auto& in = ctx.shape(0);
   const auto repeats = values_of(ctx, 1);

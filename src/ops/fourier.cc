@@ -178,8 +178,10 @@ void upgrade_dft(UpgradeContext& ctx) {
 }
 
 void infer_stft(InferContext& ctx) {
-  require_one(ctx, 1);
-  require_one(ctx, 3);
+  for (const int i : {1, 3}) {
+    require_one(ctx, i);
+    want_rank(ctx, i, 0);
+  }
   const auto& x = ctx.shape(0);
   const std::optional<Dim> step = scalar(ctx, 1);
   if (step) require_positive(ctx, *step, "frame_step");

@@ -7,6 +7,7 @@
 #include "kernels/rows/normalize.h"
 #include "ops/families/axis.h"
 #include "ops/families/wide.h"
+#include "ops/objections.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -36,6 +37,9 @@ void check_parameter(InferContext& ctx, int i, const Dims& x) {
 void infer_layer(InferContext& ctx) {
   ctx.set(0, ctx.type(0));
   const auto stash = static_cast<ElementType>(ctx.attr_int("stash_type", 1));
+  if (!is_floating(stash))
+    object(ctx, "stash_type must be an element type of numbers with a fraction; got {}",
+           ctx.attr_int("stash_type", 1));
   const auto& x = ctx.shape(0);
   if (!x) {
     for (const int i : {1, 2}) ctx.set(i, ValueType::tensor(stash));

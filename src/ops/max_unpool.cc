@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "kernels/move/strided.h"
 #include "kernels/pool/pool.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/wide.h"
 #include "ops/families/window.h"
 #include "ops/operator.h"
@@ -39,6 +40,7 @@ void infer(InferContext& ctx) {
   for (size_t i = 0; i + 2 < x->size(); ++i)
     y.push_back(max(pooled_from(window, i, (*x)[i + 2]), 0));
   if (ctx.has_input(2)) {
+    want_rank(ctx, 2, 1);
     const Dims* asked = ctx.elements(2);
     if (asked && asked->size() != x->size())
       ctx.fail("output_shape must have one entry for each of the {} dimensions of X; got {}",

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
 #include "kernels/move/arrange.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/moving.h"
 
 namespace sardonyx::ops {
@@ -60,6 +61,8 @@ void infer(InferContext& ctx) {
   if (const auto& values = ctx.shape(2); values && values->size() == 1)
     ctx.require_equal(values->front(), 2, "values must hold [off, on]");
   const Dim depth = depth_of(ctx);
+  if (ctx.rank(1).value_or(0) > 1) want_rank(ctx, 1, 0);
+  want_rank(ctx, 2, 1);
   ctx.require_at_least(depth, 0, "depth");
   const auto& in = ctx.shape(0);
   if (!in) {

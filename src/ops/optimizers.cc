@@ -4,6 +4,7 @@
 
 #include "kernels/elementwise/optimizer.h"
 #include "ops/families/element_counts.h"
+#include "ops/objections.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -42,6 +43,9 @@ void infer_with(InferContext& ctx, int averages) {
   require_one(ctx, 0);
   require_one(ctx, 1);
   const Layout layout = layout_of(ctx, averages);
+  if (ctx.output_count() != layout.out * layout.count)
+    object(ctx, "{} parameters give {} outputs; the node names {}", layout.count,
+           layout.out * layout.count, ctx.output_count());
   for (const int i : {0, 1}) {
     if (const auto count = ctx.type(i).element_count())
       ctx.require_equal(*count, Dim(1), "R and T must be one number each");

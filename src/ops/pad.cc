@@ -40,6 +40,7 @@ void infer(InferContext& ctx) {
   const ElementType type = ctx.element(0);
   const auto& in = ctx.shape(0);
   mode_of(ctx);
+  want_rank(ctx, 1, 1);
   if (!in) {
     // Without axes all are padded, before and after.
     const auto count = ctx.has_input(3) ? std::nullopt : length_of(ctx, 1);

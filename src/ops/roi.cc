@@ -1,5 +1,6 @@
 // RoiAlign and MaxRoiPool.
 #include "kernels/sample/roi.h"
+#include "ops/families/element_counts.h"
 
 #include "ops/families/product.h"
 #include "ops/families/wide.h"
@@ -52,6 +53,7 @@ void infer(InferContext& ctx) {
     ctx.require_equal((*rois)[1], Dim(columns),
                       "rois must have four coordinates (MaxRoiPool: after the batch index)");
   }
+  if (columns == 4) want_rank(ctx, 2, 1);
   std::optional<Dim> regions = rois ? std::optional((*rois)[0]) : std::nullopt;
   const auto indices = columns == 4 ? ctx.type(2).element_count() : std::nullopt;
   if (indices && regions)

@@ -7,6 +7,7 @@
 #include "ops/families/held_count.h"
 #include "ops/families/memory.h"
 #include "ops/families/moving.h"
+#include "ops/objections.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -215,7 +216,19 @@ Dim largest_part(const InferContext& ctx, const Dim& whole) {
   return bound.is_indefinite() || bound.depends_on_run() ? whole : bound;
 }
 
+// What the run refuses, or the standard alone.
+void object_to_parts(const InferContext& ctx) {
+  const auto split = ctx.integers(1);
+  if (!split || split->empty()) return;
+  if (ctx.rank(1).value_or(0) > 1) object(ctx, "split must be one number or a list of them");
+  const bool one = ctx.rank(1) == 0;
+  const int64_t least = *std::ranges::min_element(*split);
+  if (one && least < 1) object(ctx, "split must be 1 or more; got {}", least);
+  if (!one && least < 0) object(ctx, "sizes in split must not be negative; got {}", least);
+}
+
 void infer_split(InferContext& ctx) {
+  object_to_parts(ctx);
   ValueType item = ctx.type(0);
   if (item.shape) {
     const auto at = static_cast<size_t>(

@@ -2,6 +2,7 @@
 #include "kernels/rows/softmax.h"
 
 #include "ops/families/axis.h"
+#include "ops/objections.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -9,6 +10,7 @@ namespace {
 
 void infer(InferContext& ctx) {
   if (const auto rank = ctx.rank(0)) {
+    if (*rank == 0) object(ctx, "the input must have at least one dimension; it is a scalar");
     const int64_t axis = ctx.attr_int("axis", -1);
     if (*rank > 0 || (axis != 0 && axis != -1)) ctx.normalized_axis(axis, *rank);
   }

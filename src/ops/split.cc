@@ -3,6 +3,7 @@
 #include <array>
 
 #include "ops/families/moving.h"
+#include "ops/objections.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -13,6 +14,10 @@ Dims equal_parts(InferContext& ctx, const Dim& size) {
   if (parts != ctx.output_count()) {
     ctx.fail("num_outputs must be the number of outputs, {}; got {}", ctx.output_count(), parts);
   }
+  if (const auto number = size.value();
+      number && *number % parts != 0 && !ctx.has_attribute("num_outputs"))
+    object(ctx, "{} cannot be cut into {} equal parts; input 'split' can give their sizes", *number,
+           parts);
   if (const auto each = exact_div(size, parts)) return Dims(static_cast<size_t>(parts), *each);
   const Dim each = ceil_div(size, parts);
   const Dim last = size - Dim(parts - 1) * each;

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "ops/families/axis.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/moving.h"
 #include "ops/operator.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 void infer(InferContext& ctx) {
   ctx.set(0, ctx.type(0));
+  want_rank(ctx, 2, 1);
   const auto& cache = ctx.shape(0);
   const auto& update = ctx.shape(1);
   if (!cache) return;

@@ -2,6 +2,7 @@
 #include "kernels/rows/scan.h"
 #include "ops/families/axis.h"
 #include "ops/families/declared_int32.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
 
@@ -12,6 +13,7 @@ void infer(InferContext& ctx) {
   const auto& x = ctx.shape(0);
   if (const auto count = ctx.type(1).element_count())
     ctx.require_equal(*count, Dim(1), "K must be one number");
+  want_rank(ctx, 1, 1);
   if (!x) {
     ctx.set(0, ValueType::tensor(ctx.element(0)));
     ctx.set(1, ValueType::tensor(ElementType::int64));

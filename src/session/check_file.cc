@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -15,6 +16,7 @@
 #include "infer/infer.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
+#include "ops/objections.h"
 #include "rewrite/lower.h"
 #include "sardonyx/error.h"
 #include "schema/schema.h"
@@ -55,7 +57,9 @@ class Findings {
   Findings(std::vector<Diagnostic>& list, const check::Options& options)
       : list_(list), options_(options) {}
 
-  void add(std::string_view id, std::string place, std::string message, std::string advice = {}) {
+  // `runs`: what is found keeps nothing from running, and is an error for the strict profile only.
+  void add(std::string_view id, std::string place, std::string message, std::string advice = {},
+           bool runs = false) {
     if (options_.profile == check::Profile::runnable) return;
     // A body that is inferred in several rounds reports the same each time.
     if (!told_.insert(fmt::format("{} {}: {}", id, place, message)).second) return;
@@ -63,8 +67,9 @@ class Findings {
       if (known.id != id || ++counts_[id] > options_.max_diagnostics) continue;
       Diagnostic& finding = list_.emplace_back();
       finding.rule = known.id;
-      const Level level =
-          options_.profile == check::Profile::strict ? known.strict : known.standard;
+      const bool strict = options_.profile == check::Profile::strict;
+      Level level = strict ? known.strict : known.standard;
+      if (runs && !strict) level = std::min(level, Level::warning);
       finding.severity = level == Level::error     ? Severity::error
                          : level == Level::warning ? Severity::warning
                                                    : Severity::info;
@@ -222,6 +227,9 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
         "D-13", nodes.place(node, error.location().empty() ? ir::identify(node) : error.location()),
         error.message());
   };
+  const ops::ObjectionListener listener([&](const ir::Node& node, const std::string& message) {
+    findings.add("D-13", nodes.place(node, ir::place_of(node)), message, {}, true);
+  });
   inference.disagreement = [&](const infer::Disagreement& found) {
     if (!found.contradiction) return;
     findings.add(found.of_shapes ? "G-20" : "SH-17", found.node,
@@ -236,6 +244,16 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
   infer::enter(graph, scope, inference);
   infer::infer_graph(graph, scope, inference);
   check_unmade_outputs(*model.graph, scope, inference);
+}
+
+// Whether there is an error of a rule that models must keep to run: lowering relies on those.
+bool keeps_from_running(const std::vector<Diagnostic>& found) {
+  return std::ranges::any_of(found, [](const Diagnostic& finding) {
+    if (finding.severity != Severity::error) return false;
+    const auto rules = check::rules();
+    const auto rule = std::ranges::find(rules, finding.rule, &check::Rule::id);
+    return rule == rules.end() || rule->runnable == Level::error;
+  });
 }
 
 // ---- external data
@@ -289,7 +307,7 @@ std::vector<Diagnostic> check_model(ir::Model model, const CheckFileOptions& opt
            documented.speaks_of(finding.place.graph, finding.place.node_index);
   });
   const bool strict = options.rules.profile == check::Profile::strict;
-  const bool sound = !check::has_errors(found);
+  const bool sound = !keeps_from_running(found);
   if ((options.full || strict) && sound) check_types(model, custom, findings);
   if (options.data || strict) check_data(std::move(model), options, findings);
   return found;

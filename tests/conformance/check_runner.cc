@@ -65,10 +65,11 @@ int main(int argc, char** argv) {
   CLI::App app("Checks many models in one process");
   bool standard = false;
   std::string folder = ".";
-  app.add_flag("--standard", standard, "By the standard profile instead of the strict one");
+  app.add_flag("--standard", standard, "By the standard profile, with inference, instead of the strict one");
   app.add_option("--folder", folder, "Where external data lies");
   CLI11_PARSE(app, argc, argv);
   CheckFileOptions options;
+  options.full = true;
   options.rules.profile = standard ? check::Profile::standard : check::Profile::strict;
   std::vector<char> bytes;
   for (size_t number = 0; read_next(bytes); ++number)

@@ -257,9 +257,8 @@ def operator_bases(most: int = 2) -> dict[str, onnx.ModelProto]:
                 model.graph.input.remove(info)
         for output in model.graph.output:
             if output.type.HasField("tensor_type"):
-                output.type.tensor_type.ClearField("shape")
-                output.type.tensor_type.shape.dim.add()
-                output.type.tensor_type.ClearField("shape")
+                for dim in output.type.tensor_type.shape.dim:
+                    dim.Clear()
         if reference_refuses(model.SerializeToString(), infer_only=True):
             continue
         counts[operator] = counts.get(operator, 0) + 1

@@ -1,4 +1,5 @@
 #include "ops/families/window.h"
+#include "ops/objections.h"
 
 #include <algorithm>
 #include <limits>
@@ -80,6 +81,12 @@ void check_window_rank(const NodeView& node, const Window& window, int64_t rank)
   check(window.strides, "strides", 1);
   check(window.dilations, "dilations", 1);
   check(window.pads, "pads", 2);
+}
+
+void object_to_pads(const InferContext& ctx, const Window& window) {
+  for (const int64_t pad : window.pads) {
+    if (pad < 0) return object(ctx, "pads must not be negative; got {}", pad);
+  }
 }
 
 Dim window_output(const Window& window, size_t axis, const Dim& in, const Dim& kernel) {

@@ -13,6 +13,7 @@
 #include "kernels/rows/grain.h"
 #include "ops/families/moving.h"
 #include "ops/ml/classic.h"
+#include "ops/objections.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -160,6 +161,12 @@ decltype(auto) by_label_type(ElementType type, Call&& call) {
 
 void infer_label_encoder(InferContext& ctx) {
   const Tensor keys = required_list(ctx, "keys"), values = required_list(ctx, "values");
+  for (const std::string_view what : {"keys", "values"}) {
+    int given = 0;
+    for (const std::string_view kind : {"strings", "int64s", "floats", "tensor"})
+      given += ctx.has_attribute(fmt::format("{}_{}", what, kind));
+    if (given > 1) object(ctx, "one attribute must give the {}; {} do", what, given);
+  }
   if (keys.size() != values.size())
     ctx.fail("there must be as many values as keys, {}; there are {}", keys.size(), values.size());
   if (ctx.element(0) != ElementType::undefined && keys.element_type() != ctx.element(0)) {

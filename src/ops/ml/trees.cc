@@ -11,6 +11,7 @@
 #include "kernels/trees/forest.h"
 #include "ops/ml/classic.h"
 #include "ops/ml/forest_attributes.h"
+#include "ops/objections.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -323,7 +324,22 @@ ml::Transform transform_numbered(const NodeView& node) {
   return static_cast<ml::Transform>(number);
 }
 
-void infer_ensemble(InferContext& ctx) { infer_rows(ctx, ctx.element(0), target_count(ctx), 0); }
+// All attributes are at hand where objections are wanted.
+void object_to_ensemble(const InferContext& ctx) {
+  if (!wants_objections()) return;
+  try {
+    ml::forest_of_places(ctx, target_count(ctx));
+  } catch (const Error& error) {
+    object(ctx, "{}", error.message());
+  }
+}
+
+void infer_ensemble(InferContext& ctx) {
+  if (const auto rank = ctx.rank(0); rank && *rank != 2)
+    object(ctx, "X must be of rank 2; it is of rank {}", *rank);
+  object_to_ensemble(ctx);
+  infer_rows(ctx, ctx.element(0), target_count(ctx), 0);
+}
 
 std::unique_ptr<Step> prepare_ensemble(PrepareContext& ctx) {
   const int64_t targets = target_count(ctx);
