@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from conftest import FINDINGS, OK, UNSUPPORTED
-from contrib_support import Case, Engine, agree, compare, element_type, run_onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+from contrib_support import Case, Engine, agree, element_type
+from onnx import TensorProto
 
 RANDOM = np.random.default_rng(23)
 F32, F16, F64 = np.float32, np.float16, np.float64
@@ -29,18 +27,6 @@ def engine(sardonyx, tmp_path_factory):
     engine = Engine(sardonyx.path, tmp_path_factory.mktemp("contrib"))
     yield engine
     engine.close()
-
-
-def plainly(sardonyx, tmp_path, case, **how):
-    """The program's plain evaluation gives what ONNX Runtime does."""
-    expected = case.expected()
-    onnx.save(case.typed(expected), tmp_path / "m.onnx")
-    np.savez(tmp_path / "in.npz", **case.feeds)
-    result = sardonyx("run", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz",
-                      "--plain")
-    assert result.code == OK, result.err
-    with np.load(tmp_path / "out.npz") as arrays:
-        compare([arrays[name] for name in arrays.files], expected, **how)
 
 
 def refused(engine, case, words, outputs):
@@ -70,17 +56,17 @@ def test_gather_nd(engine, index, dtype):
 @pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("align_corners", [0, 1])
 def test_grid_sample(engine, mode, padding_mode, align_corners):
-    grid = RANDOM.uniform(-1.4, 1.4, (2, 5, 6, 2)).astype(F32)
+    # Where border meets bicubic, ONNX Runtime moves the place itself to the border, the standard each pixel it reads.
+    reach = 0.5 if (mode, padding_mode) == ("bicubic", "border") else 1.4
+    grid = RANDOM.uniform(-reach, reach, (2, 5, 6, 2)).astype(F32)
     agree(engine, Case("GridSample", [numbers(2, 3, 7, 8), grid], mode=mode, padding_mode=padding_mode,
                        align_corners=align_corners), tolerance=1e-4)
 
 
-@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
-@pytest.mark.parametrize("value", [None, (), (1,)])
+@pytest.mark.parametrize("mode, value", [("constant", None), ("constant", ()), ("constant", (1,)), ("reflect", None),
+                                         ("edge", None)])
 @pytest.mark.parametrize("flat", [True, False])
 def test_pad(engine, mode, value, flat):
-    if value is not None and mode != "constant":
-        pytest.skip("only constants have a value")
     pads = np.array([1, 0, 2, 0, 2, 1], np.int64)
     inputs = [numbers(3, 4, 5), pads if flat else pads[None], None if value is None else np.full(value, 2.5, F32)]
     agree(engine, Case("Pad", inputs, mode=mode, constant=(1,)))
@@ -114,7 +100,13 @@ def test_unique(engine, free):
 @pytest.mark.parametrize("dtype", [F32, np.int32, np.uint8])
 @both
 def test_unfold(engine, dim, size, step, dtype, free):
-    agree(engine, Case("UnfoldTensor", [numbers(4, 5, 6, scale=9).astype(dtype)], dim=dim, size=size, step=step, free=free))
+    x = numbers(4, 5, 6, scale=9).astype(dtype)
+    case = Case("UnfoldTensor", [x], dim=dim, size=size, step=step, free=free)
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, dim)
+    axis = dim % 3
+    agree(engine, case, reference=[np.take(windows, np.arange(0, windows.shape[axis], step), axis)])
+    if dtype != np.uint8:  # of which ONNX Runtime has no kernel
+        agree(engine, case)
 
 
 def test_unfold_refuses_slices_that_are_too_long(engine):
@@ -184,11 +176,8 @@ def normalized_groups(x, groups, gamma, beta, epsilon, activation):
 @pytest.mark.parametrize("dtype", [F32, F16])
 @pytest.mark.parametrize("last", [0, 1])
 @pytest.mark.parametrize("activation", [0, 1])
-@pytest.mark.parametrize("skip", [None, (2, 8, 3, 5), (2, 8), (2, 8, 1, 1)])
-@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("skip, bias", [(None, False)] + [(s, b) for s in ((2, 8, 3, 5), (2, 8), (2, 8, 1, 1)) for b in (0, 1)])
 def test_group_norm(engine, dtype, last, activation, skip, bias):
-    if skip is None and bias:
-        pytest.skip("GroupNorm has no bias")
     x, gamma, beta = numbers(2, 8, 3, 5, dtype=dtype), numbers(8), numbers(8)
     added = [] if skip is None else [numbers(*skip, dtype=dtype)] + ([numbers(8, dtype=dtype)] if bias else [])
     total = x
@@ -228,10 +217,10 @@ def test_bias_fusions(engine):
     agree(engine, Case("BiasDropout", [x, bias, skip]), reference=[x + bias + skip])
     agree(engine, Case("BiasDropout", [x, bias], (True, True)), reference=[x + bias, np.ones(x.shape, bool)])
     weights = numbers(8, 5)
-    tanh = lambda v: 0.5 * v * (1 + np.tanh(np.sqrt(2 / np.pi) * (v + 0.044715 * v**3)))
-    agree(engine, Case("GemmFastGelu", [x, weights, numbers(5)[:5] * 0]), reference=[tanh(x @ weights)], tolerance=1e-4)
-    agree(engine, Case("TorchEmbedding", [weights, integers(0, 8, 3, 2, dtype=np.int64)], constant=(1,)),
-          reference=[weights[Case("TorchEmbedding", [weights]).feeds["x0"][:0].astype(int).reshape(0)][:0]]) if False else None
+    tanh = lambda v: (0.5 * v * (1 + np.tanh(np.sqrt(2 / np.pi) * (v + 0.044715 * v**3)))).astype(F32)
+    shift = numbers(5)
+    agree(engine, Case("GemmFastGelu", [x, weights, shift]), reference=[tanh(x @ weights + shift)], tolerance=1e-4)
+    agree(engine, Case("GemmFastGelu", [x, weights]), reference=[tanh(x @ weights)], tolerance=1e-4)
 
 
 def test_embedding_of_torch(engine):
@@ -328,30 +317,24 @@ def test_inverse_of_what_has_none(engine):
 def test_hash(engine, sardonyx, tmp_path, dtype, seed, positive):
     if dtype is str:
         x = np.array(["", "a", "ab", "abc", "abcd", "a longer text é"], dtype=object)
-        plainly_strings(sardonyx, tmp_path, Case("MurmurHash3", [x], seed=seed, positive=positive,
+        agree_on_texts(sardonyx, tmp_path, Case("MurmurHash3", [x], seed=seed, positive=positive,
                                                  types={"x0": TensorProto.STRING}))
         return
     x = numbers(3, 4, scale=1e4).astype(F64).astype(np.int64).astype(dtype)
     agree(engine, Case("MurmurHash3", [x], seed=seed, positive=positive))
 
 
-def plainly_strings(sardonyx, tmp_path, case):
-    """A case with texts, planned and plain."""
+def agree_on_texts(sardonyx, tmp_path, case):
+    """A case whose input is texts: planned and plain, against ONNX Runtime."""
     [expected] = case.expected()
     output = case.model.graph.output[0]
     output.type.tensor_type.elem_type = TensorProto.STRING if expected.dtype == object else element_type(expected)
     onnx.save(case.model, tmp_path / "m.onnx")
-    tensor = helper.make_tensor("x0", TensorProto.STRING, case.feeds["x0"].shape, [t.encode() for t in case.feeds["x0"].ravel()])
-    onnx.save_tensor(tensor, tmp_path / "x0.pb")
     for option in ([], ["--plain"]):
-        folder = tmp_path / "out"
-        result = sardonyx("run", tmp_path / "m.onnx", "--input", f"x0={tmp_path / 'x0.pb'}", "--output",
-                          f"y0={tmp_path / 'y0.pb'}", *option)
-        assert result.code == OK, result.err
-        got = numpy_helper.to_array(onnx.load_tensor(str(tmp_path / "y0.pb")))
+        texts = case.feeds["x0"].astype(str)
+        [got] = sardonyx.outputs(tmp_path / "m.onnx", {"x0": texts}, tmp_path, *option)
         assert got.shape == expected.shape
-        texts = lambda a: [t.decode() if isinstance(t, bytes) else t for t in a.ravel()]
-        assert texts(got) == texts(expected)
+        assert got.ravel().tolist() == expected.ravel().tolist()
 
 
 TEXTS = np.array(["Hello World", "I love computer science !", "", "a,b;;c", "ééà ü"], dtype=object)
@@ -366,4 +349,4 @@ TEXTS = np.array(["Hello World", "I love computer science !", "", "a,b;;c", "é�
 def test_tokenizer(sardonyx, tmp_path, attributes, mark, shape):
     case = Case("Tokenizer", [TEXTS.reshape(shape)], types={"x0": TensorProto.STRING}, mark=mark, pad_value="#",
                 **{"mincharnum": 1, **attributes})
-    plainly_strings(sardonyx, tmp_path, case)
+    agree_on_texts(sardonyx, tmp_path, case)
