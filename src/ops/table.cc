@@ -24,15 +24,20 @@
   UNIT(constant_of_shape)             \
   UNIT(contrib_activations)           \
   UNIT(contrib_attention)             \
+  UNIT(contrib_blocked_layout)        \
   UNIT(contrib_gather_quantized)      \
   UNIT(contrib_generation)            \
+  UNIT(contrib_group_normalizations)  \
   UNIT(contrib_group_query)           \
   UNIT(contrib_integer_products)      \
   UNIT(contrib_matmul_nbits)          \
   UNIT(contrib_normalizations)        \
+  UNIT(contrib_older_forms)           \
   UNIT(contrib_products)              \
   UNIT(contrib_quantized)             \
   UNIT(contrib_recurrent)             \
+  UNIT(contrib_small_kernels)         \
+  UNIT(contrib_tokenizer)             \
   UNIT(conv)                          \
   UNIT(conv_chain)                    \
   UNIT(conv_integer)                  \

@@ -10,6 +10,7 @@
 #include "ops/custom.h"
 #include "rewrite/gradient.h"
 #include "rewrite/lower/callable_functions.h"
+#include "rewrite/lower/channel_blocks.h"
 #include "rewrite/lower/fresh_names.h"
 #include "rewrite/lower/late_types.h"
 #include "rewrite/lower/meanings.h"
@@ -35,7 +36,8 @@ class Lowering {
         source_(source),
         functions_(model),
         names_(model, source != nullptr),
-        meanings_(options) {
+        meanings_(options),
+        blocks_(model.graph ? &*model.graph : nullptr) {
     services_.fresh_name = [this](std::string_view hint) { return names_.make(hint); };
     services_.assume_inference = options.assume_inference;
     look_over();
@@ -88,6 +90,7 @@ class Lowering {
               "the domain 'sardonyx' is kept for what a session makes of a model; a model may "
               "have functions of that domain, but no other operators");
     }
+    if (ChannelBlocks::concerns(node)) blocks_.meet(node);
     if (node.op_type == "Gradient") {
       has_gradients_ = true;
       types_.infer_at_once();
@@ -297,6 +300,8 @@ class Lowering {
       types_.catch_up();
       return scope.find(name);
     };
+    if (ChannelBlocks::concerns(node) && node.find("block_size") == nullptr)
+      node.attributes.push_back(ops::int_attribute("block_size", blocks_.size()));
     // Where no nodes are kept, a constant that an upgrade makes is as good as an initializer.
     Upgraded upgraded = upgrade_node(node, *meaning.bound, *op, services_, !keeps_nodes(scope));
     for (auto& constant : upgraded.constants) scope.set(constant.name, std::move(constant.value));
@@ -398,6 +403,7 @@ class Lowering {
   CallableFunctions functions_;
   FreshNames names_;
   Meanings meanings_;
+  ChannelBlocks blocks_;
   LateTypes types_;
   bool has_gradients_ = false;
   int adding_ = 0;  // calls and gradients under way

@@ -35,6 +35,10 @@ std::optional<Sum> sum_of(const RegionProgram& program) {
     return std::nullopt;
   if (relu && (steps[3].kind != Kind::unary || steps[3].unary != kernels::UnaryOp::relu))
     return std::nullopt;
+  // Others overflow, vanish or are no numbers, each in its own way.
+  for (const RegionStep* step : {&a, &b, &last}) {
+    if (!(step->bytes.scale >= 0x1p-40f && step->bytes.scale <= 0x1p40f)) return std::nullopt;
+  }
   Sum sum;
   sum.inputs[a.a.index] = a, sum.inputs[b.a.index] = b;
   sum.y = last.bytes, sum.relu = relu;

@@ -102,7 +102,7 @@ def compare(ours, theirs, steps=0, tolerance=None, rows=None) -> None:
     for mine, yours in zip(ours, theirs):
         assert mine.shape == yours.shape
         assert mine.dtype == yours.dtype
-        if np.issubdtype(yours.dtype, np.integer):
+        if np.issubdtype(yours.dtype, np.integer) or yours.dtype == bool:
             difference = np.abs(mine.astype(np.int64) - yours.astype(np.int64))
             assert difference.size == 0 or difference.max() <= steps
             continue

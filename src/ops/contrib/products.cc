@@ -28,20 +28,24 @@ void fused_conv(UpgradeContext& ctx) {
   body.give(0, "Identity", {y});
 }
 
+std::vector<float> activation_numbers(const UpgradeContext& ctx) {
+  std::vector<float> numbers;
+  for (const char* name : {"activation_alpha", "activation_beta"}) {
+    if (!ctx.old().has_attribute(name)) break;
+    numbers.push_back(ctx.old().attr_float(name));
+  }
+  return numbers;
+}
+
 void fused_gemm(UpgradeContext& ctx) {
   Body body(ctx);
   Attributes attributes;
   keep(ctx, {"alpha", "beta", "transA", "transB"}, attributes);
   Names inputs{body.input(0), body.input(1)};
   if (body.has(2)) inputs.push_back(body.input(2));
-  const NodeView node = ctx.old();
-  std::vector<float> parameters;
-  for (const char* name : {"activation_alpha", "activation_beta"}) {
-    if (!node.has_attribute(name)) break;
-    parameters.push_back(node.attr_float(name));
-  }
   const std::string y = body.op("Gemm", inputs, attributes);
-  body.give(0, "Identity", {activate(body, y, node.attr_string("activation", ""), parameters)});
+  body.give(0, "Identity",
+            {activate(body, y, ctx.old().attr_string("activation", ""), activation_numbers(ctx))});
 }
 
 // The operand with the dimensions the product wants: its batch dimensions and rows trade places
@@ -65,21 +69,36 @@ std::string arranged(Body& body, size_t input, bool turned, bool batch_turned) {
   return body.transpose(body.input(input), order);
 }
 
-void fused_matmul(UpgradeContext& ctx) {
-  Body body(ctx);
-  const NodeView node = ctx.old();
+// The product of two arrangements, times alpha.
+std::string matmul(Body& body) {
+  const NodeView node = body.node();
   const auto flag = [&](const char* name) { return node.attr_int(name, 0) != 0; };
   const std::string a = arranged(body, 0, flag("transA"), flag("transBatchA")),
                     b = arranged(body, 1, flag("transB"), flag("transBatchB"));
   const float alpha = node.attr_float("alpha", 1);
-  if (alpha == 1) return body.give(0, "MatMul", {a, b});
-  body.give(0, "Mul", {body.op("MatMul", {a, b}), body.number(alpha, 0)});
+  const std::string y = body.op("MatMul", {a, b});
+  return alpha == 1 ? y : body.op("Mul", {y, body.number(alpha, 0)});
+}
+
+void fused_matmul(UpgradeContext& ctx) {
+  Body body(ctx);
+  body.give(0, "Identity", {matmul(body)});
+}
+
+void fused_matmul_activation(UpgradeContext& ctx) {
+  Body body(ctx);
+  const std::string y = matmul(body);
+  body.give(0, "Identity",
+            {activate(body, y, ctx.old().attr_string("activation"), activation_numbers(ctx))});
 }
 
 constexpr Operator operators[] = {
     {.name = "FusedConv", .domain = "com.microsoft", .upgrade = fused_conv},
     {.name = "FusedGemm", .domain = "com.microsoft", .upgrade = fused_gemm},
     {.name = "FusedMatMul", .domain = "com.microsoft", .upgrade = fused_matmul},
+    {.name = "FusedMatMulActivation",
+     .domain = "com.microsoft",
+     .upgrade = fused_matmul_activation},
     {.name = "TransposeMatMul", .domain = "com.microsoft", .upgrade = fused_matmul},
 };
 

@@ -147,7 +147,9 @@ class Products {
       if (!graph_.is_one(old.inputs[one])) return false;
     }
     for (const size_t scale : {1, 4, 6}) {
-      if (graph_.element(old.inputs[scale]) != ElementType::float32) return false;
+      if (graph_.element(old.inputs[scale]) != ElementType::float32 ||
+          !graph_.is_ordinary(old.inputs[scale]))
+        return false;
     }
     for (const size_t column : {4, 5}) {
       if (!graph_.is_one(old.inputs[column]) && graph_.count(old.inputs[column]) != b->shape()[1])

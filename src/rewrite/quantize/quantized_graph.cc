@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/tensor.h"
 #include "rewrite/attributes.h"
 
 namespace sardonyx::rewrite {
@@ -46,6 +47,14 @@ bool QuantizedGraph::is_column_vector(const std::string& value, const std::strin
   return *length == 1 || known->type.shape->back() == *length;
 }
 
+bool QuantizedGraph::is_ordinary(const std::string& scale) const {
+  const Tensor* given = index.constant(scale);
+  if (given == nullptr || given->element_type() != ElementType::float32) return true;
+  const Tensor held = ir::aligned(*given);
+  return std::ranges::all_of(held.elements<float>(),
+                             [](float s) { return s >= 0x1p-40f && s <= 0x1p40f; });
+}
+
 std::optional<Quantized> QuantizedGraph::dequantized(const std::string& value) const {
   const ir::Node* node = index.producer(value);
   if (!is_op(node, "DequantizeLinear") || attr_int(*node, "block_size", 0) != 0)
@@ -53,7 +62,7 @@ std::optional<Quantized> QuantizedGraph::dequantized(const std::string& value) c
   Quantized q{node->inputs[0], node->inputs[1], input(*node, 2), element(node->inputs[0]),
               attr_int(*node, "axis", 1)};
   if (!is_byte(q.type) || element(q.scale) != ElementType::float32 ||
-      element(value) != ElementType::float32)
+      element(value) != ElementType::float32 || !is_ordinary(q.scale))
     return std::nullopt;
   const auto dims = rank(q.value);
   if (!dims || !count(q.scale)) return std::nullopt;
@@ -70,7 +79,7 @@ std::optional<Quantized> QuantizedGraph::quantized(const ir::Node& node) const {
   if (!is_op(&node, "QuantizeLinear") || attr_int(node, "block_size", 0) != 0) return std::nullopt;
   Quantized q{node.inputs[0], node.inputs[1], input(node, 2), element(node.outputs[0]), 0};
   if (!is_byte(q.type) || !is_one(q.scale) || element(q.scale) != ElementType::float32 ||
-      element(q.value) != ElementType::float32)
+      element(q.value) != ElementType::float32 || !is_ordinary(q.scale))
     return std::nullopt;
   return q;
 }
@@ -81,8 +90,9 @@ std::optional<int32_t> QuantizedGraph::zero_point(const std::string& value) cons
 
 bool QuantizedGraph::same_parameters(const Quantized& a, const Quantized& b) const {
   if (a.type != b.type) return false;
+  // A scale that only the run knows may be 0 or no number, which no byte comes through unchanged.
   const auto scale_a = index.scalar(a.scale), scale_b = index.scalar(b.scale);
-  if (a.scale != b.scale && (!scale_a || scale_a != scale_b)) return false;
+  if (!scale_a || scale_a != scale_b) return false;
   const auto zero_a = zero_point(a.zero), zero_b = zero_point(b.zero);
   return a.zero == b.zero || (zero_a && zero_a == zero_b);
 }

@@ -43,6 +43,11 @@ class QuantizedGraph {
   // A constant, or a dequantised one, with a value for each column of the product, or one for all.
   bool is_column_vector(const std::string& value, const std::string& product) const;
 
+  // Whether arithmetic on bytes gives what arithmetic on what they stand for does, as far as scales
+  // decide it: they are positive, and nothing overflows, vanishes or is no number. One that only
+  // the run knows is taken to be so.
+  bool is_ordinary(const std::string& scale) const;
+
   // What DequantizeLinear made this value from: bytes, by one scale or one along an axis.
   std::optional<Quantized> dequantized(const std::string& value) const;
   std::optional<Quantized> dequantized_by_one(const std::string& value) const;
