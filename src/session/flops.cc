@@ -133,10 +133,11 @@ class Counter {
 
   // NaN where it can't be told.
   double node_flops(const ir::Node& node, const infer::Scope& scope, int depth) {
-    const std::string_view op = node.op_type;
-    if (op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap") {
+    const auto holds_graph = [](const ir::Attribute& attribute) {
+      return attribute.kind == ir::AttributeKind::graph;
+    };
+    if (std::any_of(node.attributes.begin(), node.attributes.end(), holds_graph))
       return inner_flops(node, scope, depth);
-    }
     shapes_.clear();
     const auto inputs = operands(node.inputs, scope), outputs = operands(node.outputs, scope);
     return node_operations(node, inputs, outputs);
