@@ -115,15 +115,16 @@ struct InferredNode {
   std::vector<const Known*> given;  // of the inputs; null where one is absent
 };
 
+// `with_elements`: false where types and shapes alone are asked.
 void infer_from_values(InferredNode& inferred, const ir::Node& node, const infer::Binding& binding,
-                       std::span<const Value> inputs, const Frame& frame) {
+                       std::span<const Value> inputs, const Frame& frame, bool with_elements) {
   std::vector<ops::Constraint> constraints;
   infer::Findings findings{&inferred.symbols, &constraints, {}};
   inferred.inputs.resize(inputs.size());
   inferred.given.assign(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].kind() == Value::Kind::none) continue;
-    inferred.inputs[i] = Known::of(inputs[i]);
+    inferred.inputs[i] = with_elements ? Known::of(inputs[i]) : Known::of(ir::type_of(inputs[i]));
     inferred.given[i] = &inferred.inputs[i];
   }
   const ops::InferSubgraph subgraph = [&](const ir::Graph& graph, std::span<const Known> given) {
@@ -145,6 +146,20 @@ std::unique_ptr<ops::Step> prepare_step(InferredNode& inferred, const ir::Node& 
   ops::PrepareContext prepare(node, binding.signature, inferred.given, made, services);
   if (binding.op->prepare == nullptr) prepare.fail(ErrorCode::unsupported, "has no kernel");
   return binding.op->prepare(prepare);
+}
+
+// An item of a sequence, say, may be another kind of value than the first one.
+void check_made(const ir::Node& node, size_t i, const ir::ValueType& type, const Value& made) {
+  if (!type.is_tensor()) return;
+  if (!made.is_tensor()) {
+    fail_at(ir::place_of(node), ErrorCode::run_failed, "output '{}' is a {}, not a tensor",
+            node.outputs[i], name_of(made.kind()));
+  }
+  const ElementType element = made.tensor().element_type();
+  if (type.element != ElementType::undefined && type.element != element) {
+    fail_at(ir::place_of(node), ErrorCode::run_failed, "output '{}' holds {} instead of {}",
+            node.outputs[i], name_of(element), name_of(type.element));
+  }
 }
 
 std::vector<Value> run_step(const ops::Step& step, const ir::Node& node,
@@ -173,18 +188,60 @@ std::vector<Value> run_step(const ops::Step& step, const ir::Node& node,
   environment.give_back(bind.scratch());
 
   std::vector<Value> outputs;
-  for (size_t i = 0; i < node.outputs.size(); ++i)
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (out.pointers[i]) check_made(node, i, made[i].type, out.slots[i].value);
     outputs.push_back(out.pointers[i] ? ops::to_owned(out.slots[i].value) : Value());
+  }
   return outputs;
+}
+
+}  // namespace
+
+namespace {
+
+// Whether shapes and types alone make the node impossible.
+bool has_wrong_shapes(const ir::Node& node, const infer::Binding& binding,
+                      std::span<const Value> inputs, const Frame& frame) {
+  InferredNode inferred;
+  try {
+    infer_from_values(inferred, node, binding, inputs, frame, false);
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+// Of inputs that are named and hold nothing: a node without them.
+ir::Node without_empty_inputs(ir::Node node, std::span<const Value> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind() == Value::Kind::none) node.inputs[i].clear();
+  }
+  return node;
+}
+
+bool has_empty_input(const ir::Node& node, std::span<const Value> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind() == Value::Kind::none && !node.inputs[i].empty()) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs, const Frame& frame,
                             Environment& environment, const Options& options) {
+  if (has_empty_input(node, inputs))
+    return run_node(without_empty_inputs(node, inputs), inputs, frame, environment, options);
   const infer::Binding binding = infer::bind_node(node);
   InferredNode inferred;
-  infer_from_values(inferred, node, binding, inputs, frame);
+  try {
+    infer_from_values(inferred, node, binding, inputs, frame, true);
+  } catch (const Error& error) {
+    if (!options.is_sound || error.code() != ErrorCode::invalid_model) throw;
+    const bool shapes = has_wrong_shapes(node, binding, inputs, frame);
+    throw Error(shapes ? ErrorCode::bad_input : ErrorCode::run_failed, error.message(),
+                error.location());
+  }
   ops::PackCache packs;
   ops::PrepareServices services;
   services.packs = &packs;

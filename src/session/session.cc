@@ -188,7 +188,10 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
       }
     }
   }
-  if (options.plain) return made;
+  if (options.plain) {
+    rewrite::require_sound(made->graph, {.pool = pool.get()});
+    return made;
+  }
   const bool fuse = options.fuse && !options.all_outputs;
   made->sized = SizedPlans::of(
       made->graph, {.packs = &model->packs, .fuse = fuse, .exact = options.exact}, *pool);
@@ -230,7 +233,8 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   eval::Frame frame;
   for (size_t i = 0; i < given.size(); ++i)
     frame.set(variant.input_names[i], ir::aligned(given[i]));
-  std::vector<Value> results = eval::run_graph(variant.graph, frame, environment);
+  std::vector<Value> results =
+      eval::run_graph(variant.graph, frame, environment, {.observe = {}, .is_sound = true});
   for (size_t i = 0; i < made.size() && i < results.size(); ++i) made[i] = std::move(results[i]);
 }
 
@@ -312,12 +316,17 @@ Session::Implementation::Taken Session::Implementation::take(std::span<const Val
   Taken taken{overridden.empty() ? main : choose(overridden), {}, {}};
   const std::vector<size_t>& positions = taken.chosen->positions;
   bool in_order = positions.size() <= given.size();
-  for (size_t i = 0; in_order && i < positions.size(); ++i) in_order = positions[i] == i;
+  for (size_t i = 0; in_order && i < positions.size(); ++i)
+    in_order = positions[i] == i && given[i].kind() != Value::Kind::none;
   if (in_order) {
     taken.inputs = given.first(positions.size());
     return taken;
   }
-  for (const size_t i : positions) taken.ordered.push_back(i < given.size() ? given[i] : Value());
+  for (const size_t i : positions) {
+    const bool is_given = i < given.size() && given[i].kind() != Value::Kind::none;
+    // What may be left out has a type that is optional: then it has no element.
+    taken.ordered.push_back(is_given ? given[i] : Value(Optional()));
+  }
   taken.inputs = taken.ordered;
   return taken;
 }
