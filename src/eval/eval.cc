@@ -118,47 +118,22 @@ struct InferredNode {
   std::vector<const Known*> given;  // of the inputs; null where one is absent
 };
 
+// `with_elements`: false where types and shapes alone are asked.
 void infer_from_values(InferredNode& inferred, const ir::Node& node, const infer::Binding& binding,
-                       std::span<const Value> inputs, const Frame& frame) {
+                       std::span<const Value> inputs, const Frame& frame, bool with_elements) {
   std::vector<ops::Constraint> constraints;
   infer::Findings findings{&inferred.symbols, &constraints, {}};
   inferred.inputs.resize(inputs.size());
   inferred.given.assign(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].kind() == Value::Kind::none) continue;
-    inferred.inputs[i] = Known::of(inputs[i]);
+    inferred.inputs[i] = with_elements ? Known::of(inputs[i]) : Known::of(ir::type_of(inputs[i]));
     inferred.given[i] = &inferred.inputs[i];
   }
   const ops::InferSubgraph subgraph = [&](const ir::Graph& graph, std::span<const Known> given) {
     return infer_inside(graph, frame, given, findings);
   };
   inferred.outputs = infer::infer_node(node, binding, inferred.given, findings, &subgraph);
-}
-
-// The same without the elements, as a plan knows its values: what is wrong with elements is then
-// the kernel's to say. False where shapes alone do not tell those of the outputs.
-bool infer_from_shapes(InferredNode& inferred, const ir::Node& node, const infer::Binding& binding,
-                       std::span<const Value> inputs) {
-  if (ir::has_graphs(node)) return false;
-  std::vector<ops::Constraint> constraints;
-  infer::Findings findings{&inferred.symbols, &constraints, {}};
-  inferred.inputs.resize(inputs.size());
-  inferred.given.assign(inputs.size(), nullptr);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].kind() == Value::Kind::none) continue;
-    inferred.inputs[i] = Known::of(Known::of(inputs[i]).type);
-    inferred.given[i] = &inferred.inputs[i];
-  }
-  try {
-    inferred.outputs = infer::infer_node(node, binding, inferred.given, findings, nullptr);
-  } catch (const Error&) {
-    return false;
-  }
-  return std::ranges::all_of(inferred.outputs, [](const Known& output) {
-    return output.type.is_tensor() && output.type.shape &&
-           std::ranges::all_of(*output.type.shape,
-                               [](const ir::Dim& dim) { return dim.is_constant(); });
-  });
 }
 
 // Nothing is packed for a single run: prepare sees types only, as for values that change. Internal
@@ -174,6 +149,20 @@ std::unique_ptr<ops::Step> prepare_step(InferredNode& inferred, const ir::Node& 
   ops::PrepareContext prepare(node, binding.signature, inferred.given, made, services);
   if (binding.op->prepare == nullptr) prepare.fail(ErrorCode::unsupported, "has no kernel");
   return binding.op->prepare(prepare);
+}
+
+// An item of a sequence, say, may be another kind of value than the first one.
+void check_made(const ir::Node& node, size_t i, const ir::ValueType& type, const Value& made) {
+  if (!type.is_tensor()) return;
+  if (!made.is_tensor()) {
+    fail_at(ir::place_of(node), ErrorCode::run_failed, "output '{}' is a {}, not a tensor",
+            node.outputs[i], name_of(made.kind()));
+  }
+  const ElementType element = made.tensor().element_type();
+  if (type.element != ElementType::undefined && type.element != element) {
+    fail_at(ir::place_of(node), ErrorCode::run_failed, "output '{}' holds {} instead of {}",
+            node.outputs[i], name_of(element), name_of(type.element));
+  }
 }
 
 std::vector<Value> run_step(const ops::Step& step, const ir::Node& node,
@@ -202,25 +191,59 @@ std::vector<Value> run_step(const ops::Step& step, const ir::Node& node,
   environment.give_back(bind.scratch());
 
   std::vector<Value> outputs;
-  for (size_t i = 0; i < node.outputs.size(); ++i)
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (out.pointers[i]) check_made(node, i, made[i].type, out.slots[i].value);
     outputs.push_back(out.pointers[i] ? ops::to_owned(out.slots[i].value) : Value());
+  }
   return outputs;
+}
+
+}  // namespace
+
+namespace {
+
+// Whether shapes and types alone make the node impossible.
+bool has_wrong_shapes(const ir::Node& node, const infer::Binding& binding,
+                      std::span<const Value> inputs, const Frame& frame) {
+  InferredNode inferred;
+  try {
+    infer_from_values(inferred, node, binding, inputs, frame, false);
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+// Of inputs that are named and hold nothing: a node without them.
+ir::Node without_empty_inputs(ir::Node node, std::span<const Value> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind() == Value::Kind::none) node.inputs[i].clear();
+  }
+  return node;
+}
+
+bool has_empty_input(const ir::Node& node, std::span<const Value> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind() == Value::Kind::none && !node.inputs[i].empty()) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs, const Frame& frame,
                             Environment& environment, const Options& options) {
+  if (has_empty_input(node, inputs))
+    return run_node(without_empty_inputs(node, inputs), inputs, frame, environment, options);
   const infer::Binding binding = infer::bind_node(node);
   InferredNode inferred;
-  std::exception_ptr refusal;  // of these values; the shapes alone may do
   try {
-    infer_from_values(inferred, node, binding, inputs, frame);
+    infer_from_values(inferred, node, binding, inputs, frame, true);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_model) throw;
-    refusal = std::current_exception();
-    inferred = {};
-    if (!infer_from_shapes(inferred, node, binding, inputs)) std::rethrow_exception(refusal);
+    if (!options.is_sound || error.code() != ErrorCode::invalid_model) throw;
+    const bool shapes = has_wrong_shapes(node, binding, inputs, frame);
+    throw Error(shapes ? ErrorCode::bad_input : ErrorCode::run_failed, error.message(),
+                error.location());
   }
   ops::PackCache packs;
   ops::PrepareServices services;
@@ -230,9 +253,7 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
     return std::make_unique<PlainGraph>(graph, frame, options);
   };
   const std::unique_ptr<ops::Step> step = prepare_step(inferred, node, binding, services);
-  std::vector<Value> outputs = run_step(*step, node, inputs, inferred.outputs, environment);
-  if (refusal) std::rethrow_exception(refusal);
-  return outputs;
+  return run_step(*step, node, inputs, inferred.outputs, environment);
 }
 
 std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment,

@@ -36,6 +36,9 @@ class Frame {
 struct Options {
   // Called with every value a node made, in order.
   std::function<void(const ir::Node&, size_t output, const Value&)> observe;
+  // Inference has found nothing wrong with the model before its inputs were there: what it refuses
+  // now is theirs or a computed value's, no fault of the model, and the code of the error says so.
+  bool is_sound = false;
 };
 
 // One node of the newest version on concrete values; kind none stands for an absent input.

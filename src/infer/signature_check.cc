@@ -1,5 +1,6 @@
 #include "infer/signature_check.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -22,6 +23,38 @@ bool nests_too_deep(const ops::ValueType& type) {
   int depth = 0;
   for (const ops::ValueType* at = type.nested.get(); at != nullptr; at = at->nested.get()) ++depth;
   return depth > most;
+}
+
+schema::TypeKind kind_of(const ops::ValueType& type) {
+  using Kind = ir::TypeProto::Kind;
+  switch (type.kind) {
+    case Kind::tensor: return schema::TypeKind::tensor;
+    case Kind::sparse_tensor: return schema::TypeKind::sparse_tensor;
+    case Kind::sequence: return schema::TypeKind::sequence;
+    case Kind::optional: return schema::TypeKind::optional;
+    case Kind::map: return schema::TypeKind::map;
+    case Kind::opaque: return schema::TypeKind::opaque;
+    case Kind::none: break;
+  }
+  return schema::TypeKind::none;
+}
+
+// Whether a value of which only the outer layers are known (an empty sequence, an optional without
+// an element) may have this type.
+bool may_be(const ops::ValueType& given, schema::TypeId type) {
+  const ops::ValueType* layer = &given;
+  for (; layer != nullptr && layer->is_known(); layer = layer->nested.get(), type = type.inner()) {
+    if (kind_of(*layer) != type.kind()) return false;
+  }
+  return true;
+}
+
+void check_kind(const ops::InferContext& context, int i, const schema::Formal& formal) {
+  const ops::ValueType& given = context.type(i);
+  const auto fits = [&](schema::TypeId type) { return may_be(given, type); };
+  if (std::ranges::any_of(formal.types, fits)) return;
+  context.fail("{} ('{}') must be {}; it is {}", context.input_name(i), formal.name,
+               any_of(formal.types), given.to_string());
 }
 
 void check_counts(const ops::InferContext& context, const schema::Signature& signature) {
@@ -59,7 +92,11 @@ void check_types(const ops::InferContext& context, const schema::Signature& sign
     const schema::Formal* formal = signature.input(static_cast<size_t>(i));
     const schema::TypeId type =
         given.is_tensor() ? schema::TypeId::tensor(given.element) : schema::type_id(given);
-    if (formal == nullptr || !type.valid() || type.element() == ElementType::undefined) continue;
+    if (formal == nullptr) continue;
+    if (!type.valid() || type.element() == ElementType::undefined) {
+      check_kind(context, i, *formal);
+      continue;
+    }
     if (!schema::allows(*formal, type)) {
       context.fail("{} ('{}') must be {}; it is {}", context.input_name(i), formal->name,
                    any_of(formal->types), schema::to_string(type));

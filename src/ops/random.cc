@@ -111,7 +111,8 @@ std::unique_ptr<Step> prepare_normal(PrepareContext& ctx) {
 void infer_bernoulli(InferContext& ctx) {
   ValueType type = ctx.type(0);
   type.kind = ir::TypeProto::Kind::tensor;
-  type.element = type_attribute(ctx, type.element);
+  if (ctx.has_attribute("dtype") || type.element != ElementType::undefined)
+    type.element = type_attribute(ctx, type.element);
   ctx.set(0, std::move(type));
 }
 

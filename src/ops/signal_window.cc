@@ -5,6 +5,7 @@
 
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/unary.h"
+#include "ops/families/element_counts.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
 
@@ -76,6 +77,7 @@ std::unique_ptr<Step> prepare_window(PrepareContext& ctx) {
 
 void infer_mel(InferContext& ctx) {
   const ElementType type = output_type(ctx);
+  for (int i = 2; i < 5; ++i) require_one(ctx, i);
   const Dim bins = size_of(ctx, 0, "num_mel_bins"), length = size_of(ctx, 1, "dft_length");
   ctx.set(0, type, {floor_div(length, Dim(2)) + 1, bins});
 }

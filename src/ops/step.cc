@@ -9,6 +9,7 @@ namespace sardonyx::ops {
 
 Value RunContext::in_value(int i) const {
   const Slot& slot = *inputs_[i];
+  if (slot.element == ElementType::undefined && !slot.value.is_tensor()) return slot.value;
   if (slot.value.kind() != Value::Kind::none) {
     // A tensor slot may see its value under another shape than the value's own.
     if (!slot.value.is_tensor()) return slot.value;

@@ -14,6 +14,7 @@
 #include "rewrite/lower/fresh_names.h"
 #include "rewrite/lower/late_types.h"
 #include "rewrite/lower/meanings.h"
+#include "rewrite/lower/omitted_outputs.h"
 #include "rewrite/lower/spare.h"
 #include "rewrite/lower/upgrade_node.h"
 
@@ -242,7 +243,7 @@ class Lowering {
     for (const ir::Node& node : graph.nodes) {
       charge(1, node);
       if (functions_.own(node) != nullptr || meanings_.of(node, imports).as_is == nullptr ||
-          !graphs_stay(node, imports, depth))
+          omits_outputs(node) || !graphs_stay(node, imports, depth))
         return false;
     }
     return true;
@@ -339,6 +340,11 @@ class Lowering {
   // `ours`: as for lower_node; `binding`: null where it has not been looked up.
   void place(const ir::Node& node, ir::Node* ours, const infer::Binding* binding,
              infer::Scope& scope, std::vector<ir::Node>& out) {
+    if (main_walk_ == nullptr && options_.expand_bodies && omits_outputs(node)) {
+      ir::Node named = ours != nullptr ? std::move(*ours) : node;
+      name_outputs(named, services_.fresh_name);
+      return place(named, &named, binding, scope, out);
+    }
     if (&scope != main_scope_) {
       types_.placed(node, scope);
     } else if (binding != nullptr) {

@@ -387,4 +387,9 @@ void fold_constants(ir::Graph& graph, const SimplifyOptions& options) {
   simplifier.fold_constants(graph, entrance(graph, simplifier.findings()));
 }
 
+void require_sound(const ir::Graph& graph, const SimplifyOptions& options) {
+  ir::Graph copy = graph;
+  fold_constants(copy, options);
+}
+
 }  // namespace sardonyx::rewrite

@@ -28,5 +28,8 @@ void simplify(ir::Graph& graph, const SimplifyOptions& options);
 // Only folds what is constant, also in subgraphs, and drops what nobody uses: simplify does the
 // rest.
 void fold_constants(ir::Graph& graph, const SimplifyOptions& options);
+// Throws the Error with which simplify would refuse the graph, and changes nothing: who evaluates
+// it plainly refuses the same models.
+void require_sound(const ir::Graph& graph, const SimplifyOptions& options);
 
 }  // namespace sardonyx::rewrite

@@ -100,7 +100,7 @@ void Context::run_steps(const Segment& segment, eval::Environment& environment) 
                   fmt::format("{}, {}", ir::place_of(*step.node), error.location()));
     } catch (const Error& error) {
       if (!error.location().empty()) throw;
-      throw Error(error.code(), error.message(), ir::place_of(*step.node));
+      throw Error(error.code(), reason_of(s, error, environment), ir::place_of(*step.node));
     }
     if constexpr (observed) environment.observer->end_step(s, context_of(s, scratch_, environment));
   }

@@ -58,6 +58,7 @@ class Context {
   void run_planned(int index, eval::Environment& environment);
   void run_late(int index, eval::Environment& environment);
   void run_deferred(int index, eval::Environment& environment);
+  std::string reason_of(int index, const Error& error, eval::Environment& environment);
   bool is_view(const PlanStep& step) const;  // its output is its input's memory
   void make_view(const PlanStep& step);
   void make_late_view(const PlanStep& step);

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "ir/origin.h"
+#include "ir/walk.h"
 #include "run/context.h"
 
 namespace sardonyx::run {
@@ -79,8 +80,8 @@ void Context::check_made_shapes(const PlanStep& step) {
     ops::Slot& s = slot(index);
     const PlanValue& v = value(index);
     if (!s.value.is_tensor())
-      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "made no tensor for output '{}'",
-              v.name);
+      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' is a {}, not a tensor",
+              v.name, name_of(s.value.kind()));
     if (s.value.tensor().element_type() != v.known.type.element) {
       fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' holds {} instead of {}",
               v.name, name_of(s.value.tensor().element_type()), name_of(v.known.type.element));
@@ -98,8 +99,13 @@ void Context::check_made_shapes(const PlanStep& step) {
 
 void Context::learn_sizes(const PlanStep& step) {
   for (const int index : step.outputs) {
-    if (index < 0 || !slot(index).value.is_tensor()) continue;
+    if (index < 0) continue;
     const PlanValue& v = value(index);
+    if (v.known.type.is_tensor() && !slot(index).value.is_tensor() && !is_view(step)) {
+      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' is a {}, not a tensor",
+              v.name, name_of(slot(index).value.kind()));
+    }
+    if (!slot(index).value.is_tensor()) continue;
     ops::Slot& s = slot(index);
     const Tensor& tensor = s.value.tensor();
     if (v.known.type.is_tensor() && v.known.type.element != ElementType::undefined &&
@@ -164,7 +170,13 @@ std::vector<Known> Context::infer_late(int index, eval::Environment& environment
     known[i] = Known::of(view.in_value(static_cast<int>(i)));
     pointers[i] = &known[i];
   }
-  return infer::infer_node(*step.node, step.binding, pointers, findings, nullptr);
+  try {
+    return infer::infer_node(*step.node, step.binding, pointers, findings, nullptr);
+  } catch (const Error& error) {
+    // The model was found sound when the plan was made.
+    if (error.code() != ErrorCode::invalid_model) throw;
+    throw Error(ErrorCode::run_failed, error.message(), error.location());
+  }
 }
 
 Tensor Context::late_tensor(int index, ElementType type, const Shape& shape,
@@ -231,6 +243,21 @@ void Context::run_late(int index, eval::Environment& environment) {
   if (allocates) learn_sizes(step);
 }
 
+// Why a step failed, as inference with the values at hand tells it: plain evaluation asks that
+// first, so that both refuse with the same words.
+std::string Context::reason_of(int index, const Error& error, eval::Environment& environment) {
+  const PlanStep& step = this->step(index);
+  if (error.code() != ErrorCode::run_failed || step.mode == PlanStep::Mode::deferred ||
+      ir::has_graphs(*step.node))
+    return error.message();
+  try {
+    infer_late(index, environment);
+  } catch (const Error& found) {
+    return found.message();
+  }
+  return error.message();
+}
+
 void Context::make_late_view(const PlanStep& step) {
   check_view(step);
   make_view(step);
@@ -249,7 +276,8 @@ void Context::run_deferred(int index, eval::Environment& environment) {
     else
       frame.set(step.captured[i - own], std::move(given));
   }
-  std::vector<Value> made = eval::run_node(*step.node, inputs, frame, environment);
+  std::vector<Value> made =
+      eval::run_node(*step.node, inputs, frame, environment, {.observe = {}, .is_sound = true});
   for (size_t o = 0; o < step.outputs.size(); ++o) {
     if (step.outputs[o] < 0) continue;
     ops::Slot& s = slot(step.outputs[o]);

@@ -57,7 +57,7 @@ std::vector<Value> PlannedGraph::run_plainly(ops::RunContext& outer,
   const eval::Frame around = captured(outer);
   eval::Frame frame(&around);
   for (size_t i = 0; i < inputs.size(); ++i) frame.set(graph_.inputs[i].name, inputs[i]);
-  return eval::run_graph(graph_, frame, outer.environment());
+  return eval::run_graph(graph_, frame, outer.environment(), {.observe = {}, .is_sound = true});
 }
 
 }  // namespace sardonyx::run

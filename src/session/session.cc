@@ -140,7 +140,6 @@ struct Session::Implementation {
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
   // Throws Error where a graph of nodes can't be planned, whatever it is given.
-  void require_plan(const ir::Graph& given) const;
 };
 
 Session::Implementation::SharedChosen Session::Implementation::choose(
@@ -215,7 +214,10 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
       }
     }
   }
-  if (options.plain) return made;
+  if (options.plain) {
+    rewrite::require_sound(made->graph, {.pool = pool.get()});
+    return made;
+  }
   const bool fuse = options.fuse && !options.all_outputs;
   made->sized = SizedPlans::of(
       made->graph, {.packs = &model->packs, .fuse = fuse, .exact = options.exact}, *pool);
@@ -268,25 +270,12 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
     frame.set(variant.input_names[i], ir::aligned(given[i]));
   std::vector<Value> results;
   try {
-    results = eval::run_graph(variant.graph, frame, environment);
+    results = eval::run_graph(variant.graph, frame, environment, {.observe = {}, .is_sound = true});
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::invalid_model) require_plan(variant.graph);
     blame_inputs(error);
     throw;
   }
   for (size_t i = 0; i < made.size() && i < results.size(); ++i) made[i] = std::move(results[i]);
-}
-
-// A run without a plan meets what is wrong with the model itself only now.
-void Session::Implementation::require_plan(const ir::Graph& given) const {
-  ir::Graph graph = given;
-  ops::PackCache packs;
-  if (SizedPlans::of(graph, {.packs = &packs, .fuse = false, .exact = options.exact}, *pool))
-    return;
-  rewrite::simplify(graph, {.pool = pool.get(), .fuse = false});
-  const run::PlanServices services{&packs, options.exact};
-  const run::Plan plan(std::move(graph), std::span<const ops::Known>(),
-                       std::vector<std::pair<std::string, ops::Known>>(), services);
 }
 
 Session::Session(const std::string& path, const SessionOptions& options)
@@ -374,12 +363,17 @@ Session::Implementation::Taken Session::Implementation::take(std::span<const Val
   Taken taken{overridden.empty() ? main : choose(overridden), {}, {}};
   const std::vector<size_t>& positions = taken.chosen->positions;
   bool in_order = positions.size() <= given.size();
-  for (size_t i = 0; in_order && i < positions.size(); ++i) in_order = positions[i] == i;
+  for (size_t i = 0; in_order && i < positions.size(); ++i)
+    in_order = positions[i] == i && given[i].kind() != Value::Kind::none;
   if (in_order) {
     taken.inputs = given.first(positions.size());
     return taken;
   }
-  for (const size_t i : positions) taken.ordered.push_back(i < given.size() ? given[i] : Value());
+  for (const size_t i : positions) {
+    const bool is_given = i < given.size() && given[i].kind() != Value::Kind::none;
+    // What may be left out has a type that is optional: then it has no element.
+    taken.ordered.push_back(is_given ? given[i] : Value(Optional()));
+  }
   taken.inputs = taken.ordered;
   return taken;
 }

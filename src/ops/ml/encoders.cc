@@ -251,7 +251,9 @@ void upgrade_label_encoder(UpgradeContext& ctx) {
 void infer_category_mapper(InferContext& ctx) {
   ValueType type = ctx.type(0);
   type.kind = ir::TypeProto::Kind::tensor;
-  type.element = ctx.element(0) == ElementType::string ? ElementType::int64 : ElementType::string;
+  const ElementType from = ctx.element(0);
+  if (from != ElementType::undefined)
+    type.element = from == ElementType::string ? ElementType::int64 : ElementType::string;
   ctx.set(0, std::move(type));
 }
 

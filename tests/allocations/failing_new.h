@@ -1,0 +1,12 @@
+// An operator new that fails when it is told to. It replaces the one of the whole program, which is
+// why these tests are one of their own.
+#pragma once
+
+#include <atomic>
+
+namespace failing_new {
+
+// So many allocations succeed before one fails; below 0: all do.
+extern std::atomic<long> left;
+
+}  // namespace failing_new
