@@ -153,10 +153,11 @@ void check_side(Context& context, const Where& where, const Side& side,
 
 // ---- attributes
 
-// Lists of windows, one entry for each axis: that one is left out says what no entries would.
+// Lists with one entry for each axis or value: that one is left out says what no entries would.
 bool lies_empty(const schema::Attribute& formal, const ir::Attribute& attribute) {
-  constexpr std::array<std::string_view, 6> lists = {
-      "dilations", "kernel_shape", "output_padding", "output_shape", "pads", "strides"};
+  constexpr auto lists = std::to_array<std::string_view>(
+      {"dilations", "kernel_shape", "output_padding", "output_shape", "pads", "scan_input_axes",
+       "scan_input_directions", "scan_output_axes", "scan_output_directions", "strides"});
   return formal.kind == ir::AttributeKind::ints && attribute.ints.empty() &&
          attribute.ref_attr_name.empty() && std::ranges::find(lists, formal.name) != lists.end();
 }
@@ -181,7 +182,7 @@ void check_signature_attributes(Context& context, const Where& where,
     }
     if (lies_empty(*formal, attribute)) {
       report.lax("D-10", place, "leave it out",
-                 "it has an entry for each spatial axis; the list is empty");
+                 "it has an entry for each axis or value; the list is empty");
     }
     const ir::AttributeKind kind = attribute.effective_kind();
     const auto wanted = static_cast<ir::AttributeKind>(formal->kind);

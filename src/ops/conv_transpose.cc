@@ -96,7 +96,7 @@ void infer(InferContext& ctx) {
              ir::to_string(*w));
   }
   check_rank(ctx, settings, x->size() - 2);
-  object_to_pads(ctx, settings.window);
+  object_to_window(ctx, settings.window, &*w);
   ctx.require_equal((*x)[1], (*w)[0], "the channels of X must be those of W");
   const Dim channels = (*w)[1] * Dim(settings.group);
   if (const auto c = (*w)[0].value(); c && *c % settings.group != 0)

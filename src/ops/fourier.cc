@@ -43,6 +43,8 @@ void infer_dft(InferContext& ctx) {
   if (const auto parts = x->back().value()) {
     if (*parts != 1 && *parts != 2)
       ctx.fail("the last dimension must be 1 (real) or 2 (complex); got {}", *parts);
+    if (onesided && !inverse && *parts == 2)
+      object(ctx, "a one-sided transform takes real input; the last dimension is 2");
     if (onesided && inverse && *parts != 2)
       ctx.fail("a one-sided inverse transform takes complex input; the last dimension is {}",
                *parts);

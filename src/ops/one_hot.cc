@@ -62,6 +62,8 @@ void infer(InferContext& ctx) {
     ctx.require_equal(values->front(), 2, "values must hold [off, on]");
   const Dim depth = depth_of(ctx);
   if (ctx.rank(1).value_or(0) > 1) want_rank(ctx, 1, 0);
+  if (const auto count = ctx.type(1).element_count(); count && count->is_constant() && *count != 1)
+    object(ctx, "depth must be one number; it holds {}", count->to_string());
   want_rank(ctx, 2, 1);
   ctx.require_at_least(depth, 0, "depth");
   const auto& in = ctx.shape(0);

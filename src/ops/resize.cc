@@ -12,6 +12,7 @@
 #include "ops/families/fixed_point.h"
 #include "ops/families/moving.h"
 #include "ops/families/resize_sizes.h"
+#include "ops/objections.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -117,6 +118,9 @@ void infer(InferContext& ctx) {
   }
   const auto axes = resized_axes(ctx, s, static_cast<int64_t>(in->size()));
   Dims out = *in;
+  if (s.scales_input != s.sizes_input && is_given(ctx, s.sizes_input) &&
+      is_given(ctx, s.scales_input))
+    object(ctx, "scales and sizes exclude each other; keep one");
   if (is_given(ctx, s.sizes_input)) {
     infer_sizes(ctx, s, axes, out);
   } else if (is_given(ctx, s.scales_input)) {

@@ -219,11 +219,21 @@ Dim largest_part(const InferContext& ctx, const Dim& whole) {
 // What the run refuses, or the standard alone.
 void object_to_parts(const InferContext& ctx) {
   const auto split = ctx.integers(1);
-  if (!split || split->empty()) return;
+  if (!split) return;
+  if (split->empty()) return object(ctx, "split must not be empty");
   if (ctx.rank(1).value_or(0) > 1) object(ctx, "split must be one number or a list of them");
   const bool one = ctx.rank(1) == 0;
   const int64_t least = *std::ranges::min_element(*split);
   if (one && least < 1) object(ctx, "split must be 1 or more; got {}", least);
+  const auto& shape = ctx.shape(0);
+  if (!one && shape && !shape->empty()) {
+    Dim sum(0);
+    for (const int64_t part : *split) sum = sum + Dim(part);
+    const auto axis = ctx.normalized_axis(ctx.attr_int("axis"), *ctx.rank(0));
+    const Dim& whole = (*shape)[static_cast<size_t>(axis)];
+    if (whole.is_constant() && !(sum == whole))
+      object(ctx, "the sizes in split must add up to the dimension, {}", whole.to_string());
+  }
   if (!one && least < 0) object(ctx, "sizes in split must not be negative; got {}", least);
 }
 

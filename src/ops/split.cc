@@ -44,6 +44,8 @@ std::optional<Dims> part_sizes(InferContext& ctx, const Dim& size) {
     ctx.require_at_least(part, 0, "a size in split");
     sum = sum + part;
   }
+  if (sum.is_indefinite() && std::ranges::all_of(*sizes, &Dim::is_constant))
+    object(ctx, "the sizes in split add up to more than 63 bits hold");
   ctx.require_equal(sum, size, "the sizes in split must add up to the dimension");
   return sizes;
 }

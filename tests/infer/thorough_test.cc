@@ -162,7 +162,7 @@ TEST(Thorough, SaysWhyASizeIsUnknown) {
   const ir::Symbol* u = (*g["hits"].type.shape)[1].as_symbol();
   ASSERT_NE(u, nullptr);
   EXPECT_EQ(u->upper->to_string(), "n");
-  EXPECT_EQ(g.unknowns.at(u->id)->node, "NonZero");
+  EXPECT_EQ(g.unknowns.at(u->id)->node, "NonZero making 'hits'");
   EXPECT_EQ(g.unknowns.at(u->id)->reason, "its data decide");
 }
 

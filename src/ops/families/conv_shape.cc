@@ -48,7 +48,7 @@ std::optional<Dims> conv_output(InferContext& ctx, int images, int weights, int 
     ctx.fail("X and W must have the same rank; got {} and {}", ir::to_string(*x),
              ir::to_string(*w));
   check_window_rank(ctx, window, *rank - 2);
-  object_to_pads(ctx, window);
+  object_to_window(ctx, window, w ? &*w : nullptr);
   Dims y{x ? (*x)[0] : ctx.unknown(), w ? (*w)[0] : ctx.unknown()};
   if (x && w) check_channels(ctx, *x, *w, group, bias);
   for (size_t i = 0; i + 2 < static_cast<size_t>(*rank); ++i) {

@@ -83,7 +83,10 @@ void check_window_rank(const NodeView& node, const Window& window, int64_t rank)
   check(window.pads, "pads", 2);
 }
 
-void object_to_pads(const InferContext& ctx, const Window& window) {
+void object_to_window(const InferContext& ctx, const Window& window, const Dims* weights) {
+  for (size_t i = 2; weights != nullptr && i < weights->size(); ++i) {
+    if ((*weights)[i] == 0) return object(ctx, "the sizes of a kernel must be positive; got 0");
+  }
   for (const int64_t pad : window.pads) {
     if (pad < 0) return object(ctx, "pads must not be negative; got {}", pad);
   }

@@ -48,8 +48,8 @@ Dims in_layout(const NodeView& node, Dims shape);
 void check_window_rank(const NodeView& node, const Window& window, int64_t rank);
 
 // Output size along one axis.
-// Objects to pads below 0, which convolutions can do, and the standard forbids.
-void object_to_pads(const InferContext& ctx, const Window& window);
+// Objects to what convolutions can do and the standard forbids: pads below 0, windows of no size.
+void object_to_window(const InferContext& ctx, const Window& window, const Dims* weights);
 
 Dim window_output(const Window& window, size_t axis, const Dim& in, const Dim& kernel);
 
