@@ -224,6 +224,13 @@ void check_signature(Context& context, const Unit& unit, const Where& where,
   }
   if (signature.experimental) {
     if (signature.extra && ir::canonical_domain(node.domain).empty()) {
+      const auto versions = schema::versions(node.domain, node.op_type);
+      const auto first = std::ranges::find(versions, false, &schema::Signature::extra);
+      if (first != versions.end()) {
+        report("O-12", where, fmt::format("import version {} or more", first->since),
+               "{} is no part of the standard before version {}", node.op_type, first->since);
+        return;
+      }
       report("O-12", where, "", "{} was an experiment; the standard has no such operator any more",
              node.op_type);
       return;

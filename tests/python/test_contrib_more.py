@@ -350,3 +350,36 @@ def test_tokenizer(sardonyx, tmp_path, attributes, mark, shape):
     case = Case("Tokenizer", [TEXTS.reshape(shape)], types={"x0": TensorProto.STRING}, mark=mark, pad_value="#",
                 **{"mincharnum": 1, **attributes})
     agree_on_texts(sardonyx, tmp_path, case)
+
+
+# --- what ONNX Runtime has in ai.onnx and the standard has not ---
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 13, 16])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("outputs", [(True,), (True, True, True)])
+def test_layer_normalization_before_the_standard_had_it(sardonyx, engine, tmp_path, opset, bias, outputs):
+    x = numbers(2, 3, 8)
+    case = Case("LayerNormalization", [x, numbers(8), numbers(8) if bias else None], outputs, domain="", axis=-1, epsilon=1e-5)
+    case.model.opset_import[0].version = opset
+    case.model.ir_version = 8
+    expected = agree(engine, case)
+    onnx.save(case.model, tmp_path / "m.onnx")
+    for mine, yours in zip(sardonyx.outputs(tmp_path / "m.onnx", case.feeds, tmp_path, "--plain"), expected, strict=True):
+        np.testing.assert_allclose(mine, yours, atol=2e-5)
+    report = sardonyx("check", tmp_path / "m.onnx")
+    assert "no part of the standard before version 17" in report.stdout + report.stderr
+
+
+@pytest.mark.parametrize("op, attributes, inputs", [
+    ("Affine", {"alpha": 2.0, "beta": 3.0}, ()), ("ScaledTanh", {"alpha": 2.0, "beta": 3.0}, ()), ("Scale", {"scale": 2.0}, ()),
+    ("ParametricSoftplus", {"alpha": 2.0, "beta": 3.0}, ()), ("ImageScaler", {"scale": 2.0, "bias": [1.0, 2.0, 3.0]}, ()),
+    ("Crop", {"border": [0, 1, 1, 0]}, ()), ("Crop", {"border": [1, 0, 0, 0], "scale": [2, 3]}, ()),
+    ("MeanVarianceNormalization", {"across_channels": 1}, ()), ("ThresholdedRelu", {"alpha": 0.5}, ()),
+    ("DynamicSlice", {}, ([0, 1, 1], [2, 3, 4]))])
+def test_experiments(engine, op, attributes, inputs):
+    """In version 7, where ONNX Runtime still has them."""
+    case = Case(op, [numbers(2, 3, 4, 5), *(np.array(i, np.int64) for i in inputs)], domain="", **attributes)
+    case.model.opset_import[0].version = 7
+    case.model.ir_version = 8
+    agree(engine, case)
