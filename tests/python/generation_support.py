@@ -126,9 +126,11 @@ class Translator:
     """T5's and Whisper's form: weights shared by the graphs that start the decoder and continue it."""
 
     def __init__(self, seed: int = 0, vocab: int = VOCAB, layers: int = LAYERS, whisper: bool = False,
-                 hidden_state: bool = False, starts_decoder: bool = True, temper: float = 2.5, features: int = 5):
+                 hidden_state: bool = False, starts_decoder: bool = True, temper: float = 2.5, features: int = 5,
+                 whole_sequence: bool = False):
         self.seed, self.vocab, self.layers, self.whisper, self.temper = seed, vocab, layers, whisper, temper
         self.hidden_state, self.starts_decoder, self.features = hidden_state, starts_decoder, features
+        self.tokens = "D" if whole_sequence else 1  # that the decoder takes in one call
 
     def decode(self, ids, past, cross, mask_bias):
         """The decoder of one call; gives logits and keys and values."""
@@ -196,10 +198,10 @@ class Translator:
         for value, name in zip([logits] + made, ["logits"] + names_self):
             b.rename(value, name)
         hidden = [("encoder_hidden_states", FLOAT, ["B", "E", WIDTH])] if self.hidden_state else []
-        inputs = ([("input_ids", INT, ["B", 1])] + self.mask_inputs() + hidden +
+        inputs = ([("input_ids", INT, ["B", self.tokens])] + self.mask_inputs() + hidden +
                   [(n, FLOAT, ["B", HEADS, "P", SIZE]) for n in past_self] +
                   [(n, FLOAT, ["B", HEADS, "E", SIZE]) for n in past_cross])
-        outputs = ([("logits", FLOAT, ["B", 1, self.vocab])] +
+        outputs = ([("logits", FLOAT, ["B", self.tokens, self.vocab])] +
                    [(n, FLOAT, ["B", HEADS, "Q", SIZE]) for n in names_self])
         return b.graph("decoder", inputs, outputs)
 
@@ -216,3 +218,26 @@ def model_of(op: str, inputs: dict[str, np.ndarray | None], outputs: list[str], 
     graph = helper.make_graph([node], "generation", infos, ends, initializers)
     imports = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=imports, ir_version=8), feeds
+
+
+def fused_gpt(seed: int = 0, vocab: int = VOCAB, layers: int = LAYERS, temper: float = 2.5) -> onnx.GraphProto:
+    """GPT-2's form as ONNX Runtime's tools write it: Attention, SkipLayerNormalization, FastGelu of com.microsoft."""
+    b = Builder(seed)
+    own = {"domain": "com.microsoft"}
+    x = b.op("Add", b.op("Gather", b.weight(vocab, WIDTH), "input_ids"),
+             b.op("Gather", b.weight(POSITIONS, WIDTH, scale=0.5), "position_ids"))
+    for i in range(layers):
+        y = b.op("Attention", b.norm(x, WIDTH), b.weight(WIDTH, 3 * WIDTH, scale=0.4), b.weight(3 * WIDTH, scale=0.2),
+                 "attention_mask", f"past_{i}", to=[b.name("attention"), f"present_{i}"], num_heads=HEADS,
+                 unidirectional=1, **own)[0]
+        y = b.op("MatMul", y, b.weight(WIDTH, WIDTH, scale=0.3))
+        normed, _, _, x = b.op("SkipLayerNormalization", x, y, b.weight(WIDTH), b.weight(WIDTH, scale=0.1),
+                               b.weight(WIDTH, scale=0.1), to=[b.name("skip"), "", "", b.name("sum")], **own)
+        h = b.op("FastGelu", b.op("MatMul", normed, b.weight(WIDTH, 2 * WIDTH, scale=0.3)),
+                 b.weight(2 * WIDTH, scale=0.1), **own)
+        x = b.op("Add", x, b.op("MatMul", h, b.weight(2 * WIDTH, WIDTH, scale=0.3)))
+    b.rename(b.op("MatMul", b.norm(x, WIDTH), b.weight(WIDTH, vocab, scale=temper / np.sqrt(WIDTH))), "logits")
+    ids = [(n, INT, ["B", "S" if n != "attention_mask" else "T"]) for n in ("input_ids", "position_ids", "attention_mask")]
+    pasts = [(f"past_{i}", FLOAT, [2, "B", HEADS, "P", SIZE]) for i in range(layers)]
+    presents = [(f"present_{i}", FLOAT, [2, "B", HEADS, "T", SIZE]) for i in range(layers)]
+    return b.graph("decoder", ids + pasts, [("logits", FLOAT, ["B", "S", vocab])] + presents)

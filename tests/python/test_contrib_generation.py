@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 import pytest
 from conftest import INVALID_MODEL, OK, RUN_FAILED, UNSUPPORTED
-from contrib_support import Engine, run_onnxruntime
-from generation_support import HEADS, LAYERS, SIZE, VOCAB, Translator, gpt, model_of
+from contrib_support import Case, Engine, agree, run_onnxruntime
+from generation_support import LAYERS, VOCAB, Translator, fused_gpt, gpt, model_of
 from onnx import TensorProto, helper, numpy_helper
 
 PAD = 1
@@ -328,6 +328,27 @@ def test_a_seed_repeats_itself(engine):
 # --- how the graphs are run ---
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_decoder_of_fused_operators(engine, seed):
+    random = np.random.default_rng(seed)
+    batch, length = int(random.integers(1, 4)), int(random.integers(1, 6))
+    inputs = {"input_ids": prompt(random, batch, length), **beam_inputs(random, length + 8), **processors(random, batch)}
+    model, feeds = model_of("BeamSearch", inputs, BEAM_OUTPUTS, decoder=fused_gpt(seed), **node_attributes(random))
+    compare_beams(engine.run(model, feeds), beams_there(model, feeds, batch), batch)
+
+
+@pytest.mark.parametrize("starts_decoder", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_decoder_that_takes_whole_sequences(engine, seed, starts_decoder):
+    """Its input_ids do not say that there is one token a row."""
+    random = np.random.default_rng(seed)
+    parts = Translator(seed, starts_decoder=starts_decoder, whole_sequence=True)
+    inputs = {"input_ids": prompt(random, 2, 4), **beam_inputs(random, 8), **processors(random, 2)}
+    model, feeds = model_of("BeamSearch", inputs, BEAM_OUTPUTS, encoder=parts.encoder(), decoder=parts.decoder(),
+                            model_type=1, decoder_start_token_id=3, **node_attributes(random))
+    compare_beams(engine.run(model, feeds), beams_there(model, feeds, 2), 2)
+
+
 def with_outer_value(rows_wanted: bool):
     """The decoder adds a value of the outer graph to its logits: `[vocab]` or `[batch * beams, 1, vocab]`."""
     shape = (6, 1, VOCAB) if rows_wanted else (VOCAB,)
@@ -586,3 +607,49 @@ def test_other_commands_take_such_models(sardonyx, tmp_path, command):
         text = sardonyx(command, tmp_path / f"{index}.onnx", expect=OK).stdout
         if command != "check":
             assert model.graph.node[-1].op_type in text or command == "infer"
+
+
+# --- n-grams ---
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 9])
+@pytest.mark.parametrize("length", [0, 1, 8, 30])
+def test_ngram_repeat_block(engine, n, length):
+    random = np.random.default_rng(length)
+    ids = random.integers(0, 4, (3, length))
+    scores = random.standard_normal((3, 6)).astype(np.float32)
+    for free in (False, True):
+        agree(engine, Case("NGramRepeatBlock", [ids, scores], ngram_size=n, free=free))
+
+
+@pytest.mark.parametrize("token", [-1, 6])
+def test_ngram_repeat_block_refuses_what_is_no_token(engine, token):
+    scores = np.zeros((1, 6), np.float32)
+    case = Case("NGramRepeatBlock", [np.array([[token, 1]]), scores], ngram_size=1)
+    with pytest.raises(RuntimeError, match=r"input_ids.*\[0, 6\).*" + str(token)):
+        engine.run(case.typed([scores]), case.feeds)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bifurcation_detector(engine, seed):
+    random = np.random.default_rng(seed)
+    letters = int(random.integers(2, 5))
+    source = random.integers(0, letters, int(random.integers(0, 12)))
+    current = random.integers(0, letters, int(random.integers(0, 6)))
+    at = int(random.integers(0, len(source) + 1))
+    predicted = np.concatenate([source[at:], [int(random.integers(0, letters))]]).astype(np.int64)
+    if random.random() < 0.5:
+        predicted[random.integers(0, len(predicted))] = 0
+    least = int(random.integers(1, 3))
+    agree(engine, Case("BifurcationDetector", [source, current, np.array([at]), maybe(random, 0.7, predicted)],
+                       (True, True), min_ngram_size=least, max_ngram_size=least + int(random.integers(0, 4)),
+                       free=seed % 2 == 0))
+
+
+def test_bifurcation_detector_refuses_other_lengths(engine):
+    source, current = np.arange(4), np.arange(2)
+    for at, predicted, message in ((5, np.arange(1), "prev_suffix_match_idx"), (-1, np.arange(6), "prev_suffix_match_idx"),
+                                   (1, np.arange(3), "pred_tokens")):
+        case = Case("BifurcationDetector", [source, current, np.array([at]), predicted], (True, True))
+        with pytest.raises(RuntimeError, match=message):
+            engine.run(case.typed([current, np.array([at])]), case.feeds)
