@@ -69,24 +69,27 @@ bool same(const std::vector<Value>& a, const std::vector<Value>& b) {
   return std::equal(left.begin(), left.end(), right.begin(), right.end());
 }
 
-// Calls `work` with the n-th allocation failing, for n = 0, 1 … until nothing fails any more; the
-// larger n is, the more are left out, so that the test takes seconds. Returns how often it failed.
+// Calls `work` with the n-th allocation failing, for n = 0, 1 … until nothing fails any more.
+// Returns how often it failed.
 template <class Work>
-long fail_each(Work&& work) {
+long fail_each(Work&& work, const std::vector<Value>& expected) {
   long failures = 0;
-  for (long n = 0;; n += 1 + n / 40) {
-    left = n;
+  for (long n = 0;; ++n) {
+    std::vector<Value> made;
     bool threw = false;
+    left = n;
     try {
-      work();
+      made = work();
     } catch (const std::bad_alloc&) {
       threw = true;
     } catch (const Error& error) {
+      left = std::min(left.load(), -1L);
       threw = true;
-      left = -1;
       EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
     }
     const bool reached = left.exchange(-1) < 0;
+    const bool is_right = threw || made.empty() || same(made, expected);
+    EXPECT_TRUE(is_right);
     failures += threw;
     if (!reached) return failures;
   }
@@ -103,17 +106,15 @@ TEST_P(FailingAllocations, CostAnException) {
     const Model model = read(small);
     const Session session(model, options);
     const std::vector<Value> expected = run(session);
-    const auto holds = [&](const std::vector<Value>& got) {
-      left = -1;
-      EXPECT_TRUE(same(got, expected));
-    };
-    EXPECT_GT(fail_each([&] { (void)read(small); }), 10);
-    EXPECT_GT(fail_each([&] { holds(run(Session(read(small), options))); }), 10);
-    // What a run or a session could not have, the next one gets: nothing is left half made.
-    EXPECT_GT(fail_each([&] { Session(model, options); }), 5);
-    holds(run(Session(model, options)));
-    EXPECT_GT(fail_each([&] { (void)run(session); }), 1);
-    holds(run(session));
+    using Values = std::vector<Value>;
+    const auto failures = [&](auto&& work) { return fail_each(work, expected); };
+    EXPECT_GT(failures([&] { return (void)read(small), Values(); }), 10);
+    EXPECT_GT(failures([&] { return run(Session(read(small), options)); }), 10);
+    // What a session or a run could not have, the next one gets: nothing is left half made.
+    EXPECT_GT(failures([&] { return (void)Session(model, options), Values(); }), 5);
+    EXPECT_TRUE(same(run(Session(model, options)), expected));
+    EXPECT_GT(failures([&] { return run(session); }), 1);
+    EXPECT_TRUE(same(run(session), expected));
   }
 }
 

@@ -33,7 +33,7 @@ TEST(LateChecks, OneSidedInverseTransformsTakeComplexInput) {
   expect_mentions(refusal("g (float[a, b] x) => (float[c, d] y) { "
                           "y = DFT <inverse = 1, onesided = 1> (x) }",
                           {{"x", zeros({4, 1})}}),
-                  "1 parts");
+                  "complex input");
 }
 
 TEST(LateChecks, GroupsThatNoNumberOfChannelsFits) {
