@@ -9,6 +9,7 @@
 #include "ops/operator.h"
 #include "rewrite/lower.h"
 #include "session/model.h"
+#include "session/refusal.h"
 #include "session/shared_constants.h"
 
 namespace sardonyx {
@@ -152,7 +153,7 @@ void refuse_broken(const ir::Model& model, const ops::CustomTable& custom) {
   for (const check::Diagnostic& finding :
        check::check(model, {.profile = check::Profile::runnable, .more = &custom})) {
     if (finding.severity != check::Severity::error) continue;
-    fail_at(finding.place.to_string(), ErrorCode::invalid_model,
+    fail_at(finding.place.to_string(), refusal_code(finding),
             "{} [{}]; `sardonyx check` lists all that is wrong", finding.message, finding.rule);
   }
 }

@@ -19,6 +19,7 @@
 #include "session/given_inputs.h"
 #include "session/model.h"
 #include "session/profile.h"
+#include "session/refusal.h"
 
 namespace sardonyx {
 namespace {
@@ -66,7 +67,7 @@ void refuse_broken(const Model::Implementation& model) {
   std::string message = fmt::format("{}{}{} [{}]", first->message,
                                     first->advice.empty() ? "" : "; ", first->advice, first->rule);
   if (errors > 1) message += fmt::format(" (and {} more; `sardonyx check` lists them)", errors - 1);
-  throw Error(ErrorCode::invalid_model, message, first->place.to_string());
+  throw Error(refusal_code(*first), message, first->place.to_string());
 }
 
 }  // namespace

@@ -96,8 +96,8 @@ def test_what_stays_unknown_has_a_reason(sardonyx, tmp_path):
     states = {value["name"]: value["state"] for value in report["values"]}
     assert states["hits"] == "bounded" and states["y"] == "open"
     by_node = {unknown["node"]: unknown for unknown in report["unknowns"]}
-    assert by_node["NonZero"]["bound"] == "n"
-    assert "'target'" in by_node["Reshape"]["reason"]
+    assert by_node["NonZero making 'hits'"]["bound"] == "n"
+    assert "'target'" in by_node["Reshape making 'y'"]["reason"]
     assert "decided by the run" in sardonyx("infer", path).stdout
 
 
@@ -405,7 +405,7 @@ def test_names_of_what_the_run_decides_keep_their_bounds(sardonyx, tmp_path):
     assert types(report)["picked"] == "int64[found,3]" and states["picked"] == "bounded"
     unknown, = report["unknowns"]
     assert unknown["name"] == "found" and unknown["bound"] == "b*c*min(n, 10)"
-    assert unknown["node"] == "NonMaxSuppression"
+    assert unknown["node"] == "NonMaxSuppression making 'picked'"
     # What the caller decides is known, by the element that does.
     assert states["line"] == "known" and types(report)["line"] == "int64[max(v0, 0)]"
     assert report["names"]["v0"] == "value of 'end'"
