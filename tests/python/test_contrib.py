@@ -684,7 +684,7 @@ def test_the_checker_knows_the_domain(sardonyx, tmp_path):
     assert good.returncode == OK, good.stdout
     without = check(Case("MatMulNBits", inputs, constant=(1, 2), N=32, block_size=32))
     assert without.returncode == FINDINGS and "'K'" in without.stdout
-    assert "newest known version is 1" in check(nbits_case(inputs), version=2).stdout
+    assert "newest known version of com.microsoft is 1" in check(nbits_case(inputs), version=2).stdout
     unknown = Case("AttnLSTM", inputs[:1])
     found = check(unknown)
     assert "nothing is known of com.microsoft.AttnLSTM" in found.stdout
