@@ -626,7 +626,7 @@ def quantised_lstm(dtype, each, directions=1, batch=2, steps=7, size=11, hidden=
 def check_quantised_lstm(engine, *form, **how):
     case, exact = quantised_lstm(*form, **how)
     agree(engine, case, reference=exact)
-    agree(engine, case, tolerance=5e-2)  # ONNX Runtime makes bytes of X and of each state
+    agree(engine, case, tolerance=1e-1)  # ONNX Runtime makes bytes of X and of each state
 
 
 @pytest.mark.parametrize("dtype", BYTES)
@@ -664,9 +664,9 @@ def test_builders_say_what_is_wrong(engine, op, attributes, says):
 
 
 def test_every_operator_is_held_against_onnx_runtime():
-    """A signature without a case of it above fails here."""
+    """A signature without a case of it in these files fails here."""
     known = {path.stem for path in (ROOT / "spec" / "extra" / "com.microsoft").glob("*.txt")}
-    text = (ROOT / "tests" / "python" / "test_contrib.py").read_text()
+    text = "".join(file.read_text() for file in (ROOT / "tests" / "python").glob("test_contrib*.py"))
     assert len(known) > 30
     assert [name for name in sorted(known) if f'"{name}"' not in text] == []
 
@@ -684,10 +684,10 @@ def test_the_checker_knows_the_domain(sardonyx, tmp_path):
     assert good.returncode == OK, good.stdout
     without = check(Case("MatMulNBits", inputs, constant=(1, 2), N=32, block_size=32))
     assert without.returncode == FINDINGS and "'K'" in without.stdout
-    assert "newest known version is 1" in check(nbits_case(inputs), version=2).stdout
-    unknown = Case("BeamSearch", inputs[:1])
+    assert "newest known version of com.microsoft is 1" in check(nbits_case(inputs), version=2).stdout
+    unknown = Case("AttnLSTM", inputs[:1])
     found = check(unknown)
-    assert "nothing is known of com.microsoft.BeamSearch" in found.stdout
+    assert "nothing is known of com.microsoft.AttnLSTM" in found.stdout
     failed = sardonyx("run", tmp_path / "model.onnx", "--input", "x0=ones", expect=None)
     assert failed.returncode == UNSUPPORTED and "not among the operators of com.microsoft" in failed.stderr
 
