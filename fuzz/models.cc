@@ -1,0 +1,186 @@
+// A real model, changed where models have structure: inputs and outputs left out, values exchanged
+// and retyped, nodes doubled, moved, renamed and cut to pieces. Each costs an error message:
+// checked, run planned and plain, carried to every opset, and printed as text that reads back the
+// same.
+//
+// The bytes are the model; what is changed in it follows from their sum, so that each mutation of
+// the driver's changes something else, too.
+#include <chrono>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "sardonyx/session.h"
+#include "session/convert.h"
+#include "target.h"
+#include "wire/read.h"
+#include "wire/text_parse.h"
+#include "wire/text_print.h"
+#include "wire/write.h"
+
+namespace {
+
+using namespace sardonyx;
+using Random = std::mt19937_64;
+
+constexpr int64_t largest_tensor = 1 << 16;
+
+size_t below(Random& random, size_t limit) { return limit == 0 ? 0 : random() % limit; }
+
+ir::TypeProto nested(ir::TypeProto::Kind kind, ir::TypeProto inner) {
+  ir::TypeProto type;
+  type.kind = kind;
+  type.nested = std::make_shared<const ir::TypeProto>(std::move(inner));
+  return type;
+}
+
+void retype(ir::ValueInfo& info, Random& random) {
+  using Kind = ir::TypeProto::Kind;
+  if (!info.type) return;
+  switch (below(random, 6)) {
+    case 0: info.type.reset(); break;
+    case 1: info.type->elem_type = static_cast<int32_t>(below(random, 30)); break;
+    case 2: info.type->shape.reset(); break;
+    case 3: info.type = nested(Kind::sequence, *info.type); break;
+    case 4: info.type = nested(Kind::optional, *info.type); break;
+    default: info.name.clear(); break;
+  }
+}
+
+// A name that some node, input or initializer of the graph makes; sometimes none.
+std::string any_value(const ir::Graph& graph, Random& random) {
+  std::vector<std::string> names{""};
+  for (const ir::ValueInfo& input : graph.inputs) names.push_back(input.name);
+  for (const ir::TensorProto& tensor : graph.initializers) names.push_back(tensor.name);
+  for (const ir::Node& node : graph.nodes) {
+    names.insert(names.end(), node.outputs.begin(), node.outputs.end());
+  }
+  return names[below(random, names.size())];
+}
+
+void change_node(ir::Graph& graph, ir::Node& node, Random& random) {
+  switch (below(random, 9)) {
+    case 0:
+      if (!node.inputs.empty()) node.inputs[below(random, node.inputs.size())].clear();
+      break;
+    case 1:
+      if (!node.outputs.empty()) node.outputs[below(random, node.outputs.size())].clear();
+      break;
+    case 2: node.inputs.resize(below(random, node.inputs.size() + 3)); break;
+    case 3: node.outputs.resize(below(random, node.outputs.size() + 3)); break;
+    case 4:
+      if (!node.inputs.empty())
+        node.inputs[below(random, node.inputs.size())] = any_value(graph, random);
+      break;
+    case 5:
+      if (!node.attributes.empty())
+        node.attributes.erase(node.attributes.begin() +
+                              static_cast<std::ptrdiff_t>(below(random, node.attributes.size())));
+      break;
+    case 6: node.op_type = graph.nodes[below(random, graph.nodes.size())].op_type; break;
+    case 7: std::swap(node, graph.nodes[below(random, graph.nodes.size())]); break;
+    default: {
+      ir::Node copy = node;
+      for (std::string& name : copy.outputs) name += "_again";
+      graph.nodes.push_back(std::move(copy));
+      break;
+    }
+  }
+}
+
+void change(ir::Model& model, Random& random) {
+  if (below(random, 8) == 0) model.ir_version = static_cast<int64_t>(below(random, 1200));
+  if (below(random, 8) == 0 && !model.opset_imports.empty())
+    model.opset_imports[0].version = static_cast<int64_t>(below(random, 30));
+  ir::Graph& graph = *model.graph;
+  for (size_t count = below(random, 4); count > 0; --count) {
+    const size_t what = below(random, 8);
+    if (what == 0 && !graph.inputs.empty())
+      retype(graph.inputs[below(random, graph.inputs.size())], random);
+    else if (what == 1 && !graph.outputs.empty())
+      retype(graph.outputs[below(random, graph.outputs.size())], random);
+    else if (what == 2)
+      graph.name.clear();
+    else if (!graph.nodes.empty())
+      change_node(graph, graph.nodes[below(random, graph.nodes.size())], random);
+  }
+}
+
+// A value for an input of whatever kind; now and then of another one than the model takes.
+Value value_for(const ValueDescription& input, Random& random) {
+  Shape shape;
+  int64_t size = 1;
+  if (input.shape) {
+    for (const auto& dimension : *input.shape) {
+      const int64_t wanted = dimension.size.value_or(static_cast<int64_t>(below(random, 4)));
+      shape.push_back(wanted < 0 || wanted > largest_tensor ? 1 : wanted);
+      size *= shape.back();
+      if (size > largest_tensor) shape.back() = 1, size = 1;
+    }
+  }
+  if (size > largest_tensor) shape.assign(shape.size(), 1);
+  const bool is_type = input.element_type != ElementType::undefined && is_known(input.element_type);
+  Tensor tensor(is_type ? input.element_type : ElementType::float32, shape);
+  if (below(random, 24) == 0) return Sequence();
+  if (input.kind == Value::Kind::optional || below(random, 24) == 0) return Optional();
+  if (input.kind != Value::Kind::sequence) return tensor;
+  Sequence sequence;
+  for (size_t i = below(random, 3); i > 0; --i) sequence.items.emplace_back(tensor);
+  return sequence;
+}
+
+void run(const Model& model, bool plain, Random random) {
+  RunOptions limits;
+  limits.memory_limit = 64 << 20;
+  limits.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  SessionOptions options;
+  options.threads = 1;
+  options.plain = plain;
+  try {
+    const Session session(model, options);
+    std::vector<NamedValue> inputs;
+    for (const ValueDescription& input : session.inputs()) {
+      if (!input.optional) inputs.emplace_back(input.name, value_for(input, random));
+    }
+    (void)session.run(inputs, limits);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::internal) std::fprintf(stderr, "%s\n", error.what());
+    require(error.code() != ErrorCode::internal, "no error is a defect of our own");
+  }
+}
+
+void print_and_read(const ir::Model& model) {
+  std::string first;
+  try {
+    first = wire::print(wire::parse_model(wire::print(model)));
+  } catch (const Error&) {
+    return;  // what the syntax cannot say is refused
+  }
+  require(first == wire::print(wire::parse_model(first)), "text that was read prints the same");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  uint64_t sum = 0xcbf29ce484222325;
+  for (size_t i = 0; i < size; ++i) sum = (sum ^ data[i]) * 0x100000001b3;
+  Random random(sum);
+  try {
+    Bytes copy = Bytes::allocate(size);
+    std::copy(data, data + size, reinterpret_cast<uint8_t*>(copy.mutable_data()));
+    ir::Model changed = wire::read_model(copy);
+    if (!changed.graph) return 0;
+    change(changed, random);
+    print_and_read(changed);
+    const std::string bytes = wire::write_model(changed);
+    const Model model(bytes.data(), bytes.size());
+    run(model, false, random);
+    run(model, true, random);
+    ConvertOptions options;
+    options.opset = static_cast<int64_t>(below(random, 27));
+    (void)convert(model, options);
+  } catch (const Error&) {
+  }
+  return 0;
+}
