@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "commands.h"
+#include "memory.h"
 #include "sarif.h"
 #include "session/print.h"
 #include "terminal.h"
@@ -29,7 +30,8 @@ Failure failure_of(const Error& error) {
     case ErrorCode::bad_input: return failure(bad_input, "bad_input");
     case ErrorCode::run_failed: return failure(run_failed, "run_failed");
     case ErrorCode::cancelled: return failure(run_failed, "cancelled");
-    case ErrorCode::out_of_memory: return failure(run_failed, "out_of_memory");
+    case ErrorCode::out_of_memory:
+      return {run_failed, "out_of_memory", error.location(), error.message() + memory_advice()};
     case ErrorCode::internal: break;
   }
   return failure(run_failed, "internal");
@@ -45,7 +47,7 @@ Failure current_failure() {
   } catch (const Error& error) {
     return failure_of(error);
   } catch (const std::bad_alloc&) {
-    return {run_failed, "out_of_memory", "", "out of memory"};
+    return {run_failed, "out_of_memory", "", "out of memory" + memory_advice()};
   } catch (const std::exception& error) {
     return {run_failed, "internal", "", fmt::format("internal error: {}", error.what())};
   }

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "loading.h"
+#include "memory.h"
 #include "sardonyx/error.h"
 #include "session/about.h"
 #include "session/print.h"
@@ -153,13 +154,19 @@ int run_program(int count, char** arguments) {
   for (const Command& command : commands) {
     if (only == std::end(commands) || only == &command) command.add(app, action);
   }
-  for (CLI::App* command : app.get_subcommands({})) command->footer(std::string(closing) + "\n");
+  std::string limit;
+  for (CLI::App* command : app.get_subcommands({})) {
+    command->footer(std::string(closing) + "\n");
+    add_memory_option(*command, limit);
+  }
   app.footer(std::string(closing) + " 'sardonyx COMMAND --help' says more.\n");
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {
     return parse_failed(app, error, report_form(count, arguments));
   }
+  // A process that serves others' models does not know their sizes.
+  if (!limit.empty() || named != "bench") limit_memory(limit, count, arguments);
   return action();
 }
 

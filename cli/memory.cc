@@ -1,10 +1,101 @@
 #include "memory.h"
 
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <thread>
+
+#include "commands.h"
+#include "terminal.h"
 
 namespace sardonyx::cli {
+namespace {
+
+int64_t limit_in_force = 0;  // 0: none
+
+// Sanitizers map more than any limit that makes sense.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool limits_work = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+constexpr bool limits_work = false;
+#else
+constexpr bool limits_work = true;
+#endif
+#else
+constexpr bool limits_work = true;
+#endif
+
+constexpr int64_t largest = int64_t{1} << 62;
+
+int64_t size_of(const std::string& text) {
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  const std::string_view unit(stop, static_cast<size_t>(end - stop));
+  int shift = unit.empty() ? 0 : -1;
+  if (unit == "K" || unit == "k") shift = 10;
+  if (unit == "M") shift = 20;
+  if (unit == "G") shift = 30;
+  if (problem != std::errc() || shift < 0 || number <= 0 || number > largest >> shift) {
+    throw UsageError(fmt::format(
+        "--memory-limit: '{}' is no size; give bytes, a number with K, M or G, or 'none'", text));
+  }
+  return number << shift;
+}
+
+// Of a regular file; 0 of all else.
+int64_t file_bytes(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : 0;
+}
+
+int64_t sum(int64_t a, int64_t b) { return std::min(a, largest - b) + b; }
+int64_t times(int64_t a, int64_t factor) { return std::min(a, largest / factor) * factor; }
+
+// Of what lies beside a file: external data may be there.
+int64_t bytes_beside(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), closedir);
+  if (open == nullptr) return 0;
+  int64_t bytes = 0;
+  constexpr int most_entries = 4096;
+  for (int i = 0; i < most_entries; ++i) {
+    const dirent* entry = readdir(open.get());
+    if (entry == nullptr) break;
+    if (entry->d_type == DT_DIR) continue;
+    bytes = sum(bytes, file_bytes(fmt::format("{}/{}", folder, entry->d_name)));
+  }
+  return bytes;
+}
+
+int64_t justified_bytes(int count, char** arguments) {
+  int64_t named = 0, beside = 0;
+  for (int i = 1; i < count; ++i) {
+    const std::string argument = arguments[i];
+    const std::string path = argument == "-" ? "/dev/stdin" : argument;
+    const size_t equals = argument.find('=');
+    int64_t bytes = file_bytes(path);
+    if (bytes > 0 && argument != "-") beside = std::max(beside, bytes_beside(path));
+    if (bytes == 0 && equals != std::string::npos) bytes = file_bytes(argument.substr(equals + 1));
+    named = sum(named, bytes);
+  }
+  constexpr int64_t floor = int64_t{4} << 30, stack = int64_t{16} << 20;
+  const auto threads = static_cast<int64_t>(std::thread::hardware_concurrency());
+  return sum(std::max({floor, times(named, 64), times(beside, 8)}), threads * stack);
+}
+
+}  // namespace
 
 double process_megabytes(std::string_view field) {
   std::ifstream status("/proc/self/status");
@@ -14,6 +105,34 @@ double process_megabytes(std::string_view field) {
     }
   }
   return 0;
+}
+
+void add_memory_option(CLI::App& command, std::string& limit) {
+  command
+      .add_option(
+          "--memory-limit", limit,
+          "Most memory to use beside mapped files: bytes, or with K, M, G; or none. Without "
+          "it 4G, or what the size of the files justifies")
+      ->type_name("SIZE");
+}
+
+void limit_memory(const std::string& limit, int count, char** arguments) {
+  const int64_t bytes = limit == "none" ? 0
+                        : limit.empty() ? justified_bytes(count, arguments)
+                                        : size_of(limit);
+  if (!limits_work || bytes == 0) return;
+  rlimit held{};
+  if (getrlimit(RLIMIT_DATA, &held) != 0) return;
+  const auto wanted = static_cast<rlim_t>(bytes);
+  if (held.rlim_cur != RLIM_INFINITY && held.rlim_cur <= wanted) return;  // the user's own is lower
+  held.rlim_cur = wanted;
+  if (setrlimit(RLIMIT_DATA, &held) == 0) limit_in_force = bytes;
+}
+
+std::string memory_advice() {
+  if (limit_in_force == 0) return {};
+  return fmt::format("; this process may use {} MiB: --memory-limit SIZE or none changes that",
+                     limit_in_force >> 20);
 }
 
 }  // namespace sardonyx::cli

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "ops/step_memory.h"
 
 namespace sardonyx::eval {
 namespace {
@@ -186,7 +189,10 @@ std::vector<Value> run_step(const ops::Step& step, const ir::Node& node,
   Bytes scratch = Bytes::allocate(static_cast<size_t>(bind.scratch()));
   ops::RunContext run(in.pointers.data(), in_count, out.pointers.data(), out_count, state.data(),
                       scratch.mutable_data(), environment);
+  const ops::TextCharge texts(node, traits.allocates_outputs, in.pointers, out.pointers,
+                              environment);
   step.run(run);
+  texts.made(in.pointers, out.pointers);
   environment.give_back(bind.scratch());
 
   std::vector<Value> outputs;
@@ -228,12 +234,9 @@ bool has_empty_input(const ir::Node& node, std::span<const Value> inputs) {
   return false;
 }
 
-}  // namespace
-
-std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs, const Frame& frame,
-                            Environment& environment, const Options& options) {
-  if (has_empty_input(node, inputs))
-    return run_node(without_empty_inputs(node, inputs), inputs, frame, environment, options);
+std::vector<Value> run_bound_node(const ir::Node& node, std::span<const Value> inputs,
+                                  const Frame& frame, Environment& environment,
+                                  const Options& options) {
   const infer::Binding binding = infer::bind_node(node);
   InferredNode inferred;
   try {
@@ -253,6 +256,21 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
   };
   const std::unique_ptr<ops::Step> step = prepare_step(inferred, node, binding, services);
   return run_step(*step, node, inputs, inferred.outputs, environment);
+}
+
+}  // namespace
+
+std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs, const Frame& frame,
+                            Environment& environment, const Options& options) {
+  if (has_empty_input(node, inputs))
+    return run_node(without_empty_inputs(node, inputs), inputs, frame, environment, options);
+  try {
+    return run_bound_node(node, inputs, frame, environment, options);
+  } catch (const std::bad_alloc&) {
+    ops::fail_for_memory(node);
+  } catch (const std::length_error&) {
+    ops::fail_for_memory(node);
+  }
 }
 
 std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment,

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "ops/families/memory.h"
+#include "ops/step_memory.h"
 
 namespace sardonyx::ops {
 
@@ -55,7 +56,9 @@ int64_t owned_bytes(const Value& value) {
     return bytes;
   };
   const auto of_tensor = [](const Tensor& tensor) {
-    return tensor.owner() ? memory_of(tensor.element_type(), tensor.size()) : int64_t{0};
+    if (!tensor.owner()) return int64_t{0};
+    return memory_of(tensor.element_type(), tensor.size()) +
+           (tensor.element_type() == ElementType::string ? text_bytes(Value(tensor)) : 0);
   };
   switch (value.kind()) {
     case Value::Kind::tensor: return of_tensor(value.tensor());

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "eval/eval.h"
 #include "infer/infer.h"
@@ -15,6 +16,7 @@
 #include "ir/walk.h"
 #include "ops/custom.h"
 #include "ops/families/memory.h"
+#include "ops/step_memory.h"
 #include "rewrite/bands.h"
 #include "rewrite/branches.h"
 #include "rewrite/byte_tables.h"
@@ -128,6 +130,10 @@ class Simplifier {
   };
 
   void fold(ir::Graph& graph, Scope& scope, const Folding& folding) {
+    if (!counted_) {
+      counted_ = true;
+      for (const ir::TensorProto& given : graph.initializers) allow_for(bytes_of(given));
+    }
     std::optional<Branches> branches;
     if (std::ranges::any_of(graph.nodes, [](const auto& node) { return is_op(&node, "If"); }))
       branches.emplace(graph, scope);
@@ -275,12 +281,21 @@ class Simplifier {
     for (size_t i = 0; i < made.size(); ++i) inferred &= !wanted(i) || made[i].constant != nullptr;
     if (binding.signature && binding.signature->nondeterministic) return false;
     if (keeps_bytes && node.domain.empty() && node.op_type == "DequantizeLinear") return false;
-    if (inferred) return true;
-    int64_t input_bytes = 0;
+    if (inferred) {
+      if (is_op(&node, "Constant") && made[0].constant) allow_for(bytes_of(*made[0].constant));
+      return true;
+    }
+    int64_t input_bytes = 0, output_bytes = 0;
     for (const Known* input : inputs) {
-      if (input == nullptr) continue;
-      if (!input->constant) return false;
-      input_bytes += ops::memory_of(input->constant->element_type(), input->constant->size());
+      if (input != nullptr && !input->constant) return false;
+    }
+    int64_t replaced = 0;  // bytes of the inputs whose place the outputs take
+    std::unordered_set<std::string_view> seen;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] == nullptr || !seen.insert(node.inputs[i]).second) continue;
+      const int64_t bytes = bytes_of(*inputs[i]->constant);
+      input_bytes += bytes;
+      if (!replaced_.contains(node.inputs[i])) replaced += bytes;
     }
     for (size_t i = 0; i < made.size(); ++i) {
       if (!wanted(i)) continue;
@@ -294,18 +309,23 @@ class Simplifier {
       const int64_t growth = node.op_type == "DequantizeLinear"
                                  ? std::max(options_.max_growth, 8 * input_bytes)
                                  : options_.max_growth;
-      const int64_t grown = ops::memory_of(made[i].type.element, count) - input_bytes;
+      const int64_t bytes = ops::memory_of(made[i].type.element, count);
+      if (bytes > INT64_MAX / 16 - output_bytes) return false;
+      output_bytes += bytes;
+      const int64_t grown = bytes - input_bytes;
       if (grown <= growth) continue;
       if (grown > growth_left_) return false;
       growth_left_ -= grown;
     }
+    if (output_bytes - replaced > all_growth_left_) return false;
     std::vector<Value> values;
     for (const Known* input : inputs)
       values.push_back(input ? Value(ir::aligned(*input->constant)) : Value());
     std::vector<Value> results;
     try {
       eval::Environment environment(*options_.pool);
-      environment.memory_limit = options_.folding_memory;
+      environment.memory_limit =
+          std::min(options_.folding_memory, INT64_MAX / 2) + 8 * (input_bytes + output_bytes);
       results = eval::run_node(node, values, eval::Frame(), environment);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::unsupported) throw;
@@ -314,14 +334,38 @@ class Simplifier {
     for (size_t i = 0; i < made.size(); ++i) {
       if (!wanted(i)) continue;
       if (!results[i].is_tensor()) return false;
+      if (made[i].type.element == ElementType::string) output_bytes += ops::text_bytes(results[i]);
     }
+    const int64_t grown = std::max<int64_t>(output_bytes - replaced, 0);
+    if (grown > all_growth_left_) return false;
+    all_growth_left_ -= grown;
+    for (const std::string& name : node.inputs) replaced_.insert(name);
     for (size_t i = 0; i < made.size(); ++i) {
       if (wanted(i)) made[i] = Known::of(results[i].tensor());
     }
     return true;
   }
 
+  // Bytes of a constant, the texts of strings included.
+  static int64_t bytes_of(const Tensor& tensor) {
+    return ops::memory_of(tensor.element_type(), tensor.size()) +
+           (tensor.element_type() == ElementType::string ? ops::text_bytes(Value(tensor)) : 0);
+  }
+  static int64_t bytes_of(const ir::TensorProto& tensor) {
+    const auto type = static_cast<ElementType>(tensor.data_type);
+    const auto count = checked_count(tensor.dims);
+    if (!count || (!is_known(type) && type != ElementType::string)) return 0;
+    return std::max<int64_t>(ops::memory_of(type, *count), 0) + ops::text_bytes(tensor.string_data);
+  }
+  void allow_for(int64_t bytes) {
+    all_growth_left_ += 8 * std::min(bytes, (INT64_MAX / 2 - all_growth_left_) / 8);
+  }
+
   const SimplifyOptions& options_;
+  bool counted_ = false;  // the constants that the graph came with
+  int64_t all_growth_left_ = options_.all_growth;
+  // Constants that folded nodes read: each makes room once, however many read it.
+  std::unordered_set<std::string> replaced_;
   int64_t growth_left_ = options_.total_growth;  // for constants beyond options_.max_growth
   Assumptions* assumptions_;
   ir::SymbolTable symbols_;

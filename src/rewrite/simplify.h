@@ -15,8 +15,11 @@ struct SimplifyOptions {
   // still as long as all these larger ones together grow by no more than `total_growth`.
   int64_t max_growth = int64_t{1} << 20;
   int64_t total_growth = int64_t{32} << 20;
-  // Most bytes that folding one node may take.
-  int64_t folding_memory = int64_t{4} << 30;
+  // All folded constants together, large and small, grow by no more than this and eight times the
+  // bytes of the constants that the graph came with; what would go beyond it is left to the run.
+  int64_t all_growth = int64_t{64} << 20;
+  // Most bytes that folding one node may take: this beside eight times its inputs and outputs.
+  int64_t folding_memory = int64_t{256} << 20;
   // Not null: the sizes of a run, with which alone the graph then means what it did; or where to
   // note what sizes would decide.
   Assumptions* assumptions = nullptr;

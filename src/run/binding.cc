@@ -1,6 +1,8 @@
 // Binding a context to the sizes of its inputs: shapes, memory, steps.
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "base/checked.h"
@@ -9,6 +11,7 @@
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "ops/step_memory.h"
 #include "run/arena.h"
 #include "run/context.h"
 
@@ -340,6 +343,10 @@ void Context::bind_segment(size_t index, eval::Environment& environment) {
     } catch (const Error& error) {
       if (!error.location().empty()) throw;
       throw Error(error.code(), error.message(), ir::place_of(*step.node));
+    } catch (const std::bad_alloc&) {
+      ops::fail_for_memory(*step.node);
+    } catch (const std::length_error&) {
+      ops::fail_for_memory(*step.node);
     }
   }
   segment_bound_[index] = 1;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <climits>
+#include <new>
+#include <stdexcept>
 
 #include "base/fail.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "ops/step_memory.h"
 #include "run/subgraph.h"
 
 namespace sardonyx::run {
@@ -193,7 +196,13 @@ void Builder::prepare(PlanStep& step, std::span<const Known* const> inputs,
   };
   ops::PrepareContext prepare(node, step.binding.signature, inputs, made, services);
   if (step.binding.op->prepare == nullptr) prepare.fail(ErrorCode::unsupported, "has no kernel");
-  step.step = step.binding.op->prepare(prepare);
+  try {
+    step.step = step.binding.op->prepare(prepare);
+  } catch (const std::bad_alloc&) {
+    ops::fail_for_memory(node);
+  } catch (const std::length_error&) {
+    ops::fail_for_memory(node);
+  }
   step.refusals = prepare.take_refusals();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!node.outputs[i].empty() && !is_defined(outputs[i])) step.mode = PlanStep::Mode::late;

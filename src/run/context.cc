@@ -1,10 +1,13 @@
 #include "run/context.h"
 
 #include <algorithm>
+#include <new>
+#include <stdexcept>
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "ir/origin.h"
+#include "ops/step_memory.h"
 #include "run/observer.h"
 
 namespace sardonyx::run {
@@ -101,6 +104,10 @@ void Context::run_steps(const Segment& segment, eval::Environment& environment) 
     } catch (const Error& error) {
       if (!error.location().empty()) throw;
       throw Error(error.code(), reason_of(s, error, environment), ir::place_of(*step.node));
+    } catch (const std::bad_alloc&) {
+      ops::fail_for_memory(*step.node);
+    } catch (const std::length_error&) {
+      ops::fail_for_memory(*step.node);
     }
     if constexpr (observed) environment.observer->end_step(s, context_of(s, scratch_, environment));
   }

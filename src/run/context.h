@@ -55,6 +55,8 @@ class Context {
                         eval::Environment& environment);
   int64_t working_bytes() const;
   ops::RunContext context_of(int index, Bytes& scratch, eval::Environment& environment);
+  // Runs the bound step, and charges the texts that it gives its outputs.
+  void run_step(int index, ops::RunContext& run, eval::Environment& environment);
   void run_planned(int index, eval::Environment& environment);
   void run_late(int index, eval::Environment& environment);
   void run_deferred(int index, eval::Environment& environment);

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
+#include "ops/step_memory.h"
 #include "run/context.h"
 
 namespace sardonyx::run {
@@ -63,13 +64,24 @@ ops::RunContext Context::context_of(int index, Bytes& scratch, eval::Environment
           environment};
 }
 
+void Context::run_step(int index, ops::RunContext& run, eval::Environment& environment) {
+  const PlanStep& step = this->step(index);
+  const StepSlots& at = step_slots_[static_cast<size_t>(index)];
+  const std::span<ops::Slot*const> inputs(pointers_.data() + at.inputs, step.inputs.size()),
+      outputs(pointers_.data() + at.outputs, step.outputs.size());
+  const ops::TextCharge texts(*step.node, step.step->traits().allocates_outputs, inputs, outputs,
+                              environment);
+  step.step->run(run);
+  texts.made(inputs, outputs);
+}
+
 void Context::run_planned(int index, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
   if (is_view(step)) return make_view(step);
   const bool allocates = step.step->traits().allocates_outputs;
   if (!allocates) allocate_boxed(step, environment);
   ops::RunContext run = context_of(index, scratch_, environment);
-  step.step->run(run);
+  run_step(index, run, environment);
   if (allocates) check_made_shapes(step);
 }
 
@@ -239,7 +251,7 @@ void Context::run_late(int index, eval::Environment& environment) {
   if (is_view(step)) return make_late_view(step);
   bind_step(index, environment);
   ops::RunContext run = context_of(index, late_scratch_, environment);
-  step.step->run(run);
+  run_step(index, run, environment);
   if (allocates) learn_sizes(step);
 }
 
