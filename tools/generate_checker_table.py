@@ -18,6 +18,8 @@ ROW = re.compile(r'row\(\s*"([A-Z]+-\d+)",\s*levels::(\w+),\s*((?:"[^"]*"\s*)+)(
 LEVELS = {
     "fatal": "error; a session refuses it",
     "error": "error",
+    "said": "error; a session warns of it",
+    "tolerated": "warning; error with --strict; a session warns of it",
     "lax": "warning; error with --strict",
     "warning": "warning",
     "advice": "information; warning with --strict",

@@ -19,6 +19,7 @@ inline constexpr Levels error{Level::off, Level::error, Level::error};     // fo
 inline constexpr Levels said{Level::warning, Level::error, Level::error};  // and a run warns of it
 inline constexpr Levels lax{Level::off, Level::warning, Level::error};  // forbidden, often broken
 inline constexpr Levels warning{Level::off, Level::warning, Level::warning};
+inline constexpr Levels tolerated{Level::warning, Level::warning, Level::error};  // runs, is said
 inline constexpr Levels advice{Level::off, Level::info, Level::warning};
 inline constexpr Levels info{Level::off, Level::info, Level::info};
 }  // namespace levels
@@ -49,7 +50,7 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("O-03", levels::info, "domains of operator sets are reversed DNS names"),
     row("O-04", levels::fatal, "an operator is defined by an imported operator set or a function"),
     row("O-11", levels::warning, "experimental operators may change"),
-    row("O-12", levels::warning, "experimental operators of ai.onnx are gone"),
+    row("O-12", levels::tolerated, "experimental operators of ai.onnx are gone"),
     row("O-13", levels::error, "a deprecated operator is not used"),
     row("O-14", levels::warning, "preview operator sets may change in place"),
     row("D-25", levels::info, "operators of unknown domains cannot be checked"),
