@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
@@ -175,15 +177,20 @@ def test_beams_of_encoder_and_decoder(engine, seed, starts_decoder):
     compare_beams(engine.run(model, feeds), beams_there(model, feeds, batch), batch)
 
 
-def whisper_there(model, feeds, ours, batch: int, tries: int = 20) -> list[np.ndarray]:
+def run_in_new_process(model, feeds) -> list[np.ndarray]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(run_onnxruntime, model, feeds).result()
+
+
+def whisper_there(model, feeds, ours, batch: int, tries: int = 8) -> list[np.ndarray]:
     """ONNX Runtime reads memory that it has not set now and then in this form: the same model gives other sequences in
     another run. Equal ones have to come, of each sequence of the batch."""
     items = iter(range(batch))
 
     def run(model, feeds):
         item = next(items)
-        for _ in range(tries):
-            theirs = run_onnxruntime(model, feeds)
+        for attempt in range(tries):
+            theirs = run_onnxruntime(model, feeds) if attempt < tries - 3 else run_in_new_process(model, feeds)
             if np.array_equal(theirs[0][0], ours[0][item]) and np.allclose(theirs[1][0], ours[1][item], atol=1e-4):
                 break
         return theirs
