@@ -158,6 +158,7 @@ check::Place place_of(const Scope& scope, size_t node_index, std::string detail)
   place.graph = scope.path;
   place.node_index = static_cast<int64_t>(node_index);
   place.node_name = node.name;
+  if (node.name.empty() && !node.outputs.empty()) place.node_output = node.outputs[0];
   const std::string_view domain = ir::canonical_domain(node.domain);
   place.op = fmt::format("{}{}{}", domain, domain.empty() ? "" : ".", node.op_type);
   place.detail = std::move(detail);

@@ -158,7 +158,8 @@ bool Builder::is_deferred(const ir::Node& node, const PlanStep& step,
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (step.inputs[i] < 0) continue;
     const ir::ValueType& type = plan_.values_[static_cast<size_t>(step.inputs[i])].known.type;
-    if (!type.is_known() || (type.is_tensor() && !type.shape)) return true;
+    if (!type.is_known()) return true;
+    if (type.is_tensor() && (!type.shape || type.element == ElementType::undefined)) return true;
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ir::ValueType& type = outputs[i].type;

@@ -141,22 +141,23 @@ TEST(Lenient, TwoImportsOfADomain) {
 
 // The operator came with opset 20.
 TEST(Lenient, OperatorsBeforeTheirVersion) {
-  const std::string text = "<ir_version: 6, opset_import: [\"\" : 11]>\n"
-                           "g (float[N] x) => (float[N] y) { y = Gelu (x) }";
+  const std::string text =
+      "<ir_version: 6, opset_import: [\"\" : 11]>\n"
+      "g (float[N] x) => (float[N] y) { y = Gelu (x) }";
   expect_mended(text, "O-04", {{"x", numbers({0})}}, {0});
   expect_strict_refuses(text, "O-04");
 }
 
 // ONNX Runtime has it in ai.onnx, before the standard too.
 TEST(Lenient, OperatorsThatOthersPutIntoTheStandardsDomain) {
-  const Loaded loaded = load("<ir_version: 6, opset_import: [\"\" : 11]>\n"
-                             "g (float[1, N] x, float[N] s) => (float[1, N] y) {\n"
-                             "  y = LayerNormalization <epsilon = 0.0> (x, s) }");
+  const Loaded loaded = load(
+      "<ir_version: 6, opset_import: [\"\" : 11]>\n"
+      "g (float[1, N] x, float[N] s) => (float[1, N] y) {\n"
+      "  y = LayerNormalization <epsilon = 0.0> (x, s) }");
   ASSERT_EQ(loaded.warnings.size(), 1u);
   EXPECT_EQ(loaded.warnings[0].rule, "O-12");
   const Session session(loaded.model, {.threads = 1});
-  const auto made =
-      session.run({{"x", Tensor::of<float>({1, 3}, {1, 2})}, {"s", numbers({1, 1})}});
+  const auto made = session.run({{"x", Tensor::of<float>({1, 3}, {1, 2})}, {"s", numbers({1, 1})}});
   EXPECT_EQ(elements(made[0]), (std::vector<float>{-1, 1}));
 }
 
