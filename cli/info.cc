@@ -20,7 +20,8 @@ using json = nlohmann::ordered_json;
 
 struct InfoCommand {
   std::string model;
-  std::vector<std::string> sets, libraries;
+  DimOption dims;
+  std::vector<std::string> libraries;
   bool as_json = false;
 
   int run() const;
@@ -148,7 +149,7 @@ std::string to_text(const ModelInfo& info) {
 }
 
 int InfoCommand::run() const {
-  const DimSizes sizes = parse_sizes(sets);
+  const DimSizes sizes = dims.sizes();
   ModelInfo info;
   {
     const Progress progress("reading " + model);
@@ -193,7 +194,8 @@ struct ExplainCommand {
 PlanDescription ExplainCommand::plan_of(const Loaded& loaded) {
   if (!inputs.are_given()) return {{}, loaded.session.steps()};
   inputs.fill_with_random();
-  return loaded.session.plan_for(inputs.values(loaded.model, loaded.session.inputs()));
+  const auto given = inputs.values(loaded.model, loaded.session.inputs());
+  return inputs.explaining([&] { return loaded.session.plan_for(given); });
 }
 
 int ExplainCommand::run() {
@@ -245,10 +247,7 @@ void add_info(CLI::App& app, Action& action) {
   CLI::App* info = app.add_subcommand(
       "info", "What is in a model: inputs, outputs, operators, parameters, cost");
   add_model_argument(*info, "MODEL", command->model, "The model; its external data is not needed");
-  info->add_option("--set", command->sets,
-                   "The size of a named dimension, for the cost; 1 without it")
-      ->type_name("DIM=N")
-      ->allow_extra_args(false);
+  command->dims.add(*info, "; for the cost, 1 without it");
   add_library_option(*info, command->libraries);
   info->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   info->callback([command, &action] { action = [command] { return command->run(); }; });

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "infer/infer.h"
+#include "ir/dimension.h"
 #include "ir/walk.h"
 #include "rewrite/lower.h"
 #include "sardonyx/error.h"
@@ -168,7 +169,9 @@ int contradiction(const ir::TypeProto& declared, const ir::TypeProto& inferred) 
   if (!declared.shape || !inferred.shape) return 0;
   if (declared.shape->dims.size() != inferred.shape->dims.size()) return 1;
   for (size_t i = 0; i < declared.shape->dims.size(); ++i) {
-    const auto &a = declared.shape->dims[i].value, &b = inferred.shape->dims[i].value;
+    // What is inferred may be 0.
+    const auto a = ir::declared_number(declared.shape->dims[i]);
+    const auto& b = inferred.shape->dims[i].value;
     if (a && b && *a != *b) return 1;
   }
   return 0;
