@@ -67,7 +67,7 @@ BenchCommand::Times BenchCommand::time_runs(const Session& session,
                                             const std::vector<NamedValue>& given) const {
   Progress progress("running " + loading.model);
   const double very_begin = now_ms();
-  std::vector<Value> outputs = session.run(given);
+  std::vector<Value> outputs = inputs.explaining([&] { return session.run(given); });
   const double begin = now_ms();
   std::vector<double> times;
   while (repeat > 0

@@ -150,7 +150,7 @@ void add_rename(CLI::App& app, Action& action) {
   };
   pairs("--value", command->values, "A value, wherever it occurs; repeatable");
   pairs("--node", command->nodes, "A node");
-  pairs("--dim", command->dimensions, "A named dimension");
+  pairs("--dim", command->dimensions, "A named dimension, or one of an input: image.2");
   pairs("--function", command->functions, "A function of the model, with its calls");
   rename->add_option("--prefix", command->prefix, "Before the names of all values and nodes");
   add_saving_options(*rename, command->saving);

@@ -8,8 +8,8 @@
 
 #include "arguments.h"
 #include "commands.h"
+#include "dim_option.h"
 #include "loading.h"
-#include "model_inputs.h"
 #include "saving.h"
 #include "session/print.h"
 #include "terminal.h"
@@ -23,7 +23,7 @@ using State = InferredValue::State;
 struct InferCommand {
   std::string model;
   std::string output;
-  std::vector<std::string> sets;
+  DimOption dims;
   bool in_place = false;
   std::vector<std::string> libraries;
   std::vector<std::string> operator_sets;
@@ -140,7 +140,7 @@ std::string summary(const InferCommand& command, const Inference& inference) {
 int InferCommand::run() const {
   InferOptions options;
   options.strict = strict;
-  options.sizes = parse_sizes(sets);
+  options.sizes = dims.sizes();
   options.libraries = libraries;
   options.operator_sets = operator_sets;
   if (!output.empty()) require_known_ending(output, model);
@@ -172,10 +172,7 @@ void add_infer(CLI::App& app, Action& action) {
       ->add_flag("--in-place", command->in_place,
                  "Append what MODEL does not declare yet to its own file; weights stay untouched")
       ->excludes("--output");
-  infer->add_option("--set", command->sets, "Sizes of named dimensions: batch=8,seq=128")
-      ->type_name("DIM=N")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  command->dims.add(*infer, "");
   infer
       ->add_option("--opset", command->operator_sets,
                    "A document of an operator set that the model imports; repeatable")

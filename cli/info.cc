@@ -19,7 +19,8 @@ using json = nlohmann::ordered_json;
 
 struct InfoCommand {
   std::string model;
-  std::vector<std::string> sets, libraries;
+  DimOption dims;
+  std::vector<std::string> libraries;
   bool as_json = false, full = false;
 
   int run() const;
@@ -157,7 +158,7 @@ std::string to_text(const ModelInfo& info, bool full) {
 }
 
 int InfoCommand::run() const {
-  const DimSizes sizes = parse_sizes(sets);
+  const DimSizes sizes = dims.sizes();
   ModelInfo info;
   {
     const Progress progress("reading " + model);
@@ -226,7 +227,8 @@ void steps_text(const std::vector<StepDescription>& steps, size_t indent, std::s
 PlanDescription ExplainCommand::plan_of(const Loaded& loaded) {
   if (!inputs.are_given()) return {{}, loaded.session.steps()};
   inputs.fill_with_random();
-  return loaded.session.plan_for(inputs.values(loaded.model, loaded.session.inputs()));
+  const auto given = inputs.values(loaded.model, loaded.session.inputs());
+  return inputs.explaining([&] { return loaded.session.plan_for(given); });
 }
 
 int ExplainCommand::run() {
@@ -262,10 +264,7 @@ void add_info(CLI::App& app, Action& action) {
   CLI::App* info = app.add_subcommand(
       "info", "What is in a model: inputs, outputs, operators, parameters, cost");
   add_model_argument(*info, "MODEL", command->model, "The model; its external data is not needed");
-  info->add_option("--set", command->sets,
-                   "The size of a named dimension, for the cost; 1 without it")
-      ->type_name("DIM=N")
-      ->allow_extra_args(false);
+  command->dims.add(*info, "; for the cost, 1 without it");
   add_library_option(*info, command->libraries);
   info->add_flag("--full", command->full, "Long descriptions and metadata in full");
   info->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
 
 #include "arguments.h"
 #include "base/fail.h"
@@ -14,15 +13,6 @@ namespace sardonyx::cli {
 namespace {
 
 std::string place(const std::string& name) { return fmt::format("input '{}'", name); }
-
-int64_t size_from(const std::string& text, const std::string& option) {
-  int64_t size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error != std::errc() || end != text.data() + text.size() || size < 0) {
-    throw UsageError(fmt::format("--set {}: '{}' is not a size", option, text));
-  }
-  return size;
-}
 
 double number_from(const std::string& text, const std::string& input) {
   size_t used = 0;
@@ -54,18 +44,6 @@ std::string list(const std::vector<ValueDescription>& inputs) {
 
 }  // namespace
 
-DimSizes parse_sizes(const std::vector<std::string>& texts) {
-  DimSizes sizes;
-  for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      throw UsageError(fmt::format("--set {}: expected DIM=N, as in --set batch=4", text));
-    }
-    sizes[text.substr(0, equals)] = size_from(text.substr(equals + 1), text);
-  }
-  return sizes;
-}
-
 void ModelInputs::add_options(CLI::App& command) {
   command
       .add_option(
@@ -82,11 +60,7 @@ void ModelInputs::add_options(CLI::App& command) {
       ->type_name("NPZ|DIR");
   command.add_flag("--random-inputs", random_inputs_,
                    "Random values for the inputs that are not given");
-  command
-      .add_option("--set", set_texts_,
-                  "The size of a named dimension of random inputs and ones; 1 without it")
-      ->type_name("DIM=N")
-      ->allow_extra_args(false);
+  dims_.add(command, "; of random inputs and ones, 1 without it");
   command
       .add_option("--seed", seed_, "Of random values, and of random operators without a seed (0)")
       ->check(whole_number(0))
@@ -124,7 +98,7 @@ void ModelInputs::parse() {
     }
     named_.push_back(std::move(input));
   }
-  given_sizes_ = parse_sizes(set_texts_);
+  given_sizes_ = dims_.sizes();
   if (!layout_.empty()) {
     std::string upper = layout_;
     std::transform(upper.begin(), upper.end(), upper.begin(),
@@ -149,19 +123,30 @@ const ValueDescription& ModelInputs::find(const std::vector<ValueDescription>& i
 }
 
 void ModelInputs::check_sizes(const std::vector<ValueDescription>& inputs) const {
-  std::set<std::string> names;
+  std::vector<std::string> names;
   for (const ValueDescription& input : inputs) {
     if (!input.shape) continue;
     for (const auto& dim : *input.shape) {
-      if (!dim.size && !dim.name.empty()) names.insert(dim.name);
+      if (!dim.size) names.push_back(dim.name);
     }
   }
-  for (const auto& [name, size] : given_sizes_) {
-    if (names.contains(name)) continue;
-    fail_at(fmt::format("--set {}={}", name, size), ErrorCode::bad_input,
-            "no input has a dimension of this name; named dimensions are: {}",
-            names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
-  }
+  refuse_unknown_sizes(given_sizes_, names);
+}
+
+Error ModelInputs::with_unset_sizes(const Error& error) const {
+  const bool may_follow =
+      error.code() == ErrorCode::bad_input || error.code() == ErrorCode::run_failed;
+  if (unset_.empty() || !may_follow) return error;
+  constexpr size_t most_shown = 10;
+  std::string names;
+  for (size_t i = 0; i < std::min(unset_.size(), most_shown); ++i)
+    names += (i == 0 ? "" : ", ") + unset_[i];
+  if (unset_.size() > most_shown) names += fmt::format(" and {} more", unset_.size() - most_shown);
+  return Error(error.code(),
+               fmt::format("{}; sizes taken as 1, since nothing set them: {}; set them with "
+                           "--dim {}=N",
+                           error.message(), names, unset_[0]),
+               error.location());
 }
 
 std::vector<NamedValue> ModelInputs::values(const Model& model,
@@ -169,6 +154,7 @@ std::vector<NamedValue> ModelInputs::values(const Model& model,
   for (const Named& input : named_) find(inputs, input.name);
   check_sizes(inputs);
   sizes_ = given_sizes_;
+  unset_.clear();
   std::vector<NamedValue> values;
   take_named(model, inputs, values);
   if (!from_.empty()) take_all(model, inputs, values);
@@ -183,7 +169,7 @@ std::vector<NamedValue> ModelInputs::values(const Model& model,
     if (named != named_.end()) {
       values.emplace_back(input.name, made(*named, input));
     } else if (needed && random_inputs_) {
-      values.emplace_back(input.name, random_value(input, shape_for(input, sizes_), seed_));
+      values.emplace_back(input.name, random_value(input, shape_for(input, sizes_, unset_), seed_));
     } else if (needed) {
       missing.push_back(input);
     }
@@ -236,8 +222,8 @@ bool ModelInputs::is_made(const Named& input) const {
   return input.text == "random" || input.text == "ones" || input.text.starts_with("random:");
 }
 
-Value ModelInputs::made(const Named& input, const ValueDescription& wanted) const {
-  const Shape shape = shape_for(wanted, sizes_);
+Value ModelInputs::made(const Named& input, const ValueDescription& wanted) {
+  const Shape shape = shape_for(wanted, sizes_, unset_);
   if (input.text == "ones") return ones_value(wanted, shape);
   if (input.text == "random") return random_value(wanted, shape, seed_);
   const std::string range = input.text.substr(sizeof "random:" - 1);

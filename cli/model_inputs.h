@@ -6,12 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "dim_option.h"
 #include "session/input.h"
 
 namespace sardonyx::cli {
-
-// "batch=4" to sizes. Throws UsageError.
-DimSizes parse_sizes(const std::vector<std::string>& texts);
 
 class ModelInputs {
  public:
@@ -22,7 +20,7 @@ class ModelInputs {
 
   // Whether an option says anything of them.
   bool are_given() const {
-    return random_inputs_ || !input_texts_.empty() || !set_texts_.empty() || !from_.empty();
+    return random_inputs_ || !input_texts_.empty() || dims_.is_given() || !from_.empty();
   }
   // Inputs that no option names get random values.
   void fill_with_random() { random_inputs_ = true; }
@@ -32,6 +30,16 @@ class ModelInputs {
   std::vector<NamedValue> values(const Model& model, const std::vector<ValueDescription>& inputs);
   // What the named dimensions came to be.
   const DimSizes& sizes() const { return sizes_; }
+  // What `action`, a run with these values, returns. An error that it throws for their shapes ends
+  // with the sizes that nothing set.
+  template <class Action>
+  auto explaining(const Action& action) const {
+    try {
+      return action();
+    } catch (const Error& error) {
+      throw with_unset_sizes(error);
+    }
+  }
   uint64_t seed() const { return seed_; }
 
  private:
@@ -39,6 +47,7 @@ class ModelInputs {
     std::string name;
     std::string text;
   };
+  Error with_unset_sizes(const Error& error) const;
   const ValueDescription& find(const std::vector<ValueDescription>& inputs,
                                const std::string& name) const;
   void check_sizes(const std::vector<ValueDescription>& inputs) const;
@@ -47,10 +56,11 @@ class ModelInputs {
   void take_named(const Model& model, const std::vector<ValueDescription>& inputs,
                   std::vector<NamedValue>& values);
   bool is_made(const Named& input) const;
-  Value made(const Named& input, const ValueDescription& wanted) const;
+  Value made(const Named& input, const ValueDescription& wanted);
   Value read(const Named& input, const Model& model, const ValueDescription& wanted) const;
 
-  std::vector<std::string> input_texts_, set_texts_;
+  std::vector<std::string> input_texts_;
+  DimOption dims_;
   std::string from_;
   bool random_inputs_ = false;
   uint64_t seed_ = 0;
@@ -59,6 +69,7 @@ class ModelInputs {
 
   std::vector<Named> named_;
   DimSizes given_sizes_, sizes_;
+  std::vector<std::string> unset_;  // sizes that were taken as 1
 };
 
 }  // namespace sardonyx::cli

@@ -58,7 +58,7 @@ int ProfileCommand::run() {
   const std::vector<NamedValue> given = inputs.values(loaded.model, loaded.session.inputs());
   Progress progress("running " + loading.model);
   const double start = now_ms();
-  loaded.session.run(given);
+  inputs.explaining([&] { return loaded.session.run(given); });
   const double first_ms = now_ms() - start;
   MachineLimits limits = measure_limits(loaded.threads);
   Profile profile;

@@ -185,7 +185,7 @@ std::vector<Value> RunCommand::run_all(const Session& session,
     if (repeat > 1) progress.set(fmt::format("running {}: {} of {}", loading.model, i + 1, repeat));
     outputs.clear();
     const double start = now_ms();
-    outputs = session.run(given);
+    outputs = inputs.explaining([&] { return session.run(given); });
     times_.push_back(now_ms() - start);
   }
   return outputs;

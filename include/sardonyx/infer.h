@@ -24,7 +24,9 @@ class CustomOperators;
 class Model;
 
 struct InferOptions {
-  std::map<std::string, int64_t, std::less<>> sizes;  // named dimensions that are to be numbers
+  // Sizes that are to be numbers: of the model's names ("batch"), and of places that inputs leave
+  // open ("image.2"). A name that the model does not have is refused: Error (bad_input).
+  std::map<std::string, int64_t, std::less<>> sizes;
   // Declarations that contradict what was inferred are errors instead of warnings.
   bool strict = false;
   // As in LoadOptions, for models that are read from a file here.

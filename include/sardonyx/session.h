@@ -49,8 +49,9 @@ struct LoadOptions {
   // Otherwise it is mended in memory, and `warn` is told of each rule.
   bool strict = false;
   // Called once for each warning, from within the call that finds it: for what was mended, from the
-  // constructor of the model; it may be called from several threads at a time where sessions of the
-  // model run on several. Warnings without it are dropped.
+  // constructor of the model; of outputs that are not what the model declares, from a run, once
+  // for each output of a session. It may be called from several threads at a time where sessions of
+  // the model run on several. Warnings without it are dropped.
   std::function<void(const Warning&)> warn;
   // A folder that links of external data may lead into; links are refused otherwise.
   std::string trusted_folder;
@@ -96,8 +97,9 @@ struct ValueDescription {
   std::string name;
   Value::Kind kind = Value::Kind::tensor;
   ElementType element_type = ElementType::undefined;  // of tensors
-  // Dimensions of a tensor: numbers, names ("batch"), or expressions ("past + 1"); absent where the
-  // model leaves the rank open.
+  // Dimensions of a tensor: numbers, names ("batch"), or expressions ("past + 1"); of an input that
+  // leaves dimension 2 open, the name of that place ("image.2"), of an output neither. Absent where
+  // the model leaves the rank open.
   struct Dimension {
     std::optional<int64_t> size;
     std::string name;

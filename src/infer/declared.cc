@@ -1,5 +1,6 @@
 #include "infer/declared.h"
 
+#include "ir/dimension.h"
 #include "ir/origin.h"
 
 namespace sardonyx::infer {
@@ -56,10 +57,10 @@ class Merger {
     for (size_t d = 0; d < declared.dims.size(); ++d) {
       Dim& size = (*known.shape)[d];
       const ir::Dimension& says = declared.dims[d];
-      if (says.value && *says.value >= 0) {
-        agreement = worse(agreement, with_number(size, *says.value));
-      } else if (says.param && !says.param->empty()) {
-        agreement = worse(agreement, with_name(size, *says.param));
+      if (const auto number = ir::declared_number(says)) {
+        agreement = worse(agreement, with_number(size, *number));
+      } else if (const auto name = ir::declared_name(says); !name.empty()) {
+        agreement = worse(agreement, with_name(size, name));
       }
     }
     return agreement;
@@ -75,7 +76,7 @@ class Merger {
     return Agreement::yes;
   }
 
-  Agreement with_name(Dim& size, const std::string& name) {
+  Agreement with_name(Dim& size, std::string_view name) {
     const ir::Symbol* symbol = size.as_symbol();
     if (symbol != nullptr && symbol->name == name) return Agreement::yes;
     const Dim known = symbols_.resolved(size);
@@ -119,17 +120,12 @@ Agreement agreement_of(const ValueType& type, const ir::TypeProto& declared) {
   if (dims.size() != type.shape->size()) return Agreement::not_shape;
   for (size_t d = 0; d < dims.size(); ++d) {
     const Dim& size = (*type.shape)[d];
-    const int64_t number = dims[d].value.value_or(-1);
-    if (number < 0) continue;
-    if (size.lower().value_or(number) > number || size.upper().value_or(number) < number)
+    const auto number = ir::declared_number(dims[d]);
+    if (!number) continue;
+    if (size.lower().value_or(*number) > *number || size.upper().value_or(*number) < *number)
       return Agreement::not_shape;
   }
   return Agreement::yes;
-}
-
-std::string text_of(const ir::TypeProto& type) {
-  ir::SymbolTable symbols;
-  return ir::value_type(type, symbols).to_string();
 }
 
 // "value_info", "the list of outputs of graph 'body'", "value_info of function Twice".
@@ -146,8 +142,8 @@ void hold_against(const ir::ValueInfo& info, const ir::ValueType& type, std::str
   if (!findings.thorough || !findings.disagreement || !info.type || !type.is_known()) return;
   const Agreement agreement = agreement_of(type, *info.type);
   if (agreement == Agreement::yes) return;
-  findings.disagreement({std::string(list), info.name, text_of(*info.type), type.to_string(),
-                         std::string(source), std::move(place), true,
+  findings.disagreement({std::string(list), info.name, ir::declared_text(*info.type),
+                         type.to_string(), std::string(source), std::move(place), true,
                          agreement == Agreement::not_shape});
 }
 
@@ -187,7 +183,7 @@ void Declared::merge(const ir::Node& node, const HashedName& name, Known& known)
     known.type = std::move(merged);
   } else if (findings_.disagreement) {
     findings_.disagreement({where(declaration.list, declaration.of),
-                            std::string(declaration.own_name), text_of(*declaration.type),
+                            std::string(declaration.own_name), ir::declared_text(*declaration.type),
                             known.type.to_string(), "the node makes", ir::place_of(node),
                             agreement != Agreement::open, agreement != Agreement::no});
   }

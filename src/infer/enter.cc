@@ -30,23 +30,6 @@ Known known_of(const ir::SparseTensorProto& sparse) {
   return Known::of(ops::ValueType::tensor(sparse.values.element_type(), std::move(shape)));
 }
 
-// Sizes that the model leaves open in its inputs get the names of their places: "image.2". The
-// caller decides them, not the run.
-void name_open_sizes(const ir::ValueInfo& input, ops::ValueType& type, ir::SymbolTable& symbols) {
-  if (!type.shape || !input.type || !input.type->shape) return;
-  // Of two inputs with one name the last one's type counts.
-  if (input.type->shape->dims.size() != type.shape->size()) return;
-  for (size_t d = 0; d < type.shape->size(); ++d) {
-    const ir::Dimension& declared = input.type->shape->dims[d];
-    if ((declared.value && *declared.value >= 0) || (declared.param && !declared.param->empty()))
-      continue;
-    std::string name =
-        fmt::format("{}.{}", std::string_view(input.name).substr(0, ir::SymbolTable::max_name), d);
-    while (symbols.find(name) != nullptr) name += '_';
-    (*type.shape)[d] = ir::Dim(symbols.named(name));
-  }
-}
-
 }  // namespace
 
 void enter_initializers(const ir::Graph& graph, Scope& scope, const Findings& findings) {
@@ -59,7 +42,7 @@ void enter_initializers(const ir::Graph& graph, Scope& scope, const Findings& fi
 void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
            std::span<const Known> inputs) {
   // A model's own inputs, not what a node hands to its subgraph.
-  const bool names_sizes = findings.thorough && findings.constraints != nullptr;
+  const bool are_own = findings.thorough && findings.constraints != nullptr;
   enter_initializers(graph, scope, findings);
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const ir::ValueInfo& input = graph.inputs[i];
@@ -79,20 +62,11 @@ void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
       const std::string element = known.type.rank() == 0
                                       ? fmt::format("value of '{}'", input.name)
                                       : fmt::format("element {} of '{}'", id - first, input.name);
-      const std::string_view maker = names_sizes ? "" : "the graph's input";
+      const std::string_view maker = are_own ? "" : "the graph's input";
       findings.unknowns->emplace(
           id, std::make_shared<const Unknown>(std::string(maker), shortened(element)));
     }
     scope.set(input.name, std::move(known));
-  }
-  if (!names_sizes) return;
-  // After all names that inputs declare are known.
-  for (const ir::ValueInfo& input : graph.inputs) {
-    const Known* known = scope.find_here(input.name);
-    if (known == nullptr || !known->type.is_tensor()) continue;
-    Known named = *known;
-    name_open_sizes(input, named.type, *findings.symbols);
-    scope.set(input.name, std::move(named));
   }
 }
 

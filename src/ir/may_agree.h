@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "ir/model.h"
+#include "ir/dimension.h"
 
 namespace sardonyx::ir {
 
@@ -18,7 +18,7 @@ inline bool may_agree(const TypeProto& a, const TypeProto& b) {
   if (!a.shape || !b.shape) return true;
   if (a.shape->dims.size() != b.shape->dims.size()) return false;
   for (size_t i = 0; i < a.shape->dims.size(); ++i) {
-    const auto &x = a.shape->dims[i].value, &y = b.shape->dims[i].value;
+    const auto x = declared_number(a.shape->dims[i]), y = declared_number(b.shape->dims[i]);
     if (x && y && *x != *y) return false;
   }
   return true;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ir/dimension.h"
+
 namespace sardonyx::ir {
 
 using Kind = TypeProto::Kind;
@@ -84,10 +86,10 @@ ValueType value_type(const TypeProto& proto, SymbolTable& symbols) {
   if (proto.shape) {
     type.shape.emplace().reserve(proto.shape->dims.size());
     for (const Dimension& dim : proto.shape->dims) {
-      if (dim.value && *dim.value >= 0) {
-        type.shape->push_back(Dim(*dim.value));
-      } else if (dim.param && !dim.param->empty()) {
-        type.shape->push_back(Dim(symbols.named(*dim.param)));
+      if (const auto number = declared_number(dim)) {
+        type.shape->push_back(Dim(*number));
+      } else if (const auto name = declared_name(dim); !name.empty()) {
+        type.shape->push_back(Dim(symbols.named(name)));
       } else {
         type.shape->push_back(Dim(symbols.unknown()));
       }

@@ -38,7 +38,8 @@ struct ValueType {
   std::string to_string() const;  // "float[batch,3]", "seq(int64[?])"
 };
 
-// dim_params become symbols of `symbols`; dimensions that say nothing become fresh unknowns.
+// Names become symbols of `symbols`; dimensions that say nothing (ir/dimension.h) become fresh
+// unknowns.
 ValueType value_type(const TypeProto& proto, SymbolTable& symbols);
 // The same type with a fresh unknown for every size that is no number: for items of sequences,
 // which need not agree in them, and where a type passes from one symbol table to another.

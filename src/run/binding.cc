@@ -7,13 +7,13 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "infer/conversion_advice.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
 #include "ops/step_memory.h"
 #include "run/arena.h"
 #include "run/context.h"
+#include "run/input_match.h"
 
 namespace sardonyx::run {
 namespace {
@@ -31,27 +31,14 @@ void reserve(Bytes& block, int64_t bytes, eval::Environment& environment) {
 void Context::match(int index, std::span<const int64_t> shape) {
   const PlanValue& v = value(index);
   if (!v.has_rank()) return;
-  const auto complain = [&](const std::string& why) {
-    throw ShapeMismatch(ErrorCode::bad_input,
-                        fmt::format("has shape {}, the model takes {}: {}", to_string(shape),
-                                    v.known.type.to_string(), why),
-                        fmt::format("input '{}'", v.name));
+  const auto bound_by = [this](const ir::Symbol& symbol) {
+    const auto input = [&](size_t i) -> const PlanValue& { return value(plan_.inputs()[i]); };
+    return first_use(
+        symbol, plan_.inputs().size(),
+        [&](size_t i) -> const std::string& { return input(i).name; },
+        [&](size_t i) -> const ir::ValueType& { return input(i).known.type; });
   };
-  const auto& expected = *v.known.type.shape;
-  if (shape.size() != expected.size())
-    complain(fmt::format("rank {} instead of {}", shape.size(), expected.size()));
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (const ir::Symbol* symbol = expected[d].as_symbol()) {
-      int64_t& size = sizes_[static_cast<size_t>(symbol->id)];
-      if (size < 0) size = shape[d];
-      if (size != shape[d]) {
-        complain(fmt::format("dimension {} is {}, but '{}' is {} elsewhere", d, shape[d],
-                             symbol->name, size));
-      }
-    } else if (expected[d].is_constant() && shape[d] != *expected[d].value()) {
-      complain(fmt::format("dimension {} must be {}", d, *expected[d].value()));
-    }
-  }
+  match_shape(v.name, v.known.type, shape, sizes_, bound_by);
   std::copy(shape.begin(), shape.end(), dims_of(index));
 }
 
@@ -68,27 +55,12 @@ bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* co
     const PlanValue& v = value(index);
     ops::Slot& s = slot(index);
     Value& given = held_inputs_[i];
+    match_kind(v.name, v.known.type, given);
     if (!given.is_tensor() || !v.known.type.is_tensor()) {
-      const auto kind = ir::type_of(given).kind;
-      if (v.known.type.is_known() && kind != v.known.type.kind &&
-          given.kind() != Value::Kind::none) {
-        throw ShapeMismatch(ErrorCode::bad_input,
-                            fmt::format("is a {}, the model takes {}", name_of(given.kind()),
-                                        v.known.type.to_string()),
-                            fmt::format("input '{}'", v.name));
-      }
       s.value = given = ir::aligned(given);
       if (!given.is_tensor()) continue;
     }
     const Tensor& raw = given.tensor();
-    if (v.known.type.is_tensor() && v.known.type.element != raw.element_type()) {
-      throw ShapeMismatch(
-          ErrorCode::bad_input,
-          fmt::format("holds {}, the model takes {}{}", name_of(raw.element_type()),
-                      v.known.type.to_string(),
-                      infer::conversion_advice(raw.element_type(), v.known.type.element)),
-          fmt::format("input '{}'", v.name));
-    }
     if (raw.element_type() != ElementType::string) given = Value(ir::aligned(raw));
     const Tensor& tensor = given.tensor();
     note(tensor.shape());

@@ -24,6 +24,8 @@ Context::Context(const Plan& plan, int threads)
       offsets_(plan.values().size(), -1),
       given_outputs_(plan.outputs().size()),
       state_(Bytes::allocate(static_cast<size_t>(plan.state_bytes()))) {
+  for (const int output : plan.outputs())
+    ranked_outputs_ &= plan.values()[static_cast<size_t>(output)].has_rank();
   size_t pointers = 0;
   for (const PlanStep& step : plan.steps()) pointers += step.inputs.size() + step.outputs.size();
   pointers_.reserve(pointers);
@@ -73,7 +75,7 @@ int64_t Context::arena_bytes() const {
   return bytes;
 }
 
-void Context::run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment) {
+bool Context::run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment) {
   const Segment& segment = plan_.segments()[index];
   const bool bound = segment_bound_[index] && (index == 0 || late_sizes_[index] == sizes_);
   if (!bound) bind_segment(index, environment);
@@ -83,6 +85,7 @@ void Context::run_segment(size_t index, std::span<Value> outputs, eval::Environm
   } else {
     run_steps<true>(segment, environment);
   }
+  return !bound;
 }
 
 template <bool observed>
@@ -124,7 +127,7 @@ void Context::drop_run_values() {
   }
 }
 
-void Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+bool Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
                   std::span<Value> outputs, eval::Environment& environment) {
   struct Cleanup {
     Context& context;
@@ -152,8 +155,10 @@ void Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
         match(index, {dims_of(index), static_cast<size_t>(value(index).rank())});
     }
   }
-  for (size_t s = 0; s < plan_.segments().size(); ++s) run_segment(s, outputs, environment);
+  bool anew = !ranked_outputs_;
+  for (size_t s = 0; s < plan_.segments().size(); ++s) anew |= run_segment(s, outputs, environment);
   give_outputs(outputs);
+  return anew;
 }
 
 }  // namespace sardonyx::run

@@ -19,7 +19,8 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  void run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+  // As Plan::run.
+  bool run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
            std::span<Value> outputs, eval::Environment& environment);
   int threads() const { return threads_; }
   // Memory that stays for the next run.
@@ -48,7 +49,8 @@ class Context {
   std::optional<int64_t> most_bytes(const Segment& segment) const;
   void bind_step(int index, eval::Environment& environment);
 
-  void run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment);
+  // True where its shapes were bound anew.
+  bool run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment);
   template <bool observed>
   void run_steps(const Segment& segment, eval::Environment& environment);
   void allocate_outputs(const Segment& segment, std::span<Value> outputs,
@@ -101,6 +103,7 @@ class Context {
   Bytes state_;
   Bytes scratch_;
   Bytes late_scratch_;
+  bool ranked_outputs_ = true;         // the plan knows all their ranks
   std::vector<int64_t> input_shapes_;  // flattened, of the last run
   std::vector<Value> held_inputs_;
   std::span<Value> run_outputs_;  // of the run in progress

@@ -32,12 +32,13 @@ void Plan::release(std::unique_ptr<Context> context) const {
   idle_.push_back(std::move(context));
 }
 
-void Plan::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+bool Plan::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
                std::span<Value> outputs, eval::Environment& environment) const {
   std::unique_ptr<Context> context = acquire(environment.pool().threads());
   // A context that a failed run leaves behind is dropped: its binding may be half done.
-  context->run(inputs, captured, outputs, environment);
+  const bool anew = context->run(inputs, captured, outputs, environment);
   release(std::move(context));
+  return anew;
 }
 
 int64_t Plan::arena_bytes() const {

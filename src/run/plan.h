@@ -97,8 +97,9 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
 
   // Inputs in the graph's order, then the captured values as slots. Outputs that are tensors of
-  // the right type and shape on entry are filled where they lie.
-  void run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+  // the right type and shape on entry are filled where they lie. Returns false where no output can
+  // have another shape than in the run before of the same context.
+  bool run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
            std::span<Value> outputs, eval::Environment& environment) const;
 
   const ir::Graph& graph() const { return graph_; }

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "infer/infer.h"
+#include "ir/dimension.h"
 #include "ir/walk.h"
 #include "rewrite/lower.h"
 #include "session/node_work.h"
@@ -84,7 +85,7 @@ class Counter {
     for (const ir::ValueInfo& input : graph.inputs) {
       if (!input.type || !input.type->shape) continue;
       for (const ir::Dimension& dim : input.type->shape->dims) {
-        if (dim.param) declared_.insert(*dim.param);
+        declared_.emplace(ir::declared_name(dim));
       }
     }
     infer::enter(graph, scope, findings_);
@@ -231,6 +232,7 @@ Cost cost_of(const ir::Model& model, const DimSizes& sizes, const ops::CustomTab
   copy.opset_imports = model.opset_imports;
   copy.functions = model.functions;
   copy.graph = model.graph;
+  ir::name_open_sizes(*copy.graph);
   const auto weights = take_weights(*copy.graph);
   return Counter(sizes, weights).count(rewrite::lower(copy, {.custom = &custom}));
 }

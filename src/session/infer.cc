@@ -14,6 +14,7 @@
 #include "base/mapped_file.h"
 #include "base/name_map.h"
 #include "ir/dim_hash.h"
+#include "ir/dimension.h"
 #include "ir/may_agree.h"
 #include "ir/walk.h"
 #include "session/custom.h"
@@ -208,7 +209,7 @@ Inference infer_file(const std::string& path, const std::string& output,
   for (ir::ValueInfo& info : model.graph->inputs) {
     if (!info.type || !info.type->shape) continue;
     for (ir::Dimension& dim : info.type->shape->dims) {
-      const auto found = dim.param ? options.sizes.find(*dim.param) : options.sizes.end();
+      const auto found = options.sizes.find(ir::declared_name(dim));
       if (found == options.sizes.end()) continue;
       dim.value = found->second;
       dim.param.reset();

@@ -11,6 +11,7 @@
 
 #include "base/name_map.h"
 #include "ir/dim_hash.h"
+#include "ir/dimension.h"
 #include "ir/may_agree.h"
 #include "ir/walk.h"
 
@@ -321,7 +322,7 @@ class Reporter {
       if (known.value && dim.value != known.value) {
         dim.value = known.value;
         dim.param.reset();
-      } else if (!known.value && (dim.value || !dim.param || dim.param->empty())) {
+      } else if (!known.value && ir::declared_name(dim).empty()) {
         dim.value.reset();
         dim.param = known.param;
       }

@@ -8,8 +8,10 @@
 #include "ir/origin.h"
 #include "base/name_map.h"
 #include "infer/declared.h"
+#include "ir/dimension.h"
 #include "ops/families/held_count.h"
 #include "rewrite/lower.h"
+#include "session/size_names.h"
 #include "wire/external.h"
 
 namespace sardonyx {
@@ -22,7 +24,7 @@ constexpr size_t most_problems = 1000;
 void fix(std::optional<ir::TypeProto>& type, const InferOptions& options) {
   if (!type || !type->shape) return;
   for (ir::Dimension& dim : type->shape->dims) {
-    const auto found = dim.param ? options.sizes.find(*dim.param) : options.sizes.end();
+    const auto found = options.sizes.find(ir::declared_name(dim));
     if (found == options.sizes.end()) continue;
     dim.value = found->second;
     dim.param.reset();
@@ -47,6 +49,14 @@ ir::Graph prepared(const ir::Graph& of, std::vector<ir::ValueInfo> value_info,
   NameMap<bool> defaults;
   defaults.reserve(of.initializers.size());
   for (const ir::TensorProto& tensor : of.initializers) defaults.emplace(tensor.name, true);
+  ir::name_open_sizes(graph);
+  if (!options.sizes.empty()) {
+    std::vector<std::string> names = ir::size_names(graph.inputs);
+    for (const auto* list : {&graph.outputs, &graph.value_info}) {
+      for (std::string& name : ir::size_names(*list)) names.push_back(std::move(name));
+    }
+    refuse_unknown_sizes(options.sizes, names);
+  }
   std::erase_if(graph.inputs,
                 [&](const ir::ValueInfo& input) { return defaults.contains(input.name); });
   if (options.sizes.empty()) return graph;
@@ -113,7 +123,7 @@ void collect_names(const ir::TypeProto& type, std::unordered_set<std::string_vie
   for (; at != nullptr; at = at->nested.get()) {
     if (!at->shape) continue;
     for (const ir::Dimension& dim : at->shape->dims) {
-      if (dim.param) names.insert(*dim.param);
+      names.insert(ir::declared_name(dim));
     }
   }
 }

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/fail.h"
-#include "ir/value_type.h"
+#include "ir/dimension.h"
 #include "ir/walk.h"
 #include "ops/operator.h"
 #include "schema/schema.h"
@@ -29,9 +29,7 @@ std::vector<ModelInfo::Port> ports(const std::vector<ir::ValueInfo>& values,
                                    const std::set<std::string_view>& defaults) {
   std::vector<ModelInfo::Port> ports;
   for (const ir::ValueInfo& value : values) {
-    ir::SymbolTable symbols;
-    ports.push_back({value.name,
-                     value.type ? ir::value_type(*value.type, symbols).to_string() : "?",
+    ports.push_back({value.name, value.type ? ir::declared_text(*value.type) : "?",
                      defaults.contains(value.name)});
   }
   return ports;
@@ -128,6 +126,20 @@ void count_nodes(const ir::Model& model, const ops::CustomTable& custom, ModelIn
   parameters.report(info, model.folder);
 }
 
+// The names of all sizes that the cost may depend on: those of the model's inputs, and what the
+// inputs of subgraphs are declared with.
+std::vector<std::string> cost_size_names(const ir::Model& model,
+                                         const std::vector<ir::ValueInfo>& inputs) {
+  std::vector<std::string> names = ir::size_names(inputs);
+  const auto enter = [&](const ir::WalkPlace& place) {
+    if (place.graph == nullptr || place.depth == 0) return true;
+    for (std::string& name : ir::size_names(place.graph->inputs)) names.push_back(std::move(name));
+    return true;
+  };
+  ir::walk(model, {.enter = enter});
+  return names;
+}
+
 int64_t file_size(const std::string& path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_size) : 0;
@@ -164,7 +176,10 @@ ModelInfo model_info(const std::string& path, const DimSizes& sizes,
   std::set<std::string_view> defaults;
   for (const ir::TensorProto& initializer : model.graph->initializers)
     defaults.insert(initializer.name);
-  info.inputs = ports(model.graph->inputs, defaults);
+  std::vector<ir::ValueInfo> inputs = model.graph->inputs;
+  ir::name_open_sizes(inputs);
+  refuse_unknown_sizes(sizes, cost_size_names(model, inputs));
+  info.inputs = ports(inputs, defaults);
   info.outputs = ports(model.graph->outputs, {});
   try {
     info.cost = cost_of(model, sizes, custom);

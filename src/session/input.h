@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sardonyx/session.h"
+#include "session/size_names.h"
 
 namespace sardonyx {
 
@@ -20,9 +21,6 @@ struct PictureOptions {
   std::vector<float> deviation;       // empty: 1
   std::optional<bool> channels_last;  // unset: where the input has 1 or 3 channels
 };
-
-// Sizes of named dimensions ("batch" -> 4).
-using DimSizes = std::map<std::string, int64_t, std::less<>>;
 
 // Whether the name's ending is that of a file read_value_file reads.
 bool is_value_file_name(std::string_view name);
@@ -42,9 +40,11 @@ std::vector<NamedValue> read_npz_values(const std::string& path,
 // A tensor as people type it: "1", "[[1, 2], [3, 4]]", "0.5 1.5".
 Value value_from_text(std::string_view text, const ValueDescription& wanted);
 
-// The input's shape where sizes give its names, and 1 where nothing does. Throws Error (bad_input)
-// where the model leaves the rank open, or the input is no tensor.
-Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes);
+// The input's shape where sizes give its names, and 1 where nothing does: such names are added to
+// `unset`. Throws Error (bad_input) where the model leaves the rank open, or the input is no
+// tensor.
+Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes,
+                std::vector<std::string>& unset);
 
 // Puts the sizes that the value gives to the input's named dimensions into `sizes`; sizes that are
 // there already stay.

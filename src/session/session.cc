@@ -10,13 +10,15 @@
 #include "base/thread_pool.h"
 #include "check/check.h"
 #include "eval/eval.h"
+#include "ir/dimension.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
 #include "rewrite/lower.h"
 #include "rewrite/simplify.h"
+#include "run/input_match.h"
 #include "run/plan.h"
-#include "session/given_inputs.h"
+#include "session/declared_outputs.h"
 #include "session/model.h"
 #include "session/profile.h"
 #include "session/refusal.h"
@@ -45,11 +47,10 @@ ValueDescription describe(const ir::ValueInfo& info) {
   if (type.shape) {
     description.shape.emplace();
     for (const ir::Dimension& dim : type.shape->dims) {
-      description.shape->push_back({dim.value, dim.param.value_or("")});
+      description.shape->push_back({ir::declared_number(dim), std::string(ir::declared_name(dim))});
     }
   }
-  ir::SymbolTable symbols;
-  description.type = ir::value_type(type, symbols).to_string();
+  description.type = ir::declared_text(type);
   return description;
 }
 
@@ -106,6 +107,7 @@ struct Session::Implementation {
   std::unique_ptr<ops::RandomStreams> random;
   std::vector<ValueDescription> inputs, outputs;
   Names defaults;  // inputs with an initializer
+  std::unique_ptr<const DeclaredOutputs> declared_outputs;
 
   // What runs for one choice of which initializers the caller overrides.
   struct Chosen {
@@ -140,7 +142,9 @@ struct Session::Implementation {
   SizedPlans::SizedPlan plan_of(const Variant& variant, std::span<const Value> given) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
-  // Throws Error where a graph of nodes can't be planned, whatever it is given.
+  // Returns false where no output can have another shape than in the run before.
+  bool run_variant(const Variant& variant, std::span<const Value> given, std::span<Value> made,
+                   const RunOptions& options) const;
 };
 
 Session::Implementation::SharedChosen Session::Implementation::choose(
@@ -195,6 +199,7 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
   copy.graph = given.graph;
   copy.path = given.path;
   ir::Graph& graph = *copy.graph;
+  ir::name_open_sizes(graph);
   std::erase_if(graph.inputs, [&](const ir::ValueInfo& i) {
     return defaults.contains(i.name) && !overridden.contains(i.name);
   });
@@ -244,6 +249,14 @@ SizedPlans::SizedPlan Session::Implementation::plan_of(const Variant& variant,
 
 void Session::Implementation::run(const Variant& variant, std::span<const Value> given,
                                   std::span<Value> made, const RunOptions& run_options) const {
+  const bool anew = run_variant(variant, given, made, run_options);
+  if (anew && declared_outputs->is_active())
+    declared_outputs->check(variant.input_names, given, made);
+}
+
+bool Session::Implementation::run_variant(const Variant& variant, std::span<const Value> given,
+                                          std::span<Value> made,
+                                          const RunOptions& run_options) const {
   eval::Environment environment(*pool, random.get());
   environment.cancel = run_options.cancel;
   environment.deadline = run_options.deadline;
@@ -251,21 +264,15 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   if (variant.sized && environment.is_watched()) environment.check_cancelled();
   if (const auto plan = plan_of(variant, given).plan) {
     try {
-      if (run_options.profile != nullptr) {
-        run_profiled(plan, given, made, environment, *run_options.profile);
-      } else {
-        plan->run(given, {}, made, environment);
-      }
+      if (run_options.profile == nullptr) return plan->run(given, {}, made, environment);
+      run_profiled(plan, given, made, environment, *run_options.profile);
+      return true;
     } catch (const Error& error) {
       blame_inputs(error);
       throw;
     }
-    return;
   }
-  std::vector<const ValueDescription*> wanted;
-  for (const std::string& name : variant.input_names)
-    wanted.push_back(&*std::ranges::find(inputs, name, &ValueDescription::name));
-  check_given(wanted, given);
+  run::match_inputs(variant.graph.inputs, given);
   eval::Frame frame;
   for (size_t i = 0; i < given.size(); ++i)
     frame.set(variant.input_names[i], ir::aligned(given[i]));
@@ -277,6 +284,7 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
     throw;
   }
   for (size_t i = 0; i < made.size() && i < results.size(); ++i) made[i] = std::move(results[i]);
+  return true;
 }
 
 Session::Session(const std::string& path, const SessionOptions& options)
@@ -302,13 +310,17 @@ Session::Session(const Model& model, const SessionOptions& options)
   for (const ir::TensorProto& initializer : graph.initializers) constants.insert(initializer.name);
   for (const ir::SparseTensorProto& initializer : graph.sparse_initializers)
     constants.insert(initializer.values.name);
-  for (const ir::ValueInfo& input : graph.inputs) {
+  std::vector<ir::ValueInfo> inputs = graph.inputs;
+  ir::name_open_sizes(inputs);
+  for (const ir::ValueInfo& input : inputs) {
     if (constants.contains(input.name)) s.defaults.insert(input.name);
     s.inputs.push_back(describe(input));
     s.inputs.back().optional = s.defaults.contains(input.name);
   }
   std::stable_partition(s.inputs.begin(), s.inputs.end(),
                         [](const ValueDescription& d) { return !d.optional; });
+  s.declared_outputs =
+      std::make_unique<DeclaredOutputs>(std::move(inputs), graph.outputs, s.model->warn);
   s.main = s.choose(Names());
   for (const ir::ValueInfo& output : s.main->variant->outputs())
     s.outputs.push_back(describe(output));

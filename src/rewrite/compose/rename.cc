@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "ir/dimension.h"
 
 namespace sardonyx::rewrite {
 namespace {
@@ -129,6 +130,40 @@ void require_possible(const std::set<std::string>& existing,
   }
 }
 
+// The dimension of an input that a place names ("image.2") and that is no number; null: none.
+ir::Dimension* open_dimension(ir::Model& model, std::string_view place) {
+  if (!model.graph) return nullptr;
+  for (ir::ValueInfo& input : model.graph->inputs) {
+    if (!input.type || !input.type->shape || !place.starts_with(input.name)) continue;
+    size_t d = 0;
+    for (ir::Dimension& dim : input.type->shape->dims) {
+      if (place.substr(input.name.size()) == fmt::format(".{}", d++))
+        return ir::declared_number(dim) ? nullptr : &dim;
+    }
+  }
+  return nullptr;
+}
+
+// Those of `dimensions` that are places, which are taken out of it.
+std::map<ir::Dimension*, std::string> take_places(ir::Model& model,
+                                                  std::map<std::string, std::string>& dimensions) {
+  std::map<ir::Dimension*, std::string> places;
+  if (dimensions.empty()) return places;
+  const std::set<std::string> names = names_of(model, NameKind::dimension);
+  for (auto at = dimensions.begin(); at != dimensions.end();) {
+    ir::Dimension* dim = names.contains(at->first) ? nullptr : open_dimension(model, at->first);
+    if (dim == nullptr) {
+      ++at;
+      continue;
+    }
+    if (at->second.empty())
+      fail(ErrorCode::bad_input, "the new name of dimension '{}' is empty", at->first);
+    places.emplace(dim, at->second);
+    at = dimensions.erase(at);
+  }
+  return places;
+}
+
 std::set<std::string> function_names(const ir::Model& model) {
   std::set<std::string> names;
   for (const ir::Function& function : model.functions) names.insert(function.name);
@@ -141,7 +176,9 @@ std::set<std::string> value_names(const ir::Model& model) {
   return names_of(model, NameKind::value);
 }
 
-void rename(ir::Model& model, const Renaming& renaming) {
+void rename(ir::Model& model, const Renaming& given) {
+  Renaming renaming = given;
+  const auto places = take_places(model, renaming.dimensions);
   if (!renaming.values.empty()) require_possible(value_names(model), renaming.values, "value");
   if (!renaming.dimensions.empty())
     require_possible(names_of(model, NameKind::dimension), renaming.dimensions, "dimension");
@@ -171,6 +208,10 @@ void rename(ir::Model& model, const Renaming& renaming) {
       },
       std::move(functions))
       .model(model);
+  for (const auto& [dim, name] : places) {
+    dim->value.reset();
+    dim->param = name;
+  }
 }
 
 Renaming prefixed(const ir::Model& model, std::string_view prefix,

@@ -15,6 +15,8 @@ namespace sardonyx::rewrite {
 struct Renaming {
   std::map<std::string, std::string> values;
   std::map<std::string, std::string> nodes;
+  // A dimension by its name, wherever that occurs; or, where none has it, by the place of one
+  // dimension that an input leaves open: "image.2".
   std::map<std::string, std::string> dimensions;
   std::map<std::string, std::string> functions;  // by name, in every domain and overload
 };

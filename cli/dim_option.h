@@ -1,0 +1,25 @@
+// --dim NAME=N, as all commands take it that work with sizes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "session/size_names.h"
+
+namespace sardonyx::cli {
+
+class DimOption {
+ public:
+  // `help` ends what the option's line says: "Sizes of open dimensions" and that.
+  void add(CLI::App& command, const std::string& help);
+  bool is_given() const { return !texts_.empty() || !old_texts_.empty(); }
+  // The sizes by name. Warns of the option's old name. Throws UsageError for what is no NAME=N, and
+  // where a name is given twice. Which names there are the model decides.
+  DimSizes sizes() const;
+
+ private:
+  std::vector<std::string> texts_, old_texts_;
+};
+
+}  // namespace sardonyx::cli

@@ -1,0 +1,107 @@
+#include "ir/dimension.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/value_type.h"
+
+namespace sardonyx::ir {
+namespace {
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+// Of what only has a place in the text, "?" instead of the names of unknowns.
+void show_open_sizes(ValueType& type, SymbolTable& symbols) {
+  if (type.shape) {
+    for (Dim& dim : *type.shape) {
+      if (dim.depends_on_run()) dim = Dim(symbols.named("?"));
+    }
+  }
+  if (!type.nested) return;
+  ValueType nested = *type.nested;
+  show_open_sizes(nested, symbols);
+  type.nested = std::make_shared<const ValueType>(std::move(nested));
+}
+
+}  // namespace
+
+bool is_anonymous(std::string_view param) {
+  const std::string_view name = trimmed(param);
+  constexpr std::string_view fresh = "unk__";
+  if (name.empty() || name == "?" || name == "None") return true;
+  if (name.starts_with(fresh)) return is_digits(name.substr(fresh.size()));
+  return name[0] == '-' && is_digits(name.substr(1));
+}
+
+std::optional<int64_t> declared_number(const Dimension& dim) {
+  return dim.value && *dim.value > 0 ? dim.value : std::nullopt;
+}
+
+std::string_view declared_name(const Dimension& dim) {
+  if (declared_number(dim) || !dim.param || is_anonymous(*dim.param)) return {};
+  return *dim.param;
+}
+
+bool is_anonymous(const Dimension& dim) {
+  return !declared_number(dim) && declared_name(dim).empty();
+}
+
+void name_open_sizes(std::vector<ValueInfo>& inputs) {
+  std::unordered_set<std::string> taken;
+  bool any = false;
+  for (const ValueInfo& input : inputs) {
+    if (!input.type || !input.type->shape) continue;
+    for (const Dimension& dim : input.type->shape->dims) {
+      any |= is_anonymous(dim);
+      if (const auto name = declared_name(dim); !name.empty()) taken.emplace(name);
+    }
+  }
+  if (!any) return;
+  for (ValueInfo& input : inputs) {
+    if (!input.type || !input.type->shape) continue;
+    size_t d = 0;
+    for (Dimension& dim : input.type->shape->dims) {
+      const size_t at = d++;
+      if (!is_anonymous(dim)) continue;
+      const auto start = std::string_view(input.name).substr(0, SymbolTable::max_name);
+      std::string name = fmt::format("{}.{}", start, at);
+      while (!taken.insert(name).second) name += '_';
+      dim.value.reset();
+      dim.param = std::move(name);
+    }
+  }
+}
+
+void name_open_sizes(Graph& graph) { name_open_sizes(graph.inputs); }
+
+std::vector<std::string> size_names(const std::vector<ValueInfo>& values) {
+  std::vector<std::string> names;
+  std::unordered_set<std::string_view> seen;
+  for (const ValueInfo& value : values) {
+    if (!value.type || !value.type->shape) continue;
+    for (const Dimension& dim : value.type->shape->dims) {
+      const std::string_view name = declared_name(dim);
+      if (!name.empty() && seen.insert(name).second) names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
+std::string declared_text(const TypeProto& type) {
+  SymbolTable symbols;
+  ValueType shown = value_type(type, symbols);
+  show_open_sizes(shown, symbols);
+  return shown.to_string();
+}
+
+}  // namespace sardonyx::ir

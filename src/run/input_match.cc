@@ -1,0 +1,81 @@
+#include "run/input_match.h"
+
+#include <fmt/format.h>
+
+#include "infer/conversion_advice.h"
+#include "run/plan.h"
+
+namespace sardonyx::run {
+namespace {
+
+[[noreturn]] void refuse(std::string_view input, const std::string& why) {
+  throw ShapeMismatch(ErrorCode::bad_input, why, fmt::format("input '{}'", input));
+}
+
+}  // namespace
+
+std::string place_of(std::string_view input, size_t dimension) {
+  return fmt::format("dimension {} of input '{}'", dimension, input);
+}
+
+void match_kind(std::string_view input, const ir::ValueType& wanted, const Value& given) {
+  if (!wanted.is_known() || given.kind() == Value::Kind::none) return;
+  if (!given.is_tensor() || !wanted.is_tensor()) {
+    if (ir::type_of(given).kind == wanted.kind) return;
+    refuse(input,
+           fmt::format("is a {}, the model takes {}", name_of(given.kind()), wanted.to_string()));
+  }
+  if (wanted.element != given.tensor().element_type()) {
+    const ElementType type = given.tensor().element_type();
+    refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), wanted.to_string(),
+                              infer::conversion_advice(type, wanted.element)));
+  }
+}
+
+void match_shape(std::string_view input, const ir::ValueType& wanted,
+                 std::span<const int64_t> shape, std::span<int64_t> sizes,
+                 const BoundBy& bound_by) {
+  const auto complain = [&](const std::string& why) {
+    refuse(input, fmt::format("has shape {}, the model takes {}: {}", to_string(shape),
+                              wanted.to_string(), why));
+  };
+  const ir::Dims& expected = *wanted.shape;
+  if (shape.size() != expected.size())
+    complain(fmt::format("rank {} instead of {}", shape.size(), expected.size()));
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (const ir::Symbol* symbol = expected[d].as_symbol()) {
+      int64_t& size = sizes[static_cast<size_t>(symbol->id)];
+      if (size < 0) size = shape[d];
+      if (size == shape[d]) continue;
+      complain(fmt::format(
+          "dimension {} is {}, but '{}' is {} by {}; give sizes that agree, or, where the model "
+          "should not ask for that, another name: sardonyx rename MODEL OUTPUT --dim {}.{}=NAME",
+          d, shape[d], symbol->name, size, bound_by(*symbol), input, d));
+    } else if (expected[d].is_constant() && shape[d] != *expected[d].value()) {
+      complain(
+          fmt::format("dimension {} is {}, and must be {}", d, shape[d], *expected[d].value()));
+    }
+  }
+}
+
+void match_inputs(std::span<const ir::ValueInfo> inputs, std::span<const Value> given) {
+  ir::SymbolTable symbols;
+  std::vector<ir::ValueType> types;
+  types.reserve(inputs.size());
+  for (const ir::ValueInfo& input : inputs)
+    types.push_back(input.type ? ir::value_type(*input.type, symbols) : ir::ValueType());
+  std::vector<int64_t> sizes(static_cast<size_t>(symbols.size()), -1);
+  const BoundBy bound_by = [&](const ir::Symbol& symbol) {
+    return first_use(
+        symbol, inputs.size(), [&](size_t i) -> const std::string& { return inputs[i].name; },
+        [&](size_t i) -> const ir::ValueType& { return types[i]; });
+  };
+  for (size_t i = 0; i < inputs.size() && i < given.size(); ++i)
+    match_kind(inputs[i].name, types[i], given[i]);
+  for (size_t i = 0; i < inputs.size() && i < given.size(); ++i) {
+    if (given[i].is_tensor() && types[i].is_tensor() && types[i].shape)
+      match_shape(inputs[i].name, types[i], given[i].tensor().shape(), sizes, bound_by);
+  }
+}
+
+}  // namespace sardonyx::run
