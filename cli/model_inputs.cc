@@ -169,7 +169,8 @@ std::vector<NamedValue> ModelInputs::values(const Model& model,
     if (named != named_.end()) {
       values.emplace_back(input.name, made(*named, input));
     } else if (needed && random_inputs_) {
-      values.emplace_back(input.name, random_value(input, shape_for(input, sizes_, unset_), seed_));
+      values.emplace_back(input.name,
+                          random_value(input, shape_for(input, sizes_, &unset_), seed_));
     } else if (needed) {
       missing.push_back(input);
     }
@@ -223,7 +224,7 @@ bool ModelInputs::is_made(const Named& input) const {
 }
 
 Value ModelInputs::made(const Named& input, const ValueDescription& wanted) {
-  const Shape shape = shape_for(wanted, sizes_, unset_);
+  const Shape shape = shape_for(wanted, sizes_, &unset_);
   if (input.text == "ones") return ones_value(wanted, shape);
   if (input.text == "random") return random_value(wanted, shape, seed_);
   const std::string range = input.text.substr(sizeof "random:" - 1);

@@ -46,8 +46,7 @@ std::string difference(const ir::TensorShape& declared, const Shape& shape, cons
 
 Warning warning_of(const char* rule, const ir::ValueInfo& output, std::string message) {
   return {rule, fmt::format("output '{}'", output.name), std::move(message),
-          "the run is right, the declaration is not: `sardonyx infer MODEL -o FILE` writes what is "
-          "inferred"};
+          "what the run makes stands; correct or remove the declaration"};
 }
 
 std::optional<Warning> judge(const ir::ValueInfo& output, const Value& made, const Sizes& sizes) {

@@ -172,7 +172,7 @@ Value value_from_text(std::string_view text, const ValueDescription& wanted) {
 }
 
 Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes,
-                std::vector<std::string>& unset) {
+                std::vector<std::string>* unset) {
   if (!wanted.shape) {
     fail_at(fmt::format("input '{}'", wanted.name), ErrorCode::bad_input,
             "is {}, so its shape can't be told: give a file or a value", wanted.type);
@@ -180,8 +180,9 @@ Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes,
   Shape shape;
   for (const auto& dim : *wanted.shape) {
     const auto known = sizes.find(dim.name);
-    if (!dim.size && known == sizes.end() && std::ranges::find(unset, dim.name) == unset.end())
-      unset.push_back(dim.name);
+    const bool is_unset = !dim.size && known == sizes.end();
+    if (is_unset && unset != nullptr && std::ranges::find(*unset, dim.name) == unset->end())
+      unset->push_back(dim.name);
     shape.push_back(dim.size ? *dim.size : known != sizes.end() ? known->second : 1);
   }
   return shape;

@@ -41,10 +41,10 @@ std::vector<NamedValue> read_npz_values(const std::string& path,
 Value value_from_text(std::string_view text, const ValueDescription& wanted);
 
 // The input's shape where sizes give its names, and 1 where nothing does: such names are added to
-// `unset`. Throws Error (bad_input) where the model leaves the rank open, or the input is no
-// tensor.
+// `unset`, unless that is null. Throws Error (bad_input) where the model leaves the rank open, or
+// the input is no tensor.
 Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes,
-                std::vector<std::string>& unset);
+                std::vector<std::string>* unset = nullptr);
 
 // Puts the sizes that the value gives to the input's named dimensions into `sizes`; sizes that are
 // there already stay.
