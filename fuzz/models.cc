@@ -1,16 +1,20 @@
 // A real model, changed where models have structure: inputs and outputs left out, values exchanged
 // and retyped, nodes doubled, moved, renamed and cut to pieces. Each costs an error message:
-// checked, run planned and plain, carried to every opset, and printed as text that reads back the
-// same.
+// checked, run planned and plain, carried to every opset, cut, joined with itself, renamed, and
+// printed as text that reads back the same.
 //
 // The bytes are the model; what is changed in it follows from their sum, so that each mutation of
 // the driver's changes something else, too.
 #include <chrono>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
+#include "rewrite/compose/extract.h"
+#include "rewrite/compose/merge.h"
+#include "rewrite/compose/rename.h"
 #include "sardonyx/session.h"
 #include "session/convert.h"
 #include "target.h"
@@ -151,13 +155,57 @@ void run(const Model& model, bool plain, Random random) {
 }
 
 void print_and_read(const ir::Model& model) {
-  std::string first;
+  const std::string first = wire::print(model);
   try {
-    first = wire::print(wire::parse_model(wire::print(model)));
-  } catch (const Error&) {
-    return;  // what the syntax cannot say is refused
+    require(first == wire::print(wire::parse_model(first)), "text that was printed reads the same");
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    require(false, "text that was printed can be read");
   }
-  require(first == wire::print(wire::parse_model(first)), "text that was read prints the same");
+}
+
+Bytes bytes_of(const std::string& text) { return Bytes::copy_of(std::as_bytes(std::span(text))); }
+
+// What a tool makes can be written and read; or it refuses, and that is no defect of our own.
+template <class Tool>
+void use(const Tool& tool) {
+  try {
+    (void)wire::read_model(bytes_of(wire::write_model(tool())));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::internal) std::fprintf(stderr, "%s\n", error.what());
+    require(error.code() != ErrorCode::internal, "no error of a tool is a defect of our own");
+  }
+}
+
+std::vector<std::string> some_values(const ir::Graph& graph, Random& random) {
+  std::vector<std::string> names;
+  for (size_t count = below(random, 4); count > 0; --count)
+    names.push_back(any_value(graph, random));
+  return names;
+}
+
+void compose(const ir::Model& model, Random& random) {
+  const ir::Graph& graph = *model.graph;
+  use([&] {
+    return rewrite::extract(model, some_values(graph, random), some_values(graph, random));
+  });
+  use([&] {
+    rewrite::MergeOptions options;
+    if (below(random, 4) != 0) options.second_prefix = "second_";
+    if (!graph.outputs.empty() && !graph.inputs.empty())
+      options.connections.emplace_back(graph.outputs[below(random, graph.outputs.size())].name,
+                                       graph.inputs[below(random, graph.inputs.size())].name);
+    return rewrite::merge(model, model, options);
+  });
+  use([&] {
+    ir::Model renamed = model;
+    rewrite::Renaming names = rewrite::prefixed(model, "p_");
+    if (below(random, 2) == 0) names.values.clear();
+    const std::string to = below(random, 2) == 0 ? "new" : any_value(graph, random);
+    names.values[any_value(graph, random)] = to;
+    rewrite::rename(renamed, names);
+    return renamed;
+  });
 }
 
 }  // namespace
@@ -172,7 +220,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ir::Model changed = wire::read_model(copy);
     if (!changed.graph) return 0;
     change(changed, random);
-    print_and_read(changed);
+    print_and_read(wire::read_model(bytes_of(wire::write_model(changed))));
+    compose(changed, random);
     const std::string bytes = wire::write_model(changed);
     const Model model(bytes.data(), bytes.size());
     run(model, false, random);

@@ -79,10 +79,12 @@ std::vector<std::string> TextParser::strings(std::string_view what) {
 
 ir::Model TextParser::model() {
   ir::Model model;
-  if (scan_.matches('<')) {
+  const bool has_header = scan_.matches('<');
+  if (has_header) {
     keys('>', "the model's header", [&](std::string_view key) { return model_key(model, key); });
   }
-  model.graph = graph();
+  // After a header there may be no graph: the header of a function, or nothing.
+  if (!has_header || !(scan_.at_end() || scan_.peek() == '<')) model.graph = graph();
   while (!scan_.at_end()) model.functions.push_back(function());
   return model;
 }
@@ -160,7 +162,7 @@ bool TextParser::function_key(ir::Function& function, std::string_view key) {
   if (key == "metadata_props") return function.metadata_props = string_entries(key), true;
   if (key == "since_version") return function.since_version = scan_.integer(key), true;
   if (key == "status") {
-    return function.status = static_cast<int32_t>(scan_.integer(key)), true;
+    return function.status = int32_value(scan_, key), true;
   }
   return false;
 }
@@ -300,8 +302,15 @@ ir::Node TextParser::node() {
     if (scan_.next_is_name()) node.name = scan_.name("the name of a node");
     scan_.expect(']', "after the name of a node");
   }
+  const size_t start = (scan_.peek(), scan_.position());
   node.outputs = operands();
-  scan_.expect('=', "after the outputs of a node");
+  const char next = scan_.peek();
+  if (node.outputs.size() == 1 && (next == '(' || next == '<' || next == '.' || next == ':')) {
+    node.outputs.clear();  // that was the operator of a node without outputs
+    scan_.rewind(start);
+  } else {
+    scan_.expect('=', "after the outputs of a node");
+  }
   if (scan_.next_is_name()) node.op_type = scan_.name("the operator of a node");
   while (scan_.matches('.')) {
     if (!node.domain.empty()) node.domain += '.';

@@ -59,6 +59,7 @@ ir::Attribute TextParser::attribute() {
 }
 
 AttributeKind TextParser::attribute_kind() {
+  if (scan_.matches('$')) return static_cast<AttributeKind>(int32_value(scan_, "a kind's number"));
   const std::string_view word = scan_.peek_identifier();
   for (int32_t i = 0; i <= static_cast<int32_t>(AttributeKind::type_protos); ++i) {
     if (name_of(static_cast<AttributeKind>(i)) == word) {

@@ -1,23 +1,8 @@
 // The annotations of multi-device models: records of our own, on "#@" lines.
-#include <limits>
-
 #include "base/fail.h"
 #include "wire/text_parser.h"
 
 namespace sardonyx::wire {
-namespace {
-
-int32_t int32_value(Scanner& scan, std::string_view what) {
-  const size_t start = (scan.peek(), scan.position());
-  const int64_t value = scan.integer(what);
-  if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
-    scan.error_at(start, fmt::format("{} does not fit 32 bits: {}", what, value));
-  }
-  return static_cast<int32_t>(value);
-}
-
-}  // namespace
-
 ir::DeviceConfiguration TextParser::device_configuration() {
   ir::DeviceConfiguration configuration;
   record("a device configuration", [&](std::string_view key) {

@@ -36,6 +36,15 @@ Bytes bytes_of(const std::vector<T>& values) {
 
 }  // namespace
 
+int32_t int32_value(Scanner& scan, std::string_view what) {
+  const size_t start = (scan.peek(), scan.position());
+  const int64_t value = scan.integer(what);
+  if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
+    scan.error_at(start, fmt::format("{} does not fit 32 bits: {}", what, value));
+  }
+  return static_cast<int32_t>(value);
+}
+
 bool TextParser::next_is_type() {
   const char next = scan_.peek();
   if (next == '?' || next == '$') return true;
@@ -174,7 +183,7 @@ ir::TensorProto TextParser::tensor_of(const ir::TypeProto& type, std::string nam
     if (key == "metadata_props") return tensor.metadata_props = string_entries(key), true;
     if (key == "external_data") return tensor.external_data = string_entries(key), true;
     if (key == "data_location") {
-      return tensor.data_location = static_cast<int32_t>(scan_.integer(key)), true;
+      return tensor.data_location = int32_value(scan_, key), true;
     }
     if (key == "segment") {
       scan_.expect('[', "before a segment");
@@ -184,9 +193,38 @@ ir::TensorProto TextParser::tensor_of(const ir::TypeProto& type, std::string nam
       scan_.expect(']', "after a segment");
       return true;
     }
-    return false;
+    return data_field(tensor, key);
   });
   return tensor;
+}
+
+// A field of the message by name, for what is no element of the tensor's type.
+bool TextParser::data_field(ir::TensorProto& tensor, std::string_view key) {
+  const auto numbers = [&](auto read) {
+    std::vector<decltype(read())> values;
+    list('[', ']', key, [&] { values.push_back(read()); });
+    return values;
+  };
+  if (key == "raw_data") {
+    const std::string bytes = scan_.string(key);
+    tensor.has_raw_data = true;
+    tensor.raw_data = Bytes::copy_of(std::as_bytes(std::span(bytes)));
+  } else if (key == "float_data") {
+    tensor.float_data = bytes_of(numbers([&] { return scan_.floating<float>(key); }));
+  } else if (key == "double_data") {
+    tensor.double_data = bytes_of(numbers([&] { return scan_.floating<double>(key); }));
+  } else if (key == "int32_data") {
+    tensor.int32_data = numbers([&] { return int32_value(scan_, key); });
+  } else if (key == "int64_data") {
+    tensor.int64_data = integers(key);
+  } else if (key == "uint64_data") {
+    tensor.uint64_data = numbers([&] { return scan_.unsigned_integer(key); });
+  } else if (key == "string_data") {
+    tensor.string_data = strings(key);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 // "sparse_tensor(float[9]) name = {float[2] {1, 2}, int64[2] {0, 5}}": values, then indices.
@@ -207,7 +245,9 @@ void TextParser::each_element(const std::function<void()>& item) {
   if (scan_.matches('}')) return;
   do {
     if (scan_.peek() == '.') {
-      scan_.expected("an element; '...' stands for elements that were cut when this was printed");
+      scan_.expected(
+          "an element; '...' stands for elements that were cut when this was printed; print "
+          "the model whole to read it again");
     }
     item();
   } while (scan_.matches(','));
@@ -245,6 +285,9 @@ void TextParser::elements(ir::TensorProto& tensor) {
     default: break;
   }
   if (!is_known(type)) {
+    const size_t start = (scan_.peek(), scan_.position());
+    if (scan_.matches('{') && scan_.matches('}')) return;
+    scan_.rewind(start);
     scan_.expected(fmt::format("a tensor of a known element type; {} has no elements to write",
                                tensor.data_type));
   }

@@ -12,6 +12,9 @@
 
 namespace sardonyx::wire {
 
+// An integer of 32 bits.
+int32_t int32_value(Scanner& scan, std::string_view what);
+
 class TextParser {
  public:
   explicit TextParser(std::string_view text) : scan_(text) {}
@@ -94,6 +97,7 @@ class TextParser {
   ir::TensorProto tensor_of(const ir::TypeProto& type, std::string name);
   ir::SparseTensorProto sparse_tensor_of(const ir::TypeProto& type, std::string name);
   std::vector<int64_t> tensor_dims(const ir::TypeProto& type);
+  bool data_field(ir::TensorProto& tensor, std::string_view key);
   void elements(ir::TensorProto& tensor);
   void int32_elements(ir::TensorProto& tensor);
   void packed_elements(ir::TensorProto& tensor, int bits);

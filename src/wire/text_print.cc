@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "ir/walk.h"
 #include "wire/text_parse.h"
 #include "wire/text_printer.h"
 #include "wire/text_scan.h"
@@ -21,6 +20,17 @@ bool is_word_of_syntax(std::string_view text) {
   }
   const auto type = element_type_named(text);
   return type.has_value() || is_float_word(text);
+}
+
+// Graphs that the text says: those of attributes of that kind which have a value.
+bool shows_graphs(const ir::Node& node) {
+  for (const ir::Attribute& attribute : node.attributes) {
+    if (!attribute.ref_attr_name.empty()) continue;
+    const ir::AttributeKind kind = attribute.effective_kind();
+    if (kind == ir::AttributeKind::graph && attribute.g) return true;
+    if (kind == ir::AttributeKind::graphs && !attribute.graphs.empty()) return true;
+  }
+  return false;
 }
 
 constexpr size_t indent_step = 3;
@@ -428,7 +438,7 @@ void TextPrinter::print(const ir::Node& node) {
   names(node.outputs);
   out_ += node.outputs.empty() ? "= " : " = ";
   op_name(node);
-  const bool has_graphs = ir::has_graphs(node);
+  const bool has_graphs = shows_graphs(node);
   if (!has_graphs) attributes(node.attributes);
   out_ += " (";
   names(node.inputs);

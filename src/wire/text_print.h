@@ -3,7 +3,7 @@
 // computes stand on "#@" lines, which are comments to other readers.
 //
 // parse(print(x)) equals x but for: unknown fields, which of its fields a tensor is stored in,
-// payloads of NaNs, and attributes whose value is not the one kind they claim to have.
+// payloads of NaNs, and fields of attributes other than the one of their kind.
 #pragma once
 
 #include <cstddef>

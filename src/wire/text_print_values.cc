@@ -118,14 +118,17 @@ void TextPrinter::tensor(const ir::TensorProto& tensor, std::string_view name, b
     out_ += ' ';
     bare_or_quoted(name);
   }
-  const bool has_data = tensor.has_raw_data || !tensor.float_data.empty() ||
-                        !tensor.double_data.empty() || !tensor.int32_data.empty() ||
-                        !tensor.int64_data.empty() || !tensor.uint64_data.empty() ||
-                        !tensor.string_data.empty();
-  const bool plainly_external = tensor.is_external() && !has_data;
+  const DataField said = field_said_as_elements(tensor);
+  const size_t unsaid = most_in_other_fields(tensor, said);
+  const bool plainly_external = tensor.is_external() && said == DataField::none && unsaid == 0;
   out_ += equals || plainly_external ? " = " : " ";
+  const bool cut = unsaid > 0 && (!options_.annotations || unsaid > options_.max_elements);
   if (plainly_external) {
     entries(tensor.external_data);
+  } else if (cut) {
+    out_ += "{...}";
+  } else if (said == DataField::none) {
+    out_ += "{}";
   } else {
     elements(tensor);
   }
@@ -139,6 +142,7 @@ void TextPrinter::tensor(const ir::TensorProto& tensor, std::string_view name, b
     if (plainly_external) return;
     record.entries("external_data", tensor.external_data);
     if (tensor.data_location != 0) record.key("data_location").integer(tensor.data_location);
+    if (!cut) other_fields(record, tensor, said);
   });
 }
 
@@ -279,7 +283,7 @@ void TextPrinter::packed_elements(ElementType type, size_t count,
 }
 
 void TextPrinter::elements(const ir::TensorProto& tensor) {
-  if (tensor.has_raw_data) return raw_elements(tensor);
+  if (!tensor.raw_data.empty()) return raw_elements(tensor);
   const auto integers = [&](const auto& values) {
     each(values.size(), [&](size_t i) { out_ += std::to_string(values[i]); });
   };
@@ -323,7 +327,6 @@ void TextPrinter::raw_elements(const ir::TensorProto& tensor) {
   switch (bit_width(type)) {
     case 8: return each_of<uint8_t>(bytes);
     case 16: return each_of<uint16_t>(bytes);
-    case 0: out_ += "{...}"; return;  // no elements that bytes could hold
     default: break;
   }
   const size_t held = bytes.size() * 8 / static_cast<size_t>(bit_width(type));
@@ -343,7 +346,11 @@ void TextPrinter::print(const ir::Attribute& attribute) {
   if (unsaid) out_ += ": undefined";
   const size_t start = out_.size();
   const auto say_kind = [&] {
-    if (!unsaid) out_.insert(start, fmt::format(": {}", name_of(attribute.kind)));
+    const auto number = static_cast<int32_t>(attribute.kind);
+    const bool known = number >= 0 && number <= static_cast<int32_t>(AttributeKind::type_protos);
+    if (!unsaid)
+      out_.insert(start, known ? fmt::format(": {}", name_of(attribute.kind))
+                               : fmt::format(": ${}", number));
   };
   out_ += " = ";
   if (!attribute.ref_attr_name.empty()) {

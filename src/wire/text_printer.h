@@ -16,6 +16,15 @@
 
 namespace sardonyx::wire {
 
+// The fields of a TensorProto that hold elements.
+enum class DataField { none, raw, floats, doubles, int32s, int64s, uint64s, strings };
+
+// The field whose content the elements of the text say in full; none where it is empty, or not
+// what the tensor's type and shape ask for.
+DataField field_said_as_elements(const ir::TensorProto& tensor);
+// How much the largest of the fields but `said` holds.
+size_t most_in_other_fields(const ir::TensorProto& tensor, DataField said);
+
 class TextPrinter {
  public:
   // What is printed goes to `sink` piece by piece, where there is one; `finish` writes the rest.
@@ -96,6 +105,7 @@ class TextPrinter {
   void dims(const std::vector<int64_t>& dims);
   void tensor(const ir::TensorProto& tensor, std::string_view name, bool equals);
   void sparse_tensor(const ir::SparseTensorProto& tensor, bool named = false);
+  void other_fields(Record& record, const ir::TensorProto& tensor, DataField said);
   void elements(const ir::TensorProto& tensor);
   void raw_elements(const ir::TensorProto& tensor);
   void packed_elements(ElementType type, size_t count, const std::function<uint8_t(size_t)>& byte);
