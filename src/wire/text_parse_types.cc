@@ -286,10 +286,11 @@ void TextParser::elements(ir::TensorProto& tensor) {
   }
   if (!is_known(type)) {
     const size_t start = (scan_.peek(), scan_.position());
-    if (scan_.matches('{') && scan_.matches('}')) return;
-    scan_.rewind(start);
-    scan_.expected(fmt::format("a tensor of a known element type; {} has no elements to write",
-                               tensor.data_type));
+    return each_element([&] {
+      scan_.rewind(start);
+      scan_.expected(fmt::format("a tensor of a known element type; {} has no elements to write",
+                                 tensor.data_type));
+    });
   }
   if (bit_width(type) == 4 || bit_width(type) == 2) return packed_elements(tensor, bit_width(type));
   int32_elements(tensor);
