@@ -25,6 +25,7 @@
   UNIT(contrib_activations)           \
   UNIT(contrib_attention)             \
   UNIT(contrib_blocked_layout)        \
+  UNIT(contrib_experts)               \
   UNIT(contrib_gather_quantized)      \
   UNIT(contrib_generation)            \
   UNIT(contrib_group_normalizations)  \
