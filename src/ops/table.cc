@@ -25,7 +25,9 @@
   UNIT(contrib_activations)           \
   UNIT(contrib_attention)             \
   UNIT(contrib_blocked_layout)        \
+  UNIT(contrib_experts)               \
   UNIT(contrib_gather_quantized)      \
+  UNIT(contrib_gates)                 \
   UNIT(contrib_generation)            \
   UNIT(contrib_group_normalizations)  \
   UNIT(contrib_group_query)           \
@@ -37,6 +39,7 @@
   UNIT(contrib_products)              \
   UNIT(contrib_quantized)             \
   UNIT(contrib_recurrent)             \
+  UNIT(contrib_sequence_mixers)       \
   UNIT(contrib_small_kernels)         \
   UNIT(contrib_tokenizer)             \
   UNIT(conv)                          \

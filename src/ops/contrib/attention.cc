@@ -278,7 +278,6 @@ std::string positions(Body& body, int64_t rank) {
 void rotary(UpgradeContext& ctx) {
   Body body(ctx);
   const NodeView node = ctx.old();
-  refuse(ctx, node.attr_int("is_packed_batching", 0) != 0, "is_packed_batching");
   const int64_t rank = body.rank(0);
   Attributes attributes{int_attribute("interleaved", node.attr_int("interleaved", 0))};
   const int64_t rotated = node.attr_int("rotary_embedding_dim", 0);

@@ -42,7 +42,33 @@ struct Settings {
   int64_t window = -1;
   double scale = 0, softcap = 0, norm_epsilon = 1e-6;
   int64_t qk_output = 0;
+  // The past and present are bytes with a sign, each times a scale: one, or one a channel.
+  bool quantized = false;
+
+  ElementType cache(ElementType type) const { return quantized ? ElementType::int8 : type; }
 };
+
+// Whether the past and present are quantised.
+bool read_quantization(const NodeView& node) {
+  bool quantized[2];
+  for (const int i : {0, 1}) {
+    const char* name = i == 0 ? "k_quant_type" : "v_quant_type";
+    const std::string type = node.attr_string(name, "NONE");
+    quantized[i] = type != "NONE";
+    if (!quantized[i]) continue;
+    if (type != "PER_TENSOR" && type != "PER_CHANNEL")
+      node.fail("{} must be NONE, PER_TENSOR or PER_CHANNEL; got '{}'", name, type);
+    if (!node.has_input(k_scale + i))
+      node.fail("{} needs the input {}", name, i == 0 ? "k_scale" : "v_scale");
+  }
+  if (quantized[0] != quantized[1])
+    node.fail(ErrorCode::unsupported, "only one of key and value in a quantised past");
+  if (const int64_t bits = node.attr_int("kv_cache_bit_width", 8); quantized[0] && bits != 8)
+    node.fail(ErrorCode::unsupported, "a past of {} bits", bits);
+  if (quantized[0] && !node.has_input(past_key))
+    node.fail(ErrorCode::unsupported, "a quantised present without a past");
+  return quantized[0];
+}
 
 Settings read_settings(const NodeView& node) {
   Settings s;
@@ -71,9 +97,7 @@ Settings read_settings(const NodeView& node) {
     node.fail("past_key and past_value must be given together");
   if (node.has_input(q_norm) != node.has_input(k_norm))
     node.fail("q_norm_weight and k_norm_weight must be given together");
-  if (node.attr_string("k_quant_type", "NONE") != "NONE" ||
-      node.attr_string("v_quant_type", "NONE") != "NONE")
-    node.fail(ErrorCode::unsupported, "a quantised past");
+  s.quantized = read_quantization(node);
   if (node.attr_int("sliding_window_cache", 0) != 0)
     node.fail(ErrorCode::unsupported, "a past that keeps its last positions only");
   return s;
@@ -98,7 +122,8 @@ void infer(InferContext& ctx) {
   }
   const ElementType type = ctx.element(query);
   if (!q) {
-    for (int i = 0; i < 4; ++i) ctx.set(i, ValueType::tensor(type));
+    for (int i = 0; i < 4; ++i)
+      ctx.set(i, ValueType::tensor(i == 1 || i == 2 ? s.cache(type) : type));
     return;
   }
   const bool packed = !ctx.has_input(key);
@@ -126,12 +151,14 @@ void infer(InferContext& ctx) {
   }
   if (const auto count = ctx.type(lengths).element_count())
     ctx.require_equal(*count, (*q)[0], "seqlens_k must have one number for each batch");
-  if (ctx.type(past_key).is_tensor() && ctx.element(past_key) != type)
-    ctx.fail(ErrorCode::unsupported, "a past of {} with a query of {}",
-             name_of(ctx.element(past_key)), name_of(type));
+  for (const int i : {3, 4}) {
+    if (ctx.has_input(i) && ctx.type(i).is_tensor() && ctx.element(i) != s.cache(type))
+      ctx.fail(ErrorCode::unsupported, "a past of {} with a query of {} and k_quant_type {}",
+               name_of(ctx.element(i)), name_of(type), ctx.attr_string("k_quant_type", "NONE"));
+  }
   const Dim length = present_length(ctx);
   ctx.set(0, type, {(*q)[0], (*q)[1], size * Dim(s.heads)});
-  for (const int i : {1, 2}) ctx.set(i, type, {(*q)[0], Dim(s.kv_heads), length, size});
+  for (const int i : {1, 2}) ctx.set(i, s.cache(type), {(*q)[0], Dim(s.kv_heads), length, size});
   const auto total = ctx.elements(total_length);
   ctx.set(
       3, type,
@@ -145,9 +172,10 @@ struct State {
   int64_t late[6] = {};  // where inputs from `bias` on become floats, or -1
   int64_t batch = 0, length = 0, past = 0, present = 0, size = 0;
   bool packed = false;
-  int64_t q = 0, k = 0;          // scratch: the new rows, [batch, length, heads, size]
-  int64_t whole[2] = {-1, -1};   // presents that nobody asked for, in the value's type
-  int64_t floats[2] = {-1, -1};  // presents as floats
+  int64_t scale_step[2] = {0, 0};  // between the scales of two channels
+  int64_t q = 0, k = 0;            // scratch: the new rows, [batch, length, heads, size]
+  int64_t whole[2] = {-1, -1};     // presents that nobody asked for, in the value's type
+  int64_t floats[2] = {-1, -1};    // presents as floats
   int64_t counts = 0, starts = 0, rows = 0, sinks = -1, scratch = 0;
 };
 
@@ -235,8 +263,9 @@ void bind_memory(BindContext& bind, State& s, const Settings& settings) {
   }
   const int64_t count = s.batch * settings.kv_heads * s.present * s.size;
   for (int i = 0; i < 2; ++i) {
-    s.whole[i] = bind.has_output(i + 1) ? -1 : layout.take(byte_size(type, count));
-    s.floats[i] = type == ElementType::float32 ? -1 : floats(count);
+    const ElementType cache = settings.cache(type);
+    s.whole[i] = bind.has_output(i + 1) ? -1 : layout.take(byte_size(cache, count));
+    s.floats[i] = cache == ElementType::float32 ? -1 : floats(count);
   }
   s.wide.plan_out(bind, 0, ElementType::float32, layout);
   s.wide.plan_out(bind, 3, ElementType::float32, layout);
@@ -259,6 +288,12 @@ void bind_all(BindContext& bind, State& s, const Settings& settings) {
   if (a.wants_scores)
     require(bind.out_shape(3)[3] == s.present,
             "output_qk with a past that has more rows than total_sequence_length");
+  for (int i = 0; i < 2 && settings.quantized; ++i) {
+    const int64_t count = bind.in_size(k_scale + i), all = settings.kv_heads * s.size;
+    require(count == 1 || count == all,
+            "k_scale and v_scale must have one value, or one for each channel of the heads");
+    s.scale_step[i] = count == 1 ? 0 : 1;
+  }
   bind_bias(bind, s);
   bind_rotary(bind, s, settings);
   bind_memory(bind, s, settings);
@@ -339,10 +374,55 @@ struct NewRows {
   int64_t batch, head, row;
 };
 
-// Past rows, then the new ones from `starts` on, what remains 0.
-void write_present(const RunContext& run, const State& s, int past, const NewRows& fresh,
-                   std::byte* to) {
-  const ElementType type = run.in_type(query);
+// The scales of the channels of a head of a quantised past.
+struct ChannelScales {
+  const float* data;
+  int64_t step;
+
+  float at(int64_t channel) const { return data[channel * step]; }
+};
+
+ChannelScales channel_scales(const RunContext& run, const State& s, int i, int64_t head) {
+  return {run.in<float>(k_scale + i) + head * s.size * s.scale_step[i], s.scale_step[i]};
+}
+
+void quantize_row(const NewRows& fresh, int64_t from, const ChannelScales& scales, int64_t size,
+                  int8_t* to) {
+  constexpr int64_t most = 64;
+  float row[most];
+  for (int64_t c = 0; c < size; c += most) {
+    const int64_t count = std::min(most, size - c);
+    kernels::cast_row(fresh.type, ElementType::float32,
+                      fresh.data + byte_size(fresh.type, from + c), row, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const float value = std::nearbyint(row[i] / scales.at(c + i));
+      // What is no number becomes 0.
+      to[c + i] = static_cast<int8_t>(value >= 127     ? 127
+                                      : value <= -128  ? -128
+                                      : value == value ? value
+                                                       : 0);
+    }
+  }
+}
+
+void dequantize_present(const RunContext& run, const State& s, int i, const int8_t* from,
+                        float* to) {
+  const int64_t heads = s.attention.kv_heads;
+  run.pool().parallel_for(s.batch * heads, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t h = begin; h < end; ++h) {
+      const ChannelScales scales = channel_scales(run, s, i, h % heads);
+      for (int64_t at = h * s.present * s.size; at < (h + 1) * s.present * s.size; at += s.size) {
+        for (int64_t c = 0; c < s.size; ++c)
+          to[at + c] = static_cast<float>(from[at + c]) * scales.at(c);
+      }
+    }
+  });
+}
+
+// Past rows, then the new ones from `starts` on, what remains 0. Of the keys (0) or values (1).
+void write_present(const RunContext& run, const State& s, int which, const NewRows& fresh,
+                   ElementType type, std::byte* to) {
+  const int past = past_key + which;
   const auto* old = run.has_input(past) ? static_cast<const std::byte*>(run.data(past)) : nullptr;
   const auto* starts = reinterpret_cast<const int64_t*>(scratch_at(run, s.starts));
   const int64_t heads = s.attention.kv_heads, row = byte_size(type, s.size);
@@ -354,20 +434,31 @@ void write_present(const RunContext& run, const State& s, int past, const NewRow
       std::memset(at + kept * row, 0, static_cast<size_t>((s.present - kept) * row));
       for (int64_t r = 0; r < s.length; ++r) {
         const int64_t from = b * fresh.batch + h * fresh.head + r * fresh.row;
-        kernels::cast_row(fresh.type, type, fresh.data + byte_size(fresh.type, from),
-                          at + (starts[b] + r) * row, s.size);
+        std::byte* out = at + (starts[b] + r) * row;
+        if (type == ElementType::int8) {
+          quantize_row(fresh, from, channel_scales(run, s, which, h), s.size,
+                       reinterpret_cast<int8_t*>(out));
+        } else {
+          kernels::cast_row(fresh.type, type, fresh.data + byte_size(fresh.type, from), out,
+                            s.size);
+        }
       }
     }
   });
 }
 
-const float* present_floats(const RunContext& run, const State& s, int i, const NewRows& fresh) {
+const float* present_floats(const RunContext& run, const State& s, int i, const NewRows& fresh,
+                            ElementType type) {
   std::byte* to =
       s.whole[i] >= 0 ? scratch_at(run, s.whole[i]) : static_cast<std::byte*>(run.out_data(i + 1));
-  write_present(run, s, past_key + i, fresh, to);
+  write_present(run, s, i, fresh, type, to);
   if (s.floats[i] < 0) return reinterpret_cast<const float*>(to);
   auto* wide = reinterpret_cast<float*>(scratch_at(run, s.floats[i]));
-  kernels::cast(run.in_type(query), ElementType::float32, to, wide,
+  if (type == ElementType::int8) {
+    dequantize_present(run, s, i, reinterpret_cast<const int8_t*>(to), wide);
+    return wide;
+  }
+  kernels::cast(type, ElementType::float32, to, wide,
                 s.batch * s.attention.kv_heads * s.present * s.size, {}, run.pool());
   return wide;
 }
@@ -397,10 +488,12 @@ void run_all(RunContext& run, const State& s, const Settings& settings, ThreadPo
   const int64_t k_row = settings.kv_heads * s.size;
   kernels::AttentionData<float> data;
   data.q = q;
+  const ElementType cache = settings.cache(run.in_type(query));
   data.k = present_floats(run, s, 0,
                           {reinterpret_cast<const std::byte*>(k), ElementType::float32,
-                           s.length * k_row, s.size, k_row});
-  data.v = present_floats(run, s, 1, value_rows(run, s, settings));
+                           s.length * k_row, s.size, k_row},
+                          cache);
+  data.v = present_floats(run, s, 1, value_rows(run, s, settings), cache);
   data.bias = late_floats(run, s, bias);
   data.lengths = reinterpret_cast<const int64_t*>(scratch_at(run, s.counts));
   data.positions = reinterpret_cast<const int64_t*>(scratch_at(run, s.starts));
@@ -421,6 +514,11 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Settings settings = read_settings(ctx);
   if (!computes_in_float(ctx.in_element(query)))
     ctx.fail(ErrorCode::unsupported, "no attention of {}", name_of(ctx.in_element(query)));
+  for (const int i : {3, 4}) {
+    if (ctx.has_input(i) && ctx.in_element(i) != settings.cache(ctx.in_element(query)))
+      ctx.fail(ErrorCode::unsupported, "a past of {} with a query of {}",
+               name_of(ctx.in_element(i)), name_of(ctx.in_element(query)));
+  }
   return make_step<State>(
       "group_query_attention",
       [settings](BindContext& bind, State& s) { bind_all(bind, s, settings); },

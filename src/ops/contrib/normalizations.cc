@@ -1,5 +1,6 @@
 // SimplifiedLayerNormalization (which ONNX Runtime puts in ai.onnx), and of com.microsoft
-// SkipLayerNormalization, SkipSimplifiedLayerNormalization, EmbedLayerNormalization.
+// SkipLayerNormalization, SkipSimplifiedLayerNormalization, EmbedLayerNormalization and
+// QEmbedLayerNormalization.
 #include "ops/contrib/body.h"
 #include "ops/operator.h"
 
@@ -86,6 +87,18 @@ std::string first_positions(Body& body) {
   return body.op("Slice", {body.input(3), body.ints({0}), length, body.ints({0})});
 }
 
+// How many of a row's words count; without a mask the output is 0.
+void give_word_counts(Body& body) {
+  UpgradeContext& ctx = body.context();
+  if (!body.wants(1)) return;
+  const std::string ones =
+      body.has(7)
+          ? body.cast(body.op("Equal", {body.input(7), ctx.constant(Tensor::scalar<int32_t>(1))}),
+                      ElementType::int32)
+          : body.op("Mul", {body.input(0), ctx.constant(Tensor::scalar<int32_t>(0))});
+  body.give(1, "ReduceSum", {ones, body.ints({1})}, {int_attribute("keepdims", 0)});
+}
+
 void embed(UpgradeContext& ctx) {
   Body body(ctx);
   std::string sum = body.op("Gather", {body.input(2), body.input(0)});
@@ -106,19 +119,37 @@ void embed(UpgradeContext& ctx) {
   body.give(0, "LayerNormalization", {sum, body.input(5), body.input(6)},
             {int_attribute("axis", -1),
              float_attribute("epsilon", ctx.old().attr_float("epsilon", 1e-12f))});
-  if (!body.wants(1)) return;
-  // How many of a row's words count; without a mask the output is 0.
-  const std::string ones =
-      body.has(7)
-          ? body.cast(body.op("Equal", {body.input(7), ctx.constant(Tensor::scalar<int32_t>(1))}),
-                      ElementType::int32)
-          : body.op("Mul", {body.input(0), ctx.constant(Tensor::scalar<int32_t>(0))});
-  body.give(1, "ReduceSum", {ones, body.ints({1})}, {int_attribute("keepdims", 0)});
+  give_word_counts(body);
+}
+
+// The same from bytes, each table with its scale and zero point.
+void quantized_embed(UpgradeContext& ctx) {
+  Body body(ctx);
+  const bool segments = body.has(4);
+  for (const size_t i : {size_t{1}, size_t{10}, size_t{15}}) {
+    if (body.has(i) != segments)
+      ctx.fail(ErrorCode::invalid_model,
+               "segment_ids, segment_embedding, its scale and its zero point must be given "
+               "together");
+  }
+  const auto scalar = [&](size_t i) { return body.op("Reshape", {body.input(i), body.ints({})}); };
+  const auto floats = [&](const std::string& bytes, size_t scale) {
+    return body.op("DequantizeLinear", {bytes, scalar(scale), scalar(scale + 5)});
+  };
+  std::string sum = body.op("Add", {floats(body.op("Gather", {body.input(2), body.input(0)}), 8),
+                                    floats(first_positions(body), 9)});
+  if (segments)
+    sum = body.op("Add", {sum, floats(body.op("Gather", {body.input(4), body.input(1)}), 10)});
+  body.give(0, "LayerNormalization", {sum, floats(body.input(5), 11), floats(body.input(6), 12)},
+            {int_attribute("axis", -1),
+             float_attribute("epsilon", ctx.old().attr_float("epsilon", 1e-12f))});
+  give_word_counts(body);
 }
 
 constexpr Operator operators[] = {
     {.name = "SimplifiedLayerNormalization", .upgrade = simplified},
     {.name = "EmbedLayerNormalization", .domain = "com.microsoft", .upgrade = embed},
+    {.name = "QEmbedLayerNormalization", .domain = "com.microsoft", .upgrade = quantized_embed},
     {.name = "SkipLayerNormalization", .domain = "com.microsoft", .upgrade = skip_layer},
     {.name = "SkipSimplifiedLayerNormalization",
      .domain = "com.microsoft",
