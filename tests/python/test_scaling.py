@@ -58,11 +58,11 @@ def many_nodes(path, size):
 CASES = {
     # More texts in one list than the reader makes room for at once.
     "texts": (many_texts, (1 << 19) + 40, ["bench", "-n", "1"]),
-    "inputs": (many_inputs, 6000, ["bench", "-n", "1"]),
-    "all outputs": (many_outputs, 3000, ["run", "--all-outputs", "--random-inputs"]),
-    "a delimiter that almost matches": (long_delimiter, 30_000, ["run", "-i", "x={text}"]),
-    "nodes, explained": (many_nodes, 3000, ["explain"]),
-    "nodes, checked": (many_nodes, 3000, ["check", "--strict"]),
+    "inputs": (many_inputs, 4000, ["bench", "-n", "1"]),
+    "all outputs": (many_outputs, 2000, ["run", "--all-outputs", "--random-inputs"]),
+    "a delimiter that almost matches": (long_delimiter, 20_000, ["run", "-i", "x={text}"]),
+    "nodes, explained": (many_nodes, 2000, ["explain"]),
+    "nodes, checked": (many_nodes, 2000, ["check", "--strict"]),
 }
 
 
