@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
 
 #include "arguments.h"
 #include "base/fail.h"
@@ -27,11 +28,6 @@ double number_from(const std::string& text, const std::string& input) {
 }
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-bool has(const std::vector<NamedValue>& values, const std::string& name) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](const NamedValue& v) { return v.first == name; });
-}
 
 std::string list(const std::vector<ValueDescription>& inputs) {
   std::string text;
@@ -115,9 +111,8 @@ void ModelInputs::parse() {
 
 const ValueDescription& ModelInputs::find(const std::vector<ValueDescription>& inputs,
                                           const std::string& name) const {
-  for (const ValueDescription& input : inputs) {
-    if (input.name == name) return input;
-  }
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) return *found->second;
   fail_at(place(name), ErrorCode::bad_input, "the model has no input of this name; it has {}",
           list(inputs));
 }
@@ -151,6 +146,8 @@ Error ModelInputs::with_unset_sizes(const Error& error) const {
 
 std::vector<NamedValue> ModelInputs::values(const Model& model,
                                             const std::vector<ValueDescription>& inputs) {
+  by_name_.clear();
+  for (const ValueDescription& input : inputs) by_name_.emplace(input.name, &input);
   for (const Named& input : named_) find(inputs, input.name);
   check_sizes(inputs);
   sizes_ = given_sizes_;
@@ -158,11 +155,15 @@ std::vector<NamedValue> ModelInputs::values(const Model& model,
   std::vector<NamedValue> values;
   take_named(model, inputs, values);
   if (!from_.empty()) take_all(model, inputs, values);
-  for (const auto& [name, value] : values) learn_sizes(find(inputs, name), value, sizes_);
+  std::unordered_set<std::string> given;
+  for (const auto& [name, value] : values) {
+    learn_sizes(find(inputs, name), value, sizes_);
+    given.insert(name);
+  }
 
   std::vector<ValueDescription> missing;
   for (const ValueDescription& input : inputs) {
-    if (has(values, input.name)) continue;
+    if (given.contains(input.name)) continue;
     const auto named = std::find_if(named_.begin(), named_.end(),
                                     [&](const Named& n) { return n.name == input.name; });
     const bool needed = !input.optional && input.kind != Value::Kind::optional;
@@ -193,10 +194,10 @@ void ModelInputs::take_named(const Model& model, const std::vector<ValueDescript
 // comes first.
 void ModelInputs::take_all(const Model& model, const std::vector<ValueDescription>& inputs,
                            std::vector<NamedValue>& values) {
-  const auto taken = [&](const std::string& name) {
-    return has(values, name) || std::any_of(named_.begin(), named_.end(),
-                                            [&](const Named& n) { return n.name == name; });
-  };
+  std::unordered_set<std::string> names;
+  for (const NamedValue& value : values) names.insert(value.first);
+  for (const Named& input : named_) names.insert(input.name);
+  const auto taken = [&](const std::string& name) { return !names.insert(name).second; };
   if (from_.ends_with(".npz")) {
     for (NamedValue& value : read_npz_values(from_, inputs)) {
       find(inputs, value.first);

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "dim_option.h"
@@ -70,6 +72,8 @@ class ModelInputs {
   std::vector<Named> named_;
   DimSizes given_sizes_, sizes_;
   std::vector<std::string> unset_;  // sizes that were taken as 1
+  // The model's inputs, while `values` is at work.
+  std::unordered_map<std::string_view, const ValueDescription*> by_name_;
 };
 
 }  // namespace sardonyx::cli

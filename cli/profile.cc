@@ -1,5 +1,7 @@
 // sardonyx profile
 #include <memory>
+#include <string_view>
+#include <unordered_map>
 
 #include "arguments.h"
 #include "commands.h"
@@ -33,10 +35,11 @@ struct ProfileCommand {
 void ProfileCommand::time_runs(const Session& session, const std::vector<NamedValue>& given,
                                Profile& profile) const {
   std::vector<Value> values(session.inputs().size()), outputs(session.outputs().size());
+  std::unordered_map<std::string_view, const Value*> by_name;
+  for (const auto& [name, value] : given) by_name[name] = &value;
   for (size_t i = 0; i < values.size(); ++i) {
-    for (const auto& [name, value] : given) {
-      if (name == session.inputs()[i].name) values[i] = value;
-    }
+    const auto found = by_name.find(session.inputs()[i].name);
+    if (found != by_name.end()) values[i] = *found->second;
   }
   RunOptions options;
   options.profile = &profile;

@@ -4,6 +4,7 @@
 #include <list>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/fail.h"
@@ -106,7 +107,8 @@ struct Session::Implementation {
   std::shared_ptr<ThreadPool> pool;
   std::unique_ptr<ops::RandomStreams> random;
   std::vector<ValueDescription> inputs, outputs;
-  Names defaults;  // inputs with an initializer
+  std::unordered_map<std::string_view, size_t> places;  // of the inputs by name
+  Names defaults;                                       // inputs with an initializer
   std::unique_ptr<const DeclaredOutputs> declared_outputs;
 
   // What runs for one choice of which initializers the caller overrides.
@@ -176,11 +178,8 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
   chosen->variant = model->variants.get(VariantChoice(options, overridden),
                                         [&] { return make_variant(overridden); });
   if (options.pack_early) pack_now();
-  for (const std::string& name : chosen->variant->input_names) {
-    const auto at = std::find_if(inputs.begin(), inputs.end(),
-                                 [&](const ValueDescription& d) { return d.name == name; });
-    chosen->positions.push_back(static_cast<size_t>(at - inputs.begin()));
-  }
+  for (const std::string& name : chosen->variant->input_names)
+    chosen->positions.push_back(places.at(name));
   return chosen;
 }
 
@@ -212,11 +211,12 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
   made->graph = rewrite::lower(
       copy, {.assume_inference = options.assume_inference, .custom = &model->custom});
   if (options.all_outputs) {
+    std::unordered_set<std::string> outputs;
+    for (const ir::ValueInfo& output : made->graph.outputs) outputs.insert(output.name);
     for (const ir::Node& node : made->graph.nodes) {
       for (const std::string& name : node.outputs) {
-        const bool is_output = std::any_of(made->graph.outputs.begin(), made->graph.outputs.end(),
-                                           [&](const auto& o) { return o.name == name; });
-        if (!name.empty() && !is_output) made->graph.outputs.push_back({name, {}, {}, {}, {}});
+        if (!name.empty() && outputs.insert(name).second)
+          made->graph.outputs.push_back({name, {}, {}, {}, {}});
       }
     }
   }
@@ -321,6 +321,7 @@ Session::Session(const Model& model, const SessionOptions& options)
                         [](const ValueDescription& d) { return !d.optional; });
   s.declared_outputs =
       std::make_unique<DeclaredOutputs>(std::move(inputs), graph.outputs, s.model->warn);
+  for (size_t i = 0; i < s.inputs.size(); ++i) s.places.emplace(s.inputs[i].name, i);
   s.main = s.choose(Names());
   for (const ir::ValueInfo& output : s.main->variant->outputs())
     s.outputs.push_back(describe(output));
@@ -338,17 +339,15 @@ std::vector<Value> Session::Implementation::by_position(
   std::vector<Value> given(inputs.size());
   std::vector<bool> is_given(inputs.size());
   for (const auto& [name, value] : named) {
-    const auto found =
-        std::find_if(inputs.begin(), inputs.end(),
-                     [&, &wanted = name](const ValueDescription& d) { return d.name == wanted; });
-    if (found == inputs.end()) {
+    const auto found = places.find(name);
+    if (found == places.end()) {
       std::string names;
       for (const ValueDescription& d : inputs)
         names += (names.empty() ? "'" : ", '") + d.name + "'";
       fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input,
               "the model has no input of this name; it has {}", names.empty() ? "none" : names);
     }
-    const auto at = static_cast<size_t>(found - inputs.begin());
+    const size_t at = found->second;
     if (is_given[at])
       fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input,
               "is given twice; each input takes one value");

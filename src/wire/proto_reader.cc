@@ -163,16 +163,18 @@ size_t ProtoReader::alike_in_sight() const {
 
 void ProtoReader::take_in_sight(std::vector<std::string>& list) {
   const std::span<const std::byte> seen = in_sight();
+  const std::byte* const start = pos_;
   size_t at = 0, count = 0;
   while (seen.size() - at >= 2 && static_cast<uint64_t>(seen[at]) == tag_) {
     const auto length = static_cast<size_t>(seen[at + 1]);
     if (length >= 0x80 || length > seen.size() - at - 2) break;
     charge(sizeof(std::string));
-    make_room(list, ++count, at + 2 + length);
+    if (list.size() == list.capacity()) make_room(list, count + 1, at + 2 + length);
     list.emplace_back(reinterpret_cast<const char*>(&seen[at]) + 2, length);
     at += 2 + length;
+    ++count;
+    pos_ = start + at;
   }
-  pos_ += at;
 }
 
 const char* ProtoReader::parse_any_field() {
