@@ -56,11 +56,18 @@ bool is_anonymous(const Dimension& dim) {
   return !declared_number(dim) && declared_name(dim).empty();
 }
 
+bool is_empty_list(const TensorShape& shape) {
+  return shape.dims.size() == 1 && shape.dims[0].value == 0;
+}
+
 void name_open_sizes(std::vector<ValueInfo>& inputs) {
+  const auto has_sizes = [](const ValueInfo& input) {
+    return input.type && input.type->shape && !is_empty_list(*input.type->shape);
+  };
   std::unordered_set<std::string> taken;
   bool any = false;
   for (const ValueInfo& input : inputs) {
-    if (!input.type || !input.type->shape) continue;
+    if (!has_sizes(input)) continue;
     for (const Dimension& dim : input.type->shape->dims) {
       any |= is_anonymous(dim);
       if (const auto name = declared_name(dim); !name.empty()) taken.emplace(name);
@@ -68,7 +75,7 @@ void name_open_sizes(std::vector<ValueInfo>& inputs) {
   }
   if (!any) return;
   for (ValueInfo& input : inputs) {
-    if (!input.type || !input.type->shape) continue;
+    if (!has_sizes(input)) continue;
     size_t d = 0;
     for (Dimension& dim : input.type->shape->dims) {
       const size_t at = d++;

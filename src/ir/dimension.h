@@ -23,6 +23,9 @@ std::optional<int64_t> declared_number(const Dimension& dim);
 std::string_view declared_name(const Dimension& dim);
 // Neither a number nor a name.
 bool is_anonymous(const Dimension& dim);
+// A shape of rank 1 whose size is declared as 0: no open size but a list without elements, as the
+// axes, scales or sizes are that a node is not given.
+bool is_empty_list(const TensorShape& shape);
 
 // Gives every anonymous size of the graph's inputs the name of its place, "image.2" for dimension 2
 // of 'image', and leaves numbers above 0 and names as they are. A name that another size has is

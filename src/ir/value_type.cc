@@ -86,7 +86,9 @@ ValueType value_type(const TypeProto& proto, SymbolTable& symbols) {
   if (proto.shape) {
     type.shape.emplace().reserve(proto.shape->dims.size());
     for (const Dimension& dim : proto.shape->dims) {
-      if (const auto number = declared_number(dim)) {
+      if (is_empty_list(*proto.shape)) {
+        type.shape->push_back(Dim(0));
+      } else if (const auto number = declared_number(dim)) {
         type.shape->push_back(Dim(*number));
       } else if (const auto name = declared_name(dim); !name.empty()) {
         type.shape->push_back(Dim(symbols.named(name)));

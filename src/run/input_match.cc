@@ -25,11 +25,10 @@ void match_kind(std::string_view input, const ir::ValueType& wanted, const Value
     refuse(input,
            fmt::format("is a {}, the model takes {}", name_of(given.kind()), wanted.to_string()));
   }
-  if (wanted.element != given.tensor().element_type()) {
-    const ElementType type = given.tensor().element_type();
-    refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), wanted.to_string(),
-                              infer::conversion_advice(type, wanted.element)));
-  }
+  const ElementType type = given.tensor().element_type();
+  if (wanted.element == ElementType::undefined || wanted.element == type) return;
+  refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), wanted.to_string(),
+                            infer::conversion_advice(type, wanted.element)));
 }
 
 void match_shape(std::string_view input, const ir::ValueType& wanted,
@@ -53,7 +52,7 @@ void match_shape(std::string_view input, const ir::ValueType& wanted,
           d, shape[d], symbol->name, size, bound_by(*symbol), input, d));
     } else if (expected[d].is_constant() && shape[d] != *expected[d].value()) {
       complain(
-          fmt::format("dimension {} is {}, and must be {}", d, shape[d], *expected[d].value()));
+          fmt::format("dimension {} must be {}, and is {}", d, *expected[d].value(), shape[d]));
     }
   }
 }

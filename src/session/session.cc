@@ -48,7 +48,9 @@ ValueDescription describe(const ir::ValueInfo& info) {
   if (type.shape) {
     description.shape.emplace();
     for (const ir::Dimension& dim : type.shape->dims) {
-      description.shape->push_back({ir::declared_number(dim), std::string(ir::declared_name(dim))});
+      const auto number =
+          ir::is_empty_list(*type.shape) ? std::optional<int64_t>(0) : ir::declared_number(dim);
+      description.shape->push_back({number, std::string(ir::declared_name(dim))});
     }
   }
   description.type = ir::declared_text(type);

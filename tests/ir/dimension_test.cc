@@ -79,6 +79,15 @@ TEST(Dimension, OpenSizesOfInputsGetTheNamesOfTheirPlaces) {
   EXPECT_EQ(size_names(inputs), size_names(again));
 }
 
+TEST(Dimension, AListWithoutElementsStaysOne) {
+  std::vector<ValueInfo> inputs = {input("axes", {number(0)}), input("x", {number(0), number(2)}),
+                                   input("y", {number(-1)})};
+  name_open_sizes(inputs);
+  EXPECT_EQ(declared_text(*inputs[0].type), "float[0]");
+  EXPECT_EQ(declared_text(*inputs[1].type), "float[x.0,2]");
+  EXPECT_EQ(declared_text(*inputs[2].type), "float[y.0]");
+}
+
 TEST(Dimension, AnAnonymousSizeAgreesWithEverything) {
   const ValueInfo open = input("x", {number(0), number(-1), named("?")});
   const ValueInfo numbers = input("x", {number(2), number(3), number(4)});

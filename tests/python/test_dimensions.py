@@ -70,8 +70,22 @@ def test_anonymous_dimensions_have_one_name_everywhere(sardonyx, tmp_path, dim):
     done = json.loads(sardonyx("run", path, "--random-inputs", *sizes, "--json").stdout)
     assert done["outputs"][0]["shape"] == [2, 5, 3]
     message = sardonyx.fails(BAD_INPUT, "run", path, *arrays(tmp_path, x=np.ones((2, 5, 4), np.float32)))
-    assert "float[x.0,x.1,3]" in message and "[2,5,4]" in message and "dimension 2 is 4, and must be 3" in message
+    assert "float[x.0,x.1,3]" in message and "[2,5,4]" in message and "dimension 2 must be 3, and is 4" in message
     sardonyx("explain", path, *sizes)
+
+
+def test_a_list_without_elements_stays_one(sardonyx, tmp_path):
+    """An empty list of axes: nothing is reduced."""
+    nodes = [helper.make_node("ReduceSum", ["x", "axes"], ["y"], noop_with_empty_axes=1)]
+    path = save(tmp_path, nodes, [value("x", [0, 2]), value("axes", [0], TensorProto.INT64)], [value("y", [0, 2])])
+    report = json.loads(sardonyx("infer", path, "--json").stdout)
+    assert {v["name"]: v["type"] for v in report["values"]} == {"x": "float[x.0,2]", "axes": "int64[0]", "y": "float[x.0,2]"}
+    given = arrays(tmp_path, x=np.ones((3, 2), np.float32), axes=np.zeros(0, np.int64))
+    for mode in [[], ["--plain"]]:
+        assert json.loads(sardonyx("run", path, *given, "--json", *mode).stdout)["outputs"][0]["shape"] == [3, 2]
+    sardonyx.fails(BAD_INPUT, "run", path, "--random-inputs", "--dim", "axes.0=1", mentions=["axes.0"])
+    one = arrays(tmp_path, x=np.ones((3, 2), np.float32), axes=np.zeros(1, np.int64))
+    sardonyx.fails(BAD_INPUT, "run", path, *one, mentions=["dimension 0 must be 0, and is 1"])
 
 
 def test_anonymous_sizes_of_several_inputs_and_in_the_graph(sardonyx, tmp_path):

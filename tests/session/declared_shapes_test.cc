@@ -50,7 +50,7 @@ TEST(DeclaredShapes, RefusedAlikeByPlannedAndPlainRuns) {
       {{"x", Tensor(ElementType::int32, {2, 4})}, {"y", zeros({2})}},
       {{"x", Value(Sequence{})}, {"y", zeros({2})}},
   };
-  const char* says[] = {"dimension 1 is 5, and must be 4", "rank 3 instead of 2",
+  const char* says[] = {"dimension 1 must be 4, and is 5", "rank 3 instead of 2",
                         "dimension 0 is 3, but 'n' is 2 by dimension 0 of input 'x'",
                         "holds int32, the model takes float[n,4]", "is a sequence"};
   for (size_t i = 0; i < wrong.size(); ++i) {
@@ -110,7 +110,7 @@ TEST(DeclaredShapes, OutputsThatAreOthersWarnOnce) {
 }
 
 TEST(DeclaredShapes, OutputsThatAreAsDeclaredDoNotWarn) {
-  for (const char* type : {"float[n, 4]", "float[m, 4]", "float[?, ?]", "float[0, -1]", "float",
+  for (const char* type : {"float[n, 4]", "float[m, 4]", "float[?, ?]", "float[0, -1]",
                            "float[None, None]", "float[unk__1, unk__1]"}) {
     for (const SessionOptions& options : {planned, plain}) {
       Loaded loaded(std::string("g (float[n, 4] x) => (") + type + " y) { y = Relu(x) }", options);
