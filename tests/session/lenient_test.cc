@@ -165,8 +165,7 @@ TEST(Lenient, OperatorsThatOthersPutIntoTheStandardsDomain) {
 TEST(Lenient, MisspeltAttributesDoNotHideTheVersion) {
   const Loaded loaded = load(
       "<ir_version: 6, opset_import: [\"\" : 11]>\n"
-      "g (float[1, N] x, float[N] s) => (float[1, N] y) {\n"
-      "  y = LayerNormalization <epsion = 0.1> (x, s) }");
+      "g (float[1, N] x) => (float[1, N] y) { y = Gelu <aproximate = 0.1> (x) }");
   ASSERT_EQ(loaded.warnings.size(), 2u);
   EXPECT_EQ(loaded.warnings[0].rule, "O-04");
   EXPECT_EQ(loaded.warnings[1].rule, "D-23");
