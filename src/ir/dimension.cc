@@ -44,7 +44,17 @@ bool is_anonymous(std::string_view param) {
 }
 
 std::optional<int64_t> declared_number(const Dimension& dim) {
-  return dim.value && *dim.value > 0 ? dim.value : std::nullopt;
+  const bool is_surely_zero = dim.value == 0 && dim.param;  // by set_number
+  return dim.value && (*dim.value > 0 || is_surely_zero) ? dim.value : std::nullopt;
+}
+
+void set_number(Dimension& dim, int64_t number) {
+  dim.value = number;
+  if (number == 0) {
+    dim.param.emplace();
+  } else {
+    dim.param.reset();
+  }
 }
 
 std::string_view declared_name(const Dimension& dim) {

@@ -19,6 +19,9 @@ bool is_anonymous(std::string_view param);
 // The number that a dimension must be; nullopt where it says none. Only numbers above 0 say one:
 // exporters write 0 and -1 where a size is open, and a size that is 0 fits an open one.
 std::optional<int64_t> declared_number(const Dimension& dim);
+// Makes the dimension a number, 0 too: what a caller says, no file can. (A field that holds both a
+// number and a name, which in a file exclude each other, means just the number.)
+void set_number(Dimension& dim, int64_t number);
 // The name of a size that must be the same wherever the name occurs; empty where it has none.
 std::string_view declared_name(const Dimension& dim);
 // Neither a number nor a name.

@@ -5,10 +5,10 @@
 #include <unordered_set>
 
 #include "base/fail.h"
-#include "ir/origin.h"
 #include "base/name_map.h"
 #include "infer/declared.h"
 #include "ir/dimension.h"
+#include "ir/origin.h"
 #include "ops/families/held_count.h"
 #include "rewrite/lower.h"
 #include "session/size_names.h"
@@ -26,8 +26,7 @@ void fix(std::optional<ir::TypeProto>& type, const InferOptions& options) {
   for (ir::Dimension& dim : type->shape->dims) {
     const auto found = options.sizes.find(ir::declared_name(dim));
     if (found == options.sizes.end()) continue;
-    dim.value = found->second;
-    dim.param.reset();
+    ir::set_number(dim, found->second);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/small_vector.h"
+#include "ir/dimension.h"
 #include "ir/value_type.h"
 #include "ir/walk.h"
 #include "rewrite/simplify.h"
@@ -261,8 +262,7 @@ bool SizedPlans::simplify_for(std::span<const Value> inputs, ThreadPool& pool, i
       ir::Dimension& dim = input.type->shape->dims[d];
       if (!dim.param || !constants.contains(*dim.param)) continue;
       entry.assumed.push_back(fmt::format("size '{}' is {}", *dim.param, given[d]));
-      dim.value = given[d];
-      dim.param.reset();
+      ir::set_number(dim, given[d]);
     }
   }
   rewrite::Assumptions& assumptions = entry.assumptions;

@@ -26,6 +26,7 @@
 #include "against_run.h"
 #include "base/bytes.h"
 #include "exceptions.h"
+#include "ir/dimension.h"
 #include "session/inferred_model.h"
 #include "wire/external.h"
 #include "wire/read.h"
@@ -203,6 +204,22 @@ const conformance::Exception* broken(const fs::path& folder, const Settings& set
   return nullptr;
 }
 
+// The sizes that the inputs declare as 0, which are open without it (ir/dimension.h).
+std::map<std::string, int64_t, std::less<>> declared_zeros(const ir::Model& model) {
+  std::map<std::string, int64_t, std::less<>> zeros;
+  std::vector<ir::ValueInfo> named = model.graph->inputs;
+  ir::name_open_sizes(named);
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (!named[i].type || !named[i].type->shape) continue;
+    const auto &dims = named[i].type->shape->dims,
+               &as_given = model.graph->inputs[i].type->shape->dims;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (as_given[d].value == 0 && dims[d].param) zeros.emplace(*dims[d].param, 0);
+    }
+  }
+  return zeros;
+}
+
 nlohmann::json infer_case(const fs::path& folder, const Settings& settings, Totals& totals) {
   nlohmann::json report = {{"case", folder.string()}};
   if (const conformance::Exception* found = broken(folder, settings)) {
@@ -215,7 +232,9 @@ nlohmann::json infer_case(const fs::path& folder, const Settings& settings, Tota
     open_inputs(*model.graph, settings.inputs);
     if (settings.random > 0) forget_inside(*model.graph);
     InferredModel made;
-    infer_model(model, {}, {}, made);
+    InferOptions options;
+    options.sizes = declared_zeros(model);
+    infer_model(model, options, {}, made);
     for (const InferFinding& problem : made.problems)
       report["problems"].push_back(problem.place + ": " + problem.message);
     report["values"] = values_of(*model.graph, made, totals);

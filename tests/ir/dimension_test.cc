@@ -57,6 +57,19 @@ TEST(Dimension, WhatLooksAlikeIsAName) {
   EXPECT_EQ(declared_name(both), "");
 }
 
+TEST(Dimension, ANumberThatACallerSetsMayBe0) {
+  for (const int64_t set : {0, 7}) {
+    ValueInfo x = input("x", {named("n"), number(-1), number(2)});
+    set_number(x.type->shape->dims[0], set);
+    set_number(x.type->shape->dims[1], set);
+    EXPECT_EQ(declared_number(x.type->shape->dims[0]), set);
+    EXPECT_EQ(declared_name(x.type->shape->dims[0]), "");
+    EXPECT_FALSE(is_anonymous(x.type->shape->dims[1]));
+    SymbolTable symbols;
+    EXPECT_EQ(value_type(*x.type, symbols).concrete_shape(), (Shape{set, set, 2}));
+  }
+}
+
 TEST(Dimension, OccurrencesOfAnAnonymousNameAreIndependent) {
   const ValueInfo x = input("x", {named("?"), named("?"), named("n"), named("n"), number(0)});
   SymbolTable symbols;

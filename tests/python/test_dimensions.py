@@ -74,6 +74,14 @@ def test_anonymous_dimensions_have_one_name_everywhere(sardonyx, tmp_path, dim):
     sardonyx("explain", path, *sizes)
 
 
+def test_sizes_may_be_set_to_0(sardonyx, tmp_path):
+    path = relu(tmp_path, ["n", "?", 0, 3])
+    report = json.loads(sardonyx("infer", path, "--json", "--dim", "n=0,x.1=0,x.2=0").stdout)
+    assert {v["type"] for v in report["values"]} == {"float[0,0,0,3]"}
+    done = json.loads(sardonyx("run", path, "--random-inputs", "--dim", "n=0,x.1=2,x.2=1", "--json").stdout)
+    assert done["outputs"][0]["shape"] == [0, 2, 1, 3]
+
+
 def test_a_list_without_elements_stays_one(sardonyx, tmp_path):
     """An empty list of axes: nothing is reduced."""
     nodes = [helper.make_node("ReduceSum", ["x", "axes"], ["y"], noop_with_empty_axes=1)]
