@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "ir/dimension.h"
 #include "ir/value_type.h"
@@ -89,10 +91,11 @@ DeclaredOutputs::DeclaredOutputs(std::vector<ir::ValueInfo> inputs,
 void DeclaredOutputs::check(std::span<const std::string> names, std::span<const Value> given,
                             std::span<const Value> made) const {
   Sizes sizes;
+  std::unordered_map<std::string_view, const Value*> values;
+  for (size_t i = 0; i < names.size() && i < given.size(); ++i) values.emplace(names[i], &given[i]);
   for (const ir::ValueInfo& input : inputs_) {
-    for (size_t i = 0; i < names.size() && i < given.size(); ++i) {
-      if (names[i] == input.name) bind(input, given[i], sizes);
-    }
+    if (const auto value = values.find(input.name); value != values.end())
+      bind(input, *value->second, sizes);
   }
   for (size_t i = 0; i < outputs_.size() && i < made.size(); ++i) {
     if (told_[i] || made[i].kind() == Value::Kind::none) continue;

@@ -16,25 +16,6 @@ Warning to_warning(const check::Diagnostic& found) {
   return {std::string(found.rule), found.place.to_string(), found.message, found.advice};
 }
 
-// Finds out whether the model can run, and mends it where the options allow that.
-void judge(Model::Implementation& made, const LoadOptions& options) {
-  made.warn = options.warn;
-  const check::Options checking{.profile = check::Profile::runnable, .more = &made.custom};
-  std::vector<check::Diagnostic> warnings;
-  if (options.strict) {
-    made.findings = check::check(made.model, checking);
-  } else {
-    lenient::Repaired repaired = lenient::repair(made.model, checking);
-    made.mended = std::move(repaired.model);
-    made.findings = std::move(repaired.findings);
-    warnings = std::move(repaired.repairs);
-  }
-  // Of a model that is refused, only that matters.
-  if (!options.warn || check::has_errors(made.findings)) return;
-  for (const check::Diagnostic& found : made.findings) warnings.push_back(found);
-  for (const check::Diagnostic& found : warnings) options.warn(to_warning(found));
-}
-
 // `mapped`: the file's bytes are a mapping, not memory of their own.
 std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file, bool mapped,
                                                     const LoadOptions& options) {
@@ -48,11 +29,32 @@ std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file,
   // External tensors become views of their files; everything after this sees plain tensors.
   wire::bring_in(made->model, external,
                  [&](const Bytes& bytes) { made->packs.add_file(bytes.span()); });
-  judge(*made, options);
+  made->strict = options.strict;
+  made->warn = options.warn;
   return made;
 }
 
 }  // namespace
+
+const Model::Implementation::Judged& Model::Implementation::judged() const {
+  std::call_once(once_, [&] {
+    const check::Options checking{.profile = check::Profile::runnable, .more = &custom};
+    std::vector<check::Diagnostic> warnings;
+    if (strict) {
+      judged_.findings = check::check(model, checking);
+    } else {
+      lenient::Repaired repaired = lenient::repair(model, checking);
+      judged_.mended = std::move(repaired.model);
+      judged_.findings = std::move(repaired.findings);
+      warnings = std::move(repaired.repairs);
+    }
+    // Of a model that is refused, only that matters.
+    if (!warn || check::has_errors(judged_.findings)) return;
+    warnings.insert(warnings.end(), judged_.findings.begin(), judged_.findings.end());
+    for (const check::Diagnostic& found : warnings) warn(to_warning(found));
+  });
+  return judged_;
+}
 
 std::string Warning::to_string() const {
   std::string text = place.empty() ? message : place + ": " + message;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,17 +19,26 @@
 namespace sardonyx {
 
 struct Model::Implementation {
-  ir::Model model;  // as the file says, external data resolved to views of its files
-  // What runs instead, where lenient reading mended the model.
-  std::optional<ir::Model> mended;
-  Bytes file;                                // the mapped file; empty for models from text
-  ops::CustomTable custom;                   // operators from outside that it may call
-  std::vector<check::Diagnostic> findings;   // of the checker's runnable profile, after mending
+  ir::Model model;          // as the file says, external data resolved to views of its files
+  Bytes file;               // the mapped file; empty for models from text
+  ops::CustomTable custom;  // operators from outside that it may call
+  bool strict = false;      // no lenient reading
   std::function<void(const Warning&)> warn;  // may be null
   mutable ops::PackCache packs;
   mutable Variants variants;  // after the packs, which their plans use
 
-  const ir::Model& runnable() const { return mended ? *mended : model; }
+  // Whether the model can run, found out when it is first asked, which is when `warn` is told.
+  struct Judged {
+    std::optional<ir::Model>
+        mended;  // what runs instead of `model`, where lenient reading mended it
+    std::vector<check::Diagnostic> findings;  // of the checker's runnable profile, after mending
+  };
+  const Judged& judged() const;
+  const ir::Model& runnable() const { return judged().mended ? *judged().mended : model; }
+
+ private:
+  mutable std::once_flag once_;
+  mutable Judged judged_;
 };
 
 }  // namespace sardonyx

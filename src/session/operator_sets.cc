@@ -145,7 +145,7 @@ ir::OperatorSet export_operator_set(std::string_view domain, int64_t version) {
     if (ir::canonical_domain(signature.domain) != ir::canonical_domain(domain)) continue;
     if (signature.extra || !names.insert(signature.name).second) continue;
     const schema::Signature* bound = schema::find(domain, signature.name, version);
-    if (bound == nullptr || bound->deprecated) continue;
+    if (bound == nullptr || bound->deprecated || bound->extra) continue;
     // A body of ours is the newest version's; older versions go without.
     const schema::FunctionText* text = schema::function_text(domain, signature.name);
     if (text == nullptr || bound != schema::newest(domain, signature.name)) {

@@ -63,7 +63,7 @@ using Names = std::set<std::string>;
 void refuse_broken(const Model::Implementation& model) {
   size_t errors = 0;
   const check::Diagnostic* first = nullptr;
-  for (const check::Diagnostic& finding : model.findings) {
+  for (const check::Diagnostic& finding : model.judged().findings) {
     if (finding.severity != check::Severity::error) continue;
     if (errors++ == 0) first = &finding;
   }
@@ -134,6 +134,7 @@ struct Session::Implementation {
   SharedChosen choose(const Names& overridden) const;
   Variants::Shared make_variant(const Names& overridden) const;
   void pack_now() const;
+  size_t place_of(const std::string& name) const;
   std::vector<Value> by_position(const std::vector<NamedValue>& named) const;
   // Inputs in the variant's order. Borrows those given.
   struct Taken {
@@ -336,24 +337,32 @@ Session& Session::operator=(Session&&) noexcept = default;
 const std::vector<ValueDescription>& Session::inputs() const { return implementation_->inputs; }
 const std::vector<ValueDescription>& Session::outputs() const { return implementation_->outputs; }
 
+// inputs.size() where no input has the name. A few names are compared faster than one is hashed.
+size_t Session::Implementation::place_of(const std::string& name) const {
+  constexpr size_t few = 8;
+  if (inputs.size() <= few) {
+    const auto at = std::ranges::find(inputs, name, &ValueDescription::name);
+    return static_cast<size_t>(at - inputs.begin());
+  }
+  const auto found = places.find(name);
+  return found == places.end() ? inputs.size() : found->second;
+}
+
 std::vector<Value> Session::Implementation::by_position(
     const std::vector<NamedValue>& named) const {
   std::vector<Value> given(inputs.size());
-  std::vector<bool> is_given(inputs.size());
   for (const auto& [name, value] : named) {
-    const auto found = places.find(name);
-    if (found == places.end()) {
+    const size_t at = place_of(name);
+    if (at == inputs.size()) {
       std::string names;
       for (const ValueDescription& d : inputs)
         names += (names.empty() ? "'" : ", '") + d.name + "'";
       fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input,
               "the model has no input of this name; it has {}", names.empty() ? "none" : names);
     }
-    const size_t at = found->second;
-    if (is_given[at])
+    if (given[at].kind() != Value::Kind::none)
       fail_at(fmt::format("input '{}'", name), ErrorCode::bad_input,
               "is given twice; each input takes one value");
-    is_given[at] = true;
     given[at] = value;
   }
   return given;

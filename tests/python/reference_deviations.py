@@ -31,6 +31,11 @@ OPERATORS = [
 ]
 
 
+def is_open_zero(what: str) -> bool:
+    """A declared 0 is open: exporters write it where a size is not known (docs/inference.md, "Open sizes")."""
+    return re.search(r"\bdim(_value| \d+) ?= ?0$", what) is not None
+
+
 def reason(listed, damaged: str, message: str) -> str | None:
     for place, said, why in listed:
         if re.search(place, damaged) and re.search(said, message):

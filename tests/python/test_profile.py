@@ -257,7 +257,7 @@ def test_text_tells_origins_once_and_cuts_long_lists(sardonyx, profile, save):
           a = Exp (x) b = Neg (a) c = Tanh (b) d = Abs (c) e = Sqrt (d) f = Exp (e) h = Abs (f) z = Neg (h) }
         <domain: "local", opset_import: ["" : 21]> Both (a) => (c) { [p] b = Exp (a) [q] c = Neg (b) }""")
     sources = [step["sources"] for step in parse_json(sardonyx("explain", model, "--json"))["steps"]]
-    inside = " (in function Both, called by local.Both)"
+    inside = " (in function Both, called by local.Both making 'y')"
     long = ["Exp making 'a'", "Neg making 'b'", "Tanh making 'c'", "Abs making 'd'", "Sqrt making 'e'", "Exp making 'f'",
             "Abs making 'h'", "Neg making 'z'"]
     assert sources == [[f"Exp 'p'{inside}", f"Neg 'q'{inside}"], long]

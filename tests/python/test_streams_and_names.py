@@ -157,7 +157,7 @@ def test_numbers_and_pairs_that_are_none(sardonyx, arguments, words, tmp_path):
 def test_the_standards_own_sets_change_nothing(sardonyx, tmp_path):
     """They define what is known: a model says the same with the document as without it."""
     for version in ("17", "28"):
-        document = tmp_path / f"{version}.ops"
+        document = tmp_path / f"{version}.opset"
         sardonyx("opset", document, "--export", "ai.onnx", "--version", version)
         model = tmp_path / f"{version}.onnx"
         if version == "17":

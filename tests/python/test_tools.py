@@ -124,8 +124,8 @@ def test_sarif_of_every_rule(sardonyx, tmp_path):
 
 
 @pytest.mark.parametrize("old, new, rule, words", [
-    ("float[2,4] y", "float[2,5] y", "G-20", ["'y'", "float[2, 5]", "float[2, 4]"]),
-    ("float[2,4] y", "int64[2,4] y", "SH-17", ["'y'", "int64[2, 4]"]),
+    ("float[2,4] y", "float[2,5] y", "G-20", ["'y'", "float[2,5]", "float[2,4]"]),
+    ("float[2,4] y", "int64[2,4] y", "SH-17", ["'y'", "int64[2,4]"]),
     ("float[2,3] h", "float[7] h", "G-20", ["'h'"]),
     ("float[3,4] w", "float[2,4] w", "D-13", ["MatMul 'product'"]),
     ("float[3,4] w", "int64[3,4] w", "D-13", ["MatMul"]),
