@@ -27,7 +27,7 @@ std::unique_ptr<Step> inference(PrepareContext& ctx) {
   if (!ctx.has_output(1)) return make_view_step("dropout.none");
   const ElementType type = ctx.in_element(0);
   auto step = make_step("dropout.keep_all", [type](RunContext& run) {
-    if (run.has_output(0) && run.out_data(0) != run.data(0)) {
+    if (run.has_output(0) && run.in_size(0) > 0 && run.out_data(0) != run.data(0)) {
       std::memcpy(run.out_data(0), run.data(0),
                   static_cast<size_t>(byte_size(type, run.in_size(0))));
     }

@@ -263,6 +263,10 @@ std::string Context::reason_of(int index, const Error& error, eval::Environment&
   if (error.code() != ErrorCode::run_failed || step.mode == PlanStep::Mode::deferred ||
       ir::has_graphs(*step.node))
     return error.message();
+  // Inputs that no step reads as they are, packed ones say, have no elements to look at.
+  for (const int input : step.inputs) {
+    if (input >= 0 && slot(input).data == nullptr && slot(input).count != 0) return error.message();
+  }
   try {
     infer_late(index, environment);
   } catch (const Error& found) {
