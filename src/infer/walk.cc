@@ -3,9 +3,9 @@
 #include <unordered_set>
 
 #include "base/fail.h"
-#include "ir/origin.h"
 #include "infer/declared.h"
 #include "infer/infer.h"
+#include "ir/origin.h"
 
 namespace sardonyx::infer {
 

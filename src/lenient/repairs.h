@@ -18,9 +18,9 @@ void sort_nodes(ir::Model& model, Repairs& repairs);
 // M-08: of several versions of a domain, the highest holds, which is said.
 void warn_of_doubled_imports(const ir::Model& model, Repairs& repairs);
 
-// M-10: imports of versions below 1 are ignored. M-06, O-04, F-16: an operator domain that nodes use and nobody imports gets the newest version
-// whose operators, arities and attributes fit all of these nodes; a function gets the model's
-// version of it where that fits.
+// M-10: imports of versions below 1 are ignored. M-06, O-04, F-16: an operator domain that nodes
+// use and nobody imports gets the newest version whose operators, arities and attributes fit all of
+// these nodes; a function gets the model's version of it where that fits.
 void import_operator_sets(ir::Model& model, const check::Options& options, Repairs& repairs);
 
 // O-04, D-10, D-22, D-23: a node of the standard's that its imported version does not define, or

@@ -65,7 +65,8 @@ int main(int argc, char** argv) {
   CLI::App app("Checks many models in one process");
   bool standard = false;
   std::string folder = ".";
-  app.add_flag("--standard", standard, "By the standard profile, with inference, instead of the strict one");
+  app.add_flag("--standard", standard,
+               "By the standard profile, with inference, instead of the strict one");
   app.add_option("--folder", folder, "Where external data lies");
   CLI11_PARSE(app, argc, argv);
   CheckFileOptions options;
