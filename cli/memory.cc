@@ -69,8 +69,8 @@ int64_t bytes_beside(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), closedir);
   if (open == nullptr) return 0;
   int64_t bytes = 0;
-  constexpr int most_entries = 4096;
-  for (int i = 0; i < most_entries; ++i) {
+  constexpr int max_entries = 4096;
+  for (int i = 0; i < max_entries; ++i) {
     const dirent* entry = readdir(open.get());
     if (entry == nullptr) break;
     if (entry->d_type == DT_DIR) continue;

@@ -132,11 +132,11 @@ Error ModelInputs::with_unset_sizes(const Error& error) const {
   const bool may_follow =
       error.code() == ErrorCode::bad_input || error.code() == ErrorCode::run_failed;
   if (unset_.empty() || !may_follow) return error;
-  constexpr size_t most_shown = 10;
+  constexpr size_t max_shown = 10;
   std::string names;
-  for (size_t i = 0; i < std::min(unset_.size(), most_shown); ++i)
+  for (size_t i = 0; i < std::min(unset_.size(), max_shown); ++i)
     names += (i == 0 ? "" : ", ") + unset_[i];
-  if (unset_.size() > most_shown) names += fmt::format(" and {} more", unset_.size() - most_shown);
+  if (unset_.size() > max_shown) names += fmt::format(" and {} more", unset_.size() - max_shown);
   return Error(error.code(),
                fmt::format("{}; sizes taken as 1, since nothing set them: {}; set them with "
                            "--dim {}=N",

@@ -71,7 +71,11 @@ Heads heads_of(InferContext& ctx, int i, std::optional<int64_t> rank, std::strin
     ctx.fail("the last dimension of {}, {}, must be divisible by {} {}", ctx.input_name(i), *hidden,
              attribute, heads);
   }
-  return {shape[0], Dim(heads), shape[1], floor_div(shape[2], Dim(heads))};
+  const Dim size = floor_div(shape[2], Dim(heads));
+  ctx.require_equal(shape[2], size * Dim(heads),
+                    fmt::format("the last dimension of {} must be divisible by {} {}",
+                                ctx.input_name(i), attribute, heads));
+  return {shape[0], Dim(heads), shape[1], size};
 }
 
 void check_mask(InferContext& ctx, const Dims& output) {

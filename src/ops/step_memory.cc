@@ -55,8 +55,8 @@ bool is_one_of(const ir::Node& node, const std::array<std::string_view, n>& name
 }
 
 // No step makes more than this of texts.
-int64_t most_text(const ir::Node& node, bool allocates, std::span<Slot* const> inputs,
-                  std::span<Slot* const> outputs) {
+int64_t max_text(const ir::Node& node, bool allocates, std::span<Slot* const> inputs,
+                 std::span<Slot* const> outputs) {
   int64_t given = 0, given_count = 0, made_count = 0, longest = longest_attribute(node);
   for (const Slot* input : inputs) {
     if (input == nullptr) continue;
@@ -121,7 +121,7 @@ TextCharge::TextCharge(const ir::Node& node, bool allocates, std::span<Slot* con
   if (std::ranges::none_of(outputs, is_string)) return;
   if (node.op_type == "StringConcat") return;  // charges each text before it makes it
   counts_ = true;
-  environment.require(most_text(node, allocates, inputs, outputs));
+  environment.require(max_text(node, allocates, inputs, outputs));
 }
 
 void TextCharge::made(std::span<Slot* const> inputs, std::span<Slot* const> outputs) const {

@@ -78,12 +78,12 @@ void refuse_broken(const Model::Implementation& model) {
 
 namespace {
 
-constexpr int most_threads = 4096;
+constexpr int max_threads = 4096;
 
 int checked_threads(int count) {
-  if (count < 0 || count > most_threads)
+  if (count < 0 || count > max_threads)
     fail(ErrorCode::bad_input,
-         "threads must be 0, for as many as the process may use, or 1 to {}; got {}", most_threads,
+         "threads must be 0, for as many as the process may use, or 1 to {}; got {}", max_threads,
          count);
   return count;
 }
@@ -422,13 +422,13 @@ void Session::run(std::span<const Value> inputs, std::span<Value> outputs,
 
 namespace {
 
-constexpr int most_body_levels = 16;  // of bodies in bodies that are described
+constexpr int max_body_levels = 16;  // of bodies in bodies that are described
 
 std::vector<StepDescription> describe(const run::Plan* plan, int level = 0);
 
 std::vector<StepDescription::Body> bodies_of(const run::PlanStep& step, int level) {
   std::vector<StepDescription::Body> bodies;
-  if (level >= most_body_levels) return bodies;
+  if (level >= max_body_levels) return bodies;
   for (const run::PlanStep::Body& body : step.bodies) {
     StepDescription::Body& description = bodies.emplace_back();
     ir::for_each_subgraph(*step.node, [&](const ir::Graph& graph, const ir::Attribute& of, int i) {

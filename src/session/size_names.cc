@@ -10,7 +10,7 @@
 namespace sardonyx {
 
 void refuse_unknown_sizes(const DimSizes& sizes, std::span<const std::string> names) {
-  constexpr size_t most_shown = 20;
+  constexpr size_t max_shown = 20;
   for (const auto& [name, size] : sizes) {
     if (std::ranges::find(names, name) != names.end()) continue;
     std::vector<std::string_view> known;
@@ -19,9 +19,9 @@ void refuse_unknown_sizes(const DimSizes& sizes, std::span<const std::string> na
     }
     const std::string_view meant = closest(name, known);
     std::string list;
-    for (size_t i = 0; i < std::min(known.size(), most_shown); ++i)
+    for (size_t i = 0; i < std::min(known.size(), max_shown); ++i)
       list += fmt::format("{}'{}'", i == 0 ? "" : ", ", known[i]);
-    if (known.size() > most_shown) list += fmt::format(" and {} more", known.size() - most_shown);
+    if (known.size() > max_shown) list += fmt::format(" and {} more", known.size() - max_shown);
     fail_at(fmt::format("size '{}'", name), ErrorCode::bad_input,
             "the model has no open size of this name; it has {}{}", known.empty() ? "none" : list,
             meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));

@@ -86,7 +86,7 @@ DataField field_said_as_elements(const ir::TensorProto& tensor) {
   return typed;
 }
 
-size_t most_in_other_fields(const ir::TensorProto& tensor, DataField said) {
+size_t max_in_other_fields(const ir::TensorProto& tensor, DataField said) {
   size_t most = 0;
   for (const DataField field : every_field) {
     if (field != said) most = std::max(most, size_of(tensor, field));

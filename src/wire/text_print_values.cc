@@ -119,7 +119,7 @@ void TextPrinter::tensor(const ir::TensorProto& tensor, std::string_view name, b
     bare_or_quoted(name);
   }
   const DataField said = field_said_as_elements(tensor);
-  const size_t unsaid = most_in_other_fields(tensor, said);
+  const size_t unsaid = max_in_other_fields(tensor, said);
   const bool plainly_external = tensor.is_external() && said == DataField::none && unsaid == 0;
   out_ += equals || plainly_external ? " = " : " ";
   const bool cut = unsaid > 0 && (!options_.annotations || unsaid > options_.max_elements);

@@ -23,7 +23,7 @@ enum class DataField { none, raw, floats, doubles, int32s, int64s, uint64s, stri
 // what the tensor's type and shape ask for.
 DataField field_said_as_elements(const ir::TensorProto& tensor);
 // How much the largest of the fields but `said` holds.
-size_t most_in_other_fields(const ir::TensorProto& tensor, DataField said);
+size_t max_in_other_fields(const ir::TensorProto& tensor, DataField said);
 
 class TextPrinter {
  public:

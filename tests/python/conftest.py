@@ -60,6 +60,16 @@ def sardonyx() -> Program:
     return Program(path)
 
 
+@pytest.fixture(scope="module")
+def engine(sardonyx, tmp_path_factory):
+    """One process of the program for all tests of a file."""
+    from contrib_support import Engine  # which imports ONNX Runtime
+
+    engine = Engine(sardonyx.path, tmp_path_factory.mktemp("engine"))
+    yield engine
+    engine.close()
+
+
 @pytest.fixture
 def save(tmp_path):
     """Saves a model given in textual syntax, with initializers as arrays; returns its path."""

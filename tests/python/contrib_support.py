@@ -48,6 +48,18 @@ class Engine:
         self.process.wait(timeout=10)
 
 
+def drawing(random: np.random.Generator):
+    """numbers(*shape) and integers(low, high, *shape), drawn from one stream."""
+
+    def numbers(*shape, scale=1.0, dtype=np.float32):
+        return (random.standard_normal(shape) * scale).astype(dtype)
+
+    def integers(low, high, *shape, dtype=np.int32):
+        return random.integers(low, high, shape).astype(dtype)
+
+    return numbers, integers
+
+
 def element_type(array: np.ndarray) -> int:
     if array.dtype == ml_dtypes.bfloat16:
         return TensorProto.BFLOAT16

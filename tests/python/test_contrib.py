@@ -6,26 +6,12 @@ import numpy as np
 import onnx
 import pytest
 from conftest import FINDINGS, OK, ROOT, UNSUPPORTED
-from contrib_support import Case, Engine, agree, compare
+from contrib_support import Case, Engine, agree, compare, drawing
 
 RANDOM = np.random.default_rng(11)
+numbers, integers = drawing(RANDOM)
 F32, F16, F64 = np.float32, np.float16, np.float64
 both = pytest.mark.parametrize("free", [False, True])
-
-
-def numbers(*shape, scale=1.0, dtype=F32):
-    return (RANDOM.standard_normal(shape) * scale).astype(dtype)
-
-
-def integers(low, high, *shape, dtype=np.int32):
-    return RANDOM.integers(low, high, shape).astype(dtype)
-
-
-@pytest.fixture(scope="module")
-def engine(sardonyx, tmp_path_factory):
-    engine = Engine(sardonyx.path, tmp_path_factory.mktemp("contrib"))
-    yield engine
-    engine.close()
 
 
 # --- activations ---

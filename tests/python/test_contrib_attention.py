@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contrib_support import Case, Engine, agree
+from contrib_support import Case, agree
 
 RANDOM = np.random.default_rng(5)
-
-
-@pytest.fixture(scope="module")
-def engine(sardonyx, tmp_path_factory):
-    engine = Engine(sardonyx.path, tmp_path_factory.mktemp("contrib"))
-    yield engine
-    engine.close()
 
 
 def padded(lengths, longest):

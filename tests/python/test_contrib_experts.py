@@ -6,22 +6,12 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from contrib_support import Case, Engine, agree, compare
+from contrib_support import Case, agree, compare, drawing
 
 RANDOM = np.random.default_rng(31)
+numbers, _ = drawing(RANDOM)
 F32, F16 = np.float32, np.float16
 ACTIVATIONS = ["relu", "gelu", "silu", "identity", "swiglu"]
-
-
-def numbers(*shape, scale=1.0, dtype=F32):
-    return (RANDOM.standard_normal(shape) * scale).astype(dtype)
-
-
-@pytest.fixture(scope="module")
-def engine(sardonyx, tmp_path_factory):
-    engine = Engine(sardonyx.path, tmp_path_factory.mktemp("experts"))
-    yield engine
-    engine.close()
 
 
 def refused(engine, case, words, outputs):

@@ -7,28 +7,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from contrib_support import Case, Engine, agree, compare
+from contrib_support import Case, agree, compare, drawing
 
 RANDOM = np.random.default_rng(37)
+numbers, integers = drawing(RANDOM)
 F32, F16 = np.float32, np.float16
 both = pytest.mark.parametrize("free", [False, True])
 types = pytest.mark.parametrize("dtype", [F32, F16])
 gates = pytest.mark.parametrize("gate", [F32, F16])
-
-
-def numbers(*shape, scale=1.0, dtype=F32):
-    return (RANDOM.standard_normal(shape) * scale).astype(dtype)
-
-
-def integers(low, high, *shape, dtype=np.int32):
-    return RANDOM.integers(low, high, shape).astype(dtype)
-
-
-@pytest.fixture(scope="module")
-def engine(sardonyx, tmp_path_factory):
-    engine = Engine(sardonyx.path, tmp_path_factory.mktemp("gates"))
-    yield engine
-    engine.close()
 
 
 def refused(engine, case, words, outputs):

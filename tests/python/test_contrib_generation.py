@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from conftest import INVALID_MODEL, OK, RUN_FAILED, UNSUPPORTED
-from contrib_support import Case, Engine, agree, run_onnxruntime
+from contrib_support import Case, agree, run_onnxruntime
 from generation_support import LAYERS, VOCAB, Translator, fused_gpt, gpt, model_of
 from onnx import TensorProto, helper, numpy_helper
 
@@ -26,13 +26,6 @@ def ints(*values):
 
 def floats(*values):
     return np.array(values, np.float32)
-
-
-@pytest.fixture(scope="module")
-def engine(sardonyx, tmp_path_factory):
-    engine = Engine(sardonyx.path, tmp_path_factory.mktemp("generation"))
-    yield engine
-    engine.close()
 
 
 def maybe(random, share: float, value):

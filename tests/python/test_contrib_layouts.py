@@ -6,22 +6,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from contrib_support import Case, Engine, agree, compare, run_onnxruntime
+from contrib_support import Case, agree, compare, drawing, run_onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 RANDOM = np.random.default_rng(31)
+numbers, _ = drawing(RANDOM)
 F32 = np.float32
-
-
-def numbers(*shape, scale=1.0, dtype=F32):
-    return (RANDOM.standard_normal(shape) * scale).astype(dtype)
-
-
-@pytest.fixture(scope="module")
-def engine(sardonyx, tmp_path_factory):
-    engine = Engine(sardonyx.path, tmp_path_factory.mktemp("layouts"))
-    yield engine
-    engine.close()
 
 
 class Net:

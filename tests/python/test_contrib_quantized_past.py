@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contrib_support import Case, Engine, compare
+from contrib_support import Case, compare
 
 RANDOM = np.random.default_rng(41)
 F32, F16 = np.float32, np.float16
@@ -12,13 +12,6 @@ F32, F16 = np.float32, np.float16
 
 def numbers(*shape, dtype=F32):
     return RANDOM.standard_normal(shape).astype(dtype)
-
-
-@pytest.fixture(scope="module")
-def engine(sardonyx, tmp_path_factory):
-    engine = Engine(sardonyx.path, tmp_path_factory.mktemp("past"))
-    yield engine
-    engine.close()
 
 
 def case_of(kind, length, past, total, dtype=F32, packed=False, free=False, wide=2, size=72, heads=4, ends=None, **more):

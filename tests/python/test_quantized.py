@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import onnx
 import pytest
-from contrib_support import Engine, run_onnxruntime
+from contrib_support import run_onnxruntime
 from onnx import numpy_helper, parser
 
 quantization = pytest.importorskip("onnxruntime.quantization")
@@ -81,13 +81,6 @@ class Reader(quantization.CalibrationDataReader):
 
 def input_shape(model):
     return [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
-
-
-@pytest.fixture(scope="module")
-def engine(sardonyx, tmp_path_factory):
-    engine = Engine(sardonyx.path, tmp_path_factory.mktemp("quantized"))
-    yield engine
-    engine.close()
 
 
 def agree(engine, path, model):

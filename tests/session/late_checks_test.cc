@@ -44,6 +44,18 @@ TEST(LateChecks, GroupsThatNoNumberOfChannelsFits) {
                   "group");
 }
 
+TEST(LateChecks, HeadsDivideTheLastDimensionOfAttention) {
+  const Model model = Model::from_text(
+      "<ir_version: 10, opset_import: [\"\" : 23]>\n"
+      "g (float[a, b, c] x) => (float[d, e, f] y) {\n"
+      "  y = Attention <q_num_heads = 12, kv_num_heads = 12> (x, x, x) }");
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.threads = 1, .plain = plain});
+    EXPECT_THROW(session.run({{"x", zeros({1, 2, 3})}}), Error);
+    EXPECT_NO_THROW(session.run({{"x", zeros({1, 2, 24})}}));
+  }
+}
+
 // A body that flattens and shapes back keeps sizes of 0, by plan and by plain evaluation.
 TEST(LateChecks, QuantizedSoftmaxOfNothing) {
   const Model model = Model::from_text(

@@ -29,7 +29,7 @@ constexpr LayerInputs quantized_layers[layers] = {{2, 3, 4, 11}, {5, 6, 7, 12}, 
 constexpr const char* bits_attributes[layers] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits",
                                                  "fc3_expert_weight_bits"};
 constexpr int router_weights = 14;  // of QMoE
-constexpr int most_inputs = 15;     // those that are read
+constexpr int max_inputs = 15;      // those that are read
 
 struct Settings {
   bool quantized = false;
@@ -233,7 +233,7 @@ template <bool quantized>
 void infer(InferContext& ctx) {
   const Settings s = read_settings(ctx, quantized);
   bool known = true;
-  for (int i = 0; i < std::min(ctx.input_count(), most_inputs); ++i) {
+  for (int i = 0; i < std::min(ctx.input_count(), max_inputs); ++i) {
     if (!ctx.has_input(i)) continue;
     known = known && ctx.shape(i) &&
             std::ranges::all_of(*ctx.shape(i), [](const Dim& d) { return d.value().has_value(); });
@@ -252,11 +252,11 @@ void infer(InferContext& ctx) {
 
 // --- the run ------------------------------------------------------------------------------------
 
-constexpr int64_t most_rows = 256;  // of one expert at a time
+constexpr int64_t max_rows = 256;  // of one expert at a time
 
 struct State {
   Sizes sizes;
-  int64_t floats[most_inputs];  // where converted inputs lie, -1: as they are
+  int64_t floats[max_inputs];  // where converted inputs lie, -1: as they are
   int64_t output = -1;
   int64_t begin, token, weight, expert, unsorted;
   int64_t rows, first, third, gated, second, zeros, product;
@@ -315,13 +315,13 @@ void bind_experts(BindContext& bind, State& state, const Settings& s) {
                 }).read();
   const Sizes& z = state.sizes;
   ScratchLayout layout;
-  for (int i = 0; i < most_inputs; ++i) {
+  for (int i = 0; i < max_inputs; ++i) {
     const bool convert =
         bind.has_input(i) && !is_weights(s, i) && bind.in_type(i) != ElementType::float32;
     state.floats[i] = convert ? layout.take(bind.in_size(i) * 4) : -1;
   }
   state.output = bind.out_type(0) == ElementType::float32 ? -1 : layout.take(bind.out_size(0) * 4);
-  const int64_t routes = z.tokens * s.chosen, rows = std::min(z.tokens, most_rows);
+  const int64_t routes = z.tokens * s.chosen, rows = std::min(z.tokens, max_rows);
   state.begin = layout.take((z.experts + 1) * 8), state.token = layout.take(routes * 8);
   state.weight = layout.take(routes * 4), state.expert = layout.take(routes * 4);
   state.unsorted = layout.take(routes * 4);
@@ -345,7 +345,7 @@ class ExpertRun {
  public:
   ExpertRun(RunContext& run, const State& state, const Settings& settings, ThreadPool& alone)
       : run_(run), state_(state), s_(settings), z_(state.sizes), alone_(alone) {
-    for (int i = 0; i < most_inputs; ++i) floats_[i] = as_floats(i);
+    for (int i = 0; i < max_inputs; ++i) floats_[i] = as_floats(i);
     y_ = state.output < 0 ? run.out<float>(0) : floats_at(state.output);
   }
 
@@ -358,8 +358,8 @@ class ExpertRun {
                                  floats_at(state_.unsorted)};
     kernels::route(routing, routes);
     for (int64_t e = 0; e < z_.experts; ++e) {
-      for (int64_t i = routes.begin[e]; i < routes.begin[e + 1]; i += most_rows) {
-        const int64_t rows = std::min(most_rows, routes.begin[e + 1] - i);
+      for (int64_t i = routes.begin[e]; i < routes.begin[e + 1]; i += max_rows) {
+        const int64_t rows = std::min(max_rows, routes.begin[e + 1] - i);
         multiply_rows(e, routes.token + i, routes.weight + i, rows);
       }
     }
@@ -459,14 +459,14 @@ class ExpertRun {
   const Settings& s_;
   const Sizes& z_;
   ThreadPool& alone_;
-  const float* floats_[most_inputs];
+  const float* floats_[max_inputs];
   float* y_;
 };
 
 template <bool quantized>
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Settings s = read_settings(ctx, quantized);
-  for (int i = 0; i < std::min(ctx.input_count(), most_inputs); ++i) {
+  for (int i = 0; i < std::min(ctx.input_count(), max_inputs); ++i) {
     if (!ctx.has_input(i)) continue;
     const ElementType type = ctx.in_element(i);
     const bool good = quantized && is_weights(s, i) ? type == ElementType::uint8 : is_float(type);

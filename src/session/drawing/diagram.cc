@@ -18,8 +18,8 @@ namespace sardonyx::drawing {
 namespace {
 
 constexpr size_t line_length = 46;
-constexpr size_t most_lines = 8;  // of one sort in a box
-constexpr int most_levels = 24;   // of bodies in bodies
+constexpr size_t max_lines = 8;  // of one sort in a box
+constexpr int max_levels = 24;   // of bodies in bodies
 constexpr int64_t shown_elements = 4;
 
 size_t skip(std::string_view text, size_t at) {
@@ -90,13 +90,13 @@ class Lines {
  public:
   explicit Lines(std::vector<std::string>& lines) : lines_(lines) {}
   ~Lines() {
-    if (count_ > most_lines) lines_.push_back(fmt::format("… and {} more", count_ - most_lines));
+    if (count_ > max_lines) lines_.push_back(fmt::format("… and {} more", count_ - max_lines));
   }
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
   void add(std::string_view text) {
-    if (++count_ <= most_lines) lines_.push_back(shortened(text));
+    if (++count_ <= max_lines) lines_.push_back(shortened(text));
   }
 
  private:
@@ -298,7 +298,7 @@ class Builder {
                                  Names& names, Diagram& diagram, Captures& captures, int level) {
     std::vector<Diagram> bodies;
     if (!ir::has_graphs(node)) return bodies;
-    if (level >= most_levels) {
+    if (level >= max_levels) {
       lines.emplace_back("its bodies lie too deep to be drawn");
       return bodies;
     }
