@@ -43,7 +43,7 @@ struct ExtractCommand {
 struct MergeCommand {
   std::string first, second;
   std::vector<std::string> maps;
-  rewrite::MergeOptions merging;
+  compose::MergeOptions merging;
   SavingOptions saving;
 
   int run() {
@@ -61,7 +61,7 @@ struct RenameCommand {
   SavingOptions saving;
 
   int run() const {
-    rewrite::Renaming renaming;
+    compose::Renaming renaming;
     const auto add = [](auto& to, const std::vector<std::string>& pairs, std::string_view option) {
       for (const std::string& pair : pairs) {
         const auto [from, name] = split_pair(pair, option, "OLD=NEW");

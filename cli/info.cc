@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "loading.h"
 #include "model_inputs.h"
+#include "passes.h"
 #include "session/info.h"
 #include "session/print.h"
 #include "terminal.h"
@@ -176,6 +177,7 @@ int InfoCommand::run() const {
 struct ExplainCommand {
   LoadingOptions loading;
   ModelInputs inputs;
+  PassReport passes;
   bool as_json = false;
 
   int run();
@@ -232,6 +234,7 @@ PlanDescription ExplainCommand::plan_of(const Loaded& loaded) {
 }
 
 int ExplainCommand::run() {
+  if (passes.is_wanted()) return passes.print(loading, as_json);
   inputs.parse();
   loading.seed = inputs.seed();
   const Loaded loaded = load(loading);
@@ -277,6 +280,7 @@ void add_explain(CLI::App& app, Action& action) {
       app.add_subcommand("explain", "Print the steps that running a model consists of, and why");
   add_loading_options(*explain, command->loading);
   command->inputs.add_options(*explain);
+  command->passes.add_options(*explain);
   explain->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   explain->callback([command, &action] { action = [command] { return command->run(); }; });
 }

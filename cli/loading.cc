@@ -52,6 +52,17 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
                    "Pack all weights before the first run, which otherwise does it on its way");
 }
 
+Model load_model(const LoadingOptions& options) {
+  LoadOptions load_options;
+  load_options.trusted_folder = options.trusted_folder;
+  load_options.operator_sets = options.operator_sets;
+  load_options.libraries = options.libraries;
+  load_options.strict = options.strict_model;
+  const auto printer = std::make_shared<WarningPrinter>(options.model);
+  load_options.warn = [printer](const Warning& warning) { (*printer)(warning); };
+  return Model(options.model, load_options);
+}
+
 Loaded load(const LoadingOptions& options, bool all_outputs) {
   const Progress progress("loading " + options.model);
   name_mapped_file(options.model);
@@ -71,14 +82,7 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
   session_options.seed = options.seed;
   session_options.all_outputs = all_outputs;
   const double start = now_ms();
-  LoadOptions load_options;
-  load_options.trusted_folder = options.trusted_folder;
-  load_options.operator_sets = options.operator_sets;
-  load_options.libraries = options.libraries;
-  load_options.strict = options.strict_model;
-  const auto printer = std::make_shared<WarningPrinter>(options.model);
-  load_options.warn = [printer](const Warning& warning) { (*printer)(warning); };
-  Model model(options.model, load_options);
+  Model model = load_model(options);
   Session session(model, session_options);
   return {std::move(model), std::move(session), threads.count(), now_ms() - start};
 }

@@ -36,6 +36,8 @@ struct Loaded {
   double milliseconds;  // reading and preparing
 };
 
+// Reads the model only; its warnings go to standard error.
+Model load_model(const LoadingOptions& options);
 Loaded load(const LoadingOptions& options, bool all_outputs = false);
 
 // Prints a model's warnings to standard error, the first few of them in full.

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "rewrite/compose/extract.h"
-#include "rewrite/compose/merge.h"
-#include "rewrite/compose/rename.h"
+#include "compose/extract.h"
+#include "compose/merge.h"
+#include "compose/rename.h"
 #include "sardonyx/session.h"
 #include "session/convert.h"
 #include "target.h"
@@ -187,23 +187,23 @@ std::vector<std::string> some_values(const ir::Graph& graph, Random& random) {
 void compose(const ir::Model& model, Random& random) {
   const ir::Graph& graph = *model.graph;
   use([&] {
-    return rewrite::extract(model, some_values(graph, random), some_values(graph, random));
+    return compose::extract(model, some_values(graph, random), some_values(graph, random));
   });
   use([&] {
-    rewrite::MergeOptions options;
+    compose::MergeOptions options;
     if (below(random, 4) != 0) options.second_prefix = "second_";
     if (!graph.outputs.empty() && !graph.inputs.empty())
       options.connections.emplace_back(graph.outputs[below(random, graph.outputs.size())].name,
                                        graph.inputs[below(random, graph.inputs.size())].name);
-    return rewrite::merge(model, model, options);
+    return compose::merge(model, model, options);
   });
   use([&] {
     ir::Model renamed = model;
-    rewrite::Renaming names = rewrite::prefixed(model, "p_");
+    compose::Renaming names = compose::prefixed(model, "p_");
     if (below(random, 2) == 0) names.values.clear();
     const std::string to = below(random, 2) == 0 ? "new" : any_value(graph, random);
     names.values[any_value(graph, random)] = to;
-    rewrite::rename(renamed, names);
+    compose::rename(renamed, names);
     return renamed;
   });
 }

@@ -26,9 +26,12 @@ ALLOWED = {
     "ops": "schema ir kernels image base",
     "infer": "ops schema ir kernels image base",
     "eval": "infer ops schema ir kernels image base",
-    "rewrite": "eval infer ops wire schema ir kernels image base",
-    "run": "rewrite eval infer ops schema ir kernels image base",
-    "session": "run rewrite eval infer ops lenient check wire schema ir kernels image base",
+    "autodiff": "infer ops wire schema ir kernels image base",
+    "lower": "autodiff infer ops wire schema ir kernels image base",
+    "compose": "lower infer ops schema ir kernels image base",
+    "passes": "eval infer ops schema ir kernels image base",
+    "run": "eval infer ops schema ir kernels image base",
+    "session": "run passes compose lower eval infer ops lenient check wire schema ir kernels image base",
 }
 FACES = {"cli": "session base"}
 

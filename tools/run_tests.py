@@ -22,7 +22,7 @@ from concurrent import futures
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITES = ("cpp", "conformance", "python", "sanitize")
-SANITIZED = ("base", "kernels", "ir", "wire", "schema", "check", "infer", "ops", "rewrite", "session")
+SANITIZED = ("base", "kernels", "ir", "wire", "schema", "check", "infer", "ops", "lower", "passes", "session")
 
 
 @dataclasses.dataclass

@@ -1,4 +1,4 @@
-// Gradient, which rewrite/gradient.cc replaces by the nodes that compute it, and SumLike (domain
+// Gradient, which autodiff/gradient.cc replaces by the nodes that compute it, and SumLike (domain
 // "sardonyx"): a gradient summed over what its value was broadcast along.
 #include "kernels/rows/reduce.h"
 

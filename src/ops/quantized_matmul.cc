@@ -1,6 +1,6 @@
 // The internal product of quantised matrices (domain "sardonyx"), which
-// rewrite/quantize/products.cc writes: inputs A, a_scale, a_zero?, B, b_scale [1 or N], b_zero [1
-// or N]?, bias float [N]?, y_scale?, y_zero?; attribute transB. Without y_scale the result is
+// passes/quantization/products.cc writes: inputs A, a_scale, a_zero?, B, b_scale [1 or N], b_zero
+// [1 or N]?, bias float [N]?, y_scale?, y_zero?; attribute transB. Without y_scale the result is
 // float32.
 #include <algorithm>
 

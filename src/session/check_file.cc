@@ -16,8 +16,8 @@
 #include "infer/infer.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
+#include "lower/lower.h"
 #include "ops/objections.h"
-#include "rewrite/lower.h"
 #include "sardonyx/error.h"
 #include "schema/schema.h"
 #include "session/custom.h"
@@ -212,7 +212,7 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
   if (!model.graph) return;
   ir::Graph graph;
   try {
-    graph = rewrite::lower(model, {.custom = &custom});
+    graph = lower::lower(model, {.custom = &custom});
   } catch (const Error& error) {
     findings.add("D-13", error.location(), error.message());
     return;

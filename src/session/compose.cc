@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "rewrite/compose/extract.h"
+#include "compose/extract.h"
 #include "session/reading.h"
 
 namespace sardonyx {
@@ -26,12 +26,12 @@ Saved extract_file(const std::string& from, const std::string& to,
                    const SaveOptions& options) {
   const MappedFile file(from);
   const ir::Model model = read_model_file(file);
-  return save_model(within(from, [&] { return rewrite::extract(model, inputs, outputs); }), to,
+  return save_model(within(from, [&] { return compose::extract(model, inputs, outputs); }), to,
                     options.from(file));
 }
 
 Saved merge_files(const std::string& first, const std::string& second, const std::string& to,
-                  const rewrite::MergeOptions& merging, const SaveOptions& options) {
+                  const compose::MergeOptions& merging, const SaveOptions& options) {
   const MappedFile file(first);
   ir::Model a = read_model_file(file), b = read_model_file(second);
   if (options.moves_data()) {
@@ -40,17 +40,17 @@ Saved merge_files(const std::string& first, const std::string& second, const std
   } else {
     require_data_in(b, folder_of(to));
   }
-  return save_model(rewrite::merge(std::move(a), std::move(b), merging), to, options.from(file));
+  return save_model(compose::merge(std::move(a), std::move(b), merging), to, options.from(file));
 }
 
 Saved rename_in_file(const std::string& from, const std::string& to,
-                     const rewrite::Renaming& renaming, const std::string& prefix,
+                     const compose::Renaming& renaming, const std::string& prefix,
                      const SaveOptions& options) {
   const MappedFile file(from);
   ir::Model model = read_model_file(file);
   within(from, [&] {
-    rewrite::rename(model, renaming);
-    if (!prefix.empty()) rewrite::rename(model, rewrite::prefixed(model, prefix));
+    compose::rename(model, renaming);
+    if (!prefix.empty()) compose::rename(model, compose::prefixed(model, prefix));
   });
   return save_model(std::move(model), to, options.from(file));
 }

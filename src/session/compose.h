@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "rewrite/compose/merge.h"
-#include "rewrite/compose/rename.h"
+#include "compose/merge.h"
+#include "compose/rename.h"
 #include "session/saving.h"
 
 namespace sardonyx {
@@ -20,10 +20,10 @@ Saved extract_file(const std::string& from, const std::string& to,
                    const SaveOptions& options = {});
 
 Saved merge_files(const std::string& first, const std::string& second, const std::string& to,
-                  const rewrite::MergeOptions& merging, const SaveOptions& options = {});
+                  const compose::MergeOptions& merging, const SaveOptions& options = {});
 
 Saved rename_in_file(const std::string& from, const std::string& to,
-                     const rewrite::Renaming& renaming, const std::string& prefix = {},
+                     const compose::Renaming& renaming, const std::string& prefix = {},
                      const SaveOptions& options = {});
 
 // What a model says of itself. What is not set stays.

@@ -6,8 +6,8 @@
 #include "base/fail.h"
 #include "check/check.h"
 #include "ir/origin.h"
+#include "lower/lower.h"
 #include "ops/operator.h"
-#include "rewrite/lower.h"
 #include "session/model.h"
 #include "session/refusal.h"
 #include "session/shared_constants.h"
@@ -204,7 +204,7 @@ ir::Model convert(const Model& given, const ConvertOptions& options) {
   const ops::CustomTable& custom = given.implementation().custom;
   refuse_broken(model, custom);
   const int64_t target = checked_target(model, options.opset);
-  model.graph = rewrite::lower(
+  model.graph = lower::lower(
       model,
       {.assume_inference = options.assume_inference, .expand_bodies = false, .custom = &custom});
   share_constants(*model.graph);

@@ -10,7 +10,7 @@
 #include "infer/infer.h"
 #include "ir/dimension.h"
 #include "ir/walk.h"
-#include "rewrite/lower.h"
+#include "lower/lower.h"
 #include "session/node_work.h"
 
 namespace sardonyx {
@@ -234,7 +234,7 @@ Cost cost_of(const ir::Model& model, const DimSizes& sizes, const ops::CustomTab
   copy.graph = model.graph;
   ir::name_open_sizes(*copy.graph);
   const auto weights = take_weights(*copy.graph);
-  return Counter(sizes, weights).count(rewrite::lower(copy, {.custom = &custom}));
+  return Counter(sizes, weights).count(lower::lower(copy, {.custom = &custom}));
 }
 
 }  // namespace sardonyx

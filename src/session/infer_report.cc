@@ -33,8 +33,8 @@ class Reporter {
   void main_graph_written(ir::Graph& graph) { report_main(graph, &graph); }
   // Into the bodies of functions goes what holds in all their calls.
   void functions_written(std::vector<ir::Function>& functions) {
-    std::unordered_map<const ir::Function*, std::vector<const rewrite::InlinedCall*>> calls;
-    for (const rewrite::InlinedCall& call : inferred_.calls) calls[call.function].push_back(&call);
+    std::unordered_map<const ir::Function*, std::vector<const lower::InlinedCall*>> calls;
+    for (const lower::InlinedCall& call : inferred_.calls) calls[call.function].push_back(&call);
     for (ir::Function& function : functions) {
       const auto found = calls.find(&function);
       if (found != calls.end()) write(function, found->second);
@@ -177,10 +177,10 @@ class Reporter {
     }
   }
 
-  ir::TypeProto type_in_all(std::span<const rewrite::InlinedCall* const> calls,
+  ir::TypeProto type_in_all(std::span<const lower::InlinedCall* const> calls,
                             const std::string& value) const {
     std::optional<ir::TypeProto> type;
-    for (const rewrite::InlinedCall* call : calls) {
+    for (const lower::InlinedCall* call : calls) {
       const std::string* name = call->names.find(value);
       if (name == nullptr || name->empty()) continue;
       const ir::ValueType known = inferred_.type_in(call->graph, *name);
@@ -195,7 +195,7 @@ class Reporter {
     return type.value_or(ir::TypeProto());
   }
 
-  void write(ir::Function& function, std::span<const rewrite::InlinedCall* const> calls) const {
+  void write(ir::Function& function, std::span<const lower::InlinedCall* const> calls) const {
     std::unordered_map<std::string, size_t> declared;
     for (size_t i = 0; i < function.value_info.size(); ++i)
       declared[function.value_info[i].name] = i;

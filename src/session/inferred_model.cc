@@ -9,8 +9,8 @@
 #include "infer/declared.h"
 #include "ir/dimension.h"
 #include "ir/origin.h"
+#include "lower/lower.h"
 #include "ops/families/held_count.h"
-#include "rewrite/lower.h"
 #include "session/size_names.h"
 #include "wire/external.h"
 
@@ -35,7 +35,7 @@ ir::Graph prepared(const ir::Graph& of, std::vector<ir::ValueInfo> value_info,
                    const InferOptions& options, bool keeps_all) {
   ir::Graph graph;
   if (keeps_all) {
-    graph = rewrite::interface_of(of);
+    graph = ir::interface_of(of);
   } else {
     graph.name = of.name;
     graph.inputs = of.inputs;
@@ -192,7 +192,7 @@ void infer_model(const ir::Model& model, std::vector<ir::ValueInfo> value_info,
   findings.inferred = [&](const ir::Graph& graph, std::unique_ptr<infer::Scope> scope) {
     made.subgraphs[&graph] = std::move(scope);
   };
-  made.calls = rewrite::lower_and_infer(
+  made.calls = lower::lower_and_infer(
       model, nodes, made.graph,
       {.keep_unknown = true, .keep_nodes = made.keep_nodes, .custom = &custom}, findings,
       made.scope);

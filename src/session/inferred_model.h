@@ -8,8 +8,8 @@
 
 #include "infer/infer.h"
 #include "ir/model.h"
+#include "lower/lower.h"
 #include "ops/custom.h"
-#include "rewrite/lower.h"
 #include "sardonyx/infer.h"
 
 namespace sardonyx {
@@ -29,7 +29,7 @@ struct InferredModel {
   std::vector<InferFinding> problems;
   // What is known of the values of lowered subgraphs.
   std::unordered_map<const ir::Graph*, std::unique_ptr<infer::Scope>> subgraphs;
-  std::vector<rewrite::InlinedCall> calls;  // of the model's own functions
+  std::vector<lower::InlinedCall> calls;  // of the model's own functions
 
   // The type of a value of the main graph with all that was learned in it.
   ir::ValueType type(const std::string& name) const;
@@ -54,7 +54,7 @@ struct InferredModel {
 // where the model can't be lowered.
 void infer_model(const ir::Model& model, const InferOptions& options,
                  const ops::CustomTable& custom, InferredModel& made);
-// The same where the main graph's nodes come from elsewhere, as for rewrite::lower_and_infer. Takes
+// The same where the main graph's nodes come from elsewhere, as for lower::lower_and_infer. Takes
 // the graph's value_info out of the model.
 void infer_model(ir::Model& model, ir::NodeSource& nodes, const InferOptions& options,
                  const ops::CustomTable& custom, InferredModel& made);

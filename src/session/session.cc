@@ -15,11 +15,11 @@
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
-#include "rewrite/lower.h"
-#include "rewrite/simplify.h"
+#include "passes/optimize.h"
 #include "run/input_match.h"
 #include "run/plan.h"
 #include "session/declared_outputs.h"
+#include "session/lowered.h"
 #include "session/model.h"
 #include "session/profile.h"
 #include "session/refusal.h"
@@ -58,25 +58,6 @@ ValueDescription describe(const ir::ValueInfo& info) {
 }
 
 using Names = std::set<std::string>;
-
-// Refuses what cannot run, with the first finding and how many there are.
-void refuse_broken(const Model::Implementation& model) {
-  size_t errors = 0;
-  const check::Diagnostic* first = nullptr;
-  for (const check::Diagnostic& finding : model.judged().findings) {
-    if (finding.severity != check::Severity::error) continue;
-    if (errors++ == 0) first = &finding;
-  }
-  if (first == nullptr) return;
-  std::string message = fmt::format("{}{}{} [{}]", first->message,
-                                    first->advice.empty() ? "" : "; ", first->advice, first->rule);
-  if (errors > 1) message += fmt::format(" (and {} more; `sardonyx check` lists them)", errors - 1);
-  throw Error(refusal_code(*first), message, first->place.to_string());
-}
-
-}  // namespace
-
-namespace {
 
 constexpr int max_threads = 4096;
 
@@ -193,38 +174,10 @@ void Session::Implementation::pack_now() const {
 
 Variants::Shared Session::Implementation::make_variant(const Names& overridden) const {
   auto made = std::make_shared<Variant>();
-  ir::Model copy;
-  const ir::Model& given = model->runnable();
-  copy.ir_version = given.ir_version;
-  copy.opset_imports = given.opset_imports;
-  copy.functions = given.functions;
-  copy.graph = given.graph;
-  copy.path = given.path;
-  ir::Graph& graph = *copy.graph;
-  ir::name_open_sizes(graph);
-  std::erase_if(graph.inputs, [&](const ir::ValueInfo& i) {
-    return defaults.contains(i.name) && !overridden.contains(i.name);
-  });
-  std::erase_if(graph.initializers,
-                [&](const ir::TensorProto& t) { return overridden.contains(t.name); });
-  std::erase_if(graph.sparse_initializers,
-                [&](const ir::SparseTensorProto& t) { return overridden.contains(t.values.name); });
-  for (const ir::ValueInfo& input : graph.inputs) made->input_names.push_back(input.name);
-
-  made->graph = rewrite::lower(
-      copy, {.assume_inference = options.assume_inference, .custom = &model->custom});
-  if (options.all_outputs) {
-    std::unordered_set<std::string> outputs;
-    for (const ir::ValueInfo& output : made->graph.outputs) outputs.insert(output.name);
-    for (const ir::Node& node : made->graph.nodes) {
-      for (const std::string& name : node.outputs) {
-        if (!name.empty() && outputs.insert(name).second)
-          made->graph.outputs.push_back({name, {}, {}, {}, {}});
-      }
-    }
-  }
+  made->graph = lowered_graph(*model, options, overridden);
+  for (const ir::ValueInfo& input : made->graph.inputs) made->input_names.push_back(input.name);
   if (options.plain) {
-    rewrite::require_sound(made->graph, {.pool = pool.get()});
+    passes::require_sound(made->graph, {.pool = pool.get()});
     return made;
   }
   const bool fuse = options.fuse && !options.all_outputs;
@@ -232,7 +185,7 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
       made->graph, {.packs = &model->packs, .fuse = fuse, .exact = options.exact}, *pool);
   model->packs.give_back_files();
   if (made->sized) return made;
-  rewrite::simplify(made->graph, {.pool = pool.get(), .fuse = fuse});
+  passes::optimize(made->graph, {.pool = pool.get(), .fuse = fuse});
   model->packs.give_back_files();
   const run::PlanServices services{&model->packs, options.exact};
   made->plan = std::make_shared<const run::Plan>(
@@ -300,8 +253,6 @@ Session::Session(const Model& model, const SessionOptions& options)
   s.model = model.share();
   s.options = options;
   s.random = std::make_unique<ops::RandomStreams>(options.seed);
-  if (!s.model->runnable().graph)
-    fail_at(s.model->model.path, ErrorCode::invalid_model, "the model has no graph");
   refuse_broken(*s.model);
   if (options.shared_threads) {
     s.pool = options.shared_threads->pool_;
@@ -309,14 +260,10 @@ Session::Session(const Model& model, const SessionOptions& options)
     s.pool = std::make_shared<ThreadPool>(options.threads);
   }
   const ir::Graph& graph = *s.model->runnable().graph;
-  std::unordered_set<std::string_view> constants;
-  for (const ir::TensorProto& initializer : graph.initializers) constants.insert(initializer.name);
-  for (const ir::SparseTensorProto& initializer : graph.sparse_initializers)
-    constants.insert(initializer.values.name);
+  s.defaults = defaults_of(graph);
   std::vector<ir::ValueInfo> inputs = graph.inputs;
   ir::name_open_sizes(inputs);
   for (const ir::ValueInfo& input : inputs) {
-    if (constants.contains(input.name)) s.defaults.insert(input.name);
     s.inputs.push_back(describe(input));
     s.inputs.back().optional = s.defaults.contains(input.name);
   }

@@ -7,7 +7,7 @@
 #include "ir/dimension.h"
 #include "ir/value_type.h"
 #include "ir/walk.h"
-#include "rewrite/simplify.h"
+#include "passes/optimize.h"
 
 namespace sardonyx {
 namespace {
@@ -127,7 +127,7 @@ void add_names(std::span<const ir::Dim> dims, const ir::SymbolTable& symbols,
 }
 
 // Of the sizes of a graph's inputs as symbols.
-std::vector<ir::ValueType> declare(const ir::Graph& graph, rewrite::Assumptions& assumptions) {
+std::vector<ir::ValueType> declare(const ir::Graph& graph, passes::Assumptions& assumptions) {
   std::vector<ir::ValueType> types;
   for (const ir::ValueInfo& input : graph.inputs) {
     types.push_back(is_ranked(input) ? ir::value_type(*input.type, assumptions.symbols)
@@ -140,7 +140,7 @@ std::vector<ir::ValueType> declare(const ir::Graph& graph, rewrite::Assumptions&
 }  // namespace
 
 struct SizedPlans::Entry {
-  rewrite::Assumptions assumptions;
+  passes::Assumptions assumptions;
   size_t symbols = 0;                // of inputs
   std::vector<ir::ValueType> types;  // of inputs
   std::vector<std::string> assumed;
@@ -151,7 +151,7 @@ struct SizedPlans::Entry {
     SmallVector<int64_t, 16> sizes;
     sizes.resize(symbols, -1);
     return bind_sizes(types, inputs, sizes) &&
-           std::ranges::all_of(assumptions.guards, [&](const rewrite::Guard& guard) {
+           std::ranges::all_of(assumptions.guards, [&](const passes::Guard& guard) {
              return guard.size.evaluate(sizes) == guard.value;
            });
   }
@@ -165,9 +165,9 @@ std::unique_ptr<SizedPlans> SizedPlans::of(ir::Graph& graph, const Settings& set
   for (ir::ValueInfo& input : graph.inputs) {
     if (is_ranked(input)) names.give(input);
   }
-  rewrite::Assumptions noted;
+  passes::Assumptions noted;
   declare(graph, noted);
-  rewrite::fold_constants(graph, {.pool = &pool, .assumptions = &noted});
+  passes::fold_constants(graph, {.pool = &pool, .assumptions = &noted});
   const bool decide = noted.decides_branches || !noted.lengths.empty() ||
                       std::ranges::any_of(graph.inputs, is_rankless);
   if (!decide) {
@@ -265,14 +265,14 @@ bool SizedPlans::simplify_for(std::span<const Value> inputs, ThreadPool& pool, i
       ir::set_number(dim, given[d]);
     }
   }
-  rewrite::Assumptions& assumptions = entry.assumptions;
+  passes::Assumptions& assumptions = entry.assumptions;
   entry.types = declare(graph, assumptions);
   entry.symbols = static_cast<size_t>(assumptions.symbols.size());
   assumptions.sizes.assign(entry.symbols, -1);
   if (!bind_sizes(entry.types, inputs, assumptions.sizes))
     fail(ErrorCode::bad_input, "the inputs have other shapes than the model takes");
-  rewrite::simplify(graph, {.pool = &pool, .fuse = settings_.fuse, .assumptions = &assumptions});
-  for (const rewrite::Guard& guard : assumptions.guards) entry.assumed.push_back(guard.text);
+  passes::optimize(graph, {.pool = &pool, .fuse = settings_.fuse, .assumptions = &assumptions});
+  for (const passes::Guard& guard : assumptions.guards) entry.assumed.push_back(guard.text);
   const size_t before = constants.size();
   add_names(assumptions.lengths, assumptions.symbols, constants);
   return constants.size() == before;
@@ -282,7 +282,7 @@ bool SizedPlans::simplify_for(std::span<const Value> inputs, ThreadPool& pool, i
 std::shared_ptr<SizedPlans::Entry> SizedPlans::make(std::span<const Value> inputs,
                                                     ThreadPool& pool) const {
   const auto fits = [&] {
-    rewrite::Assumptions declared;
+    passes::Assumptions declared;
     const auto types = declare(graph_, declared);
     std::vector<int64_t> sizes(static_cast<size_t>(declared.symbols.size()), -1);
     return bind_sizes(types, inputs, sizes);
@@ -337,7 +337,7 @@ std::shared_ptr<const run::Plan> SizedPlans::symbolic(ThreadPool& pool) {
   if (symbolic_) return symbolic_;
   ir::Graph graph = graph_;
   graph.inputs = declared_inputs_;
-  rewrite::simplify(graph, {.pool = &pool, .fuse = settings_.fuse});
+  passes::optimize(graph, {.pool = &pool, .fuse = settings_.fuse});
   auto plan = planned(std::move(graph));
   const std::lock_guard short_lock(mutex_);
   return symbolic_ = std::move(plan);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ir/model.h"
-#include "rewrite/assumptions.h"
+#include "passes/assumptions.h"
 #include "run/plan.h"
 
 namespace sardonyx {

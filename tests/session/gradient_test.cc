@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gradient_cases.h"
-#include "rewrite/gradient.h"
+#include "autodiff/gradient.h"
 #include "sardonyx/session.h"
 
 namespace sardonyx::test {
@@ -167,7 +167,7 @@ TEST(Gradient, EveryRuleHasACase) {
                           (value.empty() ? "" : "[^>]*= \"?" + value + "\"?"));
     return std::regex_search(bodies, call);
   };
-  const std::vector<std::string> names = rewrite::gradient_names();
+  const std::vector<std::string> names = autodiff::gradient_names();
   EXPECT_GT(names.size(), 100u);
   for (const std::string& name : names) {
     const size_t dot = name.find('.');

@@ -21,8 +21,8 @@
 #include "eval/eval.h"
 #include "ir/tensor.h"
 #include "ops/operator.h"
-#include "rewrite/lower.h"
-#include "rewrite/simplify.h"
+#include "lower/lower.h"
+#include "passes/optimize.h"
 #include "run/plan.h"
 #include "schema/schema.h"
 #include "wire/tensor.h"
@@ -301,8 +301,8 @@ constexpr bool sanitized = false;
 
 Outcome planned(const ir::Model& model, const Case& given, ThreadPool& pool) {
   return outcome_of([&] {
-    ir::Graph graph = rewrite::lower(model);
-    rewrite::simplify(graph, {.pool = &pool});
+    ir::Graph graph = lower::lower(model);
+    passes::optimize(graph, {.pool = &pool});
     const std::vector<Value> inputs = given_to(graph, given);
     std::vector<Value> outputs(graph.outputs.size());
     ops::PackCache packs;
@@ -318,8 +318,8 @@ Outcome planned(const ir::Model& model, const Case& given, ThreadPool& pool) {
 
 Outcome plain(const ir::Model& model, const Case& given, ThreadPool& pool) {
   return outcome_of([&] {
-    const ir::Graph graph = rewrite::lower(model);
-    rewrite::require_sound(graph, {.pool = &pool});
+    const ir::Graph graph = lower::lower(model);
+    passes::require_sound(graph, {.pool = &pool});
     const std::vector<Value> inputs = given_to(graph, given);
     eval::Frame frame;
     for (size_t i = 0; i < inputs.size(); ++i) frame.set(graph.inputs[i].name, inputs[i]);

@@ -29,7 +29,7 @@ std::vector<int64_t> order_to_last(int64_t rank) {
   return order;
 }
 
-// Lowering has decided it for the model as a whole (rewrite/lower/channel_blocks.h).
+// Lowering has decided it for the model as a whole (lower/channel_blocks.h).
 int64_t block_of(const UpgradeContext& ctx) {
   const int64_t block = ctx.old().attr_int("block_size", 16);
   if (block != 8 && block != 16)

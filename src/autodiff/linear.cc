@@ -1,0 +1,391 @@
+// Gradients of operators that are linear in their input, by applying the operator to what stands
+// for the identity, and of others that depend on ranks.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "autodiff/rules.h"
+#include "base/fail.h"
+#include "ops/families/einsum_equation.h"
+#include "ops/upgrade_context.h"
+
+namespace sardonyx::autodiff {
+
+using ops::float_attribute;
+using ops::int_attribute;
+using ops::ints_attribute;
+
+namespace {
+
+std::string entry(GradientEmitter& e, const std::string& list, int64_t at) {
+  return e.emit("Gather", {list, e.ints({at})}, {int_attribute("axis", 0)});
+}
+
+std::string joined(GradientEmitter& e, std::vector<std::string> parts) {
+  return e.emit("Concat", std::move(parts), {int_attribute("axis", 0)});
+}
+
+std::string shaped(GradientEmitter& e, const std::string& value, const std::string& shape) {
+  return e.emit("Reshape", {value, shape}, {int_attribute("allowzero", 1)});
+}
+
+// The matrix of the identity, `count` a list of its one size.
+std::string identity(GradientEmitter& e, const std::string& count, const std::string& like) {
+  const std::string zero = e.emit("Squeeze", {e.ints({0})}), one = e.emit("Squeeze", {e.ints({1})});
+  const std::string numbers = e.emit("Range", {zero, e.emit("Squeeze", {count, e.ints({0})}), one});
+  const std::string same = e.emit("Equal", {e.emit("Unsqueeze", {numbers, e.ints({1})}),
+                                            e.emit("Unsqueeze", {numbers, e.ints({0})})});
+  return e.emit("CastLike", {same, like});
+}
+
+std::vector<int64_t> exchanged(int64_t rank, int64_t a, int64_t b) {
+  std::vector<int64_t> order(static_cast<size_t>(rank));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::swap(order[static_cast<size_t>(a)], order[static_cast<size_t>(b)]);
+  return order;
+}
+
+// The attributes of these names that the node has.
+std::vector<ir::Attribute> kept(const GradientCall& call,
+                                std::initializer_list<std::string_view> names) {
+  std::vector<ir::Attribute> attributes;
+  for (const std::string_view name : names) {
+    if (const ir::Attribute* given = call.node.find(name)) attributes.push_back(*given);
+  }
+  return attributes;
+}
+
+bool is_empty(const GradientEmitter& e, const std::string& value) {
+  const infer::Known* known = e.services().known(value);
+  const auto count = known == nullptr ? std::nullopt : known->type.element_count();
+  return count && *count == 0;
+}
+
+}  // namespace
+
+// Each axis is a matrix of weights, which Resize makes of the identity; the gradient takes it the
+// other way.
+void resize_gradient(const GradientCall& call, GradientEmitter& e) {
+  const ops::NodeView view = view_of(call);
+  const int64_t rank = e.required_rank(call, 0);
+  const std::string& x = call.node.inputs[0];
+  if (view.attr_string("keep_aspect_ratio_policy", "stretch") != "stretch") {
+    view.fail(ErrorCode::unsupported,
+              "has no gradient where keep_aspect_ratio_policy is not stretch");
+  }
+  std::vector<int64_t> axes = view.attr_ints("axes").value_or(std::vector<int64_t>());
+  if (!view.has_attribute("axes")) {
+    axes.resize(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), int64_t{0});
+  }
+  const bool by_sizes = view.has_input(3) && !is_empty(e, call.node.inputs[3]);
+  const std::string& targets = call.node.inputs[by_sizes ? 3 : 2];
+  const bool crops =
+      view.attr_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize";
+  const auto count = static_cast<int64_t>(axes.size());
+  const auto from = e.shape(x), to = e.shape(call.node.outputs[0]);
+  std::string slope = flow(call);
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t axis = view.normalized_axis(axes[static_cast<size_t>(k)], rank, "axes");
+    const auto at = static_cast<size_t>(axis);
+    if (from && to && !crops && (*from)[at] == 1 && (*to)[at] == 1) continue;
+    std::string roi;
+    if (crops) {
+      const std::string& all = call.node.inputs[1];
+      roi = joined(e, {entry(e, all, k), entry(e, all, k + count)});
+    }
+    const std::string size = entry(e, e.emit("Shape", {x}), axis);
+    auto attributes = kept(call, {"antialias", "coordinate_transformation_mode", "cubic_coeff_a",
+                                  "exclude_outside", "mode", "nearest_mode"});
+    attributes.push_back(ints_attribute("axes", {0}));
+    const std::string target = entry(e, targets, k);
+    const std::string weights = e.emit(
+        "Resize", {identity(e, size, slope), roi, by_sizes ? "" : target, by_sizes ? target : ""},
+        attributes);
+    const auto order = exchanged(rank, axis, rank - 1);
+    slope = e.emit("Transpose", {slope}, {ints_attribute("perm", order)});
+    slope = e.emit("MatMul", {slope, weights});
+    slope = e.emit("Transpose", {slope}, {ints_attribute("perm", order)});
+  }
+  call.of_inputs[0] = slope;
+}
+
+namespace {
+
+// The flow [R, C, points] by the weights of each element of one image, [.., elements, points].
+std::string by_weights(GradientEmitter& e, const std::string& dy, const std::string& weights) {
+  const std::string flat = e.ints({0, 0, -1});
+  const std::string points = e.emit("Reshape", {weights, flat});
+  const std::string turned = e.emit("Transpose", {points}, {ints_attribute("perm", {0, 2, 1})});
+  return e.emit("MatMul", {e.emit("Reshape", {dy, flat}), turned});
+}
+
+// One image whose channels are the elements of an image like those of x: [1, elements, sizes…].
+std::string unit_images(GradientEmitter& e, const std::string& x) {
+  const std::string sizes = e.emit("Shape", {x}, {int_attribute("start", 2)});
+  const std::string count = e.emit("ReduceProd", {sizes, e.ints({0})});
+  const std::string shape = joined(e, {e.ints({1}), count, sizes});
+  return shaped(e, identity(e, count, x), shape);
+}
+
+}  // namespace
+
+void grid_sample_gradient(const GradientCall& call, GradientEmitter& e) {
+  const std::string &x = call.node.inputs[0], &grid = call.node.inputs[1];
+  const std::string images = unit_images(e, x);
+  const std::string batch = e.emit("Shape", {x}, {int_attribute("end", 1)});
+  const std::string rest = e.emit("Shape", {images}, {int_attribute("start", 1)});
+  const std::string all = e.emit("Expand", {images, joined(e, {batch, rest})});
+  const std::string weights =
+      e.emit("GridSample", {all, grid}, kept(call, {"align_corners", "mode", "padding_mode"}));
+  call.of_inputs[0] = shaped(e, by_weights(e, flow(call), weights), e.emit("Shape", {x}));
+}
+
+void roi_align_gradient(const GradientCall& call, GradientEmitter& e) {
+  const ops::NodeView view = view_of(call);
+  if (view.attr_string("mode", "avg") != "avg")
+    view.fail(ErrorCode::unsupported, "has a gradient in mode avg only");
+  if (call.wanted[1])
+    view.fail(ErrorCode::unsupported, "has no gradient of its regions; keep them off the way");
+  const std::string &x = call.node.inputs[0], &rois = call.node.inputs[1],
+                    &batches = call.node.inputs[2];
+  const std::string first = e.emit("Sub", {batches, batches});
+  const std::string weights =
+      e.emit("RoiAlign", {unit_images(e, x), rois, first},
+             kept(call, {"coordinate_transformation_mode", "mode", "output_height", "output_width",
+                         "sampling_ratio", "spatial_scale"}));
+  const std::string parts = by_weights(e, flow(call), weights);
+  const std::string flat = e.emit("Reshape", {x, e.ints({0, 0, -1})});
+  const std::string sums = e.emit(
+      "ScatterND", {e.filled_like(0, flat), e.emit("Unsqueeze", {batches, e.ints({1})}), parts},
+      {ops::string_attribute("reduction", "add")});
+  call.of_inputs[0] = shaped(e, sums, e.emit("Shape", {x}));
+}
+
+// A convolution with a kernel for each position in the block, which picks that element.
+void col2im_gradient(const GradientCall& call, GradientEmitter& e) {
+  const std::string &x = call.node.inputs[0], &image = call.node.inputs[1],
+                    &block = call.node.inputs[2];
+  const std::string taps = e.emit("ReduceProd", {block, e.ints({0})});
+  const std::string kernels =
+      shaped(e, identity(e, taps, x), joined(e, {taps, e.ints({1}), block}));
+  const std::string planes = e.emit("Reshape", {flow(call), joined(e, {e.ints({-1, 1}), image})});
+  const std::string columns =
+      e.emit("Conv", {planes, kernels}, kept(call, {"dilations", "pads", "strides"}));
+  call.of_inputs[0] = shaped(e, columns, e.emit("Shape", {x}));
+}
+
+void center_crop_pad_gradient(const GradientCall& call, GradientEmitter& e) {
+  const std::string shape = e.emit("Shape", {call.node.inputs[0]});
+  const auto axes = view_of(call).attr_ints("axes");
+  const std::string sizes =
+      axes ? e.emit("Gather", {shape, e.ints(*axes)}, {int_attribute("axis", 0)}) : shape;
+  call.of_inputs[0] = e.emit("CenterCropPad", {flow(call), sizes}, kept(call, {"axes"}));
+}
+
+void compress_gradient(const GradientCall& call, GradientEmitter& e) {
+  const ops::NodeView view = view_of(call);
+  const std::string &x = call.node.inputs[0], &dy = flow(call);
+  const std::string chosen = e.emit("NonZero", {call.node.inputs[1]});  // [1, n]
+  if (!view.has_attribute("axis")) {
+    const std::string flat = e.emit("Reshape", {x, e.ints({-1})});
+    const std::string filled = e.emit(
+        "ScatterElements", {e.filled_like(0, flat), e.emit("Squeeze", {chosen, e.ints({0})}), dy});
+    call.of_inputs[0] = shaped(e, filled, e.emit("Shape", {x}));
+    return;
+  }
+  const int64_t rank = e.required_rank(call, 0);
+  const int64_t axis = view.normalized_axis(view.attr_int("axis"), rank, "axis");
+  std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
+  sizes[static_cast<size_t>(axis)] = -1;
+  const std::string along = e.emit("Reshape", {chosen, e.ints(sizes)});
+  const std::string indices = e.emit("Expand", {along, e.emit("Shape", {dy})});
+  call.of_inputs[0] =
+      e.emit("ScatterElements", {e.filled_like(0, x), indices, dy}, {int_attribute("axis", axis)});
+}
+
+namespace {
+
+// The sums of blocks along an axis, of which the last may be a part of one.
+std::string block_sums(GradientEmitter& e, const std::string& value, const Shape& shape,
+                       int64_t axis, int64_t block, int64_t blocks) {
+  const auto at = static_cast<size_t>(axis);
+  std::vector<int64_t> pads(2 * shape.size(), 0), parted(shape.begin(), shape.end());
+  pads[shape.size() + at] = blocks * block - shape[at];
+  parted[at] = blocks;
+  parted.insert(parted.begin() + axis + 1, block);
+  const std::string whole = e.emit("Pad", {value, e.ints(pads)});
+  const std::string rows =
+      e.emit("Reshape", {whole, e.ints(parted)}, {int_attribute("allowzero", 1)});
+  return e.emit("ReduceSum", {rows, e.ints({axis + 1})}, {int_attribute("keepdims", 0)});
+}
+
+}  // namespace
+
+// Of the scales: what a scale of one would have given, summed over what each belongs to.
+void dequantize_gradient(const GradientCall& call, GradientEmitter& e) {
+  if (call.wanted.size() < 2 || !call.wanted[1]) return;
+  const ops::NodeView view = view_of(call);
+  const std::string& scale = call.node.inputs[1];
+  std::vector<std::string> inputs = call.node.inputs;
+  inputs[1] = e.filled_like(1, scale);
+  const std::string steps =
+      e.emit("DequantizeLinear", inputs, kept(call, {"axis", "block_size", "output_dtype"}));
+  const std::string each = e.emit("CastLike", {e.emit("Mul", {flow(call), steps}), scale});
+  const int64_t of_scale = e.required_rank(call, 1), block = view.attr_int("block_size", 0);
+  if (of_scale == 0) {
+    call.of_inputs[1] = e.sum_like(each, scale);
+    return;
+  }
+  const int64_t rank = e.required_rank(call, 0);
+  const int64_t axis = view.normalized_axis(view.attr_int("axis", 1), rank, "axis");
+  if (block == 0) {
+    std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
+    sizes[static_cast<size_t>(axis)] = -1;
+    const std::string along = e.emit("Reshape", {scale, e.ints(sizes)});
+    call.of_inputs[1] = shaped(e, e.sum_like(each, along), e.emit("Shape", {scale}));
+    return;
+  }
+  const auto shape = e.shape(call.node.inputs[0]), scales = e.shape(scale);
+  if (!shape || !scales) {
+    view.fail(ErrorCode::unsupported,
+              "has no gradient with block_size where sizes are open; give the graph's inputs their "
+              "sizes");
+  }
+  call.of_inputs[1] =
+      block_sums(e, each, *shape, axis, block, (*scales)[static_cast<size_t>(axis)]);
+}
+
+// The determinants of what is left without each row and column, with alternating signs.
+void det_gradient(const GradientCall& call, GradientEmitter& e) {
+  const std::string& x = call.node.inputs[0];
+  const int64_t rank = e.required_rank(call, 0);
+  const infer::Known* known = e.services().known(x);
+  const auto size = known->type.shape->back().value();
+  if (!size || *size > 64) {
+    view_of(call).fail(ErrorCode::unsupported,
+                       "has a gradient where the matrix has a known size of at most 64");
+  }
+  const int64_t n = *size;
+  std::vector<int64_t> others;
+  std::vector<float> signs;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      if (j != i) others.push_back(j);
+      signs.push_back((i + j) % 2 == 0 ? 1.0f : -1.0f);
+    }
+  }
+  const auto constant = [&](const Tensor& tensor) {
+    return e.emit("Constant", {}, {ops::tensor_attribute("value", tensor)});
+  };
+  const std::string index = constant(Tensor::of<int64_t>(others, {n, n - 1}));
+  // [.., i, rows, n], then [.., i, rows, j, columns].
+  const std::string rows = e.emit("Gather", {x, index}, {int_attribute("axis", rank - 2)});
+  const std::string both = e.emit("Gather", {rows, index}, {int_attribute("axis", rank)});
+  const std::string minors = e.emit(
+      "Det",
+      {e.emit("Transpose", {both}, {ints_attribute("perm", exchanged(rank + 2, rank - 1, rank))})});
+  const std::string sign = e.emit("CastLike", {constant(Tensor::of<float>(signs, {n, n})), x});
+  const std::string slope = e.emit("Unsqueeze", {flow(call), e.ints({-2, -1})});
+  call.of_inputs[0] = e.emit("Mul", {e.emit("Mul", {minors, sign}), slope});
+}
+
+// The window's sum along the channels is a convolution with ones.
+void lrn_gradient(const GradientCall& call, GradientEmitter& e) {
+  const ops::NodeView view = view_of(call);
+  const int64_t size = view.attr_int("size");
+  const float alpha = view.attr_float("alpha", 1e-4f) / static_cast<float>(size),
+              beta = view.attr_float("beta", 0.75f);
+  const std::string& x = call.node.inputs[0];
+  const std::string flat = e.ints({0, 0, -1}), one = e.ints({1});
+  const std::string ones = e.emit("Expand", {e.scalar_like(1, x), e.ints({1, 1, size, 1})});
+  const auto planes = [&](const std::string& value) {
+    return e.emit("Unsqueeze", {e.emit("Reshape", {value, flat}), one});
+  };
+  const auto summed = [&](const std::string& value, int64_t before, int64_t behind) {
+    return e.emit("Conv", {value, ones}, {ints_attribute("pads", {before, 0, behind, 0})});
+  };
+  const int64_t low = (size - 1) / 2, high = size / 2;
+  const std::string rows = planes(x), dy = planes(flow(call));
+  const std::string squares = summed(e.emit("Mul", {rows, rows}), low, high);
+  const std::string base = e.emit("Add", {e.emit("Mul", {squares, e.scalar_like(alpha, x)}),
+                                          e.scalar_like(view.attr_float("bias", 1), x)});
+  const std::string scaled = e.emit("Mul", {dy, e.emit("Pow", {base, e.scalar_like(-beta, x)})});
+  const std::string along = e.emit("Div", {e.emit("Mul", {scaled, rows}), base});
+  const std::string back = e.emit("Mul", {rows, summed(along, high, low)});
+  const std::string taken = e.emit("Mul", {back, e.scalar_like(2 * alpha * beta, x)});
+  call.of_inputs[0] = shaped(e, e.emit("Sub", {scaled, taken}), e.emit("Shape", {x}));
+}
+
+namespace {
+
+// Letters for the labels of one equation.
+class Letters {
+ public:
+  std::string of(const ops::EinsumTerm& term) {
+    std::string text;
+    for (const int label : term) text += letter(label);
+    return text;
+  }
+
+ private:
+  char letter(int label) {
+    const auto [found, fresh] = letters_.emplace(label, static_cast<int>(letters_.size()));
+    const int i = found->second;
+    if (i >= 52) fail(ErrorCode::unsupported, "Einsum has no gradient with more than 52 labels");
+    return static_cast<char>(i < 26 ? 'a' + i : 'A' + i - 26);
+  }
+
+  std::map<int, int> letters_;
+};
+
+}  // namespace
+
+// The equation with the output in the operand's place. A label that only the operand has gets ones,
+// one that stands twice in it the identity.
+void einsum_gradient(const GradientCall& call, GradientEmitter& e) {
+  const ops::NodeView view = view_of(call);
+  const ops::EinsumEquation equation = ops::read_equation(view);
+  std::vector<size_t> ranks;
+  for (size_t i = 0; i < call.node.inputs.size(); ++i)
+    ranks.push_back(static_cast<size_t>(e.required_rank(call, i)));
+  const std::vector<ops::EinsumTerm> terms = equation.expand(view, ranks);
+  const ops::EinsumTerm output = equation.expand_output(terms);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (!call.wanted[i]) continue;
+    const std::string& x = call.node.inputs[i];
+    const std::string shape = e.emit("Shape", {x});
+    Letters letters;
+    std::vector<std::string> operands{flow(call)};
+    std::string left = letters.of(output);
+    std::vector<int> known(output.begin(), output.end());
+    for (size_t k = 0; k < terms.size(); ++k) {
+      if (k == i) continue;
+      operands.push_back(call.node.inputs[k]);
+      left += "," + letters.of(terms[k]);
+      known.insert(known.end(), terms[k].begin(), terms[k].end());
+    }
+    ops::EinsumTerm wanted;
+    int fresh = 100000;  // labels that no equation has
+    for (size_t d = 0; d < terms[i].size(); ++d) {
+      const int label = terms[i][d];
+      const std::string size = entry(e, shape, static_cast<int64_t>(d));
+      if (std::find(wanted.begin(), wanted.end(), label) != wanted.end()) {
+        operands.push_back(identity(e, size, x));
+        wanted.push_back(fresh++);
+        left += "," + letters.of(ops::EinsumTerm{label, wanted.back()});
+        continue;
+      }
+      wanted.push_back(label);
+      if (std::find(known.begin(), known.end(), label) != known.end()) continue;
+      operands.push_back(e.emit("Expand", {e.scalar_like(1, x), size}));
+      left += "," + letters.of(ops::EinsumTerm{label});
+    }
+    const std::string product = e.emit(
+        "Einsum", operands, {ops::string_attribute("equation", left + "->" + letters.of(wanted))});
+    // A dimension of size 1 stands for all of the others' with its label, and the reverse.
+    call.of_inputs[i] = e.sum_like(e.emit("Expand", {product, shape}), x);
+  }
+}
+
+}  // namespace sardonyx::autodiff

@@ -1,0 +1,282 @@
+// RNN, GRU and LSTM as a Scan for each direction, for their gradients.
+#include <cmath>
+#include <map>
+
+#include "autodiff/bodies.h"
+#include "base/fail.h"
+#include "ops/families/recurrent_shape.h"
+#include "ops/upgrade_context.h"
+
+namespace sardonyx::autodiff {
+namespace {
+
+using kernels::Gate;
+using kernels::GateFunction;
+using kernels::RecurrentKind;
+using kernels::RecurrentShape;
+using ops::int_attribute;
+using ops::ints_attribute;
+
+std::string activation(NodeWriter& w, const Gate& gate, float clip, std::string x) {
+  if (clip > 0) x = w.add("Clip", {x, w.number(-clip, x), w.number(clip, x)});
+  const auto alpha = ops::float_attribute("alpha", gate.alpha);
+  switch (gate.function) {
+    case GateFunction::relu: return w.add("Relu", {x});
+    case GateFunction::tanh: return w.add("Tanh", {x});
+    case GateFunction::sigmoid: return w.add("Sigmoid", {x});
+    case GateFunction::softsign: return w.add("Softsign", {x});
+    case GateFunction::softplus: return w.add("Softplus", {x});
+    case GateFunction::elu: return w.add("Elu", {x}, {alpha});
+    case GateFunction::leaky_relu: return w.add("LeakyRelu", {x}, {alpha});
+    case GateFunction::thresholded_relu: return w.add("ThresholdedRelu", {x}, {alpha});
+    case GateFunction::hard_sigmoid:
+      return w.add("HardSigmoid", {x}, {alpha, ops::float_attribute("beta", gate.beta)});
+    case GateFunction::affine:
+      return w.add("Add", {w.add("Mul", {x, w.number(gate.alpha, x)}), w.number(gate.beta, x)});
+    case GateFunction::scaled_tanh:
+      return w.add("Mul", {w.add("Tanh", {w.add("Mul", {x, w.number(gate.beta, x)})}),
+                           w.number(gate.alpha, x)});
+  }
+  return x;
+}
+
+// What the iterations of one direction read: weights turned, biases and peepholes cut.
+struct Direction {
+  const RecurrentShape* shape = nullptr;
+  int index = 0;
+  std::string r;       // [hidden, gates * hidden]
+  Names r_gates;       // of GRU: of z and r, and of h
+  std::string h_bias;  // of GRU with linear_before_reset: added before the reset
+  Names peepholes;     // i o f
+  std::string lengths, zero;
+};
+
+std::string sum(NodeWriter& w, const std::string& a, const std::string& b) {
+  return b.empty() ? a : w.add("Add", {a, b});
+}
+
+// One iteration's new states, of the gates' sums `x` from the inputs.
+Names iteration(NodeWriter& w, const Direction& d, const std::string& x, const Names& states) {
+  const RecurrentShape& s = *d.shape;
+  const Gate* gates = s.gates[d.index];
+  const auto act = [&](int gate, const std::string& value) {
+    return activation(w, gates[gate], s.clip, value);
+  };
+  const auto mul = [&](const std::string& a, const std::string& b) { return w.add("Mul", {a, b}); };
+  const auto split = [&](const std::string& value, int64_t parts) {
+    return w.add_many("Split", {value}, static_cast<size_t>(parts),
+                      {int_attribute("axis", 1), int_attribute("num_outputs", parts)});
+  };
+  const std::string& h = states[0];
+  if (s.kind == RecurrentKind::rnn) return {act(0, w.add("Add", {x, w.add("MatMul", {h, d.r})}))};
+  if (s.kind == RecurrentKind::lstm) {
+    const std::string& c = states[1];
+    const Names sums = split(w.add("Add", {x, w.add("MatMul", {h, d.r})}), 4);
+    const auto peep = [&](const std::string& value, size_t which, const std::string& cell) {
+      return d.peepholes.empty() ? value : w.add("Add", {value, mul(d.peepholes[which], cell)});
+    };
+    const std::string i = act(0, peep(sums[0], 0, c));
+    const std::string f =
+        s.input_forget ? w.add("Sub", {w.number(1, i), i}) : act(0, peep(sums[2], 2, c));
+    const std::string next = w.add("Add", {mul(f, c), mul(i, act(1, sums[3]))});
+    const std::string o = act(0, peep(sums[1], 1, next));
+    return {mul(o, act(2, next)), next};
+  }
+  const Names parts = split(x, 3);
+  const Names mine = split(w.add("MatMul", {h, d.r_gates[0]}), 2);
+  const std::string z = act(0, w.add("Add", {parts[0], mine[0]}));
+  const std::string r = act(0, w.add("Add", {parts[1], mine[1]}));
+  const std::string before = s.linear_before_reset
+                                 ? mul(r, sum(w, w.add("MatMul", {h, d.r_gates[1]}), d.h_bias))
+                                 : w.add("MatMul", {mul(r, h), d.r_gates[1]});
+  const std::string candidate = act(1, w.add("Add", {parts[2], before}));
+  const std::string kept = w.add("Sub", {w.number(1, z), z});
+  return {w.add("Add", {mul(kept, candidate), mul(z, h)})};
+}
+
+// The body of the Scan: the states, with lengths the iteration's number, then a slice of the sums.
+ir::Graph body_of(const GradientServices& services, const Direction& d) {
+  NodeWriter w(services);
+  const size_t count = d.shape->kind == RecurrentKind::lstm ? 2 : 1;
+  ir::Graph body;
+  body.name = "step";
+  const auto input = [&](std::string_view hint) {
+    return body.inputs.emplace_back().name = w.fresh(hint);
+  };
+  Names states;
+  for (size_t i = 0; i < count; ++i) states.push_back(input("state"));
+  const std::string number = d.lengths.empty() ? "" : input("number");
+  const std::string x = input("sums");
+  Names next = iteration(w, d, x, states);
+  std::string y = next[0];
+  if (!number.empty()) {
+    const std::string alive = w.add("Unsqueeze", {w.add("Less", {number, d.lengths}), w.ints({1})});
+    for (size_t i = 0; i < count; ++i) next[i] = w.add("Where", {alive, next[i], states[i]});
+    y = w.add("Where", {alive, next[0], d.zero});
+    next.push_back(w.add("Add", {number, w.constant(Tensor::scalar<int64_t>(1))}));
+  }
+  next.push_back(w.add("Identity", {y}));
+  for (const std::string& name : next) body.outputs.emplace_back().name = name;
+  body.nodes = w.take();
+  return body;
+}
+
+class Recurrent {
+ public:
+  Recurrent(const ir::Node& node, GradientEmitter& e)
+      : view_(node, schema::newest("", node.op_type)),
+        shape_(ops::read_recurrent_shape(view_)),
+        services_(e.services()),
+        w_(services_) {}
+
+  std::vector<ir::Node> make() {
+    if (!std::isfinite(shape_.clip)) shape_.clip = 0;
+    x_ = input(0);
+    if (shape_.batch_first) x_ = w_.add("Transpose", {x_}, {ints_attribute("perm", {1, 0, 2})});
+    if (view_.has_input(4)) {
+      lengths_ = w_.add("Cast", {input(4)}, {int_attribute("to", 7)});
+      // Only how many elements are turned counts; one stays where it is.
+      turned_ = w_.add("Max", {lengths_, w_.constant(Tensor::scalar<int64_t>(1))});
+    }
+    Names ys, hs, cs;
+    for (int d = 0; d < shape_.directions; ++d) run(d, ys, hs, cs);
+    give(0, ys, 1, {2, 0, 1, 3});
+    give(1, hs, 0, {1, 0, 2});
+    give(2, cs, 0, {1, 0, 2});
+    return w_.take();
+  }
+
+ private:
+  std::string input(int i) const { return view_.node().inputs[static_cast<size_t>(i)]; }
+
+  // The part of an input that belongs to a direction; "" where it is absent.
+  std::string part(int i, int d, int64_t axis = 0) {
+    if (!view_.has_input(i)) return "";
+    const int64_t both = shape_.directions;
+    const std::string one =
+        both == 1 ? input(i)
+                  : w_.add_many("Split", {input(i)}, static_cast<size_t>(both),
+                                {int_attribute("axis", axis),
+                                 int_attribute("num_outputs", both)})[static_cast<size_t>(d)];
+    return w_.add("Squeeze", {one, w_.ints({axis})});
+  }
+  Names cut(const std::string& value, int64_t parts, int64_t axis) {
+    return w_.add_many("Split", {value}, static_cast<size_t>(parts),
+                       {int_attribute("axis", axis), int_attribute("num_outputs", parts)});
+  }
+
+  std::string initial(int i, int d, const std::string& r) {
+    if (const std::string given = part(i, d, shape_.batch_first ? 1 : 0); !given.empty())
+      return given;
+    const std::string batch =
+        w_.add("Gather", {w_.add("Shape", {x_}), w_.ints({1})}, {int_attribute("axis", 0)});
+    const std::string hidden =
+        w_.add("Gather", {w_.add("Shape", {r}), w_.ints({1})}, {int_attribute("axis", 0)});
+    const std::string sizes = w_.add("Concat", {batch, hidden}, {int_attribute("axis", 0)});
+    return w_.add("Expand", {w_.number(0, x_), sizes});
+  }
+
+  void run(int index, Names& ys, Names& hs, Names& cs) {
+    const bool backwards = shape_.reverse || index == 1;
+    const bool gru = shape_.kind == RecurrentKind::gru, lstm = shape_.kind == RecurrentKind::lstm;
+    const std::string w = part(1, index), r = part(2, index), b = part(3, index);
+    Direction d;
+    d.shape = &shape_, d.index = index;
+    std::string bias;
+    if (!b.empty()) {
+      const Names halves = cut(b, 2, 0);
+      if (gru && shape_.linear_before_reset) {
+        const Names mine = cut(halves[1], 3, 0);
+        d.h_bias = mine[2];
+        const std::string none = w_.add("Mul", {mine[2], w_.number(0, mine[2])});
+        bias = w_.add("Add", {halves[0], w_.add("Concat", {mine[0], mine[1], none},
+                                                {int_attribute("axis", 0)})});
+      } else {
+        bias = w_.add("Add", {halves[0], halves[1]});
+      }
+    }
+    const auto turned = [&](const std::string& value) {
+      return w_.add("Transpose", {value}, {ints_attribute("perm", {1, 0})});
+    };
+    if (gru) {
+      const Names gates = cut(r, 3, 0);
+      d.r_gates = {turned(w_.add("Concat", {gates[0], gates[1]}, {int_attribute("axis", 0)})),
+                   turned(gates[2])};
+    } else {
+      d.r = turned(r);
+    }
+    if (lstm && view_.has_input(7)) d.peepholes = cut(part(7, index), 3, 0);
+    d.lengths = lengths_, d.zero = w_.number(0, x_);
+
+    const bool turns = backwards && !lengths_.empty();
+    const std::string sums =
+        sum(w_, w_.add("MatMul", {turns ? reversed(x_) : x_, turned(w)}), bias);
+    Names inputs{initial(5, index, r)};
+    if (lstm) inputs.push_back(initial(6, index, r));
+    if (!lengths_.empty()) inputs.push_back(w_.constant(Tensor::scalar<int64_t>(0)));
+    const size_t states = inputs.size();
+    inputs.push_back(sums);
+    const int64_t way = backwards && !turns ? 1 : 0;
+    const Names results = w_.add_many(
+        "Scan", inputs, states + 1,
+        {ops::graph_attribute("body", body_of(services_, d)), int_attribute("num_scan_inputs", 1),
+         ints_attribute("scan_input_directions", {way}),
+         ints_attribute("scan_output_directions", {way})});
+    ys.push_back(turns ? reversed(results[states]) : results[states]);
+    hs.push_back(results[0]);
+    if (lstm) cs.push_back(results[1]);
+  }
+
+  std::string reversed(const std::string& value) {
+    return w_.add("ReverseSequence", {value, turned_},
+                  {int_attribute("time_axis", 0), int_attribute("batch_axis", 1)});
+  }
+
+  // An output of both directions, in the layout that is asked for.
+  void give(size_t output, const Names& parts, int64_t axis, std::vector<int64_t> batch_first) {
+    const Names& outputs = view_.node().outputs;
+    if (output >= outputs.size() || outputs[output].empty()) return;
+    Names wider;
+    for (const std::string& part : parts)
+      wider.push_back(w_.add("Unsqueeze", {part, w_.ints({axis})}));
+    const std::string joined = w_.add("Concat", wider, {int_attribute("axis", axis)});
+    if (shape_.batch_first)
+      w_.add_to({outputs[output]}, "Transpose", {joined}, {ints_attribute("perm", batch_first)});
+    else
+      w_.add_to({outputs[output]}, "Identity", {joined});
+  }
+
+  ops::NodeView view_;
+  RecurrentShape shape_;
+  const GradientServices& services_;
+  NodeWriter w_;
+  std::string x_, lengths_, turned_;
+};
+
+const std::map<std::string_view, GradientBody>& all_bodies() {
+  static const std::map<std::string_view, GradientBody> bodies{
+      {"CausalConvWithState", causal_conv_body},  {"GRU", recurrent_body}, {"LSTM", recurrent_body},
+      {"LinearAttention", linear_attention_body}, {"RNN", recurrent_body},
+  };
+  return bodies;
+}
+
+}  // namespace
+
+std::vector<ir::Node> recurrent_body(const ir::Node& node, GradientEmitter& e) {
+  return Recurrent(node, e).make();
+}
+
+GradientBody gradient_body(std::string_view domain, std::string_view op) {
+  if (!domain.empty()) return nullptr;
+  const auto found = all_bodies().find(op);
+  return found == all_bodies().end() ? nullptr : found->second;
+}
+
+std::vector<std::string_view> gradient_body_names() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, body] : all_bodies()) names.push_back(name);
+  return names;
+}
+
+}  // namespace sardonyx::autodiff

@@ -1,0 +1,100 @@
+// Nodes forward, and their gradients backward: one graph of what a Gradient node differentiates.
+// Internal to the gradients.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "autodiff/rules.h"
+#include "ir/walk.h"
+#include "ops/node_view.h"
+#include "schema/gradients.h"
+
+namespace sardonyx::autodiff {
+
+// The parsed texts of one expansion.
+class GradientTexts {
+ public:
+  // Null where there is none.
+  const ir::Function* rule(const ir::Node& node);
+  const ir::Function* body(const ir::Node& node);
+
+ private:
+  const ir::Function& parsed(const schema::FunctionText& text);
+  std::map<const schema::FunctionText*, std::unique_ptr<ir::Function>> parsed_;
+};
+
+// The newest version of every domain whose nodes may stand in a lowered graph.
+const std::vector<ir::OperatorSetId>& newest_imports();
+
+// What the graphs of a node read from around it, each name once.
+std::vector<std::string> captured_by(const ir::Node& node);
+
+class GradientWalk {
+ public:
+  GradientWalk(const GradientServices& services, GradientTexts& texts, std::string origin)
+      : services_(services),
+        texts_(texts),
+        origin_(std::move(origin)),
+        emitter_(services_, origin_) {}
+
+  GradientEmitter& emitter() { return emitter_; }
+  const GradientServices& services() const { return services_; }
+
+  // Names what stands for a value: a node of another name when it is computed again.
+  void rename(const std::string& name, const std::string& used) { names_[name] = used; }
+  std::string actual(const std::string& name) const;
+  // Gradients are asked for this value.
+  void activate(const std::string& name) { active_.insert(name); }
+  bool is_active(const std::string& name) const { return active_.contains(name); }
+
+  // Takes a node as it is, or again (when told so, or when what it reads is) under other names, and
+  // notes what of it depends on active values.
+  void forward(const ir::Node& node, bool again);
+  // Adds to what flows back into a value.
+  void flow_into(const std::string& value, const std::string& gradient);
+  // From the last node noted to the first.
+  void backward();
+  // The sum of what flows into a value; "" where nothing does.
+  std::string gathered(const std::string& value);
+  std::string gathered_or_zeros(const std::string& value);
+
+ private:
+  bool has_rule(const ir::Node& node);
+  bool passes(const ir::Node& node, size_t input) const;
+  bool is_active_node(const ir::Node& node) const;
+  void note(const ir::Node& node);
+  void add_node(const ir::Node& node);
+  void run_body(const ir::Node& node);
+  void backward_of(const ir::Node& node);
+  void apply_text(const ir::Node& node, const std::vector<std::string>& of_outputs,
+                  const std::vector<char>& wanted, std::vector<std::string>& of_inputs);
+  std::string flow_or_zeros(const ir::Node& node, const std::vector<std::string>& of_outputs,
+                            int output);
+
+  // gradient_graphs.cc
+  struct Iteration;
+  void graphs_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
+  void if_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
+  void iterations_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
+  Iteration iteration_of(const ir::Node& node) const;
+  std::vector<std::string> run_with_states(const Iteration& it);
+  std::vector<std::string> active_captures(const ir::Node& node) const;
+  bool is_float(const std::string& value) const;
+
+  const GradientServices& services_;
+  GradientTexts& texts_;
+  std::string origin_;
+  GradientEmitter emitter_;
+  std::unordered_map<std::string, std::string> names_;  // of values that are computed again
+  std::unordered_set<std::string> active_;              // depend on what is asked for
+  std::vector<ir::Node> tape_;                          // active nodes in order
+  std::unordered_map<std::string, std::vector<std::string>> flows_;
+};
+
+}  // namespace sardonyx::autodiff

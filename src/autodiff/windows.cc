@@ -1,0 +1,234 @@
+// Gradients of convolutions and averages over windows.
+#include <algorithm>
+#include <numeric>
+
+#include "autodiff/rules.h"
+#include "ops/upgrade_context.h"
+
+namespace sardonyx::autodiff {
+
+using ops::int_attribute;
+using ops::ints_attribute;
+
+namespace {
+
+struct Window {
+  std::vector<int64_t> kernel, strides, dilations, begins, ends;
+  int64_t groups = 1;
+};
+
+Window window_of(const GradientCall& call, const Shape& x, std::vector<int64_t> kernel) {
+  const ops::NodeView view = view_of(call);
+  const size_t rank = x.size() - 2;
+  Window window;
+  window.kernel = std::move(kernel);
+  const auto list = [&](std::string_view name, int64_t fallback, size_t count) {
+    auto values = view.attr_ints(name).value_or(std::vector<int64_t>());
+    if (values.empty()) values.assign(count, fallback);
+    if (values.size() != count) view.fail("{} must have {} entries", name, count);
+    return values;
+  };
+  window.strides = list("strides", 1, rank), window.dilations = list("dilations", 1, rank);
+  const auto pads = list("pads", 0, 2 * rank);
+  window.groups = view.has_attribute("group") ? view.attr_int("group") : 1;
+  const std::string automatic = view.attr_string("auto_pad", "NOTSET");
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t begin = pads[d], end = pads[rank + d];
+    if (automatic != "NOTSET") {
+      const int64_t span = (window.kernel[d] - 1) * window.dilations[d] + 1,
+                    outputs = (x[d + 2] + window.strides[d] - 1) /
+                              std::max<int64_t>(1, window.strides[d]);
+      const int64_t total =
+          std::max<int64_t>(0, (outputs - 1) * window.strides[d] + span - x[d + 2]);
+      begin = automatic == "VALID" ? 0 : automatic == "SAME_LOWER" ? (total + 1) / 2 : total / 2;
+      end = automatic == "VALID" ? 0 : total - begin;
+    }
+    window.begins.push_back(begin), window.ends.push_back(end);
+  }
+  return window;
+}
+
+// The convolution the other way; what the strides left over at the end gets no gradient.
+std::string conv_input(GradientEmitter& e, const std::string& dy, const std::string& kernel,
+                       const Window& w, const Shape& x, const Shape& y) {
+  std::vector<int64_t> rest, pads = w.begins;
+  for (size_t d = 0; d < w.kernel.size(); ++d) {
+    const int64_t covered = (y[d + 2] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
+    // The transposed convolution gives covered - begin - end + rest elements.
+    const int64_t end = std::max<int64_t>(0, covered - w.begins[d] - x[d + 2]);
+    pads.push_back(end);
+    rest.push_back(x[d + 2] - (covered - w.begins[d] - end));
+  }
+  const auto simple = [&](size_t d) { return rest[d] < std::max(w.strides[d], w.dilations[d]); };
+  bool all_simple = true;
+  for (size_t d = 0; d < rest.size(); ++d) all_simple = all_simple && simple(d);
+  std::vector<ir::Attribute> attributes{
+      ints_attribute("strides", w.strides), ints_attribute("dilations", w.dilations),
+      ints_attribute("pads", pads), ints_attribute("kernel_shape", w.kernel),
+      int_attribute("group", w.groups)};
+  if (all_simple) {
+    attributes.push_back(ints_attribute("output_padding", rest));
+    return e.emit("ConvTranspose", {dy, kernel}, attributes);
+  }
+  const std::string inner = e.emit("ConvTranspose", {dy, kernel}, attributes);
+  std::vector<int64_t> wider(2 * x.size(), 0);
+  std::copy(rest.begin(), rest.end(), wider.begin() + static_cast<std::ptrdiff_t>(x.size() + 2));
+  return e.emit("Pad", {inner, e.ints(wider)});
+}
+
+// A convolution of the input with the gradient as its kernel: samples take the place of channels.
+std::string conv_weights(GradientEmitter& e, const std::string& input, const std::string& dy,
+                         const Window& w, const Shape& x) {
+  const auto rank = static_cast<int64_t>(x.size());
+  std::vector<int64_t> grouped{x[0], w.groups, x[1] / w.groups};
+  grouped.insert(grouped.end(), x.begin() + 2, x.end());
+  std::vector<int64_t> order{2, 1, 0}, swapped{1, 0};
+  for (int64_t d = 3; d <= rank; ++d) order.push_back(d);
+  for (int64_t d = 2; d < rank; ++d) swapped.push_back(d);
+  std::vector<int64_t> flat{x[1] / w.groups, w.groups * x[0]};
+  flat.insert(flat.end(), x.begin() + 2, x.end());
+  const std::string parted = e.emit("Reshape", {input, e.ints(grouped)});
+  const std::string turned_x = e.emit("Transpose", {parted}, {ints_attribute("perm", order)});
+  const std::string samples = e.emit("Reshape", {turned_x, e.ints(flat)});
+  const std::string kernel = e.emit("Transpose", {dy}, {ints_attribute("perm", swapped)});
+  std::vector<int64_t> pads = w.begins;
+  pads.insert(pads.end(), w.ends.begin(), w.ends.end());
+  const std::string sums =
+      e.emit("Conv", {samples, kernel},
+             {ints_attribute("strides", w.dilations), ints_attribute("dilations", w.strides),
+              ints_attribute("pads", pads), int_attribute("group", w.groups)});
+  const std::string turned_w = e.emit("Transpose", {sums}, {ints_attribute("perm", swapped)});
+  std::vector<int64_t> starts(w.kernel.size(), 0), axes;
+  for (int64_t d = 2; d < rank; ++d) axes.push_back(d);
+  return e.emit("Slice", {turned_w, e.ints(starts), e.ints(w.kernel), e.ints(axes)});
+}
+
+void conv_bias(const GradientCall& call, GradientEmitter& e) {
+  if (call.wanted.size() < 3 || !call.wanted[2]) return;
+  const int64_t rank = e.required_rank(call, 0);
+  std::vector<int64_t> axes{0};
+  for (int64_t d = 2; d < rank; ++d) axes.push_back(d);
+  call.of_inputs[2] =
+      e.emit("ReduceSum", {flow(call), e.ints(axes)}, {int_attribute("keepdims", 0)});
+}
+
+[[noreturn]] void open_sizes(const GradientCall& call) {
+  view_of(call).fail(ErrorCode::unsupported,
+                     "has no gradient where sizes are open; give the graph's inputs their sizes");
+}
+
+}  // namespace
+
+void conv_gradient(const GradientCall& call, GradientEmitter& e) {
+  const auto x = e.shape(call.node.inputs[0]), w = e.shape(call.node.inputs[1]),
+             y = e.shape(call.node.outputs[0]);
+  conv_bias(call, e);
+  if (!call.wanted[0] && !call.wanted[1]) return;
+  if (!x || !w || !y) open_sizes(call);
+  const Window window = window_of(call, *x, {w->begin() + 2, w->end()});
+  if (call.wanted[0])
+    call.of_inputs[0] = conv_input(e, flow(call), call.node.inputs[1], window, *x, *y);
+  if (call.wanted[1])
+    call.of_inputs[1] = conv_weights(e, call.node.inputs[0], flow(call), window, *x);
+}
+
+// The convolution whose transpose it is; of the weights, with input and output exchanged.
+void conv_transpose_gradient(const GradientCall& call, GradientEmitter& e) {
+  const auto x = e.shape(call.node.inputs[0]), w = e.shape(call.node.inputs[1]),
+             y = e.shape(call.node.outputs[0]);
+  conv_bias(call, e);
+  if (!call.wanted[0] && !call.wanted[1]) return;
+  if (!x || !w || !y) open_sizes(call);
+  const ops::NodeView view = view_of(call);
+  Window window = window_of(call, *x, {w->begin() + 2, w->end()});
+  const size_t rank = window.kernel.size();
+  const auto extra = view.attr_ints("output_padding").value_or(std::vector<int64_t>(rank, 0));
+  const std::string automatic = view.attr_string("auto_pad", "NOTSET");
+  const bool asked = view.has_attribute("output_shape") || automatic.starts_with("SAME");
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t in = (*x)[d + 2], out = (*y)[d + 2];
+    const int64_t covered =
+        (in - 1) * window.strides[d] + (window.kernel[d] - 1) * window.dilations[d] + 1;
+    if (asked) {
+      const int64_t total = std::max<int64_t>(0, covered + extra[d] - out);
+      window.begins[d] = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
+    }
+    window.ends[d] = std::max<int64_t>(0, covered - window.begins[d] - out);
+  }
+  std::vector<int64_t> pads = window.begins;
+  pads.insert(pads.end(), window.ends.begin(), window.ends.end());
+  if (call.wanted[0]) {
+    const std::string whole = e.emit(
+        "Conv", {flow(call), call.node.inputs[1]},
+        {ints_attribute("strides", window.strides), ints_attribute("dilations", window.dilations),
+         ints_attribute("pads", pads), int_attribute("group", window.groups)});
+    // Output padding may leave room for more.
+    std::vector<int64_t> axes(rank);
+    std::iota(axes.begin(), axes.end(), int64_t{2});
+    call.of_inputs[0] = e.emit("Slice", {whole, e.ints(std::vector<int64_t>(rank, 0)),
+                                         e.ints({x->begin() + 2, x->end()}), e.ints(axes)});
+  }
+  if (call.wanted[1])
+    call.of_inputs[1] = conv_weights(e, flow(call), call.node.inputs[0], window, *y);
+}
+
+// Every output gives each element it averaged the same share.
+void average_pool_gradient(const GradientCall& call, GradientEmitter& e) {
+  const ops::NodeView view = view_of(call);
+  const auto x = e.shape(call.node.inputs[0]), y = e.shape(call.node.outputs[0]);
+  const auto kernel = view.attr_ints("kernel_shape");
+  if (!x || !y || !kernel || x->size() != kernel->size() + 2) open_sizes(call);
+  Window w = window_of(call, *x, *kernel);
+  const bool counts_padding = view.attr_int("count_include_pad", 0) != 0;
+  if (counts_padding && view.attr_int("ceil_mode", 0) != 0)
+    view.fail(ErrorCode::unsupported, "has no gradient with both ceil_mode and count_include_pad");
+  w.groups = (*x)[1];
+  Shape ones_shape{w.groups, 1};
+  ones_shape.insert(ones_shape.end(), kernel->begin(), kernel->end());
+  const std::string &dy = flow(call), one = e.scalar_like(1, dy);
+  const std::string ones = e.emit("Expand", {one, e.ints(ones_shape)});
+  std::string share;
+  if (counts_padding) {
+    float taps = 1;
+    for (const int64_t size : *kernel) taps *= static_cast<float>(size);
+    share = e.emit("Div", {dy, e.scalar_like(taps, dy)});
+  } else {
+    std::vector<int64_t> pads = w.begins;
+    for (size_t d = 0; d < kernel->size(); ++d) {
+      const int64_t covered =
+          ((*y)[d + 2] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
+      pads.push_back(std::max<int64_t>(0, covered - w.begins[d] - (*x)[d + 2]));
+    }
+    const std::string counts =
+        e.emit("Conv", {e.filled_like(1, call.node.inputs[0]), ones},
+               {ints_attribute("strides", w.strides), ints_attribute("dilations", w.dilations),
+                ints_attribute("pads", pads), int_attribute("group", w.groups)});
+    share = e.emit("Div", {dy, counts});
+  }
+  call.of_inputs[0] = conv_input(e, share, ones, w, *x, *y);
+}
+
+// Of the norm of each window: |x|^(p-1) by the sign of x, over the norm's.
+void lp_pool_gradient(const GradientCall& call, GradientEmitter& e) {
+  const ops::NodeView view = view_of(call);
+  const std::string &input = call.node.inputs[0], &output = call.node.outputs[0];
+  const auto x = e.shape(input), y = e.shape(output);
+  const auto kernel = view.attr_ints("kernel_shape");
+  if (!x || !y || !kernel || x->size() != kernel->size() + 2) open_sizes(call);
+  Window w = window_of(call, *x, *kernel);
+  w.groups = (*x)[1];
+  Shape ones_shape{w.groups, 1};
+  ones_shape.insert(ones_shape.end(), kernel->begin(), kernel->end());
+  const std::string &dy = flow(call), one = e.scalar_like(1, dy);
+  const std::string ones = e.emit("Expand", {one, e.ints(ones_shape)});
+  const auto power = static_cast<float>(view.attr_int("p", 2) - 1);
+  // A window of zeros has no slope: its elements are multiplied by 0 below.
+  const std::string empty = e.emit("Equal", {output, e.scalar_like(0, dy)});
+  const std::string norm = e.emit("Where", {empty, one, output});
+  const std::string over = e.emit("Pow", {norm, e.scalar_like(-power, dy)});
+  const std::string back = conv_input(e, e.emit("Mul", {dy, over}), ones, w, *x, *y);
+  const std::string size = e.emit("Pow", {e.emit("Abs", {input}), e.scalar_like(power, dy)});
+  call.of_inputs[0] = e.emit("Mul", {back, e.emit("Mul", {size, e.emit("Sign", {input})})});
+}
+
+}  // namespace sardonyx::autodiff

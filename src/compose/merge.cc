@@ -1,0 +1,234 @@
+#include "compose/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "base/fail.h"
+#include "compose/extract.h"
+#include "compose/rename.h"
+#include "ir/may_agree.h"
+#include "wire/text_print.h"
+#include "wire/write.h"
+
+namespace sardonyx::compose {
+namespace {
+
+using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+
+FunctionKey key_of(const ir::Function& function) {
+  return {ir::canonical_domain(function.domain), function.name, function.overload};
+}
+
+const ir::ValueInfo* find(const std::vector<ir::ValueInfo>& infos, std::string_view name) {
+  const auto found = std::ranges::find(infos, name, &ir::ValueInfo::name);
+  return found == infos.end() ? nullptr : &*found;
+}
+
+std::string listed(const std::vector<ir::ValueInfo>& infos) {
+  std::string text;
+  for (const ir::ValueInfo& info : infos)
+    text += fmt::format("{}'{}'", text.empty() ? "" : ", ", info.name);
+  return text;
+}
+
+// Functions of one key that say different things.
+std::set<std::string> clashing_functions(const ir::Model& first, const ir::Model& second) {
+  std::map<FunctionKey, const ir::Function*> known;
+  for (const ir::Function& function : first.functions) known[key_of(function)] = &function;
+  std::set<std::string> clashes;
+  for (const ir::Function& function : second.functions) {
+    const auto found = known.find(key_of(function));
+    if (found != known.end() &&
+        wire::write_function(*found->second) != wire::write_function(function))
+      clashes.insert(function.name);
+  }
+  return clashes;
+}
+
+void add_prefix(ir::Model& model, const std::string& prefix, const std::set<std::string>& clashes) {
+  if (prefix.empty()) return;
+  rename(model, prefixed(model, prefix, clashes));
+  model.graph->name = prefix + model.graph->name;
+}
+
+class Merging {
+ public:
+  Merging(ir::Model first, ir::Model second, const MergeOptions& options)
+      : first_(std::move(first)), second_(std::move(second)), options_(options) {}
+
+  ir::Model run() {
+    if (!first_.graph || !second_.graph)
+      fail(ErrorCode::invalid_model, "both models must have a graph");
+    if (!first_.training_info.empty() || !second_.training_info.empty())
+      fail(ErrorCode::unsupported, "models with training information cannot be merged");
+    for (const auto& [output, input] : options_.connections) require_connectable(output, input);
+    const std::set<std::string> clashes = clashing_functions(first_, second_);
+    if (!clashes.empty() && options_.first_prefix.empty() && options_.second_prefix.empty())
+      fail(ErrorCode::bad_input,
+           "both models define function '{}', in different ways; a prefix keeps them apart",
+           *clashes.begin());
+    add_prefix(first_, options_.first_prefix, clashes);
+    add_prefix(second_, options_.second_prefix, clashes);
+    connect();
+    require_distinct();
+    merge_imports();
+    merge_graphs();
+    merge_functions();
+    merge_header();
+    if (!options_.outputs.empty()) choose_outputs();
+    return std::move(first_);
+  }
+
+ private:
+  void require_connectable(const std::string& output, const std::string& input) const {
+    const ir::ValueInfo* from = find(first_.graph->outputs, output);
+    const ir::ValueInfo* to = find(second_.graph->inputs, input);
+    if (from == nullptr)
+      fail(ErrorCode::bad_input, "the first model has no output '{}'; it has {}", output,
+           listed(first_.graph->outputs));
+    if (to == nullptr)
+      fail(ErrorCode::bad_input, "the second model has no input '{}'; it has {}", input,
+           listed(second_.graph->inputs));
+    if (from->type && to->type && !ir::may_agree(*from->type, *to->type))
+      fail(ErrorCode::bad_input, "output '{}' is {} and cannot feed input '{}', which is {}",
+           output, wire::print(*from->type), input, wire::print(*to->type));
+  }
+
+  // Inputs of the second model that are fed take the name of what feeds them.
+  void connect() {
+    std::map<std::string, std::string> fed;
+    for (const auto& [output, input] : options_.connections) {
+      const std::string name = options_.second_prefix + input;
+      if (!fed.try_emplace(name, options_.first_prefix + output).second)
+        fail(ErrorCode::bad_input, "input '{}' is fed twice", input);
+      used_outputs_.insert(options_.first_prefix + output);
+    }
+    ir::Graph& graph = *second_.graph;
+    std::erase_if(graph.inputs, [&](const ir::ValueInfo& i) { return fed.contains(i.name); });
+    std::erase_if(graph.initializers,
+                  [&](const ir::TensorProto& t) { return fed.contains(t.name); });
+    for (const auto& [input, output] : fed) {
+      const bool is_first = connected_.insert(output).second;
+      if (!is_first) {
+        alias(input, output);
+      } else if (input != output) {
+        const std::set<std::string> names = value_names(second_);
+        if (names.contains(output))
+          fail(ErrorCode::bad_input,
+               "the second model has a value '{}' of its own; give it another name with a prefix",
+               output);
+        Renaming renaming;
+        if (names.contains(input)) renaming.values[input] = output;
+        rename(second_, renaming);
+      }
+    }
+  }
+
+  // `input` is one more name of `output`: an Identity makes it.
+  void alias(const std::string& input, const std::string& output) {
+    ir::Node identity;
+    identity.op_type = "Identity";
+    identity.inputs = {output};
+    identity.outputs = {input};
+    second_.graph->nodes.insert(second_.graph->nodes.begin(), std::move(identity));
+  }
+
+  void require_distinct() const {
+    std::set<std::string> mine = value_names(first_);
+    for (const std::string& name : value_names(second_)) {
+      if (mine.contains(name) && !connected_.contains(name))
+        fail(ErrorCode::bad_input,
+             "both models have a value '{}'; a prefix keeps them apart (--prefix1, --prefix2)",
+             name);
+    }
+  }
+
+  void merge_imports() {
+    for (const ir::OperatorSetId& import : second_.opset_imports) {
+      const int64_t version = ir::imported_version(first_.opset_imports, import.domain);
+      if (version == 0) {
+        first_.opset_imports.push_back(import);
+      } else if (version != import.version) {
+        fail(ErrorCode::bad_input,
+             "the first model imports version {} of domain '{}', the second {}; convert one of "
+             "them first",
+             version, import.domain.empty() ? "ai.onnx" : import.domain, import.version);
+      }
+    }
+  }
+
+  void merge_graphs() {
+    ir::Graph &a = *first_.graph, &b = *second_.graph;
+    const auto append = [](auto& to, auto& from) {
+      to.insert(to.end(), std::make_move_iterator(from.begin()),
+                std::make_move_iterator(from.end()));
+    };
+    // What is no output any more keeps its type.
+    for (const ir::ValueInfo& output : a.outputs) {
+      if (used_outputs_.contains(output.name) && output.type && !find(a.inputs, output.name))
+        a.value_info.push_back(output);
+    }
+    std::erase_if(a.outputs,
+                  [&](const ir::ValueInfo& output) { return used_outputs_.contains(output.name); });
+    a.name = a.name == b.name ? a.name : fmt::format("{}_{}", a.name, b.name);
+    append(a.nodes, b.nodes);
+    append(a.inputs, b.inputs);
+    append(a.outputs, b.outputs);
+    append(a.initializers, b.initializers);
+    append(a.sparse_initializers, b.sparse_initializers);
+    append(a.value_info, b.value_info);
+    append(a.quantization_annotation, b.quantization_annotation);
+    add_entries(a.metadata_props, b.metadata_props);
+    if (a.doc_string.empty()) a.doc_string = b.doc_string;
+  }
+
+  void merge_functions() {
+    std::set<FunctionKey> known;
+    for (const ir::Function& function : first_.functions) known.insert(key_of(function));
+    std::vector<ir::Function> added;
+    for (ir::Function& function : second_.functions) {
+      if (!known.contains(key_of(function))) added.push_back(std::move(function));
+    }
+    for (ir::Function& function : added) first_.functions.push_back(std::move(function));
+  }
+
+  // Of two values for a key the first model's stays.
+  static void add_entries(std::vector<ir::StringEntry>& to,
+                          const std::vector<ir::StringEntry>& from) {
+    for (const ir::StringEntry& entry : from) {
+      if (std::ranges::find(to, entry.key, &ir::StringEntry::key) == to.end()) to.push_back(entry);
+    }
+  }
+
+  void merge_header() {
+    if (first_.ir_version && second_.ir_version)
+      first_.ir_version = std::max(*first_.ir_version, *second_.ir_version);
+    add_entries(first_.metadata_props, second_.metadata_props);
+    for (ir::DeviceConfiguration& configuration : second_.configuration) {
+      if (std::ranges::find(first_.configuration, configuration.name,
+                            &ir::DeviceConfiguration::name) == first_.configuration.end())
+        first_.configuration.push_back(std::move(configuration));
+    }
+  }
+
+  void choose_outputs() {
+    std::vector<std::string> inputs;
+    for (const ir::ValueInfo& input : first_.graph->inputs) inputs.push_back(input.name);
+    first_ = extract(first_, inputs, options_.outputs);
+  }
+
+  ir::Model first_, second_;
+  const MergeOptions& options_;
+  std::set<std::string> used_outputs_, connected_;
+};
+
+}  // namespace
+
+ir::Model merge(ir::Model first, ir::Model second, const MergeOptions& options) {
+  return Merging(std::move(first), std::move(second), options).run();
+}
+
+}  // namespace sardonyx::compose

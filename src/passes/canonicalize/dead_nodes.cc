@@ -1,0 +1,55 @@
+#include "passes/canonicalize/dead_nodes.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "infer/infer.h"
+#include "ir/walk.h"
+#include "ops/custom.h"
+#include "schema/schema.h"
+
+namespace sardonyx::passes {
+namespace {
+
+bool ends_in_list(const ir::Node& node) {
+  const schema::Signature* signature =
+      node.custom ? ops::custom_signature(node) : schema::newest(node.domain, node.op_type);
+  return signature != nullptr && !signature->outputs.empty() &&
+         signature->outputs.back().option == schema::FormalOption::variadic;
+}
+
+}  // namespace
+
+bool remove_dead_nodes(ir::Graph& graph) {
+  std::unordered_set<std::string> used;
+  for (const auto& output : graph.outputs) used.insert(output.name);
+  std::vector<ir::Node> kept;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const bool needed =
+        std::any_of(node->outputs.begin(), node->outputs.end(),
+                    [&](const std::string& name) { return !name.empty() && used.contains(name); });
+    if (!needed) continue;
+    for (std::string& name : node->outputs) {
+      if (!used.contains(name) && &name != &node->outputs.front())
+        name.clear();  // optional outputs nobody reads
+    }
+    // How many a list of outputs has may mean something: Split shares out by it.
+    while (!ends_in_list(*node) && node->outputs.size() > 1 && node->outputs.back().empty())
+      node->outputs.pop_back();
+    for (const std::string& name : node->inputs) used.insert(name);
+    ir::for_each_subgraph(*node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
+      for (const std::string& name : infer::captured_names(inner)) used.insert(name);
+    });
+    kept.push_back(std::move(*node));
+  }
+  std::reverse(kept.begin(), kept.end());
+  const bool changed = kept.size() != graph.nodes.size();
+  graph.nodes = std::move(kept);
+  std::erase_if(graph.initializers,
+                [&](const ir::TensorProto& t) { return !used.contains(t.name); });
+  return changed;
+}
+
+}  // namespace sardonyx::passes

@@ -1,0 +1,245 @@
+#include "passes/fusion/elementwise.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "infer/infer.h"
+#include "ops/families/elementwise.h"
+#include "ops/upgrade_context.h"
+
+namespace sardonyx::passes {
+namespace {
+
+using kernels::RegionExtent;
+using kernels::RegionOperand;
+using kernels::RegionProgram;
+using kernels::RegionStep;
+using Kind = RegionOperand::Kind;
+
+constexpr size_t most_steps = 64;
+
+// Grows a region from its last node back.
+class Region {
+ public:
+  Region(GraphIndex& index, size_t last) : index_(index), last_(last) {}
+
+  bool form() {
+    const auto step = step_of(last_);
+    if (!step || continues(last_)) return false;
+    RegionOperand result;
+    if (!add(last_, *step, result) || program_.steps.size() < 2) return false;
+    program_.steps.back().to = {Kind::output, 0};
+    if (!kernels::bind_region(program_)) return false;
+    replace();
+    return true;
+  }
+
+ private:
+  // The arithmetic of node i, where it can be part of a region.
+  std::optional<RegionStep> step_of(size_t i) const {
+    const ir::Node& node = index_.node(i);
+    if (!node.domain.empty() || node.outputs.size() != 1 || node.inputs.empty() ||
+        index_.constant(node.outputs[0]) != nullptr)
+      return std::nullopt;
+    if (node.op_type == "QuantizeLinear") return i == last_ ? to_bytes(node) : std::nullopt;
+    if (!index_.is_float32(node.outputs[0])) return std::nullopt;
+    if (node.op_type == "DequantizeLinear") return from_bytes(node);
+    if (node.op_type == "Clip") return clip_step(node);
+    if (node.inputs.size() > 2) return std::nullopt;
+    bool any_whole = false;
+    for (const std::string& input : node.inputs) {
+      const auto extent = extent_of(input, node.outputs[0]);
+      if (!extent) return std::nullopt;
+      any_whole = any_whole || *extent == RegionExtent::whole;
+    }
+    if (!any_whole) return std::nullopt;
+    const infer::Binding binding = infer::bind_node(node);
+    return ops::region_step(ops::NodeView(node, binding.signature));
+  }
+
+  std::optional<RegionStep> clip_step(const ir::Node& node) const {
+    constexpr double all = std::numeric_limits<double>::infinity();
+    RegionStep step;
+    step.unary = kernels::UnaryOp::clamp;
+    step.params = {-all, all};
+    for (size_t k = 1; k < node.inputs.size(); ++k) {
+      if (node.inputs[k].empty()) continue;
+      const auto bound = index_.scalar(node.inputs[k]);
+      if (!bound) return std::nullopt;
+      (k == 1 ? step.params.alpha : step.params.beta) = *bound;
+    }
+    return extent_of(node.inputs[0], node.outputs[0]) == RegionExtent::whole ? std::optional(step)
+                                                                             : std::nullopt;
+  }
+
+  std::optional<RegionStep> from_bytes(const ir::Node& node) const {
+    return byte_step(node, RegionStep::Kind::from_bytes, node.inputs[0]);
+  }
+  std::optional<RegionStep> to_bytes(const ir::Node& node) const {
+    if (!index_.is_float32(node.inputs[0])) return std::nullopt;
+    return byte_step(node, RegionStep::Kind::to_bytes, node.outputs[0]);
+  }
+  // QuantizeLinear or DequantizeLinear by one constant scale and zero point.
+  std::optional<RegionStep> byte_step(const ir::Node& node, RegionStep::Kind kind,
+                                      const std::string& bytes) const {
+    static constexpr std::string_view meant[] = {"axis", "saturate", "output_dtype"};
+    for (const ir::Attribute& a : node.attributes) {
+      if (std::ranges::find(meant, a.name) == std::end(meant) && a.i.value_or(0) != 0)
+        return std::nullopt;
+    }
+    if (node.inputs.size() < 2 || !index_.is_float32(node.inputs[1]) || is_single(bytes) ||
+        !index_.same_shape(node.inputs[0], node.outputs[0]))
+      return std::nullopt;
+    const auto scale = index_.scalar(node.inputs[1]);
+    const ElementType type = index_.known(bytes)->type.element;
+    if (!scale || (type != ElementType::uint8 && type != ElementType::int8)) return std::nullopt;
+    RegionStep step;
+    step.kind = kind;
+    step.bytes = {type, static_cast<float>(*scale), 0};
+    if (node.inputs.size() < 3 || node.inputs[2].empty()) return step;
+    const auto zero = index_.byte(node.inputs[2]);
+    if (!zero || index_.known(node.inputs[2])->type.element != type) return std::nullopt;
+    step.bytes.zero = *zero;
+    return step;
+  }
+
+  // How a float32 value goes with one of the shape of `output`.
+  std::optional<RegionExtent> extent_of(const std::string& value, const std::string& output) const {
+    const infer::Known* known = index_.known(value);
+    if (known == nullptr || !known->type.shape || !index_.is_float32(value)) return std::nullopt;
+    if (is_single(value)) return RegionExtent::single;
+    if (index_.same_shape(value, output)) return RegionExtent::whole;
+    constexpr int64_t shortest_row = 64;  // a call for each row must pay
+    const infer::Known* made = index_.known(output);
+    if (made == nullptr || !made->type.shape) return std::nullopt;
+    const auto& dims = *known->type.shape;
+    const auto& full = *made->type.shape;
+    const auto length = dims.empty() ? std::nullopt : dims.back().value();
+    const bool row =
+        length && *length >= shortest_row && dims.size() <= full.size() &&
+        dims.back() == full.back() &&
+        std::all_of(dims.begin(), dims.end() - 1, [](const ir::Dim& dim) { return dim == 1; });
+    return row ? std::optional(RegionExtent::row) : std::nullopt;
+  }
+
+  // Inputs that are not part of the step itself.
+  static size_t operand_count(const ir::Node& node) {
+    static constexpr std::string_view single[] = {"Clip", "QuantizeLinear", "DequantizeLinear"};
+    return std::ranges::find(single, node.op_type) != std::end(single) ? 1 : node.inputs.size();
+  }
+
+  bool is_single(const std::string& value) const {
+    const infer::Known* known = index_.known(value);
+    return known && known->type.element_count() && *known->type.element_count() == 1;
+  }
+
+  // Whether the one user of node i would take it into its own region.
+  bool continues(size_t i) const {
+    if (index_.node(i).op_type == "QuantizeLinear") return false;
+    const std::string& value = index_.node(i).outputs[0];
+    const size_t user = index_.only_user(value);
+    return user != index_.size() && Region(index_, user).step_of(user).has_value() &&
+           extent_of(value, index_.node(user).outputs[0]) == RegionExtent::whole;
+  }
+
+  // Emits node i after what it needs; `result` says where its value is then.
+  bool add(size_t i, RegionStep step, RegionOperand& result) {
+    ++started_;
+    const ir::Node& node = index_.node(i);
+    RegionOperand operands[2];
+    for (size_t k = 0; k < operand_count(node); ++k) {
+      if (!operand(node.inputs[k], node.outputs[0], operands[k])) return false;
+    }
+    step.a = operands[0];
+    step.b = operands[1];
+    for (size_t k = 0; k < operand_count(node); ++k) {
+      if (operands[k].kind == Kind::tile) free_[static_cast<size_t>(operands[k].index)] = true;
+    }
+    const auto tile = std::ranges::find(free_, true);
+    if (tile == std::end(free_)) return false;
+    *tile = false;
+    result = step.to = {Kind::tile, static_cast<int>(tile - std::begin(free_))};
+    program_.steps.push_back(step);
+    return true;
+  }
+
+  bool operand(const std::string& value, const std::string& output, RegionOperand& to) {
+    const size_t maker = index_.producer_index(value);
+    const bool room = started_ < most_steps && inputs_.size() + 2 < RegionProgram::max_inputs;
+    // A row that is computed is so once, not for each row of the region.
+    if (room && maker != index_.size() && extent_of(value, output) == RegionExtent::whole &&
+        belongs_here(maker)) {
+      if (const auto step = step_of(maker)) return add(maker, *step, to);
+    }
+    const auto found = std::ranges::find(inputs_, value);
+    to = {Kind::input, static_cast<int>(found - inputs_.begin())};
+    if (found != inputs_.end()) return true;
+    inputs_.push_back(value);
+    program_.extents.push_back(extent_of(value, output).value_or(RegionExtent::whole));
+    return inputs_.size() <= RegionProgram::max_inputs;
+  }
+
+  // Whether what an operand's maker does is done here: nobody else reads it, or it turns bytes into
+  // floats, which each reader does by itself: there is less to read.
+  bool belongs_here(size_t maker) const {
+    const ir::Node& node = index_.node(maker);
+    return is_op(&node, "DequantizeLinear") || index_.only_user(node.outputs[0]) != index_.size();
+  }
+
+  static int64_t number_of(const RegionStep& step) {
+    switch (step.kind) {
+      case RegionStep::Kind::unary: return static_cast<int64_t>(step.unary);
+      case RegionStep::Kind::binary: return static_cast<int64_t>(step.binary);
+      default: return static_cast<int64_t>(step.bytes.type);
+    }
+  }
+
+  void replace() {
+    std::vector<int64_t> code, extents;
+    ir::Attribute params;
+    params.name = "params";
+    params.kind = ir::AttributeKind::floats;
+    for (const RegionStep& s : program_.steps) {
+      code.insert(code.end(), {static_cast<int64_t>(s.kind), number_of(s)});
+      for (const RegionOperand& o : {s.a, s.b, s.to}) {
+        code.insert(code.end(), {static_cast<int64_t>(o.kind), o.index});
+      }
+      const bool bytes =
+          s.kind == RegionStep::Kind::from_bytes || s.kind == RegionStep::Kind::to_bytes;
+      params.floats.push_back(bytes ? s.bytes.scale : static_cast<float>(s.params.alpha));
+      params.floats.push_back(bytes ? static_cast<float>(s.bytes.zero)
+                                    : static_cast<float>(s.params.beta));
+    }
+    for (const RegionExtent extent : program_.extents) {
+      extents.push_back(static_cast<int64_t>(extent));
+    }
+    ir::Node fused;
+    fused.domain = "sardonyx";
+    fused.op_type = "Region";
+    fused.name = index_.node(last_).name;
+    fused.inputs = inputs_;
+    fused.outputs = index_.node(last_).outputs;
+    fused.attributes = {ops::ints_attribute("program", code),
+                        ops::ints_attribute("extents", extents), params};
+    index_.replace(last_, std::move(fused));
+  }
+
+  GraphIndex& index_;
+  size_t last_;
+  RegionProgram program_;
+  std::vector<std::string> inputs_;
+  size_t started_ = 0;
+  bool free_[RegionProgram::max_tiles] = {true, true, true, true, true, true};
+};
+
+}  // namespace
+
+void fuse_elementwise(GraphIndex& index) {
+  for (size_t i = index.size(); i-- > 0;) {
+    if (!index.is_dead(i)) Region(index, i).form();
+  }
+}
+
+}  // namespace sardonyx::passes

@@ -1,0 +1,115 @@
+#include "passes/layout/layout.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "passes/layout/layout_walk.h"
+
+namespace sardonyx::passes {
+namespace {
+
+// One input, one output of its shape; other inputs are scalars.
+const std::set<std::string_view> unary_operators{
+    "Abs",   "Celu",     "Ceil",      "Clip",        "Elu",      "Erf",       "Exp",
+    "Floor", "Gelu",     "HardSwish", "HardSigmoid", "Identity", "LeakyRelu", "Log",
+    "Mish",  "Neg",      "Relu",      "Reciprocal",  "Round",    "Selu",      "Sigmoid",
+    "Sign",  "Softplus", "Softsign",  "Sqrt",        "Swish",    "Tanh",      "ThresholdedRelu"};
+// Inputs broadcast against each other.
+const std::set<std::string_view> broadcasting_operators{"Add", "Div", "Max",   "Mean", "Min",
+                                                        "Mul", "Pow", "PRelu", "Sub",  "Sum"};
+const std::set<std::string_view> reductions{
+    "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare"};
+}  // namespace
+
+bool LayoutWalk::run() {
+  find_wanted();
+  bool changed = false;
+  std::vector<ir::Node> nodes = std::move(graph_.nodes);
+  graph_.nodes.clear();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    ir::Node& node = nodes[i];
+    if (size_t used = shuffle(nodes, i); used > 0) {
+      i += used - 1;
+      changed = true;
+    } else if (convert(node)) {
+      changed = true;
+    } else {
+      keep(std::move(node));
+    }
+  }
+  for (const ir::ValueInfo& output : graph_.outputs) need_first(output.name);
+  return changed;
+}
+
+bool LayoutWalk::wants_last(const ir::Node& node) const {
+  const std::string& op = node.op_type;
+  if (op == "QLinearConv" || op == "Transpose") return true;
+  if (op == "Conv") {
+    const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
+    if (w != nullptr && w->rank() > 1 && w->shape()[1] != 1) return true;
+  }
+  if (op == "ConvTranspose" && transposed_weights(node) != nullptr) return true;
+  return std::ranges::any_of(node.outputs,
+                             [&](const std::string& y) { return wanted_last_.contains(y); });
+}
+
+void LayoutWalk::find_wanted() {
+  for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+    if (wants_last(*node)) wanted_last_.insert(node->inputs.begin(), node->inputs.end());
+  }
+}
+
+bool LayoutWalk::convert(ir::Node& node) {
+  if (node.inputs.empty() || node.outputs.empty()) return false;
+  const std::string& op = node.op_type;
+  const bool standard = node.domain.empty();
+  if (op == "Conv" && (standard || node.domain == "sardonyx")) return conv(node);
+  if (op == "ConvTranspose" && (standard || node.domain == "sardonyx")) return conv_transpose(node);
+  if (op == "QLinearConv" && standard) return conv_bytes(node);
+  if (op == "Region" && node.domain == "sardonyx") return is_any_last(node) && region(node);
+  if (!standard) return false;
+  if (op == "Transpose") return turned(node);
+  if (!is_any_last(node)) return false;
+  if (unary_operators.contains(op)) return unary(node);
+  if (op == "QuantizeLinear" || op == "DequantizeLinear") return scaling(node);
+  if (broadcasting_operators.contains(op)) return broadcasting(node);
+  if (!is_image(node.inputs[0])) return false;
+  if (op == "MaxPool" || op == "AveragePool") return pool(node);
+  if (op == "GlobalAveragePool") return global_pool(node, "ReduceMean");
+  if (op == "GlobalMaxPool") return global_pool(node, "ReduceMax");
+  if (op == "LRN") return is_float_image(node.inputs[0]) && internal(node);
+  if (op == "InstanceNormalization" || op == "GroupNormalization")
+    return is_float_image(node.inputs[0]) && internal(node);
+  if (op == "BatchNormalization")
+    return is_float_image(node.inputs[0]) && batch_normalization(node);
+  if (op == "Concat") return concat(node);
+  if (op == "Split" || op == "Softmax" || op == "LogSoftmax") return along_axis(node);
+  if (op == "Slice") return slice(node);
+  if (op == "Pad") return pad(node);
+  if (op == "Resize") return resize(node);
+  if (op == "SpaceToDepth") return internal(node);
+  if (op == "DepthToSpace") return depth_to_space(node);
+  if (reductions.contains(op)) return reduction(node);
+  return false;
+}
+
+std::vector<int64_t> to_channels_last(int64_t rank) {
+  std::vector<int64_t> perm{0};
+  for (int64_t i = 2; i < rank; ++i) perm.push_back(i);
+  perm.push_back(1);
+  return perm;
+}
+
+std::vector<int64_t> to_channels_first(int64_t rank) {
+  std::vector<int64_t> perm{0, rank - 1};
+  for (int64_t i = 1; i + 1 < rank; ++i) perm.push_back(i);
+  return perm;
+}
+
+bool convert_to_nhwc(ir::Graph& graph, const infer::Scope& scope) {
+  return LayoutWalk(graph, scope).run();
+}
+
+}  // namespace sardonyx::passes

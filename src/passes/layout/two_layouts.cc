@@ -1,0 +1,146 @@
+#include "passes/layout/two_layouts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/origin.h"
+#include "ir/tensor.h"
+#include "ir/walk.h"
+#include "ops/upgrade_context.h"
+#include "passes/layout/layout.h"
+
+namespace sardonyx::passes {
+namespace {
+
+// What the graphs in a node read of the graph around them.
+template <class F>
+void for_captured(const ir::Node& node, F&& f) {
+  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
+    for (const std::string& name : infer::captured_names(graph)) f(name);
+  });
+}
+
+bool is_byte(ElementType type) { return type == ElementType::int8 || type == ElementType::uint8; }
+
+}  // namespace
+
+TwoLayouts::TwoLayouts(ir::Graph& graph, const infer::Scope& scope) : graph_(graph), scope_(scope) {
+  const auto use = [&](const std::string& name) { ++uses_[name]; };
+  for (const ir::Node& node : graph_.nodes) {
+    for (const std::string& input : node.inputs) use(input);
+    for_captured(node, use);
+  }
+  for (const ir::ValueInfo& output : graph_.outputs) use(output.name);
+}
+
+const ir::Dims* TwoLayouts::shape_of(const std::string& value) const {
+  const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
+  return known && known->type.is_tensor() && known->type.shape ? &*known->type.shape : nullptr;
+}
+
+int64_t TwoLayouts::rank_of(const std::string& value) const {
+  const auto* shape = shape_of(value);
+  return shape ? static_cast<int64_t>(shape->size()) : -1;
+}
+
+bool TwoLayouts::is_image(const std::string& value) const {
+  const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
+  const int64_t rank = rank_of(value);
+  return known && (known->type.element == ElementType::float32 || is_byte(known->type.element)) &&
+         rank >= 3 && rank <= 5;
+}
+
+bool TwoLayouts::is_float_image(const std::string& value) const {
+  return is_image(value) && !is_byte(scope_.find(value)->type.element);
+}
+
+const Tensor* TwoLayouts::constant(const std::string& value) const {
+  const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
+  return known ? known->constant.get() : nullptr;
+}
+
+std::optional<std::vector<int64_t>> TwoLayouts::integers(const std::string& value) const {
+  const Tensor* tensor = constant(value);
+  if (tensor == nullptr || tensor->element_type() != ElementType::int64) return std::nullopt;
+  const Tensor held = ir::aligned(*tensor);
+  const auto list = held.elements<int64_t>();
+  return std::vector<int64_t>(list.begin(), list.end());
+}
+
+bool TwoLayouts::is_any_last(const ir::Node& node) const {
+  return std::ranges::any_of(node.inputs, [&](const std::string& i) { return is_last(i); });
+}
+
+int TwoLayouts::uses(const std::string& value) const {
+  const auto found = uses_.find(value);
+  return found == uses_.end() ? 0 : found->second;
+}
+
+std::string TwoLayouts::new_name(std::string_view value, std::string_view mark) {
+  for (;;) {
+    std::string name = fmt::format("{}__{}_{}", value, mark, counter_++);
+    if (scope_.find(name) == nullptr) return name;
+  }
+}
+
+void TwoLayouts::transpose(const std::string& from, std::string to, std::vector<int64_t> perm) {
+  ir::Node node;
+  node.op_type = "Transpose";
+  node.name = to;
+  node.origin = "from layout";
+  node.is_helper = true;
+  node.inputs = {from};
+  node.outputs = {std::move(to)};
+  node.attributes = {ops::ints_attribute("perm", std::move(perm))};
+  graph_.nodes.push_back(std::move(node));
+}
+
+void TwoLayouts::need_first(const std::string& value) {
+  if (only_last_.erase(value) == 0) return;
+  transpose(last_.at(value), value, to_channels_first(rank_of(value)));
+}
+
+std::string TwoLayouts::as_last(const std::string& value) {
+  if (const auto found = last_.find(value); found != last_.end()) return found->second;
+  if (const Tensor* tensor = constant(value); tensor && tensor->size() == 1) return value;
+  std::string twin = new_name(value, "last");
+  transpose(value, twin, to_channels_last(rank_of(value)));
+  last_[value] = twin;
+  return twin;
+}
+
+void TwoLayouts::make_last(std::string& output) {
+  if (output.empty()) return;
+  std::string twin = new_name(output, "last");
+  last_[output] = twin;
+  only_last_.insert(output);
+  output = std::move(twin);
+}
+
+std::string TwoLayouts::add_constant(const Tensor& tensor, std::string_view hint) {
+  std::string name = new_name(hint, "layout");
+  graph_.initializers.push_back(ir::to_proto(tensor, name));
+  return name;
+}
+
+std::string TwoLayouts::add_integers(const std::vector<int64_t>& values, std::string_view hint) {
+  Tensor tensor(ElementType::int64, {static_cast<int64_t>(values.size())});
+  std::ranges::copy(values, tensor.mutable_elements<int64_t>().begin());
+  return add_constant(tensor, hint);
+}
+
+void TwoLayouts::emit(ir::Node node) {
+  if (node.name.empty()) ir::keep_source(node);
+  for (std::string& output : node.outputs) make_last(output);
+  graph_.nodes.push_back(std::move(node));
+}
+
+void TwoLayouts::keep(ir::Node node) {
+  for (const std::string& input : node.inputs) need_first(input);
+  for_captured(node, [&](const std::string& name) { need_first(name); });
+  graph_.nodes.push_back(std::move(node));
+}
+
+}  // namespace sardonyx::passes

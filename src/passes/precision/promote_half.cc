@@ -1,0 +1,236 @@
+#include "passes/precision/promote_half.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "ir/origin.h"
+#include "ir/tensor.h"
+#include "kernels/convert/cast.h"
+#include "ops/upgrade_context.h"
+
+namespace sardonyx::passes {
+namespace {
+
+bool is_half(ElementType type) {
+  return type == ElementType::float16 || type == ElementType::bfloat16;
+}
+
+// Operators that compute in float32 and mean the same whatever float they are given.
+bool computes(const ir::Node& node) {
+  static const std::unordered_set<std::string_view> kinds = {"Abs",
+                                                             "Add",
+                                                             "Attention",
+                                                             "AveragePool",
+                                                             "BatchNormalization",
+                                                             "Clip",
+                                                             "Conv",
+                                                             "ConvTranspose",
+                                                             "Cos",
+                                                             "Div",
+                                                             "Elu",
+                                                             "Erf",
+                                                             "Exp",
+                                                             "GRU",
+                                                             "Gelu",
+                                                             "Gemm",
+                                                             "GlobalAveragePool",
+                                                             "GlobalMaxPool",
+                                                             "GroupNormalization",
+                                                             "HardSigmoid",
+                                                             "HardSwish",
+                                                             "InstanceNormalization",
+                                                             "LRN",
+                                                             "LSTM",
+                                                             "LayerNormalization",
+                                                             "LeakyRelu",
+                                                             "Log",
+                                                             "LogSoftmax",
+                                                             "MatMul",
+                                                             "Max",
+                                                             "MaxPool",
+                                                             "Min",
+                                                             "Mul",
+                                                             "Neg",
+                                                             "PRelu",
+                                                             "Pow",
+                                                             "RMSNormalization",
+                                                             "RNN",
+                                                             "Reciprocal",
+                                                             "ReduceL2",
+                                                             "ReduceMax",
+                                                             "ReduceMean",
+                                                             "ReduceMin",
+                                                             "ReduceSum",
+                                                             "ReduceSumSquare",
+                                                             "Relu",
+                                                             "RotaryEmbedding",
+                                                             "Selu",
+                                                             "Sigmoid",
+                                                             "Sin",
+                                                             "Softmax",
+                                                             "Softplus",
+                                                             "Sqrt",
+                                                             "Sub",
+                                                             "Sum",
+                                                             "Swish",
+                                                             "Tanh"};
+  return node.domain.empty() && kinds.contains(node.op_type);
+}
+
+// Operators that move elements, or add up a few: they follow what they are given.
+bool moves(const ir::Node& node) {
+  static const std::unordered_set<std::string_view> kinds = {
+      "Concat",  "DepthToSpace", "Expand",    "Flatten", "Gather",       "Identity",
+      "Pad",     "Reshape",      "Resize",    "Slice",   "SpaceToDepth", "Split",
+      "Squeeze", "Transpose",    "Unsqueeze", "Where"};
+  return node.domain.empty() && kinds.contains(node.op_type);
+}
+
+// The product operators' kernels pack constant weights of any float type.
+bool packs_weights(const ir::Node& node) {
+  return node.domain.empty() &&
+         (node.op_type == "Conv" || node.op_type == "Gemm" || node.op_type == "MatMul");
+}
+
+class Promotion {
+ public:
+  Promotion(ir::Graph& graph, const infer::Scope& scope) : graph_(graph), scope_(scope) {}
+
+  bool run() {
+    const auto worth = std::count_if(graph_.nodes.begin(), graph_.nodes.end(),
+                                     [&](const ir::Node& node) { return computes_in_half(node); });
+    if (worth < 2) return false;
+    std::vector<ir::Node> nodes = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (ir::Node& node : nodes) {
+      if (computes_in_half(node) || (moves(node) && all_wide(node))) {
+        rewrite(node);
+      } else {
+        for (const std::string& name : used_by(node)) narrow(name);
+        graph_.nodes.push_back(std::move(node));
+      }
+    }
+    for (const ir::ValueInfo& output : graph_.outputs) narrow(output.name);
+    return true;
+  }
+
+ private:
+  bool half(const std::string& name) const {
+    const infer::Known* known = name.empty() ? nullptr : scope_.find(name);
+    return known && known->type.is_tensor() && is_half(known->type.element);
+  }
+  const Tensor* constant(const std::string& name) const {
+    const infer::Known* known = scope_.find(name);
+    return known ? known->constant.get() : nullptr;
+  }
+
+  bool computes_in_half(const ir::Node& node) const {
+    return computes(node) && std::any_of(node.inputs.begin(), node.inputs.end(),
+                                         [&](const std::string& name) { return half(name); });
+  }
+
+  // Every half input is there as float32 already or is a constant, and one at least is no constant.
+  bool all_wide(const ir::Node& node) const {
+    bool any = false;
+    for (const std::string& name : node.inputs) {
+      if (!half(name)) continue;
+      const bool is_wide = made_wide_.contains(name);
+      if (!is_wide && constant(name) == nullptr) return false;
+      any |= is_wide;
+    }
+    return any;
+  }
+
+  static std::vector<std::string> used_by(const ir::Node& node) {
+    std::vector<std::string> names = node.inputs;
+    for (const ir::Attribute& attribute : node.attributes) {
+      const auto add = [&](const ir::Graph& inner) {
+        for (const std::string& name : infer::captured_names(inner)) names.push_back(name);
+      };
+      if (attribute.g) add(*attribute.g);
+      for (const auto& inner : attribute.graphs) add(*inner);
+    }
+    return names;
+  }
+
+  std::string fresh(const std::string& name) {
+    std::string made = name + "/wide";
+    while (scope_.find(made) != nullptr || !taken_.insert(made).second) made += "_";
+    return made;
+  }
+
+  void rewrite(ir::Node& node) {
+    if (node.name.empty()) ir::keep_source(node);
+    const bool keeps_weights = packs_weights(node) && node.inputs.size() > 1 &&
+                               half(node.inputs[1]) && constant(node.inputs[1]) != nullptr;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (half(node.inputs[i]) && !(keeps_weights && i == 1)) node.inputs[i] = wide(node.inputs[i]);
+    }
+    if (keeps_weights) node.domain = "sardonyx";  // where the types of inputs may differ
+    std::vector<std::pair<std::string, std::string>> changed;
+    for (std::string& output : node.outputs) {
+      if (!half(output)) continue;
+      changed.emplace_back(output, fresh(output));
+      output = changed.back().second;
+    }
+    graph_.nodes.push_back(std::move(node));
+    for (auto& [old, now] : changed) {
+      made_wide_.insert(old);
+      wide_.emplace(old, std::move(now));
+    }
+  }
+
+  // The name of a half value's float32 twin, made here where there is none.
+  std::string wide(const std::string& name) {
+    if (const auto found = wide_.find(name); found != wide_.end()) return found->second;
+    const std::string now = fresh(name);
+    if (const Tensor* value = constant(name)) {
+      const Tensor held = ir::aligned(*value);
+      Tensor floats(ElementType::float32, held.shape());
+      ThreadPool alone(1);
+      kernels::cast(held.element_type(), ElementType::float32, held.data(), floats.mutable_data(),
+                    held.size(), {}, alone);
+      graph_.initializers.push_back(ir::to_proto(floats, now));
+    } else {
+      graph_.nodes.push_back(cast(name, now, ElementType::float32));
+    }
+    wide_.emplace(name, now);
+    return now;
+  }
+
+  // Makes the half value itself, where only its twin was made so far.
+  void narrow(const std::string& name) {
+    if (!made_wide_.contains(name) || !narrowed_.insert(name).second) return;
+    graph_.nodes.push_back(cast(wide_.at(name), name, scope_.find(name)->type.element));
+  }
+
+  static ir::Node cast(const std::string& from, const std::string& to, ElementType type) {
+    ir::Node node;
+    node.op_type = "Cast";
+    node.name = to;
+    node.origin = "from half precision through float32", node.is_helper = true;
+    node.inputs = {from};
+    node.outputs = {to};
+    node.attributes = {ops::int_attribute("to", static_cast<int64_t>(type))};
+    return node;
+  }
+
+  ir::Graph& graph_;
+  const infer::Scope& scope_;
+  std::unordered_map<std::string, std::string> wide_;
+  std::unordered_set<std::string> made_wide_;  // values that nodes now make as float32 only
+  std::unordered_set<std::string> narrowed_, taken_;
+};
+
+}  // namespace
+
+bool promote_half(ir::Graph& graph, const infer::Scope& scope) {
+  return Promotion(graph, scope).run();
+}
+
+}  // namespace sardonyx::passes

@@ -1,0 +1,106 @@
+#include "passes/quantization/quantized_add.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "ops/families/elementwise.h"
+#include "ops/upgrade_context.h"
+#include "passes/graph_index.h"
+
+namespace sardonyx::passes {
+namespace {
+
+using kernels::RegionProgram;
+using kernels::RegionStep;
+using Kind = RegionStep::Kind;
+
+struct Sum {
+  RegionStep inputs[2];  // by the Region's inputs
+  kernels::ByteScale y;
+  bool relu = false;
+};
+
+// What the program of a Region does, where it is such a sum.
+std::optional<Sum> sum_of(const RegionProgram& program) {
+  const auto& steps = program.steps;
+  const bool relu = steps.size() == 5;
+  if (program.extents.size() != 2 || (steps.size() != 4 && !relu) ||
+      !std::ranges::all_of(program.extents,
+                           [](auto extent) { return extent == kernels::RegionExtent::whole; }))
+    return std::nullopt;
+  const RegionStep &a = steps[0], &b = steps[1], &add = steps[2], &last = steps.back();
+  if (a.kind != Kind::from_bytes || b.kind != Kind::from_bytes || a.a == b.a ||
+      add.kind != Kind::binary || add.binary != kernels::BinaryOp::add ||
+      last.kind != Kind::to_bytes)
+    return std::nullopt;
+  if (relu && (steps[3].kind != Kind::unary || steps[3].unary != kernels::UnaryOp::relu))
+    return std::nullopt;
+  // Others overflow, vanish or are no numbers, each in its own way.
+  for (const RegionStep* step : {&a, &b, &last}) {
+    if (!(step->bytes.scale >= 0x1p-40f && step->bytes.scale <= 0x1p40f)) return std::nullopt;
+  }
+  Sum sum;
+  sum.inputs[a.a.index] = a, sum.inputs[b.a.index] = b;
+  sum.y = last.bytes, sum.relu = relu;
+  return sum;
+}
+
+class Joiner {
+ public:
+  explicit Joiner(GraphIndex& index) : index_(index) {}
+
+  void run() {
+    for (size_t i = 0; i < index_.size(); ++i) {
+      const ir::Node& node = index_.node(i);
+      if (index_.is_dead(i) || !is_internal(node, "Region")) continue;
+      const auto sum = sum_of(ops::region_program(ops::NodeView(node, nullptr)));
+      if (!sum) continue;
+      // Of two convolutions the later one: the other one's images can go before it.
+      const size_t later =
+          index_.producer_index(node.inputs[0]) > index_.producer_index(node.inputs[1]) ? 0 : 1;
+      join(i, *sum, later) || join(i, *sum, 1 - later);
+    }
+  }
+
+ private:
+  // Whether node `i` is a convolution that can add, and rounds to the bytes that `from` reads.
+  bool adds(size_t i, const kernels::ByteScale& from) const {
+    if (i == index_.size()) return false;
+    const ir::Node& node = index_.node(i);
+    const ir::Attribute* group = node.find("group");
+    return is_internal(node, "QLinearConv") && node.inputs.size() <= 9 &&
+           (group == nullptr || group->i.value_or(1) == 1) &&
+           index_.byte(node.inputs[7]) == from.zero;
+  }
+
+  bool join(size_t region, const Sum& sum, size_t side) {
+    const ir::Node& node = index_.node(region);
+    const kernels::ByteScale first = sum.inputs[side].bytes, second = sum.inputs[1 - side].bytes;
+    const size_t conv = index_.producer_index(node.inputs[side]);
+    if (second.type != sum.y.type || !adds(conv, first) ||
+        index_.only_user(node.inputs[side]) != region)
+      return false;
+    ir::Node joined = index_.node(conv);
+    joined.inputs.resize(10);
+    joined.inputs[9] = node.inputs[1 - side];
+    joined.outputs = node.outputs;
+    ir::Attribute scales;
+    scales.name = "sum_scales", scales.kind = ir::AttributeKind::floats;
+    scales.floats = {first.scale, second.scale, sum.y.scale};
+    joined.attributes.push_back(std::move(scales));
+    joined.attributes.push_back(
+        ops::ints_attribute("sum_zeros", {first.zero, second.zero, sum.y.zero}));
+    if (sum.relu) joined.attributes.push_back(ops::int_attribute("relu", 1));
+    const size_t covered[] = {conv};
+    index_.replace(region, std::move(joined), covered);
+    return true;
+  }
+
+  GraphIndex& index_;
+};
+
+}  // namespace
+
+void fuse_quantized_adds(GraphIndex& index) { Joiner(index).run(); }
+
+}  // namespace sardonyx::passes

@@ -1,0 +1,26 @@
+// Names of values in a graph and in those inside it.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/model.h"
+
+namespace sardonyx::passes {
+
+using NewNames = std::unordered_map<std::string, std::string>;  // by the old ones
+
+// The names that graphs inside a graph's nodes give to values.
+std::unordered_set<std::string> defined_inside(const ir::Graph& graph);
+
+// Whether what a node makes depends on what that is called: the numbers of random nodes do.
+bool is_known_by_outputs(const ir::Node& node);
+
+// Renames what a node, and the graphs inside it, read; none of these gives an old or a new name to
+// a value. Graphs that something else shares are copied.
+void rename_uses(ir::Node& node, const NewNames& names);
+// What the nodes of a graph read, and what are its outputs.
+void rename_uses(ir::Graph& graph, const NewNames& names);
+
+}  // namespace sardonyx::passes

@@ -1,0 +1,25 @@
+// The graph of a model that a session begins with.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "ir/model.h"
+#include "session/model.h"
+
+namespace sardonyx {
+
+// Initializers that inputs of the same name give a default to.
+std::set<std::string> defaults_of(const ir::Graph& graph);
+
+// The model's main graph lowered: all operators in their newest version, functions inlined. Inputs
+// with a default are constants, but those of `overridden`. All sizes that the inputs leave open
+// have a name. Throws Error with the node's place.
+ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions& options,
+                        const std::set<std::string>& overridden);
+
+// Throws the first error of the checker's that keeps the model from running, and where it has no
+// graph.
+void refuse_broken(const Model::Implementation& model);
+
+}  // namespace sardonyx
