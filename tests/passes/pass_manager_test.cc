@@ -41,16 +41,16 @@ TEST(Verify, SoundGraphs) {
 
 TEST(Verify, NamesWhatIsBroken) {
   EXPECT_EQ(broken("g (float[2] x) => (float[2] y) { y = Exp(a) a = Neg(x) }"),
-            "Exp 'y' reads 'a' before it is made");
+            "Exp making 'y' reads 'a' before it is made");
   EXPECT_EQ(broken("g (float[2] x) => (float[2] y) { y = Exp(x) y = Neg(x) }"),
-            "Neg 'y' makes 'y', as another node does");
+            "'y' is made by another node before Neg making 'y'");
   EXPECT_EQ(broken("g (float[2] x) => (float[2] y) { a = Exp(x) }"), "nothing makes output 'y'");
   EXPECT_EQ(broken("g (float[2] x) => (float[2] y) { y = sardonyx.Nothing(x) }"),
             "there is no internal operator Nothing");
   EXPECT_EQ(
       broken("g (bool c, float[2] x) => (float[2] y) { y = If(c) <then_branch = t () => (o) "
              "{ o = Neg(later) }, else_branch = e () => (p) { p = Abs(x) }> later = Exp(x) }"),
-      "If 'y' reads 'later' before it is made");
+      "If making 'y' reads 'later' before it is made");
 }
 
 // A graph with bodies is worked on from the inside out, and each pass is told of once.
@@ -68,8 +68,8 @@ TEST(PassManager, TellsOfEachPassOverEachGraph) {
     if (event.changed) seen.push_back(std::string(event.pass) + " of " + std::string(event.place));
   };
   passes::optimize(graph, options);
-  const std::vector<std::string> wanted{"fuse-epilogues of then_branch of If 'y'",
-                                        "remove-no-ops of else_branch of If 'y'",
+  const std::vector<std::string> wanted{"fuse-epilogues of then_branch of If making 'y'",
+                                        "remove-no-ops of else_branch of If making 'y'",
                                         "fold-constants of main graph"};
   EXPECT_EQ(seen, wanted);
 }
