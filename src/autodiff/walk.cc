@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "infer/infer.h"
 #include "ir/instantiate.h"
+#include "ops/traits.h"
 #include "wire/text_parse.h"
 
 namespace sardonyx::autodiff {
@@ -67,13 +68,6 @@ std::vector<ir::Node> pruned(std::vector<ir::Node> nodes, std::unordered_set<std
   }
   std::reverse(kept.begin(), kept.end());
   return kept;
-}
-
-// Whatever is asked for, what these give does not depend on how large their input is.
-bool is_flat(const ir::Node& node) {
-  static const std::unordered_set<std::string_view> flat{"Bernoulli", "EyeLike", "Hardmax",
-                                                         "RandomNormalLike", "RandomUniformLike"};
-  return node.domain.empty() && flat.contains(node.op_type);
 }
 
 bool stops(const schema::Formal* formal) {
@@ -215,7 +209,7 @@ bool GradientWalk::has_rule(const ir::Node& node) {
 }
 
 bool GradientWalk::passes(const ir::Node& node, size_t input) const {
-  if (!active_.contains(node.inputs[input]) || is_flat(node)) return false;
+  if (!active_.contains(node.inputs[input]) || ops::has_trait(node, ops::no_gradient)) return false;
   const schema::Signature* signature = signature_of(node);
   return !stops(signature ? signature->input(input) : nullptr);
 }

@@ -13,7 +13,7 @@ namespace sardonyx::passes {
 
 struct PassEvent {
   std::string_view pass;
-  std::string_view place;  // "main graph", or "body of Loop 'x'" for a graph inside a node
+  std::string_view place;  // "main graph", or "body of Loop making 'y'" for a graph inside a node
   bool changed = false;
   const ir::Graph& graph;  // as the pass left it
   size_t nodes_before = 0;

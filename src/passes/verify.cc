@@ -7,6 +7,7 @@
 
 #include "ir/origin.h"
 #include "ir/walk.h"
+#include "ops/operator.h"
 
 namespace sardonyx::passes {
 namespace {
@@ -38,11 +39,11 @@ class Verifier {
 
   std::optional<std::string> visit(const ir::Node& node) {
     if (auto broken = check_inputs(node)) return broken;
-    if (node.domain == "sardonyx" && infer::bind_node(node).op == nullptr)
+    if (node.domain == "sardonyx" && ops::find_operator(node.domain, node.op_type) == nullptr)
       return fmt::format("there is no internal operator {}", node.op_type);
     for (const std::string& name : node.outputs) {
       if (!name.empty() && !made_.insert(name).second)
-        return fmt::format("{} makes '{}', as another node does", ir::source_text(node), name);
+        return fmt::format("'{}' is made by another node before {}", name, ir::source_text(node));
     }
     return std::nullopt;
   }

@@ -209,6 +209,20 @@ def test_explain_names_kernels(sardonyx):
     assert any("Softmax" in step["node"] for step in found["steps"])
 
 
+def test_explain_shows_passes(sardonyx):
+    model = DIGITS / "digits.onnx"
+    found = parse_json(sardonyx("explain", model, "--passes", "--json"))
+    fused = next(one for one in found["passes"] if one["name"] == "fuse-epilogues")
+    assert fused["changed"] and fused["graph"] == "main graph" and fused["operators"]["Relu"] < 0
+    assert fused["nodes_after"] < fused["nodes_before"] and fused["ms"] > 0
+    assert "fuse-epilogues" in sardonyx("explain", model, "--passes").stdout
+    stopped = parse_json(sardonyx("explain", model, "--stop-after", "fold-constants", "--json"))
+    assert stopped["passes"][-1]["name"] == "fold-constants" and "Relu" in stopped["graphs"]
+    printed = sardonyx("explain", model, "--print-after", "fuse-epilogues").stdout
+    assert printed.startswith("# main graph, after fuse-epilogues") and "Relu" not in printed
+    assert "there is no pass 'fuse'" in sardonyx.fails(BAD_INPUT, "explain", model, "--print-after", "fuse").stderr
+
+
 def test_bench(sardonyx):
     found = parse_json(sardonyx("bench", DIGITS / "digits.onnx", "--repeat", "7", "--threads", "1", "--json"))
     assert found["runs"] == 7 and found["threads"] == 1 and found["min_ms"] <= found["median_ms"] <= found["max_ms"]

@@ -12,6 +12,7 @@
 
 #include "ir/origin.h"
 #include "ir/tensor.h"
+#include "ops/traits.h"
 #include "ops/upgrade_context.h"
 #include "passes/convolution/nhwc_conv.h"
 #include "passes/graph_index.h"
@@ -23,11 +24,9 @@ bool has_input(const ir::Node& node, size_t k) {
   return k < node.inputs.size() && !node.inputs[k].empty();
 }
 
-// Its elements are those of its inputs, one by one, where shapes are the same.
+// Its elements are made of those of its inputs, one by one, where shapes are the same.
 bool is_elementwise(const ir::Node& node) {
-  static const std::set<std::string_view> operators{"Relu", "LeakyRelu", "Sigmoid", "Tanh",
-                                                    "Add",  "Sum",       "Mul",     "Sub"};
-  return node.domain.empty() && operators.contains(node.op_type);
+  return ops::has_trait(node, ops::unary | ops::broadcasts);
 }
 
 bool is_pool(const ir::Node& node) {

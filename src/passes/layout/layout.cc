@@ -1,27 +1,12 @@
 #include "passes/layout/layout.h"
 
 #include <algorithm>
-#include <set>
-#include <string_view>
 #include <utility>
 
+#include "ops/traits.h"
 #include "passes/layout/layout_walk.h"
 
 namespace sardonyx::passes {
-namespace {
-
-// One input, one output of its shape; other inputs are scalars.
-const std::set<std::string_view> unary_operators{
-    "Abs",   "Celu",     "Ceil",      "Clip",        "Elu",      "Erf",       "Exp",
-    "Floor", "Gelu",     "HardSwish", "HardSigmoid", "Identity", "LeakyRelu", "Log",
-    "Mish",  "Neg",      "Relu",      "Reciprocal",  "Round",    "Selu",      "Sigmoid",
-    "Sign",  "Softplus", "Softsign",  "Sqrt",        "Swish",    "Tanh",      "ThresholdedRelu"};
-// Inputs broadcast against each other.
-const std::set<std::string_view> broadcasting_operators{"Add", "Div", "Max",   "Mean", "Min",
-                                                        "Mul", "Pow", "PRelu", "Sub",  "Sum"};
-const std::set<std::string_view> reductions{
-    "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare"};
-}  // namespace
 
 bool LayoutWalk::run() {
   find_wanted();
@@ -72,9 +57,9 @@ bool LayoutWalk::convert(ir::Node& node) {
   if (!standard) return false;
   if (op == "Transpose") return turned(node);
   if (!is_any_last(node)) return false;
-  if (unary_operators.contains(op)) return unary(node);
+  if (ops::has_trait(node, ops::unary)) return unary(node);
   if (op == "QuantizeLinear" || op == "DequantizeLinear") return scaling(node);
-  if (broadcasting_operators.contains(op)) return broadcasting(node);
+  if (ops::has_trait(node, ops::broadcasts)) return broadcasting(node);
   if (!is_image(node.inputs[0])) return false;
   if (op == "MaxPool" || op == "AveragePool") return pool(node);
   if (op == "GlobalAveragePool") return global_pool(node, "ReduceMean");
@@ -91,7 +76,7 @@ bool LayoutWalk::convert(ir::Node& node) {
   if (op == "Resize") return resize(node);
   if (op == "SpaceToDepth") return internal(node);
   if (op == "DepthToSpace") return depth_to_space(node);
-  if (reductions.contains(op)) return reduction(node);
+  if (ops::has_trait(node, ops::reduces)) return reduction(node);
   return false;
 }
 

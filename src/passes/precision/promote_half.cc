@@ -11,6 +11,7 @@
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "kernels/convert/cast.h"
+#include "ops/traits.h"
 #include "ops/upgrade_context.h"
 
 namespace sardonyx::passes {
@@ -18,83 +19,6 @@ namespace {
 
 bool is_half(ElementType type) {
   return type == ElementType::float16 || type == ElementType::bfloat16;
-}
-
-// Operators that compute in float32 and mean the same whatever float they are given.
-bool computes(const ir::Node& node) {
-  static const std::unordered_set<std::string_view> kinds = {"Abs",
-                                                             "Add",
-                                                             "Attention",
-                                                             "AveragePool",
-                                                             "BatchNormalization",
-                                                             "Clip",
-                                                             "Conv",
-                                                             "ConvTranspose",
-                                                             "Cos",
-                                                             "Div",
-                                                             "Elu",
-                                                             "Erf",
-                                                             "Exp",
-                                                             "GRU",
-                                                             "Gelu",
-                                                             "Gemm",
-                                                             "GlobalAveragePool",
-                                                             "GlobalMaxPool",
-                                                             "GroupNormalization",
-                                                             "HardSigmoid",
-                                                             "HardSwish",
-                                                             "InstanceNormalization",
-                                                             "LRN",
-                                                             "LSTM",
-                                                             "LayerNormalization",
-                                                             "LeakyRelu",
-                                                             "Log",
-                                                             "LogSoftmax",
-                                                             "MatMul",
-                                                             "Max",
-                                                             "MaxPool",
-                                                             "Min",
-                                                             "Mul",
-                                                             "Neg",
-                                                             "PRelu",
-                                                             "Pow",
-                                                             "RMSNormalization",
-                                                             "RNN",
-                                                             "Reciprocal",
-                                                             "ReduceL2",
-                                                             "ReduceMax",
-                                                             "ReduceMean",
-                                                             "ReduceMin",
-                                                             "ReduceSum",
-                                                             "ReduceSumSquare",
-                                                             "Relu",
-                                                             "RotaryEmbedding",
-                                                             "Selu",
-                                                             "Sigmoid",
-                                                             "Sin",
-                                                             "Softmax",
-                                                             "Softplus",
-                                                             "Sqrt",
-                                                             "Sub",
-                                                             "Sum",
-                                                             "Swish",
-                                                             "Tanh"};
-  return node.domain.empty() && kinds.contains(node.op_type);
-}
-
-// Operators that move elements, or add up a few: they follow what they are given.
-bool moves(const ir::Node& node) {
-  static const std::unordered_set<std::string_view> kinds = {
-      "Concat",  "DepthToSpace", "Expand",    "Flatten", "Gather",       "Identity",
-      "Pad",     "Reshape",      "Resize",    "Slice",   "SpaceToDepth", "Split",
-      "Squeeze", "Transpose",    "Unsqueeze", "Where"};
-  return node.domain.empty() && kinds.contains(node.op_type);
-}
-
-// The product operators' kernels pack constant weights of any float type.
-bool packs_weights(const ir::Node& node) {
-  return node.domain.empty() &&
-         (node.op_type == "Conv" || node.op_type == "Gemm" || node.op_type == "MatMul");
 }
 
 class Promotion {
@@ -108,7 +32,7 @@ class Promotion {
     std::vector<ir::Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (ir::Node& node : nodes) {
-      if (computes_in_half(node) || (moves(node) && all_wide(node))) {
+      if (computes_in_half(node) || (ops::has_trait(node, ops::hands_on) && all_wide(node))) {
         rewrite(node);
       } else {
         for (const std::string& name : used_by(node)) narrow(name);
@@ -130,8 +54,9 @@ class Promotion {
   }
 
   bool computes_in_half(const ir::Node& node) const {
-    return computes(node) && std::any_of(node.inputs.begin(), node.inputs.end(),
-                                         [&](const std::string& name) { return half(name); });
+    return ops::has_trait(node, ops::half_through_float32) &&
+           std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const std::string& name) { return half(name); });
   }
 
   // Every half input is there as float32 already or is a constant, and one at least is no constant.
@@ -166,7 +91,7 @@ class Promotion {
 
   void rewrite(ir::Node& node) {
     if (node.name.empty()) ir::keep_source(node);
-    const bool keeps_weights = packs_weights(node) && node.inputs.size() > 1 &&
+    const bool keeps_weights = ops::has_trait(node, ops::packs_weights) && node.inputs.size() > 1 &&
                                half(node.inputs[1]) && constant(node.inputs[1]) != nullptr;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (half(node.inputs[i]) && !(keeps_weights && i == 1)) node.inputs[i] = wide(node.inputs[i]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/traits.h"
 #include "passes/quantization/convolutions.h"
 #include "passes/quantization/products.h"
 #include "passes/quantization/quantized_graph.h"
@@ -16,12 +17,7 @@ void pass_through(QuantizedGraph& graph, size_t i) {
   const size_t at = graph.sole_producer(to->value);
   if (at == graph.index.size()) return;
   const ir::Node& moved = graph.index.node(at);
-  static constexpr std::string_view movers[] = {"Reshape", "Transpose", "Flatten",
-                                                "Squeeze", "Unsqueeze", "Slice",
-                                                "Gather",  "MaxPool",   "Expand"};
-  if (!moved.domain.empty() || std::ranges::find(movers, moved.op_type) == std::end(movers) ||
-      moved.outputs.size() != 1)
-    return;
+  if (!ops::has_trait(moved, ops::keeps_quantization) || moved.outputs.size() != 1) return;
   const auto from = graph.dequantized_by_one(moved.inputs[0]);
   if (!from || !graph.same_parameters(*from, *to)) return;
   ir::Node node = moved;
