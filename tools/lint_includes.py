@@ -32,6 +32,7 @@ ALLOWED = {
     "passes": "eval infer ops schema ir kernels image base",
     "run": "eval infer ops schema ir kernels image base",
     "session": "run passes compose lower eval infer ops lenient check wire schema ir kernels image base",
+    "capi": "session check base",
 }
 FACES = {"cli": "session base"}
 
@@ -104,10 +105,12 @@ def check_file(file: pathlib.Path, room: str, visible: set[str], problems: list[
 
 
 def check_public(problems: list[str]) -> None:
-    """Public headers see each other and the standard library, nothing of ours or of others."""
+    """Public headers see each other and the standard library, nothing of ours or of others; that for C sees C's."""
     for file in sources(ROOT / "include"):
         for number, line in enumerate(file.read_text().splitlines(), 1):
             match = INCLUDE.match(line)
+            if file.name == "sardonyx.h" and match and match.group(1) in ("stddef.h", "stdint.h"):
+                continue
             if match and not match.group(1).startswith("sardonyx/") and re.search(r"[./]", match.group(1)):
                 problems.append(f"{file.relative_to(ROOT)}:{number}: a public header may not see {match.group(1)}")
 

@@ -29,7 +29,7 @@ std::vector<PassDescription> optimizer_passes();
 // A pass that has run over one graph of a model.
 struct PassRun {
   std::string name;   // of the pass; "infer-types" where inference ran once more between two
-  std::string graph;  // "main graph", or "body of Loop 'steps'" for one inside a node
+  std::string graph;  // "main graph", or "body of Loop making 'y'" for one inside a node
   bool changed = false;
   std::ptrdiff_t nodes_before = 0, nodes_after = 0;
   // By operator: how many nodes there are more than before the pass, or fewer where negative.

@@ -35,7 +35,9 @@ def exported(library: str) -> list[str]:
 
 
 def first_name(symbol: str) -> str | None:
-    """X of sardonyx::X; of the type where the symbol is about one; nothing for others."""
+    """X of sardonyx::X; of the type where the symbol is about one; a function of C itself; nothing for others."""
+    if re.fullmatch(r"sardonyx_\w+", symbol):
+        return symbol
     match = re.match(r"(?:(?:vtable|typeinfo|typeinfo name) for )?sardonyx::(\w+)", symbol)
     return match[1] if match else None
 
@@ -53,6 +55,9 @@ def problems(library: str, version: str) -> list[str]:
     found += [f"it exports '{symbol}', which no public header declares" for symbol in strange[:20]]
     inner = sorted({symbol for symbol in symbols if "::Implementation" in symbol.split("(")[0]})
     found += [f"it exports '{symbol}' of its inside" for symbol in inner[:20]]
+    functions = re.findall(r"\b(sardonyx_\w+)\(", re.sub(r"/\*.*?\*/", "", (ROOT / "include/sardonyx/sardonyx.h").read_text(),
+                                                         flags=re.S))
+    found += [f"it does not export {name}" for name in functions if name not in symbols]
     for needed in ("Session::Session", "Model::from_text", "Error::within", "infer_types", "version"):
         if not any(symbol.startswith(f"sardonyx::{needed}(") for symbol in symbols):
             found.append(f"it does not export sardonyx::{needed}")

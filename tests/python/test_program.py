@@ -220,7 +220,7 @@ def test_explain_shows_passes(sardonyx):
     assert stopped["passes"][-1]["name"] == "fold-constants" and "Relu" in stopped["graphs"]
     printed = sardonyx("explain", model, "--print-after", "fuse-epilogues").stdout
     assert printed.startswith("# main graph, after fuse-epilogues") and "Relu" not in printed
-    assert "there is no pass 'fuse'" in sardonyx.fails(BAD_INPUT, "explain", model, "--print-after", "fuse").stderr
+    sardonyx.fails(BAD_INPUT, "explain", model, "--print-after", "fuse", mentions=["no pass 'fuse'", "fuse-epilogues"])
 
 
 def test_bench(sardonyx):

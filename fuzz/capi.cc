@@ -1,0 +1,245 @@
+// Random sequences of calls of the C interface: whatever is called with whatever, each gives a
+// status or a result, and nothing is left over.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "sardonyx/sardonyx.h"
+#include "target.h"
+
+namespace {
+
+constexpr std::string_view models[] = {
+    "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+    "g (float[N, 2] x, float[2] w = {1, 2}) => (float[N, 2] y, float[N, 2] z) "
+    "{ y = Mul(x, w) z = Add(y, x) }",
+    "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+    "g (seq(float[N]) s, int64 i) => (float[M] y, optional(float[M]) o) "
+    "{ y = SequenceAt(s, i) o = Optional(y) }",
+    "<ir_version: 10, opset_import: [\"\" : 21, \"ai.onnx.ml\" : 4]>\n"
+    "g (map(string, float) m) => (float[1, 2] y) "
+    "{ y = ai.onnx.ml.DictVectorizer<string_vocabulary = [\"a\", \"b\"]>(m) }",
+    "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+    "g (string[N] x) => (string[N] y, bool[N] e) { y = StringConcat(x, x) e = Equal(x, y) }",
+    "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+    "g (float[N] x) => (float[N] y) { y = Exp(a) a = Neg(x) }",
+    "<ir_version: 10, opset_import: [\"\" : 21]>\ng (float[N] x) => (y) { y = Nothing(x) }"};
+
+class Calls {
+ public:
+  Calls(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+  ~Calls() {
+    for (sardonyx_value* value : values_) sardonyx_value_release(value);
+    for (sardonyx_model* model : models_) sardonyx_model_release(model);
+    for (sardonyx_session* session : sessions_) sardonyx_session_release(session);
+  }
+
+  void run() {
+    for (int calls = 0; size_ > 0 && calls < 64; ++calls) call();
+  }
+
+ private:
+  uint8_t byte() {
+    if (size_ == 0) return 0;
+    --size_;
+    return *data_++;
+  }
+  template <class T>
+  T* any(const std::vector<T*>& pool) {  // null, too
+    const size_t i = byte() % (pool.size() + 1);
+    return i == pool.size() ? nullptr : pool[i];
+  }
+
+  void take(sardonyx_status* status, const void* made = nullptr) {
+    if (status == nullptr) return;
+    require(made == nullptr, "a call that fails leaves its result alone");
+    require(sardonyx_status_code(status) != SARDONYX_OK, "a failure has a code");
+    require(sardonyx_status_code(status) != SARDONYX_INTERNAL, "no defect of the library");
+    require(std::strlen(sardonyx_status_message(status)) > 0, "a failure has a message");
+    require(sardonyx_status_location(status) != nullptr, "a failure has a place");
+    sardonyx_status_release(status);
+  }
+  void keep(sardonyx_status* status, sardonyx_value* made) {
+    take(status, made);
+    if (made != nullptr) values_.push_back(made);
+  }
+
+  std::vector<const sardonyx_value*> some_values() {
+    std::vector<const sardonyx_value*> some(byte() % 4);
+    for (const sardonyx_value*& one : some) one = any(values_);
+    return some;
+  }
+
+  void shape() {
+    rank_ = byte() % 4;
+    for (size_t i = 0; i < rank_; ++i) {
+      dims_[i] = static_cast<int8_t>(byte()) % 5;
+      if (byte() == 255) dims_[i] = INT64_MAX;
+    }
+  }
+
+  void call() {
+    sardonyx_value* made = nullptr;
+    switch (byte() % 20) {
+      case 0: {
+        shape();
+        keep(sardonyx_tensor_create(static_cast<sardonyx_element_type>(byte() % 32), rank_, dims_,
+                                    &made),
+             made);
+        break;
+      }
+      case 1: {
+        shape();
+        keep(sardonyx_tensor_wrap_mutable(static_cast<sardonyx_element_type>(byte() % 32), rank_,
+                                          dims_, memory_, byte() % sizeof(memory_), nullptr,
+                                          nullptr, &made),
+             made);
+        break;
+      }
+      case 2: {
+        static const char* const texts[] = {"a", "b", "", "long text", "a", "b", "c", "d"};
+        const int64_t dims[] = {byte() % 8};
+        keep(sardonyx_tensor_create_strings(1, dims, texts, nullptr, &made), made);
+        break;
+      }
+      case 3: keep(sardonyx_value_share(any(values_), &made), made); break;
+      case 4: {
+        const auto some = some_values();
+        keep(sardonyx_sequence_create(some.data(), some.size(), &made), made);
+        break;
+      }
+      case 5: {
+        const auto some = some_values();
+        keep(sardonyx_map_create(any(values_), some.data(), some.size(), &made), made);
+        break;
+      }
+      case 6: keep(sardonyx_optional_create(any(values_), &made), made); break;
+      case 7:
+        shape();
+        keep(sardonyx_sparse_create(any(values_), any(values_), rank_, dims_, &made), made);
+        break;
+      case 8: keep(sardonyx_sequence_item(any(values_), byte() % 3, &made), made); break;
+      case 9: keep(sardonyx_map_value(any(values_), byte() % 3, &made), made); break;
+      case 10: keep(sardonyx_map_keys(any(values_), &made), made); break;
+      case 11: keep(sardonyx_optional_held(any(values_), &made), made); break;
+      case 12: read(any(values_)); break;
+      case 13: write(any(values_)); break;
+      case 14: release(); break;
+      case 15: load(); break;
+      case 16: prepare(); break;
+      case 17: infer(); break;
+      default: run_session(); break;
+    }
+  }
+
+  void read(const sardonyx_value* value) {
+    sardonyx_element_type type = SARDONYX_UNDEFINED;
+    const void* data = nullptr;
+    const char* text = nullptr;
+    size_t bytes = 0, length = 0;
+    int64_t elements = 0;
+    take(sardonyx_tensor_type(value, &type, nullptr, nullptr, &elements));
+    take(sardonyx_tensor_data(value, &data, &bytes));
+    if (bytes > 0) touched_ += static_cast<const uint8_t*>(data)[bytes - 1];
+    take(sardonyx_tensor_string(value, byte() % 4, &text, &length));
+    if (text != nullptr) require(text[length] == 0, "texts end with a zero");
+  }
+
+  void write(sardonyx_value* value) {
+    void* data = nullptr;
+    size_t bytes = 0;
+    take(sardonyx_tensor_mutable_data(value, &data, &bytes), data);
+    if (bytes > 0) std::memset(data, byte() % 2, bytes);
+  }
+
+  void release() {
+    if (values_.empty()) return;
+    const size_t i = byte() % values_.size();
+    sardonyx_value_release(values_[i]);
+    values_.erase(values_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+
+  void load() {
+    sardonyx_model* model = nullptr;
+    const std::string_view text = models[byte() % std::size(models)];
+    const size_t length = byte() % 8 == 0 ? byte() % text.size() : text.size();
+    take(sardonyx_model_parse(text.data(), length, nullptr, &model), model);
+    if (model != nullptr) models_.push_back(model);
+  }
+
+  void prepare() {
+    sardonyx_session* session = nullptr;
+    sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
+    options.threads = 1;
+    options.reference = byte() % 2;
+    options.all_outputs = byte() % 4 == 0;
+    sardonyx_model* model = any(models_);
+    take(sardonyx_session_create(model, &options, &session), session);
+    if (session == nullptr) return;
+    sessions_.push_back(session);
+    if (byte() % 4 == 0) {
+      std::erase(models_, model);
+      sardonyx_model_release(model);
+    }
+  }
+
+  void infer() {
+    sardonyx_inference* inference = nullptr;
+    take(sardonyx_infer(any(models_), nullptr, &inference), inference);
+    sardonyx_value_info info = SARDONYX_INIT(sardonyx_value_info);
+    for (size_t i = 0; i <= sardonyx_inference_count(inference); ++i)
+      take(sardonyx_inference_value(inference, i, &info));
+    sardonyx_inference_release(inference);
+  }
+
+  void run_session() {
+    const sardonyx_session* session = any(sessions_);
+    sardonyx_run_options options = SARDONYX_INIT(sardonyx_run_options);
+    options.memory_limit = byte() % 2 == 0 ? 1 << 16 : 0;
+    const auto inputs = some_values();
+    const size_t count = byte() % 8 == 0 ? byte() % 4 : sardonyx_session_output_count(session);
+    std::vector<sardonyx_value*> outputs(count, nullptr);
+    for (sardonyx_value*& output : outputs) output = byte() % 4 == 0 ? any(values_) : nullptr;
+    const std::vector<sardonyx_value*> given = outputs;
+    sardonyx_status* status = byte() % 2 == 0 ? sardonyx_session_run_in_order(
+                                                    session, &options, inputs.data(), inputs.size(),
+                                                    outputs.data(), outputs.size())
+                                              : run_by_name(session, options, inputs, outputs);
+    const bool failed = status != nullptr;
+    take(status);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (given[i] != nullptr || failed) require(outputs[i] == given[i], "what was given stays");
+      if (given[i] == nullptr && outputs[i] != nullptr) values_.push_back(outputs[i]);
+    }
+  }
+
+  sardonyx_status* run_by_name(const sardonyx_session* session, const sardonyx_run_options& options,
+                               const std::vector<const sardonyx_value*>& inputs,
+                               std::vector<sardonyx_value*>& outputs) {
+    static const char* const known[] = {"x", "w", "s", "i", "m", "nothing"};
+    std::vector<const char*> names;
+    for (size_t i = 0; i < inputs.size(); ++i) names.push_back(known[byte() % std::size(known)]);
+    return sardonyx_session_run(session, &options, names.data(), inputs.data(), inputs.size(),
+                                nullptr, outputs.size(), outputs.data());
+  }
+
+  const uint8_t* data_;
+  size_t size_;
+  std::vector<sardonyx_value*> values_;
+  std::vector<sardonyx_model*> models_;
+  std::vector<sardonyx_session*> sessions_;
+  size_t rank_ = 0;
+  int64_t dims_[4] = {};
+  alignas(64) char memory_[256] = {};
+  unsigned touched_ = 0;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Calls(data, size).run();
+  return 0;
+}

@@ -1,0 +1,437 @@
+/* Sardonyx for C: loading, checking, inferring and running ONNX models. C99.
+ *
+ *   sardonyx_session* session = NULL;
+ *   sardonyx_status* status = sardonyx_session_load("model.onnx", NULL, NULL, &session);
+ *   if (status != NULL) {
+ *     fprintf(stderr, "%s\n", sardonyx_status_message(status));
+ *     sardonyx_status_release(status);
+ *   }
+ *
+ * Rules that hold for all of it:
+ * - A function that can fail returns a status: NULL where it succeeded, otherwise an object with a
+ *   code and a message, which the caller releases. On failure nothing is done, and results that the
+ *   function would have written are left as they were, but for what a function says.
+ * - Handles are opaque. What a function creates, the caller releases with the function of its type;
+ *   releasing NULL does nothing. A handle may be released while others made from it are in use:
+ * they keep what they need.
+ * - Texts are UTF-8 and end with a zero; those that a function gives belong to the handle it was
+ *   asked of and last as long as that. Arguments are copied unless a function says otherwise.
+ * - Structs of options and of descriptions begin with their size, which the caller sets: a newer
+ *   library leaves out what an older caller does not know. SARDONYX_INIT(type) makes one with all
+ *   defaults. NULL instead of options means the defaults.
+ * - Different handles may be used from different threads at the same time. The same handle may be
+ *   read and run from many threads; releasing it and writing to it is for one.
+ * - Functions are only added. No function changes its meaning while SARDONYX_API_VERSION stays.
+ *
+ * Where a function follows the standard, its comment names the paragraph.
+ */
+#ifndef SARDONYX_SARDONYX_H
+#define SARDONYX_SARDONYX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define SARDONYX_API __attribute__((visibility("default")))
+#else
+#define SARDONYX_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this header. A library serves headers of its own version and of older ones. */
+#define SARDONYX_API_VERSION 1
+
+/* The version of the library that is running, which may be newer than the header. */
+SARDONYX_API uint32_t sardonyx_api_version(void);
+/* "0.1.0" */
+SARDONYX_API const char* sardonyx_version(void);
+
+/* A struct with its size set and all else zero, which are the defaults:
+ * SARDONYX_INIT(sardonyx_run_options) */
+#ifdef __cplusplus
+#define SARDONYX_INIT(type)   \
+  [] {                        \
+    type made{};              \
+    made.size = sizeof(made); \
+    return made;              \
+  }()
+#else
+#define SARDONYX_INIT(type) \
+  { .size = sizeof(type) }
+#endif
+
+/* --- Status ------------------------------------------------------------------------------- */
+
+typedef struct sardonyx_status sardonyx_status;
+
+/* Stable numbers: those of the program's exit codes, and further ones. */
+typedef enum sardonyx_code {
+  SARDONYX_OK = 0,
+  SARDONYX_UNREADABLE = 3,    /* a file is missing, not readable, or not what its name says */
+  SARDONYX_INVALID_MODEL = 4, /* the model breaks a rule that running or reading needs */
+  SARDONYX_UNSUPPORTED = 5,   /* the model is legal but asks for something Sardonyx does not do */
+  SARDONYX_BAD_INPUT = 6,     /* the caller passed a wrong name, shape, type or value */
+  SARDONYX_RUN_FAILED = 7,    /* a node could not be computed with the values it met */
+  SARDONYX_CANCELLED = 8,     /* the run was cancelled, or its deadline passed */
+  SARDONYX_OUT_OF_MEMORY = 9, /* memory or a memory limit was exhausted */
+  SARDONYX_INTERNAL = 10      /* a defect of Sardonyx itself */
+} sardonyx_code;
+
+/* SARDONYX_OK for NULL. */
+SARDONYX_API sardonyx_code sardonyx_status_code(const sardonyx_status* status);
+/* "location: message" on one line; "" for NULL. */
+SARDONYX_API const char* sardonyx_status_message(const sardonyx_status* status);
+/* Where in the model or file: "graph 'main', node 3 Softmax 'probs'"; "" where that does not apply.
+ */
+SARDONYX_API const char* sardonyx_status_location(const sardonyx_status* status);
+SARDONYX_API void sardonyx_status_release(sardonyx_status* status);
+
+/* --- Values ------------------------------------------------------------------------------- */
+
+/* Numbered as TensorProto.DataType in the standard (IR, "Tensor element types"). */
+typedef enum sardonyx_element_type {
+  SARDONYX_UNDEFINED = 0,
+  SARDONYX_FLOAT32 = 1,
+  SARDONYX_UINT8 = 2,
+  SARDONYX_INT8 = 3,
+  SARDONYX_UINT16 = 4,
+  SARDONYX_INT16 = 5,
+  SARDONYX_INT32 = 6,
+  SARDONYX_INT64 = 7,
+  SARDONYX_STRING = 8,
+  SARDONYX_BOOL = 9,
+  SARDONYX_FLOAT16 = 10,
+  SARDONYX_FLOAT64 = 11,
+  SARDONYX_UINT32 = 12,
+  SARDONYX_UINT64 = 13,
+  SARDONYX_COMPLEX64 = 14,
+  SARDONYX_COMPLEX128 = 15,
+  SARDONYX_BFLOAT16 = 16,
+  SARDONYX_FLOAT8E4M3FN = 17,
+  SARDONYX_FLOAT8E4M3FNUZ = 18,
+  SARDONYX_FLOAT8E5M2 = 19,
+  SARDONYX_FLOAT8E5M2FNUZ = 20,
+  SARDONYX_UINT4 = 21,
+  SARDONYX_INT4 = 22,
+  SARDONYX_FLOAT4E2M1 = 23,
+  SARDONYX_FLOAT8E8M0 = 24,
+  SARDONYX_UINT2 = 25,
+  SARDONYX_INT2 = 26,
+  SARDONYX_FLOAT6E2M3 = 27,
+  SARDONYX_FLOAT6E3M2 = 28
+} sardonyx_element_type;
+
+/* Bits of one element in memory; 0 for strings and for numbers that are no element type. Types
+ * below 8 bits are packed, first element in the lowest bits. */
+SARDONYX_API int sardonyx_element_bits(sardonyx_element_type type);
+/* "float", "int64", "bfloat16" …, as the standard's textual syntax writes it; "undefined". */
+SARDONYX_API const char* sardonyx_element_name(sardonyx_element_type type);
+
+typedef enum sardonyx_kind {
+  SARDONYX_NONE = 0,
+  SARDONYX_TENSOR = 1,
+  SARDONYX_SPARSE_TENSOR = 2,
+  SARDONYX_SEQUENCE = 3,
+  SARDONYX_MAP = 4,
+  SARDONYX_OPTIONAL = 5
+} sardonyx_kind;
+
+/* One value of any kind. Its contents do not change, but through sardonyx_tensor_mutable_data and
+ * by a run that it was given to as an output. */
+typedef struct sardonyx_value sardonyx_value;
+
+SARDONYX_API void sardonyx_value_release(sardonyx_value* value);
+/* Another handle of the same contents, which are shared. */
+SARDONYX_API sardonyx_status* sardonyx_value_share(const sardonyx_value* value,
+                                                   sardonyx_value** shared);
+/* SARDONYX_NONE for NULL. */
+SARDONYX_API sardonyx_kind sardonyx_value_kind(const sardonyx_value* value);
+
+/* A dense tensor, row-major, its elements zero (strings: empty), aligned to 64 bytes. `dims` has
+ * `rank` sizes. SARDONYX_BAD_INPUT for a shape that is negative or overflows. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_create(sardonyx_element_type type, size_t rank,
+                                                     const int64_t* dims, sardonyx_value** tensor);
+/* A tensor of memory that somebody else owns, and that stays valid and unchanged until `release` is
+ * called with `user`, from any thread, when nothing uses it any more; NULL: the caller keeps it for
+ * as long as anything uses it. `bytes` is the size of the memory: SARDONYX_BAD_INPUT where type and
+ * shape need more. Not for strings. On failure `release` is not called. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_wrap(sardonyx_element_type type, size_t rank,
+                                                   const int64_t* dims, const void* data,
+                                                   size_t bytes, void (*release)(void* user),
+                                                   void* user, sardonyx_value** tensor);
+/* The same of memory that runs may write to, when it is given to them as an output. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_wrap_mutable(sardonyx_element_type type, size_t rank,
+                                                           const int64_t* dims, void* data,
+                                                           size_t bytes,
+                                                           void (*release)(void* user), void* user,
+                                                           sardonyx_value** tensor);
+/* A tensor of strings. `texts` has as many as the shape has elements, `lengths` their bytes; NULL:
+ * each ends with a zero. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_create_strings(size_t rank, const int64_t* dims,
+                                                             const char* const* texts,
+                                                             const size_t* lengths,
+                                                             sardonyx_value** tensor);
+/* Type and shape of a tensor; any of the results may be NULL. `dims` belong to the value. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_type(const sardonyx_value* tensor,
+                                                   sardonyx_element_type* type, size_t* rank,
+                                                   const int64_t** dims, int64_t* elements);
+/* The elements, which belong to the value. Not of strings. `bytes` may be NULL. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_data(const sardonyx_value* tensor, const void** data,
+                                                   size_t* bytes);
+/* The same for writing: of tensors made by sardonyx_tensor_create or sardonyx_tensor_wrap_mutable
+ * that nothing else shares. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_mutable_data(sardonyx_value* tensor, void** data,
+                                                           size_t* bytes);
+/* Element `index` of a tensor of strings. `length` may be NULL; the text may hold zeros. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_string(const sardonyx_value* tensor, size_t index,
+                                                     const char** text, size_t* length);
+
+/* A sparse tensor in coordinate form (IR, "SparseTensorProto"): `values` [n], `indices` int64 [n]
+ * or [n, rank]. */
+SARDONYX_API sardonyx_status* sardonyx_sparse_create(const sardonyx_value* values,
+                                                     const sardonyx_value* indices, size_t rank,
+                                                     const int64_t* dims, sardonyx_value** sparse);
+/* Handles of its parts; any of the results may be NULL. */
+SARDONYX_API sardonyx_status* sardonyx_sparse_parts(const sardonyx_value* sparse,
+                                                    sardonyx_value** values,
+                                                    sardonyx_value** indices, size_t* rank,
+                                                    const int64_t** dims);
+SARDONYX_API sardonyx_status* sardonyx_sequence_create(const sardonyx_value* const* items,
+                                                       size_t count, sardonyx_value** sequence);
+SARDONYX_API sardonyx_status* sardonyx_sequence_size(const sardonyx_value* sequence, size_t* count);
+SARDONYX_API sardonyx_status* sardonyx_sequence_item(const sardonyx_value* sequence, size_t index,
+                                                     sardonyx_value** item);
+/* `keys`: a tensor of one dimension, of integers or strings; `values` has one for each. */
+SARDONYX_API sardonyx_status* sardonyx_map_create(const sardonyx_value* keys,
+                                                  const sardonyx_value* const* values, size_t count,
+                                                  sardonyx_value** map);
+SARDONYX_API sardonyx_status* sardonyx_map_keys(const sardonyx_value* map, sardonyx_value** keys);
+/* The value of the key at `index`. */
+SARDONYX_API sardonyx_status* sardonyx_map_value(const sardonyx_value* map, size_t index,
+                                                 sardonyx_value** value);
+/* `held`: NULL for an optional that holds nothing. */
+SARDONYX_API sardonyx_status* sardonyx_optional_create(const sardonyx_value* held,
+                                                       sardonyx_value** optional);
+/* `*held` is NULL where it holds nothing. */
+SARDONYX_API sardonyx_status* sardonyx_optional_held(const sardonyx_value* optional,
+                                                     sardonyx_value** held);
+
+/* --- Models ------------------------------------------------------------------------------- */
+
+typedef struct sardonyx_model sardonyx_model;
+
+/* What does not keep a model from running. Texts last for the call. */
+typedef struct sardonyx_warning {
+  size_t size;
+  const char* rule;    /* of the checker: "G-03"; "" where there is none */
+  const char* place;   /* "graph 'main', node 3 Softmax 'probs'" */
+  const char* message; /* what was found */
+  const char* advice;  /* what was made of it, or what to do */
+} sardonyx_warning;
+
+typedef struct sardonyx_load_options {
+  size_t size;
+  /* Not 0: refuse a model that breaks a rule of the standard in a way that leaves no doubt of what
+   * it means, instead of mending it in memory. */
+  int strict;
+  /* Not 0: read the file instead of mapping it, for files that somebody may truncate meanwhile. */
+  int read_into_memory;
+  /* A folder that links of external data may lead into; NULL: links are refused. */
+  const char* trusted_folder;
+  /* Documents of operator sets that the model imports. */
+  const char* const* operator_sets;
+  size_t operator_set_count;
+  /* Libraries of operators. Their code runs: name only what you trust. */
+  const char* const* libraries;
+  size_t library_count;
+  /* Told of each warning, from within calls that load, prepare and run, on their threads. */
+  void (*warn)(const sardonyx_warning* warning, void* user);
+  void* user;
+} sardonyx_load_options;
+
+/* Maps and reads a file: binary, JSON, text format or textual syntax, by its ending. */
+SARDONYX_API sardonyx_status* sardonyx_model_load(const char* path,
+                                                  const sardonyx_load_options* options,
+                                                  sardonyx_model** model);
+/* Reads the binary form from memory, which is copied. `folder` is where external data lies; NULL:
+ * the model may have none. */
+SARDONYX_API sardonyx_status* sardonyx_model_load_memory(const void* data, size_t bytes,
+                                                         const char* folder,
+                                                         const sardonyx_load_options* options,
+                                                         sardonyx_model** model);
+/* Parses ONNX's textual syntax. */
+SARDONYX_API sardonyx_status* sardonyx_model_parse(const char* text, size_t length,
+                                                   const sardonyx_load_options* options,
+                                                   sardonyx_model** model);
+SARDONYX_API void sardonyx_model_release(sardonyx_model* model);
+
+/* --- Checking ----------------------------------------------------------------------------- */
+
+typedef struct sardonyx_report sardonyx_report;
+
+typedef enum sardonyx_severity {
+  SARDONYX_INFO = 0,
+  SARDONYX_WARNING = 1,
+  SARDONYX_ERROR = 2
+} sardonyx_severity;
+
+typedef struct sardonyx_check_options {
+  size_t size;
+  int strict; /* not 0: what real models often break is an error, too; implies `full` and `data` */
+  int full;   /* not 0: types and shapes are inferred, and contradictions reported */
+  int data;   /* not 0: external data is looked at */
+  const char* trusted_folder;
+} sardonyx_check_options;
+
+typedef struct sardonyx_finding {
+  size_t size;
+  sardonyx_severity severity;
+  const char* rule;    /* "G-21" */
+  const char* place;   /* "graph 'main', node 3 Softmax 'p', attribute 'axis'" */
+  const char* message; /* the rule and what was found */
+  const char* advice;  /* what to do about it; may be "" */
+} sardonyx_finding;
+
+/* Holds a file against the rules of the standard. What is wrong with the model is a finding; what
+ * keeps it from being read is a status. */
+SARDONYX_API sardonyx_status* sardonyx_check_file(const char* path,
+                                                  const sardonyx_check_options* options,
+                                                  sardonyx_report** report);
+SARDONYX_API size_t sardonyx_report_count(const sardonyx_report* report);
+SARDONYX_API size_t sardonyx_report_errors(const sardonyx_report* report);
+/* Fills `finding`, whose size is set, with finding `index`. */
+SARDONYX_API sardonyx_status* sardonyx_report_finding(const sardonyx_report* report, size_t index,
+                                                      sardonyx_finding* finding);
+SARDONYX_API void sardonyx_report_release(sardonyx_report* report);
+
+/* --- Types of values ---------------------------------------------------------------------- */
+
+/* An input or output of a session, or a value of an inference. Texts and sizes belong to the handle
+ * that was asked. */
+typedef struct sardonyx_value_info {
+  size_t size;
+  const char* name;
+  const char* graph; /* of inferred values: "" for the main graph, "If 'c' then_branch" … */
+  const char* type;  /* in full: "float[batch,3,224,224]", "seq(float[n])" */
+  sardonyx_kind kind;
+  sardonyx_element_type element_type; /* of tensors */
+  int has_rank;                       /* of tensors: 0 where even the rank is open */
+  size_t rank;
+  const int64_t* dims;          /* -1 where a size is no number */
+  const char* const* dim_names; /* of such a size: "batch", "2*h + 1"; "" for the others */
+  int optional;                 /* an input with a default */
+} sardonyx_value_info;
+
+typedef struct sardonyx_inference sardonyx_inference;
+
+typedef struct sardonyx_infer_options {
+  size_t size;
+  int strict; /* not 0: declarations that contradict what is inferred are errors */
+  /* Sizes that are to be numbers, by the model's names for them. */
+  const char* const* size_names;
+  const int64_t* sizes;
+  size_t size_count;
+} sardonyx_infer_options;
+
+/* Infers types and shapes of all values of a model. */
+SARDONYX_API sardonyx_status* sardonyx_infer(const sardonyx_model* model,
+                                             const sardonyx_infer_options* options,
+                                             sardonyx_inference** inference);
+/* The same of a file, and writes the model with all it learned to `output`, which may be the same
+ * file; weights are copied without being read. */
+SARDONYX_API sardonyx_status* sardonyx_infer_file(const char* path, const char* output,
+                                                  const sardonyx_infer_options* options,
+                                                  sardonyx_inference** inference);
+SARDONYX_API size_t sardonyx_inference_count(const sardonyx_inference* inference);
+SARDONYX_API sardonyx_status* sardonyx_inference_value(const sardonyx_inference* inference,
+                                                       size_t index, sardonyx_value_info* info);
+/* Nodes that can't run, and declarations that are wrong. */
+SARDONYX_API size_t sardonyx_inference_finding_count(const sardonyx_inference* inference);
+SARDONYX_API sardonyx_status* sardonyx_inference_finding(const sardonyx_inference* inference,
+                                                         size_t index, sardonyx_finding* finding);
+SARDONYX_API void sardonyx_inference_release(sardonyx_inference* inference);
+
+/* --- Sessions ----------------------------------------------------------------------------- */
+
+/* Worker threads that several sessions share. */
+typedef struct sardonyx_threads sardonyx_threads;
+/* `count` includes the thread that runs; 0: as many as the process may use. There may be fewer
+ * where the system would not start more. */
+SARDONYX_API sardonyx_status* sardonyx_threads_create(int count, sardonyx_threads** threads);
+SARDONYX_API int sardonyx_threads_count(const sardonyx_threads* threads);
+SARDONYX_API void sardonyx_threads_release(sardonyx_threads* threads);
+
+typedef struct sardonyx_session sardonyx_session;
+
+typedef struct sardonyx_session_options {
+  size_t size;
+  int threads; /* counts the thread that runs; 0: as many as the process may use */
+  const sardonyx_threads* shared_threads; /* instead of threads of its own; NULL: its own */
+  int reference;                          /* not 0: node after node, without plan and fusion */
+  int no_fusion;                          /* not 0: operators are not combined */
+  int exact;                              /* not 0: no algorithm that trades accuracy for speed */
+  int assume_inference; /* not 0: old BatchNormalization and Dropout without is_test: inference */
+  int prepack;          /* not 0: pack all weights now rather than in the first run */
+  int all_outputs;      /* not 0: all values that the graph makes become outputs */
+  uint64_t seed;        /* of random operators without a seed of their own */
+} sardonyx_session_options;
+
+/* Prepares a model for running. */
+SARDONYX_API sardonyx_status* sardonyx_session_create(const sardonyx_model* model,
+                                                      const sardonyx_session_options* options,
+                                                      sardonyx_session** session);
+/* Loads and prepares in one step. */
+SARDONYX_API sardonyx_status* sardonyx_session_load(const char* path,
+                                                    const sardonyx_load_options* load_options,
+                                                    const sardonyx_session_options* options,
+                                                    sardonyx_session** session);
+SARDONYX_API void sardonyx_session_release(sardonyx_session* session);
+SARDONYX_API size_t sardonyx_session_input_count(const sardonyx_session* session);
+SARDONYX_API size_t sardonyx_session_output_count(const sardonyx_session* session);
+/* Fills `info`, whose size is set. Inputs that have a default stand last. */
+SARDONYX_API sardonyx_status* sardonyx_session_input(const sardonyx_session* session, size_t index,
+                                                     sardonyx_value_info* info);
+SARDONYX_API sardonyx_status* sardonyx_session_output(const sardonyx_session* session, size_t index,
+                                                      sardonyx_value_info* info);
+
+/* Stops runs that were given it, from any thread. */
+typedef struct sardonyx_cancel sardonyx_cancel;
+SARDONYX_API sardonyx_status* sardonyx_cancel_create(sardonyx_cancel** cancel);
+/* `wanted` not 0: runs that have it end with SARDONYX_CANCELLED; 0: later runs go on again. */
+SARDONYX_API void sardonyx_cancel_set(sardonyx_cancel* cancel, int wanted);
+/* No run may be using it. */
+SARDONYX_API void sardonyx_cancel_release(sardonyx_cancel* cancel);
+
+typedef struct sardonyx_run_options {
+  size_t size;
+  const sardonyx_cancel* cancel;
+  int64_t deadline_ns;  /* nanoseconds from the call on, then SARDONYX_CANCELLED; 0: none */
+  int64_t memory_limit; /* most bytes that the run may have in use at a time; 0: any number */
+} sardonyx_run_options;
+
+/* Runs with inputs by name. `output_names`: NULL for all outputs in order, whose number
+ * `output_count` then is. Each of `outputs` is NULL, and gets a new value, or a tensor that may be
+ * written to and that nothing else shares: it is filled where it lies, and SARDONYX_BAD_INPUT says
+ * so where its type or shape is not the output's. After a failure new values are NULL; a tensor
+ * that was given may have been written to in part. */
+SARDONYX_API sardonyx_status* sardonyx_session_run(
+    const sardonyx_session* session, const sardonyx_run_options* options,
+    const char* const* input_names, const sardonyx_value* const* inputs, size_t input_count,
+    const char* const* output_names, size_t output_count, sardonyx_value** outputs);
+/* The same with inputs and outputs in the session's order, without looking up names. An input that
+ * is NULL is not given. */
+SARDONYX_API sardonyx_status* sardonyx_session_run_in_order(const sardonyx_session* session,
+                                                            const sardonyx_run_options* options,
+                                                            const sardonyx_value* const* inputs,
+                                                            size_t input_count,
+                                                            sardonyx_value** outputs,
+                                                            size_t output_count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SARDONYX_SARDONYX_H */

@@ -1,0 +1,75 @@
+#include <array>
+
+#include "capi/handles.h"
+
+namespace sardonyx::capi {
+namespace {
+
+constexpr std::array codes{SARDONYX_UNREADABLE,    SARDONYX_INVALID_MODEL, SARDONYX_UNSUPPORTED,
+                           SARDONYX_BAD_INPUT,     SARDONYX_RUN_FAILED,    SARDONYX_CANCELLED,
+                           SARDONYX_OUT_OF_MEMORY, SARDONYX_INTERNAL};
+static_assert(codes.size() == static_cast<size_t>(ErrorCode::internal) + 1);
+
+// For when there is no memory for another one; never released.
+sardonyx_status& without_memory() {
+  static sardonyx_status status{SARDONYX_OUT_OF_MEMORY, "no memory is left", ""};
+  return status;
+}
+
+sardonyx_status* made(sardonyx_code code, const char* message, const char* location) noexcept {
+  try {
+    return new sardonyx_status{code, message, location};
+  } catch (...) {
+    return &without_memory();
+  }
+}
+
+}  // namespace
+
+sardonyx_status* status_of_exception() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return made(codes[static_cast<size_t>(error.code())], error.what(), error.location().c_str());
+  } catch (const std::bad_alloc&) {
+    return &without_memory();
+  } catch (const std::exception& error) {
+    return made(SARDONYX_INTERNAL, error.what(), "");
+  } catch (...) {
+    return made(SARDONYX_INTERNAL, "an exception of an unknown type", "");
+  }
+}
+
+std::vector<std::string> texts(const char* const* names, size_t count, const char* argument) {
+  std::vector<std::string> list;
+  if (count > 0) required(names, argument);
+  for (size_t i = 0; i < count; ++i) list.emplace_back(&required(names[i], argument));
+  return list;
+}
+
+}  // namespace sardonyx::capi
+
+using namespace sardonyx;
+
+uint32_t sardonyx_api_version(void) { return SARDONYX_API_VERSION; }
+
+const char* sardonyx_version(void) {
+  static const std::string text(version());
+  return text.c_str();
+}
+
+sardonyx_code sardonyx_status_code(const sardonyx_status* status) {
+  return status == nullptr ? SARDONYX_OK : status->code;
+}
+
+const char* sardonyx_status_message(const sardonyx_status* status) {
+  return status == nullptr ? "" : status->message.c_str();
+}
+
+const char* sardonyx_status_location(const sardonyx_status* status) {
+  return status == nullptr ? "" : status->location.c_str();
+}
+
+void sardonyx_status_release(sardonyx_status* status) {
+  if (status != &capi::without_memory()) delete status;
+}

@@ -1,0 +1,116 @@
+"""The C interface of the shared library through ctypes, as other languages use it."""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+import re
+import threading
+
+import numpy as np
+import pytest
+from conftest import DIGITS, ROOT
+
+HEADER = ROOT / "include" / "sardonyx" / "sardonyx.h"
+
+
+class ValueInfo(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("graph", ctypes.c_char_p),
+                ("type", ctypes.c_char_p), ("kind", ctypes.c_int), ("element_type", ctypes.c_int),
+                ("has_rank", ctypes.c_int), ("rank", ctypes.c_size_t), ("dims", ctypes.POINTER(ctypes.c_int64)),
+                ("dim_names", ctypes.POINTER(ctypes.c_char_p)), ("optional", ctypes.c_int)]
+
+
+@pytest.fixture(scope="module")
+def library(sardonyx):
+    path = pathlib.Path(sardonyx.path).parents[1] / "shared" / "libsardonyx.so"
+    assert path.exists(), f"the shared library is built with the tests: {path}"
+    loaded = ctypes.CDLL(str(path))
+    for name in functions():
+        getattr(loaded, name).restype = ctypes.c_void_p
+    for name in ("sardonyx_status_message", "sardonyx_version", "sardonyx_element_name"):
+        getattr(loaded, name).restype = ctypes.c_char_p
+    for name in ("input_count", "output_count"):
+        getattr(loaded, f"sardonyx_session_{name}").restype = ctypes.c_size_t
+    return loaded
+
+
+def functions() -> list[str]:
+    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+    return sorted(set(re.findall(r"\b(sardonyx_\w+)\(", text)))
+
+
+def ok(library, status) -> None:
+    if status is not None:
+        raise RuntimeError(library.sardonyx_status_message(ctypes.c_void_p(status)).decode())
+
+
+def session_of(library, path) -> ctypes.c_void_p:
+    session = ctypes.c_void_p()
+    ok(library, library.sardonyx_session_load(str(path).encode(), None, None, ctypes.byref(session)))
+    return session
+
+
+def wrapped(library, array: np.ndarray) -> ctypes.c_void_p:
+    value, dims = ctypes.c_void_p(), (ctypes.c_int64 * array.ndim)(*array.shape)
+    ok(library, library.sardonyx_tensor_wrap(1, ctypes.c_size_t(array.ndim), dims, array.ctypes.data_as(ctypes.c_void_p),
+                                             ctypes.c_size_t(array.nbytes), None, None, ctypes.byref(value)))
+    return value
+
+
+def run(library, session, array: np.ndarray) -> np.ndarray:
+    given, made = (ctypes.c_void_p * 1)(wrapped(library, array)), (ctypes.c_void_p * 1)()
+    ok(library, library.sardonyx_session_run_in_order(session, None, given, ctypes.c_size_t(1), made, ctypes.c_size_t(1)))
+    data, size = ctypes.c_void_p(), ctypes.c_size_t()
+    value = ctypes.c_void_p(made[0])
+    ok(library, library.sardonyx_tensor_data(value, ctypes.byref(data), ctypes.byref(size)))
+    result = np.frombuffer(ctypes.string_at(data, size.value), np.float32).copy()
+    library.sardonyx_value_release(value)
+    library.sardonyx_value_release(ctypes.c_void_p(given[0]))
+    return result
+
+
+def test_every_function_is_exported(library):
+    names = functions()
+    assert len(names) > 50
+    for name in names:
+        assert getattr(library, name)
+
+
+def test_the_digits(library, sardonyx, tmp_path):
+    model = DIGITS / "digits.onnx"
+    session, info = session_of(library, model), ValueInfo(size=ctypes.sizeof(ValueInfo))
+    ok(library, library.sardonyx_session_input(session, ctypes.c_size_t(0), ctypes.byref(info)))
+    shape = [max(info.dims[i], 1) for i in range(info.rank)]
+    image = np.random.default_rng(3).random(shape, np.float32)
+    expected = list(sardonyx.outputs(model, {info.name.decode(): image}, tmp_path))[0]
+    assert np.array_equal(run(library, session, image), expected.ravel())
+    library.sardonyx_session_release(session)
+
+
+def test_many_threads_run_one_session(library):
+    session = session_of(library, DIGITS / "digits.onnx")
+    info = ValueInfo(size=ctypes.sizeof(ValueInfo))
+    ok(library, library.sardonyx_session_input(session, ctypes.c_size_t(0), ctypes.byref(info)))
+    images = [np.random.default_rng(i).random([max(info.dims[k], 1) for k in range(info.rank)], np.float32)
+              for i in range(8)]
+    expected, wrong = [run(library, session, image) for image in images], []
+
+    def many(i: int) -> None:
+        for _ in range(50):
+            if not np.array_equal(run(library, session, images[i]), expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=many, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    library.sardonyx_session_release(session)
+    assert wrong == []
+
+
+def test_errors_say_what_is_wrong(library, tmp_path):
+    (tmp_path / "text.onnx").write_text("no model")
+    with pytest.raises(RuntimeError, match="text.onnx"):
+        session_of(library, tmp_path / "text.onnx")
