@@ -1,0 +1,63 @@
+"""The documentation: its links lead somewhere, its index is whole, and the README quotes what the tables hold."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import ROOT
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+
+# README's names for the models of docs/performance.md.
+QUOTED = {
+    "ResNet-50": "resnet50", "MobileNet v2": "mobilenet_v2", "EfficientNet-B0": "efficientnet_b0", "ViT-B/16": "vit_b16",
+    "BERT": "bert", "BERT in float16": "bert_f16", "GPT-2, one step": "gpt2", "Llama in 4 bits, one step": "llama_int4",
+    "ResNet-50 in int8": "resnet50_qdq", "LSTM, 200 steps": "lstm",
+}
+
+
+def anchors(page) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), f"{target} is not there"
+        if anchor and path.suffix == ".md":
+            assert anchor in anchors(path), f"{target}: there is no such heading"
+
+
+def test_the_index_names_every_page():
+    index = (ROOT / "docs" / "README.md").read_text()
+    missing = [page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md" and page.name not in index]
+    assert missing == []
+
+
+def rows(page: str, first: str) -> list[list[str]]:
+    lines = (ROOT / page).read_text().splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith(first))
+    found = []
+    for line in lines[begin + 2:]:
+        if not line.startswith("|"):
+            break
+        found.append([cell.strip() for cell in line.strip("|").split("|")])
+    return found
+
+
+def test_the_readme_is_short_and_quotes_the_tables():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+    measured = {row[0]: row for row in rows("docs/performance.md", "| model | threads |") if row[1] == "1"}
+    quoted = rows("README.md", "| model | ms |")
+    assert {row[0] for row in quoted} == set(QUOTED)
+    for name, ours, theirs, ratio, memory, their_memory in quoted:
+        row = measured[QUOTED[name]]
+        assert [float(ours), float(theirs), float(ratio)] == [float(row[i]) for i in (2, 3, 4)], name
+        assert [memory, their_memory] == [row[8], row[9]], name
