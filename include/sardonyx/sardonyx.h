@@ -307,6 +307,25 @@ SARDONYX_API sardonyx_status* sardonyx_report_finding(const sardonyx_report* rep
                                                       sardonyx_finding* finding);
 SARDONYX_API void sardonyx_report_release(sardonyx_report* report);
 
+/* --- Files -------------------------------------------------------------------------------- */
+
+typedef struct sardonyx_convert_options {
+  size_t size;
+  int64_t opset;             /* carry every node up to this version of ai.onnx; 0: leave nodes */
+  int assume_inference;      /* as for sessions; with `opset` */
+  const char* external_data; /* the file beside the model that takes large tensors; NULL: none */
+  uint64_t threshold;        /* bytes from which on tensors go there; 0: 1024 */
+  int embed;                 /* not 0: external data becomes part of the model */
+  int checksum;              /* not 0: state the SHA-1 digest of the data file with each tensor */
+  const char* trusted_folder;
+} sardonyx_convert_options;
+
+/* Writes the model of a file in the form of the other file's ending (.onnx, .json, .textproto,
+ * .onnxtxt), in a newer operator set, or with its weights elsewhere. Files appear whole or not at
+ * all; the memory used does not grow with the weights. */
+SARDONYX_API sardonyx_status* sardonyx_convert_file(const char* from, const char* to,
+                                                    const sardonyx_convert_options* options);
+
 /* --- Types of values ---------------------------------------------------------------------- */
 
 /* An input or output of a session, or a value of an inference. Texts and sizes belong to the handle

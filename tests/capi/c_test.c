@@ -561,6 +561,36 @@ static void inferring(const char* digits) {
   sardonyx_model_release(model);
 }
 
+static void converting(const char* digits) {
+  sardonyx_convert_options options = SARDONYX_INIT(sardonyx_convert_options);
+  sardonyx_session* session = NULL;
+  test = "converting";
+  OK(sardonyx_convert_file(digits, "c_test.onnxtxt", NULL));
+  OK(sardonyx_session_load("c_test.onnxtxt", NULL, NULL, &session));
+  sardonyx_session_release(session);
+  options.external_data = "c_test.bin";
+  options.threshold = 100;
+  options.checksum = 1;
+  OK(sardonyx_convert_file("c_test.onnxtxt", "c_test.onnx", &options));
+  OK(sardonyx_session_load("c_test.onnx", NULL, NULL, &session));
+  sardonyx_session_release(session);
+  CHECK(remove("c_test.onnx") == 0 && remove("c_test.bin") == 0);
+  options.external_data = NULL;
+  options.opset = 23;
+  OK(sardonyx_convert_file("c_test.onnxtxt", "c_test.json", &options));
+  options.opset = 2;
+  FAILS(sardonyx_convert_file("c_test.onnxtxt", "c_test.json", &options), SARDONYX_BAD_INPUT, "2");
+  options.opset = -1;
+  FAILS(sardonyx_convert_file("c_test.onnxtxt", "c_test.json", &options), SARDONYX_BAD_INPUT,
+        "negative");
+  CHECK(remove("c_test.onnxtxt") == 0 && remove("c_test.json") == 0);
+  FAILS(sardonyx_convert_file("/nowhere.onnx", "c_test.json", NULL), SARDONYX_UNREADABLE,
+        "/nowhere.onnx");
+  FAILS(sardonyx_convert_file(digits, "c_test.zip", NULL), SARDONYX_BAD_INPUT, "zip");
+  NULL_ARGUMENT(sardonyx_convert_file(NULL, "c_test.json", NULL), "from");
+  NULL_ARGUMENT(sardonyx_convert_file(digits, NULL, NULL), "to");
+}
+
 int main(int count, char** arguments) {
   if (count != 2) {
     fprintf(stderr, "usage: %s digits.onnx\n", arguments[0]);
@@ -575,6 +605,7 @@ int main(int count, char** arguments) {
   models(arguments[1]);
   checking(arguments[1]);
   inferring(arguments[1]);
+  converting(arguments[1]);
   printf("%d checks, %d failures\n", checks, failures);
   return failures == 0 ? 0 : 1;
 }
