@@ -133,4 +133,38 @@ void tell_written(std::string_view path, std::string_view text) {
   }
 }
 
+void warn_of_old_name(std::string_view name, std::string_view old_name) {
+  warn(fmt::format("{} is called {} now; the old name goes with the next version", old_name, name));
+}
+
+void add_renamed_flag(CLI::App& command, const std::string& name, const std::string& old_name,
+                      bool& flag, const std::string& help) {
+  command.add_flag(name, flag, help);
+  const auto use_old = [&flag, name, old_name](int64_t) {
+    flag = true;
+    warn_of_old_name(name, old_name);
+  };
+  command.add_flag_function(old_name, use_old, "The old name of " + name)->group("");
+}
+
+void add_operator_sets(CLI::App& command, std::vector<std::string>& files) {
+  command
+      .add_option("--operator-set", files,
+                  "A document of an operator set that the model imports; repeatable")
+      ->check(operator_set_file())
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  const auto use_old = [&files](const std::vector<std::string>& given) {
+    files.insert(files.end(), given.begin(), given.end());
+    warn_of_old_name("--operator-set", "--opset");
+  };
+  command
+      .add_option_function<std::vector<std::string>>("--opset", use_old,
+                                                     "The old name of --operator-set")
+      ->check(operator_set_file())
+      ->allow_extra_args(false)
+      ->type_name("FILE")
+      ->group("");
+}
+
 }  // namespace sardonyx::cli

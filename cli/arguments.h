@@ -22,6 +22,16 @@ CLI::Validator output_file();
 // says what may have been meant.
 CLI::Validator operator_set_file();
 
+// Documents of operator sets that the model imports, as all commands take them that look at
+// operators.
+void add_operator_sets(CLI::App& command, std::vector<std::string>& files);
+
+// A flag, and the name that it had before: works for one version more, is not listed, and warns.
+void add_renamed_flag(CLI::App& command, const std::string& name, const std::string& old_name,
+                      bool& flag, const std::string& help);
+// What a use of an old name says.
+void warn_of_old_name(std::string_view name, std::string_view old_name);
+
 // Refuse all but whole numbers in a range, and empty texts, in words of ours.
 CLI::Validator whole_number(int64_t least = std::numeric_limits<int64_t>::min(),
                             int64_t most = std::numeric_limits<int64_t>::max());

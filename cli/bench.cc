@@ -37,7 +37,7 @@ struct BenchCommand {
   int run_probe() const;
   int run_model();
   struct Times {
-    double first;  // packs weights, unless --pack-early has
+    double first;  // packs weights, unless --prepack has
     std::vector<double> later;
   };
   Times time_runs(const Session& session, const std::vector<NamedValue>& given) const;

@@ -132,12 +132,7 @@ void add_check(CLI::App& app, Action& action) {
                   "Also infer types and shapes, and compare them with what is declared");
   check->add_flag("--data", command->options.data,
                   "Also look at external data: paths, links, ranges, checksums");
-  check
-      ->add_option("--opset", command->options.operator_sets,
-                   "A document of an operator set that the model imports; repeatable")
-      ->check(operator_set_file())
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  add_operator_sets(*check, command->options.operator_sets);
   add_library_option(*check, command->options.libraries);
   check
       ->add_option("--trust-folder", command->options.trusted_folder,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "arguments.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -68,11 +69,7 @@ DimSizes DimOption::sizes() const {
   DimSizes sizes;
   for (const std::string& text : texts_) add_sizes("--dim", text, sizes);
   for (const std::string& text : old_texts_) add_sizes("--set", text, sizes);
-  if (!old_texts_.empty()) {
-    fmt::print(stderr,
-               "sardonyx: warning: --set is called --dim now; the old name goes with the next "
-               "version\n");
-  }
+  if (!old_texts_.empty()) warn_of_old_name("--dim", "--set");
   return sizes;
 }
 

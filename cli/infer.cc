@@ -173,12 +173,7 @@ void add_infer(CLI::App& app, Action& action) {
                  "Append what MODEL does not declare yet to its own file; weights stay untouched")
       ->excludes("--output");
   command->dims.add(*infer, "");
-  infer
-      ->add_option("--opset", command->operator_sets,
-                   "A document of an operator set that the model imports; repeatable")
-      ->check(operator_set_file())
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  add_operator_sets(*infer, command->operator_sets);
   add_library_option(*infer, command->libraries);
   infer->add_flag("--strict", command->strict,
                   "Declarations that contradict what is inferred are errors");

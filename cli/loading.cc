@@ -33,22 +33,17 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
       .add_option("--trust-folder", options.trusted_folder,
                   "A folder that links of external data may lead into; links are refused otherwise")
       ->type_name("DIR");
-  command
-      .add_option("--opset", options.operator_sets,
-                  "A document of an operator set that the model imports; repeatable")
-      ->check(operator_set_file())
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  add_operator_sets(command, options.operator_sets);
   add_library_option(command, options.libraries);
-  command.add_flag("--plain", options.plain,
-                   "Node after node, without plan and fusion: the reference");
+  add_renamed_flag(command, "--reference", "--plain", options.plain,
+                   "Node after node, without plan and fusion");
   command.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   command.add_flag(
       "--assume-inference", options.assume_inference,
       "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
   command.add_flag("--strict-model", options.strict_model,
                    "Refuse a model that breaks a rule, also where it is clear what it means");
-  command.add_flag("--pack-early", options.pack_early,
+  add_renamed_flag(command, "--prepack", "--pack-early", options.pack_early,
                    "Pack all weights before the first run, which otherwise does it on its way");
 }
 

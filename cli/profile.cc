@@ -53,7 +53,8 @@ void ProfileCommand::time_runs(const Session& session, const std::vector<NamedVa
 }
 
 int ProfileCommand::run() {
-  if (loading.plain) throw UsageError("profile: plain evaluation has no steps; leave out --plain");
+  if (loading.plain)
+    throw UsageError("profile: plain evaluation has no steps; leave out --reference");
   inputs.parse();
   loading.seed = inputs.seed();
   const Loaded loaded = load(loading);

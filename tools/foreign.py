@@ -262,7 +262,7 @@ def agree(ours, theirs) -> str:
 class Runs:
     """A model's runs by Sardonyx with the inputs that the peer ran with."""
 
-    FORMS = {"planned": ["--threads", "1"], "two threads": ["--threads", "2"], "reference": ["--plain"]}
+    FORMS = {"planned": ["--threads", "1"], "two threads": ["--threads", "2"], "reference": ["--reference"]}
 
     def __init__(self, program: str, model: str, folder: pathlib.Path):
         self.program, self.model, self.folder = program, model, folder

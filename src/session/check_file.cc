@@ -159,7 +159,7 @@ class Documented {
                     fmt::format("the model imports version {} of '{}', of which there is no "
                                 "document",
                                 version, node.domain),
-                    "give the document of that version with --opset");
+                    "give the document of that version with --operator-set");
   }
 
   const ir::Model& model_;

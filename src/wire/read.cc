@@ -80,7 +80,7 @@ void refuse_operator_set(std::string_view bytes) {
   if (bytes.starts_with("\n\x09ONNXOPSET"))
     fail(ErrorCode::unreadable,
          "is not an ONNX model; it seems to be an operator set document, which 'sardonyx opset' "
-         "shows and --opset uses");
+         "shows and --operator-set uses");
 }
 
 void refuse_other_kinds(std::string_view bytes) {

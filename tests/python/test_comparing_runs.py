@@ -110,7 +110,7 @@ def test_plain_and_planned_runs_fail_alike(sardonyx, save, name):
     text, given, mentions = BAD[name]
     model = save(f"{HEAD} {text}")
     inputs = [word for one in given for word in ("--input", one)]
-    planned, plain = (sardonyx("run", model, *inputs, *more, expect=None) for more in ([], ["--plain"]))
+    planned, plain = (sardonyx("run", model, *inputs, *more, expect=None) for more in ([], ["--reference"]))
     assert planned.returncode == plain.returncode and planned.returncode in (BAD_INPUT, 7)
     for result in (planned, plain):
         assert result.stdout == "" and all(word in result.stderr for word in mentions), result.stderr
@@ -119,7 +119,7 @@ def test_plain_and_planned_runs_fail_alike(sardonyx, save, name):
 def test_types_that_do_not_fit_advise(sardonyx, save, tmp_path):
     model = save(f"{HEAD} g (float[2] x) => (float[2] y) {{ y = Relu (x) }}")
     np.save(tmp_path / "x.npy", np.zeros(2))
-    for more in ([], ["--plain"]):
+    for more in ([], ["--reference"]):
         sardonyx.fails(BAD_INPUT, "run", model, "--input", f"x={tmp_path}/x.npy", *more,
                        mentions=["holds double", "float[2]", "astype(np.float32)"])
 

@@ -349,7 +349,7 @@ def test_plain_runs_agree(sardonyx, tmp_path, op):
     onnx.save(case.typed(case.expected()), tmp_path / "model.onnx")
     np.savez(tmp_path / "in.npz", **case.feeds)
     made = []
-    for way, more in (("planned", []), ("plain", ["--plain"])):
+    for way, more in (("planned", []), ("plain", ["--reference"])):
         sardonyx("run", tmp_path / "model.onnx", "--inputs", tmp_path / "in.npz", "--output", tmp_path / f"{way}.npz", *more)
         with np.load(tmp_path / f"{way}.npz") as arrays:
             made.append([arrays[name] for name in arrays.files])

@@ -388,7 +388,7 @@ def test_planned_and_plain_runs_agree(engine, sardonyx, tmp_path, index):
     model, feeds = list(plain_models())[index]
     planned = engine.run(model, feeds)
     onnx.save(model, tmp_path / "m.onnx")
-    plain = sardonyx.outputs(tmp_path / "m.onnx", feeds, tmp_path, "--plain")
+    plain = sardonyx.outputs(tmp_path / "m.onnx", feeds, tmp_path, "--reference")
     np.testing.assert_array_equal(planned[0], plain[0])
     for ours, reference in zip(planned[1:], plain[1:]):
         close(ours, reference)
@@ -550,7 +550,7 @@ def test_wrong_inputs(sardonyx, tmp_path, index):
     model, feeds = broken(change, op, **inputs)
     onnx.save(model, tmp_path / "m.onnx")
     np.savez(tmp_path / "in.npz", **feeds)
-    for how in ([], ["--plain"]):
+    for how in ([], ["--reference"]):
         sardonyx.fails(RUN_FAILED, "run", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", *how, mentions=mentions)
 
 

@@ -103,7 +103,7 @@ def test_what_onnxruntime_saves(sardonyx, engine, tmp_path, make):
     x = numbers(2, 3, 13, 12)
     expected = session.run(None, {"x": x})
     compare(engine.run(saved, {"x": x}), expected, tolerance=1e-4)
-    compare(sardonyx.outputs(tmp_path / "optimised.onnx", {"x": x}, tmp_path, "--plain"), expected, tolerance=1e-4)
+    compare(sardonyx.outputs(tmp_path / "optimised.onnx", {"x": x}, tmp_path, "--reference"), expected, tolerance=1e-4)
     compare(engine.run(model, {"x": x}), expected, tolerance=1e-4)
 
 

@@ -316,7 +316,7 @@ def agree_on_texts(sardonyx, tmp_path, case):
     output = case.model.graph.output[0]
     output.type.tensor_type.elem_type = TensorProto.STRING if expected.dtype == object else element_type(expected)
     onnx.save(case.model, tmp_path / "m.onnx")
-    for option in ([], ["--plain"]):
+    for option in ([], ["--reference"]):
         texts = case.feeds["x0"].astype(str)
         [got] = sardonyx.outputs(tmp_path / "m.onnx", {"x0": texts}, tmp_path, *option)
         assert got.shape == expected.shape
@@ -351,7 +351,7 @@ def test_layer_normalization_before_the_standard_had_it(sardonyx, engine, tmp_pa
     case.model.ir_version = 8
     expected = agree(engine, case)
     onnx.save(case.model, tmp_path / "m.onnx")
-    for mine, yours in zip(sardonyx.outputs(tmp_path / "m.onnx", case.feeds, tmp_path, "--plain"), expected, strict=True):
+    for mine, yours in zip(sardonyx.outputs(tmp_path / "m.onnx", case.feeds, tmp_path, "--reference"), expected, strict=True):
         np.testing.assert_allclose(mine, yours, atol=2e-5)
     report = sardonyx("check", tmp_path / "m.onnx")
     assert "no part of the standard before version 17" in report.stdout + report.stderr

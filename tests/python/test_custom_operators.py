@@ -21,7 +21,7 @@ def library(sardonyx) -> pathlib.Path:
 
 def test_run(sardonyx, library, tmp_path):
     x = np.array([1, 2, 3, -10, -20], np.float32)
-    for more in ([], ["--plain"]):
+    for more in ([], ["--reference"]):
         [y] = sardonyx.outputs(MODEL, {"x": x}, tmp_path, "--library", library, *more)
         np.testing.assert_array_equal(y, np.array([12, -5, -27], np.float32))
 

@@ -47,7 +47,7 @@ def arrays(folder, **given):
 
 
 @pytest.mark.parametrize("dim", ANONYMOUS)
-@pytest.mark.parametrize("mode", [[], ["--plain"]])
+@pytest.mark.parametrize("mode", [[], ["--reference"]])
 def test_anonymous_dimensions_are_independent(sardonyx, tmp_path, dim, mode):
     path = relu(tmp_path, [dim, dim, 3])
     given = arrays(tmp_path, x=np.ones((2, 5, 3), np.float32))
@@ -89,7 +89,7 @@ def test_a_list_without_elements_stays_one(sardonyx, tmp_path):
     report = json.loads(sardonyx("infer", path, "--json").stdout)
     assert {v["name"]: v["type"] for v in report["values"]} == {"x": "float[x.0,2]", "axes": "int64[0]", "y": "float[x.0,2]"}
     given = arrays(tmp_path, x=np.ones((3, 2), np.float32), axes=np.zeros(0, np.int64))
-    for mode in [[], ["--plain"]]:
+    for mode in [[], ["--reference"]]:
         assert json.loads(sardonyx("run", path, *given, "--json", *mode).stdout)["outputs"][0]["shape"] == [3, 2]
     sardonyx.fails(BAD_INPUT, "run", path, "--random-inputs", "--dim", "axes.0=1", mentions=["axes.0"])
     one = arrays(tmp_path, x=np.ones((3, 2), np.float32), axes=np.zeros(1, np.int64))
@@ -139,7 +139,7 @@ def test_names_mean_equality(sardonyx, tmp_path):
     given = arrays(tmp_path, a=np.ones((2, 2), np.float32), b=np.ones((3, 2), np.float32))
     planned = sardonyx.fails(BAD_INPUT, "run", path, *given)
     assert "dimension 0 is 3, but 'N' is 2 by dimension 0 of input 'a'" in planned
-    assert planned == sardonyx.fails(BAD_INPUT, "run", path, *given, "--plain")
+    assert planned == sardonyx.fails(BAD_INPUT, "run", path, *given, "--reference")
     assert "--dim b.0=NAME" in planned  # which is the way around it
     sardonyx("rename", path, tmp_path / "other.onnx", "--dim", "b.0=M")
     done = json.loads(sardonyx("run", tmp_path / "other.onnx", *given, "--json").stdout)
@@ -216,7 +216,7 @@ def test_an_error_names_sizes_that_nothing_set(sardonyx, tmp_path):
     (["n"], "rank 2 instead of 1"),
     (["n", "n"], "dimension 1 is 4, and declared as 'n', which is 2 by dimension 0 of input 'x'"),
 ])
-@pytest.mark.parametrize("mode", [[], ["--plain"], ["--all-outputs"]])
+@pytest.mark.parametrize("mode", [[], ["--reference"], ["--all-outputs"]])
 def test_outputs_that_are_not_as_declared_warn(sardonyx, tmp_path, out, says, mode):
     path = relu(tmp_path, ["n", 4], out)
     given = arrays(tmp_path, x=np.ones((2, 4), np.float32))
@@ -235,6 +235,6 @@ def test_declarations_inside_the_graph_do_not_keep_it_from_running(sardonyx, tmp
     given = arrays(tmp_path, x=np.ones((2, 4), np.float32))
     for dims in [["n", 5], ["n"], ["n", 4, 1], ["m", "m"]]:
         path = save(tmp_path, nodes, [value("x", ["n", 4])], [value("y", ["n", 4])], value_info=[value("h", dims)])
-        for mode in [[], ["--plain"]]:
+        for mode in [[], ["--reference"]]:
             done = json.loads(sardonyx("run", path, *given, "--json", *mode).stdout)
             assert done["outputs"][0]["shape"] == [2, 4]

@@ -68,7 +68,7 @@ def test_texts_count_in_a_run_and_the_error_names_the_node(sardonyx, tmp_path, n
     given = helper.make_tensor_value_info("shape", TensorProto.INT64, [1])
     made = helper.make_tensor_value_info("y", TensorProto.STRING, ["n"])
     path = model([node], [given], [made], [long_text()], tmp_path / "m.onnx")
-    more = ["--plain"] if mode == "plain" else []
+    more = ["--reference"] if mode == "plain" else []
     result = sardonyx(
         "run", path, "--input", "shape=100000", "--memory-limit", "1G", "--threads", 1, *more, expect=RUN_FAILED
     )
@@ -145,5 +145,5 @@ def test_whatever_a_size_makes_too_large_names_the_node(sardonyx, tmp_path, op, 
     arguments = ["--threads", 1, "--set", "n=20000"] if op == "EyeLike" else ["--threads", 1]
     for name in infos:
         arguments += ["--input", f"{name.name}={given[name.name][2]}"]
-    more = ["--plain"] if mode == "plain" else []
+    more = ["--reference"] if mode == "plain" else []
     sardonyx.fails(RUN_FAILED, "run", path, *arguments, *more, "--memory-limit", "300M", mentions=["--memory-limit"] if op == "EyeLike" else ["'large'", "--memory-limit"])

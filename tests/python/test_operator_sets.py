@@ -57,48 +57,48 @@ def test_shown_and_checked(sardonyx, twice):
 
 def test_a_model_runs_through_the_bodies(sardonyx, twice, model, tmp_path):
     x = np.array([1, -3], np.float32)
-    outputs = sardonyx.outputs(model, {"x": x}, tmp_path, "--opset", twice)
+    outputs = sardonyx.outputs(model, {"x": x}, tmp_path, "--operator-set", twice)
     np.testing.assert_array_equal(outputs[0], 2 * x)
     sardonyx.fails(UNSUPPORTED, "run", model, "--input", "x=1 2")
 
 
 def test_a_model_is_checked_through_them(sardonyx, save, twice, model):
     assert "D-25" in sardonyx("check", model).stdout
-    assert "D-25" not in sardonyx("check", model, "--opset", twice).stdout
+    assert "D-25" not in sardonyx("check", model, "--operator-set", twice).stdout
     bad = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 3]>
         g (float[2] x) => (float[2] y) {{ y = {DOMAIN}.Twice (x, x, x) }}""", "bad.onnx")
-    assert "F-24" in sardonyx("check", bad, "--opset", twice, expect=FINDINGS).stdout
+    assert "F-24" in sardonyx("check", bad, "--operator-set", twice, expect=FINDINGS).stdout
     unknown = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 3]>
         g (float[2] x) => (float[2] y) {{ y = {DOMAIN}.Thrice (x) }}""", "unknown.onnx")
-    assert "no operator Thrice" in sardonyx("check", unknown, "--opset", twice, expect=FINDINGS).stdout
+    assert "no operator Thrice" in sardonyx("check", unknown, "--operator-set", twice, expect=FINDINGS).stdout
     opaque = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 3]>
         g (float[2] x) => (float[2] y) {{ y = {DOMAIN}.Opaque (x) }}""", "opaque.onnx")
-    assert "O-22" in sardonyx("check", opaque, "--opset", twice).stdout
+    assert "O-22" in sardonyx("check", opaque, "--operator-set", twice).stdout
     mixed = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 3]>
         g (float[2] x) => (float[2] y) {{ t = {DOMAIN}.Opaque (x)  y = {DOMAIN}.Twice (t) }}""", "mixed.onnx")
-    report = sardonyx("check", mixed, "--opset", twice).stdout
+    report = sardonyx("check", mixed, "--operator-set", twice).stdout
     assert "O-22" in report and "O-04" not in report and "D-25" not in report
     both = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 3]>
         g (float[2] x) => (float[2] y) {{ t = {DOMAIN}.Thrice (x)  y = {DOMAIN}.Twice (t) }}""", "both.onnx")
-    assert sardonyx("check", both, "--opset", twice, expect=FINDINGS).stdout.count("O-04") == 1
+    assert sardonyx("check", both, "--operator-set", twice, expect=FINDINGS).stdout.count("O-04") == 1
     absent = save(f"""<ir_version: 8, opset_import: ["" : 17]>
         g (float[2] x) => (float[2] y) {{ y = {DOMAIN}.Twice (x) }}""", "absent.onnx")
-    assert "is not imported" in sardonyx("check", absent, "--opset", twice, expect=FINDINGS).stdout
+    assert "is not imported" in sardonyx("check", absent, "--operator-set", twice, expect=FINDINGS).stdout
     other = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 2]>
         g (float[2] x) => (float[2] y) {{ y = {DOMAIN}.Twice (x) }}""", "other.onnx")
-    assert "version 2" in sardonyx("check", other, "--opset", twice, expect=FINDINGS).stdout
+    assert "version 2" in sardonyx("check", other, "--operator-set", twice, expect=FINDINGS).stdout
 
 
 def test_a_model_is_inferred_through_them(sardonyx, save, twice, tmp_path):
     model = save(f"""<ir_version: 10, opset_import: ["" : 17, "{DOMAIN}": 3]>
         g (float[N] x) => (y) {{ y = {DOMAIN}.Twice (x) }}""")
-    report = parse_json(sardonyx("infer", model, "--opset", twice, "--json"))
+    report = parse_json(sardonyx("infer", model, "--operator-set", twice, "--json"))
     assert {value["name"]: value["type"] for value in report["values"]}["y"] == "float[N]"
     written = tmp_path / "typed.onnx"
-    sardonyx("infer", model, "--opset", twice, "-o", written)
+    sardonyx("infer", model, "--operator-set", twice, "-o", written)
     typed = onnx.load(written)
     assert not typed.functions and typed.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "N"
-    sardonyx("infer", model, "--opset", twice, "--in-place")
+    sardonyx("infer", model, "--operator-set", twice, "--in-place")
     assert not onnx.load(model).functions
 
 
@@ -106,7 +106,7 @@ def test_functions_of_the_model_come_first(sardonyx, save, twice, tmp_path):
     model = save(f"""<ir_version: 8, opset_import: ["" : 17, "{DOMAIN}": 3]>
         g (float[2] x) => (float[2] y) {{ y = {DOMAIN}.Twice (x) }}
         <domain: "{DOMAIN}", opset_import: ["" : 17]> Twice (a) => (b) {{ b = Neg (a) }}""")
-    outputs = sardonyx.outputs(model, {"x": np.ones(2, np.float32)}, tmp_path, "--opset", twice)
+    outputs = sardonyx.outputs(model, {"x": np.ones(2, np.float32)}, tmp_path, "--operator-set", twice)
     np.testing.assert_array_equal(outputs[0], [-1, -1])
 
 
@@ -138,7 +138,7 @@ def test_what_is_no_document(sardonyx, model, twice, tmp_path):
     sardonyx.fails(INVALID_MODEL, "opset", model, mentions=["ONNXOPSET"])
     made = document(doc_string="another")
     (tmp_path / "other.opset").write_bytes(made.SerializeToString())
-    sardonyx.fails(INVALID_MODEL, "run", model, "--opset", twice, "--opset", tmp_path / "other.opset", "--input", "x=1 2",
+    sardonyx.fails(INVALID_MODEL, "run", model, "--operator-set", twice, "--operator-set", tmp_path / "other.opset", "--input", "x=1 2",
                    mentions=["O-02"])
     assert "operator set document" in sardonyx.fails(INVALID_MODEL, "check", twice)
 

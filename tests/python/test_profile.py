@@ -306,7 +306,7 @@ def test_text_lists_operators_and_steps(sardonyx):
 
 def test_what_makes_no_sense(sardonyx, tmp_path):
     model = DIGITS / "digits.onnx"
-    sardonyx.fails(USAGE, "profile", model, "--plain", mentions=["--plain"])
+    sardonyx.fails(USAGE, "profile", model, "--reference", mentions=["--reference"])
     sardonyx.fails(USAGE, "profile", model, "--runs", "0")
     sardonyx.fails(UNREADABLE, "profile", model, "--runs", "1", "--html", tmp_path / "no" / "p.html", mentions=["p.html"])
     sardonyx.fails(BAD_INPUT, "profile", model, "--input", "other=1", mentions=["other"])

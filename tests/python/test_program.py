@@ -203,6 +203,15 @@ def test_cost_follows_the_sizes(sardonyx):
     assert costs[1]["sizes"] == {"N": 7}
 
 
+@pytest.mark.parametrize("old, new", [("--plain", "--reference"), ("--pack-early", "--prepack")])
+def test_old_names_of_options_work_and_warn(sardonyx, affine, old, new):
+    given = ["run", affine, "--input", "x=[[1,2,3]]"]
+    was, now = sardonyx(*given, old), sardonyx(*given, new)
+    assert f"warning: {old} is called {new} now" in was.stderr and now.stderr == ""
+    assert was.stdout == now.stdout
+    assert old not in sardonyx("run", "--help").stdout
+
+
 def test_explain_names_kernels(sardonyx):
     found = parse_json(sardonyx("explain", DIGITS / "digits.onnx", "--json"))
     assert any("conv" in step["kernel"] for step in found["steps"])

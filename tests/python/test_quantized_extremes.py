@@ -38,7 +38,7 @@ def all_ways(engine, sardonyx, folder, model, x):
     [expected] = run_onnxruntime(model, {"x": x})
     [planned] = engine.run(model, {"x": x})
     onnx.save(model, folder / "m.onnx")
-    [plain] = sardonyx.outputs(folder / "m.onnx", {"x": x}, folder, "--plain")
+    [plain] = sardonyx.outputs(folder / "m.onnx", {"x": x}, folder, "--reference")
     np.testing.assert_array_equal(plain, planned)
     np.testing.assert_array_equal(planned, expected)
     return expected

@@ -200,7 +200,7 @@ def test_large_constants_lie_anywhere_in_a_file(sardonyx, tmp_path, kind, paddin
     path = tmp_path / "model.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     feeds = {"x": np.ones((3, 160), np.float32), "y": np.full((160, 128), 2, np.float32), "at": np.array([5, 159, 0])}
-    for mode in ([], ["--plain"]):
+    for mode in ([], ["--reference"]):
         product, total, rows, copy = sardonyx.outputs(path, feeds, tmp_path, *mode)
         np.testing.assert_allclose(product, feeds["x"] @ weights, rtol=1e-4, atol=1e-4)
         np.testing.assert_array_equal(total, feeds["y"] + weights)

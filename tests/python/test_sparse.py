@@ -59,7 +59,7 @@ def move_out(model: onnx.ModelProto, path, parts: tuple[str, ...]) -> None:
 def test_parts_may_lie_in_other_files(sardonyx, tmp_path, make, parts):
     path, out = tmp_path / "m.onnx", tmp_path / "y.npz"
     move_out(make(), path, parts)
-    for mode in ((), ("--plain",)):
+    for mode in ((), ("--reference",)):
         sardonyx("run", path, "--input", "x=ones", "-o", out, *mode)
         assert np.load(out)["y"].tolist() == (WEIGHTS + 1).tolist()
     report = parse_json(sardonyx("infer", path, "--json"))
@@ -69,7 +69,7 @@ def test_parts_may_lie_in_other_files(sardonyx, tmp_path, make, parts):
     assert np.load(out)["y"].tolist() == (WEIGHTS + 1).tolist()
 
 
-@pytest.mark.parametrize("mode", [(), ("--plain",)], ids=["planned", "plain"])
+@pytest.mark.parametrize("mode", [(), ("--reference",)], ids=["planned", "plain"])
 def test_they_are_defaults_of_inputs(sardonyx, tmp_path, mode):
     path, out, given = tmp_path / "m.onnx", tmp_path / "y.npz", np.full((2, 3), 5, np.float32)
     onnx.save(in_the_graph("w"), path)

@@ -164,10 +164,10 @@ def test_the_standards_own_sets_change_nothing(sardonyx, tmp_path):
             model.write_bytes(MODEL.read_bytes())
         else:
             sardonyx("convert", MODEL, model, "--opset", version)
-        assert "nothing to report" in sardonyx("check", "--full", model, "--opset", document).stdout
+        assert "nothing to report" in sardonyx("check", "--full", model, "--operator-set", document).stdout
         image = {"image": np.ones((1, 1, 16, 16), np.float32)}
         plain = sardonyx.outputs(model, image, tmp_path)
-        again = sardonyx.outputs(model, image, tmp_path, "--opset", document)
+        again = sardonyx.outputs(model, image, tmp_path, "--operator-set", document)
         np.testing.assert_array_equal(plain[0], again[0])
 
 
