@@ -45,9 +45,9 @@ struct InlinedCall {
 };
 
 // Lowers and infers in one walk: the main graph's inputs, outputs, declarations and initializers
-// are those of `graph` (see ir::interface_of), which gets the nodes of the model's. What is inferred of
-// its values is put into `scope`. `nodes`: null, or where the main graph's nodes come from instead;
-// Gradient can't be among them. Returns the calls of the model's functions.
+// are those of `graph` (see ir::interface_of), which gets the nodes of the model's. What is
+// inferred of its values is put into `scope`. `nodes`: null, or where the main graph's nodes come
+// from instead; Gradient can't be among them. Returns the calls of the model's functions.
 std::vector<InlinedCall> lower_and_infer(const ir::Model& model, ir::NodeSource* nodes,
                                          ir::Graph& graph, const LowerOptions& options,
                                          const infer::Findings& findings, infer::Scope& scope);

@@ -40,7 +40,7 @@ bool has_internal(const PassContext& c, std::string_view op) {
 
 bool has_elementwise(const PassContext& c) { return has_internal(c, "Region"); }
 
-bool has_quantized_sums(const PassContext& c) {
+bool has_quantized_adds(const PassContext& c) {
   return has_internal(c, "QLinearConv") && has_elementwise(c);
 }
 
@@ -164,7 +164,7 @@ constexpr Pass optimizing[] = {
     {"convert-to-nhwc", "regions of convolutions work with channels last", types, constants_only,
      nullptr, on_types<convert_to_nhwc>},
     {"fuse-quantized-adds", "sums of bytes become part of the quantised convolution before them",
-     constants_and_uses, constants_and_uses, has_quantized_sums, on_uses<fuse_quantized_adds>},
+     constants_and_uses, constants_and_uses, has_quantized_adds, on_uses<fuse_quantized_adds>},
     {"make-lookup-tables", "functions of one value of bytes become tables", constants_and_uses,
      constants_and_uses, has_elementwise, on_uses<make_lookup_tables>},
     {"fuse-channel-shuffles", "channels are shuffled by the convolution before or behind",

@@ -25,7 +25,7 @@ const ir::Node* node(const ir::Graph& graph, std::string_view op) {
   return nullptr;
 }
 
-TEST(Simplify, BodiesAreCleanedAndFused) {
+TEST(Optimize, BodiesAreCleanedAndFused) {
   const ir::Graph graph = simplified(R"(g (bool c, float[N, 2] x) => (float[N, 2] y) {
     w = Constant<value = float[2, 2] {1, 2, 3, 4}>()
     b = Constant<value = float[2] {5, 6}>()
@@ -55,7 +55,7 @@ TEST(Simplify, BodiesAreCleanedAndFused) {
 
 // The branch that an If always takes stands in its place, what it makes for itself by names of its
 // own.
-TEST(Simplify, AnIfOfAKnownConditionGivesWayToItsBranch) {
+TEST(Optimize, AnIfOfAKnownConditionGivesWayToItsBranch) {
   const ir::Graph graph =
       simplified(R"(g (float[N, 2] x, bool c) => (float[N, 2] y, float[N, 2] z) {
     yes = Constant<value = bool {1}>()
@@ -82,7 +82,7 @@ TEST(Simplify, AnIfOfAKnownConditionGivesWayToItsBranch) {
 }
 
 // The numbers of a random node are told by the name of its output.
-TEST(Simplify, RandomNodesKeepTheirNamesInOpenedBranches) {
+TEST(Optimize, RandomNodesKeepTheirNamesInOpenedBranches) {
   const ir::Graph graph = simplified(R"(g (float[N, 2] x) => (y, z) {
     yes = Constant<value = bool {1}>()
     y = If(yes) <then_branch = t1 () => (noise) { noise = RandomNormalLike(x) },
@@ -101,7 +101,7 @@ TEST(Simplify, RandomNodesKeepTheirNamesInOpenedBranches) {
   EXPECT_EQ(one.nodes[0].outputs[0], "noise");
 }
 
-TEST(Simplify, AnImpossibleBranchStaysForTheRunToRefuse) {
+TEST(Optimize, AnImpossibleBranchStaysForTheRunToRefuse) {
   const ir::Graph graph = simplified(R"(g (float[N, 2] x) => (y) {
     yes = Constant<value = bool {1}>()
     w = Constant<value = float[3] {1, 2, 3}>()
@@ -111,7 +111,7 @@ TEST(Simplify, AnImpossibleBranchStaysForTheRunToRefuse) {
   EXPECT_NE(node(graph, "If"), nullptr);
 }
 
-TEST(Simplify, DetoursAreLeftOut) {
+TEST(Optimize, NodesThatDoNothingAreLeftOut) {
   const ir::Graph graph =
       simplified(R"(g (bool c, float[N, 2] x) => (float[N, 2] y, float[N, 2] z) {
     ratio = Constant<value = float {0.2}>()
@@ -135,7 +135,7 @@ TEST(Simplify, DetoursAreLeftOut) {
 }
 
 // An Identity of a value without a rank would be evaluated plainly, and copy it.
-TEST(Simplify, OutputsOfOpenRankAreMadeAtOnce) {
+TEST(Optimize, OutputsOfOpenRankAreMadeAtOnce) {
   const ir::Graph graph = simplified(R"(g (bool c, float[N, 2] x) => (y, z) {
     a, b = If(c) <then_branch = t () => (o, p) { o = Neg(x)
         p = Exp(x) },
@@ -152,7 +152,7 @@ TEST(Simplify, OutputsOfOpenRankAreMadeAtOnce) {
   EXPECT_EQ(graph.nodes[2].find("then_branch")->g->nodes[0].inputs[0], "y");
 }
 
-TEST(Simplify, DropoutStaysWhereItMayTrainOrGivesItsMask) {
+TEST(Optimize, DropoutStaysWhereItMayTrainOrGivesItsMask) {
   const ir::Graph graph =
       simplified(R"(g (bool train, float[N, 2] x) => (float[N, 2] y, bool[N, 2] mask) {
     ratio = Constant<value = float {0.2}>()
@@ -167,7 +167,7 @@ TEST(Simplify, DropoutStaysWhereItMayTrainOrGivesItsMask) {
   EXPECT_EQ(graph.nodes.size(), 6u);
 }
 
-TEST(Simplify, BodiesOfLoopsKeepTheirInputs) {
+TEST(Optimize, BodiesOfLoopsKeepTheirInputs) {
   const ir::Graph graph = simplified(R"(g (int64 n, float[2] x) => (float[2] y) {
     keep = Constant<value = bool {1}>()
     y = Loop(n, keep, x) <body = body (int64 i, bool go, state) => (go_on, next) {
@@ -183,7 +183,7 @@ TEST(Simplify, BodiesOfLoopsKeepTheirInputs) {
   EXPECT_NE(node(body, "Add"), nullptr);
 }
 
-TEST(Simplify, PartsOfASplitStayCounted) {
+TEST(Optimize, PartsOfASplitStayCounted) {
   for (const char* attributes : {"<num_outputs = 3>", ""}) {
     const ir::Graph graph = simplified("g (float[6] x) => (float[2] y) { y, b, c = Split " +
                                        std::string(attributes) + "(x) }");
@@ -193,7 +193,7 @@ TEST(Simplify, PartsOfASplitStayCounted) {
   }
 }
 
-TEST(Simplify, ManyLargeFoldsDoNotStopIt) {
+TEST(Optimize, ManyLargeFoldsDoNotStopIt) {
   // Each fold makes a quarter of what one node may take.
   std::string text =
       "g (float[1] x) => (float[1] y) {\n"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gradient_cases.h"
 #include "autodiff/gradient.h"
+#include "gradient_cases.h"
 #include "sardonyx/session.h"
 
 namespace sardonyx::test {
