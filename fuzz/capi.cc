@@ -62,7 +62,8 @@ class Calls {
     require(sardonyx_status_location(status) != nullptr, "a failure has a place");
     sardonyx_status_release(status);
   }
-  void keep(sardonyx_status* status, sardonyx_value* made) {
+  // By reference: it is written when the call that makes the status has run.
+  void keep(sardonyx_status* status, sardonyx_value*& made) {
     take(status, made);
     if (made != nullptr) values_.push_back(made);
   }
@@ -151,7 +152,8 @@ class Calls {
   void write(sardonyx_value* value) {
     void* data = nullptr;
     size_t bytes = 0;
-    take(sardonyx_tensor_mutable_data(value, &data, &bytes), data);
+    sardonyx_status* status = sardonyx_tensor_mutable_data(value, &data, &bytes);
+    take(status, data);
     if (bytes > 0) std::memset(data, byte() % 2, bytes);
   }
 
@@ -166,7 +168,8 @@ class Calls {
     sardonyx_model* model = nullptr;
     const std::string_view text = models[byte() % std::size(models)];
     const size_t length = byte() % 8 == 0 ? byte() % text.size() : text.size();
-    take(sardonyx_model_parse(text.data(), length, nullptr, &model), model);
+    sardonyx_status* status = sardonyx_model_parse(text.data(), length, nullptr, &model);
+    take(status, model);
     if (model != nullptr) models_.push_back(model);
   }
 
@@ -177,7 +180,8 @@ class Calls {
     options.reference = byte() % 2;
     options.all_outputs = byte() % 4 == 0;
     sardonyx_model* model = any(models_);
-    take(sardonyx_session_create(model, &options, &session), session);
+    sardonyx_status* status = sardonyx_session_create(model, &options, &session);
+    take(status, session);
     if (session == nullptr) return;
     sessions_.push_back(session);
     if (byte() % 4 == 0) {
@@ -188,7 +192,8 @@ class Calls {
 
   void infer() {
     sardonyx_inference* inference = nullptr;
-    take(sardonyx_infer(any(models_), nullptr, &inference), inference);
+    sardonyx_status* status = sardonyx_infer(any(models_), nullptr, &inference);
+    take(status, inference);
     sardonyx_value_info info = SARDONYX_INIT(sardonyx_value_info);
     for (size_t i = 0; i <= sardonyx_inference_count(inference); ++i)
       take(sardonyx_inference_value(inference, i, &info));
