@@ -25,6 +25,7 @@
   UNIT(contrib_activations)           \
   UNIT(contrib_attention)             \
   UNIT(contrib_blocked_layout)        \
+  UNIT(contrib_decoder_attention)     \
   UNIT(contrib_experts)               \
   UNIT(contrib_gather_quantized)      \
   UNIT(contrib_gates)                 \
@@ -64,6 +65,7 @@
   UNIT(identity)                      \
   UNIT(if)                            \
   UNIT(image_decoder)                 \
+  UNIT(in_range)                      \
   UNIT(layer_normalization)           \
   UNIT(linear_attention)              \
   UNIT(loop)                          \
