@@ -37,6 +37,8 @@
   UNIT(contrib_ngrams)                \
   UNIT(contrib_normalizations)        \
   UNIT(contrib_older_forms)           \
+  UNIT(contrib_packed_sequences)      \
+  UNIT(contrib_position_biases)       \
   UNIT(contrib_products)              \
   UNIT(contrib_quantized)             \
   UNIT(contrib_recurrent)             \

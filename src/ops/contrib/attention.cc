@@ -107,31 +107,10 @@ void rotary(UpgradeContext& ctx) {
             {body.input(0), body.input(2), body.input(3), positions(body, rank)}, attributes);
 }
 
-// Rows of `input` go to the places that the first offsets name; all others are zeros.
-void restore_padding(UpgradeContext& ctx) {
-  Body body(ctx);
-  if (body.rank(0) != 2 || body.rank(1) != 2)
-    ctx.fail(ErrorCode::invalid_model,
-             "input must be [tokens, hidden] and token_offset [batch, length]; their ranks are {} "
-             "and {}",
-             body.rank(0), body.rank(1));
-  const std::string tokens = body.size_of(body.input(0), 0),
-                    hidden = body.size_of(body.input(0), 1);
-  const std::string offsets = body.reshape(body.cast(body.input(1), ElementType::int64), {-1, 1});
-  const std::string rows = body.op("Slice", {offsets, body.ints({0}), tokens, body.ints({0})});
-  const auto join = [&](const std::string& first) {
-    return body.op("Concat", {first, hidden}, {int_attribute("axis", 0)});
-  };
-  const std::string zeros = body.op("Expand", {body.number(0, 0), join(body.size_of(offsets, 0))});
-  const std::string filled = body.op("ScatterND", {zeros, rows, body.input(0)});
-  body.give(0, "Reshape", {filled, join(body.op("Shape", {body.input(1)}))});
-}
-
 constexpr Operator operators[] = {
     {.name = "Attention", .domain = "com.microsoft", .upgrade = attention},
     {.name = "MultiHeadAttention", .domain = "com.microsoft", .upgrade = multi_head},
     {.name = "QAttention", .domain = "com.microsoft", .upgrade = quantized_attention},
-    {.name = "RestorePadding", .domain = "com.microsoft", .upgrade = restore_padding},
     {.name = "RotaryEmbedding", .domain = "com.microsoft", .upgrade = rotary},
 };
 

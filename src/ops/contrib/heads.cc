@@ -205,8 +205,8 @@ void attend(Body& body, const Heads& heads, int64_t rank, const std::string& mas
   if (heads.is_buffered()) return attend_buffered(body, heads, rank, mask, outputs);
   const std::string y = outputs[0];
   if (rank == 4 || y.empty()) outputs[0] = body.fresh_name();
-  attention_node(body, {heads.q, heads.k, heads.v, mask, heads.past_k, heads.past_v}, outputs,
-                 attention_attributes(body, heads, rank));
+  attention_node(body, {heads.q, heads.k, heads.v, mask, heads.past_k, heads.past_v, heads.lengths},
+                 outputs, attention_attributes(body, heads, rank));
   if (rank == 4 && !y.empty())
     body.node_for("Reshape", {body.transpose(outputs[0], {0, 2, 1, 3}), body.ints({0, 0, -1})},
                   {y});

@@ -20,6 +20,7 @@ struct Heads {
   // cache_indirection [batch, beams, rows of the buffer]: from which beam of its batch a past row
   // is read.
   std::string beams;
+  std::string lengths;  // int64 [batch]: how many keys count, where there is no past
   int64_t count = 0;
   size_t like = 0;  // an input of the node that has the type of q
 
