@@ -34,6 +34,7 @@
   UNIT(contrib_group_query)           \
   UNIT(contrib_integer_products)      \
   UNIT(contrib_matmul_nbits)          \
+  UNIT(contrib_ngram_hashes)          \
   UNIT(contrib_ngrams)                \
   UNIT(contrib_normalizations)        \
   UNIT(contrib_older_forms)           \
