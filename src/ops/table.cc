@@ -39,6 +39,7 @@
   UNIT(contrib_normalizations)        \
   UNIT(contrib_older_forms)           \
   UNIT(contrib_packed_sequences)      \
+  UNIT(contrib_paged_attention)       \
   UNIT(contrib_position_biases)       \
   UNIT(contrib_products)              \
   UNIT(contrib_quantized)             \

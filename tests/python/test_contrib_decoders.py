@@ -136,6 +136,25 @@ def test_beams_say_what_several_queries_read(engine, sardonyx, tmp_path):
     compare(plainly(sardonyx, case, expected, tmp_path), expected)
 
 
+@pytest.mark.parametrize("length, past, rows", [(1, 3, 8), (5, 3, 12), (1, 300, 600), (70, 200, 600)])
+@pytest.mark.parametrize("what", [np.nan, np.inf])
+@pytest.mark.parametrize("unidirectional", [0, 1])
+@pytest.mark.parametrize("scores", [False, True])
+def test_rows_behind_the_last_may_hold_anything(engine, length, past, rows, what, unidirectional, scores):
+    """As in memory that nobody has set."""
+    case, inputs = multi_head(length, past, rows, unidirectional=unidirectional)
+    if not scores:
+        case = Case("MultiHeadAttention", inputs, (True, True, True), num_heads=2, unidirectional=unidirectional)
+    for name in ("x6", "x7"):
+        case.feeds[name][:, :, past + length:] = what
+    expected = case.expected()
+    ours = engine.run(case.typed(expected), case.feeds)
+    compare(ours[:1], expected[:1])
+    assert np.isfinite(ours[0]).all()
+    for mine, yours in zip(ours[1:3], expected[1:3]):
+        np.testing.assert_array_equal(mine, yours)
+
+
 def test_a_buffer_of_float16(engine):
     case, (q, k, v, _, _, _, past_k, past_v, _, chosen) = multi_head(1, 4, 6, dtype=F16, batch=4, width=2)
     agree(engine, case, reference=[x.astype(F16) for x in attention(q, k, v, past_k, past_v, 4, 2, chosen)], tolerance=1e-2)

@@ -162,6 +162,23 @@ def test_past_of_float8(sardonyx, tmp_path, kind, dtype):
         np.testing.assert_array_equal(ours[2], held[1])
 
 
+# --- a buffer ---
+
+
+@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize("what", [np.nan, np.inf])
+def test_rows_behind_the_last_may_hold_anything(engine, length, what):
+    past = [numbers(1, 2, 16, 8) for _ in range(2)]
+    for x in past:
+        x[:, :, 4 + length:] = what
+    q, k, v = (numbers(1, length, count * 8) for count in (4, 2, 2))
+    case = Case("GroupQueryAttention", [q, k, v, *past, i32(3 + length), i32(4 + length)], (True,) * 3, num_heads=4, kv_num_heads=2)
+    expected = case.expected()
+    ours = engine.run(case.typed(expected), case.feeds)
+    assert np.isfinite(expected[0]).all()
+    compare(ours[:1], expected[:1])
+
+
 # --- a past that keeps the last positions ---
 
 

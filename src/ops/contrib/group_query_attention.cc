@@ -314,6 +314,7 @@ void bind_all(BindContext& bind, State& s, const Settings& settings) {
   a.kv_length = s.rows;
   a.k = a.v = {settings.kv_heads * s.rows * s.size, s.rows * s.size, s.size};
   a.wants_scores = bind.has_output(3);
+  a.has_lengths = true;
   a.kind = settings.qk_output == 1 ? kernels::AttentionScores::biased
                                    : kernels::AttentionScores::probabilities;
   if (a.wants_scores)
