@@ -43,9 +43,11 @@
   UNIT(contrib_position_biases)       \
   UNIT(contrib_products)              \
   UNIT(contrib_quantized)             \
+  UNIT(contrib_quantized_weights)     \
   UNIT(contrib_recurrent)             \
   UNIT(contrib_sequence_mixers)       \
   UNIT(contrib_small_kernels)         \
+  UNIT(contrib_sparse_products)       \
   UNIT(contrib_tokenizer)             \
   UNIT(conv)                          \
   UNIT(conv_chain)                    \
