@@ -49,6 +49,7 @@
   UNIT(contrib_small_kernels)         \
   UNIT(contrib_sparse_products)       \
   UNIT(contrib_tokenizer)             \
+  UNIT(contrib_varlen_mixers)         \
   UNIT(conv)                          \
   UNIT(conv_chain)                    \
   UNIT(conv_integer)                  \
