@@ -1,5 +1,6 @@
 // com.microsoft: DecoderMaskedMultiHeadAttention and DecoderMaskedSelfAttention, which stand in
 // decoders that BeamSearch runs: the past lies in a buffer, and beams may read each other's rows.
+// And DecoderAttention, FairSeq's.
 #include "ops/contrib/heads.h"
 #include "ops/contrib/projection.h"
 #include "ops/operator.h"
@@ -77,7 +78,66 @@ void masked_self(UpgradeContext& ctx) {
   attend_projection(body, plain_projection(body, 0), inputs);
 }
 
+// --- DecoderAttention
+// -----------------------------------------------------------------------------
+
+// What a boolean input says, which decides what the node computes at all.
+bool said(const UpgradeContext& ctx, size_t input) {
+  const Tensor* value = ctx.constant(input);
+  const bool is_one = value && value->element_type() == ElementType::boolean && value->size() == 1;
+  if (!is_one)
+    ctx.fail(ErrorCode::unsupported, "{} that is no constant of one boolean",
+             ctx.old().input_name(static_cast<int>(input)));
+  return *static_cast<const bool*>(value->data());
+}
+
+// [length, batch, hidden] times weights, plus the bias from `begin` to `end`: [batch, length, ...].
+std::string projected(Body& body, size_t x, size_t weights, const std::string& begin,
+                      const std::string& end) {
+  const std::string part = body.op("Slice", {body.input(4), begin, end, body.ints({0})});
+  const std::string y = body.op("MatMul", {body.input(x), body.input(weights)});
+  return body.transpose(body.op("Add", {y, part}), {1, 0, 2});
+}
+
+void decoder_attention(UpgradeContext& ctx) {
+  constexpr size_t query = 0, key = 1, mask = 5, key_cache = 6, value_cache = 7;
+  Body body(ctx);
+  const bool is_cross = said(ctx, 8), uses_past = said(ctx, 9) && said(ctx, 10);
+  if (uses_past && (!body.has(key_cache) || !body.has(value_cache)))
+    ctx.fail(ErrorCode::invalid_model, "use_past needs key_cache and value_cache");
+  Heads heads;
+  heads.count = head_count(ctx);
+  const std::string size = body.size_of(body.input(query), 2);
+  const std::string all = body.op("Mul", {size, body.ints({3})});
+  heads.q = projected(body, query, 2, body.ints({0}), size);
+  int64_t rank = 3;
+  if (is_cross && uses_past) {
+    heads.q = four_dimensional(body, heads.q, heads.count);
+    heads.k = body.input(key_cache), heads.v = body.input(value_cache);
+    rank = 4;
+  } else {
+    const Names parts =
+        body.several("Split", {projected(body, is_cross ? key : query, 3, size, all)}, 2,
+                     {int_attribute("axis", 2), int_attribute("num_outputs", 2)});
+    heads.k = parts[0], heads.v = parts[1];
+    if (uses_past) heads.past_k = body.input(key_cache), heads.past_v = body.input(value_cache);
+  }
+  std::string added;
+  if (said(ctx, 11)) {
+    if (!body.has(mask))
+      ctx.fail(ErrorCode::invalid_model, "has_key_padding_mask needs key_padding_mask");
+    const float filter = ctx.old().attr_float("mask_filter_value", -10000.0f);
+    added = body.op("Where", {body.unsqueeze(body.input(mask), {1, 2}), body.number(filter, 0),
+                              body.number(0, 0)});
+  }
+  const std::string y = body.fresh_name();
+  const Names wanted = wanted_outputs(body, 3);
+  attend(body, heads, rank, added, {y, wanted[1], wanted[2]});
+  body.give(0, "Transpose", {y}, {ints_attribute("perm", {1, 0, 2})});
+}
+
 constexpr Operator operators[] = {
+    {.name = "DecoderAttention", .domain = "com.microsoft", .upgrade = decoder_attention},
     {.name = "DecoderMaskedMultiHeadAttention",
      .domain = "com.microsoft",
      .upgrade = masked_multi_head},
