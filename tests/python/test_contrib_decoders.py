@@ -361,3 +361,42 @@ def test_attention_says_what_is_wrong(engine, attributes, says):
     inputs = [numbers(2, 4, 12), numbers(12, 48), numbers(48), None, numbers(2, 2, 2, 3, 8)]
     case = Case("Attention", inputs, (True, True), constant=(1, 2), num_heads=2, **attributes)
     assert says in refusal(engine, case, [numbers(2, 4, 16), numbers(2, 2, 2, 7, 8)])
+
+
+# --- masks and biases that ONNX Runtime's CPU provider does not have ---
+
+
+@pytest.mark.parametrize("past, buffered", [(0, False), (3, False), (3, True)])
+@pytest.mark.parametrize("free", [False, True])
+def test_masks_of_all_positions(engine, sardonyx, tmp_path, past, buffered, free):
+    """Megatron's: rows are those of the queries' positions."""
+    batch, length, heads, size, rows = 2, 4, 2, 8, 10
+    whole = (RANDOM.random((batch, 1, rows, rows)) < 0.6).astype(np.int32)
+    whole[..., 0] = 1
+    held = numbers(2, batch, heads, 9 if buffered else past, size) if past else None
+    inputs = [numbers(batch, length, 12), numbers(12, 48, scale=0.3), numbers(48), whole, held, None, i32(past) if buffered else None]
+    case = Case("Attention", inputs, (True, past > 0), constant=(1, 2), num_heads=heads, free=free, past_present_share_buffer=int(buffered))
+    room = np.zeros((2, batch, heads, 9, size)) if not past else held if buffered else np.concatenate([held, np.zeros((2, batch, heads, length, size))], 3)
+    added = np.where(whole[:, :, past:past + length, :past + length], 0, -10000.0)
+    reference = [x.astype(F32) for x in projected(*inputs[:3], room, past, heads, added=added)][:2 if past else 1]
+    agree(engine, case, reference=reference)
+    if not free:
+        compare(plainly(sardonyx, case, reference, tmp_path), reference)
+
+
+def test_masks_of_too_few_positions(engine):
+    inputs = [numbers(2, 4, 12), numbers(12, 48), numbers(48), np.ones((2, 1, 3, 3), np.int32)]
+    assert "must be in [0, 3]" in refusal(engine, Case("Attention", inputs, constant=(1, 2), num_heads=2), [numbers(2, 4, 16)])
+    inputs[3] = np.ones((2, 1, 4, 4), np.int32)
+    case = Case("Attention", inputs, constant=(1, 2), num_heads=2, unidirectional=1)
+    assert "a mask of four dimensions" in refusal(engine, case, [numbers(2, 4, 16)])
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_a_bias_of_packed_operands(engine, free):
+    q, k, v, bias = *(numbers(2, 5, 2, 8) for _ in range(3)), numbers(48)
+    flat = [x.reshape(2, 5, 16) for x in (q, k, v)]
+    expected = Case("MultiHeadAttention", [*flat, bias], num_heads=2).expected()
+    agree(engine, Case("MultiHeadAttention", [np.stack([q, k, v], 3), None, None, bias], num_heads=2, free=free), reference=expected)
+    case = Case("MultiHeadAttention", [flat[0], np.stack([k, v], 3), None, bias], num_heads=2)
+    assert "a bias with packed keys and values" in refusal(engine, case, expected)

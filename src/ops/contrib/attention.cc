@@ -41,11 +41,17 @@ int64_t read_operands(Body& body, Heads& heads) {
   UpgradeContext& ctx = body.context();
   const int64_t q_rank = body.rank(0);
   if (q_rank == 5 || (body.has(1) && body.rank(1) == 5)) {
-    if (body.has(3)) ctx.fail(ErrorCode::unsupported, "a bias with packed operands");
     const bool all = q_rank == 5;
+    if (body.has(3) && !all)
+      ctx.fail(ErrorCode::invalid_model, "a bias with packed keys and values");
     heads.q = all ? unpacked(body, 0, 0) : four_dimensional(body, body.input(0), heads.count);
     heads.k = unpacked(body, all ? 0 : 1, all ? 1 : 0);
     heads.v = unpacked(body, all ? 0 : 1, all ? 2 : 1);
+    if (!body.has(3)) return 4;
+    // [3, heads, 1, size] of the bias: a part for each.
+    const std::string parts = body.reshape(body.input(3), {3, heads.count, 1, -1});
+    for (const auto& [operand, i] : {std::pair(&heads.q, 0), {&heads.k, 1}, {&heads.v, 2}})
+      *operand = body.op("Add", {*operand, body.take(parts, i, 0)});
     return 4;
   }
   if (!body.has(1) || !body.has(2))

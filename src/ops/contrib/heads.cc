@@ -171,6 +171,26 @@ void add_bias(Body& body, Heads& heads, size_t bias, bool projected) {
   add(heads.q, body.ints({0}), size);
 }
 
+namespace {
+
+// Megatron's mask [batch, 1, rows, rows] of all positions there may be: the rows of the queries,
+// and the columns of the keys.
+std::string mask_of_all(Body& body, const Heads& heads, int64_t rank, size_t mask) {
+  if (body.node().attr_int("unidirectional", 0) != 0)
+    body.context().fail(ErrorCode::invalid_model, "unidirectional with a mask of four dimensions");
+  const std::string total = total_keys(body, heads, rank), zero = body.ints({0});
+  const std::string first = body.op("Sub", {total, body.size_of(heads.q, rank - 2)});
+  // No fewer rows than keys, which a slice would leave out.
+  const std::string end = in_range(body, total, 0, body.size_of(body.input(mask), 3),
+                                   "the keys that a mask of four dimensions is for");
+  const std::string starts = body.op("Concat", {first, zero}, {int_attribute("axis", 0)}),
+                    ends = body.op("Concat", {end, end}, {int_attribute("axis", 0)});
+  return body.op("Slice", {body.cast(body.input(mask), ElementType::boolean), starts, ends,
+                           body.ints({2, 3})});
+}
+
+}  // namespace
+
 std::string additive_mask(Body& body, const Heads& heads, int64_t rank, size_t mask, size_t bias) {
   std::string sum;
   if (body.has(mask)) {
@@ -181,10 +201,12 @@ std::string additive_mask(Body& body, const Heads& heads, int64_t rank, size_t m
     } else if (dims == 2 || dims == 3) {
       allowed = body.unsqueeze(body.cast(body.input(mask), ElementType::boolean),
                                dims == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
+    } else if (dims == 4) {
+      allowed = mask_of_all(body, heads, rank, mask);
     } else {
-      body.context().fail(ErrorCode::unsupported,
+      body.context().fail(ErrorCode::invalid_model,
                           "a mask of {} dimensions; known are one (where keys end), two (batch, "
-                          "keys) and three (batch, queries, keys)",
+                          "keys), three (batch, queries, keys) and four (batch, 1, all, all)",
                           dims);
     }
     sum = filtered(body, allowed, heads.like);
