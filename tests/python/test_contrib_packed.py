@@ -4,6 +4,7 @@ attention over sequences with padding."""
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from contrib_support import Case, agree, compare, drawing
 
@@ -100,6 +101,27 @@ def test_what_was_removed_comes_back(engine):
     rows, offsets, *_ = engine.run(Case("RemovePadding", [x, i32(2, 0, 4)], (True,) * 4).typed(
         [x[packing.real], packing.offsets, packing.sums, i32(4)]), {"x0": x, "x1": i32(2, 0, 4)})
     agree(engine, Case("RestorePadding", [rows, offsets]), reference=[np.where(packing.real[..., None], x, 0)])
+
+
+@pytest.mark.parametrize("op", ["RestorePadding", "RemovePadding", "PackedAttention"])
+def test_converted_models_hold_operators_of_the_standard(sardonyx, tmp_path, op):
+    """What checks numbers within a session is left out."""
+    packing = Packing([1, 2, 4], 4)
+    if op == "PackedAttention":
+        case = Case(op, [numbers(7, 12), numbers(12, 48), numbers(48), packing.offsets, packing.sums], num_heads=2)
+    elif op == "RestorePadding":
+        case = Case(op, [numbers(7, 8), packing.offsets])
+    else:
+        case = Case(op, [numbers(3, 4, 8), i32(1, 2, 4)], (True,) * 4)
+    for i, output in enumerate(case.model.graph.output):
+        output.type.tensor_type.elem_type = 1 if i == 0 else 6
+        output.type.tensor_type.shape.SetInParent()
+        output.type.tensor_type.ClearField("shape")
+    before, after = tmp_path / "before.onnx", tmp_path / "after.onnx"
+    before.write_bytes(case.model.SerializeToString())
+    sardonyx("convert", before, after, "--opset", 24)
+    assert {node.domain for node in onnx.load(after).graph.node} == {""}
+    compare(sardonyx.outputs(after, case.feeds, tmp_path), sardonyx.outputs(before, case.feeds, tmp_path))
 
 
 # --- PackedAttention and PackedMultiHeadAttention ---
