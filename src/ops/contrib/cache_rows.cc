@@ -47,6 +47,17 @@ void load_quantized(const CacheFormat& format, const std::byte* from, int64_t fi
   }
 }
 
+// The same of bytes with a sign, which compilers make vectors of.
+void load_bytes(const std::byte* from, const ChannelScales& scales, int64_t size, float* to) {
+  const auto* bytes = reinterpret_cast<const int8_t*>(from);
+  if (scales.step == 0) {
+    const float scale = scales.data[0];
+    for (int64_t c = 0; c < size; ++c) to[c] = static_cast<float>(bytes[c]) * scale;
+  } else {
+    for (int64_t c = 0; c < size; ++c) to[c] = static_cast<float>(bytes[c]) * scales.data[c];
+  }
+}
+
 bool reads_scales(const NodeView& node, int which, int scale) {
   const char* name = which == 0 ? "k_quant_type" : "v_quant_type";
   const std::string type = node.attr_string(name, "NONE");
@@ -101,6 +112,7 @@ void load_cache_row(const CacheFormat& format, const std::byte* from, const Chan
                     int64_t size, float* to) {
   if (!format.is_quantized)
     return kernels::cast_row(format.type, ElementType::float32, from, to, size);
+  if (format.type == ElementType::int8) return load_bytes(from, scales, size, to);
   for (int64_t c = 0; c < size; c += chunk) {
     const int64_t count = std::min(chunk, size - c);
     load_quantized(format, from, c, count, to + c);

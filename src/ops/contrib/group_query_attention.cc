@@ -467,11 +467,19 @@ const float* key_floats(const RunContext& run, const State& s, const Settings& s
     write_last(run, s, settings, to, static_cast<std::byte*>(run.out_data(i + 1)));
   if (s.floats[i] < 0) return reinterpret_cast<const float*>(to);
   auto* wide = reinterpret_cast<float*>(scratch_at(run, s.floats[i]));
+  // Rows behind the last key are read by nobody.
+  const auto* counts = reinterpret_cast<const int64_t*>(scratch_at(run, s.counts));
   const int64_t heads = s.attention.kv_heads, row = settings.cache.bytes(s.size);
   run.pool().parallel_for(s.batch * heads, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t h = begin; h < end; ++h) {
+      const int64_t first = h * s.rows, last = first + counts[h / heads];
+      if (!settings.cache.is_quantized) {
+        kernels::cast_row(settings.cache.type, ElementType::float32, to + first * row,
+                          wide + first * s.size, (last - first) * s.size);
+        continue;
+      }
       const ChannelScales scales = channel_scales(run, s, settings, i, h % heads);
-      for (int64_t r = h * s.rows; r < (h + 1) * s.rows; ++r)
+      for (int64_t r = first; r < last; ++r)
         load_cache_row(settings.cache, to + r * row, scales, s.size, wide + r * s.size);
     }
   });
