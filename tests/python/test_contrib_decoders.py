@@ -73,7 +73,7 @@ def plainly(sardonyx, case, like, folder):
     """What the evaluation of node after node gives."""
     path = folder / "case.onnx"
     path.write_bytes(case.typed(like).SerializeToString())
-    return sardonyx.outputs(path, case.feeds, folder, "--plain")
+    return sardonyx.outputs(path, case.feeds, folder, "--reference")
 
 
 def refusal(engine, case, like):

@@ -103,7 +103,7 @@ def test_the_same_without_a_plan(engine, sardonyx, tmp_path, of_beams):
     model, feeds = translation(Buffered(of_beams))
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString())
-    plain, planned = sardonyx.outputs(path, feeds, tmp_path, "--plain"), engine.run(model, feeds)
+    plain, planned = sardonyx.outputs(path, feeds, tmp_path, "--reference"), engine.run(model, feeds)
     np.testing.assert_array_equal(plain[0], planned[0])
     close(plain[2], planned[2])
 

@@ -21,7 +21,7 @@ def i32(*values):
 def plainly(sardonyx, case, like, folder):
     path = folder / "case.onnx"
     path.write_bytes(case.typed(like).SerializeToString())
-    return sardonyx.outputs(path, case.feeds, folder, "--plain")
+    return sardonyx.outputs(path, case.feeds, folder, "--reference")
 
 
 def refusal(engine, case, like):

@@ -165,7 +165,7 @@ def test_plain_runs_give_the_same(sardonyx, engine, tmp_path):
         path = tmp_path / f"case{number}.onnx"
         path.write_bytes(paged.case.typed(paged.expected).SerializeToString())
         ours = engine.run(paged.case.model, paged.case.feeds)
-        plain = sardonyx.outputs(path, paged.case.feeds, tmp_path, "--plain")
+        plain = sardonyx.outputs(path, paged.case.feeds, tmp_path, "--reference")
         for a, b in zip(ours, plain):
             np.testing.assert_array_equal(a, b)
 

@@ -14,7 +14,7 @@ numbers, integers = drawing(RANDOM)
 def plainly(sardonyx, case, like, folder):
     path = folder / "case.onnx"
     path.write_bytes(case.typed(like).SerializeToString())
-    return sardonyx.outputs(path, case.feeds, folder, "--plain")
+    return sardonyx.outputs(path, case.feeds, folder, "--reference")
 
 
 def refusal(engine, case, like):

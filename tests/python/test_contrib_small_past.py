@@ -37,7 +37,7 @@ def refusal(engine, case, like):
 def plainly(sardonyx, case, like, folder):
     path = folder / "case.onnx"
     path.write_bytes(case.typed(like).SerializeToString())
-    return sardonyx.outputs(path, case.feeds, folder, "--plain")
+    return sardonyx.outputs(path, case.feeds, folder, "--reference")
 
 
 # --- 4 bits ---
@@ -155,7 +155,7 @@ def test_past_of_float8(sardonyx, tmp_path, kind, dtype):
     held = [np.concatenate([past.astype(F32), np.clip(heads_first(x, 2).astype(F32) * (1 / scale), -448, 448).astype(F8).astype(F32)], 2)
             for past, x, scale in zip(pasts, (k, v), parts)]
     y = attend(heads_first(q, 4).astype(F32), *(x * scale for x, scale in zip(held, parts))).astype(dtype)
-    for more in ([], ["--plain"]):
+    for more in ([], ["--reference"]):
         ours = sardonyx.outputs(path, feeds, tmp_path, *more)
         compare(ours[:1], [y], tolerance=None if dtype == F32 else 5e-3)
         np.testing.assert_array_equal(ours[1], held[0])

@@ -189,7 +189,7 @@ def test_sparse_products(sardonyx, tmp_path, dtype, turned_a, turned_b, pairs):
     indices = np.argwhere(dense) if pairs else places
     model = sparse_model(["m", "k2"] if pairs else [6, 4], dtype, transA=turned_a, transB=turned_b, alpha=2.0)
     expected = 2 * ((dense.T if turned_a else dense) @ b)
-    for more in ([], ["--plain"]):
+    for more in ([], ["--reference"]):
         ours = run_sparse(sardonyx, tmp_path, model, dense.reshape(-1)[places], indices.astype(np.int64), [6, 4], b.T if turned_b else b, *more)
         assert ours.dtype == dtype
         np.testing.assert_allclose(ours, expected, rtol=1e-6)
@@ -202,7 +202,7 @@ def test_an_empty_sparse_tensor(sardonyx, tmp_path):
 
 
 @pytest.mark.parametrize("indices", [[24], [-1], [2**62], [[6, 0]], [[0, 4]], [[0, -1]], [[-2**63, 0]]])
-@pytest.mark.parametrize("mode", [[], ["--plain"]])
+@pytest.mark.parametrize("mode", [[], ["--reference"]])
 def test_elements_outside_a_sparse_tensor(sardonyx, tmp_path, indices, mode):
     model = sparse_model(["m", "k"], F32)
     result = run_sparse(sardonyx, tmp_path, model, np.ones(1, F32), np.array(indices, np.int64), [6, 4], numbers(4, 2), *mode, expect=None)
