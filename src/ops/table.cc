@@ -28,6 +28,7 @@
   UNIT(contrib_decoder_attention)     \
   UNIT(contrib_experts)               \
   UNIT(contrib_gather_quantized)      \
+  UNIT(contrib_gated_delta_net)       \
   UNIT(contrib_gates)                 \
   UNIT(contrib_generation)            \
   UNIT(contrib_group_normalizations)  \
@@ -49,7 +50,7 @@
   UNIT(contrib_small_kernels)         \
   UNIT(contrib_sparse_products)       \
   UNIT(contrib_tokenizer)             \
-  UNIT(contrib_varlen_mixers)         \
+  UNIT(contrib_varlen_conv)           \
   UNIT(conv)                          \
   UNIT(conv_chain)                    \
   UNIT(conv_integer)                  \

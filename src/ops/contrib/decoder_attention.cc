@@ -78,8 +78,7 @@ void masked_self(UpgradeContext& ctx) {
   attend_projection(body, plain_projection(body, 0), inputs);
 }
 
-// --- DecoderAttention
-// -----------------------------------------------------------------------------
+// --- DecoderAttention ---------------------------------------------------------------------------
 
 // What a boolean input says, which decides what the node computes at all.
 bool said(const UpgradeContext& ctx, size_t input) {

@@ -291,8 +291,7 @@ void bind_all(BindContext& bind, State& s, const Settings& settings) {
   bind.need_scratch(layout.bytes());
 }
 
-// --- lengths and places
-// ---------------------------------------------------------------------------
+// --- lengths and places -------------------------------------------------------------------------
 
 struct Sequence {
   int64_t first, count, past;  // its tokens, and how many positions come before
@@ -338,8 +337,7 @@ int64_t place_of(const RunContext& run, const State& s, int64_t b, const Sequenc
   return slot;
 }
 
-// --- queries, keys and values
-// ---------------------------------------------------------------------
+// --- queries, keys and values -------------------------------------------------------------------
 
 const float* late_floats(const RunContext& run, const State& s, int i) {
   if (!run.has_input(i)) return nullptr;
@@ -432,8 +430,7 @@ const float* gathered(const RunContext& run, const State& s, const Settings& set
   return to;
 }
 
-// --- the run
-// --------------------------------------------------------------------------------------
+// --- the run ------------------------------------------------------------------------------------
 
 void attend_sequence(const RunContext& run, const State& s, const Settings& settings,
                      const Sequence& sequence, kernels::AttentionData<float> data,

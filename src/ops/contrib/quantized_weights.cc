@@ -10,8 +10,7 @@
 namespace sardonyx::ops {
 namespace {
 
-// --- MatMulNBits with what stands around it
-// -------------------------------------------------------
+// --- MatMulNBits with what stands around it -----------------------------------------------------
 
 // The input, plus `skip` and normalised where these are there; makes output `sum`, which is that
 // sum.
@@ -76,8 +75,7 @@ void gated_products(UpgradeContext& ctx) {
   body.give(0, "Mul", {open, up});
 }
 
-// --- weights of float8 and of 4-bit floats
-// --------------------------------------------------------
+// --- weights of float8 and of 4-bit floats ------------------------------------------------------
 
 int64_t block_size(const UpgradeContext& ctx, int64_t otherwise) {
   const int64_t size = ctx.old().attr_int("block_size", otherwise);

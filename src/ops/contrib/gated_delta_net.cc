@@ -1,5 +1,5 @@
-// com.microsoft: GatedDeltaNet and VarlenCausalConvWithState, over sequences of different lengths
-// that lie one behind the other, each with a state of its own.
+// com.microsoft: GatedDeltaNet, over sequences of different lengths that lie one
+// behind the other, each with a state of its own.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "kernels/attention/linear.h"
 #include "kernels/convert/cast.h"
+#include "ops/contrib/varlen.h"
 #include "ops/families/product.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
@@ -14,221 +15,9 @@
 namespace sardonyx::ops {
 namespace {
 
-[[noreturn]] void refuse(std::string what) { throw Error(ErrorCode::run_failed, std::move(what)); }
-
-void require(bool holds, std::string_view what) {
-  if (!holds) refuse(std::string(what));
-}
-
-struct Range {
-  int64_t first, count;
-};
-
-// The tokens of sequence b of `batch`, by the sums of input i; of one length where it is absent.
-Range tokens_of(const RunContext& run, int i, int64_t tokens, int64_t batch, int64_t b) {
-  if (!run.has_input(i)) return {b * (tokens / batch), tokens / batch};
-  const int32_t* sums = run.in<int32_t>(i);
-  const int64_t begin = sums[b], end = sums[b + 1];
-  if ((b == 0 && begin != 0) || end <= begin || end > tokens || (b + 1 == batch && end != tokens))
-    refuse(
-        fmt::format("the sums of the sequences' lengths must grow from 0 to {}; sequence {} has "
-                    "tokens {} to {}",
-                    tokens, b, begin, end));
-  return {begin, end - begin};
-}
-
 float* floats_at(const RunContext& run, int64_t offset) {
   return reinterpret_cast<float*>(scratch_at(run, offset));
 }
-
-int64_t capacity_of(const NodeView& node, int count) {
-  const int64_t capacity = node.attr_int("state_update_capacity", 0);
-  if (capacity < 0 || capacity > 8)
-    node.fail("state_update_capacity must be in [0, 8]; got {}", capacity);
-  if (node.has_input(count) != (capacity > 0))
-    node.fail("capture_count must be given exactly where state_update_capacity is above 0");
-  return capacity;
-}
-
-// --- VarlenCausalConvWithState
-// --------------------------------------------------------------------
-
-namespace conv {
-
-enum Input { input, weight, sums, bias, state, capture };
-
-struct Settings {
-  int64_t dilation = 1, capacity = 0;
-  bool activates = false;
-};
-
-Settings read_settings(const NodeView& node) {
-  Settings s;
-  s.dilation = node.attr_int("dilation", 1);
-  if (s.dilation < 1 || s.dilation > 1 << 20)
-    node.fail("dilation must be in [1, {}]; got {}", 1 << 20, s.dilation);
-  const std::string activation = node.attr_string("activation", "none");
-  if (activation != "none" && activation != "silu" && activation != "swish")
-    node.fail("activation must be none, silu or swish; got '{}'", activation);
-  s.activates = activation != "none";
-  s.capacity = capacity_of(node, capture);
-  if (node.has_output(2) && s.capacity == 0)
-    node.fail("the output state_update needs a state_update_capacity above 0");
-  return s;
-}
-
-void infer(InferContext& ctx) {
-  const Settings s = read_settings(ctx);
-  ctx.set(0, ctx.type(input)), ctx.set(1, ctx.type(state));
-  for (const auto& [i, rank] :
-       {std::pair(0, 2), std::pair(1, 3), std::pair(2, 1), std::pair(4, 3)}) {
-    if (ctx.shape(i) && ctx.shape(i)->size() != static_cast<size_t>(rank))
-      ctx.fail("{} must have {} dimensions; its shape is {}", ctx.input_name(i), rank,
-               ir::to_string(*ctx.shape(i)));
-  }
-  const auto &x = ctx.shape(input), &w = ctx.shape(weight), &held = ctx.shape(state);
-  if (x && w) {
-    ctx.require_equal((*w)[0], (*x)[1], "weight must have a row for each channel");
-    ctx.require_equal((*w)[1], Dim(1), "weight must be [channels, 1, taps]");
-  }
-  if (held && x) ctx.require_equal((*held)[1], (*x)[1], "initial_state must have all channels");
-  if (held && w)
-    ctx.require_equal((*held)[2], ((*w)[2] - Dim(1)) * Dim(s.dilation),
-                      "initial_state must hold (taps - 1) * dilation tokens");
-  if (held && ctx.shape(sums))
-    ctx.require_equal((*ctx.shape(sums))[0], (*held)[0] + Dim(1),
-                      "cumulative_sequence_length must have a number more than there are states");
-  if (held)
-    ctx.set(2, ctx.element(input), {(*held)[0], Dim(s.capacity), (*held)[1]});
-  else
-    ctx.set(2, ValueType::tensor(ctx.element(input)));
-}
-
-struct State {
-  int64_t tokens = 0, channels = 0, taps = 0, batch = 0, held = 0;
-  int64_t x = 0, w = 0, bias = -1, y = 0;
-};
-
-void bind(BindContext& context, State& s, const Settings& settings) {
-  const auto x = context.in_shape(input), w = context.in_shape(weight),
-             state_shape = context.in_shape(state);
-  require(x.size() == 2 && w.size() == 3 && state_shape.size() == 3 && w[0] == x[1] && w[1] == 1 &&
-              w[2] >= 1 && state_shape[1] == x[1],
-          "input must be [tokens, channels], weight [channels, 1, taps] and initial_state [batch, "
-          "channels, tokens]");
-  s.tokens = x[0], s.channels = x[1], s.taps = w[2], s.batch = state_shape[0];
-  s.held = state_shape[2];
-  const auto held = checked_mul(s.taps - 1, settings.dilation);
-  require(held && *held == s.held, "initial_state must hold (taps - 1) * dilation tokens");
-  require(context.in_size(sums) == s.batch + 1,
-          "cumulative_sequence_length must have a number more than there are states");
-  require(!context.has_input(bias) || context.in_size(bias) == s.channels,
-          "bias must have a number for each channel");
-  require(!context.has_input(capture) || context.in_size(capture) == s.batch,
-          "capture_count must have a number for each sequence");
-  ScratchLayout layout;
-  s.x = layout.take(s.tokens * s.channels * 4), s.y = layout.take(s.tokens * s.channels * 4);
-  s.w = layout.take(context.in_size(weight) * 4);
-  s.bias = context.has_input(bias) ? layout.take(s.channels * 4) : -1;
-  context.need_scratch(layout.bytes());
-}
-
-// One sequence: what lies before its first token comes from its state, which has the tokens of a
-// channel side by side, in the type of the input.
-struct Sequence {
-  const float* x;
-  const std::byte* before;
-  ElementType type;
-  int64_t channels, held;
-
-  float at(int64_t token, int64_t channel) const {
-    if (token >= 0) return x[token * channels + channel];
-    float value;
-    kernels::cast_row(type, ElementType::float32,
-                      before + byte_size(type, channel * held + held + token), &value, 1);
-    return value;
-  }
-};
-
-void convolve(const State& s, const Settings& settings, const Sequence& sequence, int64_t count,
-              const float* w, const float* bias_, float* y, ThreadPool& pool) {
-  pool.parallel_for(
-      count, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, s.channels * s.taps)),
-      [&](int64_t begin, int64_t end, int) {
-        for (int64_t t = begin; t < end; ++t) {
-          for (int64_t c = 0; c < s.channels; ++c) {
-            float sum = bias_ ? bias_[c] : 0.0f;
-            for (int64_t j = 0; j < s.taps; ++j)
-              sum += w[c * s.taps + j] * sequence.at(t - (s.taps - 1 - j) * settings.dilation, c);
-            y[t * s.channels + c] = settings.activates ? sum / (1 + std::exp(-sum)) : sum;
-          }
-        }
-      });
-}
-
-// The last tokens, of the state before and of the sequence, as the state afterwards.
-void write_state(const State& s, const Sequence& sequence, int64_t count, std::byte* to) {
-  for (int64_t c = 0; c < s.channels; ++c) {
-    for (int64_t j = 0; j < s.held; ++j) {
-      const float value = sequence.at(count - s.held + j, c);
-      kernels::cast_row(ElementType::float32, sequence.type, &value,
-                        to + byte_size(sequence.type, c * s.held + j), 1);
-    }
-  }
-}
-
-void run_all(RunContext& run, const State& s, const Settings& settings) {
-  const ElementType type = run.in_type(input);
-  const auto wide = [&](int i, int64_t offset) -> const float* {
-    if (!run.has_input(i)) return nullptr;
-    float* to = floats_at(run, offset);
-    kernels::cast(run.in_type(i), ElementType::float32, run.data(i), to, run.in_size(i), {},
-                  run.pool());
-    return to;
-  };
-  const float *x = wide(input, s.x), *w = wide(weight, s.w), *bias_ = wide(bias, s.bias);
-  float* y = floats_at(run, s.y);
-  require(s.batch > 0 || s.tokens == 0, "there are tokens of no sequence");
-  for (int64_t b = 0; b < s.batch; ++b) {
-    const Range range = tokens_of(run, sums, s.tokens, s.batch, b);
-    const int64_t state_bytes = byte_size(type, s.channels * s.held);
-    const Sequence sequence{x + range.first * s.channels,
-                            static_cast<const std::byte*>(run.data(state)) + b * state_bytes, type,
-                            s.channels, s.held};
-    convolve(s, settings, sequence, range.count, w, bias_, y + range.first * s.channels,
-             run.pool());
-    if (run.has_output(1))
-      write_state(s, sequence, range.count,
-                  static_cast<std::byte*>(run.out_data(1)) + b * state_bytes);
-    if (!run.has_output(2)) continue;
-    const int64_t captured = std::clamp<int64_t>(run.in<int32_t>(capture)[b], 0,
-                                                 std::min(settings.capacity, range.count));
-    const int64_t row = byte_size(type, s.channels);
-    auto* to = static_cast<std::byte*>(run.out_data(2)) + b * settings.capacity * row;
-    std::fill_n(to, settings.capacity * row, std::byte{0});
-    std::copy_n(static_cast<const std::byte*>(run.data(input)) + range.first * row, captured * row,
-                to);
-  }
-  if (run.has_output(0))
-    kernels::cast(ElementType::float32, type, y, run.out_data(0), run.out_size(0), {}, run.pool());
-}
-
-std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const Settings settings = read_settings(ctx);
-  if (!computes_in_float(ctx.in_element(input)))
-    ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(ctx.in_element(input)));
-  return make_step<State>(
-      "varlen_causal_conv",
-      [settings](BindContext& context, State& s) { bind(context, s, settings); },
-      [settings](RunContext& run, const State& s) { run_all(run, s, settings); });
-}
-
-}  // namespace conv
-
-// --- GatedDeltaNet
-// --------------------------------------------------------------------------------
-
-namespace delta {
 
 enum Input { query, key, value, sums, decay, beta, state, a_log, dt_bias, capture };
 
@@ -313,32 +102,32 @@ void bind_heads(const BindContext& bind, State& s) {
   kernels::LinearAttentionShape& a = s.shape;
   s.packed = !bind.has_input(key);
   const auto leading = [&](size_t behind) {
-    require(q.size() > behind, "query has too few dimensions");
+    require_of_run(q.size() > behind, "query has too few dimensions");
     return count_of(q.subspan(0, q.size() - behind));
   };
   if (s.packed) {
     const auto held = bind.in_shape(state);
-    require(held.size() == 4, "initial_state must have four dimensions");
+    require_of_run(held.size() == 4, "initial_state must have four dimensions");
     s.tokens = leading(1);
     a.kv_heads = held[1], a.v_head_size = held[2], a.head_size = held[3];
     const auto values = checked_mul(a.kv_heads, a.v_head_size);
     const int64_t rest = values ? q.back() - *values : -1;
-    require(rest > 0 && a.head_size > 0 && rest % 2 == 0 && rest / 2 % a.head_size == 0,
-            "the packed query does not fit the heads of initial_state");
+    require_of_run(rest > 0 && a.head_size > 0 && rest % 2 == 0 && rest / 2 % a.head_size == 0,
+                   "the packed query does not fit the heads of initial_state");
     s.qk_heads = rest / 2 / a.head_size;
   } else {
     const auto k = bind.in_shape(key), v = bind.in_shape(value);
-    require(q.size() >= 3 && std::ranges::equal(k, q) && v.size() == q.size() &&
-                std::ranges::equal(v.subspan(0, v.size() - 2), q.subspan(0, q.size() - 2)),
-            "query and key must have one shape, and value as many tokens");
+    require_of_run(q.size() >= 3 && std::ranges::equal(k, q) && v.size() == q.size() &&
+                       std::ranges::equal(v.subspan(0, v.size() - 2), q.subspan(0, q.size() - 2)),
+                   "query and key must have one shape, and value as many tokens");
     s.tokens = leading(2), s.qk_heads = q[q.size() - 2], a.head_size = q.back();
     a.kv_heads = v[v.size() - 2], a.v_head_size = v.back();
   }
-  require(s.qk_heads > 0 && a.kv_heads > 0 && a.kv_heads % s.qk_heads == 0,
-          "the heads of value must be a multiple of those of query and key");
+  require_of_run(s.qk_heads > 0 && a.kv_heads > 0 && a.kv_heads % s.qk_heads == 0,
+                 "the heads of value must be a multiple of those of query and key");
   constexpr int64_t most = 1 << 20;
-  require(std::max({a.kv_heads, a.head_size, a.v_head_size}) <= most,
-          "there may be up to 2^20 heads, of up to 2^20 numbers");
+  require_of_run(std::max({a.kv_heads, a.head_size, a.v_head_size}) <= most,
+                 "there may be up to 2^20 heads, of up to 2^20 numbers");
   s.repeats = a.kv_heads / s.qk_heads, a.q_heads = a.kv_heads, a.batch = 1;
 }
 
@@ -349,38 +138,40 @@ void bind_gates(const BindContext& bind, State& s, const Settings& settings) {
   if (settings.gated) {
     const int64_t count = bind.in_size(decay);
     const bool wide = count != each;
-    require(!wide || count == each * a.head_size,
-            "decay must have a number for each token and head, or one for each of their channels");
+    require_of_run(
+        !wide || count == each * a.head_size,
+        "decay must have a number for each token and head, or one for each of their channels");
     a.decay_size = wide ? a.head_size : 1;
   }
-  require(!settings.corrected || bind.in_size(beta) == each,
-          "beta must have a number for each token and head");
+  require_of_run(!settings.corrected || bind.in_size(beta) == each,
+                 "beta must have a number for each token and head");
   for (const int i : {a_log, dt_bias})
-    require(!bind.has_input(i) || bind.in_size(i) == a.kv_heads,
-            "a_log and dt_bias must have a number for each head");
+    require_of_run(!bind.has_input(i) || bind.in_size(i) == a.kv_heads,
+                   "a_log and dt_bias must have a number for each head");
 }
 
 void bind_batch(const BindContext& bind, State& s) {
   const kernels::LinearAttentionShape& a = s.shape;
   const auto q = bind.in_shape(query);
   if (bind.has_input(sums)) {
-    require(s.packed ? q.size() == 2 : q.size() == 3, "cu_seqlens needs tokens of one dimension");
+    require_of_run(s.packed ? q.size() == 2 : q.size() == 3,
+                   "cu_seqlens needs tokens of one dimension");
     s.batch = bind.in_size(sums) - 1;
   } else if (bind.has_input(state)) {
     s.batch = bind.in_shape(state)[0];
   } else {
-    require(!s.packed && q.size() == 4,
-            "without cu_seqlens and initial_state the batch is unknown");
+    require_of_run(!s.packed && q.size() == 4,
+                   "without cu_seqlens and initial_state the batch is unknown");
     s.batch = q[0];
   }
-  require(s.batch >= 0 &&
-              (s.batch > 0 ? bind.has_input(sums) || s.tokens % s.batch == 0 : s.tokens == 0),
-          "the tokens cannot be divided among the sequences");
+  require_of_run(s.batch >= 0 && (s.batch > 0 ? bind.has_input(sums) || s.tokens % s.batch == 0
+                                              : s.tokens == 0),
+                 "the tokens cannot be divided among the sequences");
   const Shape held{s.batch, a.kv_heads, a.v_head_size, a.head_size};
-  require(!bind.has_input(state) || std::ranges::equal(bind.in_shape(state), held),
-          "initial_state must be [batch, heads, size of values, size of keys]");
-  require(!bind.has_output(1) || std::ranges::equal(bind.out_shape(1), held),
-          "final_state has another shape than the states");
+  require_of_run(!bind.has_input(state) || std::ranges::equal(bind.in_shape(state), held),
+                 "initial_state must be [batch, heads, size of values, size of keys]");
+  require_of_run(!bind.has_output(1) || std::ranges::equal(bind.out_shape(1), held),
+                 "final_state has another shape than the states");
 }
 
 void bind_all(BindContext& bind, State& s, const Settings& settings) {
@@ -393,7 +184,8 @@ void bind_all(BindContext& bind, State& s, const Settings& settings) {
   ScratchLayout layout;
   const auto floats = [&](std::initializer_list<int64_t> sizes) {
     const auto count = checked_count(std::span(sizes.begin(), sizes.size()));
-    require(count && *count < int64_t{1} << 58, "the heads have more numbers than memory can hold");
+    require_of_run(count && *count < int64_t{1} << 58,
+                   "the heads have more numbers than memory can hold");
     return layout.take(*count * 4);
   };
   s.q = floats({s.tokens, a.kv_heads, a.head_size}),
@@ -495,7 +287,7 @@ void run_all(RunContext& run, const State& s, const Settings& settings) {
   const int64_t each = a.kv_heads * a.head_size * a.v_head_size;
   float* held = floats_at(run, s.state);
   for (int64_t b = 0; b < s.batch; ++b) {
-    const Range range = tokens_of(run, sums, s.tokens, s.batch, b);
+    const TokenRange range = tokens_of(run, sums, s.tokens, s.batch, b);
     if (run.has_input(state)) {
       turn(run.in<float>(state) + b * each, a.kv_heads, a.v_head_size, a.head_size, held);
     } else {
@@ -530,21 +322,11 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       [settings](RunContext& run, const State& s) { run_all(run, s, settings); });
 }
 
-}  // namespace delta
-
 constexpr Operator operators[] = {
-    {.name = "GatedDeltaNet",
-     .domain = "com.microsoft",
-     .infer = delta::infer,
-     .prepare = delta::prepare},
-    {.name = "VarlenCausalConvWithState",
-     .domain = "com.microsoft",
-     .infer = conv::infer,
-     .prepare = conv::prepare},
-};
+    {.name = "GatedDeltaNet", .domain = "com.microsoft", .infer = infer, .prepare = prepare}};
 
 }  // namespace
 
-std::span<const Operator> contrib_varlen_mixers_operators() { return operators; }
+std::span<const Operator> contrib_gated_delta_net_operators() { return operators; }
 
 }  // namespace sardonyx::ops
