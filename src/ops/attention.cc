@@ -317,6 +317,7 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
   a.left = settings.left, a.right = settings.right;
   a.kind = static_cast<AttentionScores>(settings.mode);
   a.wants_scores = bind.has_output(3);
+  a.has_lengths = bind.has_input(6);
   a.empty_is_nan = settings.spelled_out;
 }
 

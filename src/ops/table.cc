@@ -25,23 +25,32 @@
   UNIT(contrib_activations)           \
   UNIT(contrib_attention)             \
   UNIT(contrib_blocked_layout)        \
+  UNIT(contrib_decoder_attention)     \
   UNIT(contrib_experts)               \
   UNIT(contrib_gather_quantized)      \
+  UNIT(contrib_gated_delta_net)       \
   UNIT(contrib_gates)                 \
   UNIT(contrib_generation)            \
   UNIT(contrib_group_normalizations)  \
   UNIT(contrib_group_query)           \
   UNIT(contrib_integer_products)      \
   UNIT(contrib_matmul_nbits)          \
+  UNIT(contrib_ngram_hashes)          \
   UNIT(contrib_ngrams)                \
   UNIT(contrib_normalizations)        \
   UNIT(contrib_older_forms)           \
+  UNIT(contrib_packed_sequences)      \
+  UNIT(contrib_paged_attention)       \
+  UNIT(contrib_position_biases)       \
   UNIT(contrib_products)              \
   UNIT(contrib_quantized)             \
+  UNIT(contrib_quantized_weights)     \
   UNIT(contrib_recurrent)             \
   UNIT(contrib_sequence_mixers)       \
   UNIT(contrib_small_kernels)         \
+  UNIT(contrib_sparse_products)       \
   UNIT(contrib_tokenizer)             \
+  UNIT(contrib_varlen_conv)           \
   UNIT(conv)                          \
   UNIT(conv_chain)                    \
   UNIT(conv_integer)                  \
@@ -64,6 +73,7 @@
   UNIT(identity)                      \
   UNIT(if)                            \
   UNIT(image_decoder)                 \
+  UNIT(in_range)                      \
   UNIT(layer_normalization)           \
   UNIT(linear_attention)              \
   UNIT(loop)                          \

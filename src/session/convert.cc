@@ -193,6 +193,15 @@ void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes
   }
 }
 
+// Bodies check numbers that a run brings by an operator of our own, which no other tool knows.
+void leave_out_checks(ir::Graph& graph) {
+  for (ir::Node& node : graph.nodes) {
+    if (node.domain != "sardonyx" || node.op_type != "InRange") continue;
+    node.domain.clear(), node.op_type = "Identity";
+    node.inputs.resize(1), node.attributes.clear();
+  }
+}
+
 }  // namespace
 
 ir::Model convert(const Model& given, const ConvertOptions& options) {
@@ -207,6 +216,7 @@ ir::Model convert(const Model& given, const ConvertOptions& options) {
   model.graph = lower::lower(
       model,
       {.assume_inference = options.assume_inference, .expand_bodies = false, .custom = &custom});
+  for_each_graph(*model.graph, leave_out_checks);
   share_constants(*model.graph);
   model.functions.clear();
   std::vector<const ir::Node*> nodes;

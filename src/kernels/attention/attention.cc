@@ -79,7 +79,7 @@ int64_t tile_of(const AttentionShape& s) {
 // Memory of one task: a tile of scores, and what the products need.
 template <class T>
 struct TaskScratch {
-  int64_t scores, products = 0;
+  int64_t scores, products = 0, values = 0;
   explicit TaskScratch(const AttentionShape& s) {
     const Blocks blocks(s);
     const int64_t tile = tile_of(s), q_row = blocks.by_heads ? s.q.head : s.q.row;
@@ -89,10 +89,16 @@ struct TaskScratch {
         const Strided q{q_row, 1}, k{1, s.k.row}, p{tile, 1}, v{s.v.row, 1};
         products = std::max({products, aligned_bytes(product_scratch(m, n, s.head_size, q, k, T())),
                              aligned_bytes(product_scratch(m, s.v_head_size, n, p, v, T()))});
+        if (!s.has_lengths) continue;
+        const Strided dense{s.v_head_size, 1};
+        products =
+            std::max(products, aligned_bytes(product_scratch(m, s.v_head_size, n, p, dense, T())));
       }
     }
+    if (s.has_lengths)
+      values = aligned_bytes(tile * s.v_head_size * static_cast<int64_t>(sizeof(T)));
   }
-  int64_t bytes() const { return scores + products; }
+  int64_t bytes() const { return scores + products + values; }
 };
 
 struct Keys {
@@ -104,16 +110,18 @@ struct Keys {
 template <class T>
 class Block {
  public:
-  // `scratch` holds the scores and, from `products` bytes on, what their products need.
+  // `scratch` holds the scores, what their products need, and values.
   Block(const AttentionShape& s, const AttentionData<T>& d, int64_t batch, int64_t group,
-        int64_t first, int64_t rows, std::byte* scratch, int64_t products, ThreadPool& alone)
+        int64_t first, int64_t rows, std::byte* scratch, const TaskScratch<T>& parts,
+        ThreadPool& alone)
       : s_(s),
         d_(d),
         by_heads_(Blocks(s).by_heads),
         batch_(batch),
         rows_(rows),
         scores_(reinterpret_cast<T*>(scratch)),
-        products_(scratch + products),
+        products_(scratch + parts.scores),
+        values_(reinterpret_cast<T*>(products_ + parts.products)),
         alone_(alone) {
     const int64_t shared = s.q_heads / s.kv_heads;
     kv_head_ = by_heads_ ? group : group / shared;
@@ -192,8 +200,13 @@ class Block {
     if (!shared_out_) {
       for (int64_t r = 0; r < rows_; ++r) weigh(r, scores_ + r * ld, n, fresh);
     }
-    product(rows_, s_.v_head_size, n, scores_, {ld, 1}, v, {s_.v.row, 1}, y_, y_row_, 1, !fresh,
-            products_, alone_);
+    Strided vs{s_.v.row, 1};
+    if (s_.has_lengths && at + n > length_) {
+      v = values_before_end(v, length_ - at, n);
+      vs.row = s_.v_head_size;
+    }
+    product(rows_, s_.v_head_size, n, scores_, {ld, 1}, v, vs, y_, y_row_, 1, !fresh, products_,
+            alone_);
     if (!s_.wants_scores || s_.kind != AttentionScores::probabilities) return;
     for (int64_t r = 0; r < rows_; ++r) {
       T* row = scores_ + r * ld;
@@ -201,6 +214,16 @@ class Block {
       if (sum != 0) row_affine(row, T(1) / sum, T(0), row, n);
       copy_out(AttentionScores::probabilities, r, row);
     }
+  }
+
+  // `n` rows of which `count` are those of v, the others 0: a cache may hold anything there, and
+  // what is no number stays none if it is multiplied by 0.
+  const T* values_before_end(const T* v, int64_t count, int64_t n) const {
+    const int64_t size = s_.v_head_size;
+    count = std::clamp<int64_t>(count, 0, n);
+    for (int64_t j = 0; j < count; ++j) std::copy_n(v + j * s_.v.row, size, values_ + j * size);
+    std::fill_n(values_ + count * size, (n - count) * size, T(0));
+    return values_;
   }
 
   // Where short rows are all there is, their softmax at once: false where they are not, or where
@@ -295,6 +318,7 @@ class Block {
   T* y_;
   T* scores_;
   std::byte* products_;
+  T* values_;
   ThreadPool& alone_;
   int64_t length_, offset_;
   T top_[row_block];
@@ -321,7 +345,7 @@ void attention(const AttentionShape& s, const AttentionData<T>& data, void* scra
       const int64_t first = i % blocks.count * row_block, group = i / blocks.count % blocks.groups;
       const int64_t batch = i / blocks.count / blocks.groups;
       const int64_t rows = std::min(row_block, blocks.rows - first);
-      Block<T>(s, data, batch, group, first, rows, own, task.scores, alone).run();
+      Block<T>(s, data, batch, group, first, rows, own, task, alone).run();
     }
   });
 }

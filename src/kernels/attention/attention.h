@@ -40,6 +40,7 @@ struct AttentionShape {
   bool causal = false;
   int64_t left = -1, right = -1;  // keys a query sees on either side; -1: all
   bool wants_scores = false;
+  bool has_lengths = false;   // `lengths` is given: what lies behind them is never read as a number
   bool empty_is_nan = false;  // instead of 0 for a query that may attend to none of the keys
   AttentionScores kind = AttentionScores::raw;
 };

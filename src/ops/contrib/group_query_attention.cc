@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/checked.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/rotary.h"
 #include "kernels/rows/normalize.h"
+#include "ops/contrib/cache_rows.h"
 #include "ops/families/product.h"
 #include "ops/families/wide.h"
 #include "ops/operator.h"
@@ -42,35 +44,47 @@ struct Settings {
   int64_t window = -1;
   double scale = 0, softcap = 0, norm_epsilon = 1e-6;
   int64_t qk_output = 0;
-  // The past and present are bytes with a sign, each times a scale: one, or one a channel.
-  bool quantized = false;
+  CacheFormat cache;  // of the past and present
+  // These hold the last positions only: sliding_window_cache.
+  bool sliding = false;
 
-  ElementType cache(ElementType type) const { return quantized ? ElementType::int8 : type; }
+  // How many of `total` positions such a cache of `capacity` rows holds: as few as `window`
+  // where it had to make room.
+  int64_t resident(int64_t total, int64_t capacity) const {
+    if (total <= capacity) return total;
+    const int64_t gap = capacity - window + 1;
+    return total - gap * ((total - capacity + gap - 1) / gap);
+  }
 };
 
-// Whether the past and present are quantised.
-bool read_quantization(const NodeView& node) {
-  bool quantized[2];
-  for (const int i : {0, 1}) {
-    const char* name = i == 0 ? "k_quant_type" : "v_quant_type";
-    const std::string type = node.attr_string(name, "NONE");
-    quantized[i] = type != "NONE";
-    if (!quantized[i]) continue;
-    if (type != "PER_TENSOR" && type != "PER_CHANNEL")
-      node.fail("{} must be NONE, PER_TENSOR or PER_CHANNEL; got '{}'", name, type);
-    if (!node.has_input(k_scale + i))
-      node.fail("{} needs the input {}", name, i == 0 ? "k_scale" : "v_scale");
+// `type_of` gives the element types of inputs, undefined where not known.
+template <class TypeOf>
+CacheFormat read_cache(const NodeView& node, const TypeOf& type_of) {
+  const ElementType type = type_of(query);
+  const bool quantized = node.attr_string("k_quant_type", "NONE") != "NONE" ||
+                         node.attr_string("v_quant_type", "NONE") != "NONE";
+  ElementType cache = quantized ? ElementType::int8 : type;
+  for (const int i : {past_value, past_key}) {
+    if (node.has_input(i) && type_of(i) != ElementType::undefined) cache = type_of(i);
   }
-  if (quantized[0] != quantized[1])
-    node.fail(ErrorCode::unsupported, "only one of key and value in a quantised past");
-  if (const int64_t bits = node.attr_int("kv_cache_bit_width", 8); quantized[0] && bits != 8)
-    node.fail(ErrorCode::unsupported, "a past of {} bits", bits);
-  if (quantized[0] && !node.has_input(past_key))
+  const CacheFormat format = cache_format(node, cache, type, k_scale);
+  if (quantized && !node.has_input(past_key))
     node.fail(ErrorCode::unsupported, "a quantised present without a past");
-  return quantized[0];
+  const ElementType other = node.has_input(past_value) ? type_of(past_value) : cache;
+  if (other != ElementType::undefined && other != cache)
+    node.fail("past_key and past_value must have one type; they are {} and {}", name_of(cache),
+              name_of(other));
+  return format;
 }
 
-Settings read_settings(const NodeView& node) {
+void check_sliding(const NodeView& node, const Settings& s) {
+  if (s.window < 1) node.fail("sliding_window_cache needs a local_window_size of at least 1");
+  if (!node.has_input(past_key))
+    node.fail("sliding_window_cache needs past_key and past_value, which say how many rows it has");
+}
+
+template <class TypeOf>
+Settings read_settings(const NodeView& node, const TypeOf& type_of) {
   Settings s;
   s.heads = node.attr_int("num_heads"), s.kv_heads = node.attr_int("kv_num_heads");
   if (s.heads < 1 || s.kv_heads < 1 || s.heads % s.kv_heads != 0)
@@ -97,14 +111,17 @@ Settings read_settings(const NodeView& node) {
     node.fail("past_key and past_value must be given together");
   if (node.has_input(q_norm) != node.has_input(k_norm))
     node.fail("q_norm_weight and k_norm_weight must be given together");
-  s.quantized = read_quantization(node);
-  if (node.attr_int("sliding_window_cache", 0) != 0)
-    node.fail(ErrorCode::unsupported, "a past that keeps its last positions only");
+  s.cache = read_cache(node, type_of);
+  s.sliding = node.attr_int("sliding_window_cache", 0) != 0;
+  if (s.sliding) check_sliding(node, s);
   return s;
 }
 
 // The present holds the past's rows, or as many as total_sequence_length says.
-Dim present_length(InferContext& ctx) {
+Dim present_length(InferContext& ctx, const Settings& s) {
+  if (s.sliding)
+    return ctx.shape(past_key) && ctx.shape(past_key)->size() == 4 ? (*ctx.shape(past_key))[2]
+                                                                   : ctx.unknown();
   const auto known = ctx.elements(total_length);
   if (!known || known->size() != 1) return ctx.unknown();
   if (!ctx.has_input(past_key)) return (*known)[0];
@@ -113,7 +130,9 @@ Dim present_length(InferContext& ctx) {
 }
 
 void infer(InferContext& ctx) {
-  const Settings s = read_settings(ctx);
+  const Settings s = read_settings(ctx, [&](int i) {
+    return ctx.type(i).is_tensor() ? ctx.element(i) : ElementType::undefined;
+  });
   const auto& q = ctx.shape(query);
   for (const int i : {0, 1, 2}) {
     if (ctx.has_input(i) && ctx.shape(i) && ctx.shape(i)->size() != 3)
@@ -123,7 +142,7 @@ void infer(InferContext& ctx) {
   const ElementType type = ctx.element(query);
   if (!q) {
     for (int i = 0; i < 4; ++i)
-      ctx.set(i, ValueType::tensor(i == 1 || i == 2 ? s.cache(type) : type));
+      ctx.set(i, ValueType::tensor(i == 1 || i == 2 ? s.cache.type : type));
     return;
   }
   const bool packed = !ctx.has_input(key);
@@ -139,6 +158,7 @@ void infer(InferContext& ctx) {
     ctx.require_equal((*ctx.shape(i))[2], size * Dim(s.kv_heads),
                       "key and value must have kv_num_heads heads of query's size");
   }
+  const Dim columns = s.cache.is_packed ? floor_div(size + Dim(1), Dim(2)) : size;
   for (const int i : {3, 4}) {
     if (!ctx.has_input(i) || !ctx.shape(i)) continue;
     const auto& past = *ctx.shape(i);
@@ -147,18 +167,15 @@ void infer(InferContext& ctx) {
                ir::to_string(past));
     ctx.require_equal(past[0], (*q)[0], "the past must have the batch size of query");
     ctx.require_equal(past[1], Dim(s.kv_heads), "the past must have kv_num_heads heads");
-    ctx.require_equal(past[3], size, "the past must have the head size of query");
+    ctx.require_equal(past[3], columns, "the past must have the head size of query");
+    if (s.sliding)
+      ctx.require_at_least(past[2], Dim(s.window), "the past must have local_window_size rows");
   }
   if (const auto count = ctx.type(lengths).element_count())
     ctx.require_equal(*count, (*q)[0], "seqlens_k must have one number for each batch");
-  for (const int i : {3, 4}) {
-    if (ctx.has_input(i) && ctx.type(i).is_tensor() && ctx.element(i) != s.cache(type))
-      ctx.fail(ErrorCode::unsupported, "a past of {} with a query of {} and k_quant_type {}",
-               name_of(ctx.element(i)), name_of(type), ctx.attr_string("k_quant_type", "NONE"));
-  }
-  const Dim length = present_length(ctx);
+  const Dim length = present_length(ctx, s);
   ctx.set(0, type, {(*q)[0], (*q)[1], size * Dim(s.heads)});
-  for (const int i : {1, 2}) ctx.set(i, s.cache(type), {(*q)[0], Dim(s.kv_heads), length, size});
+  for (const int i : {1, 2}) ctx.set(i, s.cache.type, {(*q)[0], Dim(s.kv_heads), length, columns});
   const auto total = ctx.elements(total_length);
   ctx.set(
       3, type,
@@ -171,12 +188,17 @@ struct State {
   WideArguments wide;    // of the first inputs
   int64_t late[6] = {};  // where inputs from `bias` on become floats, or -1
   int64_t batch = 0, length = 0, past = 0, present = 0, size = 0;
-  bool packed = false;
+  int64_t rows = 0;  // the attention's keys: of the present, or what it held and all new ones
+  bool packed = false, sliding = false;
   int64_t scale_step[2] = {0, 0};  // between the scales of two channels
   int64_t q = 0, k = 0;            // scratch: the new rows, [batch, length, heads, size]
-  int64_t whole[2] = {-1, -1};     // presents that nobody asked for, in the value's type
-  int64_t floats[2] = {-1, -1};    // presents as floats
-  int64_t counts = 0, starts = 0, rows = 0, sinks = -1, scratch = 0;
+  int64_t whole[2] = {-1, -1};     // keys and values as stored, where no output is that
+  int64_t floats[2] = {-1, -1};    // those as floats
+  int64_t shifted = -1;            // the bias, each batch's columns from its first key on
+  // Of each batch: keys, where the new ones begin among them, positions before these; and the
+  // position of every new row.
+  int64_t counts = 0, starts = 0, passed = 0, positions = 0;
+  int64_t sinks = -1, scratch = 0;
 };
 
 void require(bool holds, std::string_view what) {
@@ -196,7 +218,7 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
   }
   s.past = bind.has_input(past_key) ? bind.in_shape(past_key)[2] : 0;
   for (const int i : {3, 4}) {
-    const Shape wanted{s.batch, settings.kv_heads, s.past, s.size};
+    const Shape wanted{s.batch, settings.kv_heads, s.past, settings.cache.columns(s.size)};
     if (bind.has_input(i))
       require(std::ranges::equal(bind.in_shape(i), wanted),
               "past_key and past_value must fit query");
@@ -227,10 +249,10 @@ void bind_bias(const BindContext& bind, State& s) {
   require(shape.size() == 4 && (shape[0] == 1 || shape[0] == s.batch) &&
               (shape[1] == 1 || shape[1] == a.q_heads) && (shape[2] == 1 || shape[2] == s.length),
           "attention_bias must be [batch or 1, heads or 1, length or 1, keys]");
-  a.bias.columns = shape[3];
-  a.bias.step.row = shape[2] == 1 ? 0 : shape[3];
-  a.bias.step.head = shape[1] == 1 ? 0 : shape[2] * shape[3];
-  a.bias.step.batch = shape[0] == 1 ? 0 : shape[1] * shape[2] * shape[3];
+  a.bias.columns = s.sliding ? s.rows : shape[3];
+  a.bias.step.row = shape[2] == 1 ? 0 : a.bias.columns;
+  a.bias.step.head = shape[1] == 1 ? 0 : shape[2] * a.bias.columns;
+  a.bias.step.batch = shape[0] == 1 && !s.sliding ? 0 : shape[1] * shape[2] * a.bias.columns;
 }
 
 void bind_rotary(const BindContext& bind, State& s, const Settings& settings) {
@@ -252,7 +274,6 @@ void bind_rotary(const BindContext& bind, State& s, const Settings& settings) {
 void bind_memory(BindContext& bind, State& s, const Settings& settings) {
   ScratchLayout layout;
   AttentionShape& a = s.attention;
-  const ElementType type = bind.in_type(query);
   const auto floats = [&](int64_t count) { return layout.take(count * 4); };
   s.q = floats(s.batch * s.length * settings.heads * s.size);
   s.k = floats(s.batch * s.length * settings.kv_heads * s.size);
@@ -261,16 +282,21 @@ void bind_memory(BindContext& bind, State& s, const Settings& settings) {
     const bool converts = bind.has_input(i) && bind.in_type(i) != ElementType::float32;
     s.late[i - bias] = converts ? floats(bind.in_size(i)) : -1;
   }
-  const int64_t count = s.batch * settings.kv_heads * s.present * s.size;
+  const int64_t rows = s.batch * settings.kv_heads * s.rows;
   for (int i = 0; i < 2; ++i) {
-    const ElementType cache = settings.cache(type);
-    s.whole[i] = bind.has_output(i + 1) ? -1 : layout.take(byte_size(cache, count));
-    s.floats[i] = cache == ElementType::float32 ? -1 : floats(count);
+    const bool is_output = bind.has_output(i + 1) && !s.sliding;
+    s.whole[i] = is_output ? -1 : layout.take(rows * settings.cache.bytes(s.size));
+    s.floats[i] = settings.cache.type == ElementType::float32 ? -1 : floats(rows * s.size);
+  }
+  s.shifted = -1;
+  if (s.sliding && bind.has_input(bias)) {
+    const auto shape = bind.in_shape(bias);
+    s.shifted = floats(s.batch * shape[1] * shape[2] * s.rows);
   }
   s.wide.plan_out(bind, 0, ElementType::float32, layout);
   s.wide.plan_out(bind, 3, ElementType::float32, layout);
   s.counts = layout.take(s.batch * 8), s.starts = layout.take(s.batch * 8);
-  s.rows = layout.take(s.batch * s.length * 8);
+  s.passed = layout.take(s.batch * 8), s.positions = layout.take(s.batch * s.length * 8);
   s.sinks = settings.smooth && !bind.has_input(sink) ? floats(settings.heads) : -1;
   s.scratch = layout.take(kernels::attention_scratch_bytes<float>(a, bind.threads()));
   bind.need_scratch(layout.bytes());
@@ -280,15 +306,21 @@ void bind_all(BindContext& bind, State& s, const Settings& settings) {
   bind_sizes(bind, s, settings);
   AttentionShape& a = s.attention;
   s.present = present_rows(bind, s);
-  a.kv_length = s.present;
-  a.k = a.v = {settings.kv_heads * s.present * s.size, s.present * s.size, s.size};
+  s.sliding = settings.sliding;
+  s.rows = s.sliding ? s.past + s.length : s.present;
+  if (s.sliding)
+    require(s.present == s.past && s.past >= settings.window,
+            "a past that keeps the last positions must have local_window_size rows or more");
+  a.kv_length = s.rows;
+  a.k = a.v = {settings.kv_heads * s.rows * s.size, s.rows * s.size, s.size};
   a.wants_scores = bind.has_output(3);
+  a.has_lengths = true;
   a.kind = settings.qk_output == 1 ? kernels::AttentionScores::biased
                                    : kernels::AttentionScores::probabilities;
   if (a.wants_scores)
-    require(bind.out_shape(3)[3] == s.present,
+    require(bind.out_shape(3)[3] == s.rows,
             "output_qk with a past that has more rows than total_sequence_length");
-  for (int i = 0; i < 2 && settings.quantized; ++i) {
+  for (int i = 0; i < 2 && settings.cache.is_quantized; ++i) {
     const int64_t count = bind.in_size(k_scale + i), all = settings.kv_heads * s.size;
     require(count == 1 || count == all,
             "k_scale and v_scale must have one value, or one for each channel of the heads");
@@ -299,26 +331,31 @@ void bind_all(BindContext& bind, State& s, const Settings& settings) {
   bind_memory(bind, s, settings);
 }
 
+[[noreturn]] void refuse_length(const State& s, int64_t batch, int64_t total) {
+  throw Error(ErrorCode::run_failed,
+              fmt::format("seqlens_k says that batch {} has {} keys; there are {} past ones, {} "
+                          "new ones and room for {}",
+                          batch, total, s.past, s.length, s.present));
+}
+
 // Which keys each batch has, where its queries begin, and the positions of all rows.
-void read_lengths(const RunContext& run, const State& s) {
+void read_lengths(const RunContext& run, const State& s, const Settings& settings) {
   auto* counts = reinterpret_cast<int64_t*>(scratch_at(run, s.counts));
   auto* starts = reinterpret_cast<int64_t*>(scratch_at(run, s.starts));
-  auto* rows = reinterpret_cast<int64_t*>(scratch_at(run, s.rows));
+  auto* passed = reinterpret_cast<int64_t*>(scratch_at(run, s.passed));
+  auto* rows = reinterpret_cast<int64_t*>(scratch_at(run, s.positions));
   const bool prompt = run.in<int32_t>(total_length)[0] == s.length;
   for (int64_t b = 0; b < s.batch; ++b) {
-    counts[b] = int64_t{run.in<int32_t>(lengths)[b]} + 1;
-    starts[b] = prompt ? 0 : counts[b] - s.length;
-    if (counts[b] < 1 || counts[b] > s.present || starts[b] < 0 ||
-        starts[b] + s.length > s.present || starts[b] > s.past) {
-      throw Error(
-          ErrorCode::run_failed,
-          fmt::format("seqlens_k says that batch {} has {} keys; there are {} past ones, {} "
-                      "new ones and room for {}",
-                      b, counts[b], s.past, s.length, s.present));
-    }
+    const int64_t total = int64_t{run.in<int32_t>(lengths)[b]} + 1;
+    passed[b] = prompt ? 0 : total - s.length;
+    if (total < 1 || passed[b] < 0 || (prompt && total > s.length)) refuse_length(s, b, total);
+    starts[b] = s.sliding ? settings.resident(passed[b], s.past) : passed[b];
+    counts[b] = total - passed[b] + starts[b];
+    if (counts[b] > s.rows || starts[b] + s.length > s.rows || starts[b] > s.past)
+      refuse_length(s, b, total);
     for (int64_t i = 0; i < s.length; ++i) {
       const int64_t at = b * s.length + i;
-      rows[at] = run.has_input(position_ids) ? run.in<int64_t>(position_ids)[at] : starts[b] + i;
+      rows[at] = run.has_input(position_ids) ? run.in<int64_t>(position_ids)[at] : passed[b] + i;
     }
   }
 }
@@ -363,7 +400,7 @@ void finish_heads(const RunContext& run, const State& s, const Settings& setting
   kernels::RotaryShape shape = s.rotary;
   shape.heads = heads, shape.row_stride = heads * s.size;
   kernels::rotary_embedding(shape, x, s.wide.in<float>(run, cosine), s.wide.in<float>(run, sine),
-                            reinterpret_cast<const int64_t*>(scratch_at(run, s.rows)), x,
+                            reinterpret_cast<const int64_t*>(scratch_at(run, s.positions)), x,
                             run.pool());
 }
 
@@ -374,93 +411,101 @@ struct NewRows {
   int64_t batch, head, row;
 };
 
-// The scales of the channels of a head of a quantised past.
-struct ChannelScales {
-  const float* data;
-  int64_t step;
-
-  float at(int64_t channel) const { return data[channel * step]; }
-};
-
-ChannelScales channel_scales(const RunContext& run, const State& s, int i, int64_t head) {
+// The scales of the channels of a head; nothing where the cache is not quantised.
+ChannelScales channel_scales(const RunContext& run, const State& s, const Settings& settings, int i,
+                             int64_t head) {
+  if (!settings.cache.is_quantized) return {};
   return {run.in<float>(k_scale + i) + head * s.size * s.scale_step[i], s.scale_step[i]};
 }
 
-void quantize_row(const NewRows& fresh, int64_t from, const ChannelScales& scales, int64_t size,
-                  int8_t* to) {
-  constexpr int64_t most = 64;
-  float row[most];
-  for (int64_t c = 0; c < size; c += most) {
-    const int64_t count = std::min(most, size - c);
-    kernels::cast_row(fresh.type, ElementType::float32,
-                      fresh.data + byte_size(fresh.type, from + c), row, count);
-    for (int64_t i = 0; i < count; ++i) {
-      const float value = std::nearbyint(row[i] / scales.at(c + i));
-      // What is no number becomes 0.
-      to[c + i] = static_cast<int8_t>(value >= 127     ? 127
-                                      : value <= -128  ? -128
-                                      : value == value ? value
-                                                       : 0);
-    }
-  }
-}
-
-void dequantize_present(const RunContext& run, const State& s, int i, const int8_t* from,
-                        float* to) {
-  const int64_t heads = s.attention.kv_heads;
-  run.pool().parallel_for(s.batch * heads, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t h = begin; h < end; ++h) {
-      const ChannelScales scales = channel_scales(run, s, i, h % heads);
-      for (int64_t at = h * s.present * s.size; at < (h + 1) * s.present * s.size; at += s.size) {
-        for (int64_t c = 0; c < s.size; ++c)
-          to[at + c] = static_cast<float>(from[at + c]) * scales.at(c);
-      }
-    }
-  });
-}
-
 // Past rows, then the new ones from `starts` on, what remains 0. Of the keys (0) or values (1).
-void write_present(const RunContext& run, const State& s, int which, const NewRows& fresh,
-                   ElementType type, std::byte* to) {
+void write_rows(const RunContext& run, const State& s, const Settings& settings, int which,
+                const NewRows& fresh, std::byte* to) {
   const int past = past_key + which;
   const auto* old = run.has_input(past) ? static_cast<const std::byte*>(run.data(past)) : nullptr;
   const auto* starts = reinterpret_cast<const int64_t*>(scratch_at(run, s.starts));
-  const int64_t heads = s.attention.kv_heads, row = byte_size(type, s.size);
+  const int64_t heads = s.attention.kv_heads, row = settings.cache.bytes(s.size);
   run.pool().parallel_for(s.batch * heads, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t b = i / heads, h = i % heads, kept = std::min(s.past, s.present);
-      std::byte* at = to + i * s.present * row;
+      const int64_t b = i / heads, h = i % heads, kept = std::min(s.past, s.rows);
+      const ChannelScales scales = channel_scales(run, s, settings, which, h);
+      std::byte* at = to + i * s.rows * row;
       if (old && kept > 0) std::memcpy(at, old + i * s.past * row, static_cast<size_t>(kept * row));
-      std::memset(at + kept * row, 0, static_cast<size_t>((s.present - kept) * row));
+      std::memset(at + kept * row, 0, static_cast<size_t>((s.rows - kept) * row));
       for (int64_t r = 0; r < s.length; ++r) {
         const int64_t from = b * fresh.batch + h * fresh.head + r * fresh.row;
-        std::byte* out = at + (starts[b] + r) * row;
-        if (type == ElementType::int8) {
-          quantize_row(fresh, from, channel_scales(run, s, which, h), s.size,
-                       reinterpret_cast<int8_t*>(out));
-        } else {
-          kernels::cast_row(fresh.type, type, fresh.data + byte_size(fresh.type, from), out,
-                            s.size);
-        }
+        store_cache_row(settings.cache, fresh.type, fresh.data + byte_size(fresh.type, from),
+                        scales, s.size, at + (starts[b] + r) * row);
       }
     }
   });
 }
 
-const float* present_floats(const RunContext& run, const State& s, int i, const NewRows& fresh,
-                            ElementType type) {
+// The last positions, as many as the present keeps; what remains 0.
+void write_last(const RunContext& run, const State& s, const Settings& settings,
+                const std::byte* rows, std::byte* to) {
+  const auto* counts = reinterpret_cast<const int64_t*>(scratch_at(run, s.counts));
+  const auto* starts = reinterpret_cast<const int64_t*>(scratch_at(run, s.starts));
+  const auto* passed = reinterpret_cast<const int64_t*>(scratch_at(run, s.passed));
+  const int64_t heads = s.attention.kv_heads, row = settings.cache.bytes(s.size);
+  for (int64_t i = 0; i < s.batch * heads; ++i) {
+    const int64_t b = i / heads;
+    const int64_t kept = settings.resident(passed[b] + counts[b] - starts[b], s.present);
+    std::byte* at = to + i * s.present * row;
+    if (row == 0) continue;
+    std::memcpy(at, rows + (i * s.rows + counts[b] - kept) * row, static_cast<size_t>(kept * row));
+    std::memset(at + kept * row, 0, static_cast<size_t>((s.present - kept) * row));
+  }
+}
+
+const float* key_floats(const RunContext& run, const State& s, const Settings& settings, int i,
+                        const NewRows& fresh) {
   std::byte* to =
       s.whole[i] >= 0 ? scratch_at(run, s.whole[i]) : static_cast<std::byte*>(run.out_data(i + 1));
-  write_present(run, s, i, fresh, type, to);
+  write_rows(run, s, settings, i, fresh, to);
+  if (s.sliding && run.has_output(i + 1))
+    write_last(run, s, settings, to, static_cast<std::byte*>(run.out_data(i + 1)));
   if (s.floats[i] < 0) return reinterpret_cast<const float*>(to);
   auto* wide = reinterpret_cast<float*>(scratch_at(run, s.floats[i]));
-  if (type == ElementType::int8) {
-    dequantize_present(run, s, i, reinterpret_cast<const int8_t*>(to), wide);
-    return wide;
-  }
-  kernels::cast(type, ElementType::float32, to, wide,
-                s.batch * s.attention.kv_heads * s.present * s.size, {}, run.pool());
+  // Rows behind the last key are read by nobody.
+  const auto* counts = reinterpret_cast<const int64_t*>(scratch_at(run, s.counts));
+  const int64_t heads = s.attention.kv_heads, row = settings.cache.bytes(s.size);
+  run.pool().parallel_for(s.batch * heads, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t h = begin; h < end; ++h) {
+      const int64_t first = h * s.rows, last = first + counts[h / heads];
+      if (!settings.cache.is_quantized) {
+        kernels::cast_row(settings.cache.type, ElementType::float32, to + first * row,
+                          wide + first * s.size, (last - first) * s.size);
+        continue;
+      }
+      const ChannelScales scales = channel_scales(run, s, settings, i, h % heads);
+      for (int64_t r = first; r < last; ++r)
+        load_cache_row(settings.cache, to + r * row, scales, s.size, wide + r * s.size);
+    }
+  });
   return wide;
+}
+
+// Columns of the bias are positions: those of each batch's keys, of which the first may lie far on.
+const float* bias_of_keys(const RunContext& run, const State& s) {
+  const float* given = late_floats(run, s, bias);
+  if (s.shifted < 0) return given;
+  auto* to = reinterpret_cast<float*>(scratch_at(run, s.shifted));
+  const auto* starts = reinterpret_cast<const int64_t*>(scratch_at(run, s.starts));
+  const auto* passed = reinterpret_cast<const int64_t*>(scratch_at(run, s.passed));
+  const auto shape = run.in_shape(bias);
+  const int64_t each = shape[1] * shape[2], columns = shape[3];
+  for (int64_t b = 0; b < s.batch; ++b) {
+    const int64_t first = std::min(passed[b] - starts[b], columns);
+    const int64_t count = std::min(s.rows, columns - first);
+    for (int64_t r = 0; r < each; ++r) {
+      const float* from = given + ((shape[0] == 1 ? 0 : b * each) + r) * columns + first;
+      float* row = to + (b * each + r) * s.rows;
+      std::copy_n(from, count, row);
+      std::fill_n(row + count, s.rows - count, -std::numeric_limits<float>::infinity());
+    }
+  }
+  return to;
 }
 
 NewRows value_rows(const RunContext& run, const State& s, const Settings& settings) {
@@ -476,7 +521,7 @@ NewRows value_rows(const RunContext& run, const State& s, const Settings& settin
 }
 
 void run_all(RunContext& run, const State& s, const Settings& settings, ThreadPool& alone) {
-  read_lengths(run, s);
+  read_lengths(run, s, settings);
   auto* q = reinterpret_cast<float*>(scratch_at(run, s.q));
   auto* k = reinterpret_cast<float*>(scratch_at(run, s.k));
   const int64_t all = s.packed ? settings.heads + 2 * settings.kv_heads : settings.heads;
@@ -488,13 +533,11 @@ void run_all(RunContext& run, const State& s, const Settings& settings, ThreadPo
   const int64_t k_row = settings.kv_heads * s.size;
   kernels::AttentionData<float> data;
   data.q = q;
-  const ElementType cache = settings.cache(run.in_type(query));
-  data.k = present_floats(run, s, 0,
-                          {reinterpret_cast<const std::byte*>(k), ElementType::float32,
-                           s.length * k_row, s.size, k_row},
-                          cache);
-  data.v = present_floats(run, s, 1, value_rows(run, s, settings), cache);
-  data.bias = late_floats(run, s, bias);
+  data.k = key_floats(run, s, settings, 0,
+                      {reinterpret_cast<const std::byte*>(k), ElementType::float32,
+                       s.length * k_row, s.size, k_row});
+  data.v = key_floats(run, s, settings, 1, value_rows(run, s, settings));
+  data.bias = bias_of_keys(run, s);
   data.lengths = reinterpret_cast<const int64_t*>(scratch_at(run, s.counts));
   data.positions = reinterpret_cast<const int64_t*>(scratch_at(run, s.starts));
   data.sinks = late_floats(run, s, sink);
@@ -511,14 +554,9 @@ void run_all(RunContext& run, const State& s, const Settings& settings, ThreadPo
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const Settings settings = read_settings(ctx);
+  const Settings settings = read_settings(ctx, [&](int i) { return ctx.in_element(i); });
   if (!computes_in_float(ctx.in_element(query)))
     ctx.fail(ErrorCode::unsupported, "no attention of {}", name_of(ctx.in_element(query)));
-  for (const int i : {3, 4}) {
-    if (ctx.has_input(i) && ctx.in_element(i) != settings.cache(ctx.in_element(query)))
-      ctx.fail(ErrorCode::unsupported, "a past of {} with a query of {}",
-               name_of(ctx.in_element(i)), name_of(ctx.in_element(query)));
-  }
   return make_step<State>(
       "group_query_attention",
       [settings](BindContext& bind, State& s) { bind_all(bind, s, settings); },

@@ -2,7 +2,7 @@
 // the standard took over later, and fusions for other devices.
 #include <algorithm>
 
-#include "ops/contrib/body.h"
+#include "ops/contrib/heads.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -235,7 +235,75 @@ void irfft(UpgradeContext& ctx) {
   body.give(0, "Squeeze", {y, body.ints({-1})});
 }
 
+// Characters of words become vectors, windows of them features, of which each word has the largest.
+void word_convolution(UpgradeContext& ctx) {
+  Body body(ctx);
+  if (body.rank(0) != 2 || body.rank(1) != 4)
+    ctx.fail(ErrorCode::invalid_model,
+             "Sequence must be [words, characters] and W [features, 1, window, size]; their ranks "
+             "are {} and {}",
+             body.rank(0), body.rank(1));
+  const std::pair<const char*, std::pair<size_t, size_t>> given[] = {
+      {"embedding_size", {1, 0}}, {"conv_window_size", {1, 2}}, {"char_embedding_size", {3, 1}}};
+  for (const auto& [name, place] : given) {
+    const ir::Dim* dim = body.dim(place.first, place.second);
+    const int64_t wanted = ctx.old().attr_int(name, -1);
+    if (wanted != -1 && dim != nullptr && dim->value() && *dim->value() != wanted)
+      ctx.fail(ErrorCode::invalid_model, "{} says {}, the weights {}", name, wanted, *dim->value());
+  }
+  const std::string letters = body.op("Gather", {body.input(3), body.input(0)});
+  const std::string features = body.op(
+      "Squeeze", {body.op("Conv", {body.unsqueeze(letters, {1}), body.input(1), body.input(2)}),
+                  body.ints({3})});
+  const std::string zero = ctx.constant(Tensor::scalar<int32_t>(0));
+  const std::string is_letter = body.op("Greater", {body.input(0), zero});
+  const std::string first =
+      body.op("Slice", {is_letter, body.ints({0}), body.ints({1}), body.ints({1})});
+  const std::string counts =
+      body.op("ReduceSum", {body.cast(is_letter, ElementType::int64), body.ints({1})},
+              {int_attribute("keepdims", 1)});
+  // Windows that begin after the last letter's say nothing, but for the first one.
+  const std::string window = in_range(body, body.size_of(body.input(1), 2), 1,
+                                      body.size_of(body.input(0), 1), "the window of characters");
+  const std::string last = body.op("Max", {body.op("Sub", {counts, window}), body.ints({0})});
+  const std::string places = body.op("Range", {ctx.constant(Tensor::scalar<int64_t>(0)),
+                                               body.op("Squeeze", {body.size_of(features, 2)}),
+                                               ctx.constant(Tensor::scalar<int64_t>(1))});
+  const std::string seen = body.unsqueeze(body.op("LessOrEqual", {places, last}), {1});
+  const std::string some = body.op(
+      "Where", {seen, body.op("Tanh", {features}), ctx.constant(Tensor::scalar<float>(-1e12f))});
+  const std::string most =
+      body.op("ReduceMax", {some, body.ints({2})}, {int_attribute("keepdims", 0)});
+  body.give(0, "Where", {first, most, ctx.constant(Tensor::scalar<float>(0))});
+}
+
+std::string zero_of(Body& body) { return body.context().constant(Tensor::of<int32_t>({0}, {1})); }
+
+void is_all_finite(UpgradeContext& ctx) {
+  Body body(ctx);
+  const bool only_infinite = ctx.old().attr_int("isinf_only", 0) != 0,
+             only_no_number = ctx.old().attr_int("isnan_only", 0) != 0;
+  if (only_infinite && only_no_number)
+    ctx.fail(ErrorCode::invalid_model, "isinf_only and isnan_only exclude each other");
+  Names bad;
+  for (size_t i = 0; i < ctx.node().inputs.size(); ++i) {
+    const auto found = [&](const char* op) {
+      const std::string flags = body.cast(body.op(op, {body.input(i)}), ElementType::int32);
+      bad.push_back(body.op("ReduceMax",
+                            {body.op("Concat", {body.reshape(flags, {-1}), zero_of(body)},
+                                     {int_attribute("axis", 0)})},
+                            {int_attribute("keepdims", 0)}));
+    };
+    if (!only_no_number) found("IsInf");
+    if (!only_infinite) found("IsNaN");
+  }
+  const std::string worst = bad.size() == 1 ? bad[0] : body.op("Max", bad);
+  body.give(0, "Equal", {worst, ctx.constant(Tensor::scalar<int32_t>(0))});
+}
+
 constexpr Operator operators[] = {
+    {.name = "IsAllFinite", .domain = "com.microsoft", .upgrade = is_all_finite},
+    {.name = "WordConvEmbedding", .domain = "com.microsoft", .upgrade = word_convolution},
     {.name = "BiasDropout", .domain = "com.microsoft", .upgrade = bias_dropout},
     {.name = "BiasSoftmax", .domain = "com.microsoft", .upgrade = bias_softmax},
     {.name = "CDist", .domain = "com.microsoft", .upgrade = distances},

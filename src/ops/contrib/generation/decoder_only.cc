@@ -39,8 +39,8 @@ class DecoderOnlyDecoding final : public Decoding {
     };
     std::vector<Value> values = {prompt(run_.in<int32_t>(0)), prompt(positions_.data()),
                                  prompt(mask_.data())};
-    const Shape past = {2, prompt_rows_, layout_.heads, layout_.buffered ? request_.max_length : 0,
-                        layout_.head_size};
+    const Shape past = {2, prompt_rows_, layout_.heads,
+                        layout_.buffers.are_there ? request_.max_length : 0, layout_.head_size};
     for (int64_t i = 0; i < layout_.layers; ++i) {
       Tensor empty = charged_tensor(run_.environment(), layout_.type, past);
       std::memset(empty.mutable_data(), 0, empty.byte_size());
@@ -105,11 +105,14 @@ class DecoderOnlyDecoding final : public Decoding {
   }
 
   Tensor run(const PreparedGraph& graph, std::vector<Value> values, int64_t rows, int64_t length) {
-    if (layout_.buffered) values.push_back(Tensor::of<int32_t>({static_cast<int32_t>(past_)}, {1}));
+    const bool is_first = &graph == graphs_.first.get();
+    add_buffer_inputs(run_.environment(), is_first ? graphs_.first_buffers : layout_.buffers,
+                      request_, rows, past_, values);
     std::vector<Value> made = graph.run(run_, values);
     past_ += length;
     rows_now_ = rows;
-    const Shape present = {2, rows, layout_.heads, layout_.buffered ? request_.max_length : past_,
+    const Shape present = {2, rows, layout_.heads,
+                           layout_.buffers.are_there ? request_.max_length : past_,
                            layout_.head_size};
     presents_.clear();
     for (size_t i = 0; i < static_cast<size_t>(layout_.layers); ++i) {

@@ -26,6 +26,7 @@ class Decoding {
 
 struct DecoderOnlyGraphs {
   DecoderOnly layout;
+  Buffers first_buffers;                                // of `first`
   std::shared_ptr<const PreparedGraph> first, decoder;  // first may be null
 };
 

@@ -1,4 +1,6 @@
 // Generation by an encoder and a decoder that attends to what it gives (T5's and Whisper's forms).
+#include <cstring>
+
 #include "base/fail.h"
 #include "ops/contrib/generation/decoding.h"
 #include "ops/contrib/generation/rows.h"
@@ -45,6 +47,7 @@ class EncoderDecoding final : public Decoding {
     const Shape empty = {request_.batch, encoder_.heads, 0, encoder_.head_size};
     for (int64_t i = 0; i < 2 * encoder_.layers; ++i)
       presents_.emplace_back(Tensor(encoder_.type, empty));
+    if (decoder_.buffers.are_there) into_buffers();
     if (all_rows_) spread();
     return decode(all_rows_ ? repeat_rows(run_.environment(), prompt, 0, request_.beams) : prompt,
                   {});
@@ -79,16 +82,40 @@ class EncoderDecoding final : public Decoding {
       require_shape(made[1], encoder_.type, Shape{request_.batch, -1, -1}, "encoder_hidden_states");
       if (decoder_.hidden) hidden_ = made[1];
       held_.carry(4 * layers, hidden_);
-      take(made, encoder_.first_self(), request_.batch, presents_, 0);
+      take(made, encoder_.first_self(), request_.batch, -1, presents_, 0);
+      if (decoder_.buffers.are_there) into_buffers();
     }
-    take(made, encoder_.first_cross(), request_.batch, cross_, 2 * layers);
+    take(made, encoder_.first_cross(), request_.batch, -1, cross_, 2 * layers);
     rows_ = past_rows_ = request_.batch;
   }
 
-  // Keys and values of all layers, from output `first` on.
-  void take(std::vector<Value>& made, size_t first, int64_t rows, std::vector<Value>& to,
-            size_t holds) {
-    const Shape shape = {rows, encoder_.heads, -1, encoder_.head_size};
+  // The states become buffers of max_length, of which they are the first tokens.
+  void into_buffers() {
+    past_ = presents_[0].tensor().shape()[2];
+    for (size_t i = 0; i < presents_.size(); ++i) {
+      const Tensor& short_one = presents_[i].tensor();
+      if (short_one.shape()[2] != past_ || past_ > request_.max_length)
+        fail(ErrorCode::run_failed, "the graph 'encoder' gave states of {} and {} tokens", past_,
+             short_one.shape()[2]);
+      Shape shape = short_one.shape();
+      shape[2] = request_.max_length;
+      Tensor made = charged_tensor(run_.environment(), encoder_.type, shape);
+      std::memset(made.mutable_data(), 0, made.byte_size());
+      const size_t count = static_cast<size_t>(shape[0] * shape[1]);
+      if (count == 0) continue;
+      const size_t from = short_one.byte_size() / count, to = made.byte_size() / count;
+      for (size_t r = 0; r < count && from > 0; ++r)
+        std::memcpy(static_cast<std::byte*>(made.mutable_data()) + r * to,
+                    static_cast<const std::byte*>(short_one.data()) + r * from, from);
+      presents_[i] = std::move(made);
+      held_.carry(i, presents_[i]);
+    }
+  }
+
+  // Keys and values of all layers, from output `first` on; -1: of any length.
+  void take(std::vector<Value>& made, size_t first, int64_t rows, int64_t length,
+            std::vector<Value>& to, size_t holds) {
+    const Shape shape = {rows, encoder_.heads, length, encoder_.head_size};
     to.clear();
     for (size_t i = 0; i < 2 * static_cast<size_t>(encoder_.layers); ++i) {
       require_shape(made[first + i], encoder_.type, shape, fmt::format("output {}", first + i));
@@ -129,9 +156,12 @@ class EncoderDecoding final : public Decoding {
       present = Value();
     }
     values.insert(values.end(), cross_.begin(), cross_.end());
+    add_buffer_inputs(run_.environment(), decoder_.buffers, request_, rows_, past_, values);
     std::vector<Value> made = graphs_.decoder->run(run_, values);
     past_rows_ = rows_;
-    take(made, CrossDecoder::first_present, rows_, presents_, 0);
+    past_ += length;
+    take(made, CrossDecoder::first_present, rows_,
+         decoder_.buffers.are_there ? request_.max_length : -1, presents_, 0);
     return logits_of(made[0], rows_, length);
   }
 
@@ -152,6 +182,7 @@ class EncoderDecoding final : public Decoding {
   HeldValues held_;
   const bool all_rows_;  // the decoder never runs for the batch
   int64_t rows_ = 0, past_rows_ = 0;
+  int64_t past_ = 0;  // tokens in the buffers, where the states are such
   std::vector<int32_t> prompt_;
   Value mask_, hidden_;
   std::vector<Value> presents_, cross_;

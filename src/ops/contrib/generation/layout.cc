@@ -80,7 +80,28 @@ Known tensor(ElementType type, Dims shape) {
 
 constexpr auto tokens = ElementType::int32;
 
+// What stands after the inputs that are always there.
+Buffers read_buffers(const Checked& checked, size_t plain) {
+  const size_t more = checked.inputs() > plain ? checked.inputs() - plain : 0;
+  if (checked.inputs() < plain || (more != 0 && more != 1 && more != 3))
+    checked.fail(
+        "must have {} inputs as its outputs tell, and after them none, past_sequence_length, or "
+        "past_sequence_length, beam_width and cache_indirection; it has {}",
+        plain, checked.inputs());
+  for (size_t i = plain; i < plain + more; ++i)
+    checked.require_input(i, checked.input(i).name, tokens);
+  return {.are_there = more > 0, .of_beams = more == 3};
+}
+
 }  // namespace
+
+void Buffers::add_to(std::vector<Known>& inputs, const OpenSize& size,
+                     const Dim& max_length) const {
+  if (are_there) inputs.push_back(tensor(tokens, {Dim(1)}));
+  if (!of_beams) return;
+  inputs.push_back(tensor(tokens, {Dim(1)}));
+  inputs.push_back(tensor(tokens, {size("batch"), size("beams"), max_length}));
+}
 
 DecoderOnly DecoderOnly::of(const NodeView& node, const ir::Graph& graph,
                             std::string_view attribute) {
@@ -94,16 +115,7 @@ DecoderOnly DecoderOnly::of(const NodeView& node, const ir::Graph& graph,
   DecoderOnly decoder;
   decoder.layers = static_cast<int64_t>(checked.outputs() - first_present);
   const size_t plain = checked.outputs() + 2;
-  if (checked.inputs() == plain + 2)
-    node.fail(ErrorCode::unsupported, "the graph '{}' searches beams itself (num_beams and more)",
-              attribute);
-  if (checked.inputs() != plain && checked.inputs() != plain + 1)
-    checked.fail(
-        "must have a past for each of its {} presents, and after them no more than "
-        "past_sequence_length; it has {} inputs",
-        decoder.layers, checked.inputs());
-  decoder.buffered = checked.inputs() == plain + 1;
-  if (decoder.buffered) checked.require_input(plain, checked.input(plain).name, tokens);
+  decoder.buffers = read_buffers(checked, plain);
   decoder.type = checked.float_type(checked.input(first_past));
   checked.float_type(checked.output(0));
   for (size_t i = 0; i < static_cast<size_t>(decoder.layers); ++i) {
@@ -124,12 +136,12 @@ DecoderOnly DecoderOnly::of(const NodeView& node, const ir::Graph& graph,
 
 std::vector<Known> DecoderOnly::inputs(const OpenSize& size) const {
   const Dim rows = size("rows"), length = size("length"), past = size("past");
-  const Dim total = buffered ? size("total") : past + length;
+  const Dim total = buffers.are_there ? size("total") : past + length;
   std::vector<Known> inputs = {tensor(tokens, {rows, length}), tensor(tokens, {rows, length}),
                                tensor(tokens, {rows, total})};
   for (int64_t i = 0; i < layers; ++i)
     inputs.push_back(tensor(type, {Dim(2), rows, Dim(heads), past, Dim(head_size)}));
-  if (buffered) inputs.push_back(tensor(tokens, {Dim(1)}));
+  buffers.add_to(inputs, size, past);
   return inputs;
 }
 
@@ -201,15 +213,7 @@ CrossDecoder CrossDecoder::of(const NodeView& node, const ir::Graph& graph,
   if (decoder.hidden && !encoder.starts_decoder)
     checked.fail("takes encoder_hidden_states, which the graph 'encoder' does not give");
   const size_t inputs = decoder.first_cross() + 2 * static_cast<size_t>(decoder.layers);
-  if (checked.inputs() > inputs && checked.inputs() <= inputs + 3)
-    node.fail(ErrorCode::unsupported,
-              "the graph 'decoder' has past and present in one memory (input '{}')",
-              checked.input(inputs).name);
-  if (checked.inputs() != inputs)
-    checked.fail(
-        "must have {} inputs, four for each of the {} layers of the graph 'encoder'; it "
-        "has {}",
-        inputs, decoder.layers, checked.inputs());
+  decoder.buffers = read_buffers(checked, inputs);
   const size_t outputs = first_present + 2 * static_cast<size_t>(decoder.layers);
   if (checked.outputs() != outputs)
     checked.fail("must have {} outputs, two for each layer; it has {}", outputs, checked.outputs());
@@ -227,6 +231,8 @@ CrossDecoder CrossDecoder::of(const NodeView& node, const ir::Graph& graph,
   }
   decoder.fixed_rows = checked.declared_size(checked.input(0), 2, 0).has_value();
   decoder.whole_sequence = checked.declared_size(checked.input(0), 2, 1) != 1;
+  if (decoder.buffers.are_there && decoder.whole_sequence)
+    checked.fail("must declare input_ids of one token, as its past lies in a buffer");
   return decoder;
 }
 
@@ -247,6 +253,7 @@ std::vector<Known> CrossDecoder::inputs(const OpenSize& size, const Encoder& enc
     inputs.push_back(tensor(encoder.type, {rows, heads, past, head_size}));
   for (int64_t i = 0; i < 2 * layers; ++i)
     inputs.push_back(tensor(encoder.type, {rows, heads, encoded, head_size}));
+  buffers.add_to(inputs, size, past);
   return inputs;
 }
 

@@ -12,13 +12,22 @@ namespace sardonyx::ops::generation {
 // Makes a size for what is open; the same one for the same name.
 using OpenSize = std::function<Dim(std::string_view)>;
 
-// A decoder without an encoder: `input_ids, position_ids, attention_mask, past_0 …` [, and the
-// past's length, where past and present are buffers of max_length] gives `logits, present_0 …`,
-// each past `[2, rows, heads, length, head size]`.
+// What a graph takes after its states where these are buffers of max_length: the past's length;
+// and perhaps the number of beams and, for each, from which beam of its sequence each past token
+// comes. States move with their beams here, so that a beam's tokens are always its own.
+struct Buffers {
+  bool are_there = false, of_beams = false;
+
+  size_t inputs() const { return of_beams ? 3 : are_there ? 1 : 0; }
+  void add_to(std::vector<Known>& inputs, const OpenSize& size, const Dim& max_length) const;
+};
+
+// A decoder without an encoder: `input_ids, position_ids, attention_mask, past_0 …` [, what
+// Buffers says] gives `logits, present_0 …`, each past `[2, rows, heads, length, head size]`.
 struct DecoderOnly {
   ElementType type = ElementType::undefined;  // of past and present
   int64_t layers = 0, heads = 0, head_size = 0;
-  bool buffered = false;
+  Buffers buffers;
   bool fixed_rows = false;  // the graph says how many rows it takes
 
   static constexpr size_t first_past = 3, first_present = 1;
@@ -27,7 +36,7 @@ struct DecoderOnly {
   // What one gives is what the other takes.
   bool hands_on_to(const DecoderOnly& other) const {
     return type == other.type && layers == other.layers && heads == other.heads &&
-           head_size == other.head_size && buffered == other.buffered;
+           head_size == other.head_size && buffers.are_there == other.buffers.are_there;
   }
 };
 
@@ -50,10 +59,11 @@ struct Encoder {
 };
 
 // Its decoder: `input_ids [, encoder_attention_mask] [, encoder_hidden_states]`, keys and values of
-// the self-attentions, then those of the cross attentions, all `[rows, heads, length, head size]`;
-// gives `logits` and keys and values of the self-attentions.
+// the self-attentions, then those of the cross attentions, all `[rows, heads, length, head size]`
+// [, what Buffers says of the former]; gives `logits` and keys and values of the self-attentions.
 struct CrossDecoder {
   bool masked = false, hidden = false, whole_sequence = false, fixed_rows = false;
+  Buffers buffers;
   int64_t layers = 0;
 
   size_t first_past() const { return 1 + (masked ? 1 : 0) + (hidden ? 1 : 0); }

@@ -116,6 +116,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       if (!layout.hands_on_to(graphs.layout))
         ctx.fail("the graphs 'init_decoder' and 'decoder' must have the same pasts and presents");
       graphs.first = ctx.prepare_graph(*first, layout.inputs(sizes("init_decoder")));
+      graphs.first_buffers = layout.buffers;
     }
     start = [graphs, settings, own_inputs](RunContext& run, const Request& request) {
       return make_decoding(run, graphs, settings, request, own_inputs);

@@ -34,6 +34,21 @@ Tensor logits_of(const Value& value, int64_t rows, int64_t tokens) {
   return logits;
 }
 
+void add_buffer_inputs(RunEnvironment& environment, const Buffers& buffers, const Request& request,
+                       int64_t rows, int64_t past, std::vector<Value>& values) {
+  if (!buffers.are_there) return;
+  values.push_back(Tensor::of<int32_t>({static_cast<int32_t>(past)}, {1}));
+  if (!buffers.of_beams) return;
+  const int64_t beams = request.batch > 0 ? rows / request.batch : 1;
+  values.push_back(Tensor::of<int32_t>({static_cast<int32_t>(beams)}, {1}));
+  Tensor own =
+      charged_tensor(environment, ElementType::int32, {request.batch, beams, request.max_length});
+  auto* to = own.mutable_elements<int32_t>().data();
+  for (int64_t i = 0; i < request.batch * beams; ++i, to += request.max_length)
+    std::fill_n(to, request.max_length, static_cast<int32_t>(i % beams));
+  values.push_back(std::move(own));
+}
+
 Tensor last_tokens(const Sequences& sequences) {
   Tensor tokens(ElementType::int32, {sequences.rows(), 1});
   for (int64_t i = 0; i < sequences.rows(); ++i)

@@ -14,6 +14,10 @@ bool starts_with_all_rows(const RunContext& run, const Request& request, int own
 // tokens from 1 to `tokens`.
 Tensor logits_of(const Value& value, int64_t rows, int64_t tokens);
 
+// What `buffers` says that a graph takes: `past` tokens of each of `rows` rows are there.
+void add_buffer_inputs(RunEnvironment& environment, const Buffers& buffers, const Request& request,
+                       int64_t rows, int64_t past, std::vector<Value>& values);
+
 // Each row's last token, `[rows, 1]`.
 Tensor last_tokens(const Sequences& sequences);
 
