@@ -67,8 +67,10 @@ SARDONYX_API const char* sardonyx_version(void);
 
 typedef struct sardonyx_status sardonyx_status;
 
-/* Stable numbers: those of the program's exit codes, and further ones. */
-typedef enum sardonyx_code {
+/* Numbers rather than enumerations, so that their size does not depend on the compiler, and wrong
+ * ones can be refused. Stable: those of the program's exit codes, and further ones. */
+typedef int32_t sardonyx_code;
+enum {
   SARDONYX_OK = 0,
   SARDONYX_UNREADABLE = 3,    /* a file is missing, not readable, or not what its name says */
   SARDONYX_INVALID_MODEL = 4, /* the model breaks a rule that running or reading needs */
@@ -78,7 +80,7 @@ typedef enum sardonyx_code {
   SARDONYX_CANCELLED = 8,     /* the run was cancelled, or its deadline passed */
   SARDONYX_OUT_OF_MEMORY = 9, /* memory or a memory limit was exhausted */
   SARDONYX_INTERNAL = 10      /* a defect of Sardonyx itself */
-} sardonyx_code;
+};
 
 /* SARDONYX_OK for NULL. */
 SARDONYX_API sardonyx_code sardonyx_status_code(const sardonyx_status* status);
@@ -92,7 +94,8 @@ SARDONYX_API void sardonyx_status_release(sardonyx_status* status);
 /* --- Values ------------------------------------------------------------------------------- */
 
 /* Numbered as TensorProto.DataType in the standard (IR, "Tensor element types"). */
-typedef enum sardonyx_element_type {
+typedef int32_t sardonyx_element_type;
+enum {
   SARDONYX_UNDEFINED = 0,
   SARDONYX_FLOAT32 = 1,
   SARDONYX_UINT8 = 2,
@@ -122,7 +125,7 @@ typedef enum sardonyx_element_type {
   SARDONYX_INT2 = 26,
   SARDONYX_FLOAT6E2M3 = 27,
   SARDONYX_FLOAT6E3M2 = 28
-} sardonyx_element_type;
+};
 
 /* Bits of one element in memory; 0 for strings and for numbers that are no element type. Types
  * below 8 bits are packed, first element in the lowest bits. */
@@ -130,14 +133,15 @@ SARDONYX_API int sardonyx_element_bits(sardonyx_element_type type);
 /* "float", "int64", "bfloat16" …, as the standard's textual syntax writes it; "undefined". */
 SARDONYX_API const char* sardonyx_element_name(sardonyx_element_type type);
 
-typedef enum sardonyx_kind {
+typedef int32_t sardonyx_kind;
+enum {
   SARDONYX_NONE = 0,
   SARDONYX_TENSOR = 1,
   SARDONYX_SPARSE_TENSOR = 2,
   SARDONYX_SEQUENCE = 3,
   SARDONYX_MAP = 4,
   SARDONYX_OPTIONAL = 5
-} sardonyx_kind;
+};
 
 /* One value of any kind. Its contents do not change, but through sardonyx_tensor_mutable_data and
  * by a run that it was given to as an output. */
@@ -272,11 +276,8 @@ SARDONYX_API void sardonyx_model_release(sardonyx_model* model);
 
 typedef struct sardonyx_report sardonyx_report;
 
-typedef enum sardonyx_severity {
-  SARDONYX_INFO = 0,
-  SARDONYX_WARNING = 1,
-  SARDONYX_ERROR = 2
-} sardonyx_severity;
+typedef int32_t sardonyx_severity;
+enum { SARDONYX_INFO = 0, SARDONYX_WARNING = 1, SARDONYX_ERROR = 2 };
 
 typedef struct sardonyx_check_options {
   size_t size;

@@ -117,8 +117,9 @@ sardonyx_status* sardonyx_inference_finding(const sardonyx_inference* inference,
     if (index >= findings.size())
       fail(ErrorCode::bad_input, "there is no finding {} of {}", index, findings.size());
     const InferFinding& one = findings[index];
-    fill(finding, sardonyx_finding{0, one.is_error ? SARDONYX_ERROR : SARDONYX_WARNING, "",
-                                   one.place.c_str(), one.message.c_str(), ""});
+    fill(finding,
+         sardonyx_finding{0, sardonyx_severity{one.is_error ? SARDONYX_ERROR : SARDONYX_WARNING},
+                          "", one.place.c_str(), one.message.c_str(), ""});
   });
 }
 

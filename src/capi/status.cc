@@ -1,14 +1,14 @@
-#include <array>
+#include <iterator>
 
 #include "capi/handles.h"
 
 namespace sardonyx::capi {
 namespace {
 
-constexpr std::array codes{SARDONYX_UNREADABLE,    SARDONYX_INVALID_MODEL, SARDONYX_UNSUPPORTED,
-                           SARDONYX_BAD_INPUT,     SARDONYX_RUN_FAILED,    SARDONYX_CANCELLED,
-                           SARDONYX_OUT_OF_MEMORY, SARDONYX_INTERNAL};
-static_assert(codes.size() == static_cast<size_t>(ErrorCode::internal) + 1);
+constexpr sardonyx_code codes[]{
+    SARDONYX_UNREADABLE, SARDONYX_INVALID_MODEL, SARDONYX_UNSUPPORTED,   SARDONYX_BAD_INPUT,
+    SARDONYX_RUN_FAILED, SARDONYX_CANCELLED,     SARDONYX_OUT_OF_MEMORY, SARDONYX_INTERNAL};
+static_assert(std::size(codes) == static_cast<size_t>(ErrorCode::internal) + 1);
 
 // For when there is no memory for another one; never released.
 sardonyx_status& without_memory() {
