@@ -47,7 +47,8 @@ std::string lower(std::string text) {
 }
 
 RecurrentKind kind_of(const NodeView& node) {
-  if (node.node().op_type == "LSTM") return RecurrentKind::lstm;
+  if (node.node().op_type == "LSTM" || node.node().op_type == "DynamicQuantizeLSTM")
+    return RecurrentKind::lstm;
   return node.node().op_type == "GRU" ? RecurrentKind::gru : RecurrentKind::rnn;
 }
 
@@ -125,7 +126,9 @@ Dim hidden_size(InferContext& ctx) {
   return r && r->size() == 3 ? (*r)[2] : ctx.unknown();
 }
 
-void infer(InferContext& ctx) {
+}  // namespace
+
+void infer_recurrent(InferContext& ctx, bool rows_first) {
   const RecurrentShape settings = read_recurrent_shape(ctx);
   const int states = settings.kind == RecurrentKind::lstm ? 2 : 1;
   const auto& x = ctx.shape(0);
@@ -135,8 +138,12 @@ void infer(InferContext& ctx) {
             gates = settings.gate_count();
   const Dim steps = x ? (*x)[settings.batch_first ? 1 : 0] : ctx.unknown(),
             batch = x ? (*x)[settings.batch_first ? 0 : 1] : ctx.unknown();
-  if (x) require_shape(ctx, 1, {directions, gates * hidden, (*x)[2]});
-  require_shape(ctx, 2, {directions, gates * hidden, hidden});
+  const auto weights = [&](const Dim& rows) {
+    return rows_first ? Dims{directions, rows, gates * hidden}
+                      : Dims{directions, gates * hidden, rows};
+  };
+  if (x) require_shape(ctx, 1, weights((*x)[2]));
+  require_shape(ctx, 2, weights(hidden));
   require_shape(ctx, 3, {directions, Dim(2) * gates * hidden});
   const Dims state =
       settings.batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
@@ -150,6 +157,10 @@ void infer(InferContext& ctx) {
                                : Dims{steps, directions, batch, hidden});
   for (int i = 0; i < states; ++i) ctx.set(1 + i, ctx.element(0), state);
 }
+
+namespace {
+
+void infer(InferContext& ctx) { infer_recurrent(ctx, false); }
 
 struct State {
   RecurrentShape shape;

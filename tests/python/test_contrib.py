@@ -585,57 +585,6 @@ def test_group_query_attention_refuses_lengths_beyond_its_memory(engine, lengths
     assert "seqlens_k says that batch 0 has" in message
 
 
-def quantised_lstm(dtype, each, directions=1, batch=2, steps=7, size=11, hidden=10, optional=(), constant=True,
-                   outputs=(True, True, True), **attributes):
-    """The case, and the standard's LSTM of the weights in floats."""
-    columns = 4 * hidden
-    weights = {1: bytes_of(dtype, directions, size, columns), 2: bytes_of(dtype, directions, hidden, columns)}
-    scales, zeros, wide = {}, {}, {}
-    for i, w in weights.items():
-        shape = (directions, columns) if each else (directions,)
-        scales[i] = (np.abs(numbers(*shape)) + F32(0.5)) * F32(0.002)
-        # ONNX Runtime has no zero points of columns.
-        zeros[i] = np.full(shape, 0 if dtype == np.int8 else 128, dtype) if each else bytes_of(dtype, *shape)
-        along = (directions, 1, -1)
-        wide[i] = ((w.astype(F32) - zeros[i].astype(F32).reshape(along)) * scales[i].reshape(along)).transpose(0, 2, 1)
-    inputs = [numbers(steps, batch, size), weights[1], weights[2], numbers(directions, 2 * columns),
-              integers(1, steps + 1, batch), numbers(directions, batch, hidden), numbers(directions, batch, hidden),
-              numbers(directions, 3 * hidden)]
-    inputs[3:] = [x if i in optional else None for i, x in enumerate(inputs[3:], 3)]
-    attributes = dict(hidden_size=hidden, direction=["forward", "bidirectional"][directions - 1]) | attributes
-    case = Case("DynamicQuantizeLSTM", inputs + [scales[1], zeros[1], scales[2], zeros[2]], outputs,
-                constant=(1, 2, 3, 7, 8, 9, 10, 11) if constant else (), **attributes)
-    standard = Case("LSTM", [inputs[0], wide[1], wide[2], *inputs[3:]], outputs, domain="", **attributes)
-    return case, standard.expected()
-
-
-def check_quantised_lstm(engine, *form, **how):
-    case, exact = quantised_lstm(*form, **how)
-    agree(engine, case, reference=exact)
-    agree(engine, case, tolerance=1e-1)  # ONNX Runtime makes bytes of X and of each state
-
-
-@pytest.mark.parametrize("dtype", BYTES)
-@pytest.mark.parametrize("each", [False, True])
-@pytest.mark.parametrize("directions", [1, 2])
-@pytest.mark.parametrize("optional", [(), (3,), (3, 4), (3, 5, 6), (3, 4, 5, 6, 7)])
-def test_dynamic_quantize_lstm(engine, dtype, each, directions, optional):
-    check_quantised_lstm(engine, dtype, each, directions, optional=optional)
-
-
-@pytest.mark.parametrize("how", [
-    dict(direction="reverse"), dict(outputs=(False, True)), dict(outputs=(True,), batch=1),
-    dict(input_forget=1), dict(activations=["HardSigmoid", "Softsign", "Tanh"], activation_alpha=[0.3], activation_beta=[0.4])])
-def test_dynamic_quantize_lstm_attributes(engine, how):
-    check_quantised_lstm(engine, np.int8, False, optional=(3,), **how)
-
-
-@pytest.mark.parametrize("each", [False, True])
-def test_dynamic_quantize_lstm_with_weights_that_come_as_inputs(engine, each):
-    case, exact = quantised_lstm(np.int8, each, 2, optional=(3,), constant=False)
-    agree(engine, case, reference=exact)  # of which ONNX Runtime has no kernel
-
-
 def test_group_query_attention_says_what_is_not_supported(engine):
     message = refusal(engine, Grouped(length=2).case(k_quant_type="PER_TENSOR"))
     assert "k_quant_type needs the input k_scale" in message

@@ -278,13 +278,20 @@ FloatRange range_of(const float* x, int64_t n, ThreadPool& pool) {
 
 }  // namespace
 
-void dynamic_quantize(const float* x, int64_t n, uint8_t* y, float* scale, uint8_t* zero,
-                      ThreadPool& pool) {
+ByteScale dynamic_scale(const float* x, int64_t n, ThreadPool& pool) {
   const FloatRange range = range_of(x, n, pool);
   const float low = range.low, high = range.high;
-  *scale = low == high ? 1.0f : (high - low) / 255.0f;
-  const float wanted = 0.0f - low / *scale;  // NaN where the range is infinite
-  *zero = static_cast<uint8_t>(wanted >= 0 ? std::nearbyint(std::min(wanted, 255.0f)) : 0.0f);
+  ByteScale made;
+  made.scale = low == high ? 1.0f : (high - low) / 255.0f;
+  const float wanted = 0.0f - low / made.scale;  // NaN where the range is infinite
+  made.zero = static_cast<int32_t>(wanted >= 0 ? std::nearbyint(std::min(wanted, 255.0f)) : 0.0f);
+  return made;
+}
+
+void dynamic_quantize(const float* x, int64_t n, uint8_t* y, float* scale, uint8_t* zero,
+                      ThreadPool& pool) {
+  const ByteScale how = dynamic_scale(x, n, pool);
+  *scale = how.scale, *zero = static_cast<uint8_t>(how.zero);
   QuantizeLayout layout;
   layout.inner = n;
   quantize({}, layout, x, scale, zero, y, pool);

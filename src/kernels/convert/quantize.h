@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "kernels/convert/byte_scale.h"
 #include "sardonyx/element_type.h"
 
 namespace sardonyx::kernels {
@@ -38,7 +39,9 @@ void dequantize(ElementType x_type, ElementType scale_type, ElementType y_type,
                 const QuantizeLayout& layout, const void* x, const void* scale, const void* zero,
                 void* y, ThreadPool& pool);
 
-// The scale and zero point that map the range of x, 0 included, to uint8; and x in them.
+// The scale and zero point that map the range of x, 0 included, to uint8.
+ByteScale dynamic_scale(const float* x, int64_t n, ThreadPool& pool);
+// The same, and x in them.
 void dynamic_quantize(const float* x, int64_t n, uint8_t* y, float* scale, uint8_t* zero,
                       ThreadPool& pool);
 

@@ -39,6 +39,7 @@ struct RecurrentShape {
   bool linear_before_reset = false;  // GRU
   bool input_forget = false;         // LSTM
   float clip = 0;                    // 0: none
+  bool clips_cell = true;            // LSTM: the input of h, too
   Gate gates[2][3];                  // of each direction: f, g, h
 
   int64_t gate_count() const {
