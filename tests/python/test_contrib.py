@@ -357,7 +357,7 @@ def test_dynamic_quantize_matmul(engine, dtype, each, zero, bias):
     n = 12
     inputs = [numbers(2, 5, 16), bytes_of(dtype, 16, n), np.abs(numbers(n if each else 1)) * F32(0.1),
               bytes_of(dtype, n if each else 1) if zero else None, numbers(n) if bias else None]
-    agree(engine, Case("DynamicQuantizeMatMul", inputs, constant=(1, 2, 3, 4)), tolerance=1e-4)
+    agree(engine, Case("DynamicQuantizeMatMul", inputs, constant=(1, 2, 3, 4)))
 
 
 @pytest.mark.parametrize("a_type", BYTES)
@@ -370,9 +370,9 @@ def test_matmul_integer_to_float(engine, a_type, b_type, rows, constant):
               scalar(7, a_type), bytes_of(b_type, n), numbers(n)]
     a, b = inputs[0].astype(np.int64) - 7, inputs[1].astype(np.int64) - inputs[5]
     expected = ((a @ b) * (0.1 * inputs[3].astype(F64)) + inputs[6]).astype(F32)
-    agree(engine, Case("MatMulIntegerToFloat", inputs, constant=constant), reference=[expected], tolerance=1e-4)
+    agree(engine, Case("MatMulIntegerToFloat", inputs, constant=constant), reference=[expected])
     if (a_type, b_type) != (np.int8, np.uint8):  # of which ONNX Runtime has no kernel
-        agree(engine, Case("MatMulIntegerToFloat", inputs, constant=constant), tolerance=1e-4)
+        agree(engine, Case("MatMulIntegerToFloat", inputs, constant=constant))
 
 
 @pytest.mark.parametrize("quantized", [False, True])
@@ -382,7 +382,7 @@ def test_qgemm(engine, quantized, with_c):
     inputs = [bytes_of(np.uint8, m, k), scalar(0.1), scalar(100, np.uint8), bytes_of(np.int8, n, k),
               np.abs(numbers(n)) * F32(0.1), np.zeros(n, np.int8), integers(-500, 500, n) if with_c else None,
               scalar(3.0) if quantized else None, scalar(120, np.uint8) if quantized else None]
-    agree(engine, Case("QGemm", inputs, constant=(1, 2, 3, 4, 5, 6, 7, 8), transB=1), steps=1, tolerance=1e-4)
+    agree(engine, Case("QGemm", inputs, constant=(1, 2, 3, 4, 5, 6, 7, 8), transB=1), steps=1)
 
 
 # --- attention ---
@@ -435,7 +435,7 @@ def test_qattention(engine, mask, past):
     inputs = [bytes_of(np.uint8, 2, 4, 12), bytes_of(np.int8, 12, 3 * hidden), numbers(3 * hidden), scalar(0.02),
               scalar(0.01), masks("ends", 2, 4, 4 + past) if mask else None, scalar(120, np.uint8), scalar(0, np.int8),
               numbers(2, 2, 2, past, 8) if past else None]
-    agree(engine, Case("QAttention", inputs, (True, past > 0), constant=(1, 2, 3, 4, 6, 7), num_heads=2), tolerance=1e-4)
+    agree(engine, Case("QAttention", inputs, (True, past > 0), constant=(1, 2, 3, 4, 6, 7), num_heads=2))
 
 
 @pytest.mark.parametrize("bias", [False, True])
