@@ -221,3 +221,22 @@ def test_qlinear_average_pool(engine, dtype, channels_last, include):
     check_bytes(engine, Case("QLinearAveragePool", [given, scale, zero, y_scale, y_zero], constant=(1, 2, 3, 4), kernel_shape=[3, 3],
                              strides=[2, 1], pads=[1, 1, 1, 1], count_include_pad=include, channels_last=channels_last),
                 exact, y_scale, y_zero)
+
+
+# --- normalisations ---
+
+
+@pytest.mark.parametrize("op", ["SkipLayerNormalization", "LayerNormalization"])
+@pytest.mark.parametrize("mean", [0, 4160, 36305])
+def test_rows_far_from_zero_are_normalised(engine, op, mean):
+    """The mean is taken off before anything is squared. (ONNX Runtime squares first.)"""
+    x, skip, weight = numbers(4, 768, scale=80) + F32(mean), numbers(4, 768), numbers(768)
+    total = (x + skip).astype(F64) if op == "SkipLayerNormalization" else x.astype(F64)
+    exact = (total - total.mean(-1, keepdims=True)) / np.sqrt(total.var(-1, keepdims=True) + F64(F32(1e-5))) * weight
+    if op == "SkipLayerNormalization":
+        case = Case(op, [x[None], skip[None], weight], constant=(2,), epsilon=1e-5)
+    else:
+        case = Case(op, [x[None], weight], domain="", constant=(1,), epsilon=1e-5)
+    [made] = engine.run(case.typed([x]), case.feeds)
+    unit = np.finfo(F32).eps * max(mean, 80) / 80  # of the sums, after the division
+    np.testing.assert_allclose(made[0], exact, rtol=0, atol=2 * unit * np.abs(weight).max() + 1e-5)

@@ -24,8 +24,8 @@ std::string counting(Body& body, const std::string& count) {
                   body.context().constant(Tensor::scalar<int64_t>(1))});
 }
 
-// A mask of one dimension: for each batch where its keys end, and perhaps, after all the ends,
-// where they begin.
+// A mask of one dimension: for each batch where its keys end, and, if there are twice as many
+// numbers, where they begin. What else may follow the ends (3 * batch + 2 numbers) is for GPUs.
 std::string mask_from_ends(Body& body, const Heads& heads, int64_t rank, size_t mask) {
   const std::string batch = body.size_of(heads.q, 0);
   const std::string total = total_keys(body, heads, rank);
@@ -42,7 +42,9 @@ std::string mask_from_ends(Body& body, const Heads& heads, int64_t rank, size_t 
   const std::string both = body.op("Concat", {given, none}, {int_attribute("axis", 0)});
   const std::string zero = body.ints({0}), twice = body.op("Add", {batch, batch});
   const std::string ends = body.op("Slice", {both, zero, batch, zero});
-  const std::string begins = body.op("Slice", {both, batch, twice, zero});
+  const std::string has_begins = body.op("Equal", {body.op("Shape", {given}), twice});
+  const std::string begins =
+      body.op("Where", {has_begins, body.op("Slice", {both, batch, twice, zero}), none});
   const std::string before_end = body.op("Less", {positions, body.unsqueeze(ends, {1, 2, 3})});
   const std::string from_begin =
       body.op("GreaterOrEqual", {positions, body.unsqueeze(begins, {1, 2, 3})});
@@ -191,26 +193,39 @@ std::string mask_of_all(Body& body, const Heads& heads, int64_t rank, size_t mas
 
 }  // namespace
 
-std::string additive_mask(Body& body, const Heads& heads, int64_t rank, size_t mask, size_t bias) {
-  std::string sum;
-  if (body.has(mask)) {
-    const int64_t dims = body.rank(mask);
-    std::string allowed;
-    if (dims == 1) {
-      allowed = mask_from_ends(body, heads, rank, mask);
-    } else if (dims == 2 || dims == 3) {
-      allowed = body.unsqueeze(body.cast(body.input(mask), ElementType::boolean),
-                               dims == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
-    } else if (dims == 4) {
-      allowed = mask_of_all(body, heads, rank, mask);
-    } else {
-      body.context().fail(ErrorCode::invalid_model,
-                          "a mask of {} dimensions; known are one (where keys end), two (batch, "
-                          "keys), three (batch, queries, keys) and four (batch, 1, all, all)",
-                          dims);
-    }
-    sum = filtered(body, allowed, heads.like);
-  }
+namespace {
+
+// Which keys each query may see, as something that broadcasts to the scores; "" for all.
+std::string allowed_keys(Body& body, const Heads& heads, int64_t rank, size_t mask, MaskOfOne one) {
+  if (!body.has(mask)) return "";
+  const int64_t dims = body.rank(mask);
+  if (dims == 1) return mask_from_ends(body, heads, rank, mask);
+  if (dims == 4) return mask_of_all(body, heads, rank, mask);
+  if (dims != 2 && dims != 3)
+    body.context().fail(ErrorCode::invalid_model,
+                        "a mask of {} dimensions; known are one (where keys end), two (batch, "
+                        "keys), three (batch, queries, keys) and four (batch, 1, all, all)",
+                        dims);
+  const std::string allowed = body.cast(body.input(mask), ElementType::boolean);
+  if (dims == 3) return body.unsqueeze(allowed, {1});
+  const std::string wide = body.unsqueeze(allowed, {1, 2});
+  if (one == MaskOfOne::meant) return wide;
+  const ir::Dim* keys = body.dim(mask, 1);
+  if (keys && keys->is_constant()) return *keys == 1 ? "" : wide;
+  // Where a name says that there is one number for each key, one number and no mask are the same.
+  const ir::Dim* fresh = body.dim(0, 1);
+  if (keys && fresh && *keys == *fresh && heads.past_k.empty()) return wide;
+  // As wide as there are keys: the standard's Attention fills what is shorter.
+  const std::string ignored = body.op("Equal", {body.size_of(body.input(mask), 1), body.ints({1})});
+  return body.op("Or", {wide, body.op("Expand", {ignored, total_keys(body, heads, rank)})});
+}
+
+}  // namespace
+
+std::string additive_mask(Body& body, const Heads& heads, int64_t rank, size_t mask, size_t bias,
+                          MaskOfOne one) {
+  const std::string allowed = allowed_keys(body, heads, rank, mask, one);
+  const std::string sum = allowed.empty() ? allowed : filtered(body, allowed, heads.like);
   if (!body.has(bias)) return sum;
   return sum.empty() ? body.input(bias) : body.op("Add", {sum, body.input(bias)});
 }

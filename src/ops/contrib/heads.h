@@ -46,8 +46,12 @@ std::string three_dimensional(Body& body, const std::string& value);
 // `projected` and have three dimensions, too.
 void add_bias(Body& body, Heads& heads, size_t bias, bool projected);
 
+// Attention and QAttention ignore a mask [batch, 1]; other operators know no such masks.
+enum class MaskOfOne { ignored, meant };
+
 // The mask of input `mask` and the bias of input `bias` as something to add to the scores, or "".
-std::string additive_mask(Body& body, const Heads& heads, int64_t rank, size_t mask, size_t bias);
+std::string additive_mask(Body& body, const Heads& heads, int64_t rank, size_t mask, size_t bias,
+                          MaskOfOne one = MaskOfOne::meant);
 
 // The names of a node's outputs; absent ones are "".
 Names wanted_outputs(const Body& body, size_t count);

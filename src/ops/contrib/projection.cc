@@ -127,7 +127,8 @@ void attend_projection(Body& body, const Projection& p, const ProjectionInputs& 
     }
   }
   if (ctx.old().attr_int("do_rotary", 0) != 0) turn(body, heads, p.q / heads.count, inputs.like);
-  const std::string added = additive_mask(body, heads, 3, inputs.mask, inputs.bias);
+  const std::string added =
+      additive_mask(body, heads, 3, inputs.mask, inputs.bias, MaskOfOne::ignored);
   if (!body.wants(1)) return attend(body, heads, 3, added, {ctx.node().outputs[0]});
   const std::string k = body.fresh_name(), v = body.fresh_name();
   const std::string y = body.wants(0) ? ctx.node().outputs[0] : body.fresh_name();
