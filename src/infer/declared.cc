@@ -137,6 +137,14 @@ std::string where(std::string_view list, std::string_view of) {
 
 }  // namespace
 
+Contradiction contradiction(const ir::ValueType& type, const ir::TypeProto& declared) {
+  switch (agreement_of(type, declared)) {
+    case Agreement::no: return Contradiction::types;
+    case Agreement::not_shape: return Contradiction::shapes;
+    default: return Contradiction::none;
+  }
+}
+
 void hold_against(const ir::ValueInfo& info, const ir::ValueType& type, std::string_view list,
                   std::string_view source, std::string place, const Findings& findings) {
   if (!findings.thorough || !findings.disagreement || !info.type || !type.is_known()) return;

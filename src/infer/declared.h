@@ -17,6 +17,11 @@ void hold_input_against(const ir::ValueInfo& input, const ir::ValueType& type,
 void hold_against(const ir::ValueInfo& info, const ir::ValueType& type, std::string_view list,
                   std::string_view source, std::string place, const Findings& findings);
 
+// Whether a value of this type can't be what is declared. Names of sizes say nothing here, nor does
+// what is not known.
+enum class Contradiction { none, shapes, types };
+Contradiction contradiction(const ir::ValueType& type, const ir::TypeProto& declared);
+
 // Does nothing unless the inference is thorough. Borrows both.
 class Declared {
  public:

@@ -157,6 +157,9 @@ class Walk {
 // Walks over all nodes of the graph. Called for subgraphs by itself.
 void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings);
 
+// What the error of a node says whose input nothing before it makes.
+inline constexpr std::string_view undefined_input = "is not defined before the node";
+
 // Puts a graph's initializers into the scope; part of enter.
 void enter_initializers(const ir::Graph& graph, Scope& scope, const Findings& findings);
 

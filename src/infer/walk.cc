@@ -57,9 +57,9 @@ struct Walk::State {
       const Known* known = name.empty() ? nullptr : scope.find(name);
       if (!name.empty() && known == nullptr) {
         fail_at(ir::identify(node), ErrorCode::invalid_model,
-                "input '{}' is not defined before the node: it is neither a graph input, an "
-                "initializer nor an output of an earlier node",
-                name);
+                "input '{}' {}: it is neither a graph input, an initializer nor an output of an "
+                "earlier node",
+                name, undefined_input);
       }
       inputs.push_back(known);
     }

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/thread_pool.h"
 #include "ir/model.h"
+#include "ir/value_type.h"
 #include "passes/assumptions.h"
 #include "passes/observer.h"
 
@@ -31,6 +34,9 @@ struct OptimizeOptions {
   PassObserver observer = {};
   // The name of the last pass to run on each graph; empty: all.
   std::string stop_after = {};
+  // Given each value that the graph's own nodes make, and its type, before anything is rewritten.
+  // May be empty.
+  std::function<void(const ir::Node&, std::string_view, const ir::ValueType&)> inferred = {};
 };
 
 // Keeps the graph's inputs and outputs and their meaning; subgraphs likewise. Throws Error with the

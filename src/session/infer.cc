@@ -13,6 +13,8 @@
 #include "base/fail.h"
 #include "base/mapped_file.h"
 #include "base/name_map.h"
+#include "check/check.h"
+#include "infer/infer.h"
 #include "ir/dim_hash.h"
 #include "ir/dimension.h"
 #include "ir/may_agree.h"
@@ -51,6 +53,28 @@ bool has_external_data(const ir::Model& model) {
   return found;
 }
 
+bool is_undefined_input(const InferFinding& finding) {
+  return finding.is_error && finding.message.find(infer::undefined_input) != std::string::npos;
+}
+
+// Why nodes read what is not there yet, in the checker's words: it sees cycles, and nodes that are
+// out of order, where inference only sees a name that nothing has made.
+void explain_undefined(const ir::Model& model, Inference& inference) {
+  if (std::ranges::none_of(inference.findings, is_undefined_input)) return;
+  constexpr std::string_view rules[] = {"D-08", "F-07", "G-02", "G-03", "G-04"};
+  std::vector<InferFinding> explained;
+  for (const check::Diagnostic& found : check::check(model)) {
+    if (std::ranges::find(rules, found.rule) == std::end(rules)) continue;
+    std::string message = found.message;
+    if (!found.advice.empty()) message += "; " + found.advice;
+    explained.push_back(
+        {true, found.place.to_string(), fmt::format("{} [{}]", message, found.rule)});
+  }
+  if (explained.empty()) return;
+  std::erase_if(inference.findings, is_undefined_input);
+  inference.findings.insert(inference.findings.begin(), explained.begin(), explained.end());
+}
+
 // Infers the model and writes what is known into it.
 Inference infer_into(ir::Model& model, const InferOptions& options,
                      const ops::CustomTable& custom) {
@@ -61,6 +85,7 @@ Inference infer_into(ir::Model& model, const InferOptions& options,
   infer_model(model, options, custom, inferred);
   Inference inference;
   report_written(inferred, options, model, inference);
+  explain_undefined(model, inference);
   model.functions.erase(model.functions.begin() + static_cast<std::ptrdiff_t>(own_functions),
                         model.functions.end());
   return inference;
@@ -73,6 +98,7 @@ Inference infer_only(const ir::Model& model, const InferOptions& options,
   infer_model(model, options, custom, inferred);
   Inference inference;
   report(inferred, options, *model.graph, inference);
+  explain_undefined(model, inference);
   return inference;
 }
 
@@ -140,6 +166,7 @@ std::optional<Inference> infer_in_passing(const MappedFile& file, const InferOpt
     infer_model(outline.model, nodes, options,
                 custom_table(options.custom_operators.get(), options.libraries), inferred);
     report_listed(inferred, options, nodes.holders(), texts, inference);
+    if (std::ranges::any_of(inference.findings, is_undefined_input)) return std::nullopt;
     return inference;
   } catch (const Error&) {
     return std::nullopt;

@@ -19,10 +19,12 @@
 #include "run/input_match.h"
 #include "run/plan.h"
 #include "session/declared_outputs.h"
+#include "session/declared_values.h"
 #include "session/lowered.h"
 #include "session/model.h"
 #include "session/profile.h"
 #include "session/refusal.h"
+#include "session/scalar_inputs.h"
 
 namespace sardonyx {
 namespace {
@@ -93,6 +95,7 @@ struct Session::Implementation {
   std::unordered_map<std::string_view, size_t> places;  // of the inputs by name
   Names defaults;                                       // inputs with an initializer
   std::unique_ptr<const DeclaredOutputs> declared_outputs;
+  std::unique_ptr<const ScalarInputs> scalars;
 
   // What runs for one choice of which initializers the caller overrides.
   struct Chosen {
@@ -124,6 +127,7 @@ struct Session::Implementation {
     std::span<const Value> inputs;
   };
   Taken take(std::span<const Value> given) const;
+  void take_scalars(Taken& taken) const;
   // The plan that a run with these inputs takes; null where it is plain.
   SizedPlans::SizedPlan plan_of(const Variant& variant, std::span<const Value> given) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
@@ -176,16 +180,19 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
   auto made = std::make_shared<Variant>();
   made->graph = lowered_graph(*model, options, overridden);
   for (const ir::ValueInfo& input : made->graph.inputs) made->input_names.push_back(input.name);
+  DeclaredValues declared(*model->runnable().graph, model->warn);
+  declared.hold_initializers();
+  const auto inferred = declared.observer();
   if (options.plain) {
-    passes::require_sound(made->graph, {.pool = pool.get()});
+    passes::require_sound(made->graph, {.pool = pool.get(), .inferred = inferred});
     return made;
   }
   const bool fuse = options.fuse && !options.all_outputs;
   made->sized = SizedPlans::of(
-      made->graph, {.packs = &model->packs, .fuse = fuse, .exact = options.exact}, *pool);
+      made->graph, {.packs = &model->packs, .fuse = fuse, .exact = options.exact}, *pool, inferred);
   model->packs.give_back_files();
   if (made->sized) return made;
-  passes::optimize(made->graph, {.pool = pool.get(), .fuse = fuse});
+  passes::optimize(made->graph, {.pool = pool.get(), .fuse = fuse, .inferred = inferred});
   model->packs.give_back_files();
   const run::PlanServices services{&model->packs, options.exact};
   made->plan = std::make_shared<const run::Plan>(
@@ -271,6 +278,7 @@ Session::Session(const Model& model, const SessionOptions& options)
                         [](const ValueDescription& d) { return !d.optional; });
   s.declared_outputs =
       std::make_unique<DeclaredOutputs>(std::move(inputs), graph.outputs, s.model->warn);
+  s.scalars = std::make_unique<ScalarInputs>(s.inputs, s.model->strict, s.model->warn);
   for (size_t i = 0; i < s.inputs.size(); ++i) s.places.emplace(s.inputs[i].name, i);
   s.main = s.choose(Names());
   for (const ir::ValueInfo& output : s.main->variant->outputs())
@@ -337,6 +345,7 @@ Session::Implementation::Taken Session::Implementation::take(std::span<const Val
     in_order = positions[i] == i && given[i].kind() != Value::Kind::none;
   if (in_order) {
     taken.inputs = given.first(positions.size());
+    take_scalars(taken);
     return taken;
   }
   for (const size_t i : positions) {
@@ -345,7 +354,21 @@ Session::Implementation::Taken Session::Implementation::take(std::span<const Val
     taken.ordered.push_back(is_given ? given[i] : Value(Optional()));
   }
   taken.inputs = taken.ordered;
+  take_scalars(taken);
   return taken;
+}
+
+void Session::Implementation::take_scalars(Taken& taken) const {
+  if (!scalars->exist()) return;
+  for (size_t i = 0; i < taken.inputs.size(); ++i) {
+    auto meant = scalars->meant(taken.chosen->positions[i], taken.inputs[i]);
+    if (!meant) continue;
+    if (taken.ordered.empty()) {
+      taken.ordered.assign(taken.inputs.begin(), taken.inputs.end());
+      taken.inputs = taken.ordered;
+    }
+    taken.ordered[i] = std::move(*meant);
+  }
 }
 
 std::vector<Value> Session::run(const std::vector<NamedValue>& inputs,

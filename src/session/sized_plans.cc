@@ -157,8 +157,9 @@ struct SizedPlans::Entry {
   }
 };
 
-std::unique_ptr<SizedPlans> SizedPlans::of(ir::Graph& graph, const Settings& settings,
-                                           ThreadPool& pool) {
+std::unique_ptr<SizedPlans> SizedPlans::of(
+    ir::Graph& graph, const Settings& settings, ThreadPool& pool,
+    const std::function<void(const ir::Node&, std::string_view, const ir::ValueType&)>& inferred) {
   if (!may_decide(graph)) return nullptr;
   std::vector<ir::ValueInfo> declared = graph.inputs;
   Names names(graph);
@@ -167,7 +168,7 @@ std::unique_ptr<SizedPlans> SizedPlans::of(ir::Graph& graph, const Settings& set
   }
   passes::Assumptions noted;
   declare(graph, noted);
-  passes::fold_constants(graph, {.pool = &pool, .assumptions = &noted});
+  passes::fold_constants(graph, {.pool = &pool, .assumptions = &noted, .inferred = inferred});
   const bool decide = noted.decides_branches || !noted.lengths.empty() ||
                       std::ranges::any_of(graph.inputs, is_rankless);
   if (!decide) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,8 +38,11 @@ class SizedPlans {
 
   // Null where sizes of inputs would decide no rank; `graph` is then still to be simplified. Takes
   // the graph otherwise, which must be lowered.
-  static std::unique_ptr<SizedPlans> of(ir::Graph& graph, const Settings& settings,
-                                        ThreadPool& pool);
+  // `inferred`: see rewrite::SimplifyOptions.
+  static std::unique_ptr<SizedPlans> of(
+      ir::Graph& graph, const Settings& settings, ThreadPool& pool,
+      const std::function<void(const ir::Node&, std::string_view, const ir::ValueType&)>& inferred =
+          {});
 
   // The plan for a run with these inputs, made now if there is none yet. A model whose sizes always
   // decide something else is run by its symbolic plan most of the time, and that is who complains

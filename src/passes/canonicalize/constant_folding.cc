@@ -80,6 +80,7 @@ struct ConstantFolder::Folded {
   const FoldingOptions& folding;
   Branches* branches;  // null where there is no If
   std::vector<ir::Node> kept;
+  bool reports = false;  // to OptimizeOptions::inferred
   bool changed = false;
 };
 
@@ -92,6 +93,8 @@ bool ConstantFolder::fold(ir::Graph& graph, Scope& scope, const FoldingOptions& 
   if (std::ranges::any_of(graph.nodes, [](const auto& node) { return is_op(&node, "If"); }))
     branches.emplace(graph, scope);
   Folded folded{graph, scope, folding, branches ? &*branches : nullptr, {}};
+  // The first walk is that of the model's own graph, and sees it as it came.
+  folded.reports = std::exchange(unreported_, false) && options_.inferred;
   folded.kept.reserve(graph.nodes.size());
   for (ir::Node& node : graph.nodes) fold_into(folded, std::move(node));
   graph.nodes = std::move(folded.kept);
@@ -128,6 +131,7 @@ void ConstantFolder::fold_into(Folded& to, ir::Node node) {
   const bool folds = fold_node(node, binding, inputs, made, to.folding.keep_dequantize);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
+    if (to.reports) options_.inferred(node, node.outputs[i], made[i].type);
     if (folds) to.graph.initializers.push_back(ir::to_proto(*made[i].constant, node.outputs[i]));
     to.scope.set(node.outputs[i], std::move(made[i]));
   }

@@ -59,6 +59,7 @@ class ConstantFolder {
   void allow_for(int64_t bytes);
 
   const OptimizeOptions& options_;
+  bool unreported_ = true;
   bool counted_ = false;  // the constants that the graph came with
   int64_t all_growth_left_;
   // Constants that folded nodes read: each makes room once, however many read it.
