@@ -73,6 +73,11 @@ struct RenameCommand {
     add(renaming.nodes, nodes, "--node");
     add(renaming.dimensions, dimensions, "--dim");
     add(renaming.functions, functions, "--function");
+    if (prefix.empty() && values.empty() && nodes.empty() && dimensions.empty() &&
+        functions.empty())
+      throw UsageError(
+          "nothing to rename: give --value, --node, --dim or --function OLD=NEW, or "
+          "--prefix; see 'sardonyx rename --help'");
     return carry_out(model, saving, "renaming in", [&](const SaveOptions& options) {
       return rename_in_file(model, saving.output, renaming, prefix, options);
     });
@@ -92,6 +97,10 @@ struct EditCommand {
         throw UsageError("--set-metadata: '" + pair + "' must be of the form KEY=VALUE");
       edits.set_metadata.emplace_back(pair.substr(0, at), pair.substr(at + 1));
     }
+    const ModelEdits& e = edits;
+    if (!e.producer_name && !e.producer_version && !e.domain && !e.doc_string && !e.graph_name &&
+        !e.model_version && !e.ir_version && e.set_metadata.empty() && e.remove_metadata.empty())
+      throw UsageError("nothing to edit: say what to change; see 'sardonyx edit --help'");
     return carry_out(model, saving, "editing", [&](const SaveOptions& options) {
       return edit_file(model, saving.output, edits, options);
     });

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/listed.h"
 #include "base/similar.h"
 #include "commands.h"
 #include "failure.h"
@@ -97,6 +98,20 @@ std::string did_you_mean(std::string_view text, const std::vector<std::string_vi
   return close.empty() ? "" : fmt::format("; did you mean '{}'?", close);
 }
 
+// "; run and bench have it": the other commands that have an option; "" where none has.
+std::string others_with(const std::string& option) {
+  CLI::App app;
+  Action unused;
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    command.add(app, unused);
+    if (app.get_subcommand(std::string(command.name))->get_option_no_throw(option) != nullptr)
+      names.emplace_back(command.name);
+  }
+  if (names.empty()) return "";
+  return fmt::format("; it is an option of {}", listed(names, std::size(commands)));
+}
+
 // What was typed that means nothing, and what may have been meant; CLI11 says it of the rest.
 std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseError& error) {
   std::vector<std::string> extra = app.remaining(true);
@@ -110,14 +125,22 @@ std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseE
       for (const std::string& name : known->get_lnames()) options.push_back("--" + name);
     }
     names.assign(options.begin(), options.end());
-    return fmt::format("there is no option '{}'{}", printable(option), did_you_mean(option, names));
+    const std::string others = others_with(option);
+    return fmt::format("there is no option '{}'{}", printable(option),
+                       others.empty() ? did_you_mean(option, names) : others);
   }
   if (!extra.empty() && &app == &shown) {
     for (const Command& command : commands) names.push_back(command.name);
     return fmt::format("there is no command '{}'{}", printable(extra[0]),
                        did_you_mean(extra[0], names));
   }
-  if (!extra.empty()) return fmt::format("'{}' is one argument too many", printable(extra[0]));
+  if (!extra.empty()) {
+    const bool takes_values = shown.get_option_no_throw("--random-inputs") != nullptr;
+    return fmt::format("'{}' is one argument too many{}", printable(extra[0]),
+                       takes_values ? "; an input is given as --input NAME=FILE, outputs go to "
+                                      "--output FILE"
+                                    : "");
+  }
   if (&app == &shown) return "a command is needed, as in 'sardonyx run MODEL'";
   return printable(error.what());
 }

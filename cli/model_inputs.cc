@@ -1,5 +1,6 @@
 #include "model_inputs.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "arguments.h"
 #include "base/fail.h"
+#include "input_advice.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -28,6 +30,10 @@ double number_from(const std::string& text, const std::string& input) {
 }
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+bool is_folder(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
 
 std::string list(const std::vector<ValueDescription>& inputs) {
   std::string text;
@@ -85,7 +91,9 @@ void ModelInputs::parse() {
   for (const std::string& text : input_texts_) {
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      throw UsageError(fmt::format("--input {}: expected NAME=WHAT, as in --input x=x.npy", text));
+      const bool holds_all = text.ends_with(".npz") || is_folder(text);
+      throw UsageError(fmt::format("--input {}: expected NAME=WHAT, as in --input x=x.npy{}", text,
+                                   holds_all ? "; all inputs at once are --inputs " + text : ""));
     }
     Named input{text.substr(0, equals), text.substr(equals + 1)};
     for (const Named& other : named_) {
@@ -205,7 +213,11 @@ void ModelInputs::take_all(const Model& model, const std::vector<ValueDescriptio
     }
     return;
   }
-  if (!exists(from_)) fail_at(from_, ErrorCode::unreadable, "no such folder");
+  if (!exists(from_)) fail_at(from_, ErrorCode::unreadable, "no such file or folder");
+  if (!is_folder(from_))
+    fail_at(from_, ErrorCode::bad_input,
+            "is a file and no .npz; --inputs takes an .npz with arrays of the inputs' names, or a "
+            "folder with input_0.pb, …; one input is --input NAME=FILE");
   bool any = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (const char* kind : {"pb", "npy"}) {
@@ -217,7 +229,9 @@ void ModelInputs::take_all(const Model& model, const std::vector<ValueDescriptio
       break;
     }
   }
-  if (!any) fail_at(from_, ErrorCode::bad_input, "has no input_0.pb or input_0.npy");
+  if (!any)
+    fail_at(from_, ErrorCode::bad_input, "has no input_0.pb or input_0.npy; the model takes {}",
+            list(inputs));
 }
 
 bool ModelInputs::is_made(const Named& input) const {
@@ -251,7 +265,11 @@ Value ModelInputs::read(const Named& input, const Model& model,
   try {
     return value_from_text(input.text, wanted);
   } catch (const Error& error) {
-    throw error.within(place(input.name));
+    throw Error(
+        error.code(),
+        fmt::format("{}; {}", error.message(), input_advice(input.name, input.text, wanted)),
+        error.location())
+        .within(place(input.name));
   }
 }
 

@@ -95,6 +95,8 @@ class Merger {
       symbols_.learn_equal(known, meant);
       return Agreement::yes;
     }
+    // What inputs name apart, a declaration of another value does not make one.
+    if (known.as_symbol() && meant.as_symbol() && !meant.depends_on_run()) return Agreement::open;
     const Dim difference = known - meant;
     if (difference.lower().value_or(0) > 0 || difference.upper().value_or(0) < 0)
       return Agreement::not_shape;

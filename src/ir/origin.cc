@@ -25,10 +25,34 @@ bool is_itself(const Node& node, std::string_view source) {
   return drop(" '") && drop(node.name) && drop("'") && (source.empty() || source[0] == ' ');
 }
 
+// "t" of "t__12", which lowering names so; the name itself where it is no such name.
+std::string_view without_number(std::string_view name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  if (end == std::string_view::npos || end + 1 == name.size()) return name;
+  const std::string_view hint = name.substr(0, end + 1);
+  return hint.ends_with("__") ? hint.substr(0, hint.size() - 2) : name;
+}
+
+// As identify, by names of the file.
+std::string told(const Node& node) {
+  std::string text = describe(node);
+  if (!node.name.empty() || node.outputs.empty()) return text;
+  if (const std::string_view name = told_name(node, node.outputs[0]); !name.empty())
+    text.append(" making '").append(name).append(1, '\'');
+  return text;
+}
+
 }  // namespace
 
+std::string_view told_name(const Node& node, std::string_view value) {
+  const bool is_inside = node.origin.starts_with("in function");
+  if (!is_inside && node.origin.empty() && told_sources(node).empty()) return value;
+  const std::string_view plain = without_number(value);
+  return plain == value || is_inside ? plain : std::string_view();
+}
+
 std::string place_of(const Node& node) {
-  std::string place = identify(node);
+  std::string place = told(node);
   if (const auto sources = told_sources(node); !sources.empty()) {
     place.append(" (from ").append(listed(sources, most_in_messages)).append(1, ')');
   } else if (!node.origin.empty()) {

@@ -16,6 +16,10 @@ std::string place_of(const Node& node);
 // 'y'".
 std::string identify(const Node& node);
 
+// How messages name a value that a node reads or makes: as the file does. Values that came to be
+// inside a function have its name for them, those of nodes that stand for another one have none: "".
+std::string_view told_name(const Node& node, std::string_view value);
+
 // How a node is named among the sources of another: "Add 'attn/sum'"; one without a name by what it
 // makes, "Add making 'y'"; with its origin in parentheses where it has one.
 std::string source_text(const Node& node);

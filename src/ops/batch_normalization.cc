@@ -13,7 +13,7 @@ namespace {
 
 void infer(InferContext& ctx) {
   const int made = ctx.attr_int("training_mode", 0) != 0 ? 3 : 1;
-  if (ctx.output_count() > 1 && ctx.output_count() != made)
+  if (ctx.output_count() != made)
     object(ctx, "training_mode {} gives {} output{}; the node names {}",
            ctx.attr_int("training_mode", 0), made, made == 1 ? "" : "s", ctx.output_count());
   ctx.set(0, ctx.type(0));
@@ -155,7 +155,7 @@ void upgrade(UpgradeContext& ctx) {
   const bool by_element = ctx.since() < 9 && ctx.old().attr_int("spatial", 1) == 0;
   if (!by_element) save_mean(ctx);
   for (const char* name : {"consumed_inputs", "is_test", "spatial"}) ctx.remove_attribute(name);
-  ctx.node().outputs.resize(std::min<size_t>(ctx.node().outputs.size(), training ? 3 : 1));
+  ctx.node().outputs.resize(training ? 3 : 1);  // those that older versions leave out are absent
   ctx.set_attribute("training_mode", int64_t{training});
   if (by_element) flatten_elements(ctx);
 }

@@ -24,6 +24,11 @@ void infer(InferContext& ctx) {
   const Dims *image = ctx.elements(1), *block = ctx.elements(2);
   if (x && x->size() != 3)
     ctx.fail("the input must have three dimensions; its shape is {}", ir::to_string(*x));
+  for (const int i : {1, 2}) {
+    if (ctx.shape(i) && ctx.shape(i)->size() != 1)
+      ctx.fail("{} must have one dimension; its shape is {}", ctx.input_name(i),
+               ir::to_string(*ctx.shape(i)));
+  }
   if (image && block && image->size() != block->size())
     ctx.fail("image_shape and block_shape must have the same length; got {} and {}", image->size(),
              block->size());

@@ -106,8 +106,9 @@ const ir::TypeProto* NodeView::attr_type(std::string_view name) const {
 std::string NodeView::place() const { return ir::place_of(node_); }
 
 std::string NodeView::input_name(int i) const {
-  return has_input(i) ? fmt::format("input {} '{}'", i, node_.inputs[static_cast<size_t>(i)])
-                      : fmt::format("input {}", i);
+  if (!has_input(i)) return fmt::format("input {}", i);
+  const std::string_view name = ir::told_name(node_, node_.inputs[static_cast<size_t>(i)]);
+  return name.empty() ? fmt::format("input {}", i) : fmt::format("input {} '{}'", i, name);
 }
 
 int64_t NodeView::normalized_axis(int64_t axis, int64_t rank, std::string_view what) const {

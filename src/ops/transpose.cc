@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/families/moving.h"
+#include "ops/objections.h"
 
 namespace sardonyx::ops {
 namespace {
@@ -39,6 +40,9 @@ void infer(InferContext& ctx) {
     return;
   }
   const auto perm = permutation(ctx, static_cast<int64_t>(in->size()));
+  for (const int64_t axis : ctx.attr_ints("perm").value_or(std::vector<int64_t>())) {
+    if (axis < 0) object(ctx, "perm must hold axes in [0, {}]; got {}", in->size() - 1, axis);
+  }
   Dims out;
   out.reserve(perm.size());
   for (const int64_t axis : perm) out.push_back((*in)[static_cast<size_t>(axis)]);

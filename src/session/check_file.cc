@@ -208,6 +208,31 @@ void check_unmade_outputs(const ir::Graph& graph, const infer::Scope& scope,
   }
 }
 
+bool may_be_equal(const ir::Dims& a, const ir::Dims& b) {
+  return a.size() == b.size() && std::ranges::equal(a, b, [](const ir::Dim& x, const ir::Dim& y) {
+           return !x.is_constant() || !y.is_constant() || x == y;
+         });
+}
+
+// SwiGLU's inputs have one shape. Inference sees its body, which would broadcast them.
+void check_gates(const ir::Graph& graph, const infer::Scope& scope, const MainNodes& nodes,
+                 Findings& findings) {
+  for (const ir::Node& node : graph.nodes) {
+    if (node.op_type != "SwiGLU" || !ir::canonical_domain(node.domain).empty() ||
+        node.inputs.size() != 2)
+      continue;
+    const infer::Known *a = scope.find(node.inputs[0]), *b = scope.find(node.inputs[1]);
+    if (a == nullptr || b == nullptr || !a->type.shape || !b->type.shape ||
+        may_be_equal(*a->type.shape, *b->type.shape))
+      continue;
+    findings.add(
+        "D-13", nodes.place(node, ir::identify(node)),
+        fmt::format("both inputs must have one shape; '{}' has {} and '{}' has {}", node.inputs[0],
+                    ir::to_string(*a->type.shape), node.inputs[1], ir::to_string(*b->type.shape)),
+        {}, true);
+  }
+}
+
 void check_types(const ir::Model& model, const ops::CustomTable& custom, Findings& findings) {
   if (!model.graph) return;
   ir::Graph graph;
@@ -244,6 +269,7 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
   infer::enter(graph, scope, inference);
   infer::infer_graph(graph, scope, inference);
   check_unmade_outputs(*model.graph, scope, inference);
+  check_gates(*model.graph, scope, nodes, findings);
 }
 
 // Whether there is an error of a rule that models must keep to run: lowering relies on those.

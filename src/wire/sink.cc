@@ -205,7 +205,9 @@ struct Temporary {
 
 [[noreturn]] void cannot_create(const std::string& path, int problem) {
   const std::string folder = folder_of(path);
-  if (problem == ENOENT || problem == ENOTDIR)
+  struct stat folder_info;
+  if ((problem == ENOENT || problem == ENOTDIR) &&
+      (::stat(folder.c_str(), &folder_info) != 0 || !S_ISDIR(folder_info.st_mode)))
     fail_at(path, ErrorCode::unreadable, "cannot write: there is no folder '{}'", folder);
   fail_at(path, ErrorCode::unreadable, "cannot write into the folder '{}': {}", folder,
           std::strerror(problem));

@@ -22,7 +22,7 @@ def program(sardonyx, *arguments, **options) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize("target", ["-", "/dev/stdout", "/dev/fd/1"])
 def test_a_model_goes_to_standard_output_and_nothing_else(sardonyx, target, tmp_path):
-    for arguments in (["convert", MODEL, target], ["edit", MODEL, target], ["infer", MODEL, "-o", target]):
+    for arguments in (["convert", MODEL, target], ["edit", MODEL, target, "--doc", "d"], ["infer", MODEL, "-o", target]):
         piped = program(sardonyx, *arguments, cwd=tmp_path)
         assert piped.returncode == OK, piped.stderr
         onnx.ModelProto.FromString(piped.stdout)
