@@ -1,5 +1,7 @@
 #include "compose/extract.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -10,6 +12,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "base/similar.h"
 #include "compose/value_types.h"
 #include "infer/infer.h"
 #include "ir/walk.h"
@@ -58,12 +61,22 @@ class Extraction {
            initializers_.contains(name);
   }
 
+  // "; did you mean 'relu_1'?" or "".
+  std::string like(std::string_view name) const {
+    std::vector<std::string_view> known;
+    for (const auto& producer : producers_) known.push_back(producer.first);
+    known.insert(known.end(), model_inputs_.begin(), model_inputs_.end());
+    const std::string_view close = closest(name, known);
+    return close.empty() ? "" : fmt::format("; did you mean '{}'?", close);
+  }
+
   void require_known(const std::vector<std::string>& names, std::string_view what) const {
     if (names.empty() && what == "output") fail(ErrorCode::bad_input, "name at least one output");
     std::set<std::string_view> seen;
     for (const std::string& name : names) {
       if (!is_known(name))
-        fail(ErrorCode::bad_input, "{} '{}': the main graph has no value of this name", what, name);
+        fail(ErrorCode::bad_input, "{} '{}': the main graph has no value of this name{}", what,
+             name, like(name));
       if (!seen.insert(name).second)
         fail(ErrorCode::bad_input, "{} '{}' is named twice", what, name);
     }

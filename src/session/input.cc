@@ -74,8 +74,25 @@ Tensor from_json(const Bytes& bytes, const ValueDescription& wanted) {
   return wire::tensor_from_json(json, wanted_tensor(wanted));
 }
 
+// A file whose content is of a kind that its name does not say.
+void refuse_other_content(const Bytes& bytes, std::string_view kind) {
+  struct Content {
+    std::string_view start, kind, what;
+  };
+  constexpr Content contents[] = {
+      {"\x93NUMPY", ".npy", "a NumPy array, whose file is named .npy"},
+      {"PK\3\4", ".npz", "a zip archive; arrays of NumPy in one are named .npz"},
+      {"\x1f\x8b", "", "compressed with gzip; unpack it first"},
+  };
+  for (const Content& content : contents) {
+    if (kind != content.kind && bytes.text().starts_with(content.start))
+      fail(ErrorCode::bad_input, "is {}", content.what);
+  }
+}
+
 Value value_from(const Bytes& bytes, const std::string& kind, const Model& model,
                  const ValueDescription& wanted, const PictureOptions& picture) {
+  refuse_other_content(bytes, kind);
   if (kind == ".npy") return ir::aligned(wire::read_npy(bytes, wanted.element_type));
   if (kind == ".npz") return ir::aligned(from_npz(bytes, wanted));
   if (kind == ".pb") {

@@ -175,7 +175,8 @@ ir::OperatorSet read_operator_set(const Bytes& bytes) {
   auto set = read_message<ir::OperatorSet>(bytes, "OperatorSetProto");
   if (set.magic != ir::operator_set_magic) {
     fail(ErrorCode::unreadable,
-         "is no operator set document: its first field must be '{}'; found '{}'",
+         "is no operator set document: its first field must be '{}'; found '{}'; 'sardonyx info' "
+         "shows models",
          ir::operator_set_magic, set.magic.substr(0, 20));
   }
   return set;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from contrib_support import Case, Engine, agree, drawing
 
@@ -166,3 +167,20 @@ def test_what_does_not_fit_is_refused(engine, which, shape, says):
     with pytest.raises(RuntimeError, match="DynamicQuantizeLSTM 'node'") as error:
         engine.run(case.typed([layer.x]), case.feeds)
     assert says in str(error.value)
+
+
+def test_results_do_not_depend_on_threads(engine):
+    """More sequences than threads, and products that several threads share."""
+    layer = Layer(np.int8, True, 2, batch=9, steps=4, size=200, hidden=300, optional=(3, 4))
+    model = layer.case.typed(layer.case.expected())
+    onnx.save(model, engine.folder / "threads.onnx")
+    np.savez(engine.folder / "threads.npz", **layer.case.feeds)
+    results = []
+    for threads in (1, 2, 3):
+        engine.ask(f"load {engine.folder / 'threads.onnx'} {threads}")
+        engine.ask(f"inputs {engine.folder / 'threads.npz'}")
+        engine.ask("run 1")
+        engine.ask(f"outputs {engine.folder / 'out.npz'}")
+        with np.load(engine.folder / "out.npz") as arrays:
+            results.append([arrays[name].tobytes() for name in arrays.files])
+    assert results[0] == results[1] == results[2]

@@ -47,6 +47,24 @@ def test_a_file_of_another_kind_as_a_value(sardonyx, small):
                    mentions=["a file of that name is there", ".npy", "--input x=@FILE"])
 
 
+@pytest.mark.parametrize("name, data, says", [
+    ("x.png", None, "is a NumPy array, whose file is named .npy"), ("x.pb", None, "is a NumPy array"),
+    ("x.npy", b"PK\3\4abc", "arrays of NumPy in one are named .npz"), ("x.npy", gzip.compress(b"array"), "unpack it first")])
+def test_values_in_files_of_another_name(sardonyx, small, name, data, says, tmp_path):
+    with open(tmp_path / name, "wb") as file:
+        file.write(data) if data else np.save(file, np.ones(2, np.float32))
+    sardonyx.fails(BAD_INPUT, "run", small, "--input", f"x={tmp_path / name}", "--input", "s=2", mentions=["input 'x'", name, says])
+
+
+def test_misspelt_values(sardonyx, small, tmp_path):
+    sardonyx.fails(BAD_INPUT, "extract", DIGITS / "digits.onnx", tmp_path / "o.onnx", "--output", "scorse",
+                   mentions=["no value of this name"])
+    path = tmp_path / "m.onnxtxt"
+    path.write_text("""<ir_version: 10, opset_import: ["" : 21]>
+                    g (float[2] x) => (float[2] z) { hidden = Neg(x) z = Relu(hidden) }""")
+    sardonyx.fails(BAD_INPUT, "extract", path, tmp_path / "o.onnx", "--output", "hiden", mentions=["did you mean 'hidden'?"])
+
+
 def test_all_inputs_at_once(sardonyx, small, tmp_path):
     np.savez(tmp_path / "in.npz", x=np.ones(2, np.float32), s=np.float32(2))
     sardonyx.fails(USAGE, "run", small, "--input", "in.npz", mentions=["NAME=WHAT", "--inputs in.npz"])
