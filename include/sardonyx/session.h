@@ -48,10 +48,12 @@ struct LoadOptions {
   // means (nodes out of order, an operator set that is used and not imported: docs/lenient.md).
   // Otherwise it is mended in memory, and `warn` is told of each rule.
   bool strict = false;
-  // Called once for each warning, from within the call that finds it: for what was mended, when the
-  // first session of the model is made; of outputs that are not what the model declares, from a
-  // run, once for each output of a session. It may be called from several threads at a time where
-  // sessions of the model run on several. Warnings without it are dropped.
+  // Called once for each warning, from within the call that finds it: for what was mended, and of
+  // values that inference contradicts the declaration of, when the first session of the model is
+  // made; of outputs that are not what the model declares, and of scalars that are given with
+  // dimensions around them, from a run, once for each output and input of a session. It may be
+  // called from several threads at a time where sessions of the model run on several. Warnings
+  // without it are dropped.
   std::function<void(const Warning&)> warn;
   // A folder that links of external data may lead into; links are refused otherwise.
   std::string trusted_folder;

@@ -17,7 +17,8 @@ std::string place_of(const Node& node);
 std::string identify(const Node& node);
 
 // How messages name a value that a node reads or makes: as the file does. Values that came to be
-// inside a function have its name for them, those of nodes that stand for another one have none: "".
+// inside a function have its name for them, those of nodes that stand for another one have none:
+// "".
 std::string_view told_name(const Node& node, std::string_view value);
 
 // How a node is named among the sources of another: "Add 'attn/sum'"; one without a name by what it

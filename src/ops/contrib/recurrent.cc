@@ -52,7 +52,7 @@ using Packed = std::shared_ptr<const Pack<Tensor>>;
 // Weights that never change are packed once; others in each run.
 Packed pack_constant(PrepareContext& ctx, int i) {
   const Tensor* tensor = ctx.constant(i);
-  if (tensor == nullptr || tensor->rank() != 3) return nullptr;
+  if (tensor == nullptr || tensor->rank() != 3 || tensor->size() == 0) return nullptr;
   const Shape& shape = tensor->shape();
   const int64_t bytes = kernels::byte_weights_bytes(shape[0], shape[1], shape[2]);
   const std::string format =
