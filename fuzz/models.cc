@@ -1,7 +1,6 @@
 // A real model, changed where models have structure: inputs and outputs left out, values exchanged
 // and retyped, nodes doubled, moved, renamed and cut to pieces. Each costs an error message:
-// checked, run planned and plain, carried to every opset, cut, joined with itself, renamed, and
-// printed as text that reads back the same.
+// checked, run planned and plain, carried to every opset, and given to the tools (model_tools.h).
 //
 // The bytes are the model; what is changed in it follows from their sum, so that each mutation of
 // the driver's changes something else, too.
@@ -12,25 +11,23 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "compose/extract.h"
-#include "compose/merge.h"
-#include "compose/rename.h"
+#include "model_tools.h"
 #include "sardonyx/session.h"
 #include "session/convert.h"
+#include "session/numbers.h"
 #include "target.h"
 #include "wire/read.h"
-#include "wire/text_parse.h"
-#include "wire/text_print.h"
 #include "wire/write.h"
 
 namespace {
 
 using namespace sardonyx;
-using Random = std::mt19937_64;
+using fuzzing::any_value;
+using fuzzing::below;
+using fuzzing::Random;
 
 constexpr int64_t largest_tensor = 1 << 16;
-
-size_t below(Random& random, size_t limit) { return limit == 0 ? 0 : random() % limit; }
+constexpr size_t newest_opset = 28;
 
 ir::TypeProto nested(ir::TypeProto::Kind kind, ir::TypeProto inner) {
   ir::TypeProto type;
@@ -50,17 +47,6 @@ void retype(ir::ValueInfo& info, Random& random) {
     case 4: info.type = nested(Kind::optional, *info.type); break;
     default: info.name.clear(); break;
   }
-}
-
-// A name that some node, input or initializer of the graph makes; sometimes none.
-std::string any_value(const ir::Graph& graph, Random& random) {
-  std::vector<std::string> names{""};
-  for (const ir::ValueInfo& input : graph.inputs) names.push_back(input.name);
-  for (const ir::TensorProto& tensor : graph.initializers) names.push_back(tensor.name);
-  for (const ir::Node& node : graph.nodes) {
-    names.insert(names.end(), node.outputs.begin(), node.outputs.end());
-  }
-  return names[below(random, names.size())];
 }
 
 void change_node(ir::Graph& graph, ir::Node& node, Random& random) {
@@ -111,6 +97,20 @@ void change(ir::Model& model, Random& random) {
   }
 }
 
+// Numbers around zero, in every type; its bits are no promise of a fresh tensor.
+Tensor small_tensor(ElementType type, const Shape& shape, Random& random) {
+  Tensor doubles(ElementType::float64, shape);
+  for (double& element : doubles.mutable_elements<double>())
+    element = static_cast<double>(below(random, 9)) / 2 - (below(random, 4) == 0 ? 2 : 0);
+  if (type == ElementType::string) {
+    Tensor texts(type, shape);
+    for (std::string& text : texts.mutable_elements<std::string>())
+      text.assign(below(random, 4), static_cast<char>('a' + below(random, 3)));
+    return texts;
+  }
+  return converted(doubles, type);
+}
+
 // A value for an input of whatever kind; now and then of another one than the model takes.
 Value value_for(const ValueDescription& input, Random& random) {
   Shape shape;
@@ -125,7 +125,8 @@ Value value_for(const ValueDescription& input, Random& random) {
   }
   if (size > largest_tensor) shape.assign(shape.size(), 1);
   const bool is_type = input.element_type != ElementType::undefined && is_known(input.element_type);
-  Tensor tensor(is_type ? input.element_type : ElementType::float32, shape);
+  const Tensor tensor =
+      small_tensor(is_type ? input.element_type : ElementType::float32, shape, random);
   if (below(random, 24) == 0) return Sequence();
   if (input.kind == Value::Kind::optional || below(random, 24) == 0) return Optional();
   if (input.kind != Value::Kind::sequence) return tensor;
@@ -154,58 +155,21 @@ void run(const Model& model, bool plain, Random random) {
   }
 }
 
-void print_and_read(const ir::Model& model) {
-  const std::string first = wire::print(model);
-  try {
-    require(first == wire::print(wire::parse_model(first)), "text that was printed reads the same");
-  } catch (const Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    require(false, "text that was printed can be read");
-  }
-}
-
 Bytes bytes_of(const std::string& text) { return Bytes::copy_of(std::as_bytes(std::span(text))); }
 
-// What a tool makes can be written and read; or it refuses, and that is no defect of our own.
-template <class Tool>
-void use(const Tool& tool) {
+// Carried to an opset from its own on, a model can be written, read and run.
+void try_convert(const Model& model, Random& random) {
+  ConvertOptions options;
+  options.opset = static_cast<int64_t>(below(random, newest_opset + 2));
+  options.assume_inference = below(random, 2) == 0;
+  const std::string bytes = wire::write_model(convert(model, options));
   try {
-    (void)wire::read_model(bytes_of(wire::write_model(tool())));
+    const Model converted(bytes.data(), bytes.size());
+    run(converted, false, random);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::internal) std::fprintf(stderr, "%s\n", error.what());
-    require(error.code() != ErrorCode::internal, "no error of a tool is a defect of our own");
+    std::fprintf(stderr, "%s\n", error.what());
+    require(false, "a model that was converted can be read");
   }
-}
-
-std::vector<std::string> some_values(const ir::Graph& graph, Random& random) {
-  std::vector<std::string> names;
-  for (size_t count = below(random, 4); count > 0; --count)
-    names.push_back(any_value(graph, random));
-  return names;
-}
-
-void compose(const ir::Model& model, Random& random) {
-  const ir::Graph& graph = *model.graph;
-  use([&] {
-    return compose::extract(model, some_values(graph, random), some_values(graph, random));
-  });
-  use([&] {
-    compose::MergeOptions options;
-    if (below(random, 4) != 0) options.second_prefix = "second_";
-    if (!graph.outputs.empty() && !graph.inputs.empty())
-      options.connections.emplace_back(graph.outputs[below(random, graph.outputs.size())].name,
-                                       graph.inputs[below(random, graph.inputs.size())].name);
-    return compose::merge(model, model, options);
-  });
-  use([&] {
-    ir::Model renamed = model;
-    compose::Renaming names = compose::prefixed(model, "p_");
-    if (below(random, 2) == 0) names.values.clear();
-    const std::string to = below(random, 2) == 0 ? "new" : any_value(graph, random);
-    names.values[any_value(graph, random)] = to;
-    compose::rename(renamed, names);
-    return renamed;
-  });
 }
 
 }  // namespace
@@ -220,15 +184,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ir::Model changed = wire::read_model(copy);
     if (!changed.graph) return 0;
     change(changed, random);
-    print_and_read(wire::read_model(bytes_of(wire::write_model(changed))));
-    compose(changed, random);
     const std::string bytes = wire::write_model(changed);
+    fuzzing::try_tools(wire::read_model(bytes_of(bytes)), random);
     const Model model(bytes.data(), bytes.size());
     run(model, false, random);
     run(model, true, random);
-    ConvertOptions options;
-    options.opset = static_cast<int64_t>(below(random, 27));
-    (void)convert(model, options);
+    try_convert(model, random);
   } catch (const Error&) {
   }
   return 0;

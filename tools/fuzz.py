@@ -16,8 +16,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
 TARGETS = ("wire", "window", "wire_formats", "text", "check", "infer", "run", "named_forms", "operator_set",
-           "external_data", "operators", "models", "capi")
-DRAWING = ("operators", "capi")  # they draw what they test from random bytes
+           "external_data", "operators", "models", "capi", "values", "deep")
+DRAWING = ("operators", "capi", "deep")  # they draw what they test from random bytes
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
 MADE_SEEDS = ("named_forms", "operator_set", "external_data")
@@ -32,7 +32,7 @@ def seeds(target: str) -> list[pathlib.Path]:
         return []
     if target in MADE_SEEDS:
         return sorted((BUILD / f"{target}-seeds").glob("*"))
-    if target == "wire_formats":
+    if target in ("wire_formats", "values"):
         return sorted(file for file in (ROOT / "tests" / "wire" / "data").iterdir() if file.suffix != ".py")
     cases = [ROOT / "build" / "conformance", *SEED_FOLDERS]
     files = next((found for folder in cases if (found := sorted(folder.rglob("model.onnx")))), [])

@@ -450,6 +450,10 @@ Dim floor_div(const Dim& a, const Dim& b) {
 Dim ceil_div(const Dim& a, const Dim& b) {
   if (b == 1) return a;
   if (const auto exact = exact_div(a, b)) return *exact;
+  if (a.is_constant() && b.is_constant() && *b.value() > 0) {  // whose sum may be no number
+    const int64_t x = *a.value(), y = *b.value();
+    return Dim(x / y + (x % y > 0 ? 1 : 0));
+  }
   return floor_div(a + b - Dim(1), b);
 }
 

@@ -33,7 +33,12 @@ void check_parameters(InferContext& ctx) {
   }
   if (!x || !scale || scale->empty()) return;
   // One value is for the whole tensor; binding checks a vector whose length only a run knows.
-  if (scale->size() == 1 && ((*scale)[0] == 1 || !(*scale)[0].is_constant())) return;
+  if (scale->size() == 1 && ((*scale)[0] == 1 || !(*scale)[0].is_constant())) {
+    if (block != 0 && x->size() != 1)
+      ctx.require_equal((*scale)[0], Dim(1),
+                        "with block_size the scale must have the rank of X or hold one value");
+    return;
+  }
   const int64_t axis =
       ctx.normalized_axis(ctx.attr_int("axis", 1), static_cast<int64_t>(x->size()));
   if (block == 0) {
@@ -71,7 +76,7 @@ QuantizeLayout layout_at_bind(const BindContext& bind, int64_t axis, int64_t blo
   if (block == 0) {
     layout.axis_stride = 1;
   } else {
-    const int64_t blocks = (split.n + block - 1) / block;
+    const int64_t blocks = split.n / block + (split.n % block != 0 ? 1 : 0);
     layout.block = block, layout.axis_stride = split.inner,
     layout.outer_stride = blocks * split.inner, layout.inner_stride = 1;
     needed = split.outer * blocks * split.inner;

@@ -80,6 +80,24 @@ bool may_be_no_size(InferContext& ctx, const Dim& asked) {
   return std::any_of(ids.begin(), ids.end(), [&](int id) { return !ctx.symbols()[id].is_size; });
 }
 
+// A size that may turn out to be 0, which copies dimension `i` of the input: that has to be 0, too.
+void require_copied_zero(InferContext& ctx, const Dim& asked, size_t i, const Dims& in) {
+  if (ctx.mode().thorough || asked.is_constant() || asked.lower().value_or(-1) != 0) return;
+  if (i >= in.size()) {
+    ctx.require_at_least(asked, 1,
+                         fmt::format("shape[{}], where a 0 copies a dimension of the input, which "
+                                     "has rank {}; allowzero=1 takes the 0 as it is",
+                                     i, in.size()));
+  } else if (!(in[i] == asked)) {
+    const Dim copied = (Dim(1) - min(asked, 1)) * in[i];
+    if (copied.is_indefinite()) return;
+    ctx.require_equal(copied, 0,
+                      fmt::format("shape[{}], where a 0 copies dimension {} of the input, {}; "
+                                  "allowzero=1 takes the 0 as it is",
+                                  i, i, in[i].to_string()));
+  }
+}
+
 // The meaning of the shape input, where the data's rank is known.
 Dims reshaped(InferContext& ctx, const Dims& asked, const Dims& in, bool allow_zero) {
   Dims out;
@@ -113,6 +131,8 @@ Dims reshaped(InferContext& ctx, const Dims& asked, const Dims& in, bool allow_z
       size = in[i];
     } else if (size.is_constant() && *size.value() < 0) {
       ctx.fail("shape[{}] must be -1, 0 or a size; got {}", i, size.to_string());
+    } else if (!allow_zero) {
+      require_copied_zero(ctx, size, i, in);
     }
     out.push_back(size);
   }

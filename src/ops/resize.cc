@@ -48,6 +48,12 @@ bool is_given(const InferContext& ctx, int i) {
   return !length || *length > 0;
 }
 
+// Scales and sizes are both there, and only a run knows whether the sizes are empty.
+bool is_open_choice(const InferContext& ctx, const ResizeSettings& s) {
+  return s.scales_input != s.sizes_input && is_given(ctx, s.scales_input) &&
+         is_given(ctx, s.sizes_input) && !length_of(ctx, s.sizes_input);
+}
+
 void infer_sizes(InferContext& ctx, const ResizeSettings& s, const std::vector<int64_t>& axes,
                  Dims& out) {
   const auto sizes = values_of(ctx, s.sizes_input);
@@ -121,7 +127,13 @@ void infer(InferContext& ctx) {
   if (s.scales_input != s.sizes_input && is_given(ctx, s.sizes_input) &&
       is_given(ctx, s.scales_input))
     object(ctx, "scales and sizes exclude each other; keep one");
-  if (is_given(ctx, s.sizes_input)) {
+  if (is_open_choice(ctx, s)) {
+    if (axes.empty()) {  // nothing is left open that a run would look at again
+      require_elements(ctx, s.scales_input, 0);
+      require_elements(ctx, s.sizes_input, 0);
+    }
+    for (const int64_t axis : axes) out[static_cast<size_t>(axis)] = ctx.unknown();
+  } else if (is_given(ctx, s.sizes_input)) {
     infer_sizes(ctx, s, axes, out);
   } else if (is_given(ctx, s.scales_input)) {
     infer_scales(ctx, s, axes, out);
@@ -272,6 +284,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (!kernels::Resize(s.options, {}).supports(type))
     ctx.fail(ErrorCode::unsupported, "cannot interpolate {} elements", name_of(type));
   const bool by_sizes = is_given(ctx, s.sizes_input);
+  if (by_sizes && s.scales_input != s.sizes_input && is_given(ctx, s.scales_input)) {
+    const auto count = ctx.in_type(s.sizes_input).element_count();
+    if (!count || !count->is_constant()) return changing_step(tables, type);
+  }
   const Tensor* scales = by_sizes || s.scales_input < 0 ? nullptr : ctx.constant(s.scales_input);
   const bool needs_roi =
       s.options.coordinates == CoordinateMode::tf_crop_and_resize && is_given(ctx, s.roi_input);

@@ -51,7 +51,7 @@ Layout layout_of(const NodeView& node) {
   return layout;
 }
 
-// The standard asks states to have one shape in all iterations, which a run does not insist on.
+// The standard asks states to have one shape in all iterations, which a run insists on.
 template <class InferBody>
 std::vector<Known> with_kept_shapes(std::vector<Known>& states, const InferBody& infer_body) {
   for (Known& state : states) state = Known::of(state.type);
@@ -131,6 +131,17 @@ std::vector<Known> first_inputs(std::span<const Value> values, std::span<const T
   return inputs;
 }
 
+// Inference, the standard's as ours, says of a state's last value what is known of its first.
+void require_kept_shape(size_t i, const Value& before, const Value& after) {
+  if (!before.is_tensor() || !after.is_tensor()) return;
+  const Shape &had = before.tensor().shape(), &has = after.tensor().shape();
+  if (had == has) return;
+  throw Error(ErrorCode::run_failed,
+              fmt::format("state {} comes into an iteration with shape {} and leaves it with {}; "
+                          "states of Scan keep their shape, those of Loop may change it",
+                          i, to_string(had), to_string(has)));
+}
+
 void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
               const ScanOutputs& stacks) {
   std::vector<Tensor> inputs;
@@ -164,6 +175,7 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
     }
     std::vector<Value> made = body.run(run, values);
     for (size_t i = 0; i < layout.states; ++i) {
+      require_kept_shape(i, values[i], made[i]);
       held->carry(i, made[i]);
       values[i] = std::move(made[i]);
     }

@@ -62,10 +62,11 @@ void split_at_blanks(std::string_view text, int64_t most, Parts& parts) {
     text.remove_prefix(n);
   };
   for (skip(); !text.empty(); skip()) {
-    if (most-- == 0) {
+    if (most == 0) {
       parts.push_back(text);
       return;
     }
+    if (most > 0) --most;
     size_t n = 0;
     while (n < text.size() && !is_blank(text[n])) ++n;
     parts.push_back(text.substr(0, n));
@@ -88,9 +89,10 @@ Parts split(std::string_view text, const std::string& delimiter, int64_t most) {
     split_at_blanks(text, most, parts);
     return parts;
   }
-  for (size_t at; most-- != 0 && (at = place_of(delimiter, text)) != std::string_view::npos;) {
+  for (size_t at; most != 0 && (at = place_of(delimiter, text)) != std::string_view::npos;) {
     parts.push_back(text.substr(0, at));
     text.remove_prefix(at + delimiter.size());
+    if (most > 0) --most;
   }
   parts.push_back(text);
   return parts;

@@ -131,11 +131,20 @@ void Context::evaluate_dims(const Segment& segment) {
   }
 }
 
+namespace {
+
+// Whether inference with numbers in place of expressions says of a step what plain evaluation says.
+bool tells_shapes(const PlanStep& step) {
+  return step.node->domain != "sardonyx" && !ir::has_graphs(*step.node);
+}
+
+}  // namespace
+
 // Says what an operator has against the shapes at hand, where its inference does: it names both
-// with their numbers.
-void Context::refuse_shapes(int index) {
+// with their numbers, as plain evaluation does. Returns what it leaves to the run, of elements.
+std::vector<ops::Constraint> Context::refuse_shapes(int index) {
   const PlanStep& step = this->step(index);
-  if (step.node->domain == "sardonyx" || ir::has_graphs(*step.node)) return;
+  if (!tells_shapes(step)) return {};
   ir::SymbolTable symbols;
   std::vector<ops::Constraint> constraints;
   const infer::Findings findings{&symbols, &constraints, {}};
@@ -160,6 +169,37 @@ void Context::refuse_shapes(int index) {
     throw Error(ErrorCode::bad_input, error.message(),
                 error.location().empty() ? ir::place_of(*step.node) : error.location());
   }
+  return constraints;
+}
+
+bool Context::has_wrong_shapes(int index) {
+  try {
+    refuse_shapes(index);
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+// The step whose inference asks for it; null where that was inside a graph of a step.
+const PlanStep* Context::step_of(const Segment& segment, const ops::Constraint& constraint,
+                                 int& index) const {
+  for (index = segment.begin; index < segment.end; ++index) {
+    const PlanStep& step = this->step(index);
+    if (constraint.message.starts_with(ir::place_of(*step.node) + ": ")) return &step;
+  }
+  return nullptr;
+}
+
+// A condition on expressions too large to be kept holds where inference with the numbers
+// themselves has nothing left to ask of the node.
+void Context::check_by_numbers(const Segment& segment, const ops::Constraint& constraint) {
+  int index = 0;
+  const PlanStep* step = step_of(segment, constraint, index);
+  if (step == nullptr || !tells_shapes(*step) || !refuse_shapes(index).empty()) {
+    fail(ErrorCode::unsupported, "{}: the sizes are too large or too intricate to tell",
+         constraint.message);
+  }
 }
 
 namespace {
@@ -173,8 +213,8 @@ std::string size_text(const ir::Dim& dim, int64_t size) {
 void Context::check_constraints(const Segment& segment) {
   for (const ops::Constraint& c : segment.constraints) {
     if (c.a.is_indefinite() || c.b.is_indefinite()) {
-      fail(ErrorCode::unsupported, "{}: the sizes are too large or too intricate to tell",
-           c.message);
+      check_by_numbers(segment, c);
+      continue;
     }
     const auto a = c.a.evaluate(sizes_), b = c.b.evaluate(sizes_);
     if (!a || !b) continue;  // decided by the run: the step that learns it checks again
@@ -184,8 +224,10 @@ void Context::check_constraints(const Segment& segment) {
       case ops::Constraint::Kind::at_least: holds = *a >= *b; break;
       case ops::Constraint::Kind::broadcast: holds = *a == *b || *a == 1 || *b == 1; break;
     }
-    if (!holds)
-      fail(ErrorCode::bad_input, "{}: {}, {}", c.message, size_text(c.a, *a), size_text(c.b, *b));
+    if (holds) continue;
+    int index = 0;
+    if (step_of(segment, c, index) != nullptr) refuse_shapes(index);
+    fail(ErrorCode::bad_input, "{}: {}, {}", c.message, size_text(c.a, *a), size_text(c.b, *b));
   }
 }
 
@@ -313,6 +355,7 @@ void Context::bind_segment(size_t index, eval::Environment& environment) {
         bind_step(s, environment);
       }
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::run_failed) refuse_shapes(s);
       if (!error.location().empty()) throw;
       throw Error(error.code(), error.message(), ir::place_of(*step.node));
     } catch (const std::bad_alloc&) {

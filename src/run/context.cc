@@ -106,7 +106,7 @@ void Context::run_steps(const Segment& segment, eval::Environment& environment) 
                   fmt::format("{}, {}", ir::place_of(*step.node), error.location()));
     } catch (const Error& error) {
       if (!error.location().empty()) throw;
-      throw Error(error.code(), reason_of(s, error, environment), ir::place_of(*step.node));
+      throw reason_of(s, error, environment);
     } catch (const std::bad_alloc&) {
       ops::fail_for_memory(*step.node);
     } catch (const std::length_error&) {

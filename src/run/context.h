@@ -38,7 +38,11 @@ class Context {
   // Evaluates sizes, checks constraints, lays out memory and binds the steps of a segment.
   void bind_segment(size_t index, eval::Environment& environment);
   void evaluate_dims(const Segment& segment);
-  void refuse_shapes(int index);
+  std::vector<ops::Constraint> refuse_shapes(int index);
+  bool has_wrong_shapes(int index);
+  const PlanStep* step_of(const Segment& segment, const ops::Constraint& constraint,
+                          int& index) const;
+  void check_by_numbers(const Segment& segment, const ops::Constraint& constraint);
   void check_constraints(const Segment& segment);
   void lay_out(const Segment& segment, size_t index, eval::Environment& environment);
   bool is_in_arena(int value) const;
@@ -62,7 +66,7 @@ class Context {
   void run_planned(int index, eval::Environment& environment);
   void run_late(int index, eval::Environment& environment);
   void run_deferred(int index, eval::Environment& environment);
-  std::string reason_of(int index, const Error& error, eval::Environment& environment);
+  Error reason_of(int index, const Error& error, eval::Environment& environment);
   bool is_view(const PlanStep& step) const;  // its output is its input's memory
   void make_view(const PlanStep& step);
   void make_late_view(const PlanStep& step);

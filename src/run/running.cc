@@ -186,9 +186,11 @@ std::vector<Known> Context::infer_late(int index, eval::Environment& environment
   try {
     return infer::infer_node(*step.node, step.binding, pointers, findings, nullptr);
   } catch (const Error& error) {
-    // The model was found sound when the plan was made.
+    // The model was found sound when the plan was made: its inputs are at fault, where shapes alone
+    // make the node impossible, or what it computes.
     if (error.code() != ErrorCode::invalid_model) throw;
-    throw Error(ErrorCode::run_failed, error.message(), error.location());
+    throw Error(has_wrong_shapes(index) ? ErrorCode::bad_input : ErrorCode::run_failed,
+                error.message(), error.location());
   }
 }
 
@@ -258,21 +260,22 @@ void Context::run_late(int index, eval::Environment& environment) {
 
 // Why a step failed, as inference with the values at hand tells it: plain evaluation asks that
 // first, so that both refuse with the same words.
-std::string Context::reason_of(int index, const Error& error, eval::Environment& environment) {
+Error Context::reason_of(int index, const Error& error, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
+  const Error own(error.code(), error.message(), ir::place_of(*step.node));
   if (error.code() != ErrorCode::run_failed || step.mode == PlanStep::Mode::deferred ||
       ir::has_graphs(*step.node))
-    return error.message();
+    return own;
   // Inputs that no step reads as they are, packed ones say, have no elements to look at.
   for (const int input : step.inputs) {
-    if (input >= 0 && slot(input).data == nullptr && slot(input).count != 0) return error.message();
+    if (input >= 0 && slot(input).data == nullptr && slot(input).count != 0) return own;
   }
   try {
     infer_late(index, environment);
   } catch (const Error& found) {
-    return found.message();
+    return Error(found.code(), found.message(), ir::place_of(*step.node));
   }
-  return error.message();
+  return own;
 }
 
 void Context::make_late_view(const PlanStep& step) {

@@ -157,6 +157,7 @@ class Counter {
       return found == root.end() ? name : found->second;
     };
     std::unordered_map<std::string_view, size_t> last_use;
+    std::deque<std::string> captured;  // names that maps hold views of
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       const ir::Node& node = graph.nodes[i];
       if (is_view(node.op_type) && !node.inputs.empty() && node.outputs.size() == 1) {
@@ -164,7 +165,8 @@ class Counter {
       }
       for (const std::string& name : node.inputs) last_use[root_of(name)] = i;
       ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
-        for (const std::string& name : infer::captured_names(inner)) last_use[root_of(name)] = i;
+        for (std::string& name : infer::captured_names(inner))
+          last_use[root_of(captured.emplace_back(std::move(name)))] = i;
       });
     }
     for (const auto& output : graph.outputs) last_use[root_of(output.name)] = graph.nodes.size();

@@ -68,10 +68,7 @@ Tensor from_npz(const Bytes& bytes, const ValueDescription& wanted) {
 }
 
 Tensor from_json(const Bytes& bytes, const ValueDescription& wanted) {
-  const std::string_view text = bytes.text();
-  const auto json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
-  if (json.is_discarded()) fail(ErrorCode::bad_input, "is not sound JSON");
-  return wire::tensor_from_json(json, wanted_tensor(wanted));
+  return wire::tensor_from_json(wire::parse_json(bytes.text()), wanted_tensor(wanted));
 }
 
 // A file whose content is of a kind that its name does not say.

@@ -22,6 +22,27 @@ bool is_complex(ElementType type) {
   return type == ElementType::complex64 || type == ElementType::complex128;
 }
 
+// Whether lists and objects lie in each other deeper than that. The library that parses them prints
+// and copies them by recursion.
+bool nests_deeper(std::string_view text, size_t limit) {
+  size_t depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      i += c == '\\' ? 1 : 0;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > limit) return true;
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return false;
+}
+
 std::string shown(const Json& json) {
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > 40) text = text.substr(0, 37) + "...";
@@ -347,14 +368,20 @@ Tensor tensor_from_json(const Json& json, const Wanted& wanted) {
   return tensor_of(flat.elements, flat.shape, wanted);
 }
 
+Json parse_json(std::string_view text) {
+  if (nests_deeper(text, max_rank + 1))
+    fail(ErrorCode::bad_input, "lists nested more than {} deep are no tensor", max_rank);
+  Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (json.is_discarded())
+    fail(ErrorCode::bad_input, "the value is not sound JSON: {}", text.substr(0, 60));
+  return json;
+}
+
 Tensor tensor_from_text(std::string_view text, const Wanted& wanted) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   if (start != std::string_view::npos &&
       std::string_view("[\"{").find(text[start]) != std::string_view::npos) {
-    const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
-    if (json.is_discarded())
-      fail(ErrorCode::bad_input, "the value is not sound JSON: {}", text.substr(0, 60));
-    return tensor_from_json(json, wanted);
+    return tensor_from_json(parse_json(text), wanted);
   }
   if (is_complex(wanted.type))
     fail(ErrorCode::bad_input, "complex numbers are written as JSON: [[real, imaginary], ...]");

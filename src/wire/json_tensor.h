@@ -15,6 +15,10 @@ struct Wanted {
   std::optional<Shape> shape;
 };
 
+// Sound JSON that nests no deeper than tensors do: what is read from files, before anything walks
+// it. Throws Error (bad_input).
+nlohmann::json parse_json(std::string_view text);
+
 // A tensor from a number, truth value, string or nested lists of them. Lists give the shape; a
 // flat list or a lone value takes the wanted shape where its size fits. Complex numbers are pairs
 // [real, imaginary]. NaN and the infinities, which JSON lacks, are the strings "NaN", "Infinity"

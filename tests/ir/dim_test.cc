@@ -30,6 +30,8 @@ TEST_F(DimTest, DividesWhatDivides) {
   EXPECT_EQ(exact_div(n + m, n), std::nullopt);
   EXPECT_EQ(floor_div(Dim(4) * n + Dim(3), Dim(2)), Dim(2) * n + Dim(1));
   EXPECT_EQ(ceil_div(Dim(7), Dim(2)), Dim(4));
+  EXPECT_EQ(ceil_div(Dim(7), Dim(INT64_MAX)), Dim(1));
+  EXPECT_EQ(ceil_div(Dim(-7), Dim(2)), Dim(-3));
 }
 
 TEST_F(DimTest, BoundsDecideMinAndMax) {

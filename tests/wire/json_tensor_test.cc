@@ -103,9 +103,13 @@ TEST(JsonTensor, WhatDoesNotFitIsRefused) {
   expect_in(refusal("[1", {}), "not sound JSON");
   expect_in(refusal("1,x", {E::float32, {}}), "is no float");
   expect_in(refusal("1,2", {E::complex64, {}}), "[real, imaginary]");
-  expect_in(refusal(std::string(100000, '[').c_str()), "not sound JSON");
+  expect_in(refusal(std::string(100000, '[').c_str()), "nested more than");
   expect_in(refusal((std::string(100, '[') + "1" + std::string(100, ']')).c_str()),
             "nested more than");
+  std::string objects;
+  for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
+  expect_in(refusal((objects + "1" + std::string(100000, '}')).c_str()), "nested more than");
+  expect_in(refusal("{\"a[[\\\"[{\": 1}"), "no place");
 }
 
 TEST(JsonTensor, SixBitElementsGoOverTheEndsOfBytes) {

@@ -137,11 +137,14 @@ int64_t branches(const UpgradeContext& ctx) {
 
 // Input i as [..., branches, features] in float32.
 std::string grouped(Body& body, size_t i, int64_t count) {
-  if (count == 0 && body.rank(i) < 2)
-    body.context().fail(ErrorCode::invalid_model,
-                        "{} has one dimension; without num_branches it has those of the branches "
-                        "and the features",
-                        body.node().input_name(static_cast<int>(i)));
+  const int64_t least = count == 0 ? 2 : 1, rank = body.rank(i);
+  if (rank < least)
+    body.context().fail(ErrorCode::invalid_model, "{} must have {}; it has {} dimensions",
+                        body.node().input_name(static_cast<int>(i)),
+                        count == 0 ? "the dimensions of the branches and of the features, or the "
+                                     "node num_branches"
+                                   : "a dimension that holds the features of all branches",
+                        rank);
   return count == 0 ? wide(body, i) : cut_last(body, wide(body, i), body.ints({count}), true);
 }
 

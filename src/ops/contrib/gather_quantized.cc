@@ -64,8 +64,10 @@ void infer(InferContext& ctx) {
       const Dim wanted = i != quantize  ? data[at]
                          : s.block == 0 ? Dim(1)
                                         : ceil_div(data[at], Dim(s.block));
-      const bool repeats = is_float_code(s.type) && i != quantize && (*scales)[at] == 1;
-      if (!repeats)
+      // Binding checks a size that only a run knows to be 1.
+      const bool may_repeat = is_float_code(s.type) && i != quantize &&
+                              ((*scales)[at] == 1 || !(*scales)[at].is_constant());
+      if (!may_repeat)
         ctx.require_equal((*scales)[at], wanted,
                           "scales must have the shape of data, blocks counted along quantize_axis");
     }
@@ -106,7 +108,8 @@ void bind(BindContext& bind, State& s, const Settings& settings) {
   s.block = settings.block > 0 ? settings.block : std::max<int64_t>(1, s.size[along]);
   int64_t stride = 1;
   for (size_t i = s.rank; i-- > 0;) {
-    const int64_t wanted = i == along ? (s.size[i] + s.block - 1) / s.block : s.size[i];
+    const int64_t wanted =
+        i == along ? s.size[i] / s.block + (s.size[i] % s.block != 0 ? 1 : 0) : s.size[i];
     const bool repeats = scales[i] == 1 && i != along && is_float_code(settings.type);
     if (scales[i] != wanted && !repeats) misfit("scales", scales);
     s.scale_stride[i] = repeats ? 0 : stride;

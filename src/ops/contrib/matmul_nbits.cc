@@ -209,6 +209,7 @@ struct CodedMatrix {
 
   int64_t rows() const { return transposed ? k : n; }
   int64_t columns() const { return transposed ? n : k; }
+  int64_t blocks_of(int64_t count) const { return count / block + (count % block != 0 ? 1 : 0); }
 };
 
 CodedMatrix read_coded(const NodeView& node) {
@@ -228,7 +229,7 @@ void infer_coded(InferContext& ctx) {
   const CodedMatrix b = read_coded(ctx);
   const int64_t count = b.n * b.k;
   require_count(ctx, 1, (count + 1) / 2);
-  require_count(ctx, 2, (count + b.block - 1) / b.block);
+  require_count(ctx, 2, b.blocks_of(count));
   infer_rows(ctx, b.rows(), b.columns());
 }
 
@@ -265,8 +266,7 @@ std::unique_ptr<Step> prepare_coded(PrepareContext& ctx) {
       [b](BindContext& bind, State& s) {
         ScratchLayout layout;
         const int64_t count = b.n * b.k;
-        if (bind.in_size(1) != (count + 1) / 2 ||
-            bind.in_size(2) != (count + b.block - 1) / b.block)
+        if (bind.in_size(1) != (count + 1) / 2 || bind.in_size(2) != b.blocks_of(count))
           throw Error(ErrorCode::run_failed,
                       "the weights or absmax have another size than N, K and "
                       "block_size say");

@@ -128,7 +128,8 @@ void ConstantFolder::fold_into(Folded& to, ir::Node node) {
   }
   note_lengths(node, inputs, made);
   if (to.folding.subgraph) visit_subgraphs(node, to.scope, entering, to.folding);
-  const bool folds = fold_node(node, binding, inputs, made, to.folding.keep_dequantize);
+  const bool folds = fold_node(node, binding, inputs, made, to.folding.keep_dequantize) &&
+                     !has_conditions(node, binding, inputs);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     if (to.reports) options_.inferred(node, node.outputs[i], made[i].type);
@@ -199,6 +200,19 @@ void ConstantFolder::visit_subgraphs(ir::Node& node, const Scope& scope, const G
     if (attribute.g) visit(attribute.g, attribute.name);
     for (auto& graph : attribute.graphs) visit(graph, attribute.name);
   }
+}
+
+// Whether sizes that only a run knows may make the node impossible: a plan without it would not
+// refuse them.
+bool ConstantFolder::has_conditions(const ir::Node& node, const infer::Binding& binding,
+                                    std::span<const Known* const> inputs) const {
+  const auto changes = [](const Known* input) { return input != nullptr && !input->constant; };
+  if (std::ranges::none_of(inputs, changes)) return false;
+  std::vector<ops::Constraint> constraints;
+  infer::Findings findings = findings_;
+  findings.constraints = &constraints;
+  infer::infer_node(node, binding, inputs, findings, nullptr);
+  return !constraints.empty();
 }
 
 // Computes the node's outputs into `made` where they never change and are worth keeping.

@@ -53,6 +53,8 @@ class ConstantFolder {
                     std::span<const Known> made);
   void visit_subgraphs(ir::Node& node, const Scope& scope, const Given& entering,
                        const FoldingOptions& folding);
+  bool has_conditions(const ir::Node& node, const infer::Binding& binding,
+                      std::span<const Known* const> inputs) const;
   bool fold_node(const ir::Node& node, const infer::Binding& binding,
                  std::span<const Known* const> inputs, std::vector<Known>& made,
                  bool keep_dequantize);

@@ -1,0 +1,43 @@
+// What fuzzing found of the tools on models.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "sardonyx/session.h"
+#include "session/diff.h"
+#include "session/info.h"
+#include "wire/text_parse.h"
+#include "wire/write.h"
+
+namespace sardonyx {
+namespace {
+
+TEST(FuzzedTools, AModelWithABrokenTensorIsNoOtherOneThanItself) {
+  ir::Model model = wire::parse_model(
+      "<ir_version: 10, opset_import: [\"\" : 21]> g () => (y) <float[2] w = {1, 2}> "
+      "{ y = Identity(w) }");
+  model.graph->initializers[0].data_type = 0;
+  EXPECT_TRUE(diff(model, model).same());
+  ir::Model other = model;
+  other.graph->initializers[0].float_data = {};
+  other.graph->initializers[0].raw_data = {};
+  EXPECT_FALSE(diff(model, other).same());
+}
+
+// Names that a body takes from around it end lives, too.
+TEST(FuzzedTools, MemoryOfAModelWhoseBodiesCaptureValues) {
+  const std::string path = testing::TempDir() + "captures.onnxtxt";
+  std::ofstream(path)
+      << "<ir_version: 10, opset_import: [\"\" : 21]> g (bool c, float[1000] x) => (y) "
+         "{ a_name_longer_than_a_short_string = Neg(x) "
+         "y = If(c) <then_branch = t () => (r) { r = "
+         "Neg(a_name_longer_than_a_short_string) }, else_branch = e () => (r) "
+         "{ r = Abs(a_name_longer_than_a_short_string) }> }";
+  const ModelInfo info = model_info(path);
+  ASSERT_TRUE(info.cost);
+  EXPECT_GE(info.cost->value_bytes, 8000);
+}
+
+}  // namespace
+}  // namespace sardonyx
