@@ -85,9 +85,12 @@ void check_mask(InferContext& ctx, const Dims& output) {
     ctx.fail("attn_mask must have one to four dimensions; its shape is {}", ir::to_string(mask));
   for (size_t back = 2; back <= mask.size(); ++back) {
     const Dim& dim = mask[mask.size() - back];
-    if (!(dim == 1) && dim.is_constant())
-      ctx.require_equal(dim, output[4 - back],
-                        "attn_mask must broadcast to batch, heads and queries");
+    constexpr std::string_view rule = "attn_mask must broadcast to batch, heads and queries";
+    if (dim == 1) continue;
+    if (dim.is_constant())
+      ctx.require_equal(dim, output[4 - back], rule);
+    else  // and below, that one of them is 1 where they differ
+      ctx.require_at_least(output[4 - back], dim, rule);
   }
   if (mask.size() > 1)
     ctx.broadcast(std::span(output).first(3), std::span(mask).first(mask.size() - 1));

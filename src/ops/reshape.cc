@@ -131,7 +131,7 @@ Dims reshaped(InferContext& ctx, const Dims& asked, const Dims& in, bool allow_z
       size = in[i];
     } else if (size.is_constant() && *size.value() < 0) {
       ctx.fail("shape[{}] must be -1, 0 or a size; got {}", i, size.to_string());
-    } else if (!allow_zero) {
+    } else if (!allow_zero && undecided == 0) {
       require_copied_zero(ctx, size, i, in);
     }
     out.push_back(size);

@@ -167,6 +167,25 @@ TEST(Refusals, ReshapeCopiesASizeForAComputedZero) {
     EXPECT_FALSE(outcome_of(model, copied, plain).output) << "plain: " << plain;
 }
 
+TEST(Refusals, MasksOfAttentionWhoseSizesAreOpen) {
+  const std::string graph =
+      "g (float[a, b] m) => (y) <float[1, 1, 3, 2] x = {1, 2, 3, 4, 5, 6}> "
+      "{ y = Attention(x, x, x, m) }";
+  expect_refused(24, graph, {{"m", zeros(ElementType::float32, {2, 3})}},
+                 "attn_mask must broadcast to batch, heads and queries");
+  EXPECT_EQ(expect_shape(24, graph, {{"m", zeros(ElementType::float32, {1, 3})}}),
+            (Shape{1, 1, 3, 2}));
+}
+
+TEST(Refusals, DropoutThatKeepsAllStillWantsOneRatio) {
+  const std::string graph =
+      "g (float[2] x, float[n] ratio) => (y) { d = Dropout(x, ratio) y = Neg(d) }";
+  expect_refused(22, graph, {{"x", floats({1, 2}, {2})}, {"ratio", floats({0.5, 0.5}, {2})}},
+                 "must hold one element");
+  EXPECT_EQ(expect_shape(22, graph, {{"x", floats({1, 2}, {2})}, {"ratio", floats({0.5}, {1})}}),
+            (Shape{2}));
+}
+
 TEST(Refusals, HyperConnectionsOfAScalar) {
   expect_refused(20,
                  "g (float x, float[a, b] y, float[a, b] z) => (o) <float[1] m = {1}> { o = "

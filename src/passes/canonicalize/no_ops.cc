@@ -45,8 +45,17 @@ class NoOps {
       return false;
     if (is_op(&node, "Identity")) return true;
     if (is_op(&node, "Dropout"))
-      return (node.outputs.size() < 2 || node.outputs[1].empty()) && !may_train(node);
+      return (node.outputs.size() < 2 || node.outputs[1].empty()) && !may_train(node) &&
+             holds_one(node, 1) && holds_one(node, 2);
     return is_op(&node, "Cast") && keeps_type(node);
+  }
+
+  // Whether input i is absent or surely a single value: otherwise a run may have to refuse it.
+  bool holds_one(const ir::Node& node, size_t i) const {
+    if (i >= node.inputs.size() || node.inputs[i].empty()) return true;
+    const infer::Known* known = scope_.find(node.inputs[i]);
+    const auto count = known != nullptr ? known->type.element_count() : std::nullopt;
+    return count && *count == 1;
   }
 
   // What an Identity makes an output of is called so at once where its rank is open: such a node
