@@ -143,6 +143,14 @@ void write_number(Input& input, Random& random) {
   }
 }
 
+// A field that no message of the standard has: a model stays what it is, and what a target draws
+// from its bytes becomes something else.
+void add_unknown_field(Input& input, Random& random) {
+  for (const uint8_t byte : {0x80, 0xe8, 0x07}) input.push_back(byte);  // field 16,000, a number
+  for (int i = 0; i < 8; ++i) input.push_back(static_cast<uint8_t>(random() | 0x80));
+  input.push_back(0);
+}
+
 // Half of the time one of those found last: they are where new ways begin.
 const Input& choose(const std::vector<Input>& inputs, Random& random) {
   const size_t recent = std::min<size_t>(inputs.size(), 1 + inputs.size() / 16);
@@ -152,6 +160,10 @@ const Input& choose(const std::vector<Input>& inputs, Random& random) {
 
 Input mutate(const std::vector<Input>& inputs, Random& random) {
   Input input = choose(inputs, random);
+  if (below(random, 4) == 0 && input.size() + 16 < largest_input) {
+    add_unknown_field(input, random);
+    return input;
+  }
   const size_t count = 1 + below(random, 6);
   for (size_t i = 0; i < count; ++i) {
     switch (below(random, 6)) {
