@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/fail.h"
 #include "passes/verify.h"
 
 namespace sardonyx::passes {
@@ -102,6 +103,7 @@ void PassManager::run(ir::Graph& graph) {
 
 void PassManager::run(ir::Graph& graph, const EnterGraph& enter, const std::string& place) {
   PassContext context(*this, graph, enter, place);
+  refuse_broken(context);
   for (const Pass& pass : passes_) {
     if (pass.applies == nullptr || pass.applies(context)) {
       context.require(pass.needs);
@@ -115,6 +117,17 @@ void PassManager::run(ir::Graph& graph, const EnterGraph& enter, const std::stri
     if (pass.name == options_.stop_after) break;
   }
   context.drop_uses();
+}
+
+// What an upgrade has no newer form for, the second variance that an old BatchNormalization names,
+// say, is missing where it is used: that is no pass's fault. Without checks of passes the plan says
+// so.
+void PassManager::refuse_broken([[maybe_unused]] const PassContext& context) const {
+#ifndef NDEBUG
+  const std::unique_ptr<infer::Scope> outer = context.enter_();
+  if (const auto broken = find_broken(context.graph(), *outer))
+    fail_at(context.place_, ErrorCode::invalid_model, "{}", *broken);
+#endif
 }
 
 void PassManager::verify([[maybe_unused]] const PassContext& context,

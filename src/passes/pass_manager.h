@@ -29,6 +29,7 @@ class PassManager {
   // Runs `step`, which returns whether it changed the graph, and tells the observer.
   template <class Step>
   bool watched(PassContext& context, std::string_view name, const Step& step);
+  void refuse_broken(const PassContext& context) const;
   void verify(const PassContext& context, std::string_view pass) const;
 
   std::span<const Pass> passes_;

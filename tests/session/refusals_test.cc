@@ -186,6 +186,18 @@ TEST(Refusals, DropoutThatKeepsAllStillWantsOneRatio) {
             (Shape{2}));
 }
 
+TEST(Refusals, OutputsThatTheNewestVersionDoesNotHave) {
+  const Model model = model_of(7,
+                               "g (float[1, 2] x, float[2] s) => (y, e) { y, a, b, c, e = "
+                               "BatchNormalization(x, s, s, s, s) }");
+  for (const bool plain : {false, true}) {
+    const Outcome outcome =
+        outcome_of(model, {{"x", floats({1, 2}, {1, 2})}, {"s", floats({1, 1}, {2})}}, plain);
+    EXPECT_FALSE(outcome.output);
+    EXPECT_NE(outcome.error.find("output 'e'"), std::string::npos) << outcome.error;
+  }
+}
+
 TEST(Refusals, HyperConnectionsOfAScalar) {
   expect_refused(20,
                  "g (float x, float[a, b] y, float[a, b] z) => (o) <float[1] m = {1}> { o = "
