@@ -203,7 +203,7 @@ TEST(Refusals, HyperConnectionsOfAScalar) {
                  "g (float x, float[a, b] y, float[a, b] z) => (o) <float[1] m = {1}> { o = "
                  "com.microsoft.HyperConnectionPostMix<num_branches = 2>(x, y, z, m) }",
                  {{"x", floats({1}, {})}, {"y", floats({1}, {1, 1})}, {"z", floats({1}, {1, 1})}},
-                 "must have a dimension");
+                 "has no dimension");
 }
 
 TEST(Refusals, StringSplitsAtMostTheLeastNumber) {

@@ -139,12 +139,11 @@ int64_t branches(const UpgradeContext& ctx) {
 std::string grouped(Body& body, size_t i, int64_t count) {
   const int64_t least = count == 0 ? 2 : 1, rank = body.rank(i);
   if (rank < least)
-    body.context().fail(ErrorCode::invalid_model, "{} must have {}; it has {} dimensions",
-                        body.node().input_name(static_cast<int>(i)),
-                        count == 0 ? "the dimensions of the branches and of the features, or the "
-                                     "node num_branches"
-                                   : "a dimension that holds the features of all branches",
-                        rank);
+    body.context().fail(ErrorCode::invalid_model, "{} has {} dimension; {}",
+                        body.node().input_name(static_cast<int>(i)), rank == 0 ? "no" : "one",
+                        count == 0 ? "without num_branches it has those of the branches and the "
+                                     "features"
+                                   : "the features of all branches lie along its last one");
   return count == 0 ? wide(body, i) : cut_last(body, wide(body, i), body.ints({count}), true);
 }
 
