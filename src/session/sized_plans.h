@@ -38,7 +38,7 @@ class SizedPlans {
 
   // Null where sizes of inputs would decide no rank; `graph` is then still to be simplified. Takes
   // the graph otherwise, which must be lowered.
-  // `inferred`: see rewrite::SimplifyOptions.
+  // `inferred`: see passes::OptimizeOptions.
   static std::unique_ptr<SizedPlans> of(
       ir::Graph& graph, const Settings& settings, ThreadPool& pool,
       const std::function<void(const ir::Node&, std::string_view, const ir::ValueType&)>& inferred =
