@@ -142,9 +142,12 @@ Error ModelInputs::with_unset_sizes(const Error& error) const {
   if (unset_.empty() || !may_follow) return error;
   constexpr size_t max_shown = 10;
   std::string names;
-  for (size_t i = 0; i < std::min(unset_.size(), max_shown); ++i)
-    names += (i == 0 ? "" : ", ") + unset_[i];
-  if (unset_.size() > max_shown) names += fmt::format(" and {} more", unset_.size() - max_shown);
+  std::unordered_set<std::string_view> told;
+  for (const std::string& name : unset_) {
+    if (told.insert(name).second && told.size() <= max_shown)
+      names += (names.empty() ? "" : ", ") + name;
+  }
+  if (told.size() > max_shown) names += fmt::format(" and {} more", told.size() - max_shown);
   return Error(error.code(),
                fmt::format("{}; sizes taken as 1, since nothing set them: {}; set them with "
                            "--dim {}=N",

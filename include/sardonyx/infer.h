@@ -34,6 +34,9 @@ struct InferOptions {
   std::vector<std::string> libraries;
   // Documents of operator sets, as in LoadOptions; what they define is not written to the model.
   std::vector<std::string> operator_sets;
+  // Most bytes that reading and inferring may take, the result included; 0: any number. What is
+  // counted: sardonyx/session.h.
+  int64_t memory_limit = 0;
 };
 
 // A size of a tensor.

@@ -43,6 +43,15 @@ struct Warning {
   std::string to_string() const;
 };
 
+// What `memory_limit` of LoadOptions, SessionOptions and InferOptions holds down is what files can
+// make grow: the messages that are read and copies of them, bytes of files that are read instead of
+// mapped, nodes that upgrades, functions and gradients add, what inference knows of values, folded
+// constants, the steps of plans, the packed forms of weights (whether a run has packed them yet or
+// not) and lists of results. It is counted before it is allocated, or a few kilobytes later, by
+// sizes of the structs; what an allocator adds, mapped files, threads, and what does not depend on
+// the model (about 10 MB) do not count. Where the limit is reached: Error (out_of_memory), with
+// the node or the field of the file.
+
 struct LoadOptions {
   // Refuse a model that breaks a rule of the standard in a way that leaves no doubt of what it
   // means (nodes out of order, an operator set that is used and not imported: docs/lenient.md).
@@ -67,6 +76,8 @@ struct LoadOptions {
   // trust. A model never names one itself.
   std::shared_ptr<const CustomOperators> custom_operators;
   std::vector<std::string> libraries;
+  // Most bytes that reading, judging and mending may take, and the model may hold; 0: any number.
+  int64_t memory_limit = 0;
 };
 
 // A model file, read and ready to make sessions of. Cheap to copy; copies and the sessions made
@@ -141,6 +152,11 @@ struct SessionOptions {
   uint64_t seed = 0;
   // All values the graph makes become outputs, after the model's own, in order of their making.
   bool all_outputs = false;
+  // Most bytes that making the session may take, and that it and its model may hold; what runs
+  // bring with them is RunOptions' business. It also bounds the plans that runs with other sizes or
+  // other inputs make. What other sessions of the model have made already, and this one shares,
+  // does not count. 0: any number.
+  int64_t memory_limit = 0;
 };
 
 struct RunOptions {

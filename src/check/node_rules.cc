@@ -1,6 +1,7 @@
 // Rules of nodes: which operator one binds to, and whether it has what the operator asks for.
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "check/context.h"
 
@@ -256,9 +257,14 @@ void check_signature(Context& context, const Unit& unit, const Where& where,
 
 // ---- calls of model-local functions
 
-bool has_default(const ir::Function& function, std::string_view parameter) {
-  return std::ranges::find(function.attribute_protos, parameter, &ir::Attribute::name) !=
-         function.attribute_protos.end();
+constexpr size_t most_compared = 1000;
+
+// What the function declares, with and without a default.
+std::unordered_set<std::string_view> parameters_of(const ir::Function& function) {
+  std::unordered_set<std::string_view> names(function.attributes.begin(),
+                                             function.attributes.end());
+  for (const ir::Attribute& declared : function.attribute_protos) names.insert(declared.name);
+  return names;
 }
 
 void check_call(Context& context, const Where& where, const ir::Function& function) {
@@ -272,12 +278,14 @@ void check_call(Context& context, const Where& where, const ir::Function& functi
   };
   check_count(node.inputs.size(), function.inputs.size(), "input");
   check_count(node.outputs.size(), function.outputs.size(), "output");
+  std::unordered_set<std::string_view> given;
+  const auto declared = node.attributes.empty() ? given : parameters_of(function);
   for (const ir::Attribute& attribute : node.attributes) {
-    if (attribute.name.starts_with("__") || has_default(function, attribute.name)) continue;
-    if (std::ranges::find(function.attributes, attribute.name) != function.attributes.end())
-      continue;
+    given.insert(attribute.name);
+    if (attribute.name.starts_with("__") || declared.contains(attribute.name)) continue;
     std::vector<std::string_view> names(function.attributes.begin(), function.attributes.end());
-    for (const ir::Attribute& declared : function.attribute_protos) names.push_back(declared.name);
+    for (const ir::Attribute& other : function.attribute_protos) names.push_back(other.name);
+    if (names.size() > most_compared) names.clear();  // comparing takes time for each
     report("F-25", where.in("attribute", attribute.name),
            did_you_mean(closest(attribute.name, names), "remove it"),
            "the function {} declares no such attribute", function.name);
@@ -285,7 +293,7 @@ void check_call(Context& context, const Where& where, const ir::Function& functi
   const auto needed = context.needed_parameters.find(&function);
   if (needed == context.needed_parameters.end()) return;
   for (const std::string_view parameter : needed->second) {
-    if (node.find(parameter)) continue;
+    if (given.contains(parameter)) continue;
     report("F-15", where.in("attribute", parameter), "give it",
            "an operator in the function {} requires it, and it has no default", function.name);
   }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/bytes.h"
 #include "base/fail.h"
@@ -273,17 +276,55 @@ std::vector<Value> run_node(const ir::Node& node, std::span<const Value> inputs,
   }
 }
 
+namespace {
+
+// By node: the values made in the graph that nothing reads after it. A sequence that grows would be
+// held at every length otherwise.
+std::vector<std::vector<std::string_view>> last_reads(const ir::Graph& graph) {
+  constexpr size_t never = std::numeric_limits<size_t>::max();
+  std::unordered_map<std::string_view, size_t> last;
+  for (const ir::ValueInfo& output : graph.outputs) last.emplace(output.name, never);
+  std::vector<std::vector<std::string_view>> dropped(graph.nodes.size());
+  const auto read = [&](size_t i, const std::string& name) {
+    const auto [at, is_first] = last.try_emplace(name, i);
+    if (!is_first && at->second != never) at->second = i;
+  };
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const ir::Node& node = graph.nodes[i];
+    for (const std::string& name : node.inputs) read(i, name);
+    for (const std::string& name : node.outputs) read(i, name);
+    ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
+      for (const std::string& name : infer::captured_names(inner)) read(i, name);
+    });
+  }
+  for (const ir::Node& node : graph.nodes) {
+    for (const std::string& name : node.outputs) {
+      const size_t at = last.at(name);
+      if (!name.empty() && at != never) dropped[at].push_back(last.find(name)->first);
+    }
+  }
+  return dropped;
+}
+
+}  // namespace
+
 std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& environment,
                              const Options& options) {
+  std::unordered_set<std::string_view> inputs_by_name;
+  if (!graph.initializers.empty()) {
+    for (const ir::ValueInfo& input : graph.inputs) inputs_by_name.insert(input.name);
+  }
   for (const ir::TensorProto& initializer : graph.initializers) {
-    bool given = false;
-    for (const ir::ValueInfo& input : graph.inputs) given |= input.name == initializer.name;
-    if (given) {
+    if (inputs_by_name.contains(initializer.name)) {
       const Value* fed = frame.find(initializer.name);
       if (fed != nullptr && fed->kind() != Value::Kind::none) continue;
     }
     frame.set(initializer.name, ir::aligned(ir::to_tensor(initializer)));
   }
+  // Few values are not worth finding out.
+  constexpr size_t few = 64;
+  const auto dropped =
+      graph.nodes.size() > few ? last_reads(graph) : std::vector<std::vector<std::string_view>>();
   std::vector<Value> inputs;
   for (const ir::Node& node : graph.nodes) {
     environment.check_cancelled();
@@ -308,6 +349,9 @@ std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& 
       if (options.observe) options.observe(node, i, outputs[i]);
       frame.set(node.outputs[i], std::move(outputs[i]));
     }
+    if (dropped.empty()) continue;
+    for (const std::string_view name : dropped[static_cast<size_t>(&node - graph.nodes.data())])
+      frame.drop(std::string(name));
   }
   std::vector<Value> results;
   for (const ir::ValueInfo& output : graph.outputs) {

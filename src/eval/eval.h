@@ -24,6 +24,8 @@ class Frame {
   explicit Frame(const Frame* outer = nullptr) : outer_(outer) {}
   const Value* find(std::string_view name) const;
   void set(std::string name, Value value) { values_[std::move(name)] = std::move(value); }
+  // Lets go of a value of this frame, of which nothing reads any more.
+  void drop(const std::string& name) { values_.erase(name); }
 
  private:
   struct Hash : std::hash<std::string_view> {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/memory_account.h"
 #include "base/name_map.h"
 #include "ir/model.h"
 #include "ops/operator.h"
@@ -53,6 +54,7 @@ class Scope {
   };
   static constexpr size_t first_names = 512;  // bytes
 
+  MemoryCharge memory_;  // after all that may throw
   NameMap<Value*> values_;
   std::vector<std::vector<Value>> blocks_;  // of which none grows: values stay where they are
   std::pmr::monotonic_buffer_resource names_{first_names};

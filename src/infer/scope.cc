@@ -23,8 +23,28 @@ void Scope::reserve(size_t count) {
   if (room < count) blocks_.emplace_back().reserve(count);
 }
 
+namespace {
+
+// Of a value in a scope: sizes and elements lie outside it, and expressions outside these.
+int64_t memory_of(const Known& known) {
+  constexpr size_t expression = 160, few = 4;
+  const auto of_list = [](const ir::Dims& dims) {
+    size_t bytes = dims.size() <= few ? 0 : dims.size() * sizeof(ir::Dim);
+    for (const ir::Dim& dim : dims) {
+      if (!dim.is_constant() && dim.as_symbol() == nullptr) bytes += expression;
+    }
+    return bytes;
+  };
+  size_t bytes = known.type.shape ? of_list(*known.type.shape) : 0;
+  if (known.elements) bytes += sizeof(ir::Dims) + of_list(*known.elements);
+  return static_cast<int64_t>(bytes);
+}
+
+}  // namespace
+
 Known& Scope::set(const HashedName& name, Known&& known) {
-  constexpr size_t least = 4, most = 1024;
+  constexpr size_t least = 4, most = 1024, in_table = 32;
+  memory_.add(memory_of(known) + static_cast<int64_t>(sizeof(Value) + name.text.size() + in_table));
   if (Value* const* found = values_.find(name)) return (*found)->known = std::move(known);
   if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity())
     blocks_.emplace_back().reserve(std::clamp(values_.size(), least, most));

@@ -68,6 +68,16 @@ struct Walk::State {
   template <class Bind>
   void step(const ir::Node& node, const Bind& bind) {
     try {
+      take_step(node, bind);
+    } catch (MemoryLimitReached& reached) {
+      reached.locate(ir::identify(node));
+      throw;
+    }
+  }
+
+  template <class Bind>
+  void take_step(const ir::Node& node, const Bind& bind) {
+    try {
       gather(node);
       infer_node(node, bind(), inputs, findings, &subgraph, outputs);
     } catch (const Error& error) {

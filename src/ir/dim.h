@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_account.h"
 #include "base/small_vector.h"
 
 namespace sardonyx::ir {
@@ -62,6 +63,7 @@ class SymbolTable {
   std::unordered_map<std::string, const Symbol*> by_name_;
   std::unordered_map<int, std::shared_ptr<const Dim>> explained_;
   uint64_t explained_mask_ = 0;
+  MemoryCharge memory_;
   int unknowns_ = 0;
   int values_ = 0;
 };

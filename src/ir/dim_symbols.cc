@@ -48,6 +48,8 @@ Dim Dim::substitute(int id, const Dim& replacement) const {
 }
 
 const Symbol* SymbolTable::add(std::string name) {
+  constexpr size_t in_table = 64;  // of a hash table's entry, beside the key
+  memory_.add(static_cast<int64_t>(sizeof(Symbol) + in_table + 2 * name.size()));
   Symbol& symbol = symbols_.emplace_back();
   symbol.id = size() - 1;
   symbol.name = name;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "lenient/repairs.h"
 #include "lenient/scopes.h"
@@ -117,9 +118,14 @@ class Importing {
 
 void warn_of_doubled_imports(const ir::Model& model, Repairs& repairs) {
   std::set<std::string_view> told;
+  std::unordered_map<std::string_view, int64_t> versions;
+  for (const ir::OperatorSetId& import : model.opset_imports) {
+    int64_t& highest = versions[ir::canonical_domain(import.domain)];
+    highest = std::max(highest, import.version);
+  }
   for (const ir::OperatorSetId& import : model.opset_imports) {
     const std::string_view domain = ir::canonical_domain(import.domain);
-    const int64_t highest = ir::imported_version(model.opset_imports, domain);
+    const int64_t highest = versions.at(domain);
     if (import.version == highest || import.version < 1 || !told.insert(domain).second) continue;
     repairs.push_back(repaired(
         "M-08", import_place(domain),

@@ -1,6 +1,7 @@
 #include "lenient/lenient.h"
 
 #include "lenient/repairs.h"
+#include "wire/footprint.h"
 
 namespace sardonyx::lenient {
 
@@ -10,6 +11,7 @@ Repaired repair(const ir::Model& given, const check::Options& options) {
   made.findings = check::check(given, options);
   if (made.findings.empty()) return made;
   const size_t warned = made.repairs.size();
+  MemoryCharge copied(wire::memory_of(given));
   ir::Model model = given;
   // In this order: what a node's version is decides what is wrong with it, and dead nodes are
   // found in a graph whose values have one maker each.
@@ -24,7 +26,10 @@ Repaired repair(const ir::Model& given, const check::Options& options) {
     drop_dead_nodes(model, made.findings, made.repairs);
     if (made.repairs.size() > before) made.findings = check::check(model, options);
   }
-  if (made.repairs.size() > warned) made.model = std::move(model);
+  if (made.repairs.size() > warned) {
+    made.model = std::move(model);
+    made.memory = std::move(copied);
+  }
   return made;
 }
 

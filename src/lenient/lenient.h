@@ -6,12 +6,14 @@
 #include <optional>
 #include <vector>
 
+#include "base/memory_account.h"
 #include "check/check.h"
 #include "ir/model.h"
 
 namespace sardonyx::lenient {
 
 struct Repaired {
+  MemoryCharge memory;             // of the repaired model
   std::optional<ir::Model> model;  // the repaired one; empty where the given one is as good
   // One for each repair, in the order of making, of severity warning: the rule, the place, what was
   // found (`message`) and what was made of it (`advice`).

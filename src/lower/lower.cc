@@ -6,6 +6,7 @@
 
 #include "autodiff/gradient.h"
 #include "base/fail.h"
+#include "base/memory_account.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
 #include "lower/callable_functions.h"
@@ -17,6 +18,7 @@
 #include "lower/spare.h"
 #include "lower/upgrade_node.h"
 #include "ops/custom.h"
+#include "wire/footprint.h"
 
 namespace sardonyx::lower {
 namespace {
@@ -204,6 +206,16 @@ class Lowering {
               max_call_depth);
     }
     charge(1, node);
+    try {
+      take_node(node, ours, imports, scope, depth, out);
+    } catch (MemoryLimitReached& reached) {
+      reached.locate(ir::place_of(node));
+      throw;
+    }
+  }
+
+  void take_node(const ir::Node& node, ir::Node* ours, const Imports& imports, infer::Scope& scope,
+                 int depth, std::vector<ir::Node>& out) {
     if (const ir::Function* called = functions_.own(node)) {
       ir::Renamed names;
       inline_call(*called, node, scope, depth, out, main_walk_ ? &names : nullptr);
@@ -356,8 +368,9 @@ class Lowering {
   }
 
   void keep(const ir::Node& node, ir::Node* ours, const infer::Scope& scope,
-            std::vector<ir::Node>& out) const {
+            std::vector<ir::Node>& out) {
     if (!keeps(node, scope)) return;
+    memory_.add(wire::memory_of(node));
     if (ours != nullptr) {
       out.push_back(std::move(*ours));
     } else {
@@ -412,7 +425,8 @@ class Lowering {
   ChannelBlocks blocks_;
   LateTypes types_;
   bool has_gradients_ = false;
-  int adding_ = 0;  // calls and gradients under way
+  MemoryCharge memory_;  // of the nodes that were made
+  int adding_ = 0;       // calls and gradients under way
   int64_t added_ = 0;
   // Where the main graph's values are inferred for good; null: types only serve the upgrade rules.
   infer::Scope* main_scope_ = nullptr;

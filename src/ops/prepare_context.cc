@@ -1,5 +1,7 @@
 #include "ops/prepare_context.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "ir/tensor.h"
 
@@ -23,9 +25,13 @@ std::shared_ptr<const AnyPack> PackCache::find_or_add(
   const auto found = entries_.find(key);
   if (found != entries_.end() && !found->second.owner.expired()) return found->second.pack;
   // Packs of tensors that are gone would never be asked for again.
-  std::erase_if(entries_, [](const auto& item) { return item.second.owner.expired(); });
+  if (entries_.size() >= worth_sweeping_) {
+    std::erase_if(entries_, [](const auto& item) { return item.second.owner.expired(); });
+    worth_sweeping_ = std::max(2 * entries_.size(), fewest_swept);
+  }
+  MemoryCharge memory(key.bytes);
   bytes_ += key.bytes;
-  return (entries_[key] = {add(), constant.owner()}).pack;
+  return (entries_[key] = {add(), constant.owner(), std::move(memory)}).pack;
 }
 
 void PackCache::make_all(ThreadPool& pool) {

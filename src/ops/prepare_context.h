@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/memory_account.h"
 #include "base/thread_pool.h"
 #include "ops/infer_context.h"
 #include "ops/node_view.h"
@@ -113,6 +114,7 @@ class PackCache {
   struct Entry {
     std::shared_ptr<const AnyPack> pack;
     std::weak_ptr<const void> owner;
+    MemoryCharge memory;  // whether it is made yet or not
   };
   std::shared_ptr<const AnyPack> find_or_add(
       const Tensor& constant, const Key& key,
@@ -121,6 +123,8 @@ class PackCache {
   std::vector<std::span<const std::byte>> files_;
   std::mutex mutex_;
   std::map<Key, Entry> entries_;
+  static constexpr size_t fewest_swept = 32;
+  size_t worth_sweeping_ = fewest_swept;  // entries from which on it is looked for dead ones
 };
 
 // A subgraph ready to run inside a control-flow step. Outer values it captures reach it as extra

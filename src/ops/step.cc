@@ -25,9 +25,11 @@ Value RunContext::in_value(int i) const {
 void RunContext::set_output(int i, Value value) {
   if (value.is_tensor() && value.tensor().owner()) {
     const void* data = value.tensor().data();
-    const bool shared = std::any_of(inputs_, inputs_ + input_count_, [&](const Slot* input) {
-      return input != nullptr && input->data == data;
-    });
+    // Steps with many outputs would compare each with all inputs.
+    const bool shared = value.tensor().owner().use_count() > 1 &&
+                        std::any_of(inputs_, inputs_ + input_count_, [&](const Slot* input) {
+                          return input != nullptr && input->data == data;
+                        });
     if (!shared) environment_.charge(static_cast<int64_t>(value.tensor().byte_size()));
   }
   hold_output(i, std::move(value));

@@ -273,6 +273,9 @@ int64_t Context::place(const Segment& segment, std::span<const int64_t> counts,
 // Working memory of a segment whose sizes the run has decided, were they as large as their bounds
 // allow; nullopt where something has none.
 std::optional<int64_t> Context::most_bytes(const Segment& segment) const {
+  // It looks at all sizes and values of the plan, for each of its segments.
+  constexpr size_t most_looks = size_t{1} << 22;
+  if ((sizes_.size() + slots_.size()) * plan_.segments().size() > most_looks) return std::nullopt;
   std::vector<int64_t> sizes = sizes_;
   for (int id = 0; id < plan_.symbols().size(); ++id) {
     const ir::Symbol& symbol = plan_.symbols()[id];
@@ -302,9 +305,9 @@ bool Context::is_in_arena(int v) const {
 }
 
 void Context::lay_out(const Segment& segment, size_t index, eval::Environment& environment) {
-  std::vector<int64_t> counts(slots_.size(), 0);
-  for (const int v : segment.values) counts[static_cast<size_t>(v)] = slot(v).count;
-  int64_t needed = place(segment, counts, offsets_);
+  for (const int v : segment.values) counts_[static_cast<size_t>(v)] = slot(v).count;
+  int64_t needed = place(segment, counts_, offsets_);
+  for (const int v : segment.values) counts_[static_cast<size_t>(v)] = 0;
   Bytes& arena = arenas_[index];
   // A burst of large sizes does not keep its memory once sizes are small again.
   const auto is_burst = [&](int64_t bytes) { return bytes > 4 * needed + (int64_t{16} << 20); };
@@ -365,7 +368,7 @@ void Context::bind_segment(size_t index, eval::Environment& environment) {
     }
   }
   segment_bound_[index] = 1;
-  late_sizes_[index] = sizes_;
+  bound_at_[index] = changes_;
 }
 
 }  // namespace sardonyx::run

@@ -15,6 +15,11 @@
 namespace sardonyx::run {
 namespace {
 
+// About what a step takes in the plan and in the context of a run, what its kernel keeps included.
+constexpr int64_t step_memory = 1024;
+// The same of a value.
+constexpr int64_t value_memory = sizeof(PlanValue) + 96;
+
 bool fixed_width_tensor(const ir::ValueType& type) {
   return type.is_tensor() && type.element != ElementType::string &&
          type.element != ElementType::undefined;
@@ -47,6 +52,7 @@ int Builder::add_value(const std::string& name, Known known, PlanValue::Source s
   value.root = index;
   value.boxed = !fixed_width_tensor(known.type) || !known.type.shape;
   value.known = std::move(known);
+  plan_.memory_.add(value_memory + static_cast<int64_t>(name.size()));
   if (value.has_rank()) {
     value.dims_offset = plan_.dims_count_;
     plan_.dims_count_ += value.rank();
@@ -232,6 +238,16 @@ void Builder::add_outputs(PlanStep& step, std::vector<Known> outputs) {
 }
 
 void Builder::add_node(const ir::Node& node) {
+  try {
+    plan_.memory_.add(step_memory);
+    take_node(node);
+  } catch (MemoryLimitReached& reached) {
+    reached.locate(ir::place_of(node));
+    throw;
+  }
+}
+
+void Builder::take_node(const ir::Node& node) {
   PlanStep step;
   step.node = &node;
   connect(node, step);

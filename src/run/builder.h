@@ -20,6 +20,7 @@ class Builder {
   void define_symbols(const Known& known);
   bool is_defined(const Known& known) const;
   void add_node(const ir::Node& node);
+  void take_node(const ir::Node& node);
   void connect(const ir::Node& node, PlanStep& step) const;
   void prepare(PlanStep& step, std::span<const Known* const> inputs,
                const std::vector<Known>& outputs);

@@ -19,7 +19,10 @@ Context::Context(const Plan& plan, int threads)
       dims_(static_cast<size_t>(plan.dims_count()), 0),
       sizes_(static_cast<size_t>(plan.symbols().size()), -1),
       segment_bound_(plan.segments().size(), 0),
-      late_sizes_(plan.segments().size()),
+      learned_(sizes_.size(), -1),
+      changed_at_(sizes_.size(), 0),
+      bound_at_(plan.segments().size(), 0),
+      counts_(plan.values().size(), 0),
       arenas_(plan.segments().size()),
       offsets_(plan.values().size(), -1),
       given_outputs_(plan.outputs().size()),
@@ -77,7 +80,7 @@ int64_t Context::arena_bytes() const {
 
 bool Context::run_segment(size_t index, std::span<Value> outputs, eval::Environment& environment) {
   const Segment& segment = plan_.segments()[index];
-  const bool bound = segment_bound_[index] && (index == 0 || late_sizes_[index] == sizes_);
+  const bool bound = segment_bound_[index] && (index == 0 || bound_at_[index] >= newest_change_);
   if (!bound) bind_segment(index, environment);
   allocate_outputs(segment, outputs, environment);
   if (environment.observer == nullptr) {
@@ -140,6 +143,7 @@ bool Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
   if (environment.observer != nullptr) environment.observer->begin_plan(plan_);
   environment.charge(working_bytes());
   run_outputs_ = outputs;
+  newest_change_ = 0;
   if (!take_inputs(inputs, captured)) segment_bound_[0] = 0;
   // Sizes that the last run decided are open again.
   if (plan_.segments().size() > 1) {

@@ -81,6 +81,7 @@ class Context {
   void check_made_shapes(const PlanStep& step);
   // Bind the sizes that a late or deferred step decided.
   void learn_sizes(const PlanStep& step);
+  void learn_size(int id, int64_t size);
   void learn_shape(const PlanStep& step, int index, std::span<const int64_t> shape);
   void give_outputs(std::span<Value> outputs);
   Value owned_value(int index);
@@ -99,11 +100,19 @@ class Context {
   std::vector<int64_t> dims_;
   std::vector<int64_t> sizes_;  // by symbol id; -1: not bound
   std::vector<char> segment_bound_;
-  std::vector<std::vector<int64_t>> late_sizes_;  // by segment: sizes_ when it was bound
-  std::vector<Bytes> arenas_;                     // by segment
-  std::vector<int64_t> offsets_;                  // by value: of roots in their segment's arena
-  std::vector<RecycledBlocks> given_outputs_;     // by output: what callers have let go of
-  std::deque<RecycledBlocks> boxed_blocks_;       // of values that the run makes; in their slots
+  // What a segment was bound for is what runs had learned of sizes by then. Each change of a
+  // learned size has a number, the next one; a segment is bound anew where one that comes before it
+  // in a run changed after it was bound.
+  std::vector<int64_t> learned_;     // by symbol id: its size in the last run that learned it
+  std::vector<int64_t> changed_at_;  // by symbol id: the number of its last change
+  std::vector<int64_t> bound_at_;    // by segment: how many changes there had been
+  int64_t changes_ = 0;              // so far
+  int64_t newest_change_ = 0;        // among the sizes that this run has learned
+  std::vector<int64_t> counts_;      // by value; 0 but while a segment is laid out
+  std::vector<Bytes> arenas_;        // by segment
+  std::vector<int64_t> offsets_;     // by value: of roots in their segment's arena
+  std::vector<RecycledBlocks> given_outputs_;  // by output: what callers have let go of
+  std::deque<RecycledBlocks> boxed_blocks_;    // of values that the run makes; in their slots
   Bytes state_;
   Bytes scratch_;
   Bytes late_scratch_;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_account.h"
 #include "eval/eval.h"
 #include "infer/infer.h"
 #include "ir/model.h"
@@ -117,6 +118,7 @@ class Plan {
 
  private:
   friend class Builder;
+  MemoryCharge memory_;
   ir::Graph graph_;
   ir::SymbolTable symbols_;
   std::vector<PlanValue> values_;

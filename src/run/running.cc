@@ -137,14 +137,24 @@ void Context::learn_sizes(const PlanStep& step) {
   }
 }
 
+void Context::learn_size(int id, int64_t size) {
+  const auto at = static_cast<size_t>(id);
+  sizes_[at] = size;
+  if (learned_[at] != size) {
+    learned_[at] = size;
+    changed_at_[at] = ++changes_;
+  }
+  newest_change_ = std::max(newest_change_, changed_at_[at]);
+}
+
 void Context::learn_shape(const PlanStep& step, int index, std::span<const int64_t> shape) {
   const PlanValue& v = value(index);
   const auto& expected = *v.known.type.shape;
   bool fits = shape.size() == expected.size();
   for (size_t d = 0; fits && d < expected.size(); ++d) {
     if (const ir::Symbol* symbol = expected[d].as_symbol()) {
-      int64_t& bound = sizes_[static_cast<size_t>(symbol->id)];
-      if (bound < 0) bound = shape[d];
+      const int64_t& bound = sizes_[static_cast<size_t>(symbol->id)];
+      if (bound < 0) learn_size(symbol->id, shape[d]);
       fits = bound == shape[d];
     } else {
       const auto known = expected[d].evaluate(sizes_);

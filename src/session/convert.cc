@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/fail.h"
+#include "base/memory_account.h"
 #include "check/check.h"
 #include "ir/origin.h"
 #include "lower/lower.h"
@@ -11,6 +12,7 @@
 #include "session/model.h"
 #include "session/refusal.h"
 #include "session/shared_constants.h"
+#include "wire/footprint.h"
 
 namespace sardonyx {
 namespace {
@@ -204,7 +206,10 @@ void leave_out_checks(ir::Graph& graph) {
 
 }  // namespace
 
-ir::Model convert(const Model& given, const ConvertOptions& options) {
+namespace {
+
+ir::Model converted(const Model& given, const ConvertOptions& options) {
+  charge_memory(wire::memory_of(given.implementation().runnable()));
   ir::Model model = given.implementation().runnable();
   if (!model.training_info.empty()) {
     fail_at(model.path, ErrorCode::unsupported,
@@ -225,7 +230,18 @@ ir::Model convert(const Model& given, const ConvertOptions& options) {
     for (const ir::Node& node : graph.nodes) nodes.push_back(&node);
   });
   import_versions(model, nodes, target);
+  charge_memory(wire::memory_of(model));
   return model;
+}
+
+}  // namespace
+
+ir::Model convert(const Model& given, const ConvertOptions& options) {
+  SharedAccount account;
+  if (options.memory_limit != 0) {
+    account = std::make_shared<MemoryAccount>(options.memory_limit, "ConvertOptions::memory_limit");
+  }
+  return within_limit(std::move(account), [&] { return converted(given, options); });
 }
 
 }  // namespace sardonyx

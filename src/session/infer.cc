@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "base/mapped_file.h"
+#include "base/memory_account.h"
 #include "base/name_map.h"
 #include "check/check.h"
 #include "infer/infer.h"
@@ -27,6 +28,7 @@
 #include "session/reading.h"
 #include "session/saving.h"
 #include "wire/append.h"
+#include "wire/footprint.h"
 #include "wire/outline.h"
 #include "wire/write.h"
 
@@ -117,7 +119,9 @@ class ListedNodes : public ir::NodeSource {
     ir::Node* node = outline_.next();
     if (node == nullptr) return nullptr;
     for (const std::string& name : node->outputs) {
-      if (!name.empty()) values_.emplace_back().name = texts_.keep(name);
+      if (name.empty()) continue;
+      texts_.charge(sizeof(InferredValue));
+      values_.emplace_back().name = texts_.keep(name);
     }
     if (has_graphs(*node)) keep(*node);
     return node;
@@ -206,7 +210,14 @@ bool Inference::has_errors() const {
                      [](const InferFinding& finding) { return finding.is_error; });
 }
 
-Inference infer_types(const std::string& path, const InferOptions& options) {
+namespace {
+
+SharedAccount account_of(const InferOptions& options) {
+  if (options.memory_limit == 0) return nullptr;
+  return std::make_shared<MemoryAccount>(options.memory_limit, "InferOptions::memory_limit");
+}
+
+Inference types_of(const std::string& path, const InferOptions& options) {
   const MappedFile file(path);
   if (std::optional<Inference> inference = infer_in_passing(file, options))
     return std::move(*inference);
@@ -216,12 +227,22 @@ Inference infer_types(const std::string& path, const InferOptions& options) {
                     custom_table(options.custom_operators.get(), options.libraries));
 }
 
-Inference infer_types(const Model& model, const InferOptions& options) {
-  return infer_only(model.implementation().model, options, model.implementation().custom);
+}  // namespace
+
+Inference infer_types(const std::string& path, const InferOptions& options) {
+  return within_limit(account_of(options), [&] { return types_of(path, options); });
 }
 
-Inference infer_file(const std::string& path, const std::string& output,
-                     const InferOptions& options) {
+Inference infer_types(const Model& model, const InferOptions& options) {
+  return within_limit(account_of(options), [&] {
+    return infer_only(model.implementation().model, options, model.implementation().custom);
+  });
+}
+
+namespace {
+
+Inference write_inferred(const std::string& path, const std::string& output,
+                         const InferOptions& options) {
   if (const std::string problem = ending_problem(output, path); !problem.empty())
     fail_at(output, ErrorCode::bad_input, "{}", problem);
   const MappedFile file(path);
@@ -247,8 +268,6 @@ Inference infer_file(const std::string& path, const std::string& output,
   return inference;
 }
 
-namespace {
-
 // What can only be said by changing bytes of the file: declarations that know less.
 int64_t count_left_out(const ir::Model& model, const ir::Model& typed) {
   const auto differ = [](const std::vector<ir::ValueInfo>& a, const std::vector<ir::ValueInfo>& b) {
@@ -261,9 +280,7 @@ int64_t count_left_out(const ir::Model& model, const ir::Model& typed) {
          differ(model.graph->outputs, typed.graph->outputs);
 }
 
-}  // namespace
-
-Inference infer_in_place(const std::string& path, const InferOptions& options) {
+Inference add_inferred(const std::string& path, const InferOptions& options) {
   if (!options.sizes.empty()) {
     fail_at(path, ErrorCode::bad_input,
             "sizes for named dimensions change what the file declares; adding to it cannot");
@@ -273,6 +290,7 @@ Inference infer_in_place(const std::string& path, const InferOptions& options) {
   const MappedFile file(path, MappedFile::Access::append);
   const uint64_t size = file.bytes().size();
   const ir::Model model = read_model_file(file);
+  const MemoryCharge copied(wire::memory_of(model));
   ir::Model typed = model;
   Inference inference =
       infer_into(typed, options, custom_table(options.custom_operators.get(), options.libraries));
@@ -292,6 +310,17 @@ Inference infer_in_place(const std::string& path, const InferOptions& options) {
                      left)});
   }
   return inference;
+}
+
+}  // namespace
+
+Inference infer_file(const std::string& path, const std::string& output,
+                     const InferOptions& options) {
+  return within_limit(account_of(options), [&] { return write_inferred(path, output, options); });
+}
+
+Inference infer_in_place(const std::string& path, const InferOptions& options) {
+  return within_limit(account_of(options), [&] { return add_inferred(path, options); });
 }
 
 }  // namespace sardonyx

@@ -211,6 +211,7 @@ class Reporter {
   }
 
   void list(std::string_view label, std::string_view name, const ir::Graph* inner) {
+    texts_.charge(sizeof(InferredValue));
     InferredValue& value = inference_.values.emplace_back();
     value.graph = label;
     value.name = texts_.keep(name);

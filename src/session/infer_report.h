@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/memory_account.h"
 #include "ir/model.h"
 #include "sardonyx/infer.h"
 #include "session/inferred_model.h"
@@ -21,12 +22,17 @@ class InferredTexts {
   // Lets the texts last as long as the inference.
   void belong_to(Inference& inference) const { inference.texts = memory_; }
 
+  // What is listed beside the texts counts with them while they are made.
+  void charge(size_t bytes) { charge_.add(static_cast<int64_t>(bytes)); }
+
   std::string_view keep(std::string_view text) {
+    charge(text.size());
     auto* const copy = static_cast<char*>(memory_->allocate(text.size(), 1));
     std::memcpy(copy, text.data(), text.size());
     return {copy, text.size()};
   }
   std::span<InferredSize> sizes(size_t count) {
+    charge(count * sizeof(InferredSize));
     void* const room = memory_->allocate(count * sizeof(InferredSize), alignof(InferredSize));
     return {static_cast<InferredSize*>(room), count};
   }
@@ -36,6 +42,7 @@ class InferredTexts {
   static constexpr size_t first_block = 2048;
 
   std::shared_ptr<Memory> memory_;
+  MemoryCharge charge_;
 };
 
 // Each lists the values of the main graph and of its subgraphs, and what was found.

@@ -195,7 +195,7 @@ Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes,
   for (const auto& dim : *wanted.shape) {
     const auto known = sizes.find(dim.name);
     const bool is_unset = !dim.size && known == sizes.end();
-    if (is_unset && unset != nullptr && std::ranges::find(*unset, dim.name) == unset->end())
+    if (is_unset && unset != nullptr && (unset->empty() || unset->back() != dim.name))
       unset->push_back(dim.name);
     shape.push_back(dim.size ? *dim.size : known != sizes.end() ? known->second : 1);
   }

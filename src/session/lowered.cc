@@ -7,9 +7,11 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "base/memory_account.h"
 #include "ir/dimension.h"
 #include "lower/lower.h"
 #include "session/refusal.h"
+#include "wire/footprint.h"
 
 namespace sardonyx {
 
@@ -44,6 +46,7 @@ void refuse_broken(const Model::Implementation& model) {
 ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions& options,
                         const std::set<std::string>& overridden) {
   const ir::Model& given = model.runnable();
+  const MemoryCharge copied(wire::memory_of(given));
   ir::Model copy;
   copy.ir_version = given.ir_version;
   copy.opset_imports = given.opset_imports;

@@ -25,6 +25,7 @@
 #include "session/profile.h"
 #include "session/refusal.h"
 #include "session/scalar_inputs.h"
+#include "wire/footprint.h"
 
 namespace sardonyx {
 namespace {
@@ -59,6 +60,12 @@ ValueDescription describe(const ir::ValueInfo& info) {
   return description;
 }
 
+LoadOptions loading_with(const SessionOptions& options) {
+  LoadOptions loading;
+  loading.memory_limit = options.memory_limit;
+  return loading;
+}
+
 using Names = std::set<std::string>;
 
 constexpr int max_threads = 4096;
@@ -89,6 +96,7 @@ int Threads::count() const { return pool_->threads(); }
 struct Session::Implementation {
   std::shared_ptr<const Model::Implementation> model;
   SessionOptions options;
+  SharedAccount memory;  // that the session charges; null: its maker's, or nobody
   std::shared_ptr<ThreadPool> pool;
   std::unique_ptr<ops::RandomStreams> random;
   std::vector<ValueDescription> inputs, outputs;
@@ -163,8 +171,9 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
 Session::Implementation::SharedChosen Session::Implementation::choose(
     const Names& overridden) const {
   auto chosen = std::make_shared<Chosen>();
-  chosen->variant = model->variants.get(VariantChoice(options, overridden),
-                                        [&] { return make_variant(overridden); });
+  chosen->variant = model->variants.get(VariantChoice(options, overridden), [&] {
+    return within_limit(memory, [&] { return make_variant(overridden); });
+  });
   if (options.pack_early) pack_now();
   for (const std::string& name : chosen->variant->input_names)
     chosen->positions.push_back(places.at(name));
@@ -183,6 +192,7 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
   DeclaredValues declared(*model->runnable().graph, model->warn);
   declared.hold_initializers();
   const auto inferred = declared.observer();
+  made->memory.add(wire::memory_of(made->graph));
   if (options.plain) {
     passes::require_sound(made->graph, {.pool = pool.get(), .inferred = inferred});
     return made;
@@ -205,7 +215,8 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
 SizedPlans::SizedPlan Session::Implementation::plan_of(const Variant& variant,
                                                        std::span<const Value> given) const {
   if (!variant.sized) return {variant.plan, {}};
-  SizedPlans::SizedPlan plan = variant.sized->plan_for(given, *pool);
+  SizedPlans::SizedPlan plan =
+      within_limit(memory, [&] { return variant.sized->plan_for(given, *pool); });
   if (plan.is_new && options.pack_early) pack_now();
   return plan;
 }
@@ -251,7 +262,7 @@ bool Session::Implementation::run_variant(const Variant& variant, std::span<cons
 }
 
 Session::Session(const std::string& path, const SessionOptions& options)
-    : Session(Model(path), options) {}
+    : Session(Model(path, loading_with(options)), options) {}
 
 Session::Session(const Model& model, const SessionOptions& options)
     : implementation_(std::make_unique<Implementation>()) {
@@ -259,6 +270,11 @@ Session::Session(const Model& model, const SessionOptions& options)
   Implementation& s = *implementation_;
   s.model = model.share();
   s.options = options;
+  if (options.memory_limit != 0) {
+    const int64_t used = s.model->memory ? s.model->memory->used() : 0;
+    s.memory =
+        std::make_shared<MemoryAccount>(options.memory_limit, "SessionOptions::memory_limit", used);
+  }
   s.random = std::make_unique<ops::RandomStreams>(options.seed);
   refuse_broken(*s.model);
   if (options.shared_threads) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/memory_account.h"
 #include "ir/model.h"
 #include "run/plan.h"
 #include "sardonyx/session.h"
@@ -33,6 +34,7 @@ struct VariantChoice {
 };
 
 struct Variant {
+  MemoryCharge memory;                    // of the graph
   ir::Graph graph;                        // lowered; what a plain run walks
   std::shared_ptr<const run::Plan> plan;  // null where plain, or sized
   std::unique_ptr<SizedPlans> sized;      // null where one plan is best for all sizes

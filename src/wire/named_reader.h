@@ -1,6 +1,7 @@
 // The visitor that fills messages from text that names their fields. Internal to wire.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "base/memory_account.h"
 #include "wire/fields.h"
 #include "wire/named_fields.h"
 
@@ -50,6 +52,7 @@ class NamedReader {
     if (!matches(name)) return;
     std::string gathered(bytes.text());
     cursor_.each([&] {
+      take_memory(2 * width);  // gathered, then copied
       const double value = cursor_.number();
       if (width == 4) {
         append(gathered, static_cast<float>(value));
@@ -63,6 +66,7 @@ class NamedReader {
   void raw(uint32_t, const char* name, bool& present, Bytes& bytes) {
     if (!matches(name)) return;
     const std::string text = cursor_.bytes();
+    take_memory(text.size());
     bytes = Bytes::copy_of(std::as_bytes(std::span(text.data(), text.size())));
     present = taken_ = true;
   }
@@ -142,6 +146,7 @@ class NamedReader {
       member = static_cast<float>(cursor_.number());
     } else if constexpr (std::is_same_v<T, std::string>) {
       member = holds_bytes(name) ? cursor_.bytes() : cursor_.text();
+      take_memory(member.capacity());
     } else if constexpr (std::is_same_v<T, uint64_t>) {
       member = cursor_.unsigned_integer();
     } else if constexpr (std::is_enum_v<T>) {
@@ -161,16 +166,26 @@ class NamedReader {
   }
   template <class T>
   void take(const char* name, std::shared_ptr<const T>& member) {
+    take_memory(sizeof(T));
     auto made = member ? std::make_shared<T>(*member) : std::make_shared<T>();
     take(name, *made);
     member = std::move(made);
   }
   template <class T>
   void take(const char* name, std::vector<T>& list) {
+    size_t room = list.capacity();
     cursor_.each([&] {
+      if (list.size() == room) {
+        room = std::max<size_t>(2 * room, 1);
+        take_memory((room - list.size()) * sizeof(T));
+      }
       list.emplace_back();
       take(name, list.back());
     });
+  }
+
+  void take_memory(size_t bytes) {
+    charge_memory(static_cast<int64_t>(bytes), [&] { return "field '" + key_ + "'"; });
   }
 
   int64_t integer(const char* name, int64_t least, int64_t most) {

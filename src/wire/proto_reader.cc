@@ -118,6 +118,20 @@ void ProtoReader::find_operator_of(const Item& item) {
   }
 }
 
+void ProtoReader::settle() {
+  const auto bytes = static_cast<int64_t>(std::exchange(uncharged_, 0));
+  try {
+    if (item_ != nullptr) {
+      item_memory_.add(bytes);
+    } else {
+      charge_memory(bytes);
+    }
+  } catch (MemoryLimitReached& reached) {
+    reached.locate(path());
+    throw;
+  }
+}
+
 void ProtoReader::read_item(const Item& item, ir::Node& node) {
   const Frame graph{nullptr, main_graph.data(), no_index};
   frame_ = &graph;
@@ -126,6 +140,7 @@ void ProtoReader::read_item(const Item& item, ir::Node& node) {
   length_ = item.size;
   item_ = &item;
   item_type_.clear();
+  item_memory_.clear();
   nested("node", item.index, [&] { read(node); });
   frame_ = nullptr;
   depth_ = 0;
@@ -169,6 +184,7 @@ void ProtoReader::take_in_sight(std::vector<std::string>& list) {
     const auto length = static_cast<size_t>(seen[at + 1]);
     if (length >= 0x80 || length > seen.size() - at - 2) break;
     charge(sizeof(std::string));
+    if (length > 15) take_memory(length);
     if (list.size() == list.capacity()) make_room(list, count + 1, at + 2 + length);
     list.emplace_back(reinterpret_cast<const char*>(&seen[at]) + 2, length);
     at += 2 + length;
@@ -264,13 +280,16 @@ void ProtoReader::take_fixed(uint32_t number, const char* name, Bytes& bytes, si
   if (bytes.empty() && !is(single)) {
     bytes = more;
   } else {
+    take_memory(more.size());
     append(bytes, more, bytes_.owner());
   }
 }
 
 void ProtoReader::take_floats(std::vector<float>& list) {
   if (is(WireType::fixed32)) {
+    size_t before = list.capacity();
     do {
+      take_room(list, std::exchange(before, list.capacity()));
       list.push_back(std::bit_cast<float>(static_cast<uint32_t>(value_)));
       take_in_sight(list, [](const std::byte* bytes, size_t left, float& value) {
         if (left < sizeof value) return size_t{0};
@@ -283,6 +302,7 @@ void ProtoReader::take_floats(std::vector<float>& list) {
     if (length_ % 4 != 0)
       broken(fmt::format("{} bytes of packed floats are no multiple of 4", length_));
     const size_t before = list.size();
+    take_memory(length_);
     list.resize(before + length_ / 4);
     if (length_ != 0) std::memcpy(list.data() + before, text().data(), length_);
     taken_ = true;
@@ -296,6 +316,7 @@ size_t ProtoReader::varints_in(std::span<const std::byte> bytes) {
 
 void ProtoReader::keep(std::string& unknown) {
   const auto size = static_cast<size_t>(pos_ - field_start_);
+  take_memory(size);
   unknown.append(reinterpret_cast<const char*>(window_.look(field_start_, size)), size);
 }
 

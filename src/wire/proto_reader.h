@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "base/memory_account.h"
 #include "wire/fields.h"
 #include "wire/window.h"
 
@@ -45,6 +46,7 @@ class ProtoReader {
   template <class M>
   void read(M& message) {
     parse([&](FieldAtHand& field) { fields(field, message); });
+    if (depth_ == 0) settle();
   }
 
   // A message in a list that was put off.
@@ -237,7 +239,9 @@ class ProtoReader {
   // some for those that may be beyond weights.
   template <class T>
   void reserve(std::vector<T>& list) {
-    if (list.capacity() == 0) list.reserve(1 + alike_in_sight());
+    if (list.capacity() != 0) return;
+    list.reserve(1 + alike_in_sight());
+    take_room(list, 0);
   }
   size_t alike_in_sight() const;
 
@@ -287,7 +291,9 @@ class ProtoReader {
     constexpr size_t few = 32;
     if (list.size() < few || list.size() + count <= list.capacity()) return;
     const size_t left = static_cast<size_t>(end_ - pos_) * count / bytes + 1;
-    list.reserve(list.size() + std::max(list.size(), std::min(left, most_foreseen)));
+    const size_t room = std::max(list.size(), std::min(left, most_foreseen));
+    if constexpr (std::is_same_v<T, std::string>) take_memory(room * sizeof(T));
+    list.reserve(list.size() + room);
   }
 
   // Moves on to the next field where it has the same tag: lists of millions of numbers come as one
@@ -383,6 +389,23 @@ class ProtoReader {
       broken("the messages in this file are empty shells that would fill the memory");
     budget_ -= bytes;
   }
+  // Of what the messages hold, however long the file is. Reading goes on for some time before the
+  // account is asked.
+  void take_memory(size_t bytes) {
+    constexpr size_t step = size_t{64} << 10;
+    if ((uncharged_ += bytes) >= step) settle();
+  }
+  void settle();
+  template <class T>
+  void take_room(const std::vector<T>& list, size_t before) {
+    if (list.capacity() > before) take_memory((list.capacity() - before) * sizeof(T));
+  }
+  // Before a list gets one more: it doubles where it is full.
+  template <class T>
+  void take_room(const std::vector<T>& list) {
+    if (list.size() == list.capacity())
+      take_memory(std::max<size_t>(list.capacity(), 1) * sizeof(T));
+  }
 
   // Runs `read` with the field's payload as the enclosing message.
   template <class Read>
@@ -431,6 +454,7 @@ class ProtoReader {
       taken_ = true;
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!is(WireType::length)) return;
+      take_memory(length_);
       member.assign(text());
       taken_ = true;
     } else if (is(WireType::length)) {
@@ -451,6 +475,7 @@ class ProtoReader {
     if (!is(WireType::length)) return;
     if (!member) {
       charge(sizeof(T));
+      take_memory(sizeof(T));
       member = std::make_shared<T>();
     }
     take(name, const_cast<T&>(*member));  // made here, and nobody else has it yet
@@ -460,6 +485,7 @@ class ProtoReader {
   void take(const char* name, std::vector<std::shared_ptr<const T>>& list) {
     if (!is(WireType::length)) return;
     charge(sizeof(T));
+    take_memory(sizeof(T) + 2 * sizeof item_);
     auto item = std::make_shared<T>();
     nested(name, list.size(), [&] { read(*item); });
     list.push_back(std::move(item));
@@ -476,6 +502,8 @@ class ProtoReader {
       reserve(list);
       do {
         charge(sizeof(T));
+        take_room(list);
+        take_memory(length_);
         list.emplace_back(text());
         if (goes_on()) take_in_sight(list);
       } while (next_alike());
@@ -490,6 +518,7 @@ class ProtoReader {
         if constexpr (std::is_same_v<T, ir::Attribute>) {
           if (leaves_out()) continue;
         }
+        take_room(list);
         list.emplace_back();
         nested(name, list.size() - 1, [&] { read(list.back()); });
       } while (next_alike());
@@ -500,7 +529,9 @@ class ProtoReader {
   template <class T>
   void take_numbers(std::vector<T>& list) {
     if (is(WireType::varint)) {
+      size_t before = list.capacity();
       do {
+        take_room(list, std::exchange(before, list.capacity()));
         list.push_back(static_cast<T>(value_));
         take_in_sight(list, [](const std::byte* bytes, size_t left, T& value) {
           uint64_t number = 0;
@@ -513,6 +544,7 @@ class ProtoReader {
     } else if (is(WireType::length)) {
       const std::byte* const bytes = window_.look(value_start_, length_);
       const size_t needed = list.size() + varints_in({bytes, length_});
+      take_memory((needed - list.size()) * sizeof(T));
       if (needed > list.capacity()) list.reserve(std::max(needed, 2 * list.capacity()));
       uint64_t value = 0;
       for (size_t at = 0, size = 0; at < length_; at += size) {
@@ -532,7 +564,8 @@ class ProtoReader {
   }
   void note_items() {
     do {
-      charge(sizeof(ir::Node));
+      charge(sizeof(Item));
+      take_room(*put_off_);
       put_off_->push_back({value_start_, length_, put_off_->size()});
     } while (next_alike());
     taken_ = true;
@@ -556,6 +589,8 @@ class ProtoReader {
   const std::byte* pos_;
   const std::byte* end_;  // of the message being read
   size_t budget_;
+  size_t uncharged_ = 0;      // taken since the account was charged
+  MemoryCharge item_memory_;  // of the one at hand of those put off
   std::vector<Item>* put_off_ = nullptr;
   const Item* item_ = nullptr;           // the one at hand of those put off
   std::string item_type_, item_domain_;  // its operator; empty: not looked for

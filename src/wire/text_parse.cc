@@ -259,6 +259,7 @@ void TextParser::initializer(ir::Graph& graph, const ir::ValueInfo& info) {
 }
 
 ir::ValueInfo TextParser::value_info() {
+  take_memory(growing * sizeof(ir::ValueInfo));
   ir::ValueInfo info;
   if (next_is_type()) info.type = type();
   info.name = scan_.name("the name of a value");
@@ -289,6 +290,7 @@ std::vector<std::string> TextParser::operands() {
       continue;
     }
     std::string_view name = scan_.peek_identifier();
+    take_memory(growing * sizeof(std::string) + name.size());
     if (!name.empty()) name = scan_.identifier("the name of a value");
     if (name.empty() && scan_.peek() != ',') break;
     names.emplace_back(name);
@@ -297,6 +299,7 @@ std::vector<std::string> TextParser::operands() {
 }
 
 ir::Node TextParser::node() {
+  take_memory(growing * sizeof(ir::Node));
   ir::Node node;
   if (scan_.matches('[')) {
     if (scan_.next_is_name()) node.name = scan_.name("the name of a node");

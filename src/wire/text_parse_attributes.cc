@@ -55,6 +55,7 @@ std::vector<ir::Attribute> TextParser::attributes() {
 }
 
 ir::Attribute TextParser::attribute() {
+  take_memory(growing * sizeof(ir::Attribute));
   return attribute_named(scan_.name("the name of an attribute"));
 }
 

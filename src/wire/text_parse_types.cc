@@ -113,6 +113,7 @@ void TextParser::tensor_shape(ir::TypeProto& type) {
   if (scan_.matches(']')) return;
   ir::TensorShape& shape = type.shape.emplace();
   do {
+    take_memory(growing * sizeof(ir::Dimension));
     shape.dims.push_back(dimension());
   } while (scan_.matches(','));
   scan_.expect(']', "or ',' after a dimension");
@@ -240,6 +241,9 @@ ir::SparseTensorProto TextParser::sparse_tensor_of(const ir::TypeProto& type, st
   return sparse;
 }
 
+// Two numbers, since lists grow and are copied; of strings, their texts follow.
+constexpr size_t largest_element = 2 * sizeof(double);
+
 void TextParser::each_element(const std::function<void()>& item) {
   scan_.expect('{', "before the elements of a tensor");
   if (scan_.matches('}')) return;
@@ -249,6 +253,7 @@ void TextParser::each_element(const std::function<void()>& item) {
           "an element; '...' stands for elements that were cut when this was printed; print "
           "the model whole to read it again");
     }
+    take_memory(largest_element);
     item();
   } while (scan_.matches(','));
   scan_.expect('}', "or ',' after an element of a tensor");
@@ -280,7 +285,10 @@ void TextParser::elements(ir::TensorProto& tensor) {
           [&] { tensor.uint64_data.push_back(scan_.unsigned_integer("an unsigned element")); });
       return;
     case ElementType::string:
-      each_element([&] { tensor.string_data.push_back(scan_.string("a string element")); });
+      each_element([&] {
+        take_memory(growing * sizeof(std::string));
+        take_memory(tensor.string_data.emplace_back(scan_.string("a string element")).capacity());
+      });
       return;
     default: break;
   }

@@ -1,12 +1,15 @@
 // The recursive-descent parser behind text_parse.h. One production, one function.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/memory_account.h"
 #include "ir/model.h"
 #include "wire/text_scan.h"
 
@@ -14,6 +17,9 @@ namespace sardonyx::wire {
 
 // An integer of 32 bits.
 int32_t int32_value(Scanner& scan, std::string_view what);
+
+// A list that grows holds up to twice what it needs.
+inline constexpr size_t growing = 2;
 
 class TextParser {
  public:
@@ -41,6 +47,12 @@ class TextParser {
    private:
     TextParser& parser_;
   };
+
+  // Counts what the messages take (base/memory_account.h).
+  void take_memory(size_t bytes) {
+    charge_memory(static_cast<int64_t>(bytes),
+                  [&] { return fmt::format("byte {} of the text", scan_.position()); });
+  }
 
   // Lists. `item` parses one element.
   void list(char open, char close, std::string_view what, const std::function<void()>& item);

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/memory_account.h"
 #include "eval/eval.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
@@ -270,6 +271,8 @@ bool ConstantFolder::fold_node(const ir::Node& node, const infer::Binding& bindi
     eval::Environment environment(*options_.pool);
     environment.memory_limit =
         std::min(options_.folding_memory, INT64_MAX / 2) + 8 * (input_bytes + output_bytes);
+    if (const SharedAccount& account = current_account())
+      environment.memory_limit = std::min(environment.memory_limit, account->left());
     results = eval::run_node(node, values, eval::Frame(), environment);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::unsupported) throw;
@@ -282,6 +285,7 @@ bool ConstantFolder::fold_node(const ir::Node& node, const infer::Binding& bindi
   }
   const int64_t grown = std::max<int64_t>(output_bytes - replaced, 0);
   if (grown > all_growth_left_) return false;
+  charge_memory(output_bytes, [&] { return ir::place_of(node); });
   all_growth_left_ -= grown;
   for (const std::string& name : node.inputs) replaced_.insert(name);
   for (size_t i = 0; i < made.size(); ++i) {
