@@ -14,6 +14,7 @@
 
 #include "base/similar.h"
 #include "check/report.h"
+#include "ir/imports.h"
 #include "ir/model.h"
 #include "sardonyx/value.h"
 #include "schema/schema.h"
@@ -49,6 +50,8 @@ struct Context {
   // Whether there is anything for the rules of denotation_rules.cc and sharding_rules.cc.
   bool has_denotations = false;
   bool has_device_annotations = false;
+
+  mutable ir::ImportIndex imports = {};
 
   bool first_time(std::string key) { return reported.insert(std::move(key)).second; }
 };

@@ -15,7 +15,7 @@ std::string_view shown_domain(std::string_view domain) {
 
 // Before IR version 3 there are no imports: everything is of version 1.
 int64_t version_of(const Context& context, const Unit& unit, const ir::Node& node) {
-  const int64_t version = ir::opset_of(node, unit.imports);
+  const int64_t version = context.imports.version_for(node, unit.imports);
   if (version == 0 && context.ir_version < 3 && ir::canonical_domain(node.domain).empty()) return 1;
   return version;
 }

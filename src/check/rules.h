@@ -227,6 +227,7 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     // Limits of ours
     row("L-01", levels::fatal, "graphs nest at most 64 deep"),
     row("L-02", levels::fatal, "types nest at most 16 deep"),
+    row("L-03", levels::fatal, "shapes have at most 4096 dimensions"),
 });
 
 // A row of the table by its id; an unknown id does not compile.

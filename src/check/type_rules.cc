@@ -3,6 +3,7 @@
 #include <array>
 
 #include "check/context.h"
+#include "ir/dimension.h"
 
 namespace sardonyx::check {
 namespace {
@@ -157,6 +158,11 @@ void check_type(Context& context, const Where& where, const ir::TypeProto& type,
       report("T-16", "", "the denotation '{}' is not the standard's", layer->denotation);
     }
     if (!layer->shape) continue;
+    if (layer->shape->dims.size() > ir::max_declared_rank) {
+      return report("L-03", "leave the shape out, or declare one that tensors have",
+                    "a shape has at most {} dimensions; this one has {}", ir::max_declared_rank,
+                    layer->shape->dims.size());
+    }
     for (size_t i = 0; i < layer->shape->dims.size(); ++i) {
       const ir::Dimension& dim = layer->shape->dims[i];
       if (dim.denotation.empty() && (!dim.value || *dim.value >= 0) &&

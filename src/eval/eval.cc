@@ -13,6 +13,7 @@
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "ops/run_account.h"
 #include "ops/step_memory.h"
 
 namespace sardonyx::eval {
@@ -187,14 +188,14 @@ std::vector<Value> run_step(const ops::Step& step, const ir::Node& node,
   std::memset(state.mutable_data(), 0, state.size());
   ops::BindContext bind(in.pointers.data(), in_count, out.pointers.data(), out_count,
                         state.mutable_data(), environment.pool().threads());
-  step.bind(bind);
+  ops::within_run_limit(environment, node, [&] { step.bind(bind); });
   environment.charge(bind.scratch());
   Bytes scratch = Bytes::allocate(static_cast<size_t>(bind.scratch()));
   ops::RunContext run(in.pointers.data(), in_count, out.pointers.data(), out_count, state.data(),
                       scratch.mutable_data(), environment);
   const ops::TextCharge texts(node, traits.allocates_outputs, in.pointers, out.pointers,
                               environment);
-  step.run(run);
+  ops::within_run_limit(environment, node, [&] { step.run(run); });
   texts.made(in.pointers, out.pointers);
   environment.give_back(bind.scratch());
 

@@ -18,8 +18,10 @@ const Known* Scope::find(const HashedName& name) const {
 }
 
 void Scope::reserve(size_t count) {
-  values_.reserve(values_.size() + count);
+  constexpr size_t in_table = 32;
   const size_t room = blocks_.empty() ? 0 : blocks_.back().capacity() - blocks_.back().size();
+  if (room < count) memory_.add(static_cast<int64_t>(count * (sizeof(Value) + in_table)));
+  values_.reserve(values_.size() + count);
   if (room < count) blocks_.emplace_back().reserve(count);
 }
 
@@ -43,11 +45,11 @@ int64_t memory_of(const Known& known) {
 }  // namespace
 
 Known& Scope::set(const HashedName& name, Known&& known) {
-  constexpr size_t least = 4, most = 1024, in_table = 32;
-  memory_.add(memory_of(known) + static_cast<int64_t>(sizeof(Value) + name.text.size() + in_table));
+  constexpr size_t least = 4, most = 1024;
+  memory_.add(memory_of(known) + static_cast<int64_t>(name.text.size()));
   if (Value* const* found = values_.find(name)) return (*found)->known = std::move(known);
   if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity())
-    blocks_.emplace_back().reserve(std::clamp(values_.size(), least, most));
+    reserve(std::clamp(values_.size(), least, most));
   const size_t size = name.text.size();
   auto* const text = static_cast<char*>(names_.allocate(size, 1));
   name.text.copy(text, size);

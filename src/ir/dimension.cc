@@ -72,7 +72,8 @@ bool is_empty_list(const TensorShape& shape) {
 
 void name_open_sizes(std::vector<ValueInfo>& inputs) {
   const auto has_sizes = [](const ValueInfo& input) {
-    return input.type && input.type->shape && !is_empty_list(*input.type->shape);
+    return input.type && input.type->shape && !is_empty_list(*input.type->shape) &&
+           input.type->shape->dims.size() <= max_declared_rank;
   };
   std::unordered_set<std::string> taken;
   bool any = false;

@@ -12,6 +12,10 @@
 
 namespace sardonyx::ir {
 
+// A shape that declares more dimensions says nothing: each costs a hundred times the bytes that ask
+// for it, and no session runs a model with one (L-03).
+inline constexpr size_t max_declared_rank = 4096;
+
 // Whether a dim_param names nothing: empty or blank, "?", "None", a negative number, "unk__12". Two
 // of them need not be equal, even where they are spelled the same.
 bool is_anonymous(std::string_view param);

@@ -1,6 +1,7 @@
 #include "ir/origin.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/listed.h"
 
@@ -8,6 +9,9 @@ namespace sardonyx::ir {
 namespace {
 
 constexpr size_t most_in_messages = 4;
+// A node that takes over the work of thousands, one after another, would be slowed down by its
+// list.
+constexpr size_t most_sources = 256;
 constexpr std::string_view internal_domain = "sardonyx.";
 
 // Whether a source is the node itself, in whatever form it is by now.
@@ -83,8 +87,13 @@ void set_sources(Node& node, std::span<const Node* const> parts) {
   const Node* only = nullptr;
   int count = 0;
   std::vector<std::string> sources;
+  std::unordered_set<std::string_view> seen;
+  size_t most = 0;
+  for (const Node* part : parts) most += std::max<size_t>(part->sources.size(), 1);
+  sources.reserve(std::min(most, most_sources));  // they stay where they are
   const auto add = [&](std::string source) {
-    if (std::ranges::find(sources, source) == sources.end()) sources.push_back(std::move(source));
+    if (sources.size() == most_sources || seen.contains(source)) return;
+    seen.insert(sources.emplace_back(std::move(source)));
   };
   for (const Node* part : parts) {
     if (part->is_helper) continue;

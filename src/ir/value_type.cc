@@ -83,7 +83,7 @@ ValueType value_type(const TypeProto& proto, SymbolTable& symbols) {
   ValueType type;
   type.kind = proto.kind;
   type.element = proto.element_type();
-  if (proto.shape) {
+  if (proto.shape && proto.shape->dims.size() <= max_declared_rank) {
     type.shape.emplace().reserve(proto.shape->dims.size());
     for (const Dimension& dim : proto.shape->dims) {
       if (is_empty_list(*proto.shape)) {

@@ -112,7 +112,10 @@ class Lowering {
   // The nodes of `from` become those of `to`.
   void lower_nodes(const ir::Graph& from, ir::Graph& to, const Imports& imports,
                    infer::Scope& scope, int depth) {
-    if (keeps_nodes(scope)) to.nodes.reserve(from.nodes.size());
+    if (keeps_nodes(scope)) {
+      memory_.add(static_cast<int64_t>(from.nodes.size() * sizeof(ir::Node)));
+      to.nodes.reserve(from.nodes.size());
+    }
     if (options_.expand_bodies) make_dense(to, scope, depth);
     for (const ir::Node& node : from.nodes)
       lower_node(node, nullptr, imports, scope, depth, to.nodes);
@@ -370,7 +373,10 @@ class Lowering {
   void keep(const ir::Node& node, ir::Node* ours, const infer::Scope& scope,
             std::vector<ir::Node>& out) {
     if (!keeps(node, scope)) return;
-    memory_.add(wire::memory_of(node));
+    size_t room = 0;
+    if (out.size() == out.capacity()) room = std::max<size_t>(out.capacity(), 1);
+    memory_.add(wire::memory_of(node) + static_cast<int64_t>(room * sizeof(ir::Node)) -
+                static_cast<int64_t>(sizeof(ir::Node)));
     if (ours != nullptr) {
       out.push_back(std::move(*ours));
     } else {

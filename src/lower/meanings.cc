@@ -40,7 +40,7 @@ Meanings::Meanings(const LowerOptions& options) : options_(options) {
 }
 
 Meaning Meanings::of(const ir::Node& node, const std::vector<ir::OperatorSetId>& imports) {
-  const int64_t version = ir::opset_of(node, imports);
+  const int64_t version = imports_.version_for(node, imports);
   const uint32_t* at = at_.find(node.op_type);
   if (at != nullptr && meanings_[*at].version == version &&
       meanings_[*at].newest->domain == node.domain)

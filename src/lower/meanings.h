@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/name_map.h"
+#include "ir/imports.h"
 #include "ir/model.h"
 #include "lower/lower.h"
 #include "ops/operator.h"
@@ -42,6 +43,7 @@ class Meanings {
   Meaning find(const ir::Node& node, int64_t version) const;
 
   const LowerOptions& options_;
+  ir::ImportIndex imports_;
   NameMap<uint32_t> at_;  // by the operator's name, in meanings_
   std::vector<Meaning> meanings_;
 };

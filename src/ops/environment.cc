@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "ops/families/memory.h"
+#include "ops/run_account.h"
 #include "ops/step_memory.h"
 
 namespace sardonyx::ops {
@@ -34,8 +35,32 @@ void RunEnvironment::require(int64_t bytes) const {
   }
 }
 
+namespace {
+
+thread_local StepAccount* step_at_hand = nullptr;
+
+}  // namespace
+
+StepAccount::StepAccount(RunEnvironment& environment, SharedAccount account)
+    : environment_(environment), account_(std::move(account)), outer_(step_at_hand) {
+  step_at_hand = this;
+}
+
+StepAccount::~StepAccount() { step_at_hand = outer_; }
+
+void StepAccount::charge(const RunEnvironment& environment, int64_t bytes) {
+  if (&environment != &environment_) return;
+  try {
+    account_->charge(bytes);
+    mirrored_ += bytes;
+  } catch (const MemoryLimitReached& reached) {
+    throw reached.to_error();
+  }
+}
+
 void RunEnvironment::charge(int64_t bytes) {
   require(bytes);
+  if (step_at_hand != nullptr) step_at_hand->charge(*this, bytes);
   charged_ += bytes;
 }
 

@@ -1,5 +1,6 @@
 // NonMaxSuppression.
 #include "kernels/move/non_max_suppression.h"
+#include "base/counted.h"
 
 #include <algorithm>
 #include <cstring>
@@ -52,7 +53,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     options.has_score_threshold = run.has_input(4);
     if (run.has_input(4)) options.score_threshold = *run.in<float>(4);
     const auto scores = run.in_shape(1);
-    const std::vector<int64_t> kept = kernels::non_max_suppression(
+    const CountedVector<int64_t> kept = kernels::non_max_suppression(
         options, scores[0], scores[1], scores[2], run.in<float>(0), run.in<float>(1));
     void* y = run.allocate_output(0, {static_cast<int64_t>(kept.size()) / 3, 3});
     std::copy(kept.begin(), kept.end(), static_cast<int64_t*>(y));

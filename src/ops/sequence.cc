@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "ops/families/element_counts.h"
 #include "ops/families/held_count.h"
 #include "ops/families/memory.h"
@@ -259,10 +260,13 @@ void infer_split(InferContext& ctx) {
   ctx.set_known(0, std::move(made));
 }
 
+// About what a tensor in a sequence takes beside its elements.
+constexpr int64_t item_memory = 256;
+
 // The sizes of the parts: ones, equal ones and a rest, or as given.
-std::vector<int64_t> part_sizes(const RunContext& run, int64_t dim) {
-  if (!run.has_input(1)) return std::vector<int64_t>(static_cast<size_t>(dim), 1);
-  std::vector<int64_t> sizes;
+CountedVector<int64_t> part_sizes(const RunContext& run, int64_t dim) {
+  if (!run.has_input(1)) return CountedVector<int64_t>(static_cast<size_t>(dim), 1);
+  CountedVector<int64_t> sizes;
   if (run.in_shape(1).empty()) {
     const int64_t each = integer_at(run, 1, 0);
     if (each < 1)
@@ -301,7 +305,9 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
         const auto at = static_cast<size_t>(axis);
         Sequence sequence;
         int64_t position = 0;
-        for (const int64_t size : part_sizes(run, shape[at])) {
+        const auto sizes = part_sizes(run, shape[at]);
+        run.environment().charge(std::ssize(sizes) * item_memory);
+        for (const int64_t size : sizes) {
           Shape part(shape.begin(), shape.end());
           part[at] = size;
           Tensor tensor = charged_tensor(run.environment(), run.in_type(0), part);

@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "base/counted.h"
 #include "kernels/elementwise/broadcast.h"
 #include "ops/families/moving.h"
 #include "ops/families/utf8.h"
@@ -51,7 +52,7 @@ std::unique_ptr<Step> prepare_concat(PrepareContext&) {
 
 // --- StringSplit --------------------------------------------------------------------------------
 
-using Parts = std::vector<std::string_view>;
+using Parts = CountedVector<std::string_view>;
 
 bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f); }
 
@@ -117,7 +118,7 @@ std::unique_ptr<Step> prepare_split(PrepareContext& ctx) {
   return make_allocating_step("string_split", [delimiter, most](RunContext& run) {
     const int64_t n = run.in_size(0);
     const auto* x = run.in<std::string>(0);
-    std::vector<Parts> parts;
+    CountedVector<Parts> parts;
     size_t longest = 0;
     for (int64_t i = 0; i < n; ++i) {
       parts.push_back(split(x[i], delimiter, most));
@@ -186,7 +187,7 @@ std::unique_ptr<Step> prepare_normalizer(PrepareContext& ctx) {
   }
   return make_allocating_step("string_normalizer", [action, exact, dotted, stops](RunContext& run) {
     const auto* x = run.in<std::string>(0);
-    std::vector<std::string> kept;
+    CountedVector<std::string> kept;
     kept.reserve(static_cast<size_t>(run.in_size(0)));
     const bool lowers = action == Case::lower || (!stops.empty() && !exact);
     for (int64_t i = 0; i < run.in_size(0); ++i) {

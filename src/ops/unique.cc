@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "kernels/convert/cast.h"
 #include "ops/families/moving.h"
 
@@ -79,15 +80,15 @@ class Order {
 };
 
 struct Groups {
-  std::vector<int64_t> first;    // of each group, the first slice
-  std::vector<int64_t> inverse;  // of each slice, its group
-  std::vector<int64_t> counts;
+  CountedVector<int64_t> first;    // of each group, the first slice
+  CountedVector<int64_t> inverse;  // of each slice, its group
+  CountedVector<int64_t> counts;
 };
 
 template <class T>
 Groups grouped(const T* x, Slices s, bool sorted, int64_t parts = 1) {
   const Order<T> order(x, s, parts);
-  std::vector<int64_t> items(static_cast<size_t>(s.items));
+  CountedVector<int64_t> items(static_cast<size_t>(s.items));
   std::iota(items.begin(), items.end(), 0);
   // Equal slices keep the order of their places, so each group begins with its first one.
   std::sort(items.begin(), items.end(), [&](int64_t a, int64_t b) {
@@ -105,7 +106,7 @@ Groups grouped(const T* x, Slices s, bool sorted, int64_t parts = 1) {
     g.inverse[static_cast<size_t>(items[i])] = static_cast<int64_t>(g.first.size()) - 1;
   }
   if (sorted) return g;
-  std::vector<int64_t> by_place(g.first.size()), rank(g.first.size());
+  CountedVector<int64_t> by_place(g.first.size()), rank(g.first.size());
   std::iota(by_place.begin(), by_place.end(), 0);
   std::sort(by_place.begin(), by_place.end(), [&](int64_t a, int64_t b) {
     return g.first[static_cast<size_t>(a)] < g.first[static_cast<size_t>(b)];
@@ -139,7 +140,7 @@ template <class T>
 std::optional<Groups> looked_up(const T* x, int64_t n) {
   Groups g;
   g.inverse.resize(static_cast<size_t>(n));
-  std::vector<int64_t> table(1024, -1);
+  CountedVector<int64_t> table(1024, -1);
   int bits = 10;
   const auto place_of = [&](T value) {
     return static_cast<size_t>(key_of(value) * 0x9e3779b97f4a7c15u >> (64 - bits));
@@ -178,13 +179,13 @@ Groups by_value(const T* x, const Groups& found) {
     T value;
     int64_t group;
   };
-  std::vector<One> order;
+  CountedVector<One> order;
   for (size_t k = 0; k < found.first.size(); ++k)
     order.push_back({x[found.first[k]], static_cast<int64_t>(k)});
   std::sort(order.begin(), order.end(),
             [](const One& a, const One& b) { return compared(a.value, b.value) < 0; });
   Groups g;
-  std::vector<int64_t> rank(order.size());
+  CountedVector<int64_t> rank(order.size());
   for (const One& one : order) {
     const auto from = static_cast<size_t>(one.group);
     rank[from] = static_cast<int64_t>(g.first.size());
@@ -224,12 +225,12 @@ Groups grouped(ElementType type, const void* x, Slices s, bool sorted) {
     case ElementType::string: return as(static_cast<const std::string*>(x));
     default: break;
   }
-  std::vector<float> widened(static_cast<size_t>(s.outer * s.items * s.inner));
+  CountedVector<float> widened(static_cast<size_t>(s.outer * s.items * s.inner));
   kernels::to_floats(type, x, widened.data(), static_cast<int64_t>(widened.size()));
   return as(widened.data());
 }
 
-void write(RunContext& run, int output, const std::vector<int64_t>& values) {
+void write(RunContext& run, int output, const CountedVector<int64_t>& values) {
   if (!run.has_output(output)) return;
   auto* y =
       static_cast<int64_t*>(run.allocate_output(output, {static_cast<int64_t>(values.size())}));

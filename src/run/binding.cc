@@ -10,6 +10,7 @@
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "ops/run_account.h"
 #include "ops/step_memory.h"
 #include "run/arena.h"
 #include "run/context.h"
@@ -304,6 +305,21 @@ bool Context::is_in_arena(int v) const {
   return v >= 0 && value(v).root == v && !value(v).boxed && value(v).output_storage < 0;
 }
 
+// The step that makes the largest value of those in the segment's arena.
+const PlanStep& Context::largest_in(const Segment& segment) {
+  int64_t most = -1;
+  int found = segment.begin;
+  for (int s = segment.begin; s < segment.end; ++s) {
+    for (const int v : step(s).outputs) {
+      if (!is_in_arena(v)) continue;
+      const int64_t bytes = byte_size(value(v).known.type.element, slot(v).count);
+      if (bytes > most) found = s;
+      most = std::max(most, bytes);
+    }
+  }
+  return step(found);
+}
+
 void Context::lay_out(const Segment& segment, size_t index, eval::Environment& environment) {
   for (const int v : segment.values) counts_[static_cast<size_t>(v)] = slot(v).count;
   int64_t needed = place(segment, counts_, offsets_);
@@ -322,7 +338,11 @@ void Context::lay_out(const Segment& segment, size_t index, eval::Environment& e
     const int64_t room = environment.memory_limit - environment.charged();
     if (most && *most > needed && !is_burst(*most) && *most <= room) needed = *most;
   }
-  reserve(arena, needed, environment);
+  try {
+    reserve(arena, needed, environment);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), ir::place_of(*largest_in(segment).node));
+  }
   for (int s = segment.begin; s < segment.end; ++s) {
     for (const int v : step(s).outputs) {
       if (is_in_arena(v)) slot(v).data = arena.data() + offsets_[static_cast<size_t>(v)];
@@ -338,7 +358,7 @@ void Context::bind_step(int index, eval::Environment& environment) {
                         pointers_.data() + at.outputs, static_cast<int>(step.outputs.size()), state,
                         threads_);
   std::memset(state, 0, static_cast<size_t>(step.step->traits().state_bytes));
-  step.step->bind(bind);
+  ops::within_run_limit(environment, *step.node, [&] { step.step->bind(bind); });
   reserve(step.mode == PlanStep::Mode::planned ? scratch_ : late_scratch_, bind.scratch(),
           environment);
 }

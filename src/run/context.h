@@ -45,6 +45,7 @@ class Context {
   void check_by_numbers(const Segment& segment, const ops::Constraint& constraint);
   void check_constraints(const Segment& segment);
   void lay_out(const Segment& segment, size_t index, eval::Environment& environment);
+  const PlanStep& largest_in(const Segment& segment);
   bool is_in_arena(int value) const;
   // Where each value of the segment lies in its arena, given the values' numbers of elements;
   // returns the arena's size.

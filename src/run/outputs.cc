@@ -1,6 +1,7 @@
 // What the caller gets: memory for outputs before the steps run, values after.
 #include <cstring>
 
+#include "ir/origin.h"
 #include "run/context.h"
 
 namespace sardonyx::run {
@@ -20,8 +21,12 @@ void Context::allocate_outputs(const Segment& segment, std::span<Value> outputs,
         outputs[i].tensor().element_type() == value(root).known.type.element) {
       tensor = outputs[i].tensor();
     } else {
-      tensor = ops::charged_tensor(environment, value(root).known.type.element, std::move(shape),
-                                   &given_outputs_[i]);
+      try {
+        tensor = ops::charged_tensor(environment, value(root).known.type.element, std::move(shape),
+                                     &given_outputs_[i]);
+      } catch (const Error& error) {
+        throw Error(error.code(), error.message(), ir::place_of(*step(value(root).made_by).node));
+      }
     }
     slot(root).data = tensor.data();
     outputs[i] = Value(std::move(tensor));

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
+#include "ops/run_account.h"
 #include "ops/step_memory.h"
 #include "run/context.h"
 
@@ -72,7 +73,7 @@ void Context::run_step(int index, ops::RunContext& run, eval::Environment& envir
       outputs(pointers_.data() + at.outputs, step.outputs.size());
   const ops::TextCharge texts(*step.node, step.step->traits().allocates_outputs, inputs, outputs,
                               environment);
-  step.step->run(run);
+  ops::within_run_limit(environment, *step.node, [&] { step.step->run(run); });
   texts.made(inputs, outputs);
 }
 

@@ -110,6 +110,7 @@ class ListedNodes : public ir::NodeSource {
   ListedNodes(wire::Outline& outline, std::vector<InferredValue>& values, InferredTexts& texts)
       : outline_(outline), values_(values), texts_(texts) {
     const std::vector<ir::ValueInfo>& inputs = outline.model.graph->inputs;
+    texts_.charge((inputs.size() + outline.size()) * sizeof(InferredValue));
     values_.reserve(inputs.size() + outline.size());
     for (const ir::ValueInfo& input : inputs) values_.emplace_back().name = texts_.keep(input.name);
   }
@@ -120,7 +121,8 @@ class ListedNodes : public ir::NodeSource {
     if (node == nullptr) return nullptr;
     for (const std::string& name : node->outputs) {
       if (name.empty()) continue;
-      texts_.charge(sizeof(InferredValue));
+      if (values_.size() == values_.capacity())
+        texts_.charge(values_.capacity() * sizeof(InferredValue));
       values_.emplace_back().name = texts_.keep(name);
     }
     if (has_graphs(*node)) keep(*node);
@@ -230,7 +232,14 @@ Inference types_of(const std::string& path, const InferOptions& options) {
 }  // namespace
 
 Inference infer_types(const std::string& path, const InferOptions& options) {
-  return within_limit(account_of(options), [&] { return types_of(path, options); });
+  return within_limit(account_of(options), [&] {
+    try {
+      return types_of(path, options);
+    } catch (MemoryLimitReached& reached) {
+      reached.locate(path);
+      throw;
+    }
+  });
 }
 
 Inference infer_types(const Model& model, const InferOptions& options) {

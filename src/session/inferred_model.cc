@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "base/memory_account.h"
 #include "base/name_map.h"
 #include "infer/declared.h"
 #include "ir/dimension.h"
@@ -13,6 +14,7 @@
 #include "ops/families/held_count.h"
 #include "session/size_names.h"
 #include "wire/external.h"
+#include "wire/footprint.h"
 
 namespace sardonyx {
 namespace {
@@ -157,6 +159,7 @@ void infer_model(const ir::Model& model, std::vector<ir::ValueInfo> value_info,
                  ir::NodeSource* nodes, const InferOptions& options, const ops::CustomTable& custom,
                  InferredModel& made) {
   made.graph = prepared(*model.graph, std::move(value_info), options, made.keep_nodes);
+  charge_memory(wire::memory_of(made.graph), [] { return "the copy of the graph's interface"; });
   read_small_tensors(made.graph, model.folder);
   infer::Findings findings;
   findings.symbols = &made.symbols;

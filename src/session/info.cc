@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "ir/dimension.h"
+#include "ir/imports.h"
 #include "ir/walk.h"
 #include "ops/operator.h"
 #include "schema/schema.h"
@@ -100,6 +101,7 @@ void count_nodes(const ir::Model& model, const ops::CustomTable& custom, ModelIn
   }
   std::map<std::string, ModelInfo::OperatorCount> counts;
   Parameters parameters;
+  ir::ImportIndex imports;
   ir::walk(model, {.enter =
                        [&](const ir::WalkPlace& place) {
                          if (place.graph != nullptr) parameters.add(*place.graph);
@@ -114,7 +116,7 @@ void count_nodes(const ir::Model& model, const ops::CustomTable& custom, ModelIn
                              own.contains({ir::canonical_domain(node.domain), node.op_type}) ||
                              can_run(node) ||
                              custom.bind(node.domain, node.op_type,
-                                         ir::imported_version(model.opset_imports, node.domain));
+                                         imports.version(model.opset_imports, node.domain));
                          parameters.add(node);
                        }});
   for (auto& [name, count] : counts) {

@@ -125,6 +125,7 @@ struct Session::Implementation {
   SharedChosen choose(const std::vector<bool>& overridden) const;
   SharedChosen choose(const Names& overridden) const;
   Variants::Shared make_variant(const Names& overridden) const;
+  Variants::Shared made_variant(const Names& overridden) const;
   void pack_now() const;
   size_t place_of(const std::string& name) const;
   std::vector<Value> by_position(const std::vector<NamedValue>& named) const;
@@ -186,6 +187,15 @@ void Session::Implementation::pack_now() const {
 }
 
 Variants::Shared Session::Implementation::make_variant(const Names& overridden) const {
+  try {
+    return made_variant(overridden);
+  } catch (MemoryLimitReached& reached) {
+    reached.locate(model->model.path);
+    throw;
+  }
+}
+
+Variants::Shared Session::Implementation::made_variant(const Names& overridden) const {
   auto made = std::make_shared<Variant>();
   made->graph = lowered_graph(*model, options, overridden);
   for (const ir::ValueInfo& input : made->graph.inputs) made->input_names.push_back(input.name);

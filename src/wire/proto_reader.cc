@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/walk.h"
+
 namespace sardonyx::wire {
 namespace {
 
@@ -140,8 +142,14 @@ void ProtoReader::read_item(const Item& item, ir::Node& node) {
   length_ = item.size;
   item_ = &item;
   item_type_.clear();
-  item_memory_.clear();
+  if (!item_is_kept_) {
+    item_memory_.clear();
+    uncharged_ = 0;
+  } else if (uncharged_ == 0) {
+    kept_items_.push_back(std::exchange(item_memory_, MemoryCharge()));
+  }
   nested("node", item.index, [&] { read(node); });
+  item_is_kept_ = ir::has_graphs(node);
   frame_ = nullptr;
   depth_ = 0;
 }

@@ -589,8 +589,10 @@ class ProtoReader {
   const std::byte* pos_;
   const std::byte* end_;  // of the message being read
   size_t budget_;
-  size_t uncharged_ = 0;      // taken since the account was charged
-  MemoryCharge item_memory_;  // of the one at hand of those put off
+  size_t uncharged_ = 0;       // taken since the account was charged
+  MemoryCharge item_memory_;   // of the one at hand of those put off
+  bool item_is_kept_ = false;  // its graphs outlive it
+  std::vector<MemoryCharge> kept_items_;
   std::vector<Item>* put_off_ = nullptr;
   const Item* item_ = nullptr;           // the one at hand of those put off
   std::string item_type_, item_domain_;  // its operator; empty: not looked for

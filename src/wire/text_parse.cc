@@ -17,11 +17,15 @@ void TextParser::finish(std::string_view what) {
   if (!scan_.at_end()) scan_.expected(fmt::format("the end of the text after {}", what));
 }
 
+// Of a list that grows; larger ones count by themselves.
+constexpr size_t smallest_item = growing * sizeof(int64_t);
+
 void TextParser::list(char open, char close, std::string_view what,
                       const std::function<void()>& item) {
   scan_.expect(open, fmt::format("before {}", what));
   if (scan_.matches(close)) return;
   do {
+    take_memory(smallest_item);
     item();
   } while (scan_.matches(','));
   scan_.expect(close, fmt::format("or ',' after an element of {}", what));

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "check/check.h"
+#include "ir/dimension.h"
 #include "sardonyx/error.h"
 #include "wire/text_parse.h"
 
@@ -184,6 +185,15 @@ TEST(Limits, TypesNestSoDeep) {
   EXPECT_EQ(count_of(findings(model), "L-02"), 0u);
   model.graph->inputs[0].type = type(16);
   EXPECT_EQ(count_of(findings(model), "L-02"), 1u);
+}
+
+TEST(Limits, RanksAreBounded) {
+  ir::Model model = base();
+  ir::TypeProto& type = *model.graph->inputs[0].type;
+  type.shape.emplace().dims.resize(ir::max_declared_rank);
+  EXPECT_EQ(count_of(findings(model), "L-03"), 0u);
+  type.shape->dims.emplace_back();
+  EXPECT_EQ(count_of(findings(model), "L-03"), 1u);
 }
 
 // Graphs that two attributes share, forty deep: 2^40 ways to the innermost.

@@ -426,7 +426,7 @@ TEST(NonMaxSuppression, KeepsWhatTheDefinitionKeeps) {
   }
   boxes[4 * 7] = NAN, boxes[4 * 8 + 3] = INFINITY;
   for (const float threshold : {0.f, 1.f / 3, 0.5f, 1.f}) {
-    std::vector<int64_t> wanted, kept;
+    CountedVector<int64_t> wanted, kept;
     for (int64_t i = 0; i < count; ++i) {
       const auto overlaps = [&](int64_t other) {
         const float *a = boxes.data() + 4 * i, *b = boxes.data() + 4 * other;
@@ -451,7 +451,7 @@ TEST(NonMaxSuppression, DropsWhatOverlaps) {
                                  0, 10, 1, 11, 0, 10.1f, 1, 11.1f, 0, 100,   1, 101};
   const std::vector<float> scores{0.9f, 0.75f, 0.6f, 0.95f, 0.5f, 0.3f};
   SuppressionOptions options{.max_per_class = 3, .iou_threshold = 0.5f};
-  using V = std::vector<int64_t>;
+  using V = CountedVector<int64_t>;
   EXPECT_EQ(non_max_suppression(options, 1, 1, 6, boxes.data(), scores.data()),
             (V{0, 0, 3, 0, 0, 0, 0, 0, 5}));
   options.has_score_threshold = true;

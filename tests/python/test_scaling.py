@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 
 import onnx
 import pytest
+import scaling_cases
 from onnx import TensorProto, helper
 
 # What is allowed for twice as much: hash tables and sorting take a little more than twice.
@@ -89,3 +91,57 @@ def test_twice_the_input_costs_twice(sardonyx, tmp_path, name):
     none, once, twice = counts
     assert once > none, counts
     assert twice - none <= MOST * (once - none), counts
+
+
+# --- every construct that can be repeated, in every command
+
+# How often each is repeated for the cheaper of two counts, where that is not USUAL.
+USUAL = 200
+SIZES = {
+    "branches_in_branches": 6, "calls_in_calls": 20, "loops_that_grow": 100, "dimensions": 10, "names": 20_000,
+    "strings": 4000, "constants_of_numbers": 4000, "constants_of_texts": 4000, "string_initializers": 400,
+    "initializers": 400, "inputs": 400, "metadata": 400, "annotations": 400, "imports": 1000, "attributes": 600,
+    "inputs_of_a_node": 400, "outputs_of_a_node": 400, "captured": 400, "states": 400, "items": 1000,
+}
+CONSTRUCTS = [name for name, made in vars(scaling_cases).items()
+              if callable(made) and getattr(made, "__module__", "") == "scaling_cases"
+              and made.__code__.co_varnames[:made.__code__.co_argcount] == ("size",)]
+# Whose cost grows faster, by construct and command, with the reason and what is allowed.
+FASTER = {}
+# Instructions and bytes below which growth is of no account.
+FEW_INSTRUCTIONS, FEW_BYTES = 1_000_000, 200_000
+
+
+def counted(program: pathlib.Path, paths, folder):
+    """By path and command: instructions, and bytes at the peak."""
+    command = ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=sardonyx_measured",
+               "--dump-after=sardonyx_measured", f"--callgrind-out-file={folder}/out", program, *paths]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "SARDONYX_CPU": "avx2"})
+    assert done.returncode == 0, done.stderr[-2000:]
+    counts = {}
+    for index, line in enumerate(filter(None, done.stdout.splitlines()), 1):
+        path, name, held = line.split("\t")
+        text = (folder / f"out.{index}").read_text()
+        counts[path, name] = int(re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE)[1]), int(held)
+    return counts
+
+
+@pytest.mark.parametrize("name", CONSTRUCTS)
+def test_twice_as_many_cost_twice(sardonyx, tmp_path, name):
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not installed")
+    program = pathlib.Path(sardonyx.path).parent / "scaling_commands"
+    size = SIZES.get(name, USUAL)
+    # The first makes what the library makes once; of the second only what is there for any model is left.
+    paths = [str(tmp_path / f"{i}.onnx") for i in range(4)]
+    for path, count in zip(paths, (2, 2, size, 2 * size)):
+        onnx.save(getattr(scaling_cases, name)(count), path)
+    counts = counted(program, paths, tmp_path)
+    wrong = []
+    for command in dict.fromkeys(command for _, command in counts):
+        few, once, twice = (counts[path, command] for path in paths[1:])
+        most = FASTER.get((name, command), MOST)
+        for what, none, one, two, least in zip(("instructions", "bytes"), few, once, twice, (FEW_INSTRUCTIONS, FEW_BYTES)):
+            if two - none > least and two - none > most * (one - none):
+                wrong.append(f"{command}: {none:,}, {one:,}, {two:,} {what}, {(two - none) / max(one - none, 1):.2f} times")
+    assert wrong == []

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/counted.h"
+
 namespace sardonyx::kernels {
 
 struct Box {
@@ -25,7 +27,7 @@ class KeptBoxes {
 
  private:
   int64_t count_ = 0;
-  std::vector<float>
+  CountedVector<float>
       values_;  // [groups, fields, group]: y0, x0, y1, x1, area; places not taken are 0
 };
 

@@ -24,12 +24,12 @@ struct Candidate {
 
 }  // namespace
 
-std::vector<int64_t> non_max_suppression(const SuppressionOptions& options, int64_t batches,
-                                         int64_t classes, int64_t spatial, const float* boxes,
-                                         const float* scores) {
-  std::vector<int64_t> chosen;
+CountedVector<int64_t> non_max_suppression(const SuppressionOptions& options, int64_t batches,
+                                           int64_t classes, int64_t spatial, const float* boxes,
+                                           const float* scores) {
+  CountedVector<int64_t> chosen;
   if (options.max_per_class <= 0) return chosen;
-  std::vector<Candidate> candidates;
+  CountedVector<Candidate> candidates;
   KeptBoxes kept;
   for (int64_t pair = 0; pair < batches * classes; ++pair) {
     const int64_t batch = pair / classes;

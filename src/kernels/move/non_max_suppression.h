@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/counted.h"
+
 namespace sardonyx::kernels {
 
 struct SuppressionOptions {
@@ -16,8 +18,8 @@ struct SuppressionOptions {
 
 // boxes [batches, spatial, 4], scores [batches, classes, spatial]. Gives triples (batch, class,
 // box), in order of batch, class, falling score; equal scores by lower box.
-std::vector<int64_t> non_max_suppression(const SuppressionOptions& options, int64_t batches,
-                                         int64_t classes, int64_t spatial, const float* boxes,
-                                         const float* scores);
+CountedVector<int64_t> non_max_suppression(const SuppressionOptions& options, int64_t batches,
+                                           int64_t classes, int64_t spatial, const float* boxes,
+                                           const float* scores);
 
 }  // namespace sardonyx::kernels

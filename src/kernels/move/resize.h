@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/thread_pool.h"
 #include "kernels/move/resize_lines.h"
 #include "sardonyx/element_type.h"
@@ -59,9 +60,9 @@ class Resize {
   struct Table {  // out positions, each a weighted sum of `taps` inputs
     int64_t in = 1, out = 1, taps = 1;
     bool identity = true;
-    std::vector<int32_t> index;    // [out, taps], inside [0, in)
-    std::vector<double> weight;    // [out, taps]; empty for nearest
-    std::vector<uint8_t> outside;  // [out]; empty where nothing is extrapolated
+    CountedVector<int32_t> index;    // [out, taps], inside [0, in)
+    CountedVector<double> weight;    // [out, taps]; empty for nearest
+    CountedVector<uint8_t> outside;  // [out]; empty where nothing is extrapolated
   };
   // How often each element follows itself, 2 to 4 times; else 0.
   static int64_t repeats(const Table& table);

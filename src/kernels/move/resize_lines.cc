@@ -231,8 +231,8 @@ HWY_EXPORT(SumAcross);
 HWY_EXPORT(PickPixels);
 HWY_EXPORT(SumPixels);
 
-LineSums::LineSums(const std::vector<int32_t>& indices, const std::vector<double>& weights,
-                   int64_t out, int64_t taps)
+LineSums::LineSums(std::span<const int32_t> indices, std::span<const double> weights, int64_t out,
+                   int64_t taps)
     : out(out), taps(taps), stride((out + lanes - 1) / lanes * lanes) {
   index.resize(static_cast<size_t>(taps * stride));
   weight.resize(static_cast<size_t>(taps * stride));

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "base/counted.h"
+
 namespace sardonyx::kernels {
 
 // The longest line that is resized at once, and the floats that must be behind any.
@@ -16,7 +18,7 @@ constexpr int64_t resize_line_floats = 8192, resize_line_room = 64;
 class LineSums {
  public:
   // `index` and `weight` are [out, taps].
-  LineSums(const std::vector<int32_t>& index, const std::vector<double>& weight, int64_t out,
+  LineSums(std::span<const int32_t> index, std::span<const double> weight, int64_t out,
            int64_t taps);
 
   // Reads resize_line_room floats behind the largest index, whatever they are.
@@ -26,10 +28,10 @@ class LineSums {
   int64_t out, taps, stride;  // stride: from one tap to the next, a multiple of `lanes`
 
   // [taps, stride]; behind the last output is the same with weights of zero.
-  std::vector<int32_t> index;
-  std::vector<float> weight;
+  CountedVector<int32_t> index;
+  CountedVector<float> weight;
   // Of the indices of every half a block.
-  std::vector<int32_t> lowest, highest;
+  CountedVector<int32_t> lowest, highest;
 };
 
 // y[i] = Σ weight[t] * x[index[t] * step + i], i < n. What has no weight is not read.

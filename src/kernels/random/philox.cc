@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/memory_account.h"
 #include "kernels/convert/cast.h"
 #include "kernels/random/draw.h"
 
@@ -160,6 +161,8 @@ void bernoulli(ElementType type, const Philox& random, const void* p, uint8_t* y
 void multinomial(ElementType type, const Philox& random, const void* logits, int64_t rows,
                  int64_t classes, int64_t samples, int64_t* y, ThreadPool& pool) {
   check_type(type);
+  const MemoryCharge sums_of_threads(std::min<int64_t>(rows, pool.threads()) * classes *
+                                     static_cast<int64_t>(sizeof(double)));
   pool.parallel_for(rows, 1, [&](int64_t row_begin, int64_t row_end, int) {
     std::vector<double> sums(static_cast<size_t>(classes));
     for (int64_t row = row_begin; row < row_end; ++row) {

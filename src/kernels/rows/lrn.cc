@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/memory_account.h"
 #include "kernels/rows/grain.h"
 #include "kernels/rows/lrn_tile.h"
 #include "kernels/rows/normalize.h"
@@ -121,6 +122,8 @@ void lrn_float_last(const float* x, float* y, int64_t pixels, int64_t channels, 
                     float alpha, float beta, float bias, ThreadPool& pool) {
   const int64_t below = std::min((size - 1) / 2, channels);
   const int64_t above = std::min(size - 1 - (size - 1) / 2, channels);
+  const MemoryCharge padded_rows(std::min<int64_t>(pixels, pool.threads()) *
+                                 (below + channels + above) * static_cast<int64_t>(sizeof(float)));
   const LrnTile tile{1, below, above, alpha / static_cast<float>(size), beta, bias};
   for_rows_of(pixels, 4 * channels, pool, [&](int64_t begin, int64_t end) {
     std::vector<float> padded(static_cast<size_t>(below + channels + above));

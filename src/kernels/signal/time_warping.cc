@@ -10,14 +10,14 @@ enum Move : uint8_t { both, down, right };
 
 }  // namespace
 
-std::vector<std::pair<int32_t, int32_t>> time_warping_path(const float* costs, int64_t m,
-                                                           int64_t n) {
+CountedVector<std::pair<int32_t, int32_t>> time_warping_path(const float* costs, int64_t m,
+                                                             int64_t n) {
   constexpr float infinite = std::numeric_limits<float>::infinity();
   // Sums of a row, each with an element before the first column.
   const auto width = static_cast<size_t>(n) + 1;
-  std::vector<float> above(width, infinite), sums(width, infinite);
+  CountedVector<float> above(width, infinite), sums(width, infinite);
   above[0] = 0;
-  std::vector<uint8_t> moves(static_cast<size_t>(m) * static_cast<size_t>(n));
+  CountedVector<uint8_t> moves(static_cast<size_t>(m) * static_cast<size_t>(n));
   for (int64_t i = 0; i < m; ++i) {
     sums[0] = infinite;
     for (size_t j = 1; j < width; ++j) {
@@ -31,7 +31,7 @@ std::vector<std::pair<int32_t, int32_t>> time_warping_path(const float* costs, i
     }
     std::swap(above, sums);
   }
-  std::vector<std::pair<int32_t, int32_t>> path;
+  CountedVector<std::pair<int32_t, int32_t>> path;
   for (int64_t i = m - 1, j = n - 1; i >= 0 && j >= 0;) {
     path.emplace_back(static_cast<int32_t>(i), static_cast<int32_t>(j));
     const uint8_t move = moves[static_cast<size_t>(i * n + j)];

@@ -38,6 +38,9 @@ std::unique_ptr<Step> prepare_zip(PrepareContext& ctx) {
                                     : Tensor::of<int64_t>(labels.integers, {n});
   return make_allocating_step("ml.zip_map", [keys, n](RunContext& run) {
     const auto [rows, features] = ml::rows_of(run.in_shape(0));
+    constexpr int64_t map_memory = 256, value_memory = 96;  // of a map, and of each value in it
+    run.environment().charge(rows * (map_memory + n * value_memory) +
+                             static_cast<int64_t>(run.in_size(0) * sizeof(float)));
     // The maps look into one copy of the input, which lives as long as the last of them.
     const Tensor copy = Tensor::of(std::span(run.in<float>(0), run.in_size(0)), {rows, features});
     const float* value = copy.elements<float>().data();
