@@ -22,7 +22,14 @@
 #include "session/saving.h"
 #include "session/show.h"
 
-extern "C" __attribute__((noinline)) void sardonyx_measured(const std::function<void()>& work) {
+#if defined(__clang__)
+#define SARDONYX_AS_IT_IS noinline
+#else
+#define SARDONYX_AS_IT_IS noipa  // no clone of it with another name
+#endif
+
+extern "C" __attribute__((SARDONYX_AS_IT_IS)) void sardonyx_measured(
+    const std::function<void()>& work) {
   try {
     work();
   } catch (const std::exception&) {  // models may be wrong: refusing them costs as well
