@@ -80,7 +80,7 @@ constexpr Command commands[] = {
     {"show", show},
     {"convert", convert_up},
     {"run", [](const std::string& path) { run(path, false); }},
-    {"run --plain", [](const std::string& path) { run(path, true); }},
+    {"run --reference", [](const std::string& path) { run(path, true); }},
 };
 
 void measure(const std::string& path) {
