@@ -65,6 +65,7 @@ ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions
                 [&](const ir::SparseTensorProto& t) { return overridden.contains(t.values.name); });
   ir::Graph lowered =
       lower::lower(copy, {.assume_inference = options.assume_inference, .custom = &model.custom});
+  const MemoryCharge beside_the_copy(wire::memory_of(lowered));
   if (!options.all_outputs) return lowered;
   std::unordered_set<std::string> outputs;
   for (const ir::ValueInfo& output : lowered.outputs) outputs.insert(output.name);
