@@ -254,6 +254,8 @@ typedef struct sardonyx_load_options {
   /* Told of each warning, from within calls that load, prepare and run, on their threads. */
   void (*warn)(const sardonyx_warning* warning, void* user);
   void* user;
+  int64_t
+      memory_limit; /* most bytes that reading may take, and the model may hold; 0: any number */
 } sardonyx_load_options;
 
 /* Maps and reads a file: binary, JSON, text format or textual syntax, by its ending. */
@@ -354,6 +356,7 @@ typedef struct sardonyx_infer_options {
   const char* const* size_names;
   const int64_t* sizes;
   size_t size_count;
+  int64_t memory_limit; /* most bytes that inferring may take; 0: any number */
 } sardonyx_infer_options;
 
 /* Infers types and shapes of all values of a model. */
@@ -397,6 +400,8 @@ typedef struct sardonyx_session_options {
   int prepack;          /* not 0: pack all weights now rather than in the first run */
   int all_outputs;      /* not 0: all values that the graph makes become outputs */
   uint64_t seed;        /* of random operators without a seed of their own */
+  int64_t
+      memory_limit; /* most bytes that preparing may take, and it and its model may hold; 0: any */
 } sardonyx_session_options;
 
 /* Prepares a model for running. */

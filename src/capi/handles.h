@@ -84,6 +84,9 @@ void fill(Struct* to, Struct from) {
   std::memcpy(static_cast<void*>(to), &from, from.size);
 }
 
+// A limit of bytes; Error (bad_input) where it is negative.
+int64_t limit_of(int64_t bytes);
+
 // A list of texts of the caller's; `names` may be null where there are none.
 std::vector<std::string> texts(const char* const* names, size_t count, const char* argument);
 

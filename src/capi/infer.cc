@@ -36,6 +36,7 @@ InferOptions infer_options(const sardonyx_infer_options* given) {
   const sardonyx_infer_options known = known_part(given);
   InferOptions options;
   options.strict = known.strict != 0;
+  options.memory_limit = limit_of(known.memory_limit);
   const auto names = texts(known.size_names, known.size_count, "size_names");
   if (known.size_count > 0) required(known.sizes, "sizes");
   for (size_t i = 0; i < names.size(); ++i) options.sizes[names[i]] = known.sizes[i];

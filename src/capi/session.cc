@@ -44,6 +44,7 @@ SessionOptions session_options(const sardonyx_session_options* given) {
   options.pack_early = known.prepack != 0;
   options.all_outputs = known.all_outputs != 0;
   options.seed = known.seed;
+  options.memory_limit = limit_of(known.memory_limit);
   return options;
 }
 
@@ -61,15 +62,15 @@ RunOptions run_options(const sardonyx_run_options* given) {
   const sardonyx_run_options known = known_part(given);
   RunOptions options;
   if (known.cancel != nullptr) options.cancel = &known.cancel->wanted;
-  if (known.deadline_ns < 0 || known.memory_limit < 0)
-    fail(ErrorCode::bad_input, "a deadline or a memory limit is negative");
+  if (known.deadline_ns < 0)
+    fail(ErrorCode::bad_input, "a deadline of {} ns is negative", known.deadline_ns);
   if (known.deadline_ns > 0) {
     // Far enough not to pass the end of the clock.
     constexpr int64_t most = int64_t{1} << 61;
     options.deadline = std::chrono::steady_clock::now() +
                        std::chrono::nanoseconds(std::min(known.deadline_ns, most));
   }
-  if (known.memory_limit > 0) options.memory_limit = known.memory_limit;
+  if (limit_of(known.memory_limit) > 0) options.memory_limit = known.memory_limit;
   return options;
 }
 

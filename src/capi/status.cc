@@ -40,6 +40,11 @@ sardonyx_status* status_of_exception() noexcept {
   }
 }
 
+int64_t limit_of(int64_t bytes) {
+  if (bytes < 0) fail(ErrorCode::bad_input, "a memory limit of {} bytes is negative", bytes);
+  return bytes;
+}
+
 std::vector<std::string> texts(const char* const* names, size_t count, const char* argument) {
   std::vector<std::string> list;
   if (count > 0) required(names, argument);

@@ -479,6 +479,17 @@ static void models(const char* digits) {
   FAILS(sardonyx_model_load(digits, &options, &model), SARDONYX_UNREADABLE, "/nowhere.so");
   options.libraries = NULL;
   NULL_ARGUMENT(sardonyx_model_load(digits, &options, &model), "libraries");
+  options.library_count = 0;
+  options.strict = 0;
+  options.memory_limit = 100;
+  FAILS(sardonyx_model_load(digits, &options, &model), SARDONYX_OUT_OF_MEMORY, "100");
+  options.memory_limit = -100;
+  FAILS(sardonyx_model_load(digits, &options, &model), SARDONYX_BAD_INPUT, "negative");
+  session_options.threads = 1;
+  session_options.prepack = 0;
+  session_options.memory_limit = 2000;
+  FAILS(sardonyx_session_load(digits, NULL, &session_options, &session), SARDONYX_OUT_OF_MEMORY,
+        "2000");
 }
 
 static void checking(const char* digits) {
