@@ -46,7 +46,7 @@ int64_t memory_of(const Known& known) {
 
 Known& Scope::set(const HashedName& name, Known&& known) {
   constexpr size_t least = 4, most = 1024;
-  memory_.add(memory_of(known) + static_cast<int64_t>(name.text.size()));
+  if (current_account()) memory_.add(memory_of(known) + static_cast<int64_t>(name.text.size()));
   if (Value* const* found = values_.find(name)) return (*found)->known = std::move(known);
   if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity())
     reserve(std::clamp(values_.size(), least, most));
