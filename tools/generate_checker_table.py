@@ -31,7 +31,7 @@ WAYS = {
     "same": "another rule",
     "full": "`check --full`",
     "data": "`check --data`",
-    "opset": "`opset`, `--opset`",
+    "opset": "`opset`, `--operator-set`",
     "loader": "reading",
     "parser": "the text parser",
     "writer": "writing",
