@@ -12,8 +12,8 @@
 // took longest is left beside it, with `.slowest` after its name. SIGINT and SIGTERM end a run
 // early, with its figures.
 //
-// All of it happens on a thread with a stack of --stack KiB (2048 without it; sanitizers make
-// frames up to four times as large as those that 512 KiB are promised to be enough for): a
+// All of it happens on a thread with a stack of --stack KiB (3072 without it; sanitizers make
+// frames up to five times as large as those that 512 KiB are promised to be enough for): a
 // recursion without a bound ends there.
 //
 // Without seeds every other input is made of random bytes: for targets that draw what they test
@@ -307,7 +307,7 @@ extern "C" __attribute__((visibility("default"))) void __sanitizer_cov_trace_pc(
 int main(int argc, char** argv) {
   int seconds = 0;
   uint64_t seed = 1;
-  size_t stack = 2048;
+  size_t stack = 3072;
   std::string current;
   std::filesystem::path corpus;
   std::vector<Input> inputs;
