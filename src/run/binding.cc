@@ -275,8 +275,8 @@ int64_t Context::place(const Segment& segment, std::span<const int64_t> counts,
 // allow; nullopt where something has none.
 std::optional<int64_t> Context::most_bytes(const Segment& segment) const {
   // It looks at all sizes and values of the plan, for each of its segments.
-  constexpr size_t most_looks = size_t{1} << 18;
-  if ((sizes_.size() + slots_.size()) * plan_.segments().size() > most_looks) return std::nullopt;
+  constexpr size_t max_looks = size_t{1} << 18;
+  if ((sizes_.size() + slots_.size()) * plan_.segments().size() > max_looks) return std::nullopt;
   std::vector<int64_t> sizes = sizes_;
   for (int id = 0; id < plan_.symbols().size(); ++id) {
     const ir::Symbol& symbol = plan_.symbols()[id];

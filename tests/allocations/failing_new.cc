@@ -10,7 +10,7 @@
 namespace failing_new {
 
 std::atomic<long> left{-1};
-std::atomic<long> in_use{0}, most_in_use{0};
+std::atomic<long> in_use{0}, max_in_use{0};
 
 }  // namespace failing_new
 
@@ -18,7 +18,7 @@ namespace {
 
 using failing_new::in_use;
 using failing_new::left;
-using failing_new::most_in_use;
+using failing_new::max_in_use;
 
 bool must_fail() { return left.load() >= 0 && left.fetch_sub(1) == 0; }
 
@@ -30,8 +30,8 @@ void* allocate(std::size_t size, std::size_t alignment) {
           : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (memory == nullptr) return nullptr;
   const long now = in_use += static_cast<long>(malloc_usable_size(memory));
-  long most = most_in_use.load();
-  while (most < now && !most_in_use.compare_exchange_weak(most, now)) {
+  long most = max_in_use.load();
+  while (most < now && !max_in_use.compare_exchange_weak(most, now)) {
   }
   return memory;
 }

@@ -9,6 +9,6 @@ namespace failing_new {
 // So many allocations succeed before one fails; below 0: all do.
 extern std::atomic<long> left;
 // Bytes of all allocations that stand, and the most there were since somebody set it.
-extern std::atomic<long> in_use, most_in_use;
+extern std::atomic<long> in_use, max_in_use;
 
 }  // namespace failing_new

@@ -124,7 +124,7 @@ struct Outcome {
 template <class Work>
 Outcome outcome_of(const Work& work) {
   const long before = failing_new::in_use;
-  failing_new::most_in_use = before;
+  failing_new::max_in_use = before;
   Outcome outcome;
   try {
     work();
@@ -132,7 +132,7 @@ Outcome outcome_of(const Work& work) {
     EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
     outcome.refusal = error.what();
   }
-  outcome.most = failing_new::most_in_use - before;
+  outcome.most = failing_new::max_in_use - before;
   return outcome;
 }
 

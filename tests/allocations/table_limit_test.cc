@@ -232,7 +232,7 @@ TEST_P(Tables, CountBeforeTheyAreMade) {
     // What is small either way is seen by the larger limit, what is refused early by the smaller.
     for (const int64_t limit : {1 << 20, 4 << 20, 12 << 20}) {
       const long before = failing_new::in_use;
-      failing_new::most_in_use = before;
+      failing_new::max_in_use = before;
       std::string refusal;
       RunOptions run;
       run.memory_limit = limit;
@@ -244,7 +244,7 @@ TEST_P(Tables, CountBeforeTheyAreMade) {
         EXPECT_NE(refusal.find("RunOptions::memory_limit"), std::string::npos) << refusal;
         EXPECT_NE(refusal.find(" making '"), std::string::npos) << refusal;
       }
-      const long most = failing_new::most_in_use - before;
+      const long most = failing_new::max_in_use - before;
       EXPECT_LE(most, limit + limit / 4 + (1 << 20)) << (plain ? "plain, " : "") << refusal;
       if (std::getenv("SHOW_LIMITS") != nullptr)
         fmt::print("{:24} {:5} {:9} {:9} {}\n", given.name, plain, limit, most,

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 21
@@ -130,3 +131,17 @@ def agree(engine: Engine, case: Case, reference=None, **how) -> list[np.ndarray]
     ours = engine.run(case.typed(expected), case.feeds)
     compare(ours, expected, **how)
     return expected
+
+
+def plainly(sardonyx, case, like, folder) -> list[np.ndarray]:
+    """What the evaluation of node after node gives for a case whose outputs are like these."""
+    path = folder / "case.onnx"
+    path.write_bytes(case.typed(like).SerializeToString())
+    return sardonyx.outputs(path, case.feeds, folder, "--reference")
+
+
+def refusal(engine, case, like) -> str:
+    """The message with which a case is refused."""
+    with pytest.raises(RuntimeError) as caught:
+        engine.run(case.typed(like), case.feeds)
+    return str(caught.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contrib_support import Case, agree, compare, drawing
+from contrib_support import Case, agree, compare, drawing, plainly, refusal
 from onnx import TensorProto
 
 RANDOM = np.random.default_rng(83)
@@ -67,19 +67,6 @@ def with_scores(case, dtype=F32):
     """ONNX Runtime infers no type for the scores: it is declared."""
     case.model.graph.output[3].type.tensor_type.elem_type = ELEMENT[np.dtype(dtype)]
     return case
-
-
-def plainly(sardonyx, case, like, folder):
-    """What the evaluation of node after node gives."""
-    path = folder / "case.onnx"
-    path.write_bytes(case.typed(like).SerializeToString())
-    return sardonyx.outputs(path, case.feeds, folder, "--reference")
-
-
-def refusal(engine, case, like):
-    with pytest.raises(RuntimeError) as caught:
-        engine.run(case.typed(like), case.feeds)
-    return str(caught.value)
 
 
 # --- MultiHeadAttention ---

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contrib_support import Case, agree, compare, drawing
+from contrib_support import Case, agree, compare, drawing, refusal
 
 RANDOM = np.random.default_rng(67)
 numbers, integers = drawing(RANDOM)
@@ -13,12 +13,6 @@ TYPES = [np.int32, np.int64]
 
 def i32(*values):
     return np.array(values, np.int32)
-
-
-def refusal(engine, case, like):
-    with pytest.raises(RuntimeError) as caught:
-        engine.run(case.typed(like), case.feeds)
-    return str(caught.value)
 
 
 def tables(dtype, sizes, heads):

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contrib_support import Case, agree, compare, drawing
+from contrib_support import Case, agree, compare, drawing, plainly, refusal
 
 RANDOM = np.random.default_rng(97)
 F32, F16 = np.float32, np.float16
 numbers, integers = drawing(RANDOM)
-
-
-def plainly(sardonyx, case, like, folder):
-    path = folder / "case.onnx"
-    path.write_bytes(case.typed(like).SerializeToString())
-    return sardonyx.outputs(path, case.feeds, folder, "--reference")
-
-
-def refusal(engine, case, like):
-    with pytest.raises(RuntimeError) as caught:
-        engine.run(case.typed(like), case.feeds)
-    return str(caught.value)
 
 
 def softmax(x):

@@ -7,7 +7,7 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from contrib_support import Case, agree, compare, drawing
+from contrib_support import Case, agree, compare, drawing, plainly, refusal
 
 RANDOM = np.random.default_rng(47)
 F32, F16, F8 = np.float32, np.float16, ml_dtypes.float8_e4m3fn
@@ -26,18 +26,6 @@ def softmax(x):
 def heads_first(x, heads):
     batch, length, hidden = x.shape
     return x.reshape(batch, length, heads, hidden // heads).transpose(0, 2, 1, 3)
-
-
-def refusal(engine, case, like):
-    with pytest.raises(RuntimeError) as caught:
-        engine.run(case.typed(like), case.feeds)
-    return str(caught.value)
-
-
-def plainly(sardonyx, case, like, folder):
-    path = folder / "case.onnx"
-    path.write_bytes(case.typed(like).SerializeToString())
-    return sardonyx.outputs(path, case.feeds, folder, "--reference")
 
 
 # --- 4 bits ---

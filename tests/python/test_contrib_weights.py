@@ -8,18 +8,12 @@ import numpy as np
 import onnx
 import pytest
 from conftest import BAD_INPUT, RUN_FAILED
-from contrib_support import Case, agree, drawing
+from contrib_support import Case, agree, drawing, refusal
 from onnx import TensorProto, helper, numpy_helper
 
 RANDOM = np.random.default_rng(53)
 F32, F16, F8 = np.float32, np.float16, ml_dtypes.float8_e4m3fn
 numbers, integers = drawing(RANDOM)
-
-
-def refusal(engine, case, like):
-    with pytest.raises(RuntimeError) as caught:
-        engine.run(case.typed(like), case.feeds)
-    return str(caught.value)
 
 
 # --- MatMulNBits with what stands around it ---

@@ -86,9 +86,9 @@ constexpr Command commands[] = {
 void measure(const std::string& path) {
   for (const auto& [name, work] : commands) {
     const long before = failing_new::in_use;
-    failing_new::most_in_use = before;
+    failing_new::max_in_use = before;
     sardonyx_measured([&, work = work] { work(path); });
-    fmt::print("{}\t{}\t{}\n", path, name, failing_new::most_in_use - before);
+    fmt::print("{}\t{}\t{}\n", path, name, failing_new::max_in_use - before);
   }
 }
 
