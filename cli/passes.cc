@@ -74,15 +74,7 @@ int PassReport::print(const LoadingOptions& loading, bool as_json) const {
     if (run.name == print_after)
       graphs += fmt::format("# {}, after {}\n{}\n", printable(run.graph), run.name, text());
   };
-  const auto names = optimizer_passes();
-  for (const std::string& name : {stop_after, print_after}) {
-    const auto is = [&](const PassDescription& pass) { return pass.name == name; };
-    if (name.empty() || std::ranges::any_of(names, is)) continue;
-    std::string all;
-    for (const PassDescription& pass : names)
-      all += fmt::format("\n    {:<30} {}", pass.name, pass.summary);
-    throw Error(ErrorCode::bad_input, fmt::format("there is no pass '{}'; there are{}", name, all));
-  }
+  if (!print_after.empty()) require_pass(print_after);
   SessionOptions options;
   options.threads = loading.threads;
   options.exact = loading.exact;

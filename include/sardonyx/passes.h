@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct PassDescription {
 
 // All passes, each once, in the order in which they first run.
 std::vector<PassDescription> optimizer_passes();
+// Throws Error (bad_input), which names all passes, where there is none of this name.
+void require_pass(std::string_view name);
 
 // A pass that has run over one graph of a model.
 struct PassRun {

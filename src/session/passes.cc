@@ -59,19 +59,18 @@ std::vector<PassDescription> optimizer_passes() {
   return list;
 }
 
+void require_pass(std::string_view name) {
+  std::string names;
+  for (const PassDescription& pass : optimizer_passes()) {
+    if (pass.name == name) return;
+    names += (names.empty() ? "" : ", ") + pass.name;
+  }
+  fail(ErrorCode::bad_input, "there is no pass '{}'; there are {}", name, names);
+}
+
 std::string optimized_text(const Model& model, const SessionOptions& options,
                            const PassOptions& pass_options) {
-  if (!pass_options.stop_after.empty()) {
-    std::string names;
-    for (const PassDescription& pass : optimizer_passes()) {
-      if (pass.name == pass_options.stop_after) names.clear();
-      if (pass.name == pass_options.stop_after) break;
-      names += (names.empty() ? "" : ", ") + pass.name;
-    }
-    if (!names.empty())
-      fail(ErrorCode::bad_input, "there is no pass '{}'; there are {}", pass_options.stop_after,
-           names);
-  }
+  if (!pass_options.stop_after.empty()) require_pass(pass_options.stop_after);
   refuse_broken(model.implementation());
   ir::Graph graph = lowered_graph(model.implementation(), options, {});
   ThreadPool pool(options.threads);
