@@ -61,8 +61,8 @@ def build_all(names: list[str], folder: pathlib.Path) -> dict[str, dict]:
     """Those named, and those that ONNX Runtime runs in their place."""
     folder.mkdir(parents=True, exist_ok=True)
     stamp = sources_stamp()
-    rivals = [zoo.ENTRIES[name].rival for name in names if name in zoo.ENTRIES]
-    return {name: build(name, folder, stamp) for name in dict.fromkeys([*names, *filter(None, rivals)])}
+    baselines = [zoo.ENTRIES[name].baseline for name in names if name in zoo.ENTRIES]
+    return {name: build(name, folder, stamp) for name in dict.fromkeys([*names, *filter(None, baselines)])}
 
 
 def main() -> None:

@@ -128,7 +128,7 @@ def family_line(row: dict, entry) -> str:
     if "error" in row:
         return f"| {entry.family} | {row['model']} | {size} | fails: {row['error']} | | | | |"
     status = "agrees" if row["same_outputs"] else "**differs**"
-    status += f" (with its float32 twin {row['rival']})" if row["rival"] else ""
+    status += f" (with its float32 counterpart {row['baseline']})" if row["baseline"] else ""
     return (f"| {entry.family} | {row['model']} | {size} | {status} | {row['max_diff_over_rms']:.1e} | "
             f"{row['sardonyx_ms']:.3g} | {row['onnxruntime_ms']:.3g} | {row['ratio']:.2f} |")
 

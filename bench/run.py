@@ -81,10 +81,10 @@ def compare(engines: dict[str, Engine], folder: pathlib.Path, count: int, entry:
     for name, engine in engines.items():
         engine.ask("outputs", folder / name)
     ours, theirs = (values.read(folder / name, count) for name in ("sardonyx", "onnxruntime"))
-    twins, loose = (bool(entry.rival), entry.loose) if entry else (False, 0.0)
+    counterparts, loose = (bool(entry.baseline), entry.loose) if entry else (False, 0.0)
     tolerance = entry.tolerance if entry else values.TOLERANCE
     pairs = [pair for pair in zip(ours, theirs) if not loose or values.share_apart(*pair, tolerance) > loose]
-    return max((values.difference(*pair, twins) for pair in pairs), default=0.0)
+    return max((values.difference(*pair, counterparts) for pair in pairs), default=0.0)
 
 
 def same_outputs(row: dict, entry: zoo.Entry | None) -> bool:
@@ -126,15 +126,15 @@ def warm(file: pathlib.Path) -> None:
 
 def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.Namespace) -> dict:
     entry = zoo.ENTRIES.get(name)
-    rival = entry.rival if entry else ""
+    baseline = entry.baseline if entry else ""
     models = {"sardonyx": options.models_folder / f"{name}.onnx",
-              "onnxruntime": options.models_folder / f"{rival or name}.onnx"}
+              "onnxruntime": options.models_folder / f"{baseline or name}.onnx"}
     for model in set(models.values()):
         for file in (model, model.with_suffix(".data")):
             if file.exists():
                 warm(file)
     row = {"model": name, "threads": threads, "gflop": known["gflop"], "weights_mb": known["weights_mb"],
-           "nodes": known["nodes"], "opset": known["opset"], "rival": rival}
+           "nodes": known["nodes"], "opset": known["opset"], "baseline": baseline}
     children = commands(options.program)
     creation = {}
     try:

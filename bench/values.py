@@ -60,15 +60,15 @@ def share_apart(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> float
     return float(np.mean(np.abs(ours - theirs) > tolerance * rms(theirs))) if theirs.size else 0.0
 
 
-def difference(ours: np.ndarray, theirs: np.ndarray, twins: bool = False) -> float:
-    """The largest difference as a share of the RMS; infinite where type, shape or an integer differs. Of `twins` the
+def difference(ours: np.ndarray, theirs: np.ndarray, counterparts: bool = False) -> float:
+    """The largest difference as a share of the RMS; infinite where type, shape or an integer differs. Of `counterparts` the
     float types may differ."""
     if ours.shape != theirs.shape:
         return float("inf")
     if not (is_float(theirs) and is_float(ours)):
         same = ours.dtype == theirs.dtype or {ours.dtype.kind, theirs.dtype.kind} == {"U"}
         return 0.0 if same and np.array_equal(ours, theirs) else float("inf")
-    if ours.dtype != theirs.dtype and not twins:
+    if ours.dtype != theirs.dtype and not counterparts:
         return float("inf")
     if not theirs.size:
         return 0.0

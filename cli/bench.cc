@@ -23,7 +23,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr double wanted_ms = 1000;  // of runs, where --repeat does not say
-constexpr int most_runs = 100000;
+constexpr int max_runs = 100000;
 
 struct BenchCommand {
   LoadingOptions loading;
@@ -72,7 +72,7 @@ BenchCommand::Times BenchCommand::time_runs(const Session& session,
   std::vector<double> times;
   while (repeat > 0
              ? times.size() < static_cast<size_t>(repeat)
-             : times.size() < 5 || (now_ms() - begin < wanted_ms && times.size() < most_runs)) {
+             : times.size() < 5 || (now_ms() - begin < wanted_ms && times.size() < max_runs)) {
     const double start = now_ms();
     outputs = session.run(given);
     times.push_back(now_ms() - start);

@@ -214,7 +214,7 @@ void steps_text(const std::vector<StepDescription>& steps, size_t indent, std::s
     const StepDescription& step = steps[i];
     text += fmt::format("{:>{}}{:>5}  {:<{}}  {}\n", "", indent, i, step.kernel, width,
                         printable(step.node));
-    const std::string origin = origin_text(step.origin, step.sources, most_sources_shown);
+    const std::string origin = origin_text(step.origin, step.sources, max_sources_shown);
     if (!origin.empty()) text += fmt::format("{:>{}}{}\n", "", under, printable(origin));
     for (const std::string& refusal : step.refused)
       text += fmt::format("{:>{}}not {}\n", "", under, printable(refusal));
@@ -238,19 +238,19 @@ int ExplainCommand::run() {
   inputs.parse();
   loading.seed = inputs.seed();
   const Loaded loaded = load(loading);
-  const auto [assumed, steps] = plan_of(loaded);
+  const auto [guards, steps] = plan_of(loaded);
   if (as_json) {
     json report = {{"model", loading.model},
                    {"load_ms", loaded.milliseconds},
                    {"packed_bytes", loaded.session.packed_bytes()},
-                   {"assumed", assumed},
+                   {"guards", guards},
                    {"steps", json::array()}};
     report["steps"] = steps_json(steps);
     emit_json(report);
     return ok;
   }
   std::string text;
-  for (const std::string& one : assumed)
+  for (const std::string& one : guards)
     text += fmt::format("planned for runs in which {}\n", printable(one));
   steps_text(steps, 0, text);
   text += fmt::format("{} steps, {} of packed weights, prepared in {}\n", steps.size(),

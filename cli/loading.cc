@@ -35,7 +35,7 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
       ->type_name("DIR");
   add_operator_sets(command, options.operator_sets);
   add_library_option(command, options.libraries);
-  add_renamed_flag(command, "--reference", "--plain", options.plain,
+  add_renamed_flag(command, "--reference", "--plain", options.reference,
                    "Node after node, without plan and fusion");
   command.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   command.add_flag(
@@ -43,7 +43,7 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
       "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
   command.add_flag("--strict-model", options.strict_model,
                    "Refuse a model that breaks a rule, also where it is clear what it means");
-  add_renamed_flag(command, "--prepack", "--pack-early", options.pack_early,
+  add_renamed_flag(command, "--prepack", "--pack-early", options.prepack,
                    "Pack all weights before the first run, which otherwise does it on its way");
 }
 
@@ -70,10 +70,10 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
                     threads.count(), wanted));
   SessionOptions session_options;
   session_options.shared_threads = threads;
-  session_options.plain = options.plain;
+  session_options.reference = options.reference;
   session_options.exact = options.exact;
   session_options.assume_inference = options.assume_inference;
-  session_options.pack_early = options.pack_early;
+  session_options.prepack = options.prepack;
   session_options.seed = options.seed;
   session_options.all_outputs = all_outputs;
   const double start = now_ms();

@@ -17,10 +17,10 @@ struct LoadingOptions {
   std::string trusted_folder;
   std::vector<std::string> operator_sets;
   std::vector<std::string> libraries;
-  bool plain = false;
+  bool reference = false;
   bool exact = false;
   bool assume_inference = false;
-  bool pack_early = false;
+  bool prepack = false;
   bool strict_model = false;
   uint64_t seed = 0;  // of random operators without one
 };

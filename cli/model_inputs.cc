@@ -68,16 +68,16 @@ void ModelInputs::add_options(CLI::App& command) {
       ->check(whole_number(0))
       ->type_name("N");
   command
-      .add_option("--scale", picture_.scale,
+      .add_option("--scale", image_.scale,
                   "Pictures: what pixels of 0 to 255 are multiplied with (1/255)")
       ->type_name("X");
   command
-      .add_option("--mean", picture_.mean,
+      .add_option("--mean", image_.mean,
                   "Pictures: subtracted after that, one number or one for each channel")
       ->type_name("X[,X,X]")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_option("--std", picture_.deviation, "Pictures: divided by at the end")
+  command.add_option("--std", image_.deviation, "Pictures: divided by at the end")
       ->type_name("X[,X,X]")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -109,9 +109,9 @@ void ModelInputs::parse() {
                    [](unsigned char c) { return std::toupper(c); });
     if (upper != "NCHW" && upper != "NHWC")
       throw UsageError(fmt::format("--image-layout {}: expected NCHW or NHWC", layout_));
-    picture_.channels_last = upper == "NHWC";
+    image_.nhwc = upper == "NHWC";
   }
-  for (const auto* numbers : {&picture_.mean, &picture_.deviation}) {
+  for (const auto* numbers : {&image_.mean, &image_.deviation}) {
     if (numbers->size() == 2 || numbers->size() > 3)
       throw UsageError("--mean and --std take one number or three");
   }
@@ -228,7 +228,7 @@ void ModelInputs::take_all(const Model& model, const std::vector<ValueDescriptio
       if (!exists(path)) continue;
       any = true;
       if (!taken(inputs[i].name))
-        values.emplace_back(inputs[i].name, read_value_file(path, model, inputs[i], picture_));
+        values.emplace_back(inputs[i].name, read_value_file(path, model, inputs[i], image_));
       break;
     }
   }
@@ -258,13 +258,13 @@ Value ModelInputs::made(const Named& input, const ValueDescription& wanted) {
 Value ModelInputs::read(const Named& input, const Model& model,
                         const ValueDescription& wanted) const {
   if (input.text.starts_with('@'))
-    return read_value_file(input.text.substr(1), model, wanted, picture_);
+    return read_value_file(input.text.substr(1), model, wanted, image_);
   const bool text =
       wanted.kind == Value::Kind::tensor && wanted.element_type == ElementType::string;
   const bool looks_like_file =
       is_value_file_name(input.text) || input.text.find('/') != std::string::npos;
   if (looks_like_file && (!text || exists(input.text)))
-    return read_value_file(input.text, model, wanted, picture_);
+    return read_value_file(input.text, model, wanted, image_);
   try {
     return value_from_text(input.text, wanted);
   } catch (const Error& error) {

@@ -66,7 +66,7 @@ class ModelInputs {
   std::string from_;
   bool random_inputs_ = false;
   uint64_t seed_ = 0;
-  PictureOptions picture_;
+  ImageOptions image_;
   std::string layout_;
 
   std::vector<Named> named_;

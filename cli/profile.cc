@@ -15,7 +15,7 @@ namespace sardonyx::cli {
 namespace {
 
 constexpr double wanted_ms = 1000;  // of runs, where --runs does not say
-constexpr int least_runs = 5, most_runs = 1000;
+constexpr int min_runs = 5, max_runs = 1000;
 
 struct ProfileCommand {
   LoadingOptions loading;
@@ -47,13 +47,13 @@ void ProfileCommand::time_runs(const Session& session, const std::vector<NamedVa
   const auto more = [&] {
     const int done = static_cast<int>(profile.runs().size());
     if (runs > 0) return done < runs;
-    return done < least_runs || (done < most_runs && now_ms() - begin < wanted_ms);
+    return done < min_runs || (done < max_runs && now_ms() - begin < wanted_ms);
   };
   while (more()) session.run(values, outputs, options);
 }
 
 int ProfileCommand::run() {
-  if (loading.plain)
+  if (loading.reference)
     throw UsageError("profile: plain evaluation has no steps; leave out --reference");
   inputs.parse();
   loading.seed = inputs.seed();
@@ -70,7 +70,7 @@ int ProfileCommand::run() {
   progress.set("writing the report");
   ProfileReport report = make_report(profile, std::move(limits));
   report.model = loading.model;
-  report.assumed = loaded.session.plan_for(given).assumed;
+  report.guards = loaded.session.plan_for(given).guards;
   report.load_ms = loaded.milliseconds;
   report.first_ms = first_ms;
   if (!html.empty()) write_text(html, report_html(report));

@@ -14,7 +14,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr size_t most_bars = 6000;  // of the timeline; the shortest are left out beyond it
+constexpr size_t max_bars = 6000;  // of the timeline; the shortest are left out beyond it
 constexpr double timeline_width = 1200, lane_height = 18;
 constexpr double roof_width = 760, roof_height = 420, roof_margin = 56;
 
@@ -185,7 +185,7 @@ class Page {
     const ProfileRow& r = row(index);
     std::string text = fmt::format("{} · {}", step(index).node, step(index).kernel);
     const std::string origin =
-        origin_text(step(index).origin, step(index).sources, most_sources_shown);
+        origin_text(step(index).origin, step(index).sources, max_sources_shown);
     if (!origin.empty()) text += fmt::format(" · {}", origin);
     if (step(index).inside >= 0) text += fmt::format(" · in {}", step(step(index).inside).node);
     text += fmt::format(" · {} ({:.1f}%)", short_time(r.self_ms), 100 * r.share);
@@ -223,11 +223,11 @@ class Page {
       if (event.thread == 0) deepest = std::max(deepest, depth(event.step));
     }
     const size_t all = events.size();
-    if (all > most_bars) {
+    if (all > max_bars) {
       std::nth_element(
-          events.begin(), events.begin() + most_bars, events.end(),
+          events.begin(), events.begin() + max_bars, events.end(),
           [](const auto& a, const auto& b) { return a.end - a.begin > b.end - b.begin; });
-      events.resize(most_bars);
+      events.resize(max_bars);
     }
     const int lanes = deepest + 1 + (report_.threads - 1);
     const double height = lanes * (lane_height + 2) + 2;

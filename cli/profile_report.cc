@@ -191,7 +191,7 @@ json report_json(const ProfileReport& report) {
                {"machine", std::move(machine)}, {"load_ms", report.load_ms},
                {"first_ms", report.first_ms},   {"runs", profile.runs().size()},
                {"median_ms", report.median_ms}, {"run_ms", report.run_ms},
-               {"rest_ms", report.rest_ms},     {"assumed", report.assumed},
+               {"rest_ms", report.rest_ms},     {"guards", report.guards},
                {"steps", json::array()},        {"operators", json::array()}};
   for (const ProfileRow& row : report.steps) {
     const Profile::Step& step = profile.steps()[static_cast<size_t>(row.step)];
@@ -221,7 +221,7 @@ std::string report_text(const ProfileReport& report) {
   text +=
       fmt::format("\nrun     {} median of {} (the first, which binds sizes, {})\n",
                   time_text(report.median_ms), profile.runs().size(), time_text(report.first_ms));
-  for (const std::string& one : report.assumed)
+  for (const std::string& one : report.guards)
     text += fmt::format("planned for runs in which {}\n", printable(one));
   text += '\n';
   const std::string head = fmt::format("{:>10} {:>6} {:>4} {:>8} {:>7} {:>4}  {:<8}", "time",
@@ -234,7 +234,7 @@ std::string report_text(const ProfileReport& report) {
   text += head + "  step\n";
   for (const ProfileRow& row : report.steps) {
     const Profile::Step& step = profile.steps()[static_cast<size_t>(row.step)];
-    const std::string origin = origin_text(step.origin, step.sources, most_sources_shown);
+    const std::string origin = origin_text(step.origin, step.sources, max_sources_shown);
     text += fmt::format("{}  {:{}}{} {}  {}{}{}\n", row_text(row), "",
                         2 * depth_of(profile, row.step), row.step, printable(step.node),
                         printable(step.kernel), origin.empty() ? "" : "  ", printable(origin));

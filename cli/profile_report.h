@@ -31,13 +31,13 @@ struct ProfileReport {
   const Profile* profile = nullptr;
   MachineLimits limits;
   std::string model;
-  std::vector<std::string> assumed;  // what the plan takes for granted of the inputs' sizes
+  std::vector<std::string> guards;  // what the plan takes for granted of the inputs' sizes
   int threads = 0;
   double load_ms = 0, first_ms = 0;
   double median_ms = 0;  // of a run
   double run_ms = 0;     // on average over the middle half of the runs: what the rows add up to
   double rest_ms = 0;    // of it, outside all steps
-  int chosen_run = 0;    // the one of median time: what pictures show
+  int chosen_run = 0;    // the one of median time: what images show
   std::vector<ProfileRow> steps;      // one for each of the profile's
   std::vector<ProfileRow> operators;  // the dearest first
 };

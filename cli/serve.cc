@@ -21,7 +21,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr int most_runs = 1000000;
+constexpr int max_runs = 1000000;
 
 int number_from(std::string_view text) {
   int number = -1;
@@ -51,7 +51,7 @@ class Server {
     const size_t blank = rest.rfind(' ');
     if (blank == std::string::npos) fail(ErrorCode::bad_input, "expected: load MODEL THREADS");
     LoadingOptions options;
-    options.plain = plain;
+    options.reference = plain;
     options.model = rest.substr(0, blank);
     options.threads = number_from(std::string_view(rest).substr(blank + 1));
     loaded_.reset();
@@ -85,7 +85,7 @@ class Server {
   // Outputs are made where those of the run before lie, as a caller does who runs again and again.
   json run(const std::string& rest) {
     const int count = number_from(rest);
-    if (count > most_runs) fail(ErrorCode::bad_input, "at most {} runs at a time", most_runs);
+    if (count > max_runs) fail(ErrorCode::bad_input, "at most {} runs at a time", max_runs);
     std::vector<Value> outputs = std::move(outputs_);  // none, if a run fails
     outputs.resize(session().outputs().size());
     json times = json::array();

@@ -37,7 +37,7 @@ std::string flops_text(double flops);
 // than `most`; its origin where it has none.
 std::string origin_text(const std::string& origin, std::vector<std::string> sources,
                         size_t most = SIZE_MAX);
-constexpr size_t most_sources_shown = 6;
+constexpr size_t max_sources_shown = 6;
 
 // Says on a line of its own, when standard error is a terminal and the work takes long, what is
 // being done. The line is gone when this is destroyed.

@@ -48,7 +48,7 @@ Bytes borrowed(string_view text) {
 void run(const Model& model, bool plain) {
   SessionOptions options;
   options.threads = 1;
-  options.plain = plain;
+  options.reference = plain;
   RunOptions limits;
   limits.memory_limit = 64 << 20;
   limits.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);

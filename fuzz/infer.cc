@@ -1,5 +1,5 @@
-// Thorough inference of whatever can be read: it returns, what it says can be printed, and is the
-// same where a file's nodes are read one after another.
+// Inference of symbolic values of whatever can be read: it returns, what it says can be printed,
+// and is the same where a file's nodes are read one after another.
 #include <map>
 #include <string>
 #include <string_view>
@@ -8,8 +8,8 @@
 #include "sardonyx/error.h"
 #include "session/inferred_model.h"
 #include "target.h"
-#include "wire/outline.h"
 #include "wire/read.h"
+#include "wire/streaming_reader.h"
 #include "wire/text_parse.h"
 
 namespace {
@@ -30,7 +30,7 @@ struct Types {
 
 Types types_of(const InferredModel& made) {
   Types types;
-  made.scope.for_each_here([&](std::string_view in_scope, const infer::Known&) {
+  made.scope.for_each_here([&](std::string_view in_scope, const infer::ValueFacts&) {
     const std::string name(in_scope);
     types.texts[name] = made.type(name).to_string();
   });
@@ -56,7 +56,7 @@ void compare_readings(const Bytes& bytes) {
   });
   bool wants_all_nodes = false;
   const Types passing = types_made_by([&](InferredModel& made) {
-    wire::Outline outline(bytes);
+    wire::StreamingReader outline(bytes);
     try {
       infer_model(outline.model, outline, {}, {}, made);
     } catch (const Error& error) {

@@ -141,7 +141,7 @@ void run(const Model& model, bool plain, Random random) {
   limits.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   SessionOptions options;
   options.threads = 1;
-  options.plain = plain;
+  options.reference = plain;
   try {
     const Session session(model, options);
     std::vector<NamedValue> inputs;

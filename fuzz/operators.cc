@@ -73,7 +73,7 @@ struct Outcome {
 Outcome outcome_of(const Model& model, const std::vector<NamedValue>& inputs, bool plain) {
   SessionOptions options;
   options.threads = 1;
-  options.plain = plain;
+  options.reference = plain;
   RunOptions limits;
   limits.memory_limit = 64 << 20;
   limits.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);

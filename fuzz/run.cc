@@ -47,7 +47,7 @@ std::optional<std::vector<NamedValue>> inputs_of(const Session& session) {
 std::optional<std::vector<Value>> outputs_of(const Model& model, bool plain) {
   SessionOptions options;
   options.threads = 1;
-  options.plain = plain;
+  options.reference = plain;
   RunOptions limits;
   limits.memory_limit = 64 << 20;
   limits.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);

@@ -119,7 +119,7 @@ class Bench {
   // Returns the time.
   double conv(int64_t channels, int64_t size, int64_t out_channels, int64_t kernel, int64_t stride,
               int64_t group = 1) {
-    ConvShape s;
+    ConvParams s;
     s.in_channels = channels;
     s.out_channels = out_channels;
     s.group = group;
@@ -129,7 +129,7 @@ class Bench {
     s.pad_begin = s.pad_end = {kernel / 2, kernel / 2, 0};
     const int64_t out = conv_out_size(size, kernel, stride, 1, kernel / 2, kernel / 2);
     s.out = {out, out, 0};
-    s.channels_last = options_.last;
+    s.nhwc = options_.last;
     if (!options_.exact) s.winograd = winograd_tile(s);
     const int64_t weights = out_channels * channels / group * kernel * kernel;
     const Memory x = floats(channels * size * size), w = floats(weights),

@@ -102,13 +102,13 @@ class Bench {
                              "^2 to " + std::to_string(out_channels) +
                              (stride > 1 ? " stride " + std::to_string(stride) : "");
     if (!wanted(name)) return;
-    ConvShape s;
+    ConvParams s;
     s.in_channels = channels, s.out_channels = out_channels, s.group = group;
     s.in = {size, size, 0}, s.kernel = {kernel, kernel, 0}, s.stride = {stride, stride, 1};
     s.pad_begin = s.pad_end = {kernel / 2, kernel / 2, 0};
     const int64_t out = conv_out_size(size, kernel, stride, 1, kernel / 2, kernel / 2);
     s.out = {out, out, 0};
-    s.channels_last = true;
+    s.nhwc = true;
     s.winograd = winograd_tile(s);
     const int64_t weights = out_channels * channels / group * kernel * kernel;
     const Floats x = floats(channels * size * size), w = floats(weights),

@@ -1,4 +1,4 @@
-"""Decoding steps of the Llama kind, with the operators of opset 23 and spelled out."""
+"""Decoding steps of the Llama kind, with the operators of opset 23 and decomposed."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 
 from . import (decoders, dense, diffusion, flow, generators, mobile, pipelines, quantised, seq2seq, small, speech, tables, towers,
-               transformers, twins, vision)
+               transformers, counterparts, vision)
 from .net import Built
 
 EXACT, HALF, BRAIN = 1e-3, 2e-2, 2e-1  # largest difference as a share of the RMS, by the arithmetic
@@ -24,7 +24,7 @@ class Entry:
     unfused: bool = False  # ONNX Runtime's fusions compute something else: compare without them
     drift: float = 0.0  # largest difference at real size, where roundings add up over many layers
     loose: float = 0.0  # share of elements that may be others at real size: places of nearly equal scores
-    rival: str = ""  # the model to time ONNX Runtime on where it can't run this one
+    baseline: str = ""  # the model to time ONNX Runtime on where it can't run this one
 
 
 def sizes(*rows: tuple, names: str) -> tuple[dict[str, int], ...]:
@@ -76,7 +76,7 @@ ENTRIES = {
                       dict(layers=2, hidden=32, heads=4, vocabulary=100, positions=64, length=12), TEXT),
     "gpt2": Entry(transformers.gpt2, "GPT-2 with past", GPT2, STEP),
     "llama": Entry(decoders.llama, "Llama with past, opset 23", LLAMA, STEP),
-    "llama_spelled": Entry(decoders.llama_spelled, "Llama with past, spelled out", LLAMA, STEP),
+    "llama_spelled": Entry(decoders.llama_spelled, "Llama with past, decomposed", LLAMA, STEP),
     "t5": Entry(seq2seq.t5, "T5", dict(layers=2, hidden=32, heads=4, vocabulary=90, length=20, target=5),
                 sizes((2, 33, 7), (1, 1, 1), (3, 40, 2), names="batch sequence answer")),
     "whisper": Entry(seq2seq.whisper, "Whisper", dict(layers=2, hidden=32, heads=4, mels=16, frames=60, vocabulary=90,
@@ -120,14 +120,14 @@ ENTRIES = {
     "bert_qdq": Entry(quantised.bert_qdq, "BERT in int8, QDQ", BERT, TEXT, STEPS, drift=0.25),
     "bert_dynamic": Entry(quantised.bert_dynamic, "BERT in int8, dynamic", BERT, TEXT, STEPS, drift=0.25),
     "llama_int4": Entry(quantised.llama_int4, "Llama in 4 bits, blocks", LLAMA, STEP, unfused=True, drift=0.2),
-    "resnet50_f16": Entry(twins.MODELS["resnet50_f16"], "ResNet in float16", RESNET, tolerance=HALF),
-    "resnet50_bf16": Entry(twins.MODELS["resnet50_bf16"], "ResNet in bfloat16", RESNET, (), BRAIN, rival="resnet50"),
-    "bert_f16": Entry(twins.MODELS["bert_f16"], "BERT in float16", BERT, TEXT, HALF),
-    "bert_bf16": Entry(twins.MODELS["bert_bf16"], "BERT in bfloat16", BERT, TEXT, BRAIN, rival="bert"),
-    "gpt2_f16": Entry(twins.MODELS["gpt2_f16"], "GPT-2 in float16", GPT2, STEP, HALF),
-    "gpt2_bf16": Entry(twins.MODELS["gpt2_bf16"], "GPT-2 in bfloat16", GPT2, STEP, BRAIN, rival="gpt2"),
-    "llama_f16": Entry(twins.MODELS["llama_f16"], "Llama in float16, opset 23", LLAMA, STEP, HALF),
-    "llama_bf16": Entry(twins.MODELS["llama_bf16"], "Llama in bfloat16, opset 23", LLAMA, STEP, BRAIN, rival="llama"),
+    "resnet50_f16": Entry(counterparts.MODELS["resnet50_f16"], "ResNet in float16", RESNET, tolerance=HALF),
+    "resnet50_bf16": Entry(counterparts.MODELS["resnet50_bf16"], "ResNet in bfloat16", RESNET, (), BRAIN, baseline="resnet50"),
+    "bert_f16": Entry(counterparts.MODELS["bert_f16"], "BERT in float16", BERT, TEXT, HALF),
+    "bert_bf16": Entry(counterparts.MODELS["bert_bf16"], "BERT in bfloat16", BERT, TEXT, BRAIN, baseline="bert"),
+    "gpt2_f16": Entry(counterparts.MODELS["gpt2_f16"], "GPT-2 in float16", GPT2, STEP, HALF),
+    "gpt2_bf16": Entry(counterparts.MODELS["gpt2_bf16"], "GPT-2 in bfloat16", GPT2, STEP, BRAIN, baseline="gpt2"),
+    "llama_f16": Entry(counterparts.MODELS["llama_f16"], "Llama in float16, opset 23", LLAMA, STEP, HALF),
+    "llama_bf16": Entry(counterparts.MODELS["llama_bf16"], "Llama in bfloat16, opset 23", LLAMA, STEP, BRAIN, baseline="llama"),
     "loop": Entry(small.loop, "Loop"),
     "scan": Entry(flow.scan, "Scan", dict(hidden=12, features=6, steps=9), sizes((1, 1), (3, 20), names="batch steps")),
     "optional": Entry(flow.optional, "optional values in control flow", {}, sizes((1,), (9,), names="rows")),

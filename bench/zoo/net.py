@@ -31,7 +31,7 @@ class Built:
     gflop: float = 0.0
     rms: dict[str, float] = dataclasses.field(default_factory=dict)  # of each layer's output
     external: bool = False  # keep large weights in a file of their own
-    twin: Built | None = None  # the float32 model that this one was made of
+    counterpart: Built | None = None  # the float32 model that this one was made of
     expected: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # what another library says
 
     @property

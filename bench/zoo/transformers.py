@@ -1,4 +1,4 @@
-"""Transformers, spelled out in small operators as framework exporters write them."""
+"""Transformers, decomposed in small operators as framework exporters write them."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ Leaky
     where T in float double
 )";
 
-  void infer(CustomInference& context) const override { context.set_output_like(0, 0); }
+  void infer(ShapeInferenceContext& context) const override { context.set_output_like(0, 0); }
 
-  std::unique_ptr<CustomKernel> prepare(CustomPreparation& context) const override {
+  std::unique_ptr<CustomKernel> prepare(KernelBuilder& context) const override {
     const float slope = context.attribute_float("slope");
     if (std::isnan(slope)) context.fail("attribute 'slope' must be a number");
     context.may_share(0, 0);
@@ -39,7 +39,7 @@ Leaky
    public:
     explicit Kernel(float slope) : slope_(slope) {}
     std::string name() const override { return "example.leaky"; }
-    void run(CustomRun& run) const override {
+    void run(KernelContext& run) const override {
       const auto x = run.input(0).elements<T>();
       const auto y = run.output(0).mutable_elements<T>();
       run.parallel_for(run.input(0).count, 16384, [&](int64_t begin, int64_t end) {
@@ -67,17 +67,17 @@ WindowSum
   since 1 like 2, attr width: int = 2
 )";
 
-  void infer(CustomInference& context) const override {
+  void infer(ShapeInferenceContext& context) const override {
     const auto rank = context.rank(0);
     if (!rank) return context.set_output_of_any_rank(0, context.element(0));
     if (*rank < 1) context.fail("x must have a dimension at least");
-    std::vector<CustomSize> shape;
+    std::vector<SymbolicDim> shape;
     for (int64_t axis = 0; axis < *rank; ++axis) shape.push_back(context.size(0, axis));
     shape.back() = max(shape.back() - width(context) + 1, 0);
     context.set_output(0, context.element(0), shape);
   }
 
-  std::unique_ptr<CustomKernel> prepare(CustomPreparation& context) const override {
+  std::unique_ptr<CustomKernel> prepare(KernelBuilder& context) const override {
     return std::make_unique<Kernel>(width(context));
   }
 
@@ -92,7 +92,7 @@ WindowSum
    public:
     explicit Kernel(int64_t width) : width_(width) {}
     std::string name() const override { return "example.window_sum"; }
-    void run(CustomRun& run) const override {
+    void run(KernelContext& run) const override {
       const CustomTensor x = run.input(0), y = run.output(0);
       const int64_t from = x.shape.back(), to = y.shape.back();
       if (to == 0) return;
@@ -126,15 +126,15 @@ Above
     out count: tensor(int64) optional
 )";
 
-  void infer(CustomInference& context) const override {
-    CustomSize most = 1;
+  void infer(ShapeInferenceContext& context) const override {
+    SymbolicDim most = 1;
     const auto rank = context.rank(0);
     for (int64_t axis = 0; rank && axis < *rank; ++axis) most = most * context.size(0, axis);
     context.set_output(0, ElementType::float32, {rank ? context.unknown(most) : context.unknown()});
     context.set_output(1, ElementType::int64, {});
   }
 
-  std::unique_ptr<CustomKernel> prepare(CustomPreparation& context) const override {
+  std::unique_ptr<CustomKernel> prepare(KernelBuilder& context) const override {
     context.allocates_outputs();
     return std::make_unique<Kernel>();
   }
@@ -143,7 +143,7 @@ Above
   class Kernel final : public CustomKernel {
    public:
     std::string name() const override { return "example.above"; }
-    void run(CustomRun& run) const override {
+    void run(KernelContext& run) const override {
       const auto x = run.input(0).elements<float>();
       if (run.input(1).count != 1) run.fail("threshold must be one number");
       const float threshold = run.input(1).elements<float>()[0];

@@ -14,14 +14,14 @@ using namespace sardonyx;
 // y = x + 1.
 class Next final : public CustomOperator {
  public:
-  void infer(CustomInference& context) const override { context.set_output_like(0, 0); }
-  std::unique_ptr<CustomKernel> prepare(CustomPreparation&) const override {
+  void infer(ShapeInferenceContext& context) const override { context.set_output_like(0, 0); }
+  std::unique_ptr<CustomKernel> prepare(KernelBuilder&) const override {
     return std::make_unique<Kernel>();
   }
 
  private:
   class Kernel final : public CustomKernel {
-    void run(CustomRun& run) const override {
+    void run(KernelContext& run) const override {
       const auto x = run.input(0).elements<float>();
       const auto y = run.output(0).mutable_elements<float>();
       for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] + 1;

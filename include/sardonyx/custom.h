@@ -28,32 +28,32 @@
 
 namespace sardonyx {
 
-class CustomInference;
+class ShapeInferenceContext;
 
 // A dimension: a number, or an expression of the model's names ("2*batch + 1"). Valid during the
 // call of infer() that it belongs to.
-class CustomSize {
+class SymbolicDim {
  public:
-  CustomSize(int64_t value = 0) : value_(value) {}  // NOLINT: a number is a size
-  // For implementations of CustomInference: expression `number` of this context.
-  CustomSize(CustomInference* context, int64_t number) : context_(context), value_(number) {}
+  SymbolicDim(int64_t value = 0) : value_(value) {}  // NOLINT: a number is a size
+  // For implementations of ShapeInferenceContext: expression `number` of this context.
+  SymbolicDim(ShapeInferenceContext* context, int64_t number) : context_(context), value_(number) {}
 
   bool is_number() const { return context_ == nullptr; }
   int64_t value() const { return value_; }  // the number; of an expression, its place
-  CustomInference* context() const { return context_; }
+  ShapeInferenceContext* context() const { return context_; }
 
-  friend CustomSize operator+(CustomSize a, CustomSize b) { return combined('+', a, b); }
-  friend CustomSize operator-(CustomSize a, CustomSize b) { return combined('-', a, b); }
-  friend CustomSize operator*(CustomSize a, CustomSize b) { return combined('*', a, b); }
-  friend CustomSize floor_div(CustomSize a, CustomSize b) { return combined('/', a, b); }
-  friend CustomSize ceil_div(CustomSize a, CustomSize b) { return combined('^', a, b); }
-  friend CustomSize min(CustomSize a, CustomSize b) { return combined('<', a, b); }
-  friend CustomSize max(CustomSize a, CustomSize b) { return combined('>', a, b); }
+  friend SymbolicDim operator+(SymbolicDim a, SymbolicDim b) { return combined('+', a, b); }
+  friend SymbolicDim operator-(SymbolicDim a, SymbolicDim b) { return combined('-', a, b); }
+  friend SymbolicDim operator*(SymbolicDim a, SymbolicDim b) { return combined('*', a, b); }
+  friend SymbolicDim floor_div(SymbolicDim a, SymbolicDim b) { return combined('/', a, b); }
+  friend SymbolicDim ceil_div(SymbolicDim a, SymbolicDim b) { return combined('^', a, b); }
+  friend SymbolicDim min(SymbolicDim a, SymbolicDim b) { return combined('<', a, b); }
+  friend SymbolicDim max(SymbolicDim a, SymbolicDim b) { return combined('>', a, b); }
 
  private:
-  static CustomSize combined(char operation, CustomSize a, CustomSize b);
+  static SymbolicDim combined(char operation, SymbolicDim a, SymbolicDim b);
 
-  CustomInference* context_ = nullptr;
+  ShapeInferenceContext* context_ = nullptr;
   int64_t value_;
 };
 
@@ -119,31 +119,31 @@ class CustomNode {
 
 // Types and shapes of the outputs from those of the inputs, for numbers and names alike. Inputs
 // are of types that the signature allows.
-class CustomInference : public CustomNode {
+class ShapeInferenceContext : public CustomNode {
  public:
   // A dimension of an input whose rank is known.
-  virtual CustomSize size(int input, int64_t axis) = 0;
+  virtual SymbolicDim size(int input, int64_t axis) = 0;
   // Of an output; what is not set stays unknown. A set shape may hold unknown().
-  virtual void set_output(int output, ElementType type, const std::vector<CustomSize>& shape) = 0;
+  virtual void set_output(int output, ElementType type, const std::vector<SymbolicDim>& shape) = 0;
   virtual void set_output_of_any_rank(int output, ElementType type) = 0;
   // The type and shape of an input.
   virtual void set_output_like(int output, int input) = 0;
   // A size that the data decide; kernels of such outputs allocate them. At most `bound`.
-  virtual CustomSize unknown() = 0;
-  virtual CustomSize unknown(CustomSize bound) = 0;
+  virtual SymbolicDim unknown() = 0;
+  virtual SymbolicDim unknown(SymbolicDim bound) = 0;
   // What the two sizes broadcast to; reports those that can't.
-  virtual CustomSize broadcast(CustomSize a, CustomSize b) = 0;
+  virtual SymbolicDim broadcast(SymbolicDim a, SymbolicDim b) = 0;
   // Reports sizes that surely differ, and has those that may differ checked by each run. `rule`:
   // "the inner dimensions of A and B must agree".
-  virtual void require_equal(CustomSize a, CustomSize b, std::string_view rule) = 0;
-  virtual CustomSize combine(char operation, CustomSize a, CustomSize b) = 0;  // of CustomSize
+  virtual void require_equal(SymbolicDim a, SymbolicDim b, std::string_view rule) = 0;
+  virtual SymbolicDim combine(char operation, SymbolicDim a, SymbolicDim b) = 0;  // of SymbolicDim
 
  protected:
-  ~CustomInference() = default;
+  ~ShapeInferenceContext() = default;
 };
 
-inline CustomSize CustomSize::combined(char operation, CustomSize a, CustomSize b) {
-  CustomInference* const context = a.context_ != nullptr ? a.context_ : b.context_;
+inline SymbolicDim SymbolicDim::combined(char operation, SymbolicDim a, SymbolicDim b) {
+  ShapeInferenceContext* const context = a.context_ != nullptr ? a.context_ : b.context_;
   if (context != nullptr) return context->combine(operation, a, b);
   const int64_t x = a.value_, y = b.value_;
   int64_t result = 0;
@@ -164,18 +164,19 @@ inline CustomSize CustomSize::combined(char operation, CustomSize a, CustomSize 
 }
 
 // What a kernel is made from: once for each node of a session, before any run.
-class CustomPreparation : public CustomNode {
+class KernelBuilder : public CustomNode {
  public:
   // run() may be given output `output` in the memory of input `input`, where the two have one
   // size and nobody else needs that input.
   virtual void may_share(int output, int input) = 0;
-  // run() calls CustomRun::allocate for every output; needed where infer() left a size unknown().
+  // run() calls KernelContext::allocate for every output; needed where infer() left a size
+  // unknown().
   virtual void allocates_outputs() = 0;
   // Input `input` is never read by run(), since the kernel keeps what it needs of it.
   virtual void does_not_read(int input) = 0;
 
  protected:
-  ~CustomPreparation() = default;
+  ~KernelBuilder() = default;
 };
 
 // Sizes of a kernel's inputs and outputs (outputs of kernels that allocate are not known).
@@ -191,7 +192,7 @@ class CustomShapes {
 };
 
 // One run of one node.
-class CustomRun {
+class KernelContext {
  public:
   virtual bool has_input(int i) const = 0;
   virtual bool has_output(int i) const = 0;
@@ -223,7 +224,7 @@ class CustomRun {
  protected:
   virtual void run_pieces(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t),
                           const void* held) const = 0;
-  ~CustomRun() = default;
+  ~KernelContext() = default;
 };
 
 // A node prepared to run. Immutable: any number of threads may run it at the same time.
@@ -234,7 +235,7 @@ class CustomKernel {
   virtual std::string name() const { return "custom"; }
   // Bytes of scratch memory that a run with these sizes needs.
   virtual int64_t scratch_bytes(const CustomShapes&) const { return 0; }
-  virtual void run(CustomRun& run) const = 0;
+  virtual void run(KernelContext& run) const = 0;
 };
 
 // An operator: the same object serves all models, sessions and threads, so it has no state that
@@ -242,8 +243,8 @@ class CustomKernel {
 class CustomOperator {
  public:
   virtual ~CustomOperator() = default;
-  virtual void infer(CustomInference& context) const = 0;
-  virtual std::unique_ptr<CustomKernel> prepare(CustomPreparation& context) const = 0;
+  virtual void infer(ShapeInferenceContext& context) const = 0;
+  virtual std::unique_ptr<CustomKernel> prepare(KernelBuilder& context) const = 0;
 };
 
 // Where operators are added; a library meets nothing else of the table they go to.

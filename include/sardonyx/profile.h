@@ -21,8 +21,8 @@ namespace sardonyx {
 // steps, leave it without steps. Move-only.
 class Profile {
  public:
-  // `most_events`: that are kept, of all runs together; times and sums count those beyond it too.
-  explicit Profile(size_t most_events = size_t{1} << 20);
+  // `max_events`: that are kept, of all runs together; times and sums count those beyond it too.
+  explicit Profile(size_t max_events = size_t{1} << 20);
   ~Profile();
   Profile(Profile&&) noexcept;
   Profile& operator=(Profile&&) noexcept;
@@ -32,7 +32,7 @@ class Profile {
     std::string operator_name;  // "Conv"; with its domain where that is not ai.onnx
     std::string origin;         // as in StepDescription
     std::vector<std::string> sources;
-    std::string kernel;  // "conv.pointwise_last"
+    std::string kernel;  // "conv.pointwise_nhwc"
     std::string graph;   // the name of the body it is in; empty for the model's own graph
     int inside = -1;     // the step (of control flow) whose body it is in
   };

@@ -139,7 +139,7 @@ class Threads {
 struct SessionOptions {
   int threads = 0;                        // counts the caller; as for Threads
   std::optional<Threads> shared_threads;  // instead of threads of the session's own
-  bool plain = false;                     // node after node without plan and fusion: the reference
+  bool reference = false;                 // node after node without plan and fusion: the reference
   bool fuse = true;               // combine operators into one step where that is exact enough
   bool exact = false;             // no algorithm that trades accuracy for speed
   bool assume_inference = false;  // old BatchNormalization/Dropout without is_test: inference
@@ -147,7 +147,7 @@ struct SessionOptions {
   // sizes decide of what rank values are, when a plan is made), so that the first run takes as long
   // as any other. Without it a session is there at once: its first run packs what it reads, when it
   // reaches it, and weights that no run reads are never packed.
-  bool pack_early = false;
+  bool prepack = false;
   // Of random operators without a seed of their own, which go on from run to run of a session.
   uint64_t seed = 0;
   // All values the graph makes become outputs, after the model's own, in order of their making.
@@ -177,8 +177,8 @@ struct StepDescription {
   std::string origin;  // where it came from, if it is not in the file as such
   std::vector<std::string>
       sources;         // the model's nodes whose work it does, if it is not one itself
-  std::string kernel;  // "conv.pointwise_last"
-  std::vector<std::string> refused;  // "conv.winograd_last: strides"
+  std::string kernel;  // "conv.pointwise_nhwc"
+  std::vector<std::string> refused;  // "conv.winograd_nhwc: strides"
   struct Body;
   std::vector<Body> bodies;  // of If, Loop, Scan: plans of their own
 };
@@ -193,7 +193,7 @@ struct StepDescription::Body {
 struct PlanDescription {
   // What it takes for granted of the inputs' sizes: "If 'squeeze' takes its then_branch". Empty:
   // it serves all sizes.
-  std::vector<std::string> assumed;
+  std::vector<std::string> guards;
   std::vector<StepDescription> steps;
 };
 

@@ -85,11 +85,11 @@ class AttentionGradient {
   }
   std::string wide(const std::string& value) { return e_.emit("Unsqueeze", {value, e_.ints({2})}); }
   std::string product(const std::string& a, const std::string& b, bool turn_a, bool turn_b) {
-    const auto turned = [&](const std::string& value, bool turn) {
+    const auto transposed = [&](const std::string& value, bool turn) {
       return turn ? e_.emit("Transpose", {value}, {ints_attribute("perm", {0, 1, 2, 4, 3})})
                   : value;
     };
-    return e_.emit("MatMul", {turned(a, turn_a), turned(b, turn_b)});
+    return e_.emit("MatMul", {transposed(a, turn_a), transposed(b, turn_b)});
   }
   std::string scale() {
     const std::string& q = call_.node.inputs[0];

@@ -16,13 +16,13 @@ namespace sardonyx::autodiff {
 struct GradientServices {
   std::function<std::string(std::string_view hint)> fresh_name;
   // What is known of a value by name; null where nothing is.
-  std::function<const infer::Known*(std::string_view value)> known;
+  std::function<const infer::ValueFacts*(std::string_view value)> known;
   // Appends what a node of these imports becomes when it is lowered.
   std::function<void(ir::Node node, const std::vector<ir::OperatorSetId>& imports,
                      std::vector<ir::Node>& out)>
       lower;
   // Calls `make` with services for a graph inside this one, whose inputs are `values`.
-  std::function<void(const std::vector<std::pair<std::string, infer::Known>>& values,
+  std::function<void(const std::vector<std::pair<std::string, infer::ValueFacts>>& values,
                      const std::function<void(const GradientServices& inside)>& make)>
       within;
 };

@@ -70,7 +70,7 @@ std::vector<ir::Node> copy_of(const ir::Graph& graph, const std::vector<std::str
 }  // namespace
 
 bool GradientWalk::is_float(const std::string& value) const {
-  const infer::Known* known = services_.known(value);
+  const infer::ValueFacts* known = services_.known(value);
   return known == nullptr || !known->type.is_tensor() ||
          known->type.element == ElementType::undefined || is_floating(known->type.element);
 }
@@ -258,9 +258,9 @@ std::vector<std::string> GradientWalk::run_with_states(const Iteration& it) {
 namespace {
 
 // What one slice along an axis of a value is known to be.
-infer::Known slice_of(const infer::Known* whole, int64_t axis) {
+infer::ValueFacts slice_of(const infer::ValueFacts* whole, int64_t axis) {
   if (whole == nullptr) return {};
-  infer::Known slice;
+  infer::ValueFacts slice;
   slice.type = whole->type;
   if (slice.type.shape && !slice.type.shape->empty()) {
     auto& dims = *slice.type.shape;
@@ -271,8 +271,8 @@ infer::Known slice_of(const infer::Known* whole, int64_t axis) {
   return slice;
 }
 
-infer::Known like(const infer::Known* value) {
-  return value == nullptr ? infer::Known{} : infer::Known::of(value->type);
+infer::ValueFacts like(const infer::ValueFacts* value) {
+  return value == nullptr ? infer::ValueFacts{} : infer::ValueFacts::of(value->type);
 }
 
 }  // namespace
@@ -307,8 +307,8 @@ void GradientWalk::iterations_backward(const ir::Node& node,
   ir::Node reverse;
   reverse.op_type = "Scan";
   std::vector<int64_t> axes, directions;
-  std::vector<std::pair<std::string, infer::Known>> entering;
-  const auto enter = [&](const std::string& from, std::string_view hint, infer::Known known) {
+  std::vector<std::pair<std::string, infer::ValueFacts>> entering;
+  const auto enter = [&](const std::string& from, std::string_view hint, infer::ValueFacts known) {
     reverse.inputs.push_back(from);
     entering.emplace_back(services_.fresh_name(hint), std::move(known));
     return entering.back().first;

@@ -56,7 +56,7 @@ std::vector<ir::Attribute> kept(const GradientCall& call,
 }
 
 bool is_empty(const GradientEmitter& e, const std::string& value) {
-  const infer::Known* known = e.services().known(value);
+  const infer::ValueFacts* known = e.services().known(value);
   const auto count = known == nullptr ? std::nullopt : known->type.element_count();
   return count && *count == 0;
 }
@@ -116,8 +116,8 @@ namespace {
 std::string by_weights(GradientEmitter& e, const std::string& dy, const std::string& weights) {
   const std::string flat = e.ints({0, 0, -1});
   const std::string points = e.emit("Reshape", {weights, flat});
-  const std::string turned = e.emit("Transpose", {points}, {ints_attribute("perm", {0, 2, 1})});
-  return e.emit("MatMul", {e.emit("Reshape", {dy, flat}), turned});
+  const std::string transposed = e.emit("Transpose", {points}, {ints_attribute("perm", {0, 2, 1})});
+  return e.emit("MatMul", {e.emit("Reshape", {dy, flat}), transposed});
 }
 
 // One image whose channels are the elements of an image like those of x: [1, elements, sizes…].
@@ -260,7 +260,7 @@ void dequantize_gradient(const GradientCall& call, GradientEmitter& e) {
 void det_gradient(const GradientCall& call, GradientEmitter& e) {
   const std::string& x = call.node.inputs[0];
   const int64_t rank = e.required_rank(call, 0);
-  const infer::Known* known = e.services().known(x);
+  const infer::ValueFacts* known = e.services().known(x);
   const auto size = known->type.shape->back().value();
   if (!size || *size > 64) {
     view_of(call).fail(ErrorCode::unsupported,

@@ -40,7 +40,7 @@ std::string activation(NodeWriter& w, const Gate& gate, float clip, std::string 
   return x;
 }
 
-// What the iterations of one direction read: weights turned, biases and peepholes cut.
+// What the iterations of one direction read: weights transposed, biases and peepholes cut.
 struct Direction {
   const RecurrentShape* shape = nullptr;
   int index = 0;
@@ -135,8 +135,8 @@ class Recurrent {
     if (shape_.batch_first) x_ = w_.add("Transpose", {x_}, {ints_attribute("perm", {1, 0, 2})});
     if (view_.has_input(4)) {
       lengths_ = w_.add("Cast", {input(4)}, {int_attribute("to", 7)});
-      // Only how many elements are turned counts; one stays where it is.
-      turned_ = w_.add("Max", {lengths_, w_.constant(Tensor::scalar<int64_t>(1))});
+      // Only how many elements are transposed counts; one stays where it is.
+      transposed_ = w_.add("Max", {lengths_, w_.constant(Tensor::scalar<int64_t>(1))});
     }
     Names ys, hs, cs;
     for (int d = 0; d < shape_.directions; ++d) run(d, ys, hs, cs);
@@ -195,22 +195,22 @@ class Recurrent {
         bias = w_.add("Add", {halves[0], halves[1]});
       }
     }
-    const auto turned = [&](const std::string& value) {
+    const auto transposed = [&](const std::string& value) {
       return w_.add("Transpose", {value}, {ints_attribute("perm", {1, 0})});
     };
     if (gru) {
       const Names gates = cut(r, 3, 0);
-      d.r_gates = {turned(w_.add("Concat", {gates[0], gates[1]}, {int_attribute("axis", 0)})),
-                   turned(gates[2])};
+      d.r_gates = {transposed(w_.add("Concat", {gates[0], gates[1]}, {int_attribute("axis", 0)})),
+                   transposed(gates[2])};
     } else {
-      d.r = turned(r);
+      d.r = transposed(r);
     }
     if (lstm && view_.has_input(7)) d.peepholes = cut(part(7, index), 3, 0);
     d.lengths = lengths_, d.zero = w_.number(0, x_);
 
     const bool turns = backwards && !lengths_.empty();
     const std::string sums =
-        sum(w_, w_.add("MatMul", {turns ? reversed(x_) : x_, turned(w)}), bias);
+        sum(w_, w_.add("MatMul", {turns ? reversed(x_) : x_, transposed(w)}), bias);
     Names inputs{initial(5, index, r)};
     if (lstm) inputs.push_back(initial(6, index, r));
     if (!lengths_.empty()) inputs.push_back(w_.constant(Tensor::scalar<int64_t>(0)));
@@ -228,7 +228,7 @@ class Recurrent {
   }
 
   std::string reversed(const std::string& value) {
-    return w_.add("ReverseSequence", {value, turned_},
+    return w_.add("ReverseSequence", {value, transposed_},
                   {int_attribute("time_axis", 0), int_attribute("batch_axis", 1)});
   }
 
@@ -250,7 +250,7 @@ class Recurrent {
   RecurrentShape shape_;
   const GradientServices& services_;
   NodeWriter w_;
-  std::string x_, lengths_, turned_;
+  std::string x_, lengths_, transposed_;
 };
 
 const std::map<std::string_view, GradientBody>& all_bodies() {

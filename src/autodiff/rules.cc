@@ -62,7 +62,7 @@ std::string GradientEmitter::sum_like(const std::string& value, const std::strin
 }
 
 std::optional<int64_t> GradientEmitter::rank(std::string_view value) const {
-  const infer::Known* known = services_.known(value);
+  const infer::ValueFacts* known = services_.known(value);
   if (known == nullptr || !known->type.shape) return std::nullopt;
   return static_cast<int64_t>(known->type.shape->size());
 }
@@ -76,7 +76,7 @@ int64_t GradientEmitter::required_rank(const GradientCall& call, size_t input) c
 }
 
 std::optional<Shape> GradientEmitter::shape(std::string_view value) const {
-  const infer::Known* known = services_.known(value);
+  const infer::ValueFacts* known = services_.known(value);
   return known == nullptr ? std::nullopt : known->type.concrete_shape();
 }
 
@@ -153,7 +153,7 @@ void transpose_rule(const GradientCall& call, GradientEmitter& e) {
 }
 
 // The last two dimensions exchanged.
-std::string turned(GradientEmitter& e, const std::string& value, int64_t rank) {
+std::string transposed(GradientEmitter& e, const std::string& value, int64_t rank) {
   std::vector<int64_t> order(static_cast<size_t>(rank));
   std::iota(order.begin(), order.end(), int64_t{0});
   std::swap(order[order.size() - 1], order[order.size() - 2]);
@@ -179,12 +179,12 @@ void matmul_rule(const GradientCall& call, GradientEmitter& e) {
     return e.emit("Reshape", {summed, e.emit("Shape", {to})}, {int_attribute("allowzero", 1)});
   };
   if (call.wanted[0]) {
-    const std::string b_turned = turned(e, right, std::max<int64_t>(b_rank, 2));
-    call.of_inputs[0] = home(e.emit("MatMul", {out, b_turned}), left, a);
+    const std::string b_transposed = transposed(e, right, std::max<int64_t>(b_rank, 2));
+    call.of_inputs[0] = home(e.emit("MatMul", {out, b_transposed}), left, a);
   }
   if (call.wanted[1]) {
-    const std::string a_turned = turned(e, left, std::max<int64_t>(a_rank, 2));
-    call.of_inputs[1] = home(e.emit("MatMul", {a_turned, out}), right, b);
+    const std::string a_transposed = transposed(e, left, std::max<int64_t>(a_rank, 2));
+    call.of_inputs[1] = home(e.emit("MatMul", {a_transposed, out}), right, b);
   }
 }
 

@@ -88,8 +88,8 @@ std::string conv_weights(GradientEmitter& e, const std::string& input, const std
   std::vector<int64_t> flat{x[1] / w.groups, w.groups * x[0]};
   flat.insert(flat.end(), x.begin() + 2, x.end());
   const std::string parted = e.emit("Reshape", {input, e.ints(grouped)});
-  const std::string turned_x = e.emit("Transpose", {parted}, {ints_attribute("perm", order)});
-  const std::string samples = e.emit("Reshape", {turned_x, e.ints(flat)});
+  const std::string transposed_x = e.emit("Transpose", {parted}, {ints_attribute("perm", order)});
+  const std::string samples = e.emit("Reshape", {transposed_x, e.ints(flat)});
   const std::string kernel = e.emit("Transpose", {dy}, {ints_attribute("perm", swapped)});
   std::vector<int64_t> pads = w.begins;
   pads.insert(pads.end(), w.ends.begin(), w.ends.end());
@@ -97,10 +97,10 @@ std::string conv_weights(GradientEmitter& e, const std::string& input, const std
       e.emit("Conv", {samples, kernel},
              {ints_attribute("strides", w.dilations), ints_attribute("dilations", w.strides),
               ints_attribute("pads", pads), int_attribute("group", w.groups)});
-  const std::string turned_w = e.emit("Transpose", {sums}, {ints_attribute("perm", swapped)});
+  const std::string transposed_w = e.emit("Transpose", {sums}, {ints_attribute("perm", swapped)});
   std::vector<int64_t> starts(w.kernel.size(), 0), axes;
   for (int64_t d = 2; d < rank; ++d) axes.push_back(d);
-  return e.emit("Slice", {turned_w, e.ints(starts), e.ints(w.kernel), e.ints(axes)});
+  return e.emit("Slice", {transposed_w, e.ints(starts), e.ints(w.kernel), e.ints(axes)});
 }
 
 void conv_bias(const GradientCall& call, GradientEmitter& e) {

@@ -98,7 +98,7 @@ Bytes map_file(const std::string& path) {
   return map_descriptor(file.get(), path);
 }
 
-void give_back_pages(std::span<const std::byte> mapped) {
+void release_pages(std::span<const std::byte> mapped) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<uintptr_t>(mapped.data()) + page - 1) / page * page;
   const auto end = (reinterpret_cast<uintptr_t>(mapped.data()) + mapped.size()) / page * page;

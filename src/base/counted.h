@@ -27,13 +27,13 @@ class CountedAllocator {
     try {
       return std::allocator<T>().allocate(count);
     } catch (...) {
-      if (account_) account_->give_back(bytes);
+      if (account_) account_->release(bytes);
       throw;
     }
   }
   void deallocate(T* memory, size_t count) noexcept {
     std::allocator<T>().deallocate(memory, count);
-    if (account_) account_->give_back(static_cast<int64_t>(count * sizeof(T)));
+    if (account_) account_->release(static_cast<int64_t>(count * sizeof(T)));
   }
   const SharedAccount& account() const { return account_; }
   bool operator==(const CountedAllocator& other) const { return account_ == other.account_; }

@@ -26,9 +26,9 @@ namespace {
 struct Scales {
   std::array<uint64_t, 256> power{};     // the top 64 bits of 10^-k, rounded up
   std::array<uint64_t, 256> shift{};     // 2^q * 10^-k = power * 2^(shift - 64)
-  std::array<uint64_t, 256> exponent{};  // k, above least_exponent
+  std::array<uint64_t, 256> exponent{};  // k, above min_exponent
 };
-constexpr int64_t least_exponent = -64;
+constexpr int64_t min_exponent = -64;
 
 constexpr int64_t floor_log10_of_power2(int64_t e) { return (e * 1262611) >> 22; }
 constexpr int64_t floor_log2_of_power10(int64_t e) { return (e * 1741647) >> 19; }
@@ -88,7 +88,7 @@ constexpr uint64_t top_of_power10(int64_t n) {
 
 constexpr Scales make_scales() {
   Scales scales;
-  int64_t last = least_exponent;
+  int64_t last = min_exponent;
   uint64_t power = 0;
   for (int64_t e = 1; e < 255; ++e) {
     const int64_t q = e - 150;
@@ -97,7 +97,7 @@ constexpr Scales make_scales() {
     last = k;
     scales.power[e] = power;
     scales.shift[e] = static_cast<uint64_t>(q + floor_log2_of_power10(-k) + 1);
-    scales.exponent[e] = static_cast<uint64_t>(k - least_exponent);
+    scales.exponent[e] = static_cast<uint64_t>(k - min_exponent);
   }
   return scales;
 }
@@ -291,7 +291,7 @@ HWY_INLINE char* write_float(char* to, uint32_t bits, uint64_t head, uint64_t ta
   const int count = 9 - std::countl_zero(tail) / 8;
   tail |= 0x3030303030303030;
   const int64_t exponent =
-      static_cast<int64_t>(head >> 8) + least_exponent + 8;  // of the first digit
+      static_cast<int64_t>(head >> 8) + min_exponent + 8;  // of the first digit
   // Plain notation where it is not longer than the one with an exponent.
   if (HWY_LIKELY(exponent < 0 && exponent >= (count == 1 ? -3 : -4))) {
     store(to, in_memory_order(0x3030303030302e30));

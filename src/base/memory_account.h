@@ -47,7 +47,7 @@ class MemoryAccount {
 
   // Throws MemoryLimitReached where `bytes` more would pass the limit.
   void charge(int64_t bytes);
-  void give_back(int64_t bytes) { used_ -= bytes; }
+  void release(int64_t bytes) { used_ -= bytes; }
   int64_t used() const { return used_; }
   int64_t left() const { return limit_ - used_; }
   int64_t peak() const { return peak_; }
@@ -115,7 +115,7 @@ class MemoryCharge {
     bytes_ += bytes;
   }
   void clear() {
-    if (account_) account_->give_back(std::exchange(bytes_, 0));
+    if (account_) account_->release(std::exchange(bytes_, 0));
   }
 
  private:

@@ -5,12 +5,12 @@
 namespace sardonyx {
 namespace {
 
-constexpr size_t least_size = size_t{128} << 10;  // from about here on the heap asks the system
+constexpr size_t min_size = size_t{128} << 10;  // from about here on the heap asks the system
 
 }  // namespace
 
 Bytes RecycledBlocks::allocate(size_t size) {
-  if (size < least_size) return Bytes::allocate(size);
+  if (size < min_size) return Bytes::allocate(size);
   Bytes block;
   {
     const std::lock_guard lock(spare_->mutex);

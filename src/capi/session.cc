@@ -37,11 +37,11 @@ SessionOptions session_options(const sardonyx_session_options* given) {
   SessionOptions options;
   options.threads = known.threads;
   if (known.shared_threads != nullptr) options.shared_threads = known.shared_threads->threads;
-  options.plain = known.reference != 0;
+  options.reference = known.reference != 0;
   options.fuse = known.no_fusion == 0;
   options.exact = known.exact != 0;
   options.assume_inference = known.assume_inference != 0;
-  options.pack_early = known.prepack != 0;
+  options.prepack = known.prepack != 0;
   options.all_outputs = known.all_outputs != 0;
   options.seed = known.seed;
   options.memory_limit = limit_of(known.memory_limit);

@@ -257,7 +257,7 @@ void check_signature(Context& context, const Unit& unit, const Where& where,
 
 // ---- calls of model-local functions
 
-constexpr size_t most_compared = 1000;
+constexpr size_t max_compared = 1000;
 
 // What the function declares, with and without a default.
 std::unordered_set<std::string_view> parameters_of(const ir::Function& function) {
@@ -285,7 +285,7 @@ void check_call(Context& context, const Where& where, const ir::Function& functi
     if (attribute.name.starts_with("__") || declared.contains(attribute.name)) continue;
     std::vector<std::string_view> names(function.attributes.begin(), function.attributes.end());
     for (const ir::Attribute& other : function.attribute_protos) names.push_back(other.name);
-    if (names.size() > most_compared) names.clear();  // comparing takes time for each
+    if (names.size() > max_compared) names.clear();  // comparing takes time for each
     report("F-25", where.in("attribute", attribute.name),
            did_you_mean(closest(attribute.name, names), "remove it"),
            "the function {} declares no such attribute", function.name);

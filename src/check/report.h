@@ -36,7 +36,7 @@ struct Where {
     where.detail = where.detail.empty() ? std::move(inner) : where.detail + ", " + inner;
     return where;
   }
-  // The same for "input 'x'". The two, which outlive the Where, are put together when they are
+  // The same for "input 'x'". The two, which outlive the Where, are assembled when they are
   // needed.
   Where in(std::string_view what, std::string_view name) const {
     Where where = *this;

@@ -21,7 +21,7 @@ ir::TypeProto type_of(const ir::TensorProto& tensor) {
 void add_inferred(const ir::Model& model, Types& types) {
   const ir::Graph graph = lower::lower(model);
   ir::SymbolTable symbols;
-  infer::Findings findings;
+  infer::InferenceContext findings;
   findings.symbols = &symbols;
   findings.problem = [](const ir::Node&, const Error&) {};
   infer::Scope scope;
@@ -29,7 +29,7 @@ void add_inferred(const ir::Model& model, Types& types) {
   infer::infer_graph(graph, scope, findings);
   for (const ir::Node& node : graph.nodes) {
     for (const std::string& name : node.outputs) {
-      const infer::Known* known = name.empty() ? nullptr : scope.find(name);
+      const infer::ValueFacts* known = name.empty() ? nullptr : scope.find(name);
       if (known && known->type.is_known()) types.try_emplace(name, ir::to_proto(known->type));
     }
   }

@@ -19,7 +19,7 @@
 namespace sardonyx::eval {
 namespace {
 
-using ops::Known;
+using ops::ValueFacts;
 
 // A subgraph run plainly, in the frame its node runs in.
 class PlainGraph final : public ops::PreparedGraph {
@@ -39,8 +39,9 @@ class PlainGraph final : public ops::PreparedGraph {
     const Environment::Scope scope(outer.environment());
     return run_graph(graph_, inside, outer.environment(), options_);
   }
-  std::vector<Known> foresee(ops::RunContext&, std::span<const Known> inputs) const override {
-    return foresee_graph(graph_, frame_, inputs);
+  std::vector<ValueFacts> infer_outputs(ops::RunContext&,
+                                        std::span<const ValueFacts> inputs) const override {
+    return infer_graph_outputs(graph_, frame_, inputs);
   }
 
  private:
@@ -75,7 +76,7 @@ Slots input_slots(std::span<const Value> inputs) {
 }
 
 // Sizes the run left open are errors unless the step allocates its own outputs.
-void allocate(ops::Slot& slot, const Known& known, bool step_allocates,
+void allocate(ops::Slot& slot, const ValueFacts& known, bool step_allocates,
               ops::RunEnvironment& environment, const ir::Node& node) {
   slot.element = known.type.element;
   if (step_allocates) return;
@@ -105,41 +106,44 @@ const Value* Frame::find(std::string_view name) const {
 namespace {
 
 // A graph sees the frame's values by their types.
-std::vector<Known> infer_inside(const ir::Graph& graph, const Frame& frame,
-                                std::span<const Known> inputs, const infer::Findings& findings) {
+std::vector<ValueFacts> infer_inside(const ir::Graph& graph, const Frame& frame,
+                                     std::span<const ValueFacts> inputs,
+                                     const infer::InferenceContext& inference) {
   infer::Scope outer;
   for (const std::string& name : infer::captured_names(graph)) {
-    if (const Value* value = frame.find(name)) outer.set(name, Known::of(*value));
+    if (const Value* value = frame.find(name)) outer.set(name, ValueFacts::of(*value));
   }
   infer::Scope scope(&outer);
-  infer::enter(graph, scope, findings, inputs);
-  infer::infer_graph(graph, scope, findings);
-  return infer::outputs_of(graph, scope, findings);
+  infer::enter(graph, scope, inference, inputs);
+  infer::infer_graph(graph, scope, inference);
+  return infer::outputs_of(graph, scope, inference);
 }
 
 // What inference knows of one node whose inputs are at hand.
 struct InferredNode {
   ir::SymbolTable symbols;
-  std::vector<Known> inputs, outputs;
-  std::vector<const Known*> given;  // of the inputs; null where one is absent
+  std::vector<ValueFacts> inputs, outputs;
+  std::vector<const ValueFacts*> given;  // of the inputs; null where one is absent
 };
 
 // `with_elements`: false where types and shapes alone are asked.
 void infer_from_values(InferredNode& inferred, const ir::Node& node, const infer::Binding& binding,
                        std::span<const Value> inputs, const Frame& frame, bool with_elements) {
   std::vector<ops::Constraint> constraints;
-  infer::Findings findings{&inferred.symbols, &constraints, {}};
+  infer::InferenceContext inference{&inferred.symbols, &constraints, {}};
   inferred.inputs.resize(inputs.size());
   inferred.given.assign(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].kind() == Value::Kind::none) continue;
-    inferred.inputs[i] = with_elements ? Known::of(inputs[i]) : Known::of(ir::type_of(inputs[i]));
+    inferred.inputs[i] =
+        with_elements ? ValueFacts::of(inputs[i]) : ValueFacts::of(ir::type_of(inputs[i]));
     inferred.given[i] = &inferred.inputs[i];
   }
-  const ops::InferSubgraph subgraph = [&](const ir::Graph& graph, std::span<const Known> given) {
-    return infer_inside(graph, frame, given, findings);
+  const ops::InferSubgraph subgraph = [&](const ir::Graph& graph,
+                                          std::span<const ValueFacts> given) {
+    return infer_inside(graph, frame, given, inference);
   };
-  inferred.outputs = infer::infer_node(node, binding, inferred.given, findings, &subgraph);
+  inferred.outputs = infer::infer_node(node, binding, inferred.given, inference, &subgraph);
 }
 
 // Nothing is packed for a single run: prepare sees types only, as for values that change. Internal
@@ -148,10 +152,10 @@ std::unique_ptr<ops::Step> prepare_step(InferredNode& inferred, const ir::Node& 
                                         const infer::Binding& binding,
                                         const ops::PrepareServices& services) {
   if (node.domain != "sardonyx") {
-    for (Known& value : inferred.inputs) value.constant.reset();
+    for (ValueFacts& value : inferred.inputs) value.constant.reset();
   }
-  std::vector<const Known*> made;
-  for (const Known& value : inferred.outputs) made.push_back(&value);
+  std::vector<const ValueFacts*> made;
+  for (const ValueFacts& value : inferred.outputs) made.push_back(&value);
   ops::PrepareContext prepare(node, binding.signature, inferred.given, made, services);
   if (binding.op->prepare == nullptr) prepare.fail(ErrorCode::unsupported, "has no kernel");
   return binding.op->prepare(prepare);
@@ -172,7 +176,7 @@ void check_made(const ir::Node& node, size_t i, const ir::ValueType& type, const
 }
 
 std::vector<Value> run_step(const ops::Step& step, const ir::Node& node,
-                            std::span<const Value> inputs, const std::vector<Known>& made,
+                            std::span<const Value> inputs, const std::vector<ValueFacts>& made,
                             Environment& environment) {
   const ops::StepTraits& traits = step.traits();
   Slots in = input_slots(inputs);
@@ -197,7 +201,7 @@ std::vector<Value> run_step(const ops::Step& step, const ir::Node& node,
                               environment);
   ops::within_run_limit(environment, node, [&] { step.run(run); });
   texts.made(in.pointers, out.pointers);
-  environment.give_back(bind.scratch());
+  environment.release(bind.scratch());
 
   std::vector<Value> outputs;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -255,7 +259,7 @@ std::vector<Value> run_bound_node(const ir::Node& node, std::span<const Value> i
   ops::PrepareServices services;
   services.packs = &packs;
   services.prepare_graph = [&](const ir::Graph& graph,
-                               std::span<const Known>) -> std::unique_ptr<ops::PreparedGraph> {
+                               std::span<const ValueFacts>) -> std::unique_ptr<ops::PreparedGraph> {
     return std::make_unique<PlainGraph>(graph, frame, options);
   };
   const std::unique_ptr<ops::Step> step = prepare_step(inferred, node, binding, services);
@@ -366,12 +370,12 @@ std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& 
   return results;
 }
 
-std::vector<Known> foresee_graph(const ir::Graph& graph, const Frame& around,
-                                 std::span<const Known> inputs) {
+std::vector<ValueFacts> infer_graph_outputs(const ir::Graph& graph, const Frame& around,
+                                            std::span<const ValueFacts> inputs) {
   ir::SymbolTable symbols;
-  infer::Findings findings{&symbols, nullptr, {}};
-  findings.thorough = true;
-  return infer_inside(graph, around, inputs, findings);
+  infer::InferenceContext inference{&symbols, nullptr, {}};
+  inference.symbolic_values = true;
+  return infer_inside(graph, around, inputs, inference);
 }
 
 }  // namespace sardonyx::eval

@@ -54,7 +54,7 @@ std::vector<Value> run_graph(const ir::Graph& graph, Frame& frame, Environment& 
 
 // What is known of the outputs of such a graph, told by what is known of its inputs, by the values
 // in `around` that it captures and by what it declares. Throws Error where a run must fail.
-std::vector<ops::Known> foresee_graph(const ir::Graph& graph, const Frame& around,
-                                      std::span<const ops::Known> inputs);
+std::vector<ops::ValueFacts> infer_graph_outputs(const ir::Graph& graph, const Frame& around,
+                                                 std::span<const ops::ValueFacts> inputs);
 
 }  // namespace sardonyx::eval

@@ -1,4 +1,4 @@
-// Encoded pictures to pixels: the formats the standard's ImageDecoder names.
+// Encoded images to pixels: the formats the standard's ImageDecoder names.
 #pragma once
 
 #include <string_view>

@@ -117,7 +117,7 @@ Image read_image(const Bytes& bytes) {
   return image;
 }
 
-// The sample of a component that covers a point of the picture, as eight bits.
+// The sample of a component that covers a point of the image, as eight bits.
 int sample(const opj_image_comp_t& c, int64_t x, int64_t y) {
   const int64_t column = std::min<int64_t>(x / c.dx, c.w - 1);
   const int64_t row = std::min<int64_t>(y / c.dy, c.h - 1);

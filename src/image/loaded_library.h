@@ -1,4 +1,4 @@
-// Libraries of rare formats, loaded when the first picture of theirs is met: with all that they
+// Libraries of rare formats, loaded when the first image of theirs is met: with all that they
 // need themselves they would take longer to load than the rest of a program takes to start.
 #pragma once
 

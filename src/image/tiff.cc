@@ -13,7 +13,7 @@
 namespace sardonyx::image {
 namespace {
 
-constexpr tmsize_t most_at_once = tmsize_t{1} << 29;  // of one allocation inside libtiff
+constexpr tmsize_t max_at_once = tmsize_t{1} << 29;  // of one allocation inside libtiff
 
 struct Source {
   const Bytes& bytes;
@@ -74,7 +74,7 @@ struct Closer {
 Tensor decode_tiff(const Bytes& bytes) {
   Source source{bytes};
   const std::unique_ptr<TIFFOpenOptions, Closer> options(library().alloc_options());
-  library().set_most(options.get(), most_at_once);
+  library().set_most(options.get(), max_at_once);
   library().set_on_error(options.get(), on_message, nullptr);
   library().set_on_warning(options.get(), on_message, nullptr);
   const std::unique_ptr<TIFF, Closer> tiff(library().open("image", "rm", &source, on_read, on_write,

@@ -148,25 +148,28 @@ Contradiction contradiction(const ir::ValueType& type, const ir::TypeProto& decl
 }
 
 void hold_against(const ir::ValueInfo& info, const ir::ValueType& type, std::string_view list,
-                  std::string_view source, std::string place, const Findings& findings) {
-  if (!findings.thorough || !findings.disagreement || !info.type || !type.is_known()) return;
+                  std::string_view source, std::string place, const InferenceContext& inference) {
+  if (!inference.symbolic_values || !inference.disagreement || !info.type || !type.is_known())
+    return;
   const Agreement agreement = agreement_of(type, *info.type);
   if (agreement == Agreement::yes) return;
-  findings.disagreement({std::string(list), info.name, ir::declared_text(*info.type),
-                         type.to_string(), std::string(source), std::move(place), true,
-                         agreement == Agreement::not_shape});
+  inference.disagreement({std::string(list), info.name, ir::declared_text(*info.type),
+                          type.to_string(), std::string(source), std::move(place), true,
+                          agreement == Agreement::not_shape});
 }
 
 void hold_input_against(const ir::ValueInfo& input, const ir::ValueType& type,
-                        std::string_view source, std::string_view graph, const Findings& findings) {
-  if (!findings.thorough || !input.type) return;
+                        std::string_view source, std::string_view graph,
+                        const InferenceContext& inference) {
+  if (!inference.symbolic_values || !input.type) return;
   hold_against(input, type, where("the list of inputs", graph), source,
-               fmt::format("input '{}'", input.name), findings);
+               fmt::format("input '{}'", input.name), inference);
 }
 
-Declared::Declared(const ir::Graph& graph, const Findings& findings) : findings_(findings) {
-  if (!findings.thorough) return;
-  const bool is_main = findings.constraints != nullptr;
+Declared::Declared(const ir::Graph& graph, const InferenceContext& inference)
+    : inference_(inference) {
+  if (!inference.symbolic_values) return;
+  const bool is_main = inference.constraints != nullptr;
   const std::string_view of = is_main ? std::string_view() : graph.name;
   declarations_.reserve(graph.value_info.size() + graph.outputs.size());
   for (const ir::ValueInfo& info : graph.value_info) add(info, "value_info", of, info.name);
@@ -175,27 +178,27 @@ Declared::Declared(const ir::Graph& graph, const Findings& findings) : findings_
 
 void Declared::add(const ir::ValueInfo& info, std::string_view list, std::string_view of,
                    std::string_view own_name) {
-  if (!findings_.thorough || !info.type) return;
+  if (!inference_.symbolic_values || !info.type) return;
   const Declaration declaration{&*info.type, list, of, own_name};
   const auto [place, is_new] = declarations_.emplace(info.name, declaration);
   if (!is_new) *place = declaration;
 }
 
-void Declared::merge(const ir::Node& node, const HashedName& name, Known& known) const {
+void Declared::merge(const ir::Node& node, const HashedName& name, ValueFacts& known) const {
   const Declaration* found = declarations_.find(name);
   if (found == nullptr) return;
   const Declaration& declaration = *found;
   ValueType merged = known.type;
   // Only what always runs may teach sizes.
-  const bool learns = findings_.constraints != nullptr;
-  const Agreement agreement = Merger(*findings_.symbols, learns).types(merged, *declaration.type);
+  const bool learns = inference_.constraints != nullptr;
+  const Agreement agreement = Merger(*inference_.symbols, learns).types(merged, *declaration.type);
   if (agreement == Agreement::yes) {
     known.type = std::move(merged);
-  } else if (findings_.disagreement) {
-    findings_.disagreement({where(declaration.list, declaration.of),
-                            std::string(declaration.own_name), ir::declared_text(*declaration.type),
-                            known.type.to_string(), "the node makes", ir::place_of(node),
-                            agreement != Agreement::open, agreement != Agreement::no});
+  } else if (inference_.disagreement) {
+    inference_.disagreement(
+        {where(declaration.list, declaration.of), std::string(declaration.own_name),
+         ir::declared_text(*declaration.type), known.type.to_string(), "the node makes",
+         ir::place_of(node), agreement != Agreement::open, agreement != Agreement::no});
   }
 }
 

@@ -18,7 +18,7 @@
 namespace sardonyx::infer {
 
 using ops::Constraint;
-using ops::Known;
+using ops::ValueFacts;
 
 // What is known of the values visible at some point of a graph: its own names, then those of the
 // graphs around it. Borrows the outer scope.
@@ -29,11 +29,13 @@ class Scope {
   Scope& operator=(const Scope&) = delete;
 
   // Null where no value of this name is visible.
-  const Known* find(const HashedName& name) const;
-  const Known* find_here(const HashedName& name) const;
+  const ValueFacts* find(const HashedName& name) const;
+  const ValueFacts* find_here(const HashedName& name) const;
   // The reference stays valid as long as the scope does.
-  Known& set(const HashedName& name, Known&& known);
-  Known& set(const HashedName& name, const Known& known) { return set(name, Known(known)); }
+  ValueFacts& set(const HashedName& name, ValueFacts&& known);
+  ValueFacts& set(const HashedName& name, const ValueFacts& known) {
+    return set(name, ValueFacts(known));
+  }
   // Room for so many more values.
   void reserve(size_t count);
   // For a scope that lasts longer than the one around it.
@@ -48,9 +50,9 @@ class Scope {
 
  private:
   struct Value {
-    Value(std::string_view name, Known&& known) : name(name), known(std::move(known)) {}
+    Value(std::string_view name, ValueFacts&& known) : name(name), known(std::move(known)) {}
     std::string_view name;  // in names_
-    Known known;
+    ValueFacts known;
   };
   static constexpr size_t first_names = 512;  // bytes
 
@@ -67,8 +69,8 @@ class Scope {
 struct Budget {
   int64_t nodes = 500'000;      // inferred inside subgraphs
   int64_t symbols = 4'000'000;  // in the expressions that nodes make
-  // Of memory, about, for what thorough inference knows of a value beyond what most have: more than
-  // 8 sizes, more than 16 elements. When they are spent, such values keep neither.
+  // Of memory, about, for what inference of symbolic values knows of a value beyond what most have:
+  // more than 8 sizes, more than 16 elements. When they are spent, such values keep neither.
   int64_t bytes = int64_t{256} << 20;
 };
 
@@ -97,7 +99,7 @@ struct Disagreement {
 };
 
 // What inference collects while it walks.
-struct Findings {
+struct InferenceContext {
   ir::SymbolTable* symbols = nullptr;              // never null
   std::vector<Constraint>* constraints = nullptr;  // null: not recorded
   // Given an error of a node, decides: return to go on (the node's outputs stay unknown). Empty:
@@ -105,10 +107,10 @@ struct Findings {
   std::function<void(const ir::Node&, const Error&)> problem;
   std::shared_ptr<Budget> budget = std::make_shared<Budget>();  // never null
 
-  // Thorough inference (ops::InferMode) also believes the types that the graphs declare where it
-  // can't tell itself, and reports those that it can't confirm.
-  bool thorough = false;
-  bool truths = false;  // ops::InferMode
+  // Inference of symbolic values (ops::InferMode) also believes the types that the graphs declare
+  // where it can't tell itself, and reports those that it can't confirm.
+  bool symbolic_values = false;
+  bool fold_predicates = false;  // ops::InferMode
   std::function<void(Disagreement)> disagreement = {};
   Unknowns* unknowns = nullptr;  // null: not recorded
   // Given each subgraph and what is known of its values, each time it has been inferred. The scope
@@ -126,20 +128,21 @@ Binding bind_node(const ir::Node& node);
 
 // What is known of a node's outputs, given its inputs (null for absent ones). Integer outputs
 // whose elements are all known numbers become constants.
-std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
-                              std::span<const Known* const> inputs, const Findings& findings,
-                              const ops::InferSubgraph* subgraph);
+std::vector<ValueFacts> infer_node(const ir::Node& node, const Binding& binding,
+                                   std::span<const ValueFacts* const> inputs,
+                                   const InferenceContext& inference,
+                                   const ops::InferSubgraph* subgraph);
 // The same into a list that node after node may use; what it holds is lost.
-void infer_node(const ir::Node& node, const Binding& binding, std::span<const Known* const> inputs,
-                const Findings& findings, const ops::InferSubgraph* subgraph,
-                std::vector<Known>& outputs);
+void infer_node(const ir::Node& node, const Binding& binding,
+                std::span<const ValueFacts* const> inputs, const InferenceContext& inference,
+                const ops::InferSubgraph* subgraph, std::vector<ValueFacts>& outputs);
 
 // Infers a graph's nodes one by one, in order and each of the newest version, into `scope`, which
 // must hold the graph's inputs already (see enter). Borrows all three; of the graph it reads what
 // is declared of values.
 class Walk {
  public:
-  Walk(const ir::Graph& graph, Scope& scope, const Findings& findings);
+  Walk(const ir::Graph& graph, Scope& scope, const InferenceContext& inference);
   ~Walk();
   // Declares a value that later steps make, as the graph's value_info does. `function` declares it,
   // as `own_name`.
@@ -148,7 +151,7 @@ class Walk {
   // The same where the caller has looked its operator up.
   void step(const ir::Node& node, const Binding& binding);
   // A tensor that a step made has this shape, where that is not known of it: so an older version
-  // says. Does nothing unless the inference is thorough, since a run does not hold to it.
+  // says. Does nothing unless the inference is symbolic_values, since a run does not hold to it.
   void complete(std::string_view name, ir::Dims shape);
 
  private:
@@ -157,25 +160,26 @@ class Walk {
 };
 
 // Walks over all nodes of the graph. Called for subgraphs by itself.
-void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings);
+void infer_graph(const ir::Graph& graph, Scope& scope, const InferenceContext& inference);
 
 // What the error of a node says whose input nothing before it makes.
 inline constexpr std::string_view undefined_input = "is not defined before the node";
 
 // Puts a graph's initializers into the scope; part of enter.
-void enter_initializers(const ir::Graph& graph, Scope& scope, const Findings& findings);
+void enter_initializers(const ir::Graph& graph, Scope& scope, const InferenceContext& inference);
 
 // Puts a graph's initializers and inputs into the scope. `inputs`: what is known of them, in
 // order; missing ones are taken from their declarations. Inputs that have an initializer of the
 // same name keep the initializer's type but not its elements: the caller may override them.
-void enter(const ir::Graph& graph, Scope& scope, const Findings& findings,
-           std::span<const Known> inputs = {});
+void enter(const ir::Graph& graph, Scope& scope, const InferenceContext& inference,
+           std::span<const ValueFacts> inputs = {});
 
 // What is known of the graph's outputs, after infer_graph.
-std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope, const Findings& findings);
+std::vector<ValueFacts> outputs_of(const ir::Graph& graph, const Scope& scope,
+                                   const InferenceContext& inference);
 
 // Infers subgraphs of nodes whose graph's values are in `scope`. Borrows both.
-ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings);
+ops::InferSubgraph subgraphs_of(const Scope& scope, const InferenceContext& inference);
 
 // The names a graph reads from around it: not defined in it, in order of first use, subgraphs
 // included.

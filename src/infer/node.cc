@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "base/small_vector.h"
-#include "infer/charge.h"
+#include "infer/budget.h"
 #include "infer/evaluations.h"
 #include "infer/infer.h"
 #include "infer/signature_check.h"
@@ -21,22 +21,22 @@ thread_local int64_t evaluated = 0;
 // Inputs with what has been learned of their sizes put in its place.
 class Resolved {
  public:
-  Resolved(std::span<const Known* const> inputs, const ir::SymbolTable& symbols)
+  Resolved(std::span<const ValueFacts* const> inputs, const ir::SymbolTable& symbols)
       : symbols_(symbols), pointers_(inputs) {
-    for (const Known*& input : pointers_) {
+    for (const ValueFacts*& input : pointers_) {
       if (input != nullptr) input = resolved(*input);
     }
   }
-  std::span<const Known* const> inputs() const { return pointers_; }
+  std::span<const ValueFacts* const> inputs() const { return pointers_; }
 
  private:
-  const Known* resolved(const Known& known) {
+  const ValueFacts* resolved(const ValueFacts& known) {
     ir::Dims shape, elements;
     const bool other_shape = known.type.shape && differ(*known.type.shape, shape);
     const bool other_elements =
         known.elements && !known.constant && differ(*known.elements, elements);
     if (!other_shape && !other_elements) return &known;
-    Known& copy = copies_.emplace_front(known);
+    ValueFacts& copy = copies_.emplace_front(known);
     if (other_shape) copy.type.shape = std::move(shape);
     if (other_elements) copy.elements = std::make_shared<const ir::Dims>(std::move(elements));
     return &copy;
@@ -55,8 +55,8 @@ class Resolved {
   }
 
   const ir::SymbolTable& symbols_;
-  SmallVector<const Known*, 8> pointers_;
-  std::forward_list<Known> copies_;
+  SmallVector<const ValueFacts*, 8> pointers_;
+  std::forward_list<ValueFacts> copies_;
 };
 
 bool is_fixed(const std::optional<ir::Dims>& shape) {
@@ -64,9 +64,10 @@ bool is_fixed(const std::optional<ir::Dims>& shape) {
 }
 
 // Sizes that fixed inputs make, and that no tensor can have.
-void object_to_overflows(const ops::InferContext& context, std::span<const Known* const> inputs,
-                         std::span<const Known> outputs) {
-  for (const Known* input : inputs) {
+void object_to_overflows(const ops::InferContext& context,
+                         std::span<const ValueFacts* const> inputs,
+                         std::span<const ValueFacts> outputs) {
+  for (const ValueFacts* input : inputs) {
     if (input == nullptr || !is_fixed(input->type.shape) ||
         (input->elements && !std::ranges::all_of(*input->elements, &ir::Dim::is_constant)))
       return;
@@ -88,33 +89,33 @@ void object_to_overflows(const ops::InferContext& context, std::span<const Known
 }
 
 // Infers the node from these inputs as they are.
-void infer_from(std::span<const Known* const> inputs, const ir::Node& node, const Binding& binding,
-                const Findings& findings, const ops::InferSubgraph* subgraph,
-                std::vector<Known>& outputs) {
-  const int first_symbol = findings.symbols->size();
-  Budget& budget = *findings.budget;
-  ops::InferContext context(node, binding.signature, inputs, *findings.symbols,
-                            findings.constraints, subgraph, outputs,
-                            {.thorough = findings.thorough,
-                             .truths = findings.truths,
+void infer_from(std::span<const ValueFacts* const> inputs, const ir::Node& node,
+                const Binding& binding, const InferenceContext& inference,
+                const ops::InferSubgraph* subgraph, std::vector<ValueFacts>& outputs) {
+  const int first_symbol = inference.symbols->size();
+  Budget& budget = *inference.budget;
+  ops::InferContext context(node, binding.signature, inputs, *inference.symbols,
+                            inference.constraints, subgraph, outputs,
+                            {.symbolic_values = inference.symbolic_values,
+                             .fold_predicates = inference.fold_predicates,
                              .budget = &budget.nodes,
-                             .bytes = findings.thorough ? &budget.bytes : nullptr});
+                             .bytes = inference.symbolic_values ? &budget.bytes : nullptr});
   if (binding.signature != nullptr) check_signature(context, *binding.signature);
   if (binding.op->infer == nullptr) context.fail(ErrorCode::unsupported, "has no inference");
   ++evaluated;
   binding.op->infer(context);
   if (ops::wants_objections()) object_to_overflows(context, inputs, outputs);
   context.settle_outputs();
-  for (Known& output : outputs) {
-    if (findings.thorough) name_elements(output, *findings.symbols);
-    charge(context, output, findings.thorough, budget);
-    if (!output.constant && !findings.thorough) {
+  for (ValueFacts& output : outputs) {
+    if (inference.symbolic_values) name_elements(output, *inference.symbols);
+    charge(context, output, inference.symbolic_values, budget);
+    if (!output.constant && !inference.symbolic_values) {
       if (auto constant = ops::tensor_of_elements(output))
         output.constant = std::make_shared<const Tensor>(std::move(*constant));
     }
   }
-  note_unknowns(context, first_symbol, findings);
-  if (findings.thorough) charge_symbols(findings.symbols->size() - first_symbol, budget);
+  note_unknowns(context, first_symbol, inference);
+  if (inference.symbolic_values) charge_symbols(inference.symbols->size() - first_symbol, budget);
 }
 
 }  // namespace
@@ -149,32 +150,33 @@ Binding bind_node(const ir::Node& node) {
 
 int64_t formulas_evaluated() { return evaluated; }
 
-std::vector<Known> infer_node(const ir::Node& node, const Binding& binding,
-                              std::span<const Known* const> inputs, const Findings& findings,
-                              const ops::InferSubgraph* subgraph) {
-  std::vector<Known> outputs;
-  infer_node(node, binding, inputs, findings, subgraph, outputs);
+std::vector<ValueFacts> infer_node(const ir::Node& node, const Binding& binding,
+                                   std::span<const ValueFacts* const> inputs,
+                                   const InferenceContext& inference,
+                                   const ops::InferSubgraph* subgraph) {
+  std::vector<ValueFacts> outputs;
+  infer_node(node, binding, inputs, inference, subgraph, outputs);
   return outputs;
 }
 
-void infer_node(const ir::Node& node, const Binding& binding, std::span<const Known* const> inputs,
-                const Findings& findings, const ops::InferSubgraph* subgraph,
-                std::vector<Known>& outputs) {
+void infer_node(const ir::Node& node, const Binding& binding,
+                std::span<const ValueFacts* const> inputs, const InferenceContext& inference,
+                const ops::InferSubgraph* subgraph, std::vector<ValueFacts>& outputs) {
   // Formulas speak of a node's first output. A file may leave it out, though the standard forbids
   // that: it then is one without a name.
   if (node.outputs.empty()) {
     ir::Node named = node;  // graphs are shared, not copied
     named.outputs.emplace_back();
-    infer_node(named, binding, inputs, findings, subgraph, outputs);
+    infer_node(named, binding, inputs, inference, subgraph, outputs);
     return outputs.clear();
   }
-  const bool is_spent = findings.budget->bytes < 0;
-  if (!findings.thorough || (!findings.symbols->has_learned() && !is_spent))
-    return infer_from(inputs, node, binding, findings, subgraph, outputs);
-  const Resolved resolved(inputs, *findings.symbols);
-  if (!is_spent) return infer_from(resolved.inputs(), node, binding, findings, subgraph, outputs);
+  const bool is_spent = inference.budget->bytes < 0;
+  if (!inference.symbolic_values || (!inference.symbols->has_learned() && !is_spent))
+    return infer_from(inputs, node, binding, inference, subgraph, outputs);
+  const Resolved resolved(inputs, *inference.symbols);
+  if (!is_spent) return infer_from(resolved.inputs(), node, binding, inference, subgraph, outputs);
   const SmallInputs small(resolved.inputs());
-  infer_from(small.inputs(), node, binding, findings, subgraph, outputs);
+  infer_from(small.inputs(), node, binding, inference, subgraph, outputs);
 }
 
 }  // namespace sardonyx::infer

@@ -5,14 +5,14 @@
 
 namespace sardonyx::infer {
 
-const Known* Scope::find_here(const HashedName& name) const {
+const ValueFacts* Scope::find_here(const HashedName& name) const {
   Value* const* found = values_.find(name);
   return found == nullptr ? nullptr : &(*found)->known;
 }
 
-const Known* Scope::find(const HashedName& name) const {
+const ValueFacts* Scope::find(const HashedName& name) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->outer_) {
-    if (const Known* known = scope->find_here(name)) return known;
+    if (const ValueFacts* known = scope->find_here(name)) return known;
   }
   return nullptr;
 }
@@ -28,7 +28,7 @@ void Scope::reserve(size_t count) {
 namespace {
 
 // Of a value in a scope: sizes and elements lie outside it, and expressions outside these.
-int64_t memory_of(const Known& known) {
+int64_t memory_of(const ValueFacts& known) {
   constexpr size_t expression = 160, few = 4;
   const auto of_list = [](const ir::Dims& dims) {
     size_t bytes = dims.size() <= few ? 0 : dims.size() * sizeof(ir::Dim);
@@ -44,7 +44,7 @@ int64_t memory_of(const Known& known) {
 
 }  // namespace
 
-Known& Scope::set(const HashedName& name, Known&& known) {
+ValueFacts& Scope::set(const HashedName& name, ValueFacts&& known) {
   constexpr size_t least = 4, most = 1024;
   if (current_account()) memory_.add(memory_of(known) + static_cast<int64_t>(name.text.size()));
   if (Value* const* found = values_.find(name)) return (*found)->known = std::move(known);

@@ -6,7 +6,7 @@
 
 namespace sardonyx::infer {
 
-void name_elements(Known& value, ir::SymbolTable& symbols) {
+void name_elements(ValueFacts& value, ir::SymbolTable& symbols) {
   constexpr int64_t most = 16;
   if (value.elements || !value.type.is_tensor()) return;
   if (value.type.element != ElementType::int64 && value.type.element != ElementType::int32) return;
@@ -49,11 +49,12 @@ std::string shortened(std::string text) {
   return text;
 }
 
-void note_unknowns(const ops::InferContext& context, int first, const Findings& findings) {
-  if (findings.unknowns == nullptr || findings.symbols->size() == first) return;
+void note_unknowns(const ops::InferContext& context, int first, const InferenceContext& inference) {
+  if (inference.unknowns == nullptr || inference.symbols->size() == first) return;
   const auto unknown =
       std::make_shared<const Unknown>(shortened(context.place()), shortened(reason_for(context)));
-  for (int id = first; id < findings.symbols->size(); ++id) findings.unknowns->emplace(id, unknown);
+  for (int id = first; id < inference.symbols->size(); ++id)
+    inference.unknowns->emplace(id, unknown);
 }
 
 }  // namespace sardonyx::infer

@@ -9,24 +9,24 @@
 
 namespace sardonyx::infer {
 
-ops::InferSubgraph subgraphs_of(const Scope& scope, const Findings& findings) {
-  return [&scope, &findings](const ir::Graph& graph, std::span<const Known> inputs) {
-    Findings inner = findings;
+ops::InferSubgraph subgraphs_of(const Scope& scope, const InferenceContext& inference) {
+  return [&scope, &inference](const ir::Graph& graph, std::span<const ValueFacts> inputs) {
+    InferenceContext inner = inference;
     inner.constraints = nullptr;  // a branch may not run, a body's sizes are its own
     // What can't be in a branch is an error only where that branch is taken: If decides.
-    if (findings.problem) {
-      inner.problem = [&findings](const ir::Node& node, const Error& error) {
+    if (inference.problem) {
+      inner.problem = [&inference](const ir::Node& node, const Error& error) {
         if (error.code() != ErrorCode::unsupported) throw error;
-        findings.problem(node, error);
+        inference.problem(node, error);
       };
     }
     const size_t declared = graph.value_info.size() + graph.initializers.size();
-    findings.budget->nodes -= static_cast<int64_t>(graph.nodes.size() + declared / 8) + 1;
+    inference.budget->nodes -= static_cast<int64_t>(graph.nodes.size() + declared / 8) + 1;
     auto inside = std::make_unique<Scope>(&scope);
     inside->reserve(graph.initializers.size() + graph.inputs.size() + graph.nodes.size());
     enter(graph, *inside, inner, inputs);
     infer_graph(graph, *inside, inner);
-    std::vector<Known> outputs = outputs_of(graph, *inside, inner);
+    std::vector<ValueFacts> outputs = outputs_of(graph, *inside, inner);
     if (!inner.inferred) return outputs;
     inside->forget_outer();
     inner.inferred(graph, std::move(inside));
@@ -45,16 +45,16 @@ struct Added {
 }  // namespace
 
 struct Walk::State {
-  State(const ir::Graph& graph, Scope& scope, const Findings& findings)
+  State(const ir::Graph& graph, Scope& scope, const InferenceContext& inference)
       : scope(scope),
-        findings(findings),
-        subgraph(subgraphs_of(scope, findings)),
-        declared(graph, findings) {}
+        inference(inference),
+        subgraph(subgraphs_of(scope, inference)),
+        declared(graph, inference) {}
 
   void gather(const ir::Node& node) {
     inputs.clear();
     for (const std::string& name : node.inputs) {
-      const Known* known = name.empty() ? nullptr : scope.find(name);
+      const ValueFacts* known = name.empty() ? nullptr : scope.find(name);
       if (!name.empty() && known == nullptr) {
         fail_at(ir::identify(node), ErrorCode::invalid_model,
                 "input '{}' {}: it is neither a graph input, an initializer nor an output of an "
@@ -79,11 +79,11 @@ struct Walk::State {
   void take_step(const ir::Node& node, const Bind& bind) {
     try {
       gather(node);
-      infer_node(node, bind(), inputs, findings, &subgraph, outputs);
+      infer_node(node, bind(), inputs, inference, &subgraph, outputs);
     } catch (const Error& error) {
-      if (!findings.problem) throw;
-      findings.problem(node, error);
-      outputs.assign(node.outputs.size(), Known());
+      if (!inference.problem) throw;
+      inference.problem(node, error);
+      outputs.assign(node.outputs.size(), ValueFacts());
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
@@ -94,16 +94,16 @@ struct Walk::State {
   }
 
   Scope& scope;
-  const Findings& findings;
+  const InferenceContext& inference;
   const ops::InferSubgraph subgraph;
   Declared declared;
-  std::list<Added> added;            // to what is declared
-  std::vector<const Known*> inputs;  // of the node at hand
-  std::vector<Known> outputs;
+  std::list<Added> added;                 // to what is declared
+  std::vector<const ValueFacts*> inputs;  // of the node at hand
+  std::vector<ValueFacts> outputs;
 };
 
-Walk::Walk(const ir::Graph& graph, Scope& scope, const Findings& findings)
-    : state_(std::make_unique<State>(graph, scope, findings)) {}
+Walk::Walk(const ir::Graph& graph, Scope& scope, const InferenceContext& inference)
+    : state_(std::make_unique<State>(graph, scope, inference)) {}
 Walk::~Walk() = default;
 
 void Walk::declare(ir::ValueInfo info, std::string function, std::string own_name) {
@@ -121,33 +121,33 @@ void Walk::step(const ir::Node& node, const Binding& binding) {
 }
 
 void Walk::complete(std::string_view name, ir::Dims shape) {
-  const Known* known = state_->scope.find(name);
-  if (!state_->findings.thorough || known == nullptr || !known->type.is_tensor() ||
+  const ValueFacts* known = state_->scope.find(name);
+  if (!state_->inference.symbolic_values || known == nullptr || !known->type.is_tensor() ||
       known->type.shape)
     return;
-  Known completed = *known;
+  ValueFacts completed = *known;
   completed.type.shape = std::move(shape);
   state_->scope.set(name, std::move(completed));
 }
 
-void infer_graph(const ir::Graph& graph, Scope& scope, const Findings& findings) {
-  Walk walk(graph, scope, findings);
+void infer_graph(const ir::Graph& graph, Scope& scope, const InferenceContext& inference) {
+  Walk walk(graph, scope, inference);
   for (const ir::Node& node : graph.nodes) walk.step(node);
 }
 
-std::vector<Known> outputs_of(const ir::Graph& graph, const Scope& scope,
-                              const Findings& findings) {
-  std::vector<Known> outputs;
+std::vector<ValueFacts> outputs_of(const ir::Graph& graph, const Scope& scope,
+                                   const InferenceContext& inference) {
+  std::vector<ValueFacts> outputs;
   outputs.reserve(graph.outputs.size());
   for (const ir::ValueInfo& output : graph.outputs) {
-    const Known* known = scope.find(output.name);
+    const ValueFacts* known = scope.find(output.name);
     if (known == nullptr) {
       fail_at(fmt::format("graph '{}'", graph.name), ErrorCode::invalid_model,
               "output '{}' is not made by any node, input or initializer", output.name);
     }
     outputs.push_back(*known);
     if (!outputs.back().type.is_known() && output.type) {
-      outputs.back().type = ir::value_type(*output.type, *findings.symbols);
+      outputs.back().type = ir::value_type(*output.type, *inference.symbols);
     }
   }
   return outputs;

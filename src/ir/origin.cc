@@ -8,10 +8,10 @@
 namespace sardonyx::ir {
 namespace {
 
-constexpr size_t most_in_messages = 4;
+constexpr size_t max_in_messages = 4;
 // A node that takes over the work of thousands, one after another, would be slowed down by its
 // list.
-constexpr size_t most_sources = 256;
+constexpr size_t max_sources = 256;
 constexpr std::string_view internal_domain = "sardonyx.";
 
 // Whether a source is the node itself, in whatever form it is by now.
@@ -58,7 +58,7 @@ std::string_view told_name(const Node& node, std::string_view value) {
 std::string place_of(const Node& node) {
   std::string place = told(node);
   if (const auto sources = told_sources(node); !sources.empty()) {
-    place.append(" (from ").append(listed(sources, most_in_messages)).append(1, ')');
+    place.append(" (from ").append(listed(sources, max_in_messages)).append(1, ')');
   } else if (!node.origin.empty()) {
     place.append(" (").append(node.origin).append(1, ')');
   }
@@ -90,9 +90,9 @@ void set_sources(Node& node, std::span<const Node* const> parts) {
   std::unordered_set<std::string_view> seen;
   size_t most = 0;
   for (const Node* part : parts) most += std::max<size_t>(part->sources.size(), 1);
-  sources.reserve(std::min(most, most_sources));  // they stay where they are
+  sources.reserve(std::min(most, max_sources));  // they stay where they are
   const auto add = [&](std::string source) {
-    if (sources.size() == most_sources || seen.contains(source)) return;
+    if (sources.size() == max_sources || seen.contains(source)) return;
     seen.insert(sources.emplace_back(std::move(source)));
   };
   for (const Node* part : parts) {

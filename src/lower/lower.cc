@@ -12,9 +12,9 @@
 #include "lower/callable_functions.h"
 #include "lower/channel_blocks.h"
 #include "lower/fresh_names.h"
-#include "lower/late_types.h"
-#include "lower/meanings.h"
+#include "lower/lazy_types.h"
 #include "lower/omitted_outputs.h"
+#include "lower/resolved_operator.h"
 #include "lower/spare.h"
 #include "lower/upgrade_node.h"
 #include "ops/custom.h"
@@ -39,7 +39,7 @@ class Lowering {
         source_(source),
         functions_(model),
         names_(model, source != nullptr),
-        meanings_(options),
+        resolver_(options),
         blocks_(model.graph ? &*model.graph : nullptr) {
     services_.fresh_name = [this](std::string_view hint) { return names_.make(hint); };
     services_.assume_inference = options.assume_inference;
@@ -53,13 +53,13 @@ class Lowering {
     return graph;
   }
 
-  std::vector<InlinedCall> run(ir::Graph& graph, const infer::Findings& findings,
+  std::vector<InlinedCall> run(ir::Graph& graph, const infer::InferenceContext& inference,
                                infer::Scope& scope) {
-    types_.use_symbols(*findings.symbols);
+    types_.use_symbols(*inference.symbols);
     scope.reserve(graph.inputs.size() + graph.initializers.size() +
                   (source_ ? source_->size() : model_.graph->nodes.size()));
-    infer::enter(graph, scope, findings);
-    infer::Walk walk(graph, scope, findings);
+    infer::enter(graph, scope, inference);
+    infer::Walk walk(graph, scope, inference);
     main_scope_ = &scope;
     main_walk_ = &walk;
     if (source_ != nullptr) {
@@ -225,20 +225,20 @@ class Lowering {
       if (main_walk_) calls_.push_back({called, inside_, std::move(names)});
       return;
     }
-    const Meaning meaning = meanings_.of(node, imports);
-    if (meaning.as_is != nullptr && graphs_stay(node, imports, depth)) {
-      const infer::Binding binding{meaning.newest, meaning.as_is};
+    const ResolvedOperator resolved = resolver_.of(node, imports);
+    if (resolved.as_is != nullptr && graphs_stay(node, imports, depth)) {
+      const infer::Binding binding{resolved.newest, resolved.as_is};
       return place(node, ours, &binding, scope, out);
     }
-    if (options_.keep_unknown && !is_known(node, meaning)) {
+    if (options_.keep_unknown && !is_known(node, resolved)) {
       if (&scope == main_scope_) main_walk_->step(node);
       return keep(node, ours, scope, out);
     }
-    require_known(node, meaning);
-    if (ours != nullptr) return change(*ours, meaning, imports, scope, depth, out);
+    require_known(node, resolved);
+    if (ours != nullptr) return change(*ours, resolved, imports, scope, depth, out);
     const Spare copy(spare_nodes_);
     *copy = node;
-    change(*copy, meaning, imports, scope, depth, out);
+    change(*copy, resolved, imports, scope, depth, out);
   }
 
   // Whether the subgraphs of a node are what lowering would make of them: shared then, not copied.
@@ -257,7 +257,7 @@ class Lowering {
       return false;
     for (const ir::Node& node : graph.nodes) {
       charge(1, node);
-      if (functions_.own(node) != nullptr || meanings_.of(node, imports).as_is == nullptr ||
+      if (functions_.own(node) != nullptr || resolver_.of(node, imports).as_is == nullptr ||
           omits_outputs(node) || !graphs_stay(node, imports, depth))
         return false;
     }
@@ -265,17 +265,17 @@ class Lowering {
   }
 
   // The node becomes one of the newest version, or what that stands for.
-  void change(ir::Node& node, const Meaning& meaning, const Imports& imports, infer::Scope& scope,
-              int depth, std::vector<ir::Node>& out) {
+  void change(ir::Node& node, const ResolvedOperator& resolved, const Imports& imports,
+              infer::Scope& scope, int depth, std::vector<ir::Node>& out) {
     if (node.domain == "ai.onnx") node.domain.clear();
     node.opset = 0;
     for (ir::Attribute& attribute : node.attributes) {
       if (attribute.g) attribute.g = lower_subgraph(*attribute.g, imports, scope, depth);
       for (auto& graph : attribute.graphs) graph = lower_subgraph(*graph, imports, scope, depth);
     }
-    if (meaning.bound == nullptr && options_.custom != nullptr)
-      node.custom = options_.custom->bind(node.domain, node.op_type, meaning.version);
-    upgrade(std::move(node), meaning, scope, depth, out);
+    if (resolved.bound == nullptr && options_.custom != nullptr)
+      node.custom = options_.custom->bind(node.domain, node.op_type, resolved.version);
+    upgrade(std::move(node), resolved, scope, depth, out);
   }
 
   // Where inference alone is wanted, only nodes with graphs are: those are inferred by their
@@ -306,11 +306,11 @@ class Lowering {
   }
 
   // To the newest version; then to the body where there is no kernel.
-  void upgrade(ir::Node&& node, const Meaning& meaning, infer::Scope& scope, int depth,
+  void upgrade(ir::Node&& node, const ResolvedOperator& resolved, infer::Scope& scope, int depth,
                std::vector<ir::Node>& out) {
-    const ops::Operator* op = meaning.op;
-    const infer::Binding newest{meaning.newest, op};
-    if (meaning.newest == nullptr || !must_upgrade(meaning.bound, *meaning.newest, op))
+    const ops::Operator* op = resolved.op;
+    const infer::Binding newest{resolved.newest, op};
+    if (resolved.newest == nullptr || !must_upgrade(resolved.bound, *resolved.newest, op))
       return emit(std::move(node), newest, scope, depth, out);
     services_.known = [&](std::string_view name) {
       types_.catch_up();
@@ -319,7 +319,7 @@ class Lowering {
     if (ChannelBlocks::concerns(node) && node.find("block_size") == nullptr)
       node.attributes.push_back(ops::int_attribute("block_size", blocks_.size()));
     // Where no nodes are kept, a constant that an upgrade makes is as good as an initializer.
-    Upgraded upgraded = upgrade_node(node, *meaning.bound, *op, services_, !keeps_nodes(scope));
+    Upgraded upgraded = upgrade_node(node, *resolved.bound, *op, services_, !keeps_nodes(scope));
     for (auto& constant : upgraded.constants) scope.set(constant.name, std::move(constant.value));
     for (ir::Node& helper : upgraded.before) emit(std::move(helper), scope, depth, out);
     if (!upgraded.dropped) {
@@ -345,7 +345,7 @@ class Lowering {
             std::vector<ir::Node>& out) {
     if (node.custom) return place(node, &node, nullptr, scope, out);
     const ops::Operator* op = newest.op;
-    if (meanings_.wants_body(op)) {
+    if (resolver_.wants_body(op)) {
       if (const ir::Function* body = functions_.standard(node))
         return inline_call(*body, node, scope, depth, out);
     }
@@ -427,9 +427,9 @@ class Lowering {
   ir::NodeSource* const source_;  // of the main graph's nodes; null: the model has them
   CallableFunctions functions_;
   FreshNames names_;
-  Meanings meanings_;
+  OperatorResolver resolver_;
   ChannelBlocks blocks_;
-  LateTypes types_;
+  LazyTypes types_;
   bool has_gradients_ = false;
   MemoryCharge memory_;  // of the nodes that were made
   int adding_ = 0;       // calls and gradients under way
@@ -453,9 +453,10 @@ ir::Graph lower(const ir::Model& model, const LowerOptions& options) {
 
 std::vector<InlinedCall> lower_and_infer(const ir::Model& model, ir::NodeSource* nodes,
                                          ir::Graph& graph, const LowerOptions& options,
-                                         const infer::Findings& findings, infer::Scope& scope) {
+                                         const infer::InferenceContext& inference,
+                                         infer::Scope& scope) {
   if (!model.graph) fail_at(model.path, ErrorCode::invalid_model, "the model has no graph");
-  return Lowering(model, options, nodes).run(graph, findings, scope);
+  return Lowering(model, options, nodes).run(graph, inference, scope);
 }
 
 }  // namespace sardonyx::lower

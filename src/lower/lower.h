@@ -30,7 +30,7 @@ struct LowerOptions {
   const ops::CustomTable* custom = nullptr;
 };
 
-// The main graph of `model` with calls of model-local functions inlined, every node carried up to
+// The main graph of `model` with calls of model-local functions inlined, every node upgraded to
 // the newest version of its operator, and standard functions without a kernel replaced by their
 // bodies; subgraphs likewise. External data must have been resolved. Each node's `origin` tells
 // where it came from when it is not in the file as such. Throws Error (invalid_model, unsupported)
@@ -50,6 +50,7 @@ struct InlinedCall {
 // from instead; Gradient can't be among them. Returns the calls of the model's functions.
 std::vector<InlinedCall> lower_and_infer(const ir::Model& model, ir::NodeSource* nodes,
                                          ir::Graph& graph, const LowerOptions& options,
-                                         const infer::Findings& findings, infer::Scope& scope);
+                                         const infer::InferenceContext& inference,
+                                         infer::Scope& scope);
 
 }  // namespace sardonyx::lower

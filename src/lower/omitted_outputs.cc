@@ -18,7 +18,7 @@ bool is_required(const schema::Signature& signature, size_t position) {
 }
 
 // How many outputs at least a node has to list.
-size_t least_outputs(const schema::Signature& signature) {
+size_t min_outputs(const schema::Signature& signature) {
   return static_cast<size_t>(std::max(signature.min_outputs, 0));
 }
 
@@ -27,7 +27,7 @@ size_t least_outputs(const schema::Signature& signature) {
 bool omits_outputs(const ir::Node& node) {
   const schema::Signature* signature = signature_of(node);
   if (signature == nullptr) return false;
-  if (node.outputs.size() < least_outputs(*signature)) return true;
+  if (node.outputs.size() < min_outputs(*signature)) return true;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty() && is_required(*signature, i)) return true;
   }
@@ -37,8 +37,7 @@ bool omits_outputs(const ir::Node& node) {
 void name_outputs(ir::Node& node, const std::function<std::string(std::string_view)>& fresh_name) {
   const schema::Signature* signature = signature_of(node);
   if (signature == nullptr) return;
-  if (node.outputs.size() < least_outputs(*signature))
-    node.outputs.resize(least_outputs(*signature));
+  if (node.outputs.size() < min_outputs(*signature)) node.outputs.resize(min_outputs(*signature));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty() && is_required(*signature, i))
       node.outputs[i] = fresh_name(signature->output(i)->name);

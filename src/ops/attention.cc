@@ -11,9 +11,9 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
 #include "ops/families/shared_sizes.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -51,9 +51,9 @@ struct Heads {
 
 // `rank`: that of Q, K and V, where one of them tells it.
 Heads heads_of(InferContext& ctx, int i, std::optional<int64_t> rank, std::string_view attribute) {
-  const bool turned = Transposed(ctx).flags[i];
+  const bool transposed = Transposed(ctx).flags[i];
   int64_t heads = 0;
-  if (rank == 3 && !turned) {
+  if (rank == 3 && !transposed) {
     heads = ctx.attr_int(attribute, 0);
     if (heads < 1) {
       ctx.fail("attribute '{}' must be at least 1 where Q, K and V have three dimensions",
@@ -62,7 +62,7 @@ Heads heads_of(InferContext& ctx, int i, std::optional<int64_t> rank, std::strin
   }
   if (!ctx.shape(i)) return {{}, heads ? std::optional(Dim(heads)) : std::nullopt, {}, {}};
   const Dims& shape = *ctx.shape(i);
-  if (turned) {
+  if (transposed) {
     return rank == 4 ? Heads{shape[0], shape[2], shape[1], shape[3]}
                      : Heads{shape[1], Dim(1), shape[0], shape[2]};
   }
@@ -132,15 +132,15 @@ void check_windows(const NodeView& node) {
 
 // Y, where Q, K and V have this rank.
 Dims output_of(InferContext& ctx, int64_t rank, const Heads& q, const std::optional<Dim>& v_size) {
-  const bool turned = Transposed(ctx).flags[3];
+  const bool transposed = Transposed(ctx).flags[3];
   const auto sized = [&](const std::optional<Dim>& size) { return size_or_unknown(ctx, size); };
-  if (rank == 3 && turned) return {sized(q.length), sized(q.batch), sized(v_size)};
+  if (rank == 3 && transposed) return {sized(q.length), sized(q.batch), sized(v_size)};
   if (rank == 3) {
     const auto hidden =
         q.heads && v_size ? std::optional(*q.heads * *v_size) : std::optional<Dim>();
     return {sized(q.batch), sized(q.length), sized(hidden)};
   }
-  if (turned) return {sized(q.batch), sized(q.length), sized(q.heads), sized(v_size)};
+  if (transposed) return {sized(q.batch), sized(q.length), sized(q.heads), sized(v_size)};
   return {sized(q.batch), sized(q.heads), sized(q.length), sized(v_size)};
 }
 
@@ -235,7 +235,7 @@ struct Cache {
 
 struct State {
   AttentionShape shape;
-  WideArguments wide;
+  ConvertedArguments wide;
   Cache cache[2];
   int64_t wide_cache[2] = {-1, -1};  // converted to the compute type
   int64_t mask = -1;
@@ -295,11 +295,11 @@ struct Settings {
 };
 
 void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
-  const bool* turned = settings.transposed.flags;
-  const Operand q = operand(bind.in_shape(0), settings.q_heads, turned[0]),
-                k = operand(bind.in_shape(1), settings.kv_heads, turned[1]),
-                v = operand(bind.in_shape(2), settings.kv_heads, turned[2]),
-                y = operand(bind.out_shape(0), settings.q_heads, turned[3]);
+  const bool* transposed = settings.transposed.flags;
+  const Operand q = operand(bind.in_shape(0), settings.q_heads, transposed[0]),
+                k = operand(bind.in_shape(1), settings.kv_heads, transposed[1]),
+                v = operand(bind.in_shape(2), settings.kv_heads, transposed[2]),
+                y = operand(bind.out_shape(0), settings.q_heads, transposed[3]);
   AttentionShape& a = s.shape;
   a = {};
   a.batch = y.batch, a.q_heads = q.heads, a.kv_heads = k.heads, a.q_length = y.length;
@@ -324,7 +324,7 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
   a.empty_is_nan = settings.spelled_out;
 }
 
-// Where the attention is spelled out, a mask of one column stands for all keys; to the standard it
+// Where the attention is decomposed, a mask of one column stands for all keys; to the standard it
 // has but the first one.
 void bind_mask(const BindContext& bind, size_t which, const Settings& settings, AttentionShape& a) {
   const int input = mask_inputs[which];
@@ -348,7 +348,7 @@ void bind_mask(const BindContext& bind, size_t which, const Settings& settings, 
 }
 
 // Joined K and V become the operands.
-void bind_cache(const BindContext& bind, State& s, ElementType compute, ScratchLayout& layout) {
+void bind_cache(const BindContext& bind, State& s, ElementType compute, ScratchPlanner& layout) {
   AttentionShape& a = s.shape;
   for (int i = 0; i < 2; ++i) {
     Cache& c = s.cache[i];
@@ -411,7 +411,7 @@ std::unique_ptr<Step> make_attention(const Settings& settings) {
   return make_step<State>(
       "attention.tiles",
       [settings](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         bind_sizes(bind, s, settings);
         for (const size_t mask : {0, 1}) bind_mask(bind, mask, settings, s.shape);
         bind_cache(bind, s, compute, layout);

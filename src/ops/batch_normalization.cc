@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
 #include "kernels/rows/normalize.h"
-#include "ops/families/wide.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/objections.h"
 #include "ops/operator.h"
 
@@ -83,7 +83,7 @@ std::unique_ptr<Step> prepare_training(PrepareContext& ctx, double epsilon) {
   return make_step<State>(
       "batch_normalization.training",
       [](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s = sizes_of(bind.in_shape(0));
         for (int64_t* part : {&s.batch_mean, &s.batch_variance, &s.old_mean, &s.old_variance})
           *part = layout.take(s.channels * 8);

@@ -64,7 +64,7 @@ std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b, bool runs) 
     const auto low = x.lower();
     return low && *low >= least;
   };
-  const int64_t least_divisor = runs ? 0 : 1;
+  const int64_t min_divisor = runs ? 0 : 1;
   const auto truth = [](std::optional<bool> known) -> std::optional<Dim> {
     return known ? std::optional(Dim(*known ? 1 : 0)) : std::nullopt;
   };
@@ -88,11 +88,11 @@ std::optional<Dim> combined(BinaryOp op, const Dim& a, const Dim& b, bool runs) 
         if (*b.value() == -1) return Dim(0) - a;
         return Dim(*a.value() / *b.value());
       }
-      if (at_least(a, 0) && at_least(b, least_divisor)) return floor_div(a, b);
+      if (at_least(a, 0) && at_least(b, min_divisor)) return floor_div(a, b);
       return std::nullopt;
     }
     case BinaryOp::mod: {
-      if (b == 0 || !at_least(b, b.is_constant() ? 1 : least_divisor)) return std::nullopt;
+      if (b == 0 || !at_least(b, b.is_constant() ? 1 : min_divisor)) return std::nullopt;
       return a - floor_div(a, b) * b;
     }
     case BinaryOp::equal:
@@ -201,8 +201,8 @@ void propagate(InferContext& ctx, BinaryOp op, int64_t count) {
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const Dim &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
     auto element =
-        floats ? combined_floats(ctx, op, x, y) : combined(op, x, y, ctx.mode().thorough);
-    if (!element && !floats && ctx.mode().truths) element = compared(op, x, y);
+        floats ? combined_floats(ctx, op, x, y) : combined(op, x, y, ctx.mode().symbolic_values);
+    if (!element && !floats && ctx.mode().fold_predicates) element = compared(op, x, y);
     if (!element && !(floats && has_float_elements(ctx.output(0).type.element)))
       element = ctx.unknown_element();
     if (!element) return;
@@ -326,9 +326,9 @@ const std::span<const Operator> all() {
 
 }  // namespace
 
-std::optional<kernels::RegionStep> binary_region_step(const NodeView& node) {
-  kernels::RegionStep step;
-  step.kind = kernels::RegionStep::Kind::binary;
+std::optional<kernels::ElementwiseStep> binary_elementwise_step(const NodeView& node) {
+  kernels::ElementwiseStep step;
+  step.kind = kernels::ElementwiseStep::Kind::binary;
   if (const auto variadic = variadic_op(node.node().op_type)) {
     step.binary = *variadic;
     return step;

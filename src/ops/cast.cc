@@ -185,7 +185,7 @@ void pass_known(InferContext& ctx, ElementType to) {
     } else if (to == ElementType::boolean &&
                (value.is_constant() || (value.lower() && *value.lower() > 0))) {
       converted.push_back(Dim(value == 0 ? 0 : 1));
-    } else if (to == ElementType::boolean && ctx.mode().truths) {
+    } else if (to == ElementType::boolean && ctx.mode().fold_predicates) {
       converted.push_back(min(Dim(1), max(Dim(0), max(value, Dim(0) - value))));
     } else {
       return;

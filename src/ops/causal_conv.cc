@@ -1,14 +1,14 @@
 // CausalConvWithState.
 #include "kernels/conv/causal.h"
 
+#include "ops/families/converted_arguments.h"
 #include "ops/families/shared_sizes.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
-using kernels::CausalConvShape;
+using kernels::CausalConvParams;
 
 enum Input { input, weight, bias, past_state };
 
@@ -57,8 +57,8 @@ void infer(InferContext& ctx) {
 }
 
 struct State {
-  CausalConvShape shape;
-  WideArguments wide;
+  CausalConvParams shape;
+  ConvertedArguments wide;
 };
 
 template <class T>
@@ -68,7 +68,7 @@ std::unique_ptr<Step> make_conv(bool silu) {
       [silu](BindContext& bind, State& s) {
         const auto x = bind.in_shape(input);
         s.shape = {x[0], x[1], x[2], bind.in_shape(weight)[2], silu};
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan(bind, element_type_of<T>::value, layout);
         bind.need_scratch(layout.bytes());
       },

@@ -8,8 +8,8 @@
 #include "kernels/rows/normalize.h"
 #include "kernels/rows/pixel_norm.h"
 #include "ops/families/axis.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -125,7 +125,7 @@ std::unique_ptr<Step> prepare_lrn(PrepareContext& ctx) {
 
 // --- Channels last -------------------------------------------------------------------------------
 
-void infer_last(InferContext& ctx) {
+void infer_nhwc(InferContext& ctx) {
   ctx.set(0, ctx.type(0));
   const auto& x = ctx.shape(0);
   for (int i = 1; i < 3 && x; ++i) {
@@ -138,7 +138,7 @@ void infer_last(InferContext& ctx) {
 }
 
 // `groups`: of channels; 0: each is one.
-std::unique_ptr<Step> prepare_last(PrepareContext& ctx, std::string kernel, int64_t groups) {
+std::unique_ptr<Step> prepare_nhwc(PrepareContext& ctx, std::string kernel, int64_t groups) {
   const double epsilon = ctx.attr_float("epsilon", 1e-5f);
   auto step = make_step<Channels>(
       std::move(kernel),
@@ -161,20 +161,20 @@ std::unique_ptr<Step> prepare_last(PrepareContext& ctx, std::string kernel, int6
   return step;
 }
 
-std::unique_ptr<Step> prepare_instance_last(PrepareContext& ctx) {
-  return prepare_last(ctx, "instance_normalization.last", 0);
+std::unique_ptr<Step> prepare_instance_nhwc(PrepareContext& ctx) {
+  return prepare_nhwc(ctx, "instance_normalization.nhwc", 0);
 }
-std::unique_ptr<Step> prepare_group_last(PrepareContext& ctx) {
-  return prepare_last(ctx, "group_normalization.last", read_groups(ctx));
+std::unique_ptr<Step> prepare_group_nhwc(PrepareContext& ctx) {
+  return prepare_nhwc(ctx, "group_normalization.nhwc", read_groups(ctx));
 }
 
-std::unique_ptr<Step> prepare_lrn_last(PrepareContext& ctx) {
+std::unique_ptr<Step> prepare_lrn_nhwc(PrepareContext& ctx) {
   const int64_t size = ctx.attr_int("size");
   if (size < 1) ctx.fail("size must be at least 1; got {}", size);
   const float alpha = ctx.attr_float("alpha", 1e-4f), beta = ctx.attr_float("beta", 0.75f),
               bias = ctx.attr_float("bias", 1.0f);
   return make_step<Channels>(
-      "lrn.last",
+      "lrn.nhwc",
       [](BindContext& bind, Channels& s) {
         const auto x = bind.in_shape(0);
         s = {count_of(x.first(x.size() - 1)), x.back(), 1};
@@ -246,7 +246,7 @@ void bind_mean_variance(BindContext& bind, MeanVariance& s, const std::vector<in
   }
   s.gather = kernels::plan_transpose(x, order);
   s.scatter = kernels::plan_transpose(shape, inverse);
-  ScratchLayout layout;
+  ScratchPlanner layout;
   s.scratch = s.gather.is_plain() ? -1 : layout.take(byte_size(bind.in_type(0), bind.in_size(0)));
   bind.need_scratch(layout.bytes());
 }
@@ -268,11 +268,11 @@ std::unique_ptr<Step> prepare_mean_variance(PrepareContext& ctx) {
                                      run.pool());
         }
         const kernels::Cell cell = kernels::cell_of(type);
-        std::byte* turned = scratch_at(run, s.scratch);
-        kernels::copy_strided(cell, s.gather, run.data(0), turned, run.pool());
-        kernels::layer_norm(type, turned, nullptr, nullptr, turned, ElementType::float32, nullptr,
-                            nullptr, s.rows, s.n, epsilon, run.pool());
-        kernels::copy_strided(cell, s.scatter, turned, run.out_data(0), run.pool());
+        std::byte* transposed = scratch_at(run, s.scratch);
+        kernels::copy_strided(cell, s.gather, run.data(0), transposed, run.pool());
+        kernels::layer_norm(type, transposed, nullptr, nullptr, transposed, ElementType::float32,
+                            nullptr, nullptr, s.rows, s.n, epsilon, run.pool());
+        kernels::copy_strided(cell, s.scatter, transposed, run.out_data(0), run.pool());
       });
 }
 
@@ -312,14 +312,14 @@ constexpr Operator operators[] = {
      .same_since = 6},
     {.name = "GroupNormalization",
      .domain = "sardonyx",
-     .infer = infer_last,
-     .prepare = prepare_group_last},
+     .infer = infer_nhwc,
+     .prepare = prepare_group_nhwc},
     {.name = "InstanceNormalization",
      .domain = "sardonyx",
-     .infer = infer_last,
-     .prepare = prepare_instance_last},
+     .infer = infer_nhwc,
+     .prepare = prepare_instance_nhwc},
     {.name = "LRN", .infer = infer_lrn, .prepare = prepare_lrn},
-    {.name = "LRN", .domain = "sardonyx", .infer = infer_last, .prepare = prepare_lrn_last},
+    {.name = "LRN", .domain = "sardonyx", .infer = infer_nhwc, .prepare = prepare_lrn_nhwc},
     {.name = "LpNormalization", .infer = infer_lp, .prepare = prepare_lp},
     {.name = "MeanVarianceNormalization",
      .infer = infer_mean_variance,

@@ -4,15 +4,15 @@
 
 #include "base/checked.h"
 #include "kernels/conv/columns.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/element_counts.h"
-#include "ops/families/wide.h"
 #include "ops/families/window.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
-using kernels::ConvShape;
+using kernels::ConvParams;
 
 Dim blocks_along(const Window& window, size_t axis, const Dim& image, const Dim& block) {
   return window_output(window, axis, image, block);
@@ -73,13 +73,13 @@ void infer(InferContext& ctx) {
 }
 
 struct State {
-  ConvShape shape;
-  WideArguments wide;
+  ConvParams shape;
+  ConvertedArguments wide;
   int64_t planes = 0;
 };
 
 // The block's shape is read when the step runs: only then is a computed one there.
-void set_blocks(ConvShape& shape, const Window& window, const int64_t* block, int64_t planes,
+void set_blocks(ConvParams& shape, const Window& window, const int64_t* block, int64_t planes,
                 int64_t elements) {
   int64_t positions = 1, taps = 1;
   for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i) {
@@ -105,11 +105,11 @@ std::unique_ptr<Step> make_columns(const Window& window) {
       "col2im",
       [window](BindContext& bind, State& s) {
         const auto y = bind.out_shape(0);
-        if (y.size() > ConvShape::max_rank + 2)
+        if (y.size() > ConvParams::max_rank + 2)
           throw Error(
               ErrorCode::unsupported,
               fmt::format("images of {} dimensions; at most 3 are supported", y.size() - 2));
-        ScratchLayout layout;
+        ScratchPlanner layout;
         if constexpr (!is_complex) {
           s.wide.plan_in(bind, 0, element_type_of<T>::value, layout);
           s.wide.plan_out(bind, 0, element_type_of<T>::value, layout);
@@ -125,7 +125,7 @@ std::unique_ptr<Step> make_columns(const Window& window) {
         }
       },
       [window](RunContext& run, const State& s) {
-        ConvShape shape = s.shape;
+        ConvParams shape = s.shape;
         set_blocks(shape, window, run.in<int64_t>(2), s.planes, run.in_size(0));
         if constexpr (is_complex) {
           kernels::add_columns(shape, s.planes, run.in<T>(0), run.out<T>(0), run.pool());

@@ -78,9 +78,9 @@ int64_t axis_of(const StepShapes& shapes, int64_t axis) {
 }
 
 // Copies planned ahead; with more inputs than this the rest is planned while it runs.
-constexpr int most_planned = 8;
+constexpr int max_planned = 8;
 struct State {
-  std::array<kernels::StridedCopy, most_planned> copies;
+  std::array<kernels::StridedCopy, max_planned> copies;
   int64_t planned_end = 0;  // where along the axis the first unplanned input begins
   // Of short pieces instead: rows around the axis, the output's bytes in each, and those of an
   // element of the axis.
@@ -91,7 +91,7 @@ struct State {
 // that a pass for each input would cost more than the copying.
 bool has_short_pieces(const State& state, int inputs) {
   constexpr int64_t short_piece = 64, little = 4096;
-  if (state.rows * state.row_bytes <= little) return inputs > most_planned;
+  if (state.rows * state.row_bytes <= little) return inputs > max_planned;
   return state.rows > 1 && state.row_bytes <= short_piece * inputs;
 }
 
@@ -155,7 +155,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         if (state.rows > 0 && has_short_pieces(state, bind.input_count())) return;
         state.rows = 0;
         int64_t position = 0;
-        for (int i = 0; i < std::min(most_planned, bind.input_count()); ++i) {
+        for (int i = 0; i < std::min(max_planned, bind.input_count()); ++i) {
           state.copies[static_cast<size_t>(i)] = plan_part(bind, i, axis, position);
           position += bind.in_shape(i)[static_cast<size_t>(axis)];
         }
@@ -164,12 +164,12 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       [given_axis, cell](RunContext& run, const State& state) {
         const int64_t axis = axis_of(run, given_axis);
         if (state.rows > 0) return run_by_rows(run, state, axis);
-        for (int i = 0; i < std::min(most_planned, run.input_count()); ++i) {
+        for (int i = 0; i < std::min(max_planned, run.input_count()); ++i) {
           kernels::copy_strided(cell, state.copies[static_cast<size_t>(i)], run.data(i),
                                 run.out_data(0), run.pool());
         }
         int64_t position = state.planned_end;
-        for (int i = most_planned; i < run.input_count(); ++i) {
+        for (int i = max_planned; i < run.input_count(); ++i) {
           kernels::copy_strided(cell, plan_part(run, i, axis, position), run.data(i),
                                 run.out_data(0), run.pool());
           position += run.in_shape(i)[static_cast<size_t>(axis)];

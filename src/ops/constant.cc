@@ -122,24 +122,25 @@ SparseTensor sparse_of(const NodeView& node) {
   return sparse;
 }
 
-// Of integers that shapes are made of, and of weights, thorough inference needs no tensor.
-std::optional<Known> known_without_tensor(const NodeView& node, std::string_view form) {
+// Of integers that shapes are made of, and of weights, inference of symbolic values needs no
+// tensor.
+std::optional<ValueFacts> known_without_tensor(const NodeView& node, std::string_view form) {
   if (form == "value") return known_of_file(*node.attr_tensor(form));
   if (form == "value_ints") {
     const auto list = node.attr_ints(form);
     if (static_cast<int64_t>(list->size()) > max_known_elements) return std::nullopt;
-    return Known::of(std::span<const int64_t>(*list));
+    return ValueFacts::of(std::span<const int64_t>(*list));
   }
   if (form != "value_int") return std::nullopt;
-  Known number = Known::of(ValueType::tensor(ElementType::int64, {}));
+  ValueFacts number = ValueFacts::of(ValueType::tensor(ElementType::int64, {}));
   number.elements = std::make_shared<const Dims>(1, Dim(node.attr_int(form)));
   return number;
 }
 
 void infer(InferContext& ctx) {
   const std::string_view form = form_of(ctx);
-  if (ctx.mode().thorough) {
-    if (std::optional<Known> known = known_without_tensor(ctx, form))
+  if (ctx.mode().symbolic_values) {
+    if (std::optional<ValueFacts> known = known_without_tensor(ctx, form))
       return ctx.set_known(0, std::move(*known));
   }
   if (form != "sparse_value") {

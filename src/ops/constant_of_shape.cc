@@ -29,7 +29,7 @@ void infer(InferContext& ctx) {
   for (const Dim& dim : *dims) ctx.require_at_least(dim, 0, "a size of the output");
   ctx.set(0, type, *dims);
   const auto small = small_shape(*dims);
-  const Known one = Known::of(value);
+  const ValueFacts one = ValueFacts::of(value);
   if (small && one.elements) {
     const int64_t count = *product(*dims).value();
     ctx.set_elements(0, Dims(static_cast<size_t>(count), one.elements->front()));

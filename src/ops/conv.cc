@@ -3,22 +3,22 @@
 // (pointwise only), of X's shape with spatial axes of 1; outputs Y and the means of its images?
 // (depthwise only), shaped likewise; attribute channels_last: X, Y and the residual are N x spatial
 // x C; attribute input_shuffle n (pointwise, channels last): the channels are those of X seen as
-// [n, C / n], turned; attribute deals_out: the channels of Y are the first of each group, then the
-// second of each, and so on; attribute planes (float32, constant weights): X is N x C x spatial all
-// the same.
+// [n, C / n], transposed; attribute shuffles_output: the channels of Y are the first of each group,
+// then the second of each, and so on; attribute nchw_input (float32, constant weights): X is N x C
+// x spatial all the same.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_double.h"
 #include "kernels/move/strided.h"
-#include "ops/families/conv_shape.h"
+#include "ops/families/conv_params.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/packed_conv.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
-using kernels::ConvShape;
+using kernels::ConvParams;
 
 void infer(InferContext& ctx) {
   auto shape = conv_output(ctx, 0, 1, 2);
@@ -32,10 +32,10 @@ void infer(InferContext& ctx) {
 }
 
 struct State {
-  ConvShape shape;
-  WideArguments wide;
-  kernels::StridedCopy turn;  // of X, where the kernel cannot read planes
-  int64_t turned = -1;
+  ConvParams shape;
+  ConvertedArguments wide;
+  kernels::StridedCopy turn;  // of X, where the kernel cannot read nchw_input
+  int64_t transposed = -1;
   int64_t packed = -1;
   int64_t scratch = 0;
 };
@@ -46,34 +46,34 @@ kernels::Epilogue at_run(const RunContext& run, const State& s, kernels::Epilogu
   return epilogue;
 }
 
-// Where the kernel does not read planes, it is given pixels.
-void plan_planes(const BindContext& bind, State& s, ScratchLayout& layout) {
-  s.turned = -1;
-  if (!s.shape.planes || kernels::reads_planes(s.shape)) return;
+// Where the kernel does not read nchw_input, it is given pixels.
+void plan_planes(const BindContext& bind, State& s, ScratchPlanner& layout) {
+  s.transposed = -1;
+  if (!s.shape.nchw_input || kernels::takes_nchw_input(s.shape)) return;
   const auto x = bind.in_shape(0);
   std::vector<int64_t> perm{0};
   for (size_t i = 2; i < x.size(); ++i) perm.push_back(static_cast<int64_t>(i));
   perm.push_back(1);
-  s.shape.planes = false;
+  s.shape.nchw_input = false;
   s.turn = kernels::plan_transpose(x, perm);
-  s.turned = layout.take(bind.in_size(0) * static_cast<int64_t>(sizeof(float)));
+  s.transposed = layout.take(bind.in_size(0) * static_cast<int64_t>(sizeof(float)));
 }
 
 const float* image_at_run(RunContext& run, const State& s) {
   const float* x = s.wide.in<float>(run, 0);
-  if (s.turned < 0) return x;
-  auto* pixels = reinterpret_cast<float*>(scratch_at(run, s.turned));
+  if (s.transposed < 0) return x;
+  auto* pixels = reinterpret_cast<float*>(scratch_at(run, s.transposed));
   kernels::copy_strided(kernels::cell_of(ElementType::float32), s.turn, x, pixels, run.pool());
   return pixels;
 }
 
-void plan_data(const BindContext& bind, State& s, ScratchLayout& layout) {
+void plan_data(const BindContext& bind, State& s, ScratchPlanner& layout) {
   for (const int i : {0, 2, 3}) s.wide.plan_in(bind, i, ElementType::float32, layout);
   s.wide.plan_out(bind, 0, ElementType::float32, layout);
 }
 
 // The weights' shape with the images' sizes as far as they are known, to choose by.
-ConvShape expected_shape(const PrepareContext& ctx, const Window& window, ConvShape shape) {
+ConvParams expected_shape(const PrepareContext& ctx, const Window& window, ConvParams shape) {
   constexpr int64_t usual_size = 28;  // where the model leaves it open
   const auto x = channels_first(ctx, ctx.in_type(0).shape);
   shape.batch = x && (*x)[0].is_constant() ? *(*x)[0].value() : 1;
@@ -90,8 +90,8 @@ ConvShape expected_shape(const PrepareContext& ctx, const Window& window, ConvSh
 }
 
 // Decides between the ways to compute it, and names the refused ones.
-std::string choose(PrepareContext& ctx, const Window& window, ConvShape& weights) {
-  ConvShape shape = expected_shape(ctx, window, weights);
+std::string choose(PrepareContext& ctx, const Window& window, ConvParams& weights) {
+  ConvParams shape = expected_shape(ctx, window, weights);
   if (!ctx.services().exact && shape.rank == 2)
     weights.winograd = shape.winograd = kernels::winograd_tile(shape);
   const kernels::ConvChoice choice = kernels::choose_conv(shape);
@@ -102,9 +102,9 @@ std::string choose(PrepareContext& ctx, const Window& window, ConvShape& weights
 }
 
 std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
-                                     const ConvShape& format_of) {
+                                     const ConvParams& format_of) {
   const Tensor& w = *ctx.constant(1);
-  ConvShape weights = format_of;
+  ConvParams weights = format_of;
   set_weights(weights, w.shape(), weights.group);
   weights.coarse = !ctx.services().exact && packed_type(w.element_type()) != ElementType::float32;
   for (size_t i = 0; i < static_cast<size_t>(weights.rank); ++i) {
@@ -116,7 +116,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
   auto step = make_step<State>(
       kernel,
       [window, weights](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.shape = conv_shape_at_bind(bind, window, weights, 0, 1);
         s.shape.input_factors = bind.has_input(5);
         s.shape.means = bind.has_output(1);
@@ -142,11 +142,11 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Window& window,
 
 // Weights that another node computes are packed in each run.
 std::unique_ptr<Step> prepare_variable(PrepareContext& ctx, const Window& window,
-                                       const ConvShape& format) {
+                                       const ConvParams& format) {
   return make_step<State>(
       "conv.variable_weights",
       [window, format](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.shape = conv_shape_at_bind(bind, window, format, 0, 1);
         plan_data(bind, s, layout);
         s.wide.plan_in(bind, 1, ElementType::float32, layout);
@@ -165,23 +165,23 @@ std::unique_ptr<Step> prepare_variable(PrepareContext& ctx, const Window& window
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Window window = read_window(ctx, WindowKind::convolution);
-  ConvShape format;
+  ConvParams format;
   format.group = read_group(ctx);
-  format.channels_last = has_channels_last(ctx);
-  format.planes = has_planes(ctx);
+  format.nhwc = is_nhwc_form(ctx);
+  format.nchw_input = has_nchw_input(ctx);
   format.shuffle = ctx.attr_int("input_shuffle", 1);
-  format.deals_out = ctx.attr_int("deals_out", 0) != 0;
+  format.shuffles_output = ctx.attr_int("shuffles_output", 0) != 0;
   const ElementType type = ctx.in_element(0);
   if (type == ElementType::float64) {
     if (read_epilogue(ctx).activation != kernels::Activation::none || ctx.has_input(3) ||
-        format.channels_last)
+        format.nhwc)
       ctx.fail(ErrorCode::unsupported, "no fused convolution of double");
-    return make_step<ConvShape>(
+    return make_step<ConvParams>(
         "conv.double",
-        [window, format](BindContext& bind, ConvShape& shape) {
+        [window, format](BindContext& bind, ConvParams& shape) {
           shape = conv_shape_at_bind(bind, window, format, 0, 1);
         },
-        [](RunContext& run, const ConvShape& shape) {
+        [](RunContext& run, const ConvParams& shape) {
           kernels::conv_double(shape, run.in<double>(0), run.in<double>(1),
                                run.has_input(2) ? run.in<double>(2) : nullptr, run.out<double>(0),
                                run.pool());
@@ -190,14 +190,14 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (!computes_in_float(type))
     ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
   const Tensor* w = ctx.constant(1);
-  const bool packs = w != nullptr && w->rank() >= 3 && w->rank() <= ConvShape::max_rank + 2 &&
+  const bool packs = w != nullptr && w->rank() >= 3 && w->rank() <= ConvParams::max_rank + 2 &&
                      w->shape()[0] % format.group == 0;
   if (!packs)
     ctx.refuse("conv.packed", w == nullptr ? "W is not constant" : "W has a form of no kernel");
   if ((ctx.has_input(5) || ctx.has_output(1)) && (!packs || type != ElementType::float32))
     ctx.fail(ErrorCode::internal, "factors and means need constant weights and float32");
-  if (format.planes && (!packs || type != ElementType::float32))
-    ctx.fail(ErrorCode::internal, "planes need constant weights and float32");
+  if (format.nchw_input && (!packs || type != ElementType::float32))
+    ctx.fail(ErrorCode::internal, "nchw_input need constant weights and float32");
   if (!packs && ctx.has_input(4)) ctx.fail(ErrorCode::internal, "factors need constant weights");
   auto step = packs ? prepare_packed(ctx, window, format) : prepare_variable(ctx, window, format);
   if (ctx.has_input(3) && type == ElementType::float32) step->traits().in_place = {{0, 3}};

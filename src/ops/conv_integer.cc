@@ -6,17 +6,17 @@
 
 #include "base/checked.h"
 #include "ir/tensor.h"
-#include "kernels/conv/conv_bytes.h"
-#include "kernels/conv/conv_bytes_last.h"
+#include "kernels/conv/conv_int8.h"
+#include "kernels/conv/conv_int8_nhwc.h"
 #include "kernels/conv/conv_integer.h"
-#include "ops/families/conv_shape.h"
-#include "ops/families/wide.h"
+#include "ops/families/conv_params.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
-using kernels::ConvShape;
+using kernels::ConvParams;
 using Packed = std::shared_ptr<const Pack<Tensor>>;
 
 struct Operands {
@@ -35,10 +35,10 @@ int32_t byte_at(ElementType type, const void* data, int64_t i) {
 Packed pack_constant(PrepareContext& ctx, const Operands& o, int64_t group) {
   const Tensor* w = ctx.constant(o.w);
   const Tensor* zero = ctx.constant(o.w_zero);
-  if (w == nullptr || w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 ||
+  if (w == nullptr || w->rank() < 3 || w->rank() > ConvParams::max_rank + 2 ||
       (ctx.has_input(o.w_zero) && zero == nullptr))
     return nullptr;
-  ConvShape shape;
+  ConvParams shape;
   set_weights(shape, w->shape(), group);
   if (zero && zero->size() != 1 && zero->size() != shape.out_channels) return nullptr;
   std::vector<int32_t> zeros;
@@ -59,14 +59,14 @@ Packed pack_constant(PrepareContext& ctx, const Operands& o, int64_t group) {
 }
 
 struct State {
-  ConvShape shape;
+  ConvParams shape;
   int64_t w_zero = 0, weights = 0, scratch = 0;
   int64_t scale = 0;
   bool scale_each = false;
 };
 
 void bind_conv(BindContext& bind, State& s, const Operands& o, const Window& window, int64_t group,
-               bool packed, ScratchLayout& layout) {
+               bool packed, ScratchPlanner& layout) {
   s.shape = conv_shape_at_bind(bind, window, group, o.x, o.w);
   if (bind.has_input(o.x_zero) && bind.in_size(o.x_zero) != 1)
     throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
@@ -152,18 +152,18 @@ struct ByteWeights {
   bool has_zeros = false;
 };
 
-void pack_first(const ConvShape& shape, const Tensor& w, ByteWeights& made) {
-  made.values = Tensor(ElementType::int8, Shape{kernels::conv_bytes_weights_size(shape)});
+void pack_first(const ConvParams& shape, const Tensor& w, ByteWeights& made) {
+  made.values = Tensor(ElementType::int8, Shape{kernels::conv_int8_weights_size(shape)});
   made.sums = Tensor(ElementType::int32, Shape{shape.out_channels});
-  kernels::pack_conv_bytes_weights(shape, w.element_type(), w.data(),
-                                   static_cast<int8_t*>(made.values.mutable_data()),
-                                   made.sums.mutable_elements<int32_t>().data());
+  kernels::pack_conv_int8_weights(shape, w.element_type(), w.data(),
+                                  static_cast<int8_t*>(made.values.mutable_data()),
+                                  made.sums.mutable_elements<int32_t>().data());
 }
 
-void pack_last(const ConvShape& shape, const Tensor& w, ThreadPool& pool, ByteWeights& made) {
-  made.values = Tensor(ElementType::int8, Shape{kernels::conv_bytes_last_weights_size(shape)});
-  made.sums = Tensor(ElementType::int32, Shape{kernels::conv_bytes_last_channels(shape)});
-  kernels::pack_conv_bytes_last_weights(
+void pack_nhwc(const ConvParams& shape, const Tensor& w, ThreadPool& pool, ByteWeights& made) {
+  made.values = Tensor(ElementType::int8, Shape{kernels::conv_int8_nhwc_weights_size(shape)});
+  made.sums = Tensor(ElementType::int32, Shape{kernels::conv_int8_nhwc_channels(shape)});
+  kernels::pack_conv_int8_nhwc_weights(
       shape, w.element_type(), w.data(), made.zeros.elements<int32_t>().data(),
       made.values.mutable_data(), made.sums.mutable_elements<int32_t>().data(), pool);
 }
@@ -171,8 +171,8 @@ void pack_last(const ConvShape& shape, const Tensor& w, ThreadPool& pool, ByteWe
 using PackedBytes = std::shared_ptr<const Pack<ByteWeights>>;
 
 // The zero point of each output channel, for signed bytes.
-Tensor signed_zeros(const ConvShape& shape, const Tensor& w, const Tensor& zero) {
-  Tensor made(ElementType::int32, Shape{kernels::conv_bytes_last_channels(shape)});
+Tensor signed_zeros(const ConvParams& shape, const Tensor& w, const Tensor& zero) {
+  Tensor made(ElementType::int32, Shape{kernels::conv_int8_nhwc_channels(shape)});
   const auto zeros = made.mutable_elements<int32_t>();
   std::ranges::fill(zeros, 0);
   for (int64_t i = 0; i < shape.out_channels; ++i) {
@@ -186,25 +186,25 @@ Tensor signed_zeros(const ConvShape& shape, const Tensor& w, const Tensor& zero)
 PackedBytes pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group, bool last = false) {
   const Tensor* w = ctx.constant(o.w);
   const Tensor* given = ctx.has_input(o.w_zero) ? ctx.constant(o.w_zero) : nullptr;
-  if (w == nullptr || w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 ||
+  if (w == nullptr || w->rank() < 3 || w->rank() > ConvParams::max_rank + 2 ||
       (ctx.has_input(o.w_zero) && given == nullptr))
     return nullptr;
   Tensor none(w->element_type(), {});
   *static_cast<uint8_t*>(none.mutable_data()) = 0;
   const Tensor* zero = given ? given : &none;
-  ConvShape shape;
+  ConvParams shape;
   set_weights(shape, w->shape(), group);
   const int64_t channels = shape.out_channels;
   if (w->size() == 0 || channels % group != 0 || (zero->size() != 1 && zero->size() != channels))
     return nullptr;
-  shape.channels_last = last;
+  shape.nhwc = last;
   int64_t taps = 1;
   for (size_t i = 2; i < w->shape().size(); ++i) taps *= w->shape()[i];
-  if (!last && shape.in_channels == group && taps > kernels::conv_bytes_most_taps) return nullptr;
+  if (!last && shape.in_channels == group && taps > kernels::conv_int8_max_taps) return nullptr;
   const Tensor zeros = signed_zeros(shape, *w, *zero);
-  const int64_t bytes = (last ? kernels::conv_bytes_last_weights_size(shape)
-                              : kernels::conv_bytes_weights_size(shape)) +
-                        2 * kernels::conv_bytes_last_channels(shape) * 4;
+  const int64_t bytes = (last ? kernels::conv_int8_nhwc_weights_size(shape)
+                              : kernels::conv_int8_weights_size(shape)) +
+                        2 * kernels::conv_int8_nhwc_channels(shape) * 4;
   return ctx.packed<ByteWeights>(
       o.w,
       fmt::format("conv bytes{} {} group {} zero {}", last ? " last" : "", to_string(w->shape()),
@@ -215,7 +215,7 @@ PackedBytes pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group, bo
         made.has_zeros = std::ranges::any_of(zeros.elements<int32_t>(),
                                              [](int32_t value) { return value != 0; });
         if (last) {
-          pack_last(shape, weights, pool, made);
+          pack_nhwc(shape, weights, pool, made);
         } else {
           pack_first(shape, weights, made);
         }
@@ -224,8 +224,8 @@ PackedBytes pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group, bo
 }
 
 // What both forms have in common.
-kernels::ConvBytes byte_job(const RunContext& run, const Operands& o, const ByteWeights& weights) {
-  kernels::ConvBytes job;
+kernels::ConvInt8 byte_job(const RunContext& run, const Operands& o, const ByteWeights& weights) {
+  kernels::ConvInt8 job;
   job.x_type = run.in_type(o.x), job.x = run.data(o.x), job.x_zero = x_zero_at_run(run, o);
   job.weights = static_cast<const int8_t*>(weights.values.data());
   job.weight_sums = static_cast<const int32_t*>(weights.sums.data());
@@ -254,38 +254,38 @@ void run_bytes(RunContext& run, const State& s, const kernels::ByteSum& sum,
   const float x = *run.in<float>(1), y = *run.in<float>(6);
   for (int64_t i = 0; i < s.shape.out_channels; ++i)
     scale[i] = x * run.in<float>(4)[run.in_size(4) == 1 ? 0 : i] / y;
-  std::fill(scale + s.shape.out_channels, scale + kernels::conv_bytes_last_channels(s.shape), 0.0f);
-  kernels::ConvBytes job = byte_job(run, scaled, weights);
+  std::fill(scale + s.shape.out_channels, scale + kernels::conv_int8_nhwc_channels(s.shape), 0.0f);
+  kernels::ConvInt8 job = byte_job(run, scaled, weights);
   job.bias = run.has_input(8) ? run.in<int32_t>(8) : nullptr;
   job.scale = scale;
   job.y_type = run.out_type(0), job.zero = byte_at(run.in_type(7), run.data(7), 0);
   job.y = run.out_data(0);
   if (run.has_input(addend)) job.addend = run.data(addend), job.sum = sum;
-  if (s.shape.channels_last) {
-    kernels::conv_bytes_last(s.shape, job, scratch_at(run, s.scratch), run.pool());
+  if (s.shape.nhwc) {
+    kernels::conv_int8_nhwc(s.shape, job, scratch_at(run, s.scratch), run.pool());
   } else {
-    kernels::conv_bytes(s.shape, job, scratch_at(run, s.scratch), run.pool());
+    kernels::conv_int8(s.shape, job, scratch_at(run, s.scratch), run.pool());
   }
 }
 
 std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group, bool last,
                                     const PackedBytes& weights, const kernels::ByteSum& sum = {}) {
   auto step = make_step<State>(
-      last ? "conv_scaled.bytes_last" : "conv_scaled.bytes",
+      last ? "conv_scaled.bytes_nhwc" : "conv_scaled.int8",
       [window, group, last](BindContext& bind, State& s) {
-        ScratchLayout layout;
-        ConvShape pack;
-        pack.group = group, pack.channels_last = last;
+        ScratchPlanner layout;
+        ConvParams pack;
+        pack.group = group, pack.nhwc = last;
         s.shape = conv_shape_at_bind(bind, window, pack, scaled.x, scaled.w);
         check_scaled(bind, s.shape.out_channels);
         if (bind.in_size(scaled.x_zero) != 1)
           throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
         if (bind.has_input(addend) && !std::ranges::equal(bind.in_shape(addend), bind.out_shape(0)))
           throw Error(ErrorCode::internal, "what is added must have the output's shape");
-        s.scale = layout.take(kernels::conv_bytes_last_channels(s.shape) * 4);
+        s.scale = layout.take(kernels::conv_int8_nhwc_channels(s.shape) * 4);
         s.scratch =
-            layout.take(last ? kernels::conv_bytes_last_scratch_bytes(s.shape, bind.threads())
-                             : kernels::conv_bytes_scratch_bytes(s.shape, bind.threads()));
+            layout.take(last ? kernels::conv_int8_nhwc_scratch_bytes(s.shape, bind.threads())
+                             : kernels::conv_int8_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
       [weights, sum](RunContext& run, const State& s) {
@@ -298,19 +298,19 @@ std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group, bool la
 std::unique_ptr<Step> prepare_byte_sums(const Window& window, int64_t group,
                                         const PackedBytes& weights) {
   auto step = make_step<State>(
-      "conv_integer.bytes",
+      "conv_integer.int8",
       [window, group](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.shape = conv_shape_at_bind(bind, window, group, plain.x, plain.w);
         if (bind.has_input(plain.x_zero) && bind.in_size(plain.x_zero) != 1)
           throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
-        s.scratch = layout.take(kernels::conv_bytes_scratch_bytes(s.shape, bind.threads()));
+        s.scratch = layout.take(kernels::conv_int8_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
       [weights](RunContext& run, const State& s) {
-        kernels::ConvBytes job = byte_job(run, plain, weights->get(run.pool()));
+        kernels::ConvInt8 job = byte_job(run, plain, weights->get(run.pool()));
         job.sums = run.out<int32_t>(0);
-        kernels::conv_bytes(s.shape, job, scratch_at(run, s.scratch), run.pool());
+        kernels::conv_int8(s.shape, job, scratch_at(run, s.scratch), run.pool());
       });
   step->traits().unread_inputs = {plain.w};
   return step;
@@ -320,13 +320,13 @@ std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   if (const auto weights = pack_bytes(ctx, plain, group))
     return prepare_byte_sums(read_window(ctx, WindowKind::convolution), group, weights);
-  ctx.refuse("conv_integer.bytes", "W is not constant, or its kernel is very large");
+  ctx.refuse("conv_integer.int8", "W is not constant, or its kernel is very large");
   const Packed packed = pack_constant(ctx, plain, group);
   auto step = make_step<State>(
       "conv_integer",
       [window = read_window(ctx, WindowKind::convolution), group, has = packed != nullptr](
           BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         bind_conv(bind, s, plain, window, group, has, layout);
         bind.need_scratch(layout.bytes());
       },
@@ -343,13 +343,13 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   if (const auto weights = pack_bytes(ctx, scaled, group))
     return prepare_bytes(read_window(ctx, WindowKind::convolution), group, false, weights);
-  ctx.refuse("conv_scaled.bytes", "W is not constant, or its kernel is very large");
+  ctx.refuse("conv_scaled.int8", "W is not constant, or its kernel is very large");
   const Packed packed = pack_constant(ctx, scaled, group);
   auto step = make_step<State>(
       "conv_scaled",
       [window = read_window(ctx, WindowKind::convolution), group, has = packed != nullptr](
           BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         bind_conv(bind, s, scaled, window, group, has, layout);
         check_scaled(bind, s.shape.out_channels);
         const int64_t scales = bind.in_size(4);
@@ -362,7 +362,7 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
   return step;
 }
 
-std::unique_ptr<Step> prepare_last(PrepareContext& ctx) {
+std::unique_ptr<Step> prepare_nhwc(PrepareContext& ctx) {
   const int64_t group = read_group(ctx);
   const auto weights = pack_bytes(ctx, scaled, group, true);
   if (weights == nullptr) ctx.fail(ErrorCode::internal, "channels last take constant weights");
@@ -377,7 +377,7 @@ std::unique_ptr<Step> prepare_last(PrepareContext& ctx) {
 constexpr Operator operators[] = {
     {.name = "ConvInteger", .infer = infer<0, 1, -1>, .prepare = prepare_plain},
     {.name = "QLinearConv", .infer = infer<0, 3, 7>, .prepare = prepare_scaled},
-    {.name = "QLinearConv", .domain = "sardonyx", .infer = infer<0, 3, 7>, .prepare = prepare_last},
+    {.name = "QLinearConv", .domain = "sardonyx", .infer = infer<0, 3, 7>, .prepare = prepare_nhwc},
 };
 
 }  // namespace

@@ -13,16 +13,16 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
 #include "ops/families/conv_transpose.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/packed_conv.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/families/window.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
-using kernels::ConvShape;
+using kernels::ConvParams;
 
 struct Settings {
   Window window;
@@ -114,18 +114,17 @@ void infer(InferContext& ctx) {
 }
 
 // Sizes of images as N x C x spatial.
-Shape images(std::span<const int64_t> sizes, bool channels_last) {
+Shape images(std::span<const int64_t> sizes, bool nhwc) {
   Shape shape(sizes.begin(), sizes.end());
-  if (channels_last) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+  if (nhwc) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
   return shape;
 }
 
 // `in` and `out` are those of X and Y; channels too.
-ConvShape shape_at_bind(const BindContext& bind, const Settings& s, bool channels_last = false) {
-  const Shape x = images(bind.in_shape(0), channels_last),
-              y = images(bind.out_shape(0), channels_last);
+ConvParams shape_at_bind(const BindContext& bind, const Settings& s, bool nhwc = false) {
+  const Shape x = images(bind.in_shape(0), nhwc), y = images(bind.out_shape(0), nhwc);
   const auto w = bind.in_shape(1);
-  if (x.size() > ConvShape::max_rank + 2) {
+  if (x.size() > ConvParams::max_rank + 2) {
     throw Error(
         ErrorCode::unsupported,
         fmt::format("a convolution over {} spatial axes; at most 3 are supported", x.size() - 2));
@@ -135,8 +134,8 @@ ConvShape shape_at_bind(const BindContext& bind, const Settings& s, bool channel
                 fmt::format("X of shape {} does not fit weights of shape {} in {} groups",
                             to_string(x), to_string(w), s.group));
   }
-  ConvShape shape;
-  shape.channels_last = channels_last;
+  ConvParams shape;
+  shape.nhwc = nhwc;
   shape.batch = x[0], shape.in_channels = x[1], shape.out_channels = y[1], shape.group = s.group;
   shape.rank = static_cast<int>(x.size()) - 2;
   for (size_t i = 0; i + 2 < x.size(); ++i) {
@@ -156,20 +155,20 @@ ConvShape shape_at_bind(const BindContext& bind, const Settings& s, bool channel
 std::string_view refuses_weights(const Tensor* w) {
   if (w == nullptr) return "W is not constant";
   if (!computes_in_float(w->element_type())) return "sums of double";
-  if (w->rank() < 3 || w->rank() > ConvShape::max_rank + 2 || w->size() == 0)
+  if (w->rank() < 3 || w->rank() > ConvParams::max_rank + 2 || w->size() == 0)
     return "W has a form of no kernel";
   return {};
 }
 
 // Channels, group, kernel, strides and dilations.
-ConvShape shape_of_weights(const NodeView& node, const Tensor& w) {
-  ConvShape shape;
+ConvParams shape_of_weights(const NodeView& node, const Tensor& w) {
+  ConvParams shape;
   shape.rank = static_cast<int>(w.rank()) - 2;
   shape.group = node.attr_int("group", 1);
   shape.in_channels = w.shape()[0];
   shape.out_channels = w.shape()[1] * shape.group;
   std::copy(w.shape().begin() + 2, w.shape().end(), shape.kernel.begin());
-  const auto take = [&](std::string_view name, ConvShape::Dims& to) {
+  const auto take = [&](std::string_view name, ConvParams::Dims& to) {
     const auto list = node.attr_ints(name);
     if (list && list->size() == static_cast<size_t>(shape.rank))
       std::ranges::copy(*list, to.begin());
@@ -197,20 +196,20 @@ namespace {
 // --- As convolutions -----------------------------------------------------------------------------
 
 struct PhasesState {
-  ConvShape shape;
-  WideArguments wide;
+  ConvParams shape;
+  ConvertedArguments wide;
   int64_t scratch = 0;
 };
 
 // The constant weights, packed as `shape` says.
-std::shared_ptr<const Pack<Tensor>> pack_weights(PrepareContext& ctx, const ConvShape& shape) {
+std::shared_ptr<const Pack<Tensor>> pack_weights(PrepareContext& ctx, const ConvParams& shape) {
   const Tensor& w = *ctx.constant(1);
   const Tensor factors = weight_factors(ctx, 4, shape.out_channels);
   std::string format =
       fmt::format("transposed {} {}", to_string(w.shape()), name_of(w.element_type()));
   for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i)
     format += fmt::format(" {}", shape.stride[i]);
-  format += (shape.channels_last ? " last" : "") + factor_mark(factors);
+  format += (shape.nhwc ? " last" : "") + factor_mark(factors);
   const int64_t bytes = kernels::transposed_packed_size(shape);
   return ctx.packed<Tensor>(1, format, bytes, [w, factors, shape, bytes](ThreadPool& pool) {
     const Tensor values = as_floats(w, pool);
@@ -225,8 +224,8 @@ std::shared_ptr<const Pack<Tensor>> pack_weights(PrepareContext& ctx, const Conv
 
 std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const Settings& settings) {
   const auto w = ctx.constant(1)->shape();
-  ConvShape format;
-  format.channels_last = has_channels_last(ctx);
+  ConvParams format;
+  format.nhwc = is_nhwc_form(ctx);
   format.rank = static_cast<int>(w.size()) - 2;
   format.in_channels = w[0], format.out_channels = w[1];
   for (size_t i = 0; i < static_cast<size_t>(format.rank); ++i)
@@ -235,8 +234,8 @@ std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const Settings& settin
   auto step = make_step<PhasesState>(
       "conv_transpose.phases",
       [settings, format](BindContext& bind, PhasesState& s) {
-        ScratchLayout layout;
-        s.shape = shape_at_bind(bind, settings, format.channels_last);
+        ScratchPlanner layout;
+        s.shape = shape_at_bind(bind, settings, format.nhwc);
         for (const int i : {0, 2}) s.wide.plan_in(bind, i, ElementType::float32, layout);
         s.wide.plan_out(bind, 0, ElementType::float32, layout);
         s.scratch = layout.take(kernels::transposed_scratch_bytes(s.shape, bind.threads()));
@@ -270,9 +269,9 @@ std::unique_ptr<Step> prepare_depthwise(PrepareContext& ctx, const Settings& set
         return made;
       });
   auto step = make_step<PhasesState>(
-      "conv_transpose.depthwise_last",
+      "conv_transpose.depthwise_nhwc",
       [settings](BindContext& bind, PhasesState& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.shape = shape_at_bind(bind, settings, true);
         for (const int i : {0, 2}) s.wide.plan_in(bind, i, ElementType::float32, layout);
         s.wide.plan_out(bind, 0, ElementType::float32, layout);
@@ -291,8 +290,8 @@ std::unique_ptr<Step> prepare_depthwise(PrepareContext& ctx, const Settings& set
 // --- By columns ----------------------------------------------------------------------------------
 
 struct State {
-  ConvShape shape;
-  WideArguments wide;
+  ConvParams shape;
+  ConvertedArguments wide;
   int64_t rows = 0, positions = 0;  // of the columns of one group
   int64_t columns = 0;
   int64_t scratch = 0;
@@ -309,7 +308,7 @@ void product(int64_t m, int64_t n, int64_t k, const double* w, const double* x, 
 
 template <class T>
 void run_groups(RunContext& run, const State& s) {
-  const ConvShape& shape = s.shape;
+  const ConvParams& shape = s.shape;
   const int64_t per_group = shape.in_channels / shape.group,
                 out_per_group = shape.out_channels / shape.group;
   int64_t pixels = 1;
@@ -336,7 +335,7 @@ std::unique_ptr<Step> prepare_columns(const Settings& settings, ElementType comp
   return make_step<State>(
       "conv_transpose.columns",
       [settings, compute](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.shape = shape_at_bind(bind, settings);
         s.wide.plan(bind, compute, layout);
         s.rows = count_of(bind.in_shape(1).subspan(1));
@@ -366,7 +365,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const std::string_view reason = refuses_phases(ctx, ctx.constant(1));
   if (reason.empty()) return prepare_phases(ctx, settings);
   ctx.refuse("conv_transpose.phases", std::string(reason));
-  if (has_channels_last(ctx) && refuses_depthwise(ctx, ctx.constant(1)).empty())
+  if (is_nhwc_form(ctx) && refuses_depthwise(ctx, ctx.constant(1)).empty())
     return prepare_depthwise(ctx, settings);
   if (!ctx.node().domain.empty())
     ctx.fail(ErrorCode::internal, "the fused form must run as convolutions");

@@ -121,11 +121,11 @@ class Node : public Interface {
 
 // ---- inference
 
-class Inference final : public Node<CustomInference, InferContext> {
+class Inference final : public Node<ShapeInferenceContext, InferContext> {
  public:
   using Node::Node;
 
-  CustomSize size(int input, int64_t axis) override {
+  SymbolicDim size(int input, int64_t axis) override {
     const auto& shape = type(input).shape;
     if (!shape)
       context_.fail("the operator's inference asks for a size of input {}, whose rank is not known",
@@ -135,9 +135,9 @@ class Inference final : public Node<CustomInference, InferContext> {
     return handle((*shape)[static_cast<size_t>(at)]);
   }
 
-  void set_output(int output, ElementType type, const std::vector<CustomSize>& shape) override {
+  void set_output(int output, ElementType type, const std::vector<SymbolicDim>& shape) override {
     Dims dims;
-    for (const CustomSize& size : shape) {
+    for (const SymbolicDim& size : shape) {
       dims.push_back(dim(size));
       if (dims.back().is_constant() && *dims.back().value() < 0)
         context_.fail("dimension {} of output {} comes out as {}", dims.size() - 1, output,
@@ -150,16 +150,16 @@ class Inference final : public Node<CustomInference, InferContext> {
   }
   void set_output_like(int output, int input) override { set(output, type(input)); }
 
-  CustomSize unknown() override { return handle(context_.unknown()); }
-  CustomSize unknown(CustomSize bound) override { return handle(context_.unknown(dim(bound))); }
-  CustomSize broadcast(CustomSize a, CustomSize b) override {
+  SymbolicDim unknown() override { return handle(context_.unknown()); }
+  SymbolicDim unknown(SymbolicDim bound) override { return handle(context_.unknown(dim(bound))); }
+  SymbolicDim broadcast(SymbolicDim a, SymbolicDim b) override {
     const Dim x[] = {dim(a)}, y[] = {dim(b)};
     return handle(context_.broadcast(x, y)[0]);
   }
-  void require_equal(CustomSize a, CustomSize b, std::string_view rule) override {
+  void require_equal(SymbolicDim a, SymbolicDim b, std::string_view rule) override {
     context_.require_equal(dim(a), dim(b), rule);
   }
-  CustomSize combine(char operation, CustomSize a, CustomSize b) override {
+  SymbolicDim combine(char operation, SymbolicDim a, SymbolicDim b) override {
     const Dim x = dim(a), y = dim(b);
     switch (operation) {
       case '+': return handle(x + y);
@@ -174,12 +174,12 @@ class Inference final : public Node<CustomInference, InferContext> {
   }
 
  private:
-  CustomSize handle(Dim dim) {
+  SymbolicDim handle(Dim dim) {
     if (dim.is_constant()) return {*dim.value()};
     dims_.push_back(std::move(dim));
     return {this, static_cast<int64_t>(dims_.size()) - 1};
   }
-  Dim dim(const CustomSize& size) const {
+  Dim dim(const SymbolicDim& size) const {
     if (size.is_number()) return {size.value()};
     if (size.context() != this || size.value() < 0 ||
         size.value() >= static_cast<int64_t>(dims_.size()))
@@ -214,7 +214,7 @@ void infer(InferContext& context) {
 
 // ---- preparation and running
 
-class Preparation final : public Node<CustomPreparation, PrepareContext> {
+class Preparation final : public Node<KernelBuilder, PrepareContext> {
  public:
   using Node::Node;
 
@@ -259,7 +259,7 @@ class Shapes final : public CustomShapes {
   const bool outputs_known_;
 };
 
-class Run final : public CustomRun {
+class Run final : public KernelContext {
  public:
   Run(RunContext& run, bool allocates) : run_(run), allocates_(allocates) {}
 

@@ -3,15 +3,15 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
 #include "kernels/sample/deform.h"
-#include "ops/families/conv_shape.h"
+#include "ops/families/conv_params.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
-using kernels::ConvShape;
+using kernels::ConvParams;
 
 int64_t read_offset_group(const NodeView& node) {
   const int64_t group = node.attr_int("offset_group", 1);
@@ -54,8 +54,8 @@ void infer(InferContext& ctx) {
 }
 
 struct State {
-  ConvShape shape;
-  WideArguments wide;
+  ConvParams shape;
+  ConvertedArguments wide;
   int64_t terms = 0, positions = 0, pixels = 0;  // terms: of the columns of one group
   int64_t columns = 0, scratch = 0;
 };
@@ -75,7 +75,7 @@ void product(int64_t m, int64_t n, int64_t k, const double* w, const double* col
 
 template <class T>
 void run_images(RunContext& run, const State& s, int64_t offset_groups) {
-  const ConvShape& shape = s.shape;
+  const ConvParams& shape = s.shape;
   const T *x = s.wide.in<T>(run, 0), *w = s.wide.in<T>(run, 1), *offset = s.wide.in<T>(run, 2),
           *bias = s.wide.in<T>(run, 3), *mask = s.wide.in<T>(run, 4);
   T *y = s.wide.out<T>(run, 0), *columns = reinterpret_cast<T*>(scratch_at(run, s.columns));
@@ -104,7 +104,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       "deform_conv.columns",
       [window = read_window(ctx, WindowKind::convolution), group = read_group(ctx), groups,
        compute](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.shape = conv_shape_at_bind(bind, window, group, 0, 1);
         if (s.shape.in_channels % groups != 0)
           throw Error(ErrorCode::run_failed,

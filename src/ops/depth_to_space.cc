@@ -84,7 +84,7 @@ std::unique_ptr<Step> prepare_space_to_depth(PrepareContext& ctx) {
 
 // Between pixels [n, h, w, block, block, c] of one image, `deep`, and lines [n, h, block, w, block,
 // c] of the other. Where blocks come first, all of a pixel's line of a block is one run.
-kernels::StridedCopy plan_last(const BindContext& bind, int64_t block, bool blocks_first,
+kernels::StridedCopy plan_nhwc(const BindContext& bind, int64_t block, bool blocks_first,
                                bool to_space) {
   const auto deep = to_space ? bind.in_shape(0) : bind.out_shape(0);
   const int64_t n = deep[0], h = deep[1], w = deep[2], all = deep[3], c = all / (block * block);
@@ -100,19 +100,19 @@ kernels::StridedCopy plan_last(const BindContext& bind, int64_t block, bool bloc
                                bind.in_size(0), bind.out_size(0));
 }
 
-std::unique_ptr<Step> prepare_last(PrepareContext& ctx, std::string kernel, bool to_space) {
+std::unique_ptr<Step> prepare_nhwc(PrepareContext& ctx, std::string kernel, bool to_space) {
   return make_copy_step(
       ctx, std::move(kernel),
       [block = block_of(ctx), depth_first = depth_first(ctx), to_space](const BindContext& bind) {
-        return plan_last(bind, block, depth_first, to_space);
+        return plan_nhwc(bind, block, depth_first, to_space);
       });
 }
 
-std::unique_ptr<Step> prepare_depth_to_space_last(PrepareContext& ctx) {
-  return prepare_last(ctx, "depth_to_space.last", true);
+std::unique_ptr<Step> prepare_depth_to_space_nhwc(PrepareContext& ctx) {
+  return prepare_nhwc(ctx, "depth_to_space.nhwc", true);
 }
-std::unique_ptr<Step> prepare_space_to_depth_last(PrepareContext& ctx) {
-  return prepare_last(ctx, "space_to_depth.last", false);
+std::unique_ptr<Step> prepare_space_to_depth_nhwc(PrepareContext& ctx) {
+  return prepare_nhwc(ctx, "space_to_depth.nhwc", false);
 }
 
 constexpr Operator operators[] = {
@@ -120,11 +120,11 @@ constexpr Operator operators[] = {
     {.name = "DepthToSpace",
      .domain = "sardonyx",
      .infer = infer_depth_to_space,
-     .prepare = prepare_depth_to_space_last},
+     .prepare = prepare_depth_to_space_nhwc},
     {.name = "SpaceToDepth",
      .domain = "sardonyx",
      .infer = infer_space_to_depth,
-     .prepare = prepare_space_to_depth_last},
+     .prepare = prepare_space_to_depth_nhwc},
     {.name = "SpaceToDepth", .infer = infer_space_to_depth, .prepare = prepare_space_to_depth},
 };
 

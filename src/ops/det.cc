@@ -1,8 +1,8 @@
 // Det.
 #include "base/checked.h"
 #include "kernels/signal/determinant.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -17,7 +17,7 @@ void infer(InferContext& ctx) {
 }
 
 struct State {
-  WideArguments wide;
+  ConvertedArguments wide;
   int64_t matrices = 0, n = 0, scratch = 0;
 };
 
@@ -28,7 +28,7 @@ std::unique_ptr<Step> make_det() {
       "det",
       [](BindContext& bind, State& s) {
         const auto x = bind.in_shape(0);
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan(bind, compute, layout);
         s.n = x.back(), s.matrices = count_of(x.first(x.size() - 2));
         s.scratch = layout.take(kernels::determinant_scratch_bytes(s.n, bind.threads()));

@@ -84,7 +84,7 @@ void drop(RunContext& run, double ratio, uint32_t seed) {
         values[i] = keep ? values[i] * static_cast<float>(scale) : 0;
       }
     }
-    if (type != ElementType::float64) kernels::to_halves(type, values, y, count);
+    if (type != ElementType::float64) kernels::to_float16(type, values, y, count);
   }
 }
 

@@ -7,9 +7,9 @@
 #include "kernels/gemm/matmul_any.h"
 #include "kernels/move/strided.h"
 #include "kernels/rows/reduce.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/einsum_equation.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -18,7 +18,7 @@ namespace {
 using kernels::GemmBatch;
 using Term = EinsumTerm;
 
-constexpr int most_operands = 8;
+constexpr int max_operands = 8;
 
 // Where an input's rank is unknown: only "..." hides the output's.
 void infer_from_equation(InferContext& ctx, const EinsumEquation& equation) {
@@ -109,9 +109,9 @@ struct Product {
 };
 
 struct State {
-  WideArguments wide;
+  ConvertedArguments wide;
   int32_t products = 0;
-  Product product[most_operands - 1];
+  Product product[max_operands - 1];
   bool direct = false;  // the last product writes the output itself
   Operand last;
 };
@@ -148,7 +148,7 @@ bool in_order(const Labelled& x, const Term& labels) {
 
 class Planner {
  public:
-  Planner(ElementType compute, ScratchLayout& layout, int threads)
+  Planner(ElementType compute, ScratchPlanner& layout, int threads)
       : compute_(compute), layout_(layout), threads_(threads) {}
 
   // Makes `x` dense in the order of `labels` after summing `sums` away.
@@ -295,7 +295,7 @@ class Planner {
   }
 
   ElementType compute_;
-  ScratchLayout& layout_;
+  ScratchPlanner& layout_;
   int threads_;
 };
 
@@ -309,7 +309,7 @@ Term needed_after(const std::vector<Term>& terms, const Term& output, size_t i) 
 
 void bind_contraction(BindContext& bind, State& s, const std::vector<Term>& terms,
                       const Term& output, ElementType compute) {
-  ScratchLayout layout;
+  ScratchPlanner layout;
   s.wide.plan(bind, compute, layout);
   Planner planner(compute, layout, bind.threads());
   Labelled current = label(terms[0], bind.in_shape(0));
@@ -395,9 +395,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementType compute = contraction_type(ctx.in_element(0));
   if (compute != ElementType::float32 && !kernels::supports_matmul_any(compute))
     ctx.fail(ErrorCode::unsupported, "no contraction of {}", name_of(compute));
-  if (ctx.input_count() > most_operands)
+  if (ctx.input_count() > max_operands)
     ctx.fail(ErrorCode::unsupported, "an Einsum of {} operands; at most {} are supported",
-             ctx.input_count(), most_operands);
+             ctx.input_count(), max_operands);
   const EinsumEquation equation = read_equation(ctx);
   return make_step<State>(
       "einsum.products",

@@ -19,8 +19,8 @@ class Observer;
 
 namespace sardonyx::ops {
 
-// Where random steps without a seed of their own take their numbers from: each step, told apart by
-// the name of its output, goes on where its last run stopped, whoever runs it. Thread-safe.
+// Where random steps without a seed of their own take their numbers from: each step, distinguished
+// by the name of its output, goes on where its last run stopped, whoever runs it. Thread-safe.
 class RandomStreams {
  public:
   explicit RandomStreams(uint64_t seed = 0) : seed_(seed) {}
@@ -60,7 +60,7 @@ class RunEnvironment {
   void require(int64_t bytes) const;
   // The same, and counts them until they are given back.
   void charge(int64_t bytes);
-  void give_back(int64_t bytes) { charged_ -= bytes; }
+  void release(int64_t bytes) { charged_ -= bytes; }
   int64_t charged() const { return charged_; }
 
   // Gives back, at its end, what was charged since its beginning.

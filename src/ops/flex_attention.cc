@@ -6,7 +6,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
 #include "kernels/rows/softmax.h"
-#include "ops/families/wide.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -36,8 +36,8 @@ const ir::Graph* modifier(const NodeView& node, std::string_view name) {
 void check_modifier(InferContext& ctx, std::string_view name, const ValueType& scores) {
   const ir::Graph* graph = modifier(ctx, name);
   if (graph == nullptr) return;
-  const Known given = Known::of(scores);
-  const std::vector<Known> made = ctx.infer_subgraph(*graph, {&given, 1});
+  const ValueFacts given = ValueFacts::of(scores);
+  const std::vector<ValueFacts> made = ctx.infer_subgraph(*graph, {&given, 1});
   const ValueType& type = made[0].type;
   if (!type.is_known()) return;
   if (!type.is_tensor() || type.element != scores.element ||
@@ -88,7 +88,7 @@ struct Settings {
 
 struct State {
   kernels::AttentionShape shape;
-  WideArguments wide;
+  ConvertedArguments wide;
   int64_t products = 0;  // scratch of the products
 };
 
@@ -118,7 +118,7 @@ std::unique_ptr<Step> make_tiled(const Settings& settings) {
       "flex_attention.tiles",
       [settings](BindContext& bind, State& s) {
         read_sizes(bind, s, settings);
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan(bind, element_type_of<T>::value, layout);
         s.products = layout.take(kernels::attention_scratch_bytes<T>(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
@@ -251,7 +251,7 @@ std::unique_ptr<Step> make_with_graphs(const Settings& settings) {
       "flex_attention.graphs",
       [settings](BindContext& bind, State& s) {
         read_sizes(bind, s, settings);
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan(bind, element_type_of<T>::value, layout);
         s.products = layout.take(product_bytes(s.shape, bind.threads(), T{}));
         bind.need_scratch(layout.bytes());
@@ -265,8 +265,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   settings.has_scale = ctx.has_attribute("scale");
   if (settings.has_scale) settings.scale = ctx.attr_float("scale");
   const auto &q = ctx.in_type(0).shape, &k = ctx.in_type(1).shape;
-  const Known scores =
-      Known::of(ValueType::tensor(settings.precision, {(*q)[0], (*q)[1], (*q)[2], (*k)[2]}));
+  const ValueFacts scores =
+      ValueFacts::of(ValueType::tensor(settings.precision, {(*q)[0], (*q)[1], (*q)[2], (*k)[2]}));
   if (const ir::Graph* graph = modifier(ctx, "score_mod"))
     settings.score_mod = ctx.prepare_graph(*graph, {&scores, 1});
   if (const ir::Graph* graph = modifier(ctx, "prob_mod"))

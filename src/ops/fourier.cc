@@ -5,9 +5,9 @@
 
 #include "base/checked.h"
 #include "ops/families/axis.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/element_counts.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -78,7 +78,7 @@ void infer_dft(InferContext& ctx) {
 
 struct State {
   FrameShape frames;  // STFT
-  WideArguments wide;
+  ConvertedArguments wide;
   int64_t scratch = 0;
 };
 
@@ -113,7 +113,7 @@ std::unique_ptr<Step> make_dft(const DftSettings& settings) {
       "dft",
       [settings](BindContext& bind, State& s) {
         const auto x = bind.in_shape(0), y = bind.out_shape(0);
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan_in(bind, 0, compute, layout);
         s.wide.plan_out(bind, 0, compute, layout);
         int64_t most = 0;
@@ -220,7 +220,7 @@ std::unique_ptr<Step> make_stft(bool onesided) {
       "stft",
       [onesided](BindContext& bind, State& s) {
         const auto x = bind.in_shape(0), y = bind.out_shape(0);
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan_in(bind, 0, compute, layout);
         s.wide.plan_in(bind, 2, compute, layout);
         s.wide.plan_out(bind, 0, compute, layout);

@@ -2,8 +2,8 @@
 #include "kernels/gemm/gemm.h"
 #include "base/checked.h"
 #include "kernels/gemm/matmul_any.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -49,7 +49,7 @@ struct State {
   int64_t c_row = 0, c_column = 0;
   int64_t spread = -1;  // scratch for a scalar C, repeated along the columns
   int64_t scratch = 0;
-  WideArguments wide;
+  ConvertedArguments wide;
 };
 
 struct Settings {
@@ -81,7 +81,7 @@ void bind_sizes(BindContext& bind, State& s, const Settings& settings) {
 }
 
 // Scratch the epilogue needs beside the product's own.
-void bind_epilogue(BindContext& bind, State& s, ScratchLayout& layout) {
+void bind_epilogue(BindContext& bind, State& s, ScratchPlanner& layout) {
   s.wide.plan_in(bind, 0, ElementType::float32, layout);
   s.wide.plan_in(bind, 2, ElementType::float32, layout);
   s.wide.plan_out(bind, 0, ElementType::float32, layout);
@@ -116,7 +116,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Settings& settin
   auto step = make_step<State>(
       "gemm.packed",
       [settings, type](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         bind_sizes(bind, s, settings);
         bind_epilogue(bind, s, layout);
         s.scratch = layout.take(
@@ -148,7 +148,7 @@ std::unique_ptr<Step> prepare_in_place(PrepareContext& ctx, const Settings& sett
   auto step = make_step<State>(
       "gemm.in_place",
       [settings](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         bind_sizes(bind, s, settings);
         bind_epilogue(bind, s, layout);
         s.scratch = layout.take(
@@ -171,7 +171,7 @@ std::unique_ptr<Step> prepare_float(const Settings& settings) {
   return make_step<State>(
       "gemm.float",
       [settings](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         bind_sizes(bind, s, settings);
         bind_epilogue(bind, s, layout);
         s.wide.plan_in(bind, 1, ElementType::float32, layout);

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "base/checked.h"
-#include "ops/families/wide.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -64,7 +64,7 @@ GridShape read_options(const NodeView& node) {
 
 struct State {
   GridShape shape;
-  WideArguments wide;
+  ConvertedArguments wide;
 };
 
 // Samples of V at positions of T; where both are one type, X comes converted to it.
@@ -85,7 +85,7 @@ std::unique_ptr<Step> make_sampler(const GridShape& options) {
         s.shape.rank = static_cast<int>(x.size()) - 2;
         for (size_t i = 2; i < x.size(); ++i) s.shape.in[i - 2] = x[i];
         s.shape.points = count_of(grid.subspan(1, grid.size() - 2));
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan_in(bind, 1, compute, layout);
         if (converted) {
           s.wide.plan_in(bind, 0, compute, layout);

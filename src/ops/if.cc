@@ -74,11 +74,11 @@ std::shared_ptr<const Dims> either_count(InferContext& ctx, const Dims& a, const
 }
 
 // What surely holds nothing leaves the type of what it could hold to the other branch.
-Known united(InferContext& ctx, const Known& a, const Known& b) {
+ValueFacts united(InferContext& ctx, const ValueFacts& a, const ValueFacts& b) {
   const bool one_kind = a.type.kind == b.type.kind;
-  Known known = Known::of(one_kind && is_surely_empty(a)   ? b.type
-                          : one_kind && is_surely_empty(b) ? a.type
-                                                           : united(ctx, a.type, b.type));
+  ValueFacts known = ValueFacts::of(one_kind && is_surely_empty(a)   ? b.type
+                                    : one_kind && is_surely_empty(b) ? a.type
+                                                                     : united(ctx, a.type, b.type));
   if (one_kind && held_count(a) && held_count(b)) {
     known.elements = either_count(ctx, *a.elements, *b.elements);
   } else if (known.type.is_tensor() && a.elements && b.elements &&
@@ -101,11 +101,11 @@ void infer(InferContext& ctx) {
     } catch (const Error& error) {
       if (error.code() == ErrorCode::unsupported || problem) throw;
       problem = error;
-      return std::vector<Known>(graph.outputs.size());
+      return std::vector<ValueFacts>(graph.outputs.size());
     }
   };
-  const std::vector<Known> then = outputs_of("then_branch");
-  const std::vector<Known> otherwise = outputs_of("else_branch");
+  const std::vector<ValueFacts> then = outputs_of("then_branch");
+  const std::vector<ValueFacts> otherwise = outputs_of("else_branch");
   const auto condition = ctx.integers(0);
   for (int i = 0; i < ctx.output_count(); ++i) {
     const auto at = static_cast<size_t>(i);

@@ -32,10 +32,10 @@ std::shared_ptr<const Dims> small_elements(const Tensor& tensor) {
 
 }  // namespace
 
-Known::Known() = default;
+ValueFacts::ValueFacts() = default;
 
-Known Known::of(Tensor tensor) {
-  Known known;
+ValueFacts ValueFacts::of(Tensor tensor) {
+  ValueFacts known;
   known.type.kind = ir::TypeProto::Kind::tensor;
   known.type.element = tensor.element_type();
   known.type.shape.emplace(tensor.shape().begin(), tensor.shape().end());
@@ -44,8 +44,8 @@ Known Known::of(Tensor tensor) {
   return known;
 }
 
-Known Known::of(std::span<const int64_t> list) {
-  Known known;
+ValueFacts ValueFacts::of(std::span<const int64_t> list) {
+  ValueFacts known;
   known.type.kind = ir::TypeProto::Kind::tensor;
   known.type.element = ElementType::int64;
   known.type.shape.emplace({Dim(static_cast<int64_t>(list.size()))});
@@ -65,7 +65,7 @@ Tensor integer_tensor(ElementType element, const Dims& values, Shape shape) {
 
 }  // namespace
 
-std::optional<Tensor> tensor_of_elements(const Known& known) {
+std::optional<Tensor> tensor_of_elements(const ValueFacts& known) {
   if (!known.elements || !known.type.is_tensor()) return std::nullopt;
   const auto& elements = *known.elements;
   if (!std::ranges::all_of(elements, &Dim::is_constant)) return std::nullopt;
@@ -82,17 +82,17 @@ std::optional<Tensor> tensor_of_elements(const Known& known) {
   }
 }
 
-const Tensor* MadeConstants::of(const Known& known) {
+const Tensor* MadeConstants::of(const ValueFacts& known) {
   if (known.constant) return known.constant.get();
   std::optional<Tensor> made = tensor_of_elements(known);
   return made ? &made_.emplace_front(std::move(*made)) : nullptr;
 }
 
-Known Known::of(const Value& value) {
+ValueFacts ValueFacts::of(const Value& value) {
   return value.is_tensor() ? of(value.tensor()) : of(ir::type_of(value));
 }
 
-const Known InferContext::nothing_known;
+const ValueFacts InferContext::nothing_known;
 
 std::optional<int64_t> InferContext::rank(int i) const {
   const auto& shape = type(i).shape;
@@ -100,8 +100,8 @@ std::optional<int64_t> InferContext::rank(int i) const {
 }
 
 const Tensor* InferContext::constant(int i) const {
-  const Known& value = known(i);
-  if (mode_.thorough) return made_constants_.of(value);
+  const ValueFacts& value = known(i);
+  if (mode_.symbolic_values) return made_constants_.of(value);
   return value.constant.get();
 }
 
@@ -151,7 +151,7 @@ Dim InferContext::definite(const Dim& dim) {
   return high && *high >= 0 ? unknown(Dim(*high)) : unknown();
 }
 
-void InferContext::settle(Known& output) {
+void InferContext::settle(ValueFacts& output) {
   if (output.type.shape) {
     for (Dim& dim : *output.type.shape) {
       if (dim.is_indefinite()) dim = definite(dim);
@@ -166,7 +166,7 @@ void InferContext::settle(Known& output) {
   if (output.type.is_tensor() && has_float_elements(output.type.element)) {
     const auto is_definite = [](const Dim& element) { return !element.is_indefinite(); };
     if (output.constant) return;
-    if (!mode_.thorough || output.elements->size() > max_known_floats ||
+    if (!mode_.symbolic_values || output.elements->size() > max_known_floats ||
         !std::all_of(output.elements->begin(), output.elements->end(), is_definite))
       output.elements = nullptr;
     return;
@@ -178,7 +178,7 @@ void InferContext::settle(Known& output) {
   };
   const auto& elements = *output.elements;
   if (std::all_of(elements.begin(), elements.end(), is_sound)) return;
-  if (!limits || !mode_.thorough) {
+  if (!limits || !mode_.symbolic_values) {
     output.elements = nullptr;
     return;
   }
@@ -190,7 +190,7 @@ void InferContext::settle(Known& output) {
 }
 
 void InferContext::settle_outputs() {
-  for (Known& output : outputs_) settle(output);
+  for (ValueFacts& output : outputs_) settle(output);
 }
 
 void InferContext::set(int i, ValueType type) {
@@ -204,10 +204,10 @@ void InferContext::set_elements(int i, Dims elements) {
 }
 
 void InferContext::set_constant(int i, Tensor tensor) {
-  if (i < static_cast<int>(outputs_.size())) output(i) = Known::of(std::move(tensor));
+  if (i < static_cast<int>(outputs_.size())) output(i) = ValueFacts::of(std::move(tensor));
 }
 
-void InferContext::set_known(int i, Known known) {
+void InferContext::set_known(int i, ValueFacts known) {
   if (i < static_cast<int>(outputs_.size())) output(i) = std::move(known);
 }
 
@@ -216,7 +216,7 @@ Dim InferContext::unknown(std::optional<Dim> upper) {
 }
 
 std::optional<Dim> InferContext::unknown_element() {
-  return mode_.thorough ? std::optional(Dim(symbols_.unknown_value())) : std::nullopt;
+  return mode_.symbolic_values ? std::optional(Dim(symbols_.unknown_value())) : std::nullopt;
 }
 
 Dims InferContext::unknown_shape(int64_t rank) {
@@ -233,7 +233,7 @@ void InferContext::require_equal(const Dim& a, const Dim& b, std::string_view wh
     fail("{}: {} and {} differ", what, a.to_string(), b.to_string());
   }
   if (!constraints_) return;
-  if (mode_.thorough) return static_cast<void>(symbols_.learn_equal(a, b));
+  if (mode_.symbolic_values) return static_cast<void>(symbols_.learn_equal(a, b));
   constraints_->push_back({Constraint::Kind::equal, a, b, fmt::format("{}: {}", place(), what)});
 }
 
@@ -242,7 +242,7 @@ void InferContext::require_at_least(const Dim& a, const Dim& b, std::string_view
   const auto low = difference.lower(), high = difference.upper();
   if ((low && *low >= 0) || surely_at_least(a, b)) return;
   if (high && *high < 0) fail("{}: {} is less than {}", what, a.to_string(), b.to_string());
-  if (constraints_ && !mode_.thorough)
+  if (constraints_ && !mode_.symbolic_values)
     constraints_->push_back(
         {Constraint::Kind::at_least, a, b, fmt::format("{}: {}", place(), what)});
 }
@@ -259,7 +259,7 @@ Dims InferContext::broadcast(std::span<const Dim> a, std::span<const Dim> b) {
            ir::to_string(a), ir::to_string(b), x.to_string(), y.to_string(), rank - i);
     }
     result.push_back(ir::broadcast(x, y));
-    if (constraints_ && !mode_.thorough && !(x == y) && x != Dim(1) && y != Dim(1)) {
+    if (constraints_ && !mode_.symbolic_values && !(x == y) && x != Dim(1) && y != Dim(1)) {
       constraints_->push_back({Constraint::Kind::broadcast, x, y,
                                fmt::format("{}: shapes {} and {} must broadcast", place(),
                                            ir::to_string(a), ir::to_string(b))});
@@ -268,8 +268,8 @@ Dims InferContext::broadcast(std::span<const Dim> a, std::span<const Dim> b) {
   return result;
 }
 
-std::vector<Known> InferContext::infer_subgraph(const ir::Graph& graph,
-                                                std::span<const Known> inputs) {
+std::vector<ValueFacts> InferContext::infer_subgraph(const ir::Graph& graph,
+                                                     std::span<const ValueFacts> inputs) {
   if (subgraph_ == nullptr || !*subgraph_) fail("a subgraph cannot be inferred here");
   return (*subgraph_)(graph, inputs);
 }

@@ -6,7 +6,7 @@
 #include "kernels/move/strided.h"
 #include "kernels/rows/normalize.h"
 #include "ops/families/axis.h"
-#include "ops/families/wide.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/objections.h"
 #include "ops/operator.h"
 
@@ -77,11 +77,11 @@ struct State {
   int64_t spread[2] = {-1, -1};  // scratch for parameters that do not simply repeat for each row
   kernels::StridedCopy copy[2];
   int64_t moments[2] = {-1, -1};  // scratch for Mean and InvStdDev where their type is a third one
-  WideArguments wide;
+  ConvertedArguments wide;
 };
 
 void plan_rows(const BindContext& bind, State& s, int64_t axis, int parameters, ElementType type,
-               ScratchLayout& layout) {
+               ScratchPlanner& layout) {
   const auto x = bind.in_shape(0);
   const auto first = static_cast<size_t>(from_front(axis, x.size()));
   s.rows = count_of(x.first(first)), s.n = count_of(x.subspan(first));
@@ -114,7 +114,7 @@ std::unique_ptr<Step> prepare_layer(PrepareContext& ctx) {
   auto step = make_step<State>(
       "layer_normalization",
       [type, axis = ctx.attr_int("axis", -1)](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         plan_rows(bind, s, axis, 2, type, layout);
         for (int i = 0; i < 2; ++i) {
           const bool third = bind.has_output(i + 1) && bind.out_type(i + 1) != type &&
@@ -150,7 +150,7 @@ std::unique_ptr<Step> prepare_rms_plain(ElementType type, double epsilon, int64_
   auto step = make_step<State>(
       "rms_normalization",
       [type, axis](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         plan_rows(bind, s, axis, 1, type, layout);
         bind.need_scratch(layout.bytes());
       },
@@ -168,7 +168,7 @@ std::unique_ptr<Step> prepare_rms_mixed(double epsilon, int64_t axis) {
   return make_step<State>(
       "rms_normalization.mixed",
       [axis](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan(bind, type, layout);
         plan_rows(bind, s, axis, 1, type, layout);
         bind.need_scratch(layout.bytes());

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "kernels/attention/linear.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/shared_sizes.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -110,7 +110,7 @@ void infer(InferContext& ctx) {
 
 struct State {
   LinearAttentionShape shape;
-  WideArguments wide;
+  ConvertedArguments wide;
   int64_t state = -1;  // scratch for the state where the output is absent
 };
 
@@ -133,7 +133,7 @@ void bind_sizes(BindContext& bind, State& state, const Settings& s) {
                             to_string(bind.in_shape(value)), s.q_heads, s.kv_heads));
   }
   a.scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<float>(a.head_size));
-  ScratchLayout layout;
+  ScratchPlanner layout;
   state.wide.plan(bind, ElementType::float32, layout);
   const int64_t count = a.batch * a.kv_heads * a.head_size * a.v_head_size;
   state.state = bind.has_output(1) ? -1 : layout.take(byte_size(ElementType::float32, count));

@@ -35,7 +35,7 @@ Arity arity_of(const NodeView& node, const ir::Graph& body) {
   return {carried, scanned};
 }
 
-bool surely_true(const Known& known) {
+bool surely_true(const ValueFacts& known) {
   return known.elements && known.elements->size() == 1 && (*known.elements)[0] == 1;
 }
 
@@ -47,7 +47,7 @@ std::optional<Dim> limit_of(const InferContext& ctx) {
 }
 
 // The number of iterations, where it is known before the loop runs.
-Dim trip_count(InferContext& ctx, const Known& next_condition) {
+Dim trip_count(InferContext& ctx, const ValueFacts& next_condition) {
   const bool starts = !ctx.has_input(1) || surely_true(ctx.known(1));
   const auto limit = limit_of(ctx);
   if (!limit) return ctx.unknown();
@@ -58,25 +58,25 @@ Dim trip_count(InferContext& ctx, const Known& next_condition) {
 void infer(InferContext& ctx) {
   const ir::Graph& body = body_of(ctx);
   const Arity arity = arity_of(ctx, body);
-  std::vector<Known> start;
+  std::vector<ValueFacts> start;
   for (size_t i = 0; i < arity.carried; ++i) start.push_back(ctx.known(static_cast<int>(i) + 2));
   CarriedValues carried(ctx, std::move(start), 1);
   const auto limit = limit_of(ctx);
   const Dim iteration = limit ? ctx.unknown(max(*limit - Dim(1), Dim(0))) : ctx.unknown();
   carried.starts_as(iteration, Dim(0));
-  const auto infer_body = [&](std::span<const Known> values) {
-    Known condition = Known::of(ValueType::tensor(ElementType::boolean, {}));
+  const auto infer_body = [&](std::span<const ValueFacts> values) {
+    ValueFacts condition = ValueFacts::of(ValueType::tensor(ElementType::boolean, {}));
     // A condition that is true at first and handed on unchanged stays true.
     if (!ctx.has_input(1) || surely_true(ctx.known(1))) {
       condition.elements = std::make_shared<const Dims>(Dims{Dim(1)});
     }
-    Known number = Known::of(ValueType::tensor(ElementType::int64, {}));
+    ValueFacts number = ValueFacts::of(ValueType::tensor(ElementType::int64, {}));
     number.elements = std::make_shared<const Dims>(Dims{iteration});
-    std::vector<Known> inputs = {std::move(number), std::move(condition)};
+    std::vector<ValueFacts> inputs = {std::move(number), std::move(condition)};
     inputs.insert(inputs.end(), values.begin(), values.end());
     return ctx.infer_subgraph(body, inputs);
   };
-  const std::vector<Known>& made = carried.settle(infer_body);
+  const std::vector<ValueFacts>& made = carried.settle(infer_body);
   const Dim trips = trip_count(ctx, made[0]);
   carried.bound(trips, infer_body);
   for (size_t i = 0; i < arity.carried; ++i)
@@ -109,9 +109,9 @@ std::optional<T> one_of(const RunContext& run, int i, std::string_view what) {
 }
 
 // What the body would be given by a loop that begins with these values.
-std::vector<Known> first_inputs(std::vector<Known> carried) {
-  const Known leading[] = {Known::of(Tensor::scalar<int64_t>(0)),
-                           Known::of(Tensor::scalar<bool>(true))};
+std::vector<ValueFacts> first_inputs(std::vector<ValueFacts> carried) {
+  const ValueFacts leading[] = {ValueFacts::of(Tensor::scalar<int64_t>(0)),
+                                ValueFacts::of(Tensor::scalar<bool>(true))};
   carried.insert(carried.begin(), std::begin(leading), std::end(leading));
   return carried;
 }
@@ -119,10 +119,10 @@ std::vector<Known> first_inputs(std::vector<Known> carried) {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ir::Graph& body = body_of(ctx);
   const Arity arity = arity_of(ctx, body);
-  std::vector<Known> inputs = {Known::of(ValueType::tensor(ElementType::int64, {})),
-                               Known::of(ValueType::tensor(ElementType::boolean, {}))};
+  std::vector<ValueFacts> inputs = {ValueFacts::of(ValueType::tensor(ElementType::int64, {})),
+                                    ValueFacts::of(ValueType::tensor(ElementType::boolean, {}))};
   ir::SymbolTable names;
-  for (Known& carried : carried_inputs(ctx, 2, arity.carried, names))
+  for (ValueFacts& carried : carried_inputs(ctx, 2, arity.carried, names))
     inputs.push_back(std::move(carried));
   ScanOutputs stacks{1 + arity.carried, arity.carried, {}, {}};
   stacks.axes.assign(arity.scanned, 0);
@@ -160,14 +160,14 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       }
     }
     const bool ran = scanned.empty() || !scanned[0].empty();
-    std::vector<ValueType> foreseen;
+    std::vector<ValueType> inferred;
     if (!ran)
-      foreseen = items_of_no_iteration(run, *prepared, stacks, [&] {
-        std::vector<Known> carried;
-        for (size_t i = 0; i < arity.carried; ++i) carried.push_back(Known::of(values[2 + i]));
+      inferred = items_of_no_iteration(run, *prepared, stacks, [&] {
+        std::vector<ValueFacts> carried;
+        for (size_t i = 0; i < arity.carried; ++i) carried.push_back(ValueFacts::of(values[2 + i]));
         return first_inputs(std::move(carried));
       });
-    const std::vector<ValueType>& items = ran ? stacks.items : foreseen;
+    const std::vector<ValueType>& items = ran ? stacks.items : inferred;
     for (int i = 0; i < run.output_count(); ++i) {
       if (!run.has_output(i)) continue;
       const auto at = static_cast<size_t>(i);

@@ -3,8 +3,8 @@
 
 #include "base/checked.h"
 #include "kernels/rows/softmax.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -58,7 +58,7 @@ void infer(InferContext& ctx) {
 
 struct State {
   LossShape shape;
-  WideArguments wide;
+  ConvertedArguments wide;
   int64_t log_prob = 0;  // scratch where nobody wants it
 };
 
@@ -69,7 +69,7 @@ std::unique_ptr<Step> make_loss(const LossShape& options) {
       softmax ? "softmax_cross_entropy" : "likelihood_loss",
       [options](BindContext& bind, State& s) {
         const auto x = bind.in_shape(0);
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.shape = options;
         s.shape.n = x[0], s.shape.classes = x[1], s.shape.inner = count_of(x.subspan(2));
         if (bind.in_size(1) != s.shape.n * s.shape.inner ||

@@ -1,9 +1,9 @@
 // MatMul, and its fused form (domain "sardonyx"): inputs A, B, bias [N]?, residual like Y?.
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/matmul_shape.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -23,7 +23,7 @@ void infer(InferContext& ctx) {
 
 struct State {
   MatMulPlan plan;
-  WideArguments wide;
+  ConvertedArguments wide;
   int64_t scratch = 0;
 };
 
@@ -49,7 +49,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx) {
   auto step = make_step<State>(
       "matmul.packed",
       [type](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.plan = plan_matmul(bind.in_shape(0), bind.in_shape(1));
         s.wide.plan_in(bind, 0, ElementType::float32, layout);
         s.wide.plan_in(bind, 2, ElementType::float32, layout);
@@ -77,7 +77,7 @@ std::unique_ptr<Step> prepare_float(PrepareContext& ctx) {
   return make_step<State>(
       "matmul.batched",
       [](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.plan = plan_matmul(bind.in_shape(0), bind.in_shape(1));
         s.wide.plan(bind, ElementType::float32, layout);
         const MatMulPlan& p = s.plan;

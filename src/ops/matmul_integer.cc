@@ -4,8 +4,8 @@
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
 #include "kernels/gemm/integer.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/matmul_shape.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -45,7 +45,7 @@ struct State {
   int64_t zero_a = 0, zero_b = 0, zero_y = 0, scale = 0;  // scratch for parameters
 };
 
-void bind_product(BindContext& bind, State& s, const Operands& o, ScratchLayout& layout,
+void bind_product(BindContext& bind, State& s, const Operands& o, ScratchPlanner& layout,
                   bool panels_packed) {
   s.plan = plan_matmul(bind.in_shape(o.a), bind.in_shape(o.b));
   const MatMulPlan& p = s.plan;
@@ -152,7 +152,7 @@ std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
   auto step = make_step<State>(
       "matmul_integer",
       [has = packed != nullptr](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         bind_product(bind, s, plain, layout, has);
         bind.need_scratch(layout.bytes());
       },
@@ -203,7 +203,7 @@ void requantize_all(const RunContext& run, const State& s, const int32_t* sums, 
 }
 
 void bind_scaled(BindContext& bind, State& s, bool has) {
-  ScratchLayout layout;
+  ScratchPlanner layout;
   bind_product(bind, s, scaled, layout, has);
   const MatMulPlan& p = s.plan;
   s.a_scale = parameter_kind(bind, 1, p.M, Each::row);
@@ -237,7 +237,7 @@ std::unique_ptr<Step> prepare_float8() {
           if (bind.in_size(i) != 1)
             throw Error(ErrorCode::unsupported, "float8 products with scales by row or column");
         }
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.plan = plan_matmul(bind.in_shape(0), bind.in_shape(3));
         const MatMulPlan& p = s.plan;
         s.a = layout.take(bind.in_size(0) * 4), s.b = layout.take(bind.in_size(3) * 4),

@@ -4,8 +4,8 @@
 #include "base/checked.h"
 #include "kernels/move/strided.h"
 #include "kernels/pool/pool.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/element_counts.h"
-#include "ops/families/wide.h"
 #include "ops/families/window.h"
 #include "ops/operator.h"
 
@@ -82,7 +82,7 @@ void bind_unpool(BindContext& bind, State& s, const Window& window, ElementType 
                   fmt::format("output_shape {} is smaller than the unpooled {}", to_string(y),
                               to_string(from)));
   }
-  ScratchLayout layout;
+  ScratchPlanner layout;
   s.scratch = layout.take(byte_size(type, s.size));
   bind.need_scratch(layout.bytes());
   const std::vector<int64_t> zeros(from.size(), 0), ones(from.size(), 1);

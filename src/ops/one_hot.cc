@@ -33,7 +33,7 @@ std::optional<int64_t> whole_number(const Tensor& tensor) {
                                                        : std::nullopt;
     }
     default: {
-      const auto elements = Known::of(tensor).elements;
+      const auto elements = ValueFacts::of(tensor).elements;
       return elements ? elements->front().value() : std::nullopt;
     }
   }
@@ -113,7 +113,7 @@ bool never_negative(const UpgradeContext& ctx) {
     default: break;
   }
   const Tensor* indices = ctx.constant(0);
-  const auto elements = indices ? Known::of(*indices).elements : nullptr;
+  const auto elements = indices ? ValueFacts::of(*indices).elements : nullptr;
   return elements && std::all_of(elements->begin(), elements->end(),
                                  [](const Dim& value) { return *value.value() >= 0; });
 }

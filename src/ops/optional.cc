@@ -11,7 +11,7 @@ using Kind = ir::TypeProto::Kind;
 
 void infer_optional(InferContext& ctx) {
   if (ctx.has_input(0)) {
-    const Known& held = ctx.known(0);
+    const ValueFacts& held = ctx.known(0);
     if (held.type.kind == Kind::optional)
       ctx.fail("{} must be a tensor or a sequence; it is {}", ctx.input_name(0),
                held.type.to_string());
@@ -37,7 +37,7 @@ void set_counts_of_held(InferContext& ctx) {
   const Dims& counts = *ctx.elements(0);
   Dims held(counts.begin() + 1, counts.end());
   const auto is_open = [&](const Dim& count) {
-    return !ctx.mode().thorough && count.depends_on_run();
+    return !ctx.mode().symbolic_values && count.depends_on_run();
   };
   if (!held.empty() && std::ranges::none_of(held, is_open)) ctx.set_elements(0, std::move(held));
 }
@@ -51,7 +51,7 @@ void infer_get(InferContext& ctx) {
     ValueType held = *type.nested;
     for (size_t i = 0; held.shape && i < held.shape->size(); ++i) {
       Dim& size = (*held.shape)[i];
-      if (!ctx.mode().thorough && size.depends_on_run()) size = ctx.unknown();
+      if (!ctx.mode().symbolic_values && size.depends_on_run()) size = ctx.unknown();
     }
     const bool counted = is_container(held) && held_count(ctx.known(0));
     ctx.set(0, std::move(held));

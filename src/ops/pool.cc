@@ -98,35 +98,35 @@ std::unique_ptr<Step> prepare_average(PrepareContext& ctx) {
                    });
 }
 
-struct LastState {
+struct NhwcState {
   PoolShape shape;
   int64_t channels = 0;
 };
 
 template <class Run>
 std::unique_ptr<Step> last_step(PrepareContext& ctx, std::string name, Run run) {
-  return make_step<LastState>(
+  return make_step<NhwcState>(
       std::move(name),
-      [window = read_window(ctx, WindowKind::pool)](BindContext& bind, LastState& s) {
+      [window = read_window(ctx, WindowKind::pool)](BindContext& bind, NhwcState& s) {
         s.shape = shape_at_bind(bind, window, 1);
         s.channels = bind.in_shape(0).back();
       },
-      [run](RunContext& context, const LastState& s) {
+      [run](RunContext& context, const NhwcState& s) {
         if (s.shape.planes > 0) run(context, s);
       });
 }
 
-std::unique_ptr<Step> prepare_max_last(PrepareContext& ctx) {
-  return last_step(ctx, "pool.max_last", [](RunContext& run, const LastState& s) {
-    kernels::max_pool_last(run.in_type(0), s.shape, s.channels, run.data(0), run.out_data(0),
+std::unique_ptr<Step> prepare_max_nhwc(PrepareContext& ctx) {
+  return last_step(ctx, "pool.max_nhwc", [](RunContext& run, const NhwcState& s) {
+    kernels::max_pool_nhwc(run.in_type(0), s.shape, s.channels, run.data(0), run.out_data(0),
                            run.pool());
   });
 }
 
-std::unique_ptr<Step> prepare_average_last(PrepareContext& ctx) {
+std::unique_ptr<Step> prepare_average_nhwc(PrepareContext& ctx) {
   const bool include_pad = ctx.attr_int("count_include_pad", 0) != 0;
-  return last_step(ctx, "pool.average_last", [include_pad](RunContext& run, const LastState& s) {
-    kernels::average_pool_last(s.shape, s.channels, run.in<float>(0), run.out<float>(0),
+  return last_step(ctx, "pool.average_nhwc", [include_pad](RunContext& run, const NhwcState& s) {
+    kernels::average_pool_nhwc(s.shape, s.channels, run.in<float>(0), run.out<float>(0),
                                include_pad, run.pool());
   });
 }
@@ -169,8 +169,8 @@ void upgrade_lp(UpgradeContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = "AveragePool", .infer = infer, .prepare = prepare_average},
-    {.name = "AveragePool", .domain = "sardonyx", .infer = infer, .prepare = prepare_average_last},
-    {.name = "MaxPool", .domain = "sardonyx", .infer = infer, .prepare = prepare_max_last},
+    {.name = "AveragePool", .domain = "sardonyx", .infer = infer, .prepare = prepare_average_nhwc},
+    {.name = "MaxPool", .domain = "sardonyx", .infer = infer, .prepare = prepare_max_nhwc},
     {.name = "LpPool", .infer = infer, .prepare = prepare_lp, .upgrade = upgrade_lp},
     {.name = "MaxPool", .infer = infer, .prepare = prepare_max},
 };

@@ -8,9 +8,9 @@
 namespace sardonyx::ops {
 namespace {
 
-const Known nothing_known;
+const ValueFacts nothing_known;
 
-const Known& at(std::span<const Known* const> values, int i) {
+const ValueFacts& at(std::span<const ValueFacts* const> values, int i) {
   const auto index = static_cast<size_t>(i);
   return i >= 0 && index < values.size() && values[index] != nullptr ? *values[index]
                                                                      : nothing_known;
@@ -43,20 +43,20 @@ void PackCache::make_all(ThreadPool& pool) {
   for (const auto& pack : packs) pack->make(pool);
 }
 
-void PackCache::give_back(std::span<const std::byte> bytes) const {
+void PackCache::release(std::span<const std::byte> bytes) const {
   for (const auto file : files_) {
     if (bytes.data() >= file.data() && bytes.data() + bytes.size() <= file.data() + file.size())
-      give_back_pages(bytes);
+      release_pages(bytes);
   }
 }
 
-void PackCache::give_back_files() const {
-  for (const auto file : files_) give_back_pages(file);
+void PackCache::release_pages_of_files() const {
+  for (const auto file : files_) release_pages(file);
 }
 
 const ValueType& PrepareContext::in_type(int i) const { return at(inputs_, i).type; }
 const ValueType& PrepareContext::out_type(int i) const { return at(outputs_, i).type; }
-const Known& PrepareContext::known(int i) const { return at(inputs_, i); }
+const ValueFacts& PrepareContext::known(int i) const { return at(inputs_, i); }
 
 std::optional<int64_t> PrepareContext::in_rank(int i) const {
   const auto& shape = in_type(i).shape;
@@ -64,7 +64,7 @@ std::optional<int64_t> PrepareContext::in_rank(int i) const {
 }
 
 const Tensor* PrepareContext::constant(int i) const {
-  const Known& value = at(inputs_, i);
+  const ValueFacts& value = at(inputs_, i);
   return value.constant.get();
 }
 
@@ -74,8 +74,8 @@ Tensor PrepareContext::tensor_attribute(std::string_view name) const {
   return ir::to_tensor(*proto);
 }
 
-std::unique_ptr<PreparedGraph> PrepareContext::prepare_graph(const ir::Graph& graph,
-                                                             std::span<const Known> inputs) const {
+std::unique_ptr<PreparedGraph> PrepareContext::prepare_graph(
+    const ir::Graph& graph, std::span<const ValueFacts> inputs) const {
   if (!services_.prepare_graph) fail("a subgraph cannot be prepared here");
   return services_.prepare_graph(graph, inputs);
 }

@@ -81,7 +81,7 @@ class PackCache {
       return std::make_shared<const Pack<Packed>>(
           [this, constant, make = std::move(make)](ThreadPool& pool) {
             Packed made = make(pool);
-            give_back(constant);
+            release(constant);
             return made;
           });
     });
@@ -93,12 +93,12 @@ class PackCache {
 
   // Lets go of the memory that holds a file's pages with these bytes; they come back when read.
   // Nothing happens to bytes that are no file's.
-  void give_back(std::span<const std::byte> bytes) const;
-  void give_back(const Tensor& constant) const {
-    give_back({static_cast<const std::byte*>(constant.data()), constant.byte_size()});
+  void release(std::span<const std::byte> bytes) const;
+  void release(const Tensor& constant) const {
+    release({static_cast<const std::byte*>(constant.data()), constant.byte_size()});
   }
   // The same for all files.
-  void give_back_files() const;
+  void release_pages_of_files() const;
 
   // Of all packs that were ever asked for, made or not.
   int64_t bytes() const { return bytes_; }
@@ -140,7 +140,8 @@ class PreparedGraph {
   virtual std::vector<Value> run(RunContext& outer, std::span<const Value> inputs) const = 0;
   // What is known of the outputs of a run with such inputs, told without one. Throws Error where
   // such a run must fail. Thread-safe.
-  virtual std::vector<Known> foresee(RunContext& outer, std::span<const Known> inputs) const = 0;
+  virtual std::vector<ValueFacts> infer_outputs(RunContext& outer,
+                                                std::span<const ValueFacts> inputs) const = 0;
 };
 
 // One reason a better kernel was not taken, for explain.
@@ -153,15 +154,16 @@ struct PrepareServices {
   PackCache* packs = nullptr;  // never null
   bool exact = false;          // no algorithm that trades accuracy for speed (Winograd)
   // Prepares a graph attribute of the node; null where control flow cannot occur.
-  std::function<std::unique_ptr<PreparedGraph>(const ir::Graph&, std::span<const Known> inputs)>
+  std::function<std::unique_ptr<PreparedGraph>(const ir::Graph&,
+                                               std::span<const ValueFacts> inputs)>
       prepare_graph;
 };
 
 class PrepareContext : public NodeView {
  public:
   PrepareContext(const ir::Node& node, const schema::Signature* signature,
-                 std::span<const Known* const> inputs, std::span<const Known* const> outputs,
-                 const PrepareServices& services)
+                 std::span<const ValueFacts* const> inputs,
+                 std::span<const ValueFacts* const> outputs, const PrepareServices& services)
       : NodeView(node, signature), inputs_(inputs), outputs_(outputs), services_(services) {}
 
   const ValueType& in_type(int i) const;
@@ -171,7 +173,7 @@ class PrepareContext : public NodeView {
   std::optional<int64_t> in_rank(int i) const;
   // The input's elements where they never change; null otherwise. Weights come through here.
   const Tensor* constant(int i) const;
-  const Known& known(int i) const;
+  const ValueFacts& known(int i) const;
 
   InstructionSet instruction_set() const { return sardonyx::instruction_set(); }
   const PrepareServices& services() const { return services_; }
@@ -179,7 +181,7 @@ class PrepareContext : public NodeView {
   // The decoded form of a tensor attribute; fails where it is absent.
   Tensor tensor_attribute(std::string_view name) const;
   std::unique_ptr<PreparedGraph> prepare_graph(const ir::Graph& graph,
-                                               std::span<const Known> inputs) const;
+                                               std::span<const ValueFacts> inputs) const;
 
   // Constant input i in a kernel's form of so many bytes. `make` runs once for all plans that share
   // the model, when a run first asks: it holds what it reads.
@@ -195,8 +197,8 @@ class PrepareContext : public NodeView {
   std::vector<Refusal> take_refusals() { return std::move(refusals_); }
 
  private:
-  std::span<const Known* const> inputs_;
-  std::span<const Known* const> outputs_;
+  std::span<const ValueFacts* const> inputs_;
+  std::span<const ValueFacts* const> outputs_;
   const PrepareServices& services_;
   std::vector<Refusal> refusals_;
 };

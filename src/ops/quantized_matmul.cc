@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "kernels/gemm/bytes.h"
+#include "kernels/gemm/gemm_int8.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/matmul_shape.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -32,7 +32,8 @@ void infer(InferContext& ctx) {
   if (!ctx.shape(a) || !ctx.shape(b)) return ctx.set(0, ValueType::tensor(type));
   Dims y = *ctx.shape(a);
   const Dims& matrix = *ctx.shape(b);
-  if (y.empty() || matrix.size() != 2) ctx.fail("a turned B must be a matrix, A at least a vector");
+  if (y.empty() || matrix.size() != 2)
+    ctx.fail("a transposed B must be a matrix, A at least a vector");
   ctx.require_equal(y.back(), matrix[1], "the inner dimensions of A and B must agree");
   y.back() = matrix[0];
   ctx.set(0, type, std::move(y));
@@ -90,8 +91,8 @@ void bind_product(BindContext& bind, State& s, bool transposed, bool packed) {
     require_count(bind, i, 0, "A's and Y's scales and zero points");
   for (const int i : {b_scale, b_zero, bias})
     require_count(bind, i, N, "B's scale and zero point and the bias");
-  ScratchLayout layout;
-  s.rows = layout.take(M * 4 * kernels::byte_quads(K));
+  ScratchPlanner layout;
+  s.rows = layout.take(M * 4 * kernels::vnni_groups(K));
   s.row_sums = layout.take(M * 4);
   s.panels = packed ? -1 : layout.take(kernels::byte_panels_size(N, K));
   s.column_sums = packed ? -1 : layout.take(padded(N) * 4);

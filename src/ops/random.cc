@@ -18,7 +18,7 @@ using kernels::Philox;
 // Where a step's numbers come from.
 class Source {
  public:
-  // Steps without a seed are told apart by the name of their output.
+  // Steps without a seed are distinguished by the name of their output.
   explicit Source(const PrepareContext& ctx) : seeded_(ctx.has_attribute("seed")) {
     if (seeded_) {
       key_ = std::bit_cast<uint32_t>(ctx.attr_float("seed"));

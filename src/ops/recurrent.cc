@@ -6,9 +6,9 @@
 #include <cctype>
 #include <cmath>
 
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
 #include "ops/families/recurrent_shape.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -164,7 +164,7 @@ void infer(InferContext& ctx) { infer_recurrent(ctx, false); }
 
 struct State {
   RecurrentShape shape;
-  WideArguments wide;
+  ConvertedArguments wide;
   int64_t packed_w = -1, packed_r = -1;
   int64_t scratch = 0;
 };
@@ -200,7 +200,7 @@ template <class T>
 void bind_layer(BindContext& bind, State& s, const RecurrentShape& settings, bool w_packed,
                 bool r_packed) {
   constexpr ElementType compute = element_type_of<T>::value;
-  ScratchLayout layout;
+  ScratchPlanner layout;
   const auto x = bind.in_shape(0), w = bind.in_shape(1), r = bind.in_shape(2);
   s.shape = settings;
   s.shape.steps = x[settings.batch_first ? 1 : 0], s.shape.batch = x[settings.batch_first ? 0 : 1];

@@ -82,7 +82,7 @@ bool may_be_no_size(InferContext& ctx, const Dim& asked) {
 
 // A size that may turn out to be 0, which copies dimension `i` of the input: that has to be 0, too.
 void require_copied_zero(InferContext& ctx, const Dim& asked, size_t i, const Dims& in) {
-  if (ctx.mode().thorough || asked.is_constant() || asked.lower().value_or(-1) != 0) return;
+  if (ctx.mode().symbolic_values || asked.is_constant() || asked.lower().value_or(-1) != 0) return;
   if (i >= in.size()) {
     ctx.require_at_least(asked, 1,
                          fmt::format("shape[{}], where a 0 copies a dimension of the input, which "

@@ -93,7 +93,7 @@ void infer_scales(InferContext& ctx, const ResizeSettings& s, const std::vector<
              roi->size());
   const auto region = roi ? as_doubles(*roi) : std::vector<double>();
   const auto factors = scales ? as_doubles(*scales) : std::vector<double>();
-  const auto* scale_units = ctx.mode().thorough ? ctx.elements(s.scales_input) : nullptr;
+  const auto* scale_units = ctx.mode().symbolic_values ? ctx.elements(s.scales_input) : nullptr;
   if (scale_units && scale_units->size() != n) scale_units = nullptr;
   for (size_t i = 0; i < n; ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];

@@ -2,8 +2,8 @@
 #include "kernels/sample/roi.h"
 #include "ops/families/element_counts.h"
 
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -66,7 +66,7 @@ void infer(InferContext& ctx) {
 
 struct State {
   RoiShape shape;
-  WideArguments wide;
+  ConvertedArguments wide;
 };
 
 template <class T, bool align>
@@ -79,7 +79,7 @@ std::unique_ptr<Step> make_pool(const RoiShape& options) {
         s.shape = options;
         s.shape.batch = x[0], s.shape.channels = x[1], s.shape.height = x[2], s.shape.width = x[3];
         s.shape.rois = bind.in_shape(1)[0];
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan_in(bind, 0, compute, layout);
         s.wide.plan_in(bind, 1, compute, layout);
         s.wide.plan_out(bind, 0, compute, layout);

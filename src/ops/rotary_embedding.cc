@@ -1,8 +1,8 @@
 // RotaryEmbedding.
 #include "kernels/attention/rotary.h"
 
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -60,7 +60,7 @@ void infer(InferContext& ctx) {
 
 struct State {
   kernels::RotaryShape shape;
-  WideArguments wide;
+  ConvertedArguments wide;
 };
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
@@ -82,7 +82,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         r.rotated = rotated > 0 ? rotated : r.head_size;
         r.cache_rows = bind.has_input(3) ? cache[0] : 0;
         r.interleaved = interleaved;
-        ScratchLayout layout;
+        ScratchPlanner layout;
         for (int i = 0; i < 3; ++i) s.wide.plan_in(bind, i, ElementType::float32, layout);
         s.wide.plan_out(bind, 0, ElementType::float32, layout);
         bind.need_scratch(layout.bytes());

@@ -53,9 +53,10 @@ Layout layout_of(const NodeView& node) {
 
 // The standard asks states to have one shape in all iterations, which a run insists on.
 template <class InferBody>
-std::vector<Known> with_kept_shapes(std::vector<Known>& states, const InferBody& infer_body) {
-  for (Known& state : states) state = Known::of(state.type);
-  std::vector<Known> made = infer_body(states);
+std::vector<ValueFacts> with_kept_shapes(std::vector<ValueFacts>& states,
+                                         const InferBody& infer_body) {
+  for (ValueFacts& state : states) state = ValueFacts::of(state.type);
+  std::vector<ValueFacts> made = infer_body(states);
   for (size_t i = 0; i < states.size(); ++i) {
     if (!states[i].type.is_known() || (states[i].type.is_tensor() && !states[i].type.shape))
       states[i].type = made[i].type;
@@ -66,7 +67,7 @@ std::vector<Known> with_kept_shapes(std::vector<Known>& states, const InferBody&
 void infer(InferContext& ctx) {
   const ir::Graph& body = body_of(ctx);
   const Layout layout = layout_of(ctx);
-  std::vector<Known> slices;
+  std::vector<ValueFacts> slices;
   std::optional<Dim> length;
   for (size_t i = 0; i < layout.scanned_in; ++i) {
     ValueType type = ctx.type(static_cast<int>(layout.states + i));
@@ -80,19 +81,19 @@ void infer(InferContext& ctx) {
         length = size;
       type.shape->erase(type.shape->begin() + axis);
     }
-    slices.push_back(Known::of(std::move(type)));
+    slices.push_back(ValueFacts::of(std::move(type)));
   }
-  std::vector<Known> states;
+  std::vector<ValueFacts> states;
   for (size_t i = 0; i < layout.states; ++i) states.push_back(ctx.known(static_cast<int>(i)));
-  const auto infer_body = [&](std::span<const Known> carried) {
-    std::vector<Known> inputs(carried.begin(), carried.end());
+  const auto infer_body = [&](std::span<const ValueFacts> carried) {
+    std::vector<ValueFacts> inputs(carried.begin(), carried.end());
     inputs.insert(inputs.end(), slices.begin(), slices.end());
     return ctx.infer_subgraph(body, inputs);
   };
   const Dim trips = length ? *length : ctx.unknown();
   CarriedValues carried(ctx, states, 0);
-  std::vector<Known> made;
-  if (ctx.mode().thorough) {
+  std::vector<ValueFacts> made;
+  if (ctx.mode().symbolic_values) {
     made = with_kept_shapes(states, infer_body);
   } else {
     made = carried.settle(infer_body);
@@ -118,14 +119,14 @@ ValueType without_axis(ValueType type, int64_t axis) {
 }
 
 // What the body would be given by a scan that begins with these values.
-std::vector<Known> first_inputs(std::span<const Value> values, std::span<const Tensor> scanned,
-                                std::span<const int64_t> axes) {
-  std::vector<Known> inputs;
+std::vector<ValueFacts> first_inputs(std::span<const Value> values, std::span<const Tensor> scanned,
+                                     std::span<const int64_t> axes) {
+  std::vector<ValueFacts> inputs;
   for (const Value& state : values.first(values.size() - scanned.size()))
-    inputs.push_back(Known::of(state));
+    inputs.push_back(ValueFacts::of(state));
   for (size_t i = 0; i < scanned.size(); ++i) {
     const Shape& shape = scanned[i].shape();
-    inputs.push_back(Known::of(without_axis(
+    inputs.push_back(ValueFacts::of(without_axis(
         ValueType::tensor(scanned[i].element_type(), {shape.begin(), shape.end()}), axes[i])));
   }
   return inputs;
@@ -185,12 +186,12 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
     }
   }
   held.reset();
-  std::vector<ValueType> foreseen;
+  std::vector<ValueType> inferred;
   if (length == 0 && !scanned.empty()) {
-    foreseen = items_of_no_iteration(run, body, stacks,
+    inferred = items_of_no_iteration(run, body, stacks,
                                      [&] { return first_inputs(values, inputs, axes); });
   }
-  const std::vector<ValueType>& items = foreseen.empty() ? stacks.items : foreseen;
+  const std::vector<ValueType>& items = inferred.empty() ? stacks.items : inferred;
   for (int i = 0; i < run.output_count(); ++i) {
     if (!run.has_output(i)) continue;
     const auto at = static_cast<size_t>(i);
@@ -207,9 +208,9 @@ void run_scan(RunContext& run, const PreparedGraph& body, const Layout& layout,
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Layout layout = layout_of(ctx);
   ir::SymbolTable names;
-  std::vector<Known> inputs = carried_inputs(ctx, 0, layout.states, names);
+  std::vector<ValueFacts> inputs = carried_inputs(ctx, 0, layout.states, names);
   for (size_t i = 0; i < layout.scanned_in; ++i) {
-    inputs.push_back(Known::of(
+    inputs.push_back(ValueFacts::of(
         without_axis(ctx.in_type(static_cast<int>(layout.states + i)), layout.in_axes[i])));
   }
   ScanOutputs stacks{layout.states, layout.states, layout.out_axes, {}};
@@ -273,7 +274,7 @@ ir::Graph until(Names& fresh_name, const ir::Graph& body, size_t states,
 }
 
 // Adds what feeds the bounded body with its positions: 0, 1 … of the first scan input. A scan input
-// in reverse begins with the last element of its sequence: what lies before `length` is turned
+// in reverse begins with the last element of its sequence: what lies before `length` is transposed
 // around, what lies after stays.
 void scan_positions(Names& fresh_name, ir::Node& inner, ir::Graph& around, size_t states,
                     const std::string& length, std::span<const int64_t> directions) {
@@ -291,21 +292,21 @@ void scan_positions(Names& fresh_name, ir::Node& inner, ir::Graph& around, size_
   const std::string positions = fresh_name("positions");
   around.nodes.push_back(helper("Range", {constant(0, {}), count, constant(1, {})}, positions));
   inner.inputs.push_back(positions);
-  std::string turned;
+  std::string transposed;
   for (size_t i = 0; i < directions.size(); ++i) {
     if (directions[i] == 0) continue;
-    if (turned.empty()) {
+    if (transposed.empty()) {
       const std::string inside = fresh_name("inside"), last = fresh_name("last"),
                         mirrored = fresh_name("mirrored");
-      turned = fresh_name("turned");
+      transposed = fresh_name("transposed");
       around.nodes.push_back(helper("Less", {positions, length}, inside));
       around.nodes.push_back(helper("Sub", {length, constant(1, {})}, last));
       around.nodes.push_back(helper("Sub", {last, positions}, mirrored));
-      around.nodes.push_back(helper("Where", {inside, mirrored, positions}, turned));
+      around.nodes.push_back(helper("Where", {inside, mirrored, positions}, transposed));
     }
     std::string& input = inner.inputs[states + i];
     const std::string backward = fresh_name("backward");
-    around.nodes.push_back(helper("Gather", {input, turned}, backward));
+    around.nodes.push_back(helper("Gather", {input, transposed}, backward));
     input = backward;
   }
 }

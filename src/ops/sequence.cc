@@ -107,7 +107,7 @@ std::unique_ptr<Step> prepare_empty(PrepareContext&) {
 
 // The input with items of this type, `more` of them than before.
 void set_changed(InferContext& ctx, ValueType item, int more) {
-  Known made = Known::of(ValueType::sequence_of(std::move(item)));
+  ValueFacts made = ValueFacts::of(ValueType::sequence_of(std::move(item)));
   if (const Dim* count = held_count(ctx.known(0)))
     made = holding(std::move(made.type), max(*count + Dim(more), Dim(0)));
   ctx.set_known(0, std::move(made));
@@ -116,7 +116,7 @@ void set_changed(InferContext& ctx, ValueType item, int more) {
 void infer_insert(InferContext& ctx) {
   check_sequence(ctx);
   require_one(ctx, 2);
-  const Known& sequence = ctx.known(0);
+  const ValueFacts& sequence = ctx.known(0);
   const bool first = !sequence.type.nested || is_surely_empty(sequence);
   set_changed(ctx, first ? ctx.type(1) : merged(ctx, *sequence.type.nested, ctx.type(1)), 1);
 }
@@ -255,7 +255,7 @@ void infer_split(InferContext& ctx) {
       size = part ? *part : ctx.unknown(largest_part(ctx, size));
     }
   }
-  Known made = Known::of(ValueType::sequence_of(std::move(item)));
+  ValueFacts made = ValueFacts::of(ValueType::sequence_of(std::move(item)));
   if (const auto count = part_count(ctx)) made = holding(std::move(made.type), *count);
   ctx.set_known(0, std::move(made));
 }

@@ -20,8 +20,8 @@ const ir::Graph& body_of(const NodeView& node) {
 
 // What one call of the body gets for input i: an item of a sequence, anything else as it is. Sizes
 // that items need not share get names of their own in `symbols`.
-Known argument(const ValueType& type, int i, ir::SymbolTable& symbols) {
-  if (type.kind != Kind::sequence) return Known::of(type);
+ValueFacts argument(const ValueType& type, int i, ir::SymbolTable& symbols) {
+  if (type.kind != Kind::sequence) return ValueFacts::of(type);
   if (!type.nested) return {};
   ValueType item = *type.nested;
   if (item.shape) {
@@ -30,7 +30,7 @@ Known argument(const ValueType& type, int i, ir::SymbolTable& symbols) {
       if (!size.is_constant()) size = Dim(symbols.named(fmt::format("item{}.{}", i, d)));
     }
   }
-  return Known::of(std::move(item));
+  return ValueFacts::of(std::move(item));
 }
 
 void infer(InferContext& ctx) {
@@ -38,7 +38,7 @@ void infer(InferContext& ctx) {
   if (ctx.type(0).is_known() && ctx.type(0).kind != Kind::sequence)
     ctx.fail("the first input must be a sequence; it is {}", ctx.type(0).to_string());
   ir::SymbolTable names;
-  std::vector<Known> inputs;
+  std::vector<ValueFacts> inputs;
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (ctx.type(i).kind != Kind::sequence) {
       inputs.push_back(ctx.known(i));
@@ -51,7 +51,7 @@ void infer(InferContext& ctx) {
       }
     }
   }
-  const std::vector<Known> made = ctx.infer_subgraph(body, inputs);
+  const std::vector<ValueFacts> made = ctx.infer_subgraph(body, inputs);
   for (int i = 0; i < ctx.output_count(); ++i) {
     ValueType item = made[static_cast<size_t>(i)].type;
     if (item.shape) {  // what a call decides need not be the same in the next one
@@ -59,7 +59,7 @@ void infer(InferContext& ctx) {
         if (size.depends_on_run()) size = ctx.unknown();
       }
     }
-    Known sequence = Known::of(ValueType::sequence_of(std::move(item)));
+    ValueFacts sequence = ValueFacts::of(ValueType::sequence_of(std::move(item)));
     if (const Dim* count = held_count(ctx.known(0)))
       sequence = holding(std::move(sequence.type), *count);
     ctx.set_known(i, std::move(sequence));
@@ -98,7 +98,7 @@ void run_map(RunContext& run, const PreparedGraph& body) {
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   ir::SymbolTable names;
-  std::vector<Known> inputs;
+  std::vector<ValueFacts> inputs;
   for (int i = 0; i < ctx.input_count(); ++i) inputs.push_back(argument(ctx.in_type(i), i, names));
   std::shared_ptr<PreparedGraph> body = ctx.prepare_graph(body_of(ctx), inputs);
   auto step = make_step("sequence_map", [body](RunContext& run) { run_map(run, *body); });

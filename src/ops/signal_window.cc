@@ -5,8 +5,8 @@
 
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/unary.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/element_counts.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -50,7 +50,7 @@ struct Values {
 };
 
 void bind_values(BindContext& bind, Values& s) {
-  ScratchLayout layout;
+  ScratchPlanner layout;
   s.scratch = layout.take(bind.out_size(0) * 8);
   bind.need_scratch(layout.bytes());
 }

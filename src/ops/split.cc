@@ -85,9 +85,9 @@ int64_t axis_of(const StepShapes& shapes, int64_t axis) {
   return axis < 0 ? axis + static_cast<int64_t>(shapes.in_shape(0).size()) : axis;
 }
 
-constexpr int most_planned = 8;
+constexpr int max_planned = 8;
 struct State {
-  std::array<kernels::StridedCopy, most_planned> copies;
+  std::array<kernels::StridedCopy, max_planned> copies;
 };
 
 // Some output is absent: positions come from the sizes asked for.
@@ -127,22 +127,22 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       [given_axis, plan](BindContext& bind, State& state) {
         const int64_t axis = axis_of(bind, given_axis);
         int64_t position = 0;
-        for (int i = 0; i < std::min(most_planned, bind.output_count()); ++i) {
+        for (int i = 0; i < std::min(max_planned, bind.output_count()); ++i) {
           state.copies[static_cast<size_t>(i)] = plan(bind, i, axis, position);
         }
       },
       [given_axis, cell, plan](RunContext& run, const State& state) {
         const int parts = run.output_count();
-        for (int i = 0; i < std::min(most_planned, parts); ++i) {
+        for (int i = 0; i < std::min(max_planned, parts); ++i) {
           kernels::copy_strided(cell, state.copies[static_cast<size_t>(i)], run.data(0),
                                 run.out_data(i), run.pool());
         }
-        if (parts <= most_planned) return;
+        if (parts <= max_planned) return;
         const int64_t axis = axis_of(run, given_axis);
         int64_t position = 0;
         for (int i = 0; i < parts; ++i) {
           const auto copy = plan(run, i, axis, position);
-          if (i >= most_planned)
+          if (i >= max_planned)
             kernels::copy_strided(cell, copy, run.data(0), run.out_data(i), run.pool());
         }
       });

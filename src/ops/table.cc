@@ -12,7 +12,7 @@
   UNIT(attention)                     \
   UNIT(batch_normalization)           \
   UNIT(binary)                        \
-  UNIT(byte_table)                    \
+  UNIT(lookup_table)                  \
   UNIT(cast)                          \
   UNIT(causal_conv)                   \
   UNIT(center_crop_pad)               \
@@ -52,11 +52,11 @@
   UNIT(contrib_tokenizer)             \
   UNIT(contrib_varlen_conv)           \
   UNIT(conv)                          \
-  UNIT(conv_chain)                    \
+  UNIT(fused_conv_chain)              \
   UNIT(conv_integer)                  \
   UNIT(conv_transpose)                \
   UNIT(cumulate)                      \
-  UNIT(dealt_concat)                  \
+  UNIT(interleaved_concat)            \
   UNIT(deform_conv)                   \
   UNIT(depth_to_space)                \
   UNIT(det)                           \
@@ -101,7 +101,7 @@
   UNIT(range)                         \
   UNIT(recurrent)                     \
   UNIT(reduce)                        \
-  UNIT(region)                        \
+  UNIT(fused_elementwise)             \
   UNIT(removed)                       \
   UNIT(reshape)                       \
   UNIT(resize)                        \

@@ -79,10 +79,10 @@ Settings settings_of(const NodeView& node) {
     node.fail("weights must have as many elements as ngram_indexes, {}; it has {}",
               s.columns.size(), s.weights.size());
   }
-  constexpr int64_t most_columns = int64_t{1} << 31;
+  constexpr int64_t max_columns = int64_t{1} << 31;
   for (const int64_t column : s.columns) {
-    if (column < 0 || column >= most_columns)
-      node.fail("ngram_indexes must be in [0, {}); got {}", most_columns, column);
+    if (column < 0 || column >= max_columns)
+      node.fail("ngram_indexes must be in [0, {}); got {}", max_columns, column);
     s.width = std::max(s.width, column + 1);
   }
   return s;

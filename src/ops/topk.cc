@@ -1,9 +1,9 @@
 // TopK.
 #include "kernels/rows/scan.h"
 #include "ops/families/axis.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/declared_int32.h"
 #include "ops/families/element_counts.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -50,7 +50,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   auto step = make_step<State>(
       "topk",
       [type, axis = ctx.attr_int("axis", -1)](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         const auto x = bind.in_shape(0);
         const int64_t at = from_front(axis, x.size());
         s.split = split_at(x, at);

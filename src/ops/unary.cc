@@ -151,7 +151,7 @@ void infer(InferContext& ctx) {
       out.push_back(x.lower().value_or(-1) >= 0 ? x : max(x, Dim(0) - x));
     } else if (op == UnaryOp::logical_not && x.is_constant()) {
       out.push_back(Dim(x == 0 ? 1 : 0));
-    } else if (op == UnaryOp::logical_not && ctx.mode().truths) {
+    } else if (op == UnaryOp::logical_not && ctx.mode().fold_predicates) {
       out.push_back(Dim(1) - x);
     } else if (op == UnaryOp::relu) {
       out.push_back(max(x, 0));
@@ -222,11 +222,11 @@ constexpr auto operators = [] {
 
 }  // namespace
 
-std::optional<kernels::RegionStep> unary_region_step(const NodeView& node) {
+std::optional<kernels::ElementwiseStep> unary_elementwise_step(const NodeView& node) {
   const auto found =
       std::ranges::find(entries, std::string_view(node.node().op_type), &Entry::name);
   if (found == entries.end()) return std::nullopt;
-  kernels::RegionStep step;
+  kernels::ElementwiseStep step;
   step.unary = found->op;
   if (gives_boolean(step.unary)) return std::nullopt;
   if (step.unary == UnaryOp::gelu && node.attr_string("approximate") == "tanh") {

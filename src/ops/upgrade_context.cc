@@ -61,7 +61,7 @@ ir::Attribute graph_attribute(std::string name, ir::Graph graph) {
 
 const ValueType* UpgradeContext::type(size_t input) const {
   if (!has_input(input) || !services_.known) return nullptr;
-  const Known* known = services_.known(node_.inputs[input]);
+  const ValueFacts* known = services_.known(node_.inputs[input]);
   return known && known->type.is_known() ? &known->type : nullptr;
 }
 
@@ -78,7 +78,7 @@ std::optional<int64_t> UpgradeContext::rank(size_t input) const {
 
 const Tensor* UpgradeContext::constant(size_t input) const {
   if (!has_input(input) || !services_.known) return nullptr;
-  const Known* known = services_.known(node_.inputs[input]);
+  const ValueFacts* known = services_.known(node_.inputs[input]);
   return known ? made_constants_.of(*known) : nullptr;
 }
 
@@ -119,7 +119,7 @@ void UpgradeContext::set_input(size_t i, std::string value) {
 }
 
 std::string UpgradeContext::constant(Tensor tensor, std::string_view hint) {
-  constants_.push_back({services_.fresh_name(hint), Known::of(std::move(tensor))});
+  constants_.push_back({services_.fresh_name(hint), ValueFacts::of(std::move(tensor))});
   return constants_.back().name;
 }
 
@@ -142,7 +142,8 @@ std::string UpgradeContext::constant_ints(const std::vector<int64_t>& values,
                                           std::string_view hint) {
   const auto count = static_cast<int64_t>(values.size());
   if (count > max_known_elements) return constant(Tensor::of<int64_t>(values, {count}), hint);
-  constants_.push_back({services_.fresh_name(hint), Known::of(std::span<const int64_t>(values))});
+  constants_.push_back(
+      {services_.fresh_name(hint), ValueFacts::of(std::span<const int64_t>(values))});
   return constants_.back().name;
 }
 

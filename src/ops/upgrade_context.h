@@ -22,7 +22,7 @@ class UpgradeContext {
     // A name that no value of the model has, made from `hint`.
     std::function<std::string(std::string_view hint)> fresh_name;
     // What is known of a value by name; null where nothing is.
-    std::function<const Known*(std::string_view value)> known;
+    std::function<const ValueFacts*(std::string_view value)> known;
     bool assume_inference =
         false;  // BatchNormalization and Dropout without is_test are not training
   };
@@ -82,7 +82,7 @@ class UpgradeContext {
   // then leaves it out.
   struct NamedConstant {
     std::string name;
-    Known value;
+    ValueFacts value;
   };
   std::vector<NamedConstant> take_constants() { return std::exchange(constants_, {}); }
   // The helpers before the node: constants first.

@@ -105,7 +105,7 @@ class VariadicStep final : public Step {
     if (type_ == ElementType::float64) {
       *reinterpret_cast<double*>(divisor) = n;
     } else {
-      kernels::to_halves(type_, &n, divisor, 1);
+      kernels::to_float16(type_, &n, divisor, 1);
     }
     const int64_t shape[] = {count};
     const auto plan = kernels::plan_broadcast(

@@ -27,10 +27,10 @@ struct Guard {
 class Assumptions {
  public:
   // What every run with new shapes evaluates is bounded.
-  static constexpr size_t most_guards = 256;
+  static constexpr size_t max_guards = 256;
   // Of the inference. The symbols that it has when the rewrite begins are those of inputs.
   ir::SymbolTable symbols;
-  // By symbol id, of a run's inputs; empty: nothing is assumed.
+  // By symbol id, of a run's inputs; empty: nothing is guards.
   std::vector<int64_t> sizes;
   std::vector<Guard> guards;
   // Lengths of lists that leave ranks open.
@@ -46,7 +46,7 @@ class Assumptions {
     return std::ranges::all_of(ids, [&](int id) { return id < inputs_; });
   }
   // Takes it to have the value that it has with `sizes`; nullopt where that can't be told, or too
-  // much is assumed already.
+  // much is guards already.
   // `text(value)` says what that means.
   template <class Text>
   std::optional<int64_t> assume(const ir::Dim& size, const Text& text) {
@@ -54,7 +54,7 @@ class Assumptions {
     const auto value = size.evaluate(sizes);
     const auto is_same = [&](const Guard& guard) { return guard.size == size; };
     if (!value || std::ranges::any_of(guards, is_same)) return value;
-    if (guards.size() == most_guards) return std::nullopt;
+    if (guards.size() == max_guards) return std::nullopt;
     guards.push_back({size, *value, text(*value)});
     return value;
   }

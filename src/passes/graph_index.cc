@@ -74,14 +74,14 @@ size_t GraphIndex::only_user(std::string_view value) const {
   return found->second.users[0];
 }
 
-const infer::Known* GraphIndex::known(std::string_view value) const {
-  if (const infer::Known* found = scope_.find(value)) return found;
+const infer::ValueFacts* GraphIndex::known(std::string_view value) const {
+  if (const infer::ValueFacts* found = scope_.find(value)) return found;
   const auto added = added_.find(std::string(value));
   return added == added_.end() ? nullptr : &added->second;
 }
 
 const Tensor* GraphIndex::constant(std::string_view value) const {
-  const infer::Known* found = known(value);
+  const infer::ValueFacts* found = known(value);
   if (found == nullptr || !found->constant) return nullptr;
   // A graph input may be given anew by every run; only what no one makes or feeds stays.
   return found->constant.get();
@@ -107,12 +107,12 @@ std::optional<int32_t> GraphIndex::byte(std::string_view value) const {
 }
 
 bool GraphIndex::is_float32(std::string_view value) const {
-  const infer::Known* found = known(value);
+  const infer::ValueFacts* found = known(value);
   return found && found->type.is_tensor() && found->type.element == ElementType::float32;
 }
 
 bool GraphIndex::same_shape(std::string_view a, std::string_view b) const {
-  const infer::Known *x = known(a), *y = known(b);
+  const infer::ValueFacts *x = known(a), *y = known(b);
   return x && y && x->type.shape && y->type.shape && *x->type.shape == *y->type.shape;
 }
 
@@ -179,7 +179,7 @@ std::string GraphIndex::add_initializer(const Tensor& tensor, std::string_view h
     if (scope_.find(name) == nullptr && !added_.contains(name)) break;
   }
   graph_.initializers.push_back(ir::to_proto(tensor, name));
-  added_.emplace(name, infer::Known::of(tensor));
+  added_.emplace(name, infer::ValueFacts::of(tensor));
   return name;
 }
 

@@ -54,7 +54,7 @@ class GraphIndex {
   size_t only_user(std::string_view value) const;
 
   // Also of what add_initializer has added.
-  const infer::Known* known(std::string_view value) const;
+  const infer::ValueFacts* known(std::string_view value) const;
   // The elements of a constant; null where the value changes.
   const Tensor* constant(std::string_view value) const;
   // The one element of a constant float32 or float64 scalar (any rank).
@@ -77,7 +77,7 @@ class GraphIndex {
   // How many nodes have been changed or replaced.
   int64_t edits() const { return edits_; }
   // What is known of the initializers that were added, for the scope of the graph.
-  const std::unordered_map<std::string, infer::Known>& added() const { return added_; }
+  const std::unordered_map<std::string, infer::ValueFacts>& added() const { return added_; }
 
  private:
   void count(const ir::Node& node, size_t i, int by);
@@ -93,7 +93,7 @@ class GraphIndex {
   const infer::Scope& scope_;
   std::unordered_map<std::string, size_t> makers_;
   std::unordered_map<std::string, Uses> uses_;
-  std::unordered_map<std::string, infer::Known> added_;
+  std::unordered_map<std::string, infer::ValueFacts> added_;
   std::vector<char> dead_;
   int64_t edits_ = 0;
 };

@@ -95,7 +95,7 @@ void PassManager::run(ir::Graph& graph) {
       graph,
       [&] {
         auto scope = std::make_unique<infer::Scope>();
-        infer::enter(graph, *scope, folder_.findings());
+        infer::enter(graph, *scope, folder_.inference());
         return scope;
       },
       "main graph");

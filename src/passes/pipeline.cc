@@ -38,7 +38,7 @@ bool has_internal(const PassContext& c, std::string_view op) {
                              [&](const ir::Node& node) { return is_internal(node, op); });
 }
 
-bool has_elementwise(const PassContext& c) { return has_internal(c, "Region"); }
+bool has_elementwise(const PassContext& c) { return has_internal(c, "FusedElementwise"); }
 
 bool has_quantized_adds(const PassContext& c) {
   return has_internal(c, "QLinearConv") && has_elementwise(c);
@@ -136,9 +136,9 @@ constexpr Pass optimizing[] = {
     remove_dead,
     {"remove-no-ops", "Identity, idle Dropout and Casts to the same type are removed", types, types,
      nullptr, on_types<remove_no_ops>},
-    {"fuse-half-rms-normalizations", "RMSNormalization spelled out between Casts of half precision",
+    {"fuse-half-rms-normalizations", "RMSNormalization decomposed between Casts of half precision",
      types_and_uses, types_and_uses, casts_half, on_uses<fuse_rms_normalizations>},
-    {"promote-half", "regions of float16 and bfloat16 compute in float32", types, constants_only,
+    {"promote-half", "fusions of float16 and bfloat16 compute in float32", types, constants_only,
      nullptr, on_types<promote_half>},
     remove_dead_after_change,
     {"make-exponents-floats", "constant exponents of integers become floats", types_and_uses,
@@ -146,22 +146,22 @@ constexpr Pass optimizing[] = {
     {"fold-batch-normalizations",
      "BatchNormalization becomes part of the convolution before it, or a factor and a term",
      types_and_uses, types_and_uses, nullptr, on_uses<fold_batch_normalizations>},
-    {"fuse-layer-normalizations", "LayerNormalization spelled out in arithmetic", types_and_uses,
+    {"fuse-layer-normalizations", "LayerNormalization decomposed in arithmetic", types_and_uses,
      types_and_uses, nullptr, on_uses<fuse_layer_normalizations>},
-    {"fuse-rms-normalizations", "RMSNormalization spelled out in arithmetic", types_and_uses,
+    {"fuse-rms-normalizations", "RMSNormalization decomposed in arithmetic", types_and_uses,
      types_and_uses, nullptr, on_uses<fuse_rms_normalizations>},
-    {"fuse-group-normalizations", "GroupNormalization spelled out around InstanceNormalization",
+    {"fuse-group-normalizations", "GroupNormalization decomposed around InstanceNormalization",
      types_and_uses, types_and_uses, nullptr, on_uses<fuse_group_normalizations>},
-    {"fuse-activations", "Gelu and Swish spelled out in arithmetic", types_and_uses, types_and_uses,
+    {"fuse-activations", "Gelu and Swish decomposed in arithmetic", types_and_uses, types_and_uses,
      nullptr, on_uses<fuse_activations>},
-    {"fuse-attention", "attention spelled out in products and a Softmax", types_and_uses,
+    {"fuse-attention", "attention decomposed in products and a Softmax", types_and_uses,
      types_and_uses, nullptr, on_uses<fuse_attention>},
     {"fuse-epilogues", "bias, sum and activation become part of the product before them",
      types_and_uses, types_and_uses, nullptr, on_uses<fuse_epilogues>},
     {"fuse-elementwise", "element-wise operators of one shape go over memory once", types_and_uses,
      types_and_uses, nullptr, on_uses<fuse_elementwise>},
     remove_dead,
-    {"convert-to-nhwc", "regions of convolutions work with channels last", types, constants_only,
+    {"convert-to-nhwc", "fusions of convolutions work with channels last", types, constants_only,
      nullptr, on_types<convert_to_nhwc>},
     {"fuse-quantized-adds", "sums of bytes become part of the quantised convolution before them",
      constants_and_uses, constants_and_uses, has_quantized_adds, on_uses<fuse_quantized_adds>},

@@ -148,10 +148,10 @@ std::vector<ops::Constraint> Context::refuse_shapes(int index) {
   if (!tells_shapes(step)) return {};
   ir::SymbolTable symbols;
   std::vector<ops::Constraint> constraints;
-  const infer::Findings findings{&symbols, &constraints, {}};
+  const infer::InferenceContext inference{&symbols, &constraints, {}};
   const size_t own = step.node->inputs.size();
-  std::vector<Known> known(own);
-  std::vector<const Known*> pointers(own, nullptr);
+  std::vector<ValueFacts> known(own);
+  std::vector<const ValueFacts*> pointers(own, nullptr);
   for (size_t i = 0; i < own; ++i) {
     const int input = step.inputs[i];
     if (input < 0) continue;
@@ -165,7 +165,7 @@ std::vector<ops::Constraint> Context::refuse_shapes(int index) {
     pointers[i] = &known[i];
   }
   try {
-    infer::infer_node(*step.node, step.binding, pointers, findings, nullptr);
+    infer::infer_node(*step.node, step.binding, pointers, inference, nullptr);
   } catch (const Error& error) {
     throw Error(ErrorCode::bad_input, error.message(),
                 error.location().empty() ? ir::place_of(*step.node) : error.location());
@@ -273,7 +273,7 @@ int64_t Context::place(const Segment& segment, std::span<const int64_t> counts,
 
 // Working memory of a segment whose sizes the run has decided, were they as large as their bounds
 // allow; nullopt where something has none.
-std::optional<int64_t> Context::most_bytes(const Segment& segment) const {
+std::optional<int64_t> Context::max_bytes(const Segment& segment) const {
   // It looks at all sizes and values of the plan, for each of its segments.
   constexpr size_t max_looks = size_t{1} << 18;
   if ((sizes_.size() + slots_.size()) * plan_.segments().size() > max_looks) return std::nullopt;
@@ -328,13 +328,13 @@ void Context::lay_out(const Segment& segment, size_t index, eval::Environment& e
   // A burst of large sizes does not keep its memory once sizes are small again.
   const auto is_burst = [&](int64_t bytes) { return bytes > 4 * needed + (int64_t{16} << 20); };
   if (is_burst(static_cast<int64_t>(arena.size()))) {
-    environment.give_back(static_cast<int64_t>(arena.size()));
+    environment.release(static_cast<int64_t>(arena.size()));
     arena = {};
   }
   // Memory that grows takes what the bounds of its sizes allow, so that the next run, which may
   // find more, does not ask for it again.
   if (index > 0 && needed > static_cast<int64_t>(arena.size())) {
-    const auto most = most_bytes(segment);
+    const auto most = max_bytes(segment);
     const int64_t room = environment.memory_limit - environment.charged();
     if (most && *most > needed && !is_burst(*most) && *most <= room) needed = *most;
   }

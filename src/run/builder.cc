@@ -27,8 +27,8 @@ bool fixed_width_tensor(const ir::ValueType& type) {
 
 // What is known of a value inside a subgraph: the same, with every open size as a name of the
 // subgraph's own symbol table. Equal expressions get equal names.
-Known resymbolized(const Known& known, ir::SymbolTable& symbols) {
-  Known copy = known;
+ValueFacts resymbolized(const ValueFacts& known, ir::SymbolTable& symbols) {
+  ValueFacts copy = known;
   if (!known.constant) copy.elements = nullptr;
   if (copy.type.shape) {
     for (ir::Dim& dim : *copy.type.shape) {
@@ -44,7 +44,7 @@ Known resymbolized(const Known& known, ir::SymbolTable& symbols) {
 
 }  // namespace
 
-int Builder::add_value(const std::string& name, Known known, PlanValue::Source source) {
+int Builder::add_value(const std::string& name, ValueFacts known, PlanValue::Source source) {
   const int index = static_cast<int>(plan_.values_.size());
   PlanValue& value = plan_.values_.emplace_back();
   value.name = name;
@@ -75,7 +75,7 @@ int Builder::value_of(const ir::Node& node, const std::string& name) const {
   return found->second;
 }
 
-void Builder::define_symbols(const Known& known) {
+void Builder::define_symbols(const ValueFacts& known) {
   if (!known.type.shape) return;
   defined_.resize(static_cast<size_t>(plan_.symbols_.size()), 0);
   for (const ir::Dim& dim : *known.type.shape) {
@@ -83,7 +83,7 @@ void Builder::define_symbols(const Known& known) {
   }
 }
 
-bool Builder::is_defined(const Known& known) const {
+bool Builder::is_defined(const ValueFacts& known) const {
   if (!known.type.is_tensor()) return true;
   if (!known.type.shape) return false;
   std::vector<int> ids;
@@ -93,32 +93,32 @@ bool Builder::is_defined(const Known& known) const {
   });
 }
 
-void Builder::build(std::span<const Known> inputs,
-                    std::vector<std::pair<std::string, Known>> captured) {
-  findings_.symbols = &plan_.symbols_;
-  findings_.constraints = &constraints_;
-  findings_.budget = services_.budget;
+void Builder::build(std::span<const ValueFacts> inputs,
+                    std::vector<std::pair<std::string, ValueFacts>> captured) {
+  inference_.symbols = &plan_.symbols_;
+  inference_.constraints = &constraints_;
+  inference_.budget = services_.budget;
   const ir::Graph& graph = plan_.graph_;
 
-  std::vector<Known> entering;
-  for (const Known& known : inputs) {
+  std::vector<ValueFacts> entering;
+  for (const ValueFacts& known : inputs) {
     entering.push_back(resymbolized(known, plan_.symbols_));
     entering.back().constant.reset();  // every run brings its own
     entering.back().elements = nullptr;
   }
   infer::Scope declared;
-  infer::enter(graph, declared, findings_, entering);
+  infer::enter(graph, declared, inference_, entering);
   for (const ir::TensorProto& initializer : graph.initializers) {
     add_value(initializer.name, *declared.find_here(initializer.name), PlanValue::Source::constant);
   }
   for (const ir::ValueInfo& input : graph.inputs) {
-    Known known = *declared.find_here(input.name);
+    ValueFacts known = *declared.find_here(input.name);
     define_symbols(known);
     plan_.inputs_.push_back(add_value(input.name, std::move(known), PlanValue::Source::input));
     segment_.values.push_back(plan_.inputs_.back());
   }
   for (auto& [name, known] : captured) {
-    Known inside = resymbolized(known, plan_.symbols_);
+    ValueFacts inside = resymbolized(known, plan_.symbols_);
     define_symbols(inside);
     const bool constant = inside.constant != nullptr;
     plan_.captured_.push_back(
@@ -144,8 +144,8 @@ void Builder::build(std::span<const Known> inputs,
   plan_.graph_.value_info.clear();
 }
 
-void Builder::name_late_sizes(std::vector<Known>& outputs) {
-  for (Known& output : outputs) {
+void Builder::name_late_sizes(std::vector<ValueFacts>& outputs) {
+  for (ValueFacts& output : outputs) {
     if (!output.type.shape || is_defined(output)) continue;
     for (ir::Dim& dim : *output.type.shape) {
       if (dim.as_symbol() != nullptr) continue;
@@ -159,8 +159,8 @@ void Builder::name_late_sizes(std::vector<Known>& outputs) {
   }
 }
 
-bool Builder::is_deferred(const ir::Node& node, const PlanStep& step,
-                          std::span<const Known> outputs) const {
+bool Builder::is_interpreted(const ir::Node& node, const PlanStep& step,
+                             std::span<const ValueFacts> outputs) const {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (step.inputs[i] < 0) continue;
     const ir::ValueType& type = plan_.values_[static_cast<size_t>(step.inputs[i])].known.type;
@@ -188,15 +188,15 @@ void Builder::connect(const ir::Node& node, PlanStep& step) const {
   });
 }
 
-void Builder::prepare(PlanStep& step, std::span<const Known* const> inputs,
-                      const std::vector<Known>& outputs) {
+void Builder::prepare(PlanStep& step, std::span<const ValueFacts* const> inputs,
+                      const std::vector<ValueFacts>& outputs) {
   const ir::Node& node = *step.node;
-  std::vector<const Known*> made;
-  for (const Known& output : outputs) made.push_back(&output);
+  std::vector<const ValueFacts*> made;
+  for (const ValueFacts& output : outputs) made.push_back(&output);
   ops::PrepareServices services;
   services.packs = services_.packs;
   services.exact = services_.exact;
-  services.prepare_graph = [&](const ir::Graph& graph, std::span<const Known> given) {
+  services.prepare_graph = [&](const ir::Graph& graph, std::span<const ValueFacts> given) {
     auto prepared = prepare_graph(graph, given, step);
     step.bodies.push_back({&graph, prepared->plan()});
     return prepared;
@@ -212,20 +212,21 @@ void Builder::prepare(PlanStep& step, std::span<const Known* const> inputs,
   }
   step.refusals = prepare.take_refusals();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!node.outputs[i].empty() && !is_defined(outputs[i])) step.mode = PlanStep::Mode::late;
+    if (!node.outputs[i].empty() && !is_defined(outputs[i]))
+      step.mode = PlanStep::Mode::data_dependent;
   }
   step.state_offset = plan_.state_bytes_;
   plan_.state_bytes_ += (step.step->traits().state_bytes + 63) / 64 * 64;
 }
 
-void Builder::add_outputs(PlanStep& step, std::vector<Known> outputs) {
+void Builder::add_outputs(PlanStep& step, std::vector<ValueFacts> outputs) {
   const ir::Node& node = *step.node;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) {
       step.outputs.push_back(-1);
       continue;
     }
-    if (step.mode == PlanStep::Mode::deferred) outputs[i].elements = nullptr;
+    if (step.mode == PlanStep::Mode::interpreted) outputs[i].elements = nullptr;
     define_symbols(outputs[i]);
     const int value = add_value(node.outputs[i], std::move(outputs[i]), PlanValue::Source::step);
     PlanValue& made = plan_.values_[static_cast<size_t>(value)];
@@ -252,17 +253,18 @@ void Builder::take_node(const ir::Node& node) {
   step.node = &node;
   connect(node, step);
   step.binding = infer::bind_node(node);
-  std::vector<const Known*> known;
+  std::vector<const ValueFacts*> known;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const int value = step.inputs[i];
     known.push_back(value < 0 ? nullptr : &plan_.values_[static_cast<size_t>(value)].known);
   }
   // A subgraph's own plan checks what its sizes must be.
-  const ops::InferSubgraph subgraph = infer::subgraphs_of(scope_, findings_);
-  std::vector<Known> outputs = infer::infer_node(node, step.binding, known, findings_, &subgraph);
+  const ops::InferSubgraph subgraph = infer::subgraphs_of(scope_, inference_);
+  std::vector<ValueFacts> outputs =
+      infer::infer_node(node, step.binding, known, inference_, &subgraph);
   name_late_sizes(outputs);
-  if (is_deferred(node, step, outputs)) {
-    step.mode = PlanStep::Mode::deferred;
+  if (is_interpreted(node, step, outputs)) {
+    step.mode = PlanStep::Mode::interpreted;
   } else {
     prepare(step, known, outputs);
   }
@@ -274,10 +276,10 @@ void Builder::take_node(const ir::Node& node) {
 }
 
 std::unique_ptr<PlannedGraph> Builder::prepare_graph(const ir::Graph& graph,
-                                                     std::span<const Known> inputs,
+                                                     std::span<const ValueFacts> inputs,
                                                      const PlanStep& step) {
   const size_t own_inputs = step.node->inputs.size();
-  std::vector<std::pair<std::string, Known>> captured;
+  std::vector<std::pair<std::string, ValueFacts>> captured;
   std::vector<int> positions;
   for (const std::string& name : infer::captured_names(graph)) {
     captured.emplace_back(name, *scope_.find(name));
@@ -322,8 +324,10 @@ void Builder::find_lifetimes() {
       if (step.inputs[i] < 0) continue;
       if (step.step) {
         const auto& unread = step.step->traits().unread_inputs;
-        const bool late = step.mode != PlanStep::Mode::planned;  // inference reads values then
-        if (!late && std::find(unread.begin(), unread.end(), static_cast<int>(i)) != unread.end())
+        const bool data_dependent =
+            step.mode != PlanStep::Mode::planned;  // inference reads values then
+        if (!data_dependent &&
+            std::find(unread.begin(), unread.end(), static_cast<int>(i)) != unread.end())
           continue;
       }
       const int root = plan_.values_[static_cast<size_t>(step.inputs[i])].root;
@@ -413,7 +417,7 @@ void Builder::align_constants() {
       constant.reset();
     } else if (reads[i] == Read::aligned) {
       const Tensor aligned = ir::aligned(*constant);
-      if (aligned.data() != constant->data()) services_.packs->give_back(*constant);
+      if (aligned.data() != constant->data()) services_.packs->release(*constant);
       constant = std::make_shared<const Tensor>(aligned);
     }
   }

@@ -101,8 +101,8 @@ void Context::run_steps(const Segment& segment, eval::Environment& environment) 
     try {
       switch (step.mode) {
         case PlanStep::Mode::planned: run_planned(s, environment); break;
-        case PlanStep::Mode::late: run_late(s, environment); break;
-        case PlanStep::Mode::deferred: run_deferred(s, environment); break;
+        case PlanStep::Mode::data_dependent: run_data_dependent(s, environment); break;
+        case PlanStep::Mode::interpreted: run_interpreted(s, environment); break;
       }
     } catch (const ShapeMismatch& error) {
       throw Error(error.code(), error.message(),

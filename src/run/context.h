@@ -51,7 +51,7 @@ class Context {
   // returns the arena's size.
   int64_t place(const Segment& segment, std::span<const int64_t> counts,
                 std::vector<int64_t>& offsets) const;
-  std::optional<int64_t> most_bytes(const Segment& segment) const;
+  std::optional<int64_t> max_bytes(const Segment& segment) const;
   void bind_step(int index, eval::Environment& environment);
 
   // True where its shapes were bound anew.
@@ -65,8 +65,8 @@ class Context {
   // Runs the bound step, and charges the texts that it gives its outputs.
   void run_step(int index, ops::RunContext& run, eval::Environment& environment);
   void run_planned(int index, eval::Environment& environment);
-  void run_late(int index, eval::Environment& environment);
-  void run_deferred(int index, eval::Environment& environment);
+  void run_data_dependent(int index, eval::Environment& environment);
+  void run_interpreted(int index, eval::Environment& environment);
   Error reason_of(int index, const Error& error, eval::Environment& environment);
   bool is_view(const PlanStep& step) const;  // its output is its input's memory
   void make_view(const PlanStep& step);
@@ -78,9 +78,9 @@ class Context {
   // Where the caller wants the value, if that is of its type and shape.
   Tensor late_tensor(int index, ElementType type, const Shape& shape,
                      eval::Environment& environment);
-  std::vector<Known> infer_late(int index, eval::Environment& environment);
+  std::vector<ValueFacts> infer_late(int index, eval::Environment& environment);
   void check_made_shapes(const PlanStep& step);
-  // Bind the sizes that a late or deferred step decided.
+  // Bind the sizes that a data_dependent or interpreted step decided.
   void learn_sizes(const PlanStep& step);
   void learn_size(int id, int64_t size);
   void learn_shape(const PlanStep& step, int index, std::span<const int64_t> shape);

@@ -5,8 +5,8 @@
 
 namespace sardonyx::run {
 
-Plan::Plan(ir::Graph graph, std::span<const Known> inputs,
-           std::vector<std::pair<std::string, Known>> captured, const PlanServices& services)
+Plan::Plan(ir::Graph graph, std::span<const ValueFacts> inputs,
+           std::vector<std::pair<std::string, ValueFacts>> captured, const PlanServices& services)
     : graph_(std::move(graph)) {
   Builder(*this, services).build(inputs, std::move(captured));
 }

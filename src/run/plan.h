@@ -16,7 +16,7 @@
 
 namespace sardonyx::run {
 
-using ops::Known;
+using ops::ValueFacts;
 
 struct PlanServices {
   ops::PackCache* packs = nullptr;  // never null
@@ -30,7 +30,7 @@ struct PlanValue {
   enum class Source { input, captured, constant, step };
 
   std::string name;
-  Known known;
+  ValueFacts known;
   Source source = Source::step;
   // The value whose memory this one shares: itself, or what it is a view of.
   int root = 0;
@@ -51,11 +51,11 @@ class Plan;
 
 struct PlanStep {
   enum class Mode {
-    planned,   // sizes of its outputs are known when its segment is bound
-    late,      // sizes of its outputs are known only when it runs; it ends its segment
-    deferred,  // even ranks or types are open: evaluated plainly when it runs; ends its segment
+    planned,         // sizes of its outputs are known when its segment is bound
+    data_dependent,  // sizes of its outputs are known only when it runs; it ends its segment
+    interpreted,  // even ranks or types are open: evaluated plainly when it runs; ends its segment
   };
-  std::unique_ptr<ops::Step> step;  // null where deferred
+  std::unique_ptr<ops::Step> step;  // null where interpreted
   Mode mode = Mode::planned;
   const ir::Node* node = nullptr;
   infer::Binding binding{};
@@ -91,8 +91,8 @@ class Plan {
   // `graph`: lowered, all nodes of the newest version. `inputs`: what is known of its inputs, where
   // more than their declarations; `captured`: values of the graphs around it. Throws Error
   // with the place of the node that cannot be planned.
-  Plan(ir::Graph graph, std::span<const Known> inputs,
-       std::vector<std::pair<std::string, Known>> captured, const PlanServices& services);
+  Plan(ir::Graph graph, std::span<const ValueFacts> inputs,
+       std::vector<std::pair<std::string, ValueFacts>> captured, const PlanServices& services);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;

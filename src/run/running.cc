@@ -180,22 +180,22 @@ void Context::learn_shape(const PlanStep& step, int index, std::span<const int64
 }
 
 // The same inference as before the run, now with all sizes and values at hand.
-std::vector<Known> Context::infer_late(int index, eval::Environment& environment) {
+std::vector<ValueFacts> Context::infer_late(int index, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
   ir::SymbolTable symbols;
   std::vector<ops::Constraint> constraints;
-  const infer::Findings findings{&symbols, &constraints, {}};
+  const infer::InferenceContext inference{&symbols, &constraints, {}};
   const size_t own = step.node->inputs.size();
-  std::vector<Known> known(own);
-  std::vector<const Known*> pointers(own, nullptr);
+  std::vector<ValueFacts> known(own);
+  std::vector<const ValueFacts*> pointers(own, nullptr);
   const ops::RunContext view = context_of(index, late_scratch_, environment);
   for (size_t i = 0; i < own; ++i) {
     if (step.inputs[i] < 0) continue;
-    known[i] = Known::of(view.in_value(static_cast<int>(i)));
+    known[i] = ValueFacts::of(view.in_value(static_cast<int>(i)));
     pointers[i] = &known[i];
   }
   try {
-    return infer::infer_node(*step.node, step.binding, pointers, findings, nullptr);
+    return infer::infer_node(*step.node, step.binding, pointers, inference, nullptr);
   } catch (const Error& error) {
     // The model was found sound when the plan was made: its inputs are at fault, where shapes alone
     // make the node impossible, or what it computes.
@@ -219,7 +219,7 @@ Tensor Context::late_tensor(int index, ElementType type, const Shape& shape,
 
 void Context::make_late_outputs(int index, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
-  const std::vector<Known> made = infer_late(index, environment);
+  const std::vector<ValueFacts> made = infer_late(index, environment);
   for (size_t o = 0; o < step.outputs.size(); ++o) {
     const int output = step.outputs[o];
     if (output < 0) continue;
@@ -251,7 +251,7 @@ void Context::expect_sizes(const PlanStep& step) {
   }
 }
 
-void Context::run_late(int index, eval::Environment& environment) {
+void Context::run_data_dependent(int index, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
   for (const int output : step.outputs) {
     if (output >= 0) slot(output).value = Value();
@@ -274,7 +274,7 @@ void Context::run_late(int index, eval::Environment& environment) {
 Error Context::reason_of(int index, const Error& error, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
   const Error own(error.code(), error.message(), ir::place_of(*step.node));
-  if (error.code() != ErrorCode::run_failed || step.mode == PlanStep::Mode::deferred ||
+  if (error.code() != ErrorCode::run_failed || step.mode == PlanStep::Mode::interpreted ||
       ir::has_graphs(*step.node))
     return own;
   // Inputs that no step reads as they are, packed ones say, have no elements to look at.
@@ -294,7 +294,7 @@ void Context::make_late_view(const PlanStep& step) {
   make_view(step);
 }
 
-void Context::run_deferred(int index, eval::Environment& environment) {
+void Context::run_interpreted(int index, eval::Environment& environment) {
   const PlanStep& step = this->step(index);
   eval::Frame frame;
   std::vector<Value> inputs;

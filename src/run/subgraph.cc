@@ -4,8 +4,8 @@
 
 namespace sardonyx::run {
 
-PlannedGraph::PlannedGraph(const ir::Graph& graph, std::span<const Known> inputs,
-                           std::vector<std::pair<std::string, Known>> captured,
+PlannedGraph::PlannedGraph(const ir::Graph& graph, std::span<const ValueFacts> inputs,
+                           std::vector<std::pair<std::string, ValueFacts>> captured,
                            std::vector<int> positions, const PlanServices& services)
     : graph_(graph), positions_(std::move(positions)) {
   try {
@@ -47,9 +47,9 @@ eval::Frame PlannedGraph::captured(const ops::RunContext& outer) const {
   return around;
 }
 
-std::vector<Known> PlannedGraph::foresee(ops::RunContext& outer,
-                                         std::span<const Known> inputs) const {
-  return eval::foresee_graph(graph_, captured(outer), inputs);
+std::vector<ValueFacts> PlannedGraph::infer_outputs(ops::RunContext& outer,
+                                                    std::span<const ValueFacts> inputs) const {
+  return eval::infer_graph_outputs(graph_, captured(outer), inputs);
 }
 
 std::vector<Value> PlannedGraph::run_plainly(ops::RunContext& outer,

@@ -12,8 +12,8 @@ class PlannedGraph final : public ops::PreparedGraph {
  public:
   // `positions[i]`: which input of the control-flow step holds captured value i; -1 for constants.
   // `graph` must outlive this (it is an attribute of the plan's own node).
-  PlannedGraph(const ir::Graph& graph, std::span<const Known> inputs,
-               std::vector<std::pair<std::string, Known>> captured, std::vector<int> positions,
+  PlannedGraph(const ir::Graph& graph, std::span<const ValueFacts> inputs,
+               std::vector<std::pair<std::string, ValueFacts>> captured, std::vector<int> positions,
                const PlanServices& services);
 
   std::shared_ptr<const Plan> plan() const { return plan_; }
@@ -21,7 +21,8 @@ class PlannedGraph final : public ops::PreparedGraph {
   int input_count() const override { return static_cast<int>(graph_.inputs.size()); }
   int output_count() const override { return static_cast<int>(graph_.outputs.size()); }
   std::vector<Value> run(ops::RunContext& outer, std::span<const Value> inputs) const override;
-  std::vector<Known> foresee(ops::RunContext& outer, std::span<const Known> inputs) const override;
+  std::vector<ValueFacts> infer_outputs(ops::RunContext& outer,
+                                        std::span<const ValueFacts> inputs) const override;
 
  private:
   eval::Frame captured(const ops::RunContext& outer) const;

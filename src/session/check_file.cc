@@ -193,13 +193,13 @@ class MainNodes {
 
 // Outputs that no node makes are inputs or initializers, declared a second time.
 void check_unmade_outputs(const ir::Graph& graph, const infer::Scope& scope,
-                          const infer::Findings& inference) {
+                          const infer::InferenceContext& inference) {
   std::set<std::string_view> given;
   for (const ir::ValueInfo& input : graph.inputs) given.insert(input.name);
   for (const ir::TensorProto& tensor : graph.initializers) given.insert(tensor.name);
   for (const auto* infos : {&graph.value_info, &graph.outputs}) {
     for (const ir::ValueInfo& info : *infos) {
-      const infer::Known* known = given.contains(info.name) ? scope.find(info.name) : nullptr;
+      const infer::ValueFacts* known = given.contains(info.name) ? scope.find(info.name) : nullptr;
       if (known != nullptr)
         infer::hold_against(info, known->type,
                             infos == &graph.outputs ? "the list of outputs" : "value_info",
@@ -221,7 +221,7 @@ void check_gates(const ir::Graph& graph, const infer::Scope& scope, const MainNo
     if (node.op_type != "SwiGLU" || !ir::canonical_domain(node.domain).empty() ||
         node.inputs.size() != 2)
       continue;
-    const infer::Known *a = scope.find(node.inputs[0]), *b = scope.find(node.inputs[1]);
+    const infer::ValueFacts *a = scope.find(node.inputs[0]), *b = scope.find(node.inputs[1]);
     if (a == nullptr || b == nullptr || !a->type.shape || !b->type.shape ||
         may_be_equal(*a->type.shape, *b->type.shape))
       continue;
@@ -243,7 +243,7 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
     return;
   }
   ir::SymbolTable symbols;
-  infer::Findings inference;
+  infer::InferenceContext inference;
   inference.symbols = &symbols;
   const MainNodes nodes(*model.graph);
   inference.problem = [&](const ir::Node& node, const Error& error) {
@@ -264,7 +264,7 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
   };
   std::vector<ops::Constraint> constraints;
   inference.constraints = &constraints;
-  inference.thorough = true;
+  inference.symbolic_values = true;
   infer::Scope scope;
   infer::enter(graph, scope, inference);
   infer::infer_graph(graph, scope, inference);

@@ -107,8 +107,8 @@ Refusal refusal_of(const std::vector<const ir::Node*>& nodes, std::string_view d
 }
 
 // The least version from `first` on that can say all nodes; 0 where none can.
-int64_t least_version(const std::vector<const ir::Node*>& nodes, std::string_view domain,
-                      int64_t first) {
+int64_t min_version(const std::vector<const ir::Node*>& nodes, std::string_view domain,
+                    int64_t first) {
   for (int64_t version = std::max<int64_t>(first, 1); version <= schema::latest_opset(domain);
        ++version) {
     if (refusal_of(nodes, domain, version).node == nullptr) return version;
@@ -137,7 +137,7 @@ int64_t checked_target(const ir::Model& model, int64_t asked) {
   }
   if (asked > 0 && target < own_opset(model)) {
     fail_at(model.path, ErrorCode::bad_input,
-            "the model's opset is {}, and nodes are only carried up to newer opsets, not down to "
+            "the model's opset is {}, and nodes are only upgraded to newer opsets, not down to "
             "{}: the opset to convert to must be in [{}, {}]",
             own_opset(model), asked, own_opset(model), newest);
   }
@@ -171,7 +171,7 @@ void set_import(ir::Model& model, std::string_view domain, int64_t version) {
 
 void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes, int64_t target) {
   if (const Refusal refusal = refusal_of(nodes, "", target); refusal.node != nullptr) {
-    const int64_t least = least_version(nodes, "", target);
+    const int64_t least = min_version(nodes, "", target);
     fail_at(ir::identify(*refusal.node), ErrorCode::bad_input, "cannot be said in opset {}: {}; {}",
             target, refusal.reason,
             least > 0 ? fmt::format("opset {} is the least that can say the whole model", least)
@@ -185,7 +185,7 @@ void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes
     // A version that nobody knows and no node needs stays as it is.
     const int64_t latest = schema::latest_opset(domain);
     if (import.version > latest && !has_nodes_of(nodes, domain)) continue;
-    const int64_t least = least_version(nodes, domain, std::min(import.version, latest));
+    const int64_t least = min_version(nodes, domain, std::min(import.version, latest));
     if (least == 0) {
       const Refusal refusal = refusal_of(nodes, domain, schema::latest_opset(domain));
       fail_at(ir::identify(*refusal.node), ErrorCode::unsupported,

@@ -16,7 +16,7 @@
 namespace sardonyx {
 namespace {
 
-using infer::Known;
+using infer::ValueFacts;
 
 constexpr int max_depth = 64;
 
@@ -74,7 +74,7 @@ class Counter {
   }
 
   // NaN where the shape is not known.
-  double elements(const Known* known) {
+  double elements(const ValueFacts* known) {
     if (known == nullptr || !known->type.is_tensor() || !known->type.shape) return NAN;
     double product = 1;
     for (const ir::Dim& dim : *known->type.shape) product *= static_cast<double>(value(dim));
@@ -118,7 +118,7 @@ class Counter {
     std::vector<OperandShape> made;
     for (const std::string& name : names) {
       OperandShape& operand = made.emplace_back();
-      const Known* known = name.empty() ? nullptr : scope.find(name);
+      const ValueFacts* known = name.empty() ? nullptr : scope.find(name);
       if (known == nullptr) continue;
       operand.state = OperandShape::State::open;
       if (!known->type.is_tensor()) continue;
@@ -144,7 +144,7 @@ class Counter {
     return node_operations(node, inputs, outputs);
   }
 
-  double bytes(const Known* known) {
+  double bytes(const ValueFacts* known) {
     const double count = elements(known);
     return std::isnan(count) ? 0 : std::ceil(count * bit_width(known->type.element) / 8);
   }
@@ -192,7 +192,7 @@ class Counter {
   const DimSizes& given_;
   const std::unordered_set<std::string>& weights_;
   ir::SymbolTable symbols_;
-  infer::Findings findings_;
+  infer::InferenceContext findings_;
   std::unordered_set<std::string> declared_;
   std::unordered_set<int> used_;
   std::vector<int64_t> sizes_;               // of the symbols, by id

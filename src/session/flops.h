@@ -7,7 +7,7 @@
 
 namespace sardonyx {
 
-// Counts the floating-point operations of the model's main graph, carried up to the newest opset:
+// Counts the floating-point operations of the model's main graph, upgraded to the newest opset:
 // products and convolutions exactly, two for each multiply-add; other computing operators one for
 // each element they make (of reductions and pooling: for each they read), those that only move data
 // nothing. The body of a loop counts once, the dearer branch of an If. Sizes decided by the run

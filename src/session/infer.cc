@@ -29,7 +29,7 @@
 #include "session/saving.h"
 #include "wire/append.h"
 #include "wire/footprint.h"
-#include "wire/outline.h"
+#include "wire/streaming_reader.h"
 #include "wire/write.h"
 
 namespace sardonyx {
@@ -107,17 +107,18 @@ Inference infer_only(const ir::Model& model, const InferOptions& options,
 // The main graph's nodes on their way from the file to inference, with a list of what they make.
 class ListedNodes : public ir::NodeSource {
  public:
-  ListedNodes(wire::Outline& outline, std::vector<InferredValue>& values, InferredTexts& texts)
-      : outline_(outline), values_(values), texts_(texts) {
-    const std::vector<ir::ValueInfo>& inputs = outline.model.graph->inputs;
-    texts_.charge((inputs.size() + outline.size()) * sizeof(InferredValue));
-    values_.reserve(inputs.size() + outline.size());
+  ListedNodes(wire::StreamingReader& reader, std::vector<InferredValue>& values,
+              InferredTexts& texts)
+      : reader_(reader), values_(values), texts_(texts) {
+    const std::vector<ir::ValueInfo>& inputs = reader.model.graph->inputs;
+    texts_.charge((inputs.size() + reader.size()) * sizeof(InferredValue));
+    values_.reserve(inputs.size() + reader.size());
     for (const ir::ValueInfo& input : inputs) values_.emplace_back().name = texts_.keep(input.name);
   }
 
-  size_t size() const override { return outline_.size(); }
+  size_t size() const override { return reader_.size(); }
   ir::Node* next() override {
-    ir::Node* node = outline_.next();
+    ir::Node* node = reader_.next();
     if (node == nullptr) return nullptr;
     for (const std::string& name : node->outputs) {
       if (name.empty()) continue;
@@ -143,7 +144,7 @@ class ListedNodes : public ir::NodeSource {
     }
   }
 
-  wire::Outline& outline_;
+  wire::StreamingReader& reader_;
   std::vector<InferredValue>& values_;
   InferredTexts& texts_;
   std::vector<ir::Node> holders_;
@@ -162,14 +163,14 @@ std::optional<Inference> infer_in_passing(const MappedFile& file, const InferOpt
   if (form_of(file.path()) != ModelForm::binary || !options.operator_sets.empty())
     return std::nullopt;
   try {
-    wire::Outline outline(file);
-    if (outline.model.functions.empty()) outline.leave_out(is_unread);
+    wire::StreamingReader reader(file);
+    if (reader.model.functions.empty()) reader.leave_out(is_unread);
     Inference inference;
     InferredTexts texts;
-    ListedNodes nodes(outline, inference.values, texts);
+    ListedNodes nodes(reader, inference.values, texts);
     InferredModel inferred;
     inferred.keep_nodes = false;
-    infer_model(outline.model, nodes, options,
+    infer_model(reader.model, nodes, options,
                 custom_table(options.custom_operators.get(), options.libraries), inferred);
     report_listed(inferred, options, nodes.holders(), texts, inference);
     if (std::ranges::any_of(inference.findings, is_undefined_input)) return std::nullopt;

@@ -21,7 +21,7 @@ namespace {
 using State = InferredValue::State;
 
 // Matches the values of the model's graphs with those of their lowered forms. Nodes keep the names
-// of their outputs when they are carried up, which finds a subgraph's lowered form.
+// of their outputs when they are upgraded, which finds a subgraph's lowered form.
 class Reporter {
  public:
   Reporter(const InferredModel& inferred, InferredTexts& texts, Inference& inference)
@@ -219,7 +219,7 @@ class Reporter {
   }
 
   void describe(InferredValue& value, const ir::Graph* inner) {
-    const infer::Known* known = inferred_.find_in(inner, value.name);
+    const infer::ValueFacts* known = inferred_.find_in(inner, value.name);
     if (known != nullptr && known->type.is_tensor() && known->type.shape) {
       value.element = known->type.element;
       value.state = list_sizes(*known->type.shape, value);

@@ -21,7 +21,7 @@ namespace {
 
 using State = InferredValue::State;
 
-constexpr size_t most_problems = 1000;
+constexpr size_t max_problems = 1000;
 
 void fix(std::optional<ir::TypeProto>& type, const InferOptions& options) {
   if (!type || !type->shape) return;
@@ -68,7 +68,7 @@ ir::Graph prepared(const ir::Graph& of, std::vector<ir::ValueInfo> value_info,
 }
 
 // Inputs that have an initializer are what that is; their declarations are held against it.
-void check_defaults(const ir::Graph& graph, const infer::Findings& findings) {
+void check_defaults(const ir::Graph& graph, const infer::InferenceContext& findings) {
   NameMap<const ir::TensorProto*> defaults;
   defaults.reserve(graph.initializers.size());
   for (const ir::TensorProto& tensor : graph.initializers) defaults.emplace(tensor.name, &tensor);
@@ -133,7 +133,8 @@ void find_late_names(InferredModel& model) {
   std::unordered_set<std::string_view> given;
   for (const ir::ValueInfo& input : model.graph.inputs) {
     if (input.type) collect_names(*input.type, given);
-    if (const infer::Known* known = model.scope.find_here(input.name); known && known->type.shape) {
+    if (const infer::ValueFacts* known = model.scope.find_here(input.name);
+        known && known->type.shape) {
       for (const ir::Dim& dim : *known->type.shape) {  // places that the model leaves open
         if (const ir::Symbol* symbol = dim.as_symbol()) given.insert(symbol->name);
       }
@@ -161,10 +162,10 @@ void infer_model(const ir::Model& model, std::vector<ir::ValueInfo> value_info,
   made.graph = prepared(*model.graph, std::move(value_info), options, made.keep_nodes);
   charge_memory(wire::memory_of(made.graph), [] { return "the copy of the graph's interface"; });
   read_small_tensors(made.graph, model.folder);
-  infer::Findings findings;
+  infer::InferenceContext findings;
   findings.symbols = &made.symbols;
   findings.constraints = &made.constraints;
-  findings.thorough = true;
+  findings.symbolic_values = true;
   findings.unknowns = &made.unknowns;
   // A body that is inferred in several rounds reports the same each time.
   const auto is_new = [&](const InferFinding& found) {
@@ -175,7 +176,7 @@ void infer_model(const ir::Model& model, std::vector<ir::ValueInfo> value_info,
   findings.problem = [&](const ir::Node& node, const Error& error) {
     InferFinding found{true, error.location().empty() ? ir::identify(node) : error.location(),
                        error.message()};
-    if (made.problems.size() < most_problems && is_new(found))
+    if (made.problems.size() < max_problems && is_new(found))
       made.problems.push_back(std::move(found));
   };
   findings.disagreement = [&](infer::Disagreement found) {
@@ -183,7 +184,7 @@ void infer_model(const ir::Model& model, std::vector<ir::ValueInfo> value_info,
       return other.where == found.where && other.value == found.value &&
              other.inferred == found.inferred && other.node == found.node;
     };
-    if (made.disagreements.size() < most_problems && std::ranges::none_of(made.disagreements, same))
+    if (made.disagreements.size() < max_problems && std::ranges::none_of(made.disagreements, same))
       made.disagreements.push_back(std::move(found));
   };
   check_defaults(*model.graph, findings);
@@ -217,7 +218,7 @@ const ir::Symbol* InferredModel::decided_by(int id) const {
 
 State InferredModel::state(const ir::Graph* in, std::string_view name,
                            const ir::ValueType& type) const {
-  const infer::Known* known = type.is_tensor() ? nullptr : find_in(in, name);
+  const infer::ValueFacts* known = type.is_tensor() ? nullptr : find_in(in, name);
   return known != nullptr && ops::is_surely_empty(*known) ? State::known : state_of(type, *this);
 }
 
@@ -246,11 +247,12 @@ ir::ValueType InferredModel::resolved(ir::ValueType type) const {
 ir::ValueType InferredModel::type(const std::string& name) const { return type_in(nullptr, name); }
 
 ir::ValueType InferredModel::type_in(const ir::Graph* graph, const std::string& name) const {
-  const infer::Known* found = find_in(graph, name);
+  const infer::ValueFacts* found = find_in(graph, name);
   return found == nullptr ? ir::ValueType() : resolved(found->type);
 }
 
-const infer::Known* InferredModel::find_in(const ir::Graph* graph, std::string_view name) const {
+const infer::ValueFacts* InferredModel::find_in(const ir::Graph* graph,
+                                                std::string_view name) const {
   if (graph == nullptr) return scope.find_here(name);
   const auto inside = subgraphs.find(graph);
   return inside == subgraphs.end() ? nullptr : inside->second->find_here(name);

@@ -1,4 +1,4 @@
-// Thorough inference of a whole model.
+// Inference of symbolic values of a whole model.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ struct InferredModel {
   // The type of a value of a lowered subgraph; of the main graph where `graph` is null.
   ir::ValueType type_in(const ir::Graph* graph, const std::string& name) const;
   // What was inferred of it, without what was learned later; null where there is no such value.
-  const infer::Known* find_in(const ir::Graph* graph, std::string_view name) const;
+  const infer::ValueFacts* find_in(const ir::Graph* graph, std::string_view name) const;
   // How much is known of a value that has this type; of `graph` as above. Of a sequence or an
   // optional that surely holds nothing, all is.
   InferredValue::State state(const ir::Graph* graph, std::string_view name,

@@ -8,9 +8,9 @@
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "ir/tensor.h"
+#include "session/image_input.h"
 #include "session/model.h"
 #include "session/numbers.h"
-#include "session/picture.h"
 #include "wire/json_tensor.h"
 #include "wire/npy.h"
 #include "wire/read.h"
@@ -88,7 +88,7 @@ void refuse_other_content(const Bytes& bytes, std::string_view kind) {
 }
 
 Value value_from(const Bytes& bytes, const std::string& kind, const Model& model,
-                 const ValueDescription& wanted, const PictureOptions& picture) {
+                 const ValueDescription& wanted, const ImageOptions& image) {
   refuse_other_content(bytes, kind);
   if (kind == ".npy") return ir::aligned(wire::read_npy(bytes, wanted.element_type));
   if (kind == ".npz") return ir::aligned(from_npz(bytes, wanted));
@@ -97,7 +97,7 @@ Value value_from(const Bytes& bytes, const std::string& kind, const Model& model
     return value.is_tensor() ? Value(ir::aligned(value.tensor())) : value;
   }
   if (kind == ".json") return from_json(bytes, wanted);
-  if (is_picture(bytes)) return picture_tensor(bytes, wanted, picture);
+  if (is_image(bytes)) return image_tensor(bytes, wanted, image);
   return value_from_text(bytes.text(), wanted);
 }
 
@@ -144,10 +144,10 @@ bool is_value_file_name(std::string_view name) {
 }
 
 Value read_value_file(const std::string& path, const Model& model, const ValueDescription& wanted,
-                      const PictureOptions& picture) {
+                      const ImageOptions& image) {
   const Bytes bytes = read_file(path);
   try {
-    return value_from(bytes, ending(path), model, wanted, picture);
+    return value_from(bytes, ending(path), model, wanted, image);
   } catch (const Error& error) {
     // The file could be read; what is in it is no value for this input.
     const bool content =

@@ -1,4 +1,4 @@
-// Values for a model's inputs: from files, from text, from a picture, or made up.
+// Values for a model's inputs: from files, from text, from a image, or made up.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@
 namespace sardonyx {
 
 // How pixels become numbers: (pixel * scale - mean) / deviation, for each channel.
-struct PictureOptions {
+struct ImageOptions {
   float scale = 1.0f / 255;
-  std::vector<float> mean;            // one number, or one for each channel; empty: 0
-  std::vector<float> deviation;       // empty: 1
-  std::optional<bool> channels_last;  // unset: where the input has 1 or 3 channels
+  std::vector<float> mean;       // one number, or one for each channel; empty: 0
+  std::vector<float> deviation;  // empty: 1
+  std::optional<bool> nhwc;      // unset: where the input has 1 or 3 channels
 };
 
 // Whether the name's ending is that of a file read_value_file reads.
 bool is_value_file_name(std::string_view name);
 
 // Reads a value for an input (or an expected output) of the model: .npy, .npz (the array of that
-// name, or the only one), .pb (as the standard's test data), .json, .txt, .csv, and pictures (PNG,
+// name, or the only one), .pb (as the standard's test data), .json, .txt, .csv, and images (PNG,
 // JPEG).
 // Throws Error: (unreadable) where the file can't be read, (bad_input) where its content is no
 // sound value, (unsupported).
 Value read_value_file(const std::string& path, const Model& model, const ValueDescription& wanted,
-                      const PictureOptions& picture = {});
+                      const ImageOptions& image = {});
 
 // All arrays of an .npz file. `wanted`: the values they are for; other names are read as they are.
 std::vector<NamedValue> read_npz_values(const std::string& path,

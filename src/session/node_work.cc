@@ -129,8 +129,9 @@ double added(const Operands& x) { return (x.has(2) ? 1 : 0) + (x.has(3) ? 1 : 0)
 // Scores and weighted sum: for each query and key, the width of keys and of values. The internal
 // form may hold length before heads.
 double attention_operations(const Operands& x) {
-  const ir::Attribute* turned = x.node.find("transposed");
-  const bool length_first = turned != nullptr && turned->ints.size() > 1 && turned->ints[1] != 0;
+  const ir::Attribute* transposed = x.node.find("transposed");
+  const bool length_first =
+      transposed != nullptr && transposed->ints.size() > 1 && transposed->ints[1] != 0;
   const bool has_heads = x.in(1).shape.size() == 4;
   double keys = dimension(x.in(1), has_heads ? (length_first ? 1 : 2) : length_first ? 0 : 1);
   if (x.has(4)) keys += dimension(x.in(4), 2);
@@ -177,7 +178,7 @@ std::optional<double> product_operations(const Operands& x) {
   if (op == "MatMul") return made * (2 * inner_size(x) + added(x));
   if (op.find("MatMul") != op.npos) return 2 * made * inner_size(x);
   if (op == "Conv") return made * (2 * product_from(x.in(1), 1) + added(x));
-  if (op == "ConvChain") return chain_operations(x);
+  if (op == "FusedConvChain") return chain_operations(x);
   if (op == "DeformConv") return made * (2 * product_from(x.in(1), 1));
   if (op == "ConvInteger") return 2 * made * product_from(x.in(1), 1);
   if (op == "QLinearConv") {
@@ -218,8 +219,8 @@ double element_operations(const Operands& x) {
   return known ? sum : NAN;
 }
 
-// Operators of a fused region: its program has eight numbers for each.
-double region_length(const ir::Node& node) {
+// Operators of a fused fusion: its program has eight numbers for each.
+double fusion_length(const ir::Node& node) {
   const ir::Attribute* program = node.find("program");
   return program == nullptr ? 1 : static_cast<double>(program->ints.size() / 8);
 }
@@ -232,7 +233,7 @@ double node_operations(const ir::Node& node, std::span<const OperandShape> input
   if (only_moves(op)) return 0;
   const Operands x{node, inputs, outputs};
   if (const auto operations = product_operations(x)) return *operations;
-  if (op == "Region") return region_length(node) * elements(x.out(0));
+  if (op == "FusedElementwise") return fusion_length(node) * elements(x.out(0));
   if (op == "MaxPool" || op == "AveragePool" || op == "LpPool") {
     return elements(x.out(0)) * window(node);
   }

@@ -24,7 +24,7 @@ struct OperandShape {
 
 // Floating-point operations, two for each multiply-add: products, convolutions, recurrent layers
 // and attention exactly; of reductions one for each element they read, of normalisations five and
-// of other computing operators one for each they make, of fused regions as many as they have
+// of other computing operators one for each they make, of fused fusions as many as they have
 // operators; those that only move data do none. NaN where the shapes do not tell. Bodies of control
 // flow are not counted.
 double node_operations(const ir::Node& node, std::span<const OperandShape> inputs,

@@ -14,7 +14,7 @@
 namespace sardonyx {
 
 struct Profile::Implementation {
-  size_t most_events = 0;
+  size_t max_events = 0;
   std::vector<Step> steps;
   std::vector<Run> runs;
   std::vector<Event> events;
@@ -26,8 +26,8 @@ struct Profile::Implementation {
   std::vector<const run::PlanStep*> plan_steps;           // by step
 };
 
-Profile::Profile(size_t most_events) : implementation_(std::make_unique<Implementation>()) {
-  implementation_->most_events = most_events;
+Profile::Profile(size_t max_events) : implementation_(std::make_unique<Implementation>()) {
+  implementation_->max_events = max_events;
 }
 Profile::~Profile() = default;
 Profile::Profile(Profile&&) noexcept = default;
@@ -139,7 +139,7 @@ class Recorder final : public run::Observer {
   }
 
   void add_event(int step, int thread, int64_t begin, int64_t end) {
-    if (profile_.events.size() >= profile_.most_events) {
+    if (profile_.events.size() >= profile_.max_events) {
       ++profile_.dropped;
       return;
     }

@@ -118,7 +118,7 @@ struct Session::Implementation {
     std::vector<bool> overridden;  // by position among the session's inputs
     SharedChosen chosen;
   };
-  static constexpr size_t most_others = 16;
+  static constexpr size_t max_others = 16;
   mutable std::mutex mutex;
   mutable std::list<Other> others;
 
@@ -138,7 +138,8 @@ struct Session::Implementation {
   Taken take(std::span<const Value> given) const;
   void take_scalars(Taken& taken) const;
   // The plan that a run with these inputs takes; null where it is plain.
-  SizedPlans::SizedPlan plan_of(const Variant& variant, std::span<const Value> given) const;
+  SpecializedPlans::SpecializedPlan plan_of(const Variant& variant,
+                                            std::span<const Value> given) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
   // Returns false where no output can have another shape than in the run before.
@@ -165,7 +166,7 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
   const std::lock_guard lock(mutex);
   if (std::none_of(others.begin(), others.end(), is_wanted))
     others.push_front({overridden, chosen});
-  if (others.size() > most_others) others.pop_back();
+  if (others.size() > max_others) others.pop_back();
   return chosen;
 }
 
@@ -175,7 +176,7 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
   chosen->variant = model->variants.get(VariantChoice(options, overridden), [&] {
     return within_limit(memory, [&] { return make_variant(overridden); });
   });
-  if (options.pack_early) pack_now();
+  if (options.prepack) pack_now();
   for (const std::string& name : chosen->variant->input_names)
     chosen->positions.push_back(places.at(name));
   return chosen;
@@ -183,7 +184,7 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
 
 void Session::Implementation::pack_now() const {
   model->packs.make_all(*pool);
-  model->packs.give_back_files();
+  model->packs.release_pages_of_files();
 }
 
 Variants::Shared Session::Implementation::make_variant(const Names& overridden) const {
@@ -203,31 +204,31 @@ Variants::Shared Session::Implementation::made_variant(const Names& overridden) 
   declared.hold_initializers();
   const auto inferred = declared.observer();
   made->memory.add(wire::memory_of(made->graph));
-  if (options.plain) {
+  if (options.reference) {
     passes::require_sound(made->graph, {.pool = pool.get(), .inferred = inferred});
     return made;
   }
   const bool fuse = options.fuse && !options.all_outputs;
-  made->sized = SizedPlans::of(
+  made->sized = SpecializedPlans::of(
       made->graph, {.packs = &model->packs, .fuse = fuse, .exact = options.exact}, *pool, inferred);
-  model->packs.give_back_files();
+  model->packs.release_pages_of_files();
   if (made->sized) return made;
   passes::optimize(made->graph, {.pool = pool.get(), .fuse = fuse, .inferred = inferred});
-  model->packs.give_back_files();
+  model->packs.release_pages_of_files();
   const run::PlanServices services{&model->packs, options.exact};
   made->plan = std::make_shared<const run::Plan>(
-      std::move(made->graph), std::span<const ops::Known>(),
-      std::vector<std::pair<std::string, ops::Known>>(), services);
-  model->packs.give_back_files();
+      std::move(made->graph), std::span<const ops::ValueFacts>(),
+      std::vector<std::pair<std::string, ops::ValueFacts>>(), services);
+  model->packs.release_pages_of_files();
   return made;
 }
 
-SizedPlans::SizedPlan Session::Implementation::plan_of(const Variant& variant,
-                                                       std::span<const Value> given) const {
+SpecializedPlans::SpecializedPlan Session::Implementation::plan_of(
+    const Variant& variant, std::span<const Value> given) const {
   if (!variant.sized) return {variant.plan, {}};
-  SizedPlans::SizedPlan plan =
+  SpecializedPlans::SpecializedPlan plan =
       within_limit(memory, [&] { return variant.sized->plan_for(given, *pool); });
-  if (plan.is_new && options.pack_early) pack_now();
+  if (plan.is_new && options.prepack) pack_now();
   return plan;
 }
 
@@ -466,8 +467,8 @@ PlanDescription Session::plan_for(const std::vector<NamedValue>& inputs) const {
   const Implementation& s = *implementation_;
   const std::vector<Value> given = s.by_position(inputs);
   const Implementation::Taken taken = s.take(given);
-  auto [plan, assumed, is_new] = s.plan_of(*taken.chosen->variant, taken.inputs);
-  return {std::move(assumed), describe(plan.get())};
+  auto [plan, guards, is_new] = s.plan_of(*taken.chosen->variant, taken.inputs);
+  return {std::move(guards), describe(plan.get())};
 }
 
 int64_t Session::packed_bytes() const { return implementation_->model->packs.bytes(); }

@@ -14,7 +14,7 @@
 #include "ir/model.h"
 #include "run/plan.h"
 #include "sardonyx/session.h"
-#include "session/sized_plans.h"
+#include "session/specialized_plans.h"
 
 namespace sardonyx {
 
@@ -25,7 +25,7 @@ struct VariantChoice {
 
   VariantChoice(const SessionOptions& options, std::set<std::string> names)
       : overridden(std::move(names)),
-        plain(options.plain),
+        plain(options.reference),
         fuse(options.fuse),
         exact(options.exact),
         assume_inference(options.assume_inference),
@@ -34,10 +34,10 @@ struct VariantChoice {
 };
 
 struct Variant {
-  MemoryCharge memory;                    // of the graph
-  ir::Graph graph;                        // lowered; what a plain run walks
-  std::shared_ptr<const run::Plan> plan;  // null where plain, or sized
-  std::unique_ptr<SizedPlans> sized;      // null where one plan is best for all sizes
+  MemoryCharge memory;                      // of the graph
+  ir::Graph graph;                          // lowered; what a plain run walks
+  std::shared_ptr<const run::Plan> plan;    // null where plain, or sized
+  std::unique_ptr<SpecializedPlans> sized;  // null where one plan is best for all sizes
   std::vector<std::string> input_names;
 
   const std::vector<ir::ValueInfo>& outputs() const {

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "base/fail.h"
-#include "wire/beneath.h"
+#include "wire/confined_open.h"
 #include "wire/sha1.h"
 
 namespace sardonyx::wire {
@@ -177,7 +177,7 @@ ExternalData::File& ExternalData::open_link(const std::string& location,
 ExternalData::File& ExternalData::open_file(const std::string& location) {
   const auto known = by_location_.find(location);
   if (known != by_location_.end()) return *known->second;
-  const Descriptor file = open_beneath(folder_descriptor(), location);
+  const Descriptor file = open_confined(folder_descriptor(), location);
   if (!file.is_open()) {
     if (errno == ELOOP || errno == EXDEV)
       return open_link(location, "is a symbolic link or reached through one");

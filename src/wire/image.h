@@ -20,7 +20,7 @@ Tensor resize_image(const Tensor& pixels, int64_t height, int64_t width);
 
 enum class ImageLayout { nchw, nhwc };
 
-// How a model wants its pictures: (pixel * scale - mean) / deviation, for each channel.
+// How a model wants its images: (pixel * scale - mean) / deviation, for each channel.
 struct ImageInput {
   ElementType type = ElementType::float32;  // float32, or uint8, which takes the pixels as they are
   int channels = 3;

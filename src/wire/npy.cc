@@ -17,7 +17,7 @@ namespace sardonyx::wire {
 namespace {
 
 // Strings of no length take no bytes: their number has to be bounded by itself.
-constexpr int64_t most_empty_strings = 1 << 16;
+constexpr int64_t max_empty_strings = 1 << 16;
 
 // What a descr such as '<f4' means.
 struct Dtype {
@@ -338,7 +338,7 @@ Tensor read_npy(const Bytes& bytes, ElementType expected) {
   }
   const Bytes data = bytes.slice(header.data_offset, static_cast<size_t>(*needed));
   if (dtype.type == ElementType::string) {
-    if (dtype.item == 0 && *count > most_empty_strings)
+    if (dtype.item == 0 && *count > max_empty_strings)
       unsound_npy("it claims more empty strings than are read");
     return read_strings(header, dtype, data, *count);
   }

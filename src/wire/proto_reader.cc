@@ -166,7 +166,7 @@ bool ProtoReader::parse_long_varint(uint64_t& value) {
 size_t ProtoReader::alike_in_sight() const {
   if (tag_ >= 0x80 || !is(WireType::length)) return 0;
   size_t count = 0;
-  for (const std::byte* place = pos_; count < most_reserved && place < end_; ++count) {
+  for (const std::byte* place = pos_; count < max_reserved && place < end_; ++count) {
     // A tag of one byte and a length of one or two.
     const auto left = static_cast<size_t>(end_ - place);
     const std::byte* seen = window_.glance(place, std::min<size_t>(left, 3));

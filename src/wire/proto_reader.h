@@ -192,9 +192,9 @@ class ProtoReader {
   static constexpr size_t no_length = std::numeric_limits<size_t>::max();  // it could not be read
   static constexpr int max_depth = 100;
   static constexpr size_t longest_varint = 10;
-  static constexpr size_t most_reserved = 256;
+  static constexpr size_t max_reserved = 256;
   static constexpr size_t reserved_blindly = 7;
-  static constexpr size_t most_foreseen = size_t{1} << 20;
+  static constexpr size_t max_foreseen = size_t{1} << 20;
   // Structs are larger than the bytes that ask for them: an empty message is two bytes. What real
   // files need stays far below this.
   static constexpr size_t structs_always_allowed = size_t{64} << 20;
@@ -291,7 +291,7 @@ class ProtoReader {
     constexpr size_t few = 32;
     if (list.size() < few || list.size() + count <= list.capacity()) return;
     const size_t left = static_cast<size_t>(end_ - pos_) * count / bytes + 1;
-    const size_t room = std::max(list.size(), std::min(left, most_foreseen));
+    const size_t room = std::max(list.size(), std::min(left, max_foreseen));
     if constexpr (std::is_same_v<T, std::string>) take_memory(room * sizeof(T));
     list.reserve(list.size() + room);
   }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "wire/beneath.h"
+#include "wire/confined_open.h"
 
 namespace sardonyx::wire {
 namespace {
@@ -32,15 +32,15 @@ class FileSink : public Sink {
   using Sink::put;
   void put(const void* data, size_t size) override {
     const char* text = static_cast<const char*>(data);
-    if (size < least_view) return copy(text, size);
+    if (size < min_view) return copy(text, size);
     const auto offset = offset_in_source(text, size);
-    if (offset && size >= least_copied_by_system) {
+    if (offset && size >= min_copied_by_system) {
       const size_t done = copy_from_source(*offset, size);
       text += done;
       size -= done;
     }
     while (size > 0) {
-      const size_t piece = std::min(size, most_gathered - gathered_);
+      const size_t piece = std::min(size, max_gathered - gathered_);
       refer_to(text, piece, offset.has_value());
       text += piece;
       size -= piece;
@@ -51,7 +51,7 @@ class FileSink : public Sink {
   // A file that does not fit is refused before it is filled, and blocks are found at once.
   void expect(uint64_t size) override {
 #ifdef __linux__
-    if (is_new_ && written_ == 0 && gathered_ == 0 && size >= least_reserved &&
+    if (is_new_ && written_ == 0 && gathered_ == 0 && size >= min_reserved &&
         fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) != 0 && errno == ENOSPC)
       fail_at(path_, ErrorCode::unreadable, "cannot write: {}", std::strerror(ENOSPC));
 #endif
@@ -60,7 +60,7 @@ class FileSink : public Sink {
   void flush() {
     map_views();
     for (std::span<iovec> left(parts_); !left.empty();) write_some(left);
-    for (const std::span<const std::byte> view : views_) give_back_pages(view);
+    for (const std::span<const std::byte> view : views_) release_pages(view);
     parts_.clear();
     views_.clear();
     copied_ = gathered_ = 0;
@@ -68,12 +68,12 @@ class FileSink : public Sink {
   uint64_t written() const { return written_; }
 
  private:
-  static constexpr size_t least_view = 1 << 12;
-  static constexpr size_t least_reserved = 1 << 16;
-  static constexpr size_t least_copied_by_system = 1 << 20;
-  static constexpr size_t most_gathered = 8 << 20;
-  static constexpr size_t most_copied = size_t{1} << 16;
-  static constexpr size_t most_parts = 1024;  // that systems take in one call
+  static constexpr size_t min_view = 1 << 12;
+  static constexpr size_t min_reserved = 1 << 16;
+  static constexpr size_t min_copied_by_system = 1 << 20;
+  static constexpr size_t max_gathered = 8 << 20;
+  static constexpr size_t max_copied = size_t{1} << 16;
+  static constexpr size_t max_parts = 1024;  // that systems take in one call
   static constexpr size_t store_at_once = 8 << 20;
   static constexpr size_t block = 4096;
 
@@ -88,7 +88,7 @@ class FileSink : public Sink {
 
   void copy(const char* text, size_t size) {
     if (size == 0) return;
-    if (size > most_copied - copied_) flush();
+    if (size > max_copied - copied_) flush();
     char* place = copies_.get() + copied_;
     std::memcpy(place, text, size);
     copied_ += size;
@@ -103,7 +103,7 @@ class FileSink : public Sink {
     }
     if (in_source) views_.emplace_back(reinterpret_cast<const std::byte*>(text), size);
     gathered_ += size;
-    if (gathered_ >= most_gathered || parts_.size() == most_parts) flush();
+    if (gathered_ >= max_gathered || parts_.size() == max_parts) flush();
   }
 
   static const char* end_of(const iovec& part) {
@@ -184,7 +184,7 @@ class FileSink : public Sink {
   std::vector<std::span<const std::byte>> views_;  // those of the parts that are in the source
   size_t gathered_ = 0;
   // Not cleared: a small file touches few of its pages.
-  std::unique_ptr<char[]> copies_ = std::make_unique_for_overwrite<char[]>(most_copied);
+  std::unique_ptr<char[]> copies_ = std::make_unique_for_overwrite<char[]>(max_copied);
   size_t copied_ = 0;
 };
 

@@ -216,14 +216,14 @@ void append_numbers(std::string& text, std::span<const std::byte> bytes, size_t 
 }
 
 constexpr size_t chunk_of_numbers = 1 << 12;
-constexpr int most_threads = 8;
+constexpr int max_threads = 8;
 
 }  // namespace
 
 // Chunks are made into text on several threads, a round of them while the round before is written.
 template <class T>
 void TextPrinter::each_of_many(std::span<const std::byte> bytes) {
-  if (!pool_) pool_ = std::make_unique<ThreadPool>(std::min(usable_cpus(), most_threads));
+  if (!pool_) pool_ = std::make_unique<ThreadPool>(std::min(usable_cpus(), max_threads));
   const size_t count = bytes.size() / sizeof(T);
   const size_t in_round = static_cast<size_t>(pool_->threads()) * 8;
   if (made_.empty()) {

@@ -100,7 +100,7 @@ class FailingAllocations : public testing::TestWithParam<bool> {};
 TEST_P(FailingAllocations, CostAnException) {
   SessionOptions options;
   options.threads = 1;
-  options.plain = GetParam();
+  options.reference = GetParam();
   for (const Small& small : models) {
     SCOPED_TRACE(small.name);
     const Model model = read(small);

@@ -199,7 +199,7 @@ TEST_P(Limits, OfSessions) {
     check_limits(GetParam().name, "SessionOptions::memory_limit", [&](int64_t limit) {
       SessionOptions options;
       options.threads = 1;
-      options.plain = plain;
+      options.reference = plain;
       options.memory_limit = limit;
       try {
         const Session session(stored.path(), options);

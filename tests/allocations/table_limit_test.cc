@@ -227,7 +227,7 @@ TEST_P(Tables, CountBeforeTheyAreMade) {
   for (const bool plain : {false, true}) {
     SessionOptions options;
     options.threads = 1;
-    options.plain = plain;
+    options.reference = plain;
     const Session session(model, options);
     // What is small either way is seen by the larger limit, what is refused early by the smaller.
     for (const int64_t limit : {1 << 20, 4 << 20, 12 << 20}) {

@@ -99,7 +99,7 @@ bool same_floats(const Tensor& a, const Tensor& b) {
          std::memcmp(a.data(), b.data(), a.byte_size()) == 0;
 }
 
-std::optional<std::string> compare(const infer::Known& known, const Value& value,
+std::optional<std::string> compare(const infer::ValueFacts& known, const Value& value,
                                    Bindings& bindings, Checked& totals) {
   const ir::ValueType actual = ir::type_of(value);
   if (!known.type.is_known() || !actual.is_known()) return std::nullopt;
@@ -148,7 +148,7 @@ void refuse_division_by_zero(const ir::Node& node, const eval::Frame& frame,
   const Value* divisor = frame.find(node.inputs[1]);
   if (divisor == nullptr || !divisor->is_tensor()) return;
   const Tensor& tensor = divisor->tensor();
-  const infer::Known* quotient = made.scope.find_here(node.outputs[0]);
+  const infer::ValueFacts* quotient = made.scope.find_here(node.outputs[0]);
   const bool is_followed = quotient != nullptr && quotient->elements;
   if (ops::has_float_elements(tensor.element_type()) && !is_followed) return;
   for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -161,7 +161,7 @@ void refuse_division_by_zero(const ir::Node& node, const eval::Frame& frame,
 void refuse_computed_minus_one(const ir::Node& node, const eval::Frame& frame,
                                const InferredModel& made) {
   if (node.op_type != "Reshape") return;
-  const infer::Known* asked = made.scope.find_here(node.inputs[1]);
+  const infer::ValueFacts* asked = made.scope.find_here(node.inputs[1]);
   const Value* value = frame.find(node.inputs[1]);
   if (asked == nullptr || !asked->elements || value == nullptr) return;
   for (int64_t i = 0; i < value->tensor().size(); ++i) {
@@ -179,7 +179,7 @@ std::optional<std::string> check_run(std::span<const Value> inputs, const Inferr
   eval::Frame frame;
   std::optional<std::string> wrong;
   const auto check = [&](const std::string& name, const Value& value) {
-    const infer::Known* known = made.scope.find_here(name);
+    const infer::ValueFacts* known = made.scope.find_here(name);
     if (wrong || known == nullptr) return;
     if (const auto found = compare(*known, value, bindings, totals))
       wrong = fmt::format("'{}': {}", name, *found);

@@ -212,7 +212,7 @@ std::vector<Value> run_into(const Session& session, const Set& set,
 Session session_of(const fs::path& folder, int threads, bool plain) {
   SessionOptions options;
   options.threads = threads;
-  options.plain = plain;
+  options.reference = plain;
   return Session((folder / "model.onnx").string(), options);
 }
 
@@ -250,7 +250,7 @@ SessionOptions other_options(const fs::path& folder) {
   switch (std::hash<std::string>()(folder.filename().string()) % 3) {
     case 0: options.fuse = false; break;
     case 1: options.exact = true; break;
-    default: options.pack_early = true; break;
+    default: options.prepack = true; break;
   }
   return options;
 }

@@ -103,7 +103,7 @@ std::vector<Value> inputs_of(const fs::path& folder, const InferredModel& made) 
     Value& value = inputs.emplace_back();
     if (!fs::exists(file)) continue;
     value = wire::read_value(read_file(file.string()), input.type.value_or(ir::TypeProto()));
-    const infer::Known* declared = made.scope.find_here(input.name);
+    const infer::ValueFacts* declared = made.scope.find_here(input.name);
     if (declared && declared->type.is_tensor() && value.is_tensor() &&
         declared->type.element != value.tensor().element_type()) {
       throw Error(ErrorCode::unsupported, "the data of an input are not of its type");

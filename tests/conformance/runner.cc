@@ -115,7 +115,7 @@ Verdict run_mode(const fs::path& folder, const ir::Graph& graph, bool plain,
                  const Settings& settings) {
   SessionOptions options;
   options.threads = settings.threads;
-  options.plain = plain;
+  options.reference = plain;
   const Session session((folder / "model.onnx").string(), options);
   const Tolerance tolerance = tolerance_of(folder);
   Verdict verdict;

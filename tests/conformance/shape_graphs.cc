@@ -22,8 +22,8 @@ using ops::string_attribute;
 using Numbers = std::vector<int64_t>;
 using Attributes = std::vector<ir::Attribute>;
 
-constexpr int64_t most_elements = 4096;
-constexpr int64_t most_magnitude = 1'000'000;
+constexpr int64_t max_elements = 4096;
+constexpr int64_t max_magnitude = 1'000'000;
 
 struct Input {
   const char* name;
@@ -74,14 +74,14 @@ bool is_moderate(const Value& value) {
   }
   if (value.kind() == Value::Kind::optional)
     return value.optional().held == nullptr || is_moderate(*value.optional().held);
-  if (!value.is_tensor() || value.tensor().size() > most_elements) return false;
+  if (!value.is_tensor() || value.tensor().size() > max_elements) return false;
   const Tensor& tensor = value.tensor();
   for (int64_t i = 0; i < tensor.size(); ++i) {
     if (tensor.element_type() == ElementType::int64 &&
-        std::abs(static_cast<const int64_t*>(tensor.data())[i]) > most_magnitude)
+        std::abs(static_cast<const int64_t*>(tensor.data())[i]) > max_magnitude)
       return false;
     if (tensor.element_type() == ElementType::float32 &&
-        !(std::fabs(static_cast<const float*>(tensor.data())[i]) <= most_magnitude))
+        !(std::fabs(static_cast<const float*>(tensor.data())[i]) <= max_magnitude))
       return false;
   }
   return true;

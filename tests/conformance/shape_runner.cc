@@ -80,7 +80,7 @@ std::optional<std::string> check(const ShapeGraph& graph, uint64_t seed, int run
   const std::string bytes = wire::write_model(graph.model);
   const Model model(bytes.data(), bytes.size());
   SessionOptions as_written;
-  as_written.plain = true;
+  as_written.reference = true;
   const Session planned(model), plain(model, as_written);
   std::mt19937_64 random(seed);
   for (int run = 0; run < runs; ++run) {

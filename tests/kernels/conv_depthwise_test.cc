@@ -15,20 +15,20 @@ TEST_P(DepthwiseConvTest, LinesOfAnyLength) {
     for (const int64_t stride : {1, 2}) {
       for (const int64_t width : {5, 7, 14, 21, 31}) {
         for (const int64_t height : {1, 4, 7}) {
-          ConvShape s = square(35, width, 35, kernel, stride, kernel / 2, 35);
+          ConvParams s = square(35, width, 35, kernel, stride, kernel / 2, 35);
           s.in[0] = height;
           e.activation = height == 4 ? Activation::none : Activation::relu;
           e.alpha = height == 7 ? 0.5f : 1.0f;
           set_out(s);
-          s.channels_last = true;
+          s.nhwc = true;
           check_layout(s, e);
         }
       }
     }
   }
-  ConvShape large = square(33, 95, 33, 3, 1, 1, 33);
+  ConvParams large = square(33, 95, 33, 3, 1, 1, 33);
   set_out(large);
-  large.channels_last = true;
+  large.nhwc = true;
   check_layout(large, e);
 }
 
@@ -49,7 +49,7 @@ TEST_P(DepthwiseConvTest, ManyChannels) {
     check(square(channels, 15, channels, 5, 2, 2, channels));
     check(square(channels, 9, channels, 4, 1, 1, channels));
   }
-  ConvShape volume;
+  ConvParams volume;
   volume.rank = 3;
   volume.batch = 2;
   volume.in_channels = volume.out_channels = volume.group = 37;
@@ -62,9 +62,9 @@ TEST_P(DepthwiseConvTest, ManyChannels) {
 TEST_P(DepthwiseConvTest, MeansOfImages) {
   for (const int64_t channels : {5, 33, 300}) {
     for (const int64_t size : {1, 8, 31}) {
-      ConvShape s = square(channels, size, channels, 3, 1, 1, channels);
+      ConvParams s = square(channels, size, channels, 3, 1, 1, channels);
       s.batch = 2;
-      s.channels_last = s.means = true;
+      s.nhwc = s.means = true;
       set_out(s);
       SCOPED_TRACE(describe(s));
       ASSERT_TRUE(gives_means(s));
@@ -118,7 +118,7 @@ TEST_P(DepthwiseConvTest, KeepsEveryEpilogue) {
 // one block of columns.
 TEST_P(DepthwiseConvTest, ByPhases) {
   const auto line = [](int64_t size, int64_t kernel, int64_t stride, int64_t dilation) {
-    ConvShape s;
+    ConvParams s;
     s.rank = 1;
     s.in_channels = 2, s.out_channels = 4, s.group = 2;
     s.in = {size, 0, 0};
@@ -140,7 +140,7 @@ TEST_P(DepthwiseConvTest, ByPhases) {
   }
   check(line(70, 11, 17, 1));                   // a stride that is gathered
   check(line(4000, 3, 3, (int64_t{1} << 13)));  // a kernel that is not laid out
-  ConvShape cube = line(40, 8, 3, 1);
+  ConvParams cube = line(40, 8, 3, 1);
   cube.rank = 3;
   cube.in = {6, 5, 40};
   cube.kernel = {3, 2, 8};

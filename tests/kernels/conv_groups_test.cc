@@ -1,6 +1,6 @@
-// Convolutions of groups, with channels as they come, shuffled and dealt out.
+// Convolutions of groups, with channels as they come, shuffled and interleaved.
 #include "conv_support.h"
-#include "kernels/conv/dealt_join.h"
+#include "kernels/conv/interleaved_concat.h"
 #include "kernels/gemm/tiles.h"
 
 namespace sardonyx::kernels::test {
@@ -13,9 +13,9 @@ TEST_P(GroupedConvTest, GroupsWhoseChannelsComeShuffled) {
   for (const int64_t each : {1, 5, 34}) {
     for (const int64_t groups : {2, 3, 4}) {
       for (const int64_t size : {1, 5, 20}) {
-        ConvShape s = square(groups * each, size, groups * (each + 1), 1, 1, 0, groups);
+        ConvParams s = square(groups * each, size, groups * (each + 1), 1, 1, 0, groups);
         s.batch = 2;
-        s.channels_last = true;
+        s.nhwc = true;
         s.shuffle = groups;
         set_out(s);
         Epilogue e;
@@ -35,11 +35,11 @@ TEST_P(GroupedConvTest, GroupsThatDealTheirChannelsOut) {
     for (const auto& [in, out] :
          {std::pair<int64_t, int64_t>{1, 3}, {6, 28}, {34, 34}, {17, 5}, {256, 9}}) {
       for (const int64_t size : {1, 5, 20}) {
-        ConvShape s = square(groups * in, size, groups * out, 1, 1, 0, groups);
+        ConvParams s = square(groups * in, size, groups * out, 1, 1, 0, groups);
         s.batch = 2;
-        s.channels_last = s.deals_out = true;
+        s.nhwc = s.shuffles_output = true;
         set_out(s);
-        if (!deals_channels_out(s)) {  // groups are more than lanes
+        if (!can_shuffle_output(s)) {  // groups are more than lanes
           EXPECT_LT(tile_kernels().lanes, groups);
           continue;
         }
@@ -47,11 +47,11 @@ TEST_P(GroupedConvTest, GroupsThatDealTheirChannelsOut) {
         e.bias_axis = BiasAxis::row;
         e.activation = size == 5 ? Activation::sigmoid : Activation::relu;
         check_layout(s, e);
-        EXPECT_EQ(choose_conv(s).path, ConvPath::dealt_last);
-        s.shuffle = in;  // and find them dealt out
+        EXPECT_EQ(choose_conv(s).path, ConvPath::interleaved_nhwc);
+        s.shuffle = in;  // and find them interleaved
         e.residual = &some;
         check_layout(s, e);
-        EXPECT_EQ(choose_conv(s).path, ConvPath::dealt_last);
+        EXPECT_EQ(choose_conv(s).path, ConvPath::interleaved_nhwc);
       }
     }
   }
@@ -60,24 +60,24 @@ TEST_P(GroupedConvTest, GroupsThatDealTheirChannelsOut) {
 // Neighbouring pixels of one image, whichever dimension they are cut along.
 TEST_P(GroupedConvTest, SomeLinesOfAnImageDealOutTheirChannels) {
   struct Cut {
-    ConvShape::Dims in, first, count;
-    bool dealt;
+    ConvParams::Dims in, first, count;
+    bool interleaved;
   };
   for (const Cut& cut :
        {Cut{{9, 7, 0}, {2, 0, 0}, {5, 7, 0}, true}, Cut{{9, 1, 0}, {8, 0, 0}, {1, 1, 0}, true},
         Cut{{1, 40, 0}, {0, 3, 0}, {1, 30, 0}, true}, Cut{{9, 7, 0}, {0, 2, 0}, {9, 5, 0}, false},
         Cut{{9, 7, 0}, {1, 2, 0}, {2, 5, 0}, false}}) {
     for (const int64_t shuffle : {1, 6}) {
-      ConvShape s = square(24, 1, 112, 1, 1, 0, 4);
+      ConvParams s = square(24, 1, 112, 1, 1, 0, 4);
       s.in = cut.in, s.out = cut.count;
       s.shuffle = shuffle;
       for (size_t i = 0; i < 2; ++i) {
         s.pad_begin[i] = -cut.first[i];
         s.pad_end[i] = cut.first[i] + cut.count[i] - cut.in[i];
       }
-      s.channels_last = s.deals_out = true;
-      EXPECT_EQ(choose_conv(s).path == ConvPath::dealt_last, cut.dealt);
-      if (!cut.dealt) continue;
+      s.nhwc = s.shuffles_output = true;
+      EXPECT_EQ(choose_conv(s).path == ConvPath::interleaved_nhwc, cut.interleaved);
+      if (!cut.interleaved) continue;
       Epilogue e;
       e.bias_axis = BiasAxis::row;
       e.activation = Activation::relu;
@@ -101,8 +101,8 @@ void check_join(const std::vector<int64_t>& parts, int64_t pixels, int64_t group
   }
   const int64_t each = channels / groups;
   for (ThreadPool* pool : {&one, &two}) {
-    Guarded y(pixels * channels), scratch(dealt_join_floats(channels, pool->threads()));
-    join_dealt(joined, pixels, groups, relu, y.data(), scratch.data(), *pool);
+    Guarded y(pixels * channels), scratch(interleaved_concat_floats(channels, pool->threads()));
+    interleaved_concat(joined, pixels, groups, relu, y.data(), scratch.data(), *pool);
     EXPECT_TRUE(y.intact() && scratch.intact());
     for (int64_t i = 0; i < pixels * channels; ++i) {
       int64_t c = i % channels % groups * each + i % channels / groups;
@@ -131,7 +131,7 @@ TEST_P(GroupedConvTest, SmallGroups) {
   for (const int64_t each : sizes<int64_t>({2, 4, 8, 16})) {
     for (const int64_t size : sizes<int64_t>({1, 6, 29, 13})) {
       for (const int64_t stride : {1, 2, 3}) {
-        ConvShape s = square(48, size, 48, 3, stride, 1, 48 / each);
+        ConvParams s = square(48, size, 48, 3, stride, 1, 48 / each);
         s.batch = 2;
         Epilogue e;
         e.bias_axis = BiasAxis::row;
@@ -143,7 +143,7 @@ TEST_P(GroupedConvTest, SmallGroups) {
         check(s);
       }
     }
-    ConvShape cube = square(32, 6, 32, 3, 1, 1, 32 / each);
+    ConvParams cube = square(32, 6, 32, 3, 1, 1, 32 / each);
     cube.rank = 3;
     cube.in[2] = 5, cube.kernel[2] = 2, cube.pad_begin[2] = 1;
     check(cube);

@@ -17,16 +17,16 @@
 
 namespace sardonyx::kernels::test {
 
-inline int64_t product(const ConvShape::Dims& dims, int rank) {
+inline int64_t product(const ConvParams::Dims& dims, int rank) {
   int64_t count = 1;
   for (int i = 0; i < rank; ++i) count *= dims[static_cast<size_t>(i)];
   return count;
 }
 
 // A square two-dimensional convolution.
-inline ConvShape square(int64_t channels, int64_t size, int64_t out_channels, int64_t kernel,
-                        int64_t stride = 1, int64_t pad = 0, int64_t group = 1) {
-  ConvShape s;
+inline ConvParams square(int64_t channels, int64_t size, int64_t out_channels, int64_t kernel,
+                         int64_t stride = 1, int64_t pad = 0, int64_t group = 1) {
+  ConvParams s;
   s.in_channels = channels;
   s.out_channels = out_channels;
   s.group = group;
@@ -37,17 +37,17 @@ inline ConvShape square(int64_t channels, int64_t size, int64_t out_channels, in
   return s;
 }
 
-inline void set_out(ConvShape& s) {
+inline void set_out(ConvParams& s) {
   for (size_t i = 0; i < static_cast<size_t>(s.rank); ++i) {
     s.out[i] = conv_out_size(s.in[i], s.kernel[i], s.stride[i], s.dilation[i], s.pad_begin[i],
                              s.pad_end[i]);
   }
 }
 
-inline std::string describe(const ConvShape& s) {
-  std::string text = std::string(s.channels_last ? "channels last, " : "") +
-                     std::to_string(s.batch) + "x" + std::to_string(s.in_channels) + "->" +
-                     std::to_string(s.out_channels) + " group " + std::to_string(s.group);
+inline std::string describe(const ConvParams& s) {
+  std::string text = std::string(s.nhwc ? "channels last, " : "") + std::to_string(s.batch) + "x" +
+                     std::to_string(s.in_channels) + "->" + std::to_string(s.out_channels) +
+                     " group " + std::to_string(s.group);
   for (size_t i = 0; i < static_cast<size_t>(s.rank); ++i) {
     text += "; in " + std::to_string(s.in[i]) + " kernel " + std::to_string(s.kernel[i]) +
             " stride " + std::to_string(s.stride[i]) + " dilation " +
@@ -61,14 +61,14 @@ class ConvTest : public ::testing::TestWithParam<int64_t> {
  protected:
   ConvTest() : target_(GetParam()) {}
 
-  void check(ConvShape s, const Epilogue& epilogue = {}) {
+  void check(ConvParams s, const Epilogue& epilogue = {}) {
     set_out(s);
     check_layout(s, epilogue);
-    s.channels_last = true;
+    s.nhwc = true;
     check_layout(s, epilogue);
   }
 
-  void check_layout(const ConvShape& s, Epilogue epilogue) {
+  void check_layout(const ConvParams& s, Epilogue epilogue) {
     SCOPED_TRACE(describe(s));
     const int64_t terms = s.in_channels / s.group * product(s.kernel, s.rank);
     const int64_t in_pixels = product(s.in, s.rank), out_pixels = product(s.out, s.rank);
@@ -86,14 +86,14 @@ class ConvTest : public ::testing::TestWithParam<int64_t> {
     const bool residual = epilogue.residual != nullptr;
     if (residual) epilogue.residual = before.data();
     conv_reference(s, x.data(), w.data(), expected.data(), epilogue);
-    if (s.channels_last) {
-      if (!s.planes) turn(x, s.batch, s.in_channels, in_pixels);
+    if (s.nhwc) {
+      if (!s.nchw_input) turn(x, s.batch, s.in_channels, in_pixels);
       turn(before, s.batch, s.out_channels, out_pixels);
       turn(expected, s.batch, s.out_channels, out_pixels);
     }
 
     // As sessions pack them, that know no sizes of images yet.
-    ConvShape format = s;
+    ConvParams format = s;
     format.batch = 1;
     format.in = format.out = format.pad_begin = format.pad_end = {};
     EXPECT_EQ(conv_packed_size(format), conv_packed_size(s));
@@ -118,7 +118,7 @@ class ConvTest : public ::testing::TestWithParam<int64_t> {
     // The last: long sums grow while they are rounded.
     double tolerance =
         3e-6 + 2e-6 * std::sqrt(static_cast<double>(terms)) + 1e-8 * static_cast<double>(terms);
-    if (path == ConvPath::winograd || path == ConvPath::winograd_last) tolerance *= 10;
+    if (path == ConvPath::winograd || path == ConvPath::winograd_nhwc) tolerance *= 10;
     if (s.coarse) tolerance += 0x1p-15 * std::sqrt(static_cast<double>(terms));
     for (int64_t i = 0; i < out; ++i) {
       ASSERT_NEAR(one[i], expected[i], tolerance) << "at " << i;

@@ -30,12 +30,12 @@ TEST_P(ConvTest, PicturesThatComeAsPlanes) {
                                                 {3, 2, 0},
                                                 {2, 1, 0},
                                                 {5, 3, 1}}) {
-        ConvShape s = square(channels, size, 24, kernel, stride, pad);
+        ConvParams s = square(channels, size, 24, kernel, stride, pad);
         s.batch = 2;
-        s.channels_last = true;
+        s.nhwc = true;
         set_out(s);
-        if (!reads_planes(s)) continue;
-        s.planes = true;
+        if (!takes_nchw_input(s)) continue;
+        s.nchw_input = true;
         check_layout(s, {});
         ++read;
       }
@@ -45,7 +45,7 @@ TEST_P(ConvTest, PicturesThatComeAsPlanes) {
 }
 
 TEST_P(ConvTest, ProductsAsPreciseAsHalves) {
-  for (ConvShape shape :
+  for (ConvParams shape :
        {square(96, 14, 96, 1), square(48, 14, 64, 3, 2, 1), square(33, 7, 40, 5)}) {
     shape.coarse = true;
     check(shape);
@@ -55,9 +55,9 @@ TEST_P(ConvTest, ProductsAsPreciseAsHalves) {
 TEST_P(ConvTest, FactorsOfInputChannels) {
   for (const int64_t out : {3, 24, 70, 200}) {
     for (const int64_t size : {1, 7, 12}) {
-      ConvShape s = square(37, size, out, 1);
+      ConvParams s = square(37, size, out, 1);
       s.batch = 2;
-      s.channels_last = s.input_factors = true;
+      s.nhwc = s.input_factors = true;
       set_out(s);
       SCOPED_TRACE(describe(s));
       ASSERT_TRUE(takes_input_factors(s));
@@ -108,7 +108,7 @@ TEST_P(ConvTest, FewOutputChannelsOfManyTerms) {
   for (const int64_t outputs : sizes<int64_t>({1, 2, 5, 4, 6, 7, 3, 8, 9})) {
     for (const int64_t channels : sizes<int64_t>({5, 16, 33})) {
       for (const int64_t stride : {1, 2}) {
-        ConvShape s = square(channels, 13, outputs, 7, stride, 3);
+        ConvParams s = square(channels, 13, outputs, 7, stride, 3);
         s.batch = 2;
         Epilogue e;
         e.bias_axis = BiasAxis::row;
@@ -126,10 +126,10 @@ TEST_P(ConvTest, FewOutputChannelsOfManyTerms) {
         }
       }
     }
-    ConvShape line = square(24, 40, outputs, 7, 1, 3);
+    ConvParams line = square(24, 40, outputs, 7, 1, 3);
     line.rank = 1;
     check(line);
-    ConvShape cube = square(40, 6, outputs, 3, 1, 1);
+    ConvParams cube = square(40, 6, outputs, 3, 1, 1);
     cube.rank = 3;
     cube.in[2] = 5, cube.kernel[2] = 2, cube.pad_begin[2] = 1;
     check(cube);
@@ -142,7 +142,7 @@ TEST_P(ConvTest, KernelsThatReachBeyondTheImage) {
   for (const int64_t size : sizes<int64_t>({1, 4, 14})) {
     for (const int64_t dilation : sizes<int64_t>({2, 5, 12, 24})) {
       for (const int64_t stride : {1, 2}) {
-        ConvShape s = square(70, size, 40, 3, stride, dilation);
+        ConvParams s = square(70, size, 40, 3, stride, dilation);
         s.dilation = {dilation, dilation, 1};
         s.batch = size < 5 ? 9 : 2;
         check(s);
@@ -153,11 +153,11 @@ TEST_P(ConvTest, KernelsThatReachBeyondTheImage) {
       }
     }
   }
-  ConvShape wide = square(1500, 3, 20, 3, 1, 2);  // sums in several parts
+  ConvParams wide = square(1500, 3, 20, 3, 1, 2);  // sums in several parts
   wide.dilation = {2, 4, 1};
   wide.pad_begin = wide.pad_end = {2, 4, 0};
   check(wide);
-  ConvShape cube;
+  ConvParams cube;
   cube.rank = 3;
   cube.batch = 2;
   cube.in_channels = 66;
@@ -170,7 +170,7 @@ TEST_P(ConvTest, KernelsThatReachBeyondTheImage) {
 }
 
 TEST_P(ConvTest, OneAndThreeDimensions) {
-  ConvShape line;
+  ConvParams line;
   line.rank = 1;
   line.in_channels = 5;
   line.out_channels = 20;
@@ -182,13 +182,13 @@ TEST_P(ConvTest, OneAndThreeDimensions) {
       line.pad_begin = {2, 0, 0};
       line.pad_end = {kernel, 0, 0};
       check(line);
-      ConvShape depthwise = line;
+      ConvParams depthwise = line;
       depthwise.group = 5;
       depthwise.out_channels = 10;
       check(depthwise);
     }
   }
-  ConvShape cube;
+  ConvParams cube;
   cube.rank = 3;
   cube.in_channels = 4;
   cube.out_channels = 18;
@@ -211,7 +211,7 @@ TEST_P(ConvTest, RandomShapes) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
   for (int i = 0; i < 400; ++i) {
-    ConvShape s;
+    ConvParams s;
     s.rank = static_cast<int>(between(1, 3));
     s.batch = between(1, 2);
     s.group = between(0, 2) == 0 ? between(1, 6) : 1;
@@ -236,11 +236,11 @@ TEST_P(ConvTest, EveryPathWasTaken) {
   check(square(6, 9, 12, 3, 1, 1));
   check(square(6, 9, 32, 1));
   check(square(6, 5, 32, 3));
-  ConvShape tiled = square(6, 9, 32, 3);
+  ConvParams tiled = square(6, 9, 32, 3);
   tiled.winograd = 4;
   check(tiled);
   check(square(32, 9, 32, 3, 1, 1, 8));
-  ConvShape thin = square(6, 9, 32, 3);
+  ConvParams thin = square(6, 9, 32, 3);
   thin.in[1] = 3;
   check(thin);
   check(square(24, 9, 2, 3, 1, 1));
@@ -258,7 +258,7 @@ TEST_P(ConvTest, ImagesNarrowerThanAVector) {
     check(square(9, size, 3, 3, 1, 1));
     check(square(9, size, 32, 5, 1, 4));
   }
-  ConvShape thin = square(3, 40, 32, 3, 1, 1);
+  ConvParams thin = square(3, 40, 32, 3, 1, 1);
   thin.in[1] = 1;  // more rows in a strip than are tracked as runs
   thin.kernel[1] = 3;
   check(thin);
@@ -281,7 +281,7 @@ TEST_P(ConvTest, StridesLongerThanTheImage) {
 TEST_P(ConvTest, EmptySizes) {
   check(square(3, 2, 8, 5));         // no output pixel
   check(square(0, 5, 20, 3, 1, 1));  // no input channel
-  ConvShape none = square(4, 5, 20, 3);
+  ConvParams none = square(4, 5, 20, 3);
   none.batch = 0;
   check(none);
   none.batch = 1;
@@ -290,7 +290,7 @@ TEST_P(ConvTest, EmptySizes) {
 }
 
 TEST(ConvChoice, NamesWhatItRefused) {
-  ConvShape s = square(8, 3, 64, 3, 1, 1);
+  ConvParams s = square(8, 3, 64, 3, 1, 1);
   set_out(s);
   const ConvChoice choice = choose_conv(s);
   EXPECT_EQ(name_of(choice.path), "channel_vectors");

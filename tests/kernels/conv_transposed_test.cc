@@ -13,7 +13,7 @@ namespace sardonyx::kernels::test {
 namespace {
 
 struct Grid {  // three axes, the missing ones in front
-  explicit Grid(const ConvShape& s) {
+  explicit Grid(const ConvParams& s) {
     for (size_t i = 0; i < static_cast<size_t>(s.rank); ++i) {
       const size_t to = 3 - static_cast<size_t>(s.rank) + i;
       in[to] = s.in[i], out[to] = s.out[i], kernel[to] = s.kernel[i];
@@ -30,13 +30,12 @@ struct Grid {  // three axes, the missing ones in front
 int64_t count_of(const int64_t (&size)[3]) { return size[0] * size[1] * size[2]; }
 
 // Element [n][c][pixel] of images of that layout.
-int64_t element(const ConvShape& s, int64_t channels, int64_t pixels, int64_t n, int64_t c,
+int64_t element(const ConvParams& s, int64_t channels, int64_t pixels, int64_t n, int64_t c,
                 int64_t pixel) {
-  return s.channels_last ? (n * pixels + pixel) * channels + c
-                         : (n * channels + c) * pixels + pixel;
+  return s.nhwc ? (n * pixels + pixel) * channels + c : (n * channels + c) * pixels + pixel;
 }
 
-std::vector<double> by_definition(const ConvShape& s, const float* x, const float* w,
+std::vector<double> by_definition(const ConvParams& s, const float* x, const float* w,
                                   const float* factors, const float* bias) {
   const Grid g(s);
   const int64_t ins = count_of(g.in), outs = count_of(g.out), taps = count_of(g.kernel);
@@ -72,17 +71,17 @@ std::vector<double> by_definition(const ConvShape& s, const float* x, const floa
   return y;
 }
 
-void check(ConvShape s) {
+void check(ConvParams s) {
   const Grid g(s);
   const int64_t ins = count_of(g.in), outs = count_of(g.out), taps = count_of(g.kernel);
-  SCOPED_TRACE(testing::Message() << "rank " << s.rank << (s.channels_last ? " last " : " first ")
-                                  << s.batch << " x " << s.in_channels << " -> " << s.out_channels
-                                  << " in " << g.in[0] << " " << g.in[1] << " " << g.in[2]
-                                  << " kernel " << g.kernel[0] << " " << g.kernel[1] << " "
-                                  << g.kernel[2] << " stride " << g.stride[0] << " " << g.stride[1]
-                                  << " " << g.stride[2] << " pad " << g.pad[0] << " " << g.pad[1]
-                                  << " " << g.pad[2] << " out " << g.out[0] << " " << g.out[1]
-                                  << " " << g.out[2]);
+  SCOPED_TRACE(testing::Message() << "rank " << s.rank << (s.nhwc ? " last " : " first ") << s.batch
+                                  << " x " << s.in_channels << " -> " << s.out_channels << " in "
+                                  << g.in[0] << " " << g.in[1] << " " << g.in[2] << " kernel "
+                                  << g.kernel[0] << " " << g.kernel[1] << " " << g.kernel[2]
+                                  << " stride " << g.stride[0] << " " << g.stride[1] << " "
+                                  << g.stride[2] << " pad " << g.pad[0] << " " << g.pad[1] << " "
+                                  << g.pad[2] << " out " << g.out[0] << " " << g.out[1] << " "
+                                  << g.out[2]);
   Guarded x(s.batch * s.in_channels * ins, 1), w(s.in_channels * s.out_channels * taps, 1);
   fill_random(x.data(), x.size(), 1);
   fill_random(w.data(), w.size(), 2);
@@ -92,7 +91,7 @@ void check(ConvShape s) {
   epilogue.activation = Activation::relu;
   epilogue.bias = bias.data();
   // As sessions pack them, that know no sizes of images yet.
-  ConvShape format = s;
+  ConvParams format = s;
   format.batch = 1;
   format.in = format.out = format.pad_begin = {};
   Guarded packed(transposed_packed_size(format) / 4);
@@ -119,7 +118,7 @@ TEST(TransposedConv, RandomShapes) {
       return std::uniform_int_distribution<int64_t>(low, high)(engine);
     };
     for (int i = 0; i < times(300); ++i) {
-      ConvShape s;
+      ConvParams s;
       s.rank = static_cast<int>(draw(1, 3));
       s.batch = draw(1, 2), s.in_channels = draw(1, 9), s.out_channels = draw(1, 20);
       for (size_t k = 0; k < static_cast<size_t>(s.rank); ++k) {
@@ -129,7 +128,7 @@ TEST(TransposedConv, RandomShapes) {
         s.out[k] = std::max<int64_t>(1, full + draw(-3, 3));
       }
       for (const bool last : {false, true}) {
-        s.channels_last = last;
+        s.nhwc = last;
         check(s);
         if (testing::Test::HasFailure()) return;
       }
@@ -140,17 +139,17 @@ TEST(TransposedConv, RandomShapes) {
 // More than is made at a time; few channels; phases beside each other of which some have a tap
 // less.
 TEST(TransposedConv, Bands) {
-  ConvShape s;
+  ConvParams s;
   s.in_channels = 3, s.out_channels = 40;
   s.in = {70, 41, 0}, s.kernel = {3, 4, 0}, s.stride = {2, 2, 1}, s.pad_begin = {1, 1, 0};
   s.out = {140, 82, 0};
   for (const bool last : {false, true}) {
-    s.channels_last = last;
+    s.nhwc = last;
     check(s);
   }
-  ConvShape line;
+  ConvParams line;
   line.rank = 1;
-  line.in_channels = 2, line.out_channels = 33, line.channels_last = true;
+  line.in_channels = 2, line.out_channels = 33, line.nhwc = true;
   line.in = {1500, 0, 0}, line.kernel = {16, 0, 0}, line.stride = {8, 1, 1},
   line.pad_begin = {4, 0, 0};
   line.out = {12000, 0, 0};
@@ -158,17 +157,17 @@ TEST(TransposedConv, Bands) {
 }
 
 TEST(TransposedConv, NothingToRead) {
-  ConvShape s;
+  ConvParams s;
   s.in_channels = 4, s.out_channels = 8;
   s.in = {0, 3, 0}, s.kernel = {3, 3, 0}, s.stride = {2, 2, 1}, s.out = {2, 7, 0};
   for (const bool last : {false, true}) {
-    s.channels_last = last;
+    s.nhwc = last;
     check(s);
   }
 }
 
 // Each channel is a transposed convolution of its own.
-void check_depthwise(const ConvShape& s) {
+void check_depthwise(const ConvParams& s) {
   const Grid g(s);
   const int64_t ins = count_of(g.in), outs = count_of(g.out), taps = count_of(g.kernel);
   const int64_t channels = s.in_channels;
@@ -221,10 +220,10 @@ TEST(TransposedConv, Depthwise) {
       return std::uniform_int_distribution<int64_t>(low, high)(engine);
     };
     for (int i = 0; i < times(300); ++i) {
-      ConvShape s;
+      ConvParams s;
       s.rank = static_cast<int>(draw(1, 3));
       s.batch = draw(1, 2);
-      s.channels_last = true;
+      s.nhwc = true;
       s.in_channels = s.out_channels = s.group = draw(0, 9) == 0 ? draw(60, 140) : draw(1, 40);
       for (size_t k = 0; k < static_cast<size_t>(s.rank); ++k) {
         s.in[k] = draw(0, 6), s.stride[k] = draw(1, 4), s.kernel[k] = draw(1, 7);

@@ -10,7 +10,7 @@ TEST_P(WinogradConvTest, AnySize) {
   static const float some = 0;
   for (const int64_t size : sizes<int64_t>({1, 3, 33, 5, 56, 20, 14, 4, 7})) {
     for (const int64_t way : {0, 1, 2, 3, 4, 5}) {
-      ConvShape s = square(21, size, 40, 3, 1, way / 2);
+      ConvParams s = square(21, size, 40, 3, 1, way / 2);
       s.winograd = way % 2 == 0 ? 2 : 4;
       Epilogue e;
       e.bias_axis = BiasAxis::row;
@@ -20,7 +20,7 @@ TEST_P(WinogradConvTest, AnySize) {
     }
   }
   for (const int tile : {2, 4}) {
-    ConvShape wide = square(sanitized ? 6 : 70, 30, sanitized ? 34 : 100, 3, 1, 1);
+    ConvParams wide = square(sanitized ? 6 : 70, 30, sanitized ? 34 : 100, 3, 1, 1);
     wide.winograd = tile;
     wide.in = {12, 61, 0};
     wide.batch = 2;
@@ -37,7 +37,7 @@ TEST_P(WinogradConvTest, DilatedKernels) {
   static const float some = 0;
   for (const int64_t size : sizes<int64_t>({1, 3, 5, 12, 19})) {
     for (const int64_t dilation : sizes<int64_t>({2, 3, 6, 18})) {
-      ConvShape s = square(21, size, 40, 3, 1, dilation);
+      ConvParams s = square(21, size, 40, 3, 1, dilation);
       s.in[1] = size + 2;
       s.dilation = {dilation, dilation / 2, 1};
       s.batch = 2;
@@ -48,10 +48,10 @@ TEST_P(WinogradConvTest, DilatedKernels) {
       for (const int side : {2, 4}) {
         s.winograd = side;
         check(s, e);
-        ConvShape cropped = s;
+        ConvParams cropped = s;
         cropped.pad_begin = {-1, dilation, 0}, cropped.pad_end = {3, -1, 0};
         check(cropped);
-        ConvShape groups = square(24, size, 48, 3, 1, 1, 2);
+        ConvParams groups = square(24, size, 48, 3, 1, 1, 2);
         groups.dilation = {dilation, dilation, 1};
         groups.pad_begin = groups.pad_end = {dilation, 0, 0};
         groups.winograd = side;
@@ -64,7 +64,7 @@ TEST_P(WinogradConvTest, DilatedKernels) {
 // The promise of conv.h.
 TEST_P(WinogradConvTest, StaysNearTheTruth) {
   for (const auto& [channels, tile] : {std::pair<int64_t, int>{64, 4}, {512, 4}, {512, 2}}) {
-    ConvShape s = square(channels, 14, 32, 3, 1, 1);
+    ConvParams s = square(channels, 14, 32, 3, 1, 1);
     s.winograd = tile;
     set_out(s);
     Guarded x(channels * 196), w(32 * channels * 9), expected(32 * 196), y(32 * 196);
@@ -87,8 +87,8 @@ TEST_P(WinogradConvTest, StaysNearTheTruth) {
 // memory.
 TEST_P(WinogradConvTest, LargerTilesAreWorthTheirMemory) {
   const auto tile = [](int64_t channels, int64_t size) {
-    ConvShape s = square(channels, size, channels, 3, 1, 1);
-    s.channels_last = true;
+    ConvParams s = square(channels, size, channels, 3, 1, 1);
+    s.nhwc = true;
     set_out(s);
     return winograd_tile(s);
   };

@@ -320,8 +320,8 @@ TEST(Convert, FloatToIntegerTruncatesAndNeverTraps) {
   EXPECT_EQ(converted<uint8_t>(ElementType::uint8, x),
             (std::vector<uint8_t>{1, 255, 0, 0, 255, 0, 255, 0, 44, 253}));
   EXPECT_EQ(converted<uint64_t>(ElementType::uint64, x)[6], UINT64_MAX);
-  const std::vector<float> truths{0, -0.0f, NAN, 0.1f};
-  const auto y = converted<uint8_t>(ElementType::boolean, truths);
+  const std::vector<float> fold_predicates{0, -0.0f, NAN, 0.1f};
+  const auto y = converted<uint8_t>(ElementType::boolean, fold_predicates);
   EXPECT_EQ(y, (std::vector<uint8_t>{0, 0, 1, 1}));
 }
 
@@ -330,9 +330,10 @@ TEST(Convert, IntegersWrapAndBooleansAreBytes) {
   std::vector<int8_t> y(3);
   cast(ElementType::int16, ElementType::int8, x.data(), y.data(), 3, {}, one_thread());
   EXPECT_EQ(y, (std::vector<int8_t>{-56, -1, 44}));
-  const std::vector<uint8_t> truths{0, 1, 7};
+  const std::vector<uint8_t> fold_predicates{0, 1, 7};
   std::vector<int32_t> z(3);
-  cast(ElementType::boolean, ElementType::int32, truths.data(), z.data(), 3, {}, one_thread());
+  cast(ElementType::boolean, ElementType::int32, fold_predicates.data(), z.data(), 3, {},
+       one_thread());
   EXPECT_EQ(z, (std::vector<int32_t>{0, 1, 1}));
 }
 

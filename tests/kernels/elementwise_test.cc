@@ -285,13 +285,13 @@ TEST(Unary, Halves) {
     for (const ElementType type : {ElementType::float16, ElementType::bfloat16}) {
       std::vector<uint16_t> narrow(x.size()), narrow_y(x.size());
       std::vector<float> read(x.size()), y(x.size()), expected(x.size());
-      to_halves(type, x.data(), narrow.data(), 1500);
+      to_float16(type, x.data(), narrow.data(), 1500);
       unary(c.op, type, narrow.data(), narrow_y.data(), 1500, {c.alpha, c.beta}, two_threads());
       to_floats(type, narrow.data(), read.data(), 1500);
       unary(c.op, ElementType::float32, read.data(), expected.data(), 1500, {c.alpha, c.beta},
             one_thread());
       std::vector<uint16_t> rounded(x.size());
-      to_halves(type, expected.data(), rounded.data(), 1500);
+      to_float16(type, expected.data(), rounded.data(), 1500);
       test::expect_same_bits(narrow_y, rounded);
     }
   }
@@ -328,8 +328,8 @@ TEST(Unary, IntegersAndTheRest) {
   EXPECT_EQ(flags, (std::vector<uint8_t>{1, 0, 0, 0}));
   unary(UnaryOp::is_inf, ElementType::float32, f.data(), flags.data(), 4, {0, 1}, one_thread());
   EXPECT_EQ(flags, (std::vector<uint8_t>{0, 1, 0, 0}));
-  const std::vector<uint8_t> truths{0, 1, 5};
-  unary(UnaryOp::logical_not, ElementType::boolean, truths.data(), flags.data(), 3, {},
+  const std::vector<uint8_t> fold_predicates{0, 1, 5};
+  unary(UnaryOp::logical_not, ElementType::boolean, fold_predicates.data(), flags.data(), 3, {},
         one_thread());
   EXPECT_EQ(flags[0] * 4 + flags[1] * 2 + flags[2], 4);
   EXPECT_FALSE(supports(UnaryOp::exp, ElementType::int32));
@@ -395,8 +395,8 @@ TEST(Binary, FloatOperators) {
           if (c.op == BinaryOp::mod || c.op == BinaryOp::fmod)
             continue;  // jumps where inputs round
           std::vector<uint16_t> ha(a.size()), hb(b.size()), hy(y.size());
-          to_halves(type, a.data(), ha.data(), 3 * 41);
-          to_halves(type, b.data(), hb.data(), 3 * 41);
+          to_float16(type, a.data(), ha.data(), 3 * 41);
+          to_float16(type, b.data(), hb.data(), 3 * 41);
           binary(c.op, type, plan, ha.data(), hb.data(), hy.data(), two_threads());
           std::vector<float> read(y.size());
           to_floats(type, hy.data(), read.data(), 3 * 41);
@@ -667,10 +667,10 @@ TEST(Where, EveryCell) {
   const Shape out{2, 3, 2}, c{3, 1}, a{2, 1, 1}, b{};
   const auto plan = plan_broadcast(out, {c, a, b});
   const uint8_t condition[3] = {1, 0, 3};
-  const auto* truths = reinterpret_cast<const bool*>(condition);
+  const auto* fold_predicates = reinterpret_cast<const bool*>(condition);
   const std::vector<std::string> x{"x", "y"}, other{"-"};
   std::vector<std::string> y(12);
-  where(Cell::text, plan, truths, x.data(), other.data(), y.data(), one_thread());
+  where(Cell::text, plan, fold_predicates, x.data(), other.data(), y.data(), one_thread());
   for (int64_t i = 0; i < 12; ++i) {
     const bool chosen = condition[source_of(out, c, i)] != 0;
     EXPECT_EQ(y[static_cast<size_t>(i)],
@@ -678,7 +678,7 @@ TEST(Where, EveryCell) {
   }
   const std::vector<int64_t> p{5, 6}, q{7};
   std::vector<int64_t> z(12);
-  where(Cell::bytes8, plan, truths, p.data(), q.data(), z.data(), two_threads());
+  where(Cell::bytes8, plan, fold_predicates, p.data(), q.data(), z.data(), two_threads());
   EXPECT_EQ(z, (std::vector<int64_t>{5, 5, 7, 7, 5, 5, 6, 6, 7, 7, 6, 6}));
 }
 

@@ -227,9 +227,9 @@ TEST(Reduce, Integers) {
   reduce(ReduceOp::max, ElementType::uint8, plan_reduce(Shape{3}, Shape{0}), bytes.data(), &most,
          one_thread());
   EXPECT_EQ(most, 200);
-  const std::vector<uint8_t> truths{0, 5, 0};
-  reduce(ReduceOp::max, ElementType::boolean, plan_reduce(Shape{3}, Shape{0}), truths.data(), &most,
-         one_thread());
+  const std::vector<uint8_t> fold_predicates{0, 5, 0};
+  reduce(ReduceOp::max, ElementType::boolean, plan_reduce(Shape{3}, Shape{0}),
+         fold_predicates.data(), &most, one_thread());
   EXPECT_EQ(most, 1);
   EXPECT_FALSE(supports(ReduceOp::sum, ElementType::uint8));
   EXPECT_FALSE(supports(ReduceOp::sum, ElementType::string));

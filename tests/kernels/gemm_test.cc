@@ -17,24 +17,25 @@ namespace {
 
 struct Problem {
   int64_t M, N, K;
-  bool a_turned = false;
-  bool b_turned = false;
+  bool a_transposed = false;
+  bool b_transposed = false;
   int64_t spread = 1;  // floats between neighbours in A and B
   int64_t slack = 0;   // unused floats at the end of each row of A, B and C
 };
 
 // A matrix in memory that is NaN wherever the matrix is not.
 struct Operand {
-  Operand(int64_t rows, int64_t columns, bool turned, int64_t spread, int64_t slack, uint32_t seed)
+  Operand(int64_t rows, int64_t columns, bool transposed, int64_t spread, int64_t slack,
+          uint32_t seed)
       : rows(rows),
         columns(columns),
-        memory(std::max<int64_t>(
-                   1, (turned ? columns : rows) * ((turned ? rows : columns) * spread + slack)),
+        memory(std::max<int64_t>(1, (transposed ? columns : rows) *
+                                        ((transposed ? rows : columns) * spread + slack)),
                3) {
-    const int64_t line = (turned ? rows : columns) * spread + slack;
+    const int64_t line = (transposed ? rows : columns) * spread + slack;
     view.data = memory.data();
-    view.row_stride = turned ? spread : line;
-    view.column_stride = turned ? line : spread;
+    view.row_stride = transposed ? spread : line;
+    view.column_stride = transposed ? line : spread;
     std::vector<float> values(static_cast<size_t>(rows * columns));
     fill_random(values.data(), rows * columns, seed);
     for (int64_t i = 0; i < rows; ++i) {
@@ -68,13 +69,14 @@ class GemmTest : public ::testing::TestWithParam<int64_t> {
   // Runs the problem with 1 and 2 threads, packed (where A's rows are dense) and plain, and
   // compares all of C.
   void check(const Problem& p, const Epilogue& epilogue = {}) {
-    SCOPED_TRACE(::testing::Message() << p.M << "x" << p.N << "x" << p.K << " turned " << p.a_turned
-                                      << p.b_turned << " spread " << p.spread);
-    Operand a(p.M, p.K, p.a_turned, p.spread, p.slack, 1);
-    Operand b(p.K, p.N, p.b_turned, p.spread, p.slack, 2);
+    SCOPED_TRACE(::testing::Message()
+                 << p.M << "x" << p.N << "x" << p.K << " transposed " << p.a_transposed
+                 << p.b_transposed << " spread " << p.spread);
+    Operand a(p.M, p.K, p.a_transposed, p.spread, p.slack, 1);
+    Operand b(p.K, p.N, p.b_transposed, p.spread, p.slack, 2);
     const int64_t ldc = p.N + p.slack;
     for (const bool packed : {false, true}) {
-      if (packed && (p.a_turned || p.spread != 1)) continue;
+      if (packed && (p.a_transposed || p.spread != 1)) continue;
       SCOPED_TRACE(packed ? "packed" : "plain");
       Guarded one(std::max<int64_t>(1, p.M * ldc)), two(std::max<int64_t>(1, p.M * ldc));
       run(p, packed, a, b, one, ldc, epilogue, one_);
@@ -132,18 +134,18 @@ class GemmTest : public ::testing::TestWithParam<int64_t> {
     }
   }
 
-  void check_halves(ElementType type, int64_t M, int64_t N, int64_t K, bool turned) {
+  void check_float16(ElementType type, int64_t M, int64_t N, int64_t K, bool transposed) {
     Operand a(M, K, false, 1, 0, 1), b(K, N, false, 1, 0, 2);
     std::vector<uint16_t> halves(static_cast<size_t>(K * N));
     for (int64_t k = 0; k < K; ++k) {
       for (int64_t j = 0; j < N; ++j) {
-        uint16_t& half = halves[static_cast<size_t>(turned ? j * K + k : k * N + j)];
-        to_halves(type, &b.at(k, j), &half, 1);
+        uint16_t& half = halves[static_cast<size_t>(transposed ? j * K + k : k * N + j)];
+        to_float16(type, &b.at(k, j), &half, 1);
         to_floats(type, &half, &b.at(k, j), 1);
       }
     }
     Guarded panels((packed_b_size(K, N, type) + 3) / 4);
-    pack_b(halves.data(), turned ? 1 : N, turned ? K : 1, K, N, panels.data(), &two_, type);
+    pack_b(halves.data(), transposed ? 1 : N, transposed ? K : 1, K, N, panels.data(), &two_, type);
     EXPECT_TRUE(panels.intact());
     Guarded one(M * N), two(M * N);
     for (auto [c, pool] : {std::pair<Guarded*, ThreadPool*>{&one, &one_}, {&two, &two_}}) {
@@ -210,7 +212,7 @@ TEST_P(GemmTest, VeryFewColumns) {
 TEST_P(GemmTest, SingleTerms) {
   for (const int64_t M : {1, 2, 9, 130}) {
     for (const int64_t N : {3, 16, 31, 64, 200}) {
-      for (const bool a_turned : {false, true}) check({M, N, 1, a_turned, false, 1, 3});
+      for (const bool a_transposed : {false, true}) check({M, N, 1, a_transposed, false, 1, 3});
       check({M, N, 1, false, true});
       check({M, N, 1, false, false, 2});
     }
@@ -242,10 +244,10 @@ TEST_P(GemmTest, TurnedAndSpreadOperands) {
                                {29, 50, 64},
                                {100, 70, 31},
                                {64, 20, 9}}) {
-    for (const bool a_turned : {false, true}) {
-      for (const bool b_turned : {false, true}) {
+    for (const bool a_transposed : {false, true}) {
+      for (const bool b_transposed : {false, true}) {
         for (const int64_t spread : {1, 2}) {
-          check({M, N, K, a_turned, b_turned, spread, 5});
+          check({M, N, K, a_transposed, b_transposed, spread, 5});
         }
       }
     }
@@ -392,9 +394,9 @@ TEST_P(GemmTest, HalvesStayHalves) {
     for (const int64_t M : sizes<int64_t>({1, 2, 3, 4, 5, 20, 33, 70})) {
       for (const int64_t N : sizes<int64_t>({1, 16, 64, 33, 300})) {
         for (const int64_t K : sizes<int64_t>({1, 31, 1030, 100})) {
-          for (const bool turned : {false, true}) {
+          for (const bool transposed : {false, true}) {
             SCOPED_TRACE(::testing::Message() << name_of(type) << " " << M << "x" << N << "x" << K);
-            check_halves(type, M, N, K, turned);
+            check_float16(type, M, N, K, transposed);
           }
         }
       }
@@ -487,13 +489,13 @@ INSTANTIATE_TEST_SUITE_P(Targets, GemmTest, ::testing::ValuesIn(usable_targets()
 
 struct AnyProblem {
   int64_t M, N, K;
-  bool a_turned, b_turned;
+  bool a_transposed, b_transposed;
 };
 
 template <class T>
 void check_any(const AnyProblem& p) {
-  SCOPED_TRACE(::testing::Message()
-               << p.M << "x" << p.N << "x" << p.K << " turned " << p.a_turned << p.b_turned);
+  SCOPED_TRACE(::testing::Message() << p.M << "x" << p.N << "x" << p.K << " transposed "
+                                    << p.a_transposed << p.b_transposed);
   const int64_t batch = 3;
   std::mt19937 engine(7);
   std::vector<T> a(static_cast<size_t>(batch * p.M * p.K)), b(static_cast<size_t>(p.K * p.N));
@@ -505,8 +507,8 @@ void check_any(const AnyProblem& p) {
         v = static_cast<T>(uint64_t{engine()} << 32 | engine());  // sums wrap
     }
   }
-  const AnyMatrix left{a.data(), p.a_turned ? 1 : p.K, p.a_turned ? p.M : 1},
-      right{b.data(), p.b_turned ? 1 : p.N, p.b_turned ? p.K : 1};
+  const AnyMatrix left{a.data(), p.a_transposed ? 1 : p.K, p.a_transposed ? p.M : 1},
+      right{b.data(), p.b_transposed ? 1 : p.N, p.b_transposed ? p.K : 1};
   GemmBatch batches;
   batches.rank = 1, batches.size[0] = batch;
   batches.a_stride[0] = p.M * p.K, batches.c_stride[0] = p.M * p.N;
@@ -553,8 +555,8 @@ TEST(MatmulAny, DoublesAndIntegers) {
     for (const int64_t M : {1, 2, 3, 8, 21}) {
       for (const int64_t N : sizes<int64_t>({1, 2, 8, 15, 16, 17, 40})) {
         for (const int64_t K : {0, 1, 7, 128, 300}) {
-          for (int turned = 0; turned < 4; ++turned) {
-            const AnyProblem problem{M, N, K, (turned & 1) != 0, (turned & 2) != 0};
+          for (int transposed = 0; transposed < 4; ++transposed) {
+            const AnyProblem problem{M, N, K, (transposed & 1) != 0, (transposed & 2) != 0};
             check_any<double>(problem);
             check_any<int32_t>(problem);
             check_any<int64_t>(problem);

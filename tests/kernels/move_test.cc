@@ -471,12 +471,12 @@ TEST(Scatter, NdAndOtherTypes) {
   scatter_nd(ElementType::string, ScatterReduction::none, Shape{2, 2}, Shape{1, 1},
              Indices(rows.data(), 1), updates.data(), words.data(), one_thread());
   EXPECT_EQ(words, (std::vector<std::string>{"a", "b", "x", "y"}));
-  std::vector<uint8_t> truths{0, 1};
+  std::vector<uint8_t> fold_predicates{0, 1};
   const std::vector<uint8_t> more{1, 0};
   const std::vector<int32_t> both{0, 1};
   scatter_nd(ElementType::boolean, ScatterReduction::mul, Shape{2}, Shape{2, 1},
-             Indices(both.data(), 2), more.data(), truths.data(), one_thread());
-  EXPECT_EQ(truths, (std::vector<uint8_t>{0, 0}));
+             Indices(both.data(), 2), more.data(), fold_predicates.data(), one_thread());
+  EXPECT_EQ(fold_predicates, (std::vector<uint8_t>{0, 0}));
   std::vector<uint16_t> halves{0x3c00};  // 1 in float16
   scatter_nd(ElementType::float16, ScatterReduction::add, Shape{1}, Shape{1, 1},
              Indices(both.data(), 1), halves.data(), halves.data(), one_thread());

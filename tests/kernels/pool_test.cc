@@ -192,7 +192,7 @@ std::vector<float> turned(const std::vector<float>& x, int64_t channels, int64_t
   return y;
 }
 
-TEST(Pool, ChannelsLast) {
+TEST(Pool, Nhwc) {
   each_target([] {
     for (PoolShape s : shapes()) {
       for (const int64_t channels : test::sizes<int64_t>({24, 5, 33, 1})) {
@@ -208,11 +208,11 @@ TEST(Pool, ChannelsLast) {
           return turned(both_pools(n, run), volume(s.out), channels);
         };
         test::expect_near(by([&](float* to, ThreadPool& pool) {
-                            average_pool_last(last, channels, image.data(), to, false, pool);
+                            average_pool_nhwc(last, channels, image.data(), to, false, pool);
                           }),
                           average, 1e-6);
         test::expect_near(by([&](float* to, ThreadPool& pool) {
-                            average_pool_last(last, channels, image.data(), to, true, pool);
+                            average_pool_nhwc(last, channels, image.data(), to, true, pool);
                           }),
                           with_pad, 1e-6);
         // Where there is something that is no number, too.
@@ -223,7 +223,7 @@ TEST(Pool, ChannelsLast) {
           max_pool(ElementType::float32, s, x.data(), expected.data(), nullptr, false,
                    one_thread());
           const auto y = by([&](float* to, ThreadPool& pool) {
-            max_pool_last(ElementType::float32, last, channels, dirty.data(), to, pool);
+            max_pool_nhwc(ElementType::float32, last, channels, dirty.data(), to, pool);
           });
           for (size_t i = 0; i < n; ++i) {
             ASSERT_EQ(std::isnan(y[i]), std::isnan(expected[i]));

@@ -124,11 +124,11 @@ TEST(Softmax, ExtremesOfTheRange) {
       std::vector<float> wild(index(3 * n), -INFINITY), y(wild.size()), columns(wild.size());
       for (int64_t i = 0; i < n; ++i) wild[index(i)] = float(i);
       wild[index(2 * n + n / 2)] = NAN;
-      std::vector<float> turned(wild.size());
-      for (int64_t i = 0; i < 3 * n; ++i) turned[index(i % n * 3 + i / n)] = wild[index(i)];
+      std::vector<float> transposed(wild.size());
+      for (int64_t i = 0; i < 3 * n; ++i) transposed[index(i % n * 3 + i / n)] = wild[index(i)];
       for (auto* const f : {&softmax, &log_softmax}) {
         (*f)(f32, wild.data(), y.data(), 3, n, 1, one_thread());
-        (*f)(f32, turned.data(), columns.data(), 1, n, 3, one_thread());
+        (*f)(f32, transposed.data(), columns.data(), 1, n, 3, one_thread());
         for (int64_t i = 0; i < 3 * n; ++i) {
           EXPECT_EQ(std::isnan(y[index(i)]), i >= n) << i << " of " << n;
           EXPECT_EQ(std::isnan(columns[index(i % n * 3 + i / n)]), i >= n) << i << " of " << n;

@@ -22,10 +22,10 @@ struct Case {
 };
 
 struct Wanted {
-  int most_leaves = 8;
+  int max_leaves = 8;
   int64_t targets = 1;
   bool several_weights = false;
-  int most_columns = 12, most_trees = 6;
+  int max_columns = 12, max_trees = 6;
 };
 
 // Trees of every test; some leaves and nodes belong to two parents, some trees are another one
@@ -35,10 +35,10 @@ class RandomForest {
   RandomForest(uint32_t seed, const Wanted& wanted)
       : random_(seed), several_weights_(wanted.several_weights) {
     made_.targets = wanted.targets;
-    made_.columns = 1 + below(wanted.most_columns);
+    made_.columns = 1 + below(wanted.max_columns);
     made_.parts.leaf_begins.push_back(0);
     made_.parts.sets = {{}, {1}, {-1, 0, 0.5, 3}};
-    const int trees = 1 + below(wanted.most_trees);
+    const int trees = 1 + below(wanted.max_trees);
     for (int tree = 0; tree < trees; ++tree) {
       if (tree > 0 && below(20) == 0) {
         const auto other = static_cast<size_t>(below(tree));
@@ -47,7 +47,7 @@ class RandomForest {
         continue;
       }
       target_ = below(static_cast<int>(wanted.targets));
-      const auto [index, is_leaf] = child(1 + below(wanted.most_leaves));
+      const auto [index, is_leaf] = child(1 + below(wanted.max_leaves));
       made_.parts.roots.push_back(index);
       made_.parts.root_is_leaf.push_back(is_leaf);
     }
@@ -180,7 +180,7 @@ TEST(Forest, GivesTheLeavesThatWalksReach) {
     for (uint32_t seed = 0; seed < 240; ++seed) {
       const int leaves[] = {1, 8, 31, 32, 33, 64, 255, 400};
       const int64_t sizes[] = {0, 1, 7, 8, 15, 16, 17, 33, 128, 129, 300};
-      const Wanted wanted{.most_leaves = leaves[seed % 8],
+      const Wanted wanted{.max_leaves = leaves[seed % 8],
                           .targets = seed % 3 == 0 ? 1 : 3,
                           .several_weights = seed % 2 == 0};
       const Case c = RandomForest(seed, wanted).take();
@@ -197,11 +197,11 @@ TEST(Forest, FewRowsReachTheLeavesThatWalksReach) {
     for (uint32_t seed = 0; seed < 120; ++seed) {
       const int leaves[] = {2, 4, 8, 16, 31, 32, 33, 64, 120, 300};
       const int columns[] = {1, 8, 9, 16, 17, 33, 70, 130, 200};
-      const Wanted wanted{.most_leaves = leaves[seed % 10],
+      const Wanted wanted{.max_leaves = leaves[seed % 10],
                           .targets = seed % 4 == 0 ? 3 : 1,
                           .several_weights = seed % 5 == 0,
-                          .most_columns = columns[seed % 9],
-                          .most_trees = 100};
+                          .max_columns = columns[seed % 9],
+                          .max_trees = 100};
       const Case c = RandomForest(seed, wanted).take();
       const Forest<float> forest(c.parts, c.targets);
       for (int64_t rows = 1; rows <= 40; rows += rows < 9 ? 1 : 5)
@@ -214,7 +214,7 @@ TEST(Forest, FewRowsReachTheLeavesThatWalksReach) {
 TEST(Forest, ThreadsShareARow) {
   each_target([] {
     for (const int leaves : {16, 31, 400}) {
-      const Wanted wanted{.most_leaves = leaves, .most_columns = 40, .most_trees = 3000};
+      const Wanted wanted{.max_leaves = leaves, .max_columns = 40, .max_trees = 3000};
       const Case c = RandomForest(5, wanted).take();
       ASSERT_GT(c.parts.roots.size(), 1000U);
       const Forest<float> forest(c.parts, c.targets);

@@ -149,7 +149,7 @@ TEST(RunEnvironment, CountsWhatIsInUse) {
     EXPECT_THROW(environment.require(1), Error);
   }
   environment.require(40);
-  environment.give_back(60);
+  environment.release(60);
   EXPECT_EQ(environment.charged(), 0);
   EXPECT_THROW(charged_tensor(environment, ElementType::float32, {int64_t{1} << 40, 1 << 30}),
                Error);

@@ -21,12 +21,12 @@ namespace sardonyx::ops_test {
 class Inferred {
  public:
   explicit Inferred(std::string_view text) : graph_(wire::parse_graph(text)) {
-    infer::Findings findings{&symbols_, &constraints_, {}};
+    infer::InferenceContext findings{&symbols_, &constraints_, {}};
     infer::enter(graph_, scope_, findings);
     infer::infer_graph(graph_, scope_, findings);
   }
 
-  const ops::Known& operator[](std::string_view name) const { return *scope_.find(name); }
+  const ops::ValueFacts& operator[](std::string_view name) const { return *scope_.find(name); }
   // "[batch,12,seq,64]"; "?" where the rank is unknown.
   std::string shape(std::string_view name) const {
     const auto& shape = (*this)[name].type.shape;
@@ -78,19 +78,19 @@ std::string error_of(Call&& call) {
   return {};
 }
 
-// A node of an old version, carried up. `known` tells what is known of its inputs.
+// A node of an old version, upgraded. `known` tells what is known of its inputs.
 struct Upgraded {
   std::vector<ir::Node> nodes;  // before, the node, after
 };
 
 inline Upgraded upgraded(std::string_view node_text, int64_t since,
-                         std::map<std::string, ops::Known, std::less<>> known = {}) {
+                         std::map<std::string, ops::ValueFacts, std::less<>> known = {}) {
   ir::Node node = wire::parse_node(node_text);
   const schema::Signature* old = schema::find(node.domain, node.op_type, since);
   int count = 0;
   ops::UpgradeContext::Services services;
   services.fresh_name = [&](std::string_view hint) { return fmt::format("{}_{}", hint, count++); };
-  services.known = [&](std::string_view name) -> const ops::Known* {
+  services.known = [&](std::string_view name) -> const ops::ValueFacts* {
     const auto found = known.find(name);
     return found == known.end() ? nullptr : &found->second;
   };

@@ -1,4 +1,4 @@
-// Nodes of old versions keep their meaning when they are carried up.
+// Nodes of old versions keep their meaning when they are upgraded.
 #include "graph_support.h"
 
 namespace sardonyx::ops_test {
@@ -112,8 +112,8 @@ TEST(Upgrade, UpsampleTakesThePixelBelow) {
 TEST(Upgrade, ResizeRoundedByDirection) {
   const auto nearest = [&](std::vector<float> scales, bool known) {
     const Tensor tensor = Tensor::of<float>(scales, {2});
-    std::map<std::string, ops::Known, std::less<>> facts;
-    if (known) facts.emplace("s", ops::Known::of(tensor));
+    std::map<std::string, ops::ValueFacts, std::less<>> facts;
+    if (known) facts.emplace("s", ops::ValueFacts::of(tensor));
     return elements<float>(run(upgraded("y = Resize (x, s)", 10, facts),
                                {{"x", counting({3, 3})}, {"s", tensor}}, "y"));
   };
@@ -128,13 +128,13 @@ TEST(Upgrade, ResizeRoundedByDirection) {
 TEST(Upgrade, LabelEncoderChoseItsDirection) {
   const auto places = upgraded(
       R"(y = ai.onnx.ml.LabelEncoder <classes_strings = ["a", "b", "a"], default_int64 = 9> (x))",
-      1, {{"x", ops::Known::of(ir::ValueType::tensor(ElementType::string))}});
+      1, {{"x", ops::ValueFacts::of(ir::ValueType::tensor(ElementType::string))}});
   EXPECT_EQ(
       elements<int64_t>(run(places, inputs(Tensor::of<std::string>({"b", "a", "?"}, {3})), "y")),
       (std::vector<int64_t>{1, 0, 9}));
   const auto names =
       upgraded(R"(y = ai.onnx.ml.LabelEncoder <classes_strings = ["a", "b"]> (x))", 1,
-               {{"x", ops::Known::of(ir::ValueType::tensor(ElementType::int64))}});
+               {{"x", ops::ValueFacts::of(ir::ValueType::tensor(ElementType::int64))}});
   EXPECT_EQ(elements<std::string>(run(names, inputs(Tensor::of<int64_t>({1, 7}, {2})), "y")),
             (std::vector<std::string>{"b", "_Unused"}));
 }

@@ -1,10 +1,10 @@
-// Normalisations, softmaxes, reductions, sorting, and how their old versions are carried up.
+// Normalisations, softmaxes, reductions, sorting, and how their old versions are upgraded.
 #include "nn_support.h"
 
 namespace sardonyx::ops_test {
 namespace {
 
-using ops::Known;
+using ops::ValueFacts;
 
 float at(const Tensor& tensor, int64_t i) {
   return tensor.elements<float>()[static_cast<size_t>(i)];
@@ -187,8 +187,8 @@ TEST(Softmax, OldVersionsWorkOnAllTrailingAxes) {
               {2, 3, 4});
       const std::string node = fmt::format("y = {} <axis = {}> (x)", op, axis);
       expect_near(run(upgraded(node, 11), {{"x", x}}, "y"), wanted);
-      std::map<std::string, Known, std::less<>> known{
-          {"x", Known::of(ir::ValueType::tensor(ElementType::float32, {2, 3, 4}))}};
+      std::map<std::string, ValueFacts, std::less<>> known{
+          {"x", ValueFacts::of(ir::ValueType::tensor(ElementType::float32, {2, 3, 4}))}};
       const Upgraded up = upgraded(node, 11, known);
       EXPECT_EQ(up.nodes.size(), axis == 2 ? 1u : 4u);
       expect_near(run(up, {{"x", x}}, "y"), wanted);

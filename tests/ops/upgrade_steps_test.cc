@@ -41,7 +41,7 @@ ir::Attribute placeholder(const schema::Attribute& formal) {
 }
 
 // A node with the least that a version asks for.
-ir::Node least_node(const schema::Signature& signature) {
+ir::Node min_node(const schema::Signature& signature) {
   ir::Node node;
   node.domain = signature.domain;
   node.op_type = signature.name;
@@ -71,7 +71,7 @@ TEST(Upgrade, StepsThatChangeNothing) {
     if (!same || op == nullptr || op->upgrade == nullptr) continue;
     SCOPED_TRACE(fmt::format("{}-{}", signature.name, signature.since));
     ++looked_at;
-    ir::Node node = least_node(signature);
+    ir::Node node = min_node(signature);
     const size_t attributes = node.attributes.size(), inputs = node.inputs.size();
     const std::string name = node.op_type;
     const ops::UpgradeContext::Services services;
@@ -90,7 +90,7 @@ TEST(Upgrade, StepsThatChangeNothing) {
 // Every attribute that the version has, and all its inputs.
 ir::Node full_node(const schema::Signature& signature) {
   constexpr int32_t most = 6;
-  ir::Node node = least_node(signature);
+  ir::Node node = min_node(signature);
   node.attributes.clear();
   for (const schema::Attribute& formal : signature.attributes)
     node.attributes.push_back(placeholder(formal));
@@ -108,7 +108,7 @@ TEST(Upgrade, VersionsThatAreTheSameStayAsTheyAre) {
     const ops::Operator* op = ops::find_operator(signature.domain, signature.name);
     if (op == nullptr || op->upgrade == nullptr || newest.deprecated) continue;
     if (signature.since < op->same_since || signature.since == newest.since) continue;
-    for (ir::Node node : {least_node(signature), full_node(signature)}) {
+    for (ir::Node node : {min_node(signature), full_node(signature)}) {
       SCOPED_TRACE(fmt::format("{}-{}", signature.name, signature.since));
       ++looked_at;
       const size_t attributes = node.attributes.size();

@@ -1,4 +1,4 @@
-// Attention spelled out, in the ways exporters spell it: one step, with the same results.
+// Attention decomposed, in the ways exporters spell it: one step, with the same results.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -58,11 +58,11 @@ constexpr std::string_view constants =
     "  some = Constant<value = float {-10.0}>()\n"
     "  no = Constant<value = float {-inf}>()\n"
     "  fills = Constant<value = float[7] {-1, -2, -3, -4, -5, -6, -7}>()\n";
-constexpr std::string_view turned = "  t = Transpose<perm = [0, 1, 3, 2]>(k)\n";
+constexpr std::string_view transposed = "  t = Transpose<perm = [0, 1, 3, 2]>(k)\n";
 constexpr std::string_view rest = "  w = Softmax<axis = -1>(m)\n  y = MatMul(w, v)\n";
 
 std::vector<Spelling> spellings() {
-  const std::string product = fmt::format("{}  s = MatMul(q, t)\n  c = Mul(s, half)\n", turned);
+  const std::string product = fmt::format("{}  s = MatMul(q, t)\n  c = Mul(s, half)\n", transposed);
   return {
       {"Bias", product + "  m = Add(c, bias)\n"},
       {"CountsElseLeast", product + "  m = Where(mask, c, least)\n"},
@@ -71,11 +71,11 @@ std::vector<Spelling> spellings() {
       {"FilledWithLeast", product + "  m = Where(mask, least, c)\n", true},
       {"FilledWithNo", product + "  m = Where(mask, no, c)\n", true},
       {"UnscaledAndFilled",
-       fmt::format("{}  s = MatMul(q, t)\n  m = Where(mask, some, s)\n", turned), true},
+       fmt::format("{}  s = MatMul(q, t)\n  m = Where(mask, some, s)\n", transposed), true},
       {"OperandsScaled",
        fmt::format("  p = Mul(q, half)\n{}  r = Mul(half, t)\n  s = MatMul(p, r)\n  m = Add(s, "
                    "bias)\n",
-                   turned)},
+                   transposed)},
       {"OperandsAndProductScaled",
        "  p = Div(q, two)\n  r = Div(k, two)\n  t = Transpose<perm = [0, 1, 3, 2]>(r)\n"
        "  s = MatMul(p, t)\n  c = Mul(s, two)\n  m = Where(mask, c, least)\n"},
@@ -180,7 +180,7 @@ std::vector<Shape> past_and(int64_t b, int64_t p, int64_t q) {
 
 // Four dimensions, or three.
 std::string of_scores(const std::string& mask) {
-  return std::string(turned) + "  s = MatMul(q, t)\n" + mask + std::string(rest);
+  return std::string(transposed) + "  s = MatMul(q, t)\n" + mask + std::string(rest);
 }
 std::string flat(const std::string& mask) {
   return "  t = Transpose<perm = [0, 2, 1]>(k)\n  s = MatMul(q, t)\n" + mask + std::string(rest);
@@ -320,7 +320,7 @@ std::vector<Form> forms_in_rows() {
       "float[B, 3, 2, 5, 4] a, float[B, 3, 2, 5, 4] b, float[B, 3, 2, 5, 4] c, "
       "float[1, 2, 5, 5] bias, ";
   const std::string of_windows =
-      joined("4] {-1, 2, 5, 4}") + std::string(turned) +
+      joined("4] {-1, 2, 5, 4}") + std::string(transposed) +
       "  s = MatMul(q, t)\n  e = Add(s, bias)\n" +
       "  apart = Constant<value = int64[5] {-1, 3, 2, 5, 5}>()\n  r = Reshape(e, apart)\n";
   const std::string as_windows =

@@ -40,9 +40,9 @@ std::string model(const Unit& u) {
     x = "ra";
   }
   text += fmt::format(
-      "  dealt = Constant<value = int64[5] {{1, {}, {}, 9, 7}}>()\n"
+      "  interleaved = Constant<value = int64[5] {{1, {}, {}, 9, 7}}>()\n"
       "  joined = Constant<value = int64[4] {{1, {}, 9, 7}}>()\n"
-      "  s0 = Reshape({}, dealt)\n  s1 = Transpose<perm = [0, 2, 1, 3, 4]>(s0)\n"
+      "  s0 = Reshape({}, interleaved)\n  s1 = Transpose<perm = [0, 2, 1, 3, 4]>(s0)\n"
       "  s = Reshape(s1, joined)\n",
       u.groups, u.each, channels, x);
   x = "s";
@@ -71,7 +71,7 @@ TEST(Shuffles, AnswersStayWhatTheyWere) {
       const std::vector<NamedValue> inputs = {{"x", x}};
       const Tensor one = Session(m, {.threads = 1}).run(inputs)[0].tensor(),
                    two = Session(m, {.threads = 2}).run(inputs)[0].tensor(),
-                   plain = Session(m, {.threads = 1, .plain = true}).run(inputs)[0].tensor();
+                   plain = Session(m, {.threads = 1, .reference = true}).run(inputs)[0].tensor();
       EXPECT_EQ(std::memcmp(one.data(), two.data(), one.byte_size()), 0);
       for (size_t i = 0; i < plain.elements<float>().size(); ++i) {
         const float wanted = plain.elements<float>()[i];
@@ -81,11 +81,11 @@ TEST(Shuffles, AnswersStayWhatTheyWere) {
   }
 }
 
-// Between the borders of the region, without those around streams of dealt images.
+// Between the borders of the region, without those around streams of interleaved images.
 int64_t inner_transposes(const Unit& unit) {
   const auto steps = Session(Model::from_text(model(unit)), {.threads = 1}).steps();
   return std::ranges::count_if(steps, [](const StepDescription& step) {
-    return step.node.starts_with("Reshape") && step.origin != "from dealt channels";
+    return step.node.starts_with("Reshape") && step.origin != "from interleaved channels";
   });
 }
 
@@ -107,9 +107,9 @@ std::string large_unit() {
       "<ir_version: 10, opset_import: [\"\" : 21]>\n"
       "g (float[1, 24, 56, 56] x) => (float[a, b, c, d] y) {{\n{}"
       "  a = Conv<group = 4>(x, w, bias)\n  r = Relu(a)\n"
-      "  dealt = Constant<value = int64[5] {{1, 4, 28, 56, 56}}>()\n"
+      "  interleaved = Constant<value = int64[5] {{1, 4, 28, 56, 56}}>()\n"
       "  joined = Constant<value = int64[4] {{1, 112, 56, 56}}>()\n"
-      "  s0 = Reshape(r, dealt)\n  s1 = Transpose<perm = [0, 2, 1, 3, 4]>(s0)\n"
+      "  s0 = Reshape(r, interleaved)\n  s1 = Transpose<perm = [0, 2, 1, 3, 4]>(s0)\n"
       "  s = Reshape(s1, joined)\n"
       "  y = Conv<group = 112, pads = [1, 1, 1, 1], strides = [2, 2]>(s, w3, bias)\n}}\n",
       text);
@@ -118,9 +118,9 @@ std::string large_unit() {
 TEST(Shuffles, RunInBandsWithTheDepthwiseConvolutionBehindThem) {
   const Model m = Model::from_text(large_unit());
   const Session one(m, {.threads = 1}), two(m, {.threads = 2}),
-      plain(m, {.threads = 1, .plain = true});
+      plain(m, {.threads = 1, .reference = true});
   const auto steps = one.steps();
-  EXPECT_EQ(std::ranges::count(steps, "conv.bands", &StepDescription::kernel), 1);
+  EXPECT_EQ(std::ranges::count(steps, "conv.chain", &StepDescription::kernel), 1);
   Tensor x(ElementType::float32, {1, 24, 56, 56});
   float phase = 0;
   for (float& v : x.mutable_elements<float>()) v = std::sin(phase += 0.37f);

@@ -33,7 +33,7 @@ struct ThreeWays {
   explicit ThreeWays(const Model& model)
       : one(model, {.threads = 1}),
         two(model, {.threads = 2}),
-        plain(model, {.threads = 1, .plain = true}) {}
+        plain(model, {.threads = 1, .reference = true}) {}
 
   // Its output for the input x: the same bits on one and two threads, near to what plain evaluation
   // gives.

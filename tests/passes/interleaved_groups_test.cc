@@ -1,4 +1,4 @@
-// Images that stay dealt out between the units of a ShuffleNet, against plain runs, on one thread
+// Images that stay interleaved between the units of a ShuffleNet, against plain runs, on one thread
 // and on two.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -125,7 +125,7 @@ class Text {
 int64_t turns(const Net& net) {
   const auto steps = Session(Model::from_text(Text(net).model()), {.threads = 1}).steps();
   return std::ranges::count_if(steps, [](const StepDescription& step) {
-    return step.node.starts_with("Transpose") && step.origin == "from dealt channels";
+    return step.node.starts_with("Transpose") && step.origin == "from interleaved channels";
   });
 }
 
@@ -139,7 +139,7 @@ void expect_same_answers(const Net& net) {
   const std::vector<NamedValue> inputs = {{"x", x}};
   const auto one = Session(m, {.threads = 1}).run(inputs),
              two = Session(m, {.threads = 2}).run(inputs),
-             plain = Session(m, {.threads = 1, .plain = true}).run(inputs);
+             plain = Session(m, {.threads = 1, .reference = true}).run(inputs);
   for (size_t k = 0; k < plain.size(); ++k) {
     const Tensor &a = one[k].tensor(), &b = two[k].tensor(), &wanted = plain[k].tensor();
     ASSERT_EQ(a.shape(), wanted.shape());

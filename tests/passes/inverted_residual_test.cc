@@ -115,7 +115,7 @@ void expect_same_as_plain(const Block& block, const std::vector<std::array<int64
   const std::string text = Text().model(block);
   const Model model = Model::from_text(text);
   const Session one(model, {.threads = 1}), two(model, {.threads = 2}),
-      plain(model, {.threads = 1, .plain = true});
+      plain(model, {.threads = 1, .reference = true});
   for (const auto& [n, h, w] : sizes) {
     SCOPED_TRACE(fmt::format("{}x{}x{}", n, h, w));
     const std::vector<NamedValue> inputs = {{"x", image(n, block.channels, h, w)}};
@@ -176,33 +176,33 @@ std::vector<StepDescription> steps_of(const Block& block) {
 }
 
 TEST(MobileBlocks, RunInBandsWhereTheExpandedImageIsLarge) {
-  const auto bands = [](const Block& block) {
+  const auto row_tiles = [](const Block& block) {
     const auto steps = steps_of(block);
-    return std::ranges::count(steps, "conv.bands", &StepDescription::kernel);
+    return std::ranges::count(steps, "conv.chain", &StepDescription::kernel);
   };
   Block b;
   b.size = 112, b.expanded = 96, b.stride = 2;
-  EXPECT_EQ(bands(b), 1);
+  EXPECT_EQ(row_tiles(b), 1);
   const auto sources = steps_of(b)[1].sources;
   EXPECT_EQ(sources.size(), 3u);
   for (const std::string& source : sources)
     EXPECT_EQ(source.substr(0, 13), "Conv making '") << source;
   b.size = 0;  // expected to be large
-  EXPECT_EQ(bands(b), 1);
+  EXPECT_EQ(row_tiles(b), 1);
   b.excite = true;  // the expanding and the depthwise one alone
-  EXPECT_EQ(bands(b), 1);
+  EXPECT_EQ(row_tiles(b), 1);
   b.first = 0, b.excite = false, b.channels = 64, b.size = 112, b.stride = 1;
-  EXPECT_EQ(bands(b), 1);
+  EXPECT_EQ(row_tiles(b), 1);
   b.size = 14;
-  EXPECT_EQ(bands(b), 0);
+  EXPECT_EQ(row_tiles(b), 0);
 }
 
-// To a few channels the first convolution of a band is dot products.
+// To a few channels the first convolution of a tile of rows is dot products.
 TEST(MobileBlocks, RunInBandsBehindConvolutionsToFewChannels) {
   Block b;
   b.channels = 32, b.expanded = 3, b.first = 3, b.activation = 1, b.size = 320;
   const auto steps = steps_of(b);
-  EXPECT_EQ(std::ranges::count(steps, "conv.bands", &StepDescription::kernel), 1);
+  EXPECT_EQ(std::ranges::count(steps, "conv.chain", &StepDescription::kernel), 1);
   expect_same_as_plain(b, {{1, b.size, b.size}});
 }
 
@@ -215,11 +215,11 @@ TEST(MobileBlocks, ProfilesCountTheOperationsOfBands) {
   session.run({{"x", image(1, b.channels, b.size, b.size)}}, {.profile = &profile});
   const double pixels = 150 * 150;
   for (size_t i = 0; i < profile.steps().size(); ++i) {
-    if (profile.steps()[i].kernel != "conv.bands") continue;
+    if (profile.steps()[i].kernel != "conv.chain") continue;
     EXPECT_EQ(profile.runs().at(0).steps.at(i).operations, pixels * (24 * 33 + 24 * 19 + 8 * 49));
     return;
   }
-  FAIL() << "no step in bands";
+  FAIL() << "no step in row_tiles";
 }
 
 // The expanded image is wanted as an output too.
@@ -228,7 +228,7 @@ TEST(MobileBlocks, KeepValuesThatAreUsedElsewhere) {
   b.size = 112, b.expanded = 96;
   const Model model = Model::from_text(Text().model(b));
   for (const StepDescription& step : Session(model, {.threads = 1, .all_outputs = true}).steps())
-    EXPECT_NE(step.kernel, "conv.bands");
+    EXPECT_NE(step.kernel, "conv.chain");
 }
 
 TEST(MobileBlocks, TheMeanOfAnImageIsTakenByItsConvolution) {

@@ -33,7 +33,7 @@ TEST(Layout, DepthwiseConvolutionsAloneStayPlanes) {
   EXPECT_EQ(steps(alone, "transpose"), 0);
   EXPECT_EQ(steps(alone, "conv.depthwise_rows"), 1);
   EXPECT_EQ(steps(followed, "conv.depthwise_rows"), 0);
-  EXPECT_EQ(steps(narrow, "conv.depthwise_last"), 1);
+  EXPECT_EQ(steps(narrow, "conv.depthwise_nhwc"), 1);
   for (const auto& [model, size] :
        {std::pair(&alone, int64_t{40}), {&followed, int64_t{40}}, {&narrow, int64_t{14}}}) {
     test::ThreeWays(*model).check(test::picture({1, 12, size, size}), 1e-5);
@@ -102,7 +102,7 @@ TEST(Layout, DepthwiseTransposedConvolutions) {
         between(weights + fmt::format("  m = ConvTranspose<group = 12, {}>(p, w, k)\n"
                                       "  r = Relu(m)",
                                       attributes));
-    EXPECT_EQ(steps(model, "conv_transpose.depthwise_last"), 1);
+    EXPECT_EQ(steps(model, "conv_transpose.depthwise_nhwc"), 1);
     EXPECT_EQ(steps(model, "transpose"), 2);
     const test::ThreeWays ways(model);
     for (const int64_t size : {1, 5, 20}) ways.check(test::picture({2, 4, size, size + 1}), 2e-5);
@@ -156,7 +156,7 @@ TEST(Layout, GroupNormalizationAroundInstances) {
         constant("t", std::string(groups), std::stoi(std::string(groups))),
         constant("k", std::string(factor), 12), constant("l", std::string(factor), 12), groups,
         rest));
-    EXPECT_EQ(steps(model, "group_normalization.last"), fused);
+    EXPECT_EQ(steps(model, "group_normalization.nhwc"), fused);
     const test::ThreeWays ways(model);
     for (const int64_t size : {2, 5, 20}) ways.check(test::picture({2, 4, size, 12}), 2e-5);
   }
@@ -204,14 +204,14 @@ TEST(Layout, ResizeOfComputedSizes) {
   EXPECT_EQ(steps(model, "transpose"), 2);
   const std::vector<NamedValue> inputs = {{"x", test::picture({2, 4, 5, 6})},
                                           {"i", Tensor::of<int64_t>({2, 12, 11, 9}, {4})}};
-  const Session planned(model, {.threads = 2}), plain(model, {.threads = 1, .plain = true});
+  const Session planned(model, {.threads = 2}), plain(model, {.threads = 1, .reference = true});
   const Tensor y = planned.run(inputs)[0].tensor(), wanted = plain.run(inputs)[0].tensor();
   ASSERT_EQ(y.shape(), (Shape{2, 8, 11, 9}));
   for (size_t i = 0; i < y.elements<float>().size(); ++i)
     ASSERT_NEAR(y.elements<float>()[i], wanted.elements<float>()[i], 2e-5);
 }
 
-// Few pixels are turned rather than many.
+// Few pixels are transposed rather than many.
 TEST(Layout, ResizeThatNoConvolutionFollowsReadsPlanes) {
   const Model model =
       Model::from_text(fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
@@ -344,7 +344,7 @@ TEST(Layout, NormalisationsHoldTheirParametersAgainstTheChannels) {
         "  from = Constant<value_ints = [0]>()\n  axis = Constant<value_ints = [1]>()\n"
         "  p = Conv(x, v)\n  q = Slice(p, from, end, axis)\n  y = {}\n}}\n",
         constant("v", "8, 4, 1, 1", 32), norm));
-    const Session planned(model, {.threads = 1}), plain(model, {.threads = 1, .plain = true});
+    const Session planned(model, {.threads = 1}), plain(model, {.threads = 1, .reference = true});
     const auto run = [&](const Session& session, int64_t scales, int64_t channels) {
       const Tensor end = Tensor::of<int64_t>({channels}, {1});
       return session

@@ -42,10 +42,10 @@ g ()" + type + "[N] x, " + type +
     const Model model = Model::from_text(text);
     for (const int64_t n : {1, 64, 200, 1000}) {
       const std::vector<NamedValue> inputs{{"x", bytes(type, n, 7)}, {"o", bytes(type, n, 11)}};
-      const auto wanted = Session(model, {.plain = true}).run(inputs);
+      const auto wanted = Session(model, {.reference = true}).run(inputs);
       for (const int threads : {1, 2}) {
         Session session(model, {.threads = threads});
-        EXPECT_EQ(count(session, "byte_table"), tables) << text;
+        EXPECT_EQ(count(session, "lookup_table"), tables) << text;
         EXPECT_EQ(count(session, "region"), regions) << text;
         const auto made = session.run(inputs);
         ASSERT_EQ(made.size(), wanted.size());
@@ -60,7 +60,7 @@ g ()" + type + "[N] x, " + type +
   }
 }
 
-TEST(ByteTables, OneOperator) {
+TEST(LookupTables, OneOperator) {
   check(R"(
   f = DequantizeLinear(x, s, z)
   e = Erf(f)
@@ -69,7 +69,7 @@ TEST(ByteTables, OneOperator) {
         "y", 1, 0);
 }
 
-TEST(ByteTables, AnotherScaleAndAnotherType) {
+TEST(LookupTables, AnotherScaleAndAnotherType) {
   check(R"(
   other = Constant<value = uint8 {3}>()
   f = DequantizeLinear(x, s, z)
@@ -79,7 +79,7 @@ TEST(ByteTables, AnotherScaleAndAnotherType) {
 }
 
 // Every value between two operators is bytes, and x is read at the beginning and at the end.
-TEST(ByteTables, ActivationsSpelledOut) {
+TEST(LookupTables, ActivationsSpelledOut) {
   check(R"(
   f = DequantizeLinear(x, s, z)
   d = Mul(f, half)
@@ -100,7 +100,7 @@ TEST(ByteTables, ActivationsSpelledOut) {
         "y", 1, 0);
 }
 
-TEST(ByteTables, ValuesThatOthersReadStay) {
+TEST(LookupTables, ValuesThatOthersReadStay) {
   check(R"(
   f = DequantizeLinear(x, s, z)
   e = Sigmoid(f)
@@ -112,7 +112,7 @@ TEST(ByteTables, ValuesThatOthersReadStay) {
         "y, q", 2, 0);
 }
 
-TEST(ByteTables, NotOfTwoValues) {
+TEST(LookupTables, NotOfTwoValues) {
   check(R"(
   f = DequantizeLinear(x, s, z)
   e = Sigmoid(f)
@@ -126,7 +126,7 @@ TEST(ByteTables, NotOfTwoValues) {
 }
 
 // What the caller gives, or floats besides, are no constants.
-TEST(ByteTables, NotOfFloats) {
+TEST(LookupTables, NotOfFloats) {
   check(R"(
   f = DequantizeLinear(x, s, z)
   e = Sigmoid(f)

@@ -39,7 +39,7 @@ std::vector<std::vector<float>> outputs(const std::string& text, int64_t n) {
                                        {"x", Tensor::of<float>({1, 2}, {2})}};
   std::vector<std::vector<float>> made[2];
   for (const bool plain : {false, true}) {
-    for (const Value& value : Session(model, {.threads = 1, .plain = plain}).run(inputs)) {
+    for (const Value& value : Session(model, {.threads = 1, .reference = plain}).run(inputs)) {
       const auto elements = value.tensor().elements<float>();
       made[plain].emplace_back(elements.begin(), elements.end());
     }

@@ -26,7 +26,7 @@ TEST(ImagePlanes, AnswersStayWhatTheyWere) {
     for (const int64_t kernel : {3, 5}) {
       for (const int64_t stride : {1, 2}) {
         const test::ThreeWays net_of(net(channels, kernel, stride));
-        // Kernels read the large ones as they are; small ones are turned first.
+        // Kernels read the large ones as they are; small ones are transposed first.
         for (const int64_t size : {60, 5, 33, 3}) {
           SCOPED_TRACE(fmt::format("{} {} {} {}", channels, kernel, stride, size));
           net_of.check(test::picture({2, channels, size, size + 1}), 2e-5);

@@ -1,4 +1,4 @@
-// Normalisations by the root mean square spelled out, recognised or not, against plain runs.
+// Normalisations by the root mean square decomposed, recognised or not, against plain runs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ std::vector<StepDescription> normalizations(const Model& m) {
 void expect_same_as_plain(const Model& m, int half) {
   const std::vector<NamedValue> inputs = {{"x", rows()}};
   const auto found = Session(m, {.threads = 1}).run(inputs),
-             plain = Session(m, {.threads = 1, .plain = true}).run(inputs);
+             plain = Session(m, {.threads = 1, .reference = true}).run(inputs);
   const double tolerance = half == 16 ? 2e-2 : half == 10 ? 2e-3 : 4e-6;
   for (size_t k = 0; k < found.size(); ++k) {
     const auto a = found[k].tensor().elements<float>(), b = plain[k].tensor().elements<float>();
@@ -189,7 +189,7 @@ TEST(BatchNormalizations, OfRowsAreFactorsAndTerms) {
   for (float& value : x.mutable_elements<float>()) value = std::cos(phase += 0.9f);
   const Session session(model, {.threads = 1});
   const auto found = session.run({{"x", x}}),
-             expected = Session(model, {.threads = 1, .plain = true}).run({{"x", x}});
+             expected = Session(model, {.threads = 1, .reference = true}).run({{"x", x}});
   const auto a = found[0].tensor().elements<float>(), b = expected[0].tensor().elements<float>();
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);

@@ -75,7 +75,8 @@ TEST(Optimize, AnIfOfAKnownConditionGivesWayToItsBranch) {
   })");
   std::string ops;
   for (const ir::Node& n : graph.nodes) ops += n.op_type + " ";
-  EXPECT_EQ(ops, "Region Region If ");  // the values that are used twice are seams
+  EXPECT_EQ(ops,
+            "FusedElementwise FusedElementwise If ");  // the values that are used twice are seams
   const ir::Graph& other = *graph.nodes.back().find("else_branch")->g;
   ASSERT_EQ(other.nodes.size(), 1u);
   EXPECT_EQ(other.nodes[0].op_type, "Cos");

@@ -251,7 +251,7 @@ TEST(Origins, OfNodesInFunctions) {
 TEST(Origins, OfHalfPrecisionAreNotItsCasts) {
   const auto steps = steps_of("(float16[N, 4] x) => (float16[N, 4] y)",
                               "  [first] a = Exp(x)\n  b = Neg(a)\n  [third] y = Tanh(b)\n");
-  EXPECT_EQ(sources(steps, "sardonyx.Region"),
+  EXPECT_EQ(sources(steps, "sardonyx.FusedElementwise"),
             (Names{"Exp 'first'", "Neg making 'b'", "Tanh 'third'"}));
   EXPECT_EQ(steps.front().origin, "from half precision through float32");
 }

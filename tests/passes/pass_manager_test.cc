@@ -26,7 +26,7 @@ std::optional<std::string> broken(std::string_view text) {
   const ir::Graph graph = parsed(text);
   infer::Scope scope;
   ir::SymbolTable symbols;
-  infer::Findings findings;
+  infer::InferenceContext findings;
   findings.symbols = &symbols;
   infer::enter(graph, scope, findings);
   return passes::find_broken(graph, scope);

@@ -111,7 +111,7 @@ TEST(PlannedRun, AgreesWithThePlainOne) {
     const std::string text = Generator(seed).graph(14);
     SCOPED_TRACE(text);
     const Model model = Model::from_text(text);
-    const Session planned(model, {.threads = 1}), plain(model, {.threads = 1, .plain = true});
+    const Session planned(model, {.threads = 1}), plain(model, {.threads = 1, .reference = true});
     for (const int64_t rows : {3, 1, 5, 5}) {
       const std::vector<NamedValue> inputs = {{"x", waves(rows, 0)}, {"z", waves(rows, 2)}};
       const auto found = planned.run(inputs), expected = plain.run(inputs);
@@ -151,7 +151,7 @@ TEST(PlannedRun, OperatorsAfterConvolutionsKeepTheirOrder) {
     const Model model = Model::from_text(text);
     const std::vector<NamedValue> inputs = {{"x", x}, {"r", r}};
     const auto found = Session(model, {.threads = 1}).run(inputs),
-               expected = Session(model, {.threads = 1, .plain = true}).run(inputs);
+               expected = Session(model, {.threads = 1, .reference = true}).run(inputs);
     const auto a = found[0].tensor().elements<float>(), b = expected[0].tensor().elements<float>();
     for (size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], b[k], 1e-5) << text;
   }

@@ -91,7 +91,7 @@ void check(const Net& net, int regions) {
       {"o",
        random(numbers, net.other, net.broadcast ? Shape{1, 1, 1, 7} : Shape{2, net.out, 9, 7})}};
   const Model held = Model::from_text(text);
-  const auto wanted = Session(held, {.plain = true}).run(inputs);
+  const auto wanted = Session(held, {.reference = true}).run(inputs);
   for (const int threads : {1, 2}) {
     Session session(held, {.threads = threads});
     const auto steps = session.steps();
@@ -147,7 +147,7 @@ TEST(QuantizedSums, StayWhereRowsAreBroadcast) { check({.broadcast = true}, 1); 
 TEST(QuantizedSums, NameWhatTheyDo) {
   const auto steps = Session(Model::from_text(model({})), {.threads = 1}).steps();
   const auto conv = std::ranges::find_if(
-      steps, [](const auto& step) { return step.kernel == "conv_scaled.bytes_last"; });
+      steps, [](const auto& step) { return step.kernel == "conv_scaled.bytes_nhwc"; });
   ASSERT_NE(conv, steps.end());
   EXPECT_EQ(conv->sources.size(), 6u);  // two of bytes, a convolution, Add, Relu, QuantizeLinear
 }

@@ -14,7 +14,7 @@ from conftest import ROOT
 def test_it_compares_times_and_draws(sardonyx, tmp_path):
     command = [sys.executable, ROOT / "bench" / "run.py", "--program", sardonyx.path, "--models", "functions,detector",
                "--threads", "1", "--seconds", "0.1", "--loads", "2", "--json", tmp_path / "rows.json",
-               "--picture", tmp_path / "ratios.png", "--models-folder", tmp_path / "models"]
+               "--image", tmp_path / "ratios.png", "--models-folder", tmp_path / "models"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())

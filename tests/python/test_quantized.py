@@ -122,7 +122,7 @@ def test_dynamic(engine, tmp_path, build, weight_type, per_channel):
 
 def test_a_static_model_computes_in_bytes(sardonyx, tmp_path):
     """Its convolutions and products take bytes and give bytes, behind DequantizeLinear or not."""
-    for build, expected in ((convolutional, {"conv_scaled.bytes_last": 4, "quantized_matmul.packed": 1, "conv.packed": 0}),
+    for build, expected in ((convolutional, {"conv_scaled.int8_nhwc": 4, "quantized_matmul.packed": 1, "conv.packed": 0}),
                             (encoder, {"quantized_matmul.packed": 6, "quantized_matmul": 2, "matmul.batched": 0})):
         model = build()
         onnx.save(model, tmp_path / "float.onnx")

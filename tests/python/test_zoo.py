@@ -59,7 +59,7 @@ def session_of(model, unfused: bool) -> onnxruntime.InferenceSession:
 class Case:
     def __init__(self, entry: zoo.Entry, built: zoo.Built, folder):
         self.entry, self.built, self.folder = entry, built, folder
-        self.reference = built.twin if entry.rival else built
+        self.reference = built.counterpart if entry.baseline else built
         self.session = session_of(self.reference.model.SerializeToString(), entry.unfused)
         self.feeds = [built.inputs, *(resized(built, sizes) for sizes in entry.sizes)]
         self.theirs: list[list[np.ndarray]] = []
@@ -103,7 +103,7 @@ def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
 def agree(case: Case, ours: list[np.ndarray], theirs: list[np.ndarray], what: str) -> None:
     assert len(ours) == len(theirs)
     for info, mine, yours in zip(case.built.model.graph.output, ours, theirs):
-        found = values.difference(mine, yours, bool(case.entry.rival))
+        found = values.difference(mine, yours, bool(case.entry.baseline))
         assert found <= case.entry.tolerance, f"{what}: {info.name} differs by {found:.2g} of its RMS"
 
 

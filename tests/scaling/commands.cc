@@ -44,7 +44,7 @@ using namespace sardonyx;
 void run(const std::string& path, bool plain) {
   SessionOptions options;
   options.threads = 1;
-  options.plain = plain;
+  options.reference = plain;
   const Session session(path, options);
   std::vector<NamedValue> inputs;
   for (const ValueDescription& input : session.inputs()) {

@@ -1,4 +1,4 @@
-// Known facts of the standard, and what holds for every signature.
+// ValueFacts facts of the standard, and what holds for every signature.
 #include "schema/schema.h"
 
 #include <gtest/gtest.h>

@@ -57,7 +57,7 @@ g (float[batch, seq, 16] x, float[batch, 4, past, 4] old) => (float[batch, seq, 
 
 TEST(Binding, NewSizesInferNothing) {
   for (const bool plain : {false, true}) {
-    const Session session(model_of(decoder), {.plain = plain});
+    const Session session(model_of(decoder), {.reference = plain});
     for (const int64_t seq : {3, 1, 7, 7, 2}) {
       const int64_t evaluated =
           evaluated_by(session, {{"x", filled({2, seq, 16})}, {"old", filled({2, 4, 2 * seq, 4})}});
@@ -168,7 +168,7 @@ TEST(Binding, InputsMayLieAnywhere) {
   const Tensor tensor = Tensor::view(ElementType::float64, {100}, &bytes[2], 800);
   for (const auto& [text, in_sequence] : models) {
     for (const bool plain : {false, true}) {
-      const Session session(model_of(text), {.plain = plain});
+      const Session session(model_of(text), {.reference = plain});
       const Value x = in_sequence ? Value(Sequence{{tensor}}) : Value(tensor);
       const Tensor y = session.run({{"x", x}}).at(0).tensor();
       for (size_t i = 0; i < 100; ++i) ASSERT_EQ(y.elements<double>()[i], 2 * numbers[i % 3]);

@@ -16,9 +16,9 @@
 namespace sardonyx {
 namespace {
 
-using InferCall = void (*)(CustomInference&);
-using RunCall = void (*)(CustomRun&);
-using PrepareCall = void (*)(CustomPreparation&);
+using InferCall = void (*)(ShapeInferenceContext&);
+using RunCall = void (*)(KernelContext&);
+using PrepareCall = void (*)(KernelBuilder&);
 
 struct Kernel final : CustomKernel {
   explicit Kernel(RunCall run) : run_(run) {}
@@ -26,15 +26,15 @@ struct Kernel final : CustomKernel {
   int64_t scratch_bytes(const CustomShapes& shapes) const override {
     return shapes.has_input(0) && !shapes.input_shape(0).empty() ? shapes.input_shape(0)[0] : 0;
   }
-  void run(CustomRun& run) const override { run_(run); }
+  void run(KernelContext& run) const override { run_(run); }
   RunCall run_;
 };
 
 struct Operator final : CustomOperator {
   Operator(InferCall infer, RunCall run, PrepareCall prepare = nullptr)
       : infer_(infer), run_(run), prepare_(prepare) {}
-  void infer(CustomInference& context) const override { infer_(context); }
-  std::unique_ptr<CustomKernel> prepare(CustomPreparation& context) const override {
+  void infer(ShapeInferenceContext& context) const override { infer_(context); }
+  std::unique_ptr<CustomKernel> prepare(KernelBuilder& context) const override {
     if (prepare_ != nullptr) prepare_(context);
     return std::make_unique<Kernel>(run_);
   }
@@ -45,8 +45,8 @@ struct Operator final : CustomOperator {
 
 constexpr const char* unary = "Op\n since 1\n in x: T\n out y: T\n where T in float int32";
 
-void same(CustomInference& context) { context.set_output_like(0, 0); }
-void plus_one(CustomRun& run) {
+void same(ShapeInferenceContext& context) { context.set_output_like(0, 0); }
+void plus_one(KernelContext& run) {
   const auto x = run.input(0).elements<float>();
   const auto y = run.output(0).mutable_elements<float>();
   run.parallel_for(static_cast<int64_t>(x.size()), 2, [&](int64_t begin, int64_t end) {
@@ -91,7 +91,7 @@ TEST(CustomOperators, RunBetweenOthersPlannedAndPlain) {
       one_operator(same, plus_one));
   for (const bool plain : {false, true}) {
     for (const int threads : {1, 3}) {
-      const Session session(model, {.threads = threads, .plain = plain});
+      const Session session(model, {.threads = threads, .reference = plain});
       EXPECT_EQ(floats(session.run({{"x", three}})[0]), (std::vector<float>{-2, -5, -10}));
       EXPECT_EQ(floats(session.run({{"x", Tensor::of<float>({}, {0})}})[0]), std::vector<float>());
       if (plain) continue;
@@ -147,7 +147,7 @@ Twice (x) => (y) { h = com.example.Op (x)
  y = com.example.Op (h) })",
       one_operator(same, plus_one));
   for (const bool plain : {false, true}) {
-    const Session session(model, {.plain = plain});
+    const Session session(model, {.reference = plain});
     const auto run = [&](bool c) {
       return floats(session.run({{"c", Tensor::scalar(c)}, {"x", three}})[0]);
     };
@@ -157,15 +157,15 @@ Twice (x) => (y) { h = com.example.Op (x)
 }
 
 TEST(CustomOperators, SizesAreExpressions) {
-  const auto infer = [](CustomInference& context) {
-    const CustomSize n = context.size(0, 0), m = context.size(0, -1);
+  const auto infer = [](ShapeInferenceContext& context) {
+    const SymbolicDim n = context.size(0, 0), m = context.size(0, -1);
     context.require_equal(n, m, "x must be square");
     context.set_output(0, context.element(0),
                        {n * 2 + 1, floor_div(m, 2), ceil_div(m, 2), min(n, 7), max(n, 2),
                         context.broadcast(m, 1)});
   };
   const Model model = model_of("g (float[N,M] x) => (y) {\n y = com.example.Op (x)\n}",
-                               one_operator(infer, [](CustomRun&) {}));
+                               one_operator(infer, [](KernelContext&) {}));
   const Inference inferred = infer_types(model);
   EXPECT_FALSE(inferred.has_errors());
   EXPECT_EQ(inferred.values.back().type(),
@@ -180,7 +180,7 @@ TEST(CustomOperators, SizesAreExpressions) {
 }
 
 TEST(CustomOperators, AttributesComeFromTheNodeOrTheSignature) {
-  const auto prepare = [](CustomPreparation& context) {
+  const auto prepare = [](KernelBuilder& context) {
     if (context.attribute_int("i") != 4 || context.attribute_float("f") != 0.5f ||
         context.attribute_string("s") != "text" ||
         context.attribute_ints("is") != std::vector<int64_t>{1, 2} ||
@@ -219,45 +219,46 @@ TEST(CustomOperators, WhatTheirCodeThrowsNamesTheNode) {
       session.run({{"x", three}});
     });
   };
-  const auto nothing = [](CustomRun&) {};
-  EXPECT_EQ(refused([](CustomInference& c) { c.fail("no"); }, nothing),
+  const auto nothing = [](KernelContext&) {};
+  EXPECT_EQ(refused([](ShapeInferenceContext& c) { c.fail("no"); }, nothing),
             "invalid model: com.example.Op 'here': no");
-  EXPECT_EQ(refused([](CustomInference&) { throw std::runtime_error("thrown"); }, nothing),
+  EXPECT_EQ(refused([](ShapeInferenceContext&) { throw std::runtime_error("thrown"); }, nothing),
             "invalid model: com.example.Op 'here': thrown");
-  EXPECT_EQ(refused(same, nothing, [](CustomPreparation&) { throw 3; }),
+  EXPECT_EQ(refused(same, nothing, [](KernelBuilder&) { throw 3; }),
             "invalid model: com.example.Op 'here': the operator's code threw something that is no "
             "std::exception");
-  EXPECT_EQ(refused(same, [](CustomRun& run) { run.fail("values"); }),
+  EXPECT_EQ(refused(same, [](KernelContext& run) { run.fail("values"); }),
             "run failed: com.example.Op 'here': values");
-  EXPECT_EQ(refused(same, [](CustomRun& run) { run.input(0).elements<int32_t>(); }),
+  EXPECT_EQ(refused(same, [](KernelContext& run) { run.input(0).elements<int32_t>(); }),
             "run failed: com.example.Op 'here': the elements of a tensor are read as another type "
             "than they have");
-  EXPECT_EQ(refused(same, [](CustomRun& run) { run.allocate(0, {3}); }),
+  EXPECT_EQ(refused(same, [](KernelContext& run) { run.allocate(0, {3}); }),
             "run failed: com.example.Op 'here': the kernel allocates an output without having said "
             "so when it was prepared");
-  EXPECT_EQ(refused([](CustomInference& c) { c.set_output(0, ElementType::int8, {1}); }, nothing),
-            "invalid model: com.example.Op 'here': the operator's inference makes output 0 ('y') "
-            "tensor(int8), which its signature does not allow");
   EXPECT_EQ(
-      refused([](CustomInference& c) { c.set_output(0, ElementType::float32, {-1}); }, nothing),
-      "invalid model: com.example.Op 'here': dimension 0 of output 0 comes out as -1");
-  EXPECT_NE(refused([](CustomInference& c) { c.set_output_like(3, 0); }, nothing), "");
-  EXPECT_NE(refused(same, nothing, [](CustomPreparation& c) { c.may_share(0, 5); }), "");
-  const auto allocates = [](CustomPreparation& c) { c.allocates_outputs(); };
-  const auto unknown = [](CustomInference& c) {
+      refused([](ShapeInferenceContext& c) { c.set_output(0, ElementType::int8, {1}); }, nothing),
+      "invalid model: com.example.Op 'here': the operator's inference makes output 0 ('y') "
+      "tensor(int8), which its signature does not allow");
+  EXPECT_EQ(refused([](ShapeInferenceContext& c) { c.set_output(0, ElementType::float32, {-1}); },
+                    nothing),
+            "invalid model: com.example.Op 'here': dimension 0 of output 0 comes out as -1");
+  EXPECT_NE(refused([](ShapeInferenceContext& c) { c.set_output_like(3, 0); }, nothing), "");
+  EXPECT_NE(refused(same, nothing, [](KernelBuilder& c) { c.may_share(0, 5); }), "");
+  const auto allocates = [](KernelBuilder& c) { c.allocates_outputs(); };
+  const auto unknown = [](ShapeInferenceContext& c) {
     c.set_output(0, ElementType::float32, {c.unknown(c.size(0, 0))});
   };
   EXPECT_EQ(refused(unknown, nothing, allocates),
             "run failed: com.example.Op 'here': the kernel has not allocated output 0");
   EXPECT_NE(refused(
                 unknown,
-                [](CustomRun& run) {
+                [](KernelContext& run) {
                   run.allocate(0, {1, 1});
                 },
                 allocates),
             "");
   EXPECT_NE(refused(
-                unknown, [](CustomRun& run) { run.allocate(0, {-1}); }, allocates),
+                unknown, [](KernelContext& run) { run.allocate(0, {-1}); }, allocates),
             "");
   EXPECT_NE(refused(unknown, nothing), "");
 }
@@ -337,7 +338,7 @@ g (float[R,C] x, float t) => (float[K] kept, int64 count, float[R,D] sums) {
       with_library());
   const Tensor x = Tensor::of<float>({1, -2, 3, -4, 5, 6}, {2, 3});
   for (const bool plain : {false, true}) {
-    const Session session(model, {.plain = plain});
+    const Session session(model, {.reference = plain});
     const auto outputs = session.run({{"x", x}, {"t", Tensor::scalar(1.0f)}});
     EXPECT_EQ(floats(outputs[2]), (std::vector<float>{0, 2, 3, 11}));
     EXPECT_EQ(floats(outputs[0]), (std::vector<float>{2, 3, 11}));

@@ -27,7 +27,7 @@ struct Loaded {
 
 Tensor zeros(const Shape& shape) { return Tensor(ElementType::float32, shape); }
 
-const SessionOptions plain{.plain = true};
+const SessionOptions plain{.reference = true};
 const SessionOptions planned{};
 
 std::string refusal(const Session& session, const std::vector<NamedValue>& inputs) {

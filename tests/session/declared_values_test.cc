@@ -18,7 +18,7 @@ struct Loaded {
 
   static SessionOptions options_of(bool plain) {
     SessionOptions options;
-    options.plain = plain, options.threads = 1;
+    options.reference = plain, options.threads = 1;
     return options;
   }
 

@@ -64,7 +64,7 @@ ErrorCode code_of(const Session& session, const std::vector<NamedValue>& given,
 TEST(Generation, CountsOn) {
   for (const auto& [op, more] : cases) {
     for (const bool plain : {false, true}) {
-      const Session session(counting_model(op, more), {.plain = plain});
+      const Session session(counting_model(op, more), {.reference = plain});
       const auto made = session.run(inputs(7));
       const auto tokens = made[0].tensor().elements<int32_t>();
       const std::vector<int32_t> best(tokens.begin(), tokens.begin() + 7);
@@ -91,7 +91,7 @@ TEST(Generation, CancelAndDeadlineStopARun) {
 TEST(Generation, MemoryLimitHolds) {
   for (const auto& [op, more] : cases) {
     for (const bool plain : {false, true}) {
-      const Session session(counting_model(op, more), {.plain = plain});
+      const Session session(counting_model(op, more), {.reference = plain});
       RunOptions options;
       options.memory_limit = 1 << 20;
       for (int i = 0; i < 3; ++i) EXPECT_EQ(session.run(inputs(100), options).size(), 1u);

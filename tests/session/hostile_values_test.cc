@@ -15,7 +15,7 @@ std::string refusal(const std::string& text, const std::vector<NamedValue>& inpu
   for (const bool plain : {false, true}) {
     SCOPED_TRACE(plain ? "plain" : "planned");
     try {
-      (void)Session(Model::from_text(text), {.plain = plain}).run(inputs);
+      (void)Session(Model::from_text(text), {.reference = plain}).run(inputs);
       ADD_FAILURE() << "it ran";
       said.emplace_back();
     } catch (const Error& error) {
@@ -41,7 +41,7 @@ TEST(HostileValues, AnOptionalThatIsNotGivenHasNoElement) {
   const std::string has =
       std::string(head) + "g (optional(float[4]) o) => (bool y) { y = OptionalHasElement(o) }";
   for (const bool plain : {false, true}) {
-    const auto made = Session(Model::from_text(has), {.plain = plain}).run({});
+    const auto made = Session(Model::from_text(has), {.reference = plain}).run({});
     EXPECT_FALSE(made[0].tensor().elements<bool>()[0]);
   }
   const std::string get =

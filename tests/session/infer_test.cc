@@ -11,7 +11,7 @@
 #include "sardonyx/session.h"
 #include "session/inferred_model.h"
 #include "session/model.h"
-#include "wire/outline.h"
+#include "wire/streaming_reader.h"
 #include "wire/write.h"
 
 namespace sardonyx {
@@ -149,7 +149,7 @@ void expect_alike(std::string_view text) {
 
 TEST(InferTypes, FilesAreInferredAsModelsInMemoryAre) {
   expect_alike(contradictory);
-  // Helper values whose names the model has taken, carried up from old versions.
+  // Helper values whose names the model has taken, upgraded from old versions.
   expect_alike(
       "<ir_version: 7, opset_import: [\"\" : 11]>\n"
       "g (float[n, 4] x) => (float[m] z) { y = Unsqueeze <axes = [0]> (x)\n"
@@ -171,7 +171,7 @@ TEST(InferTypes, WhatIsWrongWithAFileIsSaidAsOfTheWhole) {
        {"<ir_version: 7, opset_import: [\"\" : 11]>\ng (float[2] x) => (y) { z = Relu (x) y = "
         "Squeeze () }",
         "<ir_version: 10, opset_import: [\"\" : 21, \"sardonyx\" : 1]>\n"
-        "g (float x) => (y) { z = Relu (x) y = sardonyx.Region (z) }"}) {
+        "g (float x) => (y) { z = Relu (x) y = sardonyx.FusedElementwise (z) }"}) {
     const Model model = Model::from_text(text);
     std::string expected, found;
     try {
@@ -199,7 +199,7 @@ TEST(InferTypes, LongAttributesAreReadOnlyWhereTypesNeedThem) {
       numbers + "], classlabels_int64s = [" + numbers + "]> (x) }");
   EXPECT_EQ(described(infer_types(file_of(model))), described(infer_types(model)));
   const MappedFile file(file_of(model));
-  wire::Outline outline(file);
+  wire::StreamingReader outline(file);
   outline.leave_out([](std::string_view domain, std::string_view op_type, std::string_view name) {
     EXPECT_EQ(domain, "ai.onnx.ml");
     EXPECT_EQ(op_type, "TreeEnsembleClassifier");

@@ -24,7 +24,7 @@ constexpr Bounds types[] = {
 
 Tensor run(const std::string& text, bool plain) {
   const Model model = Model::from_text("<ir_version: 10, opset_import: [\"\" : 21]>\n" + text);
-  return Session(model, {.plain = plain}).run(std::vector<NamedValue>{})[0].tensor();
+  return Session(model, {.reference = plain}).run(std::vector<NamedValue>{})[0].tensor();
 }
 
 // Every operator on every pair of bounds, then widened.

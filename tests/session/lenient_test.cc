@@ -49,7 +49,7 @@ void expect_mended(const std::string& text, const std::string& rule,
   EXPECT_FALSE(loaded.warnings[0].place.empty());
   EXPECT_FALSE(loaded.warnings[0].advice.empty());
   for (const bool plain : {false, true}) {
-    const Session session(loaded.model, {.threads = 1, .plain = plain});
+    const Session session(loaded.model, {.threads = 1, .reference = plain});
     EXPECT_EQ(elements(session.run(inputs).at(0)), expected) << text;
   }
   EXPECT_TRUE(check::has_errors(check::check(wire::parse_model(text)))) << text;
@@ -248,7 +248,7 @@ TEST(Lenient, WordsForBooleansInCasts) {
       "g (string[N] x) => (float[N] a, int8[N] b, bool[N] c) {\n"
       "  a = Cast <to = 1> (x)\n  b = Cast <to = 3> (x)\n  c = Cast <to = 9> (x) }");
   for (const bool plain : {false, true}) {
-    const Session session(model, {.threads = 1, .plain = plain});
+    const Session session(model, {.threads = 1, .reference = plain});
     const auto run = [&](std::vector<std::string> words) {
       const auto count = static_cast<int64_t>(words.size());
       return session.run({{"x", Tensor::of<std::string>(words, {count})}});

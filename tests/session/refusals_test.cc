@@ -40,7 +40,7 @@ struct Outcome {
 Outcome outcome_of(const Model& model, const std::vector<NamedValue>& inputs, bool plain) {
   Outcome outcome;
   try {
-    outcome.output = Session(model, {.plain = plain}).run(inputs)[0];
+    outcome.output = Session(model, {.reference = plain}).run(inputs)[0];
   } catch (const Error& error) {
     outcome.error = error.what();
     outcome.code = error.code();

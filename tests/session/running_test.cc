@@ -33,7 +33,7 @@ TEST(NestedGraphs, ConstantsStandAmongTheInputsUpToIrVersion3) {
       >
     })");
   for (const bool plain : {false, true}) {
-    const Session session(model, {.plain = plain});
+    const Session session(model, {.reference = plain});
     const auto y =
         session.run({{"c", Tensor::scalar<bool>(true)}, {"x", Tensor::of<float>({10, 20}, {2})}});
     EXPECT_EQ(floats(y[0]), (std::vector<float>{11, 22}));
@@ -66,7 +66,7 @@ TEST(PackEarly, ReadsWeightsWhenTheSessionIsMadeOtherwiseTheFirstRunDoes) {
   for (const bool early : {false, true}) {
     ModelInMemory file = product_in_memory();
     const Model model(file.bytes.data(), file.bytes.size(), "", std::make_shared<int>(0));
-    const Session session(model, {.pack_early = early});
+    const Session session(model, {.prepack = early});
     EXPECT_GT(session.packed_bytes(), 0);
     std::fill_n(file.bytes.begin() + static_cast<ptrdiff_t>(file.weights), 160 * 160 * 4, '\0');
     EXPECT_EQ(floats(session.run(inputs)[0])[0], early ? 160 : 0);
@@ -92,7 +92,7 @@ const std::string random_model = R"(g (int64 trips, int64[R] shape) => (a, b, c)
 
 TEST(RandomNumbers, GoOnFromRunToRunHoweverTheyAreRun) {
   const Model model = model_of(random_model);
-  const Session planned(model, {.seed = 5}), plain(model, {.plain = true, .seed = 5}),
+  const Session planned(model, {.seed = 5}), plain(model, {.reference = true, .seed = 5}),
       other(model, {.seed = 6});
   const std::vector<NamedValue> inputs = {{"trips", Tensor::scalar<int64_t>(3)},
                                           {"shape", Tensor::of<int64_t>({2, 2}, {2})}};
@@ -150,7 +150,7 @@ const std::string busy_loop = R"(g (int64 trips, float[N] x) => (float[N] y) {
 
 TEST(MemoryLimit, IterationsGiveBackWhatTheyTook) {
   for (const bool plain : {false, true}) {
-    const Session session(model_of(busy_loop), {.plain = plain});
+    const Session session(model_of(busy_loop), {.reference = plain});
     const std::vector<NamedValue> inputs = {{"trips", Tensor::scalar<int64_t>(1000)},
                                             {"x", Tensor(ElementType::float32, {25'000})}};
     EXPECT_EQ(error_of(session, inputs, 2 << 20), "") << plain;  // 0.1 MB a trip
@@ -167,7 +167,7 @@ TEST(MemoryLimit, ScanOutputsAddUp) {
         piece = Tanh(x)
       }>
     })"),
-                          {.plain = plain});
+                          {.reference = plain});
     const std::vector<NamedValue> inputs = {{"trips", Tensor::scalar<int64_t>(1000)},
                                             {"x", Tensor(ElementType::float32, {2'500})}};
     EXPECT_NE(error_of(session, inputs, 5 << 20), "") << plain;  // 10 MB in all
@@ -222,7 +222,7 @@ TEST(Loops, CountsAndConditionsHoldOneElement) {
   const Value x = Tensor::of<float>({1, 2}, {2});
   const auto integers = [](int64_t n) { return Tensor(ElementType::int64, {n}); };
   for (const bool plain : {false, true}) {
-    const Session session(model, {.plain = plain});
+    const Session session(model, {.reference = plain});
     const auto run = [&](Tensor trips, Tensor keep) {
       return session.run({{"trips", trips}, {"keep", keep}, {"x", x}});
     };
@@ -247,7 +247,7 @@ TEST(LateSteps, ShareTheMemoryOfTheirInputs) {
     q = Add(y, z)
   })";
   for (const bool plain : {false, true}) {
-    const Session session(model_of(text), {.plain = plain});
+    const Session session(model_of(text), {.reference = plain});
     for (const std::vector<int64_t>& shape :
          {std::vector<int64_t>{3, 2}, {1, 6}, {2, -1}, {6, 1}, {3, 2}}) {
       const auto outputs = session.run({{"x", Tensor::of<float>({1, 2, 3, 4, 5, 6}, {2, 3})},

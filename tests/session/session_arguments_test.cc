@@ -37,7 +37,7 @@ TEST(SessionArguments, AnInputGivenTwiceIsRefused) {
       Model::from_text(std::string(head) + "g (float[n] x) => (float[n] y) { y = Relu (x) }");
   for (const bool plain : {false, true}) {
     SessionOptions options;
-    options.plain = plain;
+    options.reference = plain;
     const Session session(model, options);
     EXPECT_EQ(session.run({{"x", numbers({1})}}).size(), 1u);
     EXPECT_EQ(code_of([&] {

@@ -213,7 +213,7 @@ const std::string loop_model =
 
 TEST(Session, LoopCapturesAndScans) {
   for (const bool plain : {false, true}) {
-    const Session session(model_of(loop_model), {.plain = plain});
+    const Session session(model_of(loop_model), {.reference = plain});
     const auto outputs = session.run({{"trips", Tensor::scalar<int64_t>(3)},
                                       {"x", Tensor::of<float>({0, 10}, {2})},
                                       {"step", Tensor::of<float>({1, 2}, {2})}});
@@ -260,7 +260,7 @@ TEST(Session, LoopAndScanThatDoNotRunKeepTheSizesOfTheirInputs) {
     }> (x, rows)
   })");
   for (const bool plain : {false, true}) {
-    const Session session(model, {.plain = plain});
+    const Session session(model, {.reference = plain});
     for (const int64_t count : {0, 2, 0}) {
       const auto outputs = session.run({{"x", Tensor(ElementType::float32, {3, 4})},
                                         {"trips", Tensor::scalar<int64_t>(count)},
@@ -294,7 +294,7 @@ TEST(Session, LoopAndScanThatDoNotRunForeseeTheirOutputs) {
     }> (state, rows)
   })");
   for (const bool plain : {false, true}) {
-    const Session session(model, {.plain = plain});
+    const Session session(model, {.reference = plain});
     for (const int64_t count : {0, 1, 0}) {
       const auto outputs = session.run({{"x", Tensor::of<float>({1, 1, 0, 1, 1}, {5})},
                                         {"trips", Tensor::scalar<int64_t>(count)},
@@ -329,7 +329,7 @@ TEST(Session, LoopWhoseStateGrowsByARowInEachIteration) {
     }> (five, keep, cache, zero)
   })");
   for (const bool plain : {false, true}) {
-    const Session session(model, {.plain = plain});
+    const Session session(model, {.reference = plain});
     for (const int64_t trips : {3, 0, 5}) {
       Tensor x(ElementType::float32, {2, 2}), cache(ElementType::float32, {1, 2});
       for (float& v : cache.mutable_elements<float>()) v = 0;
@@ -360,7 +360,7 @@ TEST(Session, SequencesThatBeginEmptyGrowInLoops) {
     count = SequenceLength(all)
   })");
   for (const bool plain : {false, true}) {
-    const Session session(model, {.plain = plain});
+    const Session session(model, {.reference = plain});
     for (const int64_t trips : {2, 0, 4}) {
       const auto outputs = session.run(
           {{"x", Tensor(ElementType::float32, {2, 3})}, {"trips", Tensor::scalar<int64_t>(trips)}});
@@ -498,7 +498,7 @@ TEST(Session, SessionsOfOneModelShareWhatTheyPack) {
 TEST(Session, SessionsOfOneModelWithOtherOptionsHavePlansOfTheirOwn) {
   const Model model = model_of("g (float[2] x) => (float[2] y) { t = Relu(x) y = Neg(t) }");
   const Session fused(model), apart(model, {.fuse = false}), all(model, {.all_outputs = true}),
-      plain(model, {.plain = true});
+      plain(model, {.reference = true});
   EXPECT_EQ(fused.steps().size(), 1u);
   EXPECT_EQ(apart.steps().size(), 2u);
   EXPECT_EQ(all.outputs().size(), 2u);

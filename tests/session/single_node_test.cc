@@ -37,7 +37,7 @@ std::vector<float> floats_of(const Value& value) {
 Value run(int opset, const std::string& graph, const std::vector<NamedValue>& inputs) {
   const Model model = model_of(opset, graph);
   const Value planned = Session(model).run(inputs)[0];
-  const Value plain = Session(model, {.plain = true}).run(inputs)[0];
+  const Value plain = Session(model, {.reference = true}).run(inputs)[0];
   EXPECT_EQ(planned.tensor().shape(), plain.tensor().shape());
   return planned;
 }
@@ -48,7 +48,7 @@ void expect_refused(int opset, const std::string& graph, const std::vector<Named
   for (const bool plain : {false, true}) {
     SCOPED_TRACE(plain ? "plain" : "planned");
     try {
-      (void)Session(model_of(opset, graph), {.plain = plain}).run(inputs);
+      (void)Session(model_of(opset, graph), {.reference = plain}).run(inputs);
       ADD_FAILURE() << "it ran";
     } catch (const Error& error) {
       EXPECT_NE(error.code(), ErrorCode::internal) << error.what();
@@ -269,11 +269,11 @@ TEST(SingleNode, ModelsCannotNameInternalOperators) {
       "program = [2, 2, 0, 900, 0, 0, 2, 0], extents = [0], params = [1.0, 2.0]";
   const Model model = Model::from_text(
       "<ir_version: 10, opset_import: [\"\" : 22, \"sardonyx\" : 1]>\n"
-      "g (float[4] x) => (float[4] y) { y = sardonyx.Region<" +
+      "g (float[4] x) => (float[4] y) { y = sardonyx.FusedElementwise<" +
       program + ">(x) }");
   for (const bool plain : {false, true}) {
     try {
-      Session(model, {.plain = plain}).run({{"x", floats({1, 2, 3, 4}, {4})}});
+      Session(model, {.reference = plain}).run({{"x", floats({1, 2, 3, 4}, {4})}});
       FAIL() << "not refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::unsupported);
@@ -328,7 +328,7 @@ TEST(SingleNode, ComplexConstantsAreMovedFromWhereverTheyLie) {
                         std::make_shared<int>(0));  // borrowed, where it lies
       const Tensor c = Tensor::of<bool>({true, false}, {2});
       for (const bool plain : {false, true}) {
-        const Value y = Session(model, {.plain = plain}).run({{"c", c}})[0];
+        const Value y = Session(model, {.reference = plain}).run({{"c", c}})[0];
         EXPECT_EQ(parts_of<float>(y), (std::vector<float>{1, 2, 3, 4}));
       }
     }
@@ -443,7 +443,7 @@ ErrorCode code_of(const std::string& graph, const std::vector<NamedValue>& input
   try {
     RunOptions limits;
     limits.memory_limit = 1 << 20;
-    (void)Session(model_of(20, graph), {.plain = plain}).run(inputs, limits);
+    (void)Session(model_of(20, graph), {.reference = plain}).run(inputs, limits);
   } catch (const Error& error) {
     return error.code();
   }

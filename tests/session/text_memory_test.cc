@@ -15,7 +15,7 @@ constexpr int64_t long_text = 10'000;
 std::string error_of(const std::string& graph, int64_t repeats, bool plain) {
   SessionOptions options;
   options.threads = 1;
-  options.plain = plain;
+  options.reference = plain;
   const Session session(Model::from_text("<ir_version: 10, opset_import: [\"\" : 21]>\n" + graph),
                         options);
   RunOptions run;

@@ -27,7 +27,7 @@ inline std::vector<Tensor> run_old(int opset, const std::string& graph,
                                    const std::vector<NamedValue>& inputs) {
   const Model model = model_of(opset, graph);
   const auto planned = Session(model).run(inputs);
-  const auto plain = Session(model, {.plain = true}).run(inputs);
+  const auto plain = Session(model, {.reference = true}).run(inputs);
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < planned.size(); ++i) {
     outputs.push_back(planned[i].tensor());

@@ -15,7 +15,7 @@ Tensor run(int opset, const std::string& graph, const std::vector<NamedValue>& i
   const Model model = Model::from_text(
       "<ir_version: 3, opset_import: [\"\" : " + std::to_string(opset) + "]>\n" + graph);
   const Tensor planned = Session(model).run(inputs)[0].tensor();
-  const Tensor plain = Session(model, {.plain = true}).run(inputs)[0].tensor();
+  const Tensor plain = Session(model, {.reference = true}).run(inputs)[0].tensor();
   EXPECT_EQ(planned.shape(), plain.shape());
   return planned;
 }

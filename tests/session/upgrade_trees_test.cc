@@ -99,7 +99,7 @@ TEST(TreeEnsemble, DoublesOfVersion3AreComparedAsDoubles) {
       "target_weights_as_tensor = double[2] {1, 2}>(x) }");
   const Tensor x = Tensor::of<double>({0.09999999999, 0.1, static_cast<double>(0.1f)}, {3, 1});
   for (const bool plain : {false, true})
-    expect_floats(Session(model, {.plain = plain}).run({{"x", x}})[0].tensor(), {1, 2, 2});
+    expect_floats(Session(model, {.reference = plain}).run({{"x", x}})[0].tensor(), {1, 2, 2});
 }
 
 TEST(UpgradeLabelEncoder, FirstOfEqualClassesCounts) {

@@ -236,7 +236,7 @@ TEST(RandomSteps, GiveEachOfManyRunsOtherNumbers) {
 }
 
 // Each size decides other branches: plans are made, found and replaced while others run theirs.
-TEST(SizedPlans, AreMadeOnceForManyCallers) {
+TEST(SpecializedPlans, AreMadeOnceForManyCallers) {
   std::string nodes =
       "axis = Constant <value = int64[1] {1}> ()\n n = Shape <start = 0, end = 1> (x)\n";
   std::string last = "x";

@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "builder.h"
-#include "wire/beneath.h"
+#include "wire/confined_open.h"
 #include "wire/sha1.h"
 #include "wire/tensor.h"
 
@@ -226,10 +226,10 @@ TEST_F(External, TheFallbackRefusesTheSame) {
   for (const std::string name : {"sub/file", "./sub//file", "weights.bin", "sub/link",
                                  "linked/file", "up/secret", "sub/none", "none/x"}) {
     errno = 0;
-    const bool one_call = open_beneath(folder.get(), name).is_open();
+    const bool one_call = open_confined(folder.get(), name).is_open();
     const int why = one_call ? 0 : errno;
     errno = 0;
-    const bool by_component = open_beneath_by_component(folder.get(), name).is_open();
+    const bool by_component = open_confined_by_component(folder.get(), name).is_open();
     EXPECT_EQ(one_call, by_component) << name;
     EXPECT_EQ(by_component ? 0 : errno, why) << name;
   }

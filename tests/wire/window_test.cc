@@ -6,8 +6,8 @@
 
 #include "base/mapped_file.h"
 #include "builder.h"
-#include "wire/outline.h"
 #include "wire/read.h"
+#include "wire/streaming_reader.h"
 #include "wire/write.h"
 
 namespace sardonyx {
@@ -85,13 +85,13 @@ TEST(Window, NodesOneAfterAnother) {
   const File path(bytes);
   const MappedFile file(path.path());
   ASSERT_TRUE(file.is_mapped());
-  wire::Outline outline(file);
-  EXPECT_EQ(outline.size(), in_memory.graph->nodes.size());
+  wire::StreamingReader reader(file);
+  EXPECT_EQ(reader.size(), in_memory.graph->nodes.size());
   std::vector<ir::Node> nodes;
-  while (const ir::Node* node = outline.next()) nodes.push_back(*node);
-  EXPECT_TRUE(outline.model.graph->nodes.empty());
-  outline.model.graph->nodes = std::move(nodes);
-  EXPECT_EQ(wire::write_model(outline.model), wire::write_model(in_memory));
+  while (const ir::Node* node = reader.next()) nodes.push_back(*node);
+  EXPECT_TRUE(reader.model.graph->nodes.empty());
+  reader.model.graph->nodes = std::move(nodes);
+  EXPECT_EQ(wire::write_model(reader.model), wire::write_model(in_memory));
 }
 
 // What reading gives: the model written again, or the error.

@@ -11,7 +11,7 @@ struct RotaryShape {
   int64_t batch = 0, heads = 0, length = 0, head_size = 0;
   int64_t head_stride = 0, row_stride = 0;  // of x and y, in elements; a batch is dense
   int64_t rotated =
-      0;  // first elements of each head that are turned; even (an odd one is left out)
+      0;  // first elements of each head that are transposed; even (an odd one is left out)
   int64_t cache_rows = 0;    // of the tables where positions are given
   bool interleaved = false;  // pairs are neighbours, else the two halves
 };

@@ -16,7 +16,7 @@ T silu(T v) {
 
 // One channel. The first taps - 1 outputs reach back into `past`.
 template <class T>
-void conv_row(const CausalConvShape& s, const T* x, const T* w, T bias, const T* past, T* y) {
+void conv_row(const CausalConvParams& s, const T* x, const T* w, T bias, const T* past, T* y) {
   const int64_t before = s.taps - 1;
   for (int64_t begin = 0; begin < s.length; begin += tile) {
     const int64_t n = std::min(tile, s.length - begin);
@@ -38,7 +38,7 @@ void conv_row(const CausalConvShape& s, const T* x, const T* w, T bias, const T*
 // The last taps - 1 of past and x together. `present` may be `past`: what is kept of it moves
 // towards the front.
 template <class T>
-void keep_row(const CausalConvShape& s, const T* x, const T* past, T* present) {
+void keep_row(const CausalConvParams& s, const T* x, const T* past, T* present) {
   const int64_t before = s.taps - 1, kept = std::max<int64_t>(before - s.length, 0);
   for (int64_t i = 0; i < kept; ++i) present[i] = past != nullptr ? past[s.length + i] : T{0};
   std::copy_n(x + s.length - (before - kept), before - kept, present + kept);
@@ -47,7 +47,7 @@ void keep_row(const CausalConvShape& s, const T* x, const T* past, T* present) {
 }  // namespace
 
 template <class T>
-void causal_conv(const CausalConvShape& s, const T* x, const T* weights, const T* bias,
+void causal_conv(const CausalConvParams& s, const T* x, const T* weights, const T* bias,
                  const T* past, T* y, T* present, ThreadPool& pool) {
   const int64_t before = s.taps - 1;
   const int64_t rows = std::max<int64_t>(1, grain / std::max<int64_t>(1, s.length * s.taps));
@@ -64,9 +64,9 @@ void causal_conv(const CausalConvShape& s, const T* x, const T* weights, const T
   });
 }
 
-template void causal_conv(const CausalConvShape&, const float*, const float*, const float*,
+template void causal_conv(const CausalConvParams&, const float*, const float*, const float*,
                           const float*, float*, float*, ThreadPool&);
-template void causal_conv(const CausalConvShape&, const double*, const double*, const double*,
+template void causal_conv(const CausalConvParams&, const double*, const double*, const double*,
                           const double*, double*, double*, ThreadPool&);
 
 }  // namespace sardonyx::kernels

@@ -5,7 +5,7 @@
 #include "kernels/conv/conv.h"
 #include "kernels/conv/geometry.h"
 #include "kernels/conv/path.h"
-#include "kernels/gemm/split.h"
+#include "kernels/gemm/bf16x3.h"
 #include "kernels/gemm/tiles.h"
 
 namespace sardonyx::kernels {
@@ -37,20 +37,19 @@ std::string_view refuses_depthwise_rows(const ConvGeometry& g) {
 
 // Decides how weights are packed, so it may not look at sizes of images.
 std::string_view refuses_winograd(const ConvGeometry& g) {
-  using Dims = ConvShape::Dims;
+  using Dims = ConvParams::Dims;
   if (g.kernel != Dims{1, 3, 3}) return "kernel is not 3x3";
   if (g.stride != Dims{1, 1, 1}) return "strides";
-  if (!g.channels_last && (g.dilation[1] != 1 || g.dilation[2] != 1))
-    return "dilation, with channels first";
+  if (!g.nhwc && (g.dilation[1] != 1 || g.dilation[2] != 1)) return "dilation, with channels first";
   return applies;
 }
 
-std::string_view refuses_depthwise_last(const ConvGeometry& g) {
+std::string_view refuses_depthwise_nhwc(const ConvGeometry& g) {
   if (g.shuffle != 1) return "channels come shuffled";
   return g.group_in == 1 && g.group_out == 1 ? applies : "several channels in a group";
 }
 
-std::string_view refuses_grouped_last(const ConvGeometry& g) {
+std::string_view refuses_grouped_nhwc(const ConvGeometry& g) {
   if (g.shuffle != 1) return "channels come shuffled";
   const int64_t lanes = tile_kernels().lanes;
   if (lanes < 8) return "vectors of fewer than 8 floats";
@@ -62,12 +61,12 @@ std::string_view refuses_grouped_last(const ConvGeometry& g) {
   return applies;
 }
 
-std::string_view refuses_pointwise_last(const ConvGeometry& g) {
+std::string_view refuses_pointwise_nhwc(const ConvGeometry& g) {
   if (g.group != 1) return "several groups";
   if (g.shuffle != 1) return "channels come shuffled";
   if (g.taps != 1) return "the kernel has several taps";
-  if (g.stride != ConvShape::Dims{1, 1, 1}) return "strides";
-  if (g.pad != ConvShape::Dims{} || g.in != g.out) return "pads";
+  if (g.stride != ConvParams::Dims{1, 1, 1}) return "strides";
+  if (g.pad != ConvParams::Dims{} || g.in != g.out) return "pads";
   return applies;
 }
 
@@ -86,15 +85,15 @@ std::string_view refuses_pixel_vectors(const ConvGeometry& g) {
   const auto product = [](int64_t a, int64_t b) {
     return static_cast<double>(a) * static_cast<double>(b);
   };
-  const bool flat = g.taps == 1 && g.in == g.out && g.stride == ConvShape::Dims{1, 1, 1};
+  const bool flat = g.taps == 1 && g.in == g.out && g.stride == ConvParams::Dims{1, 1, 1};
   const auto gathering = [&](int64_t pixels) {
     const int64_t cycles = flat ? 3 : g.out[2] % pixels == 0 ? 4 : 10;
     return 2 * cycles * (g.stride[2] == 1 ? 1 : 2);
   };
-  constexpr int64_t straight = 2, turned = 12;  // terms that storing is worth
+  constexpr int64_t straight = 2, transposed = 12;  // terms that storing is worth
   const double pixels = product(g.group_out * up(g.out_pixels), g.terms + straight) +
                         product(up(g.out_pixels) * gathering(lanes), g.terms);
-  const double channels = product(g.out_pixels * up(g.group_out), g.terms + turned) +
+  const double channels = product(g.out_pixels * up(g.group_out), g.terms + transposed) +
                           product(g.out_pixels * gathering(kernels.tile_rows), g.terms);
   constexpr int64_t near_terms = 320;  // panels of more do not stay in the first-level cache
   if (g.terms > near_terms && pixels > 0.85 * channels) return "long sums";
@@ -111,19 +110,19 @@ std::string_view name_of(ConvPath path) {
     case ConvPath::winograd: return "winograd";
     case ConvPath::pixel_vectors: return "pixel_vectors";
     case ConvPath::channel_vectors: return "channel_vectors";
-    case ConvPath::depthwise_last: return "depthwise_last";
-    case ConvPath::grouped_last: return "grouped_last";
-    case ConvPath::dots_last: return "dots_last";
-    case ConvPath::winograd_last: return "winograd_last";
-    case ConvPath::pointwise_last: return "pointwise_last";
-    case ConvPath::dealt_last: return "dealt_last";
-    case ConvPath::lines_last: return "lines_last";
-    case ConvPath::windows_last: return "windows_last";
+    case ConvPath::depthwise_nhwc: return "depthwise_nhwc";
+    case ConvPath::grouped_nhwc: return "grouped_nhwc";
+    case ConvPath::dots_nhwc: return "dots_nhwc";
+    case ConvPath::winograd_nhwc: return "winograd_nhwc";
+    case ConvPath::pointwise_nhwc: return "pointwise_nhwc";
+    case ConvPath::interleaved_nhwc: return "interleaved_nhwc";
+    case ConvPath::lines_nhwc: return "lines_nhwc";
+    case ConvPath::windows_nhwc: return "windows_nhwc";
   }
   return "unknown";
 }
 
-ConvChoice choose_conv(const ConvShape& shape) {
+ConvChoice choose_conv(const ConvParams& shape) {
   using Refuses = std::string_view (*)(const ConvGeometry&);
   const Refuses refuses_if_wanted = shape.winograd != 0 ? refuses_winograd : refuses_unasked;
   using Entry = std::pair<ConvPath, Refuses>;
@@ -134,19 +133,18 @@ ConvChoice choose_conv(const ConvShape& shape) {
       {ConvPath::pixel_vectors, refuses_pixel_vectors},
   }};
   const std::array<Entry, 7> last{{
-      {ConvPath::depthwise_last, refuses_depthwise_last},
-      {ConvPath::grouped_last, refuses_grouped_last},
-      {ConvPath::dots_last, refuses_dots_last},
-      {ConvPath::winograd_last, refuses_if_wanted},
-      {ConvPath::pointwise_last, refuses_pointwise_last},
-      {ConvPath::dealt_last, refuses_dealt_last},
-      {ConvPath::lines_last, refuses_lines_last},
+      {ConvPath::depthwise_nhwc, refuses_depthwise_nhwc},
+      {ConvPath::grouped_nhwc, refuses_grouped_nhwc},
+      {ConvPath::dots_nhwc, refuses_dots_nhwc},
+      {ConvPath::winograd_nhwc, refuses_if_wanted},
+      {ConvPath::pointwise_nhwc, refuses_pointwise_nhwc},
+      {ConvPath::interleaved_nhwc, refuses_interleaved_nhwc},
+      {ConvPath::lines_nhwc, refuses_lines_nhwc},
   }};
-  const auto list =
-      shape.channels_last ? std::span<const Entry>(last) : std::span<const Entry>(first);
+  const auto list = shape.nhwc ? std::span<const Entry>(last) : std::span<const Entry>(first);
   const ConvGeometry geometry(shape);
   ConvChoice choice;
-  choice.path = shape.channels_last ? ConvPath::windows_last : ConvPath::channel_vectors;
+  choice.path = shape.nhwc ? ConvPath::windows_nhwc : ConvPath::channel_vectors;
   for (const auto& [path, refuses] : list) {
     const std::string_view reason = refuses(geometry);
     if (reason == applies) {
@@ -158,11 +156,11 @@ ConvChoice choose_conv(const ConvShape& shape) {
   return choice;
 }
 
-bool same_way(const ConvShape& a, const ConvShape& b) {
-  const auto splits = [](const ConvShape& shape) {
+bool same_way(const ConvParams& a, const ConvParams& b) {
+  const auto splits = [](const ConvParams& shape) {
     const ConvGeometry g(shape);
     return g.group == 1 &&
-           split_pays(tile_kernels().lanes, g.batch * g.out_pixels, g.group_out, g.terms);
+           bf16x3_pays(tile_kernels().lanes, g.batch * g.out_pixels, g.group_out, g.terms);
   };
   return choose_conv(a).path == choose_conv(b).path && splits(a) == splits(b);
 }
@@ -187,12 +185,11 @@ double live_share(const ConvGeometry& g) {
 
 }  // namespace
 
-int winograd_tile(const ConvShape& shape) {
+int winograd_tile(const ConvParams& shape) {
   const ConvGeometry g(shape);
-  const auto depthwise = shape.channels_last ? refuses_depthwise_last : refuses_depthwise_any;
+  const auto depthwise = shape.nhwc ? refuses_depthwise_nhwc : refuses_depthwise_any;
   if (depthwise(g) == applies || refuses_winograd(g) != applies ||
-      (shape.channels_last &&
-       (refuses_grouped_last(g) == applies || refuses_dots_last(g) == applies)))
+      (shape.nhwc && (refuses_grouped_nhwc(g) == applies || refuses_dots_nhwc(g) == applies)))
     return 0;
   if (g.out_pixels <= 0) return 0;
   const TileKernels& kernels = tile_kernels();

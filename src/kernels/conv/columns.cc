@@ -12,7 +12,7 @@ namespace {
 struct Grid {  // three axes, the missing ones in front
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {};
-  explicit Grid(const ConvShape& s) {
+  explicit Grid(const ConvParams& s) {
     for (int i = 0; i < s.rank; ++i) {
       const int to = 3 - s.rank + i;
       const auto from = static_cast<size_t>(i);
@@ -55,7 +55,7 @@ void add_tap(const Grid& g, const int64_t (&tap)[3], const T* column, T* y) {
 }
 
 constexpr int64_t longest_row = 4096;  // of an image that is made phase by phase
-constexpr int64_t most_taps = 64;      // of a row, and lines of columns that meet in it
+constexpr int64_t max_taps = 64;       // of a row, and lines of columns that meet in it
 
 // How rows of images are made: outputs of one phase, a stride apart, lie side by side until all are
 // added up.
@@ -77,11 +77,11 @@ struct Rows {
   }
 
   // A row whose phases are all as long as the longest, and the room behind.
-  static constexpr int64_t phase_floats = longest_row + 2 * most_taps;
+  static constexpr int64_t phase_floats = longest_row + 2 * max_taps;
 
   static bool applies(const Grid& g) {
-    return g.kernel[0] * g.kernel[1] <= most_taps && g.kernel[2] <= most_taps &&
-           g.stride[2] <= most_taps && (g.stride[2] <= 2 || g.out[2] <= longest_row);
+    return g.kernel[0] * g.kernel[1] <= max_taps && g.kernel[2] <= max_taps &&
+           g.stride[2] <= max_taps && (g.stride[2] <= 2 || g.out[2] <= longest_row);
   }
 
   // The input line whose tap lands on this one, along an axis; -1 where there is none.
@@ -96,7 +96,7 @@ struct Rows {
   // Row (d, h) of an image; `phases` has phase_floats.
   void add(int64_t d, int64_t h, const float* columns, float bias, float* phases, float* y) const {
     const int64_t stride = g.stride[2], positions = g.in[0] * g.in[1] * g.in[2];
-    const float* lines[most_taps];
+    const float* lines[max_taps];
     int64_t count = 0;
     for (int64_t a = 0; a < g.kernel[0]; ++a) {
       const int64_t depth = line(0, d, a);
@@ -118,13 +118,13 @@ struct Rows {
   }
 
   const Grid& g;
-  int64_t length;             // of a phase
-  ColumnTap taps[most_taps];  // those of a phase side by side
-  int64_t ends[most_taps];    // of each phase
+  int64_t length;            // of a phase
+  ColumnTap taps[max_taps];  // those of a phase side by side
+  int64_t ends[max_taps];    // of each phase
 };
 
 template <class T>
-void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const T* bias,
+void add_planes(const ConvParams& shape, int64_t planes, const T* columns, const T* bias,
                 int64_t biases, T* y, ThreadPool& pool) {
   const Grid g(shape);
   const int64_t positions = g.in[0] * g.in[1] * g.in[2], pixels = g.out[0] * g.out[1] * g.out[2];
@@ -165,22 +165,22 @@ void add_planes(const ConvShape& shape, int64_t planes, const T* columns, const 
 
 }  // namespace
 
-void add_columns(const ConvShape& shape, int64_t planes, const float* columns, const float* bias,
+void add_columns(const ConvParams& shape, int64_t planes, const float* columns, const float* bias,
                  int64_t biases, float* y, ThreadPool& pool) {
   add_planes(shape, planes, columns, bias, biases, y, pool);
 }
 
-void add_columns(const ConvShape& shape, int64_t planes, const double* columns, const double* bias,
+void add_columns(const ConvParams& shape, int64_t planes, const double* columns, const double* bias,
                  int64_t biases, double* y, ThreadPool& pool) {
   add_planes(shape, planes, columns, bias, biases, y, pool);
 }
 
-void add_columns(const ConvShape& shape, int64_t planes, const std::complex<float>* columns,
+void add_columns(const ConvParams& shape, int64_t planes, const std::complex<float>* columns,
                  std::complex<float>* y, ThreadPool& pool) {
   add_planes<std::complex<float>>(shape, planes, columns, nullptr, 1, y, pool);
 }
 
-void add_columns(const ConvShape& shape, int64_t planes, const std::complex<double>* columns,
+void add_columns(const ConvParams& shape, int64_t planes, const std::complex<double>* columns,
                  std::complex<double>* y, ThreadPool& pool) {
   add_planes<std::complex<double>>(shape, planes, columns, nullptr, 1, y, pool);
 }

@@ -12,13 +12,13 @@ namespace sardonyx::kernels {
 // y[p][i * stride + t * dilation - pad_begin] += columns[p][t][i] for every kernel position t and
 // grid position i for which that lies inside y. `shape.in` is the grid, `shape.out` the images; the
 // first `planes` planes of y are overwritten, each starting from bias[p % biases] (null: 0).
-void add_columns(const ConvShape& shape, int64_t planes, const float* columns, const float* bias,
+void add_columns(const ConvParams& shape, int64_t planes, const float* columns, const float* bias,
                  int64_t biases, float* y, ThreadPool& pool);
-void add_columns(const ConvShape& shape, int64_t planes, const double* columns, const double* bias,
+void add_columns(const ConvParams& shape, int64_t planes, const double* columns, const double* bias,
                  int64_t biases, double* y, ThreadPool& pool);
-void add_columns(const ConvShape& shape, int64_t planes, const std::complex<float>* columns,
+void add_columns(const ConvParams& shape, int64_t planes, const std::complex<float>* columns,
                  std::complex<float>* y, ThreadPool& pool);
-void add_columns(const ConvShape& shape, int64_t planes, const std::complex<double>* columns,
+void add_columns(const ConvParams& shape, int64_t planes, const std::complex<double>* columns,
                  std::complex<double>* y, ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

@@ -21,11 +21,11 @@ namespace {
 
 bool is_depthwise(ConvPath path) {
   return path == ConvPath::depthwise_rows || path == ConvPath::depthwise_any ||
-         path == ConvPath::depthwise_last;
+         path == ConvPath::depthwise_nhwc;
 }
 
 bool is_winograd(ConvPath path) {
-  return path == ConvPath::winograd || path == ConvPath::winograd_last;
+  return path == ConvPath::winograd || path == ConvPath::winograd_nhwc;
 }
 
 bool is_empty(const ConvGeometry& g) {
@@ -34,7 +34,7 @@ bool is_empty(const ConvGeometry& g) {
 
 // How the weights of one shape are stored.
 struct WeightFormat {
-  explicit WeightFormat(const ConvShape& shape)
+  explicit WeightFormat(const ConvParams& shape)
       : g(shape),
         path(choose_conv(shape).path),
         kernels(tile_kernels()),
@@ -46,9 +46,9 @@ struct WeightFormat {
       rows = g.terms;
     }
     const bool dense =
-        is_depthwise(path) || path == ConvPath::grouped_last || path == ConvPath::dots_last;
+        is_depthwise(path) || path == ConvPath::grouped_nhwc || path == ConvPath::dots_nhwc;
     columns = dense ? g.group_out : panels.stored_columns();
-    if (path == ConvPath::dealt_last) {
+    if (path == ConvPath::interleaved_nhwc) {
       groups = 1;
       panels.columns = g.group * g.group_out;
       columns = panels.stored_columns();
@@ -72,10 +72,10 @@ struct WeightFormat {
     const int64_t first = panel * panels.width, used = panels.used(panel);
     const int64_t width = panels.stored(panel);
     float* to = out + (group * columns + first) * rows;
-    if (path == ConvPath::dealt_last) {
+    if (path == ConvPath::interleaved_nhwc) {
       for (int64_t m = 0; m < used; ++m) {
-        const int64_t dealt = (first + m) % g.group * g.group_out + (first + m) / g.group;
-        fetch(weights, factors, dealt, 1, space + m * g.terms);
+        const int64_t interleaved = (first + m) % g.group * g.group_out + (first + m) / g.group;
+        fetch(weights, factors, interleaved, 1, space + m * g.terms);
       }
     } else {
       fetch(weights, factors, group * g.group_out + first, used, space);
@@ -84,7 +84,7 @@ struct WeightFormat {
       winograd_weights(g.winograd, space, g.group_in, used, width, to);
       return;
     }
-    const bool by_tap = path == ConvPath::windows_last || path == ConvPath::lines_last;
+    const bool by_tap = path == ConvPath::windows_nhwc || path == ConvPath::lines_nhwc;
     if (!by_tap || g.taps == 1) {
       pack_panel(kernels, space, 1, g.terms, g.terms, used, to, width);
       return;
@@ -99,7 +99,7 @@ struct WeightFormat {
     }
   }
 
-  // As grouped_last_line takes them.
+  // As grouped_nhwc_line takes them.
   void pack_grouped(const void* weights, const float* factors, float* out) const {
     std::vector<float> row(static_cast<size_t>(g.terms));
     for (int64_t m = 0; m < g.group * g.group_out; ++m) {
@@ -126,36 +126,36 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g, int threads) {
     case ConvPath::depthwise_rows:
     case ConvPath::depthwise_any: return depthwise_worker_floats(g);
     case ConvPath::winograd:
-    case ConvPath::winograd_last: return winograd_worker_floats(g);
+    case ConvPath::winograd_nhwc: return winograd_worker_floats(g);
     case ConvPath::pixel_vectors: return pixel_worker_floats(g);
     case ConvPath::channel_vectors: return channel_worker_floats(g);
-    case ConvPath::depthwise_last: return depthwise_last_worker_floats(g);
-    case ConvPath::grouped_last: return grouped_last_worker_floats(g);
-    case ConvPath::dots_last: return dots_last_worker_floats(g);
-    case ConvPath::dealt_last: return dealt_last_worker_floats(g);
-    case ConvPath::lines_last: return lines_last_worker_floats(g);
-    case ConvPath::windows_last: return windows_last_worker_floats(g, threads);
-    case ConvPath::pointwise_last: return 0;
+    case ConvPath::depthwise_nhwc: return depthwise_nhwc_worker_floats(g);
+    case ConvPath::grouped_nhwc: return grouped_nhwc_worker_floats(g);
+    case ConvPath::dots_nhwc: return dots_nhwc_worker_floats(g);
+    case ConvPath::interleaved_nhwc: return interleaved_nhwc_worker_floats(g);
+    case ConvPath::lines_nhwc: return lines_nhwc_worker_floats(g);
+    case ConvPath::windows_nhwc: return windows_nhwc_worker_floats(g, threads);
+    case ConvPath::pointwise_nhwc: return 0;
   }
   return 0;
 }
 
 }  // namespace
 
-int64_t conv_packed_size(const ConvShape& shape) {
+int64_t conv_packed_size(const ConvParams& shape) {
   const WeightFormat format(shape);
   if (format.g.group_out <= 0) return 0;
   const int64_t floats = format.groups * format.rows * format.columns;
   return round_up(floats * int64_t{sizeof(float)}, 64);
 }
 
-void pack_conv_weights(const ConvShape& shape, const void* weights, const float* factors,
+void pack_conv_weights(const ConvParams& shape, const void* weights, const float* factors,
                        void* packed, ThreadPool* pool) {
   const WeightFormat format(shape);
   const ConvGeometry& g = format.g;
   if (g.group_out <= 0 || g.terms <= 0) return;
   auto* out = static_cast<float*>(packed);
-  if (format.path == ConvPath::depthwise_last) {
+  if (format.path == ConvPath::depthwise_nhwc) {
     std::vector<float> values(static_cast<size_t>(g.group * g.taps));
     format.fetch(weights, factors, 0, g.group, values.data());
     for (int64_t c = 0; c < g.group; ++c) {
@@ -165,8 +165,8 @@ void pack_conv_weights(const ConvShape& shape, const void* weights, const float*
     }
     return;
   }
-  if (format.path == ConvPath::grouped_last) return format.pack_grouped(weights, factors, out);
-  if (format.path == ConvPath::dots_last) {
+  if (format.path == ConvPath::grouped_nhwc) return format.pack_grouped(weights, factors, out);
+  if (format.path == ConvPath::dots_nhwc) {
     std::vector<float> values(static_cast<size_t>(g.group_out * g.terms));
     format.fetch(weights, factors, 0, g.group_out, values.data());
     return pack_dots(g, values.data(), out);
@@ -191,39 +191,39 @@ void pack_conv_weights(const ConvShape& shape, const void* weights, const float*
   }
 }
 
-int64_t conv_scratch_bytes(const ConvShape& shape, int threads) {
+int64_t conv_scratch_bytes(const ConvParams& shape, int threads) {
   const ConvGeometry g(shape);
   if (is_empty(g)) return 0;
   const ConvPath path = choose_conv(shape).path;
-  if (path == ConvPath::pointwise_last)
-    return pointwise_last_scratch_bytes(g, shape.input_factors, threads);
+  if (path == ConvPath::pointwise_nhwc)
+    return pointwise_nhwc_scratch_bytes(g, shape.input_factors, threads);
   const int64_t sums = shape.means ? depthwise_sums_floats(g) : 0;
-  return most_scratch(threads, [&](int count) {
+  return max_scratch(threads, [&](int count) {
     return count * (scratch_alignment + worker_floats(path, g, count) * int64_t{sizeof(float)}) +
            sums * int64_t{sizeof(float)};
   });
 }
 
-bool takes_input_factors(const ConvShape& shape) {
-  return shape.channels_last && choose_conv(shape).path == ConvPath::pointwise_last;
+bool takes_input_factors(const ConvParams& shape) {
+  return shape.nhwc && choose_conv(shape).path == ConvPath::pointwise_nhwc;
 }
 
-bool reads_planes(const ConvShape& shape) {
-  return shape.channels_last && shape.group == 1 && shape.shuffle == 1 && shape.in_channels >= 2 &&
-         shape.in_channels <= 4 && choose_conv(shape).path == ConvPath::lines_last;
+bool takes_nchw_input(const ConvParams& shape) {
+  return shape.nhwc && shape.group == 1 && shape.shuffle == 1 && shape.in_channels >= 2 &&
+         shape.in_channels <= 4 && choose_conv(shape).path == ConvPath::lines_nhwc;
 }
 
-bool deals_channels_out(const ConvShape& shape) {
-  ConvShape dealt = shape;
-  dealt.deals_out = true;
-  return shape.channels_last && choose_conv(dealt).path == ConvPath::dealt_last;
+bool can_shuffle_output(const ConvParams& shape) {
+  ConvParams interleaved = shape;
+  interleaved.shuffles_output = true;
+  return shape.nhwc && choose_conv(interleaved).path == ConvPath::interleaved_nhwc;
 }
 
-bool gives_means(const ConvShape& shape) {
-  return shape.channels_last && choose_conv(shape).path == ConvPath::depthwise_last;
+bool gives_means(const ConvParams& shape) {
+  return shape.nhwc && choose_conv(shape).path == ConvPath::depthwise_nhwc;
 }
 
-void conv_run(const ConvShape& shape, const float* x, const void* packed, float* y,
+void conv_run(const ConvParams& shape, const float* x, const void* packed, float* y,
               const Epilogue& epilogue, void* scratch, ThreadPool& pool, const ConvExtras& extras) {
   const ConvGeometry g(shape);
   if (is_empty(g)) {
@@ -234,24 +234,24 @@ void conv_run(const ConvShape& shape, const float* x, const void* packed, float*
   }
   const ConvPath path = choose_conv(shape).path;
   Call call{g, x, static_cast<const float*>(packed), y, epilogue, shape.coarse, extras};
-  const BiasAxis channels = shape.channels_last ? BiasAxis::column : BiasAxis::row;
+  const BiasAxis channels = shape.nhwc ? BiasAxis::column : BiasAxis::row;
   call.epilogue.bias_axis = epilogue.bias != nullptr ? channels : BiasAxis::none;
-  if (path == ConvPath::pointwise_last) return run_pointwise_last(call, scratch, pool);
+  if (path == ConvPath::pointwise_nhwc) return run_pointwise_nhwc(call, scratch, pool);
   const PackedBlocks spaces(scratch, pool.threads(), worker_floats(path, g, pool.threads()));
   switch (path) {
     case ConvPath::depthwise_rows:
     case ConvPath::depthwise_any: return run_depthwise(call, path, spaces, pool);
     case ConvPath::winograd:
-    case ConvPath::winograd_last: return run_winograd(call, spaces, pool);
+    case ConvPath::winograd_nhwc: return run_winograd(call, spaces, pool);
     case ConvPath::pixel_vectors: return run_pixel_vectors(call, spaces, pool);
     case ConvPath::channel_vectors: return run_channel_vectors(call, spaces, pool);
-    case ConvPath::depthwise_last: return run_depthwise_last(call, spaces, pool);
-    case ConvPath::grouped_last: return run_grouped_last(call, spaces, pool);
-    case ConvPath::dots_last: return run_dots_last(call, spaces, pool);
-    case ConvPath::dealt_last: return run_dealt_last(call, spaces, pool);
-    case ConvPath::lines_last: return run_lines_last(call, spaces, pool);
-    case ConvPath::windows_last: return run_windows_last(call, spaces, pool);
-    case ConvPath::pointwise_last: return;  // done above
+    case ConvPath::depthwise_nhwc: return run_depthwise_nhwc(call, spaces, pool);
+    case ConvPath::grouped_nhwc: return run_grouped_nhwc(call, spaces, pool);
+    case ConvPath::dots_nhwc: return run_dots_nhwc(call, spaces, pool);
+    case ConvPath::interleaved_nhwc: return run_interleaved_nhwc(call, spaces, pool);
+    case ConvPath::lines_nhwc: return run_lines_nhwc(call, spaces, pool);
+    case ConvPath::windows_nhwc: return run_windows_nhwc(call, spaces, pool);
+    case ConvPath::pointwise_nhwc: return;  // done above
   }
 }
 

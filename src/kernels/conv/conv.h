@@ -23,7 +23,7 @@ namespace sardonyx::kernels {
 
 // The caller has checked: rank in [1, 3], every size >= 0, stride, dilation, group >= 1, channels
 // divisible by group, and out as conv_out_size says (a smaller out computes only those positions).
-struct ConvShape {
+struct ConvParams {
   static constexpr int max_rank = 3;
   using Dims = std::array<int64_t, max_rank>;
   int64_t batch = 1;
@@ -45,7 +45,7 @@ struct ConvShape {
   int winograd = 0;
   // x, y and the residual have their channels innermost. Weights stay as they are; their pack does
   // not.
-  bool channels_last = false;
+  bool nhwc = false;
   // The model's numbers are float16 or bfloat16, and products need be no more precise. Packs do not
   // depend on it.
   bool coarse = false;
@@ -54,20 +54,20 @@ struct ConvShape {
   bool input_factors = false;
   bool means = false;
   // With channels last, of pointwise convolutions without strides and pads: x comes with its
-  // channels dealt out: seen as [shuffle, in_channels / shuffle], its channels are those that the
-  // weights mean, turned. Where it is a group's number of channels they are dealt out as deals_out
-  // says. Packs depend on whether it is 1.
+  // channels interleaved: seen as [shuffle, in_channels / shuffle], its channels are those that the
+  // weights mean, transposed. Where it is a group's number of channels they are interleaved as
+  // shuffles_output says. Packs depend on whether it is 1.
   int64_t shuffle = 1;
-  // With channels last, where reads_planes says so: x, and it alone, has its channels first. Packs
-  // do not depend on it.
-  bool planes = false;
-  // With channels last, where deals_channels_out says so: y's channels are dealt out, the first of
-  // each group, then the second of each group, and so on; the residual's are, too. Set before
+  // With channels last, where takes_nchw_input says so: x, and it alone, has its channels first.
+  // Packs do not depend on it.
+  bool nchw_input = false;
+  // With channels last, where can_shuffle_output says so: y's channels are interleaved, the first
+  // of each group, then the second of each group, and so on; the residual's are, too. Set before
   // packing.
-  bool deals_out = false;
+  bool shuffles_output = false;
 };
 
-// What a convolution with channels last does beside its sums, where ConvShape says so.
+// What a convolution with channels last does beside its sums, where ConvParams says so.
 struct ConvExtras {
   // One for each input channel of each image, multiplied in: batch x in_channels.
   const float* input_factors = nullptr;
@@ -76,16 +76,16 @@ struct ConvExtras {
   float* means = nullptr;
 };
 // Whether the shape's path (which must be final) can be given factors, or asked for means.
-bool takes_input_factors(const ConvShape& shape);
-bool gives_means(const ConvShape& shape);
-// Whether its kernel can read an image with channels first (`planes` itself does not count).
-bool reads_planes(const ConvShape& shape);
-// Whether it can deal its output channels out (`deals_out` itself does not count).
-bool deals_channels_out(const ConvShape& shape);
+bool takes_input_factors(const ConvParams& shape);
+bool gives_means(const ConvParams& shape);
+// Whether its kernel can read an image with channels first (`nchw_input` itself does not count).
+bool takes_nchw_input(const ConvParams& shape);
+// Whether it can interleave its output channels (`shuffles_output` itself does not count).
+bool can_shuffle_output(const ConvParams& shape);
 
 // The tiles with which Winograd's algorithm is expected to be fastest for these sizes; 0 where it
 // does not apply or not pay.
-int winograd_tile(const ConvShape& shape);
+int winograd_tile(const ConvParams& shape);
 
 // Output positions along one dimension; 0 where the kernel does not fit.
 int64_t conv_out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
@@ -99,14 +99,14 @@ enum class ConvPath : uint8_t {
   pixel_vectors,    // matrix multiplication, vectors along the pixels of an output channel
   channel_vectors,  // matrix multiplication, vectors along the output channels; takes any shape
   // With channels last:
-  depthwise_last,  // one input channel per output channel, vectors along the channels
-  grouped_last,    // groups of a few channels, vectors along the channels
-  dots_last,       // few output channels, vectors along what a window holds side by side
-  winograd_last,   // as winograd
-  dealt_last,      // pointwise in groups, which stand side by side in vectors
-  pointwise_last,  // one matrix multiplication
-  lines_last,      // matrix multiplication that reads the lines of the image
-  windows_last,    // matrix multiplication of copied windows; takes any shape
+  depthwise_nhwc,    // one input channel per output channel, vectors along the channels
+  grouped_nhwc,      // groups of a few channels, vectors along the channels
+  dots_nhwc,         // few output channels, vectors along what a window holds side by side
+  winograd_nhwc,     // as winograd
+  interleaved_nhwc,  // pointwise in groups, which stand side by side in vectors
+  pointwise_nhwc,    // one matrix multiplication
+  lines_nhwc,        // matrix multiplication that reads the lines of the image
+  windows_nhwc,      // matrix multiplication of copied windows; takes any shape
 };
 std::string_view name_of(ConvPath path);
 
@@ -124,29 +124,29 @@ struct ConvChoice {
     return {refusal.data(), static_cast<size_t>(refusal_count)};
   }
 };
-ConvChoice choose_conv(const ConvShape& shape);
+ConvChoice choose_conv(const ConvParams& shape);
 // Whether a window has the same output in both, which are of one convolution and channels last.
-bool same_way(const ConvShape& a, const ConvShape& b);
+bool same_way(const ConvParams& a, const ConvParams& b);
 
 // Bytes of the packed weights. Size and format depend on channels, group, kernel, stride, dilation,
 // `winograd` and the instruction set: not on batch, in, out or pads.
-int64_t conv_packed_size(const ConvShape& shape);
+int64_t conv_packed_size(const ConvParams& shape);
 // `weights` may lie at any address. `factors`, if any, are multiplied in: one for each output
 // channel.
-void pack_conv_weights(const ConvShape& shape, const void* weights, const float* factors,
+void pack_conv_weights(const ConvParams& shape, const void* weights, const float* factors,
                        void* packed, ThreadPool* pool);
 
-int64_t conv_scratch_bytes(const ConvShape& shape, int threads);
+int64_t conv_scratch_bytes(const ConvParams& shape, int threads);
 
 // The epilogue's bias, if any, has out_channels values; its residual, if any, is laid out as y and
 // may be y.
-void conv_run(const ConvShape& shape, const float* x, const void* packed, float* y,
+void conv_run(const ConvParams& shape, const float* x, const void* packed, float* y,
               const Epilogue& epilogue, void* scratch, ThreadPool& pool,
               const ConvExtras& extras = {});
 
 // The plain definition, in double precision, on one thread, from unpacked weights: what the other
 // paths are tested against.
-void conv_reference(const ConvShape& shape, const float* x, const float* weights, float* y,
+void conv_reference(const ConvParams& shape, const float* x, const float* weights, float* y,
                     const Epilogue& epilogue);
 
 }  // namespace sardonyx::kernels

@@ -18,7 +18,7 @@ Range inside(int64_t offset, int64_t stride, int64_t size, int64_t out) {
 struct Axes {  // three spatial axes, the missing ones in front
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1},
           dilation[3] = {1, 1, 1}, pad[3] = {};
-  explicit Axes(const ConvShape& s) {
+  explicit Axes(const ConvParams& s) {
     for (int i = 0; i < s.rank; ++i) {
       const int to = 3 - s.rank + i;
       const auto from = static_cast<size_t>(i);
@@ -52,7 +52,7 @@ void add_tap(const Axes& a, const int64_t (&tap)[3], const double* x, double wei
 }
 
 // One output plane: `y` holds its initial value.
-void plane(const ConvShape& s, const Axes& a, const double* x, const double* w, double* y) {
+void plane(const ConvParams& s, const Axes& a, const double* x, const double* w, double* y) {
   const int64_t channels = s.in_channels / s.group, in_plane = a.in[0] * a.in[1] * a.in[2];
   for (int64_t c = 0; c < channels; ++c) {
     int64_t tap[3];
@@ -66,7 +66,7 @@ void plane(const ConvShape& s, const Axes& a, const double* x, const double* w, 
 
 // Calls body(image, output channel, group, plane index) for every output plane.
 template <class Body>
-void for_planes(const ConvShape& s, ThreadPool& pool, Body&& body) {
+void for_planes(const ConvParams& s, ThreadPool& pool, Body&& body) {
   pool.parallel_for(s.batch * s.out_channels, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t m = i % s.out_channels;
@@ -77,7 +77,7 @@ void for_planes(const ConvShape& s, ThreadPool& pool, Body&& body) {
 
 }  // namespace
 
-void conv_double(const ConvShape& s, const double* x, const double* w, const double* bias,
+void conv_double(const ConvParams& s, const double* x, const double* w, const double* bias,
                  double* y, ThreadPool& pool) {
   const Axes a(s);
   const int64_t in_plane = a.in[0] * a.in[1] * a.in[2], out_plane = a.out[0] * a.out[1] * a.out[2];

@@ -9,7 +9,7 @@
 namespace sardonyx::kernels {
 
 // `bias` (one value an output channel) may be null.
-void conv_double(const ConvShape& shape, const double* x, const double* w, const double* bias,
+void conv_double(const ConvParams& shape, const double* x, const double* w, const double* bias,
                  double* y, ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

@@ -15,7 +15,7 @@ struct Sizes {
           dilation[3] = {1, 1, 1}, pad[3] = {};
   int64_t channels, rows, taps, terms, in_pixels, out_pixels;  // of one group
 
-  explicit Sizes(const ConvShape& s) {
+  explicit Sizes(const ConvParams& s) {
     for (int i = 0; i < s.rank; ++i) {
       const int to = 3 - s.rank + i;
       const auto from = static_cast<size_t>(i);
@@ -55,9 +55,9 @@ class Columns {
   }
 
   void fill(const X* x, int32_t zero, int16_t* panel) const {
-    constexpr int64_t most_taps = 49;
-    if (z_.taps > most_taps) return fill_singly(x, zero, panel);
-    Tap taps[most_taps];
+    constexpr int64_t max_taps = 49;
+    if (z_.taps > max_taps) return fill_singly(x, zero, panel);
+    Tap taps[max_taps];
     for (int64_t i = 0; i < z_.taps; ++i) set(taps[i], i);
     static constexpr Tap nothing{};
     int64_t channel = 0, tap = 0;
@@ -165,23 +165,23 @@ void store(const ConvRequantize& how, const Sizes& z, int32_t* sums, int64_t cha
 
 }  // namespace
 
-int64_t conv_integer_weights_size(const ConvShape& shape) {
+int64_t conv_integer_weights_size(const ConvParams& shape) {
   return integer_rows_size(shape.out_channels, Sizes(shape).terms);
 }
 
-void pack_conv_integer_weights(const ConvShape& shape, ElementType type, const void* w,
+void pack_conv_integer_weights(const ConvParams& shape, ElementType type, const void* w,
                                const int32_t* zero, bool zero_each, int16_t* packed,
                                ThreadPool& pool) {
   const int64_t terms = Sizes(shape).terms;
   pack_integer_rows(type, w, terms, 1, shape.out_channels, terms, zero, zero_each, packed, pool);
 }
 
-int64_t conv_integer_scratch_bytes(const ConvShape& shape, int threads) {
+int64_t conv_integer_scratch_bytes(const ConvParams& shape, int threads) {
   const Sizes z(shape);
   return (panel_bytes(z) + sums_bytes(z)) * threads;
 }
 
-void conv_integer(const ConvShape& shape, ElementType x_type, const void* x, int32_t x_zero,
+void conv_integer(const ConvParams& shape, ElementType x_type, const void* x, int32_t x_zero,
                   const int16_t* weights, int32_t* sums, const ConvRequantize* how, void* scratch,
                   ThreadPool& pool) {
   const Sizes z(shape);

@@ -10,8 +10,8 @@
 namespace sardonyx::kernels {
 
 // Weights as int16 with their zero points (one, or one for each output channel; null: 0) taken off.
-int64_t conv_integer_weights_size(const ConvShape& shape);  // int16 elements
-void pack_conv_integer_weights(const ConvShape& shape, ElementType type, const void* w,
+int64_t conv_integer_weights_size(const ConvParams& shape);  // int16 elements
+void pack_conv_integer_weights(const ConvParams& shape, ElementType type, const void* w,
                                const int32_t* zero, bool zero_each, int16_t* packed,
                                ThreadPool& pool);
 
@@ -25,11 +25,11 @@ struct ConvRequantize {
   void* y = nullptr;
 };
 
-int64_t conv_integer_scratch_bytes(const ConvShape& shape, int threads);
+int64_t conv_integer_scratch_bytes(const ConvParams& shape, int threads);
 
 // Sums of (x - x_zero) * w over the positions inside x: into `sums`, or through `how` where it is
 // given.
-void conv_integer(const ConvShape& shape, ElementType x_type, const void* x, int32_t x_zero,
+void conv_integer(const ConvParams& shape, ElementType x_type, const void* x, int32_t x_zero,
                   const int16_t* weights, int32_t* sums, const ConvRequantize* how, void* scratch,
                   ThreadPool& pool);
 

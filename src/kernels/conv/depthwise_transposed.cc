@@ -104,7 +104,7 @@ namespace sardonyx::kernels {
 
 HWY_EXPORT(UpOneLine);
 
-std::string_view refuses_depthwise_transposed(const ConvShape& shape) {
+std::string_view refuses_depthwise_transposed(const ConvParams& shape) {
   if (shape.group != shape.in_channels || shape.group != shape.out_channels)
     return "several channels in a group";
   for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i)
@@ -118,7 +118,7 @@ void pack_depthwise_transposed(int64_t channels, int64_t taps, const float* weig
     for (int64_t c = 0; c < channels; ++c) *packed++ = weights[c * taps + t];
 }
 
-void depthwise_transposed(const ConvShape& shape, const float* x, const float* packed,
+void depthwise_transposed(const ConvParams& shape, const float* x, const float* packed,
                           const float* bias, float* y, ThreadPool& pool) {
   UpAxis axes[3];
   int64_t ins = shape.out_channels, outs = shape.out_channels, terms = 1;

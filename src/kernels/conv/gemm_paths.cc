@@ -12,8 +12,8 @@ namespace {
 
 // --- Output channels along the vectors ----------------------------------------------------------
 
-// Pixels are the rows of tiles, so that any number of them fills strips; tiles are turned when they
-// are stored.
+// Pixels are the rows of tiles, so that any number of them fills strips; tiles are transposed when
+// they are stored.
 struct ChannelTiles {
   ChannelTiles(const TileKernels& kernels, const ConvGeometry& g)
       : kernels(kernels),
@@ -23,9 +23,9 @@ struct ChannelTiles {
         chunks{g.terms},
         blocks(strip_blocks(strips.count(), kernels.lanes, g.terms, g.group_out)),
         block(divide_up(strips.count(), blocks)),
-        most_pixels(std::min(g.out_pixels, block * kernels.tile_rows)),
+        max_pixels(std::min(g.out_pixels, block * kernels.tile_rows)),
         tasks(panels, g.terms, g.batch * g.group * blocks,
-              panels_per_task(panels.count(), blocks * g.batch * g.group, most_pixels, g.terms,
+              panels_per_task(panels.count(), blocks * g.batch * g.group, max_pixels, g.terms,
                               panels.width)) {}
 
   const TileKernels& kernels;
@@ -33,9 +33,9 @@ struct ChannelTiles {
   Strips strips;
   Panels panels;
   Chunks chunks;
-  int64_t blocks;       // of an image and a group
-  int64_t block;        // most strips in one
-  int64_t most_pixels;  // in one
+  int64_t blocks;      // of an image and a group
+  int64_t block;       // most strips in one
+  int64_t max_pixels;  // in one
   PanelTasks tasks;
 
   int64_t packed_floats() const { return block * g.terms * kernels.lanes; }
@@ -185,7 +185,7 @@ int64_t channel_worker_floats(const ConvGeometry& g) {
 
 void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const ChannelTiles t(tile_kernels(), call.g);
-  for_tasks(pool, t.tasks.count(), t.tasks.grain(t.most_pixels),
+  for_tasks(pool, t.tasks.count(), t.tasks.grain(t.max_pixels),
             [&](int64_t task, int worker) { run_channel_task(t, call, task, spaces, worker); });
 }
 

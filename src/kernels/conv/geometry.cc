@@ -5,7 +5,7 @@
 namespace sardonyx::kernels {
 namespace {
 
-using Dims = ConvShape::Dims;
+using Dims = ConvParams::Dims;
 
 // Removes dimension `i` of `rank`, the later ones moving up.
 void drop(Dims& dims, int i, int rank) {
@@ -14,7 +14,7 @@ void drop(Dims& dims, int i, int rank) {
 
 }  // namespace
 
-ConvGeometry::ConvGeometry(const ConvShape& s, bool joins_plain)
+ConvGeometry::ConvGeometry(const ConvParams& s, bool joins_plain)
     : batch(s.batch),
       group(s.group),
       group_in(s.in_channels / s.group),
@@ -25,12 +25,12 @@ ConvGeometry::ConvGeometry(const ConvShape& s, bool joins_plain)
       dilation(s.dilation),
       pad(s.pad_begin),
       out(s.out),
-      channels_last(s.channels_last),
+      nhwc(s.nhwc),
       coarse(s.coarse),
       winograd(s.winograd),
       shuffle(s.shuffle),
-      planes(s.planes),
-      deals_out(s.deals_out) {
+      nchw_input(s.nchw_input),
+      shuffles_output(s.shuffles_output) {
   int rank = s.rank;
   const auto plain = [&](size_t i) {
     return kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 && in[i] == out[i];
@@ -48,12 +48,12 @@ ConvGeometry::ConvGeometry(const ConvShape& s, bool joins_plain)
     for (Dims* dims : {&in, &kernel, &stride, &dilation, &pad, &out}) drop(*dims, i, rank);
     --rank;
   }
-  for (; rank < ConvShape::max_rank; ++rank) {
+  for (; rank < ConvParams::max_rank; ++rank) {
     for (Dims* dims : {&in, &kernel, &stride, &dilation, &out}) {
-      for (size_t i = ConvShape::max_rank - 1; i > 0; --i) (*dims)[i] = (*dims)[i - 1];
+      for (size_t i = ConvParams::max_rank - 1; i > 0; --i) (*dims)[i] = (*dims)[i - 1];
       (*dims)[0] = 1;
     }
-    for (size_t i = ConvShape::max_rank - 1; i > 0; --i) pad[i] = pad[i - 1];
+    for (size_t i = ConvParams::max_rank - 1; i > 0; --i) pad[i] = pad[i - 1];
     pad[0] = 0;
   }
   in_pixels = in[0] * in[1] * in[2];

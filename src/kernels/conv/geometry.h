@@ -11,23 +11,23 @@ namespace sardonyx::kernels {
 // not look across are joined, so that a pointwise convolution has one long row, unless the caller
 // counts lines of its own (`joins_plain` false).
 struct ConvGeometry {
-  explicit ConvGeometry(const ConvShape& shape, bool joins_plain = true);
+  explicit ConvGeometry(const ConvParams& shape, bool joins_plain = true);
 
   int64_t batch, group;
   int64_t group_in, group_out;  // channels in one group
-  ConvShape::Dims in, kernel, stride, dilation, pad, out;
+  ConvParams::Dims in, kernel, stride, dilation, pad, out;
   int64_t in_pixels, out_pixels;  // of one channel
   int64_t taps;
   int64_t terms;  // of each sum: group_in * taps
   // Terms that lie side by side with channels last, whatever the sizes of images: those of the
   // kernel's last axis.
   int64_t near_terms;
-  bool channels_last;
-  bool coarse;  // as in ConvShape, as those below
+  bool nhwc;
+  bool coarse;  // as in ConvParams, as those below
   int64_t winograd;
   int64_t shuffle;
-  bool planes;
-  bool deals_out;
+  bool nchw_input;
+  bool shuffles_output;
 
   // Floats from the input pixel of kernel position 0 to that of `tap` (in d, h, w).
   int64_t tap_offset(int64_t d, int64_t h, int64_t w) const {

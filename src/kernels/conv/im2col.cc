@@ -230,8 +230,8 @@ void CopyPixels(const ConvGeometry& g, const float* image, const PixelSpan* span
 
 void GatherWindows(const ConvGeometry& g, const float* image, const PixelSpan* spans,
                    int64_t span_count, int64_t out_stride) {
-  if (g.taps == 1 && g.in == g.out && g.pad == ConvShape::Dims{} &&
-      g.stride == ConvShape::Dims{1, 1, 1} && tile_lanes > 8) {
+  if (g.taps == 1 && g.in == g.out && g.pad == ConvParams::Dims{} &&
+      g.stride == ConvParams::Dims{1, 1, 1} && tile_lanes > 8) {
     return CopyPixels(g, image, spans, span_count, out_stride);
   }
   // All spans of a few channels at a time: the image is then read from front to back.

@@ -1,15 +1,16 @@
 // Convolution with channels last as matrix multiplication that copies no windows: the rows of a
 // tile are neighbouring pixels of a line, a stride apart, and each term is at the same distance
 // from all of them. Where windows reach beyond the image, its lines are copied first, with zeros
-// around them; where the image comes as planes, their pixels are put together on this way.
+// around them; where the image comes with its channels first, their pixels are assembled on this
+// way.
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/conv/panel_tasks.h"
 #include "kernels/conv/path.h"
+#include "kernels/gemm/bf16x3.h"
+#include "kernels/gemm/bf16x3_block.h"
 #include "kernels/gemm/block.h"
-#include "kernels/gemm/split.h"
-#include "kernels/gemm/split_block.h"
 #include "kernels/move/transpose_block.h"
 
 namespace sardonyx::kernels {
@@ -26,14 +27,14 @@ int64_t step_of(const ConvGeometry& g, size_t axis, int64_t floats) {
 }
 
 bool reaches_beyond(const ConvGeometry& g) {
-  for (size_t axis = 0; axis < ConvShape::max_rank; ++axis) {
+  for (size_t axis = 0; axis < ConvParams::max_rank; ++axis) {
     if (g.pad[axis] > 0 || span_of(g, axis, g.out[axis]) - g.pad[axis] > g.in[axis]) return true;
   }
   return false;
 }
 
-// How the output is cut: planes into blocks of lines, or of a part of a line, those into strips of
-// pixels that one tile takes.
+// How the output is cut: nchw_input into blocks of lines, or of a part of a line, those into strips
+// of pixels that one tile takes.
 struct LineRows {
   LineRows(const TileKernels& kernels, const ConvGeometry& g)
       : kernels(kernels),
@@ -44,12 +45,12 @@ struct LineRows {
         line(g.out[2], kernels.tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         chunks{g.terms},
-        copies(reaches_beyond(g) || g.planes ||
+        copies(reaches_beyond(g) || g.nchw_input ||
                (g.shuffle == 1 && rows_collide(step_of(g, 2, channels), kernels.tile_rows))),
         pixel(!copies            ? channels
               : g.group_in >= 16 ? (divide_up(g.group_in, 16) | 1) * 16
                                  : g.group_in) {
-    const int64_t planes = g.batch * g.out[0], all = planes * units * line.count();
+    const int64_t nchw_input = g.batch * g.out[0], all = nchw_input * units * line.count();
     // What a window holds without what it shares with its neighbours.
     const int64_t fresh =
         g.group_in * std::min(g.stride[1], g.kernel[1]) * std::min(g.stride[2], g.kernel[2]);
@@ -60,7 +61,7 @@ struct LineRows {
     parts = divide_up(line.count(), wanted);
     strips_at_once = divide_up(line.count(), parts);
     units_at_once = parts > 1 ? 1 : std::min(units, wanted / line.count());
-    blocks = planes * divide_up(units, units_at_once) * parts;
+    blocks = nchw_input * divide_up(units, units_at_once) * parts;
     const int64_t pixels = std::min(g.batch * g.out_pixels, wanted * kernels.tile_rows);
     tasks = {panels, g.terms, g.group * blocks,
              panels_per_task(panels.count(), blocks * g.group, pixels, g.terms, panels.width)};
@@ -81,14 +82,14 @@ struct LineRows {
   int64_t strips_at_once = 1, units_at_once = 1, blocks = 1;
   PanelTasks tasks{panels, g.terms, 1, 1};
 
-  int64_t most_pixels() const {
+  int64_t max_pixels() const {
     return std::min(g.batch * g.out_pixels, units_at_once * strips_at_once * kernels.tile_rows);
   }
   // Of a block's lines and columns.
-  int64_t most_lines() const { return std::min(units_at_once * (pairs ? 2 : 1), g.out[1]); }
-  int64_t most_columns() const { return std::min(strips_at_once * kernels.tile_rows, g.out[2]); }
-  int64_t copied_lines() const { return span_of(g, 1, most_lines()); }
-  int64_t copied_columns() const { return span_of(g, 2, most_columns()); }
+  int64_t max_lines() const { return std::min(units_at_once * (pairs ? 2 : 1), g.out[1]); }
+  int64_t max_columns() const { return std::min(strips_at_once * kernels.tile_rows, g.out[2]); }
+  int64_t copied_lines() const { return span_of(g, 1, max_lines()); }
+  int64_t copied_columns() const { return span_of(g, 2, max_columns()); }
   int64_t copied_floats() const {
     return copies ? round_up(g.kernel[0] * copied_lines() * copied_columns() * pixel, 16) : 0;
   }
@@ -126,7 +127,7 @@ struct LineBlock {
 // The lines under the block's windows with zeros where they leave the image, one group's channels.
 void copy_lines(const LineRows& t, const Call& call, const LineBlock& b, int64_t group, float* to) {
   const ConvGeometry& g = t.g;
-  const float* image = call.image_last(b.image, group);
+  const float* image = call.image_nhwc(b.image, group);
   const int64_t width = t.copied_columns(), height = span_of(g, 1, b.rows);
   const int64_t left = b.column * g.stride[2] - g.pad[2];
   const int64_t top = b.row * g.stride[1] - g.pad[1];
@@ -145,9 +146,9 @@ void copy_lines(const LineRows& t, const Call& call, const LineBlock& b, int64_t
       }
       std::fill_n(line_to, (first - left) * t.pixel, 0.0f);
       const int64_t pixel = (depth * g.in[1] + row) * g.in[2] + first;
-      const float* from = image + pixel * (g.planes ? 1 : t.channels);
+      const float* from = image + pixel * (g.nchw_input ? 1 : t.channels);
       float* at = line_to + (first - left) * t.pixel;
-      if (g.planes) {
+      if (g.nchw_input) {
         interleave_columns(reinterpret_cast<const uint32_t*>(from), g.in_pixels,
                            reinterpret_cast<uint32_t*>(at), last - first, t.channels);
         at += (last - first) * t.channels;
@@ -168,7 +169,7 @@ void fill_offsets(const LineRows& t, int64_t group, int32_t* offsets) {
   const int64_t lines = t.copies ? t.copied_lines() : g.in[1],
                 columns = t.copies ? t.copied_columns() : g.in[2];
   const int64_t depth_step = t.copies ? lines : g.dilation[0] * lines;
-  const int64_t dealt = t.channels / g.shuffle;
+  const int64_t interleaved = t.channels / g.shuffle;
   for (int64_t d = 0; d < g.kernel[0]; ++d) {
     for (int64_t h = 0; h < g.kernel[1]; ++h) {
       for (int64_t w = 0; w < g.kernel[2]; ++w) {
@@ -179,10 +180,10 @@ void fill_offsets(const LineRows& t, int64_t group, int32_t* offsets) {
           continue;
         }
         const int64_t first = group * g.group_in;
-        int64_t dealt_to = first % g.shuffle, index = first / g.shuffle;
+        int64_t group_at = first % g.shuffle, index = first / g.shuffle;
         for (int64_t c = 0; c < g.group_in; ++c) {
-          *offsets++ = static_cast<int32_t>(at + dealt_to * dealt + index);
-          if (++dealt_to == g.shuffle) dealt_to = 0, ++index;
+          *offsets++ = static_cast<int32_t>(at + group_at * interleaved + index);
+          if (++group_at == g.shuffle) group_at = 0, ++index;
         }
       }
     }
@@ -202,7 +203,7 @@ BlockImage image_of(const LineRows& t, const Call& call, const LineBlock& b, int
   if (t.copies) return {copied, step_of(g, 1, t.copied_columns() * t.pixel), column_step};
   const int64_t depth = b.depth * g.stride[0] - g.pad[0], row = b.row * g.stride[1] - g.pad[1],
                 column = b.column * g.stride[2] - g.pad[2];
-  return {call.image_last(b.image, g.shuffle == 1 ? group : 0) +
+  return {call.image_nhwc(b.image, g.shuffle == 1 ? group : 0) +
               ((depth * g.in[1] + row) * g.in[2] + column) * t.pixel,
           step_of(g, 1, g.in[2] * t.pixel), column_step};
 }
@@ -265,7 +266,7 @@ void multiply_strips(const LineRows& t, const Call& call, const LineBlock& b,
           job.a_high = high;
           job.sums = chunked ? partial + strip * max_lanes * width : near_sums;
           if (!terms.last) return table[rows][column](job);
-          TileStore store = call.place_last(group, first_column, columns, pixel, rows);
+          TileStore store = call.place_nhwc(group, first_column, columns, pixel, rows);
           job.store = finishes ? &store : nullptr;
           table[rows][column](job);
           if (finishes) return;
@@ -311,13 +312,14 @@ bool is_sparse(const ConvGeometry& g) {
 // these tiles do 24 multiply-adds in one.
 bool tiles_are_faster(const TileKernels& kernels, const ConvGeometry& g) {
   const int64_t rows = g.batch * g.out_pixels;
-  if (g.group != 1 || !split_pays(kernels.lanes, rows, g.group_out, g.terms)) return false;
+  if (g.group != 1 || !bf16x3_pays(kernels.lanes, rows, g.group_out, g.terms)) return false;
   const auto terms = static_cast<double>(g.terms), columns = static_cast<double>(g.group_out);
   const Chunks chunks = split_chunks(g.terms);
-  const int64_t strips = divide_up(rows, split_size),
-                blocks = split_blocks(strips, chunks, 1);  // the same way for any number of threads
+  const int64_t strips = divide_up(rows, bf16x3_size),
+                blocks =
+                    bf16x3_blocks(strips, chunks, 1);  // the same way for any number of threads
   const auto copies = static_cast<double>(chunks.count() > 1 ? divide_up(4, blocks) : 1);
-  const double copied = split_cycles(rows, g.group_out, g.terms, g.coarse) +
+  const double copied = bf16x3_cycles(rows, g.group_out, g.terms, g.coarse) +
                         2.3 * copies * static_cast<double>(rows) * terms + 2.6 * columns * terms;
   const double stored = static_cast<double>(round_up(g.group_out, kernels.lanes));
   return copied < static_cast<double>(rows) * stored * terms / 24;
@@ -325,7 +327,7 @@ bool tiles_are_faster(const TileKernels& kernels, const ConvGeometry& g) {
 
 }  // namespace
 
-std::string_view refuses_lines_last(const ConvGeometry& g) {
+std::string_view refuses_lines_nhwc(const ConvGeometry& g) {
   if (g.shuffle != 1) return {};  // no other path knows it
   if (g.batch <= 0 || g.out_pixels <= 0 || g.terms <= 0 || g.group_out <= 0)
     return "nothing to compute";
@@ -339,13 +341,13 @@ std::string_view refuses_lines_last(const ConvGeometry& g) {
   return {};
 }
 
-int64_t lines_last_worker_floats(const ConvGeometry& g) {
+int64_t lines_nhwc_worker_floats(const ConvGeometry& g) {
   return LineRows(tile_kernels(), g).worker_floats();
 }
 
-void run_lines_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
+void run_lines_nhwc(const Call& call, const PackedBlocks& spaces, ThreadPool& pool) {
   const LineRows t(tile_kernels(), call.g);
-  for_tasks(pool, t.tasks.count(), t.tasks.grain(t.most_pixels()),
+  for_tasks(pool, t.tasks.count(), t.tasks.grain(t.max_pixels()),
             [&](int64_t task, int worker) { run_line_task(t, call, task, spaces, worker); });
 }
 

@@ -12,9 +12,9 @@ namespace sardonyx::kernels {
 // A convolution without the kernel positions that read nothing but what is outside the image:
 // kernels of many dilations reach far beyond small images. Those that are left stand in a box.
 struct LiveTaps {
-  ConvGeometry g;            // of those alone
-  ConvShape::Dims first{};   // the first of them along each axis
-  ConvShape::Dims kernel{};  // all of them, as the weights are packed
+  ConvGeometry g;             // of those alone
+  ConvParams::Dims first{};   // the first of them along each axis
+  ConvParams::Dims kernel{};  // all of them, as the weights are packed
 
   explicit LiveTaps(const ConvGeometry& all) : g(all), kernel(all.kernel) {}
 

@@ -12,7 +12,7 @@
 
 namespace sardonyx::kernels {
 
-struct DepthwiseLastJob;
+struct DepthwiseNhwcJob;
 
 // What all runs of one call share. In the matrices of a group, rows of C are output channels and
 // columns are pixels; with channels last it is the other way round.
@@ -22,7 +22,7 @@ struct Call {
   const float* weights;
   float* y;
   Epilogue epilogue;
-  bool coarse = false;  // as ConvShape says
+  bool coarse = false;  // as ConvParams says
   ConvExtras extras = {};
 
   const float* image(int64_t n, int64_t group) const {
@@ -48,11 +48,11 @@ struct Call {
   }
 
   // With channels last: the group's first channel in the image's first pixel.
-  const float* image_last(int64_t n, int64_t group) const {
+  const float* image_nhwc(int64_t n, int64_t group) const {
     return x + n * g.in_pixels * g.group * g.group_in + group * g.group_in;
   }
   // The store of `pixels` pixels, counted through the whole batch, from `pixel` on.
-  TileStore place_last(int64_t group, int64_t m, int64_t channels, int64_t pixel,
+  TileStore place_nhwc(int64_t group, int64_t m, int64_t channels, int64_t pixel,
                        int64_t pixels) const {
     const int64_t stride = g.group * g.group_out;
     const int64_t channel = group * g.group_out + m;
@@ -94,44 +94,45 @@ void run_pixel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool&
 int64_t channel_worker_floats(const ConvGeometry& g);
 void run_channel_vectors(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
-// Where means are wanted, the sums of each band stand behind the workers' spaces.
-int64_t depthwise_last_worker_floats(const ConvGeometry& g);
+// Where means are wanted, the sums of each tile of rows stand behind the workers' spaces.
+int64_t depthwise_nhwc_worker_floats(const ConvGeometry& g);
 int64_t depthwise_sums_floats(const ConvGeometry& g);
-void run_depthwise_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+void run_depthwise_nhwc(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 // The job's lines, whose first pixel, counted through the whole batch, is `pixel`: its places and
-// what is done to its sums are filled in here. `space` has depthwise_last_worker_floats.
-void depthwise_lines_to(const Call& call, int64_t pixel, DepthwiseLastJob& job, float* space);
+// what is done to its sums are filled in here. `space` has depthwise_nhwc_worker_floats.
+void depthwise_lines_to(const Call& call, int64_t pixel, DepthwiseNhwcJob& job, float* space);
 
-// The means of each image's channels from the sums of its bands, from the first to the last.
-void means_of_bands(const ConvGeometry& g, int64_t bands, const float* sums, float* means);
+// The means of each image's channels from the sums of its tiles of rows, from the first to the
+// last.
+void means_of_bands(const ConvGeometry& g, int64_t row_tiles, const float* sums, float* means);
 
-int64_t grouped_last_worker_floats(const ConvGeometry& g);
-void run_grouped_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+int64_t grouped_nhwc_worker_floats(const ConvGeometry& g);
+void run_grouped_nhwc(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
 // Whether it is worth it for weights of these sizes; if not, why. Its weights, as they came,
 // packed.
-std::string_view refuses_dots_last(const ConvGeometry& g);
+std::string_view refuses_dots_nhwc(const ConvGeometry& g);
 void pack_dots(const ConvGeometry& g, const float* weights, float* packed);
-int64_t dots_last_worker_floats(const ConvGeometry& g);
-void run_dots_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+int64_t dots_nhwc_worker_floats(const ConvGeometry& g);
+void run_dots_nhwc(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
 // If it refuses, why.
-std::string_view refuses_dealt_last(const ConvGeometry& g);
-int64_t dealt_last_worker_floats(const ConvGeometry& g);
-void run_dealt_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+std::string_view refuses_interleaved_nhwc(const ConvGeometry& g);
+int64_t interleaved_nhwc_worker_floats(const ConvGeometry& g);
+void run_interleaved_nhwc(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
-// Whether the tiles of lines_last read images of these sizes well; if not, why.
-std::string_view refuses_lines_last(const ConvGeometry& g);
-int64_t lines_last_worker_floats(const ConvGeometry& g);
-void run_lines_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+// Whether the tiles of lines_nhwc read images of these sizes well; if not, why.
+std::string_view refuses_lines_nhwc(const ConvGeometry& g);
+int64_t lines_nhwc_worker_floats(const ConvGeometry& g);
+void run_lines_nhwc(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
-int64_t windows_last_worker_floats(const ConvGeometry& g, int threads);
-void run_windows_last(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
+int64_t windows_nhwc_worker_floats(const ConvGeometry& g, int threads);
+void run_windows_nhwc(const Call& call, const PackedBlocks& spaces, ThreadPool& pool);
 
 // Takes its scratch as gemm_packed_b does, and before it room for what the factors of the input
 // channels were multiplied into.
-int64_t pointwise_last_scratch_bytes(const ConvGeometry& g, bool factors, int threads);
-void run_pointwise_last(const Call& call, void* scratch, ThreadPool& pool);
+int64_t pointwise_nhwc_scratch_bytes(const ConvGeometry& g, bool factors, int threads);
+void run_pointwise_nhwc(const Call& call, void* scratch, ThreadPool& pool);
 
 // Both layouts.
 int64_t winograd_worker_floats(const ConvGeometry& g);

@@ -28,11 +28,11 @@ double activated(const Epilogue& e, double x) {
 }
 
 struct Position {
-  int64_t at[ConvShape::max_rank] = {};
+  int64_t at[ConvParams::max_rank] = {};
 };
 
 // The index-th position of a grid.
-Position position_of(int64_t index, const ConvShape::Dims& size, int rank) {
+Position position_of(int64_t index, const ConvParams::Dims& size, int rank) {
   Position p;
   for (int i = rank - 1; i >= 0; --i) {
     p.at[i] = index % size[static_cast<size_t>(i)];
@@ -41,14 +41,14 @@ Position position_of(int64_t index, const ConvShape::Dims& size, int rank) {
   return p;
 }
 
-int64_t count_of_grid(const ConvShape::Dims& size, int rank) {
+int64_t count_of_grid(const ConvParams::Dims& size, int rank) {
   int64_t count = 1;
   for (int i = 0; i < rank; ++i) count *= size[static_cast<size_t>(i)];
   return count;
 }
 
 // The input pixel that kernel position `tap` of output pixel `o` looks at, or -1 outside.
-int64_t input_of(const ConvShape& s, const Position& o, const Position& tap) {
+int64_t input_of(const ConvParams& s, const Position& o, const Position& tap) {
   int64_t pixel = 0;
   for (int i = 0; i < s.rank; ++i) {
     const auto d = static_cast<size_t>(i);
@@ -61,7 +61,7 @@ int64_t input_of(const ConvShape& s, const Position& o, const Position& tap) {
 
 }  // namespace
 
-void conv_reference(const ConvShape& s, const float* x, const float* weights, float* y,
+void conv_reference(const ConvParams& s, const float* x, const float* weights, float* y,
                     const Epilogue& e) {
   const int64_t in_pixels = count_of_grid(s.in, s.rank);
   const int64_t out_pixels = count_of_grid(s.out, s.rank);
@@ -72,11 +72,11 @@ void conv_reference(const ConvShape& s, const float* x, const float* weights, fl
     const int64_t n = row / s.out_channels;
     const int64_t m = row % s.out_channels;
     const int64_t to =
-        s.deals_out ? n * s.out_channels + m % group_out * s.group + m / group_out : row;
+        s.shuffles_output ? n * s.out_channels + m % group_out * s.group + m / group_out : row;
     const float* image = x + n * s.in_channels * in_pixels;
     const auto channel = [&](int64_t c) {
-      const int64_t of_all = m / group_out * group_in + c, dealt = s.in_channels / s.shuffle;
-      return of_all % s.shuffle * dealt + of_all / s.shuffle;
+      const int64_t of_all = m / group_out * group_in + c, interleaved = s.in_channels / s.shuffle;
+      return of_all % s.shuffle * interleaved + of_all / s.shuffle;
     };
     for (int64_t o = 0; o < out_pixels; ++o) {
       const Position at = position_of(o, s.out, s.rank);

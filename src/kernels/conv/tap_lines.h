@@ -1,4 +1,4 @@
-// Internal to kernels/conv/conv_bytes.cc, which is compiled once for each instruction set.
+// Internal to kernels/conv/conv_int8.cc, which is compiled once for each instruction set.
 #pragma once
 
 #include <cstdint>

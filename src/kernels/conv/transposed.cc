@@ -10,7 +10,7 @@
 namespace sardonyx::kernels {
 namespace {
 
-constexpr int64_t band_floats = int64_t{1} << 18;  // made at a time, with channels last
+constexpr int64_t row_tile_floats = int64_t{1} << 18;  // made at a time, with channels last
 constexpr int64_t alignment = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
@@ -31,7 +31,7 @@ struct Axis {
   int64_t window = 0, windows = 1;
 
   Axis() = default;
-  Axis(const ConvShape& shape, size_t i)
+  Axis(const ConvParams& shape, size_t i)
       : in(shape.in[i]),
         out(shape.out[i]),
         kernel(shape.kernel[i]),
@@ -53,13 +53,13 @@ struct Axis {
 // A convolution that makes all phases of a kind on each axis. Its output channels are
 // [phase, phase, phase, out_channels].
 struct Part {
-  ConvShape conv;
+  ConvParams conv;
   const Phases* phases[3];
   int64_t counts[3];  // of phases
 };
 
 struct Plan {
-  explicit Plan(const ConvShape& given) : shape(given) {
+  explicit Plan(const ConvParams& given) : shape(given) {
     for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i) axes[lead() + i] = Axis(shape, i);
     for (int a = 0; a < axes[0].kinds; ++a) {
       for (int b = 0; b < axes[1].kinds; ++b) {
@@ -90,19 +90,19 @@ struct Plan {
   }
 
   // Has a convolution make these windows along spatial axis i.
-  void see(ConvShape& conv, size_t i, int64_t window, int64_t windows) const {
+  void see(ConvParams& conv, size_t i, int64_t window, int64_t windows) const {
     conv.in[i] = shape.in[i];
     conv.out[i] = windows;
     conv.pad_begin[i] = conv.kernel[i] - 1 - window;
     conv.pad_end[i] = windows - conv.in[i] - conv.pad_begin[i] + conv.kernel[i] - 1;
   }
 
-  // Has it make a band of windows of one image: those along the outermost axis. With channels last
-  // it is given the lines of X that they read; returns the first of those.
-  int64_t see_band(ConvShape& conv, int64_t window, int64_t windows) const {
+  // Has it make a tile of rows of windows of one image: those along the outermost axis. With
+  // channels last it is given the lines of X that they read; returns the first of those.
+  int64_t see_row_tile(ConvParams& conv, int64_t window, int64_t windows) const {
     conv.batch = 1;
     see(conv, 0, window, windows);
-    if (!shape.channels_last) return 0;
+    if (!shape.nhwc) return 0;
     const int64_t from = -conv.pad_begin[0], to = from + windows + conv.kernel[0] - 1;
     const int64_t first = std::clamp<int64_t>(from, 0, std::max<int64_t>(0, shape.in[0] - 1));
     const int64_t last = std::clamp(to, std::min(first + 1, shape.in[0]), shape.in[0]);
@@ -113,23 +113,23 @@ struct Plan {
   }
 
   // Windows along the outermost axis that are made at a time.
-  int64_t band() const {
+  int64_t row_tile() const {
     const Axis& outer = axes[lead()];
-    if (!shape.channels_last) return outer.windows;
+    if (!shape.nhwc) return outer.windows;
     int64_t line = shape.out_channels;
     for (size_t i = 0; i < 3; ++i) line *= axes[i].stride * (i == lead() ? 1 : axes[i].windows);
-    return std::clamp<int64_t>(band_floats / std::max<int64_t>(1, line), 1,
+    return std::clamp<int64_t>(row_tile_floats / std::max<int64_t>(1, line), 1,
                                std::max<int64_t>(1, outer.windows));
   }
 
-  // Floats that a part makes of one image, in a band of so many windows.
-  int64_t floats(const Part& part, int64_t band) const {
-    int64_t n = part.conv.out_channels * band;
+  // Floats that a part makes of one image, in a tile of rows of so many windows.
+  int64_t floats(const Part& part, int64_t row_tile) const {
+    int64_t n = part.conv.out_channels * row_tile;
     for (size_t i = 1; i < static_cast<size_t>(shape.rank); ++i) n *= part.conv.out[i];
     return n;
   }
 
-  const ConvShape shape;
+  const ConvParams shape;
   Axis axes[3];
   Part parts[8];
   int part_count = 0;
@@ -139,10 +139,10 @@ struct Plan {
 struct Room {
   explicit Room(const Plan& plan) {
     if (plan.is_plain()) return;
-    const int64_t band = plan.band();
+    const int64_t row_tile = plan.row_tile();
     for (int k = 0; k < plan.part_count; ++k) {
       bias[k] = take(plan.parts[k].conv.out_channels);
-      made[k] = take(plan.floats(plan.parts[k], band));
+      made[k] = take(plan.floats(plan.parts[k], row_tile));
     }
   }
 
@@ -253,7 +253,7 @@ void join(const Made& made, float* y, ThreadPool& pool) {
   const Plan& plan = made.plan;
   const int64_t channels = plan.shape.out_channels;
   const int64_t heights = plan.axes[1].out, width = plan.axes[2].out;
-  const bool last = plan.shape.channels_last;
+  const bool last = plan.shape.nhwc;
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, width * channels));
   const int64_t d0 = made.first_output(0), h0 = made.first_output(1);
   const int64_t rows = std::max<int64_t>(0, made.end_output(1) - h0);
@@ -275,7 +275,7 @@ void join(const Made& made, float* y, ThreadPool& pool) {
 
 }  // namespace
 
-std::string_view refuses_transposed(const ConvShape& shape) {
+std::string_view refuses_transposed(const ConvParams& shape) {
   if (shape.group != 1) return "several groups";
   for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i) {
     if (shape.dilation[i] != 1) return "dilated kernel";
@@ -284,14 +284,14 @@ std::string_view refuses_transposed(const ConvShape& shape) {
   return {};
 }
 
-int64_t transposed_packed_size(const ConvShape& shape) {
+int64_t transposed_packed_size(const ConvParams& shape) {
   const Plan plan(shape);
   int64_t bytes = 0;
   for (int k = 0; k < plan.part_count; ++k) bytes += aligned(conv_packed_size(plan.parts[k].conv));
   return bytes;
 }
 
-void pack_transposed_weights(const ConvShape& shape, const float* weights, const float* factors,
+void pack_transposed_weights(const ConvParams& shape, const float* weights, const float* factors,
                              void* packed, ThreadPool* pool) {
   const Plan plan(shape);
   const int64_t channels = shape.out_channels;
@@ -302,7 +302,7 @@ void pack_transposed_weights(const ConvShape& shape, const float* weights, const
     const Part& part = plan.parts[k];
     const int64_t taps[3] = {part.phases[0]->taps, part.phases[1]->taps, part.phases[2]->taps};
     const int64_t inputs = shape.in_channels, outputs = part.conv.out_channels;
-    std::vector<float> turned(static_cast<size_t>(outputs * inputs * product(taps)));
+    std::vector<float> transposed(static_cast<size_t>(outputs * inputs * product(taps)));
     std::vector<float> scaled(factors ? static_cast<size_t>(outputs) : 0);
     for (int64_t o = 0; o < outputs; ++o) {
       const int64_t m = o % channels, phases = o / channels;
@@ -319,31 +319,31 @@ void pack_transposed_weights(const ConvShape& shape, const float* weights, const
         const float* from =
             weights + m * product(kernel) + (tap[0] * kernel[1] + tap[1]) * kernel[2] + tap[2];
         for (int64_t c = 0; c < inputs; ++c)
-          turned[static_cast<size_t>((o * inputs + c) * product(taps) + j)] =
+          transposed[static_cast<size_t>((o * inputs + c) * product(taps) + j)] =
               from[c * channels * product(kernel)];
       }
     }
-    pack_conv_weights(part.conv, turned.data(), factors ? scaled.data() : nullptr, to, pool);
+    pack_conv_weights(part.conv, transposed.data(), factors ? scaled.data() : nullptr, to, pool);
     to += aligned(conv_packed_size(part.conv));
   }
 }
 
-int64_t transposed_scratch_bytes(const ConvShape& shape, int threads) {
+int64_t transposed_scratch_bytes(const ConvParams& shape, int threads) {
   const Plan plan(shape);
   if (plan.is_plain()) return conv_scratch_bytes(plan.parts[0].conv, threads);
   const Axis& outer = plan.axes[plan.lead()];
   int64_t most = 0;
-  for (int64_t at = 0, band = plan.band(); at < outer.windows; at += band) {
+  for (int64_t at = 0, row_tile = plan.row_tile(); at < outer.windows; at += row_tile) {
     for (int k = 0; k < plan.part_count; ++k) {
-      ConvShape conv = plan.parts[k].conv;
-      plan.see_band(conv, outer.window + at, std::min(band, outer.windows - at));
+      ConvParams conv = plan.parts[k].conv;
+      plan.see_row_tile(conv, outer.window + at, std::min(row_tile, outer.windows - at));
       most = std::max(most, conv_scratch_bytes(conv, threads));
     }
   }
   return Room(plan).bytes + most;
 }
 
-void transposed_run(const ConvShape& shape, const float* x, const void* packed, float* y,
+void transposed_run(const ConvParams& shape, const float* x, const void* packed, float* y,
                     const Epilogue& epilogue, void* scratch, ThreadPool& pool) {
   const Plan plan(shape);
   if (plan.is_plain()) return conv_run(plan.parts[0].conv, x, packed, y, epilogue, scratch, pool);
@@ -369,16 +369,16 @@ void transposed_run(const ConvShape& shape, const float* x, const void* packed, 
   }
   const Axis& outer = plan.axes[plan.lead()];
   for (int64_t n = 0; n < shape.batch; ++n) {
-    for (int64_t at = 0, band = plan.band(); at < outer.windows; at += band) {
+    for (int64_t at = 0, row_tile = plan.row_tile(); at < outer.windows; at += row_tile) {
       Made made{plan, {}, {}, {}};
       for (size_t i = 0; i < 3; ++i)
         made.window[i] = plan.axes[i].window, made.windows[i] = plan.axes[i].windows;
-      const int64_t windows = std::min(band, outer.windows - at);
+      const int64_t windows = std::min(row_tile, outer.windows - at);
       made.window[plan.lead()] += at;
       made.windows[plan.lead()] = windows;
       for (int k = 0; k < plan.part_count; ++k) {
-        ConvShape conv = plan.parts[k].conv;
-        const int64_t first = plan.see_band(conv, outer.window + at, windows);
+        ConvParams conv = plan.parts[k].conv;
+        const int64_t first = plan.see_row_tile(conv, outer.window + at, windows);
         auto* to = reinterpret_cast<float*>(memory + room.made[k]);
         conv_run(conv, x + n * image_in + first * line, weights[k], to, epilogues[k],
                  memory + room.bytes, pool);

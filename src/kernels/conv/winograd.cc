@@ -128,7 +128,7 @@ HWY_INLINE void TransformTile(Load&& load, float* out, int64_t plane_stride) {
 
 // One tile with channels last. Edge: some of its pixels are outside the image.
 template <int outputs, bool edge>
-void TileLast(const WinogradInput& job, int64_t tile) {
+void TileNhwc(const WinogradInput& job, int64_t tile) {
   const int64_t left = job.left + tile * outputs;
   const int64_t line = job.line_stride;
   const float* corner = job.image + job.top * line + left * job.pixel_stride;
@@ -149,22 +149,22 @@ void TileLast(const WinogradInput& job, int64_t tile) {
 }
 
 template <int outputs>
-void InputLast(const WinogradInput& job) {
+void InputNhwc(const WinogradInput& job) {
   constexpr int inputs = outputs + 2;
   const bool edge_rows = job.top < 0 || job.top + inputs > job.height;
   for (int64_t tile = 0; tile < job.tiles; ++tile) {
     const int64_t left = job.left + tile * outputs;
     if (edge_rows || left < 0 || left + inputs > job.width) {
-      TileLast<outputs, true>(job, tile);
+      TileNhwc<outputs, true>(job, tile);
     } else {
-      TileLast<outputs, false>(job, tile);
+      TileNhwc<outputs, false>(job, tile);
     }
   }
 }
 
 template <int outputs>
 void InputOf(const WinogradInput& job) {
-  if (job.pixel_stride != 0) return InputLast<outputs>(job);
+  if (job.pixel_stride != 0) return InputNhwc<outputs>(job);
   const int64_t pixels = LinePixels(outputs, job.tiles);
   const int64_t line_floats = (pixels + tile_lanes) * tile_lanes;
   const int64_t begin = std::clamp<int64_t>(-job.left, 0, pixels);

@@ -113,7 +113,7 @@ void transform_block(const WinogradTiles& t, const float* image, int64_t block, 
   const ConvGeometry& g = t.g;
   for_segments(t, block, [&](const Segment& s) {
     const PhasePixels down(g, 1, s.phase_row), along(g, 2, s.phase_column);
-    const int64_t pixel = g.channels_last ? g.group * g.group_in : 0;
+    const int64_t pixel = g.nhwc ? g.group * g.group_in : 0;
     WinogradInput job;
     job.outputs = t.side;
     job.image = image + (down.first * g.in[2] + along.first) * pixel;
@@ -176,8 +176,8 @@ void store_block(const WinogradTiles& t, const Call& call, int64_t n, int64_t gr
     for (int64_t y = 0; y < t.side; ++y) {
       const int64_t row = s.phase_row + (s.row * t.side + y) * g.dilation[1];
       if (row >= g.out[1]) break;
-      if (g.channels_last) {
-        TileStore store = call.place_last(group, panel * t.panels.width, t.panels.used(panel),
+      if (g.nhwc) {
+        TileStore store = call.place_nhwc(group, panel * t.panels.width, t.panels.used(panel),
                                           n * g.out_pixels + row * g.out[2] + left, pixels);
         store.sums = lines + y * t.row_pixels() * width;
         store.sums_stride = width;
@@ -209,7 +209,7 @@ void run_task(const WinogradTiles& t, const Call& call, int64_t task, const Pack
   float* sums = input + t.input_floats();
   float* lines = sums + t.sums_floats();
   if (spaces.changes(worker, where)) {
-    const float* image = g.channels_last ? call.image_last(n, group) : call.image(n, group);
+    const float* image = g.nhwc ? call.image_nhwc(n, group) : call.image(n, group);
     transform_block(t, image, block, input, lines);
   }
   const int64_t tiles = std::min(t.block, t.tiles - block * t.block);

@@ -169,7 +169,7 @@ void to_floats(ElementType type, const void* x, float* y, int64_t n) {
   }
 }
 
-void to_halves(ElementType type, const float* x, void* y, int64_t n) {
+void to_float16(ElementType type, const float* x, void* y, int64_t n) {
   switch (type) {
     case ElementType::float32: return copy_floats(x, y, n);
     case ElementType::float16: return floats_to_half(x, static_cast<uint16_t*>(y), n);

@@ -30,9 +30,9 @@ void cast_row(ElementType from, ElementType to, const void* x, void* y, int64_t 
               const CastOptions& options = {});
 
 // float16, bfloat16, float8* float6* and float4e2m1 (one a byte, unpacked) from and to float32, on
-// the calling thread, for tiles; also float32 itself (a copy). to_halves rounds to nearest even and
-// saturates float8.
+// the calling thread, for tiles; also float32 itself (a copy). to_float16 rounds to nearest even
+// and saturates float8.
 void to_floats(ElementType type, const void* x, float* y, int64_t n);
-void to_halves(ElementType type, const float* x, void* y, int64_t n);
+void to_float16(ElementType type, const float* x, void* y, int64_t n);
 
 }  // namespace sardonyx::kernels

@@ -54,9 +54,9 @@ struct SmallFloat {
     const uint32_t magnitude = f & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return not_a_number(sign);
     constexpr int shift = 23 - mantissa_bits;
-    constexpr uint32_t least_normal = uint32_t(128 - bias) << 23;
+    constexpr uint32_t min_normal = uint32_t(128 - bias) << 23;
     uint32_t code;
-    if (magnitude < least_normal) {
+    if (magnitude < min_normal) {
       // Adding a number whose unit is the format's smallest step rounds to that step.
       constexpr uint32_t magic = uint32_t(151 - bias - mantissa_bits) << 23;
       const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(magic);

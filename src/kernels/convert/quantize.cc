@@ -170,14 +170,14 @@ void store(ElementType type, const float* x, void* y, int64_t n) {
 void store_small_floats(const QuantizeTypes& types, const float* x, void* y, int64_t n) {
   CastOptions options;
   options.saturate = types.saturate;
-  if (is_packed(types.y)) return to_halves(types.y, x, y, n);
+  if (is_packed(types.y)) return to_float16(types.y, x, y, n);
   floats_to_float8(types.y, x, static_cast<uint8_t*>(y), n, options);
 }
 
 void round_to(ElementType precision, float* x, int64_t n) {
   if (precision != ElementType::float16 && precision != ElementType::bfloat16) return;
   uint16_t halves[tile_size];
-  to_halves(precision, x, halves, n);
+  to_float16(precision, x, halves, n);
   to_floats(precision, halves, x, n);
 }
 void round_to(ElementType, double*, int64_t) {}
@@ -253,7 +253,7 @@ void dequantize(ElementType x_type, ElementType scale_type, ElementType y_type,
       if (y_type == ElementType::float64) {
         std::copy_n(values, n, static_cast<double*>(y) + at);
       } else {
-        to_halves(y_type, values, at_element(y_type, y, at), n);
+        to_float16(y_type, values, at_element(y_type, y, at), n);
       }
     });
   });

@@ -221,7 +221,7 @@ void run_half(BinaryOp op, ElementType type, const BroadcastPlan& plan, const vo
       } else {
         plain(x0, x1, out, some, sa, sb);
       }
-      to_halves(type, out, static_cast<uint16_t*>(y) + to + i, some);
+      to_float16(type, out, static_cast<uint16_t*>(y) + to + i, some);
     }
   });
 }

@@ -41,7 +41,7 @@ using Tag = hn::ScalableTag<float>;
 using Vec = hn::Vec<Tag>;
 
 // As many vectors go along a chain together as registers hold beside their operands.
-constexpr int most_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+constexpr int max_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 
 // Memory that a link reads or writes: whole vectors, or the first `count` elements of one.
 struct Whole {
@@ -123,8 +123,8 @@ HWY_INLINE void RunBlock(const ChainLink* links, int count, int64_t at, Access a
 void RunChain(const ChainLink* links, int count, int64_t n) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Tag()));
   int64_t at = 0;
-  for (; at + most_vectors * lanes <= n; at += most_vectors * lanes) {
-    RunBlock<most_vectors>(links, count, at, Whole());
+  for (; at + max_vectors * lanes <= n; at += max_vectors * lanes) {
+    RunBlock<max_vectors>(links, count, at, Whole());
   }
   for (; at + lanes <= n; at += lanes) RunBlock<1>(links, count, at, Whole());
   if (at < n) {

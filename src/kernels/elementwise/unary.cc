@@ -136,7 +136,7 @@ void narrow_range(UnaryOp op, ElementType type, const void* x, void* y, int64_t 
       classify(op, values, static_cast<uint8_t*>(y) + i, some, params);
     } else {
       f(values, values, some, params);
-      to_halves(type, values, static_cast<uint8_t*>(y) + i * width, some);
+      to_float16(type, values, static_cast<uint8_t*>(y) + i * width, some);
     }
   }
 }

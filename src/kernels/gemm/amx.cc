@@ -22,16 +22,16 @@ struct TileConfigs {
 };
 constexpr TileConfigs tile_configs;
 
-constexpr int64_t panel_stride = 256;  // bytes of a quad of 64 columns, and of a row of sums
+constexpr int64_t panel_stride = 256;  // bytes of a group of 64 columns, and of a row of sums
 
 template <bool panel_signed>
-SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t quads, const uint8_t* panel,
+SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t groups, const uint8_t* panel,
                            int32_t* sums) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  for (int64_t q = 0; q < quads; q += 16, panel += 16 * panel_stride) {
+  for (int64_t q = 0; q < groups; q += 16, panel += 16 * panel_stride) {
     _tile_loadd(4, a + 4 * q, stride);
     _tile_loadd(5, panel, panel_stride);
     _tile_loadd(6, panel + 64, panel_stride);
@@ -60,7 +60,7 @@ SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t quads, cons
 // 32 rows with 32 columns of the panel: half of it stays in the first-level cache. In every step
 // `lines` lines from `ahead` on are brought near; returns what follows them.
 template <bool panel_signed>
-SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64_t quads,
+SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64_t groups,
                                          const uint8_t* panel, int32_t* sums, const char* ahead,
                                          int64_t lines) {
   _tile_zero(0);
@@ -68,7 +68,7 @@ SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64
   _tile_zero(2);
   _tile_zero(3);
   const uint8_t* below = a + 16 * stride;
-  for (int64_t q = 0; q < quads; q += 16, panel += 16 * panel_stride) {
+  for (int64_t q = 0; q < groups; q += 16, panel += 16 * panel_stride) {
     _tile_loadd(4, a + 4 * q, stride);
     _tile_loadd(6, panel, panel_stride);
     _tile_loadd(7, panel + 64, panel_stride);
@@ -96,19 +96,19 @@ SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64
 }  // namespace
 
 SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int64_t row_stride,
-                                     int64_t count, int64_t quads, const uint8_t* panel,
+                                     int64_t count, int64_t groups, const uint8_t* panel,
                                      int32_t* sums, BytesAhead ahead) {
   int64_t configured = 0;
   const int64_t pairs = count / 32 * 32;
   if (pairs > 0) {
     _tile_loadconfig(&tile_configs.of[configured = 16]);
     const auto product = panel_signed ? &multiply_square<true> : &multiply_square<false>;
-    const int64_t steps = pairs / 16 * (quads / 16);
+    const int64_t steps = pairs / 16 * (groups / 16);
     const int64_t lines = ((ahead.size + 63) / 64 + steps - 1) / steps;
     const char* next = static_cast<const char*>(ahead.data);
     for (const int64_t column : {0, 32}) {
       for (int64_t i = 0; i < pairs; i += 32)
-        next = product(rows + i * row_stride, row_stride, quads, panel + 4 * column,
+        next = product(rows + i * row_stride, row_stride, groups, panel + 4 * column,
                        sums + i * 64 + column, next, lines);
     }
   }
@@ -119,7 +119,7 @@ SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int
       configured = some;
     }
     const auto product = panel_signed ? &multiply<true> : &multiply<false>;
-    product(rows + i * row_stride, row_stride, quads, panel, sums + i * 64);
+    product(rows + i * row_stride, row_stride, groups, panel, sums + i * 64);
   }
   _tile_release();
 }

@@ -92,9 +92,9 @@ class PrefetchPlan {
 };
 
 // Strips [first, last) of A times a panel of B. After the last chunk of terms, each strip's sums go
-// where place(strip) says (its sums and sums_stride are filled in here); `turned`: as their
+// where place(strip) says (its sums and sums_stride are filled in here); `transposed`: as their
 // transpose.
-template <bool turned, class Place>
+template <bool transposed, class Place>
 void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t first, int64_t last,
                     const StripOperand& a, const PanelOperand& b, const Terms& terms,
                     const Ahead& ahead, float* partial, Place&& place) {
@@ -121,12 +121,12 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
     }
     // Made where it is read: fields written just before cannot be copied without waiting for them.
     TileStore store = place(s);
-    job.store = !turned && kernels.finishes(*store.epilogue) ? &store : nullptr;
+    job.store = !transposed && kernels.finishes(*store.epilogue) ? &store : nullptr;
     kernel(job);
     if (job.store != nullptr) continue;
     store.sums = job.sums;
     store.sums_stride = width;
-    (turned ? kernels.store_transposed : kernels.store)(store);
+    (transposed ? kernels.store_transposed : kernels.store)(store);
   }
 }
 

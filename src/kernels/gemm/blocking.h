@@ -89,8 +89,8 @@ inline int64_t strip_blocks(int64_t strips, int64_t tile_rows, int64_t k, int64_
   const bool near_b = k * b_columns * 4 <= near_b_bytes;
   const int64_t fit = (near_b ? near_block_bytes : block_bytes) / strip_bytes;
   // Blocks rather than panels are shared out among threads: rows stay where they were made.
-  constexpr int64_t wanted_blocks = 4, least_strips = 2;
-  const int64_t even = near_b ? std::max(least_strips, divide_up(strips, wanted_blocks)) : strips;
+  constexpr int64_t wanted_blocks = 4, min_strips = 2;
+  const int64_t even = near_b ? std::max(min_strips, divide_up(strips, wanted_blocks)) : strips;
   return even_parts(strips, std::max<int64_t>(1, std::min(fit, even)));
 }
 

@@ -102,7 +102,7 @@ Gemm::Gemm(const TileKernels& kernels, const GemmBatch& batch, int64_t M, int64_
     packs_a = !a_by_rows;
     packs_b = !b_by_columns;
     constexpr int64_t many_rows = 8;
-    narrow = N <= most_narrow && M >= many_rows && (N == 1 || packs_b || b.column_stride == K);
+    narrow = N <= max_narrow && M >= many_rows && (N == 1 || packs_b || b.column_stride == K);
     block = std::min(M, narrow ? narrow_rows : dot_rows);
     blocks = divide_up(M, block);
     group = std::min(N, dot_columns);

@@ -76,31 +76,31 @@ HWY_INLINE TileVec TileRepeat(const float* p) {
 }
 
 // Halves as vectors of floats. The types stand for what 16 bits mean.
-struct HalfBits {
+struct Float16Bits {
   uint16_t bits;
 };
-struct BrainBits {
+struct Bfloat16Bits {
   uint16_t bits;
 };
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
-HWY_INLINE TileVec TileLoad(const HalfBits* p) {
+HWY_INLINE TileVec TileLoad(const Float16Bits* p) {
   const hn::Rebind<hwy::float16_t, TileTag> d;
   return hn::PromoteTo(TileTag(), hn::BitCast(d, hn::LoadU(hn::Rebind<uint16_t, TileTag>(),
                                                            reinterpret_cast<const uint16_t*>(p))));
 }
-HWY_INLINE TileVec TileLoad(const BrainBits* p) {
+HWY_INLINE TileVec TileLoad(const Bfloat16Bits* p) {
   const hn::Rebind<uint32_t, TileTag> d;
   const auto bits =
       hn::LoadU(hn::Rebind<uint16_t, TileTag>(), reinterpret_cast<const uint16_t*>(p));
   return hn::BitCast(TileTag(), hn::ShiftLeft<16>(hn::PromoteTo(d, bits)));
 }
 #else
-HWY_INLINE TileVec TileLoad(const HalfBits* p) {
+HWY_INLINE TileVec TileLoad(const Float16Bits* p) {
   TileVec v;
   for (int i = 0; i < tile_lanes; ++i) v[i] = half_to_float(p[i].bits);
   return v;
 }
-HWY_INLINE TileVec TileLoad(const BrainBits* p) {
+HWY_INLINE TileVec TileLoad(const Bfloat16Bits* p) {
   TileVec v;
   for (int i = 0; i < tile_lanes; ++i) v[i] = bfloat16_to_float(p[i].bits);
   return v;
@@ -417,9 +417,9 @@ void FillTiles(TileKernels::Table& table, std::integer_sequence<int, row...>) {
 
 // Few rows times panels of halves, several at a time where there are as many.
 template <class B>
-HalfTiles MakeHalfTiles() {
+Float16Tiles MakeFloat16Tiles() {
   constexpr int few = tile_lanes == 16 ? 8 : 4;
-  HalfTiles t;
+  Float16Tiles t;
   t.wide[1] = &TileProduct<1, few, false, 2, B>;
   t.wide[2] = &TileProduct<2, few, false, 2, B>;
   t.wide[3] = &TileProduct<3, 4, false, 2, B>;

@@ -17,7 +17,7 @@ namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of few terms are turned, so that a vector holds a term of many.
+// Rows of few terms are transposed, so that a vector holds a term of many.
 bool SideBySide([[maybe_unused]] int64_t n, [[maybe_unused]] int64_t k) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   return k <= 16 * n;
@@ -27,7 +27,7 @@ bool SideBySide([[maybe_unused]] int64_t n, [[maybe_unused]] int64_t k) {
 }
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-constexpr int64_t quad_rows = 4;
+constexpr int64_t group_rows = 4;
 
 // sums[r * n + j] of `rows` rows.
 template <int rows, int n>
@@ -37,7 +37,7 @@ HWY_INLINE void AddLanes(const TileVec (&sum)[rows][n], float* sums) {
 #pragma GCC unroll 4
   for (int j = 0; j < n; ++j) {
     const auto four = FourSums(d, sum[0][j], sum[1 % rows][j], sum[2 % rows][j], sum[3 % rows][j]);
-    if constexpr (n == 1 && rows == quad_rows) {
+    if constexpr (n == 1 && rows == group_rows) {
       hn::StoreU(four, quad, sums);
     } else {
       alignas(16) float lanes[4];
@@ -122,8 +122,8 @@ void Rows(const float* a, int64_t a_stride, int64_t rows, const float* columns, 
           float* sums) {
   if (SideBySide(n, k)) return TurnedRows<n>(a, a_stride, rows, columns, k, sums);
   int64_t r = 0;
-  for (; r + quad_rows <= rows; r += quad_rows)
-    Dots<quad_rows, n>(a + r * a_stride, a_stride, columns, k, sums + r * n);
+  for (; r + group_rows <= rows; r += group_rows)
+    Dots<group_rows, n>(a + r * a_stride, a_stride, columns, k, sums + r * n);
   for (; r < rows; ++r) Dots<1, n>(a + r * a_stride, a_stride, columns, k, sums + r * n);
 }
 #else
@@ -190,7 +190,7 @@ HWY_EXPORT(OuterProduct);
 bool narrow_pays(int64_t M, int64_t N, int64_t K, int64_t lanes) {
   constexpr int64_t fewest_rows = 64;  // worth turning the columns
   constexpr int64_t last_sum = 3;      // adding up a vector's lanes costs as many products
-  if (M < fewest_rows || N > most_narrow || K <= 0) return false;
+  if (M < fewest_rows || N > max_narrow || K <= 0) return false;
   return HWY_DYNAMIC_DISPATCH(SideBySide)(N, K) || 10 * N * (K / lanes + last_sum) < 7 * K;
 }
 
@@ -207,8 +207,8 @@ void outer_product(const float* a, int64_t a_stride, int64_t rows, const float* 
 void narrow_block(const TileKernels& kernels, const float* a, int64_t a_stride,
                   const float* columns, int64_t k, const Epilogue& epilogue, float* c, int64_t ldc,
                   int64_t row, int64_t column, int64_t rows, int64_t n) {
-  alignas(64) float sums[narrow_rows * most_narrow];
-  float bias[narrow_rows * most_narrow];
+  alignas(64) float sums[narrow_rows * max_narrow];
+  float bias[narrow_rows * max_narrow];
   narrow_product(a, a_stride, rows, columns, n, k, sums);
   TileStore store = store_at(epilogue, c, ldc, row, column, rows, n);
   store.sums = sums;

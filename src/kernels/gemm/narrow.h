@@ -8,7 +8,7 @@
 
 namespace sardonyx::kernels {
 
-inline constexpr int64_t most_narrow = 4;    // columns
+inline constexpr int64_t max_narrow = 4;     // columns
 inline constexpr int64_t narrow_rows = 128;  // at a time
 
 // Whether this beats tiles, whose vectors would hold few columns.
@@ -19,7 +19,7 @@ bool narrow_pays(int64_t M, int64_t N, int64_t K, int64_t lanes);
 void narrow_product(const float* a, int64_t a_stride, int64_t rows, const float* columns, int64_t n,
                     int64_t k, float* sums);
 
-// `rows` rows of C from (row, column) on, at most narrow_rows and most_narrow columns; `a` is at
+// `rows` rows of C from (row, column) on, at most narrow_rows and max_narrow columns; `a` is at
 // the first of them.
 void narrow_block(const TileKernels& kernels, const float* a, int64_t a_stride,
                   const float* columns, int64_t k, const Epilogue& epilogue, float* c, int64_t ldc,

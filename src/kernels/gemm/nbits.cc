@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/nbits_digits.h"
+#include "kernels/gemm/nbits_int8.h"
 #include "kernels/gemm/nbits_job.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -40,8 +40,8 @@ void pack_panel(const TileKernels& kernels, const float* b, int64_t row_stride,
   }
 }
 
-void pack_halves(const void* b, int64_t row_stride, int64_t column_stride, int64_t k,
-                 int64_t columns, uint16_t* out, int64_t width) {
+void pack_float16(const void* b, int64_t row_stride, int64_t column_stride, int64_t k,
+                  int64_t columns, uint16_t* out, int64_t width) {
   const auto* in = static_cast<const char*>(b);
   if (column_stride == 1) {
     for (int64_t t = 0; t < k; ++t, out += width) {

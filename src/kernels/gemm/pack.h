@@ -20,8 +20,8 @@ void pack_panel(const TileKernels& kernels, const float* b, int64_t row_stride,
                 int64_t column_stride, int64_t k, int64_t columns, float* out, int64_t width);
 
 // The same for elements of 16 bits; `width` is any.
-void pack_halves(const void* b, int64_t row_stride, int64_t column_stride, int64_t k,
-                 int64_t columns, uint16_t* out, int64_t width);
+void pack_float16(const void* b, int64_t row_stride, int64_t column_stride, int64_t k,
+                  int64_t columns, uint16_t* out, int64_t width);
 
 // Strips [first, last) of A, each term after term, kernels.lanes floats each: a StripOperand of
 // stride kernels.lanes and distance k * kernels.lanes.
@@ -31,7 +31,7 @@ void pack_strips(const TileKernels& kernels, const Strips& strips, int64_t first
 // bytes(n): what a kernel needs on a pool of n threads. What is bound for several may have to run
 // on one (ThreadPool::for_caller), whose work may be cut into larger parts.
 template <class Bytes>
-int64_t most_scratch(int threads, Bytes&& bytes) {
+int64_t max_scratch(int threads, Bytes&& bytes) {
   return std::max(bytes(1), bytes(threads));
 }
 

@@ -11,11 +11,11 @@
 
 #include "base/thread_pool.h"
 #include "kernels/convert/cast.h"
+#include "kernels/gemm/bf16x3_block.h"
 #include "kernels/gemm/block.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/narrow.h"
 #include "kernels/gemm/pack.h"
-#include "kernels/gemm/split_block.h"
 #include "kernels/gemm/tiles.h"
 
 namespace sardonyx::kernels {
@@ -37,12 +37,12 @@ struct PackedGemm {
         a(K > 0 ? a : StridedMatrix{a.data, 0, 1}),
         narrow(this->a.column_stride == 1 && type == ElementType::float32 &&
                narrow_pays(M, N, K, kernels.lanes)),
-        splits(!narrow && this->a.column_stride == 1 && split_pays(kernels.lanes, M, N, K)),
-        tile_rows(splits ? split_size : kernels.tile_rows),
-        strips(M, tile_rows, splits ? split_thin : tile_rows),
+        splits(!narrow && this->a.column_stride == 1 && bf16x3_pays(kernels.lanes, M, N, K)),
+        tile_rows(splits ? bf16x3_size : kernels.tile_rows),
+        strips(M, tile_rows, splits ? bf16x3_thin : tile_rows),
         panels(panels_of(kernels, N)),
         chunks(splits ? split_chunks(K) : Chunks{K, widens() ? widened_terms : Chunks().most}),
-        blocks(splits ? split_blocks(strips.count(), chunks, threads)
+        blocks(splits ? bf16x3_blocks(strips.count(), chunks, threads)
                       : strip_blocks(strips.count(), tile_rows, K, N)),
         block(divide_up(strips.count(), blocks)),
         group(splits ? 1
@@ -104,7 +104,8 @@ bool takes_wide(const TileKernels& kernels, int64_t M, const StridedMatrix& a) {
 // For several panels, or for one of that many vectors.
 TileKernel wide_kernel(const PackedGemm& g, int rows, int vectors) {
   if (!g.widens()) return vectors == 0 ? g.kernels.wide[rows] : g.kernels.by_rows[rows][vectors];
-  const HalfTiles& halves = g.type == ElementType::float16 ? g.kernels.float16 : g.kernels.bfloat16;
+  const Float16Tiles& halves =
+      g.type == ElementType::float16 ? g.kernels.float16 : g.kernels.bfloat16;
   return vectors == 0 ? halves.wide[rows] : halves.one[rows][vectors];
 }
 
@@ -214,7 +215,7 @@ void run_split_tasks(const PackedGemm& g, int64_t begin, int64_t end, const Pack
                      float* c, int64_t ldc, const Epilogue& epilogue, const PackedBlocks& blocks,
                      int worker) {
   const SplitSpace space(blocks.space(worker), g.block, g.chunks);
-  const int64_t most = split_panels_at_once(g.block, g.chunks, g.panels);
+  const int64_t most = bf16x3_panels_at_once(g.block, g.chunks, g.panels);
   while (begin < end) {
     const int64_t block = begin / g.groups;
     const int64_t stop = std::min({end, (block + 1) * g.groups, begin + most});
@@ -223,12 +224,12 @@ void run_split_tasks(const PackedGemm& g, int64_t begin, int64_t end, const Pack
       return g.a.data + g.strips.begin(strip) * g.a.row_stride;
     };
     const int64_t panel = begin % g.groups;
-    multiply_split(g.kernels, SplitRows{g.strips, first, last, rows, g.a.row_stride, space},
-                   {g.panels, panel, panel + stop - begin, b}, g.chunks,
-                   !blocks.changes(worker, block), [&](int64_t p, int64_t strip) {
-                     return store_at(epilogue, c, ldc, g.strips.begin(strip), p * g.panels.width,
-                                     g.strips.height(strip), g.panels.used(p));
-                   });
+    multiply_bf16x3(g.kernels, SplitRows{g.strips, first, last, rows, g.a.row_stride, space},
+                    {g.panels, panel, panel + stop - begin, b}, g.chunks,
+                    !blocks.changes(worker, block), [&](int64_t p, int64_t strip) {
+                      return store_at(epilogue, c, ldc, g.strips.begin(strip), p * g.panels.width,
+                                      g.strips.height(strip), g.panels.used(p));
+                    });
     begin = stop;
   }
 }
@@ -255,8 +256,8 @@ void pack_b(const void* data, int64_t row_stride, int64_t column_stride, int64_t
     const int64_t width = panels.stored(panel), columns = panels.used(panel);
     char* to = static_cast<char*>(packed) + (panel * panels.width * K + first * width) * element;
     if (halves) {
-      pack_halves(from, row_stride, column_stride, last - first, columns,
-                  reinterpret_cast<uint16_t*>(to), width);
+      pack_float16(from, row_stride, column_stride, last - first, columns,
+                   reinterpret_cast<uint16_t*>(to), width);
     } else {
       pack_panel(kernels, reinterpret_cast<const float*>(from), row_stride, column_stride,
                  last - first, columns, reinterpret_cast<float*>(to), width);
@@ -303,7 +304,7 @@ int64_t packed_scratch_bytes(int64_t M, int64_t N, int64_t K, const StridedMatri
                              ElementType type) {
   const TileKernels& kernels = tile_kernels();
   if (M <= 0 || N <= 0 || takes_wide(kernels, M, a)) return 0;
-  return most_scratch(threads, [&](int count) {
+  return max_scratch(threads, [&](int count) {
     return PackedGemm(kernels, M, N, std::max<int64_t>(K, 0), a, type, count).scratch_bytes(count);
   });
 }

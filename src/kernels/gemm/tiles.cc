@@ -134,14 +134,15 @@ void StoreTile(const TileStore& store) {
                  [&](auto a) HWY_ATTR { StoreTileAs<decltype(a)::value>(store); });
 }
 
-constexpr int64_t turned_stride = (tile_rows + tile_lanes - 1) / tile_lanes * tile_lanes;
+constexpr int64_t transposed_stride = (tile_rows + tile_lanes - 1) / tile_lanes * tile_lanes;
 
 void StoreTurnedBlocks(const TileStore& store) {
-  HWY_ALIGN float turned[2 * tile_lanes * turned_stride];
-  TransposeBlocks(store.sums, store.sums_stride, turned_stride, store.rows, turned, turned_stride);
+  HWY_ALIGN float transposed[2 * tile_lanes * transposed_stride];
+  TransposeBlocks(store.sums, store.sums_stride, transposed_stride, store.rows, transposed,
+                  transposed_stride);
   TileStore rows = store;
-  rows.sums = turned;
-  rows.sums_stride = turned_stride;
+  rows.sums = transposed;
+  rows.sums_stride = transposed_stride;
   StoreTile(rows);
 }
 
@@ -339,8 +340,8 @@ TileKernels MakeTable() {
     table.wide[4] = &TileProduct<4, 4, false, 2>;
     table.wide_panels[4] = 2;
   }
-  table.float16 = MakeHalfTiles<HalfBits>();
-  table.bfloat16 = MakeHalfTiles<BrainBits>();
+  table.float16 = MakeFloat16Tiles<Float16Bits>();
+  table.bfloat16 = MakeFloat16Tiles<Bfloat16Bits>();
   table.finishes = &TileFinishes;
   table.dot = &Dot;
   table.store = &StoreTile;

@@ -30,7 +30,7 @@ struct TileJob {
   // Kernels by offsets: a term's distance from a row's place; and the place of row 7.
   const int32_t* offsets = nullptr;
   const float* a_high = nullptr;
-  const void* b = nullptr;     // floats, or halves in the kernels of HalfTiles
+  const void* b = nullptr;     // floats, or halves in the kernels of Float16Tiles
   int64_t b_stride = 0;        // elements between terms
   int64_t panel_distance = 0;  // elements between panels, for the wide kernels
   // Brought into the second-level cache meanwhile: `prefetch_lines` lines every two terms, that
@@ -70,7 +70,7 @@ constexpr int max_wide_rows = 4;
 constexpr int max_wide_columns = 128;
 
 // The kernels of few rows for panels of float16 or bfloat16, A by rows.
-struct HalfTiles {
+struct Float16Tiles {
   TileKernel wide[max_wide_rows + 1] = {};    // as TileKernels::wide
   TileKernel one[max_wide_rows + 1][3] = {};  // [rows][vectors]: a single panel
 };
@@ -92,7 +92,7 @@ struct TileKernels {
   // [rows]: wide_panels[rows] panels at a time, A by rows.
   TileKernel wide[max_wide_rows + 1] = {};
   int wide_panels[max_wide_rows + 1] = {};
-  HalfTiles float16, bfloat16;
+  Float16Tiles float16, bfloat16;
   // Whether the tile kernels know this epilogue themselves.
   bool (*finishes)(const Epilogue& epilogue) = nullptr;
   // Several dot products: c[i][j] = A row i · B row j, for rows of A and of B that are dense.

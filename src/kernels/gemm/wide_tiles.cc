@@ -20,8 +20,8 @@ int64_t LanesOf() {
   return static_cast<int64_t>(hn::Lanes(Tag<T>()));
 }
 
-// Terms whose part of B is turned at a time where its columns are dense, not its rows.
-constexpr int64_t turned_terms = 128;
+// Terms whose part of B is transposed at a time where its columns are dense, not its rows.
+constexpr int64_t transposed_terms = 128;
 constexpr int vectors = 2;  // of a tile's columns
 // Rows of a tile: as many as there are registers for.
 constexpr int tile_rows = HWY_TARGET == HWY_AVX2 ? 4 : 8;
@@ -126,7 +126,7 @@ void MultiplyTile(int64_t rows, int64_t columns, Tile<T>& t) {
 template <class T>
 void ByTiles(const WideProduct<T>& p) {
   const int64_t step = vectors * LanesOf<T>();
-  alignas(64) T turned[turned_terms * vectors * hn::MaxLanes(Tag<T>())];
+  alignas(64) T transposed[transposed_terms * vectors * hn::MaxLanes(Tag<T>())];
   for (int64_t j = 0; j < p.N; j += step) {
     const int64_t columns = std::min(step, p.N - j);
     Tile<T> t{p.K,     p.a,     p.a_row, p.a_column, p.b + j * p.b_column,
@@ -135,12 +135,12 @@ void ByTiles(const WideProduct<T>& p) {
       MultiplyTile(p.rows, columns, t);
       continue;
     }
-    t.b = turned, t.b_row = step;
-    for (int64_t first = 0; first < p.K; first += turned_terms) {
-      t.k = std::min(turned_terms, p.K - first);
+    t.b = transposed, t.b_row = step;
+    for (int64_t first = 0; first < p.K; first += transposed_terms) {
+      t.k = std::min(transposed_terms, p.K - first);
       for (int64_t n = 0; n < columns; ++n) {
         const T* from = p.b + (j + n) * p.b_column + first * p.b_row;
-        for (int64_t k = 0; k < t.k; ++k) turned[k * step + n] = from[k * p.b_row];
+        for (int64_t k = 0; k < t.k; ++k) transposed[k * step + n] = from[k * p.b_row];
       }
       MultiplyTile(p.rows, columns, t);
       t.a += t.k * p.a_column;

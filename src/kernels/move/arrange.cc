@@ -308,7 +308,7 @@ void range(ElementType type, const void* start, const void* delta, void* y, int6
       const auto step = static_cast<float>(number_at(type, delta));
       for (int64_t i = 0; i < n; ++i) {
         const float v = first + static_cast<float>(i) * step;
-        to_halves(type, &v, static_cast<uint16_t*>(y) + i, 1);
+        to_float16(type, &v, static_cast<uint16_t*>(y) + i, 1);
       }
     }
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/move/kept_boxes.h"
+#include "kernels/move/selected_boxes.h"
 
 namespace sardonyx::kernels {
 namespace {
@@ -30,7 +30,7 @@ CountedVector<int64_t> non_max_suppression(const SuppressionOptions& options, in
   CountedVector<int64_t> chosen;
   if (options.max_per_class <= 0) return chosen;
   CountedVector<Candidate> candidates;
-  KeptBoxes kept;
+  SelectedBoxes kept;
   for (int64_t pair = 0; pair < batches * classes; ++pair) {
     const int64_t batch = pair / classes;
     candidates.clear();

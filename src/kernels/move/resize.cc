@@ -231,7 +231,7 @@ Resize::Resize(const ResizeOptions& options, std::span<const ResizeAxis> axes) :
   const Table* other = across().table;
   const int64_t taps = other == nullptr ? 1 : other->taps;
   if (pixel_ > 1)
-    sums_ = last.taps <= most_pixel_terms && taps <= most_pixel_terms / last.taps;
+    sums_ = last.taps <= max_pixel_terms && taps <= max_pixel_terms / last.taps;
   else if (last.in <= resize_line_floats)
     along_.emplace(last.index, last.weight, last.out, last.taps);
 }
@@ -336,7 +336,7 @@ void Resize::sum(const float* x, float* y, ThreadPool& pool) const {
   const int64_t taps = table == nullptr ? 1 : table->taps;
   const int64_t line_floats = last.in * pixel_;
   for_pixels(last.taps * taps / 2, pool, [&](int64_t line, int64_t begin, int64_t end) {
-    PixelTerm terms[most_pixel_terms] = {{0, 1}};
+    PixelTerm terms[max_pixel_terms] = {{0, 1}};
     int64_t used = 1, first = line;  // the first line of the input
     if (table != nullptr) {
       const int64_t at = line / other.between % table->out * taps;

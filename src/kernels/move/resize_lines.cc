@@ -19,11 +19,11 @@ using Places = hn::Vec<hn::RebindToSigned<Floats>>;
 // Elements of a line that lie within some vectors: reading these and finding places among them is
 // several times as fast as reading each element.
 #if HWY_TARGET == HWY_AVX3
-constexpr int64_t most_vectors = 4;
+constexpr int64_t max_vectors = 4;
 #elif HWY_TARGET == HWY_AVX2
-constexpr int64_t most_vectors = 2;
+constexpr int64_t max_vectors = 2;
 #else
-constexpr int64_t most_vectors = 0;
+constexpr int64_t max_vectors = 0;
 #endif
 
 template <int vectors>
@@ -92,9 +92,9 @@ void SumAlong(const LineSums& sums, const float* x, float* y) {
     const int32_t base = HWY_MIN(sums.lowest[first], sums.lowest[last]);
     const int64_t span = HWY_MAX(sums.highest[first], sums.highest[last]) - base + 1;
     Vector v;
-    if (most_vectors >= 2 && span <= 2 * lanes)
+    if (max_vectors >= 2 && span <= 2 * lanes)
       v = BlockSum(sums, at, Near<2>(x + base), base);
-    else if (most_vectors >= 4 && span <= 4 * lanes)
+    else if (max_vectors >= 4 && span <= 4 * lanes)
       v = BlockSum(sums, at, Near<4>(x + base), base);
     else
       v = BlockSum(sums, at, Far{x}, 0);
@@ -204,8 +204,8 @@ void SumPixel(const float* const* from, const float* weight, int64_t terms, int6
 
 void SumPixels(const float* x, const PixelTerm* across, int64_t lines, const int32_t* index,
                const double* along, int64_t count, int64_t taps, int64_t n, float* y) {
-  const float* from[most_pixel_terms];
-  float weight[most_pixel_terms];
+  const float* from[max_pixel_terms];
+  float weight[max_pixel_terms];
   for (int64_t o = 0; o < count; ++o, index += taps, along += taps, y += n) {
     int64_t terms = 0;
     for (int64_t a = 0; a < lines; ++a) {

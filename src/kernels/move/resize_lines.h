@@ -54,6 +54,6 @@ struct PixelTerm {
 void sum_pixels(const float* x, std::span<const PixelTerm> across, std::span<const int32_t> index,
                 const double* weight, int64_t taps, int64_t n, float* y);
 // The most terms of one pixel.
-constexpr int64_t most_pixel_terms = 16;
+constexpr int64_t max_pixel_terms = 16;
 
 }  // namespace sardonyx::kernels

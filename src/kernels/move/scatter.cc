@@ -16,17 +16,17 @@ namespace {
 // Updates apply one after the other: where indices repeat, their order is part of the result.
 
 // Elements of a run that a thread takes at least.
-constexpr int64_t least_run = 32;
+constexpr int64_t min_run = 32;
 
 struct Half {
   uint16_t bits;
   static float load(Half v) { return half_to_float(v.bits); }
   static Half store(float v) { return {float_to_half(v)}; }
 };
-struct Brain {
+struct Bfloat16 {
   uint16_t bits;
-  static float load(Brain v) { return bfloat16_to_float(v.bits); }
-  static Brain store(float v) { return {float_to_bfloat16(v)}; }
+  static float load(Bfloat16 v) { return bfloat16_to_float(v.bits); }
+  static Bfloat16 store(float v) { return {float_to_bfloat16(v)}; }
 };
 
 struct Truth {
@@ -81,7 +81,7 @@ void by_number_type(ElementType type, Run&& run) {
     case ElementType::float32: return run(float{});
     case ElementType::float64: return run(double{});
     case ElementType::float16: return run(Half{});
-    case ElementType::bfloat16: return run(Brain{});
+    case ElementType::bfloat16: return run(Bfloat16{});
     case ElementType::int8: return run(int8_t{});
     case ElementType::int16: return run(int16_t{});
     case ElementType::int32: return run(int32_t{});
@@ -155,7 +155,7 @@ void scatter_nd(ElementType type, ScatterReduction reduction, std::span<const in
   check_index_count(indices, walk.tuples * walk.depth);
   // Threads share the elements of runs, so that each sees all updates of its own in their order.
   const int64_t grain =
-      std::max<int64_t>(least_run, element_grain / std::max<int64_t>(1, walk.tuples));
+      std::max<int64_t>(min_run, element_grain / std::max<int64_t>(1, walk.tuples));
   const auto some = [&](int64_t begin, int64_t end) {
     scatter(type, reduction, updates, y,
             [&](auto&& visit) { visit_tuples(walk, indices, begin, end, visit); });

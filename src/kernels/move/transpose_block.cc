@@ -12,7 +12,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 // As many rows as columns, each one vector of 16 bytes. Rows that lie half the square apart are
-// dealt into each other, which, done as often as the side can be halved, turns the square.
+// interleaved into each other, which, done as often as the side can be halved, turns the square.
 template <class T>
 HWY_INLINE void Square(const T* x, int64_t x_column, T* y, int64_t y_row) {
   constexpr int side = 16 / sizeof(T);

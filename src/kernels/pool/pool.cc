@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "kernels/move/by_cell.h"
-#include "kernels/pool/planes.h"
+#include "kernels/pool/nchw.h"
 #include "kernels/pool/span.h"
 #include "kernels/pool/window.h"
 #include "kernels/rows/grain.h"
@@ -91,7 +91,7 @@ void max_pool_plain(ElementType type, const PoolShape& s, const void* x, void* y
     }
   };
   for_outputs(s, pool, [&](const WindowSpans& w, int64_t base, int64_t to) {
-    C best = least_of<C>();
+    C best = min_of<C>();
     int64_t found = -1;
     visit_window(s, w, [&](int64_t at) {
       const C v = read(base + at);
@@ -192,10 +192,10 @@ int64_t whole_windows(const PoolShape& s, int64_t k) {
 }
 
 // Windows of so few elements, in planes whose places are 32 bits.
-constexpr int64_t most_taps = 64;
+constexpr int64_t max_taps = 64;
 bool has_few_taps(const PoolShape& s) {
-  return s.kernel[0] <= most_taps && s.kernel[1] <= most_taps && s.kernel[2] <= most_taps &&
-         volume(s.kernel) <= most_taps && volume(s.in) <= std::numeric_limits<int32_t>::max();
+  return s.kernel[0] <= max_taps && s.kernel[1] <= max_taps && s.kernel[2] <= max_taps &&
+         volume(s.kernel) <= max_taps && volume(s.in) <= std::numeric_limits<int32_t>::max();
 }
 
 // Output rows by vectors: for each window row and column one pass over the outputs whose element
@@ -209,7 +209,7 @@ void rows_float(PoolKind kind, const PoolShape& s, const float* x, float* y, boo
     WindowSpans w;
     w.at[0] = span_of(s, 0, row / s.out[1]);
     w.at[1] = span_of(s, 1, row % s.out[1]);
-    std::fill_n(out, s.out[2], kind == PoolKind::max ? least_of<float>() : 0.0f);
+    std::fill_n(out, s.out[2], kind == PoolKind::max ? min_of<float>() : 0.0f);
     for (int64_t i = w.at[0].begin; i < w.at[0].end; ++i) {
       const int64_t depth = (w.at[0].origin + i * s.dilation[0]) * s.in[1];
       for (int64_t j = w.at[1].begin; j < w.at[1].end; ++j) {
@@ -241,11 +241,11 @@ void places_float(const PoolShape& s, const float* x, float* y, int64_t* places,
     for (int64_t k = 0; k < s.out[2];) {
       w.at[2] = span_of(s, 2, k);
       const int64_t windows = std::max<int64_t>(1, whole_windows(s, k));
-      int32_t taps[most_taps];
+      int32_t taps[max_taps];
       int64_t count = 0;
       visit_window(s, w, [&](int64_t at) { taps[count++] = static_cast<int32_t>(at); });
       if (count == 0) {
-        std::fill_n(y + to + k, windows, least_of<float>());
+        std::fill_n(y + to + k, windows, min_of<float>());
         std::fill_n(places + to + k, windows, int64_t{-1});
       } else {
         pool_places(x + base, s.stride[2], taps, count, windows, base, y + to + k, places + to + k);
@@ -272,7 +272,7 @@ void join_pixels(PoolKind kind, const T* const* taps, int64_t count, int64_t ste
 
 // A window of more elements than are taken at once.
 template <class T>
-void wide_window_last(PoolKind kind, const PoolShape& s, int64_t channels, const T* in,
+void wide_window_nhwc(PoolKind kind, const PoolShape& s, int64_t channels, const T* in,
                       const WindowSpans& w, float scale, T* out) {
   constexpr int64_t most = 64;
   const T* taps[most];
@@ -291,7 +291,7 @@ void wide_window_last(PoolKind kind, const PoolShape& s, int64_t channels, const
 
 // One output row with channels last.
 template <class T>
-void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const T* in, WindowSpans w,
+void row_nhwc(PoolKind kind, const PoolShape& s, int64_t channels, const T* in, WindowSpans w,
               bool count_include_pad, T* out) {
   constexpr double most = 64;
   const T* taps[static_cast<size_t>(most)];
@@ -302,11 +302,11 @@ void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const T* in, 
                  divisor = count_include_pad ? padded_count(s, w) : inside;
     const float scale = kind == PoolKind::max || divisor == 0 ? 1 : static_cast<float>(1 / divisor);
     if (inside == 0) {
-      std::fill_n(out, pixels * channels, kind == PoolKind::max ? least_of<T>() : T{});
+      std::fill_n(out, pixels * channels, kind == PoolKind::max ? min_of<T>() : T{});
     } else if (inside > most) {
       for (int64_t p = 0; p < pixels; ++p) {
         w.at[2] = span_of(s, 2, k + p);
-        wide_window_last(kind, s, channels, in, w, scale, out + p * channels);
+        wide_window_nhwc(kind, s, channels, in, w, scale, out + p * channels);
       }
     } else {
       int64_t count = 0;
@@ -321,7 +321,7 @@ void row_last(PoolKind kind, const PoolShape& s, int64_t channels, const T* in, 
 // body(first element of the plane, window with its column still open, first element of the output
 // row) for each output row with channels last.
 template <class Body>
-void for_rows_last(const PoolShape& s, int64_t channels, ThreadPool& pool, Body&& body) {
+void for_rows_nhwc(const PoolShape& s, int64_t channels, ThreadPool& pool, Body&& body) {
   check_pool_shape(s);
   if (channels < 1) return;
   int64_t cost = s.out[2] * channels;
@@ -338,10 +338,10 @@ void for_rows_last(const PoolShape& s, int64_t channels, ThreadPool& pool, Body&
 }
 
 template <class T>
-void pool_last(PoolKind kind, const PoolShape& s, int64_t channels, const void* x, void* y,
+void pool_nhwc(PoolKind kind, const PoolShape& s, int64_t channels, const void* x, void* y,
                bool count_include_pad, ThreadPool& pool) {
-  for_rows_last(s, channels, pool, [&](int64_t in, const WindowSpans& w, int64_t out) {
-    row_last(kind, s, channels, static_cast<const T*>(x) + in, w, count_include_pad,
+  for_rows_nhwc(s, channels, pool, [&](int64_t in, const WindowSpans& w, int64_t out) {
+    row_nhwc(kind, s, channels, static_cast<const T*>(x) + in, w, count_include_pad,
              static_cast<T*>(y) + out);
   });
 }
@@ -417,19 +417,19 @@ void average_pool(ElementType type, const PoolShape& shape, const void* x, void*
   });
 }
 
-void max_pool_last(ElementType type, const PoolShape& shape, int64_t channels, const void* x,
+void max_pool_nhwc(ElementType type, const PoolShape& shape, int64_t channels, const void* x,
                    void* y, ThreadPool& pool) {
   constexpr auto kind = PoolKind::max;
   switch (type) {
-    case ElementType::uint8: return pool_last<uint8_t>(kind, shape, channels, x, y, false, pool);
-    case ElementType::int8: return pool_last<int8_t>(kind, shape, channels, x, y, false, pool);
-    default: return pool_last<float>(kind, shape, channels, x, y, false, pool);
+    case ElementType::uint8: return pool_nhwc<uint8_t>(kind, shape, channels, x, y, false, pool);
+    case ElementType::int8: return pool_nhwc<int8_t>(kind, shape, channels, x, y, false, pool);
+    default: return pool_nhwc<float>(kind, shape, channels, x, y, false, pool);
   }
 }
 
-void average_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
+void average_pool_nhwc(const PoolShape& shape, int64_t channels, const float* x, float* y,
                        bool count_include_pad, ThreadPool& pool) {
-  pool_last<float>(PoolKind::average, shape, channels, x, y, count_include_pad, pool);
+  pool_nhwc<float>(PoolKind::average, shape, channels, x, y, count_include_pad, pool);
 }
 
 void lp_pool(ElementType type, const PoolShape& shape, const void* x, void* y, double p,

@@ -37,9 +37,9 @@ void average_pool(ElementType type, const PoolShape& shape, const void* x, void*
 
 // The same with channels last: x is [planes, in…, channels], planes counting the batch. float32;
 // the largest also of int8 and uint8.
-void max_pool_last(ElementType type, const PoolShape& shape, int64_t channels, const void* x,
+void max_pool_nhwc(ElementType type, const PoolShape& shape, int64_t channels, const void* x,
                    void* y, ThreadPool& pool);
-void average_pool_last(const PoolShape& shape, int64_t channels, const float* x, float* y,
+void average_pool_nhwc(const PoolShape& shape, int64_t channels, const float* x, float* y,
                        bool count_include_pad, ThreadPool& pool);
 
 // (sum |x|^p)^(1/p).

@@ -74,7 +74,7 @@ void fill_tiles(ElementType type, void* y, int64_t n, ThreadPool& pool, MakeFloa
     } else {
       float buffer[tile];
       make_floats(begin, buffer, whole_draws(end - begin));
-      to_halves(type, buffer, static_cast<std::byte*>(y) + byte_size(type, begin), end - begin);
+      to_float16(type, buffer, static_cast<std::byte*>(y) + byte_size(type, begin), end - begin);
     }
   });
 }

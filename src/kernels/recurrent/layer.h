@@ -186,11 +186,11 @@ class Layer {
   // weights are worth reading again.
   void project(int64_t longest) {
     if constexpr (Weights::whole_input) return project_rows(0, longest * s_.batch, 1);
-    constexpr int64_t least_steps = 32;
+    constexpr int64_t min_steps = 32;
     int64_t used = 0;
     for (int64_t b = 0; b < s_.batch; ++b) used += length(b);
     const int64_t all = s_.steps * s_.batch;
-    if ((all - used) * 16 < all || used < least_steps * s_.batch) return project_rows(0, all, 1);
+    if ((all - used) * 16 < all || used < min_steps * s_.batch) return project_rows(0, all, 1);
     for (int64_t b = 0; b < s_.batch; ++b) project_rows(row(0, b), length(b), row_distance(s_));
   }
   void project_rows(int64_t first, int64_t count, int64_t distance) {

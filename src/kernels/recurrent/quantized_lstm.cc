@@ -1,7 +1,7 @@
 #include "kernels/recurrent/quantized_lstm.h"
 
 #include "kernels/convert/quantize.h"
-#include "kernels/gemm/bytes.h"
+#include "kernels/gemm/gemm_int8.h"
 #include "kernels/recurrent/layer.h"
 
 namespace sardonyx::kernels {
@@ -24,7 +24,7 @@ struct Columns {
 int64_t columns_bytes(int64_t N) { return 3 * aligned_bytes(padded(N) * 4); }
 
 // Products that stay below this many multiply-adds end before other threads have begun.
-constexpr int64_t least_terms = int64_t{768} << 10;
+constexpr int64_t min_terms = int64_t{768} << 10;
 
 // One direction's matrix [K, N].
 struct QuantizedWeights {
@@ -37,7 +37,7 @@ struct QuantizedWeights {
     int64_t rows, row_sums, term, scale, products, total;
     Parts(int64_t M, int64_t N, int64_t K, bool adds) {
       rows = 0;
-      row_sums = aligned_bytes(M * 4 * byte_quads(K));
+      row_sums = aligned_bytes(M * 4 * vnni_groups(K));
       term = row_sums + aligned_bytes(M * 4);
       scale = term + aligned_bytes(padded(N) * 4);
       products = scale + aligned_bytes(padded(N) * 4);
@@ -59,8 +59,7 @@ struct QuantizedWeights {
     auto* term = reinterpret_cast<int32_t*>(at + parts.term);
     auto* scale = reinterpret_cast<float*>(at + parts.scale);
     auto* products = p.residual ? reinterpret_cast<float*>(at + parts.products) : p.c;
-    ThreadPool& threads =
-        M * N < least_terms / std::max<int64_t>(1, K) ? ThreadPool::single() : pool;
+    ThreadPool& threads = M * N < min_terms / std::max<int64_t>(1, K) ? ThreadPool::single() : pool;
     const ByteScale how = dynamic_scale(p.a, p.ranged * K, threads);
     quantize_rows(how, M, K, p.a, rows, columns.has_zeros ? row_sums : nullptr, threads);
     for (int64_t j = 0; j < padded(N); ++j) {
@@ -81,7 +80,7 @@ struct QuantizedWeights {
  private:
   static void quantize_rows(const ByteScale& how, int64_t M, int64_t K, const float* a,
                             uint8_t* rows, int32_t* row_sums, ThreadPool& pool) {
-    const int64_t width = 4 * byte_quads(K);
+    const int64_t width = 4 * vnni_groups(K);
     pool.parallel_for(M, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, width)),
                       [&](int64_t begin, int64_t end, int) {
                         for (int64_t i = begin; i < end; ++i) {

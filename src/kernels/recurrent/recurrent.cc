@@ -33,9 +33,9 @@ struct Weights<float> {
     epilogue.bias_axis = p.bias ? BiasAxis::column : BiasAxis::none;
     epilogue.residual = p.residual, epilogue.residual_stride = p.residual_stride;
     // Threads take longer to meet, step after step, than small products do.
-    constexpr int64_t least_terms = int64_t{96} << 10;
+    constexpr int64_t min_terms = int64_t{96} << 10;
     ThreadPool& threads =
-        p.M * p.N < least_terms / std::max<int64_t>(1, p.K) ? ThreadPool::single() : pool;
+        p.M * p.N < min_terms / std::max<int64_t>(1, p.K) ? ThreadPool::single() : pool;
     gemm_packed_b(p.M, p.N, p.K, p.a, p.lda, {w}, p.c, p.ldc, epilogue, scratch, threads,
                   p.backwards);
   }

@@ -63,7 +63,7 @@ int64_t extreme_of_short_row(bool largest, bool select_last, const C* x, int64_t
 template <class C>
 int64_t extreme_row(bool largest, bool select_last, ElementType type, const void* x, int64_t base,
                     int64_t n) {
-  C best = largest ? least_of<C>() : greatest_of<C>();
+  C best = largest ? min_of<C>() : greatest_of<C>();
   visit_values<C>(type, x, base, n, [&](const C* v, int64_t, int64_t some) {
     best = largest ? larger(best, row_max(v, some)) : smaller(best, row_min(v, some));
   });

@@ -118,7 +118,7 @@ void lrn_float(const float* x, float* y, int64_t n, int64_t channels, int64_t in
 
 // One channel next to the other: each pixel is copied between zeros, so that every channel has the
 // same window.
-void lrn_float_last(const float* x, float* y, int64_t pixels, int64_t channels, int64_t size,
+void lrn_float_nhwc(const float* x, float* y, int64_t pixels, int64_t channels, int64_t size,
                     float alpha, float beta, float bias, ThreadPool& pool) {
   const int64_t below = std::min((size - 1) / 2, channels);
   const int64_t above = std::min(size - 1 - (size - 1) / 2, channels);
@@ -163,7 +163,7 @@ void lrn(ElementType type, const void* x, void* y, int64_t n, int64_t channels, 
   switch (type) {
     case ElementType::float32:
       if (inner == 1 && channels > 1) {
-        return lrn_float_last(static_cast<const float*>(x), static_cast<float*>(y), n, channels,
+        return lrn_float_nhwc(static_cast<const float*>(x), static_cast<float*>(y), n, channels,
                               size, alpha, beta, bias, pool);
       }
       return lrn_float(static_cast<const float*>(x), static_cast<float*>(y), n, channels, inner,

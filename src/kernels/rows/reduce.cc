@@ -61,7 +61,7 @@ Fold fold_of(ReduceOp op) {
 template <class C>
 C neutral(Fold fold) {
   switch (fold) {
-    case Fold::max: return least_of<C>();
+    case Fold::max: return min_of<C>();
     case Fold::min: return greatest_of<C>();
     case Fold::product: return C{1};
     default: return C{0};
@@ -325,7 +325,7 @@ class Reduction {
   C row_value(int64_t base) const {
     if constexpr (std::is_floating_point_v<C>) {
       if (logs_exp()) {
-        C top = least_of<C>();
+        C top = min_of<C>();
         visit_runs(base, [&](int64_t at, int64_t n) {
           visit_values<C>(type_, x_, at, n, [&](const C* v, int64_t, int64_t some) {
             top = larger(top, row_max(v, some));
@@ -407,7 +407,7 @@ class Reduction {
   void columns_log_sum_exp(int64_t width, C* value, EachRow&& each_row) const {
     if constexpr (std::is_floating_point_v<C>) {
       alignas(64) C top[block], center[block];
-      std::fill_n(top, width, least_of<C>());
+      std::fill_n(top, width, min_of<C>());
       std::fill_n(value, width, C{0});
       each_row([&](const C* v, int64_t at, int64_t some) {
         column_steps(ColumnOp::max, v, 0, 1, top + at, some);

@@ -127,7 +127,7 @@ T smaller(T a, T b) {
   return a != a || a < b ? a : b;
 }
 template <class T>
-constexpr T least_of() {
+constexpr T min_of() {
   if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
   return std::numeric_limits<T>::lowest();
 }

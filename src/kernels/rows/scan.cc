@@ -8,10 +8,10 @@
 #include <type_traits>
 
 #include "base/fail.h"
-#include "kernels/rows/better.h"
 #include "kernels/rows/column_scan.h"
 #include "kernels/rows/grain.h"
 #include "kernels/rows/row_math.h"
+#include "kernels/rows/topk_filter.h"
 #include "kernels/rows/values.h"
 
 namespace sardonyx::kernels {
@@ -134,10 +134,10 @@ class Best {
     for (; i < n && !full_; ++i) take(word_of(x[i], at + i));
     // The first parts are short: what is good enough changes fast.
     while (i < n) {
-      int32_t places[most_together];
+      int32_t places[max_together];
       const int64_t some = std::min(together_, n - i);
-      together_ = std::min(2 * together_, most_together);
-      const int64_t found = better_places(x + i, some, worst_, largest_, places);
+      together_ = std::min(2 * together_, max_together);
+      const int64_t found = filter_topk(x + i, some, worst_, largest_, places);
       for (int64_t j = 0; j < found; ++j) {
         const int64_t place = i + places[j];
         const Word word = word_of(x[place], at + place);
@@ -158,7 +158,7 @@ class Best {
  private:
   static constexpr int half = sizeof(Word) * 4;
   static constexpr Word low_half = (Word{1} << half) - 1;
-  static constexpr int64_t most_together = 1024;
+  static constexpr int64_t max_together = 1024;
 
   Word word_of(C value, int64_t position) const {
     return Word{key_of(value, largest_)} << half | static_cast<Word>(position);

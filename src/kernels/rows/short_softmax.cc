@@ -103,23 +103,23 @@ template <int n>
 void NarrowSoftmax(const float* x, float* y, int64_t rows) {
   const hn::CappedTag<float, 16> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  alignas(64) float turned[n * 16] = {};
+  alignas(64) float transposed[n * 16] = {};
   for (int64_t r = 0; r < rows; r += lanes, x += lanes * n, y += lanes * n) {
     const int64_t some = std::min(lanes, rows - r);
     for (int64_t k = 0; k < some; ++k) {
-      for (int j = 0; j < n; ++j) turned[j * lanes + k] = x[k * n + j];
+      for (int j = 0; j < n; ++j) transposed[j * lanes + k] = x[k * n + j];
     }
     hn::Vec<decltype(d)> v[n];
-    for (int j = 0; j < n; ++j) v[j] = hn::Load(d, turned + j * lanes);
+    for (int j = 0; j < n; ++j) v[j] = hn::Load(d, transposed + j * lanes);
     auto top = v[0];
     for (int j = 1; j < n; ++j) top = hn::Max(top, v[j]);
     for (int j = 0; j < n; ++j) v[j] = sm::ExpNotPositive(d, hn::Sub(v[j], top));
     auto sum = v[0];
     for (int j = 1; j < n; ++j) sum = hn::Add(sum, v[j]);
     const auto factor = hn::Div(hn::Set(d, 1.0f), sum);
-    for (int j = 0; j < n; ++j) hn::Store(hn::Mul(v[j], factor), d, turned + j * lanes);
+    for (int j = 0; j < n; ++j) hn::Store(hn::Mul(v[j], factor), d, transposed + j * lanes);
     for (int64_t k = 0; k < some; ++k) {
-      for (int j = 0; j < n; ++j) y[k * n + j] = turned[j * lanes + k];
+      for (int j = 0; j < n; ++j) y[k * n + j] = transposed[j * lanes + k];
     }
   }
 }

@@ -21,7 +21,7 @@ constexpr int64_t block = 256;
 
 template <class C>
 void softmax_row(ElementType type, const void* x, void* y, int64_t begin, int64_t n, bool log) {
-  C top = least_of<C>();
+  C top = min_of<C>();
   visit_values<C>(type, x, begin, n,
                   [&](const C* v, int64_t, int64_t some) { top = larger(top, row_max(v, some)); });
   C sum = 0;
@@ -92,7 +92,7 @@ template <class C>
 void softmax_columns(ElementType type, const void* x, void* y, int64_t base, int64_t n,
                      int64_t inner, int64_t column, int64_t width, bool log) {
   alignas(64) C top[block], sum[block];
-  std::fill_n(top, width, least_of<C>());
+  std::fill_n(top, width, min_of<C>());
   std::fill_n(sum, width, C{0});
   const auto row = [&](int64_t i) { return base + i * inner + column; };
   for (int64_t i = 0; i < n; ++i) {
@@ -105,19 +105,19 @@ void softmax_columns(ElementType type, const void* x, void* y, int64_t base, int
   for (int64_t i = 0; i < n; ++i) finish_columns(type, x, y, row(i), width, top, sum, log);
 }
 
-// Rows of few elements, a block of them turned so that vectors hold an element of many.
+// Rows of few elements, a block of them transposed so that vectors hold an element of many.
 constexpr int64_t few_elements = 16;
 template <class C>
 void softmax_side_by_side(const C* x, C* y, int64_t rows, int64_t n, bool log) {
-  alignas(64) C turned[few_elements * block];
+  alignas(64) C transposed[few_elements * block];
   for (int64_t r = 0; r < rows; r += block, x += block * n, y += block * n) {
     const int64_t width = std::min(block, rows - r);
     for (int64_t j = 0; j < width; ++j) {
-      for (int64_t i = 0; i < n; ++i) turned[i * block + j] = x[j * n + i];
+      for (int64_t i = 0; i < n; ++i) transposed[i * block + j] = x[j * n + i];
     }
-    softmax_columns<C>(element_of<C>(), turned, turned, 0, n, block, 0, width, log);
+    softmax_columns<C>(element_of<C>(), transposed, transposed, 0, n, block, 0, width, log);
     for (int64_t j = 0; j < width; ++j) {
-      for (int64_t i = 0; i < n; ++i) y[j * n + i] = turned[i * block + j];
+      for (int64_t i = 0; i < n; ++i) y[j * n + i] = transposed[i * block + j];
     }
   }
 }
@@ -129,7 +129,7 @@ void softmax_few_columns(ElementType type, const void* x, void* y, int64_t base,
                          int64_t inner, bool log) {
   alignas(64) C top[block], sum[block];
   const int64_t rows = std::min(n, block / inner), width = rows * inner, total = n * inner;
-  std::fill_n(top, width, least_of<C>());
+  std::fill_n(top, width, min_of<C>());
   std::fill_n(sum, width, C{0});
   const auto each = [&](auto&& visit) {
     for (int64_t i = 0; i < total; i += width) visit(base + i, std::min(width, total - i));

@@ -12,7 +12,7 @@ namespace {
 
 // x at a position between its elements; what is outside counts as 0.
 template <class T>
-T sample(const ConvShape& s, const T* plane, const T* position) {
+T sample(const ConvParams& s, const T* plane, const T* position) {
   int64_t offset[8] = {0};
   T weight[8] = {1};
   int count = 1;
@@ -40,7 +40,7 @@ T sample(const ConvShape& s, const T* plane, const T* position) {
 
 // Output position `o`'s source of kernel position `tap`, before the offset, along each dimension.
 template <class T>
-void undeformed(const ConvShape& s, int64_t o, int64_t tap, T* position) {
+void undeformed(const ConvParams& s, int64_t o, int64_t tap, T* position) {
   for (int d = s.rank - 1; d >= 0; --d) {
     const auto k = static_cast<size_t>(d);
     position[d] = static_cast<T>(o % s.out[k] * s.stride[k] + tap % s.kernel[k] * s.dilation[k] -
@@ -49,14 +49,14 @@ void undeformed(const ConvShape& s, int64_t o, int64_t tap, T* position) {
   }
 }
 
-bool is_plane(const ConvShape& s) {
+bool is_plane(const ConvParams& s) {
   constexpr int64_t most = std::numeric_limits<int32_t>::max(), longest = 1 << 23;
   return s.rank == 2 && s.in[0] > 0 && s.in[1] > 0 && s.in[0] < longest && s.in[1] < longest &&
          s.in[0] <= most / s.in[1];
 }
 
 // The positions of one tap are those of all channels of an offset group.
-void deform_planes(const ConvShape& s, int64_t offset_groups, const float* x, const float* offset,
+void deform_planes(const ConvParams& s, int64_t offset_groups, const float* x, const float* offset,
                    const float* mask, float* columns, ThreadPool& pool) {
   const int64_t taps = s.kernel[0] * s.kernel[1], positions = s.out[0] * s.out[1],
                 pixels = s.in[0] * s.in[1], each = s.in_channels / offset_groups;
@@ -90,7 +90,7 @@ void deform_planes(const ConvShape& s, int64_t offset_groups, const float* x, co
 }  // namespace
 
 template <class T>
-void deform_columns(const ConvShape& s, int64_t offset_groups, const T* x, const T* offset,
+void deform_columns(const ConvParams& s, int64_t offset_groups, const T* x, const T* offset,
                     const T* mask, T* columns, ThreadPool& pool) {
   if constexpr (std::is_same_v<T, float>) {
     if (is_plane(s)) return deform_planes(s, offset_groups, x, offset, mask, columns, pool);
@@ -107,7 +107,7 @@ void deform_columns(const ConvShape& s, int64_t offset_groups, const T* x, const
         for (int64_t i = begin; i < end; ++i) {
           const int64_t c = i / taps, t = i % taps, shift = (c / each * taps + t) * positions;
           for (int64_t o = 0; o < positions; ++o) {
-            T position[ConvShape::max_rank];
+            T position[ConvParams::max_rank];
             undeformed(s, o, t, position);
             for (int d = 0; d < s.rank; ++d)
               position[d] += offset[shift * s.rank + d * positions + o];
@@ -118,9 +118,9 @@ void deform_columns(const ConvShape& s, int64_t offset_groups, const T* x, const
       });
 }
 
-template void deform_columns<float>(const ConvShape&, int64_t, const float*, const float*,
+template void deform_columns<float>(const ConvParams&, int64_t, const float*, const float*,
                                     const float*, float*, ThreadPool&);
-template void deform_columns<double>(const ConvShape&, int64_t, const double*, const double*,
+template void deform_columns<double>(const ConvParams&, int64_t, const double*, const double*,
                                      const double*, double*, ThreadPool&);
 
 }  // namespace sardonyx::kernels

@@ -12,7 +12,7 @@ namespace sardonyx::kernels {
 // interpolated, 0 outside; for one image, T float or double. offset is [offset_groups, taps, rank,
 // out...], mask (may be null) [offset_groups, taps, out...].
 template <class T>
-void deform_columns(const ConvShape& shape, int64_t offset_groups, const T* x, const T* offset,
+void deform_columns(const ConvParams& shape, int64_t offset_groups, const T* x, const T* offset,
                     const T* mask, T* columns, ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

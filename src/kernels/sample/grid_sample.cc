@@ -11,7 +11,7 @@
 namespace sardonyx::kernels {
 namespace {
 
-constexpr int most_taps = 256;  // 4 along each of 4 dimensions
+constexpr int max_taps = 256;  // 4 along each of 4 dimensions
 
 // Position v folded back at `low` and `high` until it lies between them.
 template <class T>
@@ -95,8 +95,8 @@ class AxisSampler {
 template <class T>
 struct PointTaps {
   int count = 0;
-  int64_t offset[most_taps];
-  T weight[most_taps];
+  int64_t offset[max_taps];
+  T weight[max_taps];
 };
 
 template <class T>

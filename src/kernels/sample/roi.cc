@@ -11,7 +11,7 @@
 namespace sardonyx::kernels {
 namespace {
 
-constexpr int64_t most_samples = 65536;
+constexpr int64_t max_samples = 65536;
 
 // One axis of a sample: two neighbours and their weights; none where the sample is outside.
 template <class T>
@@ -91,10 +91,10 @@ class Region {
   int64_t samples(T bin) const {
     if (s_.sampling_ratio > 0) return s_.sampling_ratio;
     const T wanted = std::ceil(bin);
-    if (!(wanted <= static_cast<T>(most_samples))) {
+    if (!(wanted <= static_cast<T>(max_samples))) {
       fail(ErrorCode::run_failed,
            "a region of interest needs {} samples a bin; at most {} are allowed",
-           static_cast<double>(wanted), most_samples);
+           static_cast<double>(wanted), max_samples);
     }
     return wanted > 0 ? static_cast<int64_t>(wanted) : 0;
   }

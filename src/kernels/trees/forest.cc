@@ -15,7 +15,7 @@ constexpr int64_t row_block = 128;
 constexpr int64_t block_walks = 1024;
 constexpr double block_cycles = 8000;
 // Rows that may be few, and trees that one of them takes at a time.
-constexpr int64_t most_few = 16, most_trees = TreeGroups::most_step * trees_together;
+constexpr int64_t max_few = 16, max_trees = TreeGroups::max_step * trees_together;
 
 // y[r * step] += values[places[r]], for `rows` results.
 void add_values(const double* values, const int32_t* places, int64_t rows, int64_t step,
@@ -46,7 +46,7 @@ Forest<T>::Forest(ForestParts parts, int64_t targets) : weights_(parts, targets)
     groups_ = groups;
     row_cycles_ = groups->cycles();
     few_rows_ =
-        std::clamp<int64_t>(static_cast<int64_t>(small->cycles() / row_cycles_), 1, most_few);
+        std::clamp<int64_t>(static_cast<int64_t>(small->cycles() / row_cycles_), 1, max_few);
   }
 }
 
@@ -119,19 +119,19 @@ void Forest<T>::run_row(TreeAggregate aggregate, const T* x, double* y, int32_t*
   weights_.finish(aggregate, trees_.roots.size(), y);
 }
 
-// At most most_few rows, whose results have been begun, one by one. Some trees at a time, so that
+// At most max_few rows, whose results have been begun, one by one. Some trees at a time, so that
 // they stay in the cache for all rows.
 template <class T>
 void Forest<T>::run_few(TreeAggregate aggregate, const T* x, int64_t rows, int64_t columns,
                         double* y) const {
-  TreeGroups::Row made[most_few];
+  TreeGroups::Row made[max_few];
   for (int64_t r = 0; r < rows; ++r) fill(made[r], x + r * columns);
   const int64_t step =
       groups_ != nullptr ? static_cast<int64_t>(groups_->step()) * trees_together : trees_together;
   for (int64_t begin = 0; begin < tree_count(); begin += step) {
     const int64_t end = std::min(begin + step, tree_count());
     for (int64_t r = 0; r < rows; ++r) {
-      int32_t found[most_trees];
+      int32_t found[max_trees];
       find(x + r * columns, made[r], begin, end, found);
       add(aggregate, begin, end, found, y + r * targets());
     }
@@ -154,7 +154,7 @@ void Forest<T>::run_rows(TreeAggregate aggregate, const T* x, int64_t rows, int6
   for (size_t tree = 0; tree < trees_.roots.size(); ++tree) {
     double* const to = plain ? y + weights_.target(tree) : y;
     if (small_ != nullptr && small_->has(tree)) {
-      int32_t places[SmallTrees::most_rows];
+      int32_t places[SmallTrees::max_rows];
       small_->find(tree, block, rows, places);
       if (plain) {
         add_values(small_->values(), places, rows, targets, to);

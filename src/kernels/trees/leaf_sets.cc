@@ -181,13 +181,13 @@ int VectorLanes() { return static_cast<int>(lanes); }
 
 void FindPlacesOfRow(std::span<const TreeGroup> groups, const int32_t* ends, const SideTests* tests,
                      const float* row, size_t features, int32_t* places) {
-  if constexpr (lanes >= least_lanes) {
+  if constexpr (lanes >= min_lanes) {
     switch (FeatureVectors(features)) {
       case 1: return PlacesInGroups<1>(groups, ends, tests, row, places);
       case 2: return PlacesInGroups<2>(groups, ends, tests, row, places);
       case 4: return PlacesInGroups<4>(groups, ends, tests, row, places);
       case 8: return PlacesInGroups<8>(groups, ends, tests, row, places);
-      default: return PlacesInGroups<most_vectors>(groups, ends, tests, row, places);
+      default: return PlacesInGroups<max_vectors>(groups, ends, tests, row, places);
     }
   }
 }

@@ -57,12 +57,12 @@ struct TreeGroup {
 int vector_lanes();
 
 // What find_places_of_row needs of the processor: lanes, and so many vectors for a row's features.
-constexpr int least_lanes = 8, most_vectors = 16;
+constexpr int min_lanes = 8, max_vectors = 16;
 // Cycles that a test of 16 trees takes for a row of so many features, about.
 double side_test_cycles(size_t features);
 
 // places[i], i < 16 groups.size(): the first leaf that remains of each tree for a row of so many
-// features, at most most_vectors full. `row` has room for that many and is aligned to 64 bytes.
+// features, at most max_vectors full. `row` has room for that many and is aligned to 64 bytes.
 void find_places_of_row(std::span<const TreeGroup> groups, const int32_t* word_ends,
                         const SideTests* tests, const float* row, size_t features, int32_t* places);
 

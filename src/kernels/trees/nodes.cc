@@ -9,7 +9,7 @@
 namespace sardonyx::kernels {
 namespace {
 
-constexpr size_t most_nodes = size_t{1} << 29;
+constexpr size_t max_nodes = size_t{1} << 29;
 
 void check_index(int64_t index, int64_t count, const char* what) {
   if (index < 0 || index >= count)
@@ -67,7 +67,7 @@ class NodesBuilder {
   void check(int64_t targets) {
     const auto node_count = static_cast<int64_t>(parts_.nodes.size()),
                leaf_count = static_cast<int64_t>(parts_.leaf_begins.size()) - 1;
-    if (node_count >= static_cast<int64_t>(most_nodes) || leaf_count >= INT32_MAX)
+    if (node_count >= static_cast<int64_t>(max_nodes) || leaf_count >= INT32_MAX)
       fail(ErrorCode::unsupported, "a forest of {} nodes and {} leaves", node_count, leaf_count);
     for (const LeafWeight& weight : parts_.weights) check_index(weight.target, targets, "target");
     for (const TreeNode& node : parts_.nodes) {
@@ -106,7 +106,7 @@ class NodesBuilder {
   }
 
   int32_t added(const Split& split) {
-    if (splits_.size() >= most_nodes) fail(ErrorCode::unsupported, "a forest of too many nodes");
+    if (splits_.size() >= max_nodes) fail(ErrorCode::unsupported, "a forest of too many nodes");
     splits_.push_back(split);
     return static_cast<int32_t>(splits_.size()) - 1;
   }

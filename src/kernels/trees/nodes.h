@@ -12,7 +12,7 @@ namespace sardonyx::kernels {
 template <class T>
 struct TreeNodes {
   // One test for every kind of node: the second of the two nodes at `next` where the value, its
-  // sign turned where `feature` has sign_flag, is at most `bound`; else the first, NaN too. A
+  // sign sign_flipped where `feature` has sign_flag, is at most `bound`; else the first, NaN too. A
   // leaf's bound is NaN and its `next` is itself, so that a walk may go on below it.
   struct Node {
     T bound;

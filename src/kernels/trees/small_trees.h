@@ -18,8 +18,8 @@ namespace sardonyx::kernels {
 // trees are their places.
 class SmallTrees {
  public:
-  static constexpr int32_t most_leaves = 256;  // with more, walks are shorter
-  static constexpr int64_t most_rows = 128;    // of one block
+  static constexpr int32_t max_leaves = 256;  // with more, walks are shorter
+  static constexpr int64_t max_rows = 128;    // of one block
 
   // `values`: of the forest's leaves, or none.
   SmallTrees(const TreeNodes<float>& trees, std::span<const double> values);
@@ -53,13 +53,13 @@ class SmallTrees {
   };
   void fill(Block& block, const float* x, int64_t rows, int64_t columns) const;
 
-  // places[r]: of the leaf that row r of a block reaches in `tree`. Room for most_rows.
+  // places[r]: of the leaf that row r of a block reaches in `tree`. Room for max_rows.
   void find(size_t tree, const Block& block, int64_t rows, int32_t* places) const {
     find_places(trees_[tree], words_.data(), tests_.data(), block.values, rows, places);
   }
 
  private:
-  static constexpr size_t most_floats = std::size(Block{}.values);
+  static constexpr size_t max_floats = std::size(Block{}.values);
   using Node = TreeNodes<float>::Node;
 
   // A node by the leaves [begin, end) below its first child.
@@ -75,7 +75,7 @@ class SmallTrees {
 
   void add(Laying& laying, size_t tree);
   bool collect(Laying& laying, int32_t at, int32_t first);
-  void add_tests(Laying& laying, int32_t word, bool turned);
+  void add_tests(Laying& laying, int32_t word, bool sign_flipped);
   uint32_t place(Laying& laying, uint32_t feature);
 
   std::vector<LeafTree> trees_;

@@ -9,10 +9,10 @@ namespace {
 
 constexpr uint32_t sign_flag = TreeNodes<float>::sign_flag;
 
-// The tests of a word of a tree's leaves: [begin, end) of all, from `turned` on those that values
-// at least the bound pass.
+// The tests of a word of a tree's leaves: [begin, end) of all, from `sign_flipped` on those that
+// values at least the bound pass.
 struct TestRange {
-  size_t begin = 0, turned = 0, end = 0;
+  size_t begin = 0, sign_flipped = 0, end = 0;
   size_t size() const { return end - begin; }
 };
 TestRange tests_of(const SmallTrees& small, size_t tree, size_t word) {
@@ -36,8 +36,8 @@ SideTests no_tests() {
 
 TreeGroups::TreeGroups(const TreeNodes<float>& trees, const SmallTrees& small) {
   const int lanes = vector_lanes();
-  if (lanes < least_lanes) return;
-  const auto most = static_cast<size_t>(lanes * most_vectors);
+  if (lanes < min_lanes) return;
+  const auto most = static_cast<size_t>(lanes * max_vectors);
   Laying laying{small, std::vector<int32_t>(2 * small.features().size(), -1)};
   for (size_t first = 0; first < trees.roots.size(); first += trees_together) {
     const size_t count = std::min<size_t>(trees_together, trees.roots.size() - first);
@@ -62,7 +62,7 @@ double TreeGroups::cycles() const {
 size_t TreeGroups::step() const {
   constexpr size_t cached = 12 << 10;
   const size_t group = tests_.size() * sizeof(SideTests) / groups_.size();
-  return std::clamp<size_t>(cached / std::max<size_t>(1, group), 1, most_step);
+  return std::clamp<size_t>(cached / std::max<size_t>(1, group), 1, max_step);
 }
 
 // False where a tree has many leaves.
@@ -91,11 +91,11 @@ void TreeGroups::add_word(Laying& laying, size_t first, size_t count, size_t wor
     tests_.resize(std::max(tests_.size(), begin + blocks), no_tests());
     for (size_t t = range.begin; t < range.end; ++t) {
       const LeafTest& test = laying.small.tests()[t];
-      const bool turned = t >= range.turned;
+      const bool sign_flipped = t >= range.sign_flipped;
       SideTests& side = tests_[begin + (t - range.begin) / tests_together];
       const size_t at = (t - range.begin) % tests_together;
-      side.features[at][i] = number(laying, test, turned);
-      side.bounds[at][i] = turned ? -test.bound : test.bound;
+      side.features[at][i] = number(laying, test, sign_flipped);
+      side.bounds[at][i] = sign_flipped ? -test.bound : test.bound;
       side.kept[at][i] = test.kept;
     }
   }
@@ -103,12 +103,12 @@ void TreeGroups::add_word(Laying& laying, size_t first, size_t count, size_t wor
 }
 
 // Of a test's feature among features_; where those are too many, of none.
-uint8_t TreeGroups::number(Laying& laying, const LeafTest& test, bool turned) {
+uint8_t TreeGroups::number(Laying& laying, const LeafTest& test, bool sign_flipped) {
   const size_t feature = test.place / static_cast<size_t>(laying.small.width());
-  int32_t& found = laying.numbers[2 * feature + (turned ? 1 : 0)];
+  int32_t& found = laying.numbers[2 * feature + (sign_flipped ? 1 : 0)];
   if (found < 0) {
     found = static_cast<int32_t>(features_.size());
-    features_.push_back(laying.small.features()[feature] | (turned ? sign_flag : 0));
+    features_.push_back(laying.small.features()[feature] | (sign_flipped ? sign_flag : 0));
   }
   return static_cast<uint8_t>(found);
 }

@@ -12,10 +12,10 @@
 namespace sardonyx::kernels {
 
 // Group g holds trees [16 g, 16 g + 16) of a forest. Features are those that its tests ask for, and
-// once more with their signs turned where tests ask for that.
+// once more with their signs sign_flipped where tests ask for that.
 class TreeGroups {
  public:
-  static constexpr size_t most_step = 4;
+  static constexpr size_t max_step = 4;
 
   TreeGroups(const TreeNodes<float>& trees, const SmallTrees& small);
 
@@ -25,13 +25,13 @@ class TreeGroups {
 
   // Cycles that the tests of a row take, about.
   double cycles() const;
-  // Groups, at most most_step, whose tests stay in the first-level cache while rows pass them one
+  // Groups, at most max_step, whose tests stay in the first-level cache while rows pass them one
   // by one.
   size_t step() const;
 
   // What tests ask for of one row.
   struct Row {
-    alignas(64) float values[trees_together * most_vectors];
+    alignas(64) float values[trees_together * max_vectors];
   };
   void fill(Row& row, const float* x) const;
 
@@ -45,13 +45,13 @@ class TreeGroups {
  private:
   struct Laying {
     const SmallTrees& small;
-    std::vector<int32_t> numbers;  // of its features, plain and turned; -1: not asked for
+    std::vector<int32_t> numbers;  // of its features, plain and sign_flipped; -1: not asked for
   };
 
   bool has_room(const SmallTrees& small) const;
   bool add(Laying& laying, size_t first, size_t count);
   void add_word(Laying& laying, size_t first, size_t count, size_t word);
-  uint8_t number(Laying& laying, const LeafTest& test, bool turned);
+  uint8_t number(Laying& laying, const LeafTest& test, bool sign_flipped);
 
   std::vector<TreeGroup> groups_;
   std::vector<int32_t> word_ends_;

@@ -21,7 +21,7 @@ T with_sign_turned(T value, uint32_t flag) {
 }
 
 // Several walks in step: each waits for its own memory, together they keep the processor busy.
-template <bool turned, class T, class SampleOf>
+template <bool sign_flipped, class T, class SampleOf>
 void walk_by(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleOf&& sample) {
   const auto* const nodes = trees.nodes.data();
   constexpr uint32_t sign_flag = TreeNodes<T>::sign_flag;
@@ -29,7 +29,7 @@ void walk_by(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleO
     for (int l = 0; l < lanes; ++l) {
       const auto& node = nodes[at[l]];
       T value;
-      if constexpr (turned)
+      if constexpr (sign_flipped)
         value = with_sign_turned(sample(l)[node.feature & ~sign_flag], node.feature & sign_flag);
       else
         value = sample(l)[node.feature];
@@ -58,10 +58,10 @@ void walk(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleOf&&
 
 template <class T>
 double walk_cycles(const TreeNodes<T>& trees) {
-  constexpr double step = 6.5;        // as measured on Zen 4
-  constexpr int32_t most_steps = 16;  // that are usual in high trees
+  constexpr double step = 6.5;       // as measured on Zen 4
+  constexpr int32_t max_steps = 16;  // that are usual in high trees
   double steps = 0;
-  for (const int32_t height : trees.heights) steps += std::min(height, most_steps);
+  for (const int32_t height : trees.heights) steps += std::min(height, max_steps);
   return step * steps;
 }
 

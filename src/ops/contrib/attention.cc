@@ -1,4 +1,4 @@
-// com.microsoft: Attention, QAttention, MultiHeadAttention and RotaryEmbedding, spelled out around
+// com.microsoft: Attention, QAttention, MultiHeadAttention and RotaryEmbedding, decomposed around
 // the operators of the standard.
 #include "ops/contrib/heads.h"
 #include "ops/contrib/integer_products.h"

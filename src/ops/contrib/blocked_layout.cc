@@ -22,7 +22,7 @@ std::vector<int64_t> order_to_first(int64_t rank) {
   for (int64_t i = 1; i + 1 < rank; ++i) order.push_back(i);
   return order;
 }
-std::vector<int64_t> order_to_last(int64_t rank) {
+std::vector<int64_t> order_to_nhwc(int64_t rank) {
   std::vector<int64_t> order{0};
   for (int64_t i = 2; i < rank; ++i) order.push_back(i);
   order.push_back(1);
@@ -79,7 +79,7 @@ void reorder_output(UpgradeContext& ctx) {
              ctx.old().input_name(0), found);
   const std::string y = body.slice(body.input(0), 0, channels, 1);
   if (ctx.old().attr_int("channels_last", 0) == 0) return body.give(0, "Identity", {y});
-  body.give(0, "Transpose", {y}, {ints_attribute("perm", order_to_last(rank))});
+  body.give(0, "Transpose", {y}, {ints_attribute("perm", order_to_nhwc(rank))});
 }
 
 // Weights [M, C, kernel…] whose bytes lie as [M / b, C / b, kernel…, b of C, b of M], or, where few
@@ -166,7 +166,7 @@ void nhwc_conv(UpgradeContext& ctx) {
   std::string y =
       body.op("Conv", inputs,
               kept(ctx, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}));
-  y = body.transpose(y, order_to_last(rank));
+  y = body.transpose(y, order_to_nhwc(rank));
   if (body.has(3)) y = body.op("Add", {y, body.input(3)});
   const NodeView node = ctx.old();
   body.give(0, "Identity",
@@ -181,7 +181,7 @@ void nhwc_max_pool(UpgradeContext& ctx) {
   const std::string y =
       body.op("MaxPool", {x},
               kept(ctx, {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"}));
-  body.give(0, "Transpose", {y}, {ints_attribute("perm", order_to_last(rank))});
+  body.give(0, "Transpose", {y}, {ints_attribute("perm", order_to_nhwc(rank))});
 }
 
 constexpr Operator operators[] = {

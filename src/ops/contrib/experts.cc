@@ -7,8 +7,8 @@
 #include "kernels/experts/routing.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/nbits.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -314,7 +314,7 @@ void bind_experts(BindContext& bind, State& state, const Settings& s) {
                   throw Error(ErrorCode::run_failed, what);
                 }).read();
   const Sizes& z = state.sizes;
-  ScratchLayout layout;
+  ScratchPlanner layout;
   for (int i = 0; i < max_inputs; ++i) {
     const bool convert =
         bind.has_input(i) && !is_weights(s, i) && bind.in_type(i) != ElementType::float32;

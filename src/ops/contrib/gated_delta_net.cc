@@ -8,8 +8,8 @@
 #include "kernels/attention/linear.h"
 #include "kernels/convert/cast.h"
 #include "ops/contrib/varlen.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -181,7 +181,7 @@ void bind_all(BindContext& bind, State& s, const Settings& settings) {
   bind_batch(bind, s);
   kernels::LinearAttentionShape& a = s.shape;
   a.scale = settings.scale != 0 ? settings.scale : 1 / std::sqrt(static_cast<float>(a.head_size));
-  ScratchLayout layout;
+  ScratchPlanner layout;
   const auto floats = [&](std::initializer_list<int64_t> sizes) {
     const auto count = checked_count(std::span(sizes.begin(), sizes.size()));
     require_of_run(count && *count < int64_t{1} << 58,
@@ -269,7 +269,7 @@ void load_gates(const RunContext& run, const State& s, const Settings& settings)
     to[i] = settings.sigmoid ? 1 / (1 + std::exp(-from[i])) : from[i];
 }
 
-// Each head's matrix turned: states have values first, the recurrence has keys first.
+// Each head's matrix transposed: states have values first, the recurrence has keys first.
 void turn(const float* from, int64_t heads, int64_t rows, int64_t columns, float* to) {
   for (int64_t h = 0; h < heads; ++h, from += rows * columns, to += rows * columns) {
     for (int64_t i = 0; i < rows; ++i) {

@@ -5,7 +5,7 @@
 #include "kernels/convert/cast.h"
 #include "kernels/convert/packed.h"
 #include "ops/families/axis.h"
-#include "ops/families/wide.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -87,7 +87,7 @@ struct State {
   int64_t gather = 0, quantize = 0, block = 1;
   int64_t outer = 1, inner = 1, last = 1;  // around gather_axis; the data's last dimension
   int64_t zero_last = 1, zero_bytes = 1;   // of a row of packed zero points, and its bytes
-  WideArguments wide;
+  ConvertedArguments wide;
 };
 
 [[noreturn]] void misfit(std::string_view what, std::span<const int64_t> shape) {
@@ -123,7 +123,7 @@ void bind(BindContext& bind, State& s, const Settings& settings) {
   }
   const AxisSplit split = split_at(std::span(s.size, s.rank), s.gather);
   s.outer = split.outer, s.inner = split.inner;
-  ScratchLayout layout;
+  ScratchPlanner layout;
   s.wide.plan_in(bind, 2, ElementType::float32, layout);
   s.wide.plan_out(bind, 0, ElementType::float32, layout);
   bind.need_scratch(layout.bytes());

@@ -9,8 +9,8 @@
 #include "kernels/attention/rotary.h"
 #include "kernels/rows/normalize.h"
 #include "ops/contrib/cache_rows.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -185,8 +185,8 @@ void infer(InferContext& ctx) {
 struct State {
   AttentionShape attention;
   kernels::RotaryShape rotary;
-  WideArguments wide;    // of the first inputs
-  int64_t late[6] = {};  // where inputs from `bias` on become floats, or -1
+  ConvertedArguments wide;  // of the first inputs
+  int64_t late[6] = {};     // where inputs from `bias` on become floats, or -1
   int64_t batch = 0, length = 0, past = 0, present = 0, size = 0;
   int64_t rows = 0;  // the attention's keys: of the present, or what it held and all new ones
   bool packed = false, sliding = false;
@@ -272,7 +272,7 @@ void bind_rotary(const BindContext& bind, State& s, const Settings& settings) {
 }
 
 void bind_memory(BindContext& bind, State& s, const Settings& settings) {
-  ScratchLayout layout;
+  ScratchPlanner layout;
   AttentionShape& a = s.attention;
   const auto floats = [&](int64_t count) { return layout.take(count * 4); };
   s.q = floats(s.batch * s.length * settings.heads * s.size);
@@ -387,7 +387,7 @@ void load_heads(const RunContext& run, const State& s, int i, int64_t first, int
       });
 }
 
-// Normalised and turned where the node says so.
+// Normalised and transposed where the node says so.
 void finish_heads(const RunContext& run, const State& s, const Settings& settings, int norm,
                   int64_t heads, float* x) {
   if (run.has_input(norm)) {

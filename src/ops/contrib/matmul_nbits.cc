@@ -4,8 +4,8 @@
 
 #include "base/checked.h"
 #include "kernels/gemm/nbits.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -91,7 +91,7 @@ void unpack_zeros(const NBitsMatrix& b, const uint8_t* packed, uint8_t* out) {
 struct State {
   int64_t m = 0;
   int64_t scales = -1, zeros = -1, scratch = 0;
-  WideArguments wide;
+  ConvertedArguments wide;
 };
 
 struct Constants {
@@ -114,7 +114,7 @@ Constants read_constants(PrepareContext& ctx, const NBitsMatrix& b) {
 }
 
 void bind_nbits(BindContext& bind, State& s, NBitsMatrix b, bool zeros_ready) {
-  ScratchLayout layout;
+  ScratchPlanner layout;
   const int64_t sizes[] = {b.n * b.column_bytes(), b.n * b.blocks()};
   for (int i = 1; i < 3; ++i) {
     if (bind.in_size(i) != sizes[i - 1])
@@ -205,7 +205,7 @@ constexpr std::array<float, 16> nf4_values{-1.0f,
 struct CodedMatrix {
   int64_t k = 0, n = 0, block = 0;
   const std::array<float, 16>* values = nullptr;
-  bool transposed = true;  // the product is with [n, k] turned; otherwise with it as it lies
+  bool transposed = true;  // the product is with [n, k] transposed; otherwise with it as it lies
 
   int64_t rows() const { return transposed ? k : n; }
   int64_t columns() const { return transposed ? n : k; }
@@ -264,7 +264,7 @@ std::unique_ptr<Step> prepare_coded(PrepareContext& ctx) {
   return make_step<State>(
       "matmul_bnb4",
       [b](BindContext& bind, State& s) {
-        ScratchLayout layout;
+        ScratchPlanner layout;
         const int64_t count = b.n * b.k;
         if (bind.in_size(1) != (count + 1) / 2 || bind.in_size(2) != b.blocks_of(count))
           throw Error(ErrorCode::run_failed,

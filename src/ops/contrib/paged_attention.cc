@@ -9,8 +9,8 @@
 #include "kernels/attention/rotary.h"
 #include "kernels/rows/normalize.h"
 #include "ops/contrib/cache_rows.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -169,7 +169,7 @@ void infer(InferContext& ctx) {
 struct State {
   AttentionShape one, many;  // of one query, and of a chunk
   kernels::RotaryShape rotary;
-  WideArguments wide;
+  ConvertedArguments wide;
   int64_t tokens = 0, batch = 0, size = 0, v_size = 0;
   int64_t blocks = 0, block = 0, columns = 0;  // of the cache, rows of each, width of the table
   bool packed = false;
@@ -268,7 +268,7 @@ void bind_all(BindContext& bind, State& s, const Settings& settings) {
   bind_sizes(bind, s, settings);
   bind_rotary(bind, s, settings);
   bind_attention(s, settings);
-  ScratchLayout layout;
+  ScratchPlanner layout;
   const auto floats = [&](int64_t count) { return layout.take(count * 4); };
   for (const int i : {cosine, sine}) s.wide.plan_in(bind, i, ElementType::float32, layout);
   for (const int i : {sink, q_norm, k_norm})
@@ -361,7 +361,7 @@ Rows rows_of(const RunContext& run, const State& s, const Settings& settings, in
           width, q + 2 * kv};
 }
 
-// Queries or keys as floats, normalised and turned where the node says so.
+// Queries or keys as floats, normalised and transposed where the node says so.
 float* prepared(const RunContext& run, const State& s, const Settings& settings, int which) {
   const Rows from = rows_of(run, s, settings, which);
   auto* x = reinterpret_cast<float*>(scratch_at(run, which == 0 ? s.q : s.k));

@@ -1,4 +1,4 @@
-// com.microsoft: FusedConv, FusedGemm, FusedMatMul and TransposeMatMul, spelled out in operators of
+// com.microsoft: FusedConv, FusedGemm, FusedMatMul and TransposeMatMul, decomposed in operators of
 // the standard; the fuser brings together again what one kernel does.
 #include "ops/contrib/body.h"
 #include "ops/operator.h"
@@ -50,13 +50,13 @@ void fused_gemm(UpgradeContext& ctx) {
 
 // The operand with the dimensions the product wants: its batch dimensions and rows trade places
 // (transBatch: dimension 0 moves behind them), then rows and columns.
-std::string arranged(Body& body, size_t input, bool turned, bool batch_turned) {
-  if (!turned && !batch_turned) return body.input(input);
+std::string arranged(Body& body, size_t input, bool transposed, bool batch_transposed) {
+  if (!transposed && !batch_transposed) return body.input(input);
   const int64_t rank = body.rank(input);
   if (rank < 2) return body.input(input);  // a vector has nothing to turn
   std::vector<int64_t> order;
   for (int64_t i = 0; i < rank; ++i) order.push_back(i);
-  if (batch_turned) {
+  if (batch_transposed) {
     if (rank < 3)
       body.context().fail(ErrorCode::invalid_model,
                           "{} needs three dimensions or more to move its "
@@ -65,7 +65,7 @@ std::string arranged(Body& body, size_t input, bool turned, bool batch_turned) {
     order.erase(order.begin());
     order.insert(order.end() - 1, 0);
   }
-  if (turned) std::swap(order[order.size() - 1], order[order.size() - 2]);
+  if (transposed) std::swap(order[order.size() - 1], order[order.size() - 2]);
   return body.transpose(body.input(input), order);
 }
 

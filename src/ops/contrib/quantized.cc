@@ -1,4 +1,4 @@
-// The quantised operators of com.microsoft, spelled out as DequantizeLinear, the operator of the
+// The quantised operators of com.microsoft, decomposed as DequantizeLinear, the operator of the
 // standard, QuantizeLinear; or, where the sums are integers, as MatMulInteger with its scales. What
 // is recognised in quantised models of the standard is then recognised here too.
 #include "ops/contrib/body.h"

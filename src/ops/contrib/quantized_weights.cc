@@ -83,7 +83,7 @@ int64_t block_size(const UpgradeContext& ctx, int64_t otherwise) {
   return size;
 }
 
-// Makes output 0: A, in float32, times the weights [N, K] turned, and the bias.
+// Makes output 0: A, in float32, times the weights [N, K] transposed, and the bias.
 void give_product(Body& body, const std::string& a, const std::string& weights, size_t bias) {
   std::string y = body.op("MatMul", {a, body.transpose(weights, {1, 0})});
   if (body.has(bias)) y = body.op("Add", {y, body.cast(body.input(bias), ElementType::float32)});

@@ -1,7 +1,7 @@
 // com.microsoft: DynamicQuantizeLSTM.
 #include "kernels/recurrent/quantized_lstm.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/recurrent_shape.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -93,7 +93,7 @@ void bind_layer(BindContext& bind, State& s, const RecurrentShape& settings, boo
   require_weights(bind, w, s.shape, s.shape.input);
   require_weights(bind, r, s.shape, s.shape.hidden);
   const int64_t columns = s.shape.gate_columns();
-  ScratchLayout layout;
+  ScratchPlanner layout;
   const auto packed = [&](bool is_packed, int64_t rows) {
     return is_packed ? -1
                      : layout.take(kernels::byte_weights_bytes(settings.directions, rows, columns));
@@ -145,7 +145,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const RecurrentShape settings = read_recurrent_shape(ctx);
   const Packed pw = pack_constant(ctx, w), pr = pack_constant(ctx, r);
   auto step = make_step<State>(
-      "recurrent.bytes",
+      "recurrent.int8",
       [settings, has_w = pw != nullptr, has_r = pr != nullptr](BindContext& bind, State& s) {
         bind_layer(bind, s, settings, has_w, has_r);
       },

@@ -50,14 +50,14 @@ std::string channels_first(Body& body, size_t i) {
 }
 
 // Back to channels last, in the channel axes of the input.
-void give_channels_last(Body& body, size_t output, const std::string& value) {
+void give_nhwc(Body& body, size_t output, const std::string& value) {
   if (!body.wants(output)) return;
-  const std::string turned = body.transpose(value, {0, 2, 1});
+  const std::string transposed = body.transpose(value, {0, 2, 1});
   const std::string channels = body.op("Shape", {body.input(0)}, {int_attribute("start", 2)});
   const std::string before =
-      body.op("Shape", {turned}, {int_attribute("start", 0), int_attribute("end", 2)});
+      body.op("Shape", {transposed}, {int_attribute("start", 0), int_attribute("end", 2)});
   const std::string shape = body.op("Concat", {before, channels}, {int_attribute("axis", 0)});
-  body.give(output, "Reshape", {turned, shape}, {int_attribute("allowzero", 1)});
+  body.give(output, "Reshape", {transposed, shape}, {int_attribute("allowzero", 1)});
 }
 
 struct Taps {
@@ -134,7 +134,7 @@ void causal_conv(UpgradeContext& ctx) {
   }
   for (size_t i = 0; i < 2; ++i) {
     if (last) {
-      give_channels_last(body, i, made[i]);
+      give_nhwc(body, i, made[i]);
     } else {
       body.give(i, "Identity", {made[i]});
     }

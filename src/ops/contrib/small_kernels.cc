@@ -7,8 +7,8 @@
 #include "kernels/sample/crop_resize.h"
 #include "kernels/signal/inverse.h"
 #include "kernels/signal/time_warping.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -48,7 +48,7 @@ void infer_crop(InferContext& ctx) {
 
 struct CropState {
   kernels::CropSizes sizes;
-  WideArguments wide;
+  ConvertedArguments wide;
 };
 
 template <class T>
@@ -59,7 +59,7 @@ std::unique_ptr<Step> make_crop(bool nearest, float outside) {
       [](BindContext& bind, CropState& s) {
         const auto x = bind.in_shape(0), y = bind.out_shape(0);
         s.sizes = {x[0], x[1], x[2], x[3], y[0], y[2], y[3]};
-        ScratchLayout layout;
+        ScratchPlanner layout;
         for (const int i : {0, 1}) s.wide.plan_in(bind, i, compute, layout);
         s.wide.plan_out(bind, 0, compute, layout);
         bind.need_scratch(layout.bytes());
@@ -129,7 +129,7 @@ void infer_inverse(InferContext& ctx) {
 }
 
 struct InverseState {
-  WideArguments wide;
+  ConvertedArguments wide;
   int64_t matrices = 0, n = 0, scratch = 0;
 };
 
@@ -140,7 +140,7 @@ std::unique_ptr<Step> make_inverse() {
       "inverse",
       [](BindContext& bind, InverseState& s) {
         const auto x = bind.in_shape(0);
-        ScratchLayout layout;
+        ScratchPlanner layout;
         s.wide.plan(bind, compute, layout);
         s.n = x.back(), s.matrices = count_of(x.first(x.size() - 2));
         const auto size = checked_mul(s.n, s.n);

@@ -8,12 +8,13 @@ namespace sardonyx::ops {
 namespace {
 
 struct Settings {
-  bool turned_a = false, turned_b = false;
+  bool transposed_a = false, transposed_b = false;
   float alpha = 1;
 };
 
 void infer(InferContext& ctx) {
-  const bool turned_a = ctx.attr_int("transA", 0) != 0, turned_b = ctx.attr_int("transB", 0) != 0;
+  const bool transposed_a = ctx.attr_int("transA", 0) != 0,
+             transposed_b = ctx.attr_int("transB", 0) != 0;
   for (const int i : {0, 1}) {
     if (ctx.shape(i) && ctx.shape(i)->size() != 2)
       ctx.fail(ErrorCode::unsupported, "{} with other than two dimensions; its shape is {}",
@@ -24,11 +25,11 @@ void infer(InferContext& ctx) {
     const Dim* given = ctx.shape(i) ? &(*ctx.shape(i))[axis] : nullptr;
     return given && (i == 1 || given->value()) ? *given : ctx.unknown();
   };
-  const Dim inner = size(0, turned_a ? 0 : 1);
+  const Dim inner = size(0, transposed_a ? 0 : 1);
   if (inner.value() && ctx.shape(1))
-    ctx.require_equal(inner, size(1, turned_b ? 1 : 0),
+    ctx.require_equal(inner, size(1, transposed_b ? 1 : 0),
                       "the inner dimensions of A and B must agree");
-  ctx.set(0, ctx.element(1), {size(0, turned_a ? 1 : 0), size(1, turned_b ? 0 : 1)});
+  ctx.set(0, ctx.element(1), {size(0, transposed_a ? 1 : 0), size(1, transposed_b ? 0 : 1)});
 }
 
 // Row and column of element i.
@@ -72,21 +73,21 @@ void multiply(RunContext& run, const Settings& settings) {
   const SparseTensor& a = value.sparse_tensor();
   check(a, run.in_type(1));
   const auto b = run.in_shape(1);
-  const int64_t rows = a.shape[settings.turned_a ? 1 : 0],
-                inner = a.shape[settings.turned_a ? 0 : 1];
-  if (b.size() != 2 || b[settings.turned_b ? 1 : 0] != inner)
+  const int64_t rows = a.shape[settings.transposed_a ? 1 : 0],
+                inner = a.shape[settings.transposed_a ? 0 : 1];
+  if (b.size() != 2 || b[settings.transposed_b ? 1 : 0] != inner)
     throw Error(ErrorCode::run_failed,
                 fmt::format("the inner dimensions of A and B must agree; the shapes are {} and {}",
                             to_string(a.shape), to_string(b)));
-  const int64_t columns = b[settings.turned_b ? 0 : 1];
+  const int64_t columns = b[settings.transposed_b ? 0 : 1];
   T* y = static_cast<T*>(run.allocate_output(0, {rows, columns}));
   std::fill_n(y, rows * columns, T(0));
   const auto values = a.values.elements<T>();
-  const int64_t row_step = settings.turned_b ? 1 : columns,
-                column_step = settings.turned_b ? inner : 1;
+  const int64_t row_step = settings.transposed_b ? 1 : columns,
+                column_step = settings.transposed_b ? inner : 1;
   for (size_t i = 0; i < values.size(); ++i) {
     auto [row, k] = place_of(a, static_cast<int64_t>(i));
-    if (settings.turned_a) std::swap(row, k);
+    if (settings.transposed_a) std::swap(row, k);
     const T factor = settings.alpha == 1 ? values[i] : static_cast<T>(settings.alpha * values[i]);
     const T* from = run.in<T>(1) + k * row_step;
     T* to = y + row * columns;

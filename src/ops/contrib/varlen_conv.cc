@@ -7,8 +7,8 @@
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
 #include "ops/contrib/varlen.h"
+#include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
-#include "ops/families/wide.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -99,7 +99,7 @@ void bind(BindContext& context, State& s, const Settings& settings) {
                  "bias must have a number for each channel");
   require_of_run(!context.has_input(capture) || context.in_size(capture) == s.batch,
                  "capture_count must have a number for each sequence");
-  ScratchLayout layout;
+  ScratchPlanner layout;
   s.x = layout.take(s.tokens * s.channels * 4), s.y = layout.take(s.tokens * s.channels * 4);
   s.w = layout.take(context.in_size(weight) * 4);
   s.bias = context.has_input(bias) ? layout.take(s.channels * 4) : -1;

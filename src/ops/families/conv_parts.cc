@@ -9,7 +9,7 @@ namespace sardonyx::ops {
 ir::Node make_conv_chain(const std::vector<const ir::Node*>& parts, int depthwise) {
   ir::Node chain;
   chain.domain = "sardonyx";
-  chain.op_type = "ConvChain";
+  chain.op_type = "FusedConvChain";
   chain.name = parts.back()->name;
   chain.attributes = {int_attribute("parts", static_cast<int64_t>(parts.size())),
                       int_attribute("depthwise", depthwise)};

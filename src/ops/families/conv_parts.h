@@ -1,4 +1,4 @@
-// The internal ConvChain: convolutions with channels last that follow each other, as one node.
+// The internal FusedConvChain: convolutions with channels last that follow each other, as one node.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace sardonyx::ops {
 
-// Inputs of a ConvChain: X; weights, bias? and factors of the weights? of each part; a residual of
-// Y's shape?. Outputs: Y, and the means of what the depthwise part makes?. Attributes: `parts`, how
-// many there are, `depthwise`, which of them that is, and those of each part as Conv has them, with
-// its number and a dot before their names.
+// Inputs of a FusedConvChain: X; weights, bias? and factors of the weights? of each part; a
+// residual of Y's shape?. Outputs: Y, and the means of what the depthwise part makes?. Attributes:
+// `parts`, how many there are, `depthwise`, which of them that is, and those of each part as Conv
+// has them, with its number and a dot before their names.
 constexpr int chain_inputs_of_part = 3;
 inline int chain_weights(int part) { return 1 + chain_inputs_of_part * part; }
 inline int chain_bias(int part) { return chain_weights(part) + 1; }

@@ -27,7 +27,7 @@ bool is_weight(const ir::TensorProto& tensor) {
          (tensor.raw_data.size() >= surely || is_plain(tensor));
 }
 
-std::optional<Known> small_integers(const ir::TensorProto& tensor) {
+std::optional<ValueFacts> small_integers(const ir::TensorProto& tensor) {
   constexpr size_t bytes = sizeof(int64_t), most = max_known_elements * bytes;
   if (tensor.element_type() != ElementType::int64 || !tensor.has_raw_data ||
       tensor.dims.size() > 1 || tensor.raw_data.size() > most || !is_plain(tensor))
@@ -42,17 +42,17 @@ std::optional<Known> small_integers(const ir::TensorProto& tensor) {
   }
   Dims shape;
   for (const int64_t size : tensor.dims) shape.emplace_back(size);
-  Known known = Known::of(ValueType::tensor(ElementType::int64, std::move(shape)));
+  ValueFacts known = ValueFacts::of(ValueType::tensor(ElementType::int64, std::move(shape)));
   known.elements = std::move(elements);
   return known;
 }
 
 }  // namespace
 
-std::optional<Known> known_of_file(const ir::TensorProto& tensor) {
-  if (std::optional<Known> integers = small_integers(tensor)) return integers;
+std::optional<ValueFacts> known_of_file(const ir::TensorProto& tensor) {
+  if (std::optional<ValueFacts> integers = small_integers(tensor)) return integers;
   if (!is_weight(tensor)) return std::nullopt;
-  return Known::of(declared_type(tensor));
+  return ValueFacts::of(declared_type(tensor));
 }
 
 ValueType declared_type(const ir::TensorProto& tensor) {

@@ -64,7 +64,7 @@ Tensor float_tensor(ElementType type, const Dims& elements, Shape shape) {
 
 std::optional<std::vector<double>> known_floats(const InferContext& ctx, int i) {
   const Tensor* constant = ctx.constant(i);
-  if (!ctx.mode().thorough || constant == nullptr) return std::nullopt;
+  if (!ctx.mode().symbolic_values || constant == nullptr) return std::nullopt;
   std::vector<double> values;
   const bool known = visit_floats(*constant, [&](double value) {
     values.push_back(value);

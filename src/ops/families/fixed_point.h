@@ -1,4 +1,5 @@
-// Sizes that a model computes as floats: what Known::elements says of float32 and float64 tensors.
+// Sizes that a model computes as floats: what ValueFacts::elements says of float32 and float64
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace sardonyx::ops {
 
 // The elements of such a tensor are known as multiples of 1/float_unit, so that `h * 0.5` is an
 // expression, floor() of it is floor(h/2), and what only moves elements need not know their type.
-// Sizes and their products are taken to be numbers that the type holds exactly: only thorough
-// inference follows expressions through floats.
+// Sizes and their products are taken to be numbers that the type holds exactly: only
+// symbolic_values inference follows expressions through floats.
 inline constexpr int64_t float_unit = int64_t{1} << 16;
 inline constexpr int64_t max_known_floats = 16;
 

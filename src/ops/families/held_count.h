@@ -12,21 +12,21 @@ inline bool is_container(const ValueType& type) {
 
 // The number of items of a sequence; 1 or 0 for an optional. Null: not known. Of an optional that
 // holds a sequence, the element after the first is the sequence's.
-inline const Dim* held_count(const Known& known) {
+inline const Dim* held_count(const ValueFacts& known) {
   return is_container(known.type) && known.elements && !known.elements->empty()
              ? &known.elements->front()
              : nullptr;
 }
 
 // Surely holds nothing: its type says what it could hold, and is that of no value.
-inline bool is_surely_empty(const Known& known) {
+inline bool is_surely_empty(const ValueFacts& known) {
   const Dim* count = held_count(known);
   return count != nullptr && *count == 0;
 }
 
 // A sequence or an optional with `count` values.
-inline Known holding(ValueType type, Dim count) {
-  Known known = Known::of(std::move(type));
+inline ValueFacts holding(ValueType type, Dim count) {
+  ValueFacts known = ValueFacts::of(std::move(type));
   known.elements = std::make_shared<const Dims>(Dims{std::move(count)});
   return known;
 }
@@ -36,7 +36,7 @@ inline Known holding(ValueType type, Dim count) {
 inline std::optional<Dim> either_element(InferContext& ctx, const Dim& a, const Dim& b) {
   if (a == b) return a;
   const auto is_size = [](const Dim& dim) { return dim.lower().value_or(-1) >= 0; };
-  if (ctx.mode().thorough && is_size(a) && is_size(b)) return ctx.unknown(max(a, b));
+  if (ctx.mode().symbolic_values && is_size(a) && is_size(b)) return ctx.unknown(max(a, b));
   return ctx.unknown_element();
 }
 

@@ -50,11 +50,11 @@ void clear_packed(Tensor& tensor) {
 
 }  // namespace
 
-CarriedValues::CarriedValues(InferContext& ctx, std::vector<Known> start, size_t first)
+CarriedValues::CarriedValues(InferContext& ctx, std::vector<ValueFacts> start, size_t first)
     : ctx_(ctx), start_(std::move(start)), first_(first), first_symbol_(ctx.symbols().size()) {
-  for (Known& value : start_) value.constant.reset();
+  for (ValueFacts& value : start_) value.constant.reset();
   within_ = start_;
-  for (Known& value : within_) name_elements(value);
+  for (ValueFacts& value : within_) name_elements(value);
 }
 
 bool CarriedValues::is_of_loop(const Dim& dim) const {
@@ -69,7 +69,7 @@ void CarriedValues::starts_as(const Dim& symbol, const Dim& value) {
 }
 
 // Elements that are known at first may be others later.
-void CarriedValues::name_elements(Known& carried) {
+void CarriedValues::name_elements(ValueFacts& carried) {
   constexpr size_t most = 16;
   const auto known = std::exchange(carried.elements, nullptr);
   if (!known || known->size() > most) return;
@@ -120,7 +120,7 @@ bool CarriedValues::widen_held(ValueType& type, const ValueType& next) {
 }
 
 // True where `made` can stand for `carried` in the next iteration; widens `carried` otherwise.
-bool CarriedValues::widen(Known& carried, const Known& made) {
+bool CarriedValues::widen(ValueFacts& carried, const ValueFacts& made) {
   ValueType& type = carried.type;
   const ValueType& next = made.type;
   if (!next.is_known() || !type.is_known()) {
@@ -152,11 +152,11 @@ bool CarriedValues::widen(Known& carried, const Known& made) {
 // What begins as an empty sequence or optional holds what the body puts into it.
 void CarriedValues::fill_empty(const InferBody& infer_body) {
   if (std::none_of(start_.begin(), start_.end(), is_surely_empty)) return;
-  std::vector<Known> first_values = within_;
+  std::vector<ValueFacts> first_values = within_;
   for (size_t i = 0; i < start_.size(); ++i) {
     if (is_surely_empty(start_[i])) first_values[i] = start_[i];
   }
-  std::vector<Known> made;
+  std::vector<ValueFacts> made;
   try {
     made = infer_body(first_values);
   } catch (const Error&) {
@@ -169,13 +169,13 @@ void CarriedValues::fill_empty(const InferBody& infer_body) {
   }
 }
 
-const std::vector<Known>& CarriedValues::settle(const InferBody& infer_body) {
-  if (!ctx_.is_hurried()) fill_empty(infer_body);
-  for (;;) {                  // every round opens at least one size, rank or type
-    if (ctx_.is_hurried()) {  // any type a body could give
-      for (Known& value : within_) {
-        value =
-            Known::of(value.type.is_tensor() ? ValueType::tensor(value.type.element) : ValueType());
+const std::vector<ValueFacts>& CarriedValues::settle(const InferBody& infer_body) {
+  if (!ctx_.is_over_budget()) fill_empty(infer_body);
+  for (;;) {                      // every round opens at least one size, rank or type
+    if (ctx_.is_over_budget()) {  // any type a body could give
+      for (ValueFacts& value : within_) {
+        value = ValueFacts::of(value.type.is_tensor() ? ValueType::tensor(value.type.element)
+                                                      : ValueType());
       }
       return made_ = infer_body(within_);
     }
@@ -202,16 +202,16 @@ Dim CarriedValues::size_after(const Dim& start, const Dim& within, const Dim* ma
   const Dim growth = *made - within;
   if (!growth.is_indefinite() && !is_of_loop(growth) && growth.lower().value_or(-1) >= 0) {
     const Dim after = start + trips * growth;
-    return ctx_.mode().thorough || !after.depends_on_run() ? after : ctx_.unknown(after);
+    return ctx_.mode().symbolic_values || !after.depends_on_run() ? after : ctx_.unknown(after);
   }
   if (surely_at_least(within, *made)) return ctx_.unknown(start);
-  const auto most = most_growth(growth);
+  const auto most = max_growth(growth);
   return most ? ctx_.unknown(start + trips * *most) : ctx_.unknown();
 }
 
 // The most that `growth` can be, told without what iterations decide: where it rises evenly with
 // sizes that have bounds.
-std::optional<Dim> CarriedValues::most_growth(Dim growth) const {
+std::optional<Dim> CarriedValues::max_growth(Dim growth) const {
   if (growth.is_indefinite() || growth.lower().value_or(-1) < 0) return std::nullopt;
   constexpr int most = 8;
   for (int round = 0; round < most; ++round) {
@@ -233,8 +233,8 @@ std::optional<Dim> CarriedValues::most_growth(Dim growth) const {
 }
 
 void CarriedValues::bound(const Dim& trips, const InferBody& infer_body) {
-  if (!ctx_.mode().thorough || ctx_.is_hurried()) return;
-  std::vector<Known> bounded = within_;
+  if (!ctx_.mode().symbolic_values || ctx_.is_over_budget()) return;
+  std::vector<ValueFacts> bounded = within_;
   bool any = false;
   for (size_t i = 0; i < within_.size() && first_ + i < made_.size(); ++i) {
     const ValueType& made = made_[first_ + i].type;
@@ -245,7 +245,7 @@ void CarriedValues::bound(const Dim& trips, const InferBody& infer_body) {
       if (!is_of_loop(size) || symbol == nullptr || symbol->upper) continue;
       const Dim growth = (*made.shape)[d] - size;
       const auto most =
-          surely_at_least(size, (*made.shape)[d]) ? std::optional(Dim(0)) : most_growth(growth);
+          surely_at_least(size, (*made.shape)[d]) ? std::optional(Dim(0)) : max_growth(growth);
       if (!most) continue;
       const Dim with_bound = ctx_.unknown(start + trips * *most);
       (*bounded[i].type.shape)[d] = with_bound;
@@ -268,7 +268,7 @@ std::shared_ptr<const Dims> CarriedValues::elements_after(size_t i, const Dim& t
     const Dim growth = (*made)[k] - (*names)[k];
     const bool even = !growth.is_indefinite() && !is_of_loop(growth);
     const Dim after = even ? (*start)[k] + trips * growth : Dim(0);
-    if (even && (ctx_.mode().thorough || !after.depends_on_run())) {
+    if (even && (ctx_.mode().symbolic_values || !after.depends_on_run())) {
       elements.push_back(after);
     } else if (const auto unknown = ctx_.unknown_element()) {
       elements.push_back(within_[i].type.is_tensor() ? *unknown : ctx_.unknown());
@@ -294,13 +294,13 @@ void change_sizes(ValueType& type, const std::function<Dim(const Dim&)>& change)
 
 }  // namespace
 
-Known CarriedValues::after(size_t i, const Dim& trips) const {
-  Known known = Known::of(within_[i].type);
+ValueFacts CarriedValues::after(size_t i, const Dim& trips) const {
+  ValueFacts known = ValueFacts::of(within_[i].type);
   if (!known.type.is_tensor()) {  // what is held stays open, by names of its own
     change_sizes(known.type,
                  [&](const Dim& size) { return is_of_loop(size) ? ctx_.unknown() : size; });
   } else if (known.type.shape) {
-    const Known* made = first_ + i < made_.size() ? &made_[first_ + i] : nullptr;
+    const ValueFacts* made = first_ + i < made_.size() ? &made_[first_ + i] : nullptr;
     const bool same_rank = made && made->type.rank() == known.type.rank();
     for (size_t d = 0; d < known.type.shape->size(); ++d) {
       Dim& size = (*known.type.shape)[d];
@@ -324,9 +324,9 @@ ValueType CarriedValues::in_first(ValueType type) const {
   return type;
 }
 
-std::vector<Known> carried_inputs(const PrepareContext& ctx, int input, size_t count,
-                                  ir::SymbolTable& names) {
-  std::vector<Known> inputs;
+std::vector<ValueFacts> carried_inputs(const PrepareContext& ctx, int input, size_t count,
+                                       ir::SymbolTable& names) {
+  std::vector<ValueFacts> inputs;
   for (size_t i = 0; i < count; ++i) {
     const int at = static_cast<int>(i);
     ValueType type = ctx.out_type(at);
@@ -336,7 +336,7 @@ std::vector<Known> carried_inputs(const PrepareContext& ctx, int input, size_t c
       if (before.rank() == type.rank() && (*before.shape)[d] == size) continue;
       size = Dim(names.named(fmt::format("carried {}.{}", i, d)));
     }
-    inputs.push_back(Known::of(std::move(type)));
+    inputs.push_back(ValueFacts::of(std::move(type)));
   }
   return inputs;
 }
@@ -362,7 +362,7 @@ Tensor slice_at(const Tensor& tensor, int64_t axis, int64_t index) {
 }
 
 void HeldValues::carry(size_t i, const Value& value) {
-  environment_.give_back(carried_[i]);
+  environment_.release(carried_[i]);
   carried_[i] = 0;
   const int64_t bytes = owned_bytes(value);
   environment_.charge(bytes);
@@ -406,9 +406,9 @@ void complete(ValueType& item, const ValueType& made) {
 
 }  // namespace
 
-std::vector<ValueType> items_of_no_iteration(RunContext& run, const PreparedGraph& body,
-                                             const ScanOutputs& outputs,
-                                             const std::function<std::vector<Known>()>& inputs) {
+std::vector<ValueType> items_of_no_iteration(
+    RunContext& run, const PreparedGraph& body, const ScanOutputs& outputs,
+    const std::function<std::vector<ValueFacts>()>& inputs) {
   std::vector<ValueType> items = outputs.items;
   bool all = true;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -416,9 +416,9 @@ std::vector<ValueType> items_of_no_iteration(RunContext& run, const PreparedGrap
     if (run.has_output(output)) all &= take_told(items[i], outputs.axes[i], run.out_shape(output));
   }
   if (all) return items;
-  std::vector<Known> made;
+  std::vector<ValueFacts> made;
   try {
-    made = body.foresee(run, inputs());
+    made = body.infer_outputs(run, inputs());
   } catch (const Error&) {
     return items;  // an iteration would fail: none has to succeed
   }

@@ -19,18 +19,18 @@ namespace sardonyx::ops {
 class CarriedValues {
  public:
   // Infers the body with these carried values and returns its outputs.
-  using InferBody = std::function<std::vector<Known>(std::span<const Known> carried)>;
+  using InferBody = std::function<std::vector<ValueFacts>(std::span<const ValueFacts> carried)>;
 
   // `first`: where the carried values begin among the body's outputs. Borrows the context.
-  CarriedValues(InferContext& ctx, std::vector<Known> start, size_t first);
+  CarriedValues(InferContext& ctx, std::vector<ValueFacts> start, size_t first);
   // Must come first. Returns the body's outputs, which hold in every iteration.
-  const std::vector<Known>& settle(const InferBody& infer_body);
+  const std::vector<ValueFacts>& settle(const InferBody& infer_body);
   // Infers the body once more, with bounds for what grows by no more than some size in each of
   // `trips` iterations, so that what the body makes of it has one, too. Does nothing where that
   // adds none.
   void bound(const Dim& trips, const InferBody& infer_body);
   // What is known of carried value i when `trips` iterations are over.
-  Known after(size_t i, const Dim& trips) const;
+  ValueFacts after(size_t i, const Dim& trips) const;
   // The type of what every iteration makes, told by the first one: all must be of one shape.
   ValueType in_first(ValueType type) const;
   // `symbol` stands for `value` in the first iteration.
@@ -38,17 +38,17 @@ class CarriedValues {
 
  private:
   bool is_of_loop(const Dim& dim) const;
-  bool widen(Known& carried, const Known& made);
+  bool widen(ValueFacts& carried, const ValueFacts& made);
   bool widen_held(ValueType& type, const ValueType& next);
   bool widen_sizes(Dims& sizes, const Dims& next);
-  void name_elements(Known& carried);
+  void name_elements(ValueFacts& carried);
   void fill_empty(const InferBody& infer_body);
   Dim size_after(const Dim& start, const Dim& within, const Dim* made, const Dim& trips) const;
-  std::optional<Dim> most_growth(Dim growth) const;
+  std::optional<Dim> max_growth(Dim growth) const;
   std::shared_ptr<const Dims> elements_after(size_t i, const Dim& trips) const;
 
   InferContext& ctx_;
-  std::vector<Known> start_, within_, made_;
+  std::vector<ValueFacts> start_, within_, made_;
   size_t first_;
   int first_symbol_;
   std::vector<std::pair<int, Dim>> starts_;  // by symbol id
@@ -56,8 +56,8 @@ class CarriedValues {
 
 // The types of a body's carried inputs, of the node's inputs from `input` and outputs from 0 on:
 // what is the same before and after holds in every iteration, other sizes get names of their own.
-std::vector<Known> carried_inputs(const PrepareContext& ctx, int input, size_t count,
-                                  ir::SymbolTable& names);
+std::vector<ValueFacts> carried_inputs(const PrepareContext& ctx, int input, size_t count,
+                                       ir::SymbolTable& names);
 
 // Element `index` along `axis`, that axis removed. Axis 0 is a view of the tensor.
 Tensor slice_at(const Tensor& tensor, int64_t axis, int64_t index);
@@ -92,9 +92,9 @@ struct ScanOutputs {
 
 // What an iteration would make in a run that has none: as the plan says, and where that says
 // nothing as the body does, given `inputs()`.
-std::vector<ValueType> items_of_no_iteration(RunContext& run, const PreparedGraph& body,
-                                             const ScanOutputs& outputs,
-                                             const std::function<std::vector<Known>()>& inputs);
+std::vector<ValueType> items_of_no_iteration(
+    RunContext& run, const PreparedGraph& body, const ScanOutputs& outputs,
+    const std::function<std::vector<ValueFacts>()>& inputs);
 
 // Tensors of one shape and type side by side along a new axis, in reverse order if asked. Where
 // there is none, `item_type` says what one would look like.

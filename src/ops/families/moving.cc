@@ -93,7 +93,7 @@ void move_known(InferContext& ctx, int input, const kernels::StridedCopy& plan, 
 }
 
 void set_rank(InferContext& ctx, ElementType type, std::optional<int64_t> rank) {
-  const int64_t most = ctx.is_frugal() ? 8 : 64;
+  const int64_t most = ctx.is_over_bytes() ? 8 : 64;
   const bool sound = rank && *rank >= 0 && *rank <= most;
   ctx.set(0, sound ? ValueType::tensor(type, ctx.unknown_shape(*rank)) : ValueType::tensor(type));
 }

@@ -18,7 +18,7 @@ std::string factor_mark(const Tensor& factors) {
   return " times " + std::string(static_cast<const char*>(factors.data()), factors.byte_size());
 }
 
-std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels::ConvShape& shape,
+std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels::ConvParams& shape,
                                               int w, int factors) {
   const Tensor& weights = *ctx.constant(w);
   const Tensor multiplied = weight_factors(ctx, factors, weights.shape()[0]);
@@ -26,9 +26,9 @@ std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels
   const std::string format = fmt::format(
       "conv {} {} group {} strides {} dilations {}{}{}{}{}{}", to_string(weights.shape()),
       name_of(weights.element_type()), shape.group, fmt::join(shape.stride, ","),
-      fmt::join(shape.dilation, ","), shape.channels_last ? " last" : "",
+      fmt::join(shape.dilation, ","), shape.nhwc ? " last" : "",
       shape.winograd != 0 ? fmt::format(" winograd {}", shape.winograd) : "",
-      shape.shuffle != 1 ? " shuffled" : "", shape.deals_out ? " dealt" : "",
+      shape.shuffle != 1 ? " shuffled" : "", shape.shuffles_output ? " interleaved" : "",
       factor_mark(multiplied));
   const int64_t bytes = kernels::conv_packed_size(shape);
   return ctx.packed<Tensor>(

@@ -12,7 +12,7 @@ namespace sardonyx::ops {
 // The constant weights of input `w` times one factor for each output channel (input `factors`, may
 // be absent), packed as `shape` says (channels, group, kernel, strides, dilations, layout and
 // algorithm); shared by all steps and sessions that pack them so.
-std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels::ConvShape& shape,
+std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels::ConvParams& shape,
                                               int w, int factors);
 
 // Factors of that many output channels (input `factors`); empty where the node has none.

@@ -68,21 +68,21 @@ ElementType packed_type(ElementType type) {
 }
 
 std::shared_ptr<const Pack<Tensor>> pack_matrix(PrepareContext& ctx, int i, int64_t K, int64_t N,
-                                                bool turned) {
+                                                bool transposed) {
   const Tensor& matrix = *ctx.constant(i);
   const ElementType type = packed_type(matrix.element_type());
   const std::string format = fmt::format("gemm {}x{} {}{}", K, N, name_of(matrix.element_type()),
-                                         turned ? " transposed" : "");
+                                         transposed ? " transposed" : "");
   const int64_t bytes = kernels::packed_b_size(K, N, type);
   return ctx.packed<Tensor>(
       i, format, bytes,
-      [matrix, K, N, turned, type, bytes, packs = ctx.services().packs](ThreadPool& pool) {
+      [matrix, K, N, transposed, type, bytes, packs = ctx.services().packs](ThreadPool& pool) {
         // Packers read at any address: only what must be converted is copied.
         const Tensor values = matrix.element_type() == type ? matrix : as_floats(matrix, pool);
         Tensor made(ElementType::uint8, Shape{bytes});
-        kernels::pack_b(values.data(), turned ? 1 : N, turned ? K : 1, K, N, made.mutable_data(),
-                        &pool, type,
-                        [packs](std::span<const std::byte> piece) { packs->give_back(piece); });
+        kernels::pack_b(values.data(), transposed ? 1 : N, transposed ? K : 1, K, N,
+                        made.mutable_data(), &pool, type,
+                        [packs](std::span<const std::byte> piece) { packs->release(piece); });
         return made;
       });
 }

@@ -22,10 +22,10 @@ Tensor as_floats(const Tensor& tensor, ThreadPool& pool);
 // The type in which a matrix of that type is packed: half precision stays so.
 ElementType packed_type(ElementType type);
 
-// Constant input i, a matrix of K x N (N x K where `turned`), packed for kernels::gemm_packed_b in
-// its packed_type; shared by all steps and sessions that pack it so.
+// Constant input i, a matrix of K x N (N x K where `transposed`), packed for kernels::gemm_packed_b
+// in its packed_type; shared by all steps and sessions that pack it so.
 std::shared_ptr<const Pack<Tensor>> pack_matrix(PrepareContext& ctx, int i, int64_t K, int64_t N,
-                                                bool turned);
+                                                bool transposed);
 
 // A floating type that is computed in float32.
 bool computes_in_float(ElementType type);

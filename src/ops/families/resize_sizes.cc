@@ -65,22 +65,22 @@ struct Ratio {
 // the float's must not fall below it: its scale is no smaller, or by so little that the product is
 // rounded to it.
 std::optional<Ratio> ratio_of(float scale) {
-  constexpr int64_t most_under = 1024;
-  constexpr double most_over = 1e6, least_loss = 0x1p-25;
-  if (!(scale > 0) || static_cast<double>(scale) > most_over) return std::nullopt;
+  constexpr int64_t max_under = 1024;
+  constexpr double max_over = 1e6, min_loss = 0x1p-25;
+  if (!(scale > 0) || static_cast<double>(scale) > max_over) return std::nullopt;
   // The fractions that come closer to the scale, each after two before it.
   Ratio before{0, 1}, last{1, 0};
   double rest = static_cast<double>(scale);
   while (true) {
     const double whole = std::floor(rest);
-    if (whole > most_over) return std::nullopt;
+    if (whole > max_over) return std::nullopt;
     const auto times = static_cast<int64_t>(whole);
     const Ratio next{times * last.over + before.over, times * last.under + before.under};
-    if (next.under > most_under || static_cast<double>(next.over) > most_over) return std::nullopt;
+    if (next.under > max_under || static_cast<double>(next.over) > max_over) return std::nullopt;
     const double fraction = static_cast<double>(next.over) / static_cast<double>(next.under);
     if (static_cast<float>(fraction) == scale) {
       const double loss = 1 - static_cast<double>(scale) / fraction;
-      return loss <= least_loss ? std::optional(next) : std::nullopt;
+      return loss <= min_loss ? std::optional(next) : std::nullopt;
     }
     if (rest == whole) return std::nullopt;
     rest = 1 / (rest - whole);

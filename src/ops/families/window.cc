@@ -52,19 +52,19 @@ Window read_window(const NodeView& node, WindowKind kind) {
   return window;
 }
 
-bool has_channels_last(const NodeView& node) { return node.attr_int("channels_last", 0) != 0; }
+bool is_nhwc_form(const NodeView& node) { return node.attr_int("channels_last", 0) != 0; }
 
-bool has_planes(const NodeView& node) { return node.attr_int("planes", 0) != 0; }
+bool has_nchw_input(const NodeView& node) { return node.attr_int("nchw_input", 0) != 0; }
 
 std::optional<Dims> channels_first(const NodeView& node, std::optional<Dims> shape) {
-  if (shape && shape->size() > 2 && has_channels_last(node) && !has_planes(node)) {
+  if (shape && shape->size() > 2 && is_nhwc_form(node) && !has_nchw_input(node)) {
     std::rotate(shape->begin() + 1, shape->end() - 1, shape->end());
   }
   return shape;
 }
 
 Dims in_layout(const NodeView& node, Dims shape) {
-  if (shape.size() > 2 && has_channels_last(node)) {
+  if (shape.size() > 2 && is_nhwc_form(node)) {
     std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
   }
   return shape;

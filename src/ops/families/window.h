@@ -37,10 +37,10 @@ struct Window {
 Window read_window(const NodeView& node, WindowKind kind);
 
 // Whether this is an internal operator on images with channels last (attribute channels_last).
-bool has_channels_last(const NodeView& node);
+bool is_nhwc_form(const NodeView& node);
 // An input's shape in the node's layout as N x C x spatial, and one of those in the layout of its
-// output. Attribute planes: the input has its channels first all the same.
-bool has_planes(const NodeView& node);
+// output. Attribute nchw_input: the input has its channels first all the same.
+bool has_nchw_input(const NodeView& node);
 std::optional<Dims> channels_first(const NodeView& node, std::optional<Dims> shape);
 Dims in_layout(const NodeView& node, Dims shape);
 

@@ -79,7 +79,8 @@ auto hashable(const T& key) {
 }
 
 // Numbers to labels: a key stands at its hash or at the next free place. For few keys a hash is
-// sought under which none meet, since every way around is one that a processor does not foresee.
+// sought under which none meet, since every way around is one that a processor does not
+// infer_outputs.
 template <class Label>
 class NumberTable {
  public:

@@ -237,15 +237,15 @@ struct Work {
       return at;
     };
     if (c.has_probabilities()) p = take(k), qp = take(k), pairwise = take(k * k), q = take(k * k);
-    scores = memory, votes = memory + most_scores(c);
+    scores = memory, votes = memory + max_scores(c);
   }
   // In floats; the memory is aligned for doubles.
   static int64_t size(const Classifier& c) {
     const size_t k = c.classes, doubles = c.has_probabilities() ? 2 * k + 2 * k * k : 0;
-    return static_cast<int64_t>(2 * doubles + most_scores(c) + k);
+    return static_cast<int64_t>(2 * doubles + max_scores(c) + k);
   }
   // One more than there are, for two columns.
-  static size_t most_scores(const Classifier& c) {
+  static size_t max_scores(const Classifier& c) {
     return 1 + std::max(c.classes, c.vector_count() > 0 ? c.pairs() : 0);
   }
   double *p = nullptr, *qp = nullptr, *pairwise = nullptr, *q = nullptr;

@@ -133,8 +133,8 @@ void write_results(RunContext& run, int output, std::span<const float> results, 
     case ElementType::float32: break;
     case ElementType::float64: std::ranges::copy(results, run.out<double>(output) + at); break;
     default:
-      kernels::to_halves(run.out_type(output), results.data(), run.out<uint16_t>(output) + at,
-                         static_cast<int64_t>(results.size()));
+      kernels::to_float16(run.out_type(output), results.data(), run.out<uint16_t>(output) + at,
+                          static_cast<int64_t>(results.size()));
   }
 }
 

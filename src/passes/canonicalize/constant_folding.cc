@@ -23,8 +23,8 @@
 
 namespace sardonyx::passes {
 
-using infer::Known;
 using infer::Scope;
+using infer::ValueFacts;
 
 namespace {
 
@@ -44,15 +44,15 @@ bool is_open(const ir::ValueType& type) {
 }
 
 // Whether the node makes a value of which not even the rank is known.
-bool leaves_open(const ir::Node& node, std::span<const Known> made) {
+bool leaves_open(const ir::Node& node, std::span<const ValueFacts> made) {
   for (size_t i = 0; i < made.size(); ++i) {
     if (!node.outputs[i].empty() && is_open(made[i].type)) return true;
   }
   return false;
 }
 
-const Known* known(const ir::Node& node, const std::string& name, const Scope& scope) {
-  const Known* found = scope.find(name);
+const ValueFacts* known(const ir::Node& node, const std::string& name, const Scope& scope) {
+  const ValueFacts* found = scope.find(name);
   if (found == nullptr) {
     fail_at(ir::place_of(node), ErrorCode::invalid_model,
             "input '{}' is not defined before the node: it is neither a graph input, an "
@@ -70,8 +70,8 @@ ConstantFolder::ConstantFolder(const OptimizeOptions& options)
       all_growth_left_(options.all_growth),
       growth_left_(options.total_growth),
       assumptions_(options.assumptions) {
-  findings_.symbols = assumptions_ != nullptr ? &assumptions_->symbols : &symbols_;
-  findings_.truths = assumptions_ != nullptr;
+  inference_.symbols = assumptions_ != nullptr ? &assumptions_->symbols : &symbols_;
+  inference_.fold_predicates = assumptions_ != nullptr;
 }
 
 // A graph whose nodes are being folded.
@@ -104,21 +104,22 @@ bool ConstantFolder::fold(ir::Graph& graph, Scope& scope, const FoldingOptions& 
 
 // Branches within branches: as deep as the reader lets graphs be.
 void ConstantFolder::fold_into(Folded& to, ir::Node node) {
-  std::vector<const Known*> inputs;
+  std::vector<const ValueFacts*> inputs;
   for (const std::string& name : node.inputs)
     inputs.push_back(name.empty() ? nullptr : known(node, name, to.scope));
   const infer::Binding binding = infer::bind_node(node);
   Given entering;
-  const ops::InferSubgraph inferred = infer::subgraphs_of(to.scope, findings_);
-  const ops::InferSubgraph subgraph = [&](const ir::Graph& inner, std::span<const Known> given) {
-    std::vector<Known> outputs = inferred(inner, given);
+  const ops::InferSubgraph inferred = infer::subgraphs_of(to.scope, inference_);
+  const ops::InferSubgraph subgraph = [&](const ir::Graph& inner,
+                                          std::span<const ValueFacts> given) {
+    std::vector<ValueFacts> outputs = inferred(inner, given);
     entering[&inner].assign(given.begin(), given.end());
     return outputs;
   };
-  std::vector<Known> made = infer::infer_node(node, binding, inputs, findings_, &subgraph);
+  std::vector<ValueFacts> made = infer::infer_node(node, binding, inputs, inference_, &subgraph);
   if (const ir::Graph* branch = taken_branch(node, inputs, made, entering)) {
     if (auto opened = to.branches->opened(node, *branch)) {
-      infer::enter_initializers(*opened, to.scope, findings_);
+      infer::enter_initializers(*opened, to.scope, inference_);
       std::ranges::move(opened->initializers, std::back_inserter(to.graph.initializers));
       std::ranges::move(opened->sparse_initializers,
                         std::back_inserter(to.graph.sparse_initializers));
@@ -141,11 +142,12 @@ void ConstantFolder::fold_into(Folded& to, ir::Node node) {
   if (!folds) to.kept.push_back(std::move(node));
 }
 
-// The branch of an If that all its runs take, or those with the sizes that are assumed; null
+// The branch of an If that all its runs take, or those with the sizes that are guards; null
 // where that can't be told, or the branch can't be: a run that takes it says why.
 const ir::Graph* ConstantFolder::taken_branch(const ir::Node& node,
-                                              std::span<const Known* const> inputs,
-                                              std::span<const Known> made, const Given& entering) {
+                                              std::span<const ValueFacts* const> inputs,
+                                              std::span<const ValueFacts> made,
+                                              const Given& entering) {
   if (!is_op(&node, "If") || inputs.size() != 1 || inputs[0] == nullptr) return nullptr;
   const auto& elements = inputs[0]->elements;
   if (!elements || elements->size() != 1) return nullptr;
@@ -165,10 +167,10 @@ const ir::Graph* ConstantFolder::taken_branch(const ir::Node& node,
 }
 
 // Lists of whole numbers whose lengths leave the ranks of what a node makes of them open.
-void ConstantFolder::note_lengths(const ir::Node& node, std::span<const Known* const> inputs,
-                                  std::span<const Known> made) {
+void ConstantFolder::note_lengths(const ir::Node& node, std::span<const ValueFacts* const> inputs,
+                                  std::span<const ValueFacts> made) {
   if (assumptions_ == nullptr || ir::has_graphs(node) || !leaves_open(node, made)) return;
-  for (const Known* input : inputs) {
+  for (const ValueFacts* input : inputs) {
     if (input == nullptr || !input->type.is_tensor() || !input->type.shape) continue;
     const auto& shape = *input->type.shape;
     if (is_integer(input->type.element) && shape.size() == 1 && !shape[0].is_constant() &&
@@ -187,7 +189,7 @@ void ConstantFolder::visit_subgraphs(ir::Node& node, const Scope& scope, const G
     try {
       const EnterGraph enter = [&] {
         auto inside = std::make_unique<Scope>(&scope);
-        infer::enter(*copy, *inside, findings_, given->second);
+        infer::enter(*copy, *inside, inference_, given->second);
         return inside;
       };
       folding.subgraph(*copy, enter, fmt::format("{} of {}", name, ir::source_text(node)));
@@ -206,20 +208,20 @@ void ConstantFolder::visit_subgraphs(ir::Node& node, const Scope& scope, const G
 // Whether sizes that only a run knows may make the node impossible: a plan without it would not
 // refuse them.
 bool ConstantFolder::has_conditions(const ir::Node& node, const infer::Binding& binding,
-                                    std::span<const Known* const> inputs) const {
-  const auto changes = [](const Known* input) { return input != nullptr && !input->constant; };
+                                    std::span<const ValueFacts* const> inputs) const {
+  const auto changes = [](const ValueFacts* input) { return input != nullptr && !input->constant; };
   if (std::ranges::none_of(inputs, changes)) return false;
   std::vector<ops::Constraint> constraints;
-  infer::Findings findings = findings_;
-  findings.constraints = &constraints;
-  infer::infer_node(node, binding, inputs, findings, nullptr);
+  infer::InferenceContext inference = inference_;
+  inference.constraints = &constraints;
+  infer::infer_node(node, binding, inputs, inference, nullptr);
   return !constraints.empty();
 }
 
 // Computes the node's outputs into `made` where they never change and are worth keeping.
 bool ConstantFolder::fold_node(const ir::Node& node, const infer::Binding& binding,
-                               std::span<const Known* const> inputs, std::vector<Known>& made,
-                               bool keep_dequantize) {
+                               std::span<const ValueFacts* const> inputs,
+                               std::vector<ValueFacts>& made, bool keep_dequantize) {
   if (ir::has_graphs(node)) return false;
   const auto wanted = [&](size_t i) { return !node.outputs[i].empty(); };
   bool inferred = true;
@@ -231,7 +233,7 @@ bool ConstantFolder::fold_node(const ir::Node& node, const infer::Binding& bindi
     return true;
   }
   int64_t input_bytes = 0, output_bytes = 0;
-  for (const Known* input : inputs) {
+  for (const ValueFacts* input : inputs) {
     if (input != nullptr && !input->constant) return false;
   }
   int64_t replaced = 0;  // bytes of the inputs whose place the outputs take
@@ -264,7 +266,7 @@ bool ConstantFolder::fold_node(const ir::Node& node, const infer::Binding& bindi
   }
   if (output_bytes - replaced > all_growth_left_) return false;
   std::vector<Value> values;
-  for (const Known* input : inputs)
+  for (const ValueFacts* input : inputs)
     values.push_back(input ? Value(ir::aligned(*input->constant)) : Value());
   std::vector<Value> results;
   try {
@@ -289,7 +291,7 @@ bool ConstantFolder::fold_node(const ir::Node& node, const infer::Binding& bindi
   all_growth_left_ -= grown;
   for (const std::string& name : node.inputs) replaced_.insert(name);
   for (size_t i = 0; i < made.size(); ++i) {
-    if (wanted(i)) made[i] = Known::of(results[i].tensor());
+    if (wanted(i)) made[i] = ValueFacts::of(results[i].tensor());
   }
   return true;
 }

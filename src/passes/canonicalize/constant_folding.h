@@ -36,27 +36,27 @@ class ConstantFolder {
   // Returns whether nodes have changed.
   bool fold(ir::Graph& graph, infer::Scope& scope, const FoldingOptions& folding);
 
-  const infer::Findings& findings() const { return findings_; }
+  const infer::InferenceContext& inference() const { return inference_; }
 
  private:
-  using Known = infer::Known;
+  using ValueFacts = infer::ValueFacts;
   using Scope = infer::Scope;
   // What the last inference of each subgraph of a node gave it as inputs: for a loop's body, types
   // that hold in every iteration.
-  using Given = std::unordered_map<const ir::Graph*, std::vector<Known>>;
+  using Given = std::unordered_map<const ir::Graph*, std::vector<ValueFacts>>;
   struct Folded;
 
   void fold_into(Folded& to, ir::Node node);
-  const ir::Graph* taken_branch(const ir::Node& node, std::span<const Known* const> inputs,
-                                std::span<const Known> made, const Given& entering);
-  void note_lengths(const ir::Node& node, std::span<const Known* const> inputs,
-                    std::span<const Known> made);
+  const ir::Graph* taken_branch(const ir::Node& node, std::span<const ValueFacts* const> inputs,
+                                std::span<const ValueFacts> made, const Given& entering);
+  void note_lengths(const ir::Node& node, std::span<const ValueFacts* const> inputs,
+                    std::span<const ValueFacts> made);
   void visit_subgraphs(ir::Node& node, const Scope& scope, const Given& entering,
                        const FoldingOptions& folding);
   bool has_conditions(const ir::Node& node, const infer::Binding& binding,
-                      std::span<const Known* const> inputs) const;
+                      std::span<const ValueFacts* const> inputs) const;
   bool fold_node(const ir::Node& node, const infer::Binding& binding,
-                 std::span<const Known* const> inputs, std::vector<Known>& made,
+                 std::span<const ValueFacts* const> inputs, std::vector<ValueFacts>& made,
                  bool keep_dequantize);
   void allow_for(int64_t bytes);
 
@@ -69,7 +69,7 @@ class ConstantFolder {
   int64_t growth_left_;  // for constants beyond options_.max_growth
   Assumptions* assumptions_;
   ir::SymbolTable symbols_;
-  infer::Findings findings_;
+  infer::InferenceContext inference_;
 };
 
 }  // namespace sardonyx::passes

@@ -53,7 +53,7 @@ class NoOps {
   // Whether input i is absent or surely a single value: otherwise a run may have to refuse it.
   bool holds_one(const ir::Node& node, size_t i) const {
     if (i >= node.inputs.size() || node.inputs[i].empty()) return true;
-    const infer::Known* known = scope_.find(node.inputs[i]);
+    const infer::ValueFacts* known = scope_.find(node.inputs[i]);
     const auto count = known != nullptr ? known->type.element_count() : std::nullopt;
     return count && *count == 1;
   }
@@ -91,14 +91,14 @@ class NoOps {
   }
 
   bool has_open_rank(const std::string& name) const {
-    const infer::Known* known = scope_.find(name);
+    const infer::ValueFacts* known = scope_.find(name);
     return known != nullptr &&
            (!known->type.is_known() || (known->type.is_tensor() && !known->type.shape));
   }
 
   bool may_train(const ir::Node& dropout) const {
     if (dropout.inputs.size() < 3 || dropout.inputs[2].empty()) return false;
-    const infer::Known* mode = scope_.find(dropout.inputs[2]);
+    const infer::ValueFacts* mode = scope_.find(dropout.inputs[2]);
     if (mode == nullptr || !mode->constant) return true;
     const Tensor& value = *mode->constant;
     return value.element_type() != ElementType::boolean || value.size() != 1 ||
@@ -106,7 +106,7 @@ class NoOps {
   }
 
   bool keeps_type(const ir::Node& cast) const {
-    const infer::Known *from = scope_.find(cast.inputs[0]), *to = scope_.find(cast.outputs[0]);
+    const infer::ValueFacts *from = scope_.find(cast.inputs[0]), *to = scope_.find(cast.outputs[0]);
     return from != nullptr && to != nullptr && from->type.is_tensor() && to->type.is_tensor() &&
            from->type.element != ElementType::undefined && from->type.element == to->type.element;
   }

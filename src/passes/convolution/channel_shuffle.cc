@@ -18,7 +18,7 @@ class Shuffles {
 
   void run() {
     for (size_t i = 0; i < index_.size(); ++i) {
-      if (!index_.is_dead(i)) deal_out(i);
+      if (!index_.is_dead(i)) shuffle_output(i);
     }
     for (size_t i = 0; i < index_.size(); ++i) {
       if (!index_.is_dead(i)) absorb(i);
@@ -27,7 +27,7 @@ class Shuffles {
 
  private:
   // The node at `i` ends a shuffle of what a convolution in as many groups alone makes.
-  void deal_out(size_t i) {
+  void shuffle_output(size_t i) {
     if (index_.node(i).op_type != "Reshape") return;
     const std::string joined = index_.node(i).outputs[0];
     const auto shuffle = shuffle_before(joined);
@@ -35,16 +35,16 @@ class Shuffles {
     const size_t maker = index_.producer_index(shuffle->x);
     if (maker == index_.size() || index_.only_user(shuffle->x) == index_.size()) return;
     const auto conv = nhwc_conv(index_, maker);
-    ir::Node dealing = index_.node(maker);
-    const bool plain = dealing.outputs.size() == 1 && !has_input(dealing, 3) &&
-                       !has_input(dealing, 5) && dealing.find("input_shuffle") == nullptr;
+    ir::Node shuffling = index_.node(maker);
+    const bool plain = shuffling.outputs.size() == 1 && !has_input(shuffling, 3) &&
+                       !has_input(shuffling, 5) && shuffling.find("input_shuffle") == nullptr;
     if (!conv || !plain || !conv->keeps_pixels() || conv->shape.group != shuffle->groups ||
         conv->shape.out_channels != shuffle->channels() ||
-        !kernels::deals_channels_out(conv->shape))
+        !kernels::can_shuffle_output(conv->shape))
       return;
-    dealing.attributes.push_back(ops::int_attribute("deals_out", 1));
-    dealing.outputs[0] = joined;
-    index_.replace(maker, std::move(dealing), {{i}});
+    shuffling.attributes.push_back(ops::int_attribute("shuffles_output", 1));
+    shuffling.outputs[0] = joined;
+    index_.replace(maker, std::move(shuffling), {{i}});
   }
 
   static bool has_input(const ir::Node& node, size_t k) {
@@ -55,7 +55,7 @@ class Shuffles {
   void absorb(size_t i) {
     const auto conv = nhwc_conv(index_, i);
     if (!conv || conv->shape.group == 1 || !conv->keeps_pixels() ||
-        index_.node(i).find("deals_out") != nullptr)
+        index_.node(i).find("shuffles_output") != nullptr)
       return;
     std::vector<size_t> between;
     size_t user = i;
@@ -86,7 +86,7 @@ class Shuffles {
     index_.replace(i, std::move(reading), {{join}});
   }
 
-  // Channels [groups, each] of x, turned.
+  // Channels [groups, each] of x, transposed.
   struct Shuffle {
     std::string x;
     int64_t groups, each;
@@ -99,19 +99,19 @@ class Shuffles {
     const ir::Node* split = swap ? maker_of(swap->inputs[0], "Reshape") : nullptr;
     if (split == nullptr) return std::nullopt;
     const ir::Attribute* perm = swap->find("perm");
-    const auto *from = shape_of(split->inputs[0]), *dealt = shape_of(split->outputs[0]),
+    const auto *from = shape_of(split->inputs[0]), *interleaved = shape_of(split->outputs[0]),
                *to = shape_of(joined);
-    if (perm == nullptr || from == nullptr || dealt == nullptr || to == nullptr || *from != *to ||
-        from->size() < 3 || dealt->size() != from->size() + 1)
+    if (perm == nullptr || from == nullptr || interleaved == nullptr || to == nullptr ||
+        *from != *to || from->size() < 3 || interleaved->size() != from->size() + 1)
       return std::nullopt;
     const size_t rank = from->size();
     for (size_t k = 0; k < rank + 1; ++k) {
-      const size_t turned = k == rank ? rank - 1 : k == rank - 1 ? rank : k;
-      if (perm->ints.size() != rank + 1 || perm->ints[k] != static_cast<int64_t>(turned))
+      const size_t transposed = k == rank ? rank - 1 : k == rank - 1 ? rank : k;
+      if (perm->ints.size() != rank + 1 || perm->ints[k] != static_cast<int64_t>(transposed))
         return std::nullopt;
-      if (k < rank - 1 && (*from)[k] != (*dealt)[k]) return std::nullopt;
+      if (k < rank - 1 && (*from)[k] != (*interleaved)[k]) return std::nullopt;
     }
-    const auto groups = (*dealt)[rank - 1].value(), each = (*dealt)[rank].value();
+    const auto groups = (*interleaved)[rank - 1].value(), each = (*interleaved)[rank].value();
     if (!groups || !each || *groups < 1 || *each < 1) return std::nullopt;
     return Shuffle{split->inputs[0], *groups, *each};
   }
@@ -125,7 +125,7 @@ class Shuffles {
   }
 
   const ir::Dims* shape_of(const std::string& value) const {
-    const infer::Known* known = index_.known(value);
+    const infer::ValueFacts* known = index_.known(value);
     return known != nullptr && known->type.shape ? &*known->type.shape : nullptr;
   }
 
@@ -151,15 +151,15 @@ class Shuffles {
   // One row for each channel as it is after the shuffle, to the order before it.
   static Tensor in_order_of_images(const Tensor& rows, const Shuffle& shuffle) {
     const Tensor held = ir::aligned(rows);
-    Tensor turned(held.element_type(), held.shape());
+    Tensor transposed(held.element_type(), held.shape());
     const size_t row = held.byte_size() / static_cast<size_t>(shuffle.channels());
     const auto* from = static_cast<const char*>(held.data());
-    auto* to = static_cast<char*>(turned.mutable_data());
+    auto* to = static_cast<char*>(transposed.mutable_data());
     for (int64_t group = 0; group < shuffle.groups; ++group) {
       for (int64_t k = 0; k < shuffle.each; ++k, to += row)
         std::memcpy(to, from + static_cast<size_t>(k * shuffle.groups + group) * row, row);
     }
-    return turned;
+    return transposed;
   }
 
   GraphIndex& index_;

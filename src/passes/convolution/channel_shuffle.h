@@ -1,4 +1,4 @@
-// Channels dealt out anew between grouped convolutions.
+// Channels interleaved anew between grouped convolutions.
 #pragma once
 
 #include "passes/graph_index.h"

@@ -54,7 +54,7 @@ struct Stream {
   std::vector<size_t> pools;
   bool possible = true;
 
-  // A turn is a pass over an image; as much is saved where an image need not be dealt out to be
+  // A turn is a pass over an image; as much is saved where an image need not be interleaved to be
   // multiplied, and less where no lane of a product stays empty.
   bool pays() const {
     return possible && makers.size() + readers.size() >
@@ -70,7 +70,7 @@ class DealtStreams {
   bool run() {
     bool changed = false;
     for (size_t i = 0; i < index_.size(); ++i) {
-      const auto conv = dealable(i);
+      const auto conv = interleavable(i);
       if (!conv || done_.contains(index_.node(i).inputs[0])) continue;
       Stream stream(conv->shape.group, conv->shape.in_channels,
                     static_cast<size_t>(conv->shape.rank) + 2);
@@ -85,27 +85,27 @@ class DealtStreams {
   }
 
  private:
-  // The pointwise convolution in several groups at i, if its kernels take channels dealt out.
-  std::optional<NhwcConv> dealable(size_t i) const {
+  // The pointwise convolution in several groups at i, if its kernels take channels interleaved.
+  std::optional<NhwcConv> interleavable(size_t i) const {
     const ir::Node& node = index_.node(i);
     const auto conv = nhwc_conv(index_, i);
     if (!conv || conv->shape.group == 1 || conv->shape.group == conv->shape.in_channels ||
         !conv->keeps_pixels() || node.outputs.size() != 1 || has_input(node, 5) ||
         node.find("input_shuffle") != nullptr || !index_.is_float32(node.inputs[0]) ||
-        !kernels::deals_channels_out(conv->shape))
+        !kernels::can_shuffle_output(conv->shape))
       return std::nullopt;
     return conv;
   }
 
   bool may_make(const Stream& stream, size_t i) const {
-    const auto conv = dealable(i);
+    const auto conv = interleavable(i);
     return conv && conv->shape.group == stream.groups &&
            conv->shape.out_channels == stream.channels &&
-           index_.node(i).find("deals_out") == nullptr;
+           index_.node(i).find("shuffles_output") == nullptr;
   }
 
   bool may_read(const Stream& stream, size_t i) const {
-    const auto conv = dealable(i);
+    const auto conv = interleavable(i);
     return conv && conv->shape.group == stream.groups && conv->shape.in_channels == stream.channels;
   }
 
@@ -162,25 +162,25 @@ class DealtStreams {
   }
 
   void apply(const Stream& stream) {
-    const Turn deal{stream.rank, stream.groups, stream.each()};
+    const Turn interleave{stream.rank, stream.groups, stream.each()};
     const Turn gather{stream.rank, stream.each(), stream.groups};
     for (const size_t i : stream.makers)
-      index_.node(i).attributes.push_back(ops::int_attribute("deals_out", 1));
+      index_.node(i).attributes.push_back(ops::int_attribute("shuffles_output", 1));
     for (const size_t i : stream.readers)
       index_.node(i).attributes.push_back(ops::int_attribute("input_shuffle", stream.each()));
     for (const std::string& value : stream.made_by_others) {
       const size_t maker = index_.producer_index(value);
       if (joins_channels(maker)) {
-        join_dealt(maker, stream.groups);
+        interleaved_concat(maker, stream.groups);
         continue;
       }
       const std::string plain = rename_output(maker, value);
-      turn(after_[maker], plain, value, deal);
+      turn(after_[maker], plain, value, interleave);
     }
     for (const size_t pool : stream.pools) {
       const std::string value = index_.node(pool).outputs[0];
-      const std::string dealt = rename_output(pool, value);
-      turn(after_[pool], dealt, value, gather);
+      const std::string interleaved = rename_output(pool, value);
+      turn(after_[pool], interleaved, value, gather);
     }
     for (const auto& [node, value] : stream.read_by_others) {
       const std::string plain = fresh(value);
@@ -194,21 +194,21 @@ class DealtStreams {
   bool joins_channels(size_t i) const {
     const ir::Node& node = index_.node(i);
     if (!node.domain.empty() || node.op_type != "Concat" || node.inputs.size() > 16) return false;
-    const infer::Known* y = index_.known(node.outputs[0]);
+    const infer::ValueFacts* y = index_.known(node.outputs[0]);
     const ir::Attribute* axis = node.find("axis");
     if (y == nullptr || !y->type.shape) return false;
     const auto rank = static_cast<int64_t>(y->type.shape->size());
     return axis != nullptr && (axis->i == rank - 1 || axis->i == -1) &&
            std::ranges::all_of(node.inputs, [&](const std::string& x) {
-             const infer::Known* known = index_.known(x);
+             const infer::ValueFacts* known = index_.known(x);
              return index_.is_float32(x) && known->type.shape;
            });
   }
 
-  // The Concat at i deals out what it joins, and takes a Relu behind it in.
-  void join_dealt(size_t i, int64_t groups) {
+  // The Concat at i interleaves what it joins, and takes a Relu behind it in.
+  void interleaved_concat(size_t i, int64_t groups) {
     ir::Node joined = index_.node(i);
-    joined.domain = "sardonyx", joined.op_type = "DealtConcat";
+    joined.domain = "sardonyx", joined.op_type = "InterleavedConcat";
     joined.attributes = {ops::int_attribute("groups", groups)};
     std::vector<size_t> with;
     const size_t user = index_.only_user(joined.outputs[0]);
@@ -237,13 +237,13 @@ class DealtStreams {
     }
   }
 
-  // Channels, seen as [rows, columns], turned.
+  // Channels, seen as [rows, columns], transposed.
   struct Turn {
     size_t rank;
     int64_t rows, columns;
   };
 
-  // y = x with its channels turned.
+  // y = x with its channels transposed.
   void turn(std::vector<ir::Node>& to, const std::string& x, const std::string& y, Turn turn) {
     const std::string split = fresh(y), swapped = fresh(y);
     std::vector<int64_t> dims(turn.rank + 1), perm(turn.rank + 1);
@@ -255,7 +255,7 @@ class DealtStreams {
     swap.op_type = "Transpose";
     swap.inputs = {split}, swap.outputs = {swapped};
     swap.attributes = {ops::ints_attribute("perm", perm)};
-    swap.origin = "from dealt channels", swap.is_helper = true;
+    swap.origin = "from interleaved channels", swap.is_helper = true;
     to.push_back(std::move(swap));
     dims.pop_back();
     dims.back() = turn.rows * turn.columns;
@@ -268,7 +268,7 @@ class DealtStreams {
     ir::Node node;
     node.op_type = "Reshape";
     node.inputs = {x, index_.add_initializer(shape, y)}, node.outputs = {y};
-    node.origin = "from dealt channels", node.is_helper = true;
+    node.origin = "from interleaved channels", node.is_helper = true;
     return node;
   }
 

@@ -1,6 +1,6 @@
 #include "passes/convolution/inverted_residual.h"
 
-#include "kernels/conv/chain.h"
+#include "kernels/conv/conv_chain.h"
 #include "ops/families/conv_parts.h"
 #include "ops/node_view.h"
 #include "passes/convolution/nhwc_conv.h"
@@ -9,8 +9,8 @@
 namespace sardonyx::passes {
 namespace {
 
-using kernels::ConvChain;
-using kernels::ConvShape;
+using kernels::ConvParams;
+using kernels::FusedConvChain;
 
 class InvertedResiduals {
  public:
@@ -35,22 +35,22 @@ class InvertedResiduals {
   }
 
   // A convolution that may be part of a chain, with the sizes that are expected.
-  std::optional<ConvShape> part(size_t i) const {
+  std::optional<ConvParams> part(size_t i) const {
     const auto conv = nhwc_conv(index_, i);
     if (!conv || conv->shape.rank != 2 || has_input(i, 5) ||
         !index_.is_float32(index_.node(i).inputs[0]) ||
         !index_.is_float32(index_.node(i).inputs[1]) ||
-        (has_attribute(i, "input_shuffle") && !has_attribute(i, "deals_out")))
+        (has_attribute(i, "input_shuffle") && !has_attribute(i, "shuffles_output")))
       return std::nullopt;
-    ConvShape shape = conv->shape;
+    ConvParams shape = conv->shape;
     const ops::NodeView view(index_.node(i), nullptr);
     shape.shuffle = view.attr_int("input_shuffle", 1);
-    shape.deals_out = view.attr_int("deals_out", 0) != 0;
-    const infer::Known *x = index_.known(index_.node(i).inputs[0]),
-                       *y = index_.known(index_.node(i).outputs[0]);
+    shape.shuffles_output = view.attr_int("shuffles_output", 0) != 0;
+    const infer::ValueFacts *x = index_.known(index_.node(i).inputs[0]),
+                            *y = index_.known(index_.node(i).outputs[0]);
     if (!x || !y || !x->type.shape || !y->type.shape || x->type.shape->size() != 4)
       return std::nullopt;
-    const auto size = [&](const infer::Known& known, size_t axis) {
+    const auto size = [&](const infer::ValueFacts& known, size_t axis) {
       return (*known.type.shape)[axis].value();
     };
     for (size_t k = 0; k < 2; ++k) {
@@ -73,7 +73,7 @@ class InvertedResiduals {
     const auto middle = part(i);
     if (!middle || !conv->depthwise()) return;
     std::vector<size_t> nodes{i};
-    std::vector<ConvShape> shapes{*middle};
+    std::vector<ConvParams> shapes{*middle};
     int depthwise = 0;
     const size_t before = index_.producer_index(index_.node(i).inputs[0]);
     if (before != index_.size() && may_precede(before) && index_.node(before).outputs.size() == 1) {
@@ -95,11 +95,11 @@ class InvertedResiduals {
     if (pays(shapes, depthwise)) replace(nodes, depthwise);
   }
 
-  static bool takes_winograd(const ConvShape& shape) { return kernels::winograd_tile(shape) != 0; }
+  static bool takes_winograd(const ConvParams& shape) { return kernels::winograd_tile(shape) != 0; }
 
-  static bool pays(const std::vector<ConvShape>& shapes, int depthwise) {
+  static bool pays(const std::vector<ConvParams>& shapes, int depthwise) {
     if (shapes.size() < 2) return false;
-    ConvChain chain;
+    FusedConvChain chain;
     chain.count = static_cast<int>(shapes.size());
     chain.depthwise = depthwise;
     std::copy(shapes.begin(), shapes.end(), chain.parts);

@@ -10,8 +10,8 @@ namespace sardonyx::passes {
 
 // Conv's fused form with channels last and constant weights.
 struct NhwcConv {
-  kernels::ConvShape shape;  // of its weights, strides and dilation; pads where they are given
-  bool padded = false;       // there may be pads
+  kernels::ConvParams shape;  // of its weights, strides and dilation; pads where they are given
+  bool padded = false;        // there may be pads
 
   bool depthwise() const;
   bool keeps_pixels() const;  // one tap, and images keep their size

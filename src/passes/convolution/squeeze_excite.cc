@@ -23,7 +23,7 @@ class ChannelFactors {
 
  private:
   const ir::Dims* shape_of(const std::string& value) const {
-    const infer::Known* known = index_.known(value);
+    const infer::ValueFacts* known = index_.known(value);
     return known != nullptr && known->type.shape ? &*known->type.shape : nullptr;
   }
 

@@ -1,4 +1,4 @@
-// Activations spelled out in arithmetic.
+// Activations decomposed in arithmetic.
 #pragma once
 
 #include "passes/graph_index.h"

@@ -80,7 +80,7 @@ class Match {
   };
 
   const ir::Dims* shape(const std::string& value) const {
-    const infer::Known* known = index_.known(value);
+    const infer::ValueFacts* known = index_.known(value);
     return known && known->type.shape ? &*known->type.shape : nullptr;
   }
 
@@ -243,7 +243,7 @@ class Match {
     index_.change(*left_out_, std::move(opposite));
   }
 
-  // The Cast of turned keys, where it stands, becomes one of the keys as they are.
+  // The Cast of transposed keys, where it stands, becomes one of the keys as they are.
   void widen() {
     ir::Node cast = index_.node(*widened_);
     cast.inputs = {operands_[1]};
@@ -280,15 +280,15 @@ class Match {
                               });
   }
 
-  bool keys(std::string turned) {
-    without_factor(turned);
-    const ir::Node* node = index_.producer(turned);
-    if (is_op(node, "Cast") && index_.uses(turned) == 1) {
-      widened_ = index_.producer_index(turned);
-      turned = node->inputs[0];
-      node = index_.producer(turned);
+  bool keys(std::string transposed) {
+    without_factor(transposed);
+    const ir::Node* node = index_.producer(transposed);
+    if (is_op(node, "Cast") && index_.uses(transposed) == 1) {
+      widened_ = index_.producer_index(transposed);
+      transposed = node->inputs[0];
+      node = index_.producer(transposed);
     }
-    if (node != nullptr) parts_.push_back(index_.producer_index(turned));
+    if (node != nullptr) parts_.push_back(index_.producer_index(transposed));
     const bool heads = rank_ == 4;
     keys_swapped_ =
         has_perm(node, heads ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{1, 2, 0});
@@ -336,7 +336,7 @@ class Match {
   std::vector<Mask> masks_;         // from the first on; booleans are true where the scores count
   std::optional<float> masked_;     // the score where a boolean mask is false
   std::optional<size_t> left_out_;  // the Where whose mask is true where scores do not count
-  std::optional<size_t> widened_;   // the Cast of keys that a Transpose has turned
+  std::optional<size_t> widened_;   // the Cast of keys that a Transpose has transposed
   std::vector<size_t> parts_;  // Transposes and factors of the operands, which others may read too
   double scale_ = 1;
   bool keys_swapped_ = false;  // K has its length first

@@ -12,33 +12,33 @@
 namespace sardonyx::passes {
 namespace {
 
-using kernels::RegionExtent;
-using kernels::RegionOperand;
-using kernels::RegionProgram;
-using kernels::RegionStep;
-using Kind = RegionOperand::Kind;
+using kernels::ElementwiseExtent;
+using kernels::ElementwiseOperand;
+using kernels::ElementwiseProgram;
+using kernels::ElementwiseStep;
+using Kind = ElementwiseOperand::Kind;
 
-constexpr size_t most_steps = 64;
+constexpr size_t max_steps = 64;
 
-// Grows a region from its last node back.
-class Region {
+// Grows a fusion from its last node back.
+class FusedElementwise {
  public:
-  Region(GraphIndex& index, size_t last) : index_(index), last_(last) {}
+  FusedElementwise(GraphIndex& index, size_t last) : index_(index), last_(last) {}
 
   bool form() {
     const auto step = step_of(last_);
     if (!step || continues(last_)) return false;
-    RegionOperand result;
+    ElementwiseOperand result;
     if (!add(last_, *step, result) || program_.steps.size() < 2) return false;
     program_.steps.back().to = {Kind::output, 0};
-    if (!kernels::bind_region(program_)) return false;
+    if (!kernels::bind_fused_elementwise(program_)) return false;
     replace();
     return true;
   }
 
  private:
-  // The arithmetic of node i, where it can be part of a region.
-  std::optional<RegionStep> step_of(size_t i) const {
+  // The arithmetic of node i, where it can be part of a fusion.
+  std::optional<ElementwiseStep> step_of(size_t i) const {
     const ir::Node& node = index_.node(i);
     if (!node.domain.empty() || node.outputs.size() != 1 || node.inputs.empty() ||
         index_.constant(node.outputs[0]) != nullptr)
@@ -52,16 +52,16 @@ class Region {
     for (const std::string& input : node.inputs) {
       const auto extent = extent_of(input, node.outputs[0]);
       if (!extent) return std::nullopt;
-      any_whole = any_whole || *extent == RegionExtent::whole;
+      any_whole = any_whole || *extent == ElementwiseExtent::whole;
     }
     if (!any_whole) return std::nullopt;
     const infer::Binding binding = infer::bind_node(node);
-    return ops::region_step(ops::NodeView(node, binding.signature));
+    return ops::elementwise_step(ops::NodeView(node, binding.signature));
   }
 
-  std::optional<RegionStep> clip_step(const ir::Node& node) const {
+  std::optional<ElementwiseStep> clip_step(const ir::Node& node) const {
     constexpr double all = std::numeric_limits<double>::infinity();
-    RegionStep step;
+    ElementwiseStep step;
     step.unary = kernels::UnaryOp::clamp;
     step.params = {-all, all};
     for (size_t k = 1; k < node.inputs.size(); ++k) {
@@ -70,20 +70,21 @@ class Region {
       if (!bound) return std::nullopt;
       (k == 1 ? step.params.alpha : step.params.beta) = *bound;
     }
-    return extent_of(node.inputs[0], node.outputs[0]) == RegionExtent::whole ? std::optional(step)
-                                                                             : std::nullopt;
+    return extent_of(node.inputs[0], node.outputs[0]) == ElementwiseExtent::whole
+               ? std::optional(step)
+               : std::nullopt;
   }
 
-  std::optional<RegionStep> from_bytes(const ir::Node& node) const {
-    return byte_step(node, RegionStep::Kind::from_bytes, node.inputs[0]);
+  std::optional<ElementwiseStep> from_bytes(const ir::Node& node) const {
+    return byte_step(node, ElementwiseStep::Kind::from_bytes, node.inputs[0]);
   }
-  std::optional<RegionStep> to_bytes(const ir::Node& node) const {
+  std::optional<ElementwiseStep> to_bytes(const ir::Node& node) const {
     if (!index_.is_float32(node.inputs[0])) return std::nullopt;
-    return byte_step(node, RegionStep::Kind::to_bytes, node.outputs[0]);
+    return byte_step(node, ElementwiseStep::Kind::to_bytes, node.outputs[0]);
   }
   // QuantizeLinear or DequantizeLinear by one constant scale and zero point.
-  std::optional<RegionStep> byte_step(const ir::Node& node, RegionStep::Kind kind,
-                                      const std::string& bytes) const {
+  std::optional<ElementwiseStep> byte_step(const ir::Node& node, ElementwiseStep::Kind kind,
+                                           const std::string& bytes) const {
     static constexpr std::string_view meant[] = {"axis", "saturate", "output_dtype"};
     for (const ir::Attribute& a : node.attributes) {
       if (std::ranges::find(meant, a.name) == std::end(meant) && a.i.value_or(0) != 0)
@@ -95,7 +96,7 @@ class Region {
     const auto scale = index_.scalar(node.inputs[1]);
     const ElementType type = index_.known(bytes)->type.element;
     if (!scale || (type != ElementType::uint8 && type != ElementType::int8)) return std::nullopt;
-    RegionStep step;
+    ElementwiseStep step;
     step.kind = kind;
     step.bytes = {type, static_cast<float>(*scale), 0};
     if (node.inputs.size() < 3 || node.inputs[2].empty()) return step;
@@ -106,13 +107,14 @@ class Region {
   }
 
   // How a float32 value goes with one of the shape of `output`.
-  std::optional<RegionExtent> extent_of(const std::string& value, const std::string& output) const {
-    const infer::Known* known = index_.known(value);
+  std::optional<ElementwiseExtent> extent_of(const std::string& value,
+                                             const std::string& output) const {
+    const infer::ValueFacts* known = index_.known(value);
     if (known == nullptr || !known->type.shape || !index_.is_float32(value)) return std::nullopt;
-    if (is_single(value)) return RegionExtent::single;
-    if (index_.same_shape(value, output)) return RegionExtent::whole;
+    if (is_single(value)) return ElementwiseExtent::single;
+    if (index_.same_shape(value, output)) return ElementwiseExtent::whole;
     constexpr int64_t shortest_row = 64;  // a call for each row must pay
-    const infer::Known* made = index_.known(output);
+    const infer::ValueFacts* made = index_.known(output);
     if (made == nullptr || !made->type.shape) return std::nullopt;
     const auto& dims = *known->type.shape;
     const auto& full = *made->type.shape;
@@ -121,7 +123,7 @@ class Region {
         length && *length >= shortest_row && dims.size() <= full.size() &&
         dims.back() == full.back() &&
         std::all_of(dims.begin(), dims.end() - 1, [](const ir::Dim& dim) { return dim == 1; });
-    return row ? std::optional(RegionExtent::row) : std::nullopt;
+    return row ? std::optional(ElementwiseExtent::row) : std::nullopt;
   }
 
   // Inputs that are not part of the step itself.
@@ -131,24 +133,24 @@ class Region {
   }
 
   bool is_single(const std::string& value) const {
-    const infer::Known* known = index_.known(value);
+    const infer::ValueFacts* known = index_.known(value);
     return known && known->type.element_count() && *known->type.element_count() == 1;
   }
 
-  // Whether the one user of node i would take it into its own region.
+  // Whether the one user of node i would take it into its own fusion.
   bool continues(size_t i) const {
     if (index_.node(i).op_type == "QuantizeLinear") return false;
     const std::string& value = index_.node(i).outputs[0];
     const size_t user = index_.only_user(value);
-    return user != index_.size() && Region(index_, user).step_of(user).has_value() &&
-           extent_of(value, index_.node(user).outputs[0]) == RegionExtent::whole;
+    return user != index_.size() && FusedElementwise(index_, user).step_of(user).has_value() &&
+           extent_of(value, index_.node(user).outputs[0]) == ElementwiseExtent::whole;
   }
 
   // Emits node i after what it needs; `result` says where its value is then.
-  bool add(size_t i, RegionStep step, RegionOperand& result) {
+  bool add(size_t i, ElementwiseStep step, ElementwiseOperand& result) {
     ++started_;
     const ir::Node& node = index_.node(i);
-    RegionOperand operands[2];
+    ElementwiseOperand operands[2];
     for (size_t k = 0; k < operand_count(node); ++k) {
       if (!operand(node.inputs[k], node.outputs[0], operands[k])) return false;
     }
@@ -165,11 +167,11 @@ class Region {
     return true;
   }
 
-  bool operand(const std::string& value, const std::string& output, RegionOperand& to) {
+  bool operand(const std::string& value, const std::string& output, ElementwiseOperand& to) {
     const size_t maker = index_.producer_index(value);
-    const bool room = started_ < most_steps && inputs_.size() + 2 < RegionProgram::max_inputs;
-    // A row that is computed is so once, not for each row of the region.
-    if (room && maker != index_.size() && extent_of(value, output) == RegionExtent::whole &&
+    const bool room = started_ < max_steps && inputs_.size() + 2 < ElementwiseProgram::max_inputs;
+    // A row that is computed is so once, not for each row of the fusion.
+    if (room && maker != index_.size() && extent_of(value, output) == ElementwiseExtent::whole &&
         belongs_here(maker)) {
       if (const auto step = step_of(maker)) return add(maker, *step, to);
     }
@@ -177,8 +179,8 @@ class Region {
     to = {Kind::input, static_cast<int>(found - inputs_.begin())};
     if (found != inputs_.end()) return true;
     inputs_.push_back(value);
-    program_.extents.push_back(extent_of(value, output).value_or(RegionExtent::whole));
-    return inputs_.size() <= RegionProgram::max_inputs;
+    program_.extents.push_back(extent_of(value, output).value_or(ElementwiseExtent::whole));
+    return inputs_.size() <= ElementwiseProgram::max_inputs;
   }
 
   // Whether what an operand's maker does is done here: nobody else reads it, or it turns bytes into
@@ -188,10 +190,10 @@ class Region {
     return is_op(&node, "DequantizeLinear") || index_.only_user(node.outputs[0]) != index_.size();
   }
 
-  static int64_t number_of(const RegionStep& step) {
+  static int64_t number_of(const ElementwiseStep& step) {
     switch (step.kind) {
-      case RegionStep::Kind::unary: return static_cast<int64_t>(step.unary);
-      case RegionStep::Kind::binary: return static_cast<int64_t>(step.binary);
+      case ElementwiseStep::Kind::unary: return static_cast<int64_t>(step.unary);
+      case ElementwiseStep::Kind::binary: return static_cast<int64_t>(step.binary);
       default: return static_cast<int64_t>(step.bytes.type);
     }
   }
@@ -201,23 +203,23 @@ class Region {
     ir::Attribute params;
     params.name = "params";
     params.kind = ir::AttributeKind::floats;
-    for (const RegionStep& s : program_.steps) {
+    for (const ElementwiseStep& s : program_.steps) {
       code.insert(code.end(), {static_cast<int64_t>(s.kind), number_of(s)});
-      for (const RegionOperand& o : {s.a, s.b, s.to}) {
+      for (const ElementwiseOperand& o : {s.a, s.b, s.to}) {
         code.insert(code.end(), {static_cast<int64_t>(o.kind), o.index});
       }
       const bool bytes =
-          s.kind == RegionStep::Kind::from_bytes || s.kind == RegionStep::Kind::to_bytes;
+          s.kind == ElementwiseStep::Kind::from_bytes || s.kind == ElementwiseStep::Kind::to_bytes;
       params.floats.push_back(bytes ? s.bytes.scale : static_cast<float>(s.params.alpha));
       params.floats.push_back(bytes ? static_cast<float>(s.bytes.zero)
                                     : static_cast<float>(s.params.beta));
     }
-    for (const RegionExtent extent : program_.extents) {
+    for (const ElementwiseExtent extent : program_.extents) {
       extents.push_back(static_cast<int64_t>(extent));
     }
     ir::Node fused;
     fused.domain = "sardonyx";
-    fused.op_type = "Region";
+    fused.op_type = "FusedElementwise";
     fused.name = index_.node(last_).name;
     fused.inputs = inputs_;
     fused.outputs = index_.node(last_).outputs;
@@ -228,17 +230,17 @@ class Region {
 
   GraphIndex& index_;
   size_t last_;
-  RegionProgram program_;
+  ElementwiseProgram program_;
   std::vector<std::string> inputs_;
   size_t started_ = 0;
-  bool free_[RegionProgram::max_tiles] = {true, true, true, true, true, true};
+  bool free_[ElementwiseProgram::max_tiles] = {true, true, true, true, true, true};
 };
 
 }  // namespace
 
 void fuse_elementwise(GraphIndex& index) {
   for (size_t i = index.size(); i-- > 0;) {
-    if (!index.is_dead(i)) Region(index, i).form();
+    if (!index.is_dead(i)) FusedElementwise(index, i).form();
   }
 }
 

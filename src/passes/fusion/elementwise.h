@@ -5,8 +5,8 @@
 
 namespace sardonyx::passes {
 
-// Trees of float32 element-wise operators whose values have one shape become one internal Region
-// node each, which goes over memory once.
+// Trees of float32 element-wise operators whose values have one shape become one internal
+// FusedElementwise node each, which goes over memory once.
 void fuse_elementwise(GraphIndex& index);
 
 }  // namespace sardonyx::passes

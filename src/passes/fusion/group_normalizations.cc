@@ -58,7 +58,7 @@ class GroupNormalization {
 
  private:
   const ir::Dims* shape_of(const std::string& value) const {
-    const infer::Known* known = index_.known(value);
+    const infer::ValueFacts* known = index_.known(value);
     return known && known->type.is_tensor() && known->type.shape ? &*known->type.shape : nullptr;
   }
 

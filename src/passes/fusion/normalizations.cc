@@ -15,7 +15,7 @@ bool is_half(ElementType type) {
   return type == ElementType::float16 || type == ElementType::bfloat16;
 }
 
-bool is_half(const infer::Known* known) {
+bool is_half(const infer::ValueFacts* known) {
   return known != nullptr && known->type.is_tensor() && is_half(known->type.element);
 }
 
@@ -25,7 +25,7 @@ class Normalization {
   Normalization(GraphIndex& index, size_t root) : index_(index), root_(root) {}
 
   ElementType element(const std::string& value) const {
-    const infer::Known* known = index_.known(value);
+    const infer::ValueFacts* known = index_.known(value);
     return known && known->type.is_tensor() ? known->type.element : ElementType::undefined;
   }
 
@@ -33,7 +33,7 @@ class Normalization {
   const std::string* last_axis_mean(const ir::Node* node) const {
     if (!is_op(node, "ReduceMean") || node->inputs.size() < 2) return nullptr;
     const ir::Attribute* keeps = node->find("keepdims");
-    const infer::Known* known = index_.known(node->inputs[0]);
+    const infer::ValueFacts* known = index_.known(node->inputs[0]);
     const Tensor* axes = index_.constant(node->inputs[1]);
     if ((keeps != nullptr && keeps->i == 0) || known == nullptr || !known->type.shape ||
         known->type.shape->empty() || axes == nullptr || axes->size() != 1)

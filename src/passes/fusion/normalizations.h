@@ -1,4 +1,4 @@
-// Normalisations spelled out in arithmetic.
+// Normalisations decomposed in arithmetic.
 #pragma once
 
 #include "passes/graph_index.h"

@@ -5,7 +5,7 @@
 
 #include "ir/origin.h"
 #include "ir/tensor.h"
-#include "kernels/elementwise/region.h"
+#include "kernels/elementwise/fused_elementwise.h"
 #include "ops/upgrade_context.h"
 #include "passes/attributes.h"
 #include "passes/layout/layout.h"
@@ -15,42 +15,42 @@
 namespace sardonyx::passes {
 namespace {
 
-constexpr int64_t largest_turned_constant = 1 << 20;  // elements
+constexpr int64_t largest_transposed_constant = 1 << 20;  // elements
 
 }  // namespace
 
 bool LayoutWalk::unary(ir::Node& node) {
-  if (!is_last(node.inputs[0])) return false;
+  if (!is_nhwc(node.inputs[0])) return false;
   if (joins_scale_shift(node)) return true;
-  node.inputs[0] = as_last(node.inputs[0]);
+  node.inputs[0] = as_nhwc(node.inputs[0]);
   emit(std::move(node));
   return true;
 }
 
 bool LayoutWalk::scaling(ir::Node& node) {
-  if (!is_last(node.inputs[0]) || node.inputs.size() < 2 || attr_int(node, "block_size", 0) != 0)
+  if (!is_nhwc(node.inputs[0]) || node.inputs.size() < 2 || attr_int(node, "block_size", 0) != 0)
     return false;
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (!node.inputs[i].empty() && rank_of(node.inputs[i]) != 0) return false;
   }
-  node.inputs[0] = as_last(node.inputs[0]);
+  node.inputs[0] = as_nhwc(node.inputs[0]);
   emit(std::move(node));
   return true;
 }
 
-bool LayoutWalk::region(ir::Node& node) {
+bool LayoutWalk::fusion(ir::Node& node) {
   if (!is_image(node.outputs[0])) return false;
   const int64_t rank = rank_of(node.outputs[0]);
   const std::vector<int64_t>& extents = node.find("extents")->ints;
-  constexpr auto whole = static_cast<int64_t>(kernels::RegionExtent::whole);
-  constexpr auto single = static_cast<int64_t>(kernels::RegionExtent::single);
+  constexpr auto whole = static_cast<int64_t>(kernels::ElementwiseExtent::whole);
+  constexpr auto single = static_cast<int64_t>(kernels::ElementwiseExtent::single);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (extents[i] != single && (extents[i] != whole || rank_of(node.inputs[i]) != rank))
       return false;
   }
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (extents[i] == whole)
-      node.inputs[i] = as_last(node.inputs[i]);
+      node.inputs[i] = as_nhwc(node.inputs[i]);
     else
       need_first(node.inputs[i]);
   }
@@ -64,15 +64,15 @@ bool LayoutWalk::can_broadcast(const std::string& value, int64_t rank) const {
   if (own < 0 || own > rank) return false;
   if (own == rank || own == 0) return true;
   const Tensor* tensor = constant(value);
-  return tensor != nullptr && tensor->size() <= largest_turned_constant;
+  return tensor != nullptr && tensor->size() <= largest_transposed_constant;
 }
 
 std::string LayoutWalk::broadcast_operand(const std::string& value, int64_t rank) {
   const Tensor* tensor = constant(value);
   if (rank_of(value) == 0 || (tensor && tensor->size() == 1)) return value;
-  if (tensor == nullptr || tensor->size() > largest_turned_constant) return as_last(value);
+  if (tensor == nullptr || tensor->size() > largest_transposed_constant) return as_nhwc(value);
   if (const auto found = last_.find(value); found != last_.end()) return found->second;
-  // A constant of one value for each channel is a vector then; of any other shape it is turned.
+  // A constant of one value for each channel is a vector then; of any other shape it is transposed.
   Shape shape(static_cast<size_t>(rank - tensor->rank()), 1);
   shape.insert(shape.end(), tensor->shape().begin(), tensor->shape().end());
   const Tensor held = ir::aligned(*tensor);
@@ -81,7 +81,7 @@ std::string LayoutWalk::broadcast_operand(const std::string& value, int64_t rank
   }
   const std::string full = add_constant(held.reshaped(shape), value);
   std::string twin = new_name(value, "last");
-  transpose(full, twin, to_channels_last(rank));
+  transpose(full, twin, to_nhwc(rank));
   return last_[value] = twin;
 }
 
@@ -103,7 +103,7 @@ bool LayoutWalk::batch_normalization(ir::Node& node) {
   ir::keep_source(node);
   node.op_type = "ScaleShift";
   node.domain = "sardonyx";
-  node.inputs = {as_last(node.inputs[0]), add_constant(channels->factors, "factors"),
+  node.inputs = {as_nhwc(node.inputs[0]), add_constant(channels->factors, "factors"),
                  add_constant(channels->terms, "terms")};
   node.outputs.resize(1);
   node.attributes.clear();
@@ -122,10 +122,10 @@ bool LayoutWalk::joins_scale_shift(ir::Node& node) {
   if (!scales || uses(x) != 1 || before.outputs[0] != last_.at(x) ||
       before.find("activation") != nullptr)
     return false;
-  only_last_.erase(x);
+  only_nhwc_.erase(x);
   before.attributes.push_back(ops::string_attribute("activation", silu ? "silu" : "relu"));
   before.outputs[0] = node.outputs[0];
-  make_last(before.outputs[0]);
+  make_nhwc(before.outputs[0]);
   const ir::Node scale_shift = before;
   ir::set_sources(before, std::array{&scale_shift, &std::as_const(node)});
   return true;

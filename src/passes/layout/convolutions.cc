@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "ir/origin.h"
-#include "kernels/conv/conv_bytes_last.h"
+#include "kernels/conv/conv_int8_nhwc.h"
 #include "ops/families/conv_transpose.h"
 #include "ops/node_view.h"
 #include "ops/upgrade_context.h"
@@ -26,13 +26,13 @@ bool LayoutWalk::conv(ir::Node& node) {
   const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
   if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
       w->rank() != rank_of(x) || w->size() == 0 || node.find("channels_last") != nullptr ||
-      !(pays(x, w->shape()[0]) || dots(node, *w)) || (!is_last(x) && stays_alone(node, *w)))
+      !(pays(x, w->shape()[0]) || dots(node, *w)) || (!is_nhwc(x) && stays_alone(node, *w)))
     return false;
   const bool residual = node.inputs.size() > 3 && !node.inputs[3].empty();
   if (residual && !is_float_image(node.inputs[3])) return false;
   if (goes_before_resize(node, *w)) return true;
-  node.inputs[0] = as_last(x);
-  if (residual) node.inputs[3] = as_last(node.inputs[3]);
+  node.inputs[0] = as_nhwc(x);
+  if (residual) node.inputs[3] = as_nhwc(node.inputs[3]);
   return internal_form(node);
 }
 
@@ -54,23 +54,23 @@ bool LayoutWalk::conv_transpose(ir::Node& node) {
 
 bool LayoutWalk::pays(const std::string& x, int64_t channels) const {
   constexpr int64_t least = 8;
-  return is_last(x) || channels >= least;
+  return is_nhwc(x) || channels >= least;
 }
 
 bool LayoutWalk::dots(const ir::Node& node, const Tensor& weights) const {
-  kernels::ConvShape shape = shape_of_weights(node, weights);
-  shape.channels_last = true;
-  return kernels::choose_conv(shape).path == kernels::ConvPath::dots_last;
+  kernels::ConvParams shape = shape_of_weights(node, weights);
+  shape.nhwc = true;
+  return kernels::choose_conv(shape).path == kernels::ConvPath::dots_nhwc;
 }
 
-kernels::ConvShape LayoutWalk::shape_of_weights(const ir::Node& node, const Tensor& weights) {
-  kernels::ConvShape shape;
+kernels::ConvParams LayoutWalk::shape_of_weights(const ir::Node& node, const Tensor& weights) {
+  kernels::ConvParams shape;
   shape.rank = static_cast<int>(weights.rank()) - 2;
   shape.group = attr_int(node, "group", 1);
   shape.in_channels = weights.shape()[1] * shape.group;
   shape.out_channels = weights.shape()[0];
   std::copy(weights.shape().begin() + 2, weights.shape().end(), shape.kernel.begin());
-  const auto take = [&](std::string_view name, kernels::ConvShape::Dims& to) {
+  const auto take = [&](std::string_view name, kernels::ConvParams::Dims& to) {
     const ir::Attribute* a = node.find(name);
     if (a != nullptr && a->ints.size() == static_cast<size_t>(shape.rank))
       std::ranges::copy(a->ints, to.begin());
@@ -82,7 +82,7 @@ kernels::ConvShape LayoutWalk::shape_of_weights(const ir::Node& node, const Tens
 
 bool LayoutWalk::stays_alone(const ir::Node& node, const Tensor& weights) const {
   const ir::Dims* out = shape_of(node.outputs[0]);
-  if (wanted_last_.contains(node.outputs[0]) || weights.rank() != 4 || out == nullptr) return false;
+  if (wanted_nhwc_.contains(node.outputs[0]) || weights.rank() != 4 || out == nullptr) return false;
   constexpr int64_t wide = 32;  // rows that fill vectors
   const auto width = out->back().value();
   if (!width || *width < wide) return false;
@@ -90,7 +90,7 @@ bool LayoutWalk::stays_alone(const ir::Node& node, const Tensor& weights) const 
          kernels::ConvPath::depthwise_rows;
 }
 
-bool LayoutWalk::conv_bytes(ir::Node& node) {
+bool LayoutWalk::conv_int8(ir::Node& node) {
   if (node.inputs.size() < 8) return false;
   const std::string x = node.inputs[0];
   const Tensor *w = constant(node.inputs[3]), *zero = constant(node.inputs[5]);
@@ -98,13 +98,13 @@ bool LayoutWalk::conv_bytes(ir::Node& node) {
       w->size() == 0 || (zero->size() != 1 && zero->size() != w->shape()[0]) ||
       !pays(x, w->shape()[0]))
     return false;
-  kernels::ConvShape shape;
+  kernels::ConvParams shape;
   shape.rank = static_cast<int>(w->rank()) - 2;
   shape.group = attr_int(node, "group", 1);
   shape.out_channels = w->shape()[0];
   shape.in_channels = w->shape()[1] * shape.group;
   std::copy(w->shape().begin() + 2, w->shape().end(), shape.kernel.begin());
-  if (!kernels::conv_bytes_last_applies(shape)) return false;
+  if (!kernels::conv_int8_nhwc_applies(shape)) return false;
   return internal(node);
 }
 
@@ -116,7 +116,7 @@ bool LayoutWalk::internal_form(ir::Node& node) {
 }
 
 bool LayoutWalk::internal(ir::Node& node) {
-  node.inputs[0] = as_last(node.inputs[0]);
+  node.inputs[0] = as_nhwc(node.inputs[0]);
   return internal_form(node);
 }
 
@@ -132,7 +132,7 @@ bool LayoutWalk::global_pool(ir::Node& node, std::string_view reduce) {
   std::iota(axes.begin(), axes.end(), int64_t{1});
   ir::keep_source(node);
   node.op_type = reduce;
-  node.inputs = {as_last(node.inputs[0]), add_integers(axes, "axes")};
+  node.inputs = {as_nhwc(node.inputs[0]), add_integers(axes, "axes")};
   node.attributes = {ops::int_attribute("keepdims", 1)};
   emit(std::move(node));
   return true;

@@ -28,7 +28,7 @@ bool LayoutWalk::run() {
   return changed;
 }
 
-bool LayoutWalk::wants_last(const ir::Node& node) const {
+bool LayoutWalk::wants_nhwc(const ir::Node& node) const {
   const std::string& op = node.op_type;
   if (op == "QLinearConv" || op == "Transpose") return true;
   if (op == "Conv") {
@@ -37,12 +37,12 @@ bool LayoutWalk::wants_last(const ir::Node& node) const {
   }
   if (op == "ConvTranspose" && transposed_weights(node) != nullptr) return true;
   return std::ranges::any_of(node.outputs,
-                             [&](const std::string& y) { return wanted_last_.contains(y); });
+                             [&](const std::string& y) { return wanted_nhwc_.contains(y); });
 }
 
 void LayoutWalk::find_wanted() {
   for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
-    if (wants_last(*node)) wanted_last_.insert(node->inputs.begin(), node->inputs.end());
+    if (wants_nhwc(*node)) wanted_nhwc_.insert(node->inputs.begin(), node->inputs.end());
   }
 }
 
@@ -52,11 +52,12 @@ bool LayoutWalk::convert(ir::Node& node) {
   const bool standard = node.domain.empty();
   if (op == "Conv" && (standard || node.domain == "sardonyx")) return conv(node);
   if (op == "ConvTranspose" && (standard || node.domain == "sardonyx")) return conv_transpose(node);
-  if (op == "QLinearConv" && standard) return conv_bytes(node);
-  if (op == "Region" && node.domain == "sardonyx") return is_any_last(node) && region(node);
+  if (op == "QLinearConv" && standard) return conv_int8(node);
+  if (op == "FusedElementwise" && node.domain == "sardonyx")
+    return is_any_nhwc(node) && fusion(node);
   if (!standard) return false;
-  if (op == "Transpose") return turned(node);
-  if (!is_any_last(node)) return false;
+  if (op == "Transpose") return transposed(node);
+  if (!is_any_nhwc(node)) return false;
   if (ops::has_trait(node, ops::unary)) return unary(node);
   if (op == "QuantizeLinear" || op == "DequantizeLinear") return scaling(node);
   if (ops::has_trait(node, ops::broadcasts)) return broadcasting(node);
@@ -80,7 +81,7 @@ bool LayoutWalk::convert(ir::Node& node) {
   return false;
 }
 
-std::vector<int64_t> to_channels_last(int64_t rank) {
+std::vector<int64_t> to_nhwc(int64_t rank) {
   std::vector<int64_t> perm{0};
   for (int64_t i = 2; i < rank; ++i) perm.push_back(i);
   perm.push_back(1);

@@ -1,4 +1,4 @@
-// The walk over a graph that gives regions of it channels last; see layout/layout.h.
+// The walk over a graph that gives fusions of it channels last; see layout/layout.h.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class LayoutWalk : TwoLayouts {
 
  private:
   // Whether a node takes images with channels last, or hands on those that something wants so.
-  bool wants_last(const ir::Node& node) const;
+  bool wants_nhwc(const ir::Node& node) const;
   // From the end on.
   void find_wanted();
   // By its operator, with one of those below.
@@ -41,12 +41,12 @@ class LayoutWalk : TwoLayouts {
   // Whether it becomes dot products with channels last.
   bool dots(const ir::Node& node, const Tensor& weights) const;
   // Channels, group, kernel, strides and dilations.
-  static kernels::ConvShape shape_of_weights(const ir::Node& node, const Tensor& weights);
+  static kernels::ConvParams shape_of_weights(const ir::Node& node, const Tensor& weights);
   // Whether it is a depthwise convolution between planes that planes are as good for: then turning
   // them takes longer than all else.
   bool stays_alone(const ir::Node& node, const Tensor& weights) const;
   // Of bytes: one group, or one input channel for each output channel.
-  bool conv_bytes(ir::Node& node);
+  bool conv_int8(ir::Node& node);
   bool internal_form(ir::Node& node);
   bool internal(ir::Node& node);
   bool pool(ir::Node& node);
@@ -58,7 +58,7 @@ class LayoutWalk : TwoLayouts {
   // Quantised or back, by one scale.
   bool scaling(ir::Node& node);
   // Inputs of one shape, or of one element.
-  bool region(ir::Node& node);
+  bool fusion(ir::Node& node);
   // An operand of a broadcast against images of that rank, with channels last, and whether it is
   // had without turning too much.
   bool can_broadcast(const std::string& value, int64_t rank) const;
@@ -87,8 +87,8 @@ class LayoutWalk : TwoLayouts {
   static Tensor blocks_first(const Tensor& rows, int64_t blocks);
   bool reduction(ir::Node& node);
   // A Transpose of what is in the other layout anyway, or one that makes it.
-  bool turned(ir::Node& node);
-  // Channels dealt out anew: Reshape to groups, Transpose of the two, Reshape back. Returns how
+  bool transposed(ir::Node& node);
+  // Channels interleaved anew: Reshape to groups, Transpose of the two, Reshape back. Returns how
   // many nodes it took.
   size_t shuffle(std::vector<ir::Node>& nodes, size_t i);
 
@@ -107,7 +107,7 @@ class LayoutWalk : TwoLayouts {
   // One tap, no strides or pads, and no other image is added.
   static bool keeps_pixels(const ir::Node& conv, const Tensor& weights);
 
-  std::set<std::string> wanted_last_;  // what something after it takes with channels last
+  std::set<std::string> wanted_nhwc_;  // what something after it takes with channels last
   std::set<std::string> enlarged_;     // by constant scales of their planes
 };
 

@@ -19,7 +19,7 @@ bool LayoutWalk::concat(ir::Node& node) {
     if (rank_of(input) != rank || constant(input) != nullptr) return false;
   }
   if (!rename_axis(node, rank)) return false;
-  for (std::string& input : node.inputs) input = as_last(input);
+  for (std::string& input : node.inputs) input = as_nhwc(input);
   emit(std::move(node));
   return true;
 }
@@ -35,7 +35,7 @@ bool LayoutWalk::rename_axis(ir::Node& node, int64_t rank) {
 
 bool LayoutWalk::along_axis(ir::Node& node) {
   if (!rename_axis(node, rank_of(node.inputs[0]))) return false;
-  node.inputs[0] = as_last(node.inputs[0]);
+  node.inputs[0] = as_nhwc(node.inputs[0]);
   emit(std::move(node));
   return true;
 }
@@ -65,7 +65,7 @@ bool LayoutWalk::slice(ir::Node& node) {
   const auto axes = moved_axes(node, 3, rank, starts->size());
   if (!axes) return false;
   node.inputs.resize(std::max<size_t>(node.inputs.size(), 4));
-  node.inputs[0] = as_last(node.inputs[0]);
+  node.inputs[0] = as_nhwc(node.inputs[0]);
   node.inputs[3] = add_integers(*axes, "axes");
   emit(std::move(node));
   return true;
@@ -78,7 +78,7 @@ bool LayoutWalk::pad(ir::Node& node) {
   const auto axes = moved_axes(node, 3, rank, pads->size() / 2);
   if (!axes) return false;
   node.inputs.resize(4);
-  node.inputs[0] = as_last(node.inputs[0]);
+  node.inputs[0] = as_nhwc(node.inputs[0]);
   node.inputs[3] = add_integers(*axes, "axes");
   emit(std::move(node));
   return true;
@@ -94,7 +94,7 @@ bool LayoutWalk::depth_to_space(ir::Node& node) {
 
 bool LayoutWalk::puts_blocks_first(const ir::Node& node) {
   const std::string& x = node.inputs[0];
-  if (!is_last(x) || uses(x) != 1) return false;
+  if (!is_nhwc(x) || uses(x) != 1) return false;
   ir::Node& conv = graph_.nodes.back();
   const auto absent = [&](size_t i) { return conv.inputs.size() <= i || conv.inputs[i].empty(); };
   const Tensor* weights = conv.inputs.size() > 1 ? constant(conv.inputs[1]) : nullptr;
@@ -135,7 +135,7 @@ bool LayoutWalk::reduction(ir::Node& node) {
   std::vector<int64_t> spatial(static_cast<size_t>(rank - 2));
   std::iota(spatial.begin(), spatial.end(), int64_t{1});
   if (!keeps && *axes != spatial) return false;
-  node.inputs[0] = as_last(node.inputs[0]);
+  node.inputs[0] = as_nhwc(node.inputs[0]);
   node.inputs[1] = add_integers(*axes, "axes");
   if (keeps) {
     emit(std::move(node));
@@ -145,7 +145,7 @@ bool LayoutWalk::reduction(ir::Node& node) {
   return true;
 }
 
-bool LayoutWalk::turned(ir::Node& node) {
+bool LayoutWalk::transposed(ir::Node& node) {
   const ir::Attribute* given = node.find("perm");
   const int64_t rank = rank_of(node.inputs[0]);
   if (given == nullptr || rank < 3 || static_cast<int64_t>(given->ints.size()) != rank)
@@ -153,7 +153,7 @@ bool LayoutWalk::turned(ir::Node& node) {
   std::vector<int64_t> perm(given->ints.begin(), given->ints.end());
   if (!std::ranges::all_of(perm, [&](int64_t axis) { return axis >= 0 && axis < rank; }))
     return false;
-  if (is_last(node.inputs[0])) {
+  if (is_nhwc(node.inputs[0])) {
     for (int64_t& axis : perm) axis = moved(axis, rank);
     node.inputs[0] = last_.at(node.inputs[0]);
     if (std::ranges::is_sorted(perm)) {
@@ -170,7 +170,7 @@ bool LayoutWalk::turned(ir::Node& node) {
   if (is_image(node.outputs[0]) && perm == to_channels_first(rank)) {
     need_first(node.inputs[0]);
     last_[node.outputs[0]] = node.inputs[0];
-    only_last_.insert(node.outputs[0]);
+    only_nhwc_.insert(node.outputs[0]);
     return true;
   }
   return false;
@@ -178,7 +178,7 @@ bool LayoutWalk::turned(ir::Node& node) {
 
 size_t LayoutWalk::shuffle(std::vector<ir::Node>& nodes, size_t i) {
   if (i + 2 >= nodes.size() || nodes[i].op_type != "Reshape" || !nodes[i].domain.empty() ||
-      !is_last(nodes[i].inputs[0]) || rank_of(nodes[i].inputs[0]) != 4)
+      !is_nhwc(nodes[i].inputs[0]) || rank_of(nodes[i].inputs[0]) != 4)
     return 0;
   ir::Node &split = nodes[i], &swap = nodes[i + 1], &join = nodes[i + 2];
   const std::string x = split.inputs[0];
@@ -198,7 +198,7 @@ size_t LayoutWalk::shuffle(std::vector<ir::Node>& nodes, size_t i) {
   if (order != std::vector<int64_t>{0, 2, 1, 3, 4} || !group || !each ||
       (*groups)[0] != (*before)[0] || (*groups)[3] != (*before)[2] || (*groups)[4] != (*before)[3])
     return 0;
-  split.inputs = {as_last(x), add_integers({0, 0, 0, *group, *each}, "groups")};
+  split.inputs = {as_nhwc(x), add_integers({0, 0, 0, *group, *each}, "groups")};
   split.attributes.clear();
   swap.attributes = {ops::ints_attribute("perm", {0, 1, 2, 4, 3})};
   join.inputs[1] = add_integers({0, 0, 0, *group * *each}, "channels");

@@ -10,11 +10,11 @@
 namespace sardonyx::passes {
 namespace {
 
-bool turns_to_last(const ir::Node& node) {
+bool turns_to_nhwc(const ir::Node& node) {
   const ir::Attribute* perm = node.find("perm");
   return node.domain.empty() && node.op_type == "Transpose" && perm != nullptr &&
          perm->ints.size() >= 3 &&
-         std::ranges::equal(perm->ints, to_channels_last(static_cast<int64_t>(perm->ints.size())));
+         std::ranges::equal(perm->ints, to_nhwc(static_cast<int64_t>(perm->ints.size())));
 }
 
 bool reads_few_channels(const GraphIndex& index, size_t i) {
@@ -31,7 +31,7 @@ bool reads_few_channels(const GraphIndex& index, size_t i) {
 
 void read_nchw_inputs(GraphIndex& index) {
   for (size_t i = 0; i < index.size(); ++i) {
-    if (index.is_dead(i) || !turns_to_last(index.node(i))) continue;
+    if (index.is_dead(i) || !turns_to_nhwc(index.node(i))) continue;
     const ir::Node& turn = index.node(i);
     const size_t user = index.only_user(turn.outputs[0]);
     if (user == index.size() || !index.is_float32(turn.inputs[0]) ||
@@ -39,7 +39,7 @@ void read_nchw_inputs(GraphIndex& index) {
       continue;
     ir::Node conv = index.node(user);
     conv.inputs[0] = turn.inputs[0];
-    conv.attributes.push_back(ops::int_attribute("planes", 1));
+    conv.attributes.push_back(ops::int_attribute("nchw_input", 1));
     index.replace(user, std::move(conv));
   }
 }

@@ -1,4 +1,4 @@
-// Convolutions that read pictures as they come.
+// Convolutions that read images as they come.
 #pragma once
 
 #include "passes/graph_index.h"

@@ -11,7 +11,7 @@
 namespace sardonyx::passes {
 
 bool LayoutWalk::resize(ir::Node& node) {
-  if (!is_last(node.inputs[0]) || !wanted_last_.contains(node.outputs[0])) return false;
+  if (!is_nhwc(node.inputs[0]) || !wanted_nhwc_.contains(node.outputs[0])) return false;
   const int64_t rank = rank_of(node.inputs[0]);
   std::vector<int64_t> axes(static_cast<size_t>(rank));
   std::iota(axes.begin(), axes.end(), int64_t{0});
@@ -25,7 +25,7 @@ bool LayoutWalk::resize(ir::Node& node) {
   for (int64_t& axis : axes) axis = moved(axis, rank);
   std::erase_if(node.attributes, [](const ir::Attribute& a) { return a.name == "axes"; });
   node.attributes.push_back(ops::ints_attribute("axes", std::move(axes)));
-  node.inputs[0] = as_last(node.inputs[0]);
+  node.inputs[0] = as_nhwc(node.inputs[0]);
   emit(std::move(node));
   return true;
 }
@@ -63,7 +63,7 @@ bool LayoutWalk::enlarges_planes(ir::Node& node, std::vector<int64_t>& axes) {
 
 bool LayoutWalk::goes_before_resize(ir::Node& conv, const Tensor& weights) {
   const std::string x = conv.inputs[0];
-  if (!enlarged_.contains(x) || !is_last(x) || uses(x) != 1 || conv.outputs.size() != 1 ||
+  if (!enlarged_.contains(x) || !is_nhwc(x) || uses(x) != 1 || conv.outputs.size() != 1 ||
       graph_.nodes.back().outputs[0] != last_.at(x) || !keeps_pixels(conv, weights))
     return false;
   const ir::Attribute* mode = graph_.nodes.back().find("mode");
@@ -72,7 +72,7 @@ bool LayoutWalk::goes_before_resize(ir::Node& conv, const Tensor& weights) {
   if (conv.name.empty()) ir::keep_source(conv);
   ir::Node resize = std::move(graph_.nodes.back());
   graph_.nodes.pop_back();
-  only_last_.erase(x);
+  only_nhwc_.erase(x);
   last_.erase(x);
   conv.inputs[0] = resize.inputs[0];
   resize.inputs[0] = new_name(conv.outputs[0], "small");

@@ -36,7 +36,7 @@ TwoLayouts::TwoLayouts(ir::Graph& graph, const infer::Scope& scope) : graph_(gra
 }
 
 const ir::Dims* TwoLayouts::shape_of(const std::string& value) const {
-  const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
+  const infer::ValueFacts* known = value.empty() ? nullptr : scope_.find(value);
   return known && known->type.is_tensor() && known->type.shape ? &*known->type.shape : nullptr;
 }
 
@@ -46,7 +46,7 @@ int64_t TwoLayouts::rank_of(const std::string& value) const {
 }
 
 bool TwoLayouts::is_image(const std::string& value) const {
-  const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
+  const infer::ValueFacts* known = value.empty() ? nullptr : scope_.find(value);
   const int64_t rank = rank_of(value);
   return known && (known->type.element == ElementType::float32 || is_byte(known->type.element)) &&
          rank >= 3 && rank <= 5;
@@ -57,7 +57,7 @@ bool TwoLayouts::is_float_image(const std::string& value) const {
 }
 
 const Tensor* TwoLayouts::constant(const std::string& value) const {
-  const infer::Known* known = value.empty() ? nullptr : scope_.find(value);
+  const infer::ValueFacts* known = value.empty() ? nullptr : scope_.find(value);
   return known ? known->constant.get() : nullptr;
 }
 
@@ -69,8 +69,8 @@ std::optional<std::vector<int64_t>> TwoLayouts::integers(const std::string& valu
   return std::vector<int64_t>(list.begin(), list.end());
 }
 
-bool TwoLayouts::is_any_last(const ir::Node& node) const {
-  return std::ranges::any_of(node.inputs, [&](const std::string& i) { return is_last(i); });
+bool TwoLayouts::is_any_nhwc(const ir::Node& node) const {
+  return std::ranges::any_of(node.inputs, [&](const std::string& i) { return is_nhwc(i); });
 }
 
 int TwoLayouts::uses(const std::string& value) const {
@@ -98,24 +98,24 @@ void TwoLayouts::transpose(const std::string& from, std::string to, std::vector<
 }
 
 void TwoLayouts::need_first(const std::string& value) {
-  if (only_last_.erase(value) == 0) return;
+  if (only_nhwc_.erase(value) == 0) return;
   transpose(last_.at(value), value, to_channels_first(rank_of(value)));
 }
 
-std::string TwoLayouts::as_last(const std::string& value) {
+std::string TwoLayouts::as_nhwc(const std::string& value) {
   if (const auto found = last_.find(value); found != last_.end()) return found->second;
   if (const Tensor* tensor = constant(value); tensor && tensor->size() == 1) return value;
   std::string twin = new_name(value, "last");
-  transpose(value, twin, to_channels_last(rank_of(value)));
+  transpose(value, twin, to_nhwc(rank_of(value)));
   last_[value] = twin;
   return twin;
 }
 
-void TwoLayouts::make_last(std::string& output) {
+void TwoLayouts::make_nhwc(std::string& output) {
   if (output.empty()) return;
   std::string twin = new_name(output, "last");
   last_[output] = twin;
-  only_last_.insert(output);
+  only_nhwc_.insert(output);
   output = std::move(twin);
 }
 
@@ -133,7 +133,7 @@ std::string TwoLayouts::add_integers(const std::vector<int64_t>& values, std::st
 
 void TwoLayouts::emit(ir::Node node) {
   if (node.name.empty()) ir::keep_source(node);
-  for (std::string& output : node.outputs) make_last(output);
+  for (std::string& output : node.outputs) make_nhwc(output);
   graph_.nodes.push_back(std::move(node));
 }
 

@@ -31,9 +31,9 @@ class TwoLayouts {
   bool is_float_image(const std::string& value) const;
   const Tensor* constant(const std::string& value) const;
   std::optional<std::vector<int64_t>> integers(const std::string& value) const;
-  // Made in a region and nowhere else.
-  bool is_last(const std::string& value) const { return only_last_.contains(value); }
-  bool is_any_last(const ir::Node& node) const;
+  // Made in a fusion and nowhere else.
+  bool is_nhwc(const std::string& value) const { return only_nhwc_.contains(value); }
+  bool is_any_nhwc(const ir::Node& node) const;
   // So many nodes and outputs of the graph read it.
   int uses(const std::string& value) const;
 
@@ -43,9 +43,9 @@ class TwoLayouts {
   void transpose(const std::string& from, std::string to, std::vector<int64_t> perm);
   void need_first(const std::string& value);
   // The name of a value's twin with channels last, made here if need be.
-  std::string as_last(const std::string& value);
+  std::string as_nhwc(const std::string& value);
   // Gives the output of a converted node its twin's name.
-  void make_last(std::string& output);
+  void make_nhwc(std::string& output);
   std::string add_constant(const Tensor& tensor, std::string_view hint);
   std::string add_integers(const std::vector<int64_t>& values, std::string_view hint);
   void emit(ir::Node node);
@@ -54,7 +54,7 @@ class TwoLayouts {
   ir::Graph& graph_;
   const infer::Scope& scope_;
   std::unordered_map<std::string, std::string> last_;  // twins with channels last
-  std::set<std::string> only_last_;                    // values of which only the twin exists
+  std::set<std::string> only_nhwc_;                    // values of which only the twin exists
 
  private:
   std::unordered_map<std::string, int> uses_;

@@ -45,11 +45,11 @@ class Promotion {
 
  private:
   bool half(const std::string& name) const {
-    const infer::Known* known = name.empty() ? nullptr : scope_.find(name);
+    const infer::ValueFacts* known = name.empty() ? nullptr : scope_.find(name);
     return known && known->type.is_tensor() && is_half(known->type.element);
   }
   const Tensor* constant(const std::string& name) const {
-    const infer::Known* known = scope_.find(name);
+    const infer::ValueFacts* known = scope_.find(name);
     return known ? known->constant.get() : nullptr;
   }
 

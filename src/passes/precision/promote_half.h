@@ -1,4 +1,4 @@
-// Half precision through whole regions of a graph in float32.
+// Half precision through whole fusions of a graph in float32.
 #pragma once
 
 #include "infer/infer.h"

@@ -7,17 +7,17 @@
 #include <optional>
 
 #include "base/thread_pool.h"
-#include "kernels/elementwise/byte_table.h"
-#include "kernels/elementwise/region.h"
+#include "kernels/elementwise/fused_elementwise.h"
+#include "kernels/elementwise/lookup_table.h"
 #include "ops/families/elementwise.h"
 #include "passes/graph_index.h"
 
 namespace sardonyx::passes {
 namespace {
 
-using kernels::RegionExtent;
-using kernels::RegionProgram;
-using Table = std::array<uint8_t, kernels::byte_table_size>;
+using kernels::ElementwiseExtent;
+using kernels::ElementwiseProgram;
+using Table = std::array<uint8_t, kernels::lookup_table_size>;
 
 class TableMaker {
  public:
@@ -27,7 +27,7 @@ class TableMaker {
 
   void run() {
     for (size_t i = 0; i < index_.size(); ++i) {
-      if (!index_.is_dead(i) && is_internal(index_.node(i), "Region")) replace(i);
+      if (!index_.is_dead(i) && is_internal(index_.node(i), "FusedElementwise")) replace(i);
     }
   }
 
@@ -35,26 +35,27 @@ class TableMaker {
   // The table that makes `value`, where one does; null elsewhere.
   const ir::Node* table_of(const std::string& value) const {
     const ir::Node* made = index_.producer(value);
-    return made != nullptr && is_internal(*made, "ByteTable") ? made : nullptr;
+    return made != nullptr && is_internal(*made, "LookupTable") ? made : nullptr;
   }
   const uint8_t* elements_of(const ir::Node& table) const {
     return static_cast<const uint8_t*>(index_.constant(table.inputs[1])->data());
   }
 
-  // The value of bytes that all whole inputs of a Region are functions of; nullopt where there is
-  // none. It may be what a table makes, of which other tables are made.
-  std::optional<std::string> argument_of(const ir::Node& node, const RegionProgram& program) const {
+  // The value of bytes that all whole inputs of a FusedElementwise are functions of; nullopt where
+  // there is none. It may be what a table makes, of which other tables are made.
+  std::optional<std::string> argument_of(const ir::Node& node,
+                                         const ElementwiseProgram& program) const {
     const auto fits = [&](const std::string& value) {
       for (size_t k = 0; k < node.inputs.size(); ++k) {
         const std::string& input = node.inputs[k];
-        if (program.extents[k] != RegionExtent::whole || input == value) continue;
+        if (program.extents[k] != ElementwiseExtent::whole || input == value) continue;
         const ir::Node* table = table_of(input);
         if (table == nullptr || table->inputs[0] != value) return false;
       }
       return true;
     };
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (program.extents[k] != RegionExtent::whole) continue;
+      if (program.extents[k] != ElementwiseExtent::whole) continue;
       // What the table reads comes first: tables of tables are one.
       const std::string& input = node.inputs[k];
       if (const ir::Node* table = table_of(input); table != nullptr && fits(table->inputs[0]))
@@ -66,32 +67,33 @@ class TableMaker {
 
   void replace(size_t i) {
     const ir::Node& node = index_.node(i);
-    const RegionProgram program = ops::region_program(ops::NodeView(node, nullptr));
+    const ElementwiseProgram program = ops::elementwise_program(ops::NodeView(node, nullptr));
     if (!kernels::gives_bytes(program)) return;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const bool whole = program.extents[k] == RegionExtent::whole;
+      const bool whole = program.extents[k] == ElementwiseExtent::whole;
       if (whole ? !kernels::takes_bytes(program, static_cast<int>(k))
-                : program.extents[k] != RegionExtent::single ||
+                : program.extents[k] != ElementwiseExtent::single ||
                       index_.constant(node.inputs[k]) == nullptr)
         return;
     }
     const auto argument = argument_of(node, program);
     if (!argument) return;
-    const void* inputs[RegionProgram::max_inputs];
+    const void* inputs[ElementwiseProgram::max_inputs];
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const std::string& input = node.inputs[k];
-      if (program.extents[k] == RegionExtent::single) {
+      if (program.extents[k] == ElementwiseExtent::single) {
         inputs[k] = index_.constant(input)->data();
       } else {
         inputs[k] = input == *argument ? own_.data() : elements_of(*table_of(input));
       }
     }
-    Tensor table(program.steps.back().bytes.type, {kernels::byte_table_size});
-    kernels::run_region(program, inputs, table.mutable_data(), kernels::byte_table_size,
-                        kernels::byte_table_size, ThreadPool::single());
+    Tensor table(program.steps.back().bytes.type, {kernels::lookup_table_size});
+    kernels::run_fused_elementwise(program, inputs, table.mutable_data(),
+                                   kernels::lookup_table_size, kernels::lookup_table_size,
+                                   ThreadPool::single());
     ir::Node made;
     made.domain = "sardonyx";
-    made.op_type = "ByteTable";
+    made.op_type = "LookupTable";
     made.name = node.name;
     made.inputs = {*argument, index_.add_initializer(table, "table")};
     made.outputs = node.outputs;

@@ -5,8 +5,8 @@
 
 namespace sardonyx::passes {
 
-// A Region that makes bytes of one value of bytes, of others that are such a function of it, and of
-// constants becomes a ByteTable: activations spelled out between QuantizeLinear and
+// A FusedElementwise that makes bytes of one value of bytes, of others that are such a function of
+// it, and of constants becomes a LookupTable: activations decomposed between QuantizeLinear and
 // DequantizeLinear are one table, whatever they compute. Runs on the graph that fuse_quantized_adds
 // leaves; `scope` knows its constants.
 void make_lookup_tables(GraphIndex& index);

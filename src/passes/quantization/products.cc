@@ -174,18 +174,18 @@ class Products {
     const auto a = graph_.dequantized_by_one(made.inputs[0]);
     const auto b = graph_.dequantized(made.inputs[1]);
     if (!a || !b) return std::nullopt;
-    const bool turned = gemm && attr_int(made, "transB", 0) != 0;
+    const bool transposed = gemm && attr_int(made, "transB", 0) != 0;
     if (gemm && (attr_int(made, "transA", 0) != 0 || attr_float(made, "alpha", 1) != 1 ||
                  attr_float(made, "beta", 1) != 1))
       return std::nullopt;
     const auto dims = graph_.rank(b->value);
     if (!dims || *dims < 2) return std::nullopt;
-    const int64_t columns_axis = turned ? 0 : static_cast<int64_t>(*dims) - 1;
+    const int64_t columns_axis = transposed ? 0 : static_cast<int64_t>(*dims) - 1;
     if (!graph_.is_one(b->scale) && (b->axis != columns_axis || *dims != 2)) return std::nullopt;
     ir::Node node;
     node.domain = "sardonyx";
     node.op_type = "QuantizedMatMul";
-    if (turned) node.attributes.push_back(ops::int_attribute("transB", 1));
+    if (transposed) node.attributes.push_back(ops::int_attribute("transB", 1));
     node.inputs = {a->value, a->scale, a->zero, b->value, b->scale, b->zero, "", "", ""};
     if (const std::string c = gemm ? input(made, 2) : std::string(); !c.empty()) {
       if (!graph_.is_column_vector(c, made.outputs[0])) return std::nullopt;

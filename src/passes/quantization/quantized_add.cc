@@ -10,25 +10,25 @@
 namespace sardonyx::passes {
 namespace {
 
-using kernels::RegionProgram;
-using kernels::RegionStep;
-using Kind = RegionStep::Kind;
+using kernels::ElementwiseProgram;
+using kernels::ElementwiseStep;
+using Kind = ElementwiseStep::Kind;
 
 struct Sum {
-  RegionStep inputs[2];  // by the Region's inputs
+  ElementwiseStep inputs[2];  // by the FusedElementwise's inputs
   kernels::ByteScale y;
   bool relu = false;
 };
 
-// What the program of a Region does, where it is such a sum.
-std::optional<Sum> sum_of(const RegionProgram& program) {
+// What the program of a FusedElementwise does, where it is such a sum.
+std::optional<Sum> sum_of(const ElementwiseProgram& program) {
   const auto& steps = program.steps;
   const bool relu = steps.size() == 5;
   if (program.extents.size() != 2 || (steps.size() != 4 && !relu) ||
       !std::ranges::all_of(program.extents,
-                           [](auto extent) { return extent == kernels::RegionExtent::whole; }))
+                           [](auto extent) { return extent == kernels::ElementwiseExtent::whole; }))
     return std::nullopt;
-  const RegionStep &a = steps[0], &b = steps[1], &add = steps[2], &last = steps.back();
+  const ElementwiseStep &a = steps[0], &b = steps[1], &add = steps[2], &last = steps.back();
   if (a.kind != Kind::from_bytes || b.kind != Kind::from_bytes || a.a == b.a ||
       add.kind != Kind::binary || add.binary != kernels::BinaryOp::add ||
       last.kind != Kind::to_bytes)
@@ -36,7 +36,7 @@ std::optional<Sum> sum_of(const RegionProgram& program) {
   if (relu && (steps[3].kind != Kind::unary || steps[3].unary != kernels::UnaryOp::relu))
     return std::nullopt;
   // Others overflow, vanish or are no numbers, each in its own way.
-  for (const RegionStep* step : {&a, &b, &last}) {
+  for (const ElementwiseStep* step : {&a, &b, &last}) {
     if (!(step->bytes.scale >= 0x1p-40f && step->bytes.scale <= 0x1p40f)) return std::nullopt;
   }
   Sum sum;
@@ -52,8 +52,8 @@ class Joiner {
   void run() {
     for (size_t i = 0; i < index_.size(); ++i) {
       const ir::Node& node = index_.node(i);
-      if (index_.is_dead(i) || !is_internal(node, "Region")) continue;
-      const auto sum = sum_of(ops::region_program(ops::NodeView(node, nullptr)));
+      if (index_.is_dead(i) || !is_internal(node, "FusedElementwise")) continue;
+      const auto sum = sum_of(ops::elementwise_program(ops::NodeView(node, nullptr)));
       if (!sum) continue;
       // Of two convolutions the later one: the other one's images can go before it.
       const size_t later =
@@ -73,12 +73,12 @@ class Joiner {
            index_.byte(node.inputs[7]) == from.zero;
   }
 
-  bool join(size_t region, const Sum& sum, size_t side) {
-    const ir::Node& node = index_.node(region);
+  bool join(size_t fusion, const Sum& sum, size_t side) {
+    const ir::Node& node = index_.node(fusion);
     const kernels::ByteScale first = sum.inputs[side].bytes, second = sum.inputs[1 - side].bytes;
     const size_t conv = index_.producer_index(node.inputs[side]);
     if (second.type != sum.y.type || !adds(conv, first) ||
-        index_.only_user(node.inputs[side]) != region)
+        index_.only_user(node.inputs[side]) != fusion)
       return false;
     ir::Node joined = index_.node(conv);
     joined.inputs.resize(10);
@@ -92,7 +92,7 @@ class Joiner {
         ops::ints_attribute("sum_zeros", {first.zero, second.zero, sum.y.zero}));
     if (sum.relu) joined.attributes.push_back(ops::int_attribute("relu", 1));
     const size_t covered[] = {conv};
-    index_.replace(region, std::move(joined), covered);
+    index_.replace(fusion, std::move(joined), covered);
     return true;
   }
 

@@ -8,12 +8,12 @@
 namespace sardonyx::passes {
 
 ElementType QuantizedGraph::element(const std::string& value) const {
-  const infer::Known* known = index.known(value);
+  const infer::ValueFacts* known = index.known(value);
   return known && known->type.is_tensor() ? known->type.element : ElementType::undefined;
 }
 
 std::optional<int64_t> QuantizedGraph::count(const std::string& value) const {
-  const infer::Known* known = index.known(value);
+  const infer::ValueFacts* known = index.known(value);
   const auto shape = known ? known->type.concrete_shape() : std::nullopt;
   if (!shape) return std::nullopt;
   int64_t product = 1;
@@ -24,7 +24,7 @@ std::optional<int64_t> QuantizedGraph::count(const std::string& value) const {
 }
 
 std::optional<size_t> QuantizedGraph::rank(const std::string& value) const {
-  const infer::Known* known = index.known(value);
+  const infer::ValueFacts* known = index.known(value);
   if (known == nullptr || !known->type.shape) return std::nullopt;
   return known->type.shape->size();
 }
@@ -40,7 +40,7 @@ bool QuantizedGraph::is_zero(const std::string& value) const {
 bool QuantizedGraph::is_column_vector(const std::string& value, const std::string& product) const {
   const auto dims = rank(value);
   const auto length = count(value);
-  const infer::Known* known = index.known(product);
+  const infer::ValueFacts* known = index.known(product);
   if (!dims || !length || *dims > 1 || !known || !known->type.shape || known->type.shape->empty() ||
       element(value) != ElementType::float32)
     return false;

@@ -1,4 +1,4 @@
-"""Transformers' neighbourhoods: projections, heads, masks, softmax, normalisations as operators and spelled out, gates, rotary
+"""Transformers' neighbourhoods: projections, heads, masks, softmax, normalisations as operators and decomposed, gates, rotary
 embeddings, caches."""
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def turned(maker: Maker, x: str) -> str:
 
 
 def rotary(maker: Maker, x: str) -> str:
-    """As an operator, or halves spelled out."""
+    """As an operator, or halves decomposed."""
     shape = maker.shapes[x]
     batch, count, rows, size = shape
     angles = maker.numbers.uniform(0, 3, (rows, size // 2))

@@ -74,8 +74,8 @@ class Checked {
   std::string_view attribute_;
 };
 
-Known tensor(ElementType type, Dims shape) {
-  return Known::of(ValueType::tensor(type, std::move(shape)));
+ValueFacts tensor(ElementType type, Dims shape) {
+  return ValueFacts::of(ValueType::tensor(type, std::move(shape)));
 }
 
 constexpr auto tokens = ElementType::int32;
@@ -95,7 +95,7 @@ Buffers read_buffers(const Checked& checked, size_t plain) {
 
 }  // namespace
 
-void Buffers::add_to(std::vector<Known>& inputs, const OpenSize& size,
+void Buffers::add_to(std::vector<ValueFacts>& inputs, const OpenSize& size,
                      const Dim& max_length) const {
   if (are_there) inputs.push_back(tensor(tokens, {Dim(1)}));
   if (!of_beams) return;
@@ -134,11 +134,11 @@ DecoderOnly DecoderOnly::of(const NodeView& node, const ir::Graph& graph,
   return decoder;
 }
 
-std::vector<Known> DecoderOnly::inputs(const OpenSize& size) const {
+std::vector<ValueFacts> DecoderOnly::inputs(const OpenSize& size) const {
   const Dim rows = size("rows"), length = size("length"), past = size("past");
   const Dim total = buffers.are_there ? size("total") : past + length;
-  std::vector<Known> inputs = {tensor(tokens, {rows, length}), tensor(tokens, {rows, length}),
-                               tensor(tokens, {rows, total})};
+  std::vector<ValueFacts> inputs = {tensor(tokens, {rows, length}), tensor(tokens, {rows, length}),
+                                    tensor(tokens, {rows, total})};
   for (int64_t i = 0; i < layers; ++i)
     inputs.push_back(tensor(type, {Dim(2), rows, Dim(heads), past, Dim(head_size)}));
   buffers.add_to(inputs, size, past);
@@ -186,14 +186,14 @@ Encoder Encoder::of(const NodeView& node, const ir::Graph& graph, Form form) {
   return encoder;
 }
 
-std::vector<Known> Encoder::inputs(const OpenSize& size, const ValueType& features) const {
+std::vector<ValueFacts> Encoder::inputs(const OpenSize& size, const ValueType& features) const {
   const Dim batch = size("batch");
-  std::vector<Known> inputs;
+  std::vector<ValueFacts> inputs;
   if (masked) {
     const Dim length = size("encoded");
     inputs = {tensor(tokens, {batch, length}), tensor(tokens, {batch, length})};
   } else {
-    inputs = {Known::of(
+    inputs = {ValueFacts::of(
         ValueType::tensor(features.element, Dims{batch, size("features"), size("frames")}))};
   }
   if (starts_decoder) inputs.push_back(tensor(tokens, {batch, size("prompt")}));
@@ -236,10 +236,11 @@ CrossDecoder CrossDecoder::of(const NodeView& node, const ir::Graph& graph,
   return decoder;
 }
 
-std::vector<Known> CrossDecoder::inputs(const OpenSize& size, const Encoder& encoder,
-                                        const ir::Graph& graph) const {
+std::vector<ValueFacts> CrossDecoder::inputs(const OpenSize& size, const Encoder& encoder,
+                                             const ir::Graph& graph) const {
   const Dim rows = size("rows"), encoded = size("encoded"), past = size("past");
-  std::vector<Known> inputs = {tensor(tokens, {rows, whole_sequence ? size("length") : Dim(1)})};
+  std::vector<ValueFacts> inputs = {
+      tensor(tokens, {rows, whole_sequence ? size("length") : Dim(1)})};
   if (masked) inputs.push_back(tensor(tokens, {rows, encoded}));
   if (hidden) {
     const auto& type = graph.inputs[inputs.size()].type;

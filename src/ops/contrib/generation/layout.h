@@ -19,7 +19,7 @@ struct Buffers {
   bool are_there = false, of_beams = false;
 
   size_t inputs() const { return of_beams ? 3 : are_there ? 1 : 0; }
-  void add_to(std::vector<Known>& inputs, const OpenSize& size, const Dim& max_length) const;
+  void add_to(std::vector<ValueFacts>& inputs, const OpenSize& size, const Dim& max_length) const;
 };
 
 // A decoder without an encoder: `input_ids, position_ids, attention_mask, past_0 …` [, what
@@ -32,7 +32,7 @@ struct DecoderOnly {
 
   static constexpr size_t first_past = 3, first_present = 1;
   static DecoderOnly of(const NodeView& node, const ir::Graph& graph, std::string_view attribute);
-  std::vector<Known> inputs(const OpenSize& size) const;
+  std::vector<ValueFacts> inputs(const OpenSize& size) const;
   // What one gives is what the other takes.
   bool hands_on_to(const DecoderOnly& other) const {
     return type == other.type && layers == other.layers && heads == other.heads &&
@@ -55,7 +55,7 @@ struct Encoder {
   }
   static Encoder of(const NodeView& node, const ir::Graph& graph, Form form);
   // `features`: what the node's first input is.
-  std::vector<Known> inputs(const OpenSize& size, const ValueType& features) const;
+  std::vector<ValueFacts> inputs(const OpenSize& size, const ValueType& features) const;
 };
 
 // Its decoder: `input_ids [, encoder_attention_mask] [, encoder_hidden_states]`, keys and values of
@@ -70,8 +70,8 @@ struct CrossDecoder {
   size_t first_cross() const { return first_past() + 2 * static_cast<size_t>(layers); }
   static constexpr size_t first_present = 1;
   static CrossDecoder of(const NodeView& node, const ir::Graph& graph, const Encoder& encoder);
-  std::vector<Known> inputs(const OpenSize& size, const Encoder& encoder,
-                            const ir::Graph& graph) const;
+  std::vector<ValueFacts> inputs(const OpenSize& size, const Encoder& encoder,
+                                 const ir::Graph& graph) const;
 };
 
 // The last size that the graph's first output declares; -1 where it says none.

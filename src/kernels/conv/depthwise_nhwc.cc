@@ -1,0 +1,465 @@
+#include "kernels/conv/depthwise_nhwc.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/conv/depthwise_nhwc.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/conv/lanes-inl.h"
+#include "kernels/gemm/blocking.h"
+#include "kernels/gemm/microkernel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sardonyx::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+HWY_INLINE TileVec Clamp3(TileVec v, TileVec low, TileVec high) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  return hn::Min(high, hn::Max(low, v));  // the second operand wins where one is NaN
+#else
+  for (int i = 0; i < tile_lanes; ++i) {
+    v[i] = v[i] < low[i] ? low[i] : v[i];
+    v[i] = v[i] > high[i] ? high[i] : v[i];
+  }
+  return v;
+#endif
+}
+
+HWY_INLINE TileVec TileAdd(TileVec a, TileVec b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  return hn::Add(a, b);
+#else
+  return a + b;
+#endif
+}
+
+// A vector of channels, or fewer where they end.
+template <bool partial>
+struct Channels {
+  explicit Channels(int64_t count) : lanes(0, std::min<int64_t>(count, tile_lanes)) {}
+  HWY_INLINE TileVec load(const float* p) const {
+    if constexpr (partial) return LoadLanes(lanes, p);
+    return TileLoad(p);
+  }
+  HWY_INLINE void store(TileVec v, float* p) const {
+    if constexpr (partial) {
+      StoreLanes(lanes, v, p);
+    } else {
+      TileStoreVec(v, p);
+    }
+  }
+  LaneRange lanes;
+};
+
+// What is computed of a line, or of two, at once: some pixels, some channels.
+struct Piece {
+  int64_t begin, end;    // pixels
+  int64_t first, last;   // channels
+  float* out;            // of the first pixel and channel
+  int64_t out_distance;  // floats between pixels
+  int64_t out_line;      // and between lines
+};
+
+struct Line {
+  Line(const DepthwiseNhwcJob& job, int64_t index)
+      : job(job),
+        g(*job.geometry),
+        channels(g.group),
+        front(job.depth * g.stride[0] - g.pad[0]),
+        top((job.row + index) * g.stride[1] - g.pad[1]) {}
+
+  // The input line under the kernel's line (d, h); null where it is outside.
+  const float* line(int64_t d, int64_t h) const {
+    const int64_t depth = front + d * g.dilation[0], row = top + h * g.dilation[1];
+    if (depth < 0 || depth >= g.in[0] || row < 0 || row >= g.in[1]) return nullptr;
+    const int64_t at = job.held == 0 ? depth * g.in[1] + row : row % job.held;
+    return job.image + at * g.in[2] * channels;
+  }
+  TileVec finish(TileVec sum, TileVec bias) const {
+    sum = TileMulAdd(TileBroadcast(&job.alpha), sum, bias);
+    return Clamp3(sum, TileBroadcast(&job.low), TileBroadcast(&job.high));
+  }
+  template <bool partial>
+  TileVec bias(const Channels<partial>& some, int64_t c) const {
+    if (job.bias == nullptr) return TileZero();
+    return TileMulAdd(TileBroadcast(&job.beta), some.load(job.bias + c), TileZero());
+  }
+
+  const DepthwiseNhwcJob& job;
+  const ConvGeometry& g;
+  int64_t channels;
+  int64_t front, top;
+};
+
+// In a register from here on: the compiler does not read the memory again for each use.
+HWY_INLINE TileVec Held(TileVec v) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
+constexpr int max_step = tile_lanes == 16 ? depthwise_step : 4;
+
+// Which of the columns under a few neighbouring windows lie outside the image: half a window, as
+// usual pads have it, or whatever a mask says.
+enum class Border : uint8_t { none, left, right, both, any };
+
+template <int size, int reach, Border border>
+constexpr bool IsOutside(int x) {
+  constexpr bool left = border == Border::left || border == Border::both;
+  constexpr bool right = border == Border::right || border == Border::both;
+  return (left && x < size / 2) || (right && x >= reach - size / 2);
+}
+
+// The columns inside, as a mask.
+template <int size, int reach, Border border>
+constexpr uint32_t InsideOf() {
+  uint32_t inside = 0;
+  for (int x = 0; x < reach; ++x) inside |= IsOutside<size, reach, border>(x) ? 0 : 1u << x;
+  return inside;
+}
+
+// The sums of `step` neighbouring output pixels, in `rows` lines one below the other, of the 16 (or
+// so) channels at `from`, on top of `start`: lines and weights are read once for all rows. Of the
+// window's columns those whose bit is set in `inside` lie in the image, where `border` does not
+// tell.
+template <int size, int stride, int step, int rows, Border border, bool partial>
+HWY_INLINE void SumPixels(const Channels<partial>& some,
+                          const float* const (&from)[(rows - 1) * stride + size],
+                          const float* weight, int64_t channels, uint32_t inside, TileVec start,
+                          TileVec (&sums)[rows][step]) {
+  constexpr int reach = (step - 1) * stride + size, lines = (rows - 1) * stride + size;
+#pragma GCC unroll 2
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
+    for (int i = 0; i < step; ++i) sums[r][i] = start;
+  }
+  TileVec w[lines][size];
+#pragma GCC unroll 8
+  for (int y = 0; y < lines; ++y, weight += size * channels) {
+    if (rows == 1 && from[y] == nullptr) continue;
+#pragma GCC unroll 8
+    for (int k = 0; k < size && y < size; ++k) w[y][k] = Held(some.load(weight + k * channels));
+    if (from[y] == nullptr) continue;  // the next line is another row's
+#pragma GCC unroll 32
+    for (int x = 0; x < reach; ++x) {
+      if (IsOutside<size, reach, border>(x)) continue;
+      if (border == Border::any && (inside & 1u << x) == 0) continue;
+      const TileVec v = Held(some.load(from[y] + x * channels));
+#pragma GCC unroll 2
+      for (int r = 0; r < rows; ++r) {
+        const int h = y - r * stride;
+#pragma GCC unroll 8
+        for (int i = 0; i < step; ++i) {
+          const int k = x - i * stride;
+          if (h >= 0 && h < size && k >= 0 && k < size)
+            sums[r][i] = TileMulAdd(w[h][k], v, sums[r][i]);
+        }
+      }
+    }
+  }
+}
+
+// One output pixel of any window, some channels.
+template <bool partial>
+HWY_INLINE void AnyPixel(const Line& l, const Piece& piece, int64_t column, int64_t c) {
+  const ConvGeometry& g = l.g;
+  const Channels<partial> some(piece.last - c);
+  const int64_t left = column * g.stride[2] - g.pad[2];
+  TileVec sum = TileZero();
+  const float* weight = l.job.weights + c;
+  for (int64_t d = 0; d < g.kernel[0]; ++d) {
+    for (int64_t h = 0; h < g.kernel[1]; ++h, weight += g.kernel[2] * l.channels) {
+      const float* line = l.line(d, h);
+      if (line == nullptr) continue;
+      for (int64_t w = 0; w < g.kernel[2]; ++w) {
+        const int64_t x = left + w * g.dilation[2];
+        if (x < 0 || x >= g.in[2]) continue;
+        sum = TileMulAdd(some.load(weight + w * l.channels), some.load(line + x * l.channels + c),
+                         sum);
+      }
+    }
+  }
+  some.store(l.finish(sum, l.bias(some, c)),
+             piece.out + (column - piece.begin) * piece.out_distance + c - piece.first);
+}
+
+void AnyPixels(const Line& l, const Piece& piece) {
+  for (int64_t column = piece.begin; column < piece.end; ++column) {
+    int64_t c = piece.first;
+    for (; c + tile_lanes <= piece.last; c += tile_lanes) AnyPixel<false>(l, piece, column, c);
+    if (c < piece.last) AnyPixel<true>(l, piece, column, c);
+  }
+}
+
+// The sums' way to the output. Where they are not scaled the bias is there before them, and what
+// would change nothing is left out.
+struct Finish {
+  explicit Finish(const DepthwiseNhwcJob& job)
+      : alpha(TileBroadcast(&job.alpha)),
+        beta(TileBroadcast(&job.beta)),
+        low(TileBroadcast(&job.low)),
+        high(TileBroadcast(&job.high)),
+        scales(job.alpha != 1),
+        clips(job.low != -std::numeric_limits<float>::infinity() ||
+              job.high != std::numeric_limits<float>::infinity()) {}
+
+  template <int step>
+  HWY_INLINE void operator()(TileVec (&sums)[step], TileVec offset) const {
+    if (scales) {
+#pragma GCC unroll 8
+      for (int i = 0; i < step; ++i) sums[i] = TileMulAdd(alpha, sums[i], offset);
+    }
+    if (clips) {
+#pragma GCC unroll 8
+      for (int i = 0; i < step; ++i) sums[i] = Clamp3(sums[i], low, high);
+    }
+  }
+
+  TileVec alpha, beta, low, high;
+  bool scales, clips;
+};
+
+// The lines under `rows` lines of output; null where they are outside.
+template <int size, int stride, int rows>
+struct InputLines {
+  static constexpr int count = (rows - 1) * stride + size;
+  explicit InputLines(const Line& l) {
+    for (int y = 0; y < count; ++y) at[y] = l.line(0, y);
+  }
+  const float* at[count];
+};
+
+// `step` neighbouring output pixels of `rows` lines, the piece's channels.
+template <int size, int stride, int step, int rows, Border border>
+HWY_INLINE void Pixels(const Line& l, const InputLines<size, stride, rows>& lines,
+                       const Piece& piece, int64_t column, uint32_t inside) {
+  constexpr int count = InputLines<size, stride, rows>::count;
+  // What the stores below might change, for all that the compiler knows, is read once.
+  const int64_t channels = l.channels, distance = piece.out_distance, line = piece.out_line;
+  const int64_t left = column * stride - l.g.pad[2];
+  const Finish finish(l.job);
+  const float* weight = l.job.weights + piece.first;
+  const float* bias = l.job.bias == nullptr ? nullptr : l.job.bias + piece.first;
+  float* to = piece.out + (column - piece.begin) * distance;
+  const float* from[count];
+  for (int y = 0; y < count; ++y)
+    from[y] = lines.at[y] == nullptr ? nullptr : lines.at[y] + left * channels + piece.first;
+  const auto vector = [&](const auto& some) HWY_ATTR {
+    const TileVec offset =
+        bias == nullptr ? TileZero() : TileMulAdd(finish.beta, some.load(bias), TileZero());
+    TileVec sums[rows][step];
+    SumPixels<size, stride, step, rows, border>(some, from, weight, channels, inside,
+                                                finish.scales ? TileZero() : offset, sums);
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; ++r) {
+      finish(sums[r], offset);
+#pragma GCC unroll 8
+      for (int i = 0; i < step; ++i) some.store(sums[r][i], to + r * line + i * distance);
+    }
+  };
+  int64_t left_over = piece.last - piece.first;
+  for (; left_over >= tile_lanes; left_over -= tile_lanes) {
+    vector(Channels<false>(tile_lanes));
+    for (int y = 0; y < count; ++y) from[y] = from[y] == nullptr ? nullptr : from[y] + tile_lanes;
+    weight += tile_lanes;
+    to += tile_lanes;
+    if (bias != nullptr) bias += tile_lanes;
+  }
+  if (left_over > 0) vector(Channels<true>(left_over));
+}
+
+// The same, with what lies outside the image found out.
+template <int size, int stride, int step, int rows>
+HWY_INLINE void AnyBorder(const Line& l, const InputLines<size, stride, rows>& lines,
+                          const Piece& piece, int64_t column) {
+  constexpr int reach = (step - 1) * stride + size;
+  const int64_t left = column * stride - l.g.pad[2];
+  uint32_t inside = 0;
+  for (int x = 0; x < reach; ++x) {
+    if (left + x >= 0 && left + x < l.g.in[2]) inside |= 1u << x;
+  }
+  const auto as = [&](auto border) HWY_ATTR {
+    Pixels<size, stride, step, rows, decltype(border)::value>(l, lines, piece, column, inside);
+  };
+  if (inside == InsideOf<size, reach, Border::none>())
+    return as(std::integral_constant<Border, Border::none>());
+  if constexpr (step == max_step) {
+    if (inside == InsideOf<size, reach, Border::left>())
+      return as(std::integral_constant<Border, Border::left>());
+    if (inside == InsideOf<size, reach, Border::right>())
+      return as(std::integral_constant<Border, Border::right>());
+    if (inside == InsideOf<size, reach, Border::both>())
+      return as(std::integral_constant<Border, Border::both>());
+  }
+  as(std::integral_constant<Border, Border::any>());
+}
+
+// Output pixels from `column` on, `step` at a time while there are so many, then fewer.
+template <int size, int stride, int step>
+HWY_INLINE void PixelsTo(const Line& l, const InputLines<size, stride, 1>& lines,
+                         const Piece& piece, int64_t column) {
+  for (; column + step <= piece.end; column += step)
+    AnyBorder<size, stride, step, 1>(l, lines, piece, column);
+  if constexpr (step > 1) PixelsTo<size, stride, (step + 1) / 2>(l, lines, piece, column);
+}
+
+template <int size, int stride>
+void PieceOf(const Line& l, const Piece& piece) {
+  PixelsTo<size, stride, max_step>(l, InputLines<size, stride, 1>(l), piece, piece.begin);
+}
+
+// Two lines.
+template <int size>
+void PairOf(const Line& l, const Line& below, const Piece& piece) {
+  const InputLines<size, 1, 2> lines(l);
+  int64_t column = piece.begin;
+  for (; column + max_step <= piece.end; column += max_step)
+    AnyBorder<size, 1, max_step, 2>(l, lines, piece, column);
+  if (column == piece.end) return;
+  Piece rest = piece;
+  rest.begin = column;
+  rest.out += (column - piece.begin) * piece.out_distance;
+  PieceOf<size, 1>(l, rest);
+  rest.out += piece.out_line;
+  PieceOf<size, 1>(below, rest);
+}
+
+using PieceKernel = void (*)(const Line&, const Piece&);
+using PairKernel = void (*)(const Line&, const Line&, const Piece&);
+struct Kernels {
+  PieceKernel one = nullptr;
+  PairKernel pair = nullptr;  // where sums and weights of two lines find room in registers
+};
+
+template <int size>
+Kernels KernelsOfSize(const ConvGeometry& g) {
+  if (g.kernel[1] != size || g.kernel[2] != size) return {};
+  if (g.stride[2] == 2) return {PieceOf<size, 2>};
+  if (g.stride[2] != 1) return {};
+  constexpr int registers = tile_lanes == 16 ? 32 : 16;
+  if constexpr (tile_lanes >= 8 && 2 * max_step + 2 * size < registers) {
+    if (g.stride[1] == 1 && g.dilation[1] == 1) return {PieceOf<size, 1>, PairOf<size>};
+  }
+  return {PieceOf<size, 1>};
+}
+
+Kernels KernelsFor(const ConvGeometry& g) {
+  const bool flat = g.kernel[0] == 1 && g.in[0] == 1 && g.out[0] == 1 && g.pad[0] == 0;
+  if (flat && g.dilation[2] == 1) {
+    if (const Kernels kernels = KernelsOfSize<3>(g); kernels.one != nullptr) return kernels;
+    if (const Kernels kernels = KernelsOfSize<5>(g); kernels.one != nullptr) return kernels;
+    if (const Kernels kernels = KernelsOfSize<7>(g); kernels.one != nullptr) return kernels;
+  }
+  return {AnyPixels};
+}
+
+void StorePiece(const DepthwiseNhwcJob& job, int64_t line, const Piece& piece) {
+  const ConvGeometry& g = *job.geometry;
+  const int64_t at = (line * g.out[2] + piece.begin) * g.group + piece.first;
+  TileStore store = *job.store;
+  store.sums = piece.out;
+  store.sums_stride = piece.out_distance;
+  store.rows = piece.end - piece.begin;
+  store.columns = piece.last - piece.first;
+  store.c += at;
+  if (store.bias != nullptr) store.bias += piece.first;
+  if (store.residual != nullptr) store.residual += at;
+  tile_kernels().store(store);
+}
+
+// Adds the outputs of `vectors` vectors of channels side by side, from c on, to their sums.
+template <int vectors, bool partial>
+HWY_INLINE void SumChannels(const Channels<partial>& some, const float* from, int64_t distance,
+                            int64_t pixels, float* sums) {
+  TileVec sum[vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) sum[v] = TileZero();
+  for (int64_t i = 0; i < pixels; ++i, from += distance) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) sum[v] = TileAdd(sum[v], some.load(from + v * tile_lanes));
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    float* to = sums + v * tile_lanes;
+    some.store(TileAdd(some.load(to), sum[v]), to);
+  }
+}
+
+// Adds up the outputs of a piece, which begin at `from`.
+void SumPiece(const DepthwiseNhwcJob& job, const Piece& piece, const float* from) {
+  const int64_t distance = job.geometry->group, pixels = piece.end - piece.begin;
+  float* sums = job.sums + piece.first;
+  int64_t count = piece.last - piece.first;
+  for (; count >= 4 * tile_lanes; count -= 4 * tile_lanes) {
+    SumChannels<4>(Channels<false>(tile_lanes), from, distance, pixels, sums);
+    from += 4 * tile_lanes;
+    sums += 4 * tile_lanes;
+  }
+  for (; count >= tile_lanes; count -= tile_lanes) {
+    SumChannels<1>(Channels<false>(tile_lanes), from, distance, pixels, sums);
+    from += tile_lanes;
+    sums += tile_lanes;
+  }
+  if (count > 0) SumChannels<1>(Channels<true>(count), from, distance, pixels, sums);
+}
+
+// What is done to a line's piece once its sums are there.
+void FinishPiece(const DepthwiseNhwcJob& job, int64_t line, const Piece& piece) {
+  const ConvGeometry& g = *job.geometry;
+  if (job.store != nullptr) StorePiece(job, line, piece);
+  if (job.sums == nullptr) return;
+  const float* stored = job.store == nullptr ? job.out : job.store->c;
+  SumPiece(job, piece, stored + (line * g.out[2] + piece.begin) * g.group + job.first_channel);
+}
+
+void DepthwiseNhwc(const DepthwiseNhwcJob& job) {
+  const ConvGeometry& g = *job.geometry;
+  const Kernels kernels = KernelsFor(g);
+  const int64_t count = job.end_channel - job.first_channel;
+  const int64_t distance = round_up(count, tile_lanes);
+  const int64_t columns = depthwise_columns_at_once(g, count);
+  // Lines that come from farther than the second-level cache are better read one after the other.
+  const bool near = job.held != 0 || g.in_pixels * g.group * 4 <= near_b_bytes;
+  for (int64_t begin = 0; begin < g.out[2]; begin += columns) {
+    const int64_t end = std::min(begin + columns, g.out[2]);
+    for (int64_t line = 0; line < job.lines;) {
+      Piece piece{begin,     end,      job.first_channel,       job.end_channel,
+                  job.space, distance, (end - begin) * distance};
+      if (job.store == nullptr) {
+        piece.out = job.out + (line * g.out[2] + begin) * g.group + job.first_channel;
+        piece.out_distance = g.group;
+        piece.out_line = g.out[2] * g.group;
+      }
+      const bool pair = kernels.pair != nullptr && near && line + 1 < job.lines;
+      if (pair) {
+        kernels.pair(Line(job, line), Line(job, line + 1), piece);
+      } else {
+        kernels.one(Line(job, line), piece);
+      }
+      FinishPiece(job, line++, piece);
+      piece.out += piece.out_line;
+      if (pair) FinishPiece(job, line++, piece);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace sardonyx::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sardonyx::kernels {
+
+HWY_EXPORT(DepthwiseNhwc);
+void depthwise_nhwc_lines(const DepthwiseNhwcJob& job) { HWY_DYNAMIC_DISPATCH(DepthwiseNhwc)(job); }
+
+}  // namespace sardonyx::kernels
+#endif

@@ -1,0 +1,103 @@
+// Products of bytes, one operand unsigned and the other signed, summed exactly in int32, four terms
+// at a time. Operands of the other sign are turned by their top bit: +128 or -128, which their zero
+// points take up.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "kernels/convert/byte_scale.h"
+#include "sardonyx/element_type.h"
+
+namespace sardonyx::kernels {
+
+inline constexpr int64_t byte_panel_columns = 64;
+inline int64_t vnni_groups(int64_t k) { return (k + 3) / 4; }
+
+// What turning a byte of type `from` for an operand of the other sign does to its zero point:
+// 128 (int8 read as unsigned), -128 (uint8 read as signed) or 0.
+inline int32_t byte_turn(ElementType from, bool to_signed) {
+  if (from == ElementType::int8) return to_signed ? 0 : 128;
+  return to_signed ? -128 : 0;
+}
+
+// Dense rows [count, k] as unsigned [count, 4 * groups], what is not there 0; sums (may be null) of
+// each row.
+void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, uint8_t* out,
+                    int32_t* sums, ThreadPool& pool);
+
+// Columns of b[t * term_stride + j * column_stride] as signed panels [panels, groups, 64, 4], what
+// is not there 0, and the sum of each column.
+inline int64_t byte_panels_size(int64_t columns, int64_t k) {
+  return (columns + byte_panel_columns - 1) / byte_panel_columns * byte_panel_columns *
+         vnni_groups(k) * 4;
+}
+void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int64_t column_stride,
+                      int64_t k, int64_t columns, int8_t* out, int32_t* sums, ThreadPool& pool);
+
+// Memory to bring near while something else is multiplied.
+struct BytesAhead {
+  const void* data = nullptr;
+  int64_t size = 0;
+
+  // Part i of n equal ones.
+  BytesAhead part(int64_t i, int64_t n) const {
+    const int64_t each = (size + n - 1) / n, begin = std::min(size, i * each);
+    return {static_cast<const char*>(data) + begin, std::min(each, size - begin)};
+  }
+};
+
+// sums[i * 64 + j] = row i times column j of one panel, of which only the first `columns` need be
+// right. Rows are row_stride bytes apart. Exactly one of rows and panel is signed.
+void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
+                        int64_t groups, const void* panel, int64_t columns, int32_t* sums,
+                        BytesAhead ahead = {});
+
+// What becomes of sums: value = (sum + term - factor * row_sum) * scale + bias; then the value
+// itself (float32), or saturate(round(value) + zero) (uint8, int8). factor has one value a column,
+// the other pointers too where `each`, else one for each row; factor and bias may be null. Whole
+// vectors are read beyond the last column: the memory must reach to the panel's end. Where there is
+// a `sum`, for which bias must be null, those bytes are its first, `addend` its second, which lies
+// as y does (and may be y), and y gets its y.
+struct ByteFinish {
+  const int32_t* term = nullptr;
+  const int32_t* factor = nullptr;
+  const float* scale = nullptr;
+  const float* bias = nullptr;
+  bool each = false;
+  ElementType type = ElementType::float32;
+  int32_t zero = 0;
+  const ByteSum* sum = nullptr;
+  const void* addend = nullptr;
+};
+// Rows of a panel's sums, and the sum of each row of the first operand, needed where there is a
+// factor.
+struct ByteSums {
+  const int32_t* sums = nullptr;  // [rows, 64]
+  const int32_t* row_sums = nullptr;
+  int64_t rows = 1;
+};
+// Rows of y are y_stride elements apart.
+void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
+                  int64_t y_stride);
+
+// Rows of bytes, `stride` bytes apart. Signed ones are read as unsigned, turned by their top bit.
+struct ByteRowsOf {
+  const uint8_t* data = nullptr;
+  int64_t stride = 0, count = 0, groups = 0;
+  bool is_signed = false;
+};
+// Whether byte_panel_finish takes signed rows on this machine.
+bool takes_signed_rows();
+// The products of rows with `columns` columns of a signed panel, and what becomes of them, as
+// finish_bytes says; row_sums, of bytes that have been turned, are needed where there is a factor.
+void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
+                       const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
+                       BytesAhead ahead = {});
+
+// y [m, n] of packed rows and panels; how.each. row_sums is needed where how.factor is given.
+void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
+                  const int8_t* panels, const ByteFinish& how, void* y, ThreadPool& pool);
+
+}  // namespace sardonyx::kernels

@@ -1,0 +1,265 @@
+#include "kernels/gemm/nbits_int8.h"
+
+#include "base/cpu.h"
+
+#if defined(__x86_64__)
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/simd/vnni.h"
+
+namespace sardonyx::kernels {
+namespace {
+
+constexpr int64_t chunk_values = 128;  // a vector of weights
+constexpr int64_t lane_values = 8;     // of which four bytes hold so many
+constexpr int64_t chunk_lanes = 16;
+constexpr int value_bits = 22;
+// Values that digits hold less precisely than their sums in float would be: what is tiny, and what
+// stands beside one that is so many times larger than they are.
+constexpr float min_largest = 1e-30f;
+constexpr float most_above_mean = 64;
+
+// The digits, high to low, of the values in the low halves of weights' bytes and in the high ones;
+// for each of the digits its products with weights of -8; the sums of the values that share a lane;
+// and what one is worth.
+struct alignas(64) Chunk {
+  int8_t digits[3][2][64];
+  int32_t centres[3][chunk_lanes];
+  float sums[chunk_lanes];
+  float worth;
+};
+
+int64_t chunks_of(const NBitsMatrix& b) {
+  return (b.blocks() * b.block + chunk_values - 1) / chunk_values;
+}
+
+// One digit's products with weights, exactly. `centred`: with the weights less 8.
+template <bool centred>
+SARDONYX_VNNI inline __m512i dot(const Chunk& chunk, int digit, __m512i low, __m512i high) {
+  __m512i sum = centred ? _mm512_load_si512(chunk.centres[digit]) : _mm512_setzero_si512();
+  sum = _mm512_dpbusd_epi32(sum, low, _mm512_load_si512(chunk.digits[digit][0]));
+  return _mm512_dpbusd_epi32(sum, high, _mm512_load_si512(chunk.digits[digit][1]));
+}
+
+// Shifts of whole numbers would wait for the same unit as their products.
+template <bool centred>
+SARDONYX_VNNI inline __m512 dots(const Chunk& chunk, __m512i low, __m512i high) {
+  const __m512 base = _mm512_set1_ps(256);
+  __m512 sum = _mm512_cvtepi32_ps(dot<centred>(chunk, 0, low, high));
+  sum = _mm512_fmadd_ps(sum, base, _mm512_cvtepi32_ps(dot<centred>(chunk, 1, low, high)));
+  return _mm512_fmadd_ps(sum, base, _mm512_cvtepi32_ps(dot<centred>(chunk, 2, low, high)));
+}
+
+SARDONYX_VNNI inline __mmask16 first(int64_t count) {
+  return static_cast<__mmask16>(
+      _bzhi_u32(0xffff, static_cast<unsigned>(std::max<int64_t>(0, count))));
+}
+
+SARDONYX_VNNI bool arrange_chunk(const float* values, int64_t count, Chunk& out) {
+  __m512 v[8];
+  __m512 most = _mm512_setzero_ps(), total = most;
+  __mmask16 odd = 0;
+  for (int64_t i = 0; i < 8; ++i) {
+    const int64_t left = std::clamp<int64_t>(count - 16 * i, 0, 16);
+    v[i] = left > 0 ? _mm512_maskz_loadu_ps(first(left), values + 16 * i) : _mm512_setzero_ps();
+    odd |= _mm512_fpclass_ps_mask(v[i], 0x99);  // not a number, or infinite
+    most = _mm512_max_ps(most, _mm512_abs_ps(v[i]));
+    total = _mm512_add_ps(total, _mm512_abs_ps(v[i]));
+  }
+  if (odd != 0) return false;
+  // Powers of two, so that nothing is lost but what is below the last bit.
+  const float largest = _mm512_reduce_max_ps(most);
+  if (largest != 0 && largest < min_largest) return false;
+  if (largest / most_above_mean > _mm512_reduce_add_ps(total) / chunk_values) return false;
+  uint32_t bits;
+  std::memcpy(&bits, &largest, sizeof bits);
+  const int exponent = std::max(static_cast<int>(bits >> 23) - 127 + 1 - value_bits, -125);
+  const auto power = [](int e) {
+    const uint32_t shifted = static_cast<uint32_t>(e + 127) << 23;
+    float value;
+    std::memcpy(&value, &shifted, sizeof value);
+    return value;
+  };
+  out.worth = power(exponent);
+  const __m512 inverse = _mm512_set1_ps(power(-exponent));
+  const __m512i even_index =
+      _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd_index = _mm512_add_epi32(even_index, _mm512_set1_epi32(1));
+  const __m512i half = _mm512_set1_epi32(128);
+  for (int64_t i = 0; i < 4; ++i) {
+    const __m512i a = _mm512_cvtps_epi32(_mm512_mul_ps(v[2 * i], inverse));
+    const __m512i b = _mm512_cvtps_epi32(_mm512_mul_ps(v[2 * i + 1], inverse));
+    for (int side = 0; side < 2; ++side) {
+      __m512i x = _mm512_permutex2var_epi32(a, side == 0 ? even_index : odd_index, b);
+      for (int digit = 2; digit >= 0; --digit) {
+        _mm_store_si128(reinterpret_cast<__m128i*>(out.digits[digit][side] + 16 * i),
+                        _mm512_cvtepi32_epi8(x));
+        x = _mm512_srai_epi32(_mm512_add_epi32(x, half), 8);
+      }
+    }
+  }
+  const __m512i ones = _mm512_set1_epi8(1), eights = _mm512_set1_epi8(8);
+  _mm512_store_ps(out.sums, dots<false>(out, ones, ones));
+  for (int digit = 0; digit < 3; ++digit) {
+    const __m512i eightfold = dot<false>(out, digit, eights, eights);
+    _mm512_store_si512(out.centres[digit], _mm512_sub_epi32(_mm512_setzero_si512(), eightfold));
+  }
+  return true;
+}
+
+// Where blocks stand in a column: its bytes, its chunks, and of a chunk's lanes the block.
+struct Layout {
+  explicit Layout(const NBitsMatrix& b)
+      : chunks(chunks_of(b)),
+        bytes(b.column_bytes()),
+        blocks(b.blocks()),
+        blocks_each(std::max<int64_t>(1, chunk_values / b.block)),
+        chunks_each(std::max<int64_t>(1, b.block / chunk_values)) {
+    for (int64_t i = 0; i < chunk_lanes; ++i)
+      block_of_lane[i] = static_cast<int32_t>(i * lane_values / b.block % blocks_each);
+  }
+
+  int64_t chunks, bytes, blocks;
+  int64_t blocks_each;  // of a chunk; or so many chunks of a block:
+  int64_t chunks_each;
+  alignas(64) int32_t block_of_lane[chunk_lanes];
+};
+
+// The sums of the lanes of up to four vectors, each in the same order.
+template <int count>
+SARDONYX_VNNI inline void total(const __m512 (&sums)[count], float (&out)[4]) {
+  __m256 halves[4];
+  for (int i = 0; i < 4; ++i) {
+    const __m512 v = i < count ? sums[i] : _mm512_setzero_ps();
+    halves[i] = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  }
+  const __m256 pairs =
+      _mm256_hadd_ps(_mm256_hadd_ps(halves[0], halves[1]), _mm256_hadd_ps(halves[2], halves[3]));
+  _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps(pairs, 1)));
+}
+
+enum class Zeros { plain, bytes, floats };
+
+// Of the blocks that have a share in a chunk, for each lane that of its block.
+template <Zeros zeros>
+SARDONYX_VNNI inline __m512 zeros_of(const NBitsMatrix& b, int64_t at, __mmask16 some) {
+  if constexpr (zeros == Zeros::bytes)
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(some, b.zeros + at)));
+  if constexpr (zeros == Zeros::floats) return _mm512_maskz_loadu_ps(some, b.float_zeros + at);
+  return _mm512_setzero_ps();
+}
+
+template <int rows, int columns, Zeros zeros>
+SARDONYX_VNNI void columns_of(const NBitsMatrix& b, const Layout& layout, const DigitJob& job,
+                              int64_t column) {
+  const __m512i block_of_lane = _mm512_load_si512(layout.block_of_lane);
+  const __m512i nibble = _mm512_set1_epi8(15);
+  __m512 sums[rows][columns];
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) sums[r][c] = _mm512_setzero_ps();
+  }
+  const uint8_t* data = b.data + column * layout.bytes;
+  const Chunk* chunk = static_cast<const Chunk*>(job.rows);
+  int64_t block = column * layout.blocks, left_in_block = layout.chunks_each;
+  for (int64_t i = 0; i < layout.chunks; ++i, ++chunk, data += 64) {
+    const __mmask16 some =
+        first(std::min(layout.blocks_each, (column + 1) * layout.blocks - block));
+    const __mmask64 there =
+        _bzhi_u64(~0ull, static_cast<unsigned>(std::min<int64_t>(64, layout.bytes - 64 * i)));
+#pragma GCC unroll 4
+    for (int c = 0; c < columns; ++c) {
+      const uint8_t* bytes = data + c * layout.bytes;
+      // As much of columns further on.
+      __builtin_prefetch(bytes + 3 * columns * layout.bytes, 0, 3);
+      const __m512i q = _mm512_maskz_loadu_epi8(there, bytes);
+      const __m512i low = _mm512_and_si512(q, nibble);
+      const __m512i high = _mm512_and_si512(_mm512_srli_epi16(q, 4), nibble);
+      const int64_t at = block + c * layout.blocks;
+      const __m512 scale =
+          _mm512_permutexvar_ps(block_of_lane, _mm512_maskz_loadu_ps(some, b.scales + at));
+      const __m512 zero = _mm512_permutexvar_ps(block_of_lane, zeros_of<zeros>(b, at, some));
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) {
+        const Chunk& row = chunk[r * layout.chunks];
+        __m512 value = dots<zeros == Zeros::plain>(row, low, high);
+        if constexpr (zeros != Zeros::plain)
+          value = _mm512_fnmadd_ps(zero, _mm512_load_ps(row.sums), value);
+        const __m512 factor = _mm512_mul_ps(scale, _mm512_set1_ps(row.worth));
+        sums[r][c] = _mm512_fmadd_ps(value, factor, sums[r][c]);
+      }
+    }
+    if (--left_in_block > 0) continue;
+    left_in_block = layout.chunks_each;
+    block += layout.blocks_each;
+  }
+  for (int r = 0; r < rows; ++r) {
+    float totals[4];
+    total(sums[r], totals);
+    for (int c = 0; c < columns; ++c) {
+      const float bias = job.bias ? job.bias[column + c] : 0.0f;
+      job.y[r * b.n + column + c] = totals[c] + bias;
+    }
+  }
+}
+
+template <int rows, Zeros zeros>
+void rows_of(const NBitsMatrix& b, const DigitJob& job) {
+  constexpr int together = rows <= 2 ? 4 : 2;
+  const Layout layout(b);
+  int64_t column = job.begin;
+  for (; column + together <= job.end; column += together)
+    columns_of<rows, together, zeros>(b, layout, job, column);
+  for (; column < job.end; ++column) columns_of<rows, 1, zeros>(b, layout, job, column);
+}
+
+template <Zeros zeros>
+void multiply(const NBitsMatrix& b, int rows, const DigitJob& job) {
+  switch (rows) {
+    case 1: return rows_of<1, zeros>(b, job);
+    case 2: return rows_of<2, zeros>(b, job);
+    case 3: return rows_of<3, zeros>(b, job);
+    default: return rows_of<4, zeros>(b, job);
+  }
+}
+
+}  // namespace
+
+bool digits_suit(const NBitsMatrix& b) {
+  const bool whole =
+      b.block >= lane_values && (chunk_values % b.block == 0 || b.block % chunk_values == 0);
+  return has_avx512_vnni() && b.bits == 4 && b.group == nullptr && whole;
+}
+
+int64_t digit_row_bytes(const NBitsMatrix& b) {
+  return chunks_of(b) * static_cast<int64_t>(sizeof(Chunk));
+}
+
+bool arrange_digits(const NBitsMatrix& b, const float* row, void* out) {
+  auto* chunks = static_cast<Chunk*>(out);
+  const int64_t count = chunks_of(b);
+  for (int64_t i = 0; i < count; ++i) {
+    if (!arrange_chunk(row + i * chunk_values, b.k - i * chunk_values, chunks[i])) return false;
+  }
+  return true;
+}
+
+void multiply_digits(const NBitsMatrix& b, int rows, const DigitJob& job) {
+  if (b.zeros != nullptr) return multiply<Zeros::bytes>(b, rows, job);
+  if (b.float_zeros != nullptr) return multiply<Zeros::floats>(b, rows, job);
+  multiply<Zeros::plain>(b, rows, job);
+}
+
+}  // namespace sardonyx::kernels
+
+#else
+
+namespace sardonyx::kernels {
+
+bool digits_suit(const NBitsMatrix&) { return false; }
+int64_t digit_row_bytes(const NBitsMatrix&) { return 0; }
+bool arrange_digits(const NBitsMatrix&, const float*, void*) { return false; }
+void multiply_digits(const NBitsMatrix&, int, const DigitJob&) {}
+
+}  // namespace sardonyx::kernels
+#endif

@@ -1,0 +1,73 @@
+// InterleavedConcat (domain "sardonyx"): float32 images with channels last, joined along their
+// channels, which are then interleaved: seen as [groups, C / groups], turned. Attributes `groups`
+// (2, 4 or 8) and `relu`: 1 where Relu follows.
+#include <algorithm>
+#include <array>
+
+#include "kernels/conv/interleaved_concat.h"
+#include "ops/operator.h"
+
+namespace sardonyx::ops {
+namespace {
+
+void infer(InferContext& ctx) {
+  std::optional<Dims> y;
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    const auto& x = ctx.shape(i);
+    if (!x || x->empty()) return ctx.set(0, ValueType::tensor(ctx.element(0)));
+    if (!y) {
+      y = *x;
+      continue;
+    }
+    if (x->size() != y->size()) ctx.fail("images must have as many dimensions");
+    for (size_t k = 0; k + 1 < x->size(); ++k)
+      ctx.require_equal((*x)[k], (*y)[k], "images must agree in all but their channels");
+    y->back() = y->back() + x->back();
+  }
+  ctx.set(0, ctx.element(0), std::move(*y));
+}
+
+constexpr size_t most = 16;  // images
+
+struct State {
+  int64_t pixels = 0;
+};
+
+std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  const int64_t groups = ctx.attr_int("groups", 0);
+  const bool relu = ctx.attr_int("relu", 0) != 0;
+  if (!kernels::can_interleave(groups) || ctx.input_count() > static_cast<int>(most) ||
+      ctx.in_element(0) != ElementType::float32)
+    ctx.fail(ErrorCode::unsupported, "images cannot be joined and interleaved out so");
+  return make_step<State>(
+      "concat.interleaved",
+      [groups](BindContext& bind, State& s) {
+        const auto y = bind.out_shape(0);
+        if (y.back() % groups != 0)
+          throw Error(ErrorCode::run_failed, "channels cannot be interleaved out evenly");
+        s.pixels = y.back() == 0 ? 0 : bind.out_size(0) / y.back();
+        bind.need_scratch(kernels::interleaved_concat_floats(y.back(), bind.threads()) *
+                          static_cast<int64_t>(sizeof(float)));
+      },
+      [groups, relu](RunContext& run, const State& s) {
+        std::array<kernels::JoinedImage, most> images;
+        const auto count = static_cast<size_t>(run.input_count());
+        for (size_t i = 0; i < count; ++i) {
+          const auto at = static_cast<int>(i);
+          images[i] = {run.in<float>(at), run.in_shape(at).back()};
+        }
+        kernels::interleaved_concat(std::span(images).first(count), s.pixels, groups, relu,
+                                    run.out<float>(0), static_cast<float*>(run.scratch()),
+                                    run.pool());
+      });
+}
+
+constexpr Operator operators[] = {
+    {.name = "InterleavedConcat", .domain = "sardonyx", .infer = infer, .prepare = prepare},
+};
+
+}  // namespace
+
+std::span<const Operator> interleaved_concat_operators() { return operators; }
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,81 @@
+#include "session/image_input.h"
+
+#include "base/fail.h"
+#include "session/numbers.h"
+#include "wire/image.h"
+
+namespace sardonyx {
+namespace {
+
+// What the dimensions of an input mean: -1 where it has none.
+struct Axes {
+  int height = -1;
+  int width = -1;
+  int channels = -1;
+  int batch = -1;
+};
+
+Axes axes_of(const ValueDescription& wanted, const ImageOptions& options) {
+  const auto& dims = *wanted.shape;
+  const int rank = static_cast<int>(dims.size());
+  if (rank == 2) return {0, 1, -1, -1};
+  const int first = rank - 3;  // of height, width and channels
+  const auto could_be_channels = [&](int axis) {
+    const auto size = dims[static_cast<size_t>(axis)].size;
+    return size == 1 || size == 3;
+  };
+  const bool last = options.nhwc.value_or(!could_be_channels(first) && could_be_channels(rank - 1));
+  const int batch = rank == 4 ? 0 : -1;
+  return last ? Axes{first, first + 1, first + 2, batch} : Axes{first + 1, first + 2, first, batch};
+}
+
+}  // namespace
+
+bool is_image(const Bytes& bytes) {
+  const std::string_view text = bytes.text();
+  return text.starts_with("\x89PNG\r\n\x1a\n") || text.starts_with("\xff\xd8\xff");
+}
+
+Tensor image_tensor(const Bytes& bytes, const ValueDescription& wanted,
+                    const ImageOptions& options) {
+  const size_t rank = wanted.shape ? wanted.shape->size() : 0;
+  if (rank == 1 && wanted.element_type == ElementType::uint8) {
+    return Tensor::view(ElementType::uint8, {static_cast<int64_t>(bytes.size())}, bytes.data(),
+                        bytes.size(), bytes.owner());
+  }
+  if (wanted.kind != Value::Kind::tensor || rank < 2 || rank > 4) {
+    fail(ErrorCode::bad_input, "a image becomes a tensor of rank 2 to 4; the model takes {}",
+         wanted.type);
+  }
+  const Axes axes = axes_of(wanted, options);
+  const auto size = [&](int axis, int64_t otherwise) {
+    return axis < 0 ? otherwise
+                    : (*wanted.shape)[static_cast<size_t>(axis)].size.value_or(otherwise);
+  };
+  if (size(axes.batch, 1) != 1) {
+    fail(ErrorCode::bad_input, "one image is a batch of 1; the model takes {}", wanted.type);
+  }
+  const bool grey = axes.channels < 0;
+  const int64_t channels = grey ? 1 : size(axes.channels, 3);
+  if (channels != 1 && channels != 3) {
+    fail(ErrorCode::bad_input, "a image has 1 or 3 channels; the model takes {}{}", wanted.type,
+         options.nhwc ? "" : " (is --image-layout needed?)");
+  }
+  wire::ImageInput input;
+  input.type =
+      wanted.element_type == ElementType::uint8 ? ElementType::uint8 : ElementType::float32;
+  input.channels = static_cast<int>(channels);
+  input.height = size(axes.height, 0);
+  input.width = size(axes.width, 0);
+  input.layout = axes.channels > axes.width ? wire::ImageLayout::nhwc : wire::ImageLayout::nchw;
+  input.scale = options.scale;
+  input.mean = options.mean;
+  input.deviation = options.deviation;
+  Tensor tensor = wire::image_to_tensor(bytes, input);
+  Shape shape = tensor.shape();
+  if (rank < 4) shape.erase(shape.begin());
+  if (grey) shape.erase(shape.begin());  // the lone channel comes first
+  return converted(tensor, wanted.element_type).reshaped(std::move(shape));
+}
+
+}  // namespace sardonyx

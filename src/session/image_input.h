@@ -1,0 +1,18 @@
+// Pictures as the inputs of a model.
+#pragma once
+
+#include "base/bytes.h"
+#include "session/input.h"
+
+namespace sardonyx {
+
+// Whether the bytes are of a PNG or JPEG file.
+bool is_image(const Bytes& bytes);
+
+// The image with the size and channels that the input asks for; the file itself where the input
+// is a list of bytes (ImageDecoder takes them so). Throws Error (bad_input) where the input does
+// not look like one for images, and what decoding throws.
+Tensor image_tensor(const Bytes& bytes, const ValueDescription& wanted,
+                    const ImageOptions& options);
+
+}  // namespace sardonyx
