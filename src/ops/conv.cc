@@ -1,7 +1,7 @@
 // Conv, and its fused form (domain "sardonyx"): inputs X, W, B?, residual like Y?, and a constant
 // factor for the weights of each output channel?, and factors of X's channels for each image?
 // (pointwise only), of X's shape with spatial axes of 1; outputs Y and the means of its images?
-// (depthwise only), shaped likewise; attribute channels_last: X, Y and the residual are N x spatial
+// (depthwise only), shaped likewise; attribute nhwc: X, Y and the residual are N x spatial
 // x C; attribute input_shuffle n (pointwise, channels last): the channels are those of X seen as
 // [n, C / n], transposed; attribute shuffles_output: the channels of Y are the first of each group,
 // then the second of each, and so on; attribute nchw_input (float32, constant weights): X is N x C

@@ -1,5 +1,5 @@
 // ConvInteger and QLinearConv; QLinearConv of constant weights also in the internal form (domain
-// "sardonyx", attribute channels_last) on N x spatial x C. There, input 9 are bytes of the output's
+// "sardonyx", attribute nhwc) on N x spatial x C. There, input 9 are bytes of the output's
 // shape that its bytes are added to, before they are rounded once more: attributes sum_scales and
 // sum_zeros, of the convolution's bytes, of those, and of the output, and relu.
 #include <algorithm>

@@ -2,7 +2,7 @@
 // are groups or dilations, as a matrix product that makes columns, and their sum into images. And
 // its fused form (domain "sardonyx", for what runs as convolutions; see
 // ops/families/conv_transpose.h): inputs X, W, B?, nothing, and a constant factor for the weights
-// of each output channel?; attribute channels_last: X and Y are N x spatial x C. With channels
+// of each output channel?; attribute nhwc: X and Y are N x spatial x C. With channels
 // last, and nothing fused, depthwise ones have a form as well.
 #include <algorithm>
 

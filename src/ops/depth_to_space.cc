@@ -1,5 +1,5 @@
 // DepthToSpace and SpaceToDepth: channels to blocks of pixels and back; the internal forms (domain
-// "sardonyx", attribute channels_last) on N x H x W x C.
+// "sardonyx", attribute nhwc) on N x H x W x C.
 #include "ops/families/moving.h"
 #include "ops/families/window.h"
 

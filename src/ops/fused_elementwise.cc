@@ -72,8 +72,8 @@ void infer(InferContext& ctx) {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ElementwiseProgram program = elementwise_program(ctx);
   const auto count = static_cast<int>(program.extents.size());
-  auto step =
-      make_step(fmt::format("fusion.{}", program.steps.size()), [program, count](RunContext& run) {
+  auto step = make_step(
+      fmt::format("fused_elementwise.{}", program.steps.size()), [program, count](RunContext& run) {
         const void* inputs[ElementwiseProgram::max_inputs];
         for (int i = 0; i < count; ++i) inputs[i] = run.data(i);
         const auto shape = run.out_shape(0);

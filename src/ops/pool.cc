@@ -1,5 +1,5 @@
 // MaxPool, AveragePool and LpPool; MaxPool (of bytes too) and AveragePool of float32 also in the
-// internal form (domain "sardonyx", attribute channels_last) on N x spatial x C.
+// internal form (domain "sardonyx", attribute nhwc) on N x spatial x C.
 #include "kernels/pool/pool.h"
 
 #include <algorithm>

@@ -45,7 +45,7 @@ bool has_quantized_adds(const PassContext& c) {
 }
 
 bool is_nhwc_conv(const ir::Node& node) {
-  return node.op_type == "Conv" && node.find("channels_last") != nullptr;
+  return node.op_type == "Conv" && node.find("nhwc") != nullptr;
 }
 
 bool is_grouped_nhwc_conv(const ir::Node& node) {
@@ -138,7 +138,7 @@ constexpr Pass optimizing[] = {
      nullptr, on_types<remove_no_ops>},
     {"fuse-half-rms-normalizations", "RMSNormalization decomposed between Casts of half precision",
      types_and_uses, types_and_uses, casts_half, on_uses<fuse_rms_normalizations>},
-    {"promote-half", "fusions of float16 and bfloat16 compute in float32", types, constants_only,
+    {"promote-half", "neighbours in float16 and bfloat16 compute in float32", types, constants_only,
      nullptr, on_types<promote_half>},
     remove_dead_after_change,
     {"make-exponents-floats", "constant exponents of integers become floats", types_and_uses,
@@ -161,8 +161,8 @@ constexpr Pass optimizing[] = {
     {"fuse-elementwise", "element-wise operators of one shape go over memory once", types_and_uses,
      types_and_uses, nullptr, on_uses<fuse_elementwise>},
     remove_dead,
-    {"convert-to-nhwc", "fusions of convolutions work with channels last", types, constants_only,
-     nullptr, on_types<convert_to_nhwc>},
+    {"convert-to-nhwc", "convolutions and what stands around them work with channels last", types,
+     constants_only, nullptr, on_types<convert_to_nhwc>},
     {"fuse-quantized-adds", "sums of bytes become part of the quantised convolution before them",
      constants_and_uses, constants_and_uses, has_quantized_adds, on_uses<fuse_quantized_adds>},
     {"make-lookup-tables", "functions of one value of bytes become tables", constants_and_uses,

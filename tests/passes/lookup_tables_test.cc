@@ -25,7 +25,7 @@ Tensor bytes(const std::string& type, int64_t n, int factor) {
 
 // Bytes x and o of `type`, scales s, t, u and their zero points; what `body` makes of them must be
 // the bytes of plain runs. Expects so many steps of each kind.
-void check(const std::string& body, const std::string& outputs, int tables, int regions) {
+void check(const std::string& body, const std::string& outputs, int tables, int fused) {
   for (const std::string type : {"uint8", "int8"}) {
     const std::string zero = type == "int8" ? "-7" : "121";
     const std::string text = R"(<ir_version: 10, opset_import: ["" : 21]>
@@ -46,7 +46,7 @@ g ()" + type + "[N] x, " + type +
       for (const int threads : {1, 2}) {
         Session session(model, {.threads = threads});
         EXPECT_EQ(count(session, "lookup_table"), tables) << text;
-        EXPECT_EQ(count(session, "region"), regions) << text;
+        EXPECT_EQ(count(session, "fused_elementwise"), fused) << text;
         const auto made = session.run(inputs);
         ASSERT_EQ(made.size(), wanted.size());
         for (size_t i = 0; i < made.size(); ++i) {

@@ -95,9 +95,10 @@ void check(const Net& net, int regions) {
   for (const int threads : {1, 2}) {
     Session session(held, {.threads = threads});
     const auto steps = session.steps();
-    EXPECT_EQ(std::ranges::count_if(
-                  steps, [](const auto& step) { return step.kernel.starts_with("region"); }),
-              regions)
+    EXPECT_EQ(
+        std::ranges::count_if(
+            steps, [](const auto& step) { return step.kernel.starts_with("fused_elementwise"); }),
+        regions)
         << text;
     for (int round = 0; round < 2; ++round) {
       const auto made = session.run(inputs);

@@ -61,7 +61,7 @@ Session compare(const Model& model, const Shape& shape) {
   const auto expected = as_it_stands.run({{"x", x}}), found = rewritten.run({{"x", x}});
   EXPECT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) expect_near(found[i].tensor(), expected[i].tensor());
-  EXPECT_EQ(count(as_it_stands, "_last"), 0);
+  EXPECT_EQ(count(as_it_stands, "_nhwc"), 0);
   return rewritten;
 }
 
@@ -90,7 +90,7 @@ TEST(Nhwc, GoesThroughAWholeRegion) {
   pooled = Flatten(n)
 )"),
               {2, 3, 12, 10});
-  EXPECT_GE(count(session, "_last"), 6);
+  EXPECT_GE(count(session, "_nhwc"), 6);
   EXPECT_EQ(count(session, "transpose.strided"), 1);  // the output y; the input comes as planes
 }
 
@@ -174,7 +174,7 @@ TEST(FusedElementwise, RunTogether) {
   z = Add(h, h)
 )"),
                                   {2, 3001});
-  EXPECT_EQ(count(session, "region."), 2);
+  EXPECT_EQ(count(session, "fused_elementwise."), 2);
   EXPECT_EQ(session.steps().size(), 3u);  // the value that is used twice is one of its own
 }
 
@@ -204,7 +204,7 @@ TEST(FusedElementwise, LeaveComputedRowsToThemselves) {
   y = Abs(a)
 )"),
                                   {3, 20, 100});
-  EXPECT_EQ(count(session, "region.2"), 2);
+  EXPECT_EQ(count(session, "fused_elementwise.2"), 2);
 }
 
 // Nobody knows the rank of what Reshape gives, nor, then, of the sum.
@@ -246,7 +246,7 @@ TEST(FusedElementwise, StandInsideChannelsLast) {
   y = Conv(d, v)
 )"),
               {1, 3, 6, 6});
-  EXPECT_EQ(count(session, "region."), 1);
+  EXPECT_EQ(count(session, "fused_elementwise."), 1);
   EXPECT_EQ(count(session, "transpose.strided"), 1);  // behind them; the input comes as planes
 }
 

@@ -2,7 +2,7 @@
 //
 // y[n][m][o] = epilogue(sum over c, t of x[n][c][o * stride + t * dilation - pad] * w[m][c][t]);
 // x is batch x in_channels x in..., w is out_channels x in_channels/group x kernel..., y is
-// batch x out_channels x out... (with channels_last: x is batch x in... x in_channels and y is
+// batch x out_channels x out... (with nhwc: x is batch x in... x in_channels and y is
 // batch x out... x out_channels); all dense, positions outside x are 0. Nothing here allocates;
 // scratch and packed weights are aligned to 64 bytes. Results do not depend on the number of
 // threads.

@@ -52,7 +52,7 @@ Window read_window(const NodeView& node, WindowKind kind) {
   return window;
 }
 
-bool is_nhwc_form(const NodeView& node) { return node.attr_int("channels_last", 0) != 0; }
+bool is_nhwc_form(const NodeView& node) { return node.attr_int("nhwc", 0) != 0; }
 
 bool has_nchw_input(const NodeView& node) { return node.attr_int("nchw_input", 0) != 0; }
 

@@ -36,7 +36,7 @@ struct Window {
 // convolutions begin at the first element, as its evaluator has it.
 Window read_window(const NodeView& node, WindowKind kind);
 
-// Whether this is an internal operator on images with channels last (attribute channels_last).
+// Whether this is an internal operator on images with channels last (attribute nhwc).
 bool is_nhwc_form(const NodeView& node);
 // An input's shape in the node's layout as N x C x spatial, and one of those in the layout of its
 // output. Attribute nchw_input: the input has its channels first all the same.

@@ -30,7 +30,7 @@ bool is_elementwise(const ir::Node& node) {
 }
 
 bool is_pool(const ir::Node& node) {
-  return node.domain == "sardonyx" && node.find("channels_last") != nullptr &&
+  return node.domain == "sardonyx" && node.find("nhwc") != nullptr &&
          node.outputs.size() == 1 && (node.op_type == "MaxPool" || node.op_type == "AveragePool");
 }
 

@@ -23,7 +23,7 @@ bool NhwcConv::keeps_pixels() const {
 
 std::optional<NhwcConv> nhwc_conv(const GraphIndex& index, size_t i) {
   const ir::Node& node = index.node(i);
-  if (node.domain != "sardonyx" || node.op_type != "Conv" || node.find("channels_last") == nullptr)
+  if (node.domain != "sardonyx" || node.op_type != "Conv" || node.find("nhwc") == nullptr)
     return std::nullopt;
   const Tensor* w = index.constant(node.inputs[1]);
   if (w == nullptr || w->rank() < 3 || w->rank() > kernels::ConvParams::max_rank + 2)

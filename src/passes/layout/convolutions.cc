@@ -25,7 +25,7 @@ bool LayoutWalk::conv(ir::Node& node) {
   const std::string x = node.inputs[0];
   const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
   if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
-      w->rank() != rank_of(x) || w->size() == 0 || node.find("channels_last") != nullptr ||
+      w->rank() != rank_of(x) || w->size() == 0 || node.find("nhwc") != nullptr ||
       !(pays(x, w->shape()[0]) || dots(node, *w)) || (!is_nhwc(x) && stays_alone(node, *w)))
     return false;
   const bool residual = node.inputs.size() > 3 && !node.inputs[3].empty();
@@ -110,7 +110,7 @@ bool LayoutWalk::conv_int8(ir::Node& node) {
 
 bool LayoutWalk::internal_form(ir::Node& node) {
   node.domain = "sardonyx";
-  node.attributes.push_back(ops::int_attribute("channels_last", 1));
+  node.attributes.push_back(ops::int_attribute("nhwc", 1));
   emit(std::move(node));
   return true;
 }

@@ -78,7 +78,7 @@ bool LayoutWalk::goes_before_resize(ir::Node& conv, const Tensor& weights) {
   resize.inputs[0] = new_name(conv.outputs[0], "small");
   resize.outputs[0] = std::exchange(conv.outputs[0], resize.inputs[0]);
   conv.domain = "sardonyx";
-  conv.attributes.push_back(ops::int_attribute("channels_last", 1));
+  conv.attributes.push_back(ops::int_attribute("nhwc", 1));
   graph_.nodes.push_back(std::move(conv));
   emit(std::move(resize));
   return true;
