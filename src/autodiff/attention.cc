@@ -16,19 +16,18 @@ class AttentionGradient {
       : call_(call), e_(e), view_(view_of(call)), three_(e.required_rank(call, 0) == 3) {}
 
   void make() {
-    if (call_.of_outputs.size() > 3 && !call_.of_outputs[3].empty())
-      view_.fail(ErrorCode::unsupported, "has no gradient from qk_matmul_output");
     const std::string shares = again(3, keys_, values_);
     heads_ = size(keys_, 1);
     const std::string dy =
         of_outputs(0).empty() ? e_.filled_like(0, call_.node.outputs[0]) : of_outputs(0);
     const std::string slope = grouped(by_heads(dy, "q_num_heads"));
     const std::string p = grouped(shares);
-    const std::string dp = product(slope, wide(values_), false, true);
+    const std::string dp = with_scores(3, product(slope, wide(values_), false, true));
     const std::string total = e_.emit("ReduceSum", {e_.emit("Mul", {dp, p}), e_.ints({-1})});
-    const std::string biased = e_.emit("Mul", {p, e_.emit("Sub", {dp, total})});
+    const std::string biased = with_scores(2, e_.emit("Mul", {p, e_.emit("Sub", {dp, total})}));
     mask(biased, shares);
-    const std::string scores = e_.emit("Mul", {uncapped(biased), scale()});
+    const std::string plain = with_scores(0, uncapped(with_scores(1, biased)));
+    const std::string scores = e_.emit("Mul", {plain, scale()});
     if (call_.wanted[0]) {
       const std::string dq = product(scores, wide(keys_), false, false);
       give(0, ungrouped(dq, shares));
@@ -43,6 +42,12 @@ class AttentionGradient {
     return i < call_.of_outputs.size() ? call_.of_outputs[i] : "";
   }
   bool wants(size_t i) const { return i < call_.wanted.size() && call_.wanted[i]; }
+
+  // With what flows into the scores, where the node gives those of this stage.
+  std::string with_scores(int64_t stage, const std::string& flow) {
+    if (of_outputs(3).empty() || view_.attr_int("qk_matmul_output_mode", 0) != stage) return flow;
+    return e_.emit("Add", {flow, grouped(of_outputs(3))});
+  }
 
   // Attention once more, giving what mode asks for, and all keys and values.
   std::string again(int64_t mode, std::string& keys, std::string& values) {

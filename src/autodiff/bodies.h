@@ -49,6 +49,10 @@ class NodeWriter {
     return add("CastLike", {constant(Tensor::scalar<float>(value)), like});
   }
   std::string fresh(std::string_view hint) { return services_.fresh_name(hint); }
+  void append(std::vector<ir::Node> nodes) {
+    nodes_.insert(nodes_.end(), std::make_move_iterator(nodes.begin()),
+                  std::make_move_iterator(nodes.end()));
+  }
   std::vector<ir::Node> take() { return std::move(nodes_); }
 
  private:
@@ -60,11 +64,21 @@ class NodeWriter {
 GradientBody gradient_body(std::string_view domain, std::string_view op);
 std::vector<std::string_view> gradient_body_names();
 
-// gradient_recurrent.cc: RNN, GRU and LSTM as a Scan for each direction.
+// recurrent.cc: RNN, GRU and LSTM as a Scan for each direction.
 std::vector<ir::Node> recurrent_body(const ir::Node& node, GradientEmitter& e);
 
-// gradient_sequences.cc: a convolution over the past, and a Scan over tokens.
+// sequences.cc: a convolution over the past, and a Scan over tokens.
 std::vector<ir::Node> causal_conv_body(const ir::Node& node, GradientEmitter& e);
 std::vector<ir::Node> linear_attention_body(const ir::Node& node, GradientEmitter& e);
+
+// attention_bodies.cc
+std::vector<ir::Node> flex_attention_body(const ir::Node& node, GradientEmitter& e);
+std::vector<ir::Node> group_query_attention_body(const ir::Node& node, GradientEmitter& e);
+
+// sampling.cc, regions.cc: reads of elements at computed places.
+std::vector<ir::Node> grid_sample_body(const ir::Node& node, GradientEmitter& e);
+std::vector<ir::Node> deform_conv_body(const ir::Node& node, GradientEmitter& e);
+std::vector<ir::Node> roi_align_body(const ir::Node& node, GradientEmitter& e);
+std::vector<ir::Node> max_roi_pool_body(const ir::Node& node, GradientEmitter& e);
 
 }  // namespace sardonyx::autodiff

@@ -91,6 +91,8 @@ class Expansion {
     return walk_.emitter().take();
   }
 
+  std::vector<GradientWalk::Replaced> take_replaced() { return walk_.take_replaced(); }
+
  private:
   std::string origin() const {
     return fmt::format("for {}{}{}", ir::describe(gradient_), gradient_.origin.empty() ? "" : " ",
@@ -121,6 +123,25 @@ class Expansion {
   std::vector<size_t> path_;
 };
 
+// Puts what a Gradient node becomes where it stood, and other nodes where theirs stood.
+void put_in_place(std::vector<ir::Node>& nodes, size_t at, std::vector<ir::Node> made,
+                  std::vector<GradientWalk::Replaced> replaced) {
+  std::unordered_map<size_t, std::vector<ir::Node>> by_index;
+  by_index[at] = std::move(made);
+  for (GradientWalk::Replaced& each : replaced)
+    by_index[static_cast<size_t>(each.node - nodes.data())] = std::move(each.by);
+  std::vector<ir::Node> all;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const auto found = by_index.find(i);
+    if (found == by_index.end())
+      all.push_back(std::move(nodes[i]));
+    else
+      all.insert(all.end(), std::make_move_iterator(found->second.begin()),
+                 std::make_move_iterator(found->second.end()));
+  }
+  nodes = std::move(all);
+}
+
 }  // namespace
 
 void expand_gradients(std::vector<ir::Node>& nodes, const GradientServices& services) {
@@ -137,9 +158,7 @@ void expand_gradients(std::vector<ir::Node>& nodes, const GradientServices& serv
       Expansion expansion(nodes, i, services, texts);
       if (!expansion.find_path()) continue;
       std::vector<ir::Node> made = expansion.make();
-      nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));
-      nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(i),
-                   std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+      put_in_place(nodes, i, std::move(made), expansion.take_replaced());
       expanded = true;
     }
     if (!expanded)

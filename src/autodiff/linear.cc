@@ -61,6 +61,72 @@ bool is_empty(const GradientEmitter& e, const std::string& value) {
   return count && *count == 0;
 }
 
+// The product of one axis with a matrix.
+std::string along(GradientEmitter& e, const std::string& value, const std::string& weights,
+                  int64_t rank, int64_t axis) {
+  const auto order = exchanged(rank, axis, rank - 1);
+  const std::string last = e.emit("Transpose", {value}, {ints_attribute("perm", order)});
+  return e.emit("Transpose", {e.emit("MatMul", {last, weights})}, {ints_attribute("perm", order)});
+}
+
+// The size that decides of the scale of all axes, and what it becomes, in lowest terms.
+struct SharedScale {
+  int64_t from = 1, to = 1;
+};
+
+SharedScale shared_scale(const GradientCall& call, const GradientEmitter& e,
+                         const std::vector<int64_t>& axes, const std::string& policy) {
+  const ops::NodeView view = view_of(call);
+  const auto from = e.sizes(call.node.inputs[0]);
+  const infer::ValueFacts* known = e.services().known(call.node.inputs[3]);
+  ops::MadeConstants made;
+  const Tensor* sizes = known == nullptr ? nullptr : made.of(*known);
+  const bool open = !from || std::ranges::any_of(axes, [&](int64_t axis) {
+    return (*from)[static_cast<size_t>(
+               view.normalized_axis(axis, static_cast<int64_t>(from->size()), "axes"))] < 0;
+  });
+  if (open || sizes == nullptr || sizes->element_type() != ElementType::int64 ||
+      sizes->size() != static_cast<int64_t>(axes.size())) {
+    view.fail(ErrorCode::unsupported,
+              "has no gradient with keep_aspect_ratio_policy {} where sizes are open; give the "
+              "graph's inputs their sizes",
+              policy);
+  }
+  SharedScale chosen;
+  double best = 0;
+  const auto rank = static_cast<int64_t>(from->size());
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const int64_t in = (*from)[static_cast<size_t>(view.normalized_axis(axes[k], rank, "axes"))],
+                  out = sizes->elements<int64_t>()[k];
+    if (in <= 0 || out <= 0)
+      view.fail(ErrorCode::unsupported, "has no gradient where it resizes nothing");
+    const double scale = static_cast<double>(out) / static_cast<double>(in);
+    if (k > 0 && (policy == "not_larger" ? scale >= best : scale <= best)) continue;
+    const int64_t common = std::gcd(in, out);
+    best = scale, chosen = {in / common, out / common};
+  }
+  return chosen;
+}
+
+// The weights of one axis by a scale that another one decides: that one is resized beside it, its
+// elements all alike.
+std::string shared_weights(GradientEmitter& e, const SharedScale& scale, int64_t size,
+                           std::vector<ir::Attribute> attributes, const std::string& like) {
+  std::erase_if(attributes, [](const ir::Attribute& a) { return a.name == "axes"; });
+  attributes.push_back(ints_attribute("axes", {0, 1}));
+  // The first size is asked for in vain: larger than what the shared scale gives it, or smaller.
+  const bool down = std::any_of(attributes.begin(), attributes.end(), [](const ir::Attribute& a) {
+    return a.name == "keep_aspect_ratio_policy" && a.s == "not_larger";
+  });
+  const int64_t vain = down ? (size * scale.to) / scale.from + 1
+                            : std::max<int64_t>(1, (size * scale.to) / scale.from);
+  const std::string wide = e.emit("Unsqueeze", {identity(e, e.ints({size}), like), e.ints({1})});
+  const std::string alike = e.emit("Expand", {wide, e.ints({size, scale.from, size})});
+  const std::string resized =
+      e.emit("Resize", {alike, "", "", e.ints({vain, scale.to})}, attributes);
+  return e.emit("Gather", {resized, e.emit("Squeeze", {e.ints({0})})}, {int_attribute("axis", 1)});
+}
+
 }  // namespace
 
 // Each axis is a matrix of weights, which Resize makes of the identity; the gradient takes it the
@@ -69,10 +135,6 @@ void resize_gradient(const GradientCall& call, GradientEmitter& e) {
   const ops::NodeView view = view_of(call);
   const int64_t rank = e.required_rank(call, 0);
   const std::string& x = call.node.inputs[0];
-  if (view.attr_string("keep_aspect_ratio_policy", "stretch") != "stretch") {
-    view.fail(ErrorCode::unsupported,
-              "has no gradient where keep_aspect_ratio_policy is not stretch");
-  }
   std::vector<int64_t> axes = view.attr_ints("axes").value_or(std::vector<int64_t>());
   if (!view.has_attribute("axes")) {
     axes.resize(static_cast<size_t>(rank));
@@ -83,7 +145,10 @@ void resize_gradient(const GradientCall& call, GradientEmitter& e) {
   const bool crops =
       view.attr_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize";
   const auto count = static_cast<int64_t>(axes.size());
-  const auto from = e.shape(x), to = e.shape(call.node.outputs[0]);
+  const auto from = e.sizes(x), to = e.sizes(call.node.outputs[0]);
+  const std::string policy = view.attr_string("keep_aspect_ratio_policy", "stretch");
+  std::optional<SharedScale> shared;
+  if (by_sizes && policy != "stretch") shared = shared_scale(call, e, axes, policy);
   std::string slope = flow(call);
   for (int64_t k = 0; k < count; ++k) {
     const int64_t axis = view.normalized_axis(axes[static_cast<size_t>(k)], rank, "axes");
@@ -95,71 +160,47 @@ void resize_gradient(const GradientCall& call, GradientEmitter& e) {
       roi = joined(e, {entry(e, all, k), entry(e, all, k + count)});
     }
     const std::string size = entry(e, e.emit("Shape", {x}), axis);
-    auto attributes = kept(call, {"antialias", "coordinate_transformation_mode", "cubic_coeff_a",
-                                  "exclude_outside", "mode", "nearest_mode"});
+    auto attributes =
+        kept(call, {"antialias", "coordinate_transformation_mode", "cubic_coeff_a",
+                    "exclude_outside", "keep_aspect_ratio_policy", "mode", "nearest_mode"});
     attributes.push_back(ints_attribute("axes", {0}));
+    if (shared) {
+      const std::string weights = shared_weights(e, *shared, (*from)[at], attributes, slope);
+      slope = along(e, slope, weights, rank, axis);
+      continue;
+    }
     const std::string target = entry(e, targets, k);
     const std::string weights = e.emit(
         "Resize", {identity(e, size, slope), roi, by_sizes ? "" : target, by_sizes ? target : ""},
         attributes);
-    const auto order = exchanged(rank, axis, rank - 1);
-    slope = e.emit("Transpose", {slope}, {ints_attribute("perm", order)});
-    slope = e.emit("MatMul", {slope, weights});
-    slope = e.emit("Transpose", {slope}, {ints_attribute("perm", order)});
+    slope = along(e, slope, weights, rank, axis);
   }
   call.of_inputs[0] = slope;
 }
 
-namespace {
-
-// The flow [R, C, points] by the weights of each element of one image, [.., elements, points].
-std::string by_weights(GradientEmitter& e, const std::string& dy, const std::string& weights) {
-  const std::string flat = e.ints({0, 0, -1});
-  const std::string points = e.emit("Reshape", {weights, flat});
-  const std::string transposed = e.emit("Transpose", {points}, {ints_attribute("perm", {0, 2, 1})});
-  return e.emit("MatMul", {e.emit("Reshape", {dy, flat}), transposed});
-}
-
-// One image whose channels are the elements of an image like those of x: [1, elements, sizes…].
-std::string unit_images(GradientEmitter& e, const std::string& x) {
-  const std::string sizes = e.emit("Shape", {x}, {int_attribute("start", 2)});
-  const std::string count = e.emit("ReduceProd", {sizes, e.ints({0})});
-  const std::string shape = joined(e, {e.ints({1}), count, sizes});
-  return shaped(e, identity(e, count, x), shape);
-}
-
-}  // namespace
-
-void grid_sample_gradient(const GradientCall& call, GradientEmitter& e) {
-  const std::string &x = call.node.inputs[0], &grid = call.node.inputs[1];
-  const std::string images = unit_images(e, x);
-  const std::string batch = e.emit("Shape", {x}, {int_attribute("end", 1)});
-  const std::string rest = e.emit("Shape", {images}, {int_attribute("start", 1)});
-  const std::string all = e.emit("Expand", {images, joined(e, {batch, rest})});
-  const std::string weights =
-      e.emit("GridSample", {all, grid}, kept(call, {"align_corners", "mode", "padding_mode"}));
-  call.of_inputs[0] = shaped(e, by_weights(e, flow(call), weights), e.emit("Shape", {x}));
-}
-
-void roi_align_gradient(const GradientCall& call, GradientEmitter& e) {
-  const ops::NodeView view = view_of(call);
-  if (view.attr_string("mode", "avg") != "avg")
-    view.fail(ErrorCode::unsupported, "has a gradient in mode avg only");
-  if (call.wanted[1])
-    view.fail(ErrorCode::unsupported, "has no gradient of its regions; keep them off the way");
-  const std::string &x = call.node.inputs[0], &rois = call.node.inputs[1],
-                    &batches = call.node.inputs[2];
-  const std::string first = e.emit("Sub", {batches, batches});
-  const std::string weights =
-      e.emit("RoiAlign", {unit_images(e, x), rois, first},
-             kept(call, {"coordinate_transformation_mode", "mode", "output_height", "output_width",
-                         "sampling_ratio", "spatial_scale"}));
-  const std::string parts = by_weights(e, flow(call), weights);
-  const std::string flat = e.emit("Reshape", {x, e.ints({0, 0, -1})});
-  const std::string sums = e.emit(
-      "ScatterND", {e.filled_like(0, flat), e.emit("Unsqueeze", {batches, e.ints({1})}), parts},
-      {ops::string_attribute("reduction", "add")});
-  call.of_inputs[0] = shaped(e, sums, e.emit("Shape", {x}));
+// Rows of the data are what the axis chooses among: what flows back is added to the rows.
+void gather_gradient(const GradientCall& call, GradientEmitter& e) {
+  const std::string &data = call.node.inputs[0], &indices = call.node.inputs[1];
+  const int64_t axis = view_of(call).attr_int("axis", 0);
+  const std::string shape = e.emit("Shape", {data});
+  const auto count = [&](const std::string& sizes) {
+    return e.emit("ReduceProd", {sizes, e.ints({0})});
+  };
+  const std::string before = count(e.emit("Shape", {data}, {int_attribute("end", axis)}));
+  const std::string behind =
+      axis == -1 ? e.ints({1}) : count(e.emit("Shape", {data}, {int_attribute("start", axis + 1)}));
+  const std::string wide = e.emit("Cast", {indices}, {int_attribute("to", 7)});
+  const std::string chosen = e.emit("Reshape", {wide, e.ints({-1, 1})});
+  const std::string number = e.emit("Shape", {chosen}, {int_attribute("end", 1)});
+  const std::string order_of = shaped(e, flow(call), joined(e, {before, number, behind}));
+  const auto exchange = [&](const std::string& value) {
+    return e.emit("Transpose", {value}, {ints_attribute("perm", {1, 0, 2})});
+  };
+  const std::string rows = joined(e, {entry(e, shape, axis), before, behind});
+  const std::string empty = e.emit("Expand", {e.scalar_like(0, flow(call)), rows});
+  const std::string sums = e.emit("ScatterND", {empty, chosen, exchange(order_of)},
+                                  {ops::string_attribute("reduction", "add")});
+  call.of_inputs[0] = shaped(e, exchange(sums), shape);
 }
 
 // A convolution with a kernel for each position in the block, which picks that element.
@@ -202,58 +243,6 @@ void compress_gradient(const GradientCall& call, GradientEmitter& e) {
   const std::string indices = e.emit("Expand", {along, e.emit("Shape", {dy})});
   call.of_inputs[0] =
       e.emit("ScatterElements", {e.filled_like(0, x), indices, dy}, {int_attribute("axis", axis)});
-}
-
-namespace {
-
-// The sums of blocks along an axis, of which the last may be a part of one.
-std::string block_sums(GradientEmitter& e, const std::string& value, const Shape& shape,
-                       int64_t axis, int64_t block, int64_t blocks) {
-  const auto at = static_cast<size_t>(axis);
-  std::vector<int64_t> pads(2 * shape.size(), 0), parted(shape.begin(), shape.end());
-  pads[shape.size() + at] = blocks * block - shape[at];
-  parted[at] = blocks;
-  parted.insert(parted.begin() + axis + 1, block);
-  const std::string whole = e.emit("Pad", {value, e.ints(pads)});
-  const std::string rows =
-      e.emit("Reshape", {whole, e.ints(parted)}, {int_attribute("allowzero", 1)});
-  return e.emit("ReduceSum", {rows, e.ints({axis + 1})}, {int_attribute("keepdims", 0)});
-}
-
-}  // namespace
-
-// Of the scales: what a scale of one would have given, summed over what each belongs to.
-void dequantize_gradient(const GradientCall& call, GradientEmitter& e) {
-  if (call.wanted.size() < 2 || !call.wanted[1]) return;
-  const ops::NodeView view = view_of(call);
-  const std::string& scale = call.node.inputs[1];
-  std::vector<std::string> inputs = call.node.inputs;
-  inputs[1] = e.filled_like(1, scale);
-  const std::string steps =
-      e.emit("DequantizeLinear", inputs, kept(call, {"axis", "block_size", "output_dtype"}));
-  const std::string each = e.emit("CastLike", {e.emit("Mul", {flow(call), steps}), scale});
-  const int64_t of_scale = e.required_rank(call, 1), block = view.attr_int("block_size", 0);
-  if (of_scale == 0) {
-    call.of_inputs[1] = e.sum_like(each, scale);
-    return;
-  }
-  const int64_t rank = e.required_rank(call, 0);
-  const int64_t axis = view.normalized_axis(view.attr_int("axis", 1), rank, "axis");
-  if (block == 0) {
-    std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
-    sizes[static_cast<size_t>(axis)] = -1;
-    const std::string along = e.emit("Reshape", {scale, e.ints(sizes)});
-    call.of_inputs[1] = shaped(e, e.sum_like(each, along), e.emit("Shape", {scale}));
-    return;
-  }
-  const auto shape = e.shape(call.node.inputs[0]), scales = e.shape(scale);
-  if (!shape || !scales) {
-    view.fail(ErrorCode::unsupported,
-              "has no gradient with block_size where sizes are open; give the graph's inputs their "
-              "sizes");
-  }
-  call.of_inputs[1] =
-      block_sums(e, each, *shape, axis, block, (*scales)[static_cast<size_t>(axis)]);
 }
 
 // The determinants of what is left without each row and column, with alternating signs.

@@ -1,6 +1,5 @@
 // RNN, GRU and LSTM as a Scan for each direction, for their gradients.
 #include <cmath>
-#include <map>
 
 #include "autodiff/bodies.h"
 #include "base/fail.h"
@@ -253,30 +252,10 @@ class Recurrent {
   std::string x_, lengths_, transposed_;
 };
 
-const std::map<std::string_view, GradientBody>& all_bodies() {
-  static const std::map<std::string_view, GradientBody> bodies{
-      {"CausalConvWithState", causal_conv_body},  {"GRU", recurrent_body}, {"LSTM", recurrent_body},
-      {"LinearAttention", linear_attention_body}, {"RNN", recurrent_body},
-  };
-  return bodies;
-}
-
 }  // namespace
 
 std::vector<ir::Node> recurrent_body(const ir::Node& node, GradientEmitter& e) {
   return Recurrent(node, e).make();
-}
-
-GradientBody gradient_body(std::string_view domain, std::string_view op) {
-  if (!domain.empty()) return nullptr;
-  const auto found = all_bodies().find(op);
-  return found == all_bodies().end() ? nullptr : found->second;
-}
-
-std::vector<std::string_view> gradient_body_names() {
-  std::vector<std::string_view> names;
-  for (const auto& [name, body] : all_bodies()) names.push_back(name);
-  return names;
 }
 
 }  // namespace sardonyx::autodiff

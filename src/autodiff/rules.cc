@@ -31,7 +31,8 @@ void GradientEmitter::emit_to(std::vector<std::string> outputs, std::string_view
   node.outputs = std::move(outputs);
   node.attributes = std::move(attributes);
   static const std::vector<ir::OperatorSetId> imports = [] {
-    return std::vector<ir::OperatorSetId>{{"", schema::latest_opset(""), {}}, {"sardonyx", 1, {}}};
+    return std::vector<ir::OperatorSetId>{
+        {"", schema::latest_opset(""), {}}, {"sardonyx", 1, {}}, {"com.microsoft", 1, {}}};
   }();
   emit(std::move(node), imports);
 }
@@ -53,7 +54,23 @@ std::string GradientEmitter::scalar_like(float value, const std::string& like) {
   return emit("CastLike", {plain, like});
 }
 
+ir::TypeProto::Kind GradientEmitter::kind(std::string_view value) const {
+  const infer::ValueFacts* known = services_.known(value);
+  const ir::ValueType* type = known == nullptr ? nullptr : &known->type;
+  while (type != nullptr && type->kind == ir::TypeProto::Kind::optional) type = type->nested.get();
+  return type == nullptr ? ir::TypeProto::Kind::none : type->kind;
+}
+
+std::string GradientEmitter::sum(const std::vector<std::string>& values) {
+  return kind(values[0]) == ir::TypeProto::Kind::sequence ? sum_of_sequences(*this, values)
+                                                          : emit("Sum", values);
+}
+
 std::string GradientEmitter::filled_like(float value, const std::string& like) {
+  const infer::ValueFacts* known = services_.known(like);
+  if (known != nullptr && known->type.kind == ir::TypeProto::Kind::optional)
+    return filled_like(value, emit("OptionalGetElement", {like}));
+  if (kind(like) == ir::TypeProto::Kind::sequence) return zeros_like_sequence(*this, like);
   return emit("Expand", {scalar_like(value, like), emit("Shape", {like})});
 }
 
@@ -78,6 +95,22 @@ int64_t GradientEmitter::required_rank(const GradientCall& call, size_t input) c
 std::optional<Shape> GradientEmitter::shape(std::string_view value) const {
   const infer::ValueFacts* known = services_.known(value);
   return known == nullptr ? std::nullopt : known->type.concrete_shape();
+}
+
+std::optional<Shape> GradientEmitter::sizes(std::string_view value) const {
+  const infer::ValueFacts* known = services_.known(value);
+  if (known == nullptr || !known->type.shape) return std::nullopt;
+  Shape sizes;
+  for (const ir::Dim& dim : *known->type.shape) sizes.push_back(dim.value().value_or(-1));
+  return sizes;
+}
+
+std::optional<Shape> GradientEmitter::image(std::string_view value) const {
+  auto found = sizes(value);
+  if (!found || found->size() < 3 ||
+      std::any_of(found->begin() + 2, found->end(), [](int64_t size) { return size < 0; }))
+    return std::nullopt;
+  return found;
 }
 
 namespace {
@@ -126,10 +159,8 @@ void split_rule(const GradientCall& call, GradientEmitter& e) {
   for (size_t i = 0; i < call.node.outputs.size(); ++i) {
     if (!call.of_outputs[i].empty()) {
       parts.push_back(call.of_outputs[i]);
-    } else if (!call.node.outputs[i].empty()) {
-      parts.push_back(e.filled_like(0, call.node.outputs[i]));
     } else {
-      view_of(call).fail(ErrorCode::unsupported, "has no gradient where an output is not named");
+      parts.push_back(e.filled_like(0, call.node.outputs[i]));
     }
   }
   call.of_inputs[0] =
@@ -216,11 +247,6 @@ void dropout_rule(const GradientCall& call, GradientEmitter& e) {
     call.of_inputs[0] = e.emit("Identity", {flow(call)});
     return;
   }
-  if (node.outputs.size() < 2 || node.outputs[1].empty()) {
-    view_of(call).fail(ErrorCode::unsupported,
-                       "has no gradient where training_mode is given but the mask is not; name the "
-                       "output 'mask'");
-  }
   const std::string& dy = flow(call);
   const std::string mask = e.emit("CastLike", {node.outputs[1], dy});
   const bool has_ratio = node.inputs.size() > 1 && !node.inputs[1].empty();
@@ -228,7 +254,10 @@ void dropout_rule(const GradientCall& call, GradientEmitter& e) {
       has_ratio ? e.emit("CastLike", {node.inputs[1], dy}) : e.scalar_like(0.5f, dy);
   const std::string one = e.scalar_like(1, dy), zero = e.scalar_like(0, dy);
   const std::string share = e.emit("Where", {node.inputs[2], ratio, zero});
-  const std::string kept = e.emit("Div", {mask, e.emit("Sub", {one, share})});
+  // A ratio of one keeps nothing.
+  const std::string rest = e.emit("Sub", {one, share});
+  const std::string divisor = e.emit("Where", {e.emit("Greater", {rest, zero}), rest, one});
+  const std::string kept = e.emit("Div", {mask, divisor});
   call.of_inputs[0] = e.emit("Mul", {dy, kept});
 }
 
@@ -244,14 +273,15 @@ const std::map<std::string_view, GradientRule>& all_rules() {
       {"Col2Im", col2im_gradient},
       {"Compress", compress_gradient},
       {"Concat", concat_rule},
+      {"ConcatFromSequence", concat_from_sequence_gradient},
       {"Conv", conv_gradient},
       {"ConvTranspose", conv_transpose_gradient},
       {"DequantizeLinear", dequantize_gradient},
       {"Det", det_gradient},
       {"Dropout", dropout_rule},
       {"Einsum", einsum_gradient},
+      {"Gather", gather_gradient},
       {"Gemm", gemm_rule},
-      {"GridSample", grid_sample_gradient},
       {"LRN", lrn_gradient},
       {"LpPool", lp_pool_gradient},
       {"MatMul", matmul_rule},
@@ -260,9 +290,16 @@ const std::map<std::string_view, GradientRule>& all_rules() {
       {"NegativeLogLikelihoodLoss", loss_gradient},
       {"SoftmaxCrossEntropyLoss", loss_gradient},
       {"Min", extreme_rule},
+      {"Optional", optional_gradient},
+      {"OptionalGetElement", optional_gradient},
+      {"QuantizeLinear", quantize_gradient},
       {"Resize", resize_gradient},
-      {"RoiAlign", roi_align_gradient},
+      {"SequenceAt", sequence_at_gradient},
+      {"SequenceConstruct", sequence_construct_gradient},
+      {"SequenceErase", sequence_erase_gradient},
+      {"SequenceInsert", sequence_insert_gradient},
       {"Split", split_rule},
+      {"SplitToSequence", split_to_sequence_gradient},
       {"Sum", sum_rule},
       {"Transpose", transpose_rule},
   };
@@ -271,7 +308,39 @@ const std::map<std::string_view, GradientRule>& all_rules() {
 
 }  // namespace
 
+bool adds_flow_of(const ir::Node& node, size_t output) {
+  return node.domain.empty() && node.op_type == "LayerNormalization" && output > 0;
+}
+
+// The mean and the reciprocal deviation of each row of LayerNormalization.
+void add_flows(const GradientCall& call, GradientEmitter& e) {
+  if (!adds_flow_of(call.node, 1) || !call.wanted[0]) return;
+  const auto of_output = [&](size_t i) {
+    return i < call.of_outputs.size() ? call.of_outputs[i] : std::string();
+  };
+  if (of_output(1).empty() && of_output(2).empty()) return;
+  const std::string& x = call.node.inputs[0];
+  const int64_t axis = view_of(call).attr_int("axis", -1);
+  const std::string inner = e.emit("Shape", {x}, {int_attribute("start", axis)});
+  const std::string count = e.emit("CastLike", {e.emit("ReduceProd", {inner, e.ints({0})}), x});
+  std::vector<std::string> parts{call.of_inputs[0]};
+  const auto share = [&](const std::string& flow) {
+    return e.emit("Div", {e.emit("CastLike", {flow, x}), count});
+  };
+  if (!of_output(1).empty())
+    parts.push_back(e.emit("Expand", {share(of_output(1)), e.emit("Shape", {x})}));
+  if (!of_output(2).empty()) {
+    const std::string mean = e.emit("CastLike", {call.node.outputs[1], x});
+    const std::string deviation = e.emit("CastLike", {call.node.outputs[2], x});
+    const std::string cube = e.emit("Pow", {deviation, e.scalar_like(3, x)});
+    const std::string slope = e.emit("Neg", {e.emit("Mul", {share(of_output(2)), cube})});
+    parts.push_back(e.emit("Mul", {slope, e.emit("Sub", {x, mean})}));
+  }
+  call.of_inputs[0] = e.emit("Sum", parts);
+}
+
 GradientRule gradient_rule(std::string_view domain, std::string_view op) {
+  if (domain == "com.microsoft" && op == "MatMulNBits") return matmul_nbits_gradient;
   const auto found = all_rules().find(op);
   return domain.empty() && found != all_rules().end() ? found->second : nullptr;
 }

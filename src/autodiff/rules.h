@@ -35,9 +35,18 @@ class GradientEmitter {
   std::string scalar_like(float value, const std::string& like);
   std::string filled_like(float value, const std::string& like);
   std::string sum_like(const std::string& value, const std::string& like);
+  // Of tensors, or of sequences item by item.
+  std::string sum(const std::vector<std::string>& values);
+  // What a value holds: a tensor or a sequence; an optional value is what it holds.
+  ir::TypeProto::Kind kind(std::string_view value) const;
   std::optional<int64_t> rank(std::string_view value) const;
   int64_t required_rank(const GradientCall& call, size_t input) const;  // fails where it is open
   std::optional<Shape> shape(std::string_view value) const;             // where all of it is known
+  // Open sizes are -1; nullopt where the rank is open.
+  std::optional<Shape> sizes(std::string_view value) const;
+  // Of an image [batch, channels, …] whose further sizes are known; an open one of the first two is
+  // -1.
+  std::optional<Shape> image(std::string_view value) const;
 
   std::vector<ir::Node> take() { return std::move(made_); }
 
@@ -62,27 +71,46 @@ inline ops::NodeView view_of(const GradientCall& call) {
   return {call.node, schema::newest(call.node.domain, call.node.op_type)};
 }
 
-// gradient_windows.cc, gradient_losses.cc
+// windows.cc, losses.cc
 void conv_gradient(const GradientCall& call, GradientEmitter& e);
 void conv_transpose_gradient(const GradientCall& call, GradientEmitter& e);
 void average_pool_gradient(const GradientCall& call, GradientEmitter& e);
 void lp_pool_gradient(const GradientCall& call, GradientEmitter& e);
 void loss_gradient(const GradientCall& call, GradientEmitter& e);
 
-// gradient_linear.cc, gradient_attention.cc
+// quantization.cc
+void quantize_gradient(const GradientCall& call, GradientEmitter& e);
+void dequantize_gradient(const GradientCall& call, GradientEmitter& e);
+void matmul_nbits_gradient(const GradientCall& call, GradientEmitter& e);
+
+// linear.cc, attention.cc
 void resize_gradient(const GradientCall& call, GradientEmitter& e);
-void grid_sample_gradient(const GradientCall& call, GradientEmitter& e);
-void roi_align_gradient(const GradientCall& call, GradientEmitter& e);
+void gather_gradient(const GradientCall& call, GradientEmitter& e);
 void col2im_gradient(const GradientCall& call, GradientEmitter& e);
 void center_crop_pad_gradient(const GradientCall& call, GradientEmitter& e);
-void dequantize_gradient(const GradientCall& call, GradientEmitter& e);
 void compress_gradient(const GradientCall& call, GradientEmitter& e);
 void det_gradient(const GradientCall& call, GradientEmitter& e);
 void lrn_gradient(const GradientCall& call, GradientEmitter& e);
 void einsum_gradient(const GradientCall& call, GradientEmitter& e);
 void attention_gradient(const GradientCall& call, GradientEmitter& e);
 
+// collections.cc
+std::string zeros_like_sequence(GradientEmitter& e, const std::string& sequence);
+std::string sum_of_sequences(GradientEmitter& e, const std::vector<std::string>& sequences);
+void sequence_construct_gradient(const GradientCall& call, GradientEmitter& e);
+void sequence_at_gradient(const GradientCall& call, GradientEmitter& e);
+void sequence_insert_gradient(const GradientCall& call, GradientEmitter& e);
+void sequence_erase_gradient(const GradientCall& call, GradientEmitter& e);
+void concat_from_sequence_gradient(const GradientCall& call, GradientEmitter& e);
+void split_to_sequence_gradient(const GradientCall& call, GradientEmitter& e);
+void optional_gradient(const GradientCall& call, GradientEmitter& e);
+
 using GradientRule = void (*)(const GradientCall& call, GradientEmitter& emitter);
+
+// Outputs that are seldom asked for and that a text leaves out: whether there is something for one,
+// and what it adds to the gradients of inputs.
+bool adds_flow_of(const ir::Node& node, size_t output);
+void add_flows(const GradientCall& call, GradientEmitter& emitter);
 
 // Null where the operator has none here.
 GradientRule gradient_rule(std::string_view domain, std::string_view op);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autodiff/bodies.h"
+#include "autodiff/history.h"
 #include "base/fail.h"
 #include "infer/infer.h"
 #include "ir/instantiate.h"
@@ -145,6 +146,18 @@ ir::Node renamed(const ir::Node& node, const std::vector<std::string>& reads,
 
 }  // namespace
 
+namespace {
+
+// The gradient needs outputs that nobody else reads.
+bool lacks_names(const ir::Node& node) {
+  if (!node.domain.empty()) return false;
+  if (node.op_type == "Split") return std::ranges::find(node.outputs, "") != node.outputs.end();
+  return node.op_type == "Dropout" && node.inputs.size() > 2 && !node.inputs[2].empty() &&
+         (node.outputs.size() < 2 || node.outputs[1].empty());
+}
+
+}  // namespace
+
 void GradientWalk::forward(const ir::Node& node, bool again) {
   std::vector<std::string> reads = node.inputs;
   if (has_graphs(node)) {
@@ -162,7 +175,22 @@ void GradientWalk::forward(const ir::Node& node, bool again) {
   } else {
     for (std::string& input : copy.inputs) input = actual(input);
   }
-  const bool by_body = is_active_node(copy) && !has_rule(copy);
+  const bool active = is_active_node(copy), by_body = active && !has_rule(copy),
+             keeps = active && !by_body && has_graphs(copy);
+  if (!again && keeps) {
+    Replaced& replaced = replaced_.emplace_back(&node, std::vector<ir::Node>());
+    for (ir::Node& made : with_history(copy))
+      services_.lower(std::move(made), newest_imports(), replaced.by);
+    note(copy);
+    return;
+  }
+  if (active && !by_body && lacks_names(copy)) {
+    name_outputs(copy, copy.op_type == "Dropout" ? 2 : copy.outputs.size(), services_);
+    if (!again) {
+      Replaced& replaced = replaced_.emplace_back(&node, std::vector<ir::Node>());
+      services_.lower(copy, newest_imports(), replaced.by);
+    }
+  }
   if (!again && !by_body) {
     note(copy);
     return;
@@ -176,11 +204,15 @@ void GradientWalk::forward(const ir::Node& node, bool again) {
   if (by_body)
     run_body(copy);
   else
-    add_node(copy);
+    add_node(copy, keeps);
 }
 
-void GradientWalk::add_node(const ir::Node& node) {
-  emitter_.emit(node, newest_imports());
+void GradientWalk::add_node(const ir::Node& node, bool keeps) {
+  if (keeps) {
+    for (ir::Node& made : with_history(node)) emitter_.emit(std::move(made), newest_imports());
+  } else {
+    emitter_.emit(node, newest_imports());
+  }
   note(node);
 }
 
@@ -199,18 +231,26 @@ void GradientWalk::run_body(const ir::Node& node) {
     if (is_active_node(inner) && !has_rule(inner))
       run_body(inner);  // bodies do not nest in themselves
     else
-      add_node(inner);
+      add_node(inner, is_active_node(inner) && has_graphs(inner));
   }
 }
 
-bool GradientWalk::has_rule(const ir::Node& node) {
-  return has_graphs(node) || gradient_rule(node.domain, node.op_type) != nullptr ||
-         texts_.rule(node) != nullptr;
+bool GradientWalk::has_rule(const ir::Node& node) const {
+  return (has_graphs(node) && gradient_body(node.domain, node.op_type) == nullptr) ||
+         gradient_rule(node.domain, node.op_type) != nullptr || texts_.rule(node) != nullptr;
 }
 
+bool GradientWalk::has_body(const ir::Node& node) const {
+  return gradient_body(node.domain, node.op_type) != nullptr || texts_.body(node) != nullptr;
+}
+
+// The standard's marks say where a gradient ends, but where a body computes the operator, what it
+// does with the input decides.
 bool GradientWalk::passes(const ir::Node& node, size_t input) const {
   if (!active_.contains(node.inputs[input]) || ops::has_trait(node, ops::no_gradient)) return false;
+  if (!has_rule(node) && has_body(node)) return true;
   const schema::Signature* signature = signature_of(node);
+  if (signature == nullptr && input > 0) return false;  // SumLike
   return !stops(signature ? signature->input(input) : nullptr);
 }
 
@@ -229,11 +269,20 @@ bool GradientWalk::is_active_node(const ir::Node& node) const {
   return in && out;
 }
 
+// Whole numbers do not follow what they are made of, but quantised values do, and what only moves
+// them.
+bool GradientWalk::follows(const ir::Node& node, size_t output) const {
+  if (is_float(node.outputs[output]) || node.op_type == "QuantizeLinear") return true;
+  return ops::has_trait(node, ops::hands_on) && !node.inputs.empty() &&
+         active_.contains(node.inputs[0]) && !is_float(node.inputs[0]);
+}
+
 void GradientWalk::note(const ir::Node& node) {
   if (!is_active_node(node)) return;
   const schema::Signature* signature = signature_of(node);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (!stops(signature ? signature->output(i) : nullptr) && !node.outputs[i].empty())
+    if (!stops(signature ? signature->output(i) : nullptr) && !node.outputs[i].empty() &&
+        follows(node, i))
       active_.insert(node.outputs[i]);
   }
   tape_.push_back(node);
@@ -249,7 +298,7 @@ std::string GradientWalk::gathered(const std::string& value) {
   const auto found = flows_.find(value);
   if (found == flows_.end()) return "";
   std::vector<std::string>& parts = found->second;
-  if (parts.size() > 1) parts = {emitter_.emit("Sum", parts)};
+  if (parts.size() > 1) parts = {emitter_.sum(parts)};
   return parts[0];
 }
 
@@ -278,8 +327,21 @@ void GradientWalk::backward_of(const ir::Node& node) {
     rule({node, of_outputs, of_inputs, wanted}, emitter_);
   else
     apply_text(node, of_outputs, wanted, of_inputs);
+  require_complete(node, wanted, of_inputs);
   for (size_t i = 0; i < of_inputs.size(); ++i) {
     if (wanted[i] && !of_inputs[i].empty()) flow_into(node.inputs[i], of_inputs[i]);
+  }
+}
+
+// A rule that leaves out an input would give a gradient that is wrong.
+void GradientWalk::require_complete(const ir::Node& node, const std::vector<char>& wanted,
+                                    const std::vector<std::string>& of_inputs) const {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i] || !of_inputs[i].empty()) continue;
+    const ops::NodeView view(node, signature_of(node));
+    view.fail(ErrorCode::unsupported,
+              "has no gradient of its input {} ('{}'); keep it off the way from xs to y",
+              view.input_name(static_cast<int>(i)), node.inputs[i]);
   }
 }
 
@@ -302,6 +364,17 @@ void GradientWalk::apply_text(const ir::Node& node, const std::vector<std::strin
     else
       call.inputs.push_back(flow_or_zeros(node, of_outputs, flow));
   }
+  for (size_t i = 0; i < of_outputs.size(); ++i) {
+    const schema::Formal* formal = signature == nullptr ? nullptr : signature->output(i);
+    if (of_outputs[i].empty() || formal == nullptr) continue;
+    if (std::ranges::find(rule.inputs, fmt::format("d{}", formal->name)) == rule.inputs.end() &&
+        !adds_flow_of(node, i)) {
+      ops::NodeView(node, signature)
+          .fail(ErrorCode::unsupported,
+                "has no gradient from its output {} ('{}'); keep it off the way from xs to y",
+                formal->name, node.outputs[i]);
+    }
+  }
   std::unordered_set<std::string> needed;
   for (const std::string& name : rule.outputs) {
     const int input = input_position(signature, name.substr(1));
@@ -314,6 +387,7 @@ void GradientWalk::apply_text(const ir::Node& node, const std::vector<std::strin
   }
   for (ir::Node& made : pruned(instantiate(rule, call, services_.fresh_name), needed))
     emitter_.emit(std::move(made), rule.opset_imports);
+  add_flows({node, of_outputs, of_inputs, wanted}, emitter_);
 }
 
 std::string GradientWalk::flow_or_zeros(const ir::Node& node,
@@ -323,7 +397,7 @@ std::string GradientWalk::flow_or_zeros(const ir::Node& node,
 }
 
 std::vector<std::string> gradient_names() {
-  std::vector<std::string> names{"If", "Loop", "Scan"};
+  std::vector<std::string> names{"If", "Loop", "Scan", "SequenceMap"};
   for (const schema::FunctionText& text : schema::gradient_texts()) names.emplace_back(text.name);
   for (const auto& more : {gradient_rule_names(), gradient_body_names()})
     names.insert(names.end(), more.begin(), more.end());

@@ -35,6 +35,10 @@ const std::vector<ir::OperatorSetId>& newest_imports();
 // What the graphs of a node read from around it, each name once.
 std::vector<std::string> captured_by(const ir::Node& node);
 
+// The nodes of a graph under fresh names, its inputs being `inputs`; `outputs` gets the names.
+std::vector<ir::Node> copy_of(const ir::Graph& graph, const std::vector<std::string>& inputs,
+                              const GradientServices& services, std::vector<std::string>& outputs);
+
 class GradientWalk {
  public:
   GradientWalk(const GradientServices& services, GradientTexts& texts, std::string origin)
@@ -58,6 +62,12 @@ class GradientWalk {
   void forward(const ir::Node& node, bool again);
   // Adds to what flows back into a value.
   void flow_into(const std::string& value, const std::string& gradient);
+  // Nodes taken as they are that must hand out more than they did.
+  struct Replaced {
+    const ir::Node* node;
+    std::vector<ir::Node> by;
+  };
+  std::vector<Replaced> take_replaced() { return std::move(replaced_); }
   // From the last node noted to the first.
   void backward();
   // The sum of what flows into a value; "" where nothing does.
@@ -65,25 +75,43 @@ class GradientWalk {
   std::string gathered_or_zeros(const std::string& value);
 
  private:
-  bool has_rule(const ir::Node& node);
+  bool has_rule(const ir::Node& node) const;
+  bool has_body(const ir::Node& node) const;
+  bool follows(const ir::Node& node, size_t output) const;
   bool passes(const ir::Node& node, size_t input) const;
   bool is_active_node(const ir::Node& node) const;
   void note(const ir::Node& node);
-  void add_node(const ir::Node& node);
+  void add_node(const ir::Node& node, bool keeps);
   void run_body(const ir::Node& node);
   void backward_of(const ir::Node& node);
+  void require_complete(const ir::Node& node, const std::vector<char>& wanted,
+                        const std::vector<std::string>& of_inputs) const;
   void apply_text(const ir::Node& node, const std::vector<std::string>& of_outputs,
                   const std::vector<char>& wanted, std::vector<std::string>& of_inputs);
   std::string flow_or_zeros(const ir::Node& node, const std::vector<std::string>& of_outputs,
                             int output);
 
-  // gradient_graphs.cc
+  // graphs.cc, iterations.cc
   struct Iteration;
+  class Reverse;
+  // What of the forward run a node with graphs hands to its gradient.
+  struct History {
+    std::vector<std::string> states, draws;  // stacks; a sequence where a state changes its shape
+    std::vector<char> changing;              // by state
+    std::vector<std::string> finals;         // what the states end as
+    std::string number;
+    bool by_sequences() const;
+  };
+  // The node with more outputs, and nodes before it.
+  std::vector<ir::Node> with_history(const ir::Node& node);
+  std::vector<ir::Node> with_states(const Iteration& it, History& history);
+  bool changes_shape(const Iteration& it, size_t state) const;
+  History history_of(const ir::Node& node) const;
   void graphs_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
   void if_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
+  void sequence_map_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
   void iterations_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
   Iteration iteration_of(const ir::Node& node) const;
-  std::vector<std::string> run_with_states(const Iteration& it);
   std::vector<std::string> active_captures(const ir::Node& node) const;
   bool is_float(const std::string& value) const;
 
@@ -95,6 +123,8 @@ class GradientWalk {
   std::unordered_set<std::string> active_;              // depend on what is asked for
   std::vector<ir::Node> tape_;                          // active nodes in order
   std::unordered_map<std::string, std::vector<std::string>> flows_;
+  std::unordered_map<std::string, History> histories_;  // by the node's first output
+  std::vector<Replaced> replaced_;
 };
 
 }  // namespace sardonyx::autodiff

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "autodiff/rules.h"
+#include "base/fail.h"
 #include "ops/upgrade_context.h"
 
 namespace sardonyx::autodiff {
@@ -78,14 +79,15 @@ std::string conv_input(GradientEmitter& e, const std::string& dy, const std::str
 
 // A convolution of the input with the gradient as its kernel: samples take the place of channels.
 std::string conv_weights(GradientEmitter& e, const std::string& input, const std::string& dy,
-                         const Window& w, const Shape& x) {
+                         const Window& w, const Shape& x, int64_t channels) {
   const auto rank = static_cast<int64_t>(x.size());
-  std::vector<int64_t> grouped{x[0], w.groups, x[1] / w.groups};
+  // The batch may be open.
+  std::vector<int64_t> grouped{0, w.groups, channels / w.groups};
   grouped.insert(grouped.end(), x.begin() + 2, x.end());
   std::vector<int64_t> order{2, 1, 0}, swapped{1, 0};
   for (int64_t d = 3; d <= rank; ++d) order.push_back(d);
   for (int64_t d = 2; d < rank; ++d) swapped.push_back(d);
-  std::vector<int64_t> flat{x[1] / w.groups, w.groups * x[0]};
+  std::vector<int64_t> flat{channels / w.groups, -1};
   flat.insert(flat.end(), x.begin() + 2, x.end());
   const std::string parted = e.emit("Reshape", {input, e.ints(grouped)});
   const std::string transposed_x = e.emit("Transpose", {parted}, {ints_attribute("perm", order)});
@@ -113,15 +115,17 @@ void conv_bias(const GradientCall& call, GradientEmitter& e) {
 }
 
 [[noreturn]] void open_sizes(const GradientCall& call) {
-  view_of(call).fail(ErrorCode::unsupported,
-                     "has no gradient where sizes are open; give the graph's inputs their sizes");
+  view_of(call).fail(
+      ErrorCode::unsupported,
+      "has no gradient where sizes other than the batch are open; give the graph's inputs "
+      "their sizes");
 }
 
 }  // namespace
 
 void conv_gradient(const GradientCall& call, GradientEmitter& e) {
-  const auto x = e.shape(call.node.inputs[0]), w = e.shape(call.node.inputs[1]),
-             y = e.shape(call.node.outputs[0]);
+  const auto x = e.image(call.node.inputs[0]), w = e.shape(call.node.inputs[1]),
+             y = e.image(call.node.outputs[0]);
   conv_bias(call, e);
   if (!call.wanted[0] && !call.wanted[1]) return;
   if (!x || !w || !y) open_sizes(call);
@@ -129,13 +133,14 @@ void conv_gradient(const GradientCall& call, GradientEmitter& e) {
   if (call.wanted[0])
     call.of_inputs[0] = conv_input(e, flow(call), call.node.inputs[1], window, *x, *y);
   if (call.wanted[1])
-    call.of_inputs[1] = conv_weights(e, call.node.inputs[0], flow(call), window, *x);
+    call.of_inputs[1] =
+        conv_weights(e, call.node.inputs[0], flow(call), window, *x, (*w)[1] * window.groups);
 }
 
 // The convolution whose transpose it is; of the weights, with input and output exchanged.
 void conv_transpose_gradient(const GradientCall& call, GradientEmitter& e) {
-  const auto x = e.shape(call.node.inputs[0]), w = e.shape(call.node.inputs[1]),
-             y = e.shape(call.node.outputs[0]);
+  const auto x = e.image(call.node.inputs[0]), w = e.shape(call.node.inputs[1]),
+             y = e.image(call.node.outputs[0]);
   conv_bias(call, e);
   if (!call.wanted[0] && !call.wanted[1]) return;
   if (!x || !w || !y) open_sizes(call);
@@ -169,42 +174,57 @@ void conv_transpose_gradient(const GradientCall& call, GradientEmitter& e) {
                                          e.ints({x->begin() + 2, x->end()}), e.ints(axes)});
   }
   if (call.wanted[1])
-    call.of_inputs[1] = conv_weights(e, flow(call), call.node.inputs[0], window, *y);
+    call.of_inputs[1] =
+        conv_weights(e, flow(call), call.node.inputs[0], window, *y, (*w)[1] * window.groups);
 }
+
+namespace {
+
+// What is divided by along one axis: how many taps of each window are counted.
+std::string tap_counts(GradientEmitter& e, const Window& w, const Shape& x, const Shape& y,
+                       size_t d, bool counts_padding, const std::string& like) {
+  const int64_t low = counts_padding ? -w.begins[d] : 0,
+                high = x[d + 2] + (counts_padding ? w.ends[d] : 0);
+  constexpr int64_t most = 1 << 24;
+  if (w.kernel[d] > most / std::max<int64_t>(1, y[d + 2]))
+    fail(ErrorCode::unsupported,
+         "AveragePool has no gradient where windows of {} are taken {} times along an axis",
+         w.kernel[d], y[d + 2]);
+  std::vector<float> counts;
+  for (int64_t o = 0; o < y[d + 2]; ++o) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < w.kernel[d]; ++k) {
+      const int64_t at = o * w.strides[d] - w.begins[d] + k * w.dilations[d];
+      count += at >= low && at < high ? 1 : 0;
+    }
+    counts.push_back(static_cast<float>(std::max<int64_t>(count, 1)));
+  }
+  Shape shape(w.kernel.size(), 1);
+  shape[d] = y[d + 2];
+  const std::string plain =
+      e.emit("Constant", {},
+             {ops::tensor_attribute("value", Tensor::of<float>(counts, std::move(shape)))});
+  return e.emit("CastLike", {plain, like});
+}
+
+}  // namespace
 
 // Every output gives each element it averaged the same share.
 void average_pool_gradient(const GradientCall& call, GradientEmitter& e) {
   const ops::NodeView view = view_of(call);
-  const auto x = e.shape(call.node.inputs[0]), y = e.shape(call.node.outputs[0]);
+  const auto x = e.image(call.node.inputs[0]), y = e.image(call.node.outputs[0]);
   const auto kernel = view.attr_ints("kernel_shape");
-  if (!x || !y || !kernel || x->size() != kernel->size() + 2) open_sizes(call);
+  if (!x || !y || !kernel || x->size() != kernel->size() + 2 || (*x)[1] < 0) open_sizes(call);
   Window w = window_of(call, *x, *kernel);
   const bool counts_padding = view.attr_int("count_include_pad", 0) != 0;
-  if (counts_padding && view.attr_int("ceil_mode", 0) != 0)
-    view.fail(ErrorCode::unsupported, "has no gradient with both ceil_mode and count_include_pad");
   w.groups = (*x)[1];
   Shape ones_shape{w.groups, 1};
   ones_shape.insert(ones_shape.end(), kernel->begin(), kernel->end());
-  const std::string &dy = flow(call), one = e.scalar_like(1, dy);
-  const std::string ones = e.emit("Expand", {one, e.ints(ones_shape)});
-  std::string share;
-  if (counts_padding) {
-    float taps = 1;
-    for (const int64_t size : *kernel) taps *= static_cast<float>(size);
-    share = e.emit("Div", {dy, e.scalar_like(taps, dy)});
-  } else {
-    std::vector<int64_t> pads = w.begins;
-    for (size_t d = 0; d < kernel->size(); ++d) {
-      const int64_t covered =
-          ((*y)[d + 2] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
-      pads.push_back(std::max<int64_t>(0, covered - w.begins[d] - (*x)[d + 2]));
-    }
-    const std::string counts =
-        e.emit("Conv", {e.filled_like(1, call.node.inputs[0]), ones},
-               {ints_attribute("strides", w.strides), ints_attribute("dilations", w.dilations),
-                ints_attribute("pads", pads), int_attribute("group", w.groups)});
-    share = e.emit("Div", {dy, counts});
-  }
+  const std::string& dy = flow(call);
+  const std::string ones = e.emit("Expand", {e.scalar_like(1, dy), e.ints(ones_shape)});
+  std::string share = dy;
+  for (size_t d = 0; d < kernel->size(); ++d)
+    share = e.emit("Div", {share, tap_counts(e, w, *x, *y, d, counts_padding, dy)});
   call.of_inputs[0] = conv_input(e, share, ones, w, *x, *y);
 }
 
@@ -212,9 +232,9 @@ void average_pool_gradient(const GradientCall& call, GradientEmitter& e) {
 void lp_pool_gradient(const GradientCall& call, GradientEmitter& e) {
   const ops::NodeView view = view_of(call);
   const std::string &input = call.node.inputs[0], &output = call.node.outputs[0];
-  const auto x = e.shape(input), y = e.shape(output);
+  const auto x = e.image(input), y = e.image(output);
   const auto kernel = view.attr_ints("kernel_shape");
-  if (!x || !y || !kernel || x->size() != kernel->size() + 2) open_sizes(call);
+  if (!x || !y || !kernel || x->size() != kernel->size() + 2 || (*x)[1] < 0) open_sizes(call);
   Window w = window_of(call, *x, *kernel);
   w.groups = (*x)[1];
   Shape ones_shape{w.groups, 1};

@@ -1,4 +1,4 @@
-#include "gradient_cases.h"
+#include "gradient_draw.h"
 
 #include <fmt/format.h>
 
@@ -84,6 +84,7 @@ void movement(const Check& check) {
         "s = Constant<value_ints = [5, 2, 3, 4]>()\n y = Expand(x, s)",
         "y = Concat<axis = 1>(x, x)",
         "a, b, c = Split<axis = 1, num_outputs = 3>(x)\n y = Mul(a, c)",
+        "a, , c = Split<axis = 1, num_outputs = 3>(x)\n y = Mul(a, c)",
         "s = Constant<value_ints = [3, 0]>()\n e = Constant<value_ints = [0, 2]>()\n"
         " a = Constant<value_ints = [2, 1]>()\n t = Constant<value_ints = [-2, 1]>()\n"
         " y = Slice(x, s, e, a, t)",
@@ -292,6 +293,41 @@ void iterations(const Check& check) {
       "d = Sin(e) }> }>\n"
       " out = Mul(t, e) }>(h, x)",
       {h, xs, w});
+}
+
+// What grows from iteration to iteration, shrinks, or changes its rank.
+void changing_states(const Check& check) {
+  const Input x{"x", spread({2, 3}, 0.2, 1)}, w{"w", spread({3}, 0.5, 1.2)};
+  const std::string three =
+      "n = Constant<value = int64 {3}>()\n go = Constant<value = bool {1}>()\n one = "
+      "Constant<value_ints = [1]>()\n big = Constant<value_ints = [9]>()\n zero = "
+      "Constant<value_ints = [0]>()\n ";
+  check(three +
+            "y = Loop(n, go, x) <body = b (int64 i, bool c, v) => (o, r) { o = Identity(c)\n"
+            " s = Slice(v, zero, one, zero)\n t = Mul(s, w)\n u = Sin(t)\n r = Concat<axis = 0>(v, "
+            "u) }>",
+        {x, w});
+  check(three +
+            "y = Loop(n, go, x) <body = b (int64 i, bool c, v) => (o, r) { o = Identity(c)\n"
+            " s = Tanh(v)\n t = Concat<axis = 0>(s, s)\n r = Slice(t, one, big, zero) }>",
+        {x});
+  // Beside a state that keeps its shape, stacked outputs and the number of the iteration.
+  check(
+      three +
+          "p, q, all = Loop(n, go, x, w) <body = b (int64 i, bool c, v, k) => (o, r, l, out) { o = "
+          "Identity(c)\n f = CastLike(i, k)\n g = Mul(k, f)\n l = Sin(g)\n h = Mul(v, l)\n"
+          " r = Concat<axis = 0>(h, v)\n out = ReduceSum<keepdims = 0>(h) }>\n"
+          " sp = ReduceSum<keepdims = 0>(p)\n sa = ReduceSum<keepdims = 0>(all)\n m = Mul(sp, "
+          "sa)\n y = "
+          "Add(q, m)",
+      {x, w});
+  // The end of it is not asked for, only what each iteration makes.
+  check(three +
+            "p, all = Loop(n, go, x) <body = b (int64 i, bool c, v) => (o, r, out) { o = "
+            "Identity(c)\n"
+            " h = Mul(v, w)\n r = Concat<axis = 0>(h, v)\n out = ReduceSum<keepdims = 0>(h) }>\n"
+            " y = Sin(all)",
+        {x, w});
 }
 
 void recurrent_layers(const Check& check) {
@@ -534,6 +570,7 @@ constexpr GradientCases cases[] = {
     {"MoreMovement", more_movement},
     {"Branches", branches},
     {"Iterations", iterations},
+    {"ChangingStates", changing_states},
     {"RecurrentLayers", recurrent_layers},
     {"LinearMaps", linear_maps},
     {"TransposedConvolutions", transposed_convolutions},
@@ -545,6 +582,15 @@ constexpr GradientCases cases[] = {
 
 }  // namespace
 
-std::span<const GradientCases> gradient_cases() { return cases; }
+std::span<const GradientCases> gradient_cases() {
+  static const std::vector<GradientCases> all = [] {
+    std::vector<GradientCases> joined(std::begin(cases), std::end(cases));
+    for (const auto& more : {random_element_cases(), random_layer_cases(), contrib_cases(),
+                             collection_cases(), second_order_cases()})
+      joined.insert(joined.end(), more.begin(), more.end());
+    return joined;
+  }();
+  return all;
+}
 
 }  // namespace sardonyx::test

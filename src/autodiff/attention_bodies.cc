@@ -1,0 +1,204 @@
+// FlexAttention and GroupQueryAttention with operators that have gradients.
+#include <limits>
+
+#include "autodiff/bodies.h"
+#include "autodiff/walk.h"
+#include "base/fail.h"
+
+namespace sardonyx::autodiff {
+namespace {
+
+using ops::float_attribute;
+using ops::int_attribute;
+using ops::ints_attribute;
+
+// [batch, heads, …] as [batch, heads of keys, queries that share one, …].
+std::string by_groups(NodeWriter& w, const std::string& value, const std::string& keys) {
+  const auto sizes = [&](const std::string& of, int64_t begin, int64_t end) {
+    return w.add("Shape", {of}, {int_attribute("start", begin), int_attribute("end", end)});
+  };
+  const std::string shape =
+      w.add("Concat", {sizes(value, 0, 1), sizes(keys, 1, 2), w.ints({-1}), sizes(value, 2, 4)},
+            {int_attribute("axis", 0)});
+  return w.add("Reshape", {value, shape});
+}
+
+// What a graph of one input makes of a value.
+std::string modified(NodeWriter& w, const ops::NodeView& view, std::string_view name,
+                     const std::string& value, const GradientServices& services) {
+  const ir::Graph* graph = view.attr_graph(name);
+  if (graph == nullptr) return value;
+  Names results;
+  w.append(copy_of(*graph, {value}, services, results));
+  return results.at(0);
+}
+
+}  // namespace
+
+std::vector<ir::Node> flex_attention_body(const ir::Node& node, GradientEmitter& e) {
+  const ops::NodeView view(node, schema::newest(node.domain, node.op_type));
+  NodeWriter w(e.services());
+  const std::string &q = node.inputs[0], &k = node.inputs[1], &v = node.inputs[2];
+  const std::string transposed = w.add("Transpose", {k}, {ints_attribute("perm", {0, 1, 3, 2})});
+  std::string factor;
+  if (view.has_attribute("scale")) {
+    factor = w.number(view.attr_float("scale"), q);
+  } else {
+    const std::string width =
+        w.add("Gather", {w.add("Shape", {q}), w.constant(Tensor::scalar<int64_t>(3))});
+    factor = w.add("Reciprocal", {w.add("Sqrt", {w.add("CastLike", {width, q})})});
+  }
+  const auto wider = [&](const std::string& value) {
+    return w.add("Unsqueeze", {value, w.ints({2})});
+  };
+  const std::string products = w.add("MatMul", {by_groups(w, q, k), wider(transposed)});
+  const auto sizes = [&](const std::string& of, int64_t begin, int64_t end) {
+    return w.add("Shape", {of}, {int_attribute("start", begin), int_attribute("end", end)});
+  };
+  const std::string shape =
+      w.add("Concat", {sizes(q, 0, 3), sizes(k, 2, 3)}, {int_attribute("axis", 0)});
+  std::string scores =
+      w.add("Reshape", {w.add("Mul", {products, factor}), shape}, {int_attribute("allowzero", 1)});
+  const bool casts = view.has_attribute("softmax_precision");
+  if (casts)
+    scores = w.add("Cast", {scores}, {int_attribute("to", view.attr_int("softmax_precision"))});
+  scores = modified(w, view, "score_mod", scores, e.services());
+  std::string shares = w.add("Softmax", {scores}, {int_attribute("axis", -1)});
+  shares = modified(w, view, "prob_mod", shares, e.services());
+  if (casts) shares = w.add("CastLike", {shares, v});
+  const std::string summed = w.add("MatMul", {by_groups(w, shares, k), wider(v)});
+  const std::string out =
+      w.add("Concat", {sizes(q, 0, 3), sizes(v, 3, 4)}, {int_attribute("axis", 0)});
+  w.add_to({node.outputs[0]}, "Reshape", {summed, out}, {int_attribute("allowzero", 1)});
+  return w.take();
+}
+
+namespace {
+
+// GroupQueryAttention of a whole sequence, as in training: no past.
+class GroupedQueries {
+ public:
+  GroupedQueries(const ir::Node& node, GradientEmitter& e)
+      : node_(node),
+        view_(node, schema::newest(node.domain, node.op_type)),
+        e_(e),
+        w_(e.services()) {
+    if (has(3) || has(11) || has(12) || view_.attr_int("smooth_softmax", -1) == 1 ||
+        (node.outputs.size() > 3 && !node.outputs[3].empty())) {
+      view_.fail(ErrorCode::unsupported,
+                 "has no gradient with past_key, head_sink, smooth_softmax, quantised keys or "
+                 "output_qk; differentiate the whole sequence without a past");
+    }
+    heads_ = view_.attr_int("num_heads"), kv_heads_ = view_.attr_int("kv_num_heads");
+    if (heads_ < 1 || kv_heads_ < 1 || heads_ > (1 << 20) || kv_heads_ > (1 << 20))
+      view_.fail("num_heads and kv_num_heads must be in [1, {}]; they are {} and {}", 1 << 20,
+                 heads_, kv_heads_);
+  }
+
+  std::vector<ir::Node> make() {
+    Names parts;
+    if (has(1)) {
+      parts = {node_.inputs[0], node_.inputs[1], node_.inputs[2]};
+    } else {
+      const auto shape = e_.shape(node_.inputs[0]);
+      const int64_t all = heads_ + 2 * kv_heads_;
+      if (!shape || shape->size() != 3)
+        view_.fail(ErrorCode::unsupported,
+                   "has no gradient where the size of packed heads is open");
+      const int64_t size = shape->back() / all;
+      parts = w_.add_many(
+          "Split", {node_.inputs[0], w_.ints({heads_ * size, kv_heads_ * size, kv_heads_ * size})},
+          3, {int_attribute("axis", 2)});
+    }
+    std::string q = by_heads(parts[0], heads_), k = by_heads(parts[1], kv_heads_),
+                v = by_heads(parts[2], kv_heads_);
+    if (has(14)) {
+      const std::vector<ir::Attribute> epsilon{
+          float_attribute("epsilon", view_.attr_float("qk_norm_epsilon", 1e-6f))};
+      q = w_.add("RMSNormalization", {q, node_.inputs[14]}, epsilon);
+      k = w_.add("RMSNormalization", {k, node_.inputs[15]}, epsilon);
+    }
+    rows_ = w_.add("Gather", {w_.add("Shape", {q}), w_.constant(Tensor::scalar<int64_t>(2))});
+    if (view_.attr_int("do_rotary", 0) != 0) q = rotated(q), k = rotated(k);
+    std::vector<ir::Attribute> attributes{
+        float_attribute("softcap", view_.attr_float("softcap", 0))};
+    if (view_.attr_float("scale", 0) != 0)
+      attributes.push_back(float_attribute("scale", view_.attr_float("scale")));
+    const std::string y = w_.add("Attention", {q, k, v, mask()}, attributes);
+    const std::string transposed = w_.add("Transpose", {y}, {ints_attribute("perm", {0, 2, 1, 3})});
+    w_.add_to({node_.outputs[0]}, "Reshape", {transposed, w_.ints({0, 0, -1})});
+    const Names present{"", k, v};
+    for (size_t i = 1; i < 3 && i < node_.outputs.size(); ++i) {
+      if (!node_.outputs[i].empty()) w_.add_to({node_.outputs[i]}, "Identity", {present[i]});
+    }
+    return w_.take();
+  }
+
+ private:
+  bool has(int i) const { return view_.has_input(i); }
+
+  std::string by_heads(const std::string& value, int64_t heads) {
+    const std::string parted = w_.add("Reshape", {value, w_.ints({0, 0, heads, -1})});
+    return w_.add("Transpose", {parted}, {ints_attribute("perm", {0, 2, 1, 3})});
+  }
+
+  std::string counted(const std::string& count) {
+    return w_.add("Range", {w_.constant(Tensor::scalar<int64_t>(0)), count,
+                            w_.constant(Tensor::scalar<int64_t>(1))});
+  }
+
+  std::string rotated(const std::string& value) {
+    const auto cosine = e_.shape(node_.inputs[7]);
+    if (!cosine || cosine->size() != 2)
+      view_.fail(ErrorCode::unsupported, "has no gradient where the size of cos_cache is open");
+    std::string places = has(9) ? node_.inputs[9] : "";
+    if (places.empty()) {
+      const std::string batch = w_.add("Shape", {value}, {int_attribute("end", 1)});
+      const std::string rows = w_.add("Unsqueeze", {rows_, w_.ints({0})});
+      places = w_.add(
+          "Expand", {counted(rows_), w_.add("Concat", {batch, rows}, {int_attribute("axis", 0)})});
+    }
+    return w_.add("RotaryEmbedding", {value, node_.inputs[7], node_.inputs[8], places},
+                  {int_attribute("interleaved", view_.attr_int("rotary_interleaved", 0)),
+                   int_attribute("rotary_embedding_dim", 2 * cosine->back())});
+  }
+
+  // Which keys a query sees: those of its sequence, up to its own place, within the window.
+  std::string mask() {
+    const std::string places = counted(rows_);
+    const std::string row = w_.add("Unsqueeze", {places, w_.ints({1})});
+    const std::string last =
+        w_.add("Cast", {w_.add("Reshape", {node_.inputs[5], w_.ints({-1, 1, 1, 1})})},
+               {int_attribute("to", 7)});
+    std::string seen = w_.add("LessOrEqual", {places, last});
+    const int64_t window = view_.attr_int("local_window_size", -1);
+    const bool causal = view_.attr_int("causal", 1) != 0;
+    // Attention has a mask for each pair of query and key.
+    const std::string any = w_.add(
+        "GreaterOrEqual", {w_.add("Add", {row, places}), w_.constant(Tensor::scalar<int64_t>(0))});
+    seen = w_.add("And", {seen, causal ? w_.add("LessOrEqual", {places, row}) : any});
+    if (window > 0) {
+      const std::string first = w_.add("Sub", {row, w_.constant(Tensor::scalar<int64_t>(window))});
+      seen = w_.add("And", {seen, w_.add("Greater", {places, first})});
+    }
+    if (!has(10)) return seen;
+    const std::string& bias = node_.inputs[10];
+    const std::string none = w_.number(-std::numeric_limits<float>::infinity(), bias);
+    return w_.add("Where", {seen, bias, none});
+  }
+
+  const ir::Node& node_;
+  ops::NodeView view_;
+  GradientEmitter& e_;
+  NodeWriter w_;
+  int64_t heads_ = 1, kv_heads_ = 1;
+  std::string rows_;
+};
+
+}  // namespace
+
+std::vector<ir::Node> group_query_attention_body(const ir::Node& node, GradientEmitter& e) {
+  return GroupedQueries(node, e).make();
+}
+
+}  // namespace sardonyx::autodiff

@@ -1,0 +1,422 @@
+// Gradients of Loop and Scan: a graph that computes an iteration again, and then what flows back
+// through it.
+#include "autodiff/iterations.h"
+
+#include <algorithm>
+
+#include "autodiff/history.h"
+#include "base/fail.h"
+#include "ops/upgrade_context.h"
+
+namespace sardonyx::autodiff {
+
+using ops::graph_attribute;
+using ops::int_attribute;
+using ops::ints_attribute;
+
+GradientWalk::Iteration GradientWalk::iteration_of(const ir::Node& node) const {
+  const ops::NodeView view(node, schema::newest("", node.op_type));
+  Iteration it;
+  it.node = &node;
+  it.body = &graph_of(node, "body");
+  it.loop = node.op_type == "Loop";
+  const auto list = [&](std::string_view name, size_t count) {
+    auto values = view.attr_ints(name).value_or(std::vector<int64_t>());
+    values.resize(count, 0);
+    return values;
+  };
+  if (it.loop) {
+    it.states = node.inputs.size() > 2 ? node.inputs.size() - 2 : 0;
+    it.first_state = 2, it.body_inputs = 2, it.body_outputs = 1;
+  } else {
+    const auto scanned =
+        static_cast<size_t>(std::max<int64_t>(0, view.attr_int("num_scan_inputs")));
+    if (scanned > node.inputs.size())
+      view.fail("num_scan_inputs is {}; there are {} inputs", scanned, node.inputs.size());
+    it.states = node.inputs.size() - scanned;
+    it.input_axes = list("scan_input_axes", scanned);
+    it.input_directions = list("scan_input_directions", scanned);
+  }
+  if (it.body->inputs.size() < it.body_inputs + it.states ||
+      it.body->outputs.size() < it.body_outputs + it.states)
+    view.fail("its body does not fit its {} states", it.states);
+  const size_t stacked = it.body->outputs.size() - it.body_outputs - it.states;
+  it.output_axes.assign(stacked, 0), it.output_directions.assign(stacked, 0);
+  if (!it.loop) {
+    it.output_axes = list("scan_output_axes", stacked);
+    it.output_directions = list("scan_output_directions", stacked);
+  }
+  return it;
+}
+
+// A state of a Loop whose shape is not that of its beginning, as far as is known.
+bool GradientWalk::changes_shape(const Iteration& it, size_t state) const {
+  const std::string last = state < it.node->outputs.size() ? it.node->outputs[state] : "";
+  const infer::ValueFacts *before = services_.known(it.node->inputs[it.first_state + state]),
+                          *after = last.empty() ? nullptr : services_.known(last);
+  if (!it.loop || before == nullptr || after == nullptr || !before->type.shape) return false;
+  return !after->type.shape || *after->type.shape != *before->type.shape;
+}
+
+// The node also stacks what enters each of its iterations: the states, and a Loop's number of the
+// iteration; and what its body draws. States that change their shape go into sequences.
+std::vector<ir::Node> GradientWalk::with_states(const Iteration& it, History& history) {
+  ir::Node more = *it.node;
+  ir::Graph body = *it.body;
+  const size_t stacked = it.output_axes.size();
+  const size_t draws = keep_draws(body, *it.node, services_).size();
+  const ops::NodeView view(*it.node, schema::newest("", it.node->op_type));
+  name_outputs(more, it.states + stacked, services_);
+  history.finals.assign(more.outputs.begin(),
+                        more.outputs.begin() + static_cast<std::ptrdiff_t>(it.states));
+  const auto output = [&](std::string_view hint) {
+    return more.outputs.emplace_back(services_.fresh_name(hint));
+  };
+  for (size_t i = 0; i < draws; ++i) history.draws.push_back(output("drawn"));
+  const auto hand_on = [&](std::string_view op, Names inputs) {
+    ir::Node& handed = body.nodes.emplace_back();
+    handed.op_type = op;
+    handed.inputs = std::move(inputs);
+    handed.outputs = {services_.fresh_name("entered")};
+    return handed.outputs[0];
+  };
+  std::vector<ir::Node> made;
+  size_t sequences = 0;
+  for (size_t i = 0; i < it.states; ++i) {
+    const std::string& initial = it.node->inputs[it.first_state + i];
+    const auto kind = emitter_.kind(initial);
+    if (kind != ir::TypeProto::Kind::none && kind != ir::TypeProto::Kind::tensor) {
+      view.fail(
+          ErrorCode::unsupported,
+          "has no gradient: its state '{}' is no tensor; stack what each iteration makes as a "
+          "further output",
+          initial);
+    }
+    const std::string entered = body.inputs[it.body_inputs + i].name;
+    history.changing.push_back(changes_shape(it, i));
+    if (!history.changing.back()) {
+      body.outputs.emplace_back().name = hand_on("Identity", {entered});
+      history.states.push_back(output("entered"));
+      continue;
+    }
+    // One more state behind the others.
+    ir::Node& empty = made.emplace_back();
+    empty.op_type = "SequenceEmpty";
+    empty.outputs = {services_.fresh_name("none")};
+    empty.attributes = {
+        int_attribute("dtype", static_cast<int64_t>(services_.known(initial)->type.element))};
+    more.inputs.push_back(empty.outputs[0]);
+    const std::string list = services_.fresh_name("entered");
+    body.inputs.emplace_back().name = list;
+    ir::ValueInfo info;
+    info.name = hand_on("SequenceInsert", {list, entered});
+    const auto at = static_cast<std::ptrdiff_t>(it.states + sequences);
+    body.outputs.insert(body.outputs.begin() + static_cast<std::ptrdiff_t>(it.body_outputs) + at,
+                        info);
+    history.states.push_back(services_.fresh_name("entered"));
+    more.outputs.insert(more.outputs.begin() + at, history.states.back());
+    ++sequences;
+  }
+  if (it.loop) {
+    body.outputs.emplace_back().name = hand_on("Identity", {body.inputs[0].name});
+    history.number = output("entered");
+  }
+  std::vector<ir::Attribute> attributes;
+  for (const ir::Attribute& attribute : it.node->attributes) {
+    if (attribute.name != "body" && attribute.name != "scan_output_axes" &&
+        attribute.name != "scan_output_directions")
+      attributes.push_back(attribute);
+  }
+  if (!it.loop) {
+    std::vector<int64_t> axes = it.output_axes, directions = it.output_directions;
+    axes.resize(stacked + draws + it.states, 0), directions.resize(axes.size(), 0);
+    if (!axes.empty()) {
+      attributes.push_back(ints_attribute("scan_output_axes", axes));
+      attributes.push_back(ints_attribute("scan_output_directions", directions));
+    }
+  }
+  attributes.push_back(graph_attribute("body", std::move(body)));
+  more.attributes = std::move(attributes);
+  made.push_back(std::move(more));
+  return made;
+}
+
+namespace {
+
+// What one slice along an axis of a value is known to be.
+infer::ValueFacts slice_of(const infer::ValueFacts* whole, int64_t axis) {
+  if (whole == nullptr) return {};
+  infer::ValueFacts slice;
+  slice.type = whole->type;
+  if (slice.type.shape && !slice.type.shape->empty()) {
+    auto& dims = *slice.type.shape;
+    const auto rank = static_cast<int64_t>(dims.size());
+    const int64_t at = axis < 0 ? axis + rank : axis;
+    if (at >= 0 && at < rank) dims.erase(dims.begin() + at);
+  }
+  return slice;
+}
+
+// Of a state that changes its shape: what is the same from the beginning to the end.
+infer::ValueFacts between(const infer::ValueFacts* first, const infer::ValueFacts* last) {
+  if (first == nullptr || last == nullptr || !first->type.shape) return {};
+  infer::ValueFacts any = infer::ValueFacts::of(first->type);
+  const auto& before = *first->type.shape;
+  const bool same_rank = last->type.shape && last->type.shape->size() == before.size();
+  for (size_t d = 0; same_rank && d < before.size(); ++d) {
+    const ir::Dim& after = (*last->type.shape)[d];
+    if (after == before[d]) continue;
+    // A number would be that of one iteration.
+    if (after.is_constant() && before[d].is_constant()) {
+      any.type.shape.reset();
+      return any;
+    }
+    (*any.type.shape)[d] = after.is_constant() ? before[d] : after;
+  }
+  if (!same_rank) any.type.shape.reset();
+  return any;
+}
+
+}  // namespace
+
+// A Scan from the last iteration to the first. It carries the gradients of the states and sums
+// those of what the body captures; in each iteration the body is computed again from what entered
+// it. With states that change their shape it is a Loop, whose body reads what it needs by the
+// number of the iteration.
+class GradientWalk::Reverse {
+ public:
+  Reverse(GradientWalk& walk, const ir::Node& node, const std::vector<std::string>& of_outputs)
+      : walk_(walk),
+        e_(walk.emitter_),
+        node_(node),
+        of_outputs_(of_outputs),
+        it_(walk.iteration_of(node)),
+        history_(walk.history_of(node)),
+        captured_(walk.active_captures(node)),
+        by_sequences_(history_.by_sequences()) {}
+
+  void make() {
+    choose();
+    reverse_.op_type = by_sequences_ ? "Loop" : "Scan";
+    if (by_sequences_) count_back();
+    enter_flows();
+    enter_history();
+    ir::Graph body = make_body();
+    hand_out();
+    finish(std::move(body));
+  }
+
+ private:
+  const infer::ValueFacts* known(const std::string& value) const {
+    return walk_.services_.known(value);
+  }
+  std::string fresh(std::string_view hint) const { return walk_.services_.fresh_name(hint); }
+  const std::string& initial(size_t state) const { return node_.inputs[it_.first_state + state]; }
+  std::string of_output(size_t i) const {
+    return i < of_outputs_.size() ? of_outputs_[i] : std::string();
+  }
+
+  void choose() {
+    for (size_t i = 0; i < it_.states; ++i) {
+      const std::string last = i < node_.outputs.size() ? node_.outputs[i] : "";
+      if (walk_.is_float(initial(i)) && (last.empty() || walk_.is_float(last)))
+        carried_.push_back(i);
+    }
+    for (size_t m = 0; !it_.loop && m < it_.input_axes.size(); ++m) {
+      const std::string& input = node_.inputs[it_.states + m];
+      if (walk_.active_.contains(input) && walk_.is_float(input)) asked_.push_back(m);
+    }
+    for (size_t k = 0; k < it_.output_axes.size(); ++k)
+      if (!of_output(it_.states + k).empty()) flowing_.push_back(k);
+  }
+
+  // --- What enters the body ---
+
+  std::string enter(const std::string& from, std::string_view hint, infer::ValueFacts known) {
+    reverse_.inputs.push_back(from);
+    entering_.emplace_back(fresh(hint), std::move(known));
+    body_inputs_.push_back(entering_.back().first);
+    return entering_.back().first;
+  }
+  std::string read(std::string_view op, Names inputs, std::string_view hint,
+                   infer::ValueFacts known) {
+    ir::Node& node = reads_.emplace_back();
+    node.op_type = op, node.inputs = std::move(inputs);
+    node.outputs = {fresh(hint)};
+    entering_.emplace_back(node.outputs[0], std::move(known));
+    return node.outputs[0];
+  }
+  std::string enter_slices(const std::string& from, int64_t axis, bool backwards) {
+    if (by_sequences_)
+      return read("Gather", {from, transposed_}, "slice", slice_of(known(from), axis));
+    axes_.push_back(axis), directions_.push_back(backwards ? 1 : 0);
+    return enter(from, "slice", slice_of(known(from), axis));
+  }
+
+  // As many iterations as there were, their numbers from the last one down.
+  void count_back() {
+    const std::string length = e_.emit("Squeeze", {e_.emit("Shape", {history_.number})});
+    const std::string one =
+        e_.emit("Constant", {}, {ops::tensor_attribute("value", Tensor::scalar<int64_t>(1))});
+    const std::string last = e_.emit("Sub", {length, one});
+    const std::string number = enter(length, "i", {});
+    go_ = enter("", "go", {});
+    transposed_ = read("Sub", {last, number}, "transposed", {});
+  }
+
+  void enter_flows() {
+    for (const size_t i : carried_) {
+      const bool changes = history_.changing[i] != 0;
+      const std::string& ends_as = changes ? history_.finals[i] : initial(i);
+      const std::string given = of_output(i);
+      state_flows_.push_back(
+          enter(given.empty() ? e_.filled_like(0, ends_as) : given, "d_state",
+                changes ? between(known(initial(i)), known(ends_as)) : like(known(initial(i)))));
+    }
+    for (const std::string& name : captured_)
+      sums_.push_back(enter(e_.filled_like(0, name), "sum", like(known(name))));
+  }
+
+  void enter_history() {
+    for (size_t i = 0; i < it_.states; ++i) {
+      states_.push_back(history_.changing[i] != 0
+                            ? read("SequenceAt", {history_.states[i], transposed_}, "entered",
+                                   between(known(initial(i)), known(history_.finals[i])))
+                            : enter_slices(history_.states[i], 0, true));
+    }
+    if (it_.loop) number_ = enter_slices(history_.number, 0, true);
+    for (const std::string& stack : history_.draws) drawn_.push_back(enter_slices(stack, 0, true));
+    for (size_t m = 0; !it_.loop && m < it_.input_axes.size(); ++m)
+      slices_.push_back(enter_slices(node_.inputs[it_.states + m], it_.input_axes[m],
+                                     it_.input_directions[m] == 0));
+    for (const size_t k : flowing_)
+      flows_.push_back(enter_slices(of_output(it_.states + k), it_.output_axes[k],
+                                    it_.output_directions[k] == 0));
+  }
+
+  // --- The body ---
+
+  ir::Graph make_body() {
+    ir::Graph body;
+    body.name = "back";
+    walk_.services_.within(entering_, [&](const GradientServices& inside) {
+      GradientWalk walk(inside, walk_.texts_, walk_.origin_);
+      const Names results = run_again(walk);
+      const auto flow = [&](size_t result, const std::string& gradient) {
+        const std::string value = walk.actual(results.at(result));
+        if (walk.is_active(value)) walk.flow_into(value, gradient);
+      };
+      for (size_t i = 0; i < carried_.size(); ++i)
+        flow(it_.body_outputs + carried_[i], state_flows_[i]);
+      for (size_t k = 0; k < flowing_.size(); ++k)
+        flow(it_.body_outputs + it_.states + flowing_[k], flows_[k]);
+      walk.backward();
+      body.outputs = named(gradients(walk));
+      body.nodes = walk.emitter().take();
+    });
+    body.inputs = named(body_inputs_);
+    body.nodes.insert(body.nodes.begin(), reads_.begin(), reads_.end());
+    return body;
+  }
+
+  // The iteration, from what entered it.
+  Names run_again(GradientWalk& walk) {
+    for (const std::string& name : captured_) walk.activate(name);
+    for (const size_t i : carried_) walk.activate(states_[i]);
+    for (const size_t m : asked_) walk.activate(slices_[m]);
+    Names inputs, results;
+    if (it_.loop) {
+      inputs = {number_,
+                walk.emitter().emit("Constant", {},
+                                    {ops::tensor_attribute("value", Tensor::scalar<bool>(true))})};
+    }
+    inputs.insert(inputs.end(), states_.begin(), states_.end());
+    inputs.insert(inputs.end(), slices_.begin(), slices_.end());
+    ir::Graph repeated = *it_.body;
+    replay_draws(repeated, drawn_, walk.services());
+    for (const ir::Node& inner : copy_of(repeated, inputs, walk.services(), results))
+      walk.forward(inner, true);
+    return results;
+  }
+
+  Names gradients(GradientWalk& walk) {
+    GradientEmitter& e = walk.emitter();
+    Names outputs;
+    const auto give = [&](const std::string& value) {
+      outputs.push_back(e.emit("Identity", {value}));
+    };
+    if (by_sequences_) give(go_);
+    for (const size_t i : carried_) give(walk.gathered_or_zeros(states_[i]));
+    for (size_t c = 0; c < captured_.size(); ++c) {
+      const std::string more = walk.gathered(captured_[c]);
+      if (more.empty())
+        give(sums_[c]);
+      else
+        outputs.push_back(e.emit("Add", {sums_[c], more}));
+    }
+    for (const size_t m : asked_) give(walk.gathered_or_zeros(slices_[m]));
+    return outputs;
+  }
+
+  // --- What comes out ---
+
+  void hand_out() {
+    const auto output = [&](const std::string& hint) {
+      return reverse_.outputs.emplace_back(fresh(hint));
+    };
+    for (const size_t i : carried_) {
+      const std::string gradient = output("d_state");
+      if (walk_.active_.contains(initial(i))) walk_.flow_into(initial(i), gradient);
+    }
+    for (const std::string& name : captured_) walk_.flow_into(name, output("d_" + name));
+    for (const size_t m : asked_) walk_.flow_into(node_.inputs[it_.states + m], output("d_slices"));
+  }
+
+  void finish(ir::Graph body) {
+    reverse_.attributes = {graph_attribute("body", std::move(body))};
+    const auto add = [&](ir::Attribute attribute) {
+      reverse_.attributes.push_back(std::move(attribute));
+    };
+    if (!by_sequences_) {
+      add(int_attribute("num_scan_inputs", static_cast<int64_t>(axes_.size())));
+      add(ints_attribute("scan_input_axes", axes_));
+      add(ints_attribute("scan_input_directions", directions_));
+    }
+    if (!asked_.empty()) {
+      std::vector<int64_t> axes, directions;
+      for (const size_t m : asked_) {
+        axes.push_back(it_.input_axes[m]);
+        directions.push_back(it_.input_directions[m] == 0 ? 1 : 0);
+      }
+      add(ints_attribute("scan_output_axes", axes));
+      add(ints_attribute("scan_output_directions", directions));
+    }
+    e_.emit(std::move(reverse_), newest_imports());
+  }
+
+  GradientWalk& walk_;
+  GradientEmitter& e_;
+  const ir::Node& node_;
+  const std::vector<std::string>& of_outputs_;
+  const Iteration it_;
+  const History history_;
+  const Names captured_;
+  const bool by_sequences_;
+  std::vector<size_t> carried_;  // states with gradients
+  std::vector<size_t> asked_;    // inputs of a Scan
+  std::vector<size_t> flowing_;  // stacked outputs
+  ir::Node reverse_;
+  std::vector<int64_t> axes_, directions_;
+  std::vector<std::pair<std::string, infer::ValueFacts>> entering_;  // and what is known of it
+  Names body_inputs_;
+  std::vector<ir::Node> reads_;
+  std::string go_, transposed_, number_;
+  Names state_flows_, sums_, states_, slices_, flows_, drawn_;
+};
+
+void GradientWalk::iterations_backward(const ir::Node& node,
+                                       const std::vector<std::string>& of_outputs) {
+  Reverse(*this, node, of_outputs).make();
+}
+
+}  // namespace sardonyx::autodiff

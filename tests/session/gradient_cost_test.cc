@@ -1,0 +1,85 @@
+// What gradients hold in memory, and how often they compute things.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sardonyx/session.h"
+
+namespace sardonyx::test {
+namespace {
+
+constexpr const char* header =
+    "<ir_version: 10, opset_import: [\"\" : 27, \"ai.onnx.preview.training\" : 1]>\n";
+constexpr int64_t mebibyte = 1 << 20;
+
+Tensor filled(Shape shape, float low, float high) {
+  Tensor tensor(ElementType::float32, std::move(shape));
+  const auto all = tensor.mutable_elements<float>();
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = low + (high - low) * static_cast<float>(i % 1021) / 1021.0f;
+  return tensor;
+}
+
+template <class T>
+Tensor zeros(int64_t count) {
+  return Tensor::of<T>(std::vector<T>(static_cast<size_t>(count), T{0}), {count});
+}
+
+// Of 65,536 elements read at 65,536 places a matrix of both has 16 GiB.
+TEST(GradientCost, SamplesHoldNoMatrixOfAllElements) {
+  RunOptions options;
+  options.memory_limit = 96 * mebibyte;
+  const Session grid(Model::from_text(
+      std::string(header) +
+      "g (float[1, 1, 256, 256] x, float[1, 256, 256, 2] p) => (float[1, 1, 256, 256] d) {\n"
+      " y = GridSample<mode = \"linear\">(x, p)\n"
+      " d = ai.onnx.preview.training.Gradient<xs = [\"x\"], zs = [\"p\"], y = \"y\">(x, p)\n}"));
+  const auto outputs = grid.run(
+      {{"x", filled({1, 1, 256, 256}, -1, 1)}, {"p", filled({1, 256, 256, 2}, -0.9f, 0.9f)}},
+      options);
+  EXPECT_GT(outputs[0].tensor().elements<float>().size(), 0u);
+
+  const Session regions(Model::from_text(
+      std::string(header) +
+      "g (float[1, 4, 128, 128] x, float[256, 4] r, int64[256] b) => (float[1, 4, 128, 128] d) {\n"
+      " y = RoiAlign<output_height = 7, output_width = 7, sampling_ratio = 2>(x, r, b)\n"
+      " d = ai.onnx.preview.training.Gradient<xs = [\"x\"], zs = [\"r\", \"b\"], y = \"y\">(x, r, "
+      "b)\n}"));
+  EXPECT_NO_THROW((void)regions.run({{"x", filled({1, 4, 128, 128}, -1, 1)},
+                                     {"r", filled({256, 4}, 3, 90)},
+                                     {"b", zeros<int64_t>(256)}},
+                                    options));
+
+  // A table of words, of which few are looked up: the gradient is a table, and nothing else is.
+  const Session words(
+      Model::from_text(std::string(header) +
+                       "g (float[60000, 64] w, int32[5] i) => (float[60000, 64] d) {\n"
+                       " y = Gather(w, i)\n"
+                       " d = ai.onnx.preview.training.Gradient<xs = [\"w\"], zs = [\"i\"], y = "
+                       "\"y\">(w, i)\n}"));
+  options.memory_limit = 40 * mebibyte;
+  EXPECT_NO_THROW(
+      (void)words.run({{"w", filled({60000, 64}, -1, 1)}, {"i", zeros<int32_t>(5)}}, options));
+}
+
+size_t loops_in(const Session& session) {
+  const std::vector<StepDescription> steps = session.steps();
+  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const auto& step) {
+    return step.node.starts_with("Loop") || step.node.starts_with("Scan");
+  }));
+}
+
+TEST(GradientCost, LoopsRunForwardOnce) {
+  const Session session(Model::from_text(
+      std::string(header) +
+      "g (float[4] x, int64 n) => (float y, float[4] d) {\n"
+      " go = Constant<value = bool {1}>()\n"
+      " e, all = Loop(n, go, x) <body = b (int64 i, bool c, v) => (o, r, k) { o = Identity(c)\n r "
+      "= Tanh(v)\n"
+      "  k = Mul(r, v) }>\n y = ReduceSum<keepdims = 0>(all)\n"
+      " d = ai.onnx.preview.training.Gradient<xs = [\"x\"], zs = [\"n\"], y = \"y\">(x, n)\n}"));
+  EXPECT_EQ(loops_in(session), 2u);  // the loop and its gradient
+}
+
+}  // namespace
+}  // namespace sardonyx::test

@@ -1,0 +1,128 @@
+// Straight-through gradients of quantised values: what the estimator says, computed by hand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sardonyx/session.h"
+
+namespace sardonyx::test {
+namespace {
+
+constexpr const char* header =
+    "<ir_version: 10, opset_import: [\"\" : 27, \"ai.onnx.preview.training\" : 1]>\n";
+
+std::vector<double> elements(const Value& value) {
+  const auto list = value.tensor().elements<float>();
+  return {list.begin(), list.end()};
+}
+
+// y = (q - zero) * s with q = x / s rounded and kept within [low, high].
+struct Expected {
+  std::vector<double> x, scale;
+};
+Expected estimate(const std::vector<double>& x, double s, double zero, double low, double high) {
+  Expected expected{{}, {0}};
+  for (const double value : x) {
+    const double q = std::nearbyint(value / s) + zero;
+    const bool held = q >= low && q <= high;
+    expected.x.push_back(held ? 1 : 0);
+    expected.scale[0] += std::min(std::max(q, low), high) - zero - (held ? value / s : 0);
+  }
+  return expected;
+}
+
+void expect_near(const std::vector<double>& found, const std::vector<double>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-4) << i;
+}
+
+Tensor floats(const std::vector<float>& values, Shape shape) {
+  return Tensor::of<float>(values, std::move(shape));
+}
+
+TEST(QuantizedGradient, IsStraightThroughAndLearnsTheScale) {
+  struct Case {
+    const char* type;
+    double zero, low, high;
+  };
+  for (const Case& c : {Case{"int8", 0, -128, 127}, Case{"int8", 3, -128, 127},
+                        Case{"uint8", 100, 0, 255}, Case{"int4", -2, -8, 7}}) {
+    SCOPED_TRACE(c.type);
+    const std::string zero = std::to_string(static_cast<int>(c.zero));
+    // What only moves the quantised values passes on what flows back.
+    const Session session(Model::from_text(
+        std::string(header) + "g (float[6] x, float s) => (float[6] dx, float ds) {\n" +
+        " z = Constant<value = " + c.type + " {" + zero + "}>()\n q = QuantizeLinear(x, s, z)\n" +
+        " n = Constant<value_ints = [2, 3]>()\n h = Reshape(q, n)\n" +
+        " y = DequantizeLinear(h, s, z)\n sum = ReduceSum<keepdims = 0>(y)\n"
+        " dx, ds = ai.onnx.preview.training.Gradient<xs = [\"x\", \"s\"], y = \"sum\">(x, s)\n}"));
+    const std::vector<float> x{0.3f, -1.24f, 2.71f, 40, -60, 0.01f};
+    const auto outputs = session.run({{"x", floats(x, {6})}, {"s", Tensor::scalar<float>(0.25f)}});
+    const Expected expected = estimate({x.begin(), x.end()}, 0.25, c.zero, c.low, c.high);
+    expect_near(elements(outputs[0]), expected.x);
+    expect_near(elements(outputs[1]), expected.scale);
+  }
+}
+
+TEST(QuantizedGradient, OfScalesForEachChannelAndBlock) {
+  for (const bool blocks : {false, true}) {
+    SCOPED_TRACE(blocks);
+    const std::string form = blocks ? "<axis = 1, block_size = 2>" : "<axis = 0>";
+    const std::string shape = blocks ? "float[2, 2] s" : "float[2] s";
+    const Session session(Model::from_text(
+        std::string(header) + "g (float[2, 3] x, " + shape +
+        ") => (float[2, 3] dx, float[] ds) {\n" + " z = Constant<value = int8" +
+        (blocks ? "[2, 2] {0, 0, 0, 0}" : "[2] {0, 0}") + ">()\n" + " q = QuantizeLinear" + form +
+        "(x, s, z)\n y = DequantizeLinear" + form + "(q, s, z)\n" +
+        " sum = ReduceSum<keepdims = 0>(y)\n"
+        " dx, ds = ai.onnx.preview.training.Gradient<xs = [\"x\", \"s\"], y = \"sum\">(x, s)\n}"));
+    const std::vector<float> x{0.3f, -1.24f, 90, 0.4f, -0.7f, 1.9f};
+    const std::vector<float> s =
+        blocks ? std::vector<float>{0.2f, 0.5f, 0.3f, 0.7f} : std::vector<float>{0.2f, 0.3f};
+    const auto outputs =
+        session.run({{"x", floats(x, {2, 3})}, {"s", floats(s, blocks ? Shape{2, 2} : Shape{2})}});
+    std::vector<double> by_x(6), by_scale(s.size());
+    for (size_t i = 0; i < 6; ++i) {
+      const size_t at = blocks ? i / 3 * 2 + i % 3 / 2 : i / 3;
+      const Expected one = estimate({x[i]}, s[at], 0, -128, 127);
+      by_x[i] = one.x[0], by_scale[at] += one.scale[0];
+    }
+    expect_near(elements(outputs[0]), by_x);
+    expect_near(elements(outputs[1]), by_scale);
+  }
+}
+
+// The scale follows the largest and the smallest value: the sum of what comes back is that of x.
+TEST(QuantizedGradient, OfDynamicQuantization) {
+  const Session session(
+      Model::from_text(std::string(header) +
+                       "g (float[4] x) => (float[4] y, float[4] dx) {\n"
+                       " q, s, z = DynamicQuantizeLinear(x)\n y = DequantizeLinear(q, s, z)\n"
+                       " w = Constant<value = float[4] {1, 2, -1, 0.5}>()\n p = Mul(y, w)\n"
+                       " sum = ReduceSum<keepdims = 0>(p)\n"
+                       " dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"sum\">(x)\n}"));
+  const std::vector<float> x{0.31f, -1.07f, 0.77f, 1.4f};
+  const auto outputs = session.run({{"x", floats(x, {4})}});
+  const std::vector<double> w{1, 2, -1, 0.5}, y = elements(outputs[0]), dx = elements(outputs[1]);
+  // Of the scale each element says (y - x) / s, and the scale is (largest - smallest) / 255.
+  double by_range = 0;
+  const double s = (1.4 + 1.07) / 255;
+  for (size_t i = 0; i < 4; ++i) by_range += w[i] * (y[i] - static_cast<double>(x[i])) / s / 255;
+  expect_near(dx, {1, 2 - by_range, -1, 0.5 + by_range});
+}
+
+// The scale's own derivative is exact where nothing is rounded: numbers of 8 bits with fractions.
+TEST(QuantizedGradient, OfFloatsOfEightBits) {
+  const Session session(Model::from_text(
+      std::string(header) +
+      "g (float[3] x, float s) => (float[3] dx) {\n"
+      " q = QuantizeLinear<output_dtype = 17>(x, s)\n y = DequantizeLinear(q, s)\n"
+      " sum = ReduceSum<keepdims = 0>(y)\n"
+      " dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], zs = [\"s\"], y = \"sum\">(x, s)\n}"));
+  const auto outputs =
+      session.run({{"x", floats({1.3f, 0.001f, 5000}, {3})}, {"s", Tensor::scalar<float>(0.5f)}});
+  expect_near(elements(outputs[0]), {1, 1, 0});
+}
+
+}  // namespace
+}  // namespace sardonyx::test
