@@ -29,9 +29,9 @@
 #include <thread>
 #include <vector>
 
+#include "sardonyx/inputs.h"
 #include "sardonyx/profile.h"
 #include "sardonyx/session.h"
-#include "session/input.h"
 
 namespace {
 

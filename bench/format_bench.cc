@@ -24,14 +24,15 @@
 #include "session/check_file.h"
 #include "session/reading.h"
 #include "session/saving.h"
-#include "session/show.h"
 
 namespace {
 
 // All of the text passes by once.
 void print(const std::string& model) {
   size_t size = 0;
-  sardonyx::show_model(model, {}, [&](std::string_view text) { size += text.size(); });
+  sardonyx::Model(model, {.load_external_data = false}).write_text([&](std::string_view text) {
+    size += text.size();
+  });
   if (size == 0) throw std::runtime_error("no text");
 }
 
@@ -39,8 +40,9 @@ void print(const std::string& model) {
 void show(const std::string& model, const std::string& output) {
   std::FILE* file = std::fopen(output.c_str(), "wb");
   if (file == nullptr) throw std::runtime_error("cannot write " + output);
-  sardonyx::show_model(
-      model, {}, [&](std::string_view text) { std::fwrite(text.data(), 1, text.size(), file); });
+  sardonyx::Model(model, {.load_external_data = false}).write_text([&](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), file);
+  });
   std::fclose(file);
 }
 

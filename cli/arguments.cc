@@ -11,7 +11,6 @@
 #include <cstring>
 #include <optional>
 
-#include "base/mapped_file.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -165,6 +164,20 @@ void add_operator_sets(CLI::App& command, std::vector<std::string>& files) {
       ->allow_extra_args(false)
       ->type_name("FILE")
       ->group("");
+}
+
+std::optional<int> descriptor_named(std::string_view path) {
+  if (path == "/dev/stdin") return STDIN_FILENO;
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    int descriptor = -1;
+    const char* end = path.data() + path.size();
+    const auto [stop, problem] = std::from_chars(path.data() + folder.size(), end, descriptor);
+    if (problem == std::errc() && stop == end && descriptor >= 0) return descriptor;
+  }
+  return std::nullopt;
 }
 
 }  // namespace sardonyx::cli

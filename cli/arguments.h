@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,10 @@ void warn_of_old_name(std::string_view name, std::string_view old_name);
 CLI::Validator whole_number(int64_t least = std::numeric_limits<int64_t>::min(),
                             int64_t most = std::numeric_limits<int64_t>::max());
 CLI::Validator not_empty();
+
+// The descriptor of this process that a path such as /dev/stdin or /dev/fd/3 names; nothing for
+// all other paths.
+std::optional<int> descriptor_named(std::string_view path);
 
 // Says what there is to say of a file that was written: on standard error where the file itself is
 // standard output.

@@ -5,16 +5,15 @@
 #include <memory>
 
 #include "arguments.h"
-#include "base/thread_pool.h"
 #include "commands.h"
 #include "loading.h"
 #include "memory.h"
 #include "model_inputs.h"
+#include "sardonyx/info.h"
+#include "sardonyx/machine.h"
+#include "sardonyx/text.h"
 #include "serve.h"
-#include "session/info.h"
-#include "session/print.h"
-#include "session/probe.h"
-#include "session/statistics.h"
+#include "statistics.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -48,7 +47,7 @@ int BenchCommand::run_probe() const {
   std::string text;
   const Progress progress("probing this machine's peak");
   for (const int threads : {1, 2}) {
-    if (threads > usable_cpus()) break;
+    if (threads > usable_processors()) break;
     const MachinePeak peak = probe_machine(threads);
     report[fmt::format("gflops_{}", threads)] = peak.gflops;
     report[fmt::format("gbps_{}", threads)] = peak.gbps;

@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "arguments.h"
+#include "checked_file.h"
 #include "commands.h"
 #include "failure.h"
 #include "loading.h"
+#include "sardonyx/text.h"
 #include "sarif.h"
-#include "session/check_file.h"
-#include "session/print.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -18,15 +18,13 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-using check::Severity;
-
 struct CheckCommand {
   std::vector<std::string> models;
   bool strict = false;
   bool unknown_domains = false;
   size_t most = 1000;
   bool as_json = false, as_sarif = false;
-  CheckFileOptions options;
+  CheckOptions options;
 
   int run() const;
 };
@@ -35,8 +33,8 @@ std::string counted(int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-json to_json(const check::Diagnostic& finding) {
-  return {{"severity", check::name_of(finding.severity)},
+json to_json(const Diagnostic& finding) {
+  return {{"severity", name_of(finding.severity)},
           {"rule", finding.rule},
           {"place", finding.place.to_string()},
           {"graph", finding.place.graph},
@@ -54,11 +52,11 @@ json to_json(const CheckedFile& file) {
     report["error"] = to_json(failure_of(*file.error));
     return report;
   }
-  report["errors"] = file.count(Severity::error);
-  report["warnings"] = file.count(Severity::warning);
-  report["infos"] = file.count(Severity::info);
+  report["errors"] = file.report.count(Severity::error);
+  report["warnings"] = file.report.count(Severity::warning);
+  report["infos"] = file.report.count(Severity::info);
   report["findings"] = json::array();
-  for (const check::Diagnostic& finding : file.findings)
+  for (const Diagnostic& finding : file.report.diagnostics)
     report["findings"].push_back(to_json(finding));
   return report;
 }
@@ -66,32 +64,47 @@ json to_json(const CheckedFile& file) {
 std::string to_text(const CheckedFile& file) {
   if (file.error) return {};
   std::string text;
-  for (const check::Diagnostic& finding : file.findings)
+  for (const Diagnostic& finding : file.report.diagnostics)
     text += printable(finding.to_string()) + "\n";
-  if (file.findings.empty()) return fmt::format("{}: nothing to report\n", printable(file.path));
+  if (file.report.diagnostics.empty())
+    return fmt::format("{}: nothing to report\n", printable(file.path));
   return text + fmt::format("{}: {}, {}, {}\n", printable(file.path),
-                            counted(file.count(Severity::error), "error"),
-                            counted(file.count(Severity::warning), "warning"),
-                            counted(file.count(Severity::info), "note"));
+                            counted(file.report.count(Severity::error), "error"),
+                            counted(file.report.count(Severity::warning), "warning"),
+                            counted(file.report.count(Severity::info), "note"));
 }
 
 int exit_code_of(const CheckedFile& file) {
   if (file.error) return failure_of(*file.error).exit_code;
-  return file.count(Severity::error) > 0 ? findings : ok;
+  return file.report.has_errors() ? findings : ok;
+}
+
+// One that can't be read, or is no model, does not stop the others.
+CheckedFile checked(const std::string& path, const CheckOptions& options) {
+  CheckedFile file{path, {}, std::nullopt};
+  try {
+    file.report = check_file(path, options);
+  } catch (const Error& error) {
+    file.error = error;
+  } catch (const std::bad_alloc&) {
+    file.error = Error(ErrorCode::out_of_memory, "out of memory", path);
+  }
+  return file;
 }
 
 int CheckCommand::run() const {
-  CheckFileOptions chosen = options;
-  chosen.rules.profile = strict ? check::Profile::strict : check::Profile::standard;
-  chosen.rules.unknown_domains_are_errors = unknown_domains;
-  chosen.rules.max_diagnostics = most;
+  CheckOptions chosen = options;
+  chosen.profile = strict ? CheckProfile::strict : CheckProfile::standard;
+  chosen.unknown_domains_are_errors = unknown_domains;
+  chosen.max_diagnostics = most;
   std::vector<CheckedFile> files;
   {
     Progress progress("checking " + models[0]);
-    files = check_model_files(models, chosen, [&](const std::string& path) {
+    for (const std::string& path : models) {
       progress.set("checking " + path);
       name_mapped_file(path);
-    });
+      files.push_back(checked(path, chosen));
+    }
   }
   int worst = ok;
   for (const CheckedFile& file : files) {

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "session/print.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

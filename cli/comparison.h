@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "session/compare_runs.h"
+#include "sardonyx/compare_runs.h"
 
 namespace sardonyx::cli {
 

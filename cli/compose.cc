@@ -1,28 +1,30 @@
 // sardonyx extract, sardonyx merge, sardonyx rename, sardonyx edit
-#include "session/compose.h"
+#include "sardonyx/compose.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "arguments.h"
 #include "commands.h"
 #include "loading.h"
+#include "sardonyx/edit.h"
 #include "saving.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
 namespace {
 
-// What all four do: `make` gives the result, which is then told.
+// What all four do: `make` gives the result, which is then written and told.
 int carry_out(const std::string& model, const SavingOptions& saving, std::string_view doing,
-              const std::function<Saved(const SaveOptions&)>& make) {
+              const std::function<Model(const SaveOptions&)>& make) {
   const SaveOptions options = save_options(saving);
   require_known_ending(saving.output, model);
   Saved saved;
   {
     const Progress progress(std::string(doing) + " " + model);
     name_mapped_file(model);
-    saved = make(options);
+    saved = make(options).save(saving.output, options);
   }
   report_saved(saving, saved);
   return ok;
@@ -35,7 +37,7 @@ struct ExtractCommand {
 
   int run() const {
     return carry_out(model, saving, "extracting from", [&](const SaveOptions& options) {
-      return extract_file(model, saving.output, inputs, outputs, options);
+      return extract(load_file(model, options), inputs, outputs);
     });
   }
 };
@@ -43,14 +45,18 @@ struct ExtractCommand {
 struct MergeCommand {
   std::string first, second;
   std::vector<std::string> maps;
-  compose::MergeOptions merging;
+  MergeOptions merging;
   SavingOptions saving;
 
   int run() {
     for (const std::string& map : maps)
       merging.connections.push_back(split_pair(map, "--map", "OUT=IN"));
     return carry_out(first, saving, "merging", [&](const SaveOptions& options) {
-      return merge_files(first, second, saving.output, merging, options);
+      const auto load = [&](const std::string& path) {
+        const Model model = load_file(path, options);
+        return options.moves_data() ? model.with_external_data(options.verify_checksums) : model;
+      };
+      return merge(load(first), load(second), merging);
     });
   }
 };
@@ -61,7 +67,7 @@ struct RenameCommand {
   SavingOptions saving;
 
   int run() const {
-    compose::Renaming renaming;
+    Renaming renaming;
     const auto add = [](auto& to, const std::vector<std::string>& pairs, std::string_view option) {
       for (const std::string& pair : pairs) {
         const auto [from, name] = split_pair(pair, option, "OLD=NEW");
@@ -73,14 +79,37 @@ struct RenameCommand {
     add(renaming.nodes, nodes, "--node");
     add(renaming.dimensions, dimensions, "--dim");
     add(renaming.functions, functions, "--function");
+    renaming.prefix = prefix;
     if (prefix.empty() && values.empty() && nodes.empty() && dimensions.empty() &&
         functions.empty())
       throw UsageError(
           "nothing to rename: give --value, --node, --dim or --function OLD=NEW, or "
           "--prefix; see 'sardonyx rename --help'");
     return carry_out(model, saving, "renaming in", [&](const SaveOptions& options) {
-      return rename_in_file(model, saving.output, renaming, prefix, options);
+      return rename(load_file(model, options), renaming);
     });
+  }
+};
+
+// What a model says of itself. What is not set stays.
+struct ModelEdits {
+  std::optional<std::string> producer_name, producer_version, domain, doc_string, graph_name;
+  std::optional<int64_t> model_version, ir_version;
+  std::vector<std::pair<std::string, std::string>> set_metadata;
+  std::vector<std::string> remove_metadata;
+
+  Model apply(const Model& model) const {
+    ModelEditor editor(model);
+    if (producer_name) editor.set_producer_name(*producer_name);
+    if (producer_version) editor.set_producer_version(*producer_version);
+    if (domain) editor.set_domain(*domain);
+    if (doc_string) editor.set_doc_string(*doc_string);
+    if (model_version) editor.set_model_version(*model_version);
+    if (ir_version) editor.set_ir_version(*ir_version);
+    if (graph_name) editor.set_graph_name(*graph_name);
+    for (const std::string& key : remove_metadata) editor.remove_metadata(key);
+    for (const auto& [key, value] : set_metadata) editor.set_metadata(key, value);
+    return editor.finish();
   }
 };
 
@@ -102,7 +131,7 @@ struct EditCommand {
         !e.model_version && !e.ir_version && e.set_metadata.empty() && e.remove_metadata.empty())
       throw UsageError("nothing to edit: say what to change; see 'sardonyx edit --help'");
     return carry_out(model, saving, "editing", [&](const SaveOptions& options) {
-      return edit_file(model, saving.output, edits, options);
+      return edits.apply(load_file(model, options));
     });
   }
 };

@@ -1,5 +1,5 @@
 // sardonyx convert
-#include "session/convert.h"
+#include "sardonyx/convert.h"
 
 #include <memory>
 
@@ -23,13 +23,15 @@ struct ConvertCommand {
     require_known_ending(saving.output, model);
     LoadOptions load_options;
     load_options.libraries = libraries;
+    load_options.trusted_folder = options.trusted_folder;
     Saved saved;
     {
       const Progress progress("converting " + model);
       name_mapped_file(model);
-      saved = upgrade.opset == 0 ? convert_model(model, saving.output, options)
-                                 : save_model(convert(Model(model, load_options), upgrade),
-                                              saving.output, options);
+      const Model result = upgrade.opset == 0
+                               ? load_file(model, options)
+                               : convert_version(Model(model, load_options), upgrade);
+      saved = result.save(saving.output, options);
     }
     report_saved(saving, saved);
     return ok;

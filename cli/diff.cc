@@ -1,17 +1,17 @@
 // sardonyx diff
-#include "session/diff.h"
+#include "sardonyx/compose.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "arguments.h"
-#include "base/fail.h"
 #include "commands.h"
 #include "comparison.h"
+#include "fail.h"
 #include "loading.h"
-#include "session/compare_runs.h"
-#include "session/print.h"
+#include "sardonyx/compare_runs.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -85,7 +85,8 @@ int DiffCommand::run() {
   {
     const Progress progress("comparing " + first);
     name_mapped_file(first);
-    result = diff_files(first, second, options, trusted_folder);
+    const LoadOptions loading{.trusted_folder = trusted_folder, .load_external_data = false};
+    result = diff(Model(first, loading), Model(second, loading), options);
   }
   if (as_json) {
     json report = {{"first", first},

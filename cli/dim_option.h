@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "session/size_names.h"
+#include "sardonyx/inputs.h"
 
 namespace sardonyx::cli {
 

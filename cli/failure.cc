@@ -8,8 +8,8 @@
 
 #include "commands.h"
 #include "memory.h"
+#include "sardonyx/text.h"
 #include "sarif.h"
-#include "session/print.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

@@ -10,8 +10,8 @@
 #include "commands.h"
 #include "dim_option.h"
 #include "loading.h"
+#include "sardonyx/text.h"
 #include "saving.h"
-#include "session/print.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

@@ -9,8 +9,8 @@
 #include "loading.h"
 #include "model_inputs.h"
 #include "passes.h"
-#include "session/info.h"
-#include "session/print.h"
+#include "sardonyx/info.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

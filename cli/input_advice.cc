@@ -7,7 +7,7 @@
 #include <array>
 #include <cctype>
 
-#include "base/similar.h"
+#include "words.h"
 
 namespace sardonyx::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "arguments.h"
-#include "base/thread_pool.h"
-#include "session/print.h"
+#include "sardonyx/machine.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -62,7 +62,7 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
   const Progress progress("loading " + options.model);
   name_mapped_file(options.model);
   const Threads threads(options.threads);
-  const int wanted = options.threads > 0 ? options.threads : usable_cpus();
+  const int wanted = options.threads > 0 ? options.threads : usable_processors();
   if (threads.count() < wanted)
     warn(
         fmt::format("the system started {} of {} threads; limits of processes or of memory may "

@@ -11,16 +11,15 @@
 #include <string_view>
 #include <vector>
 
-#include "base/listed.h"
-#include "base/similar.h"
 #include "commands.h"
 #include "failure.h"
 #include "loading.h"
 #include "memory.h"
+#include "sardonyx/about.h"
 #include "sardonyx/error.h"
-#include "session/about.h"
-#include "session/print.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
+#include "words.h"
 
 namespace sardonyx::cli {
 namespace {

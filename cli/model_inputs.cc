@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "arguments.h"
-#include "base/fail.h"
+#include "fail.h"
 #include "input_advice.h"
 #include "terminal.h"
 

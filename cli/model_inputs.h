@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dim_option.h"
-#include "session/input.h"
+#include "sardonyx/inputs.h"
 
 namespace sardonyx::cli {
 

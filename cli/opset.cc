@@ -1,20 +1,22 @@
 // sardonyx opset
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "arguments.h"
 #include "commands.h"
 #include "loading.h"
-#include "session/operator_sets.h"
-#include "session/print.h"
-#include "session/reading.h"
+#include "sardonyx/operator_set.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+bool has_body(const DocumentedOperator& op) { return op.body.has_value(); }
 
 struct OpsetCommand {
   std::string document, exported, converted;
@@ -24,9 +26,9 @@ struct OpsetCommand {
   int run() const {
     if (exports) return write_own();
     name_mapped_file(document);
-    const ir::OperatorSet set = read_operator_set_file(document);
+    const OperatorSet set(document);
     if (!converted.empty()) {
-      save_operator_set(set, converted);
+      set.save(converted);
       tell_written(converted, fmt::format("wrote {}\n", printable(converted)));
       return ok;
     }
@@ -34,53 +36,50 @@ struct OpsetCommand {
   }
 
   int write_own() const {
-    const std::string domain = exported == "ai.onnx" ? "" : exported;
-    const ir::OperatorSet set = export_operator_set(domain, version);
-    save_operator_set(set, document);
-    tell_written(document,
-                 fmt::format("wrote {}: version {} of {}, {} operators, {} of them with a body\n",
-                             printable(document), set.opset_version, exported,
-                             set.operators.size() + set.functions.size(), set.functions.size()));
+    const OperatorSet set = OperatorSet::of_standard(exported, version);
+    set.save(document);
+    const std::vector<DocumentedOperator> operators = set.operators();
+    const auto bodies = std::ranges::count_if(operators, has_body);
+    tell_written(
+        document,
+        fmt::format("wrote {}: version {} of {}, {} operators, {} of them with a body\n",
+                    printable(document), set.version(), exported, operators.size(), bodies));
     return ok;
   }
 
-  int show(const ir::OperatorSet& set) const {
-    const std::vector<check::Diagnostic> found = check::check(set);
+  int show(const OperatorSet& set) const {
+    const CheckReport found = set.check();
     if (as_json) {
       emit_json(to_json(set, found));
     } else {
-      std::string text = fmt::format(
-          "{} version {}, IR version {}\n", set.domain.empty() ? "ai.onnx" : printable(set.domain),
-          set.opset_version, set.ir_version ? std::to_string(*set.ir_version) : "?");
-      for (const ir::OperatorDefinition& op : set.operators)
-        text += fmt::format("  {}-{}{}\n", printable(op.op_type), op.since_version,
-                            op.is_experimental() ? " (experimental)" : "");
-      for (const ir::Function& function : set.functions)
-        text +=
-            fmt::format("  {}-{} with a body of {} nodes\n", printable(function.name),
-                        function.since_version.value_or(set.opset_version), function.nodes.size());
-      for (const check::Diagnostic& finding : found) text += printable(finding.to_string()) + "\n";
+      std::string text =
+          fmt::format("{} version {}, IR version {}\n",
+                      set.domain().empty() ? "ai.onnx" : printable(set.domain()), set.version(),
+                      set.ir_version() ? std::to_string(*set.ir_version()) : "?");
+      for (const DocumentedOperator& op : set.operators()) {
+        text += fmt::format("  {}-{}", printable(op.name), op.since);
+        text += op.body ? fmt::format(" with a body of {} nodes\n", op.body->nodes().size())
+                : op.is_experimental ? " (experimental)\n"
+                                     : "\n";
+      }
+      for (const Diagnostic& finding : found.diagnostics)
+        text += printable(finding.to_string()) + "\n";
       emit(text);
     }
-    return check::has_errors(found) ? findings : ok;
+    return found.has_errors() ? findings : ok;
   }
 
-  json to_json(const ir::OperatorSet& set, const std::vector<check::Diagnostic>& found) const {
-    json report = {{"document", document},         {"domain", set.domain},
-                   {"version", set.opset_version}, {"ir_version", set.ir_version.value_or(0)},
-                   {"operators", json::array()},   {"findings", json::array()}};
-    for (const ir::OperatorDefinition& op : set.operators)
-      report["operators"].push_back({{"name", op.op_type},
-                                     {"since", op.since_version},
-                                     {"experimental", op.is_experimental()},
-                                     {"body", false}});
-    for (const ir::Function& function : set.functions)
-      report["operators"].push_back({{"name", function.name},
-                                     {"since", function.since_version.value_or(set.opset_version)},
-                                     {"experimental", function.status.value_or(1) == 0},
-                                     {"body", true}});
-    for (const check::Diagnostic& finding : found)
-      report["findings"].push_back({{"severity", check::name_of(finding.severity)},
+  json to_json(const OperatorSet& set, const CheckReport& found) const {
+    json report = {{"document", document},       {"domain", set.domain()},
+                   {"version", set.version()},   {"ir_version", set.ir_version().value_or(0)},
+                   {"operators", json::array()}, {"findings", json::array()}};
+    for (const DocumentedOperator& op : set.operators())
+      report["operators"].push_back({{"name", op.name},
+                                     {"since", op.since},
+                                     {"experimental", op.is_experimental},
+                                     {"body", has_body(op)}});
+    for (const Diagnostic& finding : found.diagnostics)
+      report["findings"].push_back({{"severity", name_of(finding.severity)},
                                     {"rule", finding.rule},
                                     {"place", finding.place.to_string()},
                                     {"message", finding.message},

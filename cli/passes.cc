@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "sardonyx/passes.h"
-#include "session/print.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

@@ -8,7 +8,7 @@
 #include "loading.h"
 #include "model_inputs.h"
 #include "profile_report.h"
-#include "session/output.h"
+#include "sardonyx/outputs.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

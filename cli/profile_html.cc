@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "profile_report.h"
-#include "session/print.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <string_view>
 
-#include "session/print.h"
-#include "session/statistics.h"
+#include "sardonyx/text.h"
+#include "statistics.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sardonyx/machine.h"
 #include "sardonyx/profile.h"
-#include "session/probe.h"
 
 namespace sardonyx::cli {
 

@@ -9,17 +9,17 @@
 #include <span>
 
 #include "arguments.h"
-#include "base/bytes.h"
-#include "base/fail.h"
 #include "commands.h"
 #include "comparison.h"
+#include "fail.h"
 #include "loading.h"
 #include "model_inputs.h"
-#include "session/compare_runs.h"
-#include "session/output.h"
-#include "session/print.h"
-#include "session/ranking.h"
-#include "session/statistics.h"
+#include "sardonyx/compare_runs.h"
+#include "sardonyx/files.h"
+#include "sardonyx/outputs.h"
+#include "sardonyx/ranking.h"
+#include "sardonyx/text.h"
+#include "statistics.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -76,8 +76,8 @@ std::string trimmed(std::string line) {
 std::vector<std::string> RunCommand::read_labels() const {
   std::vector<std::string> labels;
   if (labels_file.empty()) return labels;
-  const Bytes bytes = read_file(labels_file);
-  std::string_view text = bytes.text();
+  const std::string bytes = read_text(labels_file);
+  std::string_view text = bytes;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     labels.push_back(trimmed(std::string(text.substr(0, end))));
@@ -293,7 +293,7 @@ void RunCommand::print_json(const Loaded& loaded, const std::vector<Value>& outp
       one["element_type"] = name_of(outputs[i].tensor().element_type());
       one["shape"] = outputs[i].tensor().shape();
     }
-    if (element_count(outputs[i]) <= json_elements) one["value"] = json_from_value(outputs[i]);
+    if (element_count(outputs[i]) <= json_elements) one["value"] = json::parse(to_json(outputs[i]));
     if (i < files_.size() && !files_[i].empty()) one["file"] = files_[i];
     if (static_cast<int>(i) == labelled_) {
       one["answers"] = json::array();

@@ -5,30 +5,29 @@
 #include <map>
 #include <string_view>
 
-#include "session/about.h"
-#include "session/operator_sets.h"
-#include "session/print.h"
+#include "sardonyx/about.h"
+#include "sardonyx/text.h"
 
 namespace sardonyx::cli {
 namespace {
 
 using json = nlohmann::ordered_json;
 
-std::string_view level_of(check::Severity severity) {
+std::string_view level_of(Severity severity) {
   switch (severity) {
-    case check::Severity::error: return "error";
-    case check::Severity::warning: return "warning";
-    case check::Severity::info: break;
+    case Severity::error: return "error";
+    case Severity::warning: return "warning";
+    case Severity::info: break;
   }
   return "note";
 }
 
-std::string_view level_of(check::Level level) {
+std::string_view level_of(CheckLevel level) {
   switch (level) {
-    case check::Level::error: return "error";
-    case check::Level::warning: return "warning";
-    case check::Level::info: return "note";
-    case check::Level::off: break;
+    case CheckLevel::error: return "error";
+    case CheckLevel::warning: return "warning";
+    case CheckLevel::info: return "note";
+    case CheckLevel::off: break;
   }
   return "none";
 }
@@ -60,12 +59,11 @@ json notification(const Failure& failure, std::string_view model) {
 class Results {
  public:
   Results() {
-    for (const check::Rule& rule : check::operator_set_rules()) table_[rule.id] = &rule;
-    for (const check::Rule& rule : file_rules()) table_[rule.id] = &rule;
-    for (const check::Rule& rule : check::rules()) table_[rule.id] = &rule;
+    // Where documents and models share a rule, it is the model's that counts.
+    for (const CheckRule& rule : rules_) table_.try_emplace(rule.id, &rule);
   }
 
-  void add(const std::string& model, const check::Diagnostic& finding) {
+  void add(const std::string& model, const Diagnostic& finding) {
     const auto [index, is_new] = indices_.try_emplace(std::string(finding.rule), indices_.size());
     if (is_new) rules.push_back(rule_json(finding.rule));
     const std::string place = printable(finding.place.to_string());
@@ -92,7 +90,8 @@ class Results {
     return rule;
   }
 
-  std::map<std::string_view, const check::Rule*> table_;
+  std::vector<CheckRule> rules_ = check_rules();
+  std::map<std::string_view, const CheckRule*> table_;
   std::map<std::string, size_t> indices_;
 };
 
@@ -116,7 +115,7 @@ json sarif_log(const std::vector<CheckedFile>& files, int exit_code) {
   json artifacts = json::array(), notifications = json::array();
   for (const CheckedFile& file : files) {
     artifacts.push_back({{"location", {{"uri", uri_of(file.path)}}}});
-    for (const check::Diagnostic& finding : file.findings) results.add(file.path, finding);
+    for (const Diagnostic& finding : file.report.diagnostics) results.add(file.path, finding);
     if (file.error) notifications.push_back(notification(failure_of(*file.error), file.path));
   }
   return log_of(std::move(results), std::move(artifacts), std::move(notifications), exit_code);

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "checked_file.h"
 #include "failure.h"
-#include "session/check_file.h"
 
 namespace sardonyx::cli {
 

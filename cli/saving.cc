@@ -5,8 +5,7 @@
 #include <charconv>
 
 #include "arguments.h"
-#include "session/print.h"
-#include "session/reading.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -46,6 +45,10 @@ void add_saving_options(CLI::App& command, SavingOptions& options) {
       .add_option("--trust-folder", save.trusted_folder,
                   "A folder that links of external data may lead into; links are refused otherwise")
       ->type_name("DIR");
+}
+
+Model load_file(const std::string& path, const SaveOptions& options) {
+  return Model(path, {.trusted_folder = options.trusted_folder, .load_external_data = false});
 }
 
 SaveOptions save_options(const SavingOptions& options) {

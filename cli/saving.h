@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "session/saving.h"
+#include "sardonyx/model.h"
 
 namespace sardonyx::cli {
 
@@ -18,6 +18,9 @@ struct SavingOptions {
 
 // OUTPUT and where the weights go.
 void add_saving_options(CLI::App& command, SavingOptions& options);
+
+// The model to change, with its external data where it is.
+Model load_file(const std::string& path, const SaveOptions& options);
 
 // The same as the library takes them. Throws UsageError.
 SaveOptions save_options(const SavingOptions& options);

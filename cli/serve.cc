@@ -8,12 +8,12 @@
 #include <optional>
 #include <string>
 
-#include "base/fail.h"
 #include "commands.h"
+#include "fail.h"
 #include "loading.h"
 #include "memory.h"
-#include "session/input.h"
-#include "session/output.h"
+#include "sardonyx/inputs.h"
+#include "sardonyx/outputs.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {

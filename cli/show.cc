@@ -1,5 +1,5 @@
 // sardonyx show
-#include "session/show.h"
+#include "sardonyx/model.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,8 +10,7 @@
 #include "arguments.h"
 #include "commands.h"
 #include "loading.h"
-#include "session/print.h"
-#include "session/reading.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -21,7 +20,8 @@ constexpr uint64_t asked_bytes = 4'000'000;  // on a terminal: from here on nobo
 
 struct ShowCommand {
   std::string model, output;
-  ShowOptions options;
+  TextOptions options;
+  std::optional<DrawingForm> drawing;  // instead of the text
   int64_t most = -1;
   bool bare = false, dot = false, svg = false, yes = false;
 
@@ -30,25 +30,42 @@ struct ShowCommand {
     if (most >= 0) options.max_elements = static_cast<size_t>(most);
     options.annotations = !bare;
     choose_form();
+    const Model shown(model, {.load_external_data = false});
     if (!output.empty() && descriptor_named(output) != STDOUT_FILENO) {
       const Progress progress("drawing " + model);
-      show_model_in(output, model, options);
+      if (drawing) {
+        shown.save_drawing(output, *drawing);
+      } else {
+        shown.save_text(output, options);
+      }
       tell_written(output, fmt::format("wrote {}\n", printable(output)));
       return ok;
     }
-    if (isatty(STDOUT_FILENO) == 1 && !yes && !is_wanted()) return ok;
-    show_model(model, options, emit);
+    if (isatty(STDOUT_FILENO) == 1 && !yes && !is_wanted(shown)) return ok;
+    write(shown, emit);
     return ok;
   }
 
  private:
+  void write(const Model& shown, const TextSink& sink) const {
+    if (drawing) {
+      shown.draw(sink, *drawing);
+    } else {
+      shown.write_text(sink, options);
+    }
+  }
+
   void choose_form() {
-    if (dot) options.drawing = DrawingForm::dot;
-    if (svg) options.drawing = DrawingForm::svg;
-    if (output.empty() || options.drawing) return;
-    options.drawing = drawing_form_of(output);
-    const std::string ending = lowered_ending(output);
-    if (options.drawing || ending == ".onnxtxt" || ending == ".txt" || descriptor_named(output))
+    if (dot) drawing = DrawingForm::dot;
+    if (svg) drawing = DrawingForm::svg;
+    if (output.empty() || drawing) return;
+    drawing = drawing_form_of(output);
+    std::string lowered = output;
+    for (char& c : lowered) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    if (drawing || lowered.ends_with(".onnxtxt") || lowered.ends_with(".txt") ||
+        descriptor_named(output))
       return;
     throw UsageError(fmt::format(
         "--output {}: the ending says nothing that can be shown; known are .onnxtxt (.txt), .svg "
@@ -57,11 +74,11 @@ struct ShowCommand {
   }
 
   // Much text floods a terminal: the person there is asked first.
-  bool is_wanted() const {
+  bool is_wanted(const Model& shown) const {
     uint64_t bytes = 0;
     {
       const Progress progress("reading " + model);
-      bytes = shown_bytes(model, options);
+      write(shown, [&](std::string_view piece) { bytes += piece.size(); });
     }
     if (bytes < asked_bytes) return true;
     const std::string size = bytes_text(static_cast<double>(bytes));

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <system_error>
 
-#include "base/fail.h"
-#include "base/listed.h"
-#include "session/print.h"
+#include "fail.h"
+#include "sardonyx/text.h"
+#include "words.h"
 
 namespace sardonyx::cli {
 namespace {

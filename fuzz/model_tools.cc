@@ -9,11 +9,15 @@
 
 #include "base/bytes.h"
 #include "compose/extract.h"
-#include "session/compose.h"
+#include "compose/merge.h"
+#include "compose/rename.h"
+#include "sardonyx/compose.h"
+#include "sardonyx/convert.h"
+#include "sardonyx/edit.h"
+#include "sardonyx/info.h"
 #include "session/diff.h"
 #include "session/drawing.h"
-#include "session/info.h"
-#include "session/show.h"
+#include "session/saving.h"
 #include "target.h"
 #include "wire/named_forms.h"
 #include "wire/read.h"
@@ -89,13 +93,20 @@ std::vector<std::string> some_values(const ir::Graph& graph, Random& random) {
   return names;
 }
 
-compose::MergeOptions merging(const ir::Graph& graph, Random& random) {
-  compose::MergeOptions options;
+MergeOptions merging(const ir::Graph& graph, Random& random) {
+  MergeOptions options;
   if (below(random, 4) != 0) options.second_prefix = "second_";
   if (!graph.outputs.empty() && !graph.inputs.empty())
     options.connections.emplace_back(graph.outputs[below(random, graph.outputs.size())].name,
                                      graph.inputs[below(random, graph.inputs.size())].name);
   return options;
+}
+
+compose::MergeOptions inner(const MergeOptions& options) {
+  return {.connections = options.connections,
+          .first_prefix = options.first_prefix,
+          .second_prefix = options.second_prefix,
+          .outputs = options.outputs};
 }
 
 compose::Renaming renaming(const ir::Model& model, Random& random) {
@@ -111,7 +122,7 @@ void try_composing(const ir::Model& model, Random& random) {
   answer([&] {
     try_binary(compose::extract(model, some_values(graph, random), some_values(graph, random)));
   });
-  answer([&] { try_binary(compose::merge(model, model, merging(graph, random))); });
+  answer([&] { try_binary(compose::merge(model, model, inner(merging(graph, random)))); });
   answer([&] {
     ir::Model renamed = model;
     compose::rename(renamed, renaming(model, random));
@@ -146,14 +157,44 @@ class Folder {
 
 constexpr std::string_view endings[] = {".onnx", ".onnxtxt", ".json", ".textproto"};
 
-ModelEdits edits_of(Random& random) {
-  ModelEdits edits;
-  if (below(random, 2) == 0) edits.producer_name = "somebody";
-  if (below(random, 2) == 0) edits.graph_name = "";
-  if (below(random, 2) == 0) edits.ir_version = static_cast<int64_t>(random());
-  if (below(random, 2) == 0) edits.set_metadata.emplace_back("key", "value");
-  if (below(random, 8) == 0) edits.remove_metadata.emplace_back("key");
-  return edits;
+// A name that the model has, or none of its.
+std::string some_name(const Model& model, Random& random) {
+  std::vector<std::string> names{"", "new"};
+  if (model.has_graph()) {
+    for (const ValueInfoView& input : model.graph().inputs()) names.emplace_back(input.name());
+    for (const ValueInfoView& output : model.graph().outputs()) names.emplace_back(output.name());
+    for (const TensorView& tensor : model.graph().initializers()) names.emplace_back(tensor.name());
+    for (const NodeView& node : model.graph().nodes()) {
+      for (const std::string& output : node.outputs()) names.push_back(output);
+    }
+  }
+  return names[below(random, names.size())];
+}
+
+void edit_once(ModelEditor& editor, const Model& model, Random& random) {
+  const std::string name = some_name(model, random);
+  switch (below(random, 13)) {
+    case 0: editor.set_producer("somebody", "1"); break;
+    case 1: editor.set_graph_name(""); break;
+    case 2: editor.set_ir_version(static_cast<int64_t>(random())); break;
+    case 3: editor.set_metadata("key", "value"); break;
+    case 4: editor.remove_metadata("key"); break;
+    case 5: editor.set_type(name, "float[n,3]"); break;
+    case 6: editor.set_dimension(name, static_cast<int64_t>(below(random, 3)), 7); break;
+    case 7: editor.add_input(name, "seq(int64[n])"); break;
+    case 8: editor.remove_input(name); break;
+    case 9: editor.add_output(name); break;
+    case 10: editor.remove_output(name); break;
+    case 11: editor.add_initializer(name, Tensor::scalar(1.0f)); break;
+    default: editor.remove_initializer(name); break;
+  }
+}
+
+Model edited(const Model& model, Random& random) {
+  ModelEditor editor(model);
+  for (size_t count = below(random, 8); count > 0; --count)
+    answer([&] { edit_once(editor, model, random); });
+  return editor.finish();
 }
 
 SaveOptions saving(Random& random) {
@@ -175,21 +216,30 @@ void try_files(const ir::Model& model, Random& random) {
                     to = folder.file("to" + std::string(endings[below(random, 4)]));
   answer([&] {
     save_model(model, from);
-    switch (below(random, 6)) {
-      case 0: edit_file(from, to, edits_of(random), saving(random)); break;
-      case 1: merge_files(from, from, to, merging(*model.graph, random), saving(random)); break;
-      case 2: rename_in_file(from, to, renaming(model, random), "q_", saving(random)); break;
-      case 3:
-        extract_file(from, to, some_values(*model.graph, random), some_values(*model.graph, random),
-                     saving(random));
-        break;
-      default: convert_model(from, to, saving(random)); break;
-    }
+    const Model read(from, {.load_external_data = false});
+    const compose::Renaming names = renaming(model, random);
+    const auto made = [&] {
+      switch (below(random, 7)) {
+        case 0: return edited(read, random);
+        case 1: return merge(read, read, merging(*model.graph, random));
+        case 2:
+          return rename(read, {.values = names.values,
+                               .nodes = names.nodes,
+                               .dimensions = names.dimensions,
+                               .functions = names.functions,
+                               .prefix = "q_"});
+        case 3:
+          return extract(read, some_values(*model.graph, random),
+                         some_values(*model.graph, random));
+        case 4: return inline_functions(read);
+        default: return read;
+      }
+    };
+    made().save(to, saving(random));
     (void)model_info(to);
-    show_model(to, {.max_elements = 8, .drawing = {}}, [](std::string_view) {});
-    SaveOptions whole;
-    whole.embed = true;
-    convert_model(to, from, whole);
+    const Model written(to, {.load_external_data = false});
+    written.write_text([](std::string_view) {}, {.max_elements = 8});
+    written.save(from, {.embed = true});
   });
 }
 

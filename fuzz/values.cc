@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sardonyx/inputs.h"
 #include "sardonyx/session.h"
-#include "session/input.h"
 #include "target.h"
 #include "wire/npy.h"
 

@@ -144,7 +144,7 @@ class ShapeInferenceContext : public CustomNode {
 
 inline SymbolicDim SymbolicDim::combined(char operation, SymbolicDim a, SymbolicDim b) {
   ShapeInferenceContext* const context = a.context_ != nullptr ? a.context_ : b.context_;
-  if (context != nullptr) return context->combine(operation, a, b);
+  if (context != nullptr) return context->combine(operation, a, b);  // by inference
   const int64_t x = a.value_, y = b.value_;
   int64_t result = 0;
   bool overflow = false;
@@ -223,7 +223,7 @@ class KernelContext {
 
  protected:
   virtual void run_pieces(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t),
-                          const void* held) const = 0;
+                          const void* held) const = 0;  // what parallel_for() calls
   ~KernelContext() = default;
 };
 
@@ -271,7 +271,7 @@ class CustomOperators final : public CustomRegistry {
   CustomOperators& operator=(const CustomOperators&) = delete;
 
   void add(std::string_view domain, std::string_view signature,
-           std::shared_ptr<const CustomOperator> op) override;
+           std::shared_ptr<const CustomOperator> op) override;  // throws Error (bad_input)
 
   // Loads a library of operators, which runs code of it: only ever one that the user named. The
   // library stays loaded as long as anything made with its operators. Throws Error: (unreadable)

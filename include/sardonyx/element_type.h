@@ -43,7 +43,7 @@ enum class ElementType : int32_t {
   float6e3m2 = 28,
 };
 
-inline constexpr int32_t element_type_count = 29;
+inline constexpr int32_t element_type_count = 29;  // one more than the largest number
 
 // True for the numbers of the enumeration but `undefined`.
 constexpr bool is_known(ElementType type) {

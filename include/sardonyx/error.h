@@ -21,7 +21,7 @@ enum class ErrorCode {
   internal,       // a defect of Sardonyx itself
 };
 
-std::string_view name_of(ErrorCode code);
+std::string_view name_of(ErrorCode code);  // "unreadable"
 
 // The one exception of the public C++ interface. `what()` is "location: message" on one line.
 class Error : public std::exception {

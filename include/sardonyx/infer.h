@@ -26,14 +26,14 @@ class Model;
 struct InferOptions {
   // Sizes that are to be numbers: of the model's names ("batch"), and of places that inputs leave
   // open ("image.2"). A name that the model does not have is refused: Error (bad_input).
-  std::map<std::string, int64_t, std::less<>> sizes;
+  std::map<std::string, int64_t, std::less<>> sizes = {};
   // Declarations that contradict what was inferred are errors instead of warnings.
   bool strict = false;
   // As in LoadOptions, for models that are read from a file here.
-  std::shared_ptr<const CustomOperators> custom_operators;
-  std::vector<std::string> libraries;
+  std::shared_ptr<const CustomOperators> custom_operators = nullptr;
+  std::vector<std::string> libraries = {};
   // Documents of operator sets, as in LoadOptions; what they define is not written to the model.
-  std::vector<std::string> operator_sets;
+  std::vector<std::string> operator_sets = {};
   // Most bytes that reading and inferring may take, the result included; 0: any number. What is
   // counted: sardonyx/session.h.
   int64_t memory_limit = 0;
@@ -44,7 +44,7 @@ struct InferredSize {
   int64_t number = -1;          // -1: not a number
   std::string_view expression;  // where it is none: "batch", "2*h + 1", "u3" for an unknown
 
-  std::string text() const;
+  std::string text() const;  // "7", "2*h + 1"
 };
 
 // A value of the model: a graph's input, an initializer that is an input, or a node's output. Its
@@ -96,6 +96,7 @@ struct Inference {
   std::vector<InferFinding> findings;  // nodes that can't run, declarations that can't be confirmed
   std::shared_ptr<const void> texts;   // what the values show; copies share it
 
+  // How many values are in this state.
   int64_t count(InferredValue::State state) const;
   bool has_errors() const;
 };
@@ -104,7 +105,15 @@ struct Inference {
 // invalid_model) where the file can't be read as a model; what is wrong inside it is a finding.
 Inference infer_types(const std::string& path, const InferOptions& options = {});
 
+// The same of a model that is read, with the operators that were loaded with it.
 Inference infer_types(const Model& model, const InferOptions& options = {});
+
+// The model with all that is inferred of it: value_info, types of outputs and of the values of
+// subgraphs, `sizes` in the shapes of inputs. `inference` (may be null) gets what infer_types
+// gives. What is wrong with the model is a finding there; the model returned has what is known all
+// the same. Throws Error (invalid_model) where the model can't be lowered.
+Model with_inferred_types(const Model& model, const InferOptions& options = {},
+                          Inference* inference = nullptr);
 
 // The same, and writes the model with all it learned as value_info, types of outputs and of the
 // values of subgraphs included, to `output`, which may be the model's own path. Weights are copied

@@ -133,6 +133,7 @@ SARDONYX_API int sardonyx_element_bits(sardonyx_element_type type);
 /* "float", "int64", "bfloat16" …, as the standard's textual syntax writes it; "undefined". */
 SARDONYX_API const char* sardonyx_element_name(sardonyx_element_type type);
 
+/* The kinds of values (IR.md, "Types"). */
 typedef int32_t sardonyx_kind;
 enum {
   SARDONYX_NONE = 0,
@@ -278,6 +279,7 @@ SARDONYX_API void sardonyx_model_release(sardonyx_model* model);
 
 typedef struct sardonyx_report sardonyx_report;
 
+/* How bad a finding is. */
 typedef int32_t sardonyx_severity;
 enum { SARDONYX_INFO = 0, SARDONYX_WARNING = 1, SARDONYX_ERROR = 2 };
 
@@ -303,6 +305,10 @@ typedef struct sardonyx_finding {
 SARDONYX_API sardonyx_status* sardonyx_check_file(const char* path,
                                                   const sardonyx_check_options* options,
                                                   sardonyx_report** report);
+/* The same of a model that was loaded; `data` looks at external data that was not. */
+SARDONYX_API sardonyx_status* sardonyx_check(const sardonyx_model* model,
+                                             const sardonyx_check_options* options,
+                                             sardonyx_report** report);
 SARDONYX_API size_t sardonyx_report_count(const sardonyx_report* report);
 SARDONYX_API size_t sardonyx_report_errors(const sardonyx_report* report);
 /* Fills `finding`, whose size is set, with finding `index`. */
@@ -328,6 +334,208 @@ typedef struct sardonyx_convert_options {
  * all; the memory used does not grow with the weights. */
 SARDONYX_API sardonyx_status* sardonyx_convert_file(const char* from, const char* to,
                                                     const sardonyx_convert_options* options);
+
+/* --- Models as files ---------------------------------------------------------------------- */
+
+/* Bytes that the library made: text, or a file's content. */
+typedef struct sardonyx_bytes sardonyx_bytes;
+/* The bytes, and how many they are in `size`, which may be NULL. A 0 follows them, so that texts
+ * may be read as strings. They live as long as the handle. "" for NULL. */
+SARDONYX_API const char* sardonyx_bytes_data(const sardonyx_bytes* bytes, size_t* size);
+SARDONYX_API void sardonyx_bytes_release(sardonyx_bytes* bytes);
+
+/* The forms of a model file: the standard's binary form and textual syntax, and protobuf's two
+ * readable forms. */
+typedef int32_t sardonyx_form;
+enum {
+  SARDONYX_FORM_BINARY = 0,
+  SARDONYX_FORM_TEXT = 1,
+  SARDONYX_FORM_JSON = 2,
+  SARDONYX_FORM_TEXTPROTO = 3
+};
+
+/* Gives up to `size` bytes into `buffer` and returns how many; 0 at the end; more than `size` to
+ * say that reading failed, which ends the call with SARDONYX_BAD_INPUT. */
+typedef size_t (*sardonyx_read_function)(void* buffer, size_t size, void* user);
+/* Reads a model from a stream, to its end. `folder` as for sardonyx_model_load_memory. */
+SARDONYX_API sardonyx_status* sardonyx_model_read(sardonyx_read_function read, void* user,
+                                                  const char* folder,
+                                                  const sardonyx_load_options* options,
+                                                  sardonyx_model** model);
+
+typedef struct sardonyx_save_options {
+  size_t size;
+  const char* external_data; /* the file beside the model that takes large tensors; NULL: none */
+  uint64_t threshold;        /* bytes from which on tensors go there; 0: 1024 */
+  uint64_t alignment;        /* each begins at a multiple of this; 0: 4096 */
+  int checksum;              /* not 0: state the SHA-1 digest of the data file with each tensor */
+} sardonyx_save_options;
+
+/* Writes the model in the form of the path's ending. Files appear whole or not at all. */
+SARDONYX_API sardonyx_status* sardonyx_model_save(const sardonyx_model* model, const char* path,
+                                                  const sardonyx_save_options* options);
+/* The same to memory. */
+SARDONYX_API sardonyx_status* sardonyx_model_write(const sardonyx_model* model, sardonyx_form form,
+                                                   sardonyx_bytes** bytes);
+
+/* What a model says of itself (IR.md, "Models"). Texts live as long as the model's handle. */
+typedef struct sardonyx_model_info {
+  size_t size;
+  int64_t ir_version; /* 0: not said */
+  const char* producer_name;
+  const char* producer_version;
+  const char* domain;
+  int64_t model_version;
+  const char* doc_string;
+  const char* graph_name;   /* "" where there is no graph */
+  size_t metadata_count;    /* for sardonyx_model_metadata */
+  size_t opset_count;       /* for sardonyx_model_opset */
+  size_t function_count;    /* functions of its own */
+  size_t node_count;        /* of the main graph */
+  size_t initializer_count; /* of the main graph, for sardonyx_model_initializer */
+} sardonyx_model_info;
+
+SARDONYX_API sardonyx_status* sardonyx_model_describe(const sardonyx_model* model,
+                                                      sardonyx_model_info* info);
+/* The key and value of metadata `index`. They live as long as the model's handle. */
+SARDONYX_API sardonyx_status* sardonyx_model_metadata(const sardonyx_model* model, size_t index,
+                                                      const char** key, const char** value);
+/* The domain ("" for ai.onnx) and version of import `index`. */
+SARDONYX_API sardonyx_status* sardonyx_model_opset(const sardonyx_model* model, size_t index,
+                                                   const char** domain, int64_t* version);
+/* The name of initializer `index`, which lives as long as the model's handle, and its elements,
+ * shared with the model, as a value that may not be written to. `name` and `value` may be NULL. */
+SARDONYX_API sardonyx_status* sardonyx_model_initializer(const sardonyx_model* model, size_t index,
+                                                         const char** name, sardonyx_value** value);
+
+/* --- Models made of others: each call makes a new one, which shares the weights ------------- */
+
+/* Every node upgraded to version `opset` of ai.onnx; 0: the newest. `assume_inference` as for
+ * sessions. */
+SARDONYX_API sardonyx_status* sardonyx_model_convert(const sardonyx_model* model, int64_t opset,
+                                                     int assume_inference,
+                                                     sardonyx_model** converted);
+/* Calls of the model's own functions replaced by their bodies. */
+SARDONYX_API sardonyx_status* sardonyx_model_inline_functions(const sardonyx_model* model,
+                                                              sardonyx_model** inlined);
+/* The nodes that the outputs need when the inputs are given. */
+SARDONYX_API sardonyx_status* sardonyx_model_extract(const sardonyx_model* model,
+                                                     const char* const* inputs, size_t input_count,
+                                                     const char* const* outputs,
+                                                     size_t output_count, sardonyx_model** part);
+
+typedef struct sardonyx_merge_options {
+  size_t size;
+  /* Output `from[i]` of the first model feeds input `to[i]` of the second. */
+  const char* const* from;
+  const char* const* to;
+  size_t connection_count;
+  const char* first_prefix; /* before the names of each model's values and nodes; NULL: none */
+  const char* second_prefix;
+  const char* const* outputs; /* of the result, by their names in it; NULL: all that are left */
+  size_t output_count;
+} sardonyx_merge_options;
+
+/* Two models as one: outputs of the first feed inputs of the second. */
+SARDONYX_API sardonyx_status* sardonyx_model_merge(const sardonyx_model* first,
+                                                   const sardonyx_model* second,
+                                                   const sardonyx_merge_options* options,
+                                                   sardonyx_model** merged);
+
+/* What is renamed. */
+typedef int32_t sardonyx_named;
+enum {
+  SARDONYX_NAMED_VALUE = 0, /* wherever it occurs */
+  SARDONYX_NAMED_NODE = 1,
+  SARDONYX_NAMED_DIMENSION = 2, /* "batch", or the place of one: "image.2" */
+  SARDONYX_NAMED_FUNCTION = 3
+};
+/* Gives what is called `from[i]` the name `to[i]`, all at a time, so that names may be swapped. */
+SARDONYX_API sardonyx_status* sardonyx_model_rename(const sardonyx_model* model,
+                                                    sardonyx_named what, const char* const* from,
+                                                    const char* const* to, size_t count,
+                                                    sardonyx_model** renamed);
+typedef struct sardonyx_differences sardonyx_differences;
+typedef struct sardonyx_diff_options {
+  size_t size;
+  double relative, absolute; /* floats are equal where |a - b| <= relative * |b| + absolute */
+  int no_weights;            /* not 0: compare types and shapes of weights only */
+  int no_annotations;        /* not 0: neither documentation nor metadata nor names of nodes */
+} sardonyx_diff_options;
+
+typedef struct sardonyx_difference {
+  size_t size;
+  int kind;           /* 0: only in the first, 1: only in the second, 2: changed */
+  const char* place;  /* "graph, node 'y' (Conv), attribute 'pads'" */
+  const char* first;  /* what the first model says there; "" where it has nothing */
+  const char* second; /* the same of the second */
+} sardonyx_difference;
+
+SARDONYX_API sardonyx_status* sardonyx_model_diff(const sardonyx_model* first,
+                                                  const sardonyx_model* second,
+                                                  const sardonyx_diff_options* options,
+                                                  sardonyx_differences** differences);
+/* 0: the models are the same. */
+SARDONYX_API size_t sardonyx_differences_count(const sardonyx_differences* differences);
+/* Fills `difference`, whose size is set. Texts live as long as `differences`. */
+SARDONYX_API sardonyx_status* sardonyx_differences_get(const sardonyx_differences* differences,
+                                                       size_t index,
+                                                       sardonyx_difference* difference);
+SARDONYX_API void sardonyx_differences_release(sardonyx_differences* differences);
+
+/* --- Editing ------------------------------------------------------------------------------ */
+
+/* A copy of a model that can be changed; one thread at a time. A call that fails changes nothing.
+ */
+typedef struct sardonyx_editor sardonyx_editor;
+SARDONYX_API sardonyx_status* sardonyx_editor_create(const sardonyx_model* model,
+                                                     sardonyx_editor** editor);
+SARDONYX_API void sardonyx_editor_release(sardonyx_editor* editor);
+/* The model as it is now. The editor may go on. */
+SARDONYX_API sardonyx_status* sardonyx_editor_finish(const sardonyx_editor* editor,
+                                                     sardonyx_model** model);
+
+typedef int32_t sardonyx_field;
+enum {
+  SARDONYX_FIELD_PRODUCER_NAME = 0,
+  SARDONYX_FIELD_PRODUCER_VERSION = 1,
+  SARDONYX_FIELD_DOMAIN = 2,
+  SARDONYX_FIELD_DOC_STRING = 3,
+  SARDONYX_FIELD_GRAPH_NAME = 4,
+  SARDONYX_FIELD_IR_VERSION = 5,   /* a number */
+  SARDONYX_FIELD_MODEL_VERSION = 6 /* a number */
+};
+SARDONYX_API sardonyx_status* sardonyx_editor_set_text(sardonyx_editor* editor,
+                                                       sardonyx_field field, const char* text);
+SARDONYX_API sardonyx_status* sardonyx_editor_set_number(sardonyx_editor* editor,
+                                                         sardonyx_field field, int64_t number);
+/* `value` NULL: removes the metadata of this key. */
+SARDONYX_API sardonyx_status* sardonyx_editor_set_metadata(sardonyx_editor* editor, const char* key,
+                                                           const char* value);
+SARDONYX_API sardonyx_status* sardonyx_editor_set_opset(sardonyx_editor* editor, const char* domain,
+                                                        int64_t version);
+/* Types are texts: "float[batch,3,224,224]", "seq(int64[n])". */
+SARDONYX_API sardonyx_status* sardonyx_editor_set_type(sardonyx_editor* editor, const char* value,
+                                                       const char* type);
+/* A dimension of an input's or output's shape: a number, or where `size` is negative a name; NULL
+ * leaves it open. */
+SARDONYX_API sardonyx_status* sardonyx_editor_set_dimension(sardonyx_editor* editor,
+                                                            const char* value, int64_t axis,
+                                                            int64_t size, const char* name);
+SARDONYX_API sardonyx_status* sardonyx_editor_add_input(sardonyx_editor* editor, const char* name,
+                                                        const char* type);
+SARDONYX_API sardonyx_status* sardonyx_editor_remove_input(sardonyx_editor* editor,
+                                                           const char* name);
+/* `type` NULL: what the model declares or inference finds. */
+SARDONYX_API sardonyx_status* sardonyx_editor_add_output(sardonyx_editor* editor, const char* name,
+                                                         const char* type);
+SARDONYX_API sardonyx_status* sardonyx_editor_remove_output(sardonyx_editor* editor,
+                                                            const char* name);
+/* Replaces the initializer of this name, or adds one. The elements are copied. `value` NULL:
+ * removes it. */
+SARDONYX_API sardonyx_status* sardonyx_editor_set_initializer(sardonyx_editor* editor,
+                                                              const char* name,
+                                                              const sardonyx_value* value);
 
 /* --- Types of values ---------------------------------------------------------------------- */
 
@@ -368,6 +576,10 @@ SARDONYX_API sardonyx_status* sardonyx_infer(const sardonyx_model* model,
 SARDONYX_API sardonyx_status* sardonyx_infer_file(const char* path, const char* output,
                                                   const sardonyx_infer_options* options,
                                                   sardonyx_inference** inference);
+/* The model with what inference finds out as value_info, as a new one. */
+SARDONYX_API sardonyx_status* sardonyx_model_infer(const sardonyx_model* model,
+                                                   const sardonyx_infer_options* options,
+                                                   sardonyx_model** typed);
 SARDONYX_API size_t sardonyx_inference_count(const sardonyx_inference* inference);
 SARDONYX_API sardonyx_status* sardonyx_inference_value(const sardonyx_inference* inference,
                                                        size_t index, sardonyx_value_info* info);

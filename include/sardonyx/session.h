@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sardonyx/error.h"
+#include "sardonyx/model.h"
 #include "sardonyx/value.h"
 
 namespace sardonyx {
@@ -29,81 +30,7 @@ class ThreadPool;
 
 namespace sardonyx {
 
-class CustomOperators;
 class Profile;
-
-// What was found that does not keep a model from being used. Texts are for people; `rule` is that
-// of the checker (docs/checker.md), or empty.
-struct Warning {
-  std::string rule;     // "G-03"
-  std::string place;    // "graph 'main', node 3 Softmax 'probs'"
-  std::string message;  // what was found
-  std::string advice;   // what was made of it, or what to do
-  // "graph 'main', node 3 Softmax 'probs': …; … [G-03]"
-  std::string to_string() const;
-};
-
-// What `memory_limit` of LoadOptions, SessionOptions and InferOptions holds down is what files can
-// make grow: the messages that are read and copies of them, bytes of files that are read instead of
-// mapped, nodes that upgrades, functions and gradients add, what inference knows of values, folded
-// constants, the steps of plans, the packed forms of weights (whether a run has packed them yet or
-// not) and lists of results. It is counted before it is allocated, or a few kilobytes later, by
-// sizes of the structs; what an allocator adds, mapped files, threads, and what does not depend on
-// the model (about 10 MB) do not count. Where the limit is reached: Error (out_of_memory), with
-// the node or the field of the file.
-
-struct LoadOptions {
-  // Refuse a model that breaks a rule of the standard in a way that leaves no doubt of what it
-  // means (nodes out of order, an operator set that is used and not imported: docs/lenient.md).
-  // Otherwise it is mended in memory, and `warn` is told of each rule.
-  bool strict = false;
-  // Called once for each warning, from within the call that finds it: for what was mended, and of
-  // values that inference contradicts the declaration of, when the first session of the model is
-  // made; of outputs that are not what the model declares, and of scalars that are given with
-  // dimensions around them, from a run, once for each output and input of a session. It may be
-  // called from several threads at a time where sessions of the model run on several. Warnings
-  // without it are dropped.
-  std::function<void(const Warning&)> warn;
-  // A folder that links of external data may lead into; links are refused otherwise.
-  std::string trusted_folder;
-  // Read the file instead of mapping it: for files that somebody may truncate meanwhile.
-  bool read_into_memory = false;
-  // Operator set documents (files). What they define is there for models that import the domain
-  // and version of the document.
-  std::vector<std::string> operator_sets;
-  // Operators beside those of Sardonyx that the model may call (sardonyx/custom.h), and libraries
-  // (files) with more of them: code of a library runs from here on, so only ever name what you
-  // trust. A model never names one itself.
-  std::shared_ptr<const CustomOperators> custom_operators;
-  std::vector<std::string> libraries;
-  // Most bytes that reading, judging and mending may take, and the model may hold; 0: any number.
-  int64_t memory_limit = 0;
-};
-
-// A model file, read and ready to make sessions of. Cheap to copy; copies and the sessions made
-// from them share the file's bytes and the packed forms of its weights; sessions with the same
-// options share all that preparing makes, while one of them lives, so that the second one is there
-// in microseconds. May be used from any thread.
-class Model {
- public:
-  // Maps and reads a file, external data beside it. Throws Error (unreadable), (invalid_model).
-  explicit Model(const std::string& path, const LoadOptions& options = {});
-  // Reads from memory, which is copied unless `owner` keeps it alive. `folder` is where external
-  // data is looked for; empty: nowhere.
-  Model(const void* data, size_t size, std::string folder = {},
-        std::shared_ptr<const void> owner = nullptr, const LoadOptions& options = {});
-  // Parses ONNX's textual syntax. Throws Error (invalid_model) with line and column.
-  static Model from_text(std::string_view text, const LoadOptions& options = {});
-
-  // For the library's own programs; not part of the stable interface.
-  struct [[gnu::visibility("hidden")]] Implementation;
-  const Implementation& implementation() const { return *implementation_; }
-  std::shared_ptr<const Implementation> share() const { return implementation_; }
-
- private:
-  Model() = default;
-  std::shared_ptr<const Implementation> implementation_;
-};
 
 // An input or output of a model.
 struct ValueDescription {

@@ -85,7 +85,7 @@ class Tensor {
   Tensor(ElementType type, Shape shape);
 
   template <class T>
-  static Tensor of(std::span<const T> elements, Shape shape);
+  static Tensor of(std::span<const T> elements, Shape shape);  // copies; throws Error (bad_input)
   template <class T>
   static Tensor of(std::initializer_list<T> elements, Shape shape) {
     return of(std::span<const T>(elements.begin(), elements.size()), std::move(shape));
@@ -108,7 +108,7 @@ class Tensor {
   int64_t size() const { return size_; }  // elements
   size_t byte_size() const { return bytes_; }
 
-  const void* data() const { return data_; }
+  const void* data() const { return data_; }  // the first element
   void* mutable_data() { return const_cast<void*>(data_); }
 
   // The elements as T; throws Error (bad_input) where T is not this tensor's element type.
@@ -139,7 +139,7 @@ class Tensor {
 };
 
 template <class T>
-Tensor Tensor::of(std::span<const T> elements, Shape shape) {
+Tensor Tensor::of(std::span<const T> elements, Shape shape) {  // as declared above
   Tensor tensor(element_type_of<T>::value, std::move(shape));
   if (static_cast<int64_t>(elements.size()) != tensor.size()) {
     throw Error(ErrorCode::bad_input, "the number of elements does not fit the shape");
@@ -157,7 +157,7 @@ struct SparseTensor {
 
 class Value;
 
-struct Sequence {
+struct Sequence {  // values of one type, in order
   std::vector<Value> items;
 };
 
@@ -188,7 +188,7 @@ class Value {
       : held_(std::make_shared<const Optional>(std::move(optional))) {}  // NOLINT
 
   Kind kind() const { return static_cast<Kind>(held_.index()); }
-  bool is_tensor() const { return kind() == Kind::tensor; }
+  bool is_tensor() const { return kind() == Kind::tensor; }  // an array, not sparse
 
   // Each throws Error (bad_input) where the value is of another kind.
   const Tensor& tensor() const;
@@ -204,7 +204,7 @@ class Value {
       held_;
 };
 
-std::string_view name_of(Value::Kind kind);
+std::string_view name_of(Value::Kind kind);  // "sequence"
 
 }  // namespace sardonyx
 

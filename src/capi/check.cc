@@ -1,5 +1,5 @@
+#include "sardonyx/check.h"
 #include "capi/handles.h"
-#include "session/check_file.h"
 
 namespace {
 
@@ -18,23 +18,43 @@ struct sardonyx_report {
 using namespace sardonyx;
 using namespace sardonyx::capi;
 
+namespace {
+
+CheckOptions check_options(const sardonyx_check_options* given) {
+  const sardonyx_check_options known = known_part(given);
+  CheckOptions options;
+  options.full = known.full != 0;
+  options.data = known.data != 0;
+  if (known.strict != 0) options.profile = CheckProfile::strict;
+  if (known.trusted_folder != nullptr) options.trusted_folder = known.trusted_folder;
+  return options;
+}
+
+sardonyx_report* made_of(const CheckReport& report) {
+  auto made = std::make_unique<sardonyx_report>();
+  for (const Diagnostic& one : report.diagnostics) {
+    made->findings.push_back({static_cast<sardonyx_severity>(one.severity), std::string(one.rule),
+                              one.place.to_string(), one.message, one.advice});
+    made->errors += one.severity == Severity::error;
+  }
+  return made.release();
+}
+
+}  // namespace
+
 sardonyx_status* sardonyx_check_file(const char* path, const sardonyx_check_options* options,
                                      sardonyx_report** report) {
   return guarded([&] {
     required(report, "report");
-    const sardonyx_check_options known = known_part(options);
-    CheckFileOptions checking;
-    checking.full = known.full != 0 || known.strict != 0;
-    checking.data = known.data != 0 || known.strict != 0;
-    if (known.strict != 0) checking.rules.profile = check::Profile::strict;
-    if (known.trusted_folder != nullptr) checking.trusted_folder = known.trusted_folder;
-    auto made = std::make_unique<sardonyx_report>();
-    for (const check::Diagnostic& one : check_model_file(&required(path, "path"), checking)) {
-      made->findings.push_back({static_cast<sardonyx_severity>(one.severity), std::string(one.rule),
-                                one.place.to_string(), one.message, one.advice});
-      made->errors += one.severity == check::Severity::error;
-    }
-    *report = made.release();
+    *report = made_of(check_file(&required(path, "path"), check_options(options)));
+  });
+}
+
+sardonyx_status* sardonyx_check(const sardonyx_model* model, const sardonyx_check_options* options,
+                                sardonyx_report** report) {
+  return guarded([&] {
+    required(report, "report");
+    *report = made_of(check_model(required(model, "model").model, check_options(options)));
   });
 }
 

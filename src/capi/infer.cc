@@ -93,6 +93,16 @@ sardonyx_status* sardonyx_infer_file(const char* path, const char* output,
   });
 }
 
+sardonyx_status* sardonyx_model_infer(const sardonyx_model* model,
+                                      const sardonyx_infer_options* options,
+                                      sardonyx_model** typed) {
+  return guarded([&] {
+    required(typed, "typed");
+    *typed = new sardonyx_model{
+        with_inferred_types(required(model, "model").model, infer_options(options))};
+  });
+}
+
 size_t sardonyx_inference_count(const sardonyx_inference* inference) {
   return inference == nullptr ? 0 : inference->values.size();
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ir/model.h"
+#include "sardonyx/diagnostic.h"
 
 namespace sardonyx::schema {
 class MoreSignatures;
@@ -19,37 +20,16 @@ class MoreSignatures;
 
 namespace sardonyx::check {
 
-enum class Severity : uint8_t { info, warning, error };
-std::string_view name_of(Severity severity);
+// The public interface's names for what is found.
+using sardonyx::Diagnostic;
+using sardonyx::name_of;
+using sardonyx::Severity;
+using Place = DiagnosticPlace;
 
 enum class Profile : uint8_t {
   runnable,  // only what makes running impossible, as errors; nothing else is reported
   standard,  // what the standard forbids is an error, what it advises against a warning
   strict,    // what real models often break is an error, too
-};
-
-// Where a finding is. Empty fields do not apply.
-struct Place {
-  std::string graph;        // "graph 'main'", "function 'custom.Foo', node 3 If, then_branch 'g'"
-  int64_t node_index = -1;  // in that graph
-  std::string node_name;
-  std::string node_output;  // the first, of a node without a name
-  std::string op;           // with its domain where that is not ai.onnx
-  std::string detail;       // "input 'x'", "attribute 'axis'", "initializer 'w'"
-
-  // "graph 'main', node 3 Softmax 'attn/probs', attribute 'axis'"
-  std::string to_string() const;
-};
-
-struct Diagnostic {
-  Severity severity = Severity::error;
-  std::string_view rule;  // "G-21"
-  Place place;
-  std::string message;  // the rule and what was found
-  std::string advice;   // what to do about it; may be empty
-
-  // "error: graph 'main', node 3 Softmax 'p', attribute 'axis': … [D-22]"
-  std::string to_string() const;
 };
 
 struct Options {

@@ -1,17 +1,6 @@
 #include "check/report.h"
 
-namespace sardonyx::check {
-namespace {
-
-Severity severity_of(Level level) {
-  switch (level) {
-    case Level::error: return Severity::error;
-    case Level::warning: return Severity::warning;
-    default: return Severity::info;
-  }
-}
-
-}  // namespace
+namespace sardonyx {
 
 std::string_view name_of(Severity severity) {
   switch (severity) {
@@ -22,7 +11,7 @@ std::string_view name_of(Severity severity) {
   return "error";
 }
 
-std::string Place::to_string() const {
+std::string DiagnosticPlace::to_string() const {
   std::string text = graph;
   if (node_index >= 0) {
     text += fmt::format("{}node {} {}", text.empty() ? "" : ", ", node_index, op);
@@ -37,6 +26,21 @@ std::string Diagnostic::to_string() const {
   return fmt::format("{}: {}: {}{}{} [{}]", name_of(severity), place.to_string(), message,
                      advice.empty() ? "" : "; ", advice, rule);
 }
+
+}  // namespace sardonyx
+
+namespace sardonyx::check {
+namespace {
+
+Severity severity_of(Level level) {
+  switch (level) {
+    case Level::error: return Severity::error;
+    case Level::warning: return Severity::warning;
+    default: return Severity::info;
+  }
+}
+
+}  // namespace
 
 bool has_errors(std::span<const Diagnostic> diagnostics) {
   for (const Diagnostic& diagnostic : diagnostics) {

@@ -1,4 +1,4 @@
-#include "session/about.h"
+#include "sardonyx/about.h"
 
 #include "base/cpu.h"
 #include "sardonyx/session.h"

@@ -1,8 +1,6 @@
 #include "session/check_file.h"
 
 #include <fmt/format.h>
-#include <algorithm>
-#include <new>
 
 #include <algorithm>
 #include <array>
@@ -60,9 +58,13 @@ class Findings {
   // `runs`: what is found keeps nothing from running, and is an error for the strict profile only.
   void add(std::string_view id, std::string place, std::string message, std::string advice = {},
            bool runs = false) {
+    add(id, check::Place{.graph = std::move(place)}, std::move(message), std::move(advice), runs);
+  }
+  void add(std::string_view id, check::Place place, std::string message, std::string advice = {},
+           bool runs = false) {
     if (options_.profile == check::Profile::runnable) return;
     // A body that is inferred in several rounds reports the same each time.
-    if (!told_.insert(fmt::format("{} {}: {}", id, place, message)).second) return;
+    if (!told_.insert(fmt::format("{} {}: {}", id, place.to_string(), message)).second) return;
     for (const check::Rule& known : rules_of_files) {
       if (known.id != id || ++counts_[id] > options_.max_diagnostics) continue;
       Diagnostic& finding = list_.emplace_back();
@@ -73,7 +75,7 @@ class Findings {
       finding.severity = level == Level::error     ? Severity::error
                          : level == Level::warning ? Severity::warning
                                                    : Severity::info;
-      finding.place.graph = std::move(place);
+      finding.place = std::move(place);
       finding.message = std::move(message);
       finding.advice = std::move(advice);
     }
@@ -85,6 +87,17 @@ class Findings {
   std::map<std::string_view, size_t> counts_;
   std::set<std::string> told_;
 };
+
+check::Place place_of_node(std::string graph, size_t index, const ir::Node& node) {
+  const std::string_view domain = ir::canonical_domain(node.domain);
+  check::Place place;
+  place.graph = std::move(graph);
+  place.node_index = static_cast<int64_t>(index);
+  place.node_name = node.name;
+  if (node.name.empty() && !node.outputs.empty()) place.node_output = node.outputs[0];
+  place.op = fmt::format("{}{}{}", domain, domain.empty() ? "" : ".", node.op_type);
+  return place;
+}
 
 // ---- operators that documents define without a body
 
@@ -132,8 +145,7 @@ class Documented {
     const int64_t version = ir::imported_version(imports, node.domain);
     if (version <= 0) return;
     told_of_.emplace(place.path(), static_cast<int64_t>(index));
-    const std::string where =
-        fmt::format("{}, node {} {}", place.path(), index, ir::identify(node));
+    const check::Place where = place_of_node(place.path(), index, node);
     for (const ir::OperatorSet& set : sets_) {
       if (ir::canonical_domain(set.domain) != ir::canonical_domain(node.domain) ||
           set.opset_version != version)
@@ -179,11 +191,15 @@ class MainNodes {
       for (const std::string& output : graph.nodes[i].outputs) index_.emplace(output, i);
     }
   }
-  // A node of the lowered graph; `named` is how errors name it.
-  std::string place(const ir::Node& node, const std::string& named) const {
+  // A node of the lowered graph; `named` is how errors name it, and may be where it was made.
+  check::Place place(const ir::Node& node, const std::string& named) const {
     const auto found = node.outputs.empty() ? index_.end() : index_.find(node.outputs[0]);
-    if (node.outputs.empty() || node.outputs[0].empty() || found == index_.end()) return named;
-    return fmt::format("graph '{}', node {} {}", graph_.name, found->second, named);
+    if (node.outputs.empty() || node.outputs[0].empty() || found == index_.end())
+      return {.graph = named};
+    const ir::Node& own = graph_.nodes[found->second];
+    std::string graph = fmt::format("graph '{}'", graph_.name);
+    if (named == ir::identify(own)) return place_of_node(std::move(graph), found->second, own);
+    return {.graph = fmt::format("{}, node {} {}", graph, found->second, named)};
   }
 
  private:
@@ -317,49 +333,33 @@ std::vector<Diagnostic> check_model_file(const std::string& path, const CheckFil
   return check_model(read_model_file(path), options);
 }
 
-std::vector<Diagnostic> check_model(ir::Model model, const CheckFileOptions& options) {
+std::vector<Diagnostic> check_model(ir::Model model, const CheckFileOptions& options,
+                                    const ops::CustomTable* given) {
   const std::vector<ir::OperatorSet> sets = read_operator_sets(options.operator_sets);
   add_operator_sets(model, sets);
-  const ops::CustomTable custom = custom_table(nullptr, options.libraries);
+  ops::CustomTable custom = custom_table(nullptr, options.libraries);
+  if (given != nullptr) custom.add_all(*given);
   check::Options rules = options.rules;
   rules.more = &custom;
   std::vector<Diagnostic> found = check::check(model, rules);
   Findings findings(found, options.rules);
   Documented documented(model, sets, findings);
   // What documents say of an operator replaces that nothing is known of it.
+  const auto own = static_cast<std::ptrdiff_t>(found.size());
   documented.run();
-  std::erase_if(found, [&](const Diagnostic& finding) {
-    return (finding.rule == "D-25" || finding.rule == "O-04") && finding.place.node_index >= 0 &&
-           documented.speaks_of(finding.place.graph, finding.place.node_index);
-  });
+  found.erase(std::remove_if(found.begin(), found.begin() + own,
+                             [&](const Diagnostic& finding) {
+                               return (finding.rule == "D-25" || finding.rule == "O-04") &&
+                                      finding.place.node_index >= 0 &&
+                                      documented.speaks_of(finding.place.graph,
+                                                           finding.place.node_index);
+                             }),
+              found.begin() + own);
   const bool strict = options.rules.profile == check::Profile::strict;
   const bool sound = !keeps_from_running(found);
   if ((options.full || strict) && sound) check_types(model, custom, findings);
   if (options.data || strict) check_data(std::move(model), options, findings);
   return found;
-}
-
-int64_t CheckedFile::count(check::Severity severity) const {
-  return std::ranges::count(findings, severity, &check::Diagnostic::severity);
-}
-
-std::vector<CheckedFile> check_model_files(
-    const std::vector<std::string>& paths, const CheckFileOptions& options,
-    const std::function<void(const std::string& path)>& before) {
-  std::vector<CheckedFile> files;
-  for (const std::string& path : paths) {
-    if (before) before(path);
-    CheckedFile& file = files.emplace_back();
-    file.path = path;
-    try {
-      file.findings = check_model_file(path, options);
-    } catch (const Error& error) {
-      file.error = error;
-    } catch (const std::bad_alloc&) {
-      file.error = Error(ErrorCode::out_of_memory, "out of memory", path);
-    }
-  }
-  return files;
 }
 
 std::span<const check::Rule> file_rules() { return rules_of_files; }

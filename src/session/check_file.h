@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "check/check.h"
+#include "ops/custom.h"
 #include "sardonyx/error.h"
 
 namespace sardonyx {
@@ -30,22 +31,10 @@ struct CheckFileOptions {
 std::vector<check::Diagnostic> check_model_file(const std::string& path,
                                                 const CheckFileOptions& options);
 
-struct CheckedFile {
-  std::string path;
-  std::vector<check::Diagnostic> findings;
-  std::optional<Error> error;  // why it could not be checked
-
-  int64_t count(check::Severity severity) const;
-};
-
-// Each file in turn; one that can't be read, or is no model, does not stop the others. `before` is
-// told which comes next.
-std::vector<CheckedFile> check_model_files(
-    const std::vector<std::string>& paths, const CheckFileOptions& options,
-    const std::function<void(const std::string& path)>& before = {});
-
-// The same of a model in memory; external data lies in the folder that it says.
-std::vector<check::Diagnostic> check_model(ir::Model model, const CheckFileOptions& options);
+// The same of a model in memory; external data lies in the folder that it says. `custom` are
+// operators from outside beside those of libraries; may be null.
+std::vector<check::Diagnostic> check_model(ir::Model model, const CheckFileOptions& options,
+                                           const ops::CustomTable* custom = nullptr);
 
 // Rules that need more than the model: inference, files, documents.
 std::span<const check::Rule> file_rules();

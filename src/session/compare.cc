@@ -1,4 +1,4 @@
-#include "session/compare.h"
+#include "sardonyx/compare.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "sardonyx/text.h"
 #include "session/numbers.h"
-#include "session/print.h"
 
 namespace sardonyx {
 namespace {

@@ -1,4 +1,4 @@
-#include "session/compare_runs.h"
+#include "sardonyx/compare_runs.h"
 
 #include <algorithm>
 #include <array>
@@ -10,10 +10,10 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
-#include "session/input.h"
+#include "sardonyx/inputs.h"
+#include "sardonyx/text.h"
 #include "session/model.h"
 #include "session/numbers.h"
-#include "session/print.h"
 #include "session/reading.h"
 
 namespace sardonyx {

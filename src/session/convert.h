@@ -4,17 +4,9 @@
 #include <cstdint>
 
 #include "ir/model.h"
-#include "sardonyx/session.h"
+#include "sardonyx/convert.h"
 
 namespace sardonyx {
-
-struct ConvertOptions {
-  int64_t opset = 0;  // of ai.onnx; 0: the newest there is
-  // BatchNormalization and Dropout up to opset 6 without is_test mean inference, not training.
-  bool assume_inference = false;
-  // Most bytes that converting may take beside the model that is given; 0: any number.
-  int64_t memory_limit = 0;
-};
 
 // The model with every node in the form that `opset` of ai.onnx and the least sufficient versions
 // of the standard's other domains have: the same rules that carry old nodes up before a run.

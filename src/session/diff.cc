@@ -7,10 +7,8 @@
 #include <type_traits>
 
 #include "ir/tensor.h"
+#include "sardonyx/compare.h"
 #include "sardonyx/error.h"
-#include "session/compare.h"
-#include "session/reading.h"
-#include "session/saving.h"
 #include "wire/fields.h"
 #include "wire/text_print.h"
 
@@ -375,18 +373,6 @@ DiffResult diff(const ir::Model& first, const ir::Model& second, const DiffOptio
   Differ differ(options);
   differ.messages("", first, second);
   return differ.take();
-}
-
-DiffResult diff_files(const std::string& first, const std::string& second,
-                      const DiffOptions& options, const std::string& trusted_folder) {
-  ir::Model a = read_model_file(first), b = read_model_file(second);
-  if (options.weights) {
-    SaveOptions data;
-    data.trusted_folder = trusted_folder;
-    bring_in_external_data(a, data);
-    bring_in_external_data(b, data);
-  }
-  return diff(a, b, options);
 }
 
 }  // namespace sardonyx

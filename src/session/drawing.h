@@ -7,13 +7,9 @@
 #include <string_view>
 
 #include "ir/model.h"
+#include "sardonyx/model.h"
 
 namespace sardonyx {
-
-enum class DrawingForm { dot, svg };
-
-// By the end of the name: .dot (.gv), .svg.
-std::optional<DrawingForm> drawing_form_of(std::string_view path);
 
 // Draws the main graph, the bodies of its nodes inside them, and the functions of the model beside
 // it. Boxes say the operator, the name, attributes, weights and the types of what they make, also

@@ -3,7 +3,7 @@
 
 #include "ir/model.h"
 #include "ops/custom.h"
-#include "session/info.h"
+#include "sardonyx/info.h"
 
 namespace sardonyx {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "session/input.h"
+#include "sardonyx/inputs.h"
 
 namespace sardonyx {
 
@@ -14,5 +14,9 @@ bool is_image(const Bytes& bytes);
 // not look like one for images, and what decoding throws.
 Tensor image_tensor(const Bytes& bytes, const ValueDescription& wanted,
                     const ImageOptions& options);
+
+// A value from the bytes of a file whose name ends like `path`.
+Value value_of_file(const Bytes& bytes, const std::string& path, const Model& model,
+                    const ValueDescription& wanted);
 
 }  // namespace sardonyx

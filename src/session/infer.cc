@@ -251,6 +251,19 @@ Inference infer_types(const Model& model, const InferOptions& options) {
 
 namespace {
 
+// Sizes that are given become those of the inputs.
+void declare_sizes(ir::Graph& graph, const InferOptions& options) {
+  for (ir::ValueInfo& info : graph.inputs) {
+    if (!info.type || !info.type->shape) continue;
+    for (ir::Dimension& dim : info.type->shape->dims) {
+      const auto found = options.sizes.find(ir::declared_name(dim));
+      if (found == options.sizes.end()) continue;
+      dim.value = found->second;
+      dim.param.reset();
+    }
+  }
+}
+
 Inference write_inferred(const std::string& path, const std::string& output,
                          const InferOptions& options) {
   if (const std::string problem = ending_problem(output, path); !problem.empty())
@@ -264,17 +277,8 @@ Inference write_inferred(const std::string& path, const std::string& output,
   }
   Inference inference =
       infer_into(model, options, custom_table(options.custom_operators.get(), options.libraries));
-  for (ir::ValueInfo& info : model.graph->inputs) {
-    if (!info.type || !info.type->shape) continue;
-    for (ir::Dimension& dim : info.type->shape->dims) {
-      const auto found = options.sizes.find(ir::declared_name(dim));
-      if (found == options.sizes.end()) continue;
-      dim.value = found->second;
-      dim.param.reset();
-    }
-  }
-  SaveOptions saving;
-  save_model(std::move(model), output, saving.from(file));
+  declare_sizes(*model.graph, options);
+  save_model(std::move(model), output, {}, &file);
   return inference;
 }
 
@@ -323,6 +327,19 @@ Inference add_inferred(const std::string& path, const InferOptions& options) {
 }
 
 }  // namespace
+
+Model with_inferred_types(const Model& model, const InferOptions& options, Inference* inference) {
+  const Model::Implementation& given = model.implementation();
+  return within_limit(account_of(options), [&] {
+    charge_memory(wire::memory_of(given.model));
+    ir::Model typed = given.model;
+    if (!typed.graph) fail_at(typed.path, ErrorCode::invalid_model, "the model has no graph");
+    Inference made = infer_into(typed, options, given.custom);
+    declare_sizes(*typed.graph, options);
+    if (inference != nullptr) *inference = std::move(made);
+    return ModelMaker::derive(model, std::move(typed));
+  });
+}
 
 Inference infer_file(const std::string& path, const std::string& output,
                      const InferOptions& options) {

@@ -12,7 +12,7 @@
 #include "ir/origin.h"
 #include "lower/lower.h"
 #include "ops/families/held_count.h"
-#include "session/size_names.h"
+#include "sardonyx/inputs.h"
 #include "wire/external.h"
 #include "wire/footprint.h"
 

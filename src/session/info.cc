@@ -1,4 +1,4 @@
-#include "session/info.h"
+#include "sardonyx/info.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include "schema/schema.h"
 #include "session/custom.h"
 #include "session/flops.h"
+#include "session/model.h"
 #include "session/reading.h"
 
 namespace sardonyx {
@@ -149,13 +150,12 @@ int64_t file_size(const std::string& path) {
 
 }  // namespace
 
-ModelInfo model_info(const std::string& path, const DimSizes& sizes,
-                     const std::vector<std::string>& libraries) {
-  const ops::CustomTable custom = custom_table(nullptr, libraries);
-  const ir::Model model = read_model_file(path);
+namespace {
+
+ModelInfo info_of(const ir::Model& model, const DimSizes& sizes, const ops::CustomTable& custom) {
   ModelInfo info;
-  info.path = path;
-  info.file_bytes = file_size(path);
+  info.path = model.path;
+  info.file_bytes = model.path.empty() ? 0 : file_size(model.path);
   info.ir_version = model.ir_version;
   for (const ir::OperatorSetId& opset : model.opset_imports) {
     info.opsets.emplace_back(opset.domain.empty() ? "ai.onnx" : opset.domain, opset.version);
@@ -189,6 +189,20 @@ ModelInfo model_info(const std::string& path, const DimSizes& sizes,
     info.cost_reason = error.what();
   }
   return info;
+}
+
+}  // namespace
+
+ModelInfo model_info(const std::string& path, const DimSizes& sizes,
+                     const std::vector<std::string>& libraries) {
+  const ops::CustomTable custom = custom_table(nullptr, libraries);
+  ModelInfo info = info_of(read_model_file(path), sizes, custom);
+  info.path = path;
+  return info;
+}
+
+ModelInfo model_info(const Model& model, const DimSizes& sizes) {
+  return info_of(model.implementation().model, sizes, model.implementation().custom);
 }
 
 }  // namespace sardonyx

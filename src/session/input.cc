@@ -1,4 +1,4 @@
-#include "session/input.h"
+#include "sardonyx/inputs.h"
 
 #include <algorithm>
 #include <array>
@@ -141,6 +141,11 @@ bool is_value_file_name(std::string_view name) {
   constexpr std::array<std::string_view, 9> endings = {".npy", ".npz", ".pb",   ".json", ".txt",
                                                        ".png", ".jpg", ".jpeg", ".csv"};
   return std::find(endings.begin(), endings.end(), ending(name)) != endings.end();
+}
+
+Value value_of_file(const Bytes& bytes, const std::string& path, const Model& model,
+                    const ValueDescription& wanted) {
+  return value_from(bytes, ending(path), model, wanted, {});
 }
 
 Value read_value_file(const std::string& path, const Model& model, const ValueDescription& wanted,

@@ -9,6 +9,7 @@
 #include "session/custom.h"
 #include "session/operator_sets.h"
 #include "session/reading.h"
+#include "wire/footprint.h"
 #include "wire/store.h"
 #include "wire/text_parse.h"
 
@@ -42,21 +43,38 @@ Warning to_warning(const check::Diagnostic& found) {
 }
 
 // `mapped`: the file's bytes are a mapping, not memory of their own.
-std::shared_ptr<const Model::Implementation> finish(ir::Model model, Bytes file, bool mapped,
-                                                    const LoadOptions& options) {
+std::shared_ptr<Model::Implementation> finish(ir::Model model, Bytes file, bool mapped,
+                                              const LoadOptions& options) {
   auto made = std::make_shared<Model::Implementation>();
   made->memory = current_account();
+  made->is_mapped = mapped;
   if (mapped) made->packs.add_file(file.span());
   made->file = std::move(file);
   made->model = std::move(model);
   made->custom = custom_table(options.custom_operators.get(), options.libraries);
   add_operator_sets(made->model, read_operator_sets(options.operator_sets));
-  wire::ExternalData external(made->model.folder, {.trusted_folder = options.trusted_folder});
+  made->trusted_folder = options.trusted_folder;
+  made->defers_data = !options.load_external_data;
   // External tensors become views of their files; everything after this sees plain tensors.
-  wire::bring_in(made->model, external,
-                 [&](const Bytes& bytes) { made->packs.add_file(bytes.span()); });
+  if (options.load_external_data) made->bring_in(made->model);
   made->strict = options.strict;
   made->warn = options.warn;
+  return made;
+}
+
+// For tools: the file stays open, so that its weights can go from file to file.
+std::shared_ptr<Model::Implementation> open_for_tools(const std::string& path,
+                                                      const LoadOptions& options) {
+  auto source = std::make_shared<const MappedFile>(path);
+  ir::Model model;
+  if (!options.form || *options.form == form_of(path)) {
+    model = read_model_file(*source);
+  } else {
+    model = read_model_bytes(source->bytes(), folder_of(path), *options.form);
+    model.path = path;
+  }
+  auto made = finish(std::move(model), source->bytes(), source->is_mapped(), options);
+  made->source = std::move(source);
   return made;
 }
 
@@ -67,17 +85,61 @@ const Model::Implementation::Judged& Model::Implementation::judged() const {
   return judged_;
 }
 
+void Model::Implementation::bring_in(ir::Model& into, bool verify) const {
+  wire::ExternalData external(into.folder,
+                              {.trusted_folder = trusted_folder, .verify_checksums = verify});
+  wire::bring_in(into, external, [&](const Bytes& bytes) { packs.add_file(bytes.span()); });
+}
+
+ir::Model Model::Implementation::with_data(bool verify) const {
+  ir::Model whole = model;
+  if (defers_data) {
+    try {
+      bring_in(whole, verify);
+    } catch (const Error& error) {
+      throw model.path.empty() ? error : error.within(model.path);
+    }
+  }
+  return whole;
+}
+
+Model ModelMaker::derive(const Model& from, ir::Model changed) {
+  const Model::Implementation& given = from.implementation();
+  auto made = std::make_shared<Model::Implementation>();
+  made->memory = given.memory;
+  made->messages =
+      within_limit(given.memory, [&] { return MemoryCharge(wire::memory_of(changed)); });
+  made->model = std::move(changed);
+  made->file = given.file;
+  made->is_mapped = given.is_mapped;
+  if (made->is_mapped) made->packs.add_file(made->file.span());
+  made->source = given.source;
+  made->defers_data = given.defers_data;
+  made->trusted_folder = given.trusted_folder;
+  made->custom = given.custom;
+  made->strict = given.strict;
+  made->warn = given.warn;
+  return make(std::move(made));
+}
+
 void Model::Implementation::judge() const {
+  std::optional<ir::Model> whole;
+  if (defers_data) bring_in(whole.emplace(model));
+  const ir::Model& judged_model = whole ? *whole : model;
   const check::Options checking{.profile = check::Profile::runnable, .more = &custom};
   std::vector<check::Diagnostic> warnings;
   if (strict) {
-    judged_.findings = check::check(model, checking);
+    judged_.findings = check::check(judged_model, checking);
   } else {
-    lenient::Repaired repaired = lenient::repair(model, checking);
+    lenient::Repaired repaired = lenient::repair(judged_model, checking);
     judged_.memory = std::move(repaired.memory);
     judged_.mended = std::move(repaired.model);
     judged_.findings = std::move(repaired.findings);
     warnings = std::move(repaired.repairs);
+  }
+  if (whole && !judged_.mended) {
+    judged_.memory = MemoryCharge(wire::memory_of(*whole));
+    judged_.mended = std::move(whole);
   }
   // Of a model that is refused, only that matters.
   if (!warn || check::has_errors(judged_.findings)) return;
@@ -95,9 +157,12 @@ std::string Warning::to_string() const {
 Model::Model(const std::string& path, const LoadOptions& options) {
   try {
     implementation_ = within_limit(account_of(options), [&] {
+      if (!options.load_external_data && !options.read_into_memory)
+        return open_for_tools(path, options);
       const bool mapped = !options.read_into_memory;
       Bytes file = mapped ? map_file(path) : read_charged(path);
-      ir::Model model = read_model_bytes(file, folder_of(path), form_of(path));
+      ir::Model model =
+          read_model_bytes(file, folder_of(path), options.form.value_or(form_of(path)));
       model.path = path;
       return finish(std::move(model), file, mapped, options);
     });
@@ -111,7 +176,9 @@ Model::Model(const void* data, size_t size, std::string folder, std::shared_ptr<
   implementation_ = within_limit(account_of(options), [&] {
     const auto* bytes = static_cast<const std::byte*>(data);
     Bytes file = owner ? Bytes(std::move(owner), bytes, size) : copied(data, size);
-    return finish(read_model_bytes(file, std::move(folder)), {}, false, options);
+    return finish(
+        read_model_bytes(file, std::move(folder), options.form.value_or(ModelForm::binary)), {},
+        false, options);
   });
 }
 
@@ -119,6 +186,34 @@ Model Model::from_text(std::string_view text, const LoadOptions& options) {
   Model model;
   model.implementation_ = within_limit(
       account_of(options), [&] { return finish(wire::parse_model(text), {}, false, options); });
+  return model;
+}
+
+Model Model::from_stream(const ByteSource& read, std::string folder, const LoadOptions& options) {
+  if (!read) fail(ErrorCode::bad_input, "there is no function to read the model from");
+  constexpr size_t piece = size_t{1} << 20;
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  const SharedAccount account = account_of(options);
+  Model model;
+  model.implementation_ = within_limit(account, [&] {
+    size_t filled = 0;
+    for (size_t got = 1; got > 0; filled += got) {
+      if (bytes->size() - filled < piece / 16) {
+        const size_t more = std::max(piece, bytes->size() / 2);
+        charge_memory(static_cast<int64_t>(more), [] { return "the model's bytes"; });
+        bytes->resize(bytes->size() + more);
+      }
+      const size_t asked = bytes->size() - filled;
+      got = read(bytes->data() + filled, asked);
+      if (got > asked)
+        fail(ErrorCode::bad_input, "the stream gave {} bytes where {} were asked for", got, asked);
+    }
+    bytes->resize(filled);
+    const Bytes file(bytes, bytes->data(), bytes->size());
+    return finish(
+        read_model_bytes(file, std::move(folder), options.form.value_or(ModelForm::binary)), {},
+        false, options);
+  });
   return model;
 }
 

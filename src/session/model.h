@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/memory_account.h"
 #include "check/check.h"
 #include "ir/model.h"
@@ -20,23 +21,33 @@
 namespace sardonyx {
 
 struct Model::Implementation {
-  ir::Model model;          // as the file says, external data resolved to views of its files
-  Bytes file;               // the mapped file; empty for models from text
-  ops::CustomTable custom;  // operators from outside that it may call
-  bool strict = false;      // no lenient reading
+  ir::Model model;  // as the file says; external data are views of its files, unless it is deferred
+  Bytes file;       // the mapped file; empty for models from text
+  // The open file that the model holds views of, for those who write it to another; may be null.
+  std::shared_ptr<const MappedFile> source;
+  bool is_mapped = false;                    // `file` is a mapping
+  bool defers_data = false;                  // external data is brought in when the model is to run
+  std::string trusted_folder;                // of external data
+  ops::CustomTable custom;                   // operators from outside that it may call
+  bool strict = false;                       // no lenient reading
   std::function<void(const Warning&)> warn;  // may be null
   SharedAccount memory;                      // that the model charges; null: nobody counts
+  MemoryCharge messages;                     // of a model that was made of another
   mutable ops::PackCache packs;
   mutable Variants variants;  // after the packs, which their plans use
 
   // Whether the model can run, found out when it is first asked, which is when `warn` is told.
   struct Judged {
     MemoryCharge memory;  // of the mended model
-    std::optional<ir::Model>
-        mended;  // what runs instead of `model`, where lenient reading mended it
+    // What runs instead of `model`, where lenient reading mended it or external data was deferred.
+    std::optional<ir::Model> mended;
     std::vector<check::Diagnostic> findings;  // of the checker's runnable profile, after mending
   };
   const Judged& judged() const;
+  // Makes external data views of its files.
+  void bring_in(ir::Model& into, bool verify = false) const;
+  // The model with them.
+  ir::Model with_data(bool verify = false) const;
   const ir::Model& runnable() const { return judged().mended ? *judged().mended : model; }
 
  private:
@@ -44,6 +55,18 @@ struct Model::Implementation {
 
   mutable std::once_flag once_;
   mutable Judged judged_;
+};
+
+// From what a model holds to the model.
+struct ModelMaker {
+  static Model make(std::shared_ptr<const Model::Implementation> implementation) {
+    Model model;
+    model.implementation_ = std::move(implementation);
+    return model;
+  }
+  // Another model that shares what the given one has beside its messages: its file, operators from
+  // outside, options.
+  static Model derive(const Model& from, ir::Model changed);
 };
 
 }  // namespace sardonyx

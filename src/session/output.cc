@@ -1,4 +1,4 @@
-#include "session/output.h"
+#include "sardonyx/outputs.h"
 
 #include <unistd.h>
 
@@ -88,6 +88,9 @@ std::vector<std::string> write_output_folder(const std::string& folder,
 
 void write_output_npz(const std::string& path, std::span<const ValueDescription> descriptions,
                       std::span<const Value> outputs) {
+  if (descriptions.size() != outputs.size())
+    fail_at(path, ErrorCode::bad_input, "{} outputs are described, and {} are given",
+            descriptions.size(), outputs.size());
   std::vector<wire::NamedTensor> tensors;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = descriptions[i].name;

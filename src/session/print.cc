@@ -1,8 +1,9 @@
-#include "session/print.h"
+#include "sardonyx/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "ir/value_type.h"
 #include "wire/json_tensor.h"
@@ -165,7 +166,9 @@ std::string type_text(const Value& value) {
 
 std::string preview(const Value& value, size_t count) { return preview_at(value, count, 0); }
 
-nlohmann::json json_from_value(const Value& value) { return json_at(value, 0); }
+std::string to_json(const Value& value) {
+  return json_at(value, 0).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 int64_t element_count(const Value& value) {
   switch (value.kind()) {

@@ -1,4 +1,4 @@
-#include "session/probe.h"
+#include "sardonyx/machine.h"
 
 #include <unistd.h>
 
@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "base/cpu.h"
+#include "base/fail.h"
+#include "base/thread_pool.h"
 #include "kernels/gemm/probe.h"
 
 namespace sardonyx {
@@ -53,6 +55,11 @@ double read_gbps(int threads, int64_t bytes_each, double seconds) {
                     threads, [=] { return kernels::probe_read_bandwidth(bytes_each, seconds); });
 }
 
+void require_threads(int threads) {
+  if (threads < 1 || threads > 4096)
+    fail(ErrorCode::bad_input, "the number of threads must be in [1, 4096]; got {}", threads);
+}
+
 }  // namespace
 
 const MachineLimits::Level& MachineLimits::level_for(double bytes) const {
@@ -63,6 +70,7 @@ const MachineLimits::Level& MachineLimits::level_for(double bytes) const {
 }
 
 MachineLimits measure_limits(int threads) {
+  require_threads(threads);
   MachineLimits limits;
   limits.instruction_set = name_of(instruction_set());
   limits.threads = threads;
@@ -80,6 +88,7 @@ MachineLimits measure_limits(int threads) {
 }
 
 MachinePeak probe_machine(int threads) {
+  require_threads(threads);
   MachinePeak peak;
   peak.gflops =
       1e-9 * sum_over_threads(threads, [] { return kernels::probe_peak_flops(probe_seconds); });
@@ -88,5 +97,7 @@ MachinePeak probe_machine(int threads) {
               });
   return peak;
 }
+
+int usable_processors() { return usable_cpus(); }
 
 }  // namespace sardonyx

@@ -1,4 +1,4 @@
-#include "session/ranking.h"
+#include "sardonyx/ranking.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +39,7 @@ Ranking rank_answers(const Tensor& scores, int64_t top, int64_t max_rows) {
     fail(ErrorCode::bad_input, "{} holds no scores to rank", name_of(scores.element_type()));
   }
   const Tensor doubles = converted(scores, ElementType::float64);
-  const int64_t rows = std::min(max_rows, scores.size() / width);
+  const int64_t rows = std::clamp<int64_t>(max_rows, 0, scores.size() / width);
   const auto all = doubles.elements<double>().first(static_cast<size_t>(rows * width));
   std::vector<double> numbers(all.begin(), all.end());
   for (double& number : numbers) {

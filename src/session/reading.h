@@ -8,24 +8,13 @@
 #include "base/mapped_file.h"
 #include "ir/model.h"
 #include "ir/operator_set.h"
+#include "sardonyx/model.h"
 
 namespace sardonyx {
-
-// The forms of a model file: the standard's binary and textual ones, and protobuf's two readable
-// ones.
-enum class ModelForm { binary, text, json, textproto };
-
-// By the end of the name: .onnxtxt, .json, .textproto (.pbtxt, .prototxt); binary for any other.
-ModelForm form_of(const std::string& path);
 
 // What follows the last dot of a file's name, the dot included, in small letters; empty where there
 // is none.
 std::string lowered_ending(std::string_view path);
-
-// What to say where a model can't be written to a file of this name, because its ending is none
-// that says how; empty where it can. Streams, devices and names without an ending get the binary
-// form, and so does `source`, the file that was read (empty: none).
-std::string ending_problem(const std::string& path, const std::string& source = {});
 
 // Reads a model from bytes. `folder` is where external data is to be looked for later; it is not
 // read here. Throws Error (invalid_model) where the bytes are no model.

@@ -18,15 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr uint64_t protobuf_limit = (uint64_t{1} << 31) - 1;
 
-void write_form(const ir::Model& model, ModelForm form, wire::Sink& sink) {
-  switch (form) {
-    case ModelForm::binary: return wire::write_model(model, sink);
-    case ModelForm::text: return wire::print(model, sink);
-    case ModelForm::json: return wire::write_named(model, wire::NamedForm::json, sink);
-    case ModelForm::textproto: return wire::write_named(model, wire::NamedForm::textproto, sink);
-  }
-}
-
 // The first external tensor's name, "" where it has none; nothing where all data is inside.
 std::optional<std::string> external_tensor(ir::Model model) {
   std::optional<std::string> found;
@@ -71,6 +62,15 @@ uint64_t size_of(const fs::path& path) {
 
 }  // namespace
 
+void write_form(const ir::Model& model, ModelForm form, wire::Sink& sink) {
+  switch (form) {
+    case ModelForm::binary: return wire::write_model(model, sink);
+    case ModelForm::text: return wire::print(model, sink);
+    case ModelForm::json: return wire::write_named(model, wire::NamedForm::json, sink);
+    case ModelForm::textproto: return wire::write_named(model, wire::NamedForm::textproto, sink);
+  }
+}
+
 void bring_in_external_data(ir::Model& model, const SaveOptions& options) {
   wire::ExternalData external(model.folder, {.trusted_folder = options.trusted_folder,
                                              .verify_checksums = options.verify_checksums});
@@ -108,17 +108,21 @@ Saved save_drawing(const ir::Model& model, DrawingForm form, const std::string& 
 
 }  // namespace
 
-Saved save_model(ir::Model model, const std::string& path, const SaveOptions& options) {
-  if (const std::string problem = ending_problem(path, model.path); !problem.empty())
-    fail_at(path, ErrorCode::bad_input, "{}", problem);
-  if (const auto drawing = drawing_form_of(path))
-    return save_drawing(model, *drawing, path, options);
+Saved save_model(const ir::Model& model, const std::string& path, const SaveOptions& options,
+                 const MappedFile* source) {
+  if (!options.form) {
+    if (const std::string problem = ending_problem(path, model.path); !problem.empty())
+      fail_at(path, ErrorCode::bad_input, "{}", problem);
+    if (const auto drawing = drawing_form_of(path))
+      return save_drawing(model, *drawing, path, options);
+  }
   if (options.embed && !options.external_data.empty())
     fail(ErrorCode::bad_input, "data goes into the model file or into one beside it, not both");
-  const ModelForm form = form_of(path);
+  const ModelForm form = options.form.value_or(form_of(path));
   const std::string folder = folder_of(path);
+  std::optional<ir::Model> whole;
   if (options.moves_data()) {
-    bring_in_external_data(model, options);
+    bring_in_external_data(whole.emplace(model), options);
   } else {
     require_data_in(model, folder);
   }
@@ -128,14 +132,14 @@ Saved save_model(ir::Model model, const std::string& path, const SaveOptions& op
   };
   if (options.external_data.empty()) {
     saved.model_bytes = wire::write_file(
-        path, [&](wire::Sink& sink) { write(model, sink); }, options.source);
+        path, [&](wire::Sink& sink) { write(whole ? *whole : model, sink); }, source);
   } else {
     require_place_for_data(model, path, options.external_data);
-    wire::write_model_with_data(std::move(model), path, options.external_data,
+    wire::write_model_with_data(std::move(*whole), path, options.external_data,
                                 {.at_least = options.threshold,
                                  .alignment = options.alignment,
                                  .checksum = options.checksum,
-                                 .source = options.source},
+                                 .source = source},
                                 write);
     saved.data_bytes = size_of(fs::path(folder) / options.external_data);
     saved.model_bytes = size_of(path);
@@ -150,7 +154,7 @@ Saved save_model(ir::Model model, const std::string& path, const SaveOptions& op
 
 Saved convert_model(const std::string& from, const std::string& to, const SaveOptions& options) {
   const MappedFile file(from);
-  return save_model(read_model_file(file), to, options.from(file));
+  return save_model(read_model_file(file), to, options, &file);
 }
 
 }  // namespace sardonyx

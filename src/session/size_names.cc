@@ -1,4 +1,4 @@
-#include "session/size_names.h"
+#include "sardonyx/inputs.h"
 
 #include <algorithm>
 #include <string_view>

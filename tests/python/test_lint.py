@@ -46,8 +46,25 @@ def test_a_tree_in_order(lint):
     ("src/ir/b.cc", "#include <hwy/highway.h>\n", "hwy"),
     ("src/cellar/c.cc", "", "cellar"),
     ("cli/main.cc", '#include "ops/table.h"\n', "'cli' may not see 'ops'"),
+    ("cli/main.cc", '#include "../src/base/a.h"\n', "only the public headers"),
+    ("tests/api/a_test.cc", '#include "ir/b.h"\n', "'tests/api' may not see 'ir'"),
     ("include/sardonyx/error.h", '#include "base/a.h"\n', "public header"),
 ])
 def test_what_is_out_of_order(lint, capsys, name, text, mentions):
     assert lint({**GOOD, name: text}) == 1
     assert mentions in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text, count", [
+    ("// What it is.\nstruct A {\n  int x = 0;  // why\n};\n", 0),
+    ("namespace n {\n\nint f(int x);\n\n}  // namespace n\n", 1),
+    ("// A class.\nclass A {\n public:\n  int said();  // of it\n\n  int silent();\n\n private:\n  int x;\n\n  int y;\n};\n", 1),
+])
+def test_public_declarations_have_comments(tmp_path, text, count):
+    spec = importlib.util.spec_from_file_location("lint_public", ROOT / "tools" / "lint_public.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.ROOT = tmp_path
+    header = tmp_path / "a.h"
+    header.write_text(text)
+    assert len(module.undocumented(header)) == count

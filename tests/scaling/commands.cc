@@ -14,13 +14,12 @@
 
 #include "allocations/failing_new.h"
 #include "sardonyx/infer.h"
+#include "sardonyx/info.h"
+#include "sardonyx/inputs.h"
 #include "sardonyx/session.h"
 #include "session/check_file.h"
 #include "session/convert.h"
-#include "session/info.h"
-#include "session/input.h"
 #include "session/saving.h"
-#include "session/show.h"
 
 #if defined(__clang__)
 #define SARDONYX_AS_IT_IS noinline
@@ -61,7 +60,9 @@ void check(const std::string& path, bool full) {
 
 void show(const std::string& path) {
   size_t bytes = 0;
-  show_model(path, {}, [&](std::string_view text) { bytes += text.size(); });
+  Model(path, {.load_external_data = false}).write_text([&](std::string_view text) {
+    bytes += text.size();
+  });
 }
 
 void convert_up(const std::string& path) {

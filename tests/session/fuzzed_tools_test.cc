@@ -4,9 +4,9 @@
 #include <fstream>
 #include <string>
 
+#include "sardonyx/info.h"
 #include "sardonyx/session.h"
 #include "session/diff.h"
-#include "session/info.h"
 #include "wire/text_parse.h"
 #include "wire/write.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "../../cli/statistics.h"
+#include "sardonyx/compare_runs.h"
 #include "sardonyx/session.h"
-#include "session/compare_runs.h"
-#include "session/statistics.h"
 
 namespace sardonyx {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "ir/walk.h"
 #include "sardonyx/error.h"
-#include "session/print.h"
+#include "sardonyx/text.h"
 #include "wire/tensor.h"
 #include "wire/text_print.h"
 

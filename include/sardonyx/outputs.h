@@ -8,6 +8,8 @@
 
 #include "sardonyx/session.h"
 
+#pragma GCC visibility push(default)  // what a shared library gives to others
+
 namespace sardonyx {
 
 // Writes output_0.npy, output_1.npy … into a folder, which is made where it is missing; sequences,
@@ -26,3 +28,5 @@ void write_output_npz(const std::string& path, std::span<const ValueDescription>
 void write_text(const std::string& path, std::string_view text);
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop

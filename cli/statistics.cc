@@ -1,4 +1,4 @@
-#include "session/statistics.h"
+#include "statistics.h"
 
 #include <algorithm>
 #include <cmath>

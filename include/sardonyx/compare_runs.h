@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "sardonyx/compare.h"
 #include "sardonyx/session.h"
-#include "session/compare.h"
+
+#pragma GCC visibility push(default)  // what a shared library gives to others
 
 namespace sardonyx {
 
@@ -22,14 +24,14 @@ struct NumberSummary {
 std::optional<NumberSummary> summarize(const Value& value);
 
 struct ComparedValue {
-  std::string name;
+  std::string name = {};
   bool is_missing = false;  // one of the two has no value of this name: `difference` says which
-  Difference difference;
-  std::optional<NumberSummary> actual, expected;
+  Difference difference = {};
+  std::optional<NumberSummary> actual = {}, expected = {};
 };
 
 struct RunComparison {
-  std::vector<ComparedValue> values;  // in the order of the actual ones, then what these lack
+  std::vector<ComparedValue> values = {};  // in the order of the actual ones, then what these lack
 
   int64_t differing() const;
   bool agree() const { return differing() == 0; }
@@ -39,7 +41,7 @@ struct RunComparison {
 };
 
 struct CompareRunsOptions {
-  Tolerance tolerance;
+  Tolerance tolerance = {};
   bool common_only = false;   // values that only one has are no difference
   bool all_expected = false;  // as above, but only for those that nobody expects
 };
@@ -61,3 +63,5 @@ std::vector<NamedValue> read_run(const std::string& path, const Model* model = n
 std::vector<size_t> making_order(const Model& model, const std::vector<ValueDescription>& outputs);
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop

@@ -1,4 +1,4 @@
-// Values for a model's inputs: from files, from text, from a image, or made up.
+// Values for a model's inputs: from files, from text, from a picture, or made up.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,25 @@
 #include <vector>
 
 #include "sardonyx/session.h"
-#include "session/size_names.h"
+
+#pragma GCC visibility push(default)  // what a shared library gives to others
 
 namespace sardonyx {
+
+// Sizes that a user gives by name: of the model's names, "batch", and of places that the model
+// leaves open, "image.2" for dimension 2 of input 'image'.
+using DimSizes = std::map<std::string, int64_t, std::less<>>;
+
+// Throws Error (bad_input) where a name is none of these: with the names there are, and what may
+// have been meant.
+void refuse_unknown_sizes(const DimSizes& sizes, std::span<const std::string> names);
 
 // How pixels become numbers: (pixel * scale - mean) / deviation, for each channel.
 struct ImageOptions {
   float scale = 1.0f / 255;
-  std::vector<float> mean;       // one number, or one for each channel; empty: 0
-  std::vector<float> deviation;  // empty: 1
-  std::optional<bool> nhwc;      // unset: where the input has 1 or 3 channels
+  std::vector<float> mean = {};            // one number, or one for each channel; empty: 0
+  std::vector<float> deviation = {};       // empty: 1
+  std::optional<bool> channels_last = {};  // unset: where the input has 1 or 3 channels
 };
 
 // Whether the name's ending is that of a file read_value_file reads.
@@ -31,7 +40,7 @@ bool is_value_file_name(std::string_view name);
 // Throws Error: (unreadable) where the file can't be read, (bad_input) where its content is no
 // sound value, (unsupported).
 Value read_value_file(const std::string& path, const Model& model, const ValueDescription& wanted,
-                      const ImageOptions& image = {});
+                      const ImageOptions& picture = {});
 
 // All arrays of an .npz file. `wanted`: the values they are for; other names are read as they are.
 std::vector<NamedValue> read_npz_values(const std::string& path,
@@ -61,3 +70,5 @@ Value random_value(const ValueDescription& wanted, const Shape& shape, uint64_t 
 Value ones_value(const ValueDescription& wanted, const Shape& shape);
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop

@@ -1,12 +1,14 @@
-// Values for people: their type, their first elements, their text.
+// Values and names as text for people and for JSON. All functions may be called from any thread.
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "sardonyx/value.h"
+
+#pragma GCC visibility push(default)  // what a shared library gives to others
 
 namespace sardonyx {
 
@@ -21,9 +23,14 @@ std::string type_text(const Value& value);
 // The first elements: "1, 2.5, 3, …"; of sequences and maps their first items.
 std::string preview(const Value& value, size_t count);
 
-// The whole value: nested lists of a tensor, a list of a sequence, an object of a map.
-nlohmann::json json_from_value(const Value& value);
+// The whole value as JSON: nested lists of a tensor, a list of a sequence, an object of a map. NaN
+// and the infinities are the strings "NaN", "Infinity" and "-Infinity"; complex numbers are pairs.
+// What nests deeper than 32 is null.
+std::string to_json(const Value& value);
+
 // The elements of a tensor, or the items at the top of other kinds.
 int64_t element_count(const Value& value);
 
 }  // namespace sardonyx
+
+#pragma GCC visibility pop
