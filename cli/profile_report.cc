@@ -242,74 +242,8 @@ std::string report_text(const ProfileReport& report) {
   return text;
 }
 
-namespace {
-
-// Trace events, one after the other: a million of them would be gigabytes as one JSON value.
-class Trace {
- public:
-  void add(const json& event) {
-    text_ += text_.empty() ? "{\"traceEvents\":[" : ",\n";
-    text_ += dumped(event);
-  }
-  void span(const std::string& name, const std::string& category, int thread, int64_t begin,
-            int64_t end, json arguments) {
-    add({{"name", name},
-         {"cat", category},
-         {"ph", "X"},
-         {"pid", 1},
-         {"tid", thread},
-         {"ts", static_cast<double>(begin) * 1e-3},
-         {"dur", static_cast<double>(end - begin) * 1e-3},
-         {"args", std::move(arguments)}});
-  }
-  void name(std::string_view what, int thread, const std::string& name) {
-    add({{"name", what}, {"ph", "M"}, {"pid", 1}, {"tid", thread}, {"args", {{"name", name}}}});
-  }
-  std::string end(const json& about) {
-    return std::move(text_) + "],\n\"displayTimeUnit\":\"ms\",\"otherData\":" + dumped(about) +
-           "}\n";
-  }
-
- private:
-  static std::string dumped(const json& value) {
-    return value.dump(-1, ' ', false, json::error_handler_t::replace);
-  }
-  std::string text_;
-};
-
-}  // namespace
-
 std::string report_trace(const ProfileReport& report) {
-  const Profile& profile = *report.profile;
-  Trace trace;
-  trace.name("process_name", 0, "sardonyx: " + report.model);
-  for (int thread = 0; thread < report.threads; ++thread)
-    trace.name("thread_name", thread, thread == 0 ? "run" : fmt::format("helper {}", thread));
-  for (size_t i = 0; i < profile.runs().size(); ++i) {
-    const Profile::Run& run = profile.runs()[i];
-    trace.span(fmt::format("run {}", i), "run", 0, run.begin, run.end, json::object());
-  }
-  for (const Profile::Event& event : profile.events()) {
-    const Profile::Step& step = profile.steps()[static_cast<size_t>(event.step)];
-    const ProfileRow& row = report.steps[static_cast<size_t>(event.step)];
-    json arguments = {{"run", event.run}, {"step", event.step}, {"kernel", step.kernel}};
-    const std::string origin = origin_text(step.origin, step.sources);
-    if (!origin.empty()) arguments["origin"] = origin;
-    if (step.inside >= 0) {
-      arguments["graph"] = step.graph;
-      arguments["inside"] = profile.steps()[static_cast<size_t>(step.inside)].node;
-    }
-    if (event.thread == 0 && row.calls > 0) {
-      arguments["operations"] = row.operations / row.calls;
-      arguments["bytes"] = row.bytes / row.calls;
-    }
-    trace.span(event.thread == 0 ? step.node : step.node + " (part)", step.operator_name,
-               event.thread, event.begin, event.end, std::move(arguments));
-  }
-  return trace.end({{"model", report.model},
-                    {"threads", report.threads},
-                    {"gflops", report.limits.gflops},
-                    {"dropped_events", profile.dropped_events()}});
+  return profile_trace(*report.profile, report.model);
 }
 
 }  // namespace sardonyx::cli

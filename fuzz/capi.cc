@@ -1,7 +1,9 @@
 // Random sequences of calls of the C interface: whatever is called with whatever, each gives a
 // status or a result, and nothing is left over.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -84,7 +86,7 @@ class Calls {
 
   void call() {
     sardonyx_value* made = nullptr;
-    switch (byte() % 20) {
+    switch (byte() % 24) {
       case 0: {
         shape();
         keep(sardonyx_tensor_create(static_cast<sardonyx_element_type>(byte() % 32), rank_, dims_,
@@ -132,6 +134,10 @@ class Calls {
       case 15: load(); break;
       case 16: prepare(); break;
       case 17: infer(); break;
+      case 18: bind(); break;
+      case 19: run_async(); break;
+      case 20: exchange(); break;
+      case 21: convert(); break;
       default: run_session(); break;
     }
   }
@@ -179,6 +185,17 @@ class Calls {
     options.threads = 1;
     options.reference = byte() % 2;
     options.all_outputs = byte() % 4 == 0;
+    static const char* const names[] = {"N", "x.0", "w", "y", "nothing"};
+    const int64_t sizes[] = {static_cast<int8_t>(byte()) % 4, 2};
+    const auto replaced = some_values();
+    options.size_names = names + byte() % 3;
+    options.sizes = sizes;
+    options.size_count = byte() % 8 == 0 ? 1 + byte() % 2 : 0;
+    options.initializer_names = names + 2;
+    options.initializers = replaced.data();
+    options.initializer_count = byte() % 8 == 0 ? std::min<size_t>(replaced.size(), 1) : 0;
+    options.extra_outputs = names + 3;
+    options.extra_output_count = byte() % 8 == 0 ? 1 + byte() % 2 : 0;
     sardonyx_model* model = any(models_);
     sardonyx_status* status = sardonyx_session_create(model, &options, &session);
     take(status, session);
@@ -198,6 +215,121 @@ class Calls {
     for (size_t i = 0; i <= sardonyx_inference_count(inference); ++i)
       take(sardonyx_inference_value(inference, i, &info));
     sardonyx_inference_release(inference);
+  }
+
+  // What a binding has given stays as it is, whatever later runs make.
+  void bind() {
+    static const char* const inputs[] = {"x", "w", "s", "i", "m", "nothing"};
+    static const char* const outputs[] = {"y", "z", "o", "e", "nothing"};
+    sardonyx_binding* binding = nullptr;
+    sardonyx_status* status = sardonyx_binding_create(any(sessions_), &binding);
+    take(status, binding);
+    std::vector<uint8_t> before;
+    sardonyx_value* kept = nullptr;
+    for (int runs = 0; binding != nullptr && runs < 3; ++runs) {
+      for (const char* input : inputs) take(sardonyx_binding_input(binding, input, any(values_)));
+      const char* output = outputs[byte() % std::size(outputs)];
+      take(sardonyx_binding_output(binding, output, byte() % 8 == 0 ? any(values_) : nullptr));
+      take(sardonyx_binding_run(binding, nullptr));
+      if (kept != nullptr) require(bytes_of(kept) == before, "a value that is held stays");
+      if (kept == nullptr && runs < 2 && byte() % 2 == 0) {
+        status = sardonyx_binding_value(binding, "y", &kept);
+        take(status, kept);
+        before = bytes_of(kept);
+      }
+      // Memory that is bound changes with each run.
+      if (kept != nullptr && lies_in_memory(kept)) {
+        sardonyx_value_release(kept);
+        kept = nullptr;
+      }
+    }
+    sardonyx_binding_release(binding);
+    if (kept != nullptr) values_.push_back(kept);
+  }
+
+  std::vector<uint8_t> bytes_of(const sardonyx_value* value) {
+    const void* data = nullptr;
+    size_t bytes = 0;
+    take(sardonyx_tensor_data(value, &data, &bytes));
+    const auto* from = static_cast<const uint8_t*>(data);
+    return {from, from + bytes};
+  }
+
+  // The fuzzer's, or that of a value which somebody may write to.
+  bool lies_in_memory(const sardonyx_value* value) {
+    const void *data = nullptr, *other = nullptr;
+    take(sardonyx_tensor_data(value, &data, nullptr));
+    if (data >= memory_ && data < memory_ + sizeof memory_) return true;
+    return std::any_of(values_.begin(), values_.end(), [&](const sardonyx_value* one) {
+      other = nullptr;
+      take(sardonyx_tensor_data(one, &other, nullptr));
+      return other == data;
+    });
+  }
+
+  struct Told {
+    std::promise<void> ended;
+    std::vector<sardonyx_value*> made;
+    sardonyx_status* status = nullptr;
+  };
+
+  void run_async() {
+    static const char* const known[] = {"x", "w", "s", "i", "m", "nothing"};
+    const auto inputs = some_values();
+    std::vector<const char*> names;
+    for (size_t i = 0; i < inputs.size(); ++i) names.push_back(known[byte() % std::size(known)]);
+    Told told;
+    const auto done = [](sardonyx_status* status, sardonyx_value** outputs, size_t count,
+                         void* user) {
+      auto& to = *static_cast<Told*>(user);
+      to.status = status;
+      to.made.assign(outputs, outputs + count);
+      to.ended.set_value();
+    };
+    sardonyx_status* status = sardonyx_session_run_async(any(sessions_), nullptr, names.data(),
+                                                         inputs.data(), inputs.size(), done, &told);
+    const bool has_begun = status == nullptr;
+    take(status);
+    if (!has_begun) return;
+    told.ended.get_future().wait();
+    require(told.status == nullptr || told.made.empty(), "either a status or outputs");
+    take(told.status);
+    values_.insert(values_.end(), told.made.begin(), told.made.end());
+  }
+
+  void exchange() {
+    shape();
+    const int64_t strides[] = {static_cast<int8_t>(byte()) % 9, static_cast<int8_t>(byte()) % 9,
+                               byte() == 255 ? INT64_MAX : byte() % 4, 1};
+    const size_t before = byte() % 128, bytes = byte() % 128;
+    sardonyx_value* made = nullptr;
+    keep(sardonyx_tensor_wrap_strided(static_cast<sardonyx_element_type>(byte() % 32), rank_, dims_,
+                                      strides, memory_ + 128, bytes, before, nullptr, nullptr,
+                                      &made),
+         made);
+    const int versioned = byte() % 2;
+    void* managed = nullptr;
+    sardonyx_status* status = sardonyx_tensor_to_dlpack(any(values_), versioned, 0, &managed);
+    take(status, managed);
+    if (managed == nullptr) return;
+    sardonyx_value* back = nullptr;
+    status = sardonyx_tensor_from_dlpack(managed, versioned, &back);
+    require(status == nullptr, "what goes out comes back");
+    values_.push_back(back);
+  }
+
+  void convert() {
+    static const std::array<float, 64> numbers = {1, -2, 0.5f, 300, 1e30f, -7};
+    std::array<float, 64> floats{};
+    std::array<int64_t, 64> integers{};
+    shape();
+    sardonyx_value* made = nullptr;
+    keep(sardonyx_tensor_from_floats(static_cast<sardonyx_element_type>(byte() % 32), rank_, dims_,
+                                     numbers.data(), byte() % 65, &made),
+         made);
+    const size_t count = byte() % 65;
+    take(sardonyx_tensor_read_floats(any(values_), floats.data(), count));
+    take(sardonyx_tensor_read_integers(any(values_), integers.data(), count));
   }
 
   void run_session() {

@@ -10,15 +10,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #pragma GCC visibility push(default)  // what a shared library gives to others
 
 namespace sardonyx {
 
-// Filled by the runs it is given to (RunOptions::profile), one run after the other: it is not for
-// runs at the same time, nor for several sessions. Sessions of plain evaluation, which have no
-// steps, leave it without steps. Move-only.
+// Filled by the runs it is given to (RunOptions::profile), several of which may go on at the same
+// time; not for several sessions. What it says is read while none of them goes on. Sessions of
+// reference evaluation, which have no steps, leave it without steps. Move-only.
 class Profile {
  public:
   // `max_events`: that are kept, of all runs together; times and sums count those beyond it too.
@@ -82,6 +83,15 @@ class Profile {
  private:
   std::unique_ptr<Implementation> implementation_;
 };
+
+// All of a profile as JSON: {"threads", "dropped_events", "steps": [{"node", "operator", "origin",
+// "sources", "kernel", "graph", "inside"}], "runs": [{"begin", "end", "steps": [{"nanoseconds",
+// "inside_nanoseconds", "helped_nanoseconds", "calls", "operations", "bytes"}]}]}; times are in
+// nanoseconds.
+std::string profile_json(const Profile& profile);
+// Its runs and events as trace events, for chrome://tracing and Perfetto; `name` stands for the
+// process.
+std::string profile_trace(const Profile& profile, std::string_view name = {});
 
 }  // namespace sardonyx
 

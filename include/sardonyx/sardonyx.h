@@ -42,7 +42,7 @@ extern "C" {
 #endif
 
 /* The version of this header. A library serves headers of its own version and of older ones. */
-#define SARDONYX_API_VERSION 1
+#define SARDONYX_API_VERSION 2
 
 /* The version of the library that is running, which may be newer than the header. */
 SARDONYX_API uint32_t sardonyx_api_version(void);
@@ -90,6 +90,9 @@ SARDONYX_API const char* sardonyx_status_message(const sardonyx_status* status);
  */
 SARDONYX_API const char* sardonyx_status_location(const sardonyx_status* status);
 SARDONYX_API void sardonyx_status_release(sardonyx_status* status);
+/* A status of the caller's own, for callbacks that report a failure. NULL for SARDONYX_OK. Never
+ * fails: where memory is short it says that. Since version 2. */
+SARDONYX_API sardonyx_status* sardonyx_status_create(sardonyx_code code, const char* message);
 
 /* --- Values ------------------------------------------------------------------------------- */
 
@@ -173,6 +176,17 @@ SARDONYX_API sardonyx_status* sardonyx_tensor_wrap_mutable(sardonyx_element_type
                                                            size_t bytes,
                                                            void (*release)(void* user), void* user,
                                                            sardonyx_value** tensor);
+/* A tensor of memory with `strides`, in elements, one for each dimension; negative ones and 0 too.
+ * It is a view, as by sardonyx_tensor_wrap, where the elements lie dense, row-major; otherwise they
+ * are copied, and `release` is called before this returns. `bytes` is the size of the memory from
+ * `data` on, `bytes_before` that before it: SARDONYX_BAD_INPUT where shape and strides reach
+ * further. On failure `release` is not called. Since version 2. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_wrap_strided(sardonyx_element_type type, size_t rank,
+                                                           const int64_t* dims,
+                                                           const int64_t* strides, const void* data,
+                                                           size_t bytes, size_t bytes_before,
+                                                           void (*release)(void* user), void* user,
+                                                           sardonyx_value** tensor);
 /* A tensor of strings. `texts` has as many as the shape has elements, `lengths` their bytes; NULL:
  * each ends with a zero. */
 SARDONYX_API sardonyx_status* sardonyx_tensor_create_strings(size_t rank, const int64_t* dims,
@@ -193,6 +207,35 @@ SARDONYX_API sardonyx_status* sardonyx_tensor_mutable_data(sardonyx_value* tenso
 /* Element `index` of a tensor of strings. `length` may be NULL; the text may hold zeros. */
 SARDONYX_API sardonyx_status* sardonyx_tensor_string(const sardonyx_value* tensor, size_t index,
                                                      const char** text, size_t* length);
+
+/* The elements of any type of numbers, those below 8 bits too, as floats, in row-major order;
+ * `count` is how many `to` has room for, and must be the tensor's. SARDONYX_BAD_INPUT for strings
+ * and complex numbers. Since version 2. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_read_floats(const sardonyx_value* tensor, float* to,
+                                                          size_t count);
+/* The same of integers and booleans. Since version 2. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_read_integers(const sardonyx_value* tensor,
+                                                            int64_t* to, size_t count);
+/* A tensor of any type of numbers, from `count` floats: rounded to the nearest, and as the operator
+ * Cast does otherwise. Since version 2. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_from_floats(sardonyx_element_type type, size_t rank,
+                                                          const int64_t* dims, const float* from,
+                                                          size_t count, sardonyx_value** tensor);
+
+/* DLPack. `managed` is a DLManagedTensor, or with `versioned` not 0 a DLManagedTensorVersioned:
+ * what a Python capsule "dltensor" or "dltensor_versioned" points to. The tensor for another
+ * library, which calls the deleter of `*managed` when it is done with it. `writable` not 0: the
+ * caller vouches that nothing else needs the elements unchanged; the form without a version can't
+ * say so, and must not be written to otherwise. SARDONYX_UNSUPPORTED for strings and elements of 6
+ * bits. Since version 2. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_to_dlpack(const sardonyx_value* tensor, int versioned,
+                                                        int writable, void** managed);
+/* A tensor of another library's memory, which is kept until nothing uses it any more; then its
+ * deleter is called, from any thread. Memory with strides is copied, and let go at once. On failure
+ * it still is the caller's: SARDONYX_UNSUPPORTED for memory of other devices, several lanes, types
+ * that the standard does not have, and versions beyond 1. Since version 2. */
+SARDONYX_API sardonyx_status* sardonyx_tensor_from_dlpack(void* managed, int versioned,
+                                                          sardonyx_value** tensor);
 
 /* A sparse tensor in coordinate form (IR, "SparseTensorProto"): `values` [n], `indices` int64 [n]
  * or [n, rank]. */
@@ -257,6 +300,7 @@ typedef struct sardonyx_load_options {
   void* user;
   int64_t
       memory_limit; /* most bytes that reading may take, and the model may hold; 0: any number */
+  const struct sardonyx_operators* operators; /* that the model may call; since version 2 */
 } sardonyx_load_options;
 
 /* Maps and reads a file: binary, JSON, text format or textual syntax, by its ending. */
@@ -614,6 +658,23 @@ typedef struct sardonyx_session_options {
   uint64_t seed;        /* of random operators without a seed of their own */
   int64_t
       memory_limit; /* most bytes that preparing may take, and it and its model may hold; 0: any */
+  /* Since version 2. Sizes that the inputs leave open and that are to be numbers, by the model's
+   * names for them ("batch") or their places ("image.2"): the session is what it would be if the
+   * model declared these. */
+  const char* const* size_names;
+  const int64_t* sizes;
+  size_t size_count;
+  /* Initializers that have these values instead of the model's; type and shape must be the same. A
+   * tensor of memory that has nothing to be released is copied. */
+  const char* const* initializer_names;
+  const sardonyx_value* const* initializers;
+  size_t initializer_count;
+  /* Values of the graph that become outputs, behind the model's own. */
+  const char* const* extra_outputs;
+  size_t extra_output_count;
+  /* Processors that threads of its own may run on, by the system's numbers; none: all. */
+  const int* processors;
+  size_t processor_count;
 } sardonyx_session_options;
 
 /* Prepares a model for running. */
@@ -625,6 +686,7 @@ SARDONYX_API sardonyx_status* sardonyx_session_load(const char* path,
                                                     const sardonyx_load_options* load_options,
                                                     const sardonyx_session_options* options,
                                                     sardonyx_session** session);
+/* Waits for all runs that sardonyx_session_run_async has begun. */
 SARDONYX_API void sardonyx_session_release(sardonyx_session* session);
 SARDONYX_API size_t sardonyx_session_input_count(const sardonyx_session* session);
 SARDONYX_API size_t sardonyx_session_output_count(const sardonyx_session* session);
@@ -642,11 +704,27 @@ SARDONYX_API void sardonyx_cancel_set(sardonyx_cancel* cancel, int wanted);
 /* No run may be using it. */
 SARDONYX_API void sardonyx_cancel_release(sardonyx_cancel* cancel);
 
+/* What the steps of runs cost: filled by the runs that it is given to, of one session; several of
+ * them may go on at the same time. Since version 2. */
+typedef struct sardonyx_profile sardonyx_profile;
+/* `max_events`: calls of steps that are kept, of all runs together; 0: a million. Sums count those
+ * beyond it too. */
+SARDONYX_API sardonyx_status* sardonyx_profile_create(size_t max_events,
+                                                      sardonyx_profile** profile);
+SARDONYX_API void sardonyx_profile_release(sardonyx_profile* profile);
+SARDONYX_API size_t sardonyx_profile_run_count(const sardonyx_profile* profile);
+/* All of it as JSON; sardonyx/profile.h names the fields. The text belongs to the profile and lasts
+ * until it is asked for again. No run may have the profile meanwhile. */
+SARDONYX_API sardonyx_status* sardonyx_profile_json(sardonyx_profile* profile, const char** text);
+/* The same as trace events, for chrome://tracing and Perfetto. */
+SARDONYX_API sardonyx_status* sardonyx_profile_trace(sardonyx_profile* profile, const char** text);
+
 typedef struct sardonyx_run_options {
   size_t size;
   const sardonyx_cancel* cancel;
   int64_t deadline_ns;  /* nanoseconds from the call on, then SARDONYX_CANCELLED; 0: none */
   int64_t memory_limit; /* most bytes that the run may have in use at a time; 0: any number */
+  struct sardonyx_profile* profile; /* that this run's times are added to; since version 2 */
 } sardonyx_run_options;
 
 /* Runs with inputs by name. `output_names`: NULL for all outputs in order, whose number
@@ -666,6 +744,222 @@ SARDONYX_API sardonyx_status* sardonyx_session_run_in_order(const sardonyx_sessi
                                                             size_t input_count,
                                                             sardonyx_value** outputs,
                                                             size_t output_count);
+
+/* Told when a run has ended, on a thread of the session's. Either `status` is NULL, and `outputs`
+ * has `count` new values in the session's order, or it says what went wrong, and there are none.
+ * The callee releases the status and the values; the array lasts for the call. It may begin further
+ * runs and release the session. */
+typedef void (*sardonyx_done)(sardonyx_status* status, sardonyx_value** outputs, size_t count,
+                              void* user);
+/* Begins a run on a thread of the session's and returns at once; `done` is called once for each run
+ * that this begins. As many of these runs as the session has threads go on at a time; others wait
+ * for their turn. The inputs may be released at once; memory that they wrap without a release
+ * function, the handle to cancel with and the profile must stay until `done` is called. A deadline
+ * counts from this call on. Wrong names and values are told to `done`; a status of this function
+ * says that nothing was begun. Since version 2. */
+SARDONYX_API sardonyx_status* sardonyx_session_run_async(const sardonyx_session* session,
+                                                         const sardonyx_run_options* options,
+                                                         const char* const* input_names,
+                                                         const sardonyx_value* const* inputs,
+                                                         size_t input_count, sardonyx_done done,
+                                                         void* user);
+
+/* --- Bindings ----------------------------------------------------------------------------- */
+
+/* Inputs and outputs of a session bound once, for many runs, which allocate nothing as long as
+ * sizes stay. For one thread at a time. Keeps what it needs of the session. Since version 2. */
+typedef struct sardonyx_binding sardonyx_binding;
+SARDONYX_API sardonyx_status* sardonyx_binding_create(const sardonyx_session* session,
+                                                      sardonyx_binding** binding);
+SARDONYX_API void sardonyx_binding_release(sardonyx_binding* binding);
+/* Binds an input; NULL: it is given no more. What wrapped memory holds is read by each run. */
+SARDONYX_API sardonyx_status* sardonyx_binding_input(sardonyx_binding* binding, const char* name,
+                                                     const sardonyx_value* value);
+/* Binds an output to a tensor that may be written to and that nothing else shares; runs fill it
+ * where it lies, and SARDONYX_BAD_INPUT says so where its type or shape is not the output's.
+ * Nothing else may share its elements while it is bound. NULL, as for outputs that are never bound:
+ * runs allocate it, where that of the run before lies unless somebody else holds that still. */
+SARDONYX_API sardonyx_status* sardonyx_binding_output(sardonyx_binding* binding, const char* name,
+                                                      const sardonyx_value* tensor);
+SARDONYX_API sardonyx_status* sardonyx_binding_run(sardonyx_binding* binding,
+                                                   const sardonyx_run_options* options);
+/* A handle of what the last run made; later runs do not change it, unless the output is bound to
+ * memory. SARDONYX_BAD_INPUT before the first run and after one that failed. */
+SARDONYX_API sardonyx_status* sardonyx_binding_value(const sardonyx_binding* binding,
+                                                     const char* output, sardonyx_value** value);
+
+/* --- Operators of one's own --------------------------------------------------------------- */
+
+/* All of it since version 2. An operator is a signature and functions that infer, prepare and run
+ * its nodes. They may be called from several threads at a time, and must give control back: no
+ * longjmp and no exception leaves them. What they return is NULL or a status
+ * (sardonyx_status_create), which is then the library's; so are the statuses of the functions
+ * below, which may just be handed on. Pointers to contexts, and all that these give, last for the
+ * call. */
+typedef struct sardonyx_operator_node sardonyx_operator_node;   /* a node, as every stage sees it */
+typedef struct sardonyx_shape_context sardonyx_shape_context;   /* inference of one node */
+typedef struct sardonyx_kernel_builder sardonyx_kernel_builder; /* preparation of one node */
+typedef struct sardonyx_kernel_shapes sardonyx_kernel_shapes;   /* sizes that a run will have */
+typedef struct sardonyx_kernel_context sardonyx_kernel_context; /* a run of one node */
+
+typedef struct sardonyx_operator {
+  size_t size;
+  void* user; /* handed to each function */
+  sardonyx_status* (*infer)(sardonyx_shape_context* context, void* user);
+  /* Once for each node of a session. `*kernel` is NULL on entry and is handed to `run`. May be
+   * NULL: there is nothing to prepare. */
+  sardonyx_status* (*prepare)(sardonyx_kernel_builder* builder, void* user, void** kernel);
+  sardonyx_status* (*run)(sardonyx_kernel_context* context, void* kernel, void* user);
+  /* Bytes of scratch memory that a run with these sizes needs. May be NULL: none. */
+  int64_t (*scratch_bytes)(const sardonyx_kernel_shapes* shapes, void* kernel, void* user);
+  void (*release_kernel)(void* kernel, void* user); /* may be NULL */
+  void (*release_user)(void* user); /* when nothing uses the operator any more; may be NULL */
+} sardonyx_operator;
+
+typedef struct sardonyx_operators sardonyx_operators;
+SARDONYX_API sardonyx_status* sardonyx_operators_create(sardonyx_operators** operators);
+/* Models that were loaded with them keep what they need. */
+SARDONYX_API void sardonyx_operators_release(sardonyx_operators* operators);
+/* `signature` is a signature file's text (docs/spec_format.md), one operator with its versions.
+ * SARDONYX_BAD_INPUT for domains of the standard, names that Sardonyx has itself, and texts that
+ * can't be read. On failure `release_user` is not called. */
+SARDONYX_API sardonyx_status* sardonyx_operators_add(sardonyx_operators* operators,
+                                                     const char* domain, const char* signature,
+                                                     const sardonyx_operator* functions);
+
+/* Inputs and outputs of the node, absent ones before the last included, and the `since` of the
+ * signature that the model's import chooses. Any of the results may be NULL. */
+SARDONYX_API sardonyx_status* sardonyx_operator_node_counts(const sardonyx_operator_node* node,
+                                                            size_t* inputs, size_t* outputs,
+                                                            int32_t* since);
+/* `present`: 0 where the node leaves it out. `type`: SARDONYX_UNDEFINED where it is not known yet;
+ * `rank`: -1 where it is not. Any of the results may be NULL. */
+SARDONYX_API sardonyx_status* sardonyx_operator_node_input(const sardonyx_operator_node* node,
+                                                           size_t index, int* present,
+                                                           sardonyx_element_type* type,
+                                                           int64_t* rank);
+SARDONYX_API sardonyx_status* sardonyx_operator_node_output(const sardonyx_operator_node* node,
+                                                            size_t index, int* present);
+
+/* Where a tensor's elements lie, row-major. Not for strings, whose `data` is NULL: kernels reach
+ * them by sardonyx_kernel_string. */
+typedef struct sardonyx_tensor_view {
+  size_t size;
+  sardonyx_element_type type;
+  size_t rank;
+  const int64_t* dims;
+  void* data;
+  int64_t elements;
+} sardonyx_tensor_view;
+/* The elements of an input that never changes; `data` is NULL where it may. Not to be written to,
+ * nor are those of inputs and attributes. */
+SARDONYX_API sardonyx_status* sardonyx_operator_node_constant(const sardonyx_operator_node* node,
+                                                              size_t index,
+                                                              sardonyx_tensor_view* constant);
+/* Attributes: the node's value, then the default of the signature; where there is neither, the
+ * status says so. */
+SARDONYX_API sardonyx_status* sardonyx_operator_node_int(const sardonyx_operator_node* node,
+                                                         const char* name, int64_t* value);
+SARDONYX_API sardonyx_status* sardonyx_operator_node_float(const sardonyx_operator_node* node,
+                                                           const char* name, float* value);
+SARDONYX_API sardonyx_status* sardonyx_operator_node_string(const sardonyx_operator_node* node,
+                                                            const char* name, const char** text,
+                                                            size_t* length);
+SARDONYX_API sardonyx_status* sardonyx_operator_node_ints(const sardonyx_operator_node* node,
+                                                          const char* name, const int64_t** values,
+                                                          size_t* count);
+SARDONYX_API sardonyx_status* sardonyx_operator_node_floats(const sardonyx_operator_node* node,
+                                                            const char* name, const float** values,
+                                                            size_t* count);
+SARDONYX_API sardonyx_status* sardonyx_operator_node_tensor(const sardonyx_operator_node* node,
+                                                            const char* name,
+                                                            sardonyx_tensor_view* tensor);
+/* 1 where the node itself has the attribute. */
+SARDONYX_API int sardonyx_operator_node_has(const sardonyx_operator_node* node, const char* name);
+
+/* A dimension: a number where `expression` is NULL, otherwise one of the context's expressions. */
+typedef struct sardonyx_dim {
+  const void* expression;
+  int64_t value;
+} sardonyx_dim;
+
+SARDONYX_API const sardonyx_operator_node* sardonyx_shape_node(const sardonyx_shape_context* of);
+/* A dimension of an input whose rank is known. */
+SARDONYX_API sardonyx_status* sardonyx_shape_input(sardonyx_shape_context* context, size_t input,
+                                                   size_t axis, sardonyx_dim* dim);
+/* `operation`: '+', '-', '*', '/' (rounds down), '^' (divides and rounds up), '<' (the smaller) or
+ * '>' (the larger). */
+SARDONYX_API sardonyx_status* sardonyx_shape_combine(sardonyx_shape_context* context,
+                                                     char operation, sardonyx_dim a, sardonyx_dim b,
+                                                     sardonyx_dim* dim);
+/* What the two sizes broadcast to; a status where they can't. */
+SARDONYX_API sardonyx_status* sardonyx_shape_broadcast(sardonyx_shape_context* context,
+                                                       sardonyx_dim a, sardonyx_dim b,
+                                                       sardonyx_dim* dim);
+/* A size that the data decide; kernels of such outputs allocate them. `bound`: the most it can be;
+ * NULL: nothing is known. */
+SARDONYX_API sardonyx_status* sardonyx_shape_unknown(sardonyx_shape_context* context,
+                                                     const sardonyx_dim* bound, sardonyx_dim* dim);
+/* A status for sizes that surely differ; those that may are checked by each run. `rule`: "the inner
+ * dimensions of A and B must agree". */
+SARDONYX_API sardonyx_status* sardonyx_shape_require_equal(sardonyx_shape_context* context,
+                                                           sardonyx_dim a, sardonyx_dim b,
+                                                           const char* rule);
+/* What is not set stays unknown. */
+SARDONYX_API sardonyx_status* sardonyx_shape_set_output(sardonyx_shape_context* context,
+                                                        size_t output, sardonyx_element_type type,
+                                                        size_t rank, const sardonyx_dim* dims);
+SARDONYX_API sardonyx_status* sardonyx_shape_set_any_rank(sardonyx_shape_context* context,
+                                                          size_t output,
+                                                          sardonyx_element_type type);
+/* Type and shape of an input. */
+SARDONYX_API sardonyx_status* sardonyx_shape_set_like(sardonyx_shape_context* context,
+                                                      size_t output, size_t input);
+
+SARDONYX_API const sardonyx_operator_node* sardonyx_builder_node(const sardonyx_kernel_builder* of);
+/* `run` may be given the output in the memory of the input, where the two have one size and nobody
+ * else needs that input. */
+SARDONYX_API sardonyx_status* sardonyx_builder_may_share(sardonyx_kernel_builder* builder,
+                                                         size_t output, size_t input);
+/* `run` allocates every output; needed where `infer` left a size unknown. */
+SARDONYX_API sardonyx_status* sardonyx_builder_allocates_outputs(sardonyx_kernel_builder* builder);
+/* `run` never reads the input, since the kernel keeps what it needs of it. */
+SARDONYX_API sardonyx_status* sardonyx_builder_does_not_read(sardonyx_kernel_builder* builder,
+                                                             size_t input);
+
+/* Sizes of an input, or with `output` not 0 of an output that the run is not to allocate. */
+SARDONYX_API sardonyx_status* sardonyx_kernel_shape(const sardonyx_kernel_shapes* shapes,
+                                                    int output, size_t index, size_t* rank,
+                                                    const int64_t** dims);
+
+/* `data` is NULL for inputs that the node leaves out. */
+SARDONYX_API sardonyx_status* sardonyx_kernel_input(const sardonyx_kernel_context* context,
+                                                    size_t index, sardonyx_tensor_view* input);
+/* To be filled. */
+SARDONYX_API sardonyx_status* sardonyx_kernel_output(const sardonyx_kernel_context* context,
+                                                     size_t index, sardonyx_tensor_view* output);
+/* The same for kernels that allocate, which do so once for every output that the node has. */
+SARDONYX_API sardonyx_status* sardonyx_kernel_allocate(sardonyx_kernel_context* context,
+                                                       size_t output, size_t rank,
+                                                       const int64_t* dims,
+                                                       sardonyx_tensor_view* made);
+/* Element `element` of an input of strings; the text may hold zeros. `length` may be NULL. */
+SARDONYX_API sardonyx_status* sardonyx_kernel_string(const sardonyx_kernel_context* context,
+                                                     size_t input, size_t element,
+                                                     const char** text, size_t* length);
+/* Sets an element of an output of strings, which is "" before. */
+SARDONYX_API sardonyx_status* sardonyx_kernel_set_string(sardonyx_kernel_context* context,
+                                                         size_t output, size_t element,
+                                                         const char* text, size_t length);
+/* As much memory as `scratch_bytes` asked for, aligned to 64 bytes. */
+SARDONYX_API void* sardonyx_kernel_scratch(const sardonyx_kernel_context* context);
+/* Calls `body` for pieces of [0, count) of `grain` each, on the threads of the session. The pieces
+ * depend on nothing but count and grain. */
+SARDONYX_API sardonyx_status* sardonyx_kernel_parallel_for(
+    const sardonyx_kernel_context* context, int64_t count, int64_t grain,
+    void (*body)(void* user, int64_t begin, int64_t end), void* user);
+/* 1 once the run is cancelled or its deadline has passed: long kernels may return early then. */
+SARDONYX_API int sardonyx_kernel_is_cancelled(const sardonyx_kernel_context* context);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +33,7 @@ class ThreadPool;
 
 namespace sardonyx {
 
+class Binding;
 class Profile;
 
 // An input or output of a model.
@@ -63,6 +67,8 @@ class Threads {
   std::shared_ptr<ThreadPool> pool_;
 };
 
+using NamedValue = std::pair<std::string, Value>;
+
 struct SessionOptions {
   int threads = 0;                        // counts the caller; as for Threads
   std::optional<Threads> shared_threads;  // instead of threads of the session's own
@@ -84,6 +90,25 @@ struct SessionOptions {
   // other inputs make. What other sessions of the model have made already, and this one shares,
   // does not count. 0: any number.
   int64_t memory_limit = 0;
+  // Sizes that the inputs leave open and that are to be numbers, by the model's name for them
+  // ("batch") or by their place ("image.2": dimension 2 of input 'image'). The session is what it
+  // would be if the model declared these numbers: runs with other sizes are refused. Error
+  // (bad_input) for a name that the inputs do not have, and for negative sizes.
+  std::map<std::string, int64_t, std::less<>> dimensions;
+  // Initializers that have these values instead of the model's. Type and shape must be those of the
+  // initializer: Error (bad_input), as for a name that no initializer has. A tensor without an
+  // owner is copied; others are used where they lie, and must not change. Such a session shares no
+  // plan with others.
+  std::vector<NamedValue> initializers;
+  // Values of the graph that become outputs besides the model's own, behind them and in this order.
+  // Error (bad_input) for a name that the graph does not make. Operators are combined as without
+  // it, but for what these names separate.
+  std::vector<std::string> extra_outputs;
+  // Processors that the session's own threads may run on, by the system's numbers: its workers and
+  // those of run_async(); threads that call run() stay where they are. `threads` = 0 then means as
+  // many as there are of these. Error (bad_input) for a number that the process may not use, and
+  // together with `shared_threads`. Empty: all that the process may use.
+  std::vector<int> processors;
 };
 
 struct RunOptions {
@@ -93,11 +118,9 @@ struct RunOptions {
   // being run (also what earlier runs left for it), the outputs it makes, and values that loops
   // hold between iterations. The caller's tensors and the weights do not count.
   int64_t memory_limit = INT64_MAX;
-  // Adds this run's times to it (sardonyx/profile.h); at most one run at a time may have it.
+  // Adds this run's times to it (sardonyx/profile.h); runs at the same time may have the same one.
   Profile* profile = nullptr;
 };
-
-using NamedValue = std::pair<std::string, Value>;
 
 struct StepDescription {
   std::string node;    // "Conv 'stem/conv'"
@@ -151,9 +174,25 @@ class Session {
 
   // Runs with inputs in the order of inputs() (kind none: not given) into outputs. An output that
   // is a tensor on entry, of the right type and shape, is filled where it lies, and must not be an
-  // input of the same run; others are made new. Throws as above; (bad_input) for wrong counts.
+  // input of the same run; others are made new. A run with sizes like the one before and with all
+  // outputs given allocates nothing (sardonyx/binding.h keeps inputs and outputs by name). The two
+  // spans must not overlap. Throws as above; (bad_input) for wrong counts.
   void run(std::span<const Value> inputs, std::span<Value> outputs,
            const RunOptions& options = {}) const;
+
+  // Begins a run on a thread of the session's own and returns at once; the future gives what run()
+  // returns or throws. At most as many of these runs as the session has threads go on at a time;
+  // others wait for their turn, in order. Memory of inputs without an owner, and what `options`
+  // points to, must stay until the run has ended. The destructor of the session, and an assignment
+  // to it, wait for all runs that were begun, whether they go on or wait; set RunOptions::cancel
+  // first to have them end early. Throws Error (out_of_memory) where the system starts no thread.
+  std::future<std::vector<Value>> run_async(std::vector<NamedValue> inputs,
+                                            RunOptions options = {}) const;
+  // The same; `done` is called on that thread when the run has ended: with its outputs and null, or
+  // with what it threw and no outputs. What `done` throws is dropped. It may begin further runs,
+  // and may destroy the session, which then waits for all others.
+  using Done = std::function<void(std::vector<Value> outputs, std::exception_ptr error)>;
+  void run_async(std::vector<NamedValue> inputs, Done done, RunOptions options = {}) const;
 
   // What running consists of, whatever the sizes.
   std::vector<StepDescription> steps() const;
@@ -169,7 +208,8 @@ class Session {
   struct [[gnu::visibility("hidden")]] Implementation;
 
  private:
-  std::unique_ptr<Implementation> implementation_;
+  friend class Binding;
+  std::shared_ptr<Implementation> implementation_;
 };
 
 // "0.1.0"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "sardonyx/custom.h"
 #include "sardonyx/infer.h"
 #include "sardonyx/sardonyx.h"
 #include "sardonyx/session.h"
@@ -33,14 +34,33 @@ struct sardonyx_threads {
   sardonyx::Threads threads;
 };
 
+struct sardonyx_operators {
+  std::shared_ptr<sardonyx::CustomOperators> operators;
+};
+
 struct sardonyx_cancel {
   std::atomic<bool> wanted = false;
 };
 
 namespace sardonyx::capi {
 
+// Calls the caller's function when nothing uses its memory any more.
+struct Released {
+  void (*release)(void*) = nullptr;
+  void* user = nullptr;
+  Released() = default;
+  Released(const Released&) = delete;
+  Released& operator=(const Released&) = delete;
+  ~Released() {
+    if (release != nullptr) release(user);
+  }
+};
+
 // Of the exception that is being handled; never throws.
 sardonyx_status* status_of_exception() noexcept;
+
+// The error that a status tells of, which is released.
+Error error_of(sardonyx_status* status);
 
 // What `call` throws becomes a status.
 template <class Call>

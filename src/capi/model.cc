@@ -11,6 +11,7 @@ LoadOptions load_options(const sardonyx_load_options* given) {
   options.operator_sets = texts(known.operator_sets, known.operator_set_count, "operator_sets");
   options.libraries = texts(known.libraries, known.library_count, "libraries");
   options.memory_limit = limit_of(known.memory_limit);
+  if (known.operators != nullptr) options.custom_operators = known.operators->operators;
   if (known.warn != nullptr) {
     options.warn = [warn = known.warn, user = known.user](const Warning& warning) {
       const sardonyx_warning told{sizeof(sardonyx_warning), warning.rule.c_str(),

@@ -1,15 +1,28 @@
-#include <unordered_map>
+#include "capi/session.h"
 
-#include "capi/handles.h"
+namespace sardonyx::capi {
+
+RunOptions run_options(const sardonyx_run_options* given) {
+  const sardonyx_run_options known = known_part(given);
+  RunOptions options;
+  if (known.cancel != nullptr) options.cancel = &known.cancel->wanted;
+  if (known.deadline_ns < 0)
+    fail(ErrorCode::bad_input, "a deadline of {} ns is negative", known.deadline_ns);
+  if (known.deadline_ns > 0) {
+    // Far enough not to pass the end of the clock.
+    constexpr int64_t most = int64_t{1} << 61;
+    options.deadline = std::chrono::steady_clock::now() +
+                       std::chrono::nanoseconds(std::min(known.deadline_ns, most));
+  }
+  if (limit_of(known.memory_limit) > 0) options.memory_limit = known.memory_limit;
+  if (known.profile != nullptr) options.profile = &known.profile->profile;
+  return options;
+}
+
+}  // namespace sardonyx::capi
 
 using namespace sardonyx;
 using namespace sardonyx::capi;
-
-struct sardonyx_session {
-  Session session;
-  std::vector<std::unique_ptr<Description>> inputs, outputs;  // which texts point into
-  std::unordered_map<std::string_view, size_t> output_places;
-};
 
 namespace {
 
@@ -32,6 +45,23 @@ std::vector<std::unique_ptr<Description>> described(const std::vector<ValueDescr
   return list;
 }
 
+// What the session changes of its model.
+void set_model_options(const sardonyx_session_options& known, SessionOptions& options) {
+  const auto sizes = texts(known.size_names, known.size_count, "size_names");
+  if (known.size_count > 0) required(known.sizes, "sizes");
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!options.dimensions.emplace(sizes[i], known.sizes[i]).second)
+      fail(ErrorCode::bad_input, "size '{}' is given twice", sizes[i]);
+  }
+  const auto names = texts(known.initializer_names, known.initializer_count, "initializer_names");
+  if (known.initializer_count > 0) required(known.initializers, "initializers");
+  for (size_t i = 0; i < names.size(); ++i)
+    options.initializers.emplace_back(names[i], value_of(known.initializers[i], "initializers"));
+  options.extra_outputs = texts(known.extra_outputs, known.extra_output_count, "extra_outputs");
+  if (known.processor_count > 0) required(known.processors, "processors");
+  options.processors.assign(known.processors, known.processors + known.processor_count);
+}
+
 SessionOptions session_options(const sardonyx_session_options* given) {
   const sardonyx_session_options known = known_part(given);
   SessionOptions options;
@@ -45,6 +75,7 @@ SessionOptions session_options(const sardonyx_session_options* given) {
   options.all_outputs = known.all_outputs != 0;
   options.seed = known.seed;
   options.memory_limit = limit_of(known.memory_limit);
+  set_model_options(known, options);
   return options;
 }
 
@@ -56,22 +87,6 @@ sardonyx_session* new_session(const Model& model, const sardonyx_session_options
   for (size_t i = 0; i < made->outputs.size(); ++i)
     made->output_places.emplace(made->outputs[i]->name, i);
   return made.release();
-}
-
-RunOptions run_options(const sardonyx_run_options* given) {
-  const sardonyx_run_options known = known_part(given);
-  RunOptions options;
-  if (known.cancel != nullptr) options.cancel = &known.cancel->wanted;
-  if (known.deadline_ns < 0)
-    fail(ErrorCode::bad_input, "a deadline of {} ns is negative", known.deadline_ns);
-  if (known.deadline_ns > 0) {
-    // Far enough not to pass the end of the clock.
-    constexpr int64_t most = int64_t{1} << 61;
-    options.deadline = std::chrono::steady_clock::now() +
-                       std::chrono::nanoseconds(std::min(known.deadline_ns, most));
-  }
-  if (limit_of(known.memory_limit) > 0) options.memory_limit = known.memory_limit;
-  return options;
 }
 
 // The value to begin with where a caller gives an output: nothing, or a tensor to be filled.

@@ -40,6 +40,17 @@ sardonyx_status* status_of_exception() noexcept {
   }
 }
 
+Error error_of(sardonyx_status* status) {
+  const auto* const found = std::ranges::find(codes, status->code);
+  const auto code =
+      found == std::end(codes) ? ErrorCode::run_failed : static_cast<ErrorCode>(found - codes);
+  std::string message = status->message, location = status->location;
+  const std::string before = location + ": ";
+  if (!location.empty() && message.starts_with(before)) message.erase(0, before.size());
+  sardonyx_status_release(status);
+  return Error(code, std::move(message), std::move(location));
+}
+
 int64_t limit_of(int64_t bytes) {
   if (bytes < 0) fail(ErrorCode::bad_input, "a memory limit of {} bytes is negative", bytes);
   return bytes;
@@ -77,4 +88,9 @@ const char* sardonyx_status_location(const sardonyx_status* status) {
 
 void sardonyx_status_release(sardonyx_status* status) {
   if (status != &capi::without_memory()) delete status;
+}
+
+sardonyx_status* sardonyx_status_create(sardonyx_code code, const char* message) {
+  if (code == SARDONYX_OK) return nullptr;
+  return capi::made(code, message != nullptr ? message : "", "");
 }

@@ -28,18 +28,6 @@ ElementType element_of(sardonyx_element_type type) {
   return element;
 }
 
-// Calls the caller's function when nothing uses the memory any more.
-struct Owner {
-  void (*release)(void*) = nullptr;
-  void* user = nullptr;
-  Owner() = default;
-  Owner(const Owner&) = delete;
-  Owner& operator=(const Owner&) = delete;
-  ~Owner() {
-    if (release != nullptr) release(user);
-  }
-};
-
 const Tensor& tensor_of(const sardonyx_value* handle) {
   return value_of(handle, "tensor").tensor();
 }
@@ -106,7 +94,7 @@ sardonyx_status* sardonyx_tensor_wrap(sardonyx_element_type type, size_t rank, c
   return guarded([&] {
     required(tensor, "tensor");
     if (bytes > 0) required(static_cast<const char*>(data), "data");
-    auto owner = release != nullptr ? std::make_shared<Owner>() : nullptr;
+    auto owner = release != nullptr ? std::make_shared<Released>() : nullptr;
     auto made = std::make_unique<sardonyx_value>();
     made->value = Tensor::view(element_of(type), shape_of(rank, dims), data, bytes, owner);
     if (owner) owner->release = release, owner->user = user;  // nothing can fail any more

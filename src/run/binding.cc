@@ -43,37 +43,47 @@ void Context::match(int index, std::span<const int64_t> shape) {
   std::copy(shape.begin(), shape.end(), dims_of(index));
 }
 
-bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured) {
-  std::vector<int64_t> shapes;
-  shapes.reserve(input_shapes_.size());
-  const auto note = [&](std::span<const int64_t> shape) {
-    shapes.push_back(static_cast<int64_t>(shape.size()));
-    shapes.insert(shapes.end(), shape.begin(), shape.end());
-  };
-  held_inputs_.assign(inputs.begin(), inputs.end());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const int index = plan_.inputs()[i];
-    const PlanValue& v = value(index);
-    ops::Slot& s = slot(index);
-    Value& given = held_inputs_[i];
-    match_kind(v.name, v.known.type, given);
-    if (!given.is_tensor() || !v.known.type.is_tensor()) {
-      s.value = given = ir::aligned(given);
-      if (!given.is_tensor()) continue;
-    }
-    const Tensor& raw = given.tensor();
-    if (raw.element_type() != ElementType::string) given = Value(ir::aligned(raw));
-    const Tensor& tensor = given.tensor();
-    note(tensor.shape());
-    s.data = tensor.data();
-    s.element = tensor.element_type();
-    s.count = tensor.size();
-    s.value = v.boxed ? given : Value();
-    if (!v.has_rank()) {
-      s.dims = tensor.shape().data();
-      s.rank = static_cast<int32_t>(tensor.rank());
-    }
+// Takes an input where it lies, or a copy where it does not lie as its type needs. Most addresses
+// fit all types, which is seen at once.
+void Context::take_input(size_t i, const Value& given) {
+  const int index = plan_.inputs()[i];
+  const PlanValue& v = value(index);
+  ops::Slot& s = slot(index);
+  match_kind(v.name, v.known.type, given);
+  const Value* taken = &given;
+  constexpr uintptr_t strictest = 8;
+  const bool fits =
+      given.is_tensor() && reinterpret_cast<uintptr_t>(given.tensor().data()) % strictest == 0;
+  if (!fits && given.kind() != Value::Kind::none)
+    taken = &held_inputs_.emplace_back(ir::aligned(given));
+  if (!taken->is_tensor() || !v.known.type.is_tensor()) {
+    s.value = *taken;
+    if (!taken->is_tensor()) return;
   }
+  const Tensor& tensor = taken->tensor();
+  note_shape(tensor.shape());
+  s.data = tensor.data();
+  s.element = tensor.element_type();
+  s.count = tensor.size();
+  if (v.boxed) {
+    s.value = *taken;
+  } else if (s.value.kind() != Value::Kind::none) {
+    s.value = Value();
+  }
+  if (!v.has_rank()) {
+    s.dims = tensor.shape().data();
+    s.rank = static_cast<int32_t>(tensor.rank());
+  }
+}
+
+void Context::note_shape(std::span<const int64_t> shape) {
+  given_shapes_.push_back(static_cast<int64_t>(shape.size()));
+  given_shapes_.insert(given_shapes_.end(), shape.begin(), shape.end());
+}
+
+bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured) {
+  given_shapes_.clear();
+  for (size_t i = 0; i < inputs.size(); ++i) take_input(i, inputs[i]);
   for (size_t i = 0; i < captured.size(); ++i) {
     const int index = plan_.captured()[i];
     if (captured[i] == nullptr || value(index).source == PlanValue::Source::constant) continue;
@@ -87,19 +97,19 @@ bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* co
       s.dims = from.dims;
       s.rank = from.rank;
     }
-    if (from.element != ElementType::undefined) note(from.shape());
+    if (from.element != ElementType::undefined) note_shape(from.shape());
   }
-  if (shapes == input_shapes_ && segment_bound_[0]) return true;
+  if (given_shapes_ == input_shapes_ && segment_bound_[0]) return true;
   std::fill(sizes_.begin(), sizes_.end(), -1);
   std::fill(segment_bound_.begin(), segment_bound_.end(), 0);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (held_inputs_[i].is_tensor()) match(plan_.inputs()[i], held_inputs_[i].tensor().shape());
+    if (inputs[i].is_tensor()) match(plan_.inputs()[i], inputs[i].tensor().shape());
   }
   for (size_t i = 0; i < captured.size(); ++i) {
     if (captured[i] != nullptr && captured[i]->element != ElementType::undefined)
       match(plan_.captured()[i], captured[i]->shape());
   }
-  input_shapes_ = std::move(shapes);
+  input_shapes_ = given_shapes_;
   return false;
 }
 

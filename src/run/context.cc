@@ -121,7 +121,7 @@ void Context::run_steps(const Segment& segment, eval::Environment& environment) 
 
 // Nothing of a run outlives it in an idle context but its working memory.
 void Context::drop_run_values() {
-  held_inputs_.clear();
+  if (!held_inputs_.empty()) held_inputs_.clear();
   run_outputs_ = {};
   for (size_t i = 0; i < slots_.size(); ++i) {
     const PlanValue& v = plan_.values()[i];

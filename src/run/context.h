@@ -34,6 +34,8 @@ class Context {
 
   // Takes the inputs; true where their shapes are those of the last run.
   bool take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured);
+  void take_input(size_t i, const Value& given);
+  void note_shape(std::span<const int64_t> shape);
   void match(int index, std::span<const int64_t> shape);
   // Evaluates sizes, checks constraints, lays out memory and binds the steps of a segment.
   void bind_segment(size_t index, eval::Environment& environment);
@@ -86,6 +88,7 @@ class Context {
   void learn_shape(const PlanStep& step, int index, std::span<const int64_t> shape);
   void give_outputs(std::span<Value> outputs);
   Value owned_value(int index);
+  bool copy_to(int index, const Value& wanted);
   void drop_run_values();
 
   struct StepSlots {
@@ -119,8 +122,9 @@ class Context {
   Bytes late_scratch_;
   bool ranked_outputs_ = true;         // the plan knows all their ranks
   std::vector<int64_t> input_shapes_;  // flattened, of the last run
-  std::vector<Value> held_inputs_;
-  std::span<Value> run_outputs_;  // of the run in progress
+  std::vector<int64_t> given_shapes_;  // of this one
+  std::deque<Value> held_inputs_;      // copies of inputs that did not lie as their type needs
+  std::span<Value> run_outputs_;       // of the run in progress
 };
 
 }  // namespace sardonyx::run

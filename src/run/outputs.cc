@@ -1,4 +1,5 @@
 // What the caller gets: memory for outputs before the steps run, values after.
+#include <algorithm>
 #include <cstring>
 
 #include "ir/origin.h"
@@ -14,22 +15,21 @@ void Context::allocate_outputs(const Segment& segment, std::span<Value> outputs,
     if (value(root).output_storage != static_cast<int>(i)) continue;
     if (value(root).made_by < segment.begin || value(root).made_by >= segment.end) continue;
     const int64_t bytes = byte_size(value(root).known.type.element, slot(root).count);
-    // The view that is the output may have its dims in a later segment; its bytes are the root's.
-    Shape shape(slot(root).shape().begin(), slot(root).shape().end());
-    Tensor tensor;
-    if (outputs[i].is_tensor() && static_cast<int64_t>(outputs[i].tensor().byte_size()) == bytes &&
-        outputs[i].tensor().element_type() == value(root).known.type.element) {
-      tensor = outputs[i].tensor();
-    } else {
+    const auto is_here = [&](const Value& given) {
+      return given.is_tensor() && static_cast<int64_t>(given.tensor().byte_size()) == bytes &&
+             given.tensor().element_type() == value(root).known.type.element;
+    };
+    if (!is_here(outputs[i])) {
+      // The view that is the output may have its dims in a later segment; its bytes are the root's.
+      Shape shape(slot(root).shape().begin(), slot(root).shape().end());
       try {
-        tensor = ops::charged_tensor(environment, value(root).known.type.element, std::move(shape),
-                                     &given_outputs_[i]);
+        outputs[i] = Value(ops::charged_tensor(environment, value(root).known.type.element,
+                                               std::move(shape), &given_outputs_[i]));
       } catch (const Error& error) {
         throw Error(error.code(), error.message(), ir::place_of(*step(value(root).made_by).node));
       }
     }
-    slot(root).data = tensor.data();
-    outputs[i] = Value(std::move(tensor));
+    slot(root).data = outputs[i].tensor().data();
   }
 }
 
@@ -54,27 +54,29 @@ void Context::give_outputs(std::span<Value> outputs) {
     const int index = plan_.outputs()[i];
     const PlanValue& root = value(value(index).root);
     if (root.output_storage == static_cast<int>(i)) {
-      const Shape shape(slot(index).dims, slot(index).dims + slot(index).rank);
-      if (outputs[i].tensor().shape() != shape)
-        outputs[i] = Value(outputs[i].tensor().reshaped(shape));
+      const std::span<const int64_t> shape = slot(index).shape();
+      if (!std::ranges::equal(outputs[i].tensor().shape(), shape))
+        outputs[i] = Value(outputs[i].tensor().reshaped(Shape(shape.begin(), shape.end())));
       continue;
     }
-    if (outputs[i].is_tensor() && slot(index).value.is_tensor() &&
-        outputs[i].tensor().data() == slot(index).value.tensor().data() &&
-        outputs[i].tensor().shape() == slot(index).value.tensor().shape())
-      continue;  // made where the caller wants it
-    Value made = owned_value(index);
-    if (outputs[i].is_tensor() && made.is_tensor() &&
-        outputs[i].tensor().shape() == made.tensor().shape() &&
-        outputs[i].tensor().element_type() == made.tensor().element_type() &&
-        made.tensor().element_type() != ElementType::string) {
-      Tensor target = outputs[i].tensor();  // the caller's buffer
-      if (target.byte_size() > 0)
-        std::memcpy(target.mutable_data(), made.tensor().data(), target.byte_size());
-    } else {
-      outputs[i] = std::move(made);
-    }
+    if (!copy_to(index, outputs[i])) outputs[i] = owned_value(index);
   }
+}
+
+// Puts the value where the caller wants it; false where that is nowhere, or for something else.
+bool Context::copy_to(int index, const Value& wanted) {
+  const ops::Slot& s = slot(index);
+  const bool is_tensor = s.value.kind() == Value::Kind::none ? value(index).known.type.is_tensor()
+                                                             : s.value.is_tensor();
+  if (!wanted.is_tensor() || !is_tensor) return false;
+  const Tensor& target = wanted.tensor();
+  if (target.element_type() != s.element || s.element == ElementType::string ||
+      !std::ranges::equal(target.shape(), s.shape()))
+    return false;
+  const void* const from = s.value.is_tensor() ? s.value.tensor().data() : s.data;
+  if (target.byte_size() > 0 && target.data() != from)
+    std::memmove(const_cast<void*>(target.data()), from, target.byte_size());
+  return true;
 }
 
 }  // namespace sardonyx::run

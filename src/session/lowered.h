@@ -3,9 +3,11 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "ir/model.h"
 #include "session/model.h"
+#include "session/size_names.h"
 
 namespace sardonyx {
 
@@ -14,9 +16,16 @@ std::set<std::string> defaults_of(const ir::Graph& graph);
 
 // The model's main graph lowered: all operators in their newest version, functions inlined. Inputs
 // with a default are constants, but those of `overridden`. All sizes that the inputs leave open
-// have a name. Throws Error with the node's place.
+// have a name, or the number that the options give them; initializers and outputs are those of the
+// model with what the options say of them. Throws Error with the node's place.
 ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions& options,
                         const std::set<std::string>& overridden);
+
+// Throws Error (bad_input) for sizes that are negative and for names that no size of the inputs
+// has.
+void refuse_wrong_sizes(const DimSizes& sizes, const std::vector<ir::ValueInfo>& inputs);
+// Makes numbers of the sizes that are named.
+void fix_sizes(const DimSizes& sizes, std::vector<ir::ValueInfo>& values);
 
 // Throws the first error of the checker's that keeps the model from running, and where it has no
 // graph.

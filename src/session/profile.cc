@@ -1,7 +1,9 @@
 #include "session/profile.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <mutex>
 #include <set>
 #include <unordered_map>
 
@@ -23,7 +25,7 @@ struct Profile::Implementation {
   int64_t zero = -1;                                      // when the first run began
   std::set<std::shared_ptr<const run::Plan>> plans;       // that it has steps of
   std::unordered_map<const run::Plan*, int> first_steps;  // of each plan, in `steps`
-  std::vector<const run::PlanStep*> plan_steps;           // by step
+  std::mutex mutex;                                       // runs may go on at the same time
 };
 
 Profile::Profile(size_t max_events) : implementation_(std::make_unique<Implementation>()) {
@@ -55,21 +57,40 @@ std::string full_name(const ir::Node& node) {
 class Recorder final : public run::Observer {
  public:
   Recorder(Profile::Implementation& profile, int threads) : profile_(profile), loops_(threads) {
-    profile_.threads = threads;
+    const std::lock_guard lock(profile_.mutex);
+    profile_.threads = std::max(profile_.threads, threads);
     const int64_t begin = now();
     if (profile_.zero < 0) profile_.zero = begin;
-    profile_.runs.emplace_back().begin = begin - profile_.zero;
+    zero_ = profile_.zero;
+    run_.begin = begin - zero_;
+    number_ = profile_.runs.size();
+    profile_.runs.push_back(run_);
   }
 
   LoopRecorder& loops() { return loops_; }
-  void end_run() { this_run().end = now() - profile_.zero; }
+
+  // What the run was, together with those that ended before.
+  void end_run() {
+    run_.end = now() - zero_;
+    const std::lock_guard lock(profile_.mutex);
+    const size_t before = profile_.events.size();
+    const size_t kept = std::min(events_.size(), profile_.max_events - before);
+    profile_.dropped += dropped_ + static_cast<int64_t>(events_.size() - kept);
+    const auto last = events_.begin() + static_cast<std::ptrdiff_t>(kept);
+    profile_.events.insert(profile_.events.end(), events_.begin(), last);
+    std::inplace_merge(
+        profile_.events.begin(), profile_.events.begin() + static_cast<std::ptrdiff_t>(before),
+        profile_.events.end(), [](const auto& a, const auto& b) { return a.end < b.end; });
+    profile_.runs[number_] = std::move(run_);
+  }
 
   void begin_plan(const run::Plan& plan) override {
+    const std::lock_guard lock(profile_.mutex);
     const auto [at, is_new] =
         profile_.first_steps.try_emplace(&plan, static_cast<int>(profile_.steps.size()));
     if (is_new) add_steps(plan);
-    this_run().steps.resize(profile_.steps.size());
-    bodies_.push_back({at->second, open_.size()});
+    run_.steps.resize(profile_.steps.size());
+    bodies_.push_back({&plan, at->second, open_.size()});
   }
 
   void end_plan() noexcept override {
@@ -85,22 +106,23 @@ class Recorder final : public run::Observer {
     open_.back().begin = now();
   }
 
-  void end_step(int, const ops::StepShapes& shapes) override {
+  void end_step(int index, const ops::StepShapes& shapes) override {
     const int64_t end = now();
     const Open step = open_.back();
     open_.pop_back();
     take_loops(step.step);
-    Profile::Sum& sum = this_run().steps[static_cast<size_t>(step.step)];
+    Profile::Sum& sum = run_.steps[static_cast<size_t>(step.step)];
     sum.nanoseconds += end - step.begin;
     sum.inside_nanoseconds += step.inside;
     ++sum.calls;
-    count_work(step.step, shapes, sum);
+    count_work(bodies_.back().plan->steps()[static_cast<size_t>(index)], shapes, sum);
     if (!open_.empty()) open_.back().inside += end - step.begin;
     add_event(step.step, 0, step.begin, end);
   }
 
  private:
   struct Body {
+    const run::Plan* plan;
     int first;    // step of its plan
     size_t open;  // steps around it
   };
@@ -109,8 +131,6 @@ class Recorder final : public run::Observer {
     int64_t begin;
     int64_t inside;
   };
-
-  Profile::Run& this_run() { return profile_.runs.back(); }
 
   void add_steps(const run::Plan& plan) {
     const int inside = open_.empty() ? -1 : open_.back().step;
@@ -123,12 +143,11 @@ class Recorder final : public run::Observer {
       made.kernel = step.step ? std::string(step.step->kernel()) : "evaluated plainly";
       if (inside >= 0) made.graph = plan.graph().name;
       made.inside = inside;
-      profile_.plan_steps.push_back(&step);
     }
   }
 
   void take_loops(int step) {
-    Profile::Sum& sum = this_run().steps[static_cast<size_t>(step)];
+    Profile::Sum& sum = run_.steps[static_cast<size_t>(step)];
     for (int thread = 1; thread < loops_.threads(); ++thread) {
       for (const LoopPart& part : loops_.parts(thread)) {
         sum.helped_nanoseconds += part.end - part.begin;
@@ -139,12 +158,11 @@ class Recorder final : public run::Observer {
   }
 
   void add_event(int step, int thread, int64_t begin, int64_t end) {
-    if (profile_.events.size() >= profile_.max_events) {
-      ++profile_.dropped;
+    if (events_.size() >= profile_.max_events) {
+      ++dropped_;
       return;
     }
-    profile_.events.push_back({static_cast<int>(profile_.runs.size()) - 1, step, thread,
-                               begin - profile_.zero, end - profile_.zero});
+    events_.push_back({static_cast<int>(number_), step, thread, begin - zero_, end - zero_});
   }
 
   static OperandShape operand(bool present, const auto& type, const auto& shape) {
@@ -153,8 +171,7 @@ class Recorder final : public run::Observer {
     return {OperandShape::State::known, type(), shape()};
   }
 
-  void count_work(int index, const ops::StepShapes& shapes, Profile::Sum& sum) {
-    const run::PlanStep& step = *profile_.plan_steps[static_cast<size_t>(index)];
+  void count_work(const run::PlanStep& step, const ops::StepShapes& shapes, Profile::Sum& sum) {
     const ir::Node& node = *step.node;
     if (step.step && step.step->traits().view_of_input >= 0) return;
     if (ir::has_graphs(node)) return;
@@ -181,8 +198,13 @@ class Recorder final : public run::Observer {
     sum.bytes += node_bytes(node, inputs_, outputs_, is_read_);
   }
 
-  Profile::Implementation& profile_;
+  Profile::Implementation& profile_;  // max_events never changes; the rest is read under its lock
   LoopRecorder loops_;
+  Profile::Run run_;  // this one, and its number among the profile's
+  size_t number_ = 0;
+  int64_t zero_ = 0;
+  std::vector<Profile::Event> events_;
+  int64_t dropped_ = 0;
   std::vector<Body> bodies_;
   std::vector<Open> open_;
   std::vector<OperandShape> inputs_, outputs_;
@@ -193,7 +215,10 @@ class Recorder final : public run::Observer {
 
 void run_profiled(const std::shared_ptr<const run::Plan>& plan, std::span<const Value> given,
                   std::span<Value> made, eval::Environment& environment, Profile& profile) {
-  profile.implementation().plans.insert(plan);
+  {
+    const std::lock_guard lock(profile.implementation().mutex);
+    profile.implementation().plans.insert(plan);
+  }
   Recorder recorder(profile.implementation(), environment.pool().threads());
   const LoopRecorder::Scope scope(recorder.loops());
   environment.observer = &recorder;

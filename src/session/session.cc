@@ -1,12 +1,14 @@
 #include "sardonyx/session.h"
 
 #include <algorithm>
+#include <cstring>
 #include <list>
 #include <mutex>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/affinity.h"
 #include "base/fail.h"
 #include "base/thread_pool.h"
 #include "check/check.h"
@@ -14,16 +16,19 @@
 #include "ir/dimension.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
+#include "ir/value_type.h"
 #include "ir/walk.h"
 #include "passes/optimize.h"
 #include "run/input_match.h"
 #include "run/plan.h"
+#include "session/async_runs.h"
 #include "session/declared_outputs.h"
 #include "session/declared_values.h"
 #include "session/lowered.h"
 #include "session/model.h"
 #include "session/profile.h"
 #include "session/refusal.h"
+#include "session/running.h"
 #include "session/scalar_inputs.h"
 #include "wire/footprint.h"
 
@@ -82,6 +87,21 @@ int checked_threads(int count) {
 
 namespace {
 
+// Puts a result where the caller wants it, if that is a tensor of its type and shape.
+void give(Value& result, Value& wanted) {
+  const auto fits = [](const Tensor& a, const Tensor& b) {
+    return a.element_type() == b.element_type() && a.shape() == b.shape() &&
+           a.element_type() != ElementType::string;
+  };
+  if (!wanted.is_tensor() || !result.is_tensor() || !fits(wanted.tensor(), result.tensor())) {
+    wanted = std::move(result);
+    return;
+  }
+  Tensor target = wanted.tensor();
+  if (target.byte_size() > 0)
+    std::memmove(target.mutable_data(), result.tensor().data(), target.byte_size());
+}
+
 // In a run of a model that could be planned, what a node's rules refuse are the values it met.
 void blame_inputs(const Error& error) {
   if (error.code() == ErrorCode::invalid_model)
@@ -112,6 +132,7 @@ struct Session::Implementation {
   };
   using SharedChosen = std::shared_ptr<const Chosen>;
   SharedChosen main;  // nothing overridden; made with the session
+  std::unique_ptr<AsyncRuns> async;
 
   // The others, the last used first.
   struct Other {
@@ -142,6 +163,9 @@ struct Session::Implementation {
                                             std::span<const Value> given) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
+  // As Session::run.
+  void run(std::span<const Value> given, std::span<Value> made, const RunOptions& options) const;
+  std::vector<Value> run(const std::vector<NamedValue>& named, const RunOptions& options) const;
   // Returns false where no output can have another shape than in the run before.
   bool run_variant(const Variant& variant, std::span<const Value> given, std::span<Value> made,
                    const RunOptions& options) const;
@@ -173,9 +197,10 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
 Session::Implementation::SharedChosen Session::Implementation::choose(
     const Names& overridden) const {
   auto chosen = std::make_shared<Chosen>();
-  chosen->variant = model->variants.get(VariantChoice(options, overridden), [&] {
-    return within_limit(memory, [&] { return make_variant(overridden); });
-  });
+  const auto make = [&] { return within_limit(memory, [&] { return make_variant(overridden); }); };
+  chosen->variant = options.initializers.empty()
+                        ? model->variants.get(VariantChoice(options, overridden), make)
+                        : make();
   if (options.prepack) pack_now();
   for (const std::string& name : chosen->variant->input_names)
     chosen->positions.push_back(places.at(name));
@@ -225,7 +250,7 @@ Variants::Shared Session::Implementation::made_variant(const Names& overridden) 
 
 SpecializedPlans::SpecializedPlan Session::Implementation::plan_of(
     const Variant& variant, std::span<const Value> given) const {
-  if (!variant.sized) return {variant.plan, {}};
+  if (!variant.sized) return {variant.plan, nullptr};
   SpecializedPlans::SpecializedPlan plan =
       within_limit(memory, [&] { return variant.sized->plan_for(given, *pool); });
   if (plan.is_new && options.prepack) pack_now();
@@ -268,16 +293,49 @@ bool Session::Implementation::run_variant(const Variant& variant, std::span<cons
     blame_inputs(error);
     throw;
   }
-  for (size_t i = 0; i < made.size() && i < results.size(); ++i) made[i] = std::move(results[i]);
+  for (size_t i = 0; i < made.size() && i < results.size(); ++i) give(results[i], made[i]);
   return true;
 }
 
 Session::Session(const std::string& path, const SessionOptions& options)
     : Session(Model(path, loading_with(options)), options) {}
 
-Session::Session(const Model& model, const SessionOptions& options)
-    : implementation_(std::make_unique<Implementation>()) {
+namespace {
+
+// The outputs of a variant; those that the model does not declare have the types that the plan
+// knows.
+std::vector<ir::ValueInfo> typed_outputs(const Variant& variant) {
+  std::vector<ir::ValueInfo> outputs = variant.outputs();
+  if (!variant.plan) return outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto at = static_cast<size_t>(variant.plan->outputs()[i]);
+    const ir::ValueType& type = variant.plan->values()[at].known.type;
+    if (!outputs[i].type && type.is_known()) outputs[i].type = ir::to_proto(type);
+  }
+  return outputs;
+}
+
+std::shared_ptr<ThreadPool> pool_of(const SessionOptions& options) {
+  if (options.processors.empty()) return std::make_shared<ThreadPool>(options.threads);
+  usable_cpus();  // asked for before this thread is moved
+  const StartOn there(options.processors);
+  const std::set<int> different(options.processors.begin(), options.processors.end());
+  const auto all = static_cast<int>(different.size());
+  return std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : all);
+}
+
+void check_options(const SessionOptions& options) {
   checked_threads(options.threads);
+  if (options.shared_threads && !options.processors.empty())
+    fail(ErrorCode::bad_input,
+         "processors are for threads of the session's own, and it was given shared threads");
+}
+
+}  // namespace
+
+Session::Session(const Model& model, const SessionOptions& options)
+    : implementation_(std::make_shared<Implementation>()) {
+  check_options(options);
   Implementation& s = *implementation_;
   s.model = model.share();
   s.options = options;
@@ -291,12 +349,19 @@ Session::Session(const Model& model, const SessionOptions& options)
   if (options.shared_threads) {
     s.pool = options.shared_threads->pool_;
   } else {
-    s.pool = std::make_shared<ThreadPool>(options.threads);
+    s.pool = pool_of(options);
   }
+  s.async = std::make_unique<AsyncRuns>(s.pool->threads(), options.processors);
   const ir::Graph& graph = *s.model->runnable().graph;
   s.defaults = defaults_of(graph);
   std::vector<ir::ValueInfo> inputs = graph.inputs;
+  std::vector<ir::ValueInfo> outputs = graph.outputs;
   ir::name_open_sizes(inputs);
+  if (!options.dimensions.empty()) {
+    refuse_wrong_sizes(options.dimensions, inputs);
+    fix_sizes(options.dimensions, inputs);
+    fix_sizes(options.dimensions, outputs);
+  }
   for (const ir::ValueInfo& input : inputs) {
     s.inputs.push_back(describe(input));
     s.inputs.back().optional = s.defaults.contains(input.name);
@@ -304,17 +369,24 @@ Session::Session(const Model& model, const SessionOptions& options)
   std::stable_partition(s.inputs.begin(), s.inputs.end(),
                         [](const ValueDescription& d) { return !d.optional; });
   s.declared_outputs =
-      std::make_unique<DeclaredOutputs>(std::move(inputs), graph.outputs, s.model->warn);
+      std::make_unique<DeclaredOutputs>(std::move(inputs), std::move(outputs), s.model->warn);
   s.scalars = std::make_unique<ScalarInputs>(s.inputs, s.model->strict, s.model->warn);
   for (size_t i = 0; i < s.inputs.size(); ++i) s.places.emplace(s.inputs[i].name, i);
   s.main = s.choose(Names());
-  for (const ir::ValueInfo& output : s.main->variant->outputs())
+  for (const ir::ValueInfo& output : typed_outputs(*s.main->variant))
     s.outputs.push_back(describe(output));
 }
 
-Session::~Session() = default;
+Session::~Session() {
+  if (implementation_) implementation_->async->finish();
+}
 Session::Session(Session&&) noexcept = default;
-Session& Session::operator=(Session&&) noexcept = default;
+Session& Session::operator=(Session&& other) noexcept {
+  if (this == &other) return *this;
+  if (implementation_) implementation_->async->finish();
+  implementation_ = std::move(other.implementation_);
+  return *this;
+}
 
 const std::vector<ValueDescription>& Session::inputs() const { return implementation_->inputs; }
 const std::vector<ValueDescription>& Session::outputs() const { return implementation_->outputs; }
@@ -398,23 +470,87 @@ void Session::Implementation::take_scalars(Taken& taken) const {
   }
 }
 
+std::vector<Value> Session::Implementation::run(const std::vector<NamedValue>& named,
+                                                const RunOptions& run_options) const {
+  const std::vector<Value> given = by_position(named);
+  std::vector<Value> made(outputs.size());
+  run(given, made, run_options);
+  return made;
+}
+
+void Session::Implementation::run(std::span<const Value> given, std::span<Value> made,
+                                  const RunOptions& run_options) const {
+  if (given.size() > inputs.size() || made.size() != outputs.size()) {
+    fail(ErrorCode::bad_input, "the model has {} inputs and {} outputs; got {} and {}",
+         inputs.size(), outputs.size(), given.size(), made.size());
+  }
+  const Taken taken = take(given);
+  run(*taken.chosen->variant, taken.inputs, made, run_options);
+}
+
 std::vector<Value> Session::run(const std::vector<NamedValue>& inputs,
                                 const RunOptions& options) const {
-  const std::vector<Value> given = implementation_->by_position(inputs);
-  std::vector<Value> made(implementation_->outputs.size());
-  run(given, made, options);
-  return made;
+  return implementation_->run(inputs, options);
 }
 
 void Session::run(std::span<const Value> inputs, std::span<Value> outputs,
                   const RunOptions& options) const {
-  const Implementation& s = *implementation_;
-  if (inputs.size() > s.inputs.size() || outputs.size() != s.outputs.size()) {
-    fail(ErrorCode::bad_input, "the model has {} inputs and {} outputs; got {} and {}",
-         s.inputs.size(), s.outputs.size(), inputs.size(), outputs.size());
-  }
-  const Implementation::Taken taken = s.take(inputs);
-  s.run(*taken.chosen->variant, taken.inputs, outputs, options);
+  implementation_->run(inputs, outputs, options);
+}
+
+void Session::run_async(std::vector<NamedValue> inputs, Done done, RunOptions options) const {
+  // What a function object holds must be copied with it: held once instead.
+  struct Work {
+    std::shared_ptr<const Implementation> session;
+    std::vector<NamedValue> inputs;
+    Done done;
+    RunOptions options;
+  };
+  auto work = std::make_shared<Work>(
+      Work{implementation_, std::move(inputs), std::move(done), std::move(options)});
+  implementation_->async->add([work = std::move(work)] {
+    std::vector<Value> made;
+    std::exception_ptr error;
+    try {
+      made = work->session->run(work->inputs, work->options);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    try {
+      work->inputs = {};
+      if (work->done) work->done(std::move(made), std::move(error));
+    } catch (...) {  // nobody is there to be told
+    }
+  });
+}
+
+std::future<std::vector<Value>> Session::run_async(std::vector<NamedValue> inputs,
+                                                   RunOptions options) const {
+  auto promise = std::make_shared<std::promise<std::vector<Value>>>();
+  std::future<std::vector<Value>> future = promise->get_future();
+  const auto done = [promise = std::move(promise)](std::vector<Value> made,
+                                                   std::exception_ptr error) {
+    if (error) {
+      promise->set_exception(std::move(error));
+    } else {
+      promise->set_value(std::move(made));
+    }
+  };
+  run_async(std::move(inputs), done, std::move(options));
+  return future;
+}
+
+void run_session(const Session::Implementation& session, std::span<const Value> inputs,
+                 std::span<Value> outputs, const RunOptions& options) {
+  session.run(inputs, outputs, options);
+}
+
+const std::vector<ValueDescription>& inputs_of(const Session::Implementation& session) {
+  return session.inputs;
+}
+
+const std::vector<ValueDescription>& outputs_of(const Session::Implementation& session) {
+  return session.outputs;
 }
 
 namespace {
@@ -467,8 +603,8 @@ PlanDescription Session::plan_for(const std::vector<NamedValue>& inputs) const {
   const Implementation& s = *implementation_;
   const std::vector<Value> given = s.by_position(inputs);
   const Implementation::Taken taken = s.take(given);
-  auto [plan, guards, is_new] = s.plan_of(*taken.chosen->variant, taken.inputs);
-  return {std::move(guards), describe(plan.get())};
+  const SpecializedPlans::SpecializedPlan plan = s.plan_of(*taken.chosen->variant, taken.inputs);
+  return {plan.guards ? *plan.guards : std::vector<std::string>(), describe(plan.plan.get())};
 }
 
 int64_t Session::packed_bytes() const { return implementation_->model->packs.bytes(); }

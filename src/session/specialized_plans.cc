@@ -218,8 +218,8 @@ SpecializedPlans::SpecializedPlan SpecializedPlans::plan_for(std::span<const Val
                                                              ThreadPool& pool) {
   if (const auto entry = find(inputs)) {
     entry->last_use = ++clock_;
-    if (entry->plan) return {entry->plan, entry->guards, false};
-    return {symbolic(pool), {}, false};
+    if (entry->plan) return {entry->plan, {entry, &entry->guards}, false};
+    return {symbolic(pool), nullptr, false};
   }
   {
     // Who comes meanwhile waits: what a run gives must not depend on who comes first.
@@ -231,9 +231,9 @@ SpecializedPlans::SpecializedPlan SpecializedPlans::plan_for(std::span<const Val
       entry = make(inputs, pool);
       if (entry) add(*now, entry);
     }
-    if (entry && entry->plan) return {entry->plan, entry->guards, is_new};
+    if (entry && entry->plan) return {entry->plan, {entry, &entry->guards}, is_new};
   }
-  return {symbolic(pool), {}, false};
+  return {symbolic(pool), nullptr, false};
 }
 
 bool SpecializedPlans::may_make(const Entries& entries) {

@@ -32,7 +32,8 @@ class SpecializedPlans {
   };
   struct SpecializedPlan {
     std::shared_ptr<const run::Plan> plan;
-    std::vector<std::string> guards;  // "If 'squeeze' takes its then_branch"; none: symbolic
+    // "If 'squeeze' takes its then_branch"; null: symbolic.
+    std::shared_ptr<const std::vector<std::string>> guards;
     bool is_new = false;
   };
 

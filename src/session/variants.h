@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,8 @@ namespace sardonyx {
 struct VariantChoice {
   std::set<std::string> overridden;  // initializers that are inputs; the others are constants
   bool plain = false, fuse = true, exact = false, assume_inference = false, all_outputs = false;
+  std::map<std::string, int64_t, std::less<>> dimensions;
+  std::vector<std::string> extra_outputs;
 
   VariantChoice(const SessionOptions& options, std::set<std::string> names)
       : overridden(std::move(names)),
@@ -29,7 +32,9 @@ struct VariantChoice {
         fuse(options.fuse),
         exact(options.exact),
         assume_inference(options.assume_inference),
-        all_outputs(options.all_outputs) {}
+        all_outputs(options.all_outputs),
+        dimensions(options.dimensions),
+        extra_outputs(options.extra_outputs) {}
   auto operator<=>(const VariantChoice&) const = default;
 };
 

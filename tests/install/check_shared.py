@@ -29,6 +29,15 @@ def declared_names() -> set[str]:
     return names
 
 
+def inner_namespaces() -> set[str]:
+    """Of the headers, without `sardonyx`: "dlpack"."""
+    text = "".join(header.read_text() for header in (ROOT / "include" / "sardonyx").glob("*.h"))
+    return set(re.findall(r"\bnamespace (?:sardonyx::)?(\w+) {", text)) - {"sardonyx"}
+
+
+INNER = "|".join(sorted(inner_namespaces()))
+
+
 def exported(library: str) -> list[str]:
     lines = output_of("nm", "--dynamic", "--demangle", "--defined-only", library).splitlines()
     return [line.split(" ", 2)[2] for line in lines]
@@ -38,7 +47,7 @@ def first_name(symbol: str) -> str | None:
     """X of sardonyx::X; of the type where the symbol is about one; a function of C itself; nothing for others."""
     if re.fullmatch(r"sardonyx_\w+", symbol):
         return symbol
-    match = re.match(r"(?:(?:vtable|typeinfo|typeinfo name) for )?sardonyx::(\w+)", symbol)
+    match = re.match(rf"(?:(?:vtable|typeinfo|typeinfo name) for )?sardonyx::(?:(?:{INNER})::)?(\w+)", symbol)
     return match[1] if match else None
 
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sardonyx/binding.h"
 #include "sardonyx/infer.h"
 #include "sardonyx/session.h"
 
@@ -75,6 +76,13 @@ void overhead() {
   const std::vector<Value> row = {numbers({1, 8})};
   count_runs("200 tiny nodes, 100 runs", tiny_nodes(200), row, 100);
   count_runs("one tiny node, 1000 runs", tiny_nodes(1), row, 1000);
+  const Session one(Model::from_text(tiny_nodes(1)), one_thread());
+  Binding binding(one);
+  binding.bind_input("x", row[0]);
+  binding.run();
+  count("a binding of one tiny node, 1000 runs", [&] {
+    for (int i = 0; i < 1000; ++i) binding.run();
+  });
   const Session session(Model::from_text(tiny_nodes(200)), one_thread());
   std::vector<Value> outputs(1);
   session.run(row, outputs);

@@ -114,3 +114,65 @@ def test_errors_say_what_is_wrong(library, tmp_path):
     (tmp_path / "text.onnx").write_text("no model")
     with pytest.raises(RuntimeError, match="text.onnx"):
         session_of(library, tmp_path / "text.onnx")
+
+
+def test_a_callback_is_told_of_the_end(library):
+    session, info = session_of(library, DIGITS / "digits.onnx"), ValueInfo(size=ctypes.sizeof(ValueInfo))
+    ok(library, library.sardonyx_session_input(session, ctypes.c_size_t(0), ctypes.byref(info)))
+    image = np.random.default_rng(5).random([max(info.dims[i], 1) for i in range(info.rank)], np.float32)
+    expected, told, ended = run(library, session, image), [], threading.Event()
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p)
+    def done(status, outputs, count, user):
+        data, size = ctypes.c_void_p(), ctypes.c_size_t()
+        assert status is None and count == 1
+        value = ctypes.c_void_p(outputs[0])
+        ok(library, library.sardonyx_tensor_data(value, ctypes.byref(data), ctypes.byref(size)))
+        told.append((user, np.frombuffer(ctypes.string_at(data, size.value), np.float32).copy()))
+        library.sardonyx_value_release(value)
+        ended.set()
+
+    given = (ctypes.c_void_p * 1)(wrapped(library, image))
+    ok(library, library.sardonyx_session_run_async(session, None, (ctypes.c_char_p * 1)(info.name), given,
+                                                   ctypes.c_size_t(1), done, ctypes.c_void_p(77)))
+    ended.wait()
+    library.sardonyx_session_release(session)
+    library.sardonyx_value_release(ctypes.c_void_p(given[0]))
+    assert told[0][0] == 77 and np.array_equal(told[0][1], expected)
+
+
+# numpy has an implementation of DLPack of its own.
+@pytest.mark.parametrize("versioned", [0, 1])
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", "c8", "c16"])
+def test_numpy_takes_and_gives_dlpack(library, kind, versioned):
+    name = b"dltensor_versioned" if versioned else b"dltensor"
+    pointer, new = ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyCapsule_New
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    rename = ctypes.pythonapi.PyCapsule_SetName
+    rename.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    used = b"used_" + name
+
+    class Exported:
+        def __init__(self, managed):
+            self.capsule = new(managed, name, None)
+
+        def __dlpack__(self, **_):
+            return self.capsule
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    for array in (np.arange(12).reshape(3, 4), np.arange(12).reshape(3, 4).T, np.arange(12)[::-2], np.array(5), np.zeros((2, 0))):
+        array = array.astype(kind, order="K")
+        capsule = array.__dlpack__(max_version=(1, 0)) if versioned else array.__dlpack__()
+        value, managed = ctypes.c_void_p(), ctypes.c_void_p()
+        ok(library, library.sardonyx_tensor_from_dlpack(ctypes.c_void_p(pointer(capsule, name)), versioned, ctypes.byref(value)))
+        rename(capsule, used)  # its memory is the tensor's now
+        ok(library, library.sardonyx_tensor_to_dlpack(value, versioned, 1, ctypes.byref(managed)))
+        library.sardonyx_value_release(value)
+        back = np.from_dlpack(Exported(managed))
+        assert back.dtype == array.dtype and back.shape == array.shape
+        assert np.array_equal(back, array)
+        if array.flags.c_contiguous and array.size:
+            assert np.shares_memory(back, array)

@@ -1,0 +1,36 @@
+// Threads that runs of a session go on when their caller does not wait for them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace sardonyx {
+
+// Does work in order, on threads that are started when they are first needed. May be used from any
+// thread, those of its own included.
+class AsyncRuns {
+ public:
+  // `processors`: where its threads run (base/affinity.h).
+  AsyncRuns(int max_threads, std::vector<int> processors);
+  ~AsyncRuns() { finish(); }
+  AsyncRuns(const AsyncRuns&) = delete;
+  AsyncRuns& operator=(const AsyncRuns&) = delete;
+
+  // `work` throws nothing. Throws Error (out_of_memory) where no thread can be started.
+  void add(std::function<void()> work);
+
+  // Returns when all work is done and all threads have ended, but for the thread that calls it
+  // where that is one of them: it ends when its own work returns. Nothing may be added afterwards.
+  void finish();
+
+ private:
+  struct State;
+  void start_thread(State& state);
+
+  const size_t max_threads_;
+  const std::vector<int> processors_;
+  std::shared_ptr<State> state_;  // which a thread that outlives this object keeps
+};
+
+}  // namespace sardonyx

@@ -1,0 +1,83 @@
+// Profiles that several runs fill at the same time.
+#include "sardonyx/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <vector>
+
+#include "sardonyx/session.h"
+
+namespace sardonyx {
+namespace {
+
+Model looping() {
+  return Model::from_text(R"(<ir_version: 10, opset_import: ["" : 21]>
+    g (float[4] x, int64 trips) => (float[4] y) <bool go = {1}> {
+      y = Loop(trips, go, x) <body = b (int64 i, bool c, float[4] v) => (bool d, float[4] w) {
+        d = Identity(c) w = Softmax(v) }> })");
+}
+
+void run_many(const Session& session, Profile& profile, int count) {
+  RunOptions options;
+  options.profile = &profile;
+  std::vector<std::future<std::vector<Value>>> ends;
+  for (int i = 0; i < count; ++i) {
+    ends.push_back(session.run_async(
+        {{"x", Tensor::of<float>({1, 2, 3, 4}, {4})}, {"trips", Tensor::scalar<int64_t>(5)}},
+        options));
+  }
+  for (auto& end : ends) end.get();
+}
+
+TEST(Profile, RunsAtTheSameTime) {
+  const Session session(looping(), {.threads = 2});
+  Profile profile;
+  constexpr int count = 40;
+  run_many(session, profile, count);
+  ASSERT_EQ(profile.runs().size(), static_cast<size_t>(count));
+  int in_body = -1;
+  for (size_t i = 0; i < profile.steps().size(); ++i) {
+    if (profile.steps()[i].operator_name == "Softmax") in_body = static_cast<int>(i);
+  }
+  ASSERT_GE(in_body, 0);
+  EXPECT_GE(profile.steps()[static_cast<size_t>(in_body)].inside, 0);
+  for (const Profile::Run& run : profile.runs()) {
+    EXPECT_GT(run.end, run.begin);
+    ASSERT_GT(run.steps.size(), static_cast<size_t>(in_body));
+    EXPECT_EQ(run.steps[static_cast<size_t>(in_body)].calls, 5);
+  }
+  std::vector<int> events(count, 0);
+  int64_t last = 0;
+  for (const Profile::Event& event : profile.events()) {
+    EXPECT_GE(event.end, last);
+    last = event.end;
+    const Profile::Run& run = profile.runs()[static_cast<size_t>(event.run)];
+    EXPECT_GE(event.begin, run.begin);
+    EXPECT_LE(event.end, run.end);
+    if (event.step == in_body) ++events[static_cast<size_t>(event.run)];
+  }
+  EXPECT_EQ(events, std::vector<int>(count, 5));
+}
+
+TEST(Profile, KeepsNoMoreEventsThanItIsTold) {
+  const Session session(looping(), {.threads = 2});
+  Profile all, few(7);
+  run_many(session, all, 10);
+  run_many(session, few, 10);
+  EXPECT_EQ(few.events().size(), 7u);
+  EXPECT_EQ(few.dropped_events(), static_cast<int64_t>(all.events().size()) - 7);
+}
+
+TEST(Profile, AsText) {
+  const Session session(looping(), {.threads = 1});
+  Profile profile;
+  run_many(session, profile, 2);
+  const std::string text = profile_json(profile), trace = profile_trace(profile, "a \"name\"");
+  EXPECT_NE(text.find("\"operator\":\"Softmax\""), std::string::npos);
+  EXPECT_NE(trace.find("sardonyx: a \\\"name\\\""), std::string::npos);
+  EXPECT_NE(trace.find("\"run 1\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sardonyx

@@ -1,0 +1,376 @@
+/* Asynchronous runs, bindings, options of sessions, profiles, and values of other libraries. */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "checks.h"
+
+static const int64_t one_row[] = {1, 2};
+
+/* Where callbacks leave what they were told; read after the session is released, which waits. */
+typedef struct outcome {
+  int calls;
+  sardonyx_code code;
+  char message[200];
+  size_t count;
+  float first;
+} outcome;
+
+static void on_done(sardonyx_status* status, sardonyx_value** outputs, size_t count, void* user) {
+  outcome* to = user;
+  size_t i;
+  ++to->calls;
+  to->code = sardonyx_status_code(status);
+  strncpy(to->message, sardonyx_status_message(status), sizeof to->message - 1);
+  to->count = count;
+  if (count > 0) to->first = elements(outputs[0])[0];
+  for (i = 0; i < count; ++i) sardonyx_value_release(outputs[i]);
+  sardonyx_status_release(status);
+}
+
+static void async_runs(void) {
+  const float numbers[] = {3, 5};
+  const char* name = "x";
+  const char* wrong = "q";
+  outcome good, bad;
+  sardonyx_session* session = session_of(affine, NULL);
+  sardonyx_value* x = floats(2, one_row, numbers);
+  sardonyx_cancel* cancel = NULL;
+  sardonyx_run_options options = SARDONYX_INIT(sardonyx_run_options);
+  int i;
+  test = "async_runs";
+  memset(&good, 0, sizeof good);
+  memset(&bad, 0, sizeof bad);
+  OK(sardonyx_session_run_async(session, NULL, &name, (const sardonyx_value* const*)&x, 1, on_done,
+                                &good));
+  OK(sardonyx_session_run_async(session, NULL, &wrong, (const sardonyx_value* const*)&x, 1, on_done,
+                                &bad));
+  NULL_ARGUMENT(sardonyx_session_run_async(NULL, NULL, &name, (const sardonyx_value* const*)&x, 1,
+                                           on_done, &good),
+                "session");
+  NULL_ARGUMENT(sardonyx_session_run_async(session, NULL, &name, (const sardonyx_value* const*)&x,
+                                           1, NULL, NULL),
+                "done");
+  NULL_ARGUMENT(sardonyx_session_run_async(session, NULL, &name, NULL, 1, on_done, &good),
+                "inputs");
+  options.deadline_ns = -1;
+  FAILS(sardonyx_session_run_async(session, &options, &name, (const sardonyx_value* const*)&x, 1,
+                                   on_done, &good),
+        SARDONYX_BAD_INPUT, "negative");
+  sardonyx_value_release(x); /* the run keeps it */
+  sardonyx_session_release(session);
+  CHECK(good.calls == 1 && good.code == SARDONYX_OK && good.count == 2 && good.first == 3);
+  CHECK(bad.calls == 1 && bad.code == SARDONYX_BAD_INPUT && bad.count == 0);
+  CHECK(strstr(bad.message, "input 'q'") != NULL);
+
+  memset(&bad, 0, sizeof bad);
+  session = session_of(affine, NULL);
+  x = floats(2, one_row, numbers);
+  OK(sardonyx_cancel_create(&cancel));
+  sardonyx_cancel_set(cancel, 1);
+  options.deadline_ns = 0;
+  options.cancel = cancel;
+  for (i = 0; i < 20; ++i)
+    OK(sardonyx_session_run_async(session, &options, &name, (const sardonyx_value* const*)&x, 1,
+                                  on_done, &bad));
+  sardonyx_session_release(session);
+  CHECK(bad.calls == 20 && bad.code == SARDONYX_CANCELLED);
+  sardonyx_cancel_release(cancel);
+  sardonyx_value_release(x);
+}
+
+static void bindings(void) {
+  const float numbers[] = {3, 5}, others[] = {1, 1};
+  const int64_t three[] = {3};
+  float memory[2] = {0, 0};
+  sardonyx_session* session = session_of(affine, NULL);
+  sardonyx_binding* binding = NULL;
+  sardonyx_value *x = floats(2, one_row, numbers), *y = NULL, *z = NULL, *kept = NULL, *bad = NULL;
+  void* data = NULL;
+  test = "bindings";
+  NULL_ARGUMENT(sardonyx_binding_create(NULL, &binding), "session");
+  NULL_ARGUMENT(sardonyx_binding_create(session, NULL), "binding");
+  OK(sardonyx_binding_create(session, &binding));
+  sardonyx_session_release(session); /* the binding keeps what it needs */
+  NULL_ARGUMENT(sardonyx_binding_input(NULL, "x", x), "binding");
+  NULL_ARGUMENT(sardonyx_binding_input(binding, NULL, x), "name");
+  NULL_ARGUMENT(sardonyx_binding_output(binding, NULL, NULL), "name");
+  NULL_ARGUMENT(sardonyx_binding_run(NULL, NULL), "binding");
+  FAILS(sardonyx_binding_input(binding, "q", x), SARDONYX_BAD_INPUT, "no input of this name");
+  FAILS(sardonyx_binding_output(binding, "q", NULL), SARDONYX_BAD_INPUT, "no output of this name");
+  FAILS(sardonyx_binding_run(binding, NULL), SARDONYX_BAD_INPUT, "input 'x'");
+  FAILS(sardonyx_binding_value(binding, "z", &z), SARDONYX_BAD_INPUT, "no run has made");
+  OK(sardonyx_binding_input(binding, "x", x));
+  OK(sardonyx_tensor_wrap_mutable(SARDONYX_FLOAT32, 2, one_row, memory, sizeof memory, NULL, NULL,
+                                  &y));
+  OK(sardonyx_binding_output(binding, "y", y));
+  OK(sardonyx_binding_run(binding, NULL));
+  CHECK(memory[0] == 3 && memory[1] == 10);
+  OK(sardonyx_binding_value(binding, "z", &kept));
+  CHECK(elements(kept)[1] == 15);
+  sardonyx_value_release(x);
+  x = floats(2, one_row, others);
+  OK(sardonyx_binding_input(binding, "x", x));
+  OK(sardonyx_binding_run(binding, NULL));
+  CHECK(memory[1] == 2 && elements(kept)[1] == 15);
+  OK(sardonyx_binding_value(binding, "z", &z));
+  CHECK(elements(z)[1] == 3 && elements(z) != elements(kept));
+  NULL_ARGUMENT(sardonyx_binding_value(binding, NULL, &bad), "output");
+  NULL_ARGUMENT(sardonyx_binding_value(binding, "z", NULL), "value");
+
+  FAILS(sardonyx_binding_output(binding, "z", kept), SARDONYX_BAD_INPUT, "may be written to");
+  OK(sardonyx_tensor_create(SARDONYX_FLOAT32, 1, three, &bad));
+  OK(sardonyx_binding_output(binding, "z", bad));
+  FAILS(sardonyx_tensor_mutable_data(bad, &data, NULL), SARDONYX_BAD_INPUT, "shares");
+  FAILS(sardonyx_binding_run(binding, NULL), SARDONYX_BAD_INPUT,
+        "output 'z': is float[1,2], and is bound to memory for float[3]");
+  OK(sardonyx_binding_output(binding, "z", NULL));
+  OK(sardonyx_tensor_mutable_data(bad, &data, NULL));
+  OK(sardonyx_binding_input(binding, "x", NULL));
+  FAILS(sardonyx_binding_run(binding, NULL), SARDONYX_BAD_INPUT, "input 'x'");
+  sardonyx_value_release(bad);
+  sardonyx_value_release(x);
+  sardonyx_value_release(y);
+  sardonyx_value_release(z);
+  sardonyx_value_release(kept);
+  sardonyx_binding_release(binding);
+  sardonyx_binding_release(NULL);
+}
+
+static sardonyx_status* creation(const sardonyx_session_options* options) {
+  sardonyx_model* model = NULL;
+  sardonyx_session* session = NULL;
+  sardonyx_status* status;
+  OK(sardonyx_model_parse(affine, strlen(affine), NULL, &model));
+  status = sardonyx_session_create(model, options, &session);
+  sardonyx_session_release(session);
+  sardonyx_model_release(model);
+  return status;
+}
+
+static void options_of_sessions(void) {
+  const char* size_names[] = {"N", "N"};
+  const int64_t sizes[] = {1, -2};
+  const int64_t two[] = {2}, three_rows[] = {3, 2};
+  const float weights[] = {10, 20}, numbers[] = {3, 5, 1, 1, 1, 1};
+  const char* initializer = "w";
+  const char* extra = "y";
+  const int processors[] = {-5};
+  sardonyx_value* w = floats(1, two, weights);
+  sardonyx_value *x = floats(2, one_row, numbers), *large = floats(2, three_rows, numbers);
+  sardonyx_value* outputs[2] = {NULL, NULL};
+  sardonyx_value_info info = SARDONYX_INIT(sardonyx_value_info);
+  sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
+  sardonyx_session* session;
+  test = "options_of_sessions";
+  options.size_names = size_names;
+  options.sizes = sizes;
+  options.size_count = 1;
+  options.initializer_names = &initializer;
+  options.initializers = (const sardonyx_value* const*)&w;
+  options.initializer_count = 1;
+  options.extra_outputs = &extra; /* an output already */
+  options.extra_output_count = 1;
+  session = session_of(affine, &options);
+  CHECK(sardonyx_session_output_count(session) == 2);
+  OK(sardonyx_session_input(session, 0, &info));
+  CHECK(info.dims[0] == 1);
+  OK(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&x, 1, outputs, 2));
+  CHECK(elements(outputs[0])[1] == 100);
+  sardonyx_value_release(outputs[0]);
+  sardonyx_value_release(outputs[1]);
+  outputs[0] = outputs[1] = NULL;
+  FAILS(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&large, 1,
+                                      outputs, 2),
+        SARDONYX_BAD_INPUT, "dimension 0 must be 1");
+  sardonyx_session_release(session);
+
+  options.size_count = 2;
+  FAILS(creation(&options), SARDONYX_BAD_INPUT, "given twice");
+  options.size_names = NULL;
+  NULL_ARGUMENT(creation(&options), "size_names");
+  options.size_names = size_names + 1;
+  options.sizes = sizes + 1;
+  options.size_count = 1;
+  FAILS(creation(&options), SARDONYX_BAD_INPUT, "negative");
+  options.sizes = NULL;
+  NULL_ARGUMENT(creation(&options), "sizes");
+  options.size_count = 0;
+  initializer = "nothing";
+  FAILS(creation(&options), SARDONYX_BAD_INPUT, "no initializer of this name");
+  options.initializers = NULL;
+  NULL_ARGUMENT(creation(&options), "initializers");
+  options.initializer_count = 0;
+  extra = "nothing";
+  FAILS(creation(&options), SARDONYX_BAD_INPUT, "value 'nothing'");
+  options.extra_output_count = 0;
+  options.processors = processors;
+  options.processor_count = 1;
+  FAILS(creation(&options), SARDONYX_BAD_INPUT, "no processor -5");
+  options.processors = NULL;
+  NULL_ARGUMENT(creation(&options), "processors");
+  sardonyx_value_release(w);
+  sardonyx_value_release(x);
+  sardonyx_value_release(large);
+}
+
+/* Options of a program that was compiled with the first version of the header. */
+static void options_of_version_1(void) {
+  sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
+  sardonyx_session* session;
+  test = "options_of_version_1";
+  options.size = offsetof(sardonyx_session_options, size_names);
+  options.size_count = options.extra_output_count = options.processor_count = 1000;
+  session = session_of(affine, &options);
+  CHECK(sardonyx_session_output_count(session) == 2);
+  sardonyx_session_release(session);
+}
+
+static void profiles(void) {
+  const float numbers[] = {3, 5};
+  sardonyx_session* session = session_of(affine, NULL);
+  sardonyx_value* x = floats(2, one_row, numbers);
+  sardonyx_value* outputs[2] = {NULL, NULL};
+  sardonyx_profile* profile = NULL;
+  sardonyx_run_options options = SARDONYX_INIT(sardonyx_run_options);
+  const char* text = NULL;
+  int i;
+  test = "profiles";
+  NULL_ARGUMENT(sardonyx_profile_create(0, NULL), "profile");
+  OK(sardonyx_profile_create(0, &profile));
+  CHECK(sardonyx_profile_run_count(profile) == 0 && sardonyx_profile_run_count(NULL) == 0);
+  OK(sardonyx_profile_json(profile, &text));
+  CHECK(strstr(text, "\"runs\":[]") != NULL);
+  options.profile = profile;
+  for (i = 0; i < 3; ++i) {
+    OK(sardonyx_session_run_in_order(session, &options, (const sardonyx_value* const*)&x, 1,
+                                     outputs, 2));
+    sardonyx_value_release(outputs[0]);
+    sardonyx_value_release(outputs[1]);
+    outputs[0] = outputs[1] = NULL;
+  }
+  CHECK(sardonyx_profile_run_count(profile) == 3);
+  OK(sardonyx_profile_json(profile, &text));
+  CHECK(strstr(text, "\"kernel\":") != NULL && strstr(text, "\"nanoseconds\":") != NULL);
+  OK(sardonyx_profile_trace(profile, &text));
+  CHECK(strstr(text, "\"traceEvents\":[") != NULL && strstr(text, "\"run 2\"") != NULL);
+  NULL_ARGUMENT(sardonyx_profile_json(NULL, &text), "profile");
+  NULL_ARGUMENT(sardonyx_profile_json(profile, NULL), "text");
+  NULL_ARGUMENT(sardonyx_profile_trace(NULL, &text), "profile");
+  NULL_ARGUMENT(sardonyx_profile_trace(profile, NULL), "text");
+  sardonyx_profile_release(profile);
+  sardonyx_profile_release(NULL);
+  sardonyx_value_release(x);
+  sardonyx_session_release(session);
+}
+
+static int released = 0;
+static void on_release(void* user) { released += *(int*)user; }
+
+static void strided(void) {
+  float memory[] = {1, 2, 3, 4, 5, 6};
+  const int64_t turned[] = {3, 2}, steps[] = {1, 3}, dense[] = {2, 1};
+  sardonyx_value* tensor = NULL;
+  int one = 1;
+  test = "strided";
+  released = 0;
+  OK(sardonyx_tensor_wrap_strided(SARDONYX_FLOAT32, 2, turned, steps, memory, sizeof memory, 0,
+                                  on_release, &one, &tensor));
+  CHECK(released == 1 && elements(tensor)[1] == 4 && elements(tensor)[2] == 2);
+  sardonyx_value_release(tensor);
+  OK(sardonyx_tensor_wrap_strided(SARDONYX_FLOAT32, 2, turned, dense, memory, sizeof memory, 0,
+                                  on_release, &one, &tensor));
+  CHECK(released == 1 && elements(tensor) == memory);
+  sardonyx_value_release(tensor);
+  CHECK(released == 2);
+  FAILS(sardonyx_tensor_wrap_strided(SARDONYX_FLOAT32, 2, turned, steps, memory, 20, 0, on_release,
+                                     &one, &tensor),
+        SARDONYX_BAD_INPUT, "reaches over");
+  FAILS(sardonyx_tensor_wrap_strided((sardonyx_element_type)77, 2, turned, steps, memory, 24, 0,
+                                     on_release, &one, &tensor),
+        SARDONYX_BAD_INPUT, "type");
+  NULL_ARGUMENT(sardonyx_tensor_wrap_strided(SARDONYX_FLOAT32, 2, turned, NULL, memory, 24, 0, NULL,
+                                             NULL, &tensor),
+                "strides");
+  NULL_ARGUMENT(sardonyx_tensor_wrap_strided(SARDONYX_FLOAT32, 2, turned, steps, memory, 24, 0,
+                                             NULL, NULL, NULL),
+                "tensor");
+  CHECK(released == 2);
+}
+
+static void numbers_of_any_type(void) {
+  const int64_t three[] = {3};
+  const float from[] = {-8, 7, 1};
+  float to[3] = {0, 0, 0};
+  int64_t whole[3] = {0, 0, 0};
+  sardonyx_value* tensor = NULL;
+  sardonyx_value* strings = NULL;
+  test = "numbers_of_any_type";
+  OK(sardonyx_tensor_from_floats(SARDONYX_INT4, 1, three, from, 3, &tensor));
+  OK(sardonyx_tensor_read_floats(tensor, to, 3));
+  CHECK(memcmp(from, to, sizeof to) == 0);
+  OK(sardonyx_tensor_read_integers(tensor, whole, 3));
+  CHECK(whole[0] == -8 && whole[1] == 7 && whole[2] == 1);
+  FAILS(sardonyx_tensor_read_floats(tensor, to, 2), SARDONYX_BAD_INPUT, "room for 2");
+  NULL_ARGUMENT(sardonyx_tensor_read_floats(tensor, NULL, 3), "to");
+  NULL_ARGUMENT(sardonyx_tensor_read_floats(NULL, to, 3), "tensor");
+  sardonyx_value_release(tensor);
+  OK(sardonyx_tensor_from_floats(SARDONYX_BFLOAT16, 1, three, from, 3, &tensor));
+  FAILS(sardonyx_tensor_read_integers(tensor, whole, 3), SARDONYX_BAD_INPUT, "no integers");
+  sardonyx_value_release(tensor);
+  FAILS(sardonyx_tensor_from_floats(SARDONYX_STRING, 1, three, from, 3, &tensor),
+        SARDONYX_BAD_INPUT, "no numbers");
+  FAILS(sardonyx_tensor_from_floats((sardonyx_element_type)-1, 1, three, from, 3, &tensor),
+        SARDONYX_BAD_INPUT, "no numbers");
+  FAILS(sardonyx_tensor_from_floats(SARDONYX_FLOAT16, 1, three, from, 2, &tensor),
+        SARDONYX_BAD_INPUT, "do not fill");
+  OK(sardonyx_tensor_create(SARDONYX_STRING, 1, three, &strings));
+  FAILS(sardonyx_tensor_read_floats(strings, to, 3), SARDONYX_BAD_INPUT, "no numbers");
+  sardonyx_value_release(strings);
+}
+
+static void dlpack(void) {
+  const float numbers[] = {3, 5};
+  sardonyx_value *tensor = floats(2, one_row, numbers), *back = NULL, *strings = NULL;
+  void* managed = NULL;
+  int versioned;
+  test = "dlpack";
+  for (versioned = 0; versioned < 2; ++versioned) {
+    OK(sardonyx_tensor_to_dlpack(tensor, versioned, 0, &managed));
+    OK(sardonyx_tensor_from_dlpack(managed, versioned, &back));
+    CHECK(elements(back) == elements(tensor));
+    sardonyx_value_release(back);
+  }
+  NULL_ARGUMENT(sardonyx_tensor_to_dlpack(NULL, 0, 0, &managed), "tensor");
+  NULL_ARGUMENT(sardonyx_tensor_to_dlpack(tensor, 0, 0, NULL), "managed");
+  NULL_ARGUMENT(sardonyx_tensor_from_dlpack(NULL, 0, &back), "managed");
+  OK(sardonyx_tensor_create(SARDONYX_STRING, 2, one_row, &strings));
+  FAILS(sardonyx_tensor_to_dlpack(strings, 1, 0, &managed), SARDONYX_UNSUPPORTED, "string");
+  sardonyx_value_release(strings);
+  sardonyx_value_release(tensor);
+}
+
+static void statuses(void) {
+  sardonyx_status* status = sardonyx_status_create(SARDONYX_RUN_FAILED, "it broke");
+  test = "statuses";
+  CHECK(sardonyx_status_code(status) == SARDONYX_RUN_FAILED);
+  CHECK(strcmp(sardonyx_status_message(status), "it broke") == 0);
+  sardonyx_status_release(status);
+  CHECK(sardonyx_status_create(SARDONYX_OK, "fine") == NULL);
+  status = sardonyx_status_create(SARDONYX_BAD_INPUT, NULL);
+  CHECK(strcmp(sardonyx_status_message(status), "") == 0);
+  sardonyx_status_release(status);
+}
+
+int main(void) {
+  async_runs();
+  bindings();
+  options_of_sessions();
+  options_of_version_1();
+  profiles();
+  strided();
+  numbers_of_any_type();
+  dlpack();
+  statuses();
+  printf("%d checks, %d failures\n", checks, failures);
+  return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
