@@ -35,5 +35,7 @@ void add_merge(CLI::App& app, Action& action);
 void add_rename(CLI::App& app, Action& action);
 void add_edit(CLI::App& app, Action& action);
 void add_opset(CLI::App& app, Action& action);
+void add_make_trainable(CLI::App& app, Action& action);
+void add_train(CLI::App& app, Action& action);
 
 }  // namespace sardonyx::cli

@@ -73,7 +73,9 @@ constexpr const char* description =
     "  sardonyx infer model.onnx -o typed.onnx            type and shape of every value\n"
     "  sardonyx check model.onnx --strict                 what is wrong with it\n"
     "  sardonyx profile model.onnx --html profile.html    where its time goes\n"
-    "  sardonyx convert old.onnx new.onnx --opset 21      the same model in a newer opset";
+    "  sardonyx convert old.onnx new.onnx --opset 21      the same model in a newer opset\n"
+    "  sardonyx make-trainable model.onnx -o t.onnx       a training model of it\n"
+    "  sardonyx train t.onnx --data d.npz -o new.onnx     train it";
 
 constexpr const char* closing =
     "Exit codes: 0 ok, 1 findings or mismatch, 2 usage, 3 unreadable, 4 invalid model,\n"
@@ -85,11 +87,15 @@ struct Command {
 };
 
 constexpr Command commands[] = {
-    {"run", add_run},       {"check", add_check},     {"info", add_info},
-    {"infer", add_infer},   {"show", add_show},       {"explain", add_explain},
-    {"bench", add_bench},   {"profile", add_profile}, {"convert", add_convert},
-    {"diff", add_diff},     {"extract", add_extract}, {"merge", add_merge},
-    {"rename", add_rename}, {"edit", add_edit},       {"opset", add_opset},
+    {"run", add_run},         {"check", add_check},
+    {"info", add_info},       {"infer", add_infer},
+    {"show", add_show},       {"explain", add_explain},
+    {"bench", add_bench},     {"profile", add_profile},
+    {"convert", add_convert}, {"diff", add_diff},
+    {"extract", add_extract}, {"merge", add_merge},
+    {"rename", add_rename},   {"edit", add_edit},
+    {"opset", add_opset},     {"make-trainable", add_make_trainable},
+    {"train", add_train},
 };
 
 std::string did_you_mean(std::string_view text, const std::vector<std::string_view>& names) {

@@ -50,6 +50,8 @@ std::string text_of(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+std::string shown(std::string_view text) { return printable(text); }
+
 std::string grouped(int64_t number) {
   const std::string digits = std::to_string(number);
   std::string text;

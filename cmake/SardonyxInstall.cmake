@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 
 set(library_objects)
 set(library_needs)
-foreach(module base kernels image ir wire schema check lenient ops infer eval autodiff lower compose passes run session api capi)
+foreach(module base kernels image ir wire schema check lenient ops infer eval autodiff lower compose passes run session train api capi)
   if(NOT TARGET sardonyx_${module})
     continue()
   endif()

@@ -16,8 +16,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
 TARGETS = ("wire", "window", "wire_formats", "text", "check", "infer", "run", "named_forms", "operator_set",
-           "external_data", "operators", "models", "capi", "capi_models", "values", "deep")
-DRAWING = ("operators", "capi", "capi_models", "deep")  # they draw what they test from random bytes
+           "external_data", "operators", "models", "capi", "capi_models", "values", "deep",
+           "training")
+DRAWING = ("operators", "capi", "capi_models", "deep", "training")  # they draw what they test from random bytes
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
 MADE_SEEDS = ("named_forms", "operator_set", "external_data")

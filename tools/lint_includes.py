@@ -32,14 +32,16 @@ ALLOWED = {
     "passes": "eval infer ops schema ir kernels image base",
     "run": "eval infer ops schema ir kernels image base",
     "session": "run passes compose lower eval infer ops lenient check wire schema ir kernels image base",
+    "train": "session run passes compose lower eval infer ops lenient check wire schema ir kernels image base",
     "api": "session compose lower infer ops check wire schema ir base",
-    "capi": "api session base",
+    "capi": "api train session base",
 }
 # What is built on the public headers alone, as anybody's program.
 FACES = ("cli", "tests/api", "tests/capi", "examples")
 
 # Which folder a public header speaks for; what is not listed speaks for session.
-PUBLIC = {"element_type.h": "base", "error.h": "base", "value.h": "base", "custom.h": "ops", "diagnostic.h": "check"}
+PUBLIC = {"element_type.h": "base", "error.h": "base", "value.h": "base", "custom.h": "ops", "diagnostic.h": "check",
+          "training.h": "train", "trainable.h": "train", "fit.h": "train"}
 
 LIBRARIES = {
     "protozero": "wire",

@@ -960,6 +960,128 @@ SARDONYX_API sardonyx_status* sardonyx_kernel_parallel_for(
     void (*body)(void* user, int64_t begin, int64_t end), void* user);
 /* 1 once the run is cancelled or its deadline has passed: long kernels may return early then. */
 SARDONYX_API int sardonyx_kernel_is_cancelled(const sardonyx_kernel_context* context);
+/* --- Training -----------------------------------------------------------------------------
+ * The standard's paragraph "Training Related Information": a model with training_info has a state,
+ * the initializers that its bindings name, and three methods. A step assigns all that it updates
+ * together, or nothing where it fails. Any number of threads may infer while one trains: each sees
+ * the state before or after a step. Calls that change the state wait for each other. */
+
+typedef struct sardonyx_training sardonyx_training;
+
+typedef struct sardonyx_training_options {
+  size_t size;
+  int threads;   /* as in sardonyx_session_options */
+  int reference; /* not 0: node after node, without plan and fusion */
+  int no_fusion; /* not 0: operators are not combined */
+  int exact;     /* not 0: no algorithm that trades accuracy for speed */
+  int has_seed;  /* not 0: `seed` counts; 0: that of the session which saved the model, or 0 */
+  uint64_t seed; /* of random operators without a seed of their own */
+} sardonyx_training_options;
+
+SARDONYX_API sardonyx_status* sardonyx_training_create(const sardonyx_model* model,
+                                                       const sardonyx_training_options* options,
+                                                       sardonyx_training** training);
+/* Loads and prepares in one step. */
+SARDONYX_API sardonyx_status* sardonyx_training_load(const char* path,
+                                                     const sardonyx_load_options* load_options,
+                                                     const sardonyx_training_options* options,
+                                                     sardonyx_training** training);
+SARDONYX_API void sardonyx_training_release(sardonyx_training* training);
+
+/* Entries of training_info; each has an initialization and an algorithm. */
+SARDONYX_API size_t sardonyx_training_algorithm_count(const sardonyx_training* training);
+/* What infer takes and gives. */
+SARDONYX_API size_t sardonyx_training_input_count(const sardonyx_training* training);
+SARDONYX_API size_t sardonyx_training_output_count(const sardonyx_training* training);
+SARDONYX_API sardonyx_status* sardonyx_training_input(const sardonyx_training* training,
+                                                      size_t index, sardonyx_value_info* info);
+SARDONYX_API sardonyx_status* sardonyx_training_output(const sardonyx_training* training,
+                                                       size_t index, sardonyx_value_info* info);
+/* What a step of an algorithm takes, and what it gives besides the updates; 0 where there is no
+ * such algorithm. */
+SARDONYX_API size_t sardonyx_training_step_input_count(const sardonyx_training* training,
+                                                       size_t algorithm);
+SARDONYX_API size_t sardonyx_training_step_output_count(const sardonyx_training* training,
+                                                        size_t algorithm);
+SARDONYX_API sardonyx_status* sardonyx_training_step_input(const sardonyx_training* training,
+                                                           size_t algorithm, size_t index,
+                                                           sardonyx_value_info* info);
+SARDONYX_API sardonyx_status* sardonyx_training_step_output(const sardonyx_training* training,
+                                                            size_t algorithm, size_t index,
+                                                            sardonyx_value_info* info);
+SARDONYX_API size_t sardonyx_training_state_count(const sardonyx_training* training);
+SARDONYX_API sardonyx_status* sardonyx_training_state_variable(const sardonyx_training* training,
+                                                               size_t index,
+                                                               sardonyx_value_info* info);
+
+/* Runs the initialization of each entry in order, and assigns what it makes; all or nothing. */
+SARDONYX_API sardonyx_status* sardonyx_training_initialize(sardonyx_training* training,
+                                                           const sardonyx_run_options* options);
+/* One step with inputs by name. `outputs` has room for as many values as the step gives, which
+ * `output_count` is; they are new ones, or NULL after a failure. */
+SARDONYX_API sardonyx_status* sardonyx_training_step(sardonyx_training* training, size_t algorithm,
+                                                     const sardonyx_run_options* options,
+                                                     const char* const* input_names,
+                                                     const sardonyx_value* const* inputs,
+                                                     size_t input_count, sardonyx_value** outputs,
+                                                     size_t output_count);
+/* The main graph with the current state. */
+SARDONYX_API sardonyx_status* sardonyx_training_infer(const sardonyx_training* training,
+                                                      const sardonyx_run_options* options,
+                                                      const char* const* input_names,
+                                                      const sardonyx_value* const* inputs,
+                                                      size_t input_count, sardonyx_value** outputs,
+                                                      size_t output_count);
+
+/* The value of a state variable at this moment, which later steps do not change. */
+SARDONYX_API sardonyx_status* sardonyx_training_get_state(const sardonyx_training* training,
+                                                          const char* name, sardonyx_value** value);
+/* Assigns state variables together; the others keep their values. */
+SARDONYX_API sardonyx_status* sardonyx_training_set_state(sardonyx_training* training,
+                                                          const char* const* names,
+                                                          const sardonyx_value* const* values,
+                                                          size_t count);
+/* Steps and initializations that have changed the state; 0 for NULL. */
+SARDONYX_API uint64_t sardonyx_training_turn(const sardonyx_training* training);
+
+typedef struct sardonyx_training_save_options {
+  size_t size;
+  int inference_only;        /* not 0: without training_info */
+  const char* external_data; /* the file beside the model that takes larger tensors; NULL: none */
+} sardonyx_training_save_options;
+
+/* Writes the model with the current state in its initializers; a training that is made of it goes
+ * on with the same bits. The file appears whole or not at all. */
+SARDONYX_API sardonyx_status* sardonyx_training_save(const sardonyx_training* training,
+                                                     const char* path,
+                                                     const sardonyx_training_save_options* options);
+
+/* Texts as the program's command make-trainable takes them; NULL and 0 are its defaults. */
+typedef struct sardonyx_trainable_options {
+  size_t size;
+  const char* loss; /* "softmax-cross-entropy", "mse", "l1", "bce", "bce-with-logits", "huber" */
+  const char* optimizer; /* "adam", "sgd", "momentum", "adamw", "adagrad", "rmsprop", "lamb" */
+  const char* schedule;  /* "constant", "linear:STEPS", "cosine:STEPS" … */
+  const char* output;    /* that the loss is of; NULL: the first */
+  double learning_rate;
+  double weight_decay;
+  double clip_norm;
+  int64_t warmup;
+  int64_t accumulate;
+  const char* const* freeze; /* patterns of initializers that do not learn */
+  size_t freeze_count;
+  const char* const* train; /* patterns of those that alone do; none: all that look like weights */
+  size_t train_count;
+  const char* const* lora; /* "RANK:PATTERN" */
+  size_t lora_count;
+  int random_weights; /* not 0: the initialization draws them anew */
+  uint64_t seed;
+} sardonyx_trainable_options;
+
+/* A training model of a model for inference. */
+SARDONYX_API sardonyx_status* sardonyx_make_trainable(const sardonyx_model* model,
+                                                      const sardonyx_trainable_options* options,
+                                                      sardonyx_model** trainable);
 
 #ifdef __cplusplus
 }

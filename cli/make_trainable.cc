@@ -1,0 +1,158 @@
+// sardonyx make-trainable
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "arguments.h"
+#include "commands.h"
+#include "loading.h"
+#include "sardonyx/trainable.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct MakeTrainableCommand {
+  std::string model, output, external_data;
+  std::string loss = "softmax-cross-entropy", optimizer = "adam", schedule = "constant";
+  std::vector<std::string> lora;
+  bool random_weights = false, as_json = false;
+  int64_t ignored = 0;
+  CLI::Option* ignore = nullptr;
+  TrainableOptions options;
+
+  int run() {
+    options.loss = loss_named(loss);
+    options.optimizer = optimizer_named(optimizer);
+    const int64_t warmup = options.schedule.warmup;
+    options.schedule = schedule_named(schedule);
+    options.schedule.warmup = warmup;
+    for (const std::string& text : lora) options.lora.push_back(lora_named(text));
+    if (random_weights) options.initial_weights = InitialWeights::random;
+    if (ignore->count() > 0) options.ignore_index = ignored;
+    TrainableReport report;
+    {
+      const Progress progress("making " + model + " trainable");
+      LoadingOptions loading;
+      loading.model = model;
+      report = make_trainable(load_model(loading), options, output, external_data);
+    }
+    if (as_json)
+      emit_json(to_json(report));
+    else
+      tell_written(output, text_of(report));
+    return ok;
+  }
+
+  std::string text_of(const TrainableReport& report) const {
+    std::string text = fmt::format(
+        "wrote {}: {} initializers learn, {} elements; {} are frozen\n"
+        "  the loss, {}, compares with the input '{}'; {} updates\n",
+        shown(output), report.trained.size(), grouped(report.trained_elements),
+        report.frozen.size(), loss, shown(report.target), optimizer);
+    if (!report.statistics.empty())
+      text += fmt::format("  {} running statistics are updated\n", report.statistics.size());
+    for (const std::string& function : report.functions)
+      text += fmt::format("  the model has got the function {}\n", function);
+    for (const std::string& note : report.notes) text += fmt::format("  {}\n", shown(note));
+    return text;
+  }
+
+  json to_json(const TrainableReport& report) const {
+    return {{"output", output},
+            {"loss", loss},
+            {"optimizer", optimizer},
+            {"target", report.target},
+            {"trained", report.trained},
+            {"trained_elements", report.trained_elements},
+            {"frozen", report.frozen},
+            {"statistics", report.statistics},
+            {"functions", report.functions},
+            {"notes", report.notes}};
+  }
+};
+
+void add_loss_options(CLI::App& make, MakeTrainableCommand& command) {
+  TrainableOptions& o = command.options;
+  make.add_option("--loss", command.loss,
+                  "softmax-cross-entropy, mse, l1, bce, bce-with-logits or huber")
+      ->type_name("NAME");
+  make.add_option("--output-name", o.output, "The output that the loss is of, if not the first")
+      ->type_name("NAME");
+  make.add_option("--class-axis", o.class_axis, "Where softmax-cross-entropy has its classes")
+      ->check(whole_number())
+      ->type_name("N");
+  command.ignore = make.add_option("--ignore-index", command.ignored, "Targets that do not count")
+                       ->check(whole_number())
+                       ->type_name("N");
+  make.add_option("--huber-delta", o.huber_delta, "Where huber becomes linear")->type_name("X");
+}
+
+void add_optimizer_options(CLI::App& make, MakeTrainableCommand& command) {
+  TrainableOptions& o = command.options;
+  make.add_option("--optimizer", command.optimizer,
+                  "sgd, momentum, adam, adamw, adagrad, rmsprop or lamb")
+      ->type_name("NAME");
+  make.add_option("--learning-rate", o.learning_rate,
+                  "0.001 for adam, adamw and lamb, 0.01 for others")
+      ->type_name("X");
+  make.add_option("--momentum", o.momentum, "Of momentum")->type_name("X");
+  make.add_flag("--nesterov", o.nesterov, "Of momentum");
+  make.add_option("--beta1", o.beta1, "Of adam, adamw and lamb")->type_name("X");
+  make.add_option("--beta2", o.beta2, "Of adam, adamw and lamb")->type_name("X");
+  make.add_option("--smoothing", o.smoothing, "Of rmsprop")->type_name("X");
+  make.add_option("--epsilon", o.epsilon, "Added to what is divided by")->type_name("X");
+  make.add_option("--weight-decay", o.weight_decay, "Pulls weights to 0")->type_name("X");
+  make.add_option("--schedule", command.schedule,
+                  "constant, linear:STEPS, cosine:STEPS, step:STEPS:FACTOR or exponential:FACTOR")
+      ->type_name("TEXT");
+  make.add_option("--warmup", o.schedule.warmup, "Steps in which the learning rate rises")
+      ->check(whole_number(0))
+      ->type_name("N");
+  make.add_option("--clip-norm", o.clip_norm, "Largest norm of all gradients together")
+      ->type_name("X");
+  make.add_option("--clip-value", o.clip_value, "Largest magnitude of a gradient's element")
+      ->type_name("X");
+  make.add_option("--accumulate", o.accumulate, "Steps whose gradients make one update")
+      ->check(whole_number(1))
+      ->type_name("N");
+}
+
+void add_weight_options(CLI::App& make, MakeTrainableCommand& command) {
+  TrainableOptions& o = command.options;
+  make.add_option("--train", o.train, "Only initializers of such names learn; * and ? as in shells")
+      ->type_name("PATTERN");
+  make.add_option("--freeze", o.freeze, "Initializers of such names do not learn")
+      ->type_name("PATTERN");
+  make.add_option("--lora", command.lora,
+                  "Low-rank products of this rank beside those with such weights learn instead")
+      ->type_name("RANK:PATTERN");
+  make.add_flag("--random-weights", command.random_weights,
+                "Initialization draws the weights anew");
+  make.add_option("--seed", o.seed, "Of what is drawn")->check(whole_number(0))->type_name("N");
+}
+
+}  // namespace
+
+void add_make_trainable(CLI::App& app, Action& action) {
+  auto command = std::make_shared<MakeTrainableCommand>();
+  CLI::App* make = app.add_subcommand(
+      "make-trainable", "Make a training model, as the standard describes it, of any model");
+  add_model_argument(*make, "MODEL", command->model, "The model, in any form");
+  make->add_option("-o,--output", command->output, "The training model to write")
+      ->required()
+      ->check(output_file())
+      ->type_name("FILE");
+  make->add_option("--external-data", command->external_data,
+                   "The file beside it that takes the larger tensors")
+      ->type_name("FILE");
+  add_loss_options(*make, *command);
+  add_optimizer_options(*make, *command);
+  add_weight_options(*make, *command);
+  make->add_flag("--json", command->as_json, "Print what was made as JSON");
+  make->callback([command, &action] { action = [command] { return command->run(); }; });
+}
+
+}  // namespace sardonyx::cli

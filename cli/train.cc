@@ -1,0 +1,287 @@
+// sardonyx train
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "arguments.h"
+#include "commands.h"
+#include "curve.h"
+#include "loading.h"
+#include "sardonyx/fit.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr int interrupted = 130;  // what shells say of a program that Ctrl-C ended
+
+std::atomic<bool> stop_wanted = false;
+void on_interrupt(int) { stop_wanted = true; }
+
+// While it lives, Ctrl-C ends the training after the step at hand; a second one ends the program.
+class Interrupts {
+ public:
+  Interrupts() {
+    struct sigaction action {};
+    action.sa_handler = on_interrupt;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, &before_[0]);
+    sigaction(SIGTERM, &action, &before_[1]);
+  }
+  ~Interrupts() {
+    sigaction(SIGINT, &before_[0], nullptr);
+    sigaction(SIGTERM, &before_[1], nullptr);
+  }
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+ private:
+  struct sigaction before_[2]{};
+};
+
+// NaN is no number of JSON's.
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json to_json(const std::vector<Metric>& metrics) {
+  json made = json::object();
+  for (const Metric& metric : metrics) made[metric.name] = number(metric.value);
+  return made;
+}
+
+std::string text_of(const std::vector<Metric>& metrics) {
+  std::string text;
+  for (const Metric& metric : metrics)
+    text += fmt::format("{}{} {:.6g}", text.empty() ? "" : ", ", shown(metric.name), metric.value);
+  return text;
+}
+
+struct TrainCommand {
+  std::string model, output, data, validation, plot, external_data;
+  std::string bad_loss = "stop";
+  bool resume = false, as_json = false, inference_only = false;
+  bool anew = false, as_it_is = false;
+  int threads = 0;
+  int64_t log_every = 0, seed = 0;
+  CLI::Option* seeded = nullptr;
+  FitOptions options;
+
+  Curve losses{"loss", {}}, validated{"validation", {}};
+  double rate = 0;  // examples a second
+
+  int run() {
+    options.bad_loss = bad_loss == "skip" ? BadLoss::skip : BadLoss::stop;
+    if (resume && options.checkpoints.empty())
+      throw UsageError("--resume needs the folder of the checkpoints, --checkpoint DIR");
+    const Checkpoint from = resume ? last_checkpoint(options.checkpoints) : Checkpoint();
+    TrainingSession session = load(from);
+    const TrainingData examples = TrainingData::read(data, session, options.which);
+    std::optional<TrainingData> held_back;
+    if (!validation.empty()) {
+      held_back = TrainingData::read(validation, session, options.measure);
+      options.validation = &*held_back;
+    }
+    return train(session, examples);
+  }
+
+  TrainingSession load(const Checkpoint& from) {
+    const Progress progress("preparing " + model);
+    LoadingOptions loading;
+    loading.model = from.path.empty() ? model : from.path;
+    options.first_step = from.step;
+    TrainingOptions training;
+    training.threads = threads;
+    if (seeded->count() > 0 && from.path.empty()) training.seed = static_cast<uint64_t>(seed);
+    TrainingSession session(load_model(loading), training);
+    // A model that nobody has trained yet begins with its initialization.
+    if (from.path.empty() && (anew || (session.turn() == 0 && !as_it_is))) session.initialize();
+    return session;
+  }
+
+  int train(TrainingSession& session, const TrainingData& examples) {
+    const Interrupts interrupts;
+    options.stop = &stop_wanted;
+    FitResult result;
+    {
+      Progress progress("training");
+      options.on_step = [&](const FitProgress& at) { tell_step(at, progress); };
+      options.on_epoch = [&](const EpochResult& epoch) { tell_epoch(epoch, examples.size()); };
+      result = fit(session, examples, options);
+    }
+    if (!plot.empty()) {
+      std::vector<Curve> curves{losses};
+      if (!validated.points.empty()) curves.push_back(validated);
+      write_text(plot, curve_svg(curves, "loss over steps"));
+    }
+    const bool is_kept = result.stopped && !result.checkpoint.empty();
+    if (!is_kept) {
+      TrainingSaveOptions saving;
+      saving.inference_only = inference_only;
+      saving.external_data = external_data;
+      session.save(output, saving);
+    }
+    tell_end(result, is_kept);
+    return result.stopped ? interrupted : ok;
+  }
+
+  void tell_step(const FitProgress& at, Progress& progress) {
+    rate = static_cast<double>(at.examples) / std::max(at.seconds, 1e-9);
+    losses.points.push_back({static_cast<double>(at.step), at.loss});
+    const double left = at.seconds / static_cast<double>(at.step - options.first_step) *
+                        static_cast<double>(at.steps - at.step);
+    progress.set(
+        fmt::format("epoch {}/{}, step {}/{}, loss {:.5g}, {:.0f} examples a second, {:.0f} s left",
+                    at.epoch + 1, options.epochs, at.step, at.steps, at.loss, rate, left));
+    if (at.skipped && !as_json)
+      warn(fmt::format("step {}: the loss is {}; the step is left out", at.step, at.loss));
+    if (!as_json || log_every == 0 || at.step % log_every != 0) return;
+    json line = {{"event", "step"},
+                 {"epoch", at.epoch + 1},
+                 {"step", at.step},
+                 {"loss", number(at.loss)},
+                 {"skipped", at.skipped},
+                 {"metrics", to_json(at.metrics)},
+                 {"examples_per_second", number(rate)}};
+    emit(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  }
+
+  void tell_epoch(const EpochResult& epoch, int64_t examples) {
+    if (!epoch.validation.empty() && !losses.points.empty())
+      validated.points.push_back({losses.points.back().x, epoch.validation[0].value});
+    const double speed = static_cast<double>(examples) / std::max(epoch.seconds, 1e-9);
+    if (as_json) {
+      json line = {{"event", "epoch"},
+                   {"epoch", epoch.epoch + 1},
+                   {"training", to_json(epoch.training)},
+                   {"validation", to_json(epoch.validation)},
+                   {"seconds", epoch.seconds}};
+      emit(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+      return;
+    }
+    emit(fmt::format("epoch {}/{}: {}{}{}, {:.0f} examples a second\n", epoch.epoch + 1,
+                     options.epochs, text_of(epoch.training),
+                     epoch.validation.empty() ? "" : "; validation: ", text_of(epoch.validation),
+                     speed));
+  }
+
+  void tell_end(const FitResult& result, bool is_kept) const {
+    if (as_json) {
+      json line = {{"event", "end"},
+                   {"steps", result.step},
+                   {"stopped", result.stopped},
+                   {"stopped_early", result.stopped_early},
+                   {"skipped", result.skipped},
+                   {"checkpoint", result.checkpoint},
+                   {"output", is_kept ? "" : output}};
+      emit(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+      return;
+    }
+    std::string text = fmt::format("{} steps", grouped(result.step));
+    if (result.skipped > 0) text += fmt::format(", {} left out", grouped(result.skipped));
+    if (result.stopped_early) text += ", ended early";
+    if (is_kept) {
+      text +=
+          fmt::format("; stopped, the state is in {}: --resume goes on", shown(result.checkpoint));
+    } else {
+      text += fmt::format("{}; wrote {}", result.stopped ? ", stopped" : "", shown(output));
+    }
+    emit(text + "\n");
+  }
+};
+
+void add_data_options(CLI::App& train, TrainCommand& command) {
+  FitOptions& o = command.options;
+  train
+      .add_option("--data", command.data,
+                  "An .npz file with an array for each input of a step, or a folder of NAME.npy")
+      ->required()
+      ->type_name("FILE|FOLDER");
+  train.add_option("--validation", command.validation, "The same, to measure after each epoch")
+      ->type_name("FILE|FOLDER");
+  train.add_option("--epochs", o.epochs, "How often to go through the data")
+      ->check(whole_number(0))
+      ->type_name("N");
+  train.add_option("--batch", o.batch, "Examples of a step")
+      ->check(whole_number(1))
+      ->type_name("N");
+  train.add_flag("--shuffle,!--no-shuffle", o.shuffle, "Each epoch in another order (the default)");
+  train.add_flag("--drop-last", o.drop_last, "Leave out a last batch that is smaller");
+  command.seeded =
+      train.add_option("--seed", command.seed, "Of the order and of all that is drawn")
+          ->check(whole_number(0))
+          ->type_name("N");
+  train.add_option("--algorithm", o.which, "The entry of training_info that learns")
+      ->check(whole_number(0))
+      ->type_name("N");
+  train.add_option("--measure", o.measure, "The entry of training_info that --validation runs")
+      ->check(whole_number(0))
+      ->type_name("N");
+}
+
+void add_course_options(CLI::App& train, TrainCommand& command) {
+  FitOptions& o = command.options;
+  train.add_flag("--initialize", command.anew,
+                 "Run the initialization, although the model was trained");
+  train.add_flag("--no-initialize", command.as_it_is, "Begin with the weights that the model has")
+      ->excludes("--initialize");
+  const auto folder =
+      train.add_option("--checkpoint", o.checkpoints, "A folder for checkpoints")->type_name("DIR");
+  train
+      .add_option("--every", o.every, "Steps between checkpoints; without it, one after each epoch")
+      ->check(whole_number(1))
+      ->needs(folder)
+      ->type_name("N");
+  train.add_option("--keep", o.keep, "How many checkpoints stay")
+      ->check(whole_number(1))
+      ->needs(folder)
+      ->type_name("N");
+  train.add_flag("--resume", command.resume, "Go on from the newest checkpoint, if there is one");
+  train
+      .add_option("--bad-loss", command.bad_loss,
+                  "What to do with a step whose loss is no finite number: stop or skip")
+      ->check(CLI::IsMember({"stop", "skip"}))
+      ->type_name("WHAT");
+  train
+      .add_option("--patience", o.patience,
+                  "End after so many epochs without a smaller loss of --validation")
+      ->check(whole_number(1))
+      ->type_name("N");
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action) {
+  auto command = std::make_shared<TrainCommand>();
+  CLI::App* train = app.add_subcommand("train", "Train a training model on data");
+  add_model_argument(*train, "MODEL", command->model,
+                     "A model with training information (make-trainable makes one)");
+  train->add_option("-o,--output", command->output, "The trained model to write")
+      ->required()
+      ->check(output_file())
+      ->type_name("FILE");
+  train->add_flag("--inference-only", command->inference_only,
+                  "Write it without its training information");
+  train
+      ->add_option("--external-data", command->external_data,
+                   "The file beside it that takes the larger tensors")
+      ->type_name("FILE");
+  add_data_options(*train, *command);
+  add_course_options(*train, *command);
+  train->add_option("--threads", command->threads, "How many threads to use; 0: all there are")
+      ->check(whole_number(0, 4096))
+      ->type_name("N");
+  train->add_option("--plot", command->plot, "Draw the loss over the steps")->type_name("FILE.svg");
+  train->add_flag("--json", command->as_json, "A line of JSON for each epoch, and at the end");
+  train->add_option("--log-every", command->log_every, "With --json: one for every N-th step, too")
+      ->check(whole_number(1))
+      ->type_name("N");
+  train->callback([command, &action] { action = [command] { return command->run(); }; });
+}
+
+}  // namespace sardonyx::cli

@@ -1,0 +1,96 @@
+#include "train/checkpoints.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "base/fail.h"
+
+namespace sardonyx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view stem = "checkpoint-", ending = ".onnx";
+constexpr size_t digits = 12;
+
+// -1 where the name is none of a checkpoint's.
+int64_t step_of(const std::string& name) {
+  if (name.size() != stem.size() + digits + ending.size() || !name.starts_with(stem) ||
+      !name.ends_with(ending))
+    return -1;
+  int64_t step = 0;
+  for (size_t i = 0; i < digits; ++i) {
+    const char c = name[stem.size() + i];
+    if (c < '0' || c > '9') return -1;
+    step = step * 10 + (c - '0');
+  }
+  return step;
+}
+
+// In the order of their steps.
+std::vector<Checkpoint> checkpoints_of(const std::string& folder) {
+  std::vector<Checkpoint> found;
+  std::error_code problem;
+  fs::directory_iterator at(folder, problem), end;
+  if (problem) fail_at(folder, ErrorCode::unreadable, "can't be read: {}", problem.message());
+  for (; at != end; at.increment(problem)) {
+    if (problem) fail_at(folder, ErrorCode::unreadable, "can't be read: {}", problem.message());
+    const int64_t step = step_of(at->path().filename().string());
+    if (step >= 0) found.push_back({at->path().string(), step});
+  }
+  std::ranges::sort(found, {}, &Checkpoint::step);
+  return found;
+}
+
+}  // namespace
+
+Checkpoint last_checkpoint(const std::string& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) return {};
+  const auto found = checkpoints_of(folder);
+  return found.empty() ? Checkpoint() : found.back();
+}
+
+namespace train {
+
+CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) fail_at(path, ErrorCode::unreadable, "can't be made: {}", problem.message());
+  const std::string lock = (fs::path(path) / "lock").string();
+  lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (lock_ < 0) fail_at(lock, ErrorCode::unreadable, "can't be written: {}", std::strerror(errno));
+  if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  const int reason = errno;
+  close(lock_);
+  if (reason == EWOULDBLOCK)
+    fail_at(path, ErrorCode::unreadable,
+            "another process trains into this folder; wait for it, or name another folder");
+  fail_at(lock, ErrorCode::unreadable, "can't be locked: {}", std::strerror(reason));
+}
+
+CheckpointFolder::~CheckpointFolder() { close(lock_); }
+
+std::string CheckpointFolder::write(const TrainingSession& session, int64_t step,
+                                    int64_t keep) const {
+  const std::string name = fmt::format("{}{:012}{}", stem, step, ending);
+  std::string path = (fs::path(path_) / name).string();
+  session.save(path);
+  auto all = checkpoints_of(path_);
+  const auto most = static_cast<size_t>(std::max<int64_t>(keep, 1));
+  for (size_t i = 0; i + most < all.size(); ++i) {
+    std::error_code ignored;
+    if (all[i].path != path) fs::remove(all[i].path, ignored);
+  }
+  return path;
+}
+
+}  // namespace train
+}  // namespace sardonyx

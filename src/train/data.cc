@@ -1,0 +1,160 @@
+// Examples in arrays, and batches of them.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/fail.h"
+#include "base/listed.h"
+#include "sardonyx/fit.h"
+#include "wire/npy.h"
+
+namespace sardonyx {
+namespace {
+
+namespace fs = std::filesystem;
+
+const ValueDescription* wanted(const std::vector<ValueDescription>& inputs, std::string_view name) {
+  const auto found = std::ranges::find(inputs, name, &ValueDescription::name);
+  return found == inputs.end() ? nullptr : &*found;
+}
+
+void require_fits(const ValueDescription& input, const Tensor& array) {
+  const std::string place = fmt::format("array '{}'", input.name);
+  if (input.kind != Value::Kind::tensor)
+    fail_at(place, ErrorCode::unsupported, "the step takes {}; data are tensors", input.type);
+  if (input.element_type != ElementType::undefined && input.element_type != array.element_type())
+    fail_at(place, ErrorCode::bad_input, "holds {}; the step takes {} (numpy's astype converts)",
+            name_of(array.element_type()), input.type);
+  if (!input.shape) return;
+  bool fits = input.shape->size() == array.shape().size();
+  for (size_t d = 1; fits && d < input.shape->size(); ++d) {
+    const auto& size = (*input.shape)[d].size;
+    fits = !size || *size == array.shape()[d];
+  }
+  if (!fits)
+    fail_at(place, ErrorCode::bad_input,
+            "has shape {}; the step takes {}, examples along the first", to_string(array.shape()),
+            input.type);
+}
+
+std::vector<wire::NamedTensor> arrays_of_folder(const std::string& path,
+                                                const std::vector<ValueDescription>& inputs) {
+  std::vector<wire::NamedTensor> arrays;
+  for (const ValueDescription& input : inputs) {
+    const std::string file = (fs::path(path) / (input.name + ".npy")).string();
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) continue;
+    try {
+      arrays.push_back({input.name, wire::read_npy(map_file(file), input.element_type)});
+    } catch (const Error& error) {
+      throw error.location().starts_with(file) ? error : error.within(file);
+    }
+  }
+  return arrays;
+}
+
+std::vector<wire::NamedTensor> arrays_of_file(const std::string& path,
+                                              const std::vector<ValueDescription>& inputs) {
+  try {
+    return wire::read_npz(map_file(path), [&](std::string_view name) {
+      const ValueDescription* input = wanted(inputs, name);
+      return input != nullptr ? input->element_type : ElementType::undefined;
+    });
+  } catch (const Error& error) {
+    throw error.location().starts_with(path) ? error : error.within(path);
+  }
+}
+
+std::vector<NamedValue> ordered(const std::string& path,
+                                const std::vector<ValueDescription>& inputs,
+                                std::vector<wire::NamedTensor> arrays) {
+  std::vector<NamedValue> values;
+  for (const ValueDescription& input : inputs) {
+    const auto found = std::ranges::find(arrays, input.name, &wire::NamedTensor::name);
+    if (found == arrays.end()) {
+      std::vector<std::string> names;
+      for (const auto& array : arrays) names.push_back("'" + array.name + "'");
+      fail_at(path, ErrorCode::bad_input, "has no array '{}', which a step takes as {}; it has {}",
+              input.name, input.type, names.empty() ? "none" : listed(names, 8));
+    }
+    require_fits(input, found->tensor);
+    values.emplace_back(input.name, found->tensor);
+  }
+  return values;
+}
+
+// Rows of a tensor along its first axis.
+Tensor rows(const Tensor& from, std::span<const int64_t> places) {
+  Shape shape = from.shape();
+  shape[0] = static_cast<int64_t>(places.size());
+  Tensor made(from.element_type(), std::move(shape));
+  const int64_t each = from.size() / from.shape()[0];
+  if (from.element_type() == ElementType::string) {
+    const auto texts = from.elements<std::string>();
+    auto to = made.mutable_elements<std::string>().begin();
+    for (const int64_t place : places) {
+      const auto row = texts.subspan(static_cast<size_t>(place * each), static_cast<size_t>(each));
+      to = std::copy(row.begin(), row.end(), to);
+    }
+    return made;
+  }
+  const size_t bytes = from.byte_size() / static_cast<size_t>(from.shape()[0]);
+  auto* to = static_cast<std::byte*>(made.mutable_data());
+  const auto* all = static_cast<const std::byte*>(from.data());
+  for (const int64_t place : places) {
+    if (bytes > 0) std::memcpy(to, all + static_cast<size_t>(place) * bytes, bytes);
+    to += bytes;
+  }
+  return made;
+}
+
+}  // namespace
+
+TrainingData::TrainingData(std::vector<NamedValue> arrays) : arrays_(std::move(arrays)) {
+  if (arrays_.empty()) fail(ErrorCode::bad_input, "there are no arrays to train with");
+  std::string first;
+  for (const auto& [name, value] : arrays_) {
+    const std::string place = fmt::format("array '{}'", name);
+    if (!value.is_tensor())
+      fail_at(place, ErrorCode::bad_input, "must be a tensor; it is a {}", name_of(value.kind()));
+    const Tensor& tensor = value.tensor();
+    if (tensor.rank() == 0) continue;  // the same for all examples
+    if (bit_width(tensor.element_type()) % 8 != 0)
+      fail_at(place, ErrorCode::unsupported, "examples of {} can't be taken apart",
+              name_of(tensor.element_type()));
+    const int64_t count = tensor.shape()[0];
+    if (first.empty()) size_ = count, first = name;
+    if (count != size_)
+      fail_at(place, ErrorCode::bad_input, "has {} examples; '{}' has {}", count, first, size_);
+  }
+  if (size_ == 0) fail(ErrorCode::bad_input, "the arrays hold no example");
+}
+
+TrainingData TrainingData::read(const std::string& path, const TrainingSession& session,
+                                size_t which) {
+  const auto& inputs = session.step_inputs(which);
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(path, ignored);
+  auto arrays = is_folder ? arrays_of_folder(path, inputs) : arrays_of_file(path, inputs);
+  try {
+    return TrainingData(ordered(path, inputs, std::move(arrays)));
+  } catch (const Error& error) {
+    throw error.location().starts_with(path) ? error : error.within(path);
+  }
+}
+
+std::vector<NamedValue> TrainingData::batch(std::span<const int64_t> places) const {
+  for (const int64_t place : places) {
+    if (place < 0 || place >= size_)
+      fail(ErrorCode::bad_input, "there are {} examples; none at {}", size_, place);
+  }
+  std::vector<NamedValue> values;
+  for (const auto& [name, value] : arrays_) {
+    const bool has_rows = value.tensor().rank() > 0;
+    values.emplace_back(name, has_rows ? Value(rows(value.tensor(), places)) : value);
+  }
+  return values;
+}
+
+}  // namespace sardonyx

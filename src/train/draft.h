@@ -1,0 +1,114 @@
+// The steps by which make_trainable makes a training model of a model for inference.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sardonyx/trainable.h"
+#include "train/graph_builder.h"
+
+namespace sardonyx::train {
+
+// An initializer that learns.
+struct Parameter {
+  enum class Role { weight, bias, scale };
+  std::string name;
+  Shape shape;
+  Role role = Role::weight;
+  int64_t fan_in = 0;  // of weights; 0: unknown
+  std::string
+      random;  // how it is drawn where that is part of its meaning (LoRA); empty: as options
+};
+
+// --- Which initializers learn (parameters.cc) ---------------------------------------------------
+
+// The nodes that compute `value`, by their positions, in order.
+std::vector<size_t> nodes_behind(const ir::Graph& graph, const std::string& value);
+
+// Constants that are nodes become initializers, which can be state.
+void lift_constants(ir::Graph& graph);
+
+// Those that the options choose, of the initializers of type `element` that `scores` depends on.
+// Those that could be and are not go to report.frozen.
+std::vector<Parameter> choose_parameters(const ir::Graph& graph, const std::string& scores,
+                                         ElementType element, const TrainableOptions& options,
+                                         const std::vector<Parameter>& lora,
+                                         TrainableReport& report);
+
+// --- LoRA (lora.cc) -----------------------------------------------------------------------------
+
+// Adds A and B beside the weights that the patterns choose, into the graph itself.
+std::vector<Parameter> add_lora(ir::Graph& graph, const TrainableOptions& options,
+                                ElementType element, NamePool& names, TrainableReport& report);
+
+// --- The loss (losses.cc) -----------------------------------------------------------------------
+
+struct LossValues {
+  std::string loss;
+  std::string accuracy;  // empty: there is none
+};
+
+// The value that the loss is computed of: the output, or what a Softmax or Sigmoid makes it of.
+struct Scores {
+  std::string name;
+  bool last_axis = false;  // classes stand along the last axis
+  bool before_sigmoid = false;
+  size_t rank = 0;  // 0: unknown
+};
+Scores scores_of(const ir::Graph& graph, const ir::ValueInfo& output,
+                 const TrainableOptions& options);
+
+// What the caller gives as target.
+ir::ValueInfo target_of(const std::string& name, const ir::ValueInfo& output, const Scores& scores,
+                        ElementType element, const TrainableOptions& options);
+
+LossValues add_loss(GraphBuilder& builder, const std::string& scores, const Scores& about,
+                    const std::string& target, const TrainableOptions& options);
+
+// --- Training forms (training_form.cc) ----------------------------------------------------------
+
+struct RunningStatistics {
+  std::string state, updated;
+};
+// BatchNormalization and Dropout of the main graph, as far as `scores` depends on them, and what
+// follows them, once more in their training form. Names of the main graph -> names of the copies.
+std::map<std::string, std::string> add_training_form(const ir::Graph& main,
+                                                     const std::string& scores, ir::Graph& to,
+                                                     GraphBuilder& builder, NamePool& names,
+                                                     const std::set<std::string>& trained,
+                                                     const TrainableOptions& options,
+                                                     std::vector<RunningStatistics>& statistics);
+
+// --- The optimizer (optimizers.cc) --------------------------------------------------------------
+
+// A state variable of the algorithm, and the value that it is updated with.
+struct Binding {
+  std::string state, updated;
+};
+
+// From gradients to updates. Adds initializers, nodes and outputs to the algorithm.
+struct Updates {
+  std::vector<Binding> bindings;           // of parameters, slots, counters and the rate
+  std::vector<std::string> reset_to_zero;  // states that an initialization begins with zeros
+  std::string rate;                        // the learning rate that was used
+  std::string norm;                        // of the gradients; empty where it is not computed
+  std::vector<ir::Function> functions;
+};
+Updates add_updates(GraphBuilder& builder, const std::vector<Parameter>& parameters,
+                    const std::vector<std::string>& gradients, const TrainableOptions& options,
+                    int64_t opset);
+
+double default_rate(Optimizer optimizer);
+
+// --- Initialization (initialization.cc) ---------------------------------------------------------
+
+// Draws weights where the options ask for that, and resets what the updates count and average.
+ir::TrainingInfo initialization_of(const ir::Graph& main, const ir::Graph& algorithm,
+                                   const std::vector<Parameter>& parameters,
+                                   const std::vector<RunningStatistics>& statistics,
+                                   const Updates& updates, const TrainableOptions& options,
+                                   ElementType element, NamePool& names);
+
+}  // namespace sardonyx::train

@@ -1,0 +1,166 @@
+// Losses as nodes of the standard's operators.
+#include <algorithm>
+
+#include "base/fail.h"
+#include "ir/dimension.h"
+#include "ops/upgrade_context.h"
+#include "train/draft.h"
+
+namespace sardonyx::train {
+namespace {
+
+const ir::Node* maker_of(const ir::Graph& graph, const std::string& value) {
+  for (const ir::Node& node : graph.nodes) {
+    if (std::ranges::find(node.outputs, value) != node.outputs.end()) return &node;
+  }
+  return nullptr;
+}
+
+size_t rank_of(const ir::ValueInfo& info) {
+  return info.type && info.type->shape ? info.type->shape->dims.size() : 0;
+}
+
+std::string mean(GraphBuilder& b, const std::string& value, const std::string& hint = {}) {
+  return b.add("ReduceMean", {value}, {ops::int_attribute("keepdims", 0)}, hint);
+}
+
+int64_t class_axis(const Scores& about, const TrainableOptions& options) {
+  if (about.last_axis && about.rank > 0) return static_cast<int64_t>(about.rank) - 1;
+  int64_t axis = options.class_axis;
+  if (axis < 0 && about.rank == 0)
+    fail(ErrorCode::bad_input,
+         "the rank of the output is unknown; count class_axis from the front");
+  if (axis < 0) axis += static_cast<int64_t>(about.rank);
+  if (axis < 1 || (about.rank > 0 && axis >= static_cast<int64_t>(about.rank)))
+    fail(ErrorCode::bad_input, "class_axis must be in [1, {}); got {}", about.rank,
+         options.class_axis);
+  return axis;
+}
+
+// The standard's loss has classes along axis 1.
+std::string classes_second(GraphBuilder& b, const std::string& scores, int64_t axis, size_t rank) {
+  if (axis == 1) return scores;
+  std::vector<int64_t> order{0, axis};
+  for (int64_t d = 1; d < static_cast<int64_t>(rank); ++d) {
+    if (d != axis) order.push_back(d);
+  }
+  return b.add("Transpose", {scores}, {ops::ints_attribute("perm", order)});
+}
+
+LossValues cross_entropy(GraphBuilder& b, const std::string& scores, const Scores& about,
+                         const std::string& target, const TrainableOptions& options) {
+  const std::string turned = classes_second(b, scores, class_axis(about, options), about.rank);
+  std::vector<ir::Attribute> attributes{ops::string_attribute("reduction", "mean")};
+  if (options.ignore_index)
+    attributes.push_back(ops::int_attribute("ignore_index", *options.ignore_index));
+  LossValues values;
+  values.loss = b.add("SoftmaxCrossEntropyLoss", {turned, target}, attributes, "loss");
+  const std::string best =
+      b.add("ArgMax", {turned}, {ops::int_attribute("axis", 1), ops::int_attribute("keepdims", 0)});
+  const std::string right = b.cast(b.add("Equal", {best, target}), b.element());
+  if (!options.ignore_index) {
+    values.accuracy = mean(b, right, "accuracy");
+    return values;
+  }
+  const std::string ignored = b.add("Equal", {target, b.integer(*options.ignore_index)});
+  const std::string counts = b.cast(b.add("Not", {ignored}), b.element());
+  const auto sum = [&](const std::string& value) {
+    return b.add("ReduceSum", {value}, {ops::int_attribute("keepdims", 0)});
+  };
+  values.accuracy = b.add("Div", {sum(b.add("Mul", {right, counts})), sum(counts)}, {}, "accuracy");
+  return values;
+}
+
+// max(z, 0) - z t + log(1 + exp(-|z|)), which is softplus(z) - z t.
+std::string bce_of_scores(GraphBuilder& b, const std::string& z, const std::string& target) {
+  return b.add("Sub", {b.add("Softplus", {z}), b.add("Mul", {z, target})});
+}
+
+std::string bce_of_probabilities(GraphBuilder& b, const std::string& p, const std::string& target) {
+  const std::string one = b.number(1), least = b.number(1e-7), most = b.number(1 - 1e-7);
+  const std::string held = b.add("Clip", {p, least, most});
+  const std::string yes = b.add("Mul", {target, b.add("Log", {held})});
+  const std::string no =
+      b.add("Mul", {b.add("Sub", {one, target}), b.add("Log", {b.add("Sub", {one, held})})});
+  return b.add("Neg", {b.add("Add", {yes, no})});
+}
+
+LossValues binary(GraphBuilder& b, const std::string& scores, bool are_logits,
+                  const std::string& target) {
+  const std::string each =
+      are_logits ? bce_of_scores(b, scores, target) : bce_of_probabilities(b, scores, target);
+  const std::string limit = b.number(are_logits ? 0 : 0.5), half = b.number(0.5);
+  const std::string said = b.add("Greater", {scores, limit}), is = b.add("Greater", {target, half});
+  LossValues values;
+  values.loss = mean(b, each, "loss");
+  values.accuracy = mean(b, b.cast(b.add("Equal", {said, is}), b.element()), "accuracy");
+  return values;
+}
+
+std::string huber(GraphBuilder& b, const std::string& error, double delta) {
+  const std::string size = b.add("Abs", {error}), limit = b.number(delta);
+  const std::string square = b.add("Mul", {b.add("Mul", {error, error}), b.number(0.5)});
+  const std::string line = b.add("Mul", {b.add("Sub", {size, b.number(0.5 * delta)}), limit});
+  return b.add("Where", {b.add("LessOrEqual", {size, limit}), square, line});
+}
+
+}  // namespace
+
+Scores scores_of(const ir::Graph& graph, const ir::ValueInfo& output,
+                 const TrainableOptions& options) {
+  Scores scores{output.name, false, false, rank_of(output)};
+  const ir::Node* maker = maker_of(graph, output.name);
+  if (maker == nullptr || !ir::canonical_domain(maker->domain).empty()) return scores;
+  const bool is_softmax = maker->op_type == "Softmax" || maker->op_type == "LogSoftmax";
+  if (options.loss == Loss::softmax_cross_entropy && is_softmax) {
+    const ir::Attribute* axis = maker->find("axis");
+    const int64_t along = axis ? axis->i.value_or(-1) : -1;
+    scores.name = maker->inputs[0];
+    scores.last_axis =
+        along == -1 || (scores.rank > 0 && along == static_cast<int64_t>(scores.rank) - 1);
+  } else if (maker->op_type == "Sigmoid" && options.loss == Loss::bce) {
+    scores.name = maker->inputs[0];
+    scores.before_sigmoid = true;
+  }
+  return scores;
+}
+
+ir::ValueInfo target_of(const std::string& name, const ir::ValueInfo& output, const Scores& scores,
+                        ElementType element, const TrainableOptions& options) {
+  ir::ValueInfo target = value_info(name, element, {});
+  ir::TensorShape& shape = *target.type->shape;
+  if (options.loss != Loss::softmax_cross_entropy) {
+    if (scores.rank > 0)
+      shape = *output.type->shape;
+    else
+      target.type->shape.reset();
+    return target;
+  }
+  target.type->elem_type = static_cast<int32_t>(ElementType::int64);
+  if (scores.rank == 0) {
+    target.type->shape.reset();
+    return target;
+  }
+  const int64_t axis = class_axis(scores, options);
+  for (size_t d = 0; d < scores.rank; ++d) {
+    if (static_cast<int64_t>(d) != axis) shape.dims.push_back(output.type->shape->dims[d]);
+  }
+  return target;
+}
+
+LossValues add_loss(GraphBuilder& b, const std::string& scores, const Scores& about,
+                    const std::string& target, const TrainableOptions& options) {
+  const auto error = [&] { return b.add("Sub", {scores, target}); };
+  switch (options.loss) {
+    case Loss::softmax_cross_entropy: return cross_entropy(b, scores, about, target, options);
+    case Loss::bce_with_logits: return binary(b, scores, true, target);
+    case Loss::bce: return binary(b, scores, about.before_sigmoid, target);
+    case Loss::l1: return {mean(b, b.add("Abs", {error()}), "loss"), {}};
+    case Loss::huber: return {mean(b, huber(b, error(), options.huber_delta), "loss"), {}};
+    case Loss::mse: break;
+  }
+  const std::string difference = error();
+  return {mean(b, b.add("Mul", {difference, difference}), "loss"), {}};
+}
+
+}  // namespace sardonyx::train

@@ -1,0 +1,290 @@
+// A training model of a model for inference.
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/fail.h"
+#include "base/similar.h"
+#include "compose/rename.h"
+#include "ir/dimension.h"
+#include "lower/lower.h"
+#include "ops/upgrade_context.h"
+#include "session/convert.h"
+#include "session/lowered.h"
+#include "session/model.h"
+#include "session/saving.h"
+#include "train/draft.h"
+#include "train/graphs.h"
+#include "wire/write.h"
+
+namespace sardonyx {
+namespace {
+
+using namespace train;
+
+// The least version of ai.onnx that has all that is added, BatchNormalization's form among it.
+constexpr int64_t min_opset = 15;
+constexpr int64_t converted_opset = 17;
+
+// The model as it is written to, with all operators in a form that can be trained.
+ir::Model prepared(const Model& model, TrainableReport& report) {
+  const Model::Implementation& from = model.implementation();
+  refuse_broken(from);
+  if (!from.runnable().training_info.empty())
+    fail_at(from.model.path, ErrorCode::bad_input, "the model has training information already");
+  ir::Model made = from.runnable();
+  const int64_t opset = ir::imported_version(made.opset_imports, "");
+  if (opset < min_opset) {
+    made = convert(model, {.opset = converted_opset, .assume_inference = true});
+    report.notes.push_back(
+        fmt::format("upgraded from version {} of ai.onnx to {}", opset, converted_opset));
+  }
+  // Up to IR version 3 initializers stand among the inputs and are constants.
+  if (made.ir_version.value_or(0) < 4) {
+    const auto defaults = defaults_of(*made.graph);
+    std::erase_if(made.graph->inputs,
+                  [&](const ir::ValueInfo& input) { return defaults.contains(input.name); });
+  }
+  made.ir_version = std::max<int64_t>(made.ir_version.value_or(0), 8);
+  return made;
+}
+
+const ir::ValueInfo& output_of(const ir::Graph& graph, const std::string& wanted) {
+  if (graph.outputs.empty()) fail(ErrorCode::bad_input, "the model has no outputs");
+  if (wanted.empty()) return graph.outputs[0];
+  const auto found = std::ranges::find(graph.outputs, wanted, &ir::ValueInfo::name);
+  if (found != graph.outputs.end()) return *found;
+  std::string names;
+  for (const ir::ValueInfo& one : graph.outputs)
+    names += (names.empty() ? "'" : ", '") + one.name + "'";
+  fail(ErrorCode::bad_input, "the model has no output '{}'; it has {}", wanted, names);
+}
+
+ElementType element_of(const ir::ValueInfo& output) {
+  const ElementType type = output.type && output.type->kind == ir::TypeProto::Kind::tensor
+                               ? output.type->element_type()
+                               : ElementType::undefined;
+  if (type != ElementType::float32 && type != ElementType::float64)
+    fail_at(fmt::format("output '{}'", output.name), ErrorCode::bad_input,
+            "a loss is of float or double; this is {}",
+            output.type ? ir::declared_text(*output.type) : "of no declared type");
+  return type;
+}
+
+void require_sound(const TrainableOptions& o) {
+  const auto require = [](bool holds, std::string_view what, double value) {
+    if (!holds) fail(ErrorCode::bad_input, "{}; got {}", what, value);
+  };
+  require(o.learning_rate >= 0, "learning_rate must not be negative", o.learning_rate);
+  require(o.momentum >= 0 && o.momentum < 1, "momentum must be in [0, 1)", o.momentum);
+  require(o.smoothing >= 0 && o.smoothing < 1, "smoothing must be in [0, 1)", o.smoothing);
+  require(o.beta1 >= 0 && o.beta1 < 1, "beta1 must be in [0, 1)", o.beta1);
+  require(o.beta2 >= 0 && o.beta2 < 1, "beta2 must be in [0, 1)", o.beta2);
+  require(o.epsilon > 0, "epsilon must be positive", o.epsilon);
+  require(o.weight_decay >= 0, "weight_decay must not be negative", o.weight_decay);
+  require(o.clip_norm >= 0, "clip_norm must not be negative", o.clip_norm);
+  require(o.clip_value >= 0, "clip_value must not be negative", o.clip_value);
+  require(o.huber_delta > 0, "huber_delta must be positive", o.huber_delta);
+  require(o.accumulate >= 1, "accumulate must be at least 1", static_cast<double>(o.accumulate));
+  require(o.schedule.warmup >= 0, "warmup must not be negative",
+          static_cast<double>(o.schedule.warmup));
+  const auto kind = o.schedule.kind;
+  if (kind != Schedule::Kind::constant && kind != Schedule::Kind::exponential)
+    require(o.schedule.steps >= 1, "a schedule needs at least 1 step",
+            static_cast<double>(o.schedule.steps));
+  if (kind == Schedule::Kind::step || kind == Schedule::Kind::exponential)
+    require(o.schedule.factor > 0, "the factor of a schedule must be positive", o.schedule.factor);
+}
+
+void import(ir::Model& model, std::string_view domain, int64_t version) {
+  if (ir::imported_version(model.opset_imports, domain) > 0) return;
+  model.opset_imports.push_back({std::string(domain), version, {}});
+}
+
+// The inputs that `scores` depends on: constants of the derivative.
+std::vector<std::string> inputs_behind(const ir::Graph& graph, const std::string& scores) {
+  std::unordered_set<std::string> read{scores};
+  for (const size_t index : nodes_behind(graph, scores))
+    read.insert(graph.nodes[index].inputs.begin(), graph.nodes[index].inputs.end());
+  std::vector<std::string> inputs;
+  for (const ir::ValueInfo& input : graph.inputs) {
+    if (read.contains(input.name)) inputs.push_back(input.name);
+  }
+  return inputs;
+}
+
+class Making {
+ public:
+  Making(const Model& model, const TrainableOptions& options, TrainableReport& report)
+      : options_(options),
+        report_(report),
+        model_(prepared(model, report)),
+        main_(*model_.graph),
+        names_(compose::value_names(model_)) {}
+
+  ir::Model make() {
+    lift_constants(main_);
+    output_ = output_of(main_, options_.output);
+    element_ = element_of(output_);
+    const auto lora = add_lora(main_, options_, element_, names_, report_);
+    scores_ = scores_of(main_, output_, options_);
+    parameters_ = choose_parameters(main_, scores_.name, element_, options_, lora, report_);
+    target_ = names_.make("target");
+    report_.target = target_;
+    // Both algorithms name their values alike: each stands beside the main graph alone.
+    NamePool again = names_;
+    add_algorithm();
+    add_measure(again);
+    import(model_, preview_domain, 1);
+    if (!model_.functions.empty()) import(model_, function_domain, 1);
+    return std::move(model_);
+  }
+
+ private:
+  void add_algorithm() {
+    ir::Graph graph;
+    graph.name = "train";
+    GraphBuilder builder(graph, names_, element_);
+    graph.inputs.push_back(target_of(target_, output_, scores_, element_, options_));
+    std::set<std::string> trained;
+    for (const Parameter& one : parameters_) trained.insert(one.name);
+    std::vector<RunningStatistics> statistics;
+    const auto copies = add_training_form(main_, scores_.name, graph, builder, names_, trained,
+                                          options_, statistics);
+    const auto copy = copies.find(scores_.name);
+    const LossValues values = add_loss(builder, copy == copies.end() ? scores_.name : copy->second,
+                                       scores_, target_, options_);
+    tell(builder, values);
+    const std::vector<std::string> gradients = add_gradient(graph, builder, values.loss);
+    const int64_t opset = ir::imported_version(model_.opset_imports, "");
+    Updates updates = add_updates(builder, parameters_, gradients, options_, opset);
+    builder.output(updates.rate, element_, {});
+    if (!updates.norm.empty()) builder.output(updates.norm, element_, {});
+    for (const RunningStatistics& one : statistics) {
+      const auto tensor = std::ranges::find(main_.initializers, one.state, &ir::TensorProto::name);
+      builder.output(one.updated, tensor->element_type(), tensor->dims);
+      report_.statistics.push_back(one.state);
+    }
+    ir::TrainingInfo info = initialization_of(main_, graph, parameters_, statistics, updates,
+                                              options_, element_, names_);
+    for (const Binding& one : updates.bindings)
+      info.update_binding.push_back({one.state, one.updated, {}});
+    for (const RunningStatistics& one : statistics)
+      info.update_binding.push_back({one.state, one.updated, {}});
+    info.algorithm = std::move(graph);
+    model_.training_info.push_back(std::move(info));
+    for (ir::Function& function : updates.functions) {
+      report_.functions.push_back(function.domain + "." + function.name);
+      model_.functions.push_back(std::move(function));
+    }
+  }
+
+  // Loss and accuracy of the main graph as it infers; nothing is updated.
+  void add_measure(NamePool& names) {
+    ir::Graph graph;
+    graph.name = "measure";
+    GraphBuilder builder(graph, names, element_);
+    graph.inputs.push_back(target_of(target_, output_, scores_, element_, options_));
+    tell(builder, add_loss(builder, scores_.name, scores_, target_, options_));
+    model_.training_info.emplace_back().algorithm = std::move(graph);
+  }
+
+  void tell(GraphBuilder& builder, const LossValues& values) const {
+    builder.output(values.loss, element_, {});
+    if (!values.accuracy.empty()) builder.output(values.accuracy, element_, {});
+  }
+
+  std::vector<std::string> add_gradient(ir::Graph& graph, GraphBuilder& builder,
+                                        const std::string& loss) {
+    std::vector<std::string> xs, zs = inputs_behind(main_, scores_.name), gradients;
+    for (const Parameter& one : parameters_) {
+      xs.push_back(one.name);
+      gradients.push_back(builder.name(one.name + "_slope"));
+    }
+    zs.push_back(target_);
+    std::vector<std::string> inputs = xs;
+    inputs.insert(inputs.end(), zs.begin(), zs.end());
+    ir::Node& node = graph.nodes.emplace_back();
+    node.op_type = "Gradient";
+    node.domain = preview_domain;
+    node.inputs = std::move(inputs);
+    node.outputs = gradients;
+    node.attributes = {strings_attribute("xs", std::move(xs)),
+                       strings_attribute("zs", std::move(zs)), ops::string_attribute("y", loss)};
+    return gradients;
+  }
+
+  const TrainableOptions& options_;
+  TrainableReport& report_;
+  ir::Model model_;
+  ir::Graph& main_;
+  NamePool names_;
+  ir::ValueInfo output_;
+  ElementType element_ = ElementType::undefined;
+  Scores scores_;
+  std::vector<Parameter> parameters_;
+  std::string target_;
+};
+
+// The step's graph with this number for all sizes that its inputs leave open; false where something
+// in it has no gradient, and where another number may do as well.
+bool has_gradients(ir::Model step, int64_t size) {
+  for (ir::ValueInfo& input : step.graph->inputs) {
+    if (!input.type || !input.type->shape) continue;
+    for (ir::Dimension& dim : input.type->shape->dims) {
+      if (!ir::declared_number(dim)) ir::set_number(dim, size);
+    }
+  }
+  try {
+    (void)lower::lower(step);
+  } catch (const Error& error) {
+    return error.code() != ErrorCode::unsupported;
+  }
+  return true;
+}
+
+// Expands the gradients, as a session will: what has none is told now. Some need to know sizes, of
+// which a session learns from the inputs of a step.
+void require_gradients(const ir::Model& model) {
+  const StateTable table(model);
+  const auto outputs = unique_names(model.training_info[0].update_binding);
+  MethodModel step = step_model(model, table, 0, outputs);
+  try {
+    (void)lower::lower(step.model);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    // A network that makes images smaller has no size left of a small one.
+    constexpr int64_t sizes[] = {2, 64, 224};
+    if (std::ranges::none_of(sizes, [&](int64_t size) { return has_gradients(step.model, size); }))
+      throw;
+  }
+}
+
+ir::Model made_trainable(const Model& model, const TrainableOptions& options,
+                         TrainableReport* report) {
+  TrainableReport unread;
+  TrainableReport& told = report != nullptr ? *report : unread;
+  told = {};
+  require_sound(options);
+  ir::Model made = Making(model, options, told).make();
+  require_gradients(made);
+  return made;
+}
+
+}  // namespace
+
+Model make_trainable(const Model& model, const TrainableOptions& options, TrainableReport* report) {
+  const ir::Model made = made_trainable(model, options, report);
+  const auto bytes = std::make_shared<const std::string>(wire::write_model(made));
+  return Model(bytes->data(), bytes->size(), made.folder, bytes);
+}
+
+TrainableReport make_trainable(const Model& model, const TrainableOptions& options,
+                               const std::string& path, const std::string& external_data) {
+  TrainableReport report;
+  SaveOptions saving;
+  saving.external_data = external_data;
+  save_model(made_trainable(model, options, &report), path, saving);
+  return report;
+}
+
+}  // namespace sardonyx

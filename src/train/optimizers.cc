@@ -1,0 +1,373 @@
+// From gradients to updates: clipping, accumulation, schedules and optimizers.
+#include <algorithm>
+#include <numbers>
+
+#include "base/fail.h"
+#include "ir/tensor.h"
+#include "ops/upgrade_context.h"
+#include "train/draft.h"
+#include "wire/text_parse.h"
+
+namespace sardonyx::train {
+namespace {
+
+using ops::float_attribute;
+
+// What an optimizer keeps of each parameter, and how a node of it is put together.
+struct Rule {
+  std::string_view op;
+  bool is_standard;  // one node for all parameters; otherwise a function, called for each
+  bool takes_count;
+  std::vector<std::string_view> slots;
+};
+
+Rule rule_of(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd: return {"SGD", false, false, {}};
+    case Optimizer::momentum: return {"Momentum", true, true, {"momentum"}};
+    case Optimizer::adam: return {"Adam", true, true, {"first_moment", "second_moment"}};
+    case Optimizer::adagrad: return {"Adagrad", true, true, {"squares"}};
+    case Optimizer::adamw: return {"AdamW", false, true, {"first_moment", "second_moment"}};
+    case Optimizer::rmsprop: return {"RMSProp", false, false, {"squares"}};
+    case Optimizer::lamb: return {"LAMB", false, true, {"first_moment", "second_moment"}};
+  }
+  fail(ErrorCode::bad_input, "there is no such optimizer");
+}
+
+// Bodies in the textual syntax, so that any reader of the standard can run them.
+constexpr std::string_view sgd_body = R"(
+SGD <weight_decay> (R, X, G) => (X_new)
+{
+  decay_plain = Constant <value_float: float = @weight_decay> ()
+  decay = CastLike (decay_plain, X)
+  rate = CastLike (R, X)
+  pulled = Mul (decay, X)
+  slope = Add (G, pulled)
+  way = Mul (rate, slope)
+  X_new = Sub (X, way)
+})";
+
+constexpr std::string_view rmsprop_body = R"(
+RMSProp <alpha, epsilon, weight_decay> (R, X, G, H) => (X_new, H_new)
+{
+  one_plain = Constant <value_float = 1.0> ()
+  one = CastLike (one_plain, X)
+  alpha_plain = Constant <value_float: float = @alpha> ()
+  alpha = CastLike (alpha_plain, X)
+  epsilon_plain = Constant <value_float: float = @epsilon> ()
+  epsilon = CastLike (epsilon_plain, X)
+  decay_plain = Constant <value_float: float = @weight_decay> ()
+  decay = CastLike (decay_plain, X)
+  rate = CastLike (R, X)
+  pulled = Mul (decay, X)
+  slope = Add (G, pulled)
+  square = Mul (slope, slope)
+  rest = Sub (one, alpha)
+  kept = Mul (alpha, H)
+  added = Mul (rest, square)
+  H_new = Add (kept, added)
+  root = Sqrt (H_new)
+  below = Add (root, epsilon)
+  direction = Div (slope, below)
+  way = Mul (rate, direction)
+  X_new = Sub (X, way)
+})";
+
+// The moments and the direction that AdamW and LAMB share.
+constexpr std::string_view moments = R"(
+  one_plain = Constant <value_float = 1.0> ()
+  one = CastLike (one_plain, X)
+  beta1_plain = Constant <value_float: float = @beta1> ()
+  beta1 = CastLike (beta1_plain, X)
+  beta2_plain = Constant <value_float: float = @beta2> ()
+  beta2 = CastLike (beta2_plain, X)
+  epsilon_plain = Constant <value_float: float = @epsilon> ()
+  epsilon = CastLike (epsilon_plain, X)
+  decay_plain = Constant <value_float: float = @weight_decay> ()
+  decay = CastLike (decay_plain, X)
+  rate = CastLike (R, X)
+  count = CastLike (T, X)
+  rest1 = Sub (one, beta1)
+  kept1 = Mul (beta1, V)
+  added1 = Mul (rest1, G)
+  V_new = Add (kept1, added1)
+  rest2 = Sub (one, beta2)
+  square = Mul (G, G)
+  kept2 = Mul (beta2, H)
+  added2 = Mul (rest2, square)
+  H_new = Add (kept2, added2)
+  power1 = Pow (beta1, count)
+  share1 = Sub (one, power1)
+  power2 = Pow (beta2, count)
+  share2 = Sub (one, power2)
+  spread = Sqrt (share2)
+  root = Sqrt (H_new)
+  deviation = Div (root, spread)
+  below = Add (deviation, epsilon)
+  mean = Div (V_new, share1)
+  direction = Div (mean, below)
+  pulled = Mul (decay, X)
+  whole = Add (direction, pulled)
+)";
+
+std::string adamw_body() {
+  return "AdamW <beta1, beta2, epsilon, weight_decay> (R, T, X, G, V, H) => (X_new, V_new, "
+         "H_new)\n{" +
+         std::string(moments) + "  way = Mul (rate, whole)\n  X_new = Sub (X, way)\n}";
+}
+
+std::string lamb_body() {
+  return "LAMB <beta1, beta2, epsilon, weight_decay> (R, T, X, G, V, H) => (X_new, V_new, "
+         "H_new)\n{" +
+         std::string(moments) + R"(
+  zero = Sub (one, one)
+  length_x = ReduceL2 <keepdims = 0> (X)
+  length_way = ReduceL2 <keepdims = 0> (whole)
+  has_x = Greater (length_x, zero)
+  has_way = Greater (length_way, zero)
+  has_both = And (has_x, has_way)
+  safe = Where (has_both, length_way, one)
+  quotient = Div (length_x, safe)
+  trust = Where (has_both, quotient, one)
+  scaled = Mul (trust, whole)
+  way = Mul (rate, scaled)
+  X_new = Sub (X, way)
+})";
+}
+
+ir::Function function_of(Optimizer optimizer, int64_t opset) {
+  std::string body;
+  switch (optimizer) {
+    case Optimizer::adamw: body = adamw_body(); break;
+    case Optimizer::lamb: body = lamb_body(); break;
+    case Optimizer::rmsprop: body = rmsprop_body; break;
+    default: body = sgd_body; break;
+  }
+  return wire::parse_function(
+      fmt::format("<domain: \"{}\", opset_import: [\"\" : {}]>\n{}", function_domain, opset, body));
+}
+
+std::vector<ir::Attribute> attributes_of(const TrainableOptions& o) {
+  const auto f = [](const char* name, double value) {
+    return float_attribute(name, static_cast<float>(value));
+  };
+  switch (o.optimizer) {
+    case Optimizer::sgd: return {f("weight_decay", o.weight_decay)};
+    case Optimizer::momentum:
+      return {f("alpha", o.momentum), f("beta", 1), f("norm_coefficient", o.weight_decay),
+              ops::string_attribute("mode", o.nesterov ? "nesterov" : "standard")};
+    case Optimizer::adam:
+      return {f("alpha", o.beta1), f("beta", o.beta2), f("epsilon", o.epsilon),
+              f("norm_coefficient", o.weight_decay)};
+    case Optimizer::adagrad:
+      return {f("epsilon", o.epsilon), f("norm_coefficient", o.weight_decay)};
+    case Optimizer::rmsprop:
+      return {f("alpha", o.smoothing), f("epsilon", o.epsilon), f("weight_decay", o.weight_decay)};
+    default:
+      return {f("beta1", o.beta1), f("beta2", o.beta2), f("epsilon", o.epsilon),
+              f("weight_decay", o.weight_decay)};
+  }
+}
+
+// The factor of the schedule at update `count`, an int64.
+std::string factor_of(GraphBuilder& b, const Schedule& schedule, const std::string& count) {
+  using Kind = Schedule::Kind;
+  const std::string at = b.cast(count, b.element());
+  std::string factor;
+  const auto times = [&](const std::string& other) {
+    factor = factor.empty() ? other : b.add("Mul", {factor, other});
+  };
+  std::string t = at;
+  if (schedule.warmup > 0) {
+    const std::string warmup = b.number(static_cast<double>(schedule.warmup));
+    const std::string next = b.add("Add", {at, b.number(1)});
+    times(b.add("Min", {b.number(1), b.add("Div", {next, warmup})}));
+    t = b.add("Max", {b.number(0), b.add("Sub", {at, warmup})});
+  }
+  if (schedule.kind == Kind::exponential) {
+    times(b.add("Pow", {b.number(schedule.factor), t}));
+    return factor;
+  }
+  if (schedule.kind == Kind::constant) return factor;
+  const std::string share = b.add("Div", {t, b.number(static_cast<double>(schedule.steps))});
+  if (schedule.kind == Kind::step) {
+    times(b.add("Pow", {b.number(schedule.factor), b.add("Floor", {share})}));
+    return factor;
+  }
+  const std::string done = b.add("Min", {b.number(1), share});
+  if (schedule.kind == Kind::linear) {
+    times(b.add("Sub", {b.number(1), done}));
+  } else {
+    const std::string wave = b.add("Cos", {b.add("Mul", {done, b.number(std::numbers::pi)})});
+    times(b.add("Mul", {b.number(0.5), b.add("Add", {b.number(1), wave})}));
+  }
+  return factor;
+}
+
+class Updating {
+ public:
+  Updating(GraphBuilder& builder, const std::vector<Parameter>& parameters,
+           std::vector<std::string> gradients, const TrainableOptions& options)
+      : b_(builder), parameters_(parameters), gradients_(std::move(gradients)), options_(options) {}
+
+  Updates make(int64_t opset) {
+    accumulate();
+    clip();
+    count();
+    optimize(opset);
+    return std::move(made_);
+  }
+
+ private:
+  std::string state(const std::string& hint, const Tensor& value, bool resets = true) {
+    std::string name = b_.initializer(hint, value);
+    if (resets) made_.reset_to_zero.push_back(name);
+    return name;
+  }
+
+  void bind(const std::string& state, const std::string& updated, ElementType element,
+            const Shape& shape) {
+    made_.bindings.push_back({state, updated});
+    b_.output(updated, element, shape);
+  }
+
+  // A value that only the last of several accumulated steps changes.
+  std::string held(const std::string& next, const std::string& now, const std::string& hint) {
+    return is_last_.empty() ? next : b_.add("Where", {is_last_, next, now}, {}, hint);
+  }
+
+  void accumulate() {
+    if (options_.accumulate <= 1) return;
+    const std::string done = state("accumulated", Tensor::scalar<int64_t>(0));
+    const std::string next = b_.add("Add", {done, b_.integer(1)});
+    const std::string all = b_.integer(options_.accumulate);
+    is_last_ = b_.add("Equal", {next, all});
+    const std::string count = b_.add("Where", {is_last_, b_.integer(0), next}, {}, done + "_next");
+    bind(done, count, ElementType::int64, {});
+    const std::string share = b_.number(1 / static_cast<double>(options_.accumulate));
+    const std::string zero = b_.number(0);
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const Parameter& p = parameters_[i];
+      const std::string sum = state(p.name + "_gradient", zeros(b_.element(), p.shape));
+      gradients_[i] = b_.add("Add", {sum, b_.add("Mul", {gradients_[i], share})});
+      bind(sum, b_.add("Where", {is_last_, zero, gradients_[i]}, {}, sum + "_next"), b_.element(),
+           p.shape);
+    }
+  }
+
+  void clip() {
+    if (options_.clip_value > 0) {
+      const std::string low = b_.number(-options_.clip_value),
+                        high = b_.number(options_.clip_value);
+      for (std::string& gradient : gradients_) gradient = b_.add("Clip", {gradient, low, high});
+    }
+    if (options_.clip_norm <= 0) return;
+    std::vector<std::string> squares;
+    for (const std::string& gradient : gradients_)
+      squares.push_back(b_.add("ReduceSumSquare", {gradient}, {ops::int_attribute("keepdims", 0)}));
+    made_.norm = b_.add("Sqrt", {b_.add("Sum", squares)}, {}, "gradient_norm");
+    const std::string raised = b_.add("Add", {made_.norm, b_.number(1e-6)});
+    const std::string factor =
+        b_.add("Min", {b_.number(1), b_.add("Div", {b_.number(options_.clip_norm), raised})});
+    for (std::string& gradient : gradients_) gradient = b_.add("Mul", {gradient, factor});
+  }
+
+  // Counts updates, and finds the rate of this one.
+  void count() {
+    const std::string steps = state("updates", Tensor::scalar<int64_t>(0));
+    count_ = b_.add("Add", {steps, b_.integer(1)});
+    const std::string next = is_last_.empty() ? count_ : held(count_, steps, steps + "_next");
+    bind(steps, next, ElementType::int64, {});
+    const double rate =
+        options_.learning_rate > 0 ? options_.learning_rate : default_rate(options_.optimizer);
+    const std::string base = state("learning_rate", scalar(b_.element(), rate), false);
+    bind(base, b_.add("Identity", {base}, {}, base + "_next"), b_.element(), {});
+    const std::string factor = factor_of(b_, options_.schedule, steps);
+    made_.rate = factor.empty() ? b_.add("Identity", {base}, {}, "rate")
+                                : b_.add("Mul", {base, factor}, {}, "rate");
+  }
+
+  void optimize(int64_t opset) {
+    const Rule rule = rule_of(options_.optimizer);
+    if (!rule.is_standard) made_.functions.push_back(function_of(options_.optimizer, opset));
+    std::vector<std::vector<std::string>> slots(rule.slots.size());
+    for (size_t k = 0; k < slots.size(); ++k) {
+      for (const Parameter& p : parameters_)
+        slots[k].push_back(
+            state(fmt::format("{}_{}", p.name, rule.slots[k]), zeros(b_.element(), p.shape)));
+    }
+    std::vector<std::string> head{made_.rate};
+    if (rule.takes_count) head.push_back(count_);
+    // For each kind of result, the parameter first, one of each parameter.
+    std::vector<std::vector<std::string>> results(1 + slots.size());
+    for (size_t k = 0; k < results.size(); ++k) {
+      for (size_t i = 0; i < parameters_.size(); ++i)
+        results[k].push_back(b_.name((k == 0 ? parameters_[i].name : slots[k - 1][i]) +
+                                     (is_last_.empty() ? "_next" : "_proposed")));
+    }
+    if (rule.is_standard)
+      add_one_node(rule, head, slots, results);
+    else
+      add_calls(rule, head, slots, results);
+    for (size_t k = 0; k < results.size(); ++k) {
+      for (size_t i = 0; i < parameters_.size(); ++i) {
+        const std::string& now = k == 0 ? parameters_[i].name : slots[k - 1][i];
+        bind(now, held(results[k][i], now, now + "_next"), b_.element(), parameters_[i].shape);
+      }
+    }
+  }
+
+  void add_one_node(const Rule& rule, const std::vector<std::string>& head,
+                    const std::vector<std::vector<std::string>>& slots,
+                    const std::vector<std::vector<std::string>>& results) {
+    std::vector<std::string> inputs = head, outputs;
+    for (const Parameter& p : parameters_) inputs.push_back(p.name);
+    inputs.insert(inputs.end(), gradients_.begin(), gradients_.end());
+    for (const auto& slot : slots) inputs.insert(inputs.end(), slot.begin(), slot.end());
+    for (const auto& list : results) outputs.insert(outputs.end(), list.begin(), list.end());
+    ir::Node& node = b_.add_to(std::string(rule.op), std::move(inputs), std::move(outputs),
+                               attributes_of(options_));
+    node.domain = preview_domain;
+  }
+
+  void add_calls(const Rule& rule, const std::vector<std::string>& head,
+                 const std::vector<std::vector<std::string>>& slots,
+                 const std::vector<std::vector<std::string>>& results) {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      std::vector<std::string> inputs = head, outputs;
+      inputs.insert(inputs.end(), {parameters_[i].name, gradients_[i]});
+      for (const auto& slot : slots) inputs.push_back(slot[i]);
+      for (const auto& list : results) outputs.push_back(list[i]);
+      ir::Node& node = b_.add_to(std::string(rule.op), std::move(inputs), std::move(outputs),
+                                 attributes_of(options_));
+      node.domain = function_domain;
+    }
+  }
+
+  GraphBuilder& b_;
+  const std::vector<Parameter>& parameters_;
+  std::vector<std::string> gradients_;
+  const TrainableOptions& options_;
+  std::string is_last_;  // of the steps that are accumulated; empty: each is
+  std::string count_;    // of this update, from 1
+  Updates made_;
+};
+
+}  // namespace
+
+double default_rate(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::adam:
+    case Optimizer::adamw:
+    case Optimizer::lamb: return 0.001;
+    default: return 0.01;
+  }
+}
+
+Updates add_updates(GraphBuilder& builder, const std::vector<Parameter>& parameters,
+                    const std::vector<std::string>& gradients, const TrainableOptions& options,
+                    int64_t opset) {
+  return Updating(builder, parameters, gradients, options).make(opset);
+}
+
+}  // namespace sardonyx::train

@@ -1,0 +1,120 @@
+// BatchNormalization and Dropout in their training form, beside the main graph's own.
+#include <algorithm>
+
+#include "ir/tensor.h"
+#include "ir/walk.h"
+#include "ops/upgrade_context.h"
+#include "train/draft.h"
+
+namespace sardonyx::train {
+namespace {
+
+using Copies = std::map<std::string, std::string>;
+
+bool is_standard(const ir::Node& node, std::string_view op) {
+  return node.op_type == op && ir::canonical_domain(node.domain).empty();
+}
+
+// Whether the node normalises with statistics that training should gather. Where its scale and
+// shift are frozen, so are they.
+bool trains_statistics(const ir::Node& node, const ir::Graph& main,
+                       const std::set<std::string>& trained, const TrainableOptions& options) {
+  if (!is_standard(node, "BatchNormalization") || node.inputs.size() != 5) return false;
+  const ir::Attribute* mode = node.find("training_mode");
+  if (mode != nullptr && mode->i.value_or(0) != 0) return false;
+  if (!trained.contains(node.inputs[1]) && !trained.contains(node.inputs[2])) return false;
+  const auto is_initializer = [&](const std::string& name) {
+    return !fits_any(options.freeze, name) &&
+           std::ranges::find(main.initializers, name, &ir::TensorProto::name) !=
+               main.initializers.end();
+  };
+  return is_initializer(node.inputs[3]) && is_initializer(node.inputs[4]);
+}
+
+bool is_idle_dropout(const ir::Node& node) {
+  return is_standard(node, "Dropout") && (node.inputs.size() < 3 || node.inputs[2].empty());
+}
+
+void replace(std::vector<std::string>& names, const Copies& copies) {
+  for (std::string& name : names) {
+    const auto copy = copies.find(name);
+    if (copy != copies.end()) name = copy->second;
+  }
+}
+
+bool reads_copies(const ir::Node& node, const Copies& copies) {
+  const auto is_copied = [&](const std::string& name) { return copies.contains(name); };
+  bool reads = std::ranges::any_of(node.inputs, is_copied);
+  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
+    const auto look = [&](const ir::WalkPlace&, const ir::Node& inner, size_t) {
+      reads = reads || std::ranges::any_of(inner.inputs, is_copied);
+    };
+    ir::walk(graph, {.enter = {}, .leave = {}, .node = look});
+  });
+  return reads;
+}
+
+// What subgraphs capture of the copies; no name inside them is one of the main graph's.
+void replace_captured(ir::Node& node, const Copies& copies) {
+  if (!ir::has_graphs(node)) return;
+  const auto inside = [&](const std::shared_ptr<const ir::Graph>& graph) {
+    auto changed = std::make_shared<ir::Graph>(*graph);
+    ir::walk_mutable(*changed, [&](std::vector<ir::Node>& nodes) {
+      for (ir::Node& inner : nodes) replace(inner.inputs, copies);
+    });
+    return changed;
+  };
+  for (ir::Attribute& attribute : node.attributes) {
+    if (attribute.g) attribute.g = inside(attribute.g);
+    for (auto& graph : attribute.graphs) graph = inside(graph);
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> add_training_form(const ir::Graph& main,
+                                                     const std::string& scores, ir::Graph& to,
+                                                     GraphBuilder& builder, NamePool& names,
+                                                     const std::set<std::string>& trained,
+                                                     const TrainableOptions& options,
+                                                     std::vector<RunningStatistics>& statistics) {
+  Copies copies;
+  std::string yes;
+  for (const size_t index : nodes_behind(main, scores)) {
+    const ir::Node& node = main.nodes[index];
+    const bool normalizes = trains_statistics(node, main, trained, options);
+    const bool drops = is_idle_dropout(node);
+    if (!normalizes && !drops && !reads_copies(node, copies)) continue;
+    ir::Node copy = node;
+    if (!copy.name.empty()) copy.name += "_training";
+    replace(copy.inputs, copies);
+    replace_captured(copy, copies);
+    for (std::string& output : copy.outputs) {
+      if (output.empty()) continue;
+      const std::string made = names.make(output + "_training");
+      copies[output] = made;
+      output = made;
+    }
+    if (normalizes) {
+      std::erase_if(copy.attributes,
+                    [](const ir::Attribute& one) { return one.name == "training_mode"; });
+      copy.attributes.push_back(ops::int_attribute("training_mode", 1));
+      copy.outputs.resize(1);
+      for (const size_t input : {size_t{3}, size_t{4}}) {
+        copy.outputs.push_back(names.make(node.inputs[input] + "_next"));
+        statistics.push_back({node.inputs[input], copy.outputs.back()});
+      }
+    }
+    if (drops) {
+      if (yes.empty()) yes = builder.truth(true);
+      copy.inputs.resize(3);
+      copy.inputs[2] = yes;
+      // The derivative needs to know what was kept.
+      if (copy.outputs.size() < 2) copy.outputs.push_back(names.make(node.outputs[0] + "_kept"));
+    }
+    to.nodes.push_back(std::move(copy));
+  }
+  return copies;
+}
+
+}  // namespace sardonyx::train

@@ -1,0 +1,263 @@
+// make_trainable and fit, called from C++.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "sardonyx/fit.h"
+#include "sardonyx/trainable.h"
+
+namespace sardonyx::test {
+namespace {
+
+constexpr const char* line = R"(
+<ir_version: 10, opset_import: ["": 21]>
+g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, -1}, float[1] b = {0}, float[1] scale = {2}> {
+  xw = MatMul (x, w)
+  y = Add (xw, b)
+}
+)";
+
+Model line_model() { return Model::from_text(line); }
+
+TrainingData examples(int64_t count = 40) {
+  Tensor x(ElementType::float32, {count, 2}), target(ElementType::float32, {count, 1});
+  const auto in = x.mutable_elements<float>(), out = target.mutable_elements<float>();
+  uint32_t state = 1;
+  for (int64_t i = 0; i < count; ++i) {
+    float row[2];
+    for (float& value : row) {
+      state = state * 1664525 + 1013904223;
+      value = static_cast<float>(state >> 16) / 32768 - 1;
+    }
+    const auto at = static_cast<size_t>(i);
+    in[2 * at] = row[0], in[2 * at + 1] = row[1];
+    out[at] = 3 * row[0] - 2 * row[1] + 0.5f;
+  }
+  return TrainingData({{"x", x}, {"target", target}});
+}
+
+TrainableOptions squares(Optimizer optimizer = Optimizer::sgd, double rate = 0.1) {
+  TrainableOptions options;
+  options.loss = Loss::mse, options.optimizer = optimizer, options.learning_rate = rate;
+  return options;
+}
+
+Tensor state_of(const TrainingSession& session, std::string_view name) {
+  for (const auto& [key, value] : session.state()) {
+    if (key == name) return value.tensor();
+  }
+  ADD_FAILURE() << "no state " << name;
+  return {};
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(MakeTrainable, LearnsALine) {
+  TrainableReport report;
+  TrainingSession session(make_trainable(line_model(), squares(), &report));
+  EXPECT_EQ(report.trained, (std::vector<std::string>{"w", "b"}));
+  EXPECT_EQ(report.trained_elements, 3);
+  EXPECT_EQ(report.target, "target");
+  FitOptions options;
+  options.epochs = 60, options.batch = 8;
+  const TrainingData data = examples();
+  int64_t steps = 0;
+  options.on_step = [&](const FitProgress& at) { steps = at.step; };
+  const FitResult result = fit(session, data, options);
+  EXPECT_EQ(result.step, 300);
+  EXPECT_EQ(steps, 300);
+  ASSERT_EQ(result.epochs.size(), 60u);
+  EXPECT_LT(result.epochs.back().training[0].value, 1e-6);
+  EXPECT_NEAR(state_of(session, "w").elements<float>()[0], 3, 1e-2);
+  EXPECT_NEAR(state_of(session, "b").elements<float>()[0], 0.5, 1e-2);
+  EXPECT_LT(measure(session, data)[0].value, 1e-4);
+  EXPECT_EQ(state_of(session, "updates").elements<int64_t>()[0], 300);
+}
+
+// The rate is state: who sets it to 0 stops learning, and nothing else changes.
+TEST(MakeTrainable, TheRateIsState) {
+  TrainingSession session(make_trainable(line_model(), squares()));
+  session.set_state({{"learning_rate", Tensor::scalar(0.0f)}});
+  fit(session, examples());
+  EXPECT_EQ(state_of(session, "w").elements<float>()[0], 1);
+  session.set_state({{"learning_rate", Tensor::scalar(0.1f)}});
+  fit(session, examples());
+  EXPECT_NE(state_of(session, "w").elements<float>()[0], 1);
+  EXPECT_EQ(state_of(session, "learning_rate").elements<float>()[0], 0.1f);
+}
+
+// A plan with fusion and the reference, which computes node after node, agree for each optimizer.
+TEST(MakeTrainable, AgreesWithTheReference) {
+  for (const auto optimizer :
+       {Optimizer::sgd, Optimizer::momentum, Optimizer::adam, Optimizer::adamw, Optimizer::adagrad,
+        Optimizer::rmsprop, Optimizer::lamb}) {
+    TrainableOptions options = squares(optimizer, 0.01);
+    options.weight_decay = 0.01, options.clip_norm = 1, options.accumulate = 2;
+    options.schedule = schedule_named("cosine:20");
+    const Model model = make_trainable(line_model(), options);
+    TrainingSession planned(model), reference(model, {.reference = true});
+    for (TrainingSession* session : {&planned, &reference})
+      fit(*session, examples(), {.epochs = 4, .batch = 8});
+    for (const char* name : {"w", "b"}) {
+      const Tensor a = state_of(planned, name), b = state_of(reference, name);
+      for (size_t i = 0; i < static_cast<size_t>(a.size()); ++i)
+        EXPECT_NEAR(a.elements<float>()[i], b.elements<float>()[i], 1e-5)
+            << name << " by optimizer " << static_cast<int>(optimizer);
+    }
+  }
+}
+
+TEST(MakeTrainable, WorksInDouble) {
+  std::string text = line;
+  for (size_t at = 0; (at = text.find("float[", at)) != text.npos;) text.replace(at, 5, "double");
+  TrainableOptions options = squares(Optimizer::adamw, 0.05);
+  options.schedule.warmup = 3;
+  TrainingSession session(make_trainable(Model::from_text(text), options));
+  const Tensor x = Tensor::of<double>({1, 2, 3, 4}, {2, 2}), t = Tensor::of<double>({1, 2}, {2, 1});
+  const double first = session.step({{"x", x}, {"target", t}})[0].tensor().elements<double>()[0];
+  double last = first;
+  for (int i = 0; i < 50; ++i)
+    last = session.step({{"x", x}, {"target", t}})[0].tensor().elements<double>()[0];
+  EXPECT_LT(last, first / 10);
+}
+
+TEST(MakeTrainable, NamesThatAreTaken) {
+  const Model model = Model::from_text(R"(
+<ir_version: 10, opset_import: ["": 21]>
+g (float[N,2] target) => (float[N,1] loss) <float[2,1] updates = {1, -1}, float[2] rate = {1, 1}> {
+  training_Sub = Mul (target, rate)
+  loss = MatMul (training_Sub, updates)
+}
+)");
+  TrainableReport report;
+  TrainingSession session(make_trainable(model, squares(), &report));
+  EXPECT_EQ(report.target, "target_1");
+  const Tensor x = Tensor::of<float>({1, 2}, {1, 2}), t = Tensor::of<float>({1}, {1, 1});
+  const auto told = session.step({{"target", x}, {"target_1", t}});
+  EXPECT_FLOAT_EQ(told[0].tensor().elements<float>()[0], 4);
+}
+
+// Sizes that are open: each kind of batch has a plan of its own where gradients need sizes.
+TEST(MakeTrainable, ConvolutionsOfOpenSizes) {
+  const Model model = Model::from_text(R"(
+<ir_version: 10, opset_import: ["": 21]>
+g (float[N,1,H,W] x) => (float[N,1,H,W] y) <float[1,1,3,3] w = {0,0,0,0,2,0,0,0,0}> {
+  y = Conv <pads = [1,1,1,1]> (x, w)
+}
+)");
+  TrainingSession session(make_trainable(model, squares(Optimizer::sgd, 0.1)));
+  for (const int64_t side : {4, 5, 4, 6}) {
+    const Shape shape{side - 2, 1, side, side};
+    Tensor x(ElementType::float32, shape);
+    std::ranges::fill(x.mutable_elements<float>(), 1.0f);
+    const auto told = session.step({{"x", x}, {"target", x}});
+    EXPECT_TRUE(std::isfinite(told[0].tensor().elements<float>()[0]));
+  }
+  EXPECT_EQ(session.turn(), 4u);
+  EXPECT_LT(state_of(session, "w").elements<float>()[4], 2);
+  const Tensor wrong = Tensor::of<float>({1}, {1, 1, 1});
+  EXPECT_NE(error_of([&] {
+              session.step({{"x", wrong}, {"target", wrong}});
+            }).find("rank 3"),
+            std::string::npos);
+}
+
+TEST(MakeTrainable, SaysWhatHasNoGradient) {
+  const Model model = Model::from_text(R"(
+<ir_version: 10, opset_import: ["": 21]>
+g (float[1,2] x) => (float[1,2] y) <float[1,2] w = {1, -1}, int64[1,2] at = {0, 0}> {
+  y = ScatterElements <axis = 1, reduction = "mul"> (x, at, w)
+}
+)");
+  const std::string text = error_of([&] { make_trainable(model, squares()); });
+  EXPECT_EQ(text.find("ScatterElements making 'y"), 0u) << text;
+  EXPECT_NE(text.find("has no gradient"), std::string::npos) << text;
+}
+
+TEST(Fit, StopsWhereItIsAsked) {
+  TrainingSession session(make_trainable(line_model(), squares()));
+  std::atomic<bool> stop = false;
+  FitOptions options;
+  options.epochs = 100, options.batch = 8, options.stop = &stop;
+  options.on_step = [&](const FitProgress& at) { stop = at.step == 7; };
+  const FitResult result = fit(session, examples(), options);
+  EXPECT_TRUE(result.stopped);
+  EXPECT_EQ(result.step, 7);
+  EXPECT_EQ(session.turn(), 7u);
+}
+
+TEST(Fit, GoesOnInTheMiddleOfAnEpoch) {
+  const Model model = make_trainable(line_model(), squares(Optimizer::adam));
+  const TrainingData data = examples(37);
+  TrainingSession whole(model), parts(model);
+  fit(whole, data, {.epochs = 5, .batch = 8});
+  std::atomic<bool> stop = false;
+  FitOptions options;
+  options.epochs = 5, options.batch = 8, options.stop = &stop;
+  options.on_step = [&](const FitProgress& at) { stop = at.step == 12; };
+  const FitResult first = fit(parts, data, options);
+  options.stop = nullptr, options.first_step = first.step;
+  EXPECT_EQ(fit(parts, data, options).step, 25);
+  for (const auto& [name, value] : whole.state()) {
+    const Tensor a = value.tensor(), b = state_of(parts, name);
+    EXPECT_EQ(0, std::memcmp(a.data(), b.data(), a.byte_size())) << name;
+  }
+}
+
+TEST(Fit, RefusesWhatMakesNoSense) {
+  TrainingSession session(make_trainable(line_model(), squares()));
+  const TrainingData data = examples();
+  EXPECT_NE(error_of([&] { fit(session, data, {.batch = 0}); }).find("batch"), std::string::npos);
+  EXPECT_NE(error_of([&] { fit(session, data, {.epochs = -1}); }).find("epochs"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { fit(session, data, {.batch = 50, .drop_last = true}); }).find("dropped"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { fit(session, data, {.which = 3}); }).find("no number 3"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { data.batch(std::vector<int64_t>{40}); }).find("none at 40"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { TrainingData none({}); }).find("no arrays"), std::string::npos);
+  EXPECT_EQ(session.turn(), 0u);
+}
+
+// A scalar is given to each step as it is.
+TEST(Fit, ScalarsBelongToAllExamples) {
+  const TrainingData data({{"a", Tensor::scalar(2.0f)}, {"b", Tensor::of<float>({1, 2, 3}, {3})}});
+  EXPECT_EQ(data.size(), 3);
+  const auto batch = data.batch(std::vector<int64_t>{2, 0});
+  EXPECT_EQ(batch[0].second.tensor().rank(), 0);
+  EXPECT_EQ(batch[1].second.tensor().elements<float>()[0], 3);
+  EXPECT_EQ(batch[1].second.tensor().elements<float>()[1], 1);
+}
+
+TEST(Fit, InfersMeanwhile) {
+  TrainingSession session(make_trainable(line_model(), squares(Optimizer::adam)));
+  std::atomic<bool> done = false;
+  std::atomic<int64_t> seen = 0;
+  const Tensor x = Tensor::of<float>({1, 1}, {1, 2});
+  std::thread reader([&] {
+    while (!done || seen == 0) {
+      const auto y = session.infer({{"x", x}});
+      seen += std::isfinite(y[0].tensor().elements<float>()[0]) ? 1 : -1'000'000;
+    }
+  });
+  fit(session, examples(), {.epochs = 20, .batch = 4});
+  done = true;
+  reader.join();
+  EXPECT_GT(seen, 0);
+}
+
+}  // namespace
+}  // namespace sardonyx::test
