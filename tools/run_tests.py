@@ -256,7 +256,8 @@ def python_suite(options: argparse.Namespace) -> Result:
     report = (options.build / "test-reports" / "pytest.xml").resolve()
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    environment = dict(os.environ, SARDONYX_PROGRAM=str((options.build / "bin" / "sardonyx").resolve()))
+    environment = dict(os.environ, SARDONYX_PROGRAM=str((options.build / "bin" / "sardonyx").resolve()),
+                       SARDONYX_PACKAGE=str((options.build / "python").resolve()))
     run([options.python, "-m", "pytest", "-q", "-rs", "--disable-warnings", f"--junitxml={report}", "tests"],
         cwd=ROOT, env=environment)
     if not report.exists():

@@ -40,6 +40,7 @@ struct ManagedTensor {
   void (*deleter)(ManagedTensor* self);
 };
 
+// Of the protocol, as DLPack counts it.
 struct Version {
   uint32_t major, minor;
 };

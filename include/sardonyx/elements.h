@@ -53,6 +53,7 @@ using float8e5m2 = NarrowFloat<ElementType::float8e5m2, uint8_t>;
 using float8e5m2fnuz = NarrowFloat<ElementType::float8e5m2fnuz, uint8_t>;
 using float8e8m0 = NarrowFloat<ElementType::float8e8m0, uint8_t>;  // powers of two
 
+// Such floats are elements of tensors of their type.
 template <ElementType type, class Bits>
 struct element_type_of<NarrowFloat<type, Bits>> {
   static constexpr auto value = type;

@@ -63,12 +63,15 @@ struct FitProgress {
   std::vector<Metric> metrics;  // of the last step
 };
 
+// What an epoch gave: means of the metrics over its steps, and over the validation data if there is
+// any.
 struct EpochResult {
   int64_t epoch = 0;
   std::vector<Metric> training, validation;
   double seconds = 0;
 };
 
+// What to do where a loss is no finite number: end with an error, or leave the step out.
 enum class BadLoss { stop, skip };
 
 struct FitOptions {

@@ -68,3 +68,9 @@ def test_public_declarations_have_comments(tmp_path, text, count):
     header = tmp_path / "a.h"
     header.write_text(text)
     assert len(module.undocumented(header)) == count
+
+
+def test_bindings_see_public_headers_alone(lint, capsys):
+    good = '#include "own.h"\n#include "sardonyx/error.h"\n#include <nanobind/nanobind.h>\n'
+    assert lint({**GOOD, "python/src/own.h": "", "python/src/a.cc": good + '#include "base/a.h"\n'}) == 1
+    assert "python/src/a.cc:4" in capsys.readouterr().out

@@ -1,0 +1,117 @@
+"""Types and shapes of a model's values, without running it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from . import _core
+from ._model import Model, ModelSource, _source_of
+
+
+class InferredValue(NamedTuple):
+    """`graph` is "" for the main graph. `state`: known, bounded, open, partial or unknown."""
+
+    graph: str
+    name: str
+    type: str
+    element_type: str | None
+    shape: tuple[int | str, ...] | None
+    state: str
+
+
+class InferredUnknown(NamedTuple):
+    """A size that only a run decides."""
+
+    name: str
+    bound: str
+    node: str
+    reason: str
+
+
+class InferredName(NamedTuple):
+    """A name that the model declares, explained by others."""
+
+    name: str
+    expression: str
+
+
+class Finding(NamedTuple):
+    is_error: bool
+    place: str
+    message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Inference:
+    """What inference found; `findings` are nodes that can't run, and declarations that contradict."""
+
+    values: list[InferredValue]
+    unknowns: list[InferredUnknown]
+    names: list[InferredName]
+    findings: list[Finding]
+
+    def __getitem__(self, name: str) -> InferredValue:
+        """The value of this name in the main graph."""
+        for value in self.values:
+            if value.graph == "" and value.name == name:
+                return value
+        raise KeyError(name)
+
+
+def _inference(described: Any) -> Inference:
+    values, unknowns, names, findings = described
+    return Inference([InferredValue(*one) for one in values], [InferredUnknown(*one) for one in unknowns],
+                     [InferredName(*one) for one in names], [Finding(*one) for one in findings])
+
+
+def infer_types(model: ModelSource, *, sizes: Mapping[str, int] | None = None, strict: bool = False) -> Inference:
+    """Types and shapes of all values. `sizes` are to be numbers: of names of the model ("batch"), and of places that its
+    inputs leave open ("image.2"). `strict`: declarations that contradict are errors."""
+    chosen = dict(sizes or {})
+    if isinstance(model, (str, os.PathLike)):
+        return _inference(_core.infer_path(os.fsdecode(model), chosen, strict))
+    held = model if isinstance(model, Model) else Model(model)
+    return _inference(_core.infer_model(held._held, chosen, strict))
+
+
+def infer_shapes(model: Any, output: str | os.PathLike[str] | None = None, *, sizes: Mapping[str, int] | None = None,
+                 strict: bool = False) -> Any:
+    """The model with all that inference learned as value_info.
+
+    A path needs `output`, which may be the same path; weights are copied from file to file without being held in memory.
+    Bytes, a file object or a message give back bytes, or a message of the same class. Raises `InvalidModelError` for nodes
+    that can't run where `strict`.
+    """
+    chosen = dict(sizes or {})
+    if isinstance(model, (str, os.PathLike)):
+        if output is None:
+            raise TypeError("infer_shapes() of a path writes a file: give output=, which may be the same path")
+        _refuse_errors(_core.infer_file(os.fsdecode(model), os.fsdecode(output), chosen, strict), strict)
+        return os.fsdecode(output)
+    data = _source_of(model, "").data
+    if data is None:
+        raise TypeError("infer_shapes() takes a path, bytes, or a message of onnx")
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="sardonyx-") as folder:
+        file = pathlib.Path(folder) / "model.onnx"
+        file.write_bytes(data)
+        _refuse_errors(_core.infer_file(str(file), str(file), chosen, strict), strict)
+        made = file.read_bytes()
+    if output is not None:
+        pathlib.Path(output).write_bytes(made)
+    if hasattr(model, "SerializeToString") and hasattr(type(model), "FromString"):
+        return type(model).FromString(made)
+    return made
+
+
+def _refuse_errors(described: Any, strict: bool) -> None:
+    from ._errors import InvalidModelError
+
+    errors = [Finding(*one) for one in described[3] if one[0]]
+    if strict and errors:
+        raise InvalidModelError(errors[0].message, errors[0].place)

@@ -1,0 +1,161 @@
+"""Where models come from: paths, bytes, file objects, protos."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import IO, TYPE_CHECKING, Any, Protocol, Union
+
+from . import _core
+from ._errors import ModelWarning
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Serializable(Protocol):
+    """What a message of protobuf offers: onnx.ModelProto."""
+
+    def SerializeToString(self) -> bytes: ...
+
+
+ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, IO[bytes], IO[str], Serializable, "Model"]
+WarningListener = Callable[[str, str, str, str], Any]
+
+
+def _warn(rule: str, place: str, message: str, advice: str) -> None:
+    text = f"{place}: {message}" if place else message
+    text += f"; {advice}" if advice else ""
+    text += f" [{rule}]" if rule else ""
+    warnings.warn(text, ModelWarning, stacklevel=4)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """What a model can be read from once more."""
+
+    path: str | None = None
+    data: bytes | None = None
+    text: str | None = None
+    folder: str = ""
+
+
+def _bytes_of(message: Any) -> bytes:
+    data = message.SerializeToString()
+    if not isinstance(data, bytes):
+        raise TypeError(f"SerializeToString() of {type(message).__name__} gave {type(data).__name__}, not bytes")
+    return data
+
+
+def _folder_of(file: Any) -> str:
+    name = getattr(file, "name", None)
+    return os.path.dirname(os.path.abspath(name)) if isinstance(name, str) and os.path.exists(name) else ""
+
+
+def _source_of(model: Any, folder: str) -> _Source:
+    if isinstance(model, (str, os.PathLike)):
+        return _Source(path=os.fsdecode(model))
+    if isinstance(model, bytes):
+        return _Source(data=model, folder=folder)
+    if isinstance(model, (bytearray, memoryview)):
+        return _Source(data=bytes(model), folder=folder)
+    if hasattr(model, "SerializeToString"):
+        return _Source(data=_bytes_of(model), folder=folder)
+    if hasattr(model, "read"):
+        content = model.read()
+        if isinstance(content, str):
+            return _Source(text=content)
+        return _Source(data=bytes(content), folder=folder or _folder_of(model))
+    if type(model).__module__.split(".")[0] == "onnx_ir":
+        import onnx_ir  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        return _Source(data=_bytes_of(onnx_ir.to_proto(model)), folder=folder)
+    raise TypeError(
+        "a model is a path, bytes, a file object, or a message with SerializeToString() such as onnx.ModelProto, "
+        f"and not a {type(model).__name__}")
+
+
+class Model:
+    """A model, read and ready to make sessions of.
+
+    `model` is a path (the file is mapped, its weights are never copied into Python), bytes, a file object, or anything with
+    `SerializeToString()`. `folder` is where external data of a model from memory lies. Files may be binary, JSON, text
+    format or ONNX's textual syntax, by their ending.
+
+    A rule of the standard that the model breaks without leaving a doubt is mended in memory, with a `ModelWarning`, unless
+    `strict`. `warn` is called instead with the rule, the place, the message and the advice of each warning.
+    """
+
+    _source: _Source
+    _options: dict[str, Any]
+    _warn: WarningListener | None
+    _held: _core.Model
+
+    def __init__(self, model: ModelSource, *, folder: str | os.PathLike[str] = "", strict: bool = False,
+                 trusted_folder: str | os.PathLike[str] = "", read_into_memory: bool = False,
+                 operator_sets: Sequence[str | os.PathLike[str]] = (), libraries: Sequence[str | os.PathLike[str]] = (),
+                 memory_limit: int = 0, warn: WarningListener | None = None):
+        if isinstance(model, Model):
+            self._source = model._source
+        else:
+            self._source = _source_of(model, os.fsdecode(folder))
+        self._options = {
+            "strict": strict, "trusted_folder": os.fsdecode(trusted_folder), "read_into_memory": read_into_memory,
+            "operator_sets": [os.fsdecode(one) for one in operator_sets],
+            "libraries": [os.fsdecode(one) for one in libraries], "memory_limit": memory_limit}
+        self._warn = warn
+        self._load()
+
+    @classmethod
+    def from_text(cls, text: str, **options: Any) -> Self:
+        """Parses ONNX's textual syntax."""
+        model = cls.__new__(cls)  # what __init__ sets is set here
+        model._source = _Source(text=text)
+        model._options = dict(options)
+        model._warn = model._options.pop("warn", None)
+        model._load()
+        return model
+
+    def _load(self) -> None:
+        options = _core.LoadOptions()
+        for name, value in self._options.items():
+            setattr(options, name, value)
+        options.listener = self._warn or _warn
+        source = self._source
+        if source.path is not None:
+            self._held = _core.Model.from_file(source.path, options)
+        elif source.data is not None:
+            self._held = _core.Model.from_bytes(source.data, source.folder, options)
+        else:
+            self._held = _core.Model.from_text(source.text or "", options)
+
+    @property
+    def path(self) -> str | None:
+        """The file it was read from; None for a model from memory."""
+        return self._source.path
+
+    def optimized_text(self, max_elements: int = 16) -> str:
+        """The graph that a session would run, in ONNX's textual syntax; tensors are cut after `max_elements`."""
+        return _core.optimized_text(self._held, max_elements)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"source": self._source, "options": self._options, "warn": self._warn}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._source, self._options, self._warn = state["source"], state["options"], state["warn"]
+        self._load()
+
+    def __copy__(self) -> Model:
+        return self  # nothing of it changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self
+
+    def __repr__(self) -> str:
+        source = self._source
+        if source.path is not None:
+            return f"sardonyx.Model({source.path!r})"
+        size = len(source.data) if source.data is not None else len(source.text or "")
+        return f"<sardonyx.Model of {size} {'bytes' if source.data is not None else 'characters'}>"

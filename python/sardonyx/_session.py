@@ -1,0 +1,185 @@
+"""Running models."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Union, overload
+
+import numpy as np
+
+from . import _core
+from ._model import Model, ModelSource
+from ._profile import Profile
+
+Cancel = _core.Cancel
+
+
+class ValueInfo(NamedTuple):
+    """An input or output of a model."""
+
+    name: str
+    kind: str  # "tensor", "sequence", "map", "optional", "sparse tensor"
+    element_type: str | None  # of tensors: "float", "int64", "bfloat16"
+    shape: tuple[int | str | None, ...] | None  # numbers, names, None where open; None: even the rank is open
+    type: str  # in full: "float[batch,3,224,224]"
+    optional: bool  # an input with a default
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """numpy's type of its elements."""
+        if self.element_type is None:
+            raise TypeError(f"'{self.name}' is {self.type}, which is no tensor")
+        return _core.dtype_of(self.element_type)
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A step of a plan. `sources` are the model's nodes whose work it does, if it is not one itself; `refused` are kernels
+    that were not taken, each with its reason."""
+
+    node: str
+    origin: str
+    sources: list[str]
+    kernel: str
+    refused: list[str]
+    bodies: list[Body]
+
+
+@dataclasses.dataclass(frozen=True)
+class Body:
+    """A body of If, Loop or Scan. Not `is_planned`: how its nodes are computed is decided when it runs."""
+
+    name: str
+    is_planned: bool
+    steps: list[Step]
+
+
+def _steps(described: list[Any]) -> list[Step]:
+    return [Step(node, origin, sources, kernel, refused, [Body(name, planned, _steps(inner)) for name, planned, inner in bodies])
+            for node, origin, sources, kernel, refused, bodies in described]
+
+
+_LOAD = ("folder", "strict", "trusted_folder", "read_into_memory", "operator_sets", "libraries", "warn")
+
+
+class Session(_core.Session):
+    """A model prepared for running. Any number of threads may run one session at the same time.
+
+    `model` is whatever `Model` takes, or a Model, whose sessions share its weights. `threads` counts the caller; 0: as many
+    as the process may use. `reference`: node after node, without plan and fusion. `exact`: no algorithm that trades
+    accuracy for speed. `prepack`: bring weights into the form of their kernels now instead of in the first run.
+    `all_outputs`: all values that the graph makes become outputs. `memory_limit`: most bytes that making the session may
+    take, 0 for any number. Further options are those of `Model`.
+
+    Raises `UnreadableError`, `InvalidModelError`, `UnsupportedError`.
+    """
+
+    def __init__(self, model: ModelSource, *, threads: int = 0, reference: bool = False, fuse: bool = True, exact: bool = False,
+                 assume_inference: bool = False, prepack: bool = False, seed: int = 0, all_outputs: bool = False,
+                 memory_limit: int = 0, **load_options: Any):
+        unknown = [name for name in load_options if name not in _LOAD]
+        if unknown:
+            raise TypeError(f"Session() has no option {unknown[0]!r}")
+        if isinstance(model, Model) and not load_options:
+            self._model = model
+        else:
+            self._model = Model(model, memory_limit=memory_limit, **load_options)
+        self._options: dict[str, Any] = {
+            "threads": threads, "reference": reference, "fuse": fuse, "exact": exact, "assume_inference": assume_inference,
+            "prepack": prepack, "seed": seed, "all_outputs": all_outputs, "memory_limit": memory_limit}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        options = _core.SessionOptions()
+        for name, value in self._options.items():
+            setattr(options, name, value)
+        super().__init__(self._model._held, options)
+        self._described = ([ValueInfo(*one) for one in self._inputs], [ValueInfo(*one) for one in self._outputs])
+
+    @property
+    def model(self) -> Model:
+        return self._model
+
+    @property
+    def inputs(self) -> list[ValueInfo]:
+        """Those with a default stand last."""
+        return self._described[0]
+
+    @property
+    def outputs(self) -> list[ValueInfo]:
+        return self._described[1]
+
+    @property
+    def steps(self) -> list[Step]:
+        """What running consists of, whatever the sizes."""
+        return _steps(self._steps())
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Runs with inputs in order or by name. Returns the output, or a tuple where the model has several."""
+        names = [one.name for one in self.inputs]
+        feeds = dict(zip(names, inputs))
+        if len(inputs) > len(names):
+            raise TypeError(f"{len(inputs)} inputs were given, and the model has {len(names)}")
+        for name in named:
+            if name in feeds:
+                raise TypeError(f"input '{name}' is given twice")
+        made = tuple(self.run({**feeds, **named}).values())
+        return made[0] if len(made) == 1 else made
+
+    async def run_async(self, inputs: Mapping[str, Any] | Sequence[Any], **options: Any) -> Any:
+        """As `run`, without keeping the event loop waiting. Cancelling the task stops the run."""
+        import asyncio  # which takes as long to import as all the rest
+
+        cancel = options.pop("cancel", None) or Cancel()
+        call = functools.partial(self.run, inputs, cancel=cancel, **options)
+        running = asyncio.get_running_loop().run_in_executor(None, call)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            cancel.set()
+            running.add_done_callback(lambda done: done.cancelled() or done.exception())
+            raise
+
+    def profile(self, inputs: Mapping[str, Any] | Sequence[Any], runs: int = 1) -> Profile:
+        """What the steps of `runs` runs with these inputs cost."""
+        profile = Profile()
+        for _ in range(runs):
+            self.run(inputs, profile=profile)
+        return profile
+
+    def __reduce__(self) -> Any:
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_model", "_options", "_described")}
+        return _restored, (type(self), self._model, self._options, state)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Session:
+        return _restored(type(self), self._model, self._options, {})
+
+    __copy__ = lambda self: self.__deepcopy__({})  # noqa: E731
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_described"):
+            return "<sardonyx.Session that could not be made>"
+
+        def listed(values: list[ValueInfo]) -> str:
+            return ", ".join(f"{one.name}: {one.type}" for one in values)
+
+        return f"<sardonyx.Session ({listed(self.inputs)}) -> ({listed(self.outputs)})>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = [(kind, one) for kind, values in (("input", self.inputs), ("output", self.outputs)) for one in values]
+        body = "".join(f"<tr><td>{kind}</td><td>{html.escape(one.name)}</td><td>{html.escape(one.type)}</td></tr>"
+                       for kind, one in rows)
+        return f"<table><tr><th></th><th>name</th><th>type</th></tr>{body}</table>"
+
+
+def _restored(kind: type[Session], model: Model, options: dict[str, Any], state: dict[str, Any]) -> Session:
+    session = kind.__new__(kind)
+    session._model = model
+    session._options = options
+    session.__dict__.update(state)
+    Session._prepare(session)
+    return session

@@ -1,0 +1,184 @@
+"""Options of sessions and runs, as onnxruntime has them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import _core
+
+
+class GraphOptimizationLevel(enum.IntEnum):
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+    __str__ = enum.Enum.__str__
+
+
+class ExecutionMode(enum.IntEnum):
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+    __str__ = enum.Enum.__str__
+
+
+class ExecutionOrder(enum.IntEnum):
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+    __str__ = enum.Enum.__str__
+
+
+def _typed(name: str, kind: type, default: Any, doc: str = "") -> Any:
+    """An attribute that takes values of one type alone, as those of an extension do."""
+    attribute = "_" + name
+
+    def get(self: Any) -> Any:
+        return getattr(self, attribute, default)
+
+    def put(self: Any, value: Any) -> None:
+        if kind is int and hasattr(value, "__index__"):
+            value = value.__index__()
+        elif kind is bool and type(value).__name__ in ("bool", "bool_"):
+            value = bool(value)
+        elif kind is str and hasattr(value, "__fspath__"):
+            value = value.__fspath__()
+        elif not isinstance(value, kind):
+            raise TypeError(f"{name} is of type {kind.__name__}, and {value!r} was given")
+        object.__setattr__(self, attribute, value)
+
+    return property(get, put, doc=doc)
+
+
+class _Options:
+    """Knows its attributes: a name that is not one of them is a mistake."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        object.__setattr__(self, name, value)
+
+
+class SessionOptions(_Options):
+    """What Sardonyx makes of each attribute: docs/python.md. Those that decide nothing here are kept as they were set."""
+
+    enable_cpu_mem_arena = _typed("enable_cpu_mem_arena", bool, True)
+    enable_mem_pattern = _typed("enable_mem_pattern", bool, True)
+    enable_mem_reuse = _typed("enable_mem_reuse", bool, True)
+    enable_profiling = _typed("enable_profiling", bool, False, "Runs are timed; end_profiling() writes the trace.")
+    execution_mode = _typed("execution_mode", ExecutionMode, ExecutionMode.ORT_SEQUENTIAL)
+    execution_order = _typed("execution_order", ExecutionOrder, ExecutionOrder.DEFAULT)
+    graph_optimization_level = _typed("graph_optimization_level", GraphOptimizationLevel, GraphOptimizationLevel.ORT_ENABLE_ALL,
+                                      "ORT_DISABLE_ALL: operators are not combined.")
+    inter_op_num_threads = _typed("inter_op_num_threads", int, 0)
+    intra_op_num_threads = _typed("intra_op_num_threads", int, 0, "Threads of a session, the caller included; 0: all it may use.")
+    log_severity_level = _typed("log_severity_level", int, -1)
+    log_verbosity_level = _typed("log_verbosity_level", int, 0)
+    logid = _typed("logid", str, "")
+    optimized_model_filepath = _typed("optimized_model_filepath", str, "", "A file that the model is written to, as it is.")
+    profile_file_prefix = _typed("profile_file_prefix", str, "onnxruntime_profile_")
+    use_deterministic_compute = _typed("use_deterministic_compute", bool, False)
+    use_per_session_threads = _typed("use_per_session_threads", bool, True)
+
+    def __init__(self) -> None:
+        self._config: dict[str, str] = {}
+        self._sizes: dict[str, int] = {}
+        self._denoted_sizes: dict[str, int] = {}
+        self._initializers: dict[str, Any] = {}
+        self._libraries: list[str] = []
+        self._provider_list: list[tuple[str, dict[str, str]]] = []
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        """Any key is taken; those that Sardonyx knows nothing of decide nothing."""
+        self._config[str(key)] = str(value)
+
+    def get_session_config_entry(self, key: str) -> str:
+        if key not in self._config:
+            raise RuntimeError(f"SessionOptions does not have configuration with key: {key}")
+        return self._config[key]
+
+    def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
+        """Inputs and outputs show the size; runs with another one are refused."""
+        self._sizes[name] = int(size)
+
+    def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
+        self._denoted_sizes[denotation] = int(size)
+
+    def add_initializer(self, name: str, value: Any) -> None:
+        """Stands for an initializer of the model that a caller may replace: one that is an input too."""
+        self._initializers[name] = value
+
+    def add_external_initializers(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        if len(names) != len(values):
+            raise RuntimeError("add_external_initializers() takes as many values as names")
+        self._initializers.update(zip(names, values))
+
+    def register_custom_ops_library(self, path: Any) -> None:
+        """A library of operators for Sardonyx (docs/custom_operators.md); its code runs when a session is made."""
+        self._libraries.append(str(path))
+
+    def add_provider(self, name: str, options: dict[str, str]) -> None:
+        self._provider_list.append((name, dict(options)))
+
+    def add_provider_for_devices(self, devices: Sequence[Any], options: dict[str, str]) -> None:
+        for device in devices:
+            self._provider_list.append((device.ep_name, dict(options)))
+
+    def has_providers(self) -> bool:
+        return bool(self._provider_list)
+
+    def set_provider_selection_policy(self, policy: Any) -> None:
+        """There is one device to choose from."""
+
+    def set_provider_selection_policy_delegate(self, delegate: Callable[..., Any]) -> None:
+        """There is one device to choose from."""
+
+    def set_load_cancellation_flag(self, cancel: bool) -> None:
+        self._load_cancelled = bool(cancel)
+
+    def _engine_options(self) -> dict[str, Any]:
+        """What a sardonyx.Session is to be made with."""
+        return {"threads": max(0, self.intra_op_num_threads),
+                "fuse": self.graph_optimization_level != GraphOptimizationLevel.ORT_DISABLE_ALL,
+                "libraries": list(self._libraries)}
+
+
+class RunOptions(_Options):
+    log_severity_level = _typed("log_severity_level", int, -1)
+    log_verbosity_level = _typed("log_verbosity_level", int, 0)
+    logid = _typed("logid", str, "")
+    only_execute_path_to_fetches = _typed("only_execute_path_to_fetches", bool, False)
+
+    def __init__(self) -> None:
+        self._cancel = _core.Cancel()
+        self._config: dict[str, str] = {}
+
+    @property
+    def terminate(self) -> bool:
+        """Set it from any thread to stop the runs that have these options."""
+        return self._cancel.is_set()
+
+    @terminate.setter
+    def terminate(self, value: bool) -> None:
+        if type(value).__name__ not in ("bool", "bool_"):
+            raise TypeError(f"terminate is of type bool, and {value!r} was given")
+        if value:
+            self._cancel.set()
+        else:
+            self._cancel.clear()
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        self._config[str(key)] = str(value)
+
+    def get_run_config_entry(self, key: str) -> str:
+        if key not in self._config:
+            raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
+        return self._config[key]
+
+    def add_active_adapter(self, adapter: Any) -> None:
+        raise NotImplementedError("adapters (LoRA) are not supported")

@@ -1,0 +1,401 @@
+"""InferenceSession."""
+
+from __future__ import annotations
+
+import collections.abc
+import datetime
+import json
+import logging
+import os
+import pathlib
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from ... import _core, _errors
+from ..._inference import infer_types
+from ..._model import Model
+from ..._profile import Profile
+from ..._session import Session as Engine
+from ..._session import ValueInfo
+from . import _state
+from ._binding import IOBinding
+from ._exceptions import InvalidArgument, error, raise_running, while_loading
+from ._metadata import ModelMetadata, NodeArg, node_arg, read_metadata
+from ._options import RunOptions, SessionOptions
+from ._values import OrtMemoryInfo, OrtValue
+
+_log = logging.getLogger("sardonyx")
+
+
+def check_and_normalize_provider_args(providers: Any, provider_options: Any, available_provider_names: Sequence[str]
+                                      ) -> tuple[list[str], list[dict[str, str]]]:
+    """Names and options of providers; a name that is not available is warned of."""
+    if providers is None:
+        return [], []
+    if not isinstance(providers, collections.abc.Sequence):
+        raise ValueError("'providers' should be a sequence.")
+    if provider_options is not None:
+        if not isinstance(provider_options, collections.abc.Sequence):
+            raise ValueError("'provider_options' should be a sequence.")
+        if len(providers) != len(provider_options):
+            raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+        if not all(isinstance(one, str) for one in providers):
+            raise ValueError("Only string values for 'providers' are supported if 'provider_options' is given.")
+        if not all(isinstance(one, dict) for one in provider_options):
+            raise ValueError("'provider_options' values must be dicts.")
+        providers = list(zip(providers, provider_options))
+    made: dict[str, dict[str, str]] = {}
+    for one in providers:
+        name, options = (one, {}) if isinstance(one, str) else _provider_pair(one)
+        if name not in available_provider_names:
+            warnings.warn(f"Specified provider '{name}' is not in available provider names. Available providers: "
+                          f"'{', '.join(available_provider_names)}'", stacklevel=4)
+        if name in made:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=4)
+            continue
+        made[name] = {str(key): str(value) for key, value in options.items()}
+    return list(made), list(made.values())
+
+
+def _provider_pair(one: Any) -> tuple[str, dict[Any, Any]]:
+    if isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], dict):
+        return one
+    raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+
+
+def _log_warning(rule: str, place: str, message: str, advice: str) -> None:
+    _log.info("%s: %s; %s [%s]", place, message, advice, rule)
+
+
+class Session:
+    """What InferenceSession is made of; programs look at it for isinstance()."""
+
+    # Programs read those with the names of onnxruntime's own.
+    _sess: Engine
+    _sess_options: SessionOptions
+    _model_path: str | None
+    _model_bytes: bytes | None
+    _model_meta: ModelMetadata | None
+    _providers: list[str]
+    _provider_options: dict[str, dict[str, str]]
+    _inputs_meta: list[NodeArg]
+    _outputs_meta: list[NodeArg]
+    _overridable_initializers: list[NodeArg]
+    _profiling_start_time_ns: int
+    _input_names: list[str]
+    _output_names: list[str]
+    _overridable_names: list[str]
+    _defaults: dict[str, Any]
+    _profile: Profile | None
+    _is_plain: bool  # nothing stands between a run and the engine
+    _can_be_plain: bool
+    _made_in_us: int
+
+    def __init__(self, enable_fallback: bool = True):
+        self._enable_fallback = enable_fallback
+        self._fallback_providers = [_state.PROVIDER]
+
+    # --- what it says of itself ---------------------------------------------------------------
+
+    def get_session_options(self) -> SessionOptions:
+        return self._sess_options
+
+    def get_inputs(self) -> list[NodeArg]:
+        return self._inputs_meta
+
+    def get_outputs(self) -> list[NodeArg]:
+        return self._outputs_meta
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        return self._overridable_initializers
+
+    def get_modelmeta(self) -> ModelMetadata:
+        if self._model_meta is None:
+            self._model_meta = read_metadata(self._model_path, self._model_bytes)
+        return self._model_meta
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        return [OrtMemoryInfo("Cpu") for _ in self._inputs_meta]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        return [OrtMemoryInfo("Cpu") for _ in self._outputs_meta]
+
+    def get_input_epdevices(self) -> list[Any]:
+        return [_state.EP_DEVICE for _ in self._inputs_meta]
+
+    def get_providers(self) -> list[str]:
+        return list(self._providers)
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        return {name: dict(options) for name, options in self._provider_options.items()}
+
+    def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
+        """There is one provider: unknown names are warned of, and the session stays as it is."""
+        names, options = check_and_normalize_provider_args(providers, provider_options, _state.get_available_providers())
+        self._providers = [_state.PROVIDER]
+        self._provider_options = {_state.PROVIDER: dict(zip(names, options)).get(_state.PROVIDER, {})}
+
+    def disable_fallback(self) -> None:
+        self._enable_fallback = False
+
+    def enable_fallback(self) -> None:
+        self._enable_fallback = True
+
+    # --- running ------------------------------------------------------------------------------
+
+    def run(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: RunOptions | None = None
+            ) -> list[Any]:
+        """The outputs that are named, all where none is, for inputs by name: arrays, lists, dicts or sparse tensors."""
+        if self._is_plain and run_options is None:
+            try:
+                return self._sess.run_list(output_names, input_feed)
+            except _errors.Error as found:
+                if not any(isinstance(value, OrtValue) for value in input_feed.values()):
+                    self._refuse(found, output_names, input_feed)
+            except TypeError as found:
+                raise RuntimeError(str(found)) from found
+        return self._run_with_options(output_names, input_feed, run_options)
+
+    def _run_with_options(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: RunOptions | None
+                          ) -> list[Any]:
+        feeds = {**self._defaults, **{name: value._value if isinstance(value, OrtValue) else value
+                                      for name, value in input_feed.items()}}
+        cancel = run_options._cancel if run_options is not None else None
+        try:
+            self._require_sizes(feeds)
+            with _state.one_at_a_time(self._profile):
+                return self._sess.run_list(output_names, feeds, cancel, self._profile)
+        except _errors.Error as found:
+            self._refuse(found, output_names, feeds)
+
+    def _refuse(self, found: _errors.Error, output_names: Sequence[str] | None, feeds: dict[str, Any]) -> NoReturn:
+        """What onnxruntime says where names are wrong, else what the engine found."""
+        if isinstance(found, _errors.BadInputError):
+            self._require_inputs(list(feeds), found)
+            for name in feeds:
+                if name not in self._input_names:
+                    raise error(InvalidArgument, f"Invalid input name: {name}") from found
+            for name in output_names or ():
+                if name not in self._output_names:
+                    raise error(InvalidArgument, f"Invalid output name:{name}") from found
+        raise_running(found)
+
+    def _require_inputs(self, given: list[str], cause: Exception | None = None) -> None:
+        missing = [one.name for one in self._inputs_meta if one.name not in given and not one.type.startswith("optional")]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({given}).") from cause
+
+    def _require_sizes(self, feeds: dict[str, Any]) -> None:
+        """Sizes that the options give names of the model."""
+        if not self._sess_options._sizes:
+            return
+        for one in self._sess.inputs:
+            shape = getattr(feeds.get(one.name), "shape", None)
+            for i, size in enumerate(one.shape or ()):
+                wanted = self._sess_options._sizes.get(size) if isinstance(size, str) else None
+                if wanted is not None and shape is not None and len(shape) > i and shape[i] != wanted:
+                    raise _errors.BadInputError(f"dimension {i} is {shape[i]}, and the session options say that '{size}' is "
+                                                f"{wanted}", f"input '{one.name}'")
+
+    def run_async(self, output_names: Sequence[str] | None, input_feed: dict[str, Any],
+                  callback: Callable[[list[Any], Any, str], Any], user_data: Any, run_options: RunOptions | None = None) -> None:
+        """Returns at once; `callback` is called with the results, `user_data` and "", or with [], `user_data` and what went
+        wrong, on a thread of its own."""
+        self._require_inputs(list(input_feed))
+
+        def work() -> None:
+            results: list[Any] = []
+            failure = ""
+            try:
+                results = self.run(output_names, input_feed, run_options)
+            except Exception as found:
+                failure = str(found)
+            callback(results, user_data, failure)
+
+        _state.executor().submit(work)
+
+    def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: dict[str, OrtValue],
+                            run_options: RunOptions | None = None) -> list[OrtValue]:
+        names = list(output_names or self._output_names)
+        feeds = {**self._defaults, **{name: value._value for name, value in input_dict_ort_values.items()}}
+        cancel = run_options._cancel if run_options is not None else None
+        try:
+            with _state.one_at_a_time(self._profile):
+                values = self._sess.run_values(feeds, {}, cancel, self._profile)
+        except _errors.Error as found:
+            self._refuse(found, output_names, feeds)
+        by_name = dict(zip(self._output_names, values))
+        for name in names:
+            if name not in by_name:
+                raise error(InvalidArgument, f"Invalid output name:{name}")
+        return [OrtValue(by_name[name]) for name in names]
+
+    def run_with_ortvaluevector(self, run_options: RunOptions | None, feed_names: Sequence[str], feeds: Sequence[OrtValue],
+                                fetch_names: Sequence[str], fetches: list[OrtValue], fetch_devices: Any) -> None:
+        made = self.run_with_ort_values(fetch_names, dict(zip(feed_names, feeds)), run_options)
+        fetches[:] = made
+
+    def io_binding(self) -> IOBinding:
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        cancel = run_options._cancel if run_options is not None else None
+        for name in iobinding._outputs:
+            if name not in self._output_names:
+                raise error(InvalidArgument, f"Invalid output name:{name}")
+        try:
+            with _state.one_at_a_time(self._profile):
+                iobinding._run(self._sess, cancel, self._profile)
+        except _errors.Error as found:
+            raise_running(found)
+
+    def _bound_value(self, name: str, array: Any) -> Any:
+        declared = self._sess.inputs[self._input_names.index(name)]
+        return _core.Value.of(array, declared.element_type or declared.type)
+
+    # --- profiling and the rest ---------------------------------------------------------------
+
+    def end_profiling(self) -> str:
+        """Writes the trace of the runs so far and returns its path; "" where profiling is not enabled."""
+        if self._profile is None:
+            return ""
+        stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")[:-3]
+        path = f"{self._sess_options.profile_file_prefix}_{stamp}.json"
+        events = [{"cat": "Session", "pid": os.getpid(), "tid": 0, "dur": self._made_in_us, "ts": 0, "ph": "X",
+                   "name": "session_initialization", "args": {}}]
+        for event in self._profile.trace_events():
+            event["ts"] += self._made_in_us
+            if event["cat"] == "Node":
+                event["name"] += "_kernel_time"
+                event["args"]["provider"] = _state.PROVIDER
+            events.append(event)
+        pathlib.Path(path).write_text("[\n" + ",\n".join(map(json.dumps, events)) + "\n]\n")
+        self._profile = None
+        self._is_plain = self._can_be_plain
+        return path
+
+    def get_profiling_start_time_ns(self) -> int:
+        return self._profiling_start_time_ns
+
+    def get_provider_graph_assignment_info(self) -> list[Any]:
+        return []
+
+    def get_tuning_results(self) -> list[Any]:
+        return []
+
+    def set_tuning_results(self, results: Any, *, error_on_invalid: bool = False) -> None:
+        """Sardonyx has no results of tuning to set."""
+
+    def set_ep_dynamic_options(self, options: dict[str, str]) -> None:
+        """The provider has no options."""
+
+    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
+        """Nothing is captured."""
+
+    def create_ortvalue_from_shape_and_type(self, shape: Sequence[int], element_type: Any, *_: Any) -> OrtValue:
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type)
+
+
+class InferenceSession(Session):
+    """A model to be run, from a path or bytes.
+
+    `providers` are names or (name, options) pairs, `provider_options` the options of names; there is one provider, that of
+    the processor, and others are warned of. Raises the exceptions of onnxruntime.capi.onnxruntime_pybind11_state.
+    """
+
+    def __init__(self, path_or_bytes: str | bytes | os.PathLike[str], sess_options: SessionOptions | None = None,
+                 providers: Sequence[Any] | None = None, provider_options: Sequence[dict[Any, Any]] | None = None, **kwargs: Any):
+        super().__init__(enable_fallback=int(kwargs.get("enable_fallback", 1)) == 1)
+        self._model_path: str | None = None
+        self._model_bytes: bytes | None = None
+        if isinstance(path_or_bytes, (str, os.PathLike)):
+            self._model_path = os.fspath(path_or_bytes)
+        elif isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+            self._model_bytes = bytes(path_or_bytes)
+        elif hasattr(path_or_bytes, "SerializeToString"):
+            self._model_bytes = path_or_bytes.SerializeToString()
+        else:
+            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
+            raise TypeError(f"sess_options is a SessionOptions, and {type(sess_options).__name__} was given")
+        self._sess_options = self._sess_options_initial = sess_options if sess_options is not None else SessionOptions()
+        self.set_providers(providers, provider_options)
+        self._make(kwargs)
+
+    def _make(self, kwargs: dict[str, Any]) -> None:
+        begin = time.monotonic_ns()
+        options = self._sess_options
+        if getattr(options, "_load_cancelled", False):
+            from ._exceptions import ModelLoadCanceled
+
+            raise error(ModelLoadCanceled, "Session initialization canceled due to user request.")
+        chosen = options._engine_options()
+        libraries = chosen.pop("libraries")
+        folder = options._config.get("session.model_external_initializers_file_folder_path", "")
+        model = None
+        try:
+            model = Model(self._model_path if self._model_path is not None else self._model_bytes or b"",
+                          folder=folder, libraries=libraries, warn=_log_warning)
+            self._sess = Engine(model, seed=_state.seed(), **chosen)
+        except _errors.Error as found:
+            raise while_loading(found, self._model_path, was_read=model is not None) from found
+        self._describe()
+        self._save_optimized()
+        self._made_in_us = (time.monotonic_ns() - begin) // 1000
+        self._profiling_start_time_ns = time.monotonic_ns()
+
+    def _describe(self) -> None:
+        sizes = self._sess_options._sizes
+        given = [one for one in self._sess.inputs if not one.optional]
+        optional = [one for one in self._sess.inputs if one.optional]
+        self._inputs_meta = [node_arg(one, sizes) for one in given]
+        self._overridable_initializers = [node_arg(one, sizes) for one in optional]
+        self._outputs_meta = [node_arg(one, sizes) for one in self._known_outputs()]
+        self._input_names = [one.name for one in self._sess.inputs]  # with those that have a default
+        self._overridable_names = [one.name for one in optional]
+        self._output_names = [one.name for one in self._sess.outputs]
+        self._model_meta = None
+        self._profile = Profile() if self._sess_options.enable_profiling else None
+        self._defaults = self._initializer_values()
+        self._can_be_plain = not self._defaults and not sizes
+        self._is_plain = self._can_be_plain and self._profile is None
+
+    def _known_outputs(self) -> list[ValueInfo]:
+        """With what inference says of those that the model declares no shape of."""
+        outputs = self._sess.outputs
+        if all(one.kind != "tensor" or one.shape is not None for one in outputs):
+            return outputs
+        names = {size for one in self._sess.inputs for size in one.shape or () if isinstance(size, str)}
+        names -= {f"{one.name}.{i}" for one in self._sess.inputs for i in range(len(one.shape or ()))}
+        inferred = {one.name: one.shape for one in infer_types(self._sess.model).values if one.graph == ""}
+
+        def known(one: ValueInfo) -> ValueInfo:
+            shape = inferred.get(one.name) if one.shape is None else one.shape
+            if shape is None:
+                return one
+            return one._replace(shape=tuple(size if isinstance(size, int) or size in names else None for size in shape))
+
+        return [one if one.shape is not None else known(one) for one in outputs]
+
+    def _initializer_values(self) -> dict[str, Any]:
+        made = {}
+        for name, value in self._sess_options._initializers.items():
+            if name not in self._overridable_names:
+                raise error(InvalidArgument, f"add_initializer('{name}'): the model has no initializer of this name that is an "
+                                             "input too; Sardonyx replaces no others")
+            made[name] = value._value if isinstance(value, OrtValue) else value
+        return made
+
+    def _save_optimized(self) -> None:
+        path = self._sess_options.optimized_model_filepath
+        if not path:
+            return
+        data = self._model_bytes if self._model_path is None else pathlib.Path(self._model_path).read_bytes()
+        pathlib.Path(path).write_bytes(data or b"")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state["_profile"] = None
+        return state

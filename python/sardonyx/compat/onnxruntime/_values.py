@@ -1,0 +1,321 @@
+"""OrtValue and what goes with it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _core
+from ..._sparse import SparseTensor as _Coordinates
+from ._exceptions import invalid_arguments
+
+
+class OrtDeviceVendorId(enum.IntEnum):
+    NONE = 0x0000
+    AMD = 0x1002
+    NVIDIA = 0x10DE
+    ARM = 0x13B5
+    MICROSOFT = 0x1414
+    HUAWEI = 0x19E5
+    QUALCOMM = 0x5143
+    INTEL = 0x8086
+
+
+class OrtAllocatorType(enum.IntEnum):
+    INVALID = -1
+    ORT_DEVICE_ALLOCATOR = 0
+    ORT_ARENA_ALLOCATOR = 1
+
+
+class OrtMemType(enum.IntEnum):
+    CPU_INPUT = -2
+    CPU_OUTPUT = -1
+    CPU = -1
+    DEFAULT = 0
+
+
+class OrtDeviceMemoryType(enum.IntEnum):
+    DEFAULT = 0
+    HOST_ACCESSIBLE = 5
+
+
+OrtMemoryInfoDeviceType = enum.IntEnum("OrtMemoryInfoDeviceType", {"CPU": 0, "GPU": 1, "NPU": 2, "FPGA": 3})
+
+
+class OrtSparseFormat(enum.IntEnum):
+    ORT_SPARSE_UNDEFINED = 0
+    ORT_SPARSE_COO = 1
+    ORT_SPARSE_CSRC = 2
+    ORT_SPARSE_BLOCK_SPARSE = 4
+
+
+class OrtMemoryInfo:
+    def __init__(self, name: str, allocator_type: OrtAllocatorType = OrtAllocatorType.ORT_ARENA_ALLOCATOR, device_id: int = 0,
+                 mem_type: OrtMemType = OrtMemType.DEFAULT):
+        self.name = name
+        self.allocator_type = allocator_type
+        self.device_id = device_id
+        self.mem_type = mem_type
+        self.device_mem_type = OrtDeviceMemoryType.DEFAULT
+        self.device_vendor_id = 0
+
+
+class OrtArenaCfg:
+    """Sardonyx has no arena to configure; the numbers are kept."""
+
+    def __init__(self, *arguments: Any):
+        options = dict(arguments[0]) if len(arguments) == 1 else dict(zip(
+            ("max_mem", "arena_extend_strategy", "initial_chunk_size_bytes", "max_dead_bytes_per_chunk"), arguments))
+        self.max_mem = options.get("max_mem", 0)
+        self.arena_extend_strategy = options.get("arena_extend_strategy", -1)
+        self.initial_chunk_size_bytes = options.get("initial_chunk_size_bytes", -1)
+        self.max_dead_bytes_per_chunk = options.get("max_dead_bytes_per_chunk", -1)
+        self.initial_growth_chunk_size_bytes = options.get("initial_growth_chunk_size_bytes", -1)
+        self.max_power_of_two_extend_bytes = options.get("max_power_of_two_extend_bytes", -1)
+
+
+class OrtDevice:
+    def __init__(self, device_type: int = 0, device_id: int = 0):
+        if device_type != 0:
+            raise RuntimeError("Sardonyx computes on the processor; the device is 'cpu'")
+        self._device_id = device_id
+
+    @staticmethod
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+        require_cpu(ort_device_name)
+        return OrtDevice(0, device_id)
+
+    @staticmethod
+    def cpu() -> int:
+        return 0
+
+    @staticmethod
+    def default_memory() -> int:
+        return 0
+
+    def device_id(self) -> int:
+        return self._device_id
+
+    def device_type(self) -> int:
+        return 0
+
+    def device_vendor_id(self) -> int:
+        return 0
+
+    def device_mem_type(self) -> int:
+        return 0
+
+    def _get_c_device(self) -> OrtDevice:
+        return self
+
+
+def require_cpu(device: str) -> None:
+    if str(device).lower() not in ("cpu", "cpu_pinned"):
+        raise RuntimeError(f"Sardonyx computes on the processor, and a value on '{device}' was asked for")
+
+
+def element_name(element_type: Any) -> str:
+    """Of what onnxruntime takes for one: a type of numpy, or a number of TensorProto.DataType."""
+    if isinstance(element_type, (int, np.integer)) and not isinstance(element_type, bool):
+        return _core.element_type_name(int(element_type))
+    return _core.element_type_of(np.dtype(element_type))
+
+
+class OrtValue:
+    """A value that runs take and give without going through numpy."""
+
+    def __init__(self, value: Any, numpy_obj: Any = None):
+        self._value: _core.Value = value._value if isinstance(value, OrtValue) else value
+        self._numpy_obj = numpy_obj
+
+    def _get_c_value(self) -> OrtValue:
+        return self
+
+    @classmethod
+    def ortvalue_from_numpy(cls, numpy_obj: npt.NDArray[Any], device_type: Any = "cpu", device_id: int = 0,
+                            vendor_id: int = -1) -> OrtValue:
+        """The array's own memory, where it lies as a tensor does."""
+        require_cpu("cpu" if isinstance(device_type, OrtDevice) else device_type)
+        array = np.asarray(numpy_obj)
+        with invalid_arguments():
+            return cls(_core.Value.of(array), array)
+
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, data: npt.NDArray[Any], /, onnx_element_type: int) -> OrtValue:
+        """The array's bytes as elements of another type of the same size: uint16 as bfloat16."""
+        with invalid_arguments():
+            return cls(_core.Value.reinterpreted(data, _core.element_type_name(onnx_element_type), list(data.shape)), data)
+
+    @classmethod
+    def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any, device_type: Any = "cpu", device_id: int = 0,
+                                     vendor_id: int = -1) -> OrtValue:
+        require_cpu("cpu" if isinstance(device_type, (OrtDevice, OrtMemoryInfo)) else device_type)
+        with invalid_arguments():
+            return cls(_core.Value.zeros(element_name(element_type), [int(size) for size in shape]))
+
+    @classmethod
+    def ort_value_from_sparse_tensor(cls, sparse_tensor: SparseTensor) -> OrtValue:
+        return cls(_core.Value.of(sparse_tensor._coordinates))
+
+    def as_sparse_tensor(self) -> SparseTensor:
+        return SparseTensor(self._value.to_python())
+
+    def data_ptr(self) -> int:
+        with invalid_arguments():
+            return self._value.address
+
+    def device_name(self) -> str:
+        return "cpu"
+
+    def shape(self) -> list[int]:
+        with invalid_arguments():
+            return list(self._value.shape)
+
+    def data_type(self) -> str:
+        kind = self._value.kind
+        if kind == "sequence":
+            items = self._value.to_python()
+            inner = _core.element_type_of(items[0].dtype) if items and hasattr(items[0], "dtype") else "float"
+            return f"seq(tensor({inner}))"
+        if kind == "map":
+            return "map(,)"
+        return f"{'sparse_tensor' if kind.startswith('sparse') else 'tensor'}({self._value.element_type})"
+
+    def element_type(self) -> int:
+        with invalid_arguments():
+            return _core.element_type_number(self._value.element_type)
+
+    def tensor_size_in_bytes(self) -> int:
+        with invalid_arguments():
+            return self._value.byte_size
+
+    def has_value(self) -> bool:
+        kind = self._value.kind
+        return kind != "none" and not (kind == "optional" and self._value.to_python() is None)
+
+    def is_tensor(self) -> bool:
+        return self._value.kind == "tensor"
+
+    def is_sparse_tensor(self) -> bool:
+        return self._value.kind.startswith("sparse")
+
+    def is_tensor_sequence(self) -> bool:
+        return self._value.kind == "sequence"
+
+    def numpy(self) -> Any:
+        """The elements where they lie, a copy of those that nobody may write to; a list of a sequence, a dict of a map."""
+        return self._value.view() if self._value.writable else self._value.to_python()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        array = self._value.view()
+        if copy or (dtype is not None and array.dtype != np.dtype(dtype)):
+            return array.astype(dtype or array.dtype, copy=True)
+        return array
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        array = self._value.view()
+        if not array.flags.writeable:  # numpy hands out writable memory alone
+            array = array.copy()
+        return array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    @classmethod
+    def from_dlpack(cls, data: Any, /) -> OrtValue:
+        return cls.ortvalue_from_numpy(np.from_dlpack(data))
+
+    def update_inplace(self, data: Any) -> None:
+        """Writes into the memory that the value has, also where that is an array of numpy's."""
+        with invalid_arguments():
+            self._value.fill(np.asarray(data))
+
+
+class CooView:
+    def __init__(self, indices: npt.NDArray[np.int64]):
+        self._indices = indices
+
+    def indices(self) -> npt.NDArray[np.int64]:
+        return self._indices
+
+
+class CsrView:
+    def __init__(self, inner: npt.NDArray[np.int64], outer: npt.NDArray[np.int64]):
+        self._inner, self._outer = inner, outer
+
+    def inner(self) -> npt.NDArray[np.int64]:
+        return self._inner
+
+    def outer(self) -> npt.NDArray[np.int64]:
+        return self._outer
+
+
+class SparseTensor:
+    """In coordinate or compressed form; the engine has the coordinates."""
+
+    def __init__(self, sparse_tensor: Any, form: OrtSparseFormat = OrtSparseFormat.ORT_SPARSE_COO):
+        self._coordinates: _Coordinates = sparse_tensor._coordinates if isinstance(sparse_tensor, SparseTensor) else sparse_tensor
+        self._format = form
+
+    def _get_c_tensor(self) -> SparseTensor:
+        return self
+
+    @classmethod
+    def sparse_coo_from_numpy(cls, dense_shape: npt.ArrayLike, values: npt.NDArray[Any], coo_indices: npt.NDArray[np.int64],
+                              ort_device: Any = None) -> SparseTensor:
+        shape = tuple(int(size) for size in np.asarray(dense_shape))
+        return cls(_Coordinates(np.asarray(values), np.asarray(coo_indices, np.int64), shape))
+
+    @classmethod
+    def sparse_csr_from_numpy(cls, dense_shape: npt.ArrayLike, values: npt.NDArray[Any], inner_indices: npt.NDArray[np.int64],
+                              outer_indices: npt.NDArray[np.int64], ort_device: Any = None) -> SparseTensor:
+        shape = tuple(int(size) for size in np.asarray(dense_shape))
+        rows = np.repeat(np.arange(len(outer_indices) - 1), np.diff(outer_indices))
+        indices = np.stack([rows, np.asarray(inner_indices)], axis=1).astype(np.int64)
+        return cls(_Coordinates(np.asarray(values), indices, shape), OrtSparseFormat.ORT_SPARSE_CSRC)
+
+    def values(self) -> npt.NDArray[Any]:
+        return self._coordinates.values
+
+    def dense_shape(self) -> npt.NDArray[np.int64]:
+        return np.array(self._coordinates.shape, np.int64)
+
+    def _pairs(self) -> npt.NDArray[np.int64]:
+        indices = self._coordinates.indices
+        return np.stack(np.unravel_index(indices, self._coordinates.shape), axis=1) if indices.ndim == 1 else indices
+
+    def as_coo_view(self) -> CooView:
+        if self._format != OrtSparseFormat.ORT_SPARSE_COO:
+            raise RuntimeError("the tensor is not in coordinate form")
+        return CooView(self._coordinates.indices)
+
+    def as_csrc_view(self) -> CsrView:
+        if self._format != OrtSparseFormat.ORT_SPARSE_CSRC:
+            raise RuntimeError("the tensor is not in compressed form")
+        pairs = self._pairs()
+        counts = np.bincount(pairs[:, 0], minlength=self._coordinates.shape[0])
+        return CsrView(pairs[:, 1].copy(), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+    def as_blocksparse_view(self) -> Any:
+        raise RuntimeError("the tensor is not in block form")
+
+    def to_cuda(self, ort_device: Any) -> Any:
+        raise RuntimeError("Sardonyx computes on the processor")
+
+    def format(self) -> OrtSparseFormat:
+        return self._format
+
+    def data_type(self) -> str:
+        return f"sparse_tensor({_core.element_type_of(self._coordinates.values.dtype)})"
+
+    def device_name(self) -> str:
+        return "cpu"
+
+
+def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: Any = None) -> None:
+    for one, other in zip(src, dst):
+        other.update_inplace(one._value.view())

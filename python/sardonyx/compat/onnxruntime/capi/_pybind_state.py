@@ -1,0 +1,3 @@
+"""onnxruntime.capi._pybind_state."""
+
+from .onnxruntime_pybind11_state import *  # noqa: F403

@@ -1,0 +1,140 @@
+// From the engine to Python.
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "convert.h"
+#include "numpy_table.h"
+#include "numpy_types.h"
+#include "packed.h"
+
+namespace sardonyx::python {
+namespace {
+
+constexpr int max_dims = 64;  // numpy's limit since 2.0; before that it says so itself
+
+nb::object new_array(ElementType type, const Shape& shape, void* data, int flags) {
+  PyObject* dtype = dtype_of(type);
+  npy_intp dims[max_dims];
+  if (shape.size() > max_dims) {
+    Py_DECREF(dtype);
+    throw Error(ErrorCode::unsupported,
+                "numpy has no arrays of " + std::to_string(shape.size()) + " dimensions");
+  }
+  std::copy(shape.begin(), shape.end(), dims);
+  PyObject* array =
+      PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(dtype),
+                           static_cast<int>(shape.size()), dims, nullptr, data, flags, nullptr);
+  if (array == nullptr) throw nb::python_error();
+  return nb::steal(array);
+}
+
+void* data_of(nb::handle array) {
+  return PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr()));
+}
+
+nb::object text_object(const std::string& text) {
+  PyObject* made =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
+
+nb::object strings_array(const Tensor& tensor) {
+  nb::object array = new_array(ElementType::string, tensor.shape(), nullptr, 0);
+  auto** items = static_cast<PyObject**>(data_of(array));
+  for (const std::string& text : tensor.elements<std::string>()) {
+    Py_XDECREF(*items);
+    *items++ = text_object(text).release().ptr();
+  }
+  return array;
+}
+
+nb::object copied_array(const Tensor& tensor) {
+  if (tensor.element_type() == ElementType::string) return strings_array(tensor);
+  nb::object array = new_array(tensor.element_type(), tensor.shape(), nullptr, 0);
+  if (is_packed(tensor.element_type())) {
+    unpack(tensor.element_type(), static_cast<const uint8_t*>(tensor.data()), tensor.size(),
+           static_cast<uint8_t*>(data_of(array)));
+  } else if (tensor.byte_size() > 0) {
+    std::memcpy(data_of(array), tensor.data(), tensor.byte_size());
+  }
+  return array;
+}
+
+// Below this many bytes a copy costs less than an owner.
+constexpr size_t small = 512;
+
+nb::object taken_array(Tensor tensor, bool writable) {
+  void* data = tensor.mutable_data();
+  nb::object array = new_array(tensor.element_type(), tensor.shape(), data,
+                               writable ? NPY_ARRAY_CARRAY : NPY_ARRAY_CARRAY_RO);
+  nb::capsule owner(new Tensor(std::move(tensor)),
+                    [](void* held) noexcept { delete static_cast<Tensor*>(held); });
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner.release().ptr()) !=
+      0)
+    throw nb::python_error();
+  return array;
+}
+
+nb::object array_from(Tensor&& tensor) {
+  const bool ours = tensor.owner().use_count() == 1 && tensor.byte_size() > small &&
+                    tensor.element_type() != ElementType::string &&
+                    !is_packed(tensor.element_type());
+  return ours ? taken_array(std::move(tensor), true) : copied_array(tensor);
+}
+
+// What stands beside a key: numbers and texts as Python's own.
+nb::object entry_from(Value value) {
+  const bool scalar = value.is_tensor() && value.tensor().rank() == 0;
+  nb::object made = object_from(std::move(value));
+  return scalar ? made.attr("item")() : made;
+}
+
+nb::object map_object(const Map& map) {
+  nb::object keys = copied_array(map.keys).attr("tolist")();
+  nb::dict entries;
+  size_t i = 0;
+  for (nb::handle key : keys) entries[key] = entry_from(map.values[i++]);
+  return entries;
+}
+
+}  // namespace
+
+nb::object view_of(const Tensor& tensor, bool writable) {
+  const ElementType type = tensor.element_type();
+  if (type == ElementType::string || is_packed(type)) return copied_array(tensor);
+  return taken_array(tensor, writable);
+}
+
+nb::object object_from(Value&& value) {
+  switch (value.kind()) {
+    case Value::Kind::none: return nb::none();
+    case Value::Kind::tensor: {
+      Tensor tensor = value.tensor();
+      value = {};
+      return array_from(std::move(tensor));
+    }
+    case Value::Kind::sparse_tensor: {
+      const SparseTensor& sparse = value.sparse_tensor();
+      nb::list shape;
+      for (const int64_t size : sparse.shape) shape.append(size);
+      return nb::module_::import_("sardonyx._sparse")
+          .attr("SparseTensor")(copied_array(sparse.values), copied_array(sparse.indices),
+                                nb::tuple(shape));
+    }
+    case Value::Kind::sequence: {
+      nb::list items;
+      for (const Value& item : value.sequence().items) items.append(object_from(Value(item)));
+      return items;
+    }
+    case Value::Kind::map: return map_object(value.map());
+    case Value::Kind::optional: {
+      const auto& held = value.optional().held;
+      return held == nullptr ? nb::none() : object_from(Value(*held));
+    }
+  }
+  return nb::none();
+}
+
+}  // namespace sardonyx::python

@@ -1,0 +1,207 @@
+// sardonyx._core.Session and what it describes itself with.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <utility>
+
+#include "convert.h"
+#include "errors.h"
+#include "held_value.h"
+#include "interrupt.h"
+#include "session.h"
+
+namespace sardonyx::python {
+namespace {
+
+struct SessionArguments {
+  int threads = 0;
+  bool reference = false, fuse = true, exact = false, assume_inference = false, prepack = false;
+  uint64_t seed = 0;
+  bool all_outputs = false;
+  int64_t memory_limit = 0;
+
+  SessionOptions options() const {
+    SessionOptions made;
+    made.threads = threads;
+    made.reference = reference;
+    made.fuse = fuse;
+    made.exact = exact;
+    made.assume_inference = assume_inference;
+    made.prepack = prepack;
+    made.seed = seed;
+    made.all_outputs = all_outputs;
+    made.memory_limit = memory_limit;
+    return made;
+  }
+};
+
+nb::object described(const ValueDescription& one) {
+  nb::object shape = nb::none();
+  if (one.shape) {
+    nb::list dims;
+    for (const auto& dim : *one.shape) {
+      if (dim.size)
+        dims.append(*dim.size);
+      else if (dim.name.empty())
+        dims.append(nb::none());
+      else
+        dims.append(dim.name);
+    }
+    shape = nb::tuple(dims);
+  }
+  return nb::make_tuple(one.name, std::string(name_of(one.kind)),
+                        one.kind == Value::Kind::tensor
+                            ? nb::cast(std::string(name_of(one.element_type)))
+                            : nb::none(),
+                        shape, one.type, one.optional);
+}
+
+nb::list described(const std::vector<ValueDescription>& all) {
+  nb::list list;
+  for (const auto& one : all) list.append(described(one));
+  return list;
+}
+
+nb::list described(const std::vector<StepDescription>& steps) {
+  nb::list list;
+  for (const auto& step : steps) {
+    nb::list bodies;
+    for (const auto& body : step.bodies)
+      bodies.append(nb::make_tuple(body.name, body.is_planned, described(body.steps)));
+    list.append(
+        nb::make_tuple(step.node, step.origin, step.sources, step.kernel, step.refused, bodies));
+  }
+  return list;
+}
+
+RunArguments run_arguments(Cancel* cancel, std::optional<double> timeout, int64_t memory_limit,
+                           Profile* profile) {
+  return {cancel, timeout, memory_limit, profile};
+}
+
+nb::object objects_by_name(const RunningSession& session, std::vector<Value>&& values) {
+  nb::dict made;
+  for (size_t i = 0; i < values.size(); ++i)
+    made[session.output_name(i)] = object_from(std::move(values[i]));
+  return made;
+}
+
+nb::object objects_in_order(std::vector<Value>&& values) {
+  nb::list made;
+  for (Value& value : values) made.append(object_from(std::move(value)));
+  return made;
+}
+
+size_t output_index(const RunningSession& session, nb::handle name) {
+  for (size_t i = 0; i < session.outputs().size(); ++i) {
+    nb::handle own = session.output_name(i);
+    if (own.ptr() == name.ptr() || own.equal(name)) return i;
+  }
+  refuse("there is no output " + std::string(nb::repr(name).c_str()));
+}
+
+nb::object chosen(const RunningSession& session, std::vector<Value>&& values, nb::handle names) {
+  nb::list made;
+  std::vector<bool> taken(values.size());
+  for (nb::handle name : names) {
+    const size_t i = output_index(session, name);
+    Value value = taken[i] ? Value(values[i]) : values[i];
+    made.append(object_from(Value(value)));
+    taken[i] = true;
+  }
+  return made;
+}
+
+// A dict for inputs by name, a list for inputs in order.
+nb::object run(RunningSession& session, nb::handle inputs, Cancel* cancel,
+               std::optional<double> timeout, int64_t memory_limit, Profile* profile) {
+  auto values = session.run(inputs, run_arguments(cancel, timeout, memory_limit, profile));
+  const bool in_order = PyList_Check(inputs.ptr()) || PyTuple_Check(inputs.ptr());
+  return in_order ? objects_in_order(std::move(values))
+                  : objects_by_name(session, std::move(values));
+}
+
+// Outputs as a list: all, or those named.
+nb::object run_list(RunningSession& session, nb::handle names, nb::handle inputs, Cancel* cancel,
+                    Profile* profile) {
+  const bool all = names.is_none() || nb::len(names) == 0;
+  if (!all)
+    for (nb::handle name : names) (void)output_index(session, name);
+  auto values = session.run(inputs, run_arguments(cancel, {}, 0, profile));
+  return all ? objects_in_order(std::move(values)) : chosen(session, std::move(values), names);
+}
+
+// Values for values; outputs that are given (by name) are filled where they lie.
+nb::list run_values(RunningSession& session, nb::handle inputs, nb::dict outputs, Cancel* cancel,
+                    Profile* profile) {
+  std::vector<Value> values(session.outputs().size());
+  for (auto [name, given] : outputs) {
+    const HeldValue* held = held_value(given);
+    if (held == nullptr) refuse("an output is written to a Value");
+    values[output_index(session, name)] = held->value;
+  }
+  session.run_into(inputs, values, run_arguments(cancel, {}, 0, profile));
+  nb::list made;
+  for (Value& value : values) {
+    const bool own = value.is_tensor() && value.tensor().owner().use_count() == 1;
+    made.append(HeldValue{std::move(value), own});
+  }
+  return made;
+}
+
+constexpr const char* run_text =
+    "Outputs as a dict for inputs by name, as a list for inputs in the model's order.\n\n"
+    "Arrays are read where they lie, for the time of the call; lists and numbers take the "
+    "declared\n"
+    "element type. Outputs are numpy arrays that nothing else uses, lists of sequences, dicts of\n"
+    "maps, SparseTensors, None for an optional that holds nothing. `timeout` in seconds;\n"
+    "`memory_limit`: most bytes that the run may have in use, 0 for any number.\n\n"
+    "Raises BadInputError, RunFailedError, CancelledError, OutOfMemoryError; KeyboardInterrupt "
+    "stops\n"
+    "the run.";
+
+}  // namespace
+
+void bind_sessions(nb::module_& module) {
+  remember_main_thread();
+  nb::class_<Cancel>(module, "Cancel", "Stops the runs that have it, from any thread.")
+      .def(nb::init<>())
+      .def("set", [](Cancel& cancel) { cancel.wanted = true; })
+      .def("clear", [](Cancel& cancel) { cancel.wanted = false; })
+      .def("is_set", [](const Cancel& cancel) { return cancel.wanted.load(); });
+  nb::class_<SessionArguments>(module, "SessionOptions")
+      .def(nb::init<>())
+      .def_rw("threads", &SessionArguments::threads)
+      .def_rw("reference", &SessionArguments::reference)
+      .def_rw("fuse", &SessionArguments::fuse)
+      .def_rw("exact", &SessionArguments::exact)
+      .def_rw("assume_inference", &SessionArguments::assume_inference)
+      .def_rw("prepack", &SessionArguments::prepack)
+      .def_rw("seed", &SessionArguments::seed)
+      .def_rw("all_outputs", &SessionArguments::all_outputs)
+      .def_rw("memory_limit", &SessionArguments::memory_limit);
+  nb::class_<RunningSession>(module, "Session", nb::is_weak_referenceable(), nb::dynamic_attr())
+      .def(
+          "__init__",
+          [](RunningSession* place, const HeldModel& model, const SessionArguments& arguments) {
+            new (place) RunningSession(model, arguments.options());
+          },
+          nb::arg("model"), nb::arg("options"))
+      .def("run", &run, nb::arg("inputs"), nb::kw_only(), nb::arg("cancel").none() = nb::none(),
+           nb::arg("timeout").none() = nb::none(), nb::arg("memory_limit") = 0,
+           nb::arg("profile").none() = nb::none(), run_text)
+      .def("run_list", &run_list, nb::arg("names").none(), nb::arg("inputs"),
+           nb::arg("cancel").none() = nb::none(), nb::arg("profile").none() = nb::none())
+      .def("run_values", &run_values, nb::arg("inputs"), nb::arg("outputs"),
+           nb::arg("cancel").none() = nb::none(), nb::arg("profile").none() = nb::none())
+      .def_prop_ro("_inputs", [](const RunningSession& s) { return described(s.inputs()); })
+      .def_prop_ro("_outputs", [](const RunningSession& s) { return described(s.outputs()); })
+      .def("_steps", [](RunningSession& s) { return described(s.session().steps()); })
+      .def_prop_ro("packed_bytes", [](RunningSession& s) { return s.session().packed_bytes(); })
+      .def_prop_ro("arena_bytes", [](RunningSession& s) { return s.session().arena_bytes(); });
+}
+
+}  // namespace sardonyx::python

@@ -1,0 +1,79 @@
+"""The package as it is installed, its types, and the names of its extension."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from .conftest import PACKAGE, ROOT
+
+SOURCES = ROOT / "python" / "sardonyx"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> pathlib.Path:
+    """What `pip install` puts into a wheel, by the rule of installing that a wheel is made by."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([shutil.which("cmake"), "--install", PACKAGE.parent, "--component", "python", "--prefix", folder], check=True,
+                   capture_output=True)
+    return folder
+
+
+def test_an_installed_package_is_complete(installed):
+    names = {str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*") if path.suffix in (".py", ".pyi") or path.name == "py.typed"}
+    there = {str(path.relative_to(installed / "sardonyx")) for path in (installed / "sardonyx").rglob("*") if path.is_file()}
+    assert names <= there
+    assert [name for name in there - names if not name.startswith("_core")] == []
+    assert not any(path.is_symlink() for path in installed.rglob("*"))
+
+
+def test_an_installed_package_runs(installed, environment):
+    code = ("import numpy as np, sardonyx; m = sardonyx.Model.from_text('<ir_version: 8, opset_import: [\"\" : 17]> "
+            "g (float[n] x) => (float[n] y) { y = Add(x, x) }'); print(sardonyx.Session(m)([1, 2])[1], sardonyx.__version__, sardonyx.__file__)")
+    made = subprocess.run([sys.executable, "-c", code], env=dict(environment, PYTHONPATH=str(installed)), text=True, capture_output=True)
+    assert made.returncode == 0, made.stderr
+    value, version, file = made.stdout.split()
+    assert value == "4.0" and file.startswith(str(installed)) and version in (ROOT / "CMakeLists.txt").read_text()
+
+
+def test_the_extension_shows_its_entry_alone():
+    """Another copy of Sardonyx, or of what it is linked to, may be in the same process."""
+    (extension,) = PACKAGE.glob("sardonyx/_core*.so")
+    made = subprocess.run(["nm", "-D", "--defined-only", extension], capture_output=True, text=True, check=True)
+    strong = [line.split()[-1] for line in made.stdout.splitlines() if line.split()[1] in "TDBR"]
+    assert strong == ["PyInit__core"]
+
+
+def test_types_hold():
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    made = subprocess.run([sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml"], cwd=ROOT, capture_output=True,
+                          text=True, env=dict(os.environ, MYPY_CACHE_DIR=str(PACKAGE.parent / "mypy")))
+    assert made.returncode == 0, made.stdout + made.stderr
+
+
+def test_the_stub_names_what_the_extension_has():
+    import sardonyx
+
+    tree = ast.parse((SOURCES / "_core.pyi").read_text())
+    stub = {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    core = sardonyx._core
+    assert set(stub) == {name for name in dir(core) if not name.startswith("__")}
+    for name, node in stub.items():
+        if isinstance(node, ast.ClassDef):
+            said = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+            said |= {one.target.id for one in node.body if isinstance(one, ast.AnnAssign)}
+            assert said - {"__init__"} == {one for one in vars(getattr(core, name)) if not one.startswith("__")}, name
+
+
+def test_everything_public_is_explained():
+    import sardonyx
+
+    for name in sardonyx.__all__:
+        assert getattr(sardonyx, name).__doc__, name
+    assert sardonyx.Session.run.__doc__

@@ -1,0 +1,619 @@
+"""sardonyx.Session: where models come from, what goes in and comes out, and what a process does with sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import io
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+import sardonyx
+
+ONE = np.arange(4, dtype=np.float32)
+
+
+def identity(model, type_name: str) -> sardonyx.Session:
+    return sardonyx.Session(model(f"g ({type_name} x) => ({type_name} y) {{ y = Identity(x) }}"))
+
+
+# --- sources ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["path", "pathlib", "bytes", "bytearray", "memoryview", "file", "stream", "text", "proto", "model"])
+def test_every_source_of_a_model(kind, double, tmp_path):
+    path = tmp_path / "double.onnx"
+    data = double.SerializeToString()
+    path.write_bytes(data)
+    with open(path, "rb") as file:
+        source = {"path": str(path), "pathlib": path, "bytes": data, "bytearray": bytearray(data), "memoryview": memoryview(data),
+                  "file": file, "stream": io.BytesIO(data), "text": io.StringIO(onnx.printer.to_text(double)),
+                  "proto": double, "model": sardonyx.Model(data)}[kind]
+        session = sardonyx.Session(source)
+    np.testing.assert_array_equal(session.run({"x": ONE})["y"], 2 * ONE)
+
+
+def test_a_file_object_brings_its_folder(model, tmp_path):
+    """External data lies beside the file that was opened."""
+    proto = model("g (float[4] x) => (float[4] y) { y = Mul(x, w) }")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 2, 3, 4], np.float32), "w"))
+    onnx.save(proto, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    with open(tmp_path / "m.onnx", "rb") as file:
+        session = sardonyx.Session(file)
+    np.testing.assert_array_equal(session.run({"x": ONE})["y"], ONE * [1, 2, 3, 4])
+    with pytest.raises(sardonyx.Error):
+        sardonyx.Session((tmp_path / "m.onnx").read_bytes())
+    data = (tmp_path / "m.onnx").read_bytes()
+    np.testing.assert_array_equal(sardonyx.Session(data, folder=tmp_path).run({"x": ONE})["y"], ONE * [1, 2, 3, 4])
+
+
+def test_what_is_no_model(tmp_path):
+    with pytest.raises(TypeError, match="a model is a path, bytes"):
+        sardonyx.Session(3)
+    with pytest.raises(sardonyx.UnreadableError) as error:
+        sardonyx.Session(tmp_path / "none.onnx")
+    assert error.value.code == "unreadable"
+    with pytest.raises(sardonyx.Error):
+        sardonyx.Session(b"no model at all")
+
+
+# --- values -----------------------------------------------------------------------------------
+
+PLAIN = {"bool": np.bool_, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64, "uint8": np.uint8,
+         "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64, "float16": np.float16, "float": np.float32,
+         "double": np.float64, "complex64": np.complex64, "complex128": np.complex128}
+LOW = {"bfloat16": ml_dtypes.bfloat16, "float8e4m3fn": ml_dtypes.float8_e4m3fn, "float8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+       "float8e5m2": ml_dtypes.float8_e5m2, "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "int4": ml_dtypes.int4,
+       "uint4": ml_dtypes.uint4, "float4e2m1": ml_dtypes.float4_e2m1fn, "int2": ml_dtypes.int2, "uint2": ml_dtypes.uint2,
+       "float8e8m0": ml_dtypes.float8_e8m0fnu}
+NEWEST = '<ir_version: 13, opset_import: ["" : 26]> '
+
+
+def low_identity(name: str) -> sardonyx.Session:
+    types = {"float4e2m1": 23, "int2": 26, "uint2": 25, "float8e8m0": 24}
+    helper = onnx.helper
+    element = types.get(name) or helper.np_dtype_to_tensor_dtype(np.dtype(LOW[name]))
+    info = [helper.make_tensor_value_info(one, element, ["n"]) for one in "xy"]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", info[:1], info[1:])
+    return sardonyx.Session(helper.make_model(graph, ir_version=13, opset_imports=[helper.make_opsetid("", 26)]))
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_elements_that_numpy_has(name, model):
+    session = identity(model, f"{name}[n,m]")
+    x = (np.arange(-3, 3).reshape(2, 3) % 5).astype(PLAIN[name])
+    y = session.run({"x": x})["y"]
+    assert y.dtype == x.dtype and session.inputs[0].dtype == x.dtype
+    np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 3000])
+@pytest.mark.parametrize("name", LOW)
+def test_elements_of_ml_dtypes(name, count):
+    session = low_identity(name)
+    x = np.tile(np.array([-2, 1, 0, -1, 1], np.float32), 600)[:count].astype(LOW[name])
+    y = session.run({"x": x})["y"]
+    assert y.dtype == x.dtype == session.inputs[0].dtype
+    np.testing.assert_array_equal(y.astype(np.float32), x.astype(np.float32))
+
+
+def test_int4_is_computed_with():
+    helper, element = onnx.helper, onnx.TensorProto.INT4
+    info = [helper.make_tensor_value_info("x", element, ["n"]), helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n"])]
+    graph = helper.make_graph([helper.make_node("Cast", ["x"], ["y"], to=1)], "g", info[:1], info[1:])
+    session = sardonyx.Session(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]))
+    x = np.arange(-8, 7).astype(ml_dtypes.int4)
+    np.testing.assert_array_equal(session.run({"x": x})["y"], np.arange(-8, 7))
+
+
+@pytest.mark.parametrize("given", [np.array(["a", "ü", ""], object), np.array(["a", "ü", ""]), np.array(["a", "ü".encode(), b""], object),
+                                   ["a", "ü", ""]])
+def test_strings(given, model):
+    y = identity(model, "string[n]").run({"x": given})["y"]
+    assert y.dtype == object and list(y) == ["a", "ü", ""]
+
+
+def test_bytes_that_are_no_text_survive(model):
+    y = identity(model, "string[n]").run({"x": np.array([b"\xff\xfe"], object)})["y"]
+    assert y[0].encode("utf-8", "surrogateescape") == b"\xff\xfe"
+    again = identity(model, "string[n]").run({"x": y})["y"]
+    assert list(again) == list(y)
+
+
+@pytest.mark.parametrize("array", [np.arange(12, dtype=np.float32).reshape(3, 4).T, np.arange(24, dtype=np.float32)[::2].reshape(4, 3),
+                                   np.arange(12, dtype=">f4").reshape(4, 3), np.frombuffer(b"\0" + bytes(48), np.float32, offset=1).reshape(4, 3),
+                                   np.broadcast_to(np.float32(3), (4, 3)), np.zeros((0, 3), np.float32)])
+def test_arrays_that_lie_differently(array, model):
+    np.testing.assert_array_equal(identity(model, "float[n,m]").run({"x": array})["y"], array)
+
+
+def test_scalars_and_lists_take_the_declared_type(model):
+    session = identity(model, "float[]")
+    y = session.run({"x": 3})["y"]
+    assert y.shape == () and y.dtype == np.float32 and y == 3
+    assert identity(model, "int64[n]").run([[1, 2]])[0].dtype == np.int64
+    with pytest.raises(sardonyx.BadInputError):
+        identity(model, "int64[n]").run([[1.5]])
+    with pytest.raises(sardonyx.BadInputError):
+        identity(model, "float[n]").run({"x": np.zeros(3)})  # an array's type is meant
+
+
+def test_sequences(model):
+    session = sardonyx.Session(model("g (float[n] a, float[n] b) => (seq(float[m]) s) { s = SequenceConstruct(a, b) }"))
+    made = session.run({"a": ONE, "b": ONE + 1})["s"]
+    assert isinstance(made, list)
+    np.testing.assert_array_equal(made, [ONE, ONE + 1])
+    session = sardonyx.Session(model("g (seq(float[m]) s) => (float[n] y) { y = ConcatFromSequence <axis = 0> (s) }"))
+    np.testing.assert_array_equal(session.run({"s": [ONE, [9, 8]]})["y"], [0, 1, 2, 3, 9, 8])
+    with pytest.raises(sardonyx.BadInputError, match="a sequence is a list"):
+        session.run({"s": ONE})
+
+
+def test_optionals(model):
+    session = sardonyx.Session(model("g (optional(float[n]) o) => (bool[] has) { has = OptionalHasElement(o) }"))
+    assert session.run({"o": None})["has"] == False  # noqa: E712
+    assert session.run({"o": ONE})["has"] == True  # noqa: E712
+    text = "g (optional(float[n]) o) => (optional(float[n]) p) { p = Identity(o) }"
+    session = sardonyx.Session(model(text))
+    assert session.run({"o": None})["p"] is None
+    np.testing.assert_array_equal(session.run({"o": ONE})["p"], ONE)
+
+
+def test_maps(model):
+    session = sardonyx.Session(model(
+        'g (map(string, float[]) m) => (float[b] y) { y = ai.onnx.ml.DictVectorizer <string_vocabulary = ["b", "a"]> (m) }'))
+    np.testing.assert_array_equal(session.run({"m": {"a": 1.0, "b": 2.0}})["y"], [2, 1])
+    session = sardonyx.Session(model(
+        'g (float[n,2] x) => (seq(map(string, float)) y) { y = ai.onnx.ml.ZipMap <classlabels_strings = ["no", "yes"]> (x) }'))
+    made = session.run({"x": np.array([[0.25, 0.75]], np.float32)})["y"]
+    assert made == [{"no": 0.25, "yes": 0.75}] and type(made[0]["no"]) is float
+
+
+def test_sparse():
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    info = onnx.helper.make_sparse_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])
+    graph = onnx.helper.make_graph([], "g", [info], [info])  # no operator of the standard takes one
+    proto = onnx.helper.make_model(graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 21)])
+    session = sardonyx.Session(proto)
+    matrix = scipy_sparse.coo_array((np.array([4, 3], np.float32), ([1, 0], [2, 1])), shape=(2, 3))
+    for given in (matrix, matrix.tocsr(), sardonyx.SparseTensor(np.array([3, 4], np.float32), np.array([1, 5]), (2, 3))):
+        made = session.run({"x": given})["x"]
+        assert isinstance(made, sardonyx.SparseTensor)
+        np.testing.assert_array_equal(made.to_dense(), matrix.toarray())
+        np.testing.assert_array_equal(made.to_scipy().toarray(), matrix.toarray())
+
+
+def test_dlpack_without_a_copy(model):
+    class Foreign:  # another library's tensor
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    np.testing.assert_array_equal(identity(model, "float[n]").run({"x": Foreign(ONE)})["y"], ONE)
+
+
+def test_outputs_are_the_callers(model):
+    """Writing into an output changes no weight and no later run."""
+    big = np.arange(1000, dtype=np.float32)
+    proto = model("g (float[1000] x) => (float[1000] y, float[1000] w2, float[1000] w3) { w2 = Identity(w) w3 = Identity(w) y = Add(x, w) }")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(big, "w"))
+    session = sardonyx.Session(proto)
+    for _ in range(3):
+        made = session.run({"x": big})
+        assert all(one.flags.writeable for one in made.values())
+        assert not np.shares_memory(made["w2"], made["w3"]) and not np.shares_memory(made["y"], made["w2"])
+        np.testing.assert_array_equal(made["y"], 2 * big)
+        np.testing.assert_array_equal(made["w2"], big)
+        for one in made.values():
+            one[:] = -1
+
+
+def test_an_input_handed_on_is_not_shared(model):
+    x = np.arange(1000, dtype=np.float32)
+    y = identity(model, "float[n]").run({"x": x})["y"]
+    assert not np.shares_memory(x, y)
+
+
+def test_an_output_outlives_its_session(double):
+    x = np.ones(100_000, np.float32)
+    session = sardonyx.Session(double)
+    y = session.run({"x": x})["y"]
+    del session
+    assert y.sum() == 200_000
+
+
+# --- names and errors -------------------------------------------------------------------------
+
+
+def test_dict_gives_dict_and_list_gives_list(double):
+    session = sardonyx.Session(double)
+    assert isinstance(session.run({"x": ONE}), dict)
+    assert isinstance(session.run([ONE]), list)
+    np.testing.assert_array_equal(session(ONE), 2 * ONE)
+    np.testing.assert_array_equal(session(x=ONE), 2 * ONE)
+
+
+@pytest.mark.parametrize(("feeds", "words"), [({}, ["x"]), ({"z": ONE}, ["'z'"]), ({"x": ONE, "z": ONE}, ["'z'", "x"]),
+                                              ({"x": ONE.reshape(2, 2)}, ["x"]), ([ONE, ONE], ["2", "1"]), (ONE, ["dict"]),
+                                              ({"x": np.zeros(2, "M8[s]")}, ["datetime64", "x"]), ({"x": object()}, ["x"])])
+def test_wrong_inputs_are_named(feeds, words, double):
+    with pytest.raises(sardonyx.BadInputError) as error:
+        sardonyx.Session(double).run(feeds)
+    assert all(word in str(error.value) for word in words), str(error.value)
+    assert isinstance(error.value, ValueError) and error.value.code == "bad input"
+
+
+def test_errors_name_their_node_and_pickle(model):
+    session = sardonyx.Session(model("g (float[n] x, int64[k] i) => (float[m] y) { [pick] y = Gather(x, i) }"))
+    with pytest.raises(sardonyx.Error) as error:
+        session.run({"x": ONE, "i": np.array([99])})
+    assert "pick" in error.value.location and error.value.message
+    again = pickle.loads(pickle.dumps(error.value))
+    assert type(again) is type(error.value) and str(again) == str(error.value) and again.location == error.value.location
+
+
+def test_an_invalid_model(model):
+    with pytest.raises(sardonyx.InvalidModelError, match="NoSuchOperator"):
+        sardonyx.Session(model("g (float[n] x) => (float[n] y) { y = NoSuchOperator(x) }"))
+
+
+def test_a_mended_model_warns(model):
+    proto = model("g (float[n] x) => (float[n] y) { y = Add(t, t) t = Add(x, x) }")
+    with pytest.warns(sardonyx.ModelWarning):
+        session = sardonyx.Session(proto)
+    np.testing.assert_array_equal(session(ONE), 4 * ONE)
+    told = []
+    sardonyx.Session(proto, warn=lambda *one: told.append(one))
+    assert told and all(isinstance(text, str) for text in told[0])
+    with pytest.raises(sardonyx.InvalidModelError):
+        sardonyx.Session(proto, strict=True)
+
+
+# --- descriptions -----------------------------------------------------------------------------
+
+
+def test_descriptions(model):
+    session = sardonyx.Session(model("g (float[batch,3] x) => (float[batch,3] y, float[k,3] z) { y = Relu(x) z = Compress <axis=0> (x, c) }"
+                                     .replace("(float[batch,3] x)", "(float[batch,3] x, bool[batch] c)")))
+    x, c = session.inputs
+    assert x == ("x", "tensor", "float", ("batch", 3), "float[batch,3]", False)
+    assert c.dtype == np.bool_
+    assert [one.name for one in session.outputs] == ["y", "z"]
+    assert {step.node.split()[0] for step in session.steps} == {"Relu", "Compress"}
+    assert "batch" in repr(session) and "<table>" in session._repr_html_()
+
+
+def test_profile(double):
+    profile = sardonyx.Session(double).profile({"x": ONE}, runs=3)
+    assert len(profile.seconds) == 3
+    (step,) = profile.steps
+    assert step.operator == "Add" and step.calls == 3 and step.seconds > 0
+    assert {event["name"] for event in profile.trace_events()} == {"model_run", step.node}
+    assert "Add" in str(profile) and "Add" in profile._repr_html_()
+
+
+def test_options_reach_the_engine(double):
+    assert sardonyx.Session(double, threads=1)(ONE)[3] == 6
+    with pytest.raises(sardonyx.BadInputError):
+        sardonyx.Session(double, threads=-2)
+    with pytest.raises(TypeError, match="no option 'thread'"):
+        sardonyx.Session(double, thread=1)
+    with pytest.raises(sardonyx.OutOfMemoryError) as error:
+        sardonyx.Session(double, memory_limit=10)
+    assert isinstance(error.value, MemoryError)
+    names = [one.name for one in sardonyx.Session(double, reference=True, all_outputs=True).outputs]
+    assert names == ["y"]
+
+
+# --- stopping ---------------------------------------------------------------------------------
+
+ENDLESS = """g (int64[] trips, float[8] x) => (float[8] y) {
+  t = Constant <value = bool {1}> ()
+  y = Loop (trips, t, x) <body = b (int64[] i, bool[] c, float[8] s) => (bool[] c2, float[8] s2) { c2 = Identity(c) s2 = Cos(s) }>
+}"""
+FOREVER = {"trips": np.array(2**60), "x": np.zeros(8, np.float32)}
+
+
+def test_cancel_from_another_thread(model):
+    session, cancel = sardonyx.Session(model(ENDLESS)), sardonyx.Cancel()
+    timer = threading.Timer(0.1, cancel.set)
+    timer.start()
+    with pytest.raises(sardonyx.CancelledError):
+        session.run(FOREVER, cancel=cancel)
+    timer.join()
+
+
+def test_timeout(model):
+    with pytest.raises(sardonyx.CancelledError):
+        sardonyx.Session(model(ENDLESS)).run(FOREVER, timeout=0.05)
+
+
+def test_asyncio(double, model):
+    async def both():
+        session = sardonyx.Session(double)
+        return await asyncio.gather(*(session.run_async({"x": ONE + i}) for i in range(8)))
+
+    for i, made in enumerate(asyncio.run(both())):
+        np.testing.assert_array_equal(made["y"], 2 * (ONE + i))
+
+    async def stopped():
+        task = asyncio.ensure_future(sardonyx.Session(model(ENDLESS)).run_async(FOREVER))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(stopped())
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, numpy as np, sardonyx
+session = sardonyx.Session(sys.argv[1])
+feeds = {"trips": np.array(2**60), "x": np.zeros(8, np.float32)}
+calls = []
+def handler(*_):
+    calls.append(1)
+    if sys.argv[2] == "default" or len(calls) == 3:
+        raise KeyboardInterrupt
+if sys.argv[2] != "default":
+    signal.signal(signal.SIGINT, handler)
+ended = threading.Event()
+def poke():
+    while not ended.wait(0.2):
+        os.kill(os.getpid(), signal.SIGINT)
+        if sys.argv[2] == "default":
+            return
+threading.Thread(target=poke, daemon=True).start()
+try:
+    session.run(feeds)
+except KeyboardInterrupt:
+    ended.set()
+    print("interrupted", len(calls))
+print(session.run({"trips": np.array(2), "x": np.zeros(8, np.float32)})["y"][0] > 0)
+"""
+
+
+@pytest.mark.parametrize(("kind", "calls"), [("default", 0), ("returns", 3)])
+def test_control_c_stops_a_run(kind, calls, model, tmp_path, environment):
+    """Also where a handler of the program's own returns at first: the run goes on."""
+    onnx.save(model(ENDLESS), tmp_path / "endless.onnx")
+    made = subprocess.run([sys.executable, "-c", INTERRUPTED, tmp_path / "endless.onnx", kind], env=environment, text=True,
+                          capture_output=True)
+    assert made.stdout.split() == ["interrupted", str(calls), "True"], made.stderr
+
+
+# --- processes and threads --------------------------------------------------------------------
+
+
+class Named(sardonyx.Session):
+    pass
+
+
+@pytest.mark.parametrize("kind", [sardonyx.Session, Named])
+def test_pickle_and_copies(kind, double, tmp_path):
+    onnx.save(double, tmp_path / "m.onnx")
+    for source in (tmp_path / "m.onnx", double):
+        session = kind(source, threads=1)
+        session.note = "mine"
+        for again in (pickle.loads(pickle.dumps(session)), copy.deepcopy(session), copy.copy(session)):
+            assert type(again) is kind
+            np.testing.assert_array_equal(again(ONE), 2 * ONE)
+        assert pickle.loads(pickle.dumps(session)).note == "mine"
+
+
+def test_threads_share_a_session(double):
+    session = sardonyx.Session(double)
+    wrong = []
+
+    def work(seed: int):
+        x = np.full(5000, seed, np.float32)
+        for _ in range(200):
+            if not (session.run({"x": x})["y"] == 2 * seed).all():
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not wrong
+
+
+def test_the_lock_is_released_while_a_run_goes_on(model):
+    session, cancel = sardonyx.Session(model(ENDLESS)), sardonyx.Cancel()
+    ended = []
+
+    def run():
+        with pytest.raises(sardonyx.CancelledError):
+            session.run(FOREVER, cancel=cancel)
+        ended.append(1)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not thread.is_alive():
+        time.sleep(0.001)
+    cancel.set()  # this thread runs on although that one is in the engine
+    thread.join()
+    assert ended
+
+
+FORKED = """
+import os, sys, numpy as np, sardonyx
+x = np.ones((64, 64), np.float32)
+session = sardonyx.Session(sys.argv[1], threads=2)
+before = session.run({"x": x})["y"]
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        same = (session.run({"x": x})["y"] == before).all()
+        del session
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+assert (session.run({"x": x})["y"] == before).all()
+print("forked")
+"""
+
+
+def test_fork(model, tmp_path, environment):
+    onnx.save(model("g (float[64,64] x) => (float[64,64] y) { t = MatMul(x, x) y = MatMul(t, x) }"), tmp_path / "m.onnx")
+    made = subprocess.run([sys.executable, "-W", "error", "-c", FORKED, tmp_path / "m.onnx"], env=environment, text=True,
+                          capture_output=True)
+    assert made.stdout == "forked\n", made.stderr
+
+
+def test_import_is_quiet_and_light(environment):
+    """No threads, no handlers, no modules that a program may not have."""
+    code = ("import signal, sys, threading; before = signal.getsignal(signal.SIGINT); import sardonyx; "
+            "assert threading.active_count() == 1 and signal.getsignal(signal.SIGINT) is before; "
+            "print([name for name in ('onnx', 'ml_dtypes', 'scipy', 'asyncio', 'onnxruntime') if name in sys.modules])")
+    made = subprocess.run([sys.executable, "-c", code], env=environment, text=True, capture_output=True)
+    assert made.stdout == "[]\n", made.stderr
+
+
+# --- inference --------------------------------------------------------------------------------
+
+
+def test_infer(model, tmp_path):
+    proto = model("g (float[batch,3] x) => (float[m,n] y) { t = Concat <axis = 1> (x, x) y = Relu(t) }")
+    found = sardonyx.infer_types(proto)
+    assert found["t"].shape == ("batch", 6) and found["t"].type == "float[batch,6]" and found["t"].state == "known"
+    assert sardonyx.infer_types(proto, sizes={"batch": 2})["y"].shape == (2, 6)
+    with pytest.raises(KeyError):
+        found["nobody"]
+    made = sardonyx.infer_shapes(proto)
+    assert isinstance(made, onnx.ModelProto) and made.graph.value_info[0].name == "t"
+    data = sardonyx.infer_shapes(proto.SerializeToString())
+    assert onnx.load_model_from_string(data).graph.value_info[0].name == "t"
+    onnx.save(proto, tmp_path / "m.onnx")
+    assert sardonyx.infer_shapes(tmp_path / "m.onnx", tmp_path / "out.onnx") == str(tmp_path / "out.onnx")
+    assert onnx.load(tmp_path / "out.onnx").graph.value_info[0].name == "t"
+    with pytest.raises(TypeError, match="output="):
+        sardonyx.infer_shapes(tmp_path / "m.onnx")
+
+
+def test_model_basics(double):
+    held = sardonyx.Model(double)
+    assert "Add" in held.optimized_text() and held.path is None and "bytes" in repr(held)
+    assert copy.deepcopy(held) is held and pickle.loads(pickle.dumps(held)).optimized_text() == held.optimized_text()
+    assert sardonyx.Model.from_text(onnx.printer.to_text(double)).optimized_text() == held.optimized_text()
+    assert any(name == "fuse-attention" for name, _ in sardonyx.optimizer_passes())
+
+
+# --- what lasts -------------------------------------------------------------------------------
+
+
+def resident_kilobytes() -> int:
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+
+@pytest.mark.parametrize("kind", ["float", "string", "sequence", "refused"])
+def test_nothing_grows(kind, double, model):
+    """Twenty bytes a run would be found."""
+    text = {"string": "g (string[n] x) => (string[n] y) { y = Identity(x) }",
+            "sequence": "g (float[n] x) => (seq(float[n]) y) { y = SequenceConstruct(x, x) }"}.get(kind)
+    session = sardonyx.Session(model(text) if text else double)
+    x = np.array(["a longer text than fits into a pointer"], object) if kind == "string" else np.ones(2000, np.float32)
+    feeds = {"x": x} if kind != "refused" else {"x": x.reshape(2, 1000)}
+
+    def runs(count: int) -> None:
+        for _ in range(count):
+            try:
+                session.run(feeds)
+            except sardonyx.BadInputError:
+                assert kind == "refused"
+
+    runs(1000)
+    before, references = resident_kilobytes(), sys.getrefcount(x)
+    count = 20_000 if kind == "refused" else 200_000
+    runs(count)
+    assert sys.getrefcount(x) == references
+    assert resident_kilobytes() - before < 20 * count / 1024
+
+
+# --- hostile values ---------------------------------------------------------------------------
+
+
+def test_a_ring_of_lists(model):
+    session = sardonyx.Session(model("g (seq(float[n]) x) => (seq(float[n]) y) { y = Identity(x) }"))
+    ring: list = []
+    ring.append(ring)
+    with pytest.raises((sardonyx.Error, ValueError)):
+        session.run({"x": ring})
+    deep: list = [ONE]
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises((sardonyx.Error, ValueError)):
+        session.run({"x": deep})
+
+
+class Lies:
+    """Says that it is an array, and is none."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("no")
+
+
+class Mapping:
+    def keys(self):
+        return ["x"]
+
+    def __getitem__(self, name):
+        raise KeyError(name)
+
+
+@pytest.mark.parametrize("feeds", [{"x": Lies()}, {"x": np.array([None, 1], object)}, {"x": [[1, 2], [3]]}, {"x": {1: 2}}, {1: ONE},
+                                   {None: ONE}, Mapping(), {"x": b"abc"}, {"x": "abc"}, {"x": np.array([1j])}, {"x": np.ma.masked}, None, 7,
+                                   "abc", {"x": [10**400]}, {"x": np.empty(2, [("a", "f4")])}])
+def test_values_that_are_none(feeds, double):
+    session = sardonyx.Session(double)
+    with pytest.raises((sardonyx.Error, TypeError, ValueError, RuntimeError, KeyError, OverflowError)):
+        session.run(feeds)
+    np.testing.assert_array_equal(session(ONE), 2 * ONE)
+
+
+def test_a_session_that_was_not_made():
+    session = sardonyx.Session.__new__(sardonyx.Session)
+    assert "could not be made" in repr(session)
+    with pytest.raises(TypeError), pytest.warns(RuntimeWarning):
+        session.run({})
+
+
+def test_values_held_by_the_engine(double):
+    session, x = sardonyx.Session(double), ONE.copy()
+    value = sardonyx.Value.of(x)
+    assert (value.kind, value.element_type, value.shape, value.byte_size, value.writable) == ("tensor", "float", [4], 16, True)
+    assert value.address == x.ctypes.data
+    value.fill(ONE + 1)
+    np.testing.assert_array_equal(x, ONE + 1)
+    np.testing.assert_array_equal(session.run({"x": value})["y"], 2 * x)
+    for wrong in (np.zeros(3, np.float32), np.zeros(4)):
+        with pytest.raises(sardonyx.BadInputError):
+            value.fill(wrong)
+    with pytest.raises(sardonyx.BadInputError):
+        sardonyx.Value.zeros("float", [-1])
+    with pytest.raises(sardonyx.BadInputError):
+        sardonyx.Value.reinterpreted(x, "double", [4])
+    with pytest.raises(sardonyx.BadInputError):
+        sardonyx.Value.zeros("colour", [1])
+    made = sardonyx.Value.zeros("float", [4])
+    session.run_values({"x": x}, {"y": made})
+    np.testing.assert_array_equal(made.view(), 2 * x)
+    frozen = ONE.copy()
+    frozen.flags.writeable = False
+    assert not sardonyx.Value.of(frozen).writable
