@@ -1,4 +1,4 @@
-"""ONNX models: read, infer, run.
+"""ONNX models: read, check, infer, convert, run.
 
     import sardonyx
 
@@ -13,10 +13,12 @@ from ._core import Value
 from ._errors import (BadInputError, CancelledError, Error, InternalError, InvalidModelError, ModelWarning, OutOfMemoryError,
                       RunFailedError, UnreadableError, UnsupportedError)
 from ._inference import Finding, Inference, InferredName, InferredUnknown, InferredValue, infer_shapes, infer_types
-from ._model import Model
+from ._model import DeclaredValue, Model, Node
 from ._profile import Profile, ProfiledStep
 from ._session import Body, Cancel, Session, Step, ValueInfo
 from ._sparse import SparseTensor
+from ._tools import (AttributeSignature, CheckReport, Diagnostic, Difference, OperatorSignature, Parameter, check, convert_version,
+                     diff, extract, inline, merge, operator_signature, operator_versions, operators, parse, rename, save, to_text)
 
 __version__: str = _core.version()
 
@@ -27,8 +29,10 @@ def optimizer_passes() -> list[tuple[str, str]]:
 
 
 __all__ = [
-    "BadInputError", "Body", "Cancel", "CancelledError", "Error", "Finding", "Inference", "InferredName", "InferredUnknown",
-    "InferredValue", "InternalError", "InvalidModelError", "Model", "ModelWarning", "OutOfMemoryError", "Profile",
+    "AttributeSignature", "BadInputError", "Body", "Cancel", "CancelledError", "CheckReport", "DeclaredValue", "Diagnostic",
+    "Difference", "Error", "Finding", "Inference", "InferredName", "InferredUnknown", "InferredValue", "InternalError",
+    "InvalidModelError", "Model", "ModelWarning", "Node", "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile",
     "ProfiledStep", "RunFailedError", "Session", "SparseTensor", "Step", "UnreadableError", "UnsupportedError", "Value",
-    "ValueInfo", "infer_shapes", "infer_types", "optimizer_passes",
+    "ValueInfo", "check", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline", "merge",
+    "operator_signature", "operator_versions", "operators", "optimizer_passes", "parse", "rename", "save", "to_text",
 ]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from . import _core
-from ._model import Model, ModelSource, _source_of
+from ._model import Model, ModelSource
 
 
 class InferredValue(NamedTuple):
@@ -83,7 +82,7 @@ def infer_shapes(model: Any, output: str | os.PathLike[str] | None = None, *, si
     """The model with all that inference learned as value_info.
 
     A path needs `output`, which may be the same path; weights are copied from file to file without being held in memory.
-    Bytes, a file object or a message give back bytes, or a message of the same class. Raises `InvalidModelError` for nodes
+    A message gives back a message of the same class, bytes give bytes, all else a Model. Raises `InvalidModelError` for nodes
     that can't run where `strict`.
     """
     chosen = dict(sizes or {})
@@ -92,21 +91,14 @@ def infer_shapes(model: Any, output: str | os.PathLike[str] | None = None, *, si
             raise TypeError("infer_shapes() of a path writes a file: give output=, which may be the same path")
         _refuse_errors(_core.infer_file(os.fsdecode(model), os.fsdecode(output), chosen, strict), strict)
         return os.fsdecode(output)
-    data = _source_of(model, "").data
-    if data is None:
-        raise TypeError("infer_shapes() takes a path, bytes, or a message of onnx")
-    import tempfile
+    from ._tools import _made, _opened, given_back
 
-    with tempfile.TemporaryDirectory(prefix="sardonyx-") as folder:
-        file = pathlib.Path(folder) / "model.onnx"
-        file.write_bytes(data)
-        _refuse_errors(_core.infer_file(str(file), str(file), chosen, strict), strict)
-        made = file.read_bytes()
+    opened = _opened(model)
+    _refuse_errors(_core.infer_model(opened._held, chosen, strict), strict)
+    made = _made(_core.typed_model(opened._held, chosen))
     if output is not None:
-        pathlib.Path(output).write_bytes(made)
-    if hasattr(model, "SerializeToString") and hasattr(type(model), "FromString"):
-        return type(model).FromString(made)
-    return made
+        made.save(output)
+    return given_back(model, made)
 
 
 def _refuse_errors(described: Any, strict: bool) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from typing import IO, TYPE_CHECKING, Any, Protocol, Union
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, Union, cast
+
+import numpy.typing as npt
 
 from . import _core
 from ._errors import ModelWarning
@@ -77,15 +79,51 @@ def _source_of(model: Any, folder: str) -> _Source:
         f"and not a {type(model).__name__}")
 
 
+class DeclaredValue(NamedTuple):
+    """An input or output; `type` in full: "float[batch,3]"."""
+
+    name: str
+    type: str
+
+
+class Node(NamedTuple):
+    """A node; `attributes` as the textual syntax writes them: "axis = 1"."""
+
+    domain: str
+    op_type: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: list[str]
+
+
+class _Initializers(Mapping[str, "npt.NDArray[Any]"]):
+    def __init__(self, held: _core.Model):
+        self._held = held
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        found = _core.initializer(self._held, name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_core.initializer_names(self._held))
+
+    def __len__(self) -> int:
+        return len(_core.initializer_names(self._held))
+
+
 class Model:
     """A model, read and ready to make sessions of.
 
     `model` is a path (the file is mapped, its weights are never copied into Python), bytes, a file object, or anything with
-    `SerializeToString()`. `folder` is where external data of a model from memory lies. Files may be binary, JSON, text
+    `SerializeToString()`, which it has too. `folder` is where external data of a model from memory lies. Files may be binary, JSON, text
     format or ONNX's textual syntax, by their ending.
 
     A rule of the standard that the model breaks without leaving a doubt is mended in memory, with a `ModelWarning`, unless
     `strict`. `warn` is called instead with the rule, the place, the message and the advice of each warning.
+    With `load_external_data=False` tensors keep saying where their data is, which need not be there: for looking and changing.
     """
 
     _source: _Source
@@ -96,7 +134,7 @@ class Model:
     def __init__(self, model: ModelSource, *, folder: str | os.PathLike[str] = "", strict: bool = False,
                  trusted_folder: str | os.PathLike[str] = "", read_into_memory: bool = False,
                  operator_sets: Sequence[str | os.PathLike[str]] = (), libraries: Sequence[str | os.PathLike[str]] = (),
-                 memory_limit: int = 0, warn: WarningListener | None = None):
+                 memory_limit: int = 0, load_external_data: bool = True, warn: WarningListener | None = None):
         if isinstance(model, Model):
             self._source = model._source
         else:
@@ -104,7 +142,8 @@ class Model:
         self._options = {
             "strict": strict, "trusted_folder": os.fsdecode(trusted_folder), "read_into_memory": read_into_memory,
             "operator_sets": [os.fsdecode(one) for one in operator_sets],
-            "libraries": [os.fsdecode(one) for one in libraries], "memory_limit": memory_limit}
+            "libraries": [os.fsdecode(one) for one in libraries], "memory_limit": memory_limit,
+            "load_external_data": load_external_data}
         self._warn = warn
         self._load()
 
@@ -116,6 +155,13 @@ class Model:
         model._options = dict(options)
         model._warn = model._options.pop("warn", None)
         model._load()
+        return model
+
+    @classmethod
+    def _of(cls, held: _core.Model) -> Model:
+        """One that was made of others; it is pickled by its bytes."""
+        model = cls.__new__(cls)
+        model._source, model._options, model._warn, model._held = _Source(), {}, None, held
         return model
 
     def _load(self) -> None:
@@ -136,11 +182,104 @@ class Model:
         """The file it was read from; None for a model from memory."""
         return self._source.path
 
+    # --- what it says -------------------------------------------------------------------------
+
+    @property
+    def _header(self) -> dict[str, Any]:
+        return _core.model_header(self._held)
+
+    @property
+    def ir_version(self) -> int | None:
+        return cast("int | None", self._header["ir_version"])
+
+    @property
+    def producer_name(self) -> str:
+        return str(self._header["producer_name"])
+
+    @property
+    def producer_version(self) -> str:
+        return str(self._header["producer_version"])
+
+    @property
+    def domain(self) -> str:
+        return str(self._header["domain"])
+
+    @property
+    def model_version(self) -> int:
+        return int(self._header["model_version"])
+
+    @property
+    def doc_string(self) -> str:
+        return str(self._header["doc_string"])
+
+    @property
+    def graph_name(self) -> str:
+        return str(self._header.get("graph_name", ""))
+
+    @property
+    def graph_doc_string(self) -> str:
+        return str(self._header.get("graph_doc_string", ""))
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return cast("dict[str, str]", self._header["metadata"])
+
+    @property
+    def opset_imports(self) -> dict[str, int]:
+        """Versions by domain."""
+        return cast("dict[str, int]", self._header["opset_imports"])
+
+    @property
+    def inputs(self) -> list[DeclaredValue]:
+        """As declared, with those that initializers give a default to."""
+        return [DeclaredValue(*one) for one in _core.declared_inputs(self._held)]
+
+    @property
+    def outputs(self) -> list[DeclaredValue]:
+        return [DeclaredValue(*one) for one in _core.declared_outputs(self._held)]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Those of the main graph."""
+        return [Node(*one) for one in _core.model_nodes(self._held)]
+
+    @property
+    def initializers(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Arrays by name, not to be written to: views of the model's own memory where the elements lie aligned there, as those
+        of external data do. External data that was not loaded is mapped when it is asked for."""
+        return _Initializers(self._held)
+
+    # --- in other forms -----------------------------------------------------------------------
+
+    def to_bytes(self, form: str = "binary") -> bytes:
+        """`form`: binary, text, json or textproto."""
+        return _core.model_bytes(self._held, form)
+
+    def SerializeToString(self) -> bytes:
+        """For what takes messages of protobuf."""
+        return self.to_bytes()
+
+    def to_text(self, *, max_elements: int | None = None, annotations: bool = True) -> str:
+        """ONNX's textual syntax; tensors with more than `max_elements` are cut, which no parser reads back."""
+        return _core.model_text(self._held, max_elements, annotations)
+
+    def save(self, path: str | os.PathLike[str], *, external_data: str = "", threshold: int = 1024, embed: bool = False,
+             checksum: bool = False, trusted_folder: str | os.PathLike[str] = "", form: str | None = None) -> list[str]:
+        """Writes a file that appears whole or not at all, in the form of its ending unless `form` says another.
+
+        `external_data` is the file beside it that takes tensors of `threshold` bytes and more; `embed` puts external data
+        into the model file. Returns notes of what a reader may stumble over.
+        """
+        return _core.save_model(self._held, os.fsdecode(path), external_data, threshold, embed, checksum,
+                                os.fsdecode(trusted_folder), form)[2]
+
     def optimized_text(self, max_elements: int = 16) -> str:
         """The graph that a session would run, in ONNX's textual syntax; tensors are cut after `max_elements`."""
         return _core.optimized_text(self._held, max_elements)
 
     def __getstate__(self) -> dict[str, Any]:
+        if self._source == _Source():
+            return {"source": _Source(data=self.to_bytes()), "options": {}, "warn": None}
         return {"source": self._source, "options": self._options, "warn": self._warn}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -155,6 +294,8 @@ class Model:
 
     def __repr__(self) -> str:
         source = self._source
+        if source == _Source():
+            return f"<sardonyx.Model '{self.graph_name}' of {len(self.nodes)} nodes>"
         if source.path is not None:
             return f"sardonyx.Model({source.path!r})"
         size = len(source.data) if source.data is not None else len(source.text or "")

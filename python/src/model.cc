@@ -41,6 +41,7 @@ struct LoadArguments {
   std::vector<std::string> operator_sets;
   std::vector<std::string> libraries;
   int64_t memory_limit = 0;
+  bool load_external_data = true;
   nb::object listener = nb::none();
 };
 
@@ -52,6 +53,7 @@ LoadOptions options_of(LoadArguments arguments, const std::shared_ptr<WarningBox
   options.operator_sets = std::move(arguments.operator_sets);
   options.libraries = std::move(arguments.libraries);
   options.memory_limit = arguments.memory_limit;
+  options.load_external_data = arguments.load_external_data;
   options.warn = [box](const Warning& warning) { box->put(warning); };
   return options;
 }
@@ -99,6 +101,7 @@ void bind_models(nb::module_& module) {
       .def_rw("operator_sets", &LoadArguments::operator_sets)
       .def_rw("libraries", &LoadArguments::libraries)
       .def_rw("memory_limit", &LoadArguments::memory_limit)
+      .def_rw("load_external_data", &LoadArguments::load_external_data)
       .def_rw("listener", &LoadArguments::listener, nb::arg().none());
   nb::class_<HeldModel>(module, "Model", "A model, read and ready to make sessions of.")
       .def_static("from_file", &load_file, nb::arg("path"), nb::arg("options"))

@@ -42,5 +42,6 @@ void bind_values(nanobind::module_& module);
 void bind_sessions(nanobind::module_& module);
 void bind_inference(nanobind::module_& module);
 void bind_profiles(nanobind::module_& module);
+void bind_tools(nanobind::module_& module);
 
 }  // namespace sardonyx::python

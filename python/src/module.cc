@@ -18,5 +18,6 @@ NB_MODULE(_core, module) {
   bind_profiles(module);
   bind_sessions(module);
   bind_inference(module);
+  bind_tools(module);
   module.def("version", [] { return std::string(sardonyx::version()); });
 }

@@ -7,11 +7,19 @@ import unittest
 import numpy as np
 import onnx
 import onnx.backend.test
+import onnx.checker
+import onnx.compose
+import onnx.inliner
+import onnx.parser
+import onnx.printer
 import onnx.reference
+import onnx.shape_inference
+import onnx.version_converter
 import pytest
 from onnx import helper
 
-from sardonyx.compat.onnx import backend, reference, shape_inference
+from sardonyx.compat.onnx import (backend, checker, compose, external_data_helper, inliner, parser, printer, reference, shape_inference,
+                                  utils, version_converter)
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -89,3 +97,102 @@ def test_shape_inference(model, tmp_path):
         shape_inference.infer_shapes(wrong, strict_mode=True)
     with pytest.raises(TypeError, match="infer_shapes_path"):
         shape_inference.infer_shapes(str(tmp_path / "m.onnx"))
+
+
+# --- what checks and makes models -------------------------------------------------------------
+
+
+def test_checker(double, model, tmp_path):
+    wrong = model("g (float[n] x) => (float[n] y) { y = Softmax <colour = 3> (x) }")
+    onnx.save(double, tmp_path / "m.onnx")
+    onnx.save(wrong, tmp_path / "wrong.onnx")
+    for check in (checker.check_model, onnx.checker.check_model):
+        for good in (double, double.SerializeToString(), str(tmp_path / "m.onnx"), tmp_path / "m.onnx"):
+            check(good)
+        for bad in (wrong, wrong.SerializeToString(), str(tmp_path / "wrong.onnx")):
+            with pytest.raises(onnx.checker.ValidationError, match="colour"):
+                check(bad)
+    types = model("g (float[2] x, int64[2] i) => (float[2] y) { y = Add(x, i) }")
+    checker.check_model(types)
+    with pytest.raises(onnx.checker.ValidationError):
+        checker.check_model(types, full_check=True)
+    with pytest.raises(onnx.checker.ValidationError):
+        checker.check_model(b"no model at all")
+    checker.check_graph(double.graph)
+    checker.check_node(double.graph.node[0])
+    with pytest.raises(onnx.checker.ValidationError, match="colour"):
+        checker.check_node(wrong.graph.node[0])
+    checker.check_tensor(helper.make_tensor("w", 1, [2], [1.0, 2.0]))
+    with pytest.raises(onnx.checker.ValidationError):
+        checker.check_tensor(onnx.TensorProto(name="w", data_type=1, dims=[3], float_data=[1.0]))
+
+
+def test_versions(double):
+    old = helper.make_model(double.graph, ir_version=7, opset_imports=[helper.make_opsetid("", 12)])
+    mine, theirs = version_converter.convert_version(old, 20), onnx.version_converter.convert_version(old, 20)
+    assert mine.opset_import[0].version == theirs.opset_import[0].version == 20
+    with pytest.raises(onnx.version_converter.ConvertError):
+        version_converter.convert_version(old, -1)
+
+
+def names(proto):
+    graph = proto.graph
+    return [[(node.op_type, node.name, list(node.input), list(node.output)) for node in graph.node],
+            *([one.name for one in values] for values in (graph.input, graph.output, graph.initializer))]
+
+
+def test_joints_beside_theirs(double, model):
+    other = model("other (float[k] a) => (float[k] b) { b = Relu(a) }")
+    for options in ({}, {"prefix1": "one_", "prefix2": "two_"}):
+        mine, theirs = (one(double, other, [("y", "a")], **options) for one in (compose.merge_models, onnx.compose.merge_models))
+        assert [node.op_type for node in mine.graph.node] == [node.op_type for node in theirs.graph.node]
+        assert [one.name for one in mine.graph.input] == [one.name for one in theirs.graph.input]
+        assert [one.name for one in mine.graph.output] == [one.name for one in theirs.graph.output]
+        assert (mine.graph.name, mine.producer_name, mine.model_version) == (theirs.graph.name, theirs.producer_name, theirs.model_version)
+        name = mine.graph.input[0].name
+        np.testing.assert_array_equal(backend.run_model(mine, {name: X[0] - 1})[0], np.maximum(2 * (X[0] - 1), 0))
+    for one in (compose.merge_models, onnx.compose.merge_models):
+        with pytest.raises(ValueError):
+            one(double, other, [("nobody", "a")])
+    mine, theirs = (one(double, "p_") for one in (compose.add_prefix, onnx.compose.add_prefix))
+    assert names(mine) == names(theirs)
+    mine, theirs = (one(double, "p_", rename_inputs=False) for one in (compose.add_prefix, onnx.compose.add_prefix))
+    assert names(mine) == names(theirs)
+
+
+def test_texts(double):
+    text = onnx.printer.to_text(double)
+    assert onnx.printer.to_text(parser.parse_model(text)) == text  # fields that are empty may be there or not
+    assert onnx.printer.to_text(onnx.parser.parse_model(printer.to_text(double))) == text
+    graph = onnx.printer.to_text(double.graph)
+    assert onnx.printer.to_text(onnx.parser.parse_graph(printer.to_text(double.graph))) == graph
+    assert onnx.printer.to_text(parser.parse_graph(graph)) == graph
+    node = parser.parse_node("y = Softmax <axis = 1> (x)")
+    assert (node.op_type, list(node.input), list(node.output), node.attribute[0].i) == ("Softmax", ["x"], ["y"], 1)
+    for parse in (parser.parse_model, onnx.parser.parse_model):
+        with pytest.raises(onnx.parser.ParseError):
+            parse("this is no model")
+
+
+def test_inliner():
+    text = ('<ir_version: 10, opset_import: ["" : 21, "local" : 1]> g (float[n] x) => (float[n] y) { y = local.twice(x) } '
+            '<domain: "local", opset_import: ["" : 21]> twice (a) => (b) { b = Add(a, a) }')
+    mine, theirs = (one(onnx.parser.parse_model(text)) for one in (inliner.inline_local_functions, onnx.inliner.inline_local_functions))
+    assert [node.op_type for node in mine.graph.node] == [node.op_type for node in theirs.graph.node] == ["Add"]
+    assert not mine.functions and not theirs.functions
+    assert inliner.inline_local_functions(onnx.parser.parse_model(text), convert_version=True).graph.node[0].op_type == "Add"
+
+
+def test_parts_and_external_data(model, tmp_path):
+    proto = model("g (float[4] x) => (float[4] y) { t = Mul(x, w) y = Relu(t) }")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, -2, 3, 4], np.float32), "w"))
+    external_data_helper.save_model(proto, tmp_path / "m.onnx", location="w.bin", size_threshold=1)
+    assert (tmp_path / "w.bin").stat().st_size >= 16
+    assert onnx.load(tmp_path / "m.onnx").graph.initializer[0].raw_data == proto.graph.initializer[0].raw_data
+    outside = onnx.load(tmp_path / "m.onnx", load_external_data=False)
+    external_data_helper.load_external_data_for_model(outside, tmp_path)
+    assert outside.graph.initializer[0].raw_data == proto.graph.initializer[0].raw_data
+    utils.extract_model(tmp_path / "m.onnx", tmp_path / "part.onnx", ["x"], ["t"])
+    assert [node.op_type for node in onnx.load(tmp_path / "part.onnx").graph.node] == ["Mul"]
+    with pytest.raises(ValueError):
+        utils.extract_model(tmp_path / "m.onnx", tmp_path / "part.onnx", ["x"], ["nobody"])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import mmap
-import os
 import re
-from collections.abc import Iterator
 from typing import Any
 
+from ..._model import Model
 from ..._session import ValueInfo
 
 
@@ -65,75 +63,6 @@ class ModelMetadata:
     custom_metadata_map: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-def _varint(data: Any, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than ten bytes")
-
-
-def _fields(data: Any, begin: int, end: int) -> Iterator[tuple[int, Any]]:
-    """Number and value of each field of a message: an integer, or where its bytes lie. Nothing is copied."""
-    at = begin
-    while at < end:
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-            yield tag >> 3, value
-        elif kind == 2:
-            size, at = _varint(data, at)
-            if size > end - at:
-                raise ValueError("a field goes beyond its message")
-            yield tag >> 3, (at, at + size)
-            at += size
-        elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
-        else:
-            raise ValueError(f"wire type {kind}")
-
-
-def _text(data: Any, place: Any) -> str:
-    return bytes(data[place[0]:place[1]]).decode("utf-8", "replace")
-
-
-def _read(data: Any) -> ModelMetadata:
-    made = ModelMetadata()
-    for number, value in _fields(data, 0, len(data)):
-        if number == 2:
-            made.producer_name = _text(data, value)
-        elif number == 4:
-            made.domain = _text(data, value)
-        elif number == 5:
-            made.version = value - 2**64 if value >= 2**63 else value
-        elif number == 6:
-            made.description = _text(data, value)
-        elif number == 14:
-            entry = {key: _text(data, place) for key, place in _fields(data, *value)}
-            made.custom_metadata_map[entry.get(1, "")] = entry.get(2, "")
-        elif number == 7:
-            for inner, place in _fields(data, *value):
-                if inner == 2:
-                    made.graph_name = _text(data, place)
-                elif inner == 10:
-                    made.graph_description = _text(data, place)
-    return made
-
-
-def read_metadata(path: str | None, data: bytes | None) -> ModelMetadata:
-    """Of a model in the binary form; others have none to show."""
-    try:
-        if data is not None:
-            return _read(data)
-        if path is None or os.path.getsize(path) == 0:
-            return ModelMetadata()
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            return _read(mapped)
-    except (ValueError, IndexError, TypeError, OSError):
-        return ModelMetadata()
+def read_metadata(model: Model) -> ModelMetadata:
+    return ModelMetadata(model.producer_name, model.graph_name, model.domain, model.doc_string, model.graph_doc_string,
+                         model.model_version or 2**63 - 1, model.metadata)

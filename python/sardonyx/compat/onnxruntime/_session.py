@@ -113,7 +113,7 @@ class Session:
 
     def get_modelmeta(self) -> ModelMetadata:
         if self._model_meta is None:
-            self._model_meta = read_metadata(self._model_path, self._model_bytes)
+            self._model_meta = read_metadata(self._sess.model)
         return self._model_meta
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
