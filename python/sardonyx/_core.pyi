@@ -86,7 +86,10 @@ class SessionOptions:
     seed: int
     all_outputs: bool
     memory_limit: int
+    dimensions: Mapping[str, int]
+    extra_outputs: Sequence[str]
     def __init__(self) -> None: ...
+    def add_initializer(self, name: str, value: Any) -> None: ...
 
 class Session:
     def __init__(self, model: Model, options: SessionOptions) -> None: ...

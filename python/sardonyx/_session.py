@@ -71,14 +71,17 @@ class Session(_core.Session):
     as the process may use. `reference`: node after node, without plan and fusion. `exact`: no algorithm that trades
     accuracy for speed. `prepack`: bring weights into the form of their kernels now instead of in the first run.
     `all_outputs`: all values that the graph makes become outputs. `memory_limit`: most bytes that making the session may
-    take, 0 for any number. Further options are those of `Model`.
+    take, 0 for any number. `dimensions`: sizes that inputs leave open and that are to be numbers, by their names ("batch") or
+    places ("image.2"). `initializers`: arrays instead of the model's, by name; they are copied. `extra_outputs`: values of the
+    graph that become outputs behind the model's own. Further options are those of `Model`.
 
     Raises `UnreadableError`, `InvalidModelError`, `UnsupportedError`.
     """
 
     def __init__(self, model: ModelSource, *, threads: int = 0, reference: bool = False, fuse: bool = True, exact: bool = False,
                  assume_inference: bool = False, prepack: bool = False, seed: int = 0, all_outputs: bool = False,
-                 memory_limit: int = 0, **load_options: Any):
+                 memory_limit: int = 0, dimensions: Mapping[str, int] | None = None, initializers: Mapping[str, Any] | None = None,
+                 extra_outputs: Sequence[str] = (), **load_options: Any):
         unknown = [name for name in load_options if name not in _LOAD]
         if unknown:
             raise TypeError(f"Session() has no option {unknown[0]!r}")
@@ -88,13 +91,18 @@ class Session(_core.Session):
             self._model = Model(model, memory_limit=memory_limit, **load_options)
         self._options: dict[str, Any] = {
             "threads": threads, "reference": reference, "fuse": fuse, "exact": exact, "assume_inference": assume_inference,
-            "prepack": prepack, "seed": seed, "all_outputs": all_outputs, "memory_limit": memory_limit}
+            "prepack": prepack, "seed": seed, "all_outputs": all_outputs, "memory_limit": memory_limit,
+            "dimensions": dict(dimensions or {}), "extra_outputs": list(extra_outputs)}
+        self._initializers = {name: value if isinstance(value, _core.Value) else np.array(value)
+                              for name, value in (initializers or {}).items()}
         self._prepare()
 
     def _prepare(self) -> None:
         options = _core.SessionOptions()
         for name, value in self._options.items():
             setattr(options, name, value)
+        for name, value in self._initializers.items():
+            options.add_initializer(name, value)
         super().__init__(self._model._held, options)
         self._described = ([ValueInfo(*one) for one in self._inputs], [ValueInfo(*one) for one in self._outputs])
 
@@ -154,7 +162,7 @@ class Session(_core.Session):
         return _restored, (type(self), self._model, self._options, state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Session:
-        return _restored(type(self), self._model, self._options, {})
+        return _restored(type(self), self._model, self._options, {"_initializers": self._initializers})
 
     __copy__ = lambda self: self.__deepcopy__({})  # noqa: E731
 

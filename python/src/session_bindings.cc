@@ -1,9 +1,11 @@
 // sardonyx._core.Session and what it describes itself with.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -22,6 +24,9 @@ struct SessionArguments {
   uint64_t seed = 0;
   bool all_outputs = false;
   int64_t memory_limit = 0;
+  std::map<std::string, int64_t> dimensions;
+  std::vector<NamedValue> initializers;
+  std::vector<std::string> extra_outputs;
 
   SessionOptions options() const {
     SessionOptions made;
@@ -34,6 +39,9 @@ struct SessionArguments {
     made.seed = seed;
     made.all_outputs = all_outputs;
     made.memory_limit = memory_limit;
+    made.dimensions.insert(dimensions.begin(), dimensions.end());
+    made.initializers = initializers;
+    made.extra_outputs = extra_outputs;
     return made;
   }
 };
@@ -182,7 +190,13 @@ void bind_sessions(nb::module_& module) {
       .def_rw("prepack", &SessionArguments::prepack)
       .def_rw("seed", &SessionArguments::seed)
       .def_rw("all_outputs", &SessionArguments::all_outputs)
-      .def_rw("memory_limit", &SessionArguments::memory_limit);
+      .def_rw("memory_limit", &SessionArguments::memory_limit)
+      .def_rw("dimensions", &SessionArguments::dimensions)
+      .def_rw("extra_outputs", &SessionArguments::extra_outputs)
+      .def("add_initializer", [](SessionArguments& arguments, const std::string& name,
+                                 nb::handle value) {
+        arguments.initializers.emplace_back(name, value_from(value, {.kind = Value::Kind::tensor}));
+      });
   nb::class_<RunningSession>(module, "Session", nb::is_weak_referenceable(), nb::dynamic_attr())
       .def(
           "__init__",

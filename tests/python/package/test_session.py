@@ -320,6 +320,22 @@ def test_options_reach_the_engine(double):
     assert names == ["y"]
 
 
+def test_sizes_weights_and_values_in_between(model):
+    proto = model("g (float[n] x) => (float[n] y) { t = Mul(x, w) y = Relu(t) }")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(2), "w"))
+    session = sardonyx.Session(proto, dimensions={"n": 4}, initializers={"w": np.float32(-1)}, extra_outputs=["t"])
+    assert session.inputs[0].shape == (4,) and [one.name for one in session.outputs] == ["y", "t"]
+    for one in (session, pickle.loads(pickle.dumps(session)), copy.deepcopy(session)):
+        made = one.run({"x": ONE})
+        np.testing.assert_array_equal(made["t"], -ONE)
+        np.testing.assert_array_equal(made["y"], 0 * ONE)
+    with pytest.raises(sardonyx.BadInputError):
+        session.run({"x": ONE[:2]})
+    for wrong in ({"dimensions": {"m": 1}}, {"initializers": {"v": ONE}}, {"extra_outputs": ["nobody"]}):
+        with pytest.raises(sardonyx.BadInputError):
+            sardonyx.Session(proto, **wrong)
+
+
 # --- stopping ---------------------------------------------------------------------------------
 
 ENDLESS = """g (int64[] trips, float[8] x) => (float[8] y) {

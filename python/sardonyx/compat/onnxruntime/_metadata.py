@@ -40,7 +40,7 @@ def onnxruntime_type(info: ValueInfo) -> str:
     return text
 
 
-def node_arg(info: ValueInfo, sizes: dict[str, int]) -> NodeArg:
+def node_arg(info: ValueInfo) -> NodeArg:
     shape: list[Any] = []
     held = _OPTIONAL_TENSOR.fullmatch(info.type)
     if held is not None:
@@ -48,7 +48,7 @@ def node_arg(info: ValueInfo, sizes: dict[str, int]) -> NodeArg:
     for i, size in enumerate(info.shape or ()):
         if isinstance(size, str) and size == f"{info.name}.{i}":
             size = None  # a name that Sardonyx gives a place that has none
-        shape.append(sizes.get(size, size) if isinstance(size, str) else size)
+        shape.append(size)
     return NodeArg(info.name, onnxruntime_type(info), shape)
 
 

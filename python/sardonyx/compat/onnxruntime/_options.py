@@ -110,7 +110,7 @@ class SessionOptions(_Options):
         self._denoted_sizes[denotation] = int(size)
 
     def add_initializer(self, name: str, value: Any) -> None:
-        """Stands for an initializer of the model that a caller may replace: one that is an input too."""
+        """Stands for the model's initializer of this name."""
         self._initializers[name] = value
 
     def add_external_initializers(self, names: Sequence[str], values: Sequence[Any]) -> None:
@@ -143,7 +143,8 @@ class SessionOptions(_Options):
 
     def _engine_options(self) -> dict[str, Any]:
         """What a sardonyx.Session is to be made with."""
-        return {"threads": max(0, self.intra_op_num_threads),
+        values = {name: getattr(value, "_value", value) for name, value in self._initializers.items()}
+        return {"threads": max(0, self.intra_op_num_threads), "initializers": values,
                 "fuse": self.graph_optimization_level != GraphOptimizationLevel.ORT_DISABLE_ALL,
                 "libraries": list(self._libraries)}
 

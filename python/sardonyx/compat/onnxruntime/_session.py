@@ -87,10 +87,8 @@ class Session:
     _input_names: list[str]
     _output_names: list[str]
     _overridable_names: list[str]
-    _defaults: dict[str, Any]
     _profile: Profile | None
     _is_plain: bool  # nothing stands between a run and the engine
-    _can_be_plain: bool
     _made_in_us: int
 
     def __init__(self, enable_fallback: bool = True):
@@ -160,13 +158,10 @@ class Session:
 
     def _run_with_options(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: RunOptions | None
                           ) -> list[Any]:
-        feeds = {**self._defaults, **{name: value._value if isinstance(value, OrtValue) else value
-                                      for name, value in input_feed.items()}}
+        feeds = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
         cancel = run_options._cancel if run_options is not None else None
         try:
-            self._require_sizes(feeds)
-            with _state.one_at_a_time(self._profile):
-                return self._sess.run_list(output_names, feeds, cancel, self._profile)
+            return self._sess.run_list(output_names, feeds, cancel, self._profile)
         except _errors.Error as found:
             self._refuse(found, output_names, feeds)
 
@@ -186,18 +181,6 @@ class Session:
         missing = [one.name for one in self._inputs_meta if one.name not in given and not one.type.startswith("optional")]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({given}).") from cause
-
-    def _require_sizes(self, feeds: dict[str, Any]) -> None:
-        """Sizes that the options give names of the model."""
-        if not self._sess_options._sizes:
-            return
-        for one in self._sess.inputs:
-            shape = getattr(feeds.get(one.name), "shape", None)
-            for i, size in enumerate(one.shape or ()):
-                wanted = self._sess_options._sizes.get(size) if isinstance(size, str) else None
-                if wanted is not None and shape is not None and len(shape) > i and shape[i] != wanted:
-                    raise _errors.BadInputError(f"dimension {i} is {shape[i]}, and the session options say that '{size}' is "
-                                                f"{wanted}", f"input '{one.name}'")
 
     def run_async(self, output_names: Sequence[str] | None, input_feed: dict[str, Any],
                   callback: Callable[[list[Any], Any, str], Any], user_data: Any, run_options: RunOptions | None = None) -> None:
@@ -219,11 +202,10 @@ class Session:
     def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: dict[str, OrtValue],
                             run_options: RunOptions | None = None) -> list[OrtValue]:
         names = list(output_names or self._output_names)
-        feeds = {**self._defaults, **{name: value._value for name, value in input_dict_ort_values.items()}}
+        feeds = {name: value._value for name, value in input_dict_ort_values.items()}
         cancel = run_options._cancel if run_options is not None else None
         try:
-            with _state.one_at_a_time(self._profile):
-                values = self._sess.run_values(feeds, {}, cancel, self._profile)
+            values = self._sess.run_values(feeds, {}, cancel, self._profile)
         except _errors.Error as found:
             self._refuse(found, output_names, feeds)
         by_name = dict(zip(self._output_names, values))
@@ -246,8 +228,7 @@ class Session:
             if name not in self._output_names:
                 raise error(InvalidArgument, f"Invalid output name:{name}")
         try:
-            with _state.one_at_a_time(self._profile):
-                iobinding._run(self._sess, cancel, self._profile)
+            iobinding._run(self._sess, cancel, self._profile)
         except _errors.Error as found:
             raise_running(found)
 
@@ -273,7 +254,7 @@ class Session:
             events.append(event)
         pathlib.Path(path).write_text("[\n" + ",\n".join(map(json.dumps, events)) + "\n]\n")
         self._profile = None
-        self._is_plain = self._can_be_plain
+        self._is_plain = True
         return path
 
     def get_profiling_start_time_ns(self) -> int:
@@ -339,6 +320,10 @@ class InferenceSession(Session):
             model = Model(self._model_path if self._model_path is not None else self._model_bytes or b"",
                           folder=folder, libraries=libraries, warn=_log_warning)
             self._sess = Engine(model, seed=_state.seed(), **chosen)
+            names = {size for one in self._sess.inputs for size in one.shape or ()}
+            sizes = {name: size for name, size in options._sizes.items() if name in names}  # others are ignored, as there
+            if sizes:
+                self._sess = Engine(model, seed=_state.seed(), dimensions=sizes, **chosen)
         except _errors.Error as found:
             raise while_loading(found, self._model_path, was_read=model is not None) from found
         self._describe()
@@ -347,20 +332,17 @@ class InferenceSession(Session):
         self._profiling_start_time_ns = time.monotonic_ns()
 
     def _describe(self) -> None:
-        sizes = self._sess_options._sizes
         given = [one for one in self._sess.inputs if not one.optional]
         optional = [one for one in self._sess.inputs if one.optional]
-        self._inputs_meta = [node_arg(one, sizes) for one in given]
-        self._overridable_initializers = [node_arg(one, sizes) for one in optional]
-        self._outputs_meta = [node_arg(one, sizes) for one in self._known_outputs()]
+        self._inputs_meta = [node_arg(one) for one in given]
+        self._overridable_initializers = [node_arg(one) for one in optional]
+        self._outputs_meta = [node_arg(one) for one in self._known_outputs()]
         self._input_names = [one.name for one in self._sess.inputs]  # with those that have a default
         self._overridable_names = [one.name for one in optional]
         self._output_names = [one.name for one in self._sess.outputs]
         self._model_meta = None
         self._profile = Profile() if self._sess_options.enable_profiling else None
-        self._defaults = self._initializer_values()
-        self._can_be_plain = not self._defaults and not sizes
-        self._is_plain = self._can_be_plain and self._profile is None
+        self._is_plain = self._profile is None
 
     def _known_outputs(self) -> list[ValueInfo]:
         """With what inference says of those that the model declares no shape of."""
@@ -378,15 +360,6 @@ class InferenceSession(Session):
             return one._replace(shape=tuple(size if isinstance(size, int) or size in names else None for size in shape))
 
         return [one if one.shape is not None else known(one) for one in outputs]
-
-    def _initializer_values(self) -> dict[str, Any]:
-        made = {}
-        for name, value in self._sess_options._initializers.items():
-            if name not in self._overridable_names:
-                raise error(InvalidArgument, f"add_initializer('{name}'): the model has no initializer of this name that is an "
-                                             "input too; Sardonyx replaces no others")
-            made[name] = value._value if isinstance(value, OrtValue) else value
-        return made
 
     def _save_optimized(self) -> None:
         path = self._sess_options.optimized_model_filepath

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 PROVIDER = "CPUExecutionProvider"
-_PROFILING = threading.Lock()
 _executor: ThreadPoolExecutor | None = None
 _lock = threading.Lock()
 _seed = 0
@@ -82,11 +80,6 @@ def disable_telemetry_events() -> None:
 
 def enable_telemetry_events() -> None:
     """Nothing is ever sent."""
-
-
-def one_at_a_time(profile: Any) -> contextlib.AbstractContextManager[Any]:
-    """A profile is for one run at a time."""
-    return contextlib.nullcontext() if profile is None else _PROFILING
 
 
 def executor() -> ThreadPoolExecutor:
