@@ -89,7 +89,7 @@ struct FitOptions {
   BadLoss bad_loss = BadLoss::stop;
   // A folder that checkpoints go to, one every `every` steps (0: after each epoch), when `stop` is
   // set and at the end; the last `keep` stay. One process at a time may use it.
-  std::string checkpoints;
+  std::string checkpoints = {};
   int64_t every = 0;
   int64_t keep = 2;
   // Where to go on: steps that the session's model has done already. last_checkpoint() tells.
@@ -97,8 +97,8 @@ struct FitOptions {
   // End after this many epochs in a row without a smaller loss of validation (0: never).
   int64_t patience = 0;
   const std::atomic<bool>* stop = nullptr;  // set it from anywhere to stop after the step at hand
-  std::function<void(const FitProgress&)> on_step;
-  std::function<void(const EpochResult&)> on_epoch;
+  std::function<void(const FitProgress&)> on_step = {};
+  std::function<void(const EpochResult&)> on_epoch = {};
 };
 
 struct FitResult {

@@ -26,9 +26,9 @@ void refuse_unknown_sizes(const DimSizes& sizes, std::span<const std::string> na
 // How pixels become numbers: (pixel * scale - mean) / deviation, for each channel.
 struct ImageOptions {
   float scale = 1.0f / 255;
-  std::vector<float> mean = {};            // one number, or one for each channel; empty: 0
-  std::vector<float> deviation = {};       // empty: 1
-  std::optional<bool> nhwc = {};  // unset: where the input has 1 or 3 channels
+  std::vector<float> mean = {};       // one number, or one for each channel; empty: 0
+  std::vector<float> deviation = {};  // empty: 1
+  std::optional<bool> nhwc = {};      // unset: where the input has 1 or 3 channels
 };
 
 // Whether the name's ending is that of a file read_value_file reads.

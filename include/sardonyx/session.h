@@ -70,9 +70,9 @@ class Threads {
 using NamedValue = std::pair<std::string, Value>;
 
 struct SessionOptions {
-  int threads = 0;                        // counts the caller; as for Threads
-  std::optional<Threads> shared_threads;  // instead of threads of the session's own
-  bool reference = false;                 // node after node without plan and fusion: the reference
+  int threads = 0;                                       // counts the caller; as for Threads
+  std::optional<Threads> shared_threads = std::nullopt;  // instead of threads of the session's own
+  bool reference = false;         // node after node without plan and fusion: the reference
   bool fuse = true;               // combine operators into one step where that is exact enough
   bool exact = false;             // no algorithm that trades accuracy for speed
   bool assume_inference = false;  // old BatchNormalization/Dropout without is_test: inference
@@ -94,26 +94,27 @@ struct SessionOptions {
   // ("batch") or by their place ("image.2": dimension 2 of input 'image'). The session is what it
   // would be if the model declared these numbers: runs with other sizes are refused. Error
   // (bad_input) for a name that the inputs do not have, and for negative sizes.
-  std::map<std::string, int64_t, std::less<>> dimensions;
+  std::map<std::string, int64_t, std::less<>> dimensions = {};
   // Initializers that have these values instead of the model's. Type and shape must be those of the
   // initializer: Error (bad_input), as for a name that no initializer has. A tensor without an
   // owner is copied; others are used where they lie, and must not change. Such a session shares no
   // plan with others.
-  std::vector<NamedValue> initializers;
+  std::vector<NamedValue> initializers = {};
   // Values of the graph that become outputs besides the model's own, behind them and in this order.
   // Error (bad_input) for a name that the graph does not make. Operators are combined as without
   // it, but for what these names separate.
-  std::vector<std::string> extra_outputs;
+  std::vector<std::string> extra_outputs = {};
   // Processors that the session's own threads may run on, by the system's numbers: its workers and
   // those of run_async(); threads that call run() stay where they are. `threads` = 0 then means as
   // many as there are of these. Error (bad_input) for a number that the process may not use, and
   // together with `shared_threads`. Empty: all that the process may use.
-  std::vector<int> processors;
+  std::vector<int> processors = {};
 };
 
 struct RunOptions {
   const std::atomic<bool>* cancel = nullptr;  // set it from any thread to stop the run
-  std::optional<std::chrono::steady_clock::time_point> deadline;  // then Error (cancelled)
+  std::optional<std::chrono::steady_clock::time_point> deadline =
+      std::nullopt;  // then Error (cancelled)
   // Most bytes the run may have in use at a time: the working memory of the graph and of the bodies
   // being run (also what earlier runs left for it), the outputs it makes, and values that loops
   // hold between iterations. The caller's tensors and the weights do not count.

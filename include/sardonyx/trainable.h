@@ -70,7 +70,7 @@ enum class InitialWeights {
 struct TrainableOptions {
   Loss loss = Loss::softmax_cross_entropy;
   // The output that the loss is of; empty: the only one, or the first.
-  std::string output;
+  std::string output = {};
   int64_t class_axis = 1;               // of softmax_cross_entropy
   std::optional<int64_t> ignore_index;  // targets that do not count
   double huber_delta = 1;
@@ -82,15 +82,15 @@ struct TrainableOptions {
   double smoothing = 0.99;  // of rmsprop's squares
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;  // added to gradients as weights * this; adamw and lamb: to the step
-  Schedule schedule;
+  Schedule schedule = {};
   double clip_norm = 0;    // largest norm of all gradients together; 0: any
   double clip_value = 0;   // largest magnitude of one element; 0: any
   int64_t accumulate = 1;  // steps whose gradients are averaged before one update
 
   // Patterns of initializers, '*' for any text and '?' for one character. `train`: only these
   // (empty: all that look like weights); `freeze`: not these.
-  std::vector<std::string> train, freeze;
-  std::vector<Lora> lora;
+  std::vector<std::string> train = {}, freeze = {};
+  std::vector<Lora> lora = {};
   InitialWeights initial_weights = InitialWeights::keep;
   uint64_t seed = 0;  // of initial weights and of LoRA's
 };

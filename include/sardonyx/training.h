@@ -37,17 +37,17 @@ struct TrainingOptions {
 };
 
 struct StepOptions {
-  RunOptions run;
+  RunOptions run = {};
   // Given the outputs before anything is assigned; false: nothing is, the step has not happened.
   // Called from within step(). Empty: all steps count.
-  std::function<bool(std::span<const Value> outputs)> accept;
+  std::function<bool(std::span<const Value> outputs)> accept = {};
 };
 
 struct TrainingSaveOptions {
   // Added to the model's metadata_props; what has the same key there gives way.
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<std::pair<std::string, std::string>> metadata = {};
   // The file beside the model that takes the larger tensors; empty: all in the model file.
-  std::string external_data;
+  std::string external_data = {};
   // Leave training_info out, and the functions that only it calls: a model for inference alone.
   bool inference_only = false;
 };

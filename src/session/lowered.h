@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ir/model.h"
+#include "sardonyx/inputs.h"
 #include "session/model.h"
-#include "session/size_names.h"
 
 namespace sardonyx {
 

@@ -84,13 +84,13 @@ std::map<std::string, std::string> add_training_form(const ir::Graph& main,
 // --- The optimizer (optimizers.cc) --------------------------------------------------------------
 
 // A state variable of the algorithm, and the value that it is updated with.
-struct Binding {
+struct UpdateBinding {
   std::string state, updated;
 };
 
 // From gradients to updates. Adds initializers, nodes and outputs to the algorithm.
 struct Updates {
-  std::vector<Binding> bindings;           // of parameters, slots, counters and the rate
+  std::vector<UpdateBinding> bindings;     // of parameters, slots, counters and the rate
   std::vector<std::string> reset_to_zero;  // states that an initialization begins with zeros
   std::string rate;                        // the learning rate that was used
   std::string norm;                        // of the gradients; empty where it is not computed

@@ -166,7 +166,7 @@ class Making {
     }
     ir::TrainingInfo info = initialization_of(main_, graph, parameters_, statistics, updates,
                                               options_, element_, names_);
-    for (const Binding& one : updates.bindings)
+    for (const UpdateBinding& one : updates.bindings)
       info.update_binding.push_back({one.state, one.updated, {}});
     for (const RunningStatistics& one : statistics)
       info.update_binding.push_back({one.state, one.updated, {}});

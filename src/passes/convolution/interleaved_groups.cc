@@ -30,8 +30,8 @@ bool is_elementwise(const ir::Node& node) {
 }
 
 bool is_pool(const ir::Node& node) {
-  return node.domain == "sardonyx" && node.find("nhwc") != nullptr &&
-         node.outputs.size() == 1 && (node.op_type == "MaxPool" || node.op_type == "AveragePool");
+  return node.domain == "sardonyx" && node.find("nhwc") != nullptr && node.outputs.size() == 1 &&
+         (node.op_type == "MaxPool" || node.op_type == "AveragePool");
 }
 
 // Images that must have their channels in one order, and who makes and reads them.
