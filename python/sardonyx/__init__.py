@@ -1,4 +1,4 @@
-"""ONNX models: read, check, infer, convert, run.
+"""ONNX models: read, check, infer, convert, run, train.
 
     import sardonyx
 
@@ -12,6 +12,7 @@ from . import _core
 from ._core import Value
 from ._errors import (BadInputError, CancelledError, Error, InternalError, InvalidModelError, ModelWarning, OutOfMemoryError,
                       RunFailedError, UnreadableError, UnsupportedError)
+from ._fit import Checkpoint, EpochResult, FitProgress, FitResult, last_checkpoint
 from ._inference import Finding, Inference, InferredName, InferredUnknown, InferredValue, infer_shapes, infer_types
 from ._model import DeclaredValue, Model, Node
 from ._profile import Profile, ProfiledStep
@@ -19,6 +20,8 @@ from ._session import Body, Cancel, Session, Step, ValueInfo
 from ._sparse import SparseTensor
 from ._tools import (AttributeSignature, CheckReport, Diagnostic, Difference, OperatorSignature, Parameter, check, convert_version,
                      diff, extract, inline, merge, operator_signature, operator_versions, operators, parse, rename, save, to_text)
+from ._trainable import Lora, TrainableReport, make_trainable
+from ._training import TrainingSession
 
 __version__: str = _core.version()
 
@@ -29,10 +32,12 @@ def optimizer_passes() -> list[tuple[str, str]]:
 
 
 __all__ = [
-    "AttributeSignature", "BadInputError", "Body", "Cancel", "CancelledError", "CheckReport", "DeclaredValue", "Diagnostic",
-    "Difference", "Error", "Finding", "Inference", "InferredName", "InferredUnknown", "InferredValue", "InternalError",
-    "InvalidModelError", "Model", "ModelWarning", "Node", "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile",
-    "ProfiledStep", "RunFailedError", "Session", "SparseTensor", "Step", "UnreadableError", "UnsupportedError", "Value",
-    "ValueInfo", "check", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline", "merge",
-    "operator_signature", "operator_versions", "operators", "optimizer_passes", "parse", "rename", "save", "to_text",
+    "AttributeSignature", "BadInputError", "Body", "Cancel", "CancelledError", "CheckReport", "Checkpoint", "DeclaredValue",
+    "Diagnostic", "Difference", "EpochResult", "Error", "Finding", "FitProgress", "FitResult", "Inference", "InferredName",
+    "InferredUnknown", "InferredValue", "InternalError", "InvalidModelError", "Lora", "Model", "ModelWarning", "Node",
+    "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile", "ProfiledStep", "RunFailedError", "Session",
+    "SparseTensor", "Step", "TrainableReport", "TrainingSession", "UnreadableError", "UnsupportedError", "Value",
+    "ValueInfo", "check", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline", "last_checkpoint",
+    "make_trainable", "merge", "operator_signature", "operator_versions", "operators", "optimizer_passes", "parse",
+    "rename", "save", "to_text",
 ]

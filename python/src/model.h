@@ -43,5 +43,8 @@ void bind_sessions(nanobind::module_& module);
 void bind_inference(nanobind::module_& module);
 void bind_profiles(nanobind::module_& module);
 void bind_tools(nanobind::module_& module);
+void bind_training(nanobind::module_& module);
+void bind_fit(nanobind::module_& module);
+void bind_trainable(nanobind::module_& module);
 
 }  // namespace sardonyx::python

@@ -19,5 +19,8 @@ NB_MODULE(_core, module) {
   bind_sessions(module);
   bind_inference(module);
   bind_tools(module);
+  bind_training(module);
+  bind_fit(module);
+  bind_trainable(module);
   module.def("version", [] { return std::string(sardonyx::version()); });
 }

@@ -15,14 +15,6 @@ namespace {
 
 std::atomic<int> forks{0};  // in the history of this process
 
-void count_forks() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] {
-    forks.fetch_add(1);
-    remember_main_thread();  // the thread that forked
-  });
-  (void)registered;
-}
-
 nb::object interned(const std::string& name) {
   PyObject* text = PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
   if (text == nullptr) throw nb::python_error();
@@ -37,10 +29,18 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
+int forks_so_far() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    forks.fetch_add(1);
+    remember_main_thread();  // the thread that forked
+  });
+  (void)registered;
+  return forks.load();
+}
+
 RunningSession::RunningSession(const HeldModel& model, const SessionOptions& options)
     : model_(model), options_(options) {
-  count_forks();
-  born_in_ = forks.load();
+  born_in_ = forks_so_far();
   {
     const nb::gil_scoped_release unlocked;
     session_ = std::make_unique<Session>(model_.model, options_);

@@ -29,6 +29,12 @@ struct RunArguments {
   Profile* profile = nullptr;
 };
 
+// What inputs and outputs are, as tuples: the fields of sardonyx.ValueInfo.
+nb::list described(const std::vector<ValueDescription>& all);
+
+// Counts the forks in the history of this process; what runs on threads does not come through them.
+int forks_so_far();
+
 class RunningSession {
  public:
   RunningSession(const HeldModel& model, const SessionOptions& options);

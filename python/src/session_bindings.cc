@@ -67,12 +67,6 @@ nb::object described(const ValueDescription& one) {
                         shape, one.type, one.optional);
 }
 
-nb::list described(const std::vector<ValueDescription>& all) {
-  nb::list list;
-  for (const auto& one : all) list.append(described(one));
-  return list;
-}
-
 nb::list described(const std::vector<StepDescription>& steps) {
   nb::list list;
   for (const auto& step : steps) {
@@ -172,6 +166,12 @@ constexpr const char* run_text =
     "the run.";
 
 }  // namespace
+
+nb::list described(const std::vector<ValueDescription>& all) {
+  nb::list list;
+  for (const auto& one : all) list.append(described(one));
+  return list;
+}
 
 void bind_sessions(nb::module_& module) {
   remember_main_thread();

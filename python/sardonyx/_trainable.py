@@ -1,0 +1,94 @@
+"""Making training models of models for inference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Union
+
+from . import _core
+from ._errors import BadInputError
+from ._model import Model, ModelSource
+from ._options import with_options
+
+
+class Lora(NamedTuple):
+    """Low-rank products beside those with weights whose names fit `pattern`: x W + x A B * alpha / rank. `alpha` 0 is `rank`."""
+
+    rank: int = 8
+    pattern: str = "*"
+    alpha: float = 0.0
+
+
+class TrainableReport(NamedTuple):
+    """What `make_trainable` made."""
+
+    trained: list[str]  # initializers that learn, those of LoRA among them
+    frozen: list[str]  # initializers that could and do not
+    trained_elements: int
+    statistics: list[str]  # running statistics that steps update
+    functions: list[str]  # that were added to the model
+    notes: list[str]
+    target: str  # the input that takes what the output should be
+
+
+Patterns = Union[str, Sequence[str]]
+LoraLike = Union[str, Lora, "tuple[int, str]", "tuple[int, str, float]"]
+
+
+def _patterns(given: Patterns) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _add_lora(options: _core.TrainableOptions, given: LoraLike | Sequence[LoraLike]) -> None:
+    one = isinstance(given, (str, Lora)) or (isinstance(given, tuple) and given and isinstance(given[0], int))
+    try:
+        for lora in [given] if one else given:
+            if isinstance(lora, str):
+                options.add_lora_text(lora)
+            else:
+                options.add_lora(*Lora(*lora))  # type: ignore[misc]
+    except TypeError as error:
+        raise BadInputError(f"lora is \"RANK:PATTERN\", a sardonyx.Lora, or a list of them, not {given!r}") from error
+
+
+def make_trainable(model: ModelSource, *, loss: str = "softmax-cross-entropy", output: str = "", class_axis: int = 1,
+                   ignore_index: int | None = None, huber_delta: float = 1.0, optimizer: str = "adam",
+                   learning_rate: float | None = None, momentum: float = 0.9, nesterov: bool = False, smoothing: float = 0.99,
+                   beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, weight_decay: float = 0.0,
+                   schedule: str = "constant", warmup: int = 0, clip_norm: float = 0.0, clip_value: float = 0.0,
+                   accumulate: int = 1, train: Patterns = (), freeze: Patterns = (), lora: LoraLike | Sequence[LoraLike] = (),
+                   initial_weights: str = "keep", seed: int = 0,
+                   report: Callable[[TrainableReport], Any] | None = None) -> Model:
+    """A training model of a model for inference, for `TrainingSession` or any reader that knows the standard's operators.
+
+    Its first algorithm takes the model's inputs and the target (of the output's shape; class numbers int64 without the class
+    axis for softmax-cross-entropy), and gives the loss, accuracy where there are classes, and the learning rate that was used.
+    The second measures loss and accuracy, and changes nothing.
+
+    `loss`: softmax-cross-entropy, mse, l1, bce, bce-with-logits, huber (linear beyond `huber_delta`), of `output`, by default
+    the first. `class_axis` and `ignore_index` (a target that does not count) are of softmax-cross-entropy.
+    `optimizer`: adam, sgd, momentum, adamw, adagrad, rmsprop, lamb. `learning_rate` None: 0.001 for adam, adamw and lamb, 0.01
+    for the others. `schedule`: constant, linear:STEPS, cosine:STEPS, step:STEPS:FACTOR, exponential:FACTOR, after `warmup`
+    updates in which the rate rises. `clip_norm` bounds the norm of all gradients, `clip_value` each element; 0: no bound.
+    `accumulate`: steps whose gradients are averaged into one update.
+    `train`, `freeze`: a pattern of initializers or several, `*` for any text, `?` for one character; only those learn, those do
+    not. `lora`: "RANK:PATTERN", a `Lora`, or several; what they add learns instead.
+    `initial_weights` "random": `initialize()` draws the weights, with `seed`; "keep": it leaves them.
+    `report` is called with what was made.
+
+    Raises BadInputError for options that do not fit the model, UnsupportedError where something before the loss has no gradient,
+    and what reading the model raises.
+    """
+    options = with_options(_core.TrainableOptions(), {
+        "loss": loss.replace("_", "-"), "output": output, "class_axis": class_axis, "ignore_index": ignore_index,
+        "huber_delta": huber_delta, "optimizer": optimizer, "learning_rate": 0.0 if learning_rate is None else learning_rate,
+        "momentum": momentum, "nesterov": nesterov, "smoothing": smoothing, "beta1": beta1, "beta2": beta2, "epsilon": epsilon,
+        "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "clip_norm": clip_norm, "clip_value": clip_value,
+        "accumulate": accumulate, "train": _patterns(train), "freeze": _patterns(freeze), "initial_weights": initial_weights,
+        "seed": seed})
+    _add_lora(options, lora)
+    opened = model if isinstance(model, Model) else Model(model)
+    made, told = _core.make_trainable(opened._held, options)
+    if report is not None:
+        report(TrainableReport(*told))
+    return Model._of(made)
