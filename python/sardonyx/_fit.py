@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Union, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Union, cast
 
 import numpy as np
 
@@ -66,13 +66,15 @@ class Checkpoint(NamedTuple):
     step: int
 
 
-@runtime_checkable
 class StepListener(Protocol):
+    """A callback that steps alone, or epochs too, are told to."""
+
     def on_step(self, progress: FitProgress, /) -> Any: ...
 
 
-@runtime_checkable
 class EpochListener(Protocol):
+    """A callback that epochs alone, or steps too, are told to."""
+
     def on_epoch(self, result: EpochResult, /) -> Any: ...
 
 
@@ -82,7 +84,8 @@ Data = Union[Mapping[str, Any], str, "os.PathLike[str]", Loader]
 
 
 def last_checkpoint(folder: str | os.PathLike[str]) -> Checkpoint | None:
-    """The newest checkpoint of a folder, None where it has none. Raises UnreadableError where the folder can't be read."""
+    """The newest checkpoint of a folder, None where it has none or is not there. Raises UnreadableError where it can't
+    be read."""
     path, step = _core.last_checkpoint(os.fsdecode(folder))
     return Checkpoint(path, step) if path else None
 
@@ -161,7 +164,8 @@ class _Listeners:
     def __init__(self, callbacks: Callback | Sequence[Callback]):
         self._step: list[Callable[[FitProgress], Any]] = []
         self._epoch: list[Callable[[EpochResult], Any]] = []
-        for one in callbacks if isinstance(callbacks, Sequence) else [callbacks]:
+        several = isinstance(callbacks, Sequence) and not hasattr(callbacks, "on_step") and not hasattr(callbacks, "on_epoch")
+        for one in cast("Sequence[Callback]", callbacks if several else [callbacks]):
             on_step, on_epoch = getattr(one, "on_step", None), getattr(one, "on_epoch", None)
             if on_step is None and on_epoch is None:
                 if not callable(one):
