@@ -230,7 +230,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="names with commas between them, or all: " + ", ".join(zoo.MODELS))
     parser.add_argument("--threads", default="1,2", help="numbers of threads with commas between them (default 1,2)")
     parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
-    parser.add_argument("--picture", type=pathlib.Path, default=ROOT / "build" / "bench" / "ratios.png",
+    parser.add_argument("--image", type=pathlib.Path, default=ROOT / "build" / "bench" / "ratios.png",
                         help="the chart to write (default build/bench/ratios.png)")
     parser.add_argument("--write-docs", action="store_true",
                         help="put table and chart into --page")
@@ -264,8 +264,8 @@ def main() -> int:
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
-    report.draw(rows, options.picture)
-    print(f"chart: {options.picture}")
+    report.draw(rows, options.image)
+    print(f"chart: {options.image}")
     if options.write_docs:
         report.write_docs(rows, machine, options.page)
     if options.write_models:
