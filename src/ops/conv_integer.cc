@@ -271,7 +271,7 @@ void run_bytes(RunContext& run, const State& s, const kernels::ByteSum& sum,
 std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group, bool last,
                                     const PackedBytes& weights, const kernels::ByteSum& sum = {}) {
   auto step = make_step<State>(
-      last ? "conv_scaled.bytes_nhwc" : "conv_scaled.int8",
+      last ? "conv_scaled.int8_nhwc" : "conv_scaled.int8",
       [window, group, last](BindContext& bind, State& s) {
         ScratchPlanner layout;
         ConvParams pack;

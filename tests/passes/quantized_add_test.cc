@@ -148,7 +148,7 @@ TEST(QuantizedSums, StayWhereRowsAreBroadcast) { check({.broadcast = true}, 1); 
 TEST(QuantizedSums, NameWhatTheyDo) {
   const auto steps = Session(Model::from_text(model({})), {.threads = 1}).steps();
   const auto conv = std::ranges::find_if(
-      steps, [](const auto& step) { return step.kernel == "conv_scaled.bytes_nhwc"; });
+      steps, [](const auto& step) { return step.kernel == "conv_scaled.int8_nhwc"; });
   ASSERT_NE(conv, steps.end());
   EXPECT_EQ(conv->sources.size(), 6u);  // two of bytes, a convolution, Add, Relu, QuantizeLinear
 }

@@ -287,14 +287,14 @@ def test_plans_for_what_sizes_decide_say_so(sardonyx, profile, save):
     for m, branch, steps in ((1, "then_branch", 2), (3, "else_branch", 1)):
         assumed = [f"If making 's' takes its {branch}"]
         explained = parse_json(sardonyx("explain", model, "--json", "--set", f"m={m}", "--set", "n=4"))
-        assert explained["assumed"] == assumed and len(explained["steps"]) == steps
+        assert explained["guards"] == assumed and len(explained["steps"]) == steps
         found, _, _ = profile(model, "--set", f"m={m}", "--runs", 2)
-        assert found["assumed"] == assumed
+        assert found["guards"] == assumed
         assert [s["node"] for s in found["steps"]] == [s["node"] for s in explained["steps"]]
         for command in (["explain"], ["profile", "--runs", 2]):
             assert f"planned for runs in which {assumed[0]}\n" in sardonyx(*command, model, "--set", f"m={m}").stdout
     whatever = parse_json(sardonyx("explain", model, "--json"))
-    assert whatever["assumed"] == [] and "evaluated plainly" in {step["kernel"] for step in whatever["steps"]}
+    assert whatever["guards"] == [] and "evaluated plainly" in {step["kernel"] for step in whatever["steps"]}
 
 
 def test_text_lists_operators_and_steps(sardonyx):
