@@ -27,7 +27,7 @@ std::string text_of(const nlohmann::ordered_json& json);
 // "sardonyx: warning: …" on standard error.
 void warn(std::string_view text);
 
-// A name or text of a file's as a terminal may be shown it: control characters spelled out.
+// A name or text of a file's as a terminal may be shown it: control characters escaped.
 std::string shown(std::string_view text);
 
 // "1,234,567"; "12.3 ms" ("45 µs" below one); "45.6 MB"; "1.23 GFLOP".

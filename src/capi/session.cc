@@ -19,15 +19,8 @@ RunOptions run_options(const sardonyx_run_options* given) {
   return options;
 }
 
-}  // namespace sardonyx::capi
-
-using namespace sardonyx;
-using namespace sardonyx::capi;
-
-namespace {
-
-std::vector<std::unique_ptr<Description>> described(const std::vector<ValueDescription>& values) {
-  std::vector<std::unique_ptr<Description>> list;
+Descriptions described(const std::vector<ValueDescription>& values) {
+  Descriptions list;
   for (const ValueDescription& value : values) {
     auto one = std::make_unique<Description>();
     one->name = value.name, one->type = value.type;
@@ -44,6 +37,13 @@ std::vector<std::unique_ptr<Description>> described(const std::vector<ValueDescr
   }
   return list;
 }
+
+}  // namespace sardonyx::capi
+
+using namespace sardonyx;
+using namespace sardonyx::capi;
+
+namespace {
 
 // What the session changes of its model.
 void set_model_options(const sardonyx_session_options& known, SessionOptions& options) {

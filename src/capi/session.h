@@ -9,9 +9,18 @@
 #include "capi/handles.h"
 #include "sardonyx/profile.h"
 
+namespace sardonyx::capi {
+
+using Descriptions = std::vector<std::unique_ptr<Description>>;
+
+// Inputs and outputs as the functions of the interface tell them.
+Descriptions described(const std::vector<ValueDescription>& values);
+
+}  // namespace sardonyx::capi
+
 struct sardonyx_session {
   sardonyx::Session session;
-  std::vector<std::unique_ptr<sardonyx::capi::Description>> inputs, outputs;  // texts point into
+  sardonyx::capi::Descriptions inputs, outputs;  // texts point into
   std::unordered_map<std::string_view, size_t> output_places;
 };
 

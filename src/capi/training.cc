@@ -1,34 +1,9 @@
 #include "sardonyx/training.h"
-#include "capi/handles.h"
+#include "capi/session.h"
 #include "sardonyx/trainable.h"
 
 using namespace sardonyx;
 using namespace sardonyx::capi;
-
-namespace {
-
-using Descriptions = std::vector<std::unique_ptr<Description>>;
-
-Descriptions described(const std::vector<ValueDescription>& values) {
-  Descriptions list;
-  for (const ValueDescription& value : values) {
-    auto one = std::make_unique<Description>();
-    one->name = value.name, one->type = value.type;
-    one->kind = value.kind, one->element = value.element_type;
-    one->has_rank = value.shape.has_value(), one->optional = value.optional;
-    if (value.shape) {
-      for (const ValueDescription::Dimension& dimension : *value.shape) {
-        one->dims.push_back(dimension.size.value_or(-1));
-        one->dim_names.push_back(dimension.size ? std::string() : dimension.name);
-      }
-    }
-    one->finish();
-    list.push_back(std::move(one));
-  }
-  return list;
-}
-
-}  // namespace
 
 struct sardonyx_training {
   struct Algorithm {
@@ -60,18 +35,10 @@ TrainingOptions training_options(const sardonyx_training_options* given) {
   return options;
 }
 
+// Of a run's options those that limit it: a training has no profile.
 RunOptions limits_of(const sardonyx_run_options* given) {
-  const sardonyx_run_options known = known_part(given);
-  RunOptions options;
-  if (known.cancel != nullptr) options.cancel = &known.cancel->wanted;
-  if (known.deadline_ns < 0)
-    fail(ErrorCode::bad_input, "a deadline of {} ns is negative", known.deadline_ns);
-  if (known.deadline_ns > 0) {
-    constexpr int64_t most = int64_t{1} << 61;  // far enough not to pass the end of the clock
-    options.deadline = std::chrono::steady_clock::now() +
-                       std::chrono::nanoseconds(std::min(known.deadline_ns, most));
-  }
-  if (limit_of(known.memory_limit) > 0) options.memory_limit = known.memory_limit;
+  RunOptions options = run_options(given);
+  options.profile = nullptr;
   return options;
 }
 

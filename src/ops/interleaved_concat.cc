@@ -1,6 +1,6 @@
 // InterleavedConcat (domain "sardonyx"): float32 images with channels last, joined along their
-// channels, which are then interleaved: seen as [groups, C / groups], turned. Attributes `groups`
-// (2, 4 or 8) and `relu`: 1 where Relu follows.
+// channels, which are then interleaved: seen as [groups, C / groups], transposed. Attributes
+// `groups` (2, 4 or 8) and `relu`: 1 where Relu follows.
 #include <algorithm>
 #include <array>
 

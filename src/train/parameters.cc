@@ -42,7 +42,7 @@ bool is_fixed(const Use& use) {
                      "Mod", "Range", "Expand", "ConstantOfShape", "OneHot", "Equal", "Less",
                      "Greater", "LessOrEqual", "GreaterOrEqual"}))
     return true;
-  // Normalising a picture: what was learned stands in products and sums.
+  // Normalising an image: what was learned stands in products and sums.
   if (is_one_of(op, {"Sub", "Div"})) return true;
   const schema::Signature* signature = schema::newest(use.node->domain, use.node->op_type);
   const schema::Formal* formal =
