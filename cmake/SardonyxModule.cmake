@@ -26,14 +26,20 @@ if(SARDONYX_BUILD_FUZZERS AND SARDONYX_GUIDE_FUZZERS)  # what steers the mutatio
     -fsanitize-coverage=trace-pc,-fsanitize=fuzzer-no-link>)
 endif()
 
+# OPTIMIZE says how a release compiles the folder where -O2 isn't the right choice: most code runs once for a model,
+# and -O3 makes it a third larger (docs/performance.md, "Size"). Other build types say for themselves.
 function(sardonyx_module name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;OPTIMIZE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
     add_library(sardonyx_${name} INTERFACE)
     return()
   endif()
   add_library(sardonyx_${name} STATIC ${sources})
+  if(NOT ARG_OPTIMIZE)
+    set(ARG_OPTIMIZE -O2)
+  endif()
+  target_compile_options(sardonyx_${name} PRIVATE "$<$<CONFIG:Release>:${ARG_OPTIMIZE}>")
   target_link_libraries(sardonyx_${name} PUBLIC sardonyx_options fmt::fmt Threads::Threads ${ARG_LIBRARIES})
   foreach(other IN LISTS ARG_DEPENDS)
     target_link_libraries(sardonyx_${name} PUBLIC sardonyx_${other})
@@ -54,7 +60,7 @@ function(sardonyx_test name)
   endforeach()
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   # Options are set by designated initializers; what is not named keeps its default.
-  target_compile_options(test_${name} PRIVATE -Wno-missing-field-initializers)
+  target_compile_options(test_${name} PRIVATE -Wno-missing-field-initializers "$<$<CONFIG:Release>:-O1>")
   target_compile_definitions(test_${name} PRIVATE
     SARDONYX_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SARDONYX_BINARY_DIR="${PROJECT_BINARY_DIR}")
   add_test(NAME ${name} COMMAND test_${name})

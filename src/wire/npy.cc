@@ -104,17 +104,25 @@ Dtype dtype_of(const std::string& descr, ElementType expected) {
 // Calls visit(position in C order, position in the file) for each element of a Fortran array.
 template <class Visit>
 void for_fortran(const Shape& shape, int64_t count, const Visit& visit) {
-  const size_t rank = shape.size();
-  Shape stride(rank, 1), index(rank, 0);
-  for (size_t d = 1; d < rank; ++d) stride[d] = stride[d - 1] * shape[d - 1];
+  if (count == 0) return;
+  struct Axis {
+    int64_t size, stride, index;
+  };
+  std::vector<Axis> axes;
+  int64_t stride = 1;
+  for (const int64_t size : shape) {
+    axes.push_back({.size = size, .stride = stride, .index = 0});
+    stride *= size;
+  }
   int64_t from = 0;
   for (int64_t to = 0; to < count; ++to) {
     visit(to, from);
-    for (size_t d = rank; d-- > 0;) {
-      from += stride[d];
-      if (++index[d] < shape[d]) break;
-      from -= stride[d] * shape[d];
-      index[d] = 0;
+    for (size_t d = axes.size(); d-- > 0;) {
+      Axis& axis = axes[d];
+      from += axis.stride;
+      if (++axis.index < axis.size) break;
+      from -= axis.stride * axis.size;
+      axis.index = 0;
     }
   }
 }
