@@ -60,6 +60,11 @@ class ModelEditor {
   ModelEditor& set_dimension(std::string_view value, int64_t axis, int64_t size);
   ModelEditor& set_dimension(std::string_view value, int64_t axis, std::string_view name);
 
+  // What an input's or output's type, or one dimension of its shape, stands for: "IMAGE",
+  // "DATA_BATCH" (TypeDenotation.md, DimensionDenotation.md); "" for nothing.
+  ModelEditor& set_denotation(std::string_view value, std::string denotation);
+  ModelEditor& set_denotation(std::string_view value, int64_t axis, std::string denotation);
+
   // Inputs come last; one whose name is that of an initializer makes it a default. Removed are
   // those that nothing reads, or whose initializer then takes their place.
   ModelEditor& add_input(std::string_view name, std::string_view type);

@@ -42,7 +42,7 @@ extern "C" {
 #endif
 
 /* The version of this header. A library serves headers of its own version and of older ones. */
-#define SARDONYX_API_VERSION 2
+#define SARDONYX_API_VERSION 3
 
 /* The version of the library that is running, which may be newer than the header. */
 SARDONYX_API uint32_t sardonyx_api_version(void);
@@ -301,6 +301,12 @@ typedef struct sardonyx_load_options {
   int64_t
       memory_limit; /* most bytes that reading may take, and the model may hold; 0: any number */
   const struct sardonyx_operators* operators; /* that the model may call; since version 2 */
+  /* Since version 3. Not 0: tensors keep saying where their data is, which need not be there; the
+   * first session brings it in. For tools. */
+  int leave_external_data;
+  /* 1 more than a sardonyx_form: how the bytes are to be read; 0: a file by the end of its name,
+   * memory and streams as binary. */
+  int form;
 } sardonyx_load_options;
 
 /* Maps and reads a file: binary, JSON, text format or textual syntax, by its ending. */
@@ -333,6 +339,17 @@ typedef struct sardonyx_check_options {
   int full;   /* not 0: types and shapes are inferred, and contradictions reported */
   int data;   /* not 0: external data is looked at */
   const char* trusted_folder;
+  /* Since version 3. Not 0: only what makes running impossible is reported. Not with `strict`. */
+  int runnable;
+  /* Not 0: an operator of a domain that neither the standard nor the model defines is an error. */
+  int unknown_domains_are_errors;
+  size_t max_findings; /* of each severity, then a last one says how many more; 0: 1000 */
+  /* Documents of operator sets that the model imports, and libraries of operators, whose code runs.
+   */
+  const char* const* operator_sets;
+  size_t operator_set_count;
+  const char* const* libraries;
+  size_t library_count;
 } sardonyx_check_options;
 
 typedef struct sardonyx_finding {
@@ -342,6 +359,13 @@ typedef struct sardonyx_finding {
   const char* place;   /* "graph 'main', node 3 Softmax 'p', attribute 'axis'" */
   const char* message; /* the rule and what was found */
   const char* advice;  /* what to do about it; may be "" */
+  /* Since version 3. The parts of `place`, of a check; "" where they do not apply. */
+  const char* graph;       /* "graph 'main'", "function 'custom.Foo', node 3 If, then_branch" */
+  int64_t node_index;      /* in that graph; -1: of no node */
+  const char* node_name;   /* of the node, where it has one */
+  const char* node_output; /* the first, of a node without a name */
+  const char* op;          /* with its domain where that is not ai.onnx */
+  const char* detail;      /* "input 'x'", "attribute 'axis'", "initializer 'w'" */
 } sardonyx_finding;
 
 /* Holds a file against the rules of the standard. What is wrong with the model is a finding; what
@@ -371,6 +395,7 @@ typedef struct sardonyx_convert_options {
   int embed;                 /* not 0: external data becomes part of the model */
   int checksum;              /* not 0: state the SHA-1 digest of the data file with each tensor */
   const char* trusted_folder;
+  int64_t memory_limit; /* most bytes that converting may take; 0: any number; since version 3 */
 } sardonyx_convert_options;
 
 /* Writes the model of a file in the form of the other file's ending (.onnx, .json, .textproto,
@@ -413,6 +438,11 @@ typedef struct sardonyx_save_options {
   uint64_t threshold;        /* bytes from which on tensors go there; 0: 1024 */
   uint64_t alignment;        /* each begins at a multiple of this; 0: 4096 */
   int checksum;              /* not 0: state the SHA-1 digest of the data file with each tensor */
+  /* Since version 3. Not 0: all external data goes into the model file. */
+  int embed;
+  int verify_checksums;       /* not 0: of the external data that is read */
+  const char* trusted_folder; /* as in sardonyx_load_options, for external data that is read here */
+  int form;                   /* 1 more than a sardonyx_form; 0: by the end of the name */
 } sardonyx_save_options;
 
 /* Writes the model in the form of the path's ending. Files appear whole or not at all. */
@@ -437,6 +467,12 @@ typedef struct sardonyx_model_info {
   size_t function_count;    /* functions of its own */
   size_t node_count;        /* of the main graph */
   size_t initializer_count; /* of the main graph, for sardonyx_model_initializer */
+  /* Since version 3. */
+  const char* path;      /* the file it was read from; "" for others */
+  const char* folder;    /* where external data lies */
+  int64_t opset;         /* the version of ai.onnx that it imports; 0: none */
+  int has_training_info; /* not 0: it can be trained */
+  int has_external_data; /* not 0: tensors say that their data is in other files */
 } sardonyx_model_info;
 
 SARDONYX_API sardonyx_status* sardonyx_model_describe(const sardonyx_model* model,
@@ -459,6 +495,11 @@ SARDONYX_API sardonyx_status* sardonyx_model_initializer(const sardonyx_model* m
 SARDONYX_API sardonyx_status* sardonyx_model_convert(const sardonyx_model* model, int64_t opset,
                                                      int assume_inference,
                                                      sardonyx_model** converted);
+/* The same with options, of which `opset`, `assume_inference` and `memory_limit` count. Since
+ * version 3. */
+SARDONYX_API sardonyx_status* sardonyx_model_convert_version(
+    const sardonyx_model* model, const sardonyx_convert_options* options,
+    sardonyx_model** converted);
 /* Calls of the model's own functions replaced by their bodies. */
 SARDONYX_API sardonyx_status* sardonyx_model_inline_functions(const sardonyx_model* model,
                                                               sardonyx_model** inlined);
@@ -505,6 +546,7 @@ typedef struct sardonyx_diff_options {
   double relative, absolute; /* floats are equal where |a - b| <= relative * |b| + absolute */
   int no_weights;            /* not 0: compare types and shapes of weights only */
   int no_annotations;        /* not 0: neither documentation nor metadata nor names of nodes */
+  size_t most;               /* differences to list, more are counted; 0: all. Since version 3 */
 } sardonyx_diff_options;
 
 typedef struct sardonyx_difference {
@@ -521,6 +563,8 @@ SARDONYX_API sardonyx_status* sardonyx_model_diff(const sardonyx_model* first,
                                                   sardonyx_differences** differences);
 /* 0: the models are the same. */
 SARDONYX_API size_t sardonyx_differences_count(const sardonyx_differences* differences);
+/* How many there are beyond those that were to be listed. Since version 3. */
+SARDONYX_API size_t sardonyx_differences_left_out(const sardonyx_differences* differences);
 /* Fills `difference`, whose size is set. Texts live as long as `differences`. */
 SARDONYX_API sardonyx_status* sardonyx_differences_get(const sardonyx_differences* differences,
                                                        size_t index,
@@ -566,6 +610,12 @@ SARDONYX_API sardonyx_status* sardonyx_editor_set_type(sardonyx_editor* editor, 
 SARDONYX_API sardonyx_status* sardonyx_editor_set_dimension(sardonyx_editor* editor,
                                                             const char* value, int64_t axis,
                                                             int64_t size, const char* name);
+/* What an input's or output's type stands for, "IMAGE" (TypeDenotation.md), or where `axis` is not
+ * negative that dimension of its shape, "DATA_BATCH" (DimensionDenotation.md); "" for nothing.
+ * Since version 3. */
+SARDONYX_API sardonyx_status* sardonyx_editor_set_denotation(sardonyx_editor* editor,
+                                                             const char* value, int64_t axis,
+                                                             const char* denotation);
 SARDONYX_API sardonyx_status* sardonyx_editor_add_input(sardonyx_editor* editor, const char* name,
                                                         const char* type);
 SARDONYX_API sardonyx_status* sardonyx_editor_remove_input(sardonyx_editor* editor,
@@ -609,6 +659,12 @@ typedef struct sardonyx_infer_options {
   const int64_t* sizes;
   size_t size_count;
   int64_t memory_limit; /* most bytes that inferring may take; 0: any number */
+  /* Since version 3. For models that are read from a file here, as in sardonyx_load_options. */
+  const struct sardonyx_operators* operators;
+  const char* const* libraries;
+  size_t library_count;
+  const char* const* operator_sets;
+  size_t operator_set_count;
 } sardonyx_infer_options;
 
 /* Infers types and shapes of all values of a model. */
@@ -827,6 +883,13 @@ SARDONYX_API sardonyx_status* sardonyx_operators_add(sardonyx_operators* operato
                                                      const char* domain, const char* signature,
                                                      const sardonyx_operator* functions);
 
+/* Adds what a library of operators has (docs/custom_operators.md), whose code runs: name only what
+ * you trust. SARDONYX_UNREADABLE for a file that is no library or none of operators,
+ * SARDONYX_UNSUPPORTED for one built for another Sardonyx, SARDONYX_BAD_INPUT for what
+ * sardonyx_operators_add refuses. Since version 3. */
+SARDONYX_API sardonyx_status* sardonyx_operators_load(sardonyx_operators* operators,
+                                                      const char* path);
+
 /* Inputs and outputs of the node, absent ones before the last included, and the `since` of the
  * signature that the model's import chooses. Any of the results may be NULL. */
 SARDONYX_API sardonyx_status* sardonyx_operator_node_counts(const sardonyx_operator_node* node,
@@ -856,6 +919,12 @@ typedef struct sardonyx_tensor_view {
 SARDONYX_API sardonyx_status* sardonyx_operator_node_constant(const sardonyx_operator_node* node,
                                                               size_t index,
                                                               sardonyx_tensor_view* constant);
+/* Element `element` of an input of strings that never changes. SARDONYX_BAD_INPUT where it may, or
+ * where the input holds no strings. The text may hold zeros; `length` may be NULL. Since version 3.
+ */
+SARDONYX_API sardonyx_status* sardonyx_operator_node_constant_string(
+    const sardonyx_operator_node* node, size_t index, size_t element, const char** text,
+    size_t* length);
 /* Attributes: the node's value, then the default of the signature; where there is neither, the
  * status says so. */
 SARDONYX_API sardonyx_status* sardonyx_operator_node_int(const sardonyx_operator_node* node,
@@ -874,6 +943,16 @@ SARDONYX_API sardonyx_status* sardonyx_operator_node_floats(const sardonyx_opera
 SARDONYX_API sardonyx_status* sardonyx_operator_node_tensor(const sardonyx_operator_node* node,
                                                             const char* name,
                                                             sardonyx_tensor_view* tensor);
+/* A list of strings. Each text ends with a zero and may hold others; `lengths` (may be NULL) says
+ * how long they are. Since version 3. */
+SARDONYX_API sardonyx_status* sardonyx_operator_node_strings(const sardonyx_operator_node* node,
+                                                             const char* name,
+                                                             const char* const** texts,
+                                                             const size_t** lengths, size_t* count);
+/* Element `element` of a tensor of strings that is an attribute. Since version 3. */
+SARDONYX_API sardonyx_status* sardonyx_operator_node_tensor_string(
+    const sardonyx_operator_node* node, const char* name, size_t element, const char** text,
+    size_t* length);
 /* 1 where the node itself has the attribute. */
 SARDONYX_API int sardonyx_operator_node_has(const sardonyx_operator_node* node, const char* name);
 
@@ -1086,5 +1165,10 @@ SARDONYX_API sardonyx_status* sardonyx_make_trainable(const sardonyx_model* mode
 #ifdef __cplusplus
 }
 #endif
+
+/* The other parts of the interface. */
+#include "sardonyx/sardonyx_graph.h"
+#include "sardonyx/sardonyx_signatures.h"
+#include "sardonyx/sardonyx_tools.h"
 
 #endif /* SARDONYX_SARDONYX_H */

@@ -79,22 +79,25 @@ ir::TypeProto parsed_type(std::string_view text) {
   }
 }
 
-// The declaration of an input or output; null where there is none.
-ir::ValueInfo* declared(ir::Graph& graph, std::string_view name) {
-  if (ir::ValueInfo* input = named(graph.inputs, name)) return input;
-  return named(graph.outputs, name);
-}
-
-ir::Dimension& dimension_of(ir::Graph& graph, std::string_view value, int64_t axis) {
-  ir::ValueInfo* info = declared(graph, value);
-  if (info == nullptr) fail(ErrorCode::bad_input, "the model has no input or output '{}'", value);
-  if (!info->type || !info->type->shape)
-    fail(ErrorCode::bad_input, "'{}' declares no shape; set_type gives it one", value);
-  std::vector<ir::Dimension>& dims = info->type->shape->dims;
+ir::Dimension& dimension_of(ir::ValueInfo& info, int64_t axis) {
+  if (!info.type || !info.type->shape)
+    fail(ErrorCode::bad_input, "'{}' declares no shape; set_type gives it one", info.name);
+  std::vector<ir::Dimension>& dims = info.type->shape->dims;
   if (axis < 0 || axis >= static_cast<int64_t>(dims.size()))
-    fail(ErrorCode::bad_input, "'{}' has {} dimensions and no dimension {}", value, dims.size(),
+    fail(ErrorCode::bad_input, "'{}' has {} dimensions and no dimension {}", info.name, dims.size(),
          axis);
   return dims[static_cast<size_t>(axis)];
+}
+
+// Calls `change` for the input and for the output of this name; a value may be both.
+template <class Change>
+void change_declared(ir::Graph& graph, std::string_view value, const Change& change) {
+  ir::ValueInfo* const found[] = {named(graph.inputs, value), named(graph.outputs, value)};
+  if (found[0] == nullptr && found[1] == nullptr)
+    fail(ErrorCode::bad_input, "the model has no input or output '{}'", value);
+  for (ir::ValueInfo* info : found) {
+    if (info != nullptr) change(*info);
+  }
 }
 
 ir::TensorProto proto_of(const Tensor& tensor, std::string_view name) {
@@ -214,18 +217,45 @@ ModelEditor& ModelEditor::set_type(std::string_view value, std::string_view type
 ModelEditor& ModelEditor::set_dimension(std::string_view value, int64_t axis, int64_t size) {
   if (size < 0)
     fail(ErrorCode::bad_input, "a dimension of '{}' can't have the size {}", value, size);
-  ir::Dimension& dimension = dimension_of(state_->graph(), value, axis);
-  dimension.value = size;
-  dimension.param.reset();
+  ir::Graph& graph = state_->graph();
+  change_declared(graph, value, [&](ir::ValueInfo& info) { dimension_of(info, axis); });
+  change_declared(graph, value, [&](ir::ValueInfo& info) {
+    ir::Dimension& dimension = dimension_of(info, axis);
+    dimension.value = size;
+    dimension.param.reset();
+  });
   return *this;
 }
 
 ModelEditor& ModelEditor::set_dimension(std::string_view value, int64_t axis,
                                         std::string_view name) {
-  ir::Dimension& dimension = dimension_of(state_->graph(), value, axis);
-  dimension.value.reset();
-  dimension.param.reset();
-  if (!name.empty()) dimension.param = std::string(name);
+  ir::Graph& graph = state_->graph();
+  change_declared(graph, value, [&](ir::ValueInfo& info) { dimension_of(info, axis); });
+  change_declared(graph, value, [&](ir::ValueInfo& info) {
+    ir::Dimension& dimension = dimension_of(info, axis);
+    dimension.value.reset();
+    dimension.param.reset();
+    if (!name.empty()) dimension.param = std::string(name);
+  });
+  return *this;
+}
+
+ModelEditor& ModelEditor::set_denotation(std::string_view value, std::string denotation) {
+  ir::Graph& graph = state_->graph();
+  change_declared(graph, value, [&](const ir::ValueInfo& info) {
+    if (!info.type)
+      fail(ErrorCode::bad_input, "'{}' declares no type; set_type gives it one", value);
+  });
+  change_declared(graph, value, [&](ir::ValueInfo& info) { info.type->denotation = denotation; });
+  return *this;
+}
+
+ModelEditor& ModelEditor::set_denotation(std::string_view value, int64_t axis,
+                                         std::string denotation) {
+  ir::Graph& graph = state_->graph();
+  change_declared(graph, value, [&](ir::ValueInfo& info) { dimension_of(info, axis); });
+  change_declared(graph, value,
+                  [&](ir::ValueInfo& info) { dimension_of(info, axis).denotation = denotation; });
   return *this;
 }
 

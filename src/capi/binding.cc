@@ -7,6 +7,7 @@ using namespace sardonyx;
 using namespace sardonyx::capi;
 
 struct sardonyx_binding {
+  SARDONYX_TAG('b', 'i');
   Binding binding;
 };
 
@@ -38,17 +39,17 @@ sardonyx_status* sardonyx_binding_create(const sardonyx_session* session,
                                          sardonyx_binding** binding) {
   return guarded([&] {
     required(binding, "binding");
-    *binding = new sardonyx_binding{Binding(required(session, "session").session)};
+    *binding = new sardonyx_binding{{}, Binding(required(session, "session").session)};
   });
 }
 
-void sardonyx_binding_release(sardonyx_binding* binding) { delete binding; }
+void sardonyx_binding_release(sardonyx_binding* binding) { release_handle(binding); }
 
 sardonyx_status* sardonyx_binding_input(sardonyx_binding* binding, const char* name,
                                         const sardonyx_value* value) {
   return guarded([&] {
     Binding& of = required(binding, "binding").binding;
-    of.bind_input(&required(name, "name"), value != nullptr ? value->value : Value());
+    of.bind_input(&required(name, "name"), value != nullptr ? value_of(value, "value") : Value());
   });
 }
 
@@ -58,7 +59,7 @@ sardonyx_status* sardonyx_binding_output(sardonyx_binding* binding, const char* 
     Binding& of = required(binding, "binding").binding;
     required(name, "name");
     if (tensor == nullptr) return of.bind_output(name);
-    of.bind_output(name, memory_of(*tensor, name));
+    of.bind_output(name, memory_of(required(tensor, "tensor"), name));
   });
 }
 

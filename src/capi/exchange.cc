@@ -53,6 +53,22 @@ sardonyx_status* sardonyx_tensor_read_integers(const sardonyx_value* tensor, int
   return guarded([&] { read(tensor, to, count); });
 }
 
+sardonyx_status* sardonyx_tensor_read_doubles(const sardonyx_value* tensor, double* to,
+                                              size_t count) {
+  return guarded([&] { read(tensor, to, count); });
+}
+
+sardonyx_status* sardonyx_tensor_from_integers(sardonyx_element_type type, size_t rank,
+                                               const int64_t* dims, const int64_t* from,
+                                               size_t count, sardonyx_value** tensor) {
+  return guarded([&] {
+    required(tensor, "tensor");
+    if (count > 0) required(from, "from");
+    *tensor = new_value(
+        tensor_from(static_cast<ElementType>(type), {from, count}, shape_of(rank, dims)), true);
+  });
+}
+
 sardonyx_status* sardonyx_tensor_from_floats(sardonyx_element_type type, size_t rank,
                                              const int64_t* dims, const float* from, size_t count,
                                              sardonyx_value** tensor) {

@@ -28,10 +28,10 @@ sardonyx_status* sardonyx_convert_file(const char* from, const char* to,
     const Model model(
         source, {.trusted_folder = saving.trusted_folder, .load_external_data = known.opset != 0});
     const Model result =
-        known.opset == 0
-            ? model
-            : convert_version(
-                  model, {.opset = known.opset, .assume_inference = known.assume_inference != 0});
+        known.opset == 0 ? model
+                         : convert_version(model, {.opset = known.opset,
+                                                   .assume_inference = known.assume_inference != 0,
+                                                   .memory_limit = limit_of(known.memory_limit)});
     result.save(target, saving);
   });
 }

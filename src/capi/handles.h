@@ -11,34 +11,72 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "sardonyx/check.h"
 #include "sardonyx/custom.h"
 #include "sardonyx/infer.h"
 #include "sardonyx/sardonyx.h"
 #include "sardonyx/session.h"
 
+namespace sardonyx::capi {
+
+// The first member of each handle: says what it is until it is released, so that a handle of
+// another kind, or one that was released, is told as long as nothing else lies in its memory.
+template <uint32_t kind>
+class Tag {
+ public:
+  Tag() = default;
+  Tag(const Tag&) = delete;
+  Tag& operator=(const Tag&) = delete;
+  ~Tag() { kind_ = 0; }
+  bool is_right() const { return kind_ == kind; }
+
+ private:
+  volatile uint32_t kind_ = kind;  // its last write is read by nobody who is right
+};
+
+// Bits that no counter or address is likely to have.
+constexpr uint32_t tag_of(char a, char b) {
+  return 0xa5c30000u | static_cast<uint32_t>(a) << 8 | static_cast<uint32_t>(b);
+}
+
+}  // namespace sardonyx::capi
+
+#define SARDONYX_TAG(a, b) sardonyx::capi::Tag<sardonyx::capi::tag_of(a, b)> tag = {}
+
 struct sardonyx_status {
+  SARDONYX_TAG('s', 't');
   sardonyx_code code;
   std::string message, location;
 };
 
 struct sardonyx_value {
+  SARDONYX_TAG('v', 'a');
   sardonyx::Value value;
   bool writable = false;  // by its holder, as long as nothing else shares the elements
 };
 
 struct sardonyx_model {
+  SARDONYX_TAG('m', 'o');
   sardonyx::Model model;
 };
 
 struct sardonyx_threads {
+  SARDONYX_TAG('t', 'h');
   sardonyx::Threads threads;
 };
 
 struct sardonyx_operators {
+  SARDONYX_TAG('o', 'p');
   std::shared_ptr<sardonyx::CustomOperators> operators;
 };
 
+struct sardonyx_bytes {
+  SARDONYX_TAG('b', 'y');
+  std::string bytes;
+};
+
 struct sardonyx_cancel {
+  SARDONYX_TAG('c', 'a');
   std::atomic<bool> wanted = false;
 };
 
@@ -73,11 +111,35 @@ sardonyx_status* guarded(const Call& call) noexcept {
   }
 }
 
-// An argument that must not be null.
+// Whether a handle is there, and what it ought to be.
+template <class T>
+bool is_usable(const T* handle) {
+  return handle != nullptr && handle->tag.is_right();
+}
+
+[[noreturn]] void refuse_null(const char* name);
+[[noreturn]] void refuse_handle(const char* name);
+
+// An argument that must not be null, nor a handle of another kind.
 template <class T>
 T& required(T* argument, const char* name) {
-  if (argument == nullptr) fail(ErrorCode::bad_input, "the argument '{}' is NULL", name);
+  if (argument == nullptr) refuse_null(name);
+  if constexpr (requires { argument->tag; }) {
+    if (!argument->tag.is_right()) refuse_handle(name);
+  }
   return *argument;
+}
+
+// Where a handle may be left out.
+template <class T>
+T* if_given(T* argument, const char* name) {
+  return argument == nullptr ? nullptr : &required(argument, name);
+}
+
+// What a release function does. A handle that was released already stays so.
+template <class T>
+void release_handle(T* handle) {
+  if (is_usable(handle)) delete handle;
 }
 
 // The caller's struct as this library knows it: what an older caller does not know is zero, what a
@@ -119,7 +181,11 @@ sardonyx_value* new_value(Value value, bool writable = false);
 // Whether nothing but the handle holds the elements of its tensor.
 bool is_alone(const sardonyx_value& handle);
 
+// The form of a field of options that is 1 more; Error (bad_input) for other numbers.
+ModelForm form_given(int number);
 LoadOptions load_options(const sardonyx_load_options* given);
+
+sardonyx_report* new_report(const CheckReport& report);
 
 // What a description points to.
 struct Description {

@@ -3,34 +3,29 @@
 #include <memory>
 
 #include "capi/handles.h"
+#include "capi/views.h"
 #include "sardonyx/edit.h"
 
 using namespace sardonyx;
 using namespace sardonyx::capi;
 
-struct sardonyx_bytes {
-  std::string bytes;
-};
-
 struct sardonyx_editor {
+  SARDONYX_TAG('e', 'd');
   ModelEditor editor;
 };
 
 namespace {
-
-// Views into a model point into its strings, which end in 0.
-const char* text(std::string_view view) { return view.data() == nullptr ? "" : view.data(); }
 
 ModelEditor& editor_of(sardonyx_editor* editor) { return required(editor, "editor").editor; }
 
 }  // namespace
 
 const char* sardonyx_bytes_data(const sardonyx_bytes* bytes, size_t* size) {
-  if (size != nullptr) *size = bytes == nullptr ? 0 : bytes->bytes.size();
-  return bytes == nullptr ? "" : bytes->bytes.c_str();
+  if (size != nullptr) *size = !is_usable(bytes) ? 0 : bytes->bytes.size();
+  return !is_usable(bytes) ? "" : bytes->bytes.c_str();
 }
 
-void sardonyx_bytes_release(sardonyx_bytes* bytes) { delete bytes; }
+void sardonyx_bytes_release(sardonyx_bytes* bytes) { release_handle(bytes); }
 
 sardonyx_status* sardonyx_model_read(sardonyx_read_function read, void* user, const char* folder,
                                      const sardonyx_load_options* options, sardonyx_model** model) {
@@ -38,6 +33,7 @@ sardonyx_status* sardonyx_model_read(sardonyx_read_function read, void* user, co
     required(model, "model");
     if (read == nullptr) fail(ErrorCode::bad_input, "the argument 'read' is NULL");
     *model = new sardonyx_model{
+        {},
         Model::from_stream([&](void* buffer, size_t size) { return read(buffer, size, user); },
                            folder == nullptr ? "" : folder, load_options(options))};
   });
@@ -52,6 +48,10 @@ sardonyx_status* sardonyx_model_save(const sardonyx_model* model, const char* pa
     if (known.threshold > 0) saving.threshold = known.threshold;
     if (known.alignment > 0) saving.alignment = known.alignment;
     saving.checksum = known.checksum != 0;
+    saving.embed = known.embed != 0;
+    saving.verify_checksums = known.verify_checksums != 0;
+    if (known.trusted_folder != nullptr) saving.trusted_folder = known.trusted_folder;
+    if (known.form != 0) saving.form = form_given(known.form);
     required(model, "model").model.save(&required(path, "path"), saving);
   });
 }
@@ -63,7 +63,7 @@ sardonyx_status* sardonyx_model_write(const sardonyx_model* model, sardonyx_form
     if (form < 0 || form > SARDONYX_FORM_TEXTPROTO)
       fail(ErrorCode::bad_input, "{} is no form of a model file", form);
     const Model& given = required(model, "model").model;
-    *bytes = new sardonyx_bytes{given.to_bytes(static_cast<ModelForm>(form))};
+    *bytes = new sardonyx_bytes{{}, given.to_bytes(static_cast<ModelForm>(form))};
   });
 }
 
@@ -83,6 +83,11 @@ sardonyx_status* sardonyx_model_describe(const sardonyx_model* handle, sardonyx_
     made.function_count = model.functions().size();
     made.node_count = model.has_graph() ? model.graph().nodes().size() : 0;
     made.initializer_count = model.has_graph() ? model.graph().initializers().size() : 0;
+    made.path = model.path().c_str();
+    made.folder = model.folder().c_str();
+    made.opset = model.opset();
+    made.has_training_info = model.has_training_info() ? 1 : 0;
+    made.has_external_data = model.has_external_data() ? 1 : 0;
     fill(info, made);
   });
 }
@@ -126,16 +131,16 @@ sardonyx_status* sardonyx_model_initializer(const sardonyx_model* handle, size_t
 sardonyx_status* sardonyx_editor_create(const sardonyx_model* model, sardonyx_editor** editor) {
   return guarded([&] {
     required(editor, "editor");
-    *editor = new sardonyx_editor{ModelEditor(required(model, "model").model)};
+    *editor = new sardonyx_editor{{}, ModelEditor(required(model, "model").model)};
   });
 }
 
-void sardonyx_editor_release(sardonyx_editor* editor) { delete editor; }
+void sardonyx_editor_release(sardonyx_editor* editor) { release_handle(editor); }
 
 sardonyx_status* sardonyx_editor_finish(const sardonyx_editor* editor, sardonyx_model** model) {
   return guarded([&] {
     required(model, "model");
-    *model = new sardonyx_model{required(editor, "editor").editor.finish()};
+    *model = new sardonyx_model{{}, required(editor, "editor").editor.finish()};
   });
 }
 
@@ -202,6 +207,19 @@ sardonyx_status* sardonyx_editor_set_dimension(sardonyx_editor* editor, const ch
       editing.set_dimension(of, axis, size);
     } else {
       editing.set_dimension(of, axis, std::string_view(name == nullptr ? "" : name));
+    }
+  });
+}
+
+sardonyx_status* sardonyx_editor_set_denotation(sardonyx_editor* editor, const char* value,
+                                                int64_t axis, const char* denotation) {
+  return guarded([&] {
+    ModelEditor& editing = editor_of(editor);
+    const std::string of = &required(value, "value"), meaning = &required(denotation, "denotation");
+    if (axis < 0) {
+      editing.set_denotation(of, meaning);
+    } else {
+      editing.set_denotation(of, axis, meaning);
     }
   });
 }

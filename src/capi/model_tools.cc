@@ -8,6 +8,7 @@ using namespace sardonyx;
 using namespace sardonyx::capi;
 
 struct sardonyx_differences {
+  SARDONYX_TAG('d', 'i');
   DiffResult result;
 };
 
@@ -35,8 +36,25 @@ sardonyx_status* sardonyx_model_convert(const sardonyx_model* model, int64_t ops
   return guarded([&] {
     required(converted, "converted");
     if (opset < 0) fail(ErrorCode::bad_input, "opset {} is negative", opset);
-    *converted = new sardonyx_model{convert_version(
-        model_of(model, "model"), {.opset = opset, .assume_inference = assume_inference != 0})};
+    *converted = new sardonyx_model{
+        {},
+        convert_version(model_of(model, "model"),
+                        {.opset = opset, .assume_inference = assume_inference != 0})};
+  });
+}
+
+sardonyx_status* sardonyx_model_convert_version(const sardonyx_model* model,
+                                                const sardonyx_convert_options* options,
+                                                sardonyx_model** converted) {
+  return guarded([&] {
+    required(converted, "converted");
+    const sardonyx_convert_options known = known_part(options);
+    if (known.opset < 0) fail(ErrorCode::bad_input, "opset {} is negative", known.opset);
+    *converted = new sardonyx_model{
+        {},
+        convert_version(model_of(model, "model"), {.opset = known.opset,
+                                                   .assume_inference = known.assume_inference != 0,
+                                                   .memory_limit = limit_of(known.memory_limit)})};
   });
 }
 
@@ -44,7 +62,7 @@ sardonyx_status* sardonyx_model_inline_functions(const sardonyx_model* model,
                                                  sardonyx_model** inlined) {
   return guarded([&] {
     required(inlined, "inlined");
-    *inlined = new sardonyx_model{inline_functions(model_of(model, "model"))};
+    *inlined = new sardonyx_model{{}, inline_functions(model_of(model, "model"))};
   });
 }
 
@@ -54,7 +72,8 @@ sardonyx_status* sardonyx_model_extract(const sardonyx_model* model, const char*
   return guarded([&] {
     required(part, "part");
     *part =
-        new sardonyx_model{extract(model_of(model, "model"), texts(inputs, input_count, "inputs"),
+        new sardonyx_model{{},
+                           extract(model_of(model, "model"), texts(inputs, input_count, "inputs"),
                                    texts(outputs, output_count, "outputs"))};
   });
 }
@@ -70,8 +89,8 @@ sardonyx_status* sardonyx_model_merge(const sardonyx_model* first, const sardony
     merging.first_prefix = text_or_empty(known.first_prefix);
     merging.second_prefix = text_or_empty(known.second_prefix);
     merging.outputs = texts(known.outputs, known.output_count, "outputs");
-    *merged =
-        new sardonyx_model{merge(model_of(first, "first"), model_of(second, "second"), merging)};
+    *merged = new sardonyx_model{
+        {}, merge(model_of(first, "first"), model_of(second, "second"), merging)};
   });
 }
 
@@ -89,7 +108,7 @@ sardonyx_status* sardonyx_model_rename(const sardonyx_model* model, sardonyx_nam
       if (!lists[what]->emplace(name, other).second)
         fail(ErrorCode::bad_input, "'{}' is renamed twice", name);
     }
-    *renamed = new sardonyx_model{rename(model_of(model, "model"), renaming)};
+    *renamed = new sardonyx_model{{}, rename(model_of(model, "model"), renaming)};
   });
 }
 
@@ -99,18 +118,23 @@ sardonyx_status* sardonyx_model_diff(const sardonyx_model* first, const sardonyx
   return guarded([&] {
     required(differences, "differences");
     const sardonyx_diff_options known = known_part(options);
-    *differences =
-        new sardonyx_differences{diff(model_of(first, "first"), model_of(second, "second"),
-                                      {.relative = known.relative,
-                                       .absolute = known.absolute,
-                                       .weights = known.no_weights == 0,
-                                       .annotations = known.no_annotations == 0,
-                                       .most = static_cast<size_t>(-1)})};
+    *differences = new sardonyx_differences{
+        {},
+        diff(model_of(first, "first"), model_of(second, "second"),
+             {.relative = known.relative,
+              .absolute = known.absolute,
+              .weights = known.no_weights == 0,
+              .annotations = known.no_annotations == 0,
+              .most = known.most > 0 ? known.most : static_cast<size_t>(-1)})};
   });
 }
 
 size_t sardonyx_differences_count(const sardonyx_differences* differences) {
-  return differences == nullptr ? 0 : differences->result.differences.size();
+  return !is_usable(differences) ? 0 : differences->result.differences.size();
+}
+
+size_t sardonyx_differences_left_out(const sardonyx_differences* differences) {
+  return is_usable(differences) ? differences->result.left_out : 0;
 }
 
 sardonyx_status* sardonyx_differences_get(const sardonyx_differences* differences, size_t index,
@@ -125,4 +149,6 @@ sardonyx_status* sardonyx_differences_get(const sardonyx_differences* difference
   });
 }
 
-void sardonyx_differences_release(sardonyx_differences* differences) { delete differences; }
+void sardonyx_differences_release(sardonyx_differences* differences) {
+  release_handle(differences);
+}

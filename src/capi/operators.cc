@@ -7,6 +7,7 @@ using namespace sardonyx::capi;
 
 // What a context gives lasts as long as it: texts and lists that the node hands out by value.
 struct sardonyx_operator_node {
+  SARDONYX_TAG('o', 'n');
   const CustomNode& node;
   mutable std::vector<std::shared_ptr<const void>> kept;
 
@@ -19,21 +20,25 @@ struct sardonyx_operator_node {
 };
 
 struct sardonyx_shape_context {
+  SARDONYX_TAG('s', 'c');
   ShapeInferenceContext& context;
   sardonyx_operator_node node;
 };
 
 struct sardonyx_kernel_builder {
+  SARDONYX_TAG('k', 'b');
   KernelBuilder& context;
   sardonyx_operator_node node;
 };
 
 struct sardonyx_kernel_shapes {
+  SARDONYX_TAG('k', 's');
   const CustomShapes& shapes;
   int inputs, outputs;  // of the node
 };
 
 struct sardonyx_kernel_context {
+  SARDONYX_TAG('k', 'c');
   KernelContext& run;
   int inputs, outputs;  // of the node
 };
@@ -107,20 +112,20 @@ class Kernel final : public CustomKernel {
   void prepare(KernelBuilder& context) {
     const sardonyx_operator& of = functions_->of;
     if (of.prepare == nullptr) return;
-    sardonyx_kernel_builder builder{context, {context, {}}};
+    sardonyx_kernel_builder builder{{}, context, {{}, context, {}}};
     hand_on(context, of.prepare(&builder, of.user, &kernel_));
   }
 
   int64_t scratch_bytes(const CustomShapes& shapes) const override {
     const sardonyx_operator& of = functions_->of;
     if (of.scratch_bytes == nullptr) return 0;
-    const sardonyx_kernel_shapes handle{shapes, inputs_, outputs_};
+    const sardonyx_kernel_shapes handle{{}, shapes, inputs_, outputs_};
     return of.scratch_bytes(&handle, kernel_, of.user);
   }
 
   void run(KernelContext& run) const override {
     const sardonyx_operator& of = functions_->of;
-    sardonyx_kernel_context context{run, inputs_, outputs_};
+    sardonyx_kernel_context context{{}, run, inputs_, outputs_};
     sardonyx_status* const status = of.run(&context, kernel_, of.user);
     if (status == nullptr) return;
     const Error error = error_of(status);
@@ -140,7 +145,7 @@ class Operator final : public CustomOperator {
       : functions_(std::move(functions)) {}
 
   void infer(ShapeInferenceContext& context) const override {
-    sardonyx_shape_context shapes{context, {context, {}}};
+    sardonyx_shape_context shapes{{}, context, {{}, context, {}}};
     hand_on(context, functions_->of.infer(&shapes, functions_->of.user));
   }
   std::unique_ptr<CustomKernel> prepare(KernelBuilder& context) const override {
@@ -159,11 +164,11 @@ class Operator final : public CustomOperator {
 sardonyx_status* sardonyx_operators_create(sardonyx_operators** operators) {
   return guarded([&] {
     required(operators, "operators");
-    *operators = new sardonyx_operators{std::make_shared<CustomOperators>()};
+    *operators = new sardonyx_operators{{}, std::make_shared<CustomOperators>()};
   });
 }
 
-void sardonyx_operators_release(sardonyx_operators* operators) { delete operators; }
+void sardonyx_operators_release(sardonyx_operators* operators) { release_handle(operators); }
 
 sardonyx_status* sardonyx_operators_add(sardonyx_operators* operators, const char* domain,
                                         const char* signature, const sardonyx_operator* functions) {
@@ -177,6 +182,11 @@ sardonyx_status* sardonyx_operators_add(sardonyx_operators* operators, const cha
                               std::make_shared<Operator>(known));
     known->is_owner = true;
   });
+}
+
+sardonyx_status* sardonyx_operators_load(sardonyx_operators* operators, const char* path) {
+  return guarded(
+      [&] { required(operators, "operators").operators->load(&required(path, "path")); });
 }
 
 sardonyx_status* sardonyx_operator_node_counts(const sardonyx_operator_node* node, size_t* inputs,
@@ -218,6 +228,22 @@ sardonyx_status* sardonyx_operator_node_constant(const sardonyx_operator_node* n
     const CustomNode& of = required(node, "node").node;
     const int i = place(index, of.input_count(), "input");
     fill(constant, view_of(of.has_input(i) ? of.constant(i) : CustomTensor()));
+  });
+}
+
+sardonyx_status* sardonyx_operator_node_constant_string(const sardonyx_operator_node* node,
+                                                        size_t index, size_t element,
+                                                        const char** text, size_t* length) {
+  return guarded([&] {
+    const CustomNode& of = required(node, "node").node;
+    const int i = place(index, of.input_count(), "input");
+    required(text, "text");
+    const CustomTensor constant = of.has_input(i) ? of.constant(i) : CustomTensor();
+    if (constant.type == ElementType::undefined)
+      fail(ErrorCode::bad_input, "the elements of input {} are not known before the run", index);
+    const std::string& found = strings_of(constant, element)[element];
+    *text = found.c_str();
+    if (length != nullptr) *length = found.size();
   });
 }
 
@@ -280,12 +306,45 @@ sardonyx_status* sardonyx_operator_node_tensor(const sardonyx_operator_node* nod
   });
 }
 
+sardonyx_status* sardonyx_operator_node_strings(const sardonyx_operator_node* node,
+                                                const char* name, const char* const** texts,
+                                                const size_t** lengths, size_t* count) {
+  return guarded([&] {
+    const sardonyx_operator_node& of = required(node, "node");
+    required(texts, "texts");
+    required(count, "count");
+    const auto& strings = of.keep(of.node.attribute_strings(&required(name, "name")));
+    std::vector<const char*> pointers;
+    std::vector<size_t> sizes;
+    for (const std::string& one : strings) {
+      pointers.push_back(one.c_str());
+      sizes.push_back(one.size());
+    }
+    *count = strings.size();
+    *texts = of.keep(std::move(pointers)).data();
+    if (lengths != nullptr) *lengths = of.keep(std::move(sizes)).data();
+  });
+}
+
+sardonyx_status* sardonyx_operator_node_tensor_string(const sardonyx_operator_node* node,
+                                                      const char* name, size_t element,
+                                                      const char** text, size_t* length) {
+  return guarded([&] {
+    const CustomNode& of = required(node, "node").node;
+    const CustomTensor tensor = of.attribute_tensor(&required(name, "name"));
+    required(text, "text");
+    const std::string& found = strings_of(tensor, element)[element];
+    *text = found.c_str();
+    if (length != nullptr) *length = found.size();
+  });
+}
+
 int sardonyx_operator_node_has(const sardonyx_operator_node* node, const char* name) {
-  return node != nullptr && name != nullptr && node->node.has_attribute(name) ? 1 : 0;
+  return is_usable(node) && name != nullptr && node->node.has_attribute(name) ? 1 : 0;
 }
 
 const sardonyx_operator_node* sardonyx_shape_node(const sardonyx_shape_context* of) {
-  return of == nullptr ? nullptr : &of->node;
+  return !is_usable(of) ? nullptr : &of->node;
 }
 
 sardonyx_status* sardonyx_shape_input(sardonyx_shape_context* context, size_t input, size_t axis,
@@ -380,7 +439,7 @@ sardonyx_status* sardonyx_shape_set_like(sardonyx_shape_context* context, size_t
 }
 
 const sardonyx_operator_node* sardonyx_builder_node(const sardonyx_kernel_builder* of) {
-  return of == nullptr ? nullptr : &of->node;
+  return !is_usable(of) ? nullptr : &of->node;
 }
 
 sardonyx_status* sardonyx_builder_may_share(sardonyx_kernel_builder* builder, size_t output,
@@ -471,7 +530,7 @@ sardonyx_status* sardonyx_kernel_set_string(sardonyx_kernel_context* context, si
 }
 
 void* sardonyx_kernel_scratch(const sardonyx_kernel_context* context) {
-  return context == nullptr ? nullptr : context->run.scratch();
+  return !is_usable(context) ? nullptr : context->run.scratch();
 }
 
 sardonyx_status* sardonyx_kernel_parallel_for(const sardonyx_kernel_context* context, int64_t count,
@@ -486,5 +545,5 @@ sardonyx_status* sardonyx_kernel_parallel_for(const sardonyx_kernel_context* con
 }
 
 int sardonyx_kernel_is_cancelled(const sardonyx_kernel_context* context) {
-  return context != nullptr && context->run.is_cancelled() ? 1 : 0;
+  return is_usable(context) && context->run.is_cancelled() ? 1 : 0;
 }

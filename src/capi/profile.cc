@@ -7,14 +7,14 @@ using namespace sardonyx::capi;
 sardonyx_status* sardonyx_profile_create(size_t max_events, sardonyx_profile** profile) {
   return guarded([&] {
     required(profile, "profile");
-    *profile = new sardonyx_profile{max_events > 0 ? Profile(max_events) : Profile(), {}, {}};
+    *profile = new sardonyx_profile{{}, max_events > 0 ? Profile(max_events) : Profile(), {}, {}};
   });
 }
 
-void sardonyx_profile_release(sardonyx_profile* profile) { delete profile; }
+void sardonyx_profile_release(sardonyx_profile* profile) { release_handle(profile); }
 
 size_t sardonyx_profile_run_count(const sardonyx_profile* profile) {
-  return profile == nullptr ? 0 : profile->profile.runs().size();
+  return !is_usable(profile) ? 0 : profile->profile.runs().size();
 }
 
 sardonyx_status* sardonyx_profile_json(sardonyx_profile* profile, const char** text) {

@@ -19,12 +19,14 @@ Descriptions described(const std::vector<ValueDescription>& values);
 }  // namespace sardonyx::capi
 
 struct sardonyx_session {
+  SARDONYX_TAG('s', 'e');
   sardonyx::Session session;
   sardonyx::capi::Descriptions inputs, outputs;  // texts point into
-  std::unordered_map<std::string_view, size_t> output_places;
+  std::unordered_map<std::string_view, size_t> input_places, output_places;
 };
 
 struct sardonyx_profile {
+  SARDONYX_TAG('p', 'r');
   sardonyx::Profile profile;
   std::string json, trace;  // that were asked for
 };
@@ -32,5 +34,6 @@ struct sardonyx_profile {
 namespace sardonyx::capi {
 
 RunOptions run_options(const sardonyx_run_options* given);
+SessionOptions session_options(const sardonyx_session_options* given);
 
 }  // namespace sardonyx::capi

@@ -12,13 +12,13 @@ static_assert(std::size(codes) == static_cast<size_t>(ErrorCode::internal) + 1);
 
 // For when there is no memory for another one; never released.
 sardonyx_status& without_memory() {
-  static sardonyx_status status{SARDONYX_OUT_OF_MEMORY, "no memory is left", ""};
+  static sardonyx_status status{{}, SARDONYX_OUT_OF_MEMORY, "no memory is left", ""};
   return status;
 }
 
 sardonyx_status* made(sardonyx_code code, const char* message, const char* location) noexcept {
   try {
-    return new sardonyx_status{code, message, location};
+    return new sardonyx_status{{}, code, message, location};
   } catch (...) {
     return &without_memory();
   }
@@ -51,6 +51,15 @@ Error error_of(sardonyx_status* status) {
   return Error(code, std::move(message), std::move(location));
 }
 
+void refuse_null(const char* name) {
+  fail(ErrorCode::bad_input, "the argument '{}' is NULL", name);
+}
+
+void refuse_handle(const char* name) {
+  fail(ErrorCode::bad_input,
+       "the argument '{}' is no such handle: it was released, or is one of another kind", name);
+}
+
 int64_t limit_of(int64_t bytes) {
   if (bytes < 0) fail(ErrorCode::bad_input, "a memory limit of {} bytes is negative", bytes);
   return bytes;
@@ -75,22 +84,25 @@ const char* sardonyx_version(void) {
 }
 
 sardonyx_code sardonyx_status_code(const sardonyx_status* status) {
-  return status == nullptr ? SARDONYX_OK : status->code;
+  if (status == nullptr) return SARDONYX_OK;
+  return capi::is_usable(status) ? status->code : SARDONYX_BAD_INPUT;
 }
 
 const char* sardonyx_status_message(const sardonyx_status* status) {
-  return status == nullptr ? "" : status->message.c_str();
+  if (status == nullptr) return "";
+  return capi::is_usable(status) ? status->message.c_str() : "the status was released";
 }
 
 const char* sardonyx_status_location(const sardonyx_status* status) {
-  return status == nullptr ? "" : status->location.c_str();
+  return capi::is_usable(status) ? status->location.c_str() : "";
 }
 
 void sardonyx_status_release(sardonyx_status* status) {
-  if (status != &capi::without_memory()) delete status;
+  if (status != &capi::without_memory()) capi::release_handle(status);
 }
 
 sardonyx_status* sardonyx_status_create(sardonyx_code code, const char* message) {
   if (code == SARDONYX_OK) return nullptr;
-  return capi::made(code, message != nullptr ? message : "", "");
+  const bool is_given = message != nullptr && message[0] != 0;
+  return capi::made(code, is_given ? message : "an error that nothing was said of", "");
 }

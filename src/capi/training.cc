@@ -6,6 +6,7 @@ using namespace sardonyx;
 using namespace sardonyx::capi;
 
 struct sardonyx_training {
+  SARDONYX_TAG('t', 'r');
   struct Algorithm {
     Descriptions inputs, outputs;
   };
@@ -119,26 +120,26 @@ sardonyx_status* sardonyx_training_load(const char* path, const sardonyx_load_op
   });
 }
 
-void sardonyx_training_release(sardonyx_training* training) { delete training; }
+void sardonyx_training_release(sardonyx_training* training) { release_handle(training); }
 
 size_t sardonyx_training_algorithm_count(const sardonyx_training* training) {
-  return training == nullptr ? 0 : training->algorithms.size();
+  return !is_usable(training) ? 0 : training->algorithms.size();
 }
 size_t sardonyx_training_input_count(const sardonyx_training* training) {
-  return training == nullptr ? 0 : training->inputs.size();
+  return !is_usable(training) ? 0 : training->inputs.size();
 }
 size_t sardonyx_training_output_count(const sardonyx_training* training) {
-  return training == nullptr ? 0 : training->outputs.size();
+  return !is_usable(training) ? 0 : training->outputs.size();
 }
 size_t sardonyx_training_state_count(const sardonyx_training* training) {
-  return training == nullptr ? 0 : training->state.size();
+  return !is_usable(training) ? 0 : training->state.size();
 }
 size_t sardonyx_training_step_input_count(const sardonyx_training* training, size_t algorithm) {
-  if (training == nullptr || algorithm >= training->algorithms.size()) return 0;
+  if (!is_usable(training) || algorithm >= training->algorithms.size()) return 0;
   return training->algorithms[algorithm].inputs.size();
 }
 size_t sardonyx_training_step_output_count(const sardonyx_training* training, size_t algorithm) {
-  if (training == nullptr || algorithm >= training->algorithms.size()) return 0;
+  if (!is_usable(training) || algorithm >= training->algorithms.size()) return 0;
   return training->algorithms[algorithm].outputs.size();
 }
 
@@ -231,7 +232,7 @@ sardonyx_status* sardonyx_training_set_state(sardonyx_training* training, const 
 }
 
 uint64_t sardonyx_training_turn(const sardonyx_training* training) {
-  return training == nullptr ? 0 : training->session.turn();
+  return !is_usable(training) ? 0 : training->session.turn();
 }
 
 sardonyx_status* sardonyx_training_save(const sardonyx_training* training, const char* path,
@@ -251,6 +252,6 @@ sardonyx_status* sardonyx_make_trainable(const sardonyx_model* model,
   return guarded([&] {
     required(trainable, "trainable");
     *trainable = new sardonyx_model{
-        make_trainable(required(model, "model").model, trainable_options(options))};
+        {}, make_trainable(required(model, "model").model, trainable_options(options))};
   });
 }

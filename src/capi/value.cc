@@ -12,7 +12,7 @@ const Value& value_of(const sardonyx_value* handle, const char* argument) {
 }
 
 sardonyx_value* new_value(Value value, bool writable) {
-  return new sardonyx_value{std::move(value), writable};
+  return new sardonyx_value{{}, std::move(value), writable};
 }
 
 bool is_alone(const sardonyx_value& handle) {
@@ -64,7 +64,7 @@ const char* sardonyx_element_name(sardonyx_element_type type) {
   return name_of(static_cast<ElementType>(type)).data();
 }
 
-void sardonyx_value_release(sardonyx_value* value) { delete value; }
+void sardonyx_value_release(sardonyx_value* value) { release_handle(value); }
 
 sardonyx_status* sardonyx_value_share(const sardonyx_value* value, sardonyx_value** shared) {
   return guarded([&] {
@@ -74,7 +74,7 @@ sardonyx_status* sardonyx_value_share(const sardonyx_value* value, sardonyx_valu
 }
 
 sardonyx_kind sardonyx_value_kind(const sardonyx_value* value) {
-  return value == nullptr ? SARDONYX_NONE : static_cast<sardonyx_kind>(value->value.kind());
+  return !is_usable(value) ? SARDONYX_NONE : static_cast<sardonyx_kind>(value->value.kind());
 }
 
 sardonyx_status* sardonyx_tensor_create(sardonyx_element_type type, size_t rank,
@@ -217,7 +217,7 @@ sardonyx_status* sardonyx_sequence_item(const sardonyx_value* sequence, size_t i
   return guarded([&] {
     const auto& items = value_of(sequence, "sequence").sequence().items;
     require_index(index, items.size());
-    required(item, "item") = new_value(items[index]);
+    required(item, "item"), *item = new_value(items[index]);
   });
 }
 
@@ -238,7 +238,8 @@ sardonyx_status* sardonyx_map_create(const sardonyx_value* keys,
 }
 
 sardonyx_status* sardonyx_map_keys(const sardonyx_value* map, sardonyx_value** keys) {
-  return guarded([&] { required(keys, "keys") = new_value(value_of(map, "map").map().keys); });
+  return guarded(
+      [&] { required(keys, "keys"), *keys = new_value(value_of(map, "map").map().keys); });
 }
 
 sardonyx_status* sardonyx_map_value(const sardonyx_value* map, size_t index,
@@ -246,7 +247,7 @@ sardonyx_status* sardonyx_map_value(const sardonyx_value* map, size_t index,
   return guarded([&] {
     const auto& values = value_of(map, "map").map().values;
     require_index(index, values.size());
-    required(value, "value") = new_value(values[index]);
+    required(value, "value"), *value = new_value(values[index]);
   });
 }
 
@@ -254,7 +255,7 @@ sardonyx_status* sardonyx_optional_create(const sardonyx_value* held, sardonyx_v
   return guarded([&] {
     required(optional, "optional");
     Optional made;
-    if (held != nullptr) made.held = std::make_unique<Value>(held->value);
+    if (held != nullptr) made.held = std::make_unique<Value>(value_of(held, "held"));
     *optional = new_value(std::move(made));
   });
 }
@@ -262,6 +263,6 @@ sardonyx_status* sardonyx_optional_create(const sardonyx_value* held, sardonyx_v
 sardonyx_status* sardonyx_optional_held(const sardonyx_value* optional, sardonyx_value** held) {
   return guarded([&] {
     const Optional& of = value_of(optional, "optional").optional();
-    required(held, "held") = of.held ? new_value(*of.held) : nullptr;
+    required(held, "held"), *held = of.held ? new_value(*of.held) : nullptr;
   });
 }

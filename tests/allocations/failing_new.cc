@@ -14,6 +14,8 @@ std::atomic<long> in_use{0}, max_in_use{0};
 
 }  // namespace failing_new
 
+extern "C" long bytes_in_use(void) { return failing_new::in_use; }
+
 namespace {
 
 using failing_new::in_use;

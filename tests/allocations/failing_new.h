@@ -12,3 +12,6 @@ extern std::atomic<long> left;
 extern std::atomic<long> in_use, max_in_use;
 
 }  // namespace failing_new
+
+// The bytes in use, for tests in C.
+extern "C" long bytes_in_use(void);

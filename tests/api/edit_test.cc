@@ -126,6 +126,37 @@ TEST(ModelEditor, ChangesTypesAndDimensions) {
   expect_error(ErrorCode::bad_input, "no value", [&] { editor.set_type("none", "float[1]"); });
 }
 
+TEST(ModelEditor, SaysWhatInputsAndOutputsStandFor) {
+  ModelEditor editor(example());
+  editor.set_denotation("x", "TENSOR").set_denotation("x", 0, "DATA_BATCH");
+  editor.set_denotation("y", 1, "DATA_CHANNEL");
+  const Model edited = Model::from_text(editor.finish().to_text());
+  const TypeView x = *edited.graph().input("x")->type();
+  EXPECT_EQ(x.denotation(), "TENSOR");
+  EXPECT_EQ(x.shape()[0].denotation(), "DATA_BATCH");
+  EXPECT_EQ(x.shape()[1].denotation(), "");
+  EXPECT_EQ(edited.graph().output("y")->type()->shape()[1].denotation(), "DATA_CHANNEL");
+  editor.set_denotation("x", "").set_denotation("x", 0, "");
+  EXPECT_EQ(editor.set_denotation("y", 1, "").finish().to_text(), example().to_text());
+  expect_error(ErrorCode::bad_input, "no input or output 'xw'",
+               [&] { editor.set_denotation("xw", "IMAGE"); });
+  expect_error(ErrorCode::bad_input, "no dimension 7",
+               [&] { editor.set_denotation("x", 7, "DATA_BATCH"); });
+  editor.add_input("spare", "seq(int64[n])");
+  expect_error(ErrorCode::bad_input, "declares no shape",
+               [&] { editor.set_denotation("spare", 0, "DATA_BATCH"); });
+}
+
+TEST(ModelEditor, ChangesWhatIsInputAndOutputInBothPlaces) {
+  ModelEditor editor(Model::from_text(
+      "<ir_version: 9, opset_import: [\"\": 17]> g (float[n] x) => (float[n] x) { }"));
+  editor.set_dimension("x", 0, 3).set_denotation("x", "TENSOR");
+  const Model edited = editor.finish();
+  EXPECT_EQ(edited.graph().input("x")->type_text(), "float[3]");
+  EXPECT_EQ(edited.graph().output("x")->type_text(), "float[3]");
+  EXPECT_EQ(edited.graph().output("x")->type()->denotation(), "TENSOR");
+}
+
 TEST(ModelEditor, RefusesWhatCanNotBe) {
   ModelEditor editor(example());
   expect_error(ErrorCode::bad_input, "no metadata", [&] { editor.remove_metadata("none"); });

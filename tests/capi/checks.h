@@ -30,7 +30,8 @@ static void expect_ok(sardonyx_status* status, int line) {
 #define OK(call) expect_ok((call), __LINE__)
 
 /* Expects this code, and a message that holds `part`. */
-static void expect_fails(sardonyx_status* status, sardonyx_code code, const char* part, int line) {
+__attribute__((unused)) static void expect_fails(sardonyx_status* status, sardonyx_code code,
+                                                 const char* part, int line) {
   ++checks;
   if (sardonyx_status_code(status) != code ||
       strstr(sardonyx_status_message(status), part) == NULL) {
@@ -43,7 +44,7 @@ static void expect_fails(sardonyx_status* status, sardonyx_code code, const char
 #define FAILS(call, code, part) expect_fails((call), (code), (part), __LINE__)
 #define NULL_ARGUMENT(call, name) FAILS(call, SARDONYX_BAD_INPUT, "the argument '" name "' is NULL")
 
-static const char affine[] =
+__attribute__((unused)) static const char affine[] =
     "<ir_version: 10, opset_import: [\"\" : 21]>\n"
     "g (float[N, 2] x, float[2] w = {1, 2}) => (float[N, 2] y, float[N, 2] z) {\n"
     "  y = Mul(x, w)\n  z = Add(y, x)\n}\n";
@@ -58,7 +59,8 @@ __attribute__((unused)) static sardonyx_session* session_of(
   return session;
 }
 
-static sardonyx_value* floats(size_t rank, const int64_t* dims, const float* from) {
+__attribute__((unused)) static sardonyx_value* floats(size_t rank, const int64_t* dims,
+                                                      const float* from) {
   sardonyx_value* tensor = NULL;
   void* data = NULL;
   size_t bytes = 0;
@@ -68,7 +70,7 @@ static sardonyx_value* floats(size_t rank, const int64_t* dims, const float* fro
   return tensor;
 }
 
-static const float* elements(const sardonyx_value* tensor) {
+__attribute__((unused)) static const float* elements(const sardonyx_value* tensor) {
   const void* data = NULL;
   OK(sardonyx_tensor_data(tensor, &data, NULL));
   return (const float*)data;

@@ -311,6 +311,75 @@ static void strings(void) {
   sardonyx_operators_release(operators);
 }
 
+/* Its output has as many elements as the constant text `how` has characters, less `cut`'s length.
+ */
+static sardonyx_status* infer_letters(sardonyx_shape_context* context, void* user) {
+  const sardonyx_operator_node* node = sardonyx_shape_node(context);
+  const char* text = NULL;
+  const char* const* texts = NULL;
+  const size_t* lengths = NULL;
+  size_t length = 0, count = 0;
+  sardonyx_dim dim = {NULL, 0};
+  (void)user;
+  HAND_ON(sardonyx_operator_node_constant_string(node, 1, 1, &text, &length));
+  CHECK(strcmp(text, "abcd") == 0 && length == 4);
+  FAILS(sardonyx_operator_node_constant_string(node, 1, 2, &text, NULL), SARDONYX_BAD_INPUT,
+        "no element 2 of 2");
+  FAILS(sardonyx_operator_node_constant_string(node, 0, 0, &text, NULL), SARDONYX_BAD_INPUT,
+        "not known before the run");
+  FAILS(sardonyx_operator_node_constant_string(node, 2, 0, &text, NULL), SARDONYX_BAD_INPUT,
+        "no input 2");
+  NULL_ARGUMENT(sardonyx_operator_node_constant_string(node, 1, 0, NULL, NULL), "text");
+  HAND_ON(sardonyx_operator_node_strings(node, "cut", &texts, &lengths, &count));
+  CHECK(count == 2 && strcmp(texts[0], "x") == 0 && lengths[1] == 0);
+  HAND_ON(sardonyx_operator_node_strings(node, "cut", &texts, NULL, &count));
+  NULL_ARGUMENT(sardonyx_operator_node_strings(node, "cut", NULL, NULL, &count), "texts");
+  NULL_ARGUMENT(sardonyx_operator_node_strings(node, "cut", &texts, NULL, NULL), "count");
+  FAILS(sardonyx_operator_node_strings(node, "words", &texts, NULL, &count), SARDONYX_INVALID_MODEL,
+        "words");
+  HAND_ON(sardonyx_operator_node_tensor_string(node, "words", 0, &text, &length));
+  CHECK(strcmp(text, "zero") == 0 && length == 4);
+  FAILS(sardonyx_operator_node_tensor_string(node, "words", 1, &text, NULL), SARDONYX_BAD_INPUT,
+        "no element 1 of 1");
+  dim.value = 4 - (int64_t)lengths[0];
+  return sardonyx_shape_set_output(context, 0, SARDONYX_FLOAT32, 1, &dim);
+}
+
+static sardonyx_status* run_letters(sardonyx_kernel_context* context, void* kernel, void* user) {
+  sardonyx_tensor_view y = SARDONYX_INIT(sardonyx_tensor_view);
+  (void)kernel, (void)user;
+  HAND_ON(sardonyx_kernel_output(context, 0, &y));
+  memset(y.data, 0, (size_t)y.elements * 4);
+  return NULL;
+}
+
+static void constant_strings(void) {
+  static const char model[] =
+      "<ir_version: 10, opset_import: [\"\" : 21, \"com.example\" : 1]>\n"
+      "g (string[2] x) => (y) <string[2] how = {\"\", \"abcd\"}> {\n"
+      "  y = com.example.Letters<cut = [\"x\", \"\"], words = string[1] {\"zero\"}>(x, how)\n}\n";
+  sardonyx_operators* operators = NULL;
+  sardonyx_operator functions = SARDONYX_INIT(sardonyx_operator);
+  sardonyx_session* session = NULL;
+  sardonyx_value_info info = SARDONYX_INIT(sardonyx_value_info);
+  test = "constant_strings";
+  functions.infer = infer_letters;
+  functions.run = run_letters;
+  OK(sardonyx_operators_create(&operators));
+  OK(sardonyx_operators_add(operators, "com.example",
+                            "Letters\n since 1\n in x: T\n in how: T\n out y: tensor(float)\n"
+                            " attr cut: strings\n attr words: tensor\n where T in string",
+                            &functions));
+  OK(session_with(operators, model, &session));
+  OK(sardonyx_session_output(session, 0, &info));
+  CHECK(strcmp(info.type, "float[3]") == 0);
+  sardonyx_session_release(session);
+  NULL_ARGUMENT(sardonyx_operators_load(NULL, "x"), "operators");
+  NULL_ARGUMENT(sardonyx_operators_load(operators, NULL), "path");
+  FAILS(sardonyx_operators_load(operators, "missing.so"), SARDONYX_UNREADABLE, "missing.so");
+  sardonyx_operators_release(operators);
+}
+
 static sardonyx_status* refuse_inference(sardonyx_shape_context* context, void* user) {
   (void)context, (void)user;
   return sardonyx_status_create(SARDONYX_INVALID_MODEL, "this never fits");
@@ -413,6 +482,7 @@ int main(void) {
   scale();
   sizes();
   strings();
+  constant_strings();
   failures_of_functions();
   wrong_calls();
   printf("%d checks, %d failures\n", checks, failures);

@@ -13,6 +13,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import c_interface  # noqa: E402
 DECLARED = re.compile(r"\b(?:class|struct|enum class)\s+(?:\[\[[^\]]*\]\]\s*)?(\w+)|\b(\w+)\s*[(=]")
 
 
@@ -64,8 +66,7 @@ def problems(library: str, version: str) -> list[str]:
     found += [f"it exports '{symbol}', which no public header declares" for symbol in strange[:20]]
     inner = sorted({symbol for symbol in symbols if "::Implementation" in symbol.split("(")[0]})
     found += [f"it exports '{symbol}' of its inside" for symbol in inner[:20]]
-    functions = re.findall(r"\b(sardonyx_\w+)\(", re.sub(r"/\*.*?\*/", "", (ROOT / "include/sardonyx/sardonyx.h").read_text(),
-                                                         flags=re.S))
+    functions = [one.name for one in c_interface.declarations()]
     found += [f"it does not export {name}" for name in functions if name not in symbols]
     for needed in ("Session::Session", "Model::from_text", "Error::within", "infer_types", "version"):
         if not any(symbol.startswith(f"sardonyx::{needed}(") for symbol in symbols):
